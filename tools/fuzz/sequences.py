@@ -15,10 +15,9 @@ import numpy as np
 import ttsim
 from device.numbers.formats import Array
 from tools.fuzz.finding import MEMORIES, Finding, block_tables, unreadable
-from tools.random_calls.convolutions import convolution
-from tools.random_calls.creation import image
-from tools.random_calls.drafts import MOST_READ, PRELUDE, Choices, Draft, Expected, Shadow, State, Step
-from tools.random_calls.operations import OPERATIONS, WEIGHTS, Operation
+from tools.random_calls.drafts import MOST_READ, PRELUDE, Choices, Draft, Expected, Operation, Shadow, State, Step
+from tools.random_calls.operations import OPERATIONS, WEIGHTS
+from tools.random_calls.tensors import image
 
 DEVICES: Final = ("wormhole_n150", "blackhole_p150")
 SMALL_SIZES: Final = (32768, 32768, 32768, 16384, 65536, 8192, 1024, 0)
@@ -26,7 +25,7 @@ LARGEST: Final = 1e30  # tensors of larger numbers, infinities or NaN take no pa
 MOST_LIVE: Final = 9  # tensors on the device
 MOST_ON_HOST: Final = 3
 NAMES: Final = tuple(OPERATIONS)
-ODDS: Final = np.cumsum([WEIGHTS.get(name, 1.0) for name in NAMES])
+ODDS: Final = np.cumsum([WEIGHTS[name] for name in NAMES])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +39,7 @@ class Kind:
 
 
 def _convolution(draft: Draft) -> Step | None:
-    return convolution(draft, draft.pick(("conv_transpose2d", "conv_transpose2d", "conv_transpose2d", "conv2d")))
+    return OPERATIONS[draft.pick((*["conv_transpose2d"] * 3, "conv2d"))](draft)
 
 
 CALL: Final = (("image", image), ("convolution", _convolution))

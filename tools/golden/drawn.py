@@ -8,10 +8,11 @@ import numpy as np
 
 import ttsim
 from tools.golden.calls import DEVICES, Call
-from tools.random_calls import creation, device_calls
+from tools.random_calls.device_calls import REFERENCE
 from tools.random_calls.drafts import PRELUDE, Draft, Shadow, State, Step
 from tools.random_calls.odd_values import spoiled
 from tools.random_calls.operations import OPERATIONS, WEIGHTS
+from tools.random_calls.tensors import image
 
 SEED: Final = 20261123
 ODD: Final = "odd"  # calls of all operations with values that nobody expects for some of their arguments
@@ -29,7 +30,7 @@ _LARGE: Final = {
     NETWORK: 400,
 }
 _NAMES: Final = [name for name in OPERATIONS if name != "convolution again"]
-GROUPS: Final[Mapping[str, int]] = {name: round(32 * WEIGHTS.get(name, 1.0)) for name in _NAMES} | _LARGE
+GROUPS: Final[Mapping[str, int]] = {name: round(32 * WEIGHTS[name]) for name in _NAMES} | _LARGE
 ALL: Final = sum(GROUPS.values())
 # How often all pixels of an image stand in one axis, for the operations that take images.
 FLAT: Final = {
@@ -70,7 +71,7 @@ def drawn_call(group: str, number: int, seed: int) -> Call:
         step = _step(generator, state, at * TRIES, drawn, statements)
         if step is None:
             continue
-        text = step.text.partition(device_calls.REFERENCE)[0]
+        text = step.text.partition(REFERENCE)[0]
         text = spoiled(text, names, Draft(generator, state, 0)) if group == ODD else text
         if group != NETWORK or _carried_out(step, state, at):
             texts.append(text)
@@ -90,8 +91,8 @@ def drawn_call(group: str, number: int, seed: int) -> Call:
 def _tensor(generator: np.random.Generator, state: State, at: int, name: str) -> str:
     """Makes a tensor for a call; the statement, empty if it is refused."""
     draft = Draft(generator, state, at)
-    step = creation.image(draft, FLAT[name]) if name in FLAT else creation.from_numpy(draft)
-    return step.text if _carried_out(step, state, at) else ""
+    step = image(draft, FLAT[name]) if name in FLAT else OPERATIONS["from_numpy"](draft)
+    return step.text if step is not None and _carried_out(step, state, at) else ""
 
 
 def _step(generator: np.random.Generator, state: State, at: int, name: str, statements: list[str]) -> Step | None:

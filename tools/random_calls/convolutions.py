@@ -1,10 +1,10 @@
 """Steps that convolve: the three convolutions, one or two of their rare arguments at a time, and weight preparation."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -24,11 +24,11 @@ from tools.random_calls.drafts import (
     Shadow,
     Step,
     named,
+    operation,
 )
 from tools.random_calls.elementwise import FUNCTIONS, applied, compute_config, norm
 from tools.random_calls.references import Pair, Sides, convolved, framed, regrouped_error, sum_error, zeros_between
 
-CONVOLUTIONS: Final = ("conv_transpose2d", "conv2d", "conv1d")
 CHANNELS: Final = (32, 1, 3, 8, 16, 24, 33, 64, 96, 128)
 MOST_PRODUCTS: Final = 10_000_000
 MOST_OUTPUTS: Final = 400_000
@@ -95,6 +95,11 @@ class Convolution:
         return self.function == "conv_transpose2d"
 
     @property
+    def slicing(self) -> str:
+        """The keyword that cuts the call into slices."""
+        return "dram_slice_config" if self.transposed else "slice_config"
+
+    @property
     def weights_shape(self) -> tuple[int, ...]:
         """Of the weights on the host."""
         first, second = self.channels if self.transposed else self.channels[::-1]
@@ -113,14 +118,10 @@ class Convolution:
     @property
     def output_size(self) -> Pair:
         """Height and width of the result."""
-        (top, bottom, left, right), sizes = self.sides, []
-        axes = zip(self.size, self.stride, (top + bottom, left + right), self.reach, self.output_padding, strict=True)
-        for size, step, ring, far, extra in axes:
-            whole = (
-                (size - 1) * step - ring + far + extra + 1 if self.transposed else (size + ring - far - 1) // step + 1
-            )
-            sizes.append(whole)
-        return sizes[0], sizes[1]
+        size, step, far, extra = map(np.array, (self.size, self.stride, self.reach, self.output_padding))
+        ring = np.add(self.sides[::2], self.sides[1::2])
+        whole = (size - 1) * step - ring + far + extra if self.transposed else (size + ring - far - 1) // step
+        return int(whole[0]) + 1, int(whole[1]) + 1
 
     def result(self, image: Array, weights: Array) -> Array:
         """float64 [1, 1, N * OH * OW, O] without bias and activation."""
@@ -165,7 +166,7 @@ class Convolution:
     def keywords(self) -> dict[str, str]:
         """Keyword arguments as text, but for the operands."""
         numbers: dict[str, object] = {"in_channels": self.channels[0], "out_channels": self.channels[1]}
-        numbers["batch_size"] = self.batch
+        numbers |= {"batch_size": self.batch, "groups": self.groups}
         if self.function == "conv1d":
             numbers |= {"input_length": self.size[1], "kernel_size": self.kernel[1], "stride": self.stride[1]}
             numbers |= {"padding": self.sides.left, "dilation": self.dilation[1]}
@@ -176,11 +177,10 @@ class Convolution:
             numbers["dilation"] = self.dilation
         if self.transposed:
             numbers |= {"output_padding": self.output_padding, "mirror_kernel": self.mirrored}
-        texts = {name: f"{value}" for name, value in (numbers | {"groups": self.groups}).items()} | dict(self.rest)
         if self.config:
             kind = "Conv1dConfig" if self.function == "conv1d" and "shard_layout" in self.config else "Conv2dConfig"
-            texts["conv_config"] = f"ttsim.{kind}({named(**self.config)[2:]})"
-        return texts
+            numbers["conv_config"] = f"ttsim.{kind}({named(**self.config)[2:]})"
+        return {name: f"{value}" for name, value in numbers.items()} | dict(self.rest)
 
     def text(self, x: object, operands: Sequence[object], returned: str = "", **more: str) -> str:
         """The call with an input, and with weights and a bias, which may be empty."""
@@ -204,11 +204,9 @@ class Convolution:
 
 def window(function: str, draft: Draft, x: Shadow) -> Convolution | None:
     """A convolution of a tensor without configs; None if its result is empty, or for too many products."""
-    if len(x.shape) == 4 and x.shape[:2] != (1, 1):
-        batch, height, width, channels = x.shape
-    else:  # rows of any images, in two to five axes
-        *most, channels = x.shape
-        rows = int(np.prod(most))
+    batch, height, width, channels = x.shape if len(x.shape) == 4 else (1, 1, 0, x.shape[-1])
+    if (batch, height) == (1, 1):  # rows of any images, in two to five axes
+        rows = int(np.prod(x.shape[:-1]))
         batch = draft.pick([number for number in (1, 2, 3) if rows % number == 0])
         height = draft.pick([side for side in range(1, rows // batch + 1) if rows // batch % side == 0])
         width = rows // batch // height
@@ -242,39 +240,33 @@ def window(function: str, draft: Draft, x: Shadow) -> Convolution | None:
         groups=groups,
         mirrored=not transposed or draft.chance(0.7),
     )
-    high, wide = call.output_size
-    outputs = batch * high * wide * out_channels
-    fits = min(high, wide) > 0 and outputs <= MOST_OUTPUTS and outputs * call.depth <= MOST_PRODUCTS
+    outputs = batch * int(np.prod(call.output_size)) * out_channels
+    fits = min(call.output_size) > 0 and outputs <= MOST_OUTPUTS and outputs * call.depth <= MOST_PRODUCTS
     return call if fits else None
 
 
 def configured(draft: Draft, call: Convolution, x: Shadow) -> Convolution:
     """The convolution with configs, most of them ordinary."""
     config: dict[str, object] = {}
-    rest: dict[str, str] = {}
     for name, (share, *choices) in FIELDS.items():
         if draft.chance(float(str(share))):
             config[name] = draft.pick(choices)
     if draft.chance(0.1):
         config["core_grid"] = f"cores({', '.join(map(str, draft.rectangles()))})"
         config["override_sharding_config"] = draft.chance(0.9)
-    activation = ""
-    if draft.chance(0.2):
-        activation = draft.pick(ACTIVATIONS)
-    elif draft.chance(0.04):
-        activation = draft.pick(RARE_ACTIVATIONS)
+    activation = draft.pick(ACTIVATIONS) if draft.chance(0.2) else ""
+    activation = draft.pick(RARE_ACTIVATIONS) if not activation and draft.chance(0.04) else activation
     if activation:
         parameters = "".join(f", {number}" for number in PARAMETERS.get(activation, ()))
         config["activation"] = f"ttsim.UnaryWithParam(ttsim.UnaryOpType.{activation.upper()}{parameters})"
     out = draft.pick(USUAL) if draft.chance(0.25) else ""
-    rest["dtype"] = out and f"ttsim.{out}"
-    rest["compute_config"] = compute_config(draft)
+    rest = {"dtype": out and f"ttsim.{out}", "compute_config": compute_config(draft)}
     if draft.chance(0.15):
         side = (1, 1, call.batch * call.output_size[0] * call.output_size[1], call.channels[1])
-        place = draft.place(side, tiled="output_layout" not in config, sharded=0.5)
+        place = draft.memory_config(side, tiled="output_layout" not in config, sharded=0.5)
         rest["memory_config"] = draft.pick(UNSPECIFIED) if draft.chance(0.3) else place
     if draft.chance(0.3):
-        rest["dram_slice_config" if call.transposed else "slice_config"] = _slices(draft)
+        rest[call.slicing] = _slices(draft)
     rest = {name: text for name, text in rest.items() if text}
     return replace(call, config=config, rest=rest, out=out or x.dtype, activation=activation)
 
@@ -287,55 +279,47 @@ def _slices(draft: Draft) -> str:
 
 def raw_operands(draft: Draft, call: Convolution) -> tuple[Operand, Operand | None, str]:
     """Weights and perhaps a bias, rarely odd ones, and why they are impossible if they are."""
-    dtype = draft.pick(("bfloat16", "bfloat16", "float32"))
-    shape, layout, where, problem = call.weights_shape, "ROW_MAJOR", None, ""
+    dtype, shape, problem = draft.pick(("bfloat16", "bfloat16", "float32")), call.weights_shape, ""
+    options: dict[str, Any] = {"layout": "ROW_MAJOR"}
     match draft.below(100):
         case 99:
-            layout = "TILE"
+            options["layout"] = "TILE"
         case 98:
-            where, layout = DRAM, draft.pick(("ROW_MAJOR", "TILE"))
+            options = {"where": DRAM, "layout": draft.pick(("ROW_MAJOR", "TILE"))}
         case 97:
-            layout, dtype = "TILE", draft.pick(BLOCKS)
+            dtype, options["layout"] = draft.pick(BLOCKS), "TILE"
         case 96:
-            other = draft.pick((shape[::-1], (shape[0] + 1, *shape[1:]), shape[1:], (1, *shape)))
-            shape, problem = other, "weights of another shape" if other != shape else ""
+            shape = draft.pick((shape[::-1], (shape[0] + 1, *shape[1:]), shape[1:], (1, *shape)))
+            problem = "weights of another shape" if shape != call.weights_shape else ""
         case 95:
             dtype, problem = draft.pick(INTEGERS), "weights of integers"
-    weights = draft.operand("w", shape, dtype, layout=layout, where=where)
+    weights = draft.operand("w", shape, dtype, **options)
     if not draft.chance(0.4):
         return weights, None, problem
     columns = call.channels[1]
     row: tuple[int, ...] = (1, 1, 1, columns)
-    dtype, layout, where = "bfloat16" if dtype in INTEGERS else dtype, "ROW_MAJOR", None
-    match draft.below(100):
-        case 99 | 98:
+    dtype, options = "bfloat16" if dtype in INTEGERS else dtype, {"layout": "ROW_MAJOR"}
+    match draft.below(100) // 2:
+        case 49:
             dtype = draft.pick(("float32", "bfloat16", "bfloat8_b"))
-        case 97 | 96:
+        case 48:
             row = draft.pick(((columns,), (1, columns), (1, 1, columns), (1, 1, 1, columns + 1), (1, 1, 32, columns)))
             problem = problem or ("a bias of another size" if int(np.prod(row)) != columns else "")
-        case 95 | 94:
-            layout = "TILE"
-        case 93 | 92:
-            layout, where = draft.pick(("ROW_MAJOR", "TILE")), DRAM
-    return weights, draft.operand("b", row, dtype, layout=layout, where=where), problem
+        case 47:
+            options["layout"] = "TILE"
+        case 46:
+            options = {"where": DRAM, "layout": draft.pick(("ROW_MAJOR", "TILE"))}
+    return weights, draft.operand("b", row, dtype, **options), problem
 
 
-class Prepared(NamedTuple):
-    """A call that returned the weights that it prepared."""
-
-    call: Convolution
-    weights: Operand
-    bias: Operand | None
-    name: str
-
-
-def convolution(draft: Draft, function: str) -> Step | None:
+@operation("conv_transpose2d", weight=8)
+@operation("conv2d", weight=5)
+@operation("conv1d", weight=2)
+def convolution(draft: Draft) -> Step | None:
     """A convolution of a live tensor, perhaps with weights that are prepared by a function or by the call."""
-    integers = draft.chance(0.02)
+    integers, state, function = draft.chance(0.02), draft.state, draft.function
     x = draft.shadow(
-        lambda x: (
-            (x.on_device or draft.state.from_host) and not x.opaque and len(x.shape) > 1 and x.is_float != integers
-        )
+        lambda x: (x.on_device or state.from_host) and not x.opaque and len(x.shape) > 1 and x.is_float != integers
     )
     if x is None or (len(x.shape) != 4 and not draft.chance(0.05)):
         return None
@@ -348,38 +332,37 @@ def convolution(draft: Draft, function: str) -> Step | None:
     weights_dtype = str(call.config.get("weights_dtype", "")).removeprefix("ttsim.") or weights.dtype
     call = replace(call, weights_dtype=weights_dtype)
     returned = draft.pick(("", "size", "weights", "both")) if draft.chance(0.4) else ""
-    name, results = draft.name, {**(bias.result if bias else {}), **weights.result}
-    text = (bias.text if bias else "") + weights.text
-    frees = draft.state.sharing(x) if call.config.get("deallocate_activation") == "True" else ()
-    operands: list[object] = [weights, bias or ""]
-    opaque: list[str] = []
-    twins: Mapping[str, tuple[str, bool]] = {}
+    frees = state.sharing(x) if call.config.get("deallocate_activation") == "True" else ()
+    name, operands, opaque = draft.name, [str(weights), str(bias or "")], list[str]()
+    text, twins = "".join(operand.text for operand in draft.operands), dict[str, tuple[str, bool]]()
     if x.on_device and draft.chance(0.12) and function != "conv1d" and not problem:
         order = '"IOHW"' if call.transposed else '"OIHW"'
         preparing = {"weight_tensor": weights.name, "weights_format": order, "has_bias": f"{bias is not None}"}
         text += f"{name}p = {call.prepared(x, 'weights', **preparing)}\n"
-        operands[0] = f"{name}p"
         if bias:
             text += f"{name}q = {call.prepared(x, 'bias', bias_tensor=bias.name)}\n"
-            operands[1] = f"{name}q"
-        opaque = [str(operand) for operand in operands if operand]
-    elif draft.state.with_twins and not frees:
-        twins = _twins(draft, call, x, weights, bias or "")
+        operands = [f"{name}p", f"{name}q" if bias else ""]
+        opaque = [operand for operand in operands if operand]
+    elif state.with_twins and not frees:
+        twins = _twins(draft, call, x, operands)
     pair = f"({name}v, {name}c)" if bias else f"({name}v, _)"
     targets = {"size": f"{name}, {name}s", "weights": f"{name}, {pair}", "both": f"{name}, {name}s, {pair}"}
     text += f"{targets.get(returned, name)} = {call.text(x, operands, returned)}"
     if problem:
-        return Step(text=text, results=results, contradictory=problem, frees=frees)
-    results[name] = lambda: call.expected(x.values, x.dtype, weights.values, bias.values if bias else None)
+        return Step(text=text, results=draft.made, contradictory=problem, frees=frees)
     facts: dict[str, object] = {}
     if returned in ("size", "both"):
         facts = {f"{name}s": call.output_size[1] if function == "conv1d" else list(call.output_size)}
     if returned in ("weights", "both"):
         opaque += [f"{name}v", f"{name}c"][: 1 + (bias is not None)]
         if not call.activation:
-            draft.state.prepared[f"{name}v"] = Prepared(call, weights, bias, name)
-    unknown: dict[str, Callable[[], Expected]] = dict.fromkeys(opaque, Expected)
-    return Step(text=text, results=results | unknown, facts=facts, opaque=tuple(opaque), frees=frees, twins=twins)
+            state.prepared[f"{name}v"] = call, weights, bias, name
+    results = {
+        **draft.made,
+        name: lambda: call.expected(x.values, x.dtype, weights.values, bias.values if bias else None),
+        **dict.fromkeys(opaque, Expected),
+    }
+    return Step(text=text, results=results, facts=facts, opaque=tuple(opaque), frees=frees, twins=twins)
 
 
 def _elsewhere(draft: Draft, call: Convolution) -> Convolution:
@@ -391,26 +374,24 @@ def _elsewhere(draft: Draft, call: Convolution) -> Convolution:
     if draft.chance(0.3):
         config["act_block_h_override"] = 32
     if draft.chance(0.4):
-        rest["dram_slice_config" if call.transposed else "slice_config"] = _slices(draft)
+        rest[call.slicing] = _slices(draft)
     return replace(call, config=config, rest=rest)
 
 
-def _twins(draft: Draft, call: Convolution, x: Shadow, *operands: object) -> dict[str, tuple[str, bool]]:
+def _twins(draft: Draft, call: Convolution, x: Shadow, operands: Sequence[str]) -> dict[str, tuple[str, bool]]:
     """Other ways to make a call, each with whether all bits are the same."""
     other = _elsewhere(draft, call)
-    pair = ("w2", "b2") if operands[1] else ("w2", "")
+    pair = [f"{name}2" if operand else "" for name, operand in zip("wb", operands, strict=True)]
+    over_host = [f"{prepared}.cpu().to(device)" if prepared else "" for prepared in pair]
+    place = draft.pick([place for place in (DRAM, L1) if not x.on_device or place not in str(x.tensor.memory_config())])
 
-    def by(first: Convolution, *prepared: str) -> str:
+    def by(first: Convolution, prepared: Sequence[str]) -> str:
         return f"_, (w2, b2) = {first.text(x, operands, 'weights')}\ntwin = {call.text(x, prepared)}"
 
-    place = draft.pick([place for place in (DRAM, L1) if not x.on_device or place not in str(x.tensor.memory_config())])
     twins = {
-        "weights prepared by the call itself": (by(call, *pair), True),
-        "prepared weights that went over the host": (
-            by(call, *(f"{p}.cpu().to(device)" if p else "" for p in pair)),
-            True,
-        ),
-        f"weights prepared by {other.config}, {other.rest}": (by(other, *pair), False),
+        "weights prepared by the call itself": (by(call, pair), True),
+        "prepared weights that went over the host": (by(call, over_host), True),
+        f"weights prepared by {other.config}, {other.rest}": (by(other, pair), False),
         f"{other.config}, {other.rest}": (f"twin = {other.text(x, operands)}", False),
         f"the input in {place}": (f"twin = {call.text(f'{x}.cpu().to(device, {place})', operands)}", False),
     }
@@ -419,13 +400,13 @@ def _twins(draft: Draft, call: Convolution, x: Shadow, *operands: object) -> dic
     return twins
 
 
+@operation("convolution again", weight=4)
 def again(draft: Draft) -> Step | None:
     """A convolution with weights that an earlier call prepared, which may be another one in a few arguments."""
-    prepared: Mapping[str, Prepared] = draft.state.prepared
-    weights = draft.shadow(lambda x: x.name in prepared)
+    weights = draft.shadow(lambda x: x.name in draft.state.prepared)
     if weights is None:
         return None
-    call, raw, raw_bias, name = prepared[weights.name]
+    call, raw, raw_bias, name = draft.state.prepared[weights.name]
     bias = f"{name}c" if raw_bias is not None else ""
     if bias and bias not in draft.state.shadows:
         return None
@@ -448,8 +429,8 @@ def again(draft: Draft) -> Step | None:
     image = draft.operand("a", (1, 1, rows, call.channels[0]), dtype, layout=layout, where=DRAM)
     whole = replace(call, config=config, rest=rest, out=call.out if "dtype" in rest else dtype)
     bias_values = raw_bias.values if raw_bias else None
-    return Step(
-        text=f"{image.text}{draft.name} = {whole.text(image, (weights, bias))}",
-        results={**image.result, draft.name: lambda: whole.expected(image.values, dtype, raw.values, bias_values)},
+    return draft.gives(
+        expect=lambda: whole.expected(image.values, dtype, raw.values, bias_values),
+        text=whole.text(image, (weights, bias)),
         frees=(image.name,) if config.get("deallocate_activation") == "True" else (),
     )

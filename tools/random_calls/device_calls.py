@@ -4,17 +4,18 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from tools.random_calls.drafts import Draft, Shadow, Step, of_tensor
+from tools.random_calls.drafts import Draft, Shadow, Step, of_tensor, operation
 from tools.random_calls.elementwise import applied
 
 
+@operation("program cache")
 def program_cache(draft: Draft) -> Step:
     """The programs are forgotten, or no longer kept, or kept again."""
     methods = ("clear_program_cache", "clear_program_cache", "enable_program_cache", "disable_and_clear_program_cache")
     return Step(text=f"device.{draft.pick(methods)}()")
 
 
-@of_tensor(lambda x: x.is_float)
+@of_tensor("begin_trace_capture", accept=lambda x: x.is_float)
 def trace(draft: Draft, x: Shadow) -> Step:
     """A function of a tensor, captured and carried out again."""
     name = draft.name
@@ -27,9 +28,7 @@ finally:
 ttsim.execute_trace(device, {name}n)
 ttsim.release_trace(device, {name}n)
 del {name}n"""
-    values, bound = applied("relu", x.values, x.dtype)
-    step = draft.call("relu", x).gives(values, bound, dtypes=(x.dtype,), layout=x.layout)
-    return Step(text=text, results=step.results)
+    return draft.gives(*applied("relu", x.values, x.dtype), dtypes=(x.dtype,), layout=x.layout, whole=text)
 
 
 # Statements about a function of a tensor {1}: {0} becomes True.
@@ -45,14 +44,15 @@ finally:
 }
 
 
-@of_tensor(lambda x: x.is_float)
-def look(draft: Draft, x: Shadow, kind: str) -> Step:
+@of_tensor(*LOOKS, accept=lambda x: x.is_float, weight=0.3)
+def look(draft: Draft, x: Shadow) -> Step:
     """A call that is looked at: by a capture of the graph, an estimate on a copy of the device, or a profile."""
     name = f"{draft.name}n"
     mode, function = draft.pick(("NORMAL", "NO_DISPATCH")), draft.pick(("relu", "neg", "square"))
-    return Step(text=LOOKS[kind].format(name, x, mode=mode, function=function), facts={name: True})
+    return Step(text=LOOKS[draft.function].format(name, x, mode=mode, function=function), facts={name: True})
 
 
+@operation("query_op_constraints", weight=0.3)
 def query_op_constraints(draft: Draft) -> Step:
     """What a call would need, on no device."""
     how = "in_channels=32, out_channels=32, batch_size=1, input_height=4, input_width=8, kernel_size=(2, 2)"
@@ -90,7 +90,7 @@ QUESTIONS: Final[tuple[tuple[str, Callable[[Shadow], object]], ...]] = (
 )
 
 
-@of_tensor(anywhere=True)
+@of_tensor("question", anywhere=True)
 def question(draft: Draft, x: Shadow) -> Step:
     """What a tensor or the device says of itself."""
     text, answer = draft.pick(QUESTIONS)
@@ -102,6 +102,7 @@ REFERENCE: Final = "\nwanted = "  # what stands before the reference of a call o
 ONEDNN: Final = ("", "_backward_data", "_backward_weights", "_backprop_filters")  # of conv_transpose
 
 
+@operation("onednn", weight=0.3)
 def onednn(draft: Draft) -> Step:
     """One of oneDNN's calls on the device: numpy arrays in and out, nothing stays on the device."""
     kind, name, axes = draft.pick(ONEDNN), f"{draft.name}n", draft.pick((2, 2, 1, 3))

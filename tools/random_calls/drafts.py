@@ -1,9 +1,10 @@
-"""What random calls are drawn from: choices that can be replayed, the tensors that live on a device, and words."""
+"""What random calls are drawn from: choices that can be replayed, the tensors that live on a device, and drafts."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import prod
-from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import numpy as np
 
@@ -12,8 +13,6 @@ from device.memory.memory_config import TILE
 from device.numbers.formats import Array, div_up, round_up
 
 T = TypeVar("T")
-P = ParamSpec("P")
-StepT = TypeVar("StepT", bound="Step | None")
 
 FLOATS: Final = ("bfloat16", "float32", "bfloat8_b", "bfloat4_b")
 BLOCKS: Final = ("bfloat8_b", "bfloat4_b")
@@ -60,24 +59,18 @@ class Choices:
 
     A replayed choice that has become impossible turns into the nearest possible one, and a missing one into 0. The
     simplest option of every choice is therefore its first: shrinking a sequence means lowering numbers.
-
-    Attributes:
-        taken: The choices so far, as numbers.
     """
 
     def __init__(self, source: np.random.Generator | Sequence[int]) -> None:
         self._generator = source if isinstance(source, np.random.Generator) else None
         self._recorded: Iterator[int] = iter(() if isinstance(source, np.random.Generator) else source)
-        self.taken: list[int] = []
+        self.taken: list[int] = []  # The choices so far, as numbers
 
     def below(self, limit: int) -> int:
         """A number from 0 to ``limit - 1``."""
-        if self._generator is None:
-            number = min(next(self._recorded, 0), limit - 1)
-        else:
-            number = int(self._generator.integers(limit))
-        self.taken.append(number)
-        return number
+        drawn = min(next(self._recorded, 0), limit - 1) if self._generator is None else self._generator.integers(limit)
+        self.taken.append(int(drawn))
+        return self.taken[-1]
 
     def between(self, least: int, most: int) -> int:
         """A number from ``least`` to ``most``."""
@@ -131,14 +124,14 @@ class Shadow:
         return self.tensor.dtype.name.lower()
 
     @property
-    def tiled(self) -> bool:
-        """Whether the tensor is in tiles."""
-        return self.tensor.layout is ttsim.TILE_LAYOUT
-
-    @property
     def layout(self) -> str:
         """Name of the layout."""
         return str(self.tensor.layout.name)
+
+    @property
+    def tiled(self) -> bool:
+        """Whether the tensor is in tiles."""
+        return self.layout == "TILE"
 
     @property
     def is_read(self) -> bool:
@@ -155,11 +148,6 @@ class Shadow:
         """Whether the tensor holds floats."""
         return self.dtype in FLOATS
 
-    @property
-    def is_block(self) -> bool:
-        """Whether the tensor holds block floats."""
-        return self.dtype in BLOCKS
-
 
 @dataclass(slots=True)
 class State:
@@ -167,8 +155,7 @@ class State:
 
     names: dict[str, Any]  # The names of the script, the prelude's included
     shadows: dict[str, Shadow] = field(default_factory=dict)  # Live tensors by name
-    # Convolutions that returned prepared weights, by the name of the weights
-    prepared: dict[str, Any] = field(default_factory=dict)
+    prepared: dict[str, Any] = field(default_factory=dict)  # Convolutions by the name of weights that they prepared
     from_host: bool = False  # Whether convolutions take tensors on the host, too
     with_twins: bool = False  # Whether convolutions tell other ways to be made
 
@@ -223,17 +210,32 @@ def named(**arguments: object) -> str:
     return "".join(f", {name}={text}" for name, text in arguments.items() if text not in ("", None))
 
 
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A tensor that is made in front of a call."""
+
+    name: str
+    text: str  # The line that makes the tensor
+    values: Array  # float64 of the contents
+    dtype: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class Draft(Choices):
-    """The choices of one step, and the tensors that it may use."""
+    """The choices of one step, the tensors that it may use, and the call that is being drawn."""
 
     def __init__(self, source: np.random.Generator | Sequence[int], state: State, number: int) -> None:
         super().__init__(source)
         self.state, self.number = state, number
-
-    @property
-    def name(self) -> str:
-        """The name of the step's first result."""
-        return f"t{self.number}"
+        self.name = f"t{number}"  # of the step's first result
+        self.function = ""  # name of the operation that is drawn
+        self.arguments: list[str] = []
+        self.operands: list[Operand] = []  # made in front of the call
+        self.dtype = ""  # the data type that the call asks for; empty for none
+        self.place = ""  # the memory config that it asks for; empty for none
+        self.target: Shadow | None = None  # the live tensor that takes the result
 
     def tensor(self, accept: Callable[[Shadow], bool] = lambda shadow: True) -> Shadow | None:
         """A live tensor on the device with axes and numbers of its own; None if there is none."""
@@ -258,11 +260,10 @@ class Draft(Choices):
         if rank == 4 and self.chance(0.5):
             sides = [self.pick((1, 1, 2, 3)), *self.pair(1, 16), sides[-1]]
         while prod(sides) > MOST_ELEMENTS:
-            largest = max(sides)
-            sides[sides.index(largest)] = max(1, largest // 2)
+            sides[int(np.argmax(sides))] = max(sides) // 2
         return tuple(sides)
 
-    def dtype(self, *, rare: float = 0.03) -> str:
+    def data_type(self, *, rare: float = 0.03) -> str:
         """A data type: floats, and rarely integers."""
         if self.chance(rare):
             return self.pick(INTEGERS)
@@ -288,104 +289,49 @@ class Draft(Choices):
 
     def shards(self, sides: Sequence[int], *, tiled: bool) -> str:
         """A sharded memory config that holds a tensor; rarely one whose shards are larger than they must be."""
-        kind, buffer = self.pick(KINDS), self.pick(("L1", "L1", "DRAM"))
-        turned = self.chance(0.15)
-        if buffer == "DRAM":
-            where = [(0, 0, self.between(1, 7) - 1, 0)]
-        else:
-            where = self.rectangles()
-            where = where[:1] if kind == "BLOCK" else where
-        *most, rows, columns = (1, 1, *sides)
-        if tiled:
-            rows, columns = round_up(rows, TILE), round_up(columns, TILE)
-        rows *= prod(most)
-        x0, y0, x1, y1 = where[0]
-        count = sum((x1 - x0 + 1) * (y1 - y0 + 1) for x0, y0, x1, y1 in where)
-        across, down = x1 - x0 + 1, y1 - y0 + 1
-        block = (across, down) if turned else (down, across)
+        kind, buffer, turned = self.pick(KINDS), self.pick(("L1", "L1", "DRAM")), self.chance(0.15)
+        where = [(0, 0, self.between(1, 7) - 1, 0)] if buffer == "DRAM" else self.rectangles()
+        where = where[:1] if kind == "BLOCK" else where
+        boxes = [(x1 - x0 + 1, y1 - y0 + 1) for x0, y0, x1, y1 in where]
+        count = sum(across * down for across, down in boxes)
+        block = boxes[0] if turned else boxes[0][::-1]
         high, wide = {"HEIGHT": (count, 1), "WIDTH": (1, count), "BLOCK": block}[kind]
+        *most, rows, columns = (1, 1, *sides)
         row_unit = TILE if tiled else 1
         column_unit = TILE if tiled else 1 if kind == "HEIGHT" else self.pick((8, 8, 8, 16, 1))
-        shard = [round_up(div_up(rows, high), row_unit), round_up(div_up(columns, wide), column_unit)]
-        if self.chance(0.1):
-            shard[0] += row_unit * self.between(0, 2)
-        text = f'shards("{kind}", ({shard[0]}, {shard[1]}), {", ".join(map(str, where))}'
-        text += ', orientation="COL_MAJOR"' if turned else ""
-        return text + (', buffer="DRAM")' if buffer == "DRAM" else ")")
+        rows, columns = round_up(rows, row_unit) * prod(most), round_up(columns, TILE if tiled else 1)
+        height = round_up(div_up(rows, high), row_unit) + (row_unit * self.below(3) if self.chance(0.1) else 0)
+        shape = (height, round_up(div_up(columns, wide), column_unit))
+        more = named(orientation='"COL_MAJOR"' * turned, buffer='"DRAM"' * (buffer == "DRAM"))
+        return f'shards("{kind}", {shape}, {", ".join(map(str, where))}{more})'
 
-    def place(self, sides: Sequence[int], *, tiled: bool, sharded: float = 0.4) -> str:
+    def memory_config(self, sides: Sequence[int], *, tiled: bool, sharded: float = 0.4) -> str:
         """A memory config."""
         return self.shards(sides, tiled=tiled) if self.chance(sharded) else self.pick((DRAM, DRAM, L1))
 
-    def some_place(self, sides: Sequence[int], *, tiled: bool, probability: float = 0.3) -> str:
-        """A memory config for a result; empty to let the library choose."""
-        if not self.chance(probability):
-            return ""
-        return self.pick(UNSPECIFIED) if self.chance(0.05) else self.place(sides, tiled=tiled, sharded=0.3)
-
-    def required(self, place: str) -> object:
-        """The memory config that a result must have, where the text gives one whole; else None."""
-        return self.evaluated(place) if place and place not in UNSPECIFIED else None
-
-    def twin(self, like: Shadow, probability: float = 0.05) -> Shadow | None:
-        """Rarely a live tensor that may take a result: of the same shape, data type and layout, with another buffer."""
-        if not self.chance(probability):
-            return None
-        wanted = (like.shape, like.dtype, like.layout)
-        return self.tensor(
-            lambda other: (
-                (other.shape, other.dtype, other.layout) == wanted and other.tensor._storage is not like.tensor._storage
-            )
-        )
+    @property
+    def required(self) -> object:
+        """The memory config that the result must have, where the call gives one whole; else None."""
+        return self.evaluated(self.place) if self.place and self.place not in UNSPECIFIED else None
 
     def operand(
         self, suffix: str, sides: tuple[int, ...], dtype: str, *, layout: str = "TILE", where: str | None = None
-    ) -> "Operand":
-        """A tensor of random numbers that is made in front of a call; without a place one on the host."""
+    ) -> Operand:
+        """A tensor of random numbers that is made in front of the call; without a place one on the host."""
         layout = "TILE" if dtype in BLOCKS else layout
         kind = "integers" if dtype in INTEGERS else "normal"
-        name = f"{self.name}{suffix}"
         host = f'ttsim.from_numpy(numbers({self.below(1000)}, {sides}, "{kind}"), ttsim.{dtype}, '
         host += f"layout=ttsim.{layout}_LAYOUT"
         values = np.asarray(self.evaluated(f"{host})").to_numpy(), np.float64)
         place = "" if where is None else named(device="device", memory_config=where)
-        return Operand(name, f"{name} = {host}{place})\n", values, dtype)
+        name = f"{self.name}{suffix}"
+        self.operands.append(Operand(name, f"{name} = {host}{place})\n", values, dtype))
+        return self.operands[-1]
 
-    def call(self, function: str, *arguments: object) -> "CallText":
-        """A call of a function, without its keyword arguments."""
-        return CallText(self, function, list(map(str, arguments)))
-
-
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """A tensor that is made in front of a call."""
-
-    name: str
-    text: str  # The line that makes the tensor
-    values: Array  # float64 of the contents
-    dtype: str
-
-    def __str__(self) -> str:
-        return self.name
-
-    @property
-    def result(self) -> Results:
-        """What the tensor must be, by its name."""
-        expected = Expected(values=self.values, dtypes=(self.dtype,))
-        return {self.name: lambda: expected}
-
-
-@dataclass(slots=True)
-class CallText:
-    """A call whose arguments are being drawn."""
-
-    draft: Draft
-    function: str
-    arguments: list[str]
-    dtype: str = ""  # The data type that the call asks for; empty for none
-    place: str = ""  # The memory config that it asks for; empty for none
-    operands: list[Operand] = field(default_factory=list)
-    target: Shadow | None = None  # The live tensor that takes the result
+    def call(self, *arguments: object) -> Self:
+        """Begins the call of the operation, without keyword arguments."""
+        self.arguments = list(map(str, arguments))
+        return self
 
     def option(self, name: str, text: object) -> Self:
         """The call with a keyword argument, unless the text is empty."""
@@ -395,33 +341,49 @@ class CallText:
 
     def sometimes(self, probability: float, name: str, *choices: object) -> Self:
         """The call, perhaps with a keyword argument."""
-        return self.option(name, self.draft.pick(choices)) if self.draft.chance(probability) else self
+        return self.option(name, self.pick(choices)) if self.chance(probability) else self
 
-    def placed(self, sides: Sequence[int], *, tiled: bool, probability: float = 0.3) -> Self:
-        """The call, perhaps with a memory config for its result of a shape."""
-        self.place = self.draft.some_place(sides, tiled=tiled, probability=probability)
-        return self.option("memory_config", self.place)
+    def placed(
+        self, sides: Sequence[int], *, tiled: bool, probability: float = 0.3, only: Sequence[str] | None = None
+    ) -> Self:
+        """The call, perhaps with a memory config for its result of a shape.
+
+        ``only`` names the memory configs that a result must then have; with others the library chooses shards itself.
+        """
+        if self.chance(probability):
+            unspecified = self.chance(0.05)
+            self.place = self.pick(UNSPECIFIED) if unspecified else self.memory_config(sides, tiled=tiled, sharded=0.3)
+        self.option("memory_config", self.place)
+        if only is not None and self.place not in only:
+            self.place = ""
+        return self
 
     def typed(
         self, probability: float, choices: Sequence[str] = USUAL, *, allowed: bool = True, name: str = "dtype"
     ) -> Self:
         """The call, perhaps with a data type for its result."""
-        if allowed and self.draft.chance(probability):
-            self.dtype = self.draft.pick(choices)
+        if allowed and self.chance(probability):
+            self.dtype = self.pick(choices)
         return self.option(name, self.dtype and f"ttsim.{self.dtype}")
 
     def taken_by_twin(self, source: Shadow) -> Self:
-        """The call, rarely with a live tensor that takes the result."""
-        self.target = self.draft.twin(source)
+        """The call, rarely with a live tensor that takes the result: one like the source, with another buffer."""
+        if self.chance(0.05):
+            wanted, storage = (source.shape, source.dtype, source.layout), source.tensor._storage
+            self.target = self.tensor(
+                lambda x: (x.shape, x.dtype, x.layout) == wanted and x.tensor._storage is not storage
+            )
         if self.target is not None:
             self.arguments = [text for text in self.arguments if not text.startswith("memory_config=")]
             self.place = ""
         return self.option("output_tensor", self.target)
 
-    def takes(self, operand: Operand) -> Operand:
-        """Makes an operand in front of the call."""
-        self.operands.append(operand)
-        return operand
+    @property
+    def made(self) -> Results:
+        """What the operands must be, by their names."""
+        return {
+            operand.name: partial(Expected, values=operand.values, dtypes=(operand.dtype,)) for operand in self.operands
+        }
 
     def gives(
         self,
@@ -430,41 +392,63 @@ class CallText:
         *,
         expect: Callable[[], Expected] | None = None,
         text: str = "",
+        whole: str = "",
         frees: tuple[str, ...] = (),
         **more: Any,
     ) -> Step:
         """The step with its expected result: computed late by ``expect``, or from the other fields of `Expected`.
 
-        ``text`` is the call, where it is not `function(arguments)`.
+        ``text`` is the call, where it is not `function(arguments)`; ``whole`` all statements, the assignment included.
         """
-        fields: dict[str, Any] = {"place": self.draft.required(self.place)} | more
-        expected = None if expect is not None else Expected(values=values, bound=bound, **fields)
-        name = self.draft.name if self.target is None else self.target.name
-        results = {label: result for operand in self.operands for label, result in operand.result.items()}
+        if expect is None:
+            fields: dict[str, Any] = {"values": values, "bound": bound, "place": self.required} | more
+            expect = partial(Expected, **fields)
         call = text or f"ttsim.{self.function}({', '.join(self.arguments)})"
-        before = "".join(operand.text for operand in self.operands)
+        statement = whole or (call if self.target is not None else f"{self.name} = {call}")
         return Step(
-            text=before + (call if self.target is not None else f"{name} = {call}"),
-            results={**results, name: expect or (lambda: expected)},  # type: ignore[dict-item,return-value]
+            text="".join(operand.text for operand in self.operands) + statement,
+            results={**self.made, self.name if self.target is None else self.target.name: expect},
             frees=frees,
         )
 
 
+Operation = Callable[[Draft], Step | None]
+OPERATIONS: Final[dict[str, Operation]] = {}  # by name; the modules of this package add theirs
+WEIGHTS: Final[dict[str, float]] = {}  # how often each is drawn, against the others
+
+
+def operation(*names: str, weight: float = 1.0) -> Callable[[Operation], Operation]:
+    """Adds operations that one function draws; `Draft.function` tells it which."""
+
+    def add(draw: Operation) -> Operation:
+        for name in names:
+            OPERATIONS[name], WEIGHTS[name] = partial(_drawn, draw, name), weight
+        return draw
+
+    return add
+
+
 def of_tensor(
-    accept: Callable[[Shadow], bool] = lambda shadow: True, *, anywhere: bool = False
-) -> Callable[[Callable[Concatenate[Draft, Shadow, P], StepT]], Callable[Concatenate[Draft, P], StepT | None]]:
-    """Makes a function of a draft and a live tensor one of a draft: it draws the tensor, or makes no step.
+    *names: str,
+    accept: Callable[[Shadow], bool] = lambda shadow: True,
+    anywhere: bool = False,
+    weight: float = 1.0,
+) -> Callable[[Callable[[Draft, Shadow], Step | None]], Operation]:
+    """Adds operations of a live tensor: it is drawn first, and without one there is no step.
 
     ``accept`` filters the tensors; ``anywhere`` includes tensors on the host.
     """
 
-    def decorate(
-        draw: Callable[Concatenate[Draft, Shadow, P], StepT],
-    ) -> Callable[Concatenate[Draft, P], StepT | None]:
-        def whole(draft: Draft, /, *more: P.args, **options: P.kwargs) -> StepT | None:
+    def add(draw: Callable[[Draft, Shadow], Step | None]) -> Operation:
+        def whole(draft: Draft) -> Step | None:
             source = draft.shadow(lambda x: not x.opaque and accept(x)) if anywhere else draft.tensor(accept)
-            return None if source is None else draw(draft, source, *more, **options)
+            return None if source is None else draw(draft, source)
 
-        return whole
+        return operation(*names, weight=weight)(whole)
 
-    return decorate
+    return add
+
+
+def _drawn(draw: Operation, name: str, draft: Draft) -> Step | None:
+    draft.function = name
+    return draw(draft)

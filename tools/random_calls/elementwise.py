@@ -8,7 +8,19 @@ from typing import Final
 import numpy as np
 
 from device.numbers.formats import Array
-from tools.random_calls.drafts import BLOCKS, DRAM, INTEGERS, USUAL, Draft, Expected, Operand, Shadow, Step, of_tensor
+from tools.random_calls.drafts import (
+    BLOCKS,
+    DRAM,
+    INTEGERS,
+    USUAL,
+    Draft,
+    Expected,
+    Operand,
+    Shadow,
+    Step,
+    of_tensor,
+    operation,
+)
 from tools.random_calls.references import regrouped_error, rounding, sum_error
 
 _erf: Final = np.vectorize(erf, otypes=[np.float64])
@@ -77,40 +89,80 @@ def applied(name: str, argument: Array, dtype: str) -> tuple[Array, Array]:
     return values, error
 
 
-def unary(draft: Draft, function: str) -> Step | None:
+@operation(*UNARY, weight=0.4)
+def unary(draft: Draft) -> Step | None:
     """A function of every element."""
+    function = draft.function
     x = draft.tensor(lambda x: bool(DEFINED.get(function, np.isfinite)(x.values).all()))
     if x is None:
         return None
-    call = draft.call(function, x).placed(x.shape, tiled=x.tiled).taken_by_twin(x)
-    call.option(*PARAMETERS.get(function, ("", "")))
+    draft.call(x).placed(x.shape, tiled=x.tiled).taken_by_twin(x).option(*PARAMETERS.get(function, ("", "")))
     if function == "gelu":
-        call.sometimes(0.2, "fast_and_approximate_mode", "False", "True")
+        draft.sometimes(0.2, "fast_and_approximate_mode", "False", "True")
     values, bound = applied(function, x.values, x.dtype)
-    return call.gives(
-        np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf), bound, dtypes=(x.dtype,), layout=x.layout
-    )
+    values = np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf)
+    return draft.gives(values, bound, dtypes=(x.dtype,), layout=x.layout)
 
 
-def binary(draft: Draft, function: str) -> Step | None:
+@operation(*(f"{name}{mark}" for name in BINARY for mark in ("", "_")), weight=0.6)
+def binary(draft: Draft) -> Step | None:
     """A function of two tensors, or of a tensor and a number, in either order."""
     first = draft.tensor()
     if first is None:
         return None
-    form = draft.below(10)
-    second: Shadow | Operand | float
-    if form < 3:
-        second = draft.pick((2.0, 0.5, -1.0, 3.0, 0.3))
-    elif form < 5:  # a row, a column or a single number of the first one
-        sides = tuple(side if draft.chance(0.5) else 1 for side in first.shape)
-        sides = sides[1:] if len(sides) > 1 and draft.chance(0.2) else sides
-        dtype = first.dtype if draft.chance(0.7) else draft.pick(USUAL)
-        layout = first.layout if draft.chance(0.9) else draft.layout(dtype)
-        where = draft.place(sides, tiled=layout == "TILE", sharded=0.1)
-        second = draft.operand("b", sides, dtype, layout=layout, where=where)
+    second = _second(draft, first)
+    in_place, name = draft.function.endswith("_"), draft.function.rstrip("_")
+    pair: tuple[Shadow | Operand | float, ...] = (first, second)
+    if not in_place and draft.chance(0.1):
+        pair = pair[::-1]
+    a, b = (np.asarray(side) if isinstance(side, float) else side.values for side in pair)
+    dtypes = ["bfloat16" if isinstance(side, float) else side.dtype for side in (first, second)]
+    with np.errstate(all="ignore"):
+        values = np.asarray(BINARY[name](a, b), np.float64)
+    own = next(side.dtype for side in pair if not isinstance(side, float))
+    activation = draft.pick(("relu", "silu", "sigmoid")) if draft.chance(0.1) else ""
+    draft.call(*pair)
+    if not in_place:
+        draft.typed(0.15).placed(values.shape, tiled=True, probability=0.25)
+    out = draft.dtype or own
+    # Both operands are unpacked and combined on the larger's scale, and the result is packed.
+    coarse = 2.0**-8 if "float32" not in dtypes or dtypes[0] != dtypes[1] else 2.0**-10
+    bound = 2 * rounding(values, out)
+    if BINARY[name] is np.multiply:  # the matrix unit rounds after each of four fidelity phases
+        bound = bound + np.abs(values) * max(coarse, 2.0**-7 if in_place else 0.0)
     else:
-        second = draft.tensor(lambda other: _fits(first, other)) or first
-    return _combined(draft, function, first, second)
+        bound = bound + (np.abs(a) + np.abs(b)) * coarse
+    if out in INTEGERS:  # integers wrap around, and numbers between integers are not defined
+        bound = np.where((values == np.rint(values)) & (values >= 0) & (values < 100), 0.0, np.inf)
+    if activation:
+        draft.option("activations", f"[ttsim.UnaryWithParam(ttsim.UnaryOpType.{activation.upper()})]")
+        values, more = applied(activation, values, out)
+        bound = 1.2 * bound + more  # no slope is above 1.2
+    text = ""
+    if in_place:
+        draft.target = first
+        if values.size == first.values.size:  # the first tensor keeps its rank
+            values, bound = values.reshape(first.shape), bound.reshape(first.shape)
+    elif len(draft.arguments) == 2 and name in SIGNS and draft.chance(0.1):
+        text = f"{pair[0]} {SIGNS[name]} {pair[1]}"
+    if not first.tiled:  # in shards block floats are untilized to bfloat16, and shards cut to the tensor's own columns
+        return draft.gives(values, bound, dtypes=(out, "bfloat16"), place=None, text=text)
+    return draft.gives(values, bound, dtypes=(out,), text=text)
+
+
+def _second(draft: Draft, first: Shadow) -> Shadow | Operand | float:
+    """A number, a new tensor that is a row, a column or a single number of the first one, or a live tensor."""
+    form = draft.below(10)
+    if form < 3:
+        return draft.pick((2.0, 0.5, -1.0, 3.0, 0.3))
+    if form >= 5:
+        return draft.tensor(lambda other: _fits(first, other)) or first
+    sides = tuple(side if draft.chance(0.5) else 1 for side in first.shape)
+    sides = sides[1:] if len(sides) > 1 and draft.chance(0.2) else sides
+    dtype = first.dtype if draft.chance(0.7) else draft.pick(USUAL)
+    layout = first.layout if draft.chance(0.9) else draft.layout(dtype)
+    where = draft.memory_config(sides, tiled=layout == "TILE", sharded=0.1)
+    return draft.operand("b", sides, dtype, layout=layout, where=where)
 
 
 def _fits(first: Shadow, other: Shadow) -> bool:
@@ -118,47 +170,6 @@ def _fits(first: Shadow, other: Shadow) -> bool:
         return bool(np.broadcast_shapes(first.shape, other.shape))
     except ValueError:
         return False
-
-
-def _combined(draft: Draft, function: str, first: Shadow, second: Shadow | Operand | float) -> Step:
-    in_place, operation = function.endswith("_"), function.rstrip("_")
-    pair: tuple[Shadow | Operand | float, ...] = (first, second)
-    if not in_place and draft.chance(0.1):
-        pair = pair[::-1]
-    a, b = (np.asarray(side) if isinstance(side, float) else side.values for side in pair)
-    dtypes = ["bfloat16" if isinstance(side, float) else side.dtype for side in (first, second)]
-    with np.errstate(all="ignore"):
-        values = np.asarray(BINARY[operation](a, b), np.float64)
-    own = next(side.dtype for side in pair if not isinstance(side, float))
-    call = draft.call(function, *pair)
-    if isinstance(second, Operand):
-        call.takes(second)
-    activation = draft.pick(("relu", "silu", "sigmoid")) if draft.chance(0.1) else ""
-    if not in_place:
-        call.typed(0.15).placed(values.shape, tiled=True, probability=0.25)
-    out = call.dtype or own
-    # Both operands are unpacked and combined on the larger's scale, and the result is packed.
-    coarse = 2.0**-8 if "float32" not in dtypes or dtypes[0] != dtypes[1] else 2.0**-10
-    bound = 2 * rounding(values, out)
-    if BINARY[operation] is np.multiply:  # the matrix unit rounds after each of four fidelity phases
-        bound = bound + np.abs(values) * max(coarse, 2.0**-7 if in_place else 0.0)
-    else:
-        bound = bound + (np.abs(a) + np.abs(b)) * coarse
-    if out in INTEGERS:  # integers wrap around, and numbers between integers are not defined
-        bound = np.where((values == np.rint(values)) & (values >= 0) & (values < 100), 0.0, np.inf)
-    if activation:
-        call.option("activations", f"[ttsim.UnaryWithParam(ttsim.UnaryOpType.{activation.upper()})]")
-        values, more = applied(activation, values, out)
-        bound = 1.2 * bound + more  # no slope is above 1.2
-    if in_place:
-        call.target = first
-        if values.size == first.values.size:  # the first tensor keeps its rank
-            values, bound = values.reshape(first.shape), bound.reshape(first.shape)
-    elif len(call.arguments) == 2 and operation in SIGNS and draft.chance(0.1):
-        return call.gives(values, bound, dtypes=(out,), text=f"{pair[0]} {SIGNS[operation]} {pair[1]}")
-    # Rows in shards: block floats are untilized to bfloat16, and shards are cut to the tensor's own columns.
-    more_dtypes, place = ((), draft.required(call.place)) if first.tiled else (("bfloat16",), None)
-    return call.gives(values, bound, dtypes=(out, *more_dtypes), place=place)
 
 
 WIDTHS: Final = (32, 1, 8, 33, 64, 100, 128)
@@ -185,8 +196,8 @@ def compute_config(draft: Draft) -> str:
     return f"ttsim.WormholeComputeKernelConfig({', '.join(fields)})"
 
 
-@of_tensor(lambda x: x.is_float and len(x.shape) > 1)
-def product(draft: Draft, x: Shadow, function: str) -> Step | None:
+@of_tensor("matmul", "linear", accept=lambda x: x.is_float and len(x.shape) > 1)
+def product(draft: Draft, x: Shadow) -> Step | None:
     """A product of two matrices, and for `linear` perhaps with a row added."""
     if not x.tiled and not draft.chance(0.1):
         return None
@@ -196,25 +207,20 @@ def product(draft: Draft, x: Shadow, function: str) -> Step | None:
     most = x.shape[:-2] if draft.chance(0.2) else ()
     dtype = x.dtype if draft.chance(0.5) else draft.pick((*USUAL, "bfloat4_b"))
     sides = (*most, width, depth) if turned_b else (*most, depth, width)
-    second = draft.operand("w", sides, dtype, where=draft.place(sides, tiled=True, sharded=0.1))
+    second = draft.operand("w", sides, dtype, where=draft.memory_config(sides, tiled=True, sharded=0.1))
     b = second.values.swapaxes(-1, -2) if turned_b else second.values
-    call = draft.call(function, x, second)
-    call.takes(second)
-    call.option("transpose_a", turned_a or "").option("transpose_b", turned_b or "")
+    draft.call(x, second).option("transpose_a", turned_a or "").option("transpose_b", turned_b or "")
     row = None
-    if function == "linear" and draft.chance(0.6):
-        stored = draft.pick(("bfloat16", x.dtype))
-        row = call.takes(draft.operand("b", (*(1,) * (len(x.shape) - 1), width), stored, where=DRAM))
-        call.option("bias", row)
-    call.typed(0.15)
-    out, shape = call.dtype or x.dtype, (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], width)
-    call.placed(shape, tiled=True)
+    if draft.function == "linear" and draft.chance(0.6):
+        ones = (1,) * (len(x.shape) - 1)
+        row = draft.operand("b", (*ones, width), draft.pick(("bfloat16", x.dtype)), where=DRAM)
+    out = draft.option("bias", row).typed(0.15).dtype or x.dtype
+    draft.placed((*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], width), tiled=True)
     config = compute_config(draft)
-    call.option("compute_kernel_config", config)
-    low = "LoFi" in config or (not config and x.is_block and dtype in BLOCKS)
+    low = "LoFi" in config or (not config and x.dtype in BLOCKS and dtype in BLOCKS)
     activation = draft.pick(("relu", "gelu", "silu")) if draft.chance(0.2) else ""
-    call.option("activation", activation and f'"{activation}"')
-    place = draft.required(call.place)
+    draft.option("compute_kernel_config", config).option("activation", activation and f'"{activation}"')
+    place = draft.required
 
     def expected() -> Expected:
         values, terms, squares = np.matmul(a, b), np.matmul(np.abs(a), np.abs(b)), np.matmul(a * a, b * b)
@@ -233,5 +239,5 @@ def product(draft: Draft, x: Shadow, function: str) -> Step | None:
             bound, limit = 1.2 * bound + more, limit if activation == "relu" else None
         return Expected(values=values, bound=bound, dtypes=(out,), layout="TILE", place=place, norm=limit)
 
-    short = function == "matmul" and len(call.arguments) == 2 and draft.chance(0.3)
-    return call.gives(expect=expected, text=f"{x} @ {second}" if short else "")
+    short = draft.function == "matmul" and len(draft.arguments) == 2 and draft.chance(0.3)
+    return draft.gives(expect=expected, text=f"{x} @ {second}" if short else "")

@@ -1,93 +1,15 @@
-"""The table of drawn operations, and the exported names that no step calls, each with its reason."""
+"""All drawn operations, and the exported names that no step calls, each with its reason."""
 
-from collections.abc import Callable, Mapping
-from functools import partial
+import re
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from tools.random_calls import convolutions, creation, data_movement as moving, device_calls, elementwise, windows
-from tools.random_calls.drafts import Draft, Step
+from tools.random_calls import convolutions, device_calls, drafts, elementwise, tensors, windows
 
-Operation = Callable[[Draft], Step | None]
-
-
-def _each(draw: Callable[..., Step | None], *names: str, option: str = "function") -> dict[str, Operation]:
-    """Operations that one function draws, by their names."""
-    return {name: partial(draw, **{option: name}) for name in names}
-
-
-OPERATIONS: Final[Mapping[str, Operation]] = MappingProxyType(
-    {
-        **_each(creation.from_numpy, "from_numpy", "as_tensor", "from_torch"),
-        **_each(creation.filled, *creation.FILLERS),
-        **{f"{name}_like": partial(creation.like, function=name) for name in creation.FILLERS},
-        "arange": creation.arange,
-        "rand": creation.rand,
-        "allocate_tensor_on_device": creation.allocate_tensor_on_device,
-        "allocate_tensor_on_host": creation.allocate_tensor_on_host,
-        "to_layout": moving.to_layout,
-        "to_memory_config": moving.to_memory_config,
-        "interleaved_to_sharded": moving.interleaved_to_sharded,
-        "sharded_to_interleaved": moving.sharded_to_interleaved,
-        "reshard": moving.reshard,
-        **_each(moving.elsewhere, "move", "reallocate"),
-        "deallocate": moving.deallocate,
-        **_each(moving.tilized, *moving.TILIZING),
-        **_each(moving.untilized, "untilize", "untilize_with_unpadding"),
-        "permute": moving.permute,
-        "transpose": moving.transpose,
-        "reshape": moving.reshape,
-        "squeeze": moving.squeeze,
-        "unsqueeze": moving.unsqueeze,
-        "unsqueeze_to_4D": moving.unsqueeze_to_4d,
-        "slice": moving.slice_,
-        "Tensor.__getitem__": moving.index,
-        "pad": moving.pad,
-        "concat": moving.concat,
-        "stack": moving.stack,
-        "typecast": moving.typecast,
-        "to_dtype": moving.to_dtype,
-        "from_device": moving.from_device,
-        "to_device": moving.to_device,
-        "dump_tensor": moving.dump_tensor,
-        "copy.copy": moving.copies,
-        **_each(elementwise.unary, *elementwise.UNARY),
-        **_each(elementwise.binary, *(f"{name}{mark}" for name in elementwise.BINARY for mark in ("", "_"))),
-        **_each(elementwise.product, "matmul", "linear"),
-        **_each(convolutions.convolution, *convolutions.CONVOLUTIONS),
-        "convolution again": convolutions.again,
-        "max_pool2d": windows.max_pool2d,
-        "upsample": windows.upsample,
-        "fold": windows.fold,
-        "experimental.convert_to_hwc": windows.convert_to_hwc,
-        "experimental.convert_to_chw": windows.convert_to_chw,
-        "onednn": device_calls.onednn,
-        "program cache": device_calls.program_cache,
-        "begin_trace_capture": device_calls.trace,
-        **_each(device_calls.look, "graph capture", "estimate_cycles", "profile", option="kind"),
-        "query_op_constraints": device_calls.query_op_constraints,
-        "question": device_calls.question,
-        "filled L1": creation.filled_l1,
-        "command_queue": creation.command_queue,
-    }
-)
-WEIGHTS: Final[Mapping[str, float]] = MappingProxyType(
-    {
-        "from_numpy": 14.0,
-        "conv_transpose2d": 8.0,
-        "conv2d": 5.0,
-        "convolution again": 4.0,
-        "max_pool2d": 2.5,
-        "concat": 2.5,
-        **dict.fromkeys(("to_memory_config", "to_layout", "conv1d", "slice", "pad", "reshape", "permute"), 2.0),
-        **dict.fromkeys(("fold", "upsample"), 1.5),
-        **dict.fromkeys(elementwise.UNARY, 0.4),
-        **dict.fromkeys((f"{name}{mark}" for name in elementwise.BINARY for mark in ("", "_")), 0.6),
-        **dict.fromkeys(("zeros", "ones", "empty", "full", "zeros_like", "ones_like", "empty_like"), 0.3),
-        **dict.fromkeys(("from_torch", "as_tensor", "arange", "rand", "profile", "query_op_constraints"), 0.3),
-        **dict.fromkeys(("estimate_cycles", "graph capture", "command_queue", "onednn", "dump_tensor"), 0.3),
-    }
-)  # 1 for all others
+FAMILIES: Final = (tensors, elementwise, convolutions, windows, device_calls)  # each adds its operations
+OPERATIONS: Final[Mapping[str, drafts.Operation]] = MappingProxyType(drafts.OPERATIONS)
+WEIGHTS: Final[Mapping[str, float]] = MappingProxyType(drafts.WEIGHTS)
 
 BESIDE: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -99,25 +21,8 @@ BESIDE: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "conv2d": ("prepare_conv_weights", "prepare_conv_bias"),
         "conv_transpose2d": ("prepare_conv_transpose2d_weights", "prepare_conv_transpose2d_bias"),
         "onednn": tuple(f"onednn.conv_transpose{kind}" for kind in device_calls.ONEDNN),
-        "question": (
-            "create_sharded_memory_config",
-            "element_size",
-            "from_host_shards",
-            "get_conv_output_dim",
-            "get_current_command_queue_id_for_thread",
-            "get_device_tensors",
-            "get_memory_config",
-            "get_memory_view",
-            "has_storage_type_of",
-            "has_tile_padding",
-            "is_sharded",
-            "is_tensor_storage_on_device",
-            "is_trace_capture_active",
-            "num_cores_to_corerangeset",
-            "record_event",
-            "synchronize_device",
-            "tile_size",
-            "wait_for_event",
+        "question": tuple(
+            {name for text, _ in device_calls.QUESTIONS for name in re.findall(r"ttsim\.([a-z]\w*)\(", text)}
         ),
     }
 )  # other functions that the steps of an operation call
