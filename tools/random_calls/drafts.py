@@ -235,7 +235,7 @@ class Draft(Choices):
         self.operands: list[Operand] = []  # made in front of the call
         self.dtype = ""  # the data type that the call asks for; empty for none
         self.place = ""  # the memory config that it asks for; empty for none
-        self.target: Shadow | None = None  # the live tensor that takes the result
+        self.target = ""  # name of the live tensor that takes the result; empty for a new one
 
     def tensor(self, accept: Callable[[Shadow], bool] = lambda shadow: True) -> Shadow | None:
         """A live tensor on the device with axes and numbers of its own; None if there is none."""
@@ -370,10 +370,9 @@ class Draft(Choices):
         """The call, rarely with a live tensor that takes the result: one like the source, with another buffer."""
         if self.chance(0.05):
             wanted, storage = (source.shape, source.dtype, source.layout), source.tensor._storage
-            self.target = self.tensor(
-                lambda x: (x.shape, x.dtype, x.layout) == wanted and x.tensor._storage is not storage
-            )
-        if self.target is not None:
+            twin = self.tensor(lambda x: (x.shape, x.dtype, x.layout) == wanted and x.tensor._storage is not storage)
+            self.target = "" if twin is None else twin.name
+        if self.target:
             self.arguments = [text for text in self.arguments if not text.startswith("memory_config=")]
             self.place = ""
         return self.option("output_tensor", self.target)
@@ -404,10 +403,10 @@ class Draft(Choices):
             fields: dict[str, Any] = {"values": values, "bound": bound, "place": self.required} | more
             expect = partial(Expected, **fields)
         call = text or f"ttsim.{self.function}({', '.join(self.arguments)})"
-        statement = whole or (call if self.target is not None else f"{self.name} = {call}")
+        statement = whole or (call if self.target else f"{self.name} = {call}")
         return Step(
             text="".join(operand.text for operand in self.operands) + statement,
-            results={**self.made, self.name if self.target is None else self.target.name: expect},
+            results={**self.made, self.target or self.name: expect},
             frees=frees,
         )
 

@@ -140,7 +140,7 @@ def binary(draft: Draft) -> Step | None:
         bound = 1.2 * bound + more  # no slope is above 1.2
     text = ""
     if in_place:
-        draft.target = first
+        draft.target = first.name
         if values.size == first.values.size:  # the first tensor keeps its rank
             values, bound = values.reshape(first.shape), bound.reshape(first.shape)
     elif len(draft.arguments) == 2 and name in SIGNS and draft.chance(0.1):

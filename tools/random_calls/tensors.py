@@ -217,7 +217,7 @@ def to_memory_config(draft: Draft, x: Shadow) -> Step:
 def _into(draft: Draft, x: Shadow, place: Any) -> Step:
     """A copy, perhaps into a live tensor."""
     draft.taken_by_twin(x)
-    return moved(draft, x, x.values, "same", place=place if draft.target is None else None)
+    return moved(draft, x, x.values, "same", place=None if draft.target else place)
 
 
 @of_tensor("reshard", accept=lambda x: x.tensor.is_sharded())

@@ -19,8 +19,8 @@ from tools.validate.rows import validate, validator_of
 from ttsim.report.formatting import printable
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The command line."""
+def main() -> None:
+    """Validates the files of the command line."""
     parser = argparse.ArgumentParser(
         prog="tools.validate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -28,12 +28,6 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", type=Path, metavar="OUT", help="write every row with its prediction")
     parser.add_argument("--worst", type=int, default=8, metavar="N", help="configurations listed (default 8)")
     parser.add_argument("--overall", action="store_true", help="one table of all files, by architecture, and no more")
-    return parser
-
-
-def main() -> None:
-    """Validate the files of the command line."""
-    parser = build_parser()
     options = parser.parse_args()
     for path in options.files:  # before any work
         try:
@@ -49,12 +43,12 @@ def main() -> None:
         except (OSError, ValueError) as error:
             parser.error(printable(str(error)))
         if not predicted:
-            reasons = Counter(row.reason for row in skipped)
-            parser.error(printable(f"{path}: no row can be predicted; {reasons.most_common(1)[0][0]}"))
+            ((reason, _),) = Counter(reason for _, reason in skipped).most_common(1)
+            parser.error(printable(f"{path}: no row can be predicted; {reason}"))
         for row in predicted:
             times = {"measured_ns": row.measured_ns, "predicted_ns": row.predicted_ns}
             rows.append({**row.row, "file": path.name, **times, "counted": row.counted, "remark": row.remark})
-        rows += [{**row.row, "file": path.name, "not_predicted": row.reason} for row in skipped]
+        rows += [{**row, "file": path.name, "not_predicted": reason} for row, reason in skipped]
         overall += [((path.name, *group), errors) for group, errors in architecture_errors(predicted)]
         if not options.overall:
             screen.print(error_table(f"{path.name}: errors with the constants of the catalog", group_errors(predicted)))

@@ -7,7 +7,7 @@ the kernel's start until they are done. A row whose program nobody chose by hand
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from device.memory.memory_config import TILE
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, DataFormat, div_up
@@ -17,67 +17,71 @@ from device.time.stages import nanoseconds
 from ops.programs.matmul.buffers import SUBBLOCKS, interleaved_config
 from ops.programs.matmul.cycles import time_matmul
 from ops.programs.matmul.op import IN_DRAM, MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram, Place, Places
-from tools.validate.prediction import CARDS, FORMATS, PHASES, NotPredictedError, Prediction, Row, device_spec
+from tools.validate.prediction import CARDS, FORMATS, PHASES, NotPredictedError, Prediction, Row, device_spec, numbers
 
+T = TypeVar("T")
 
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """How the benchmark cuts a shape."""
-
-    k_parts: int  # K blocks of what a core holds of the first operand
-    out_blocks: int  # Output blocks down, and across
-
-
-def _cuts(*, whole: str, halves: str, quarters: str, larger: Mapping[str, Cut]) -> dict[tuple[int, ...], Cut]:
-    """Cuts by tiles of a core down, of K, and across: the shapes in one output block, and the others."""
-    named = {shape: Cut(1, 1) for shape in SMALL.split() + whole.split()}
-    named |= {shape: Cut(2, 1) for shape in halves.split()} | {shape: Cut(4, 1) for shape in quarters.split()}
-    return {tuple(int(side) for side in shape.split("x")): cut for shape, cut in (named | dict(larger)).items()}
-
-
+# How the benchmark cuts a shape, which is given by a core's tiles down, of K, and across: "K blocks of what a core
+# holds of the first operand" x "output blocks down, and across".
 SMALL: Final = "2x2x2 2x4x4 2x4x8 4x4x4 4x4x8 4x8x8 8x8x8 8x8x12 13x10x10"
-CUTS: Final = {
-    BFLOAT16: _cuts(
-        whole="",
-        halves="8x12x12 12x12x16 12x16x16",
-        quarters="12x12x12",
-        larger={"16x16x16": Cut(1, 2), "32x32x32": Cut(2, 4), "64x64x64": Cut(4, 8)},
-    ),
-    BFLOAT8_B: _cuts(
-        whole="8x12x12",
-        halves="12x12x12 12x12x16",
-        quarters="12x16x16",
-        larger={"16x16x16": Cut(1, 2), "32x32x32": Cut(2, 4), "64x64x64": Cut(4, 8)},
-    ),
-    BFLOAT4_B: _cuts(
-        whole="8x12x12 12x12x12 12x12x16",
-        halves="12x16x16 16x16x16",
-        quarters="",
-        larger={"32x32x32": Cut(2, 2), "64x64x64": Cut(4, 4)},
-    ),
+CUTS: Final[Mapping[DataFormat, Mapping[str, str]]] = {
+    BFLOAT16: {
+        "1x1": SMALL,
+        "2x1": "8x12x12 12x12x16 12x16x16",
+        "4x1": "12x12x12",
+        "1x2": "16x16x16",
+        "2x4": "32x32x32",
+        "4x8": "64x64x64",
+    },
+    BFLOAT8_B: {
+        "1x1": f"{SMALL} 8x12x12",
+        "2x1": "12x12x12 12x12x16",
+        "4x1": "12x16x16",
+        "1x2": "16x16x16",
+        "2x4": "32x32x32",
+        "4x8": "64x64x64",
+    },
+    BFLOAT4_B: {
+        "1x1": f"{SMALL} 8x12x12 12x12x12 12x12x16",
+        "2x1": "12x16x16 16x16x16",
+        "2x2": "32x32x32",
+        "4x4": "64x64x64",
+    },
 }
 
 
 def benchmark_config(problem: MatmulProblem, grid: GridSpec, *, sharded: bool) -> MatmulConfig:
     """The program of the benchmark for one of its shapes."""
     down, across, deep = problem.m_tiles // grid.rows, problem.n_tiles // grid.cols, problem.k_tiles // grid.cols
-    cut = CUTS[problem.in_format].get((down, deep, across))
+    cuts = CUTS[problem.in_format].items()
+    cut = next((cut for cut, shapes in cuts if f"{down}x{deep}x{across}" in shapes.split()), None)
     if cut is None:
         raise NotPredictedError(f"the benchmark has no {down} x {deep} x {across} tiles a core in {problem.in_format}")
-    height, width = down // cut.out_blocks, across // cut.out_blocks
-    subblock_h, subblock_w = next(
-        (h, w) for h, w in SUBBLOCKS if height % h == 0 and width % w == 0 and (h == 1 or not sharded)
-    )
+    k_parts, out_blocks = map(int, cut.split("x"))
+    height, width = down // out_blocks, across // out_blocks
+    subblock = next((h, w) for h, w in SUBBLOCKS if height % h == 0 and width % w == 0 and (h == 1 or not sharded))
+    return _config(MatmulProgram.MCAST_2D, grid, deep // k_parts, (height, width), subblock, (down, across))
+
+
+def _config(
+    program: MatmulProgram,
+    grid: GridSpec,
+    in0_block_w: int,
+    out_block: tuple[int, int],
+    subblock: tuple[int, int],
+    per_core: tuple[int, int],
+) -> MatmulConfig:
+    """A program config; the pairs are of heights and widths, in tiles."""
     return MatmulConfig(
-        program=MatmulProgram.MCAST_2D,
+        program=program,
         grid=grid,
-        in0_block_w=deep // cut.k_parts,
-        out_block_h=height,
-        out_block_w=width,
-        out_subblock_h=subblock_h,
-        out_subblock_w=subblock_w,
-        per_core_m=down,
-        per_core_n=across,
+        in0_block_w=in0_block_w,
+        out_block_h=out_block[0],
+        out_block_w=out_block[1],
+        out_subblock_h=subblock[0],
+        out_subblock_w=subblock[1],
+        per_core_m=per_core[0],
+        per_core_n=per_core[1],
     )
 
 
@@ -92,6 +96,10 @@ PROGRAMS: Final = {
     "MatmulMultiCoreReuseMultiCast1DProgramConfig": MatmulProgram.MCAST_IN1,
 }
 PLACES: Final = {"DRAM_INTERLEAVED": Place.DRAM, "L1_INTERLEAVED": Place.L1}  # others are sharded
+REASONS: Final = {
+    "host wall time per op (avg)": "host wall time: no kernel time",
+    "duration (op runtime training label)": "the row does not say formats and fidelity",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +122,9 @@ def predict_gemm(row: Row) -> Prediction:
     kind = kind_of(row)
     gemm = READERS[kind](row)
     copied = COPIED in row["notes"]
+    size = (row["device"], row["grid"], f"{row['M']}x{row['K']}x{row['N']}", row["dtype_in0"], row["fidelity"])
+    program = re.sub(r";use_trace=\w+", "", row["config"])  # with and without a trace the device does the same
+    others = (row["batch"], row["dtype_in1"], row["dtype_out"], row["packer_l1_acc"], row["memory"], program)
     return Prediction(
         row=row,
         spec=gemm.spec,
@@ -122,7 +133,7 @@ def predict_gemm(row: Row) -> Prediction:
         cycles_on=gemm.cycles_on,
         group=(row["device"], row["grid"] or kind, row["fidelity"]) if kind == TUNED else (row["device"], kind),
         architecture=row["arch"] if kind == TUNED else f"{row['arch']}, {kind}",
-        configuration=gemm_configuration(row),
+        configuration=size if kind == TUNED else (*size, *others),
         counted=not copied,
         fitted=not copied and kind in (TUNED, SINGLE),  # which say which program ran
     )
@@ -136,52 +147,32 @@ def kind_of(row: Row) -> str:
         return "profiled"
     if row["op"] == SINGLE_CORE:
         return SINGLE
-    raise NotPredictedError(
-        REASONS.get(row["quantity"], f"{row['op']}: no program of ttnn.matmul, or not all is said of it")
-    )
-
-
-REASONS: Final = {
-    "host wall time per op (avg)": "host wall time: no kernel time",
-    "duration (op runtime training label)": "the row does not say formats and fidelity",
-}
-
-
-def gemm_configuration(row: Row) -> tuple[str, ...]:
-    """What tells configurations apart; with and without a trace the device does the same."""
-    size = (row["device"], row["grid"], f"{row['M']}x{row['K']}x{row['N']}", row["dtype_in0"], row["fidelity"])
-    if kind_of(row) == TUNED:
-        return size
-    program = re.sub(r";use_trace=\w+", "", row["config"])
-    return (*size, row["batch"], row["dtype_in1"], row["dtype_out"], row["packer_l1_acc"], row["memory"], program)
+    unknown = f"{row['op']}: no program of ttnn.matmul, or not all is said of it"
+    raise NotPredictedError(REASONS.get(row["quantity"], unknown))
 
 
 def gemm_measured_cycles(row: Row) -> float:
     """Kernel cycles: from the utilization in percent, from nanoseconds, or as they stand in the row."""
+    value = float(row["value"])
     if row["quantity"] == PROFILED:
-        return float(row["value"]) * float(row["clock_mhz"]) / 1000
+        return value * float(row["clock_mhz"]) / 1000
     if row["quantity"] != UTILIZATION:
-        return float(row["value"])
-    tiles = (int(row["M"]) // TILE) * (int(row["K"]) // TILE) * (int(row["N"]) // TILE)
-    ideal = tiles * 16 * PHASES[row["fidelity"]] / int(row["cores"])
-    return ideal / (float(row["value"]) / 100)
+        return value
+    m, k, n, cores = numbers(row, "M K N cores")
+    ideal = (m // TILE) * (k // TILE) * (n // TILE) * 16 * PHASES[row["fidelity"]] / cores
+    return ideal / (value / 100)
 
 
 def _problem(row: Row) -> MatmulProblem:
-    def data_format(column: str) -> DataFormat:
-        name = row[column]
-        if name not in FORMATS:
-            raise NotPredictedError(f"{column} must be one of {', '.join(FORMATS)}, not {name or 'empty'}")
-        return FORMATS[name]
-
     batches = int(row["batch"] or 1)
+    m, k, n = (div_up(size, TILE) for size in numbers(row, "M K N"))
     return MatmulProblem(
-        m_tiles=div_up(int(row["M"]), TILE),
-        k_tiles=div_up(int(row["K"]), TILE),
-        n_tiles=div_up(int(row["N"]), TILE),
-        in_format=data_format("dtype_in0"),
-        weight_format=data_format("dtype_in1"),
-        out_format=data_format("dtype_out"),
+        m_tiles=m,
+        k_tiles=k,
+        n_tiles=n,
+        in_format=_known(row, "dtype_in0", FORMATS),
+        weight_format=_known(row, "dtype_in1", FORMATS),
+        out_format=_known(row, "dtype_out", FORMATS),
         bias=False,
         fp32_dest=row["fp32_acc"] == "1",
         packer_l1_acc=row["packer_l1_acc"] != "0",
@@ -190,12 +181,16 @@ def _problem(row: Row) -> MatmulProblem:
     )
 
 
-def _work(row: Row, problem: MatmulProblem, config: MatmulConfig) -> MatmulOp:
-    if row["fidelity"] not in PHASES:
-        raise NotPredictedError(f"fidelity must be one of {', '.join(PHASES)}, not {row['fidelity'] or 'empty'}")
-    return MatmulOp(
-        problem=problem, config=config, fidelity_phases=PHASES[row["fidelity"]], out_channels=problem.n_tiles * TILE
-    )
+def _known(row: Row, column: str, values: Mapping[str, T]) -> T:
+    """What a word in a column stands for."""
+    if row[column] not in values:
+        raise NotPredictedError(f"{column} must be one of {', '.join(values)}, not {row[column] or 'empty'}")
+    return values[row[column]]
+
+
+def _op(row: Row, problem: MatmulProblem, config: MatmulConfig) -> MatmulOp:
+    phases = _known(row, "fidelity", PHASES)
+    return MatmulOp(problem=problem, config=config, fidelity_phases=phases, out_channels=problem.n_tiles * TILE)
 
 
 def _grid(row: Row, spec: DeviceSpec) -> GridSpec:
@@ -209,13 +204,13 @@ def _read_tuned(row: Row) -> Gemm:
     sharded = "in0_sharded=True" in row["config"]
     config = benchmark_config(problem, _grid(row, spec), sharded=sharded)
     places = Places(first=Place.OWN, output=Place.OWN) if sharded else IN_DRAM
-    return Gemm(spec, _work(row, problem, config), places)
+    return Gemm(spec, _op(row, problem, config), places)
 
 
 def _read_out_of_box(row: Row) -> Gemm:
     spec, problem = device_spec(row), _problem(row)
     config = interleaved_config(problem, _grid(row, spec), in_dram=True, l1_bytes=spec.l1.usable_bytes)
-    return Gemm(spec, _work(row, problem, config), IN_DRAM)
+    return Gemm(spec, _op(row, problem, config), IN_DRAM)
 
 
 def _read_profiled(row: Row) -> Gemm:
@@ -233,49 +228,36 @@ def _read_profiled(row: Row) -> Gemm:
     else:
         in_dram = places == IN_DRAM
         config = interleaved_config(problem, spec.grid, in_dram=in_dram, l1_bytes=spec.l1.usable_bytes)
-    return Gemm(spec, _work(row, problem, config), places, whole=True)
+    return Gemm(spec, _op(row, problem, config), places, whole=True)
 
 
 def _named_config(text: str, program: MatmulProgram) -> MatmulConfig:
     """A program config as the real library prints it."""
     size = re.search(r"grid_size=\(x=(\d+);y=(\d+)\)", text)
-    numbers = {name: int(number) for name, number in re.findall(r"(\w+)=(\d+)", text)}
-    if size is None or numbers.get("gather_in0"):
+    said = {name: int(number) for name, number in re.findall(r"(\w+)=(\d+)", text)}
+    if size is None or said.get("gather_in0"):
         raise NotPredictedError("the program config has no grid, or gathers its first operand")
-    if numbers.get("mcast_in0"):
-        program = MatmulProgram.MCAST_IN0
-    return MatmulConfig(
-        program=program,
-        grid=GridSpec(cols=int(size[1]), rows=int(size[2])),
-        in0_block_w=numbers["in0_block_w"],
-        out_block_h=numbers["out_block_h"],
-        out_block_w=numbers["out_block_w"],
-        out_subblock_h=numbers["out_subblock_h"],
-        out_subblock_w=numbers["out_subblock_w"],
-        per_core_m=numbers["per_core_M"],
-        per_core_n=numbers["per_core_N"],
+    return _config(
+        MatmulProgram.MCAST_IN0 if said.get("mcast_in0") else program,
+        GridSpec(cols=int(size[1]), rows=int(size[2])),
+        said["in0_block_w"],
+        (said["out_block_h"], said["out_block_w"]),
+        (said["out_subblock_h"], said["out_subblock_w"]),
+        (said["per_core_M"], said["per_core_N"]),
     )
 
 
 def _read_single_core(row: Row) -> Gemm:
     """One core that holds both operands and the output."""
     spec, problem = load_spec(CARDS[row["arch"]]), _problem(row)
-    cut = re.search(r"num_blocks=(\d+) of K=(\d+);out subblock (\d+)x(\d+)", row["config"])
+    cut = re.search(r"num_blocks=\d+ of K=(\d+);out subblock (\d+)x(\d+)", row["config"])
     if cut is None:
         raise NotPredictedError("the row does not say blocks and sub-blocks")
-    config = MatmulConfig(
-        program=MatmulProgram.MCAST_2D,
-        grid=GridSpec(cols=1, rows=1),
-        in0_block_w=int(cut[2]) // TILE,
-        out_block_h=problem.m_tiles,
-        out_block_w=problem.n_tiles,
-        out_subblock_h=int(cut[3]),
-        out_subblock_w=int(cut[4]),
-        per_core_m=problem.m_tiles,
-        per_core_n=problem.n_tiles,
-    )
+    depth, high, wide = map(int, cut.groups())
+    whole = (problem.m_tiles, problem.n_tiles)
+    config = _config(MatmulProgram.MCAST_2D, GridSpec(cols=1, rows=1), depth // TILE, whole, (high, wide), whole)
     places = Places(first=Place.OWN, second=Place.OWN, output=Place.OWN)
-    return Gemm(spec, _work(row, problem, config), places, whole=True)
+    return Gemm(spec, _op(row, problem, config), places, whole=True)
 
 
 READERS: Final[dict[str, Callable[[Row], Gemm]]] = {

@@ -9,17 +9,17 @@ the memory that the one before left. The sum holds every device operation; one t
 
 import argparse
 import json
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
 from device.spec.device_spec import DeviceSpec, load_spec
-from tools.validate.network_rows import NetworkStep, TimedKind, WholeFigure, figures_of, steps_of
-from tools.validate.network_run import LayerTime, Software, run_network, softwares
+from tools.validate.network_rows import NetworkStep, WholeFigure, figures_of, steps_of
+from tools.validate.network_run import LayerTime, Software, TimedKind, run_network, softwares, total_ns, totals
 from tools.validate.prediction import NotPredictedError, device_spec
 from tools.validate.report import console, table
 from tools.validate.rows import MEASURED, read_rows
@@ -45,33 +45,6 @@ class NetworkTime:
         return f"{self.model} on {self.spec.name}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Totals:
-    """Sums over a network."""
-
-    calls_ns: float  # Of all calls of convolutions
-    between_ns: float  # Of what is timed between them
-    operations: int  # Device operations that are timed
-    left_out: Mapping[str, int]  # Those of the real library that are not simulated, by name
-    failed: int  # Layers without a time, or with a part of it missing
-
-    @property
-    def timed_ns(self) -> float:
-        """Everything that is timed."""
-        return self.calls_ns + self.between_ns
-
-
-def totals(times: Sequence[LayerTime]) -> Totals:
-    """Sums up the steps of a network."""
-    return Totals(
-        calls_ns=sum(layer.time_ns for layer in times),
-        between_ns=_sum(kind for layer in times for kind in layer.between),
-        operations=sum(len(layer.operations) + len(layer.between) for layer in times),
-        left_out=Counter(name for layer in times for name in layer.left_out),
-        failed=sum(bool(layer.reason) for layer in times),
-    )
-
-
 def time_network(
     model: str, spec: DeviceSpec, steps: Sequence[NetworkStep], figures: Sequence[WholeFigure]
 ) -> NetworkTime:
@@ -95,16 +68,15 @@ def time_network(
 
 def layers_table(network: NetworkTime) -> Table:
     """One line for each layer, in microseconds; stages as the release has them."""
-    first, *others = network.times.values()
     rows = []
-    for number, layer in enumerate(first):
+    for layer, *others in zip(*network.times.values(), strict=True):
         if layer.step.row is None:
             continue
-        named = [[kind for kind in layer.operations if kind.name in names] for names in (("Halo",), ("Move",), KERNELS)]
-        sums = list(map(_sum, named))
-        cells = [*sums, layer.time_ns - sum(sums), layer.time_ns, *(other[number].time_ns for other in others)]
-        shown = [_us(cell) for cell in cells] if layer.operations else ["-"] * len(cells)
-        before = _us(_sum(layer.between)) if layer.between else ""
+        named = (("Halo",), ("Move",), KERNELS)
+        sums = [total_ns(kind for kind in layer.operations if kind.name in names) for names in named]
+        cells = [*sums, layer.time_ns - sum(sums), layer.time_ns, *(other.time_ns for other in others)]
+        shown = [_us(cell) if layer.operations else "-" for cell in cells]
+        before = _us(total_ns(layer.between)) if layer.between else ""
         rows.append([layer.step.row["layer"], shape(layer), layer.scheme, *shown, before])
     numbers = ["halo", "move", "conv", "other", *(software.value for software in network.times), "before it"]
     title = f"{network.title}: calls of convolutions, predicted us"
@@ -115,15 +87,13 @@ def kinds_table(network: NetworkTime) -> Table:
     """Sums by kind of operation, in microseconds."""
     rows = []
     for where, chosen in (("in the calls", "operations"), ("between them", "between")):
-        sums: list[dict[str, list[float]]] = []
-        for times in network.times.values():
-            spent: dict[str, list[float]] = {}
-            for layer in times:
-                for kind in getattr(layer, chosen):
-                    spent.setdefault(kind.name, []).append(kind.time_ns)
-            sums.append(spent)
-        for name, first in sorted(sums[0].items(), key=lambda item: -sum(item[1])):
-            rows.append([where, name, str(len(first)), *(_us(sum(each.get(name, ()))) for each in sums)])
+        spent = {software: defaultdict[str, list[float]](list) for software in network.times}
+        for software, times in network.times.items():
+            for kind in (kind for layer in times for kind in getattr(layer, chosen)):
+                spent[software][kind.name].append(kind.time_ns)
+        first = next(iter(spent.values()))
+        for name in sorted(first, key=lambda name: -sum(first[name])):
+            rows.append([where, name, str(len(first[name])), *(_us(sum(own[name])) for own in spent.values())])
     numbers = ["count", *(software.value for software in network.times)]
     return table(f"{network.title}: predicted us by kind of operation", ["where", "operation"], numbers, rows)
 
@@ -131,11 +101,12 @@ def kinds_table(network: NetworkTime) -> Table:
 def whole_table(network: NetworkTime) -> Table:
     """The sum beside every figure of the whole network, in milliseconds."""
     sums = [totals(times) for times in network.times.values()]
-    rows = [
-        ["calls of convolutions", "", *(_ms(total.calls_ns) for total in sums)],
-        ["what stands between them", "", *(_ms(total.between_ns) for total in sums)],
-        ["all that is timed", "", *(_ms(total.timed_ns) for total in sums)],
-    ]
+    parts = (
+        ("calls of convolutions", "calls_ns"),
+        ("what stands between them", "between_ns"),
+        ("all that is timed", "timed_ns"),
+    )
+    rows = [[what, "", *(_ms(getattr(total, name)) for total in sums)] for what, name in parts]
     for figure in network.figures:
         row, kind = figure.row, "measured" if figure.measured else "target"
         source = row["source_path"] if figure.measured else row["notes"] or row["source_path"]
@@ -192,10 +163,6 @@ def shape(layer: LayerTime) -> str:
     return f"{row['in_h']}x{row['in_w']} {row['in_c']}->{row['out_c']} {kind}k{row['k']}s{row['s']}"
 
 
-def _sum(kinds: Iterable[TimedKind]) -> float:
-    return sum(kind.time_ns for kind in kinds)
-
-
 def _us(time_ns: float) -> str:
     return f"{time_ns / 1e3:.1f}"
 
@@ -213,6 +180,7 @@ def document(network: NetworkTime) -> dict[str, Any]:
     softwares = []
     for software, times in network.times.items():
         sums = totals(times)
+        figures = {"calls_ns": sums.calls_ns, "between_ns": sums.between_ns, "left_out": dict(sums.left_out)}
         layers = [
             {
                 **(layer.step.row or {}),
@@ -226,21 +194,19 @@ def document(network: NetworkTime) -> dict[str, Any]:
             }
             for layer in times
         ]
-        figures = {"calls_ns": sums.calls_ns, "between_ns": sums.between_ns, "left_out": dict(sums.left_out)}
         softwares.append({"software": software.value, **figures, "layers": layers})
+    whole = [{**figure.row, "time_ns": figure.time_ns, "measured": figure.measured} for figure in network.figures]
     return {
         "model": network.model,
         "device": network.spec.name,
         "measured_ns": None if network.measured is None else network.measured.time_ns,
-        "figures": [
-            {**figure.row, "time_ns": figure.time_ns, "measured": figure.measured} for figure in network.figures
-        ],
+        "figures": whole,
         "software": softwares,
     }
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The command line."""
+def main() -> None:
+    """Times the network of the command line on every device that is asked for."""
     parser = argparse.ArgumentParser(
         prog="tools.validate.network", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -253,12 +219,6 @@ def build_parser() -> argparse.ArgumentParser:
         "--as-planned", action="store_true", help="shard as the release plans it, also where a profile shows otherwise"
     )
     parser.add_argument("--json", type=Path, metavar="OUT", help="write every layer with its prediction")
-    return parser
-
-
-def main() -> None:
-    """Times the network of the command line on every device that is asked for."""
-    parser = build_parser()
     options = parser.parse_args()
     missing = [path for path in (options.layers, options.flow, options.ops) if not path.is_file()]
     if missing:
@@ -267,9 +227,7 @@ def main() -> None:
     if not any(step.row is not None for step in steps):
         parser.error(f"no layer of {options.model} is both in {options.layers} and in {options.flow}")
     if options.as_planned:
-        seen = [step.flow["shard_seen"] for step in steps]
-        flows = [{**step.flow, **_NOT_SEEN} if shown else step.flow for step, shown in zip(steps, seen, strict=True)]
-        steps = [NetworkStep(step.row, flow) for step, flow in zip(steps, flows, strict=True)]
+        steps = [replace(step, flow={**step.flow, **_NOT_SEEN}) if step.flow["shard_seen"] else step for step in steps]
     figures, unread = figures_of(options.model, read_rows(options.ops))
     screen, documents = console(), []
     for name in options.device:

@@ -4,12 +4,13 @@ Every layer gets the tensor that the layer before left in L1, so that shards are
 moves on the device. Nothing here is fitted: the constants are those of the device's description.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from math import prod
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -24,8 +25,8 @@ from ops.op_models import OP_MODELS
 from ops.programs.data_movement.copy import CopyTensor
 from ops.programs.data_movement.movement import movement_cycles
 from tools.validate.conv import SCHEMES
-from tools.validate.network_rows import BETWEEN, NS_PER_S, NetworkStep, TimedKind, Walk
-from tools.validate.prediction import OF_2025, Row, with_software_of_2025
+from tools.validate.network_rows import BETWEEN, NS_PER_S, NetworkStep, Walk
+from tools.validate.prediction import OF_2025, Row, numbers, with_software_of_2025
 from ttsim.api.conv import conv2d, conv_transpose2d
 from ttsim.recording.profiling import profile
 from ttsim.recording.runs import timed_call
@@ -53,19 +54,16 @@ class Software(Enum):
     OF_2025 = "software of 2025"
 
 
-def _relayout_of_2025(op: CopyTensor, ends: Ends, context: CyclesContext) -> OperationCycles:
+def _copy_of_2025(op: CopyTensor, ends: Ends, context: CyclesContext) -> OperationCycles:
     """Programs of 2025 copy every stick twice when they shard a tensor."""
     movement = op.movement(ends.read, ends.written, context.spec, bounces_always=True)
     return movement_cycles(movement, context.spec, contention=context.contention)
 
 
-MEANINGS_OF: Final[Mapping[Software, Meanings]] = MappingProxyType(
+MODELS_OF: Final[Mapping[Software, Meanings]] = MappingProxyType(
     {
         Software.RELEASE: OP_MODELS,
-        Software.OF_2025: {
-            **OP_MODELS,
-            CopyTensor: replace(OP_MODELS[CopyTensor], cycles=_relayout_of_2025),
-        },
+        Software.OF_2025: {**OP_MODELS, CopyTensor: replace(OP_MODELS[CopyTensor], cycles=_copy_of_2025)},
     }
 )
 
@@ -73,6 +71,14 @@ MEANINGS_OF: Final[Mapping[Software, Meanings]] = MappingProxyType(
 def softwares(spec: DeviceSpec) -> tuple[Software, ...]:
     """Those that the device's description tells apart: kernels that tilize were replaced on some devices."""
     return (Software.RELEASE, Software.OF_2025) if spec.arch in OF_2025 else (Software.RELEASE,)
+
+
+@dataclass(frozen=True, slots=True)
+class TimedKind:
+    """A device operation and its time."""
+
+    name: str  # Which, without the ending that all share
+    time_ns: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,23 +95,53 @@ class LayerTime:
     @property
     def time_ns(self) -> float:
         """Of the call."""
-        return sum(operation.time_ns for operation in self.operations)
+        return total_ns(self.operations)
+
+
+def total_ns(kinds: Iterable[TimedKind]) -> float:
+    """The time of some operations together."""
+    return sum(kind.time_ns for kind in kinds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """Sums over a network."""
+
+    calls_ns: float  # Of all calls of convolutions
+    between_ns: float  # Of what is timed between them
+    operations: int  # Device operations that are timed
+    left_out: Mapping[str, int]  # Those of the real library that are not simulated, by name
+    failed: int  # Layers without a time, or with a part of it missing
+
+    @property
+    def timed_ns(self) -> float:
+        """Everything that is timed."""
+        return self.calls_ns + self.between_ns
+
+
+def totals(times: Sequence[LayerTime]) -> Totals:
+    """Sums up the steps of a network."""
+    return Totals(
+        calls_ns=sum(layer.time_ns for layer in times),
+        between_ns=total_ns(kind for layer in times for kind in layer.between),
+        operations=sum(len(layer.operations) + len(layer.between) for layer in times),
+        left_out=Counter(name for layer in times for name in layer.left_out),
+        failed=sum(bool(layer.reason) for layer in times),
+    )
 
 
 def run_network(
-    steps: Iterable[NetworkStep], spec: DeviceSpec, software: Software = Software.RELEASE
+    steps: Sequence[NetworkStep], spec: DeviceSpec, software: Software = Software.RELEASE
 ) -> list[LayerTime]:
     """Times all convolutions of a network on a fresh device; plans are those of the release.
 
     ``software`` says whose kernels: those of 2025 tilize slower, and copy every stick twice when they shard a tensor,
     as `tools.validate` assumes for measured rows of that time.
     """
-    if software is Software.OF_2025:
-        spec = with_software_of_2025(spec)
-    every = list(steps)
-    with device_of(every, spec, "off") as device:
-        walk = Walk(device, needed_again(every))
-        return [_step(walk, step, software) for step in every]
+    spec = with_software_of_2025(spec) if software is Software.OF_2025 else spec
+    with device_of(steps, spec, "off") as device:
+        walk = Walk(device, needed_again(steps))
+        return [_step(walk, step, software) for step in steps]
 
 
 def device_of(steps: Sequence[NetworkStep], spec: DeviceSpec, values: Values) -> Device:
@@ -122,47 +158,39 @@ def needed_again(steps: Iterable[NetworkStep]) -> frozenset[str]:
 
 def _step(walk: Walk, step: NetworkStep, software: Software) -> LayerTime:
     """The result of one step, which includes its errors."""
-    does = BETWEEN.get(step.before[0] if step.before else "")
-    if does is None:
+    word = step.before[0] if step.before else ""
+    if word not in BETWEEN:
         walk.x = None
-        return LayerTime(step=step, reason=f"before it stands {step.before[0]}, which is not known")
+        return LayerTime(step=step, reason=f"before it stands {word}, which is not known")
     result = LayerTime(step=step)
     walk.begin(step)
     try:
-        with profile(walk.device) as before:
+        with profile(walk.device) as profiled:
             walk.left_out.clear()
-            does(walk, step)
-        between = _times(before.calls, walk.device.spec, software)
-        result = replace(
-            result, between=between, left_out=tuple(walk.left_out), reason=_untimed(before.calls, walk.device.spec)
-        )
+            BETWEEN[word](walk, step)
+        between, missing = _times(profiled.calls, walk.device.spec, software)
+        result = replace(result, between=between, left_out=tuple(walk.left_out), reason="; ".join(missing))
         if step.row is None:
             return result
-        with profile(walk.device) as call:
+        with profile(walk.device) as profiled:
             output = convolve(walk, step, *map(_empty, operand_shapes(step.row)))
     except (DeviceError, ValueError, KeyError) as error:
         walk.x = None
         return replace(result, reason=f"not planned: {str(error).splitlines()[0]}")
     walk.becomes(output, step.row["layer"])
-    return replace(
-        result,
-        operations=_times(call.calls, walk.device.spec, software),
-        scheme=_scheme(output),
-        reason=_untimed([*before.calls, *call.calls], walk.device.spec),
-    )
+    operations, more = _times(profiled.calls, walk.device.spec, software)
+    return replace(result, operations=operations, scheme=_scheme(output), reason="; ".join(missing + more))
 
 
-def _times(calls: Iterable[RanCall], spec: DeviceSpec, software: Software) -> tuple[TimedKind, ...]:
-    return tuple(
+def _times(calls: Iterable[RanCall], spec: DeviceSpec, software: Software) -> tuple[tuple[TimedKind, ...], list[str]]:
+    """The operations of calls with their times, and what is not timed."""
+    timed = [timed_call(call, spec, op_models=MODELS_OF[software]) for call in calls]
+    kinds = tuple(
         TimedKind(operation.name.removesuffix("DeviceOperation"), operation.taken.cycles / spec.clock_hz * NS_PER_S)
-        for call in calls
-        for operation in timed_call(call, spec, op_models=MEANINGS_OF[software]).operations
+        for call in timed
+        for operation in call.operations
     )
-
-
-def _untimed(calls: Iterable[RanCall], spec: DeviceSpec) -> str:
-    missing = [operation for call in calls for operation in timed_call(call, spec).untimed]
-    return "; ".join(f"{operation.name} is not timed: {operation.reason}" for operation in missing)
+    return kinds, [f"{missing.name} is not timed: {missing.reason}" for call in timed for missing in call.untimed]
 
 
 def network_passed(walk: Walk, steps: Iterable[NetworkStep], operands: Mapping[str, tuple[Tensor, Tensor]]) -> Tensor:
@@ -178,56 +206,50 @@ def network_passed(walk: Walk, steps: Iterable[NetworkStep], operands: Mapping[s
 
 def operand_shapes(row: Row) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Of a layer's weights and bias."""
-    ins, outs, size = int(row["in_c"]), int(row["out_c"]), int(row["k"])
+    ins, outs, size = numbers(row, "in_c out_c k")
     channels = (ins, outs) if row["op"] == "conv_transpose2d" else (outs, ins)
     return (*channels, size, size), (1, 1, 1, outs)
 
 
 def convolve(walk: Walk, step: NetworkStep, weight: Tensor, bias: Tensor) -> Tensor:
     """The convolution of a layer, on the output of the last step."""
-    row = step.row or {}
-    transposed = row["op"] == "conv_transpose2d"
-    ins, outs, size = int(row["in_c"]), int(row["out_c"]), int(row["k"])
-    arguments: dict[str, Any] = {
-        "input_tensor": walk.current(),
-        "weight_tensor": weight,
-        "bias_tensor": bias,
-        "device": walk.device,
-        "in_channels": ins,
-        "out_channels": outs,
-        "batch_size": int(row["batch"]),
-        "input_height": int(row["in_h"]),
-        "input_width": int(row["in_w"]),
-        "kernel_size": (size, size),
-        "stride": (int(row["s"]), int(row["s"])),
-        "padding": (int(row["pad"]), int(row["pad"])),
-        "dtype": DTYPES[step.flow["dtype_out"] if row["dtype_out"].startswith("(") else row["dtype_out"]],
-        "conv_config": _conv_config(row, step.flow),
-        "compute_config": WormholeComputeKernelConfig(
+    row, flow = step.layer, step.flow
+    batch, height, width, ins, outs = numbers(row, "batch in_h in_w in_c out_c")
+    size, stride, padding = numbers(row, "k s pad")
+    shard = flow["shard_seen"] or row["shard"]
+    output = (conv_transpose2d if row["op"] == "conv_transpose2d" else conv2d)(
+        input_tensor=walk.current(),
+        weight_tensor=weight,
+        bias_tensor=bias,
+        device=walk.device,
+        in_channels=ins,
+        out_channels=outs,
+        batch_size=batch,
+        input_height=height,
+        input_width=width,
+        kernel_size=(size, size),
+        stride=(stride, stride),
+        padding=(padding, padding),
+        dtype=DTYPES[flow["dtype_out"] if row["dtype_out"].startswith("(") else row["dtype_out"]],
+        conv_config=Conv2dConfig(
+            weights_dtype=DTYPES[row["dtype_in1"]],
+            activation=None if row["activation"] == "none" else UnaryWithParam(UnaryOpType[row["activation"].upper()]),
+            shard_layout=None if shard == "auto" else SCHEMES[shard],
+            act_block_h_override=int(row["act_block_h"] or 0),
+            reshard_if_not_optimal=flow["reshard_if_not_optimal"] == "1",
+            deallocate_activation=flow["deallocate_activation"] == "1",
+            enable_act_double_buffer=row["act_dbuf"] == "1",
+            enable_weights_double_buffer=row["w_dbuf"] == "1",
+            output_layout=Layout[row["out_layout"]],
+        ),
+        compute_config=WormholeComputeKernelConfig(
             math_fidelity=MathFidelity[row["fidelity"]],
             fp32_dest_acc_en=row["fp32_acc"] == "1",
             packer_l1_acc=row["packer_l1_acc"] == "1",
         ),
-    }
-    output = (conv_transpose2d if transposed else conv2d)(**arguments)
-    if not isinstance(output, Tensor):
-        raise AssertionError("a call that asks for nothing else returns its output")
-    return output
-
-
-def _conv_config(row: Row, flow: Row) -> Conv2dConfig:
-    shard = flow["shard_seen"] or row["shard"]
-    return Conv2dConfig(
-        weights_dtype=DTYPES[row["dtype_in1"]],
-        activation=None if row["activation"] == "none" else UnaryWithParam(UnaryOpType[row["activation"].upper()]),
-        shard_layout=None if shard == "auto" else SCHEMES[shard],
-        act_block_h_override=int(row["act_block_h"] or 0),
-        reshard_if_not_optimal=flow["reshard_if_not_optimal"] == "1",
-        deallocate_activation=flow["deallocate_activation"] == "1",
-        enable_act_double_buffer=row["act_dbuf"] == "1",
-        enable_weights_double_buffer=row["w_dbuf"] == "1",
-        output_layout=Layout[row["out_layout"]],
     )
+    assert isinstance(output, Tensor)  # a call that asks for nothing else returns its output
+    return output
 
 
 def _empty(shape: tuple[int, ...]) -> Tensor:
@@ -239,5 +261,5 @@ def _scheme(output: Tensor) -> str:
     config = output.memory_config()
     if config.shard_spec is None:
         return f"interleaved {config.buffer_type.name}"
-    shards = prod(div_up(a, b) for a, b in zip(output.padded_shape[-2:], config.shard_spec.shape, strict=True))
+    shards = prod(map(div_up, output.padded_shape[-2:], config.shard_spec.shape))
     return f"{config.memory_layout.name.partition('_')[0].lower()} {min(shards, config.shard_spec.grid.num_cores())}"

@@ -55,28 +55,25 @@ class Prediction:
         return self.predicted_ns / self.measured_ns - 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class NotPredicted:
-    """A row without a prediction."""
-
-    row: Row  # The row as it stands in its file
-    reason: str
-
-
-DEVICES = (
-    ("N150", "wormhole_n150"),
-    ("Wormhole", "wormhole_n150"),
-    ("P150", "blackhole_p150"),
-    ("Blackhole P150", "blackhole_p150"),
-    ("P100", "blackhole_p100"),
-    ("Blackhole P100", "blackhole_p100"),
-    ("Blackhole (", "blackhole_p100"),
-)  # by what the device column begins with
+DEVICES: Final = {
+    "N150": "wormhole_n150",
+    "Wormhole": "wormhole_n150",
+    "P150": "blackhole_p150",
+    "Blackhole P150": "blackhole_p150",
+    "P100": "blackhole_p100",
+    "Blackhole P100": "blackhole_p100",
+    "Blackhole (": "blackhole_p100",
+}  # by what the device column begins with
 CARDS: Final = {"wormhole_b0": "wormhole_n150", "blackhole": "blackhole_p150"}  # by architecture: full grids
 FORMATS: Final = {"bf16": BFLOAT16, "bfp8_b": BFLOAT8_B, "bfp4_b": BFLOAT4_B, "fp32": FLOAT32, "u32": UINT32}
 PHASES: Final = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}
 NANOSECONDS: Final = {"ns": 1.0, "us": 1000.0}
-SMALL_GRID = "20-core"  # a Blackhole of which 5 x 4 cores are used
+SMALL_GRID: Final = "20-core"  # a Blackhole of which 5 x 4 cores are used
+
+
+def numbers(row: Row, names: str) -> tuple[int, ...]:
+    """The whole numbers in some columns, whose names are given in one text."""
+    return tuple(int(row[name]) for name in names.split())
 
 
 def measured_ns(row: Row) -> float:
@@ -91,7 +88,7 @@ def run_of(row: Row) -> str:
 
 def device_spec(row: Row) -> DeviceSpec:
     """The device of a row; raises NotPredictedError if the row does not say which, or names an unknown one."""
-    name = next((ours for theirs, ours in DEVICES if row["device"].startswith(theirs)), None)
+    name = next((ours for theirs, ours in DEVICES.items() if row["device"].startswith(theirs)), None)
     if name is None:
         raise NotPredictedError(f"the row does not say which device ({row['device'] or 'empty'})")
     spec = load_spec(name)
@@ -101,10 +98,8 @@ def device_spec(row: Row) -> DeviceSpec:
 def core_ranges(text: str) -> CoreRangeSet:
     """The cores of ``{[(x=0;y=0) - (x=4;y=3)]; ...}``; none if there is no range in the text."""
     corners = re.findall(r"\(x=(\d+);y=(\d+)\) - \(x=(\d+);y=(\d+)\)", text)
-    return CoreRangeSet(
-        CoreRange(CoreCoord(int(left), int(top)), CoreCoord(int(right), int(bottom)))
-        for left, top, right, bottom in corners
-    )
+    boxes = (map(int, box) for box in corners)
+    return CoreRangeSet(CoreRange(CoreCoord(left, top), CoreCoord(right, low)) for left, top, right, low in boxes)
 
 
 OF_2025: Final[Mapping[str, Mapping[str, float]]] = MappingProxyType(

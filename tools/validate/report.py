@@ -2,14 +2,15 @@
 
 import statistics
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
 from rich.table import Table
 
-from tools.validate.prediction import NotPredicted, Prediction
+from tools.validate.prediction import Prediction
+from tools.validate.rows import Skipped
 from ttsim.report.formatting import printable
 
 WIDTH_OF_A_PIPE = 140
@@ -30,15 +31,15 @@ class Errors:
 
 def sum_up(predictions: Sequence[Prediction]) -> Errors:
     """Sums up; rows of one configuration count as one, with their median error."""
-    grouped: dict[Group, list[float]] = {}
+    grouped = defaultdict[Group, list[float]](list)
     for prediction in predictions:
-        grouped.setdefault(prediction.configuration, []).append(prediction.error)
-    return sum_up_errors([statistics.median(errors) for errors in grouped.values()], rows=len(predictions))
+        grouped[prediction.configuration].append(prediction.error)
+    return sum_up_errors(list(map(statistics.median, grouped.values())), rows=len(predictions))
 
 
 def sum_up_errors(errors: Sequence[float], *, rows: int) -> Errors:
     """Sums up one error for each configuration."""
-    sizes = [abs(error) for error in errors]
+    sizes = list(map(abs, errors))
     return Errors(
         rows=rows,
         configurations=len(errors),
@@ -51,9 +52,9 @@ def sum_up_errors(errors: Sequence[float], *, rows: int) -> Errors:
 
 def by_group(predictions: Sequence[Prediction], name: Callable[[Prediction], Group]) -> list[tuple[Group, Errors]]:
     """The errors of each group of predictions, in the order of their names."""
-    groups: dict[Group, list[Prediction]] = {}
+    groups = defaultdict[Group, list[Prediction]](list)
     for prediction in predictions:
-        groups.setdefault(name(prediction), []).append(prediction)
+        groups[name(prediction)].append(prediction)
     return [(group, sum_up(groups[group])) for group in sorted(groups)]
 
 
@@ -89,41 +90,28 @@ def table(title: str, texts: Iterable[str], numbers: Iterable[str], rows: Iterab
 
 def error_table(title: str, rows: Iterable[tuple[Group, Errors]]) -> Table:
     """A table of errors by group, in percent."""
-    cells = [
-        (
-            ", ".join(group),
-            str(errors.rows),
-            str(errors.configurations),
-            f"{100 * errors.mean:.1f}",
-            f"{100 * errors.median:.1f}",
-            f"{100 * errors.bias:+.1f}",
-            f"{100 * errors.worst:.1f}",
-        )
-        for group, errors in rows
-    ]
+    cells = []
+    for group, errors in rows:
+        shares = (errors.mean, errors.median, errors.bias, errors.worst)
+        shown = (f"{100 * share:{sign}.1f}" for share, sign in zip(shares, ("", "", "+", ""), strict=True))
+        cells.append((", ".join(group), str(errors.rows), str(errors.configurations), *shown))
     return table(title, ["group"], ["rows", "configurations", "mean %", "median %", "bias %", "worst %"], cells)
 
 
 def worst_table(predictions: Sequence[Prediction], count: int) -> Table:
     """The configurations with the largest errors."""
-    ordered = sorted(predictions, key=lambda row: -abs(row.error))
-    shown = {row.configuration: row for row in reversed(ordered)}
-    cells = [
-        (
-            ", ".join(row.group),
-            " ".join(row.configuration),
-            row.remark,
-            f"{row.measured_ns / 1000:.1f}",
-            f"{row.predicted_ns / 1000:.1f}",
-            f"{100 * row.error:+.1f}",
-        )
-        for row in sorted(shown.values(), key=lambda row: -abs(row.error))[:count]
-    ]
+    shown: dict[Group, Prediction] = {}
+    for prediction in sorted(predictions, key=lambda row: -abs(row.error)):
+        shown.setdefault(prediction.configuration, prediction)
+    cells = []
+    for row in list(shown.values())[:count]:
+        figures = (f"{row.measured_ns / 1000:.1f}", f"{row.predicted_ns / 1000:.1f}", f"{100 * row.error:+.1f}")
+        cells.append((", ".join(row.group), " ".join(row.configuration), row.remark, *figures))
     numbers = ["measured us", "predicted us", "error %"]
     return table("worst configurations", ["group", "configuration", "remark"], numbers, cells)
 
 
-def skipped_table(skipped: Sequence[NotPredicted]) -> Table:
+def skipped_table(skipped: Iterable[Skipped]) -> Table:
     """Rows without a prediction, by reason."""
-    reasons = Counter(row.reason for row in skipped).most_common()
+    reasons = Counter(reason for _, reason in skipped).most_common()
     return table("not predicted", ["reason"], ["rows"], [(reason, str(count)) for reason, count in reasons])

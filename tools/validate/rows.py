@@ -14,10 +14,11 @@ from tools.validate.conv import predict_conv, predict_halo
 from tools.validate.dispatch import predict_dispatch, predict_transfers
 from tools.validate.gemm import predict_gemm
 from tools.validate.layout_ops import predict_layout_op
-from tools.validate.prediction import NotPredicted, NotPredictedError, Prediction, Row
+from tools.validate.prediction import NotPredictedError, Prediction, Row
 
 MEASURED: Final = Path(__file__).resolve().parents[2] / "tests" / "data" / "measured"
 Validator = Callable[[Row], Prediction]
+Skipped = tuple[Row, str]  # a row without a prediction, and why
 VALIDATORS: Final[Mapping[str, Validator]] = {
     "conv": predict_conv,
     "halo": predict_halo,
@@ -58,7 +59,7 @@ def read_rows(path: Path) -> list[dict[str, str]]:
     return rows
 
 
-def validate(path: Path) -> tuple[list[Prediction], list[NotPredicted]]:
+def validate(path: Path) -> tuple[list[Prediction], list[Skipped]]:
     """Predicts all rows of a file that can be predicted; raises what the simulator raises."""
     predicted, skipped = understood_rows(path)
     for prediction in predicted:  # worked out here, where what a model raises is no row that is not understood
@@ -68,31 +69,22 @@ def validate(path: Path) -> tuple[list[Prediction], list[NotPredicted]]:
     return predicted, skipped
 
 
-def understood_rows(path: Path) -> tuple[list[Prediction], list[NotPredicted]]:
-    """The rows of a file that are understood, and the others."""
-    validator = validator_of(path)
-    predicted: list[Prediction] = []
-    skipped: list[NotPredicted] = []
+def understood_rows(path: Path) -> tuple[list[Prediction], list[Skipped]]:
+    """The rows of a file that are understood and measured a time, and the others."""
+    validator, predicted, skipped = validator_of(path), list[Prediction](), list[Skipped]()
     for row in read_rows(path):
         try:
-            predicted.append(understood(row, validator))
+            require_plausible(row)
+            prediction = validator(row)
+            if not 0 < prediction.measured_ns < float("inf"):
+                text = f"the measured time must be a positive number of ns, not {prediction.measured_ns}"
+                raise NotPredictedError(text)
+            predicted.append(prediction)
         except NotPredictedError as error:
-            skipped.append(NotPredicted(row, str(error)))
+            skipped.append((row, str(error)))
+        except (TTSimError, ValueError, LookupError, ArithmeticError) as error:
+            skipped.append((row, f"the row is not understood: {type(error).__name__}: {error}"))
     return predicted, skipped
-
-
-def understood(row: Row, validator: Validator) -> Prediction:
-    """A row as a prediction needs it; a NotPredictedError if it is not understood or measured no time."""
-    require_plausible(row)
-    try:
-        prediction = validator(row)
-    except NotPredictedError:
-        raise
-    except (TTSimError, ValueError, LookupError, ArithmeticError) as error:
-        raise NotPredictedError(f"the row is not understood: {type(error).__name__}: {error}") from error
-    if not 0 < prediction.measured_ns < float("inf"):
-        raise NotPredictedError(f"the measured time must be a positive number of ns, not {prediction.measured_ns}")
-    return prediction
 
 
 def require_plausible(row: Row) -> None:
@@ -100,11 +92,8 @@ def require_plausible(row: Row) -> None:
     for name, value in row.items():
         if not isinstance(name, str) or not isinstance(value, str):
             raise NotPredictedError("the row has more or fewer fields than the header")
-        if (
-            value.isdecimal()
-            and not (name.endswith("_ns") or name in UNBOUNDED)
-            and (len(value) > LONGEST or int(value) > LARGEST)
-        ):
+        bounded = value.isdecimal() and not (name.endswith("_ns") or name in UNBOUNDED)
+        if bounded and (len(value) > LONGEST or int(value) > LARGEST):
             raise NotPredictedError(f"{name} must be at most {LARGEST}, not {value[:LONGEST]}")
         if name in COUNTS and (value.startswith("-") or value.strip("0") == "" != value):
             raise NotPredictedError(f"{name} must be at least 1, not {value[:LONGEST]}")
