@@ -28,8 +28,7 @@ from tools.validate.conv import SCHEMES
 from tools.validate.network_rows import BETWEEN, NS_PER_S, NetworkStep, Walk
 from tools.validate.prediction import OF_2025, Row, numbers, with_software_of_2025
 from ttsim.api.conv import conv2d, conv_transpose2d
-from ttsim.recording.profiling import profile
-from ttsim.recording.runs import timed_call
+from ttsim.recording.profiling import profile, timed_call
 from ttsim.runtime.device import Device
 from ttsim.runtime.settings import Values
 from ttsim.runtime.tensor import Tensor

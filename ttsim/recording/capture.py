@@ -112,7 +112,9 @@ Tell = Callable[[OperationBegin, OperationEnd], NodeText]
 
 def nodes(events: Sequence[Event], tell: Tell = lambda begin, end: NodeText()) -> list[Node]:
     """The nodes of a capture; `tell` is called at the end of each device operation, in order."""
-    writer = _Writer(tell, first_number=1 + max((_number(event) for event in events), default=0))
+    numbers = [event.number for event in events if isinstance(event, BufferAllocated)]
+    numbers += [source.tensor.number for event in events if isinstance(event, OperationBegin) for source in event.read]
+    writer = _Writer(tell, first_number=1 + max(numbers, default=0))
     writer.node("capture_start", None)
     for event in events:
         writer.write(event)
@@ -139,6 +141,13 @@ def events(trace: Sequence[Mapping[str, Any]]) -> list[Event]:
     return result
 
 
+def _buffer(params: Mapping[str, Any]) -> BufferSpec:
+    kind = BufferType(int(params["buffer_type"])) if "buffer_type" in params else BufferType[params["type"]]
+    layout, cores = TensorMemoryLayout[params["layout"]], int(params.get("num_cores", 0))
+    size, page, bank = (int(params[name]) for name in ("size", "page_size", "max_size_per_bank"))
+    return BufferSpec(kind, layout, size_bytes=size, page_bytes=page, bank_bytes=bank, num_cores=cores)
+
+
 class _Open(NamedTuple):
     """A function that has begun: its node, its event, and the nanoseconds of its device operations so far."""
 
@@ -159,28 +168,26 @@ class _Writer:
         self._ended: dict[int, Node] = {}  # stacking level -> the function_end that waits for its successor
 
     def write(self, event: Event) -> None:
-        if isinstance(event, OperationBegin):
-            on_device = [tensor_text(source.tensor.spec, storage="DeviceStorage") for source in event.read[:1]]
-            self._begin(event, [*on_device, "1"] if event.name == CPU else ())
-        elif isinstance(event, OperationEnd):
-            self._end(event)
-        elif isinstance(event, BufferAllocated | BufferFreed):
-            self._buffer_event(event)
-        elif isinstance(event, CircularBufferAllocated):
-            if event.shown:
+        match event:
+            case OperationBegin(name=name, read=read):
+                on_device = [tensor_text(source.tensor.spec, storage="DeviceStorage") for source in read[:1]]
+                self._begin(event, [*on_device, "1"] if name == CPU else ())
+            case OperationEnd():
+                self._end(event)
+            case BufferAllocated() | BufferFreed():
+                self._buffer_event(event)
+            case CircularBufferAllocated(shown=True):
                 self._circular_buffer(event)
-        elif isinstance(event, CircularBuffersFreed):
-            freed = self._child("circular_buffer_deallocate_all", {"device_id": MESH_ID})
-            if self._open:
-                freed["connections"].append(self._open[-1].node["counter"])
+            case CircularBuffersFreed():
+                freed = self._child("circular_buffer_deallocate_all", {"device_id": MESH_ID})
+                freed["connections"] += [function.node["counter"] for function in self._open[-1:]]
 
     def finish(self) -> None:
         """Ends the functions that an error left open, and the capture."""
         while self._open:
             self._end(OperationEnd(self._open[-1].begin.name))
         end = self.node("capture_end", None)
-        last = self._ended.pop(1, self.nodes[0])
-        last["connections"].append(end["counter"])
+        self._ended.pop(1, self.nodes[0])["connections"].append(end["counter"])
 
     def node(self, kind: str, params: Mapping[str, object] | None) -> Node:
         node: Node = {
@@ -244,7 +251,7 @@ class _Writer:
         return self.node("tensor", host_params(spec, self._next_number - 1))
 
     def _device_tensor(self, tensor: MadeTensor, lies_in: BufferSpec | None = None) -> Node:
-        """Appends a tensor and connects it to its buffer, which is appended first if the capture lacks it."""
+        """Appends a tensor and connects it to its buffer, which is appended behind it if the capture lacks it."""
         key = (tensor.number, tensor.address)
         if key in self._buffers:
             buffer = self.nodes[self._buffers[key]]
@@ -260,21 +267,27 @@ class _Writer:
 
     def _circular_buffer(self, event: CircularBufferAllocated) -> None:
         kind, view = DATAFLOW if event.dataflow else CIRCULAR
-        lies_on = {} if event.scratchpad else {view: "1" if event.view else "0"}
         params = {
             "address": event.address,
             "core_range_set": str(event.cores),
             "device_id": DEVICE_ID,
-            **lies_on,
+            **({} if event.scratchpad else {view: "1" if event.view else "0"}),
             "size": event.size_bytes,
         }
         self._child(SCRATCHPAD if event.scratchpad else kind, params)
 
     def _buffer_event(self, event: BufferAllocated | BufferFreed) -> None:
-        buffer, key = event.buffer, (event.number, event.address)
-        spec = event.tensor if isinstance(event, BufferAllocated) else None
-        if event.by:
-            self._begin_of_buffer(event.by, spec)
+        """A buffer that is allocated or freed, inside the function that does so."""
+        buffer, key, freed = event.buffer, (event.number, event.address), isinstance(event, BufferFreed)
+        spec = None if freed else event.tensor
+        if event.by == TO_DEVICE and spec is not None:
+            host = TensorSpec(spec.shape, spec.data_format, spec.layout, padded_shape=spec.padded_shape)
+            arguments = [tensor_text(host, storage="HostStorage"), DEVICE, "<optional>"]
+            self._begin(OperationBegin(event.by, hosts=(host,)), arguments)
+        elif event.by:
+            arguments = [] if spec is None else [shape_text(spec), _dtype(spec), f"Layout::{spec.layout.name}", DEVICE]
+            arguments += [] if spec is None else [str(spec.memory_config)]
+            self._begin(OperationBegin(event.by), arguments)
         if key not in self._buffers:
             self._buffers[key] = self._child("buffer", buffer_params(buffer))["counter"]
         params = buffer_params(buffer) | {
@@ -283,7 +296,6 @@ class _Writer:
             "num_cores": buffer.num_cores,
             "page_size": buffer.page_bytes,
         }
-        freed = isinstance(event, BufferFreed)
         result = self._child("buffer_deallocate" if freed else "buffer_allocate", params)
         result["connections"].append(self._buffers[key])
         if event.by:
@@ -291,36 +303,6 @@ class _Writer:
             self._end(OperationEnd(event.by, made=tensor))
         if freed:
             del self._buffers[key]
-
-    def _begin_of_buffer(self, name: str, spec: TensorSpec | None) -> None:
-        """Begins the function that allocates or frees a buffer, with the tensor's arguments if they are known."""
-        if spec is None:
-            self._begin(OperationBegin(name))
-        elif name == TO_DEVICE:
-            host = TensorSpec(spec.shape, spec.data_format, spec.layout, padded_shape=spec.padded_shape)
-            arguments = [tensor_text(host, storage="HostStorage"), DEVICE, "<optional>"]
-            self._begin(OperationBegin(name, hosts=(host,)), arguments)
-        else:
-            arguments = [shape_text(spec), _dtype(spec), f"Layout::{spec.layout.name}", DEVICE, str(spec.memory_config)]
-            self._begin(OperationBegin(name), arguments)
-
-
-def _number(event: Event) -> int:
-    if isinstance(event, OperationBegin):
-        return max((source.tensor.number for source in event.read), default=0)
-    return event.number if isinstance(event, BufferAllocated) else 0
-
-
-def _buffer(params: Mapping[str, Any]) -> BufferSpec:
-    kind = BufferType(int(params["buffer_type"])) if "buffer_type" in params else BufferType[params["type"]]
-    return BufferSpec(
-        buffer_type=kind,
-        memory_layout=TensorMemoryLayout[params["layout"]],
-        size_bytes=int(params["size"]),
-        page_bytes=int(params["page_size"]),
-        bank_bytes=int(params["max_size_per_bank"]),
-        num_cores=int(params.get("num_cores", 0)),
-    )
 
 
 def captured_nodes(events: Sequence[Event], op_models: Meanings) -> list[Node]:
@@ -336,9 +318,8 @@ def captured_nodes(events: Sequence[Event], op_models: Meanings) -> list[Node]:
         if key not in known:
             context = CyclesContext(spec=begin.spec, contention=True)
             timed = timed_operation(begin.name, begin.op, ends, context, op_models)
-            takes = 0
-            if begin.dispatched and timed.cycles is not None:
-                takes = kernel_nanoseconds(whole(timed.cycles.cycles), begin.spec)
+            cycles = timed.cycles if begin.dispatched else None
+            takes = 0 if cycles is None else kernel_nanoseconds(whole(cycles.cycles), begin.spec)
             known[key] = NodeText(takes, timed.description.attributes)
         return known[key]
 

@@ -20,8 +20,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.op_model import op_model_of
 from ops.passes.cycles import operations_of
 from ttsim.recording.capture import Node, NodeText, nodes
-from ttsim.recording.profiling import Profile
-from ttsim.recording.runs import ends_of_operations, places, runs_of, sources
+from ttsim.recording.profiling import Profile, ends_of_operations, places, runs_of, sources
 from ttsim.report.cycle_report import cycle_report
 from ttsim.report.network import network_report
 from ttsim.report.record import Chunks, Record, RecordedCall, device_figures, known_arch, lifetimes, numbered

@@ -8,12 +8,13 @@ from typing import Final
 
 from device.errors import ArgumentError, ArgumentTypeError, shown
 from ttsim.recording.memory_reports import memory_reports
-from ttsim.recording.pages import page_files
-from ttsim.recording.profiling import Profile
+from ttsim.recording.profiling import Profile, page_of_run
 from ttsim.recording.record import record_of
 from ttsim.report.export.npe import npe_files
 from ttsim.report.export.profiler import device_log, ops_perf_results
 from ttsim.report.export.visualizer import config, database
+from ttsim.report.trace import trace_json_gz
+from ttsim.report.writers.html.document import page_html
 from ttsim.report.writers.json import report_json
 from ttsim.runtime.types.call import require_type
 
@@ -95,8 +96,8 @@ def reserved_name(directory: str | Path, name: str) -> str:
 
 def report_files(profile: Profile, name: str) -> dict[Path, bytes]:
     """The files of a report, by their paths below its directory."""
-    record = record_of(profile, name)
-    pages = page_files(record.network, record.cycles, profile.ran, profile.device.spec)
+    record, spec = record_of(profile, name), profile.device.spec
+    page = page_of_run(record.network, record.cycles, profile.ran, spec)
     usage = memory_reports(profile.device, before_closing=True)
     texts = {
         MEMORY / name / "config.json": config(record),
@@ -109,7 +110,8 @@ def report_files(profile: Profile, name: str) -> dict[Path, bytes]:
         texts |= {PERFORMANCE / name / file: text for file, text in times.items()}
     return {
         MEMORY / name / "db.sqlite": database(record),
-        **{Path(f"{name}.{end}"): content for end, content in pages.items()},
+        Path(f"{name}.html"): page_html(page).encode(),
+        Path(f"{name}.trace.json.gz"): trace_json_gz(record.network.operations, spec),
         **{path: text.encode() for path, text in texts.items()},
     }
 

@@ -20,7 +20,7 @@ NO_STEP: Final = Operation(name="", inputs=())
 NOT_TIMED: Final = TimedOperation("", None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class LivingBuffer:
     """A buffer in L1 at some moment."""
 

@@ -14,7 +14,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.passes.sensitivity import Sensitivity, sensitivities
 from ops.sensitivity.fields import numeric_fields
 from ops.sensitivity.read_set import fields_asked
-from ttsim.recording.runs import cycles_of
+from ttsim.recording.profiling import cycles_of
 from ttsim.report.formatting import aligned, csv_text, printable_lines, text
 from ttsim.runtime.traces import RanCall
 from ttsim.runtime.types.layer import Layer

@@ -16,7 +16,7 @@ from device.errors import CircularBufferError, OutOfMemoryError, TTSimError
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.partition import ConvOptions
-from ttsim.recording.runs import timed_call
+from ttsim.recording.profiling import timed_call
 from ttsim.report.cycles import totals
 from ttsim.report.formatting import plain
 from ttsim.report.memory import l1_use, operation_uses

@@ -12,7 +12,7 @@ from device.plan import BufferAllocated, BufferFreed, OperationBegin, OperationE
 from device.spec.device_spec import load_spec
 from ops.passes.cycles import operations_of
 from tests.ttsim.recording.calls import opened, options
-from ttsim.recording.runs import fullest_moments, places
+from ttsim.recording.profiling import fullest_moments, places
 from ttsim.runtime.traces import CallSite, RanCall
 
 SPEC = load_spec("wormhole_n150")

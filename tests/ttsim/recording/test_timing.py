@@ -2,7 +2,7 @@ import pytest
 
 from device.spec.device_spec import load_spec
 from ops.passes.cycles import operations_of, run_cycles
-from ttsim.recording.runs import timed_call
+from ttsim.recording.profiling import timed_call
 from ttsim.report.cycles import whole_operation
 from ttsim.runtime.types.layer import Layer
 from ttsim.study.layers.run import Settings, call, make_inputs, place

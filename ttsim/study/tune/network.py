@@ -23,8 +23,7 @@ from ops.planners.conv.arguments import ConvCall, Operand
 from ops.planners.to_config import plan_to_memory_config
 from ops.programs.data_movement.copy import CopyTensor
 from ttsim.diagnose import MachineSnapshot, fill_order
-from ttsim.recording.profiling import Profile
-from ttsim.recording.runs import places
+from ttsim.recording.profiling import Profile, places
 from ttsim.report.cycles import whole
 from ttsim.runtime.call_source import raw_weight_shape
 from ttsim.runtime.device import Device

@@ -12,8 +12,7 @@ from device.time.stages import nanoseconds
 from ops.op_models import OP_MODELS
 from ops.planners.conv.arguments import ConvCall
 from ttsim.diagnose import MachineSnapshot
-from ttsim.recording.profiling import copy_of, twin, uncaptured
-from ttsim.recording.runs import timed_call
+from ttsim.recording.profiling import copy_of, timed_call, twin, uncaptured
 from ttsim.recording.suggestions import arguments_source
 from ttsim.report.cycle_report import CycleReport, cycle_report
 from ttsim.report.cycles import OperationTime
