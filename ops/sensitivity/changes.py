@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from device.errors import ArgumentError, ArgumentTypeError, SpecError, nearest, shown
@@ -20,13 +19,13 @@ from ops.sensitivity.fields import Field, fields_of, with_values
 
 GRAMMAR: Final = "numbers, fields, + - * / **, parentheses, min(...) and max(...)"
 LONGEST: Final = 500  # characters
-_OPERATORS: Final[Mapping[Any, Callable[[float, float], Any]]] = MappingProxyType(
-    {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.Pow: pow}
-)
-_SIGNS: Final[Mapping[Any, Callable[[float], float]]] = MappingProxyType(
-    {ast.UAdd: operator.pos, ast.USub: operator.neg}
-)
-_FUNCTIONS: Final[Mapping[str, Callable[..., float]]] = MappingProxyType({"min": min, "max": max})
+_OPERATORS: Final[Mapping[type[ast.AST], Callable[..., Any]]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.Pow: pow,
+    ast.UAdd: operator.pos, ast.USub: operator.neg,
+}  # fmt: skip
+_FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {"min": min, "max": max}
+
+Figures: TypeAlias = Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +34,12 @@ class Formula:
 
     text: str  # As it was written
     names: tuple[str, ...]  # Fields that it names, sorted
-    tree: ast.expr  # The same, parsed
+    result: Callable[[Figures], Any]  # The result for some figures, which may be no number
 
-    def value(self, fields: Mapping[str, float]) -> float:
+    def value(self, fields: Figures) -> float:
         """The value of the formula; raises ArgumentError if it is no finite number."""
         try:
-            result = _value(self.tree, fields)
+            result = self.result(fields)
         except (ArithmeticError, TypeError) as error:  # a root of a negative number is complex, and has no order
             what = f"cannot be worked out: {error}"
         else:
@@ -57,61 +56,43 @@ def formula(text: object, known: Collection[str]) -> Formula:
         text = repr(text)
     if not isinstance(text, str) or not 0 < len(text.strip()) <= LONGEST:
         raise ArgumentError(f"a formula is a text of at most {LONGEST} characters, not {shown(text)}; use {GRAMMAR}")
+    names: set[str] = set()
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
-        names: set[str] = set()
-        _check(tree, known, names)
+        result = _compiled(ast.parse(text.strip(), mode="eval").body, known, names)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         if isinstance(error, ArgumentError):
             raise
         raise ArgumentError(f"{shown(text)} is no formula ({type(error).__name__}); use {GRAMMAR}") from error
-    return Formula(text.strip(), tuple(sorted(names)), tree)
+    return Formula(text.strip(), tuple(sorted(names)), result)
 
 
-def _check(node: ast.expr, known: Collection[str], names: set[str]) -> None:
-    """Refuses what no formula has; gathers the names."""
-    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-        _number(node)
-    elif isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-        _check(node.left, known, names)
-        _check(node.right, known, names)
-    elif isinstance(node, ast.UnaryOp) and type(node.op) in _SIGNS:
-        _check(node.operand, known, names)
-    elif isinstance(node, ast.Call) and _function(node) is not None and node.args and not node.keywords:
-        for argument in node.args:
-            _check(argument, known, names)
-    elif isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
-        name = ast.unparse(node)
-        if name not in known:
-            raise ArgumentError(f"unknown field {shown(name)}{nearest(name, known)}; `ttsim devices NAME` prints all")
-        names.add(name)
-    else:
-        raise ArgumentError(f"a formula must not have {shown(ast.unparse(node))}; use {GRAMMAR}")
-
-
-def _value(node: ast.expr, fields: Mapping[str, float]) -> Any:
-    """The value of a checked node."""
-    if isinstance(node, ast.Constant):
-        return _number(node)
-    if isinstance(node, ast.BinOp):
-        return _OPERATORS[type(node.op)](_value(node.left, fields), _value(node.right, fields))
-    if isinstance(node, ast.UnaryOp):
-        return _SIGNS[type(node.op)](_value(node.operand, fields))
-    if isinstance(node, ast.Call):
-        return _FUNCTIONS[str(_function(node))](_value(argument, fields) for argument in node.args)
-    return float(fields[ast.unparse(node)])
-
-
-def _function(node: ast.Call) -> str | None:
-    return node.func.id if isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS else None
-
-
-def _number(node: ast.Constant) -> float:
-    """A number, as a float; raises ArgumentError if no float can hold it."""
-    try:
-        return float(str(node.value))
-    except (OverflowError, ValueError) as error:
-        raise ArgumentError(f"a number of a formula is too large ({error}); give a smaller one") from error
+def _compiled(node: ast.AST, known: Collection[str], names: set[str]) -> Callable[[Figures], Any]:
+    """A node as a function of figures; collects the names of fields, and refuses what no formula has."""
+    match node:
+        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+            try:
+                number = float(str(value))
+            except (OverflowError, ValueError) as error:
+                raise ArgumentError(f"a number of a formula is too large ({error}); give a smaller one") from error
+            return lambda _: number
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+            function, operands = _OPERATORS[type(op)], [left, right]
+        case ast.UnaryOp(op=op, operand=operand) if type(op) in _OPERATORS:
+            function, operands = _OPERATORS[type(op)], [operand]
+        case ast.Call(func=ast.Name(id=name), args=[_, *_] as operands, keywords=[]) if name in _FUNCTIONS:
+            choose = _FUNCTIONS[name]
+            function = lambda *values: choose(values)  # noqa: E731 - of one value, too
+        case ast.Name() | ast.Attribute() | ast.Subscript():
+            name = ast.unparse(node)
+            if name not in known:
+                hint = nearest(name, known)
+                raise ArgumentError(f"unknown field {shown(name)}{hint}; `ttsim devices NAME` prints all")
+            names.add(name)
+            return lambda fields: float(fields[name])
+        case _:
+            raise ArgumentError(f"a formula must not have {shown(ast.unparse(node))}; use {GRAMMAR}")
+    compiled = [_compiled(operand, known, names) for operand in operands]
+    return lambda fields: function(*(value(fields) for value in compiled))
 
 
 Value: TypeAlias = int | float | bool | str | list[int]
@@ -131,29 +112,22 @@ def read_value(field: Field, text: str) -> Value:
         if text not in _FLAGS:
             raise SpecError(f"{field.name} must be true or false, not {shown(text)}; write one of the two")
         return _FLAGS[text]
-    if isinstance(field.value, list):
-        return _read_list(field, text)
-    return read_number(field.name, text, whole=isinstance(field.value, int))
+    if not isinstance(field.value, list):
+        return read_number(field.name, text, whole=isinstance(field.value, int))
+    inner = text.strip().removeprefix("[").removesuffix("]").strip()
+    numbers = [number.strip() for number in inner.split(",")] if inner else []
+    if not all(number.isascii() and number.isdecimal() and len(number) <= _LONGEST_NUMBER for number in numbers):
+        raise SpecError(f"{field.name} must be whole numbers with commas between, not {shown(text)}; such as 1,2,4")
+    return list(map(int, numbers))
 
 
 def spelled(field: Field, value: Value) -> str:
     """The shortest text that `read_value` reads as a value."""
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, str):
-        return value
     if isinstance(value, list):
         return ",".join(map(str, value))
-    return spelled_number(field.name, value)
-
-
-def _read_list(field: Field, text: str) -> list[int]:
-    """Whole numbers with commas between them, in brackets or not."""
-    inner = text.strip().removeprefix("[").removesuffix("]").strip()
-    numbers = [number.strip() for number in inner.split(",")] if inner else []
-    if not all(number.isascii() and number.isdecimal() and len(number) <= _LONGEST_NUMBER for number in numbers):
-        raise SpecError(f"{field.name} must be whole numbers with commas between, not {shown(text)}; such as 1,2,4")
-    return list(map(int, numbers))
+    return value if isinstance(value, str) else spelled_number(field.name, value)
 
 
 GRID: Final = "grid"

@@ -73,10 +73,7 @@ Fixed: TypeAlias = FixedOperation | FixedLaunches
 def fixed_operations(calls: Iterable[Sample], spec: DeviceSpec) -> tuple[FixedOperation, ...]:
     """Every device operation of the calls' plans whose cycles have a model, each once; none of refused calls."""
     operations: dict[object, FixedOperation] = {}
-    for call in calls:
-        plan = plan_or_refusal(call, spec)
-        if isinstance(plan, str):
-            continue
+    for plan in _plans(calls, spec):
         for step in plan.steps:
             if isinstance(step, Operation | Relocate) and step.op is not None:
                 fixed = _fixed(step, plan)
@@ -88,8 +85,7 @@ def fixed_operations(calls: Iterable[Sample], spec: DeviceSpec) -> tuple[FixedOp
 
 def fixed_launches(calls: Iterable[Sample], spec: DeviceSpec) -> FixedLaunches:
     """The launches of all programs of some calls."""
-    plans = [plan for call in calls if isinstance(plan := plan_or_refusal(call, spec), Plan)]
-    queues = (launches_of(plan, run_cycles(plan, spec).operations, spec) for plan in plans)
+    queues = (launches_of(plan, run_cycles(plan, spec).operations, spec) for plan in _plans(calls, spec))
     return FixedLaunches(tuple(chain.from_iterable(queues)))
 
 
@@ -99,6 +95,12 @@ def plan_or_refusal(call: Sample, spec: DeviceSpec) -> Plan | str:
         return call.plan(spec)
     except TTSimError as error:
         return str(error)
+
+
+def _plans(calls: Iterable[Sample], spec: DeviceSpec) -> Iterator[Plan]:
+    """The plans of the calls that the device does not refuse."""
+    plans = (plan_or_refusal(call, spec) for call in calls)
+    return (plan for plan in plans if isinstance(plan, Plan))
 
 
 def _fixed(step: Operation | Relocate, plan: Plan) -> FixedOperation:
@@ -113,9 +115,8 @@ def _fixed(step: Operation | Relocate, plan: Plan) -> FixedOperation:
     tensors = {"read": plan.tensors[source], "written": plan.tensors[target]}
     # The program is the folder in `ops.programs`, or the file of the family among data movements
     folder, *files = type(step.op).__module__.split(".")[2:]
-    return FixedOperation(
-        files[0] if folder == "data_movement" else folder, name, Plan(steps=(alone,), tensors=tensors)
-    )
+    program = files[0] if folder == "data_movement" else folder
+    return FixedOperation(program, name, Plan(steps=(alone,), tensors=tensors))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,7 +190,7 @@ def effects(
     )
     moved = []
     for field in fields:
-        moved.append(_effect(field, far, before, elasticities=elasticities))
+        moved.append(_effect(field, far, before, elasticities=elasticities and field.numeric))
         if watch is not None:
             watch()
     return tuple(moved)
@@ -198,42 +199,32 @@ def effects(
 def _effect(field: Field, far: Sequence[float], before: _Before, *, elasticities: bool) -> Effect:
     """The effects of a number at its double and its half, or at the first factor of ``far`` with an effect."""
     moves: set[str] = set()
-    elasticity: dict[str, float] = {}
     if field.numeric:
-        further = ({factor: device} for factor, device in _scaled(before.spec, field, far))
-        rounds: Iterable[Mapping[float, DeviceSpec]] = chain([dict(_scaled(before.spec, field, NEAR))], further)
+        rounds: Iterable[Sequence[float]] = [NEAR, *((factor,) for factor in far)]
     else:  # a flag changes values, a text changes reports
         moves = {VALUES} if isinstance(field.value, bool) else {REPORT} if isinstance(field.value, str) else set()
-        rounds = [dict(enumerate(others(before.spec, field)))]
-    for devices in rounds:
-        if field.numeric and elasticities:
-            elasticity = _elasticity(field, devices, before)
-            moves = {fixed.moves for fixed, _, _ in before.cycles if fixed.program in elasticity}
-        for device in devices.values():
-            if not (field.numeric and elasticities):
-                for fixed, ratio in before.retimed(field, device, known=moves):
-                    if abs(ratio - 1) > SAME:
-                        moves.add(fixed.moves)
+        rounds = [()]
+    slopes: dict[Fixed, list[float]] = {}
+    for factors in rounds:
+        slopes = {fixed: [0.0] for fixed, _, _ in before.cycles}
+        scales = ((factor, scaled(before.spec, field, factor)) for factor in factors)
+        for factor, device in scales if field.numeric else enumerate(others(before.spec, field)):
+            if device is None:
+                continue
+            for fixed, ratio in before.retimed(field, device, known=() if elasticities else moves):
+                if abs(ratio - 1) > SAME:
+                    moves.add(fixed.moves)
+                if elasticities:
+                    slopes[fixed].append(log(ratio) / log(factor))
             moves |= before.replanned(field, device)
         if moves:
             break
     ordered = tuple(kind for kind in (PLAN, MEMORY, VALUES, CYCLES, LAUNCHES, REPORT) if kind in moves)
-    return Effect(field=field, moves=ordered, elasticity=MappingProxyType(elasticity))
+    return Effect(field=field, moves=ordered, elasticity=MappingProxyType(_elasticity(slopes)))
 
 
-def _scaled(spec: DeviceSpec, field: Field, factors: Iterable[float]) -> Iterator[tuple[float, DeviceSpec]]:
-    """Valid devices with a field multiplied by each factor."""
-    for factor in factors:
-        if (device := scaled(spec, field, factor)) is not None:
-            yield factor, device
-
-
-def _elasticity(field: Field, devices: Mapping[float, DeviceSpec], before: _Before) -> dict[str, float]:
-    """The mean elasticity of the operations of each program whose cycles change."""
-    slopes: dict[Fixed, list[float]] = {fixed: [0.0] for fixed, _, _ in before.cycles}
-    for factor, device in devices.items():
-        for fixed, ratio in before.retimed(field, device):
-            slopes[fixed].append(log(ratio) / log(factor))
+def _elasticity(slopes: Mapping[Fixed, Sequence[float]]) -> dict[str, float]:
+    """The mean over the operations of each program whose cycles change, each at its largest slope."""
     programs: dict[str, list[float]] = {}
     for fixed, own in slopes.items():
         programs.setdefault(fixed.program, []).append(max(own, key=abs))

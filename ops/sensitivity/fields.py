@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from inspect import cleandoc, getsource
 from math import isclose
 from pathlib import Path
@@ -20,9 +21,9 @@ class Field:
 
     path: tuple[str | int, ...]  # Keys that lead to it
     value: Any
-    unit: str  # Of the value; empty of a plain number, a text or a flag
-    dimension: Dimension
-    better: Better
+    unit: str = ""  # Of the value; empty of a plain number, a text or a flag
+    dimension: Dimension = Dimension.NUMBER
+    better: Better = Better.NEITHER
 
     @property
     def name(self) -> str:
@@ -35,17 +36,28 @@ class Field:
         return isinstance(self.value, int | float) and not isinstance(self.value, bool)
 
 
-_OF_THE_PLANNER = "reader"  # right or wrong, they decide plans and nothing else
-
-
 def fields_of(spec: DeviceSpec) -> tuple[Field, ...]:
     """Every field of a device, in the order of its file; raises SpecError if a number's name does not tell its unit."""
-    return tuple(_field(path, value) for path, value in _leaves(spec.to_dict(), ()))
+    return tuple(_fields(spec.to_dict(), ()))
 
 
 def numeric_fields(spec: DeviceSpec) -> tuple[Field, ...]:
-    """The fields that are numbers; arguments as of `fields_of`."""
+    """The fields that are numbers; errors as of `fields_of`."""
     return tuple(field for field in fields_of(spec) if field.numeric)
+
+
+def _fields(value: Any, path: tuple[str | int, ...]) -> Iterator[Field]:
+    """The fields at and below a value; a list of numbers is one field."""
+    if isinstance(value, dict) or (isinstance(value, list | tuple) and value and isinstance(value[0], dict)):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _fields(inner, (*path, key))
+        return
+    field = Field(path, value)
+    if field.numeric:
+        kind = kind_of(field.name)
+        # Figures of the planner decide plans and nothing else, right or wrong
+        field = Field(path, value, kind.unit, kind.dimension, Better.NEITHER if path[0] == "reader" else kind.better)
+    yield field
 
 
 def with_values(spec: DeviceSpec, values: dict[tuple[str | int, ...], Any]) -> DeviceSpec:
@@ -73,62 +85,24 @@ def scaled(spec: DeviceSpec, field: Field, factor: float) -> DeviceSpec | None:
 def others(spec: DeviceSpec, field: Field) -> tuple[DeviceSpec, ...]:
     """Copies with another value of a field that is no number: an inverted flag, places without gaps or with a gap."""
     if isinstance(field.value, bool):
-        return (with_values(spec, {field.path: not field.value}),)
-    if not isinstance(field.value, list):
-        return ()
-    placed = ([0, *field.value[1:]], list(range(len(field.value))))
-    return tuple(with_values(spec, {field.path: places}) for places in placed if places != field.value)
-
-
-def _leaves(values: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
-    """All values that are no tables, with their paths of keys; a list of numbers is one value."""
-    if isinstance(values, dict):
-        for key, value in values.items():
-            yield from _leaves(value, (*path, key))
-    elif isinstance(values, list | tuple) and values and isinstance(values[0], dict):
-        for number, value in enumerate(values):
-            yield from _leaves(value, (*path, number))
+        values: list[Any] = [not field.value]
+    elif isinstance(field.value, list):
+        values = [[0, *field.value[1:]], list(range(len(field.value)))]
     else:
-        yield path, values
+        values = []
+    return tuple(with_values(spec, {field.path: value}) for value in values if value != field.value)
 
 
-def _field(path: tuple[str | int, ...], value: Any) -> Field:
-    plain = Field(path, value, "", Dimension.NUMBER, Better.NEITHER)
-    if not plain.numeric:
-        return plain
-    kind = kind_of(plain.name)
-    better = Better.NEITHER if path[0] == _OF_THE_PLANNER else kind.better
-    return Field(path, value, kind.unit, kind.dimension, better)
-
-
-_ATTRIBUTE = re.compile(r"^ {4}(\w+): (.*)$")
+_ATTRIBUTE = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 _COMMENTED = re.compile(r"((?:^ {4}# .*\n)*)^ {4}(\w+): [^#\n]*?(?: {2}# (.*))?$", re.MULTILINE)
 
 
 def words_of(path: tuple[str | int, ...]) -> str:
-    """What a field means; `path` as of `ops.sensitivity.fields.Field`."""
+    """What a field means; `path` as of `Field`."""
     return _texts(_kind_of(path[:-1])).get(str(path[-1]), "")
 
 
-def table_words(path: tuple[str | int, ...]) -> str:
-    """What the table at a path means: of the device itself, what an empty path leads to."""
-    text = cleandoc(_kind_of(path).__doc__ or "")
-    return text.split("\n\n")[0].replace("\n", " ")
-
-
-def _kind_of(path: tuple[str | int, ...]) -> Any:
-    """The dataclass of a table."""
-    kind: Any = DeviceSpec
-    for key in path:
-        costs = {table.TABLE: table for table in COSTS}
-        if kind is DeviceSpec and key in costs:
-            return costs[str(key)]
-        if not isinstance(key, int):
-            kind = get_type_hints(kind)[key]
-            kind = get_args(kind)[0] if get_origin(kind) is tuple else kind
-    return kind
-
-
+@cache
 def _texts(kind: Any) -> dict[str, str]:
     """The fields of a dataclass and its bases, by name: as their comments say, or the attributes of the docstring."""
     texts: dict[str, str] = {}
@@ -136,16 +110,28 @@ def _texts(kind: Any) -> dict[str, str]:
         for above, name, behind in _COMMENTED.findall(getsource(base)):
             text = behind or " ".join(line.strip("# ") for line in above.splitlines())
             texts[name] = text and f"{text}."
-        name = ""
-        for line in cleandoc(base.__dict__.get("__doc__") or "").splitlines():  # since Python 3.13 it is clean
-            if attribute := _ATTRIBUTE.match(line):
-                name = attribute[1]
-                texts[name] = attribute[2]
-            elif name and line.startswith(" " * 8):
-                texts[name] += f" {line.strip()}"
-            else:
-                name = ""
+        doc = cleandoc(base.__dict__.get("__doc__") or "")  # since Python 3.13 it is clean
+        texts |= {name: " ".join(text.split()) for name, text in _ATTRIBUTE.findall(doc)}
     return texts
+
+
+def table_words(path: tuple[str | int, ...]) -> str:
+    """What the table at a path means; an empty path leads to the device itself."""
+    text = cleandoc(_kind_of(path).__doc__ or "")
+    return text.split("\n\n")[0].replace("\n", " ")
+
+
+def _kind_of(path: tuple[str | int, ...]) -> Any:
+    """The dataclass of a table."""
+    kind: Any = DeviceSpec
+    costs = {table.TABLE: table for table in COSTS}
+    for key in path:
+        if kind is DeviceSpec and key in costs:
+            return costs[str(key)]
+        if not isinstance(key, int):
+            kind = get_type_hints(kind)[key]
+            kind = get_args(kind)[0] if get_origin(kind) is tuple else kind
+    return kind
 
 
 _TABLE = re.compile(r"\s*\[(\w+)\]")
@@ -169,8 +155,5 @@ def sources_of(device: str | Path) -> dict[str, str]:
 
 def source_of(name: str, sources: dict[str, str]) -> str:
     """The comment of a field, or of its table or list."""
-    return next((sources[key] for key in sorted(sources, key=len, reverse=True) if _within(name, key)), "")
-
-
-def _within(name: str, key: str) -> bool:
-    return name == key or name.startswith((f"{key}.", f"{key}["))
+    within = (key for key in sources if name == key or name.startswith((f"{key}.", f"{key}[")))
+    return sources.get(max(within, key=len, default=""), "")

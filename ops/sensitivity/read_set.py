@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self
 
 from device.spec.device_spec import Costs, CostsT, DeviceSpec
 from ops.sensitivity.fields import fields_of
@@ -11,8 +11,6 @@ from ops.sensitivity.fields import fields_of
 PARTS: Final = frozenset(part.name for part in fields(DeviceSpec))
 TABLES: Final = "tables"
 _HEARD: Final = "_heard"
-
-PartT = TypeVar("PartT")
 
 
 def fields_asked(run: Callable[[DeviceSpec], object], spec: DeviceSpec) -> frozenset[str]:
@@ -50,7 +48,8 @@ class _Listening(DeviceSpec):
 
     def costs_of(self, kind: type[CostsT]) -> CostsT:
         """The constants of a program's model, which count as a read of that table alone."""
-        return _heard(self.plain.costs_of(kind), kind.TABLE, self.reads)
+        heard: CostsT = _heard(self.plain.costs_of(kind), kind.TABLE, self.reads)
+        return heard
 
     def checked(self, costs: Sequence[type[Costs]]) -> Self:
         """The device with the tables of some costs; the check counts as no read."""
@@ -58,24 +57,24 @@ class _Listening(DeviceSpec):
         return self
 
 
-def _heard(value: PartT, path: str, reads: set[str]) -> PartT:
+def _heard(value: Any, path: str, reads: set[str]) -> Any:
     """A part that records which of its fields are read, including nested parts; other values are unchanged."""
     if isinstance(value, tuple):
-        return tuple(_heard(entry, f"{path}[{number}]", reads) for number, entry in enumerate(value))  # type: ignore[return-value]
+        return tuple(_heard(entry, f"{path}[{number}]", reads) for number, entry in enumerate(value))
     if not is_dataclass(value):
         return value
     kind: Any = type(value)
     noting = object.__new__(_hearing(kind))
-    for name in kind.__dataclass_fields__:
-        object.__setattr__(noting, name, _heard(getattr(value, name), f"{path}.{name}", reads))
+    for part in fields(kind):
+        object.__setattr__(noting, part.name, _heard(getattr(value, part.name), f"{path}.{part.name}", reads))
     object.__setattr__(noting, _HEARD, (path, reads))
-    return noting  # type: ignore[no-any-return]
+    return noting
 
 
 @cache
 def _hearing(kind: Any) -> Any:
     """A class of parts that record reads; a changed copy no longer records, because copying reads every field."""
-    names = frozenset(kind.__dataclass_fields__)
+    names = frozenset(part.name for part in fields(kind))
 
     def read(self: Any, name: str) -> Any:
         heard = object.__getattribute__(self, "__dict__").get(_HEARD) if name in names else None

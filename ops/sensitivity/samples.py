@@ -1,7 +1,8 @@
 """A set of calls that together run every program there is, small enough to be planned on any device in a moment."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import product
 from typing import Any, NamedTuple
 
 from device.cores import first_cores
@@ -88,9 +89,7 @@ def planners_samples() -> tuple[Sample, ...]:
             compute_config=ComputeConfig(fp32_dest=wide),
             config=config(),
         )
-        for in_format in (FLOAT32, BFLOAT16)
-        for out_format in (FLOAT32, BFLOAT16, BFLOAT8_B)
-        for wide in (False, True)
+        for in_format, out_format, wide in product((FLOAT32, BFLOAT16), (FLOAT32, BFLOAT16, BFLOAT8_B), (False, True))
     )
     near = (
         split(
@@ -117,7 +116,7 @@ def _convolution(
     layout: Layout = ROWS,
     place: MemoryConfig = L1,
     bias: bool = False,
-    config: ConvConfig,
+    config: ConvConfig | None = None,
     **others: Any,
 ) -> Sample:
     sides = channels if rules.transposed else channels[::-1]
@@ -135,7 +134,7 @@ def _convolution(
         kernel_size=(kernel, kernel),
         stride=(stride, stride),
         padding=(padding,) * 4,
-        conv_config=config,
+        conv_config=config or ConvConfig(),
         **others,
     )
 
@@ -147,82 +146,68 @@ def _convolution(
 
 def _convolutions() -> Iterator[Sample]:
     """The schemes and paths of a convolution."""
-    height, width = ConvConfig(shard_layout=HEIGHT), ConvConfig(shard_layout=WIDTH)
-    doubled = partial(ConvConfig, enable_act_double_buffer=True, enable_weights_double_buffer=True)
+    height, width, block = (partial(ConvConfig, shard_layout=scheme) for scheme in (HEIGHT, WIDTH, BLOCK))
+    doubled: dict[str, Any] = {"enable_act_double_buffer": True, "enable_weights_double_buffer": True}
     by_two = partial(_convolution, kernel=2, stride=2)
     tiled = partial(_convolution, layout=TILES, padding=1)
-    yield by_two("HEIGHT", config=height)
-    yield by_two("HEIGHT, by phases", rules=CONV_TRANSPOSE2D_BY_PHASES, config=height)
+    from_dram = partial(_convolution, place=DRAM, stride=2, size=(32, 32))
+    yield by_two("HEIGHT", config=height())
+    yield by_two("HEIGHT, by phases", rules=CONV_TRANSPOSE2D_BY_PHASES, config=height())
     yield by_two(
         "HEIGHT, split reader, double buffers",
         bias=True,
         compute_config=ComputeConfig(fidelity_phases=4, fp32_dest=True),
-        config=doubled(
-            shard_layout=HEIGHT,
+        config=height(
             force_split_reader=True,
             config_tensors_in_dram=True,
             output_layout=ROWS,
             act_block_h_override=64,
+            **doubled,
         ),
         size=(64, 64),
     )
-    wide_rows = ConvConfig(shard_layout=HEIGHT, output_layout=ROWS)
-    yield _convolution("HEIGHT, wide rows out", channels=(32, 320), config=wide_rows)
-    yield tiled("HEIGHT, few bits", stride=2, config=ConvConfig(shard_layout=HEIGHT, weights_format=BFLOAT8_B))
-    yield tiled("BLOCK", channels=(256, 256), bias=True, config=ConvConfig(shard_layout=BLOCK, act_block_h_override=32))
-    both = doubled(shard_layout=BLOCK)
+    yield _convolution("HEIGHT, wide rows out", channels=(32, 320), config=height(output_layout=ROWS))
+    yield tiled("HEIGHT, few bits", stride=2, config=height(weights_format=BFLOAT8_B))
+    yield tiled("BLOCK", channels=(256, 256), bias=True, config=block(act_block_h_override=32))
+    both = block(**doubled)
     yield _convolution("BLOCK, double buffers", rules=CONV2D, stride=2, padding=1, channels=(128, 256), config=both)
-    yield tiled("WIDTH", channels=(512, 256), size=(8, 8), config=width)
-    yield _convolution("WIDTH, narrow", channels=(256, 256), size=(8, 8), padding=1, config=width)
-    from_dram = partial(_convolution, place=DRAM, stride=2, size=(32, 32), config=ConvConfig())
-    rows, columns = (
-        SliceConfig(slice_type=kind, num_slices=2) for kind in (SliceType.DRAM_HEIGHT, SliceType.DRAM_WIDTH)
-    )
-    yield from_dram("DRAM_HEIGHT slices", slice_config=rows)
-    yield from_dram("DRAM_WIDTH slices", slice_config=columns)
-    yield from_dram("DRAM_HEIGHT slices of tiles", layout=TILES, slice_config=rows)
-    ordinary = partial(_convolution, rules=CONV2D, config=ConvConfig())
-    yield ordinary("1x1 as a matmul", kernel=1, size=(32, 32), channels=(256, 128), layout=TILES)
-    yield ordinary("auto", padding=1, bias=True, place=DRAM)
+    yield tiled("WIDTH", channels=(512, 256), size=(8, 8), config=width())
+    yield _convolution("WIDTH, narrow", channels=(256, 256), size=(8, 8), padding=1, config=width())
+    for kind, layout, words in (
+        (SliceType.DRAM_HEIGHT, ROWS, ""),
+        (SliceType.DRAM_WIDTH, ROWS, ""),
+        (SliceType.DRAM_HEIGHT, TILES, " of tiles"),
+    ):
+        slices = SliceConfig(slice_type=kind, num_slices=2)
+        yield from_dram(f"{kind.name} slices{words}", layout=layout, slice_config=slices)
+    yield _convolution("1x1 as a matmul", rules=CONV2D, kernel=1, size=(32, 32), channels=(256, 128), layout=TILES)
+    yield _convolution("auto", rules=CONV2D, padding=1, bias=True, place=DRAM)
 
 
 def _matmuls() -> Iterator[Sample]:
-    for name, first, second, data_format, place in (
-        ("both operands sent", (8192, 1024), (1024, 1024), BFLOAT16, DRAM),
-        ("few rows", (32, 512), (512, 2048), BFLOAT8_B, DRAM),
-        ("few columns", (2048, 512), (512, 32), BFLOAT16, DRAM),
-        ("from L1", (128, 96), (96, 128), FLOAT32, L1),
-    ):
-        yield _matmul(name, first, second, data_format=data_format, place=place)
-    for side, place in ((1024, DRAM), (128, L1)):
-        square = side, side
-        yield _matmul(f"{side} rows and columns transposed", square, square, place=place, transpose_a=True)
-    for activation in ("relu", "sigmoid"):
-        words = f"bias and {activation} by themselves"
-        yield _matmul(words, (64, 96), (96, 64), place=L1, bias=(1, 64), activation=(activation, ()))
-
-
-def _matmul(
-    name: str,
-    first: tuple[int, int],
-    second: tuple[int, int],
-    *,
-    place: MemoryConfig,
-    data_format: DataFormat = BFLOAT16,
-    bias: tuple[int, int] | None = None,
-    **others: Any,
-) -> Sample:
-    shapes = {"input": first, "weight": second} | ({} if bias is None else {"bias": bias})
-    operands = {operand: TensorSpec(shape, data_format, TILES, place) for operand, shape in shapes.items()}
-    call = MatmulArguments(
-        first=operands["input"],
-        second=operands["weight"],
-        bias=operands.get("bias"),
-        out_format=None,
-        memory_config=place,
-        **others,
+    cases: Sequence[tuple[str, tuple[int, int], tuple[int, int], DataFormat, MemoryConfig, dict[str, Any]]] = (
+        ("both operands sent", (8192, 1024), (1024, 1024), BFLOAT16, DRAM, {}),
+        ("few rows", (32, 512), (512, 2048), BFLOAT8_B, DRAM, {}),
+        ("few columns", (2048, 512), (512, 32), BFLOAT16, DRAM, {}),
+        ("from L1", (128, 96), (96, 128), FLOAT32, L1, {}),
+        ("1024 rows and columns transposed", (1024, 1024), (1024, 1024), BFLOAT16, DRAM, {"transpose_a": True}),
+        ("128 rows and columns transposed", (128, 128), (128, 128), BFLOAT16, L1, {"transpose_a": True}),
+        ("bias and relu by themselves", (64, 96), (96, 64), BFLOAT16, L1, {"activation": ("relu", ())}),
+        ("bias and sigmoid by themselves", (64, 96), (96, 64), BFLOAT16, L1, {"activation": ("sigmoid", ())}),
     )
-    return Sample(f"matmul, {name}", lambda spec: plan_matmul(call, spec, free_l1_bytes=spec.l1.usable_bytes), operands)
+    for name, first, second, data_format, place, others in cases:
+        shapes = {"input": first, "weight": second} | ({"bias": (1, second[1])} if "activation" in others else {})
+        operands = {operand: TensorSpec(shape, data_format, TILES, place) for operand, shape in shapes.items()}
+        call = MatmulArguments(
+            first=operands["input"],
+            second=operands["weight"],
+            bias=operands.get("bias"),
+            out_format=None,
+            memory_config=place,
+            **others,
+        )
+        plan = partial(lambda call, spec: plan_matmul(call, spec, free_l1_bytes=spec.l1.usable_bytes), call)
+        yield Sample(f"matmul, {name}", plan, operands)
 
 
 def _deconvolution(side: int, kernel: int, data_format: DataFormat = FLOAT32) -> Deconvolution:
@@ -251,6 +236,16 @@ def _deconvolutions() -> Iterator[Sample]:
     yield Sample("gradient of the weights, in bands", partial(plan_backward_weights, large), {})
 
 
+def _tensor(
+    layout: Layout, *shape: int, shards: tuple[TensorMemoryLayout, tuple[int, int]] | None = None
+) -> TensorSpec:
+    """A bfloat16 tensor in DRAM, or in shards on some cores."""
+    place = DRAM
+    if shards is not None:
+        place = MemoryConfig(shards[0], BufferType.L1, ShardSpec(first_cores(CORES, 2, 2), shards[1]))
+    return TensorSpec(shape, BFLOAT16, layout, place)
+
+
 def _matrix(
     layout: Layout, place: MemoryConfig = DRAM, *, width: int = CHANNELS, data_format: DataFormat = BFLOAT16
 ) -> TensorSpec:
@@ -266,7 +261,7 @@ def _sharded(layout: Layout, *, rows: int = SIDE * SIDE, width: int = CHANNELS, 
 
 
 def _image(layout: Layout, *, down: int = SIDE, across: int = SIDE, channels: int = CHANNELS) -> TensorSpec:
-    return TensorSpec((1, down, across, channels), BFLOAT16, layout, DRAM)
+    return _tensor(layout, 1, down, across, channels)
 
 
 def _movements() -> Iterator[Sample]:
@@ -299,7 +294,7 @@ def _movements() -> Iterator[Sample]:
         )
     rows_of_zeros = CopyTensor(Conversion.TILIZE_WITH_VAL_PADDING)  # below every row of the image
     yield _movement("TilizeWithValPadding of an image", rows_of_zeros, _image(ROWS), _image(TILES))
-    uneven = TensorSpec((1, 1, SIDE * SIDE * CHANNELS // 80, 80), BFLOAT16, ROWS, DRAM)
+    uneven = _tensor(ROWS, 1, 1, SIDE * SIDE * CHANNELS // 80, 80)
     yield _movement("ReshapeView to other sticks", Reshape(uneven.shape), _matrix(ROWS), uneven)
     pad = PadImage(image=(1, SIDE, SIDE, CHANNELS), padding=(1, 1, 1, 1))
     yield _movement("Pad of an image", pad, _image(ROWS), _image(ROWS, down=SIDE + 2, across=SIDE + 2))
@@ -326,19 +321,10 @@ def _movement(name: str, op: DeviceOp, source: TensorSpec, target: TensorSpec) -
 
 def _surroundings() -> Iterator[Sample]:
     """Other calls around a convolution."""
-
-    def tensor(
-        layout: Layout, *shape: int, shards: tuple[TensorMemoryLayout, tuple[int, int]] | None = None
-    ) -> TensorSpec:
-        place = DRAM
-        if shards is not None:
-            place = MemoryConfig(shards[0], BufferType.L1, ShardSpec(first_cores(CORES, 2, 2), shards[1]))
-        return TensorSpec(shape, BFLOAT16, layout, place)
-
-    tiles, rows = tensor(TILES, 1, 1, 256, 64), tensor(ROWS, 1, 16, 16, 32)
-    pooled, ragged, sticks = tensor(ROWS, 1, 1, 256, 32), tensor(TILES, 1, 1, 256, 40), tensor(ROWS, 1, 1, 256, 64)
-    wide = tensor(ROWS, 1, 1, 16, 256, shards=(WIDTH, (16, 64)))
-    high = tensor(ROWS, 1, 1, 256, 16, shards=(HEIGHT, (64, 16)))
+    tiles, rows = _tensor(TILES, 1, 1, 256, 64), _tensor(ROWS, 1, 16, 16, 32)
+    pooled, ragged, sticks = _tensor(ROWS, 1, 1, 256, 32), _tensor(TILES, 1, 1, 256, 40), _tensor(ROWS, 1, 1, 256, 64)
+    wide = _tensor(ROWS, 1, 1, 16, 256, shards=(WIDTH, (16, 64)))
+    high = _tensor(ROWS, 1, 1, 256, 16, shards=(HEIGHT, (64, 16)))
     pool = PoolArguments(
         source=pooled,
         batch=1,
@@ -351,17 +337,20 @@ def _surroundings() -> Iterator[Sample]:
     )
     form = tiles.data_format
     both = Binary(operation=BinaryOperation.ADD, left_format=form, right_format=form, data_format=form)
-    added = BinaryArguments(op=both, left=tiles, right=tiles)
-    no_padding, unit_padding = (0, 0), (1, 1)
+    none, one = (0, 0), (1, 1)  # the padding of an axis
     for name, plan, tensors in (
         ("max_pool2d", partial(plan_max_pool2d, pool), {"input": pooled}),
-        ("add", partial(plan_binary, added), {"input": tiles, "input_b": tiles}),
+        (
+            "add",
+            partial(plan_binary, BinaryArguments(op=both, left=tiles, right=tiles)),
+            {"input": tiles, "input_b": tiles},
+        ),
         ("concat", partial(plan_concat, (rows, rows), 3), {"input_0": rows, "input_1": rows}),
         ("permute", partial(plan_permute, rows, (0, 3, 1, 2)), {"input": rows}),
-        ("pad", partial(plan_pad, rows, (no_padding, unit_padding, unit_padding, no_padding), 0.0), {"input": rows}),
-        ("pad tiles", partial(plan_pad, ragged, (no_padding, no_padding, no_padding, (0, 24)), 0.0), {"input": ragged}),
+        ("pad", partial(plan_pad, rows, (none, one, one, none), 0.0), {"input": rows}),
+        ("pad tiles", partial(plan_pad, ragged, (none, none, none, (0, 24)), 0.0), {"input": ragged}),
         ("slice", partial(plan_slice, rows, (0, 0, 0, 0), (1, 8, 16, 32), None), {"input": rows}),
-        ("fold", partial(plan_fold, rows, (2, 2), (no_padding, no_padding, no_padding)), {"input": rows}),
+        ("fold", partial(plan_fold, rows, (2, 2), (none, none, none)), {"input": rows}),
         ("upsample", partial(plan_upsample, rows, (2, 2)), {"input": rows}),
         ("convert_to_hwc", partial(plan_convert_to_hwc, wide), {"input": wide}),
         ("convert_to_chw", partial(plan_convert_to_chw, high), {"input": high}),
