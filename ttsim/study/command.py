@@ -91,16 +91,15 @@ def sweep_command(options: argparse.Namespace) -> int:
 
 def _steps(begin: Callable[[int], Callable[[], None]]) -> Watch:
     """A watch that shows the progress of a sweep, without the rows that its file already had."""
-    steps: list[Callable[[], None]] = []
+    step: Callable[[], None] | None = None
     shown = 0
 
     def watch(now: Progress) -> None:
-        nonlocal shown
-        if not steps:
-            steps.append(begin(now.total - now.found))
-        for _ in range(now.done - now.found - shown):
-            steps[0]()
-        shown = now.done - now.found
+        nonlocal shown, step
+        step = step or begin(now.total - now.found)
+        while shown < now.done - now.found:
+            step()
+            shown += 1
 
     return watch
 

@@ -3,9 +3,10 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from math import fsum
+from operator import mul
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -36,10 +37,10 @@ class KeylessPoint(Point):
 
 
 class Machine(NamedTuple):
-    """A device of a space, and its values by axis name; equal values have equal texts."""
+    """A device of a space."""
 
     spec: DeviceSpec
-    values: Mapping[str, str]
+    values: Mapping[str, str]  # By axis name; equal values have equal texts
 
 
 class LayerRows(NamedTuple):
@@ -109,14 +110,14 @@ class DesignPoint:
     """A machine of the space."""
 
     values: Mapping[str, str]  # By axis
-    device: str  # Its name; empty if the values contradict each other
-    reason: str  # Why there is no such machine, or which layer does not run; empty if all layers run
-    costs: Mapping[str, float]  # By name; empty without such a machine
-    nanoseconds: float | None  # Time of all layers, each multiplied by its count; None if a layer does not run
+    device: str = ""  # Its name; empty if the values contradict each other
+    reason: str = ""  # Why there is no such machine, or which layer does not run; empty if all layers run
+    costs: Mapping[str, float] = field(default_factory=dict)  # By name; empty without such a machine
+    nanoseconds: float | None = None  # Time of all layers, each multiplied by its count; None if a layer does not run
     # Expected error: the mean of the layers' shares, weighted by time; None if a layer has none
-    cycles_error_share: float | None
-    untimed_operations: int | None  # Of all layers together
-    layers: tuple[LayerOutcome, ...]  # Result of each layer
+    cycles_error_share: float | None = None
+    untimed_operations: int | None = None  # Of all layers together
+    layers: tuple[LayerOutcome, ...] = ()  # Result of each layer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,28 +135,17 @@ class AxisEffect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesignResult:
-    """Every machine of a space; ``print(result)`` shows the front, ``to_json()`` has all figures.
+    """Every machine of a space; ``print(result)`` shows the front, ``to_json()`` has all figures."""
 
-    Attributes:
-        base: Name of the device that was varied.
-        layers: Names of the layers whose times are added.
-        axes: What each field means.
-        points: Every machine, in order of the space.
-        front: Numbers of the points of which no other is better in time and all costs, the fastest first; of points
-            that are alike in all of these the first.
-        alike: For each point of the front, how many others are as good in everything.
-        looked: Layers on machines that were worked out; the others could not differ from one of them.
-        sensitivity: On the base device with its plans held: what each figure means for the time, the strongest first.
-    """
-
-    base: str
-    layers: tuple[str, ...]
-    axes: tuple[AxisEffect, ...]
-    points: tuple[DesignPoint, ...]
+    base: str  # Name of the device that was varied
+    layers: tuple[str, ...]  # Names of the layers whose times are added
+    axes: tuple[AxisEffect, ...]  # The effect of each field
+    points: tuple[DesignPoint, ...]  # Every machine, in order of the space
+    # Numbers of the points with no better one in time and all costs, the fastest first; of equal points the first
     front: tuple[int, ...]
-    alike: tuple[int, ...]
-    looked: int
-    sensitivity: tuple[Sensitivity, ...]
+    alike: tuple[int, ...]  # For each point of the front, how many others are as good in everything
+    looked: int  # Layers on machines that were worked out; the others could not differ from one of them
+    sensitivity: tuple[Sensitivity, ...]  # Of the time on the base device with its plans fixed, the strongest first
 
     def to_dict(self) -> dict[str, Any]:
         """All figures, by the names of their fields."""
@@ -192,7 +182,7 @@ class DesignResult:
             f"Worked out: {self.looked:,} of {len(self.points) * len(self.layers):,} layers on machines; the others "
             "agree with one of them in all that is read.",
             "",
-            *(self._front() if self.front else ["No machine runs all layers."]),
+            *self._front(),
             "",
             "Fields of the space:",
             *(f"  {axis.name}: {_means(axis)}" for axis in self.axes),
@@ -211,6 +201,8 @@ class DesignResult:
 
     def _front(self) -> list[str]:
         """A line for each machine of the front."""
+        if not self.front:
+            return ["No machine runs all layers."]
         costs = list(self.points[self.front[0]].costs)
         names = [axis.name for axis in self.axes if axis.read or axis.priced]
         rows = [[*names, "time", "error", *costs, "alike"]]
@@ -229,9 +221,8 @@ def _means(axis: AxisEffect) -> str:
         return f"no layer reads it; its values ({axis.values}) were collapsed"
     if axis.moves_share is None:
         return decided or ("one value" if axis.values == 1 else "no two of its values run")
-    if axis.moves_share == 0:
-        return f"moves no time{f'; {decided}' if decided else ''}"
-    return f"moves time by up to {100 * axis.moves_share:.3g} %{f'; {decided}' if decided else ''}"
+    moved = f"moves time by up to {100 * axis.moves_share:.3g} %" if axis.moves_share else "moves no time"
+    return f"{moved}; {decided}" if decided else moved
 
 
 def _shortened(reason: str) -> str:
@@ -263,18 +254,15 @@ def design(file: str | Path | Design, *, processes: int | None = 1, watch: Watch
     space = file if isinstance(file, Design) else read_design(Path(file))
     names = [axis.name for axis in space.axes]
     values = [dict(zip(names, combined, strict=True)) for combined in product(*(axis.values for axis in space.axes))]
-    devices = [space.device(combined) for combined in values]
-    machines = [
-        Machine(spec, combined) for spec, combined in zip(devices, values, strict=True) if not isinstance(spec, str)
-    ]
+    devices = [(space.device(combined), combined) for combined in values]
+    machines = [Machine(spec, combined) for spec, combined in devices if not isinstance(spec, str)]
     costs = [_costs(space, machine.spec) for machine in machines]
     layers = _rows(space, machines, processes, watch)
     rows = zip(*(layer.rows for layer in layers), strict=True)
     counts = [space.count(layer.name) for layer in space.layers]
     run = (_point(*figures, counts) for figures in zip(machines, rows, costs, strict=True))
     points = tuple(
-        _no_machine(combined, spec) if isinstance(spec, str) else next(run)
-        for combined, spec in zip(values, devices, strict=True)
+        DesignPoint(values=combined, reason=spec) if isinstance(spec, str) else next(run) for spec, combined in devices
     )
     timed = [(at, point) for at, point in enumerate(points) if point.nanoseconds is not None]
     aims = [(point.nanoseconds or 0.0, *point.costs.values()) for _, point in timed]
@@ -313,44 +301,26 @@ def _rows(space: Design, machines: Sequence[Machine], processes: int | None, wat
                 future.cancel()
 
 
-def _no_machine(values: Mapping[str, str], reason: str) -> DesignPoint:
-    return DesignPoint(
-        values=values, device="", reason=reason, costs={}, nanoseconds=None, cycles_error_share=None,
-        untimed_operations=None, layers=(),
-    )  # fmt: skip
-
-
 def _point(machine: Machine, rows: Sequence[Row], costs: Mapping[str, float], counts: Sequence[int]) -> DesignPoint:
     layers = tuple(
         LayerOutcome(count=count, verdict=row.verdict.value, **{name: getattr(row, name) for name in OF_ROWS})
         for row, count in zip(rows, counts, strict=True)
     )
+    point = DesignPoint(values=machine.values, device=machine.spec.name, costs=costs, layers=layers)
     stopped = next((layer for layer in layers if layer.verdict != Verdict.FITS), None)
-    total, share, untimed, reason = None, None, None, ""
     if stopped is not None:
         reason = f"{stopped.layer} {stopped.verdict}: {next(iter(stopped.error.splitlines()), '')}"
-    else:
-        times = [layer.count * (layer.nanoseconds or 0.0) for layer in layers]
-        total, share = fsum(times), _error_share(layers, times)
-        untimed = sum(layer.count * (layer.untimed_operations or 0) for layer in layers)
-    return DesignPoint(
-        values=machine.values,
-        device=machine.spec.name,
-        reason=reason,
-        costs=costs,
+        return replace(point, reason=reason)
+    times = [layer.count * (layer.nanoseconds or 0.0) for layer in layers]
+    total = fsum(times)
+    shares = [layer.cycles_error_share for layer in layers if layer.cycles_error_share is not None]
+    known = total and len(shares) == len(layers)
+    return replace(
+        point,
         nanoseconds=total,
-        cycles_error_share=share,
-        untimed_operations=untimed,
-        layers=layers,
+        cycles_error_share=fsum(map(mul, shares, times)) / total if known else None,
+        untimed_operations=sum(layer.count * (layer.untimed_operations or 0) for layer in layers),
     )
-
-
-def _error_share(layers: Sequence[LayerOutcome], times: Sequence[float]) -> float | None:
-    """The mean of the layers' expected errors, weighted by time; None if an error is unknown."""
-    known = [layer.cycles_error_share for layer in layers if layer.cycles_error_share is not None]
-    if len(known) < len(layers) or not fsum(times):
-        return None
-    return fsum(share * time for share, time in zip(known, times, strict=True)) / fsum(times)
 
 
 def _costs(space: Design, spec: DeviceSpec) -> dict[str, float]:

@@ -37,7 +37,7 @@ from ttsim.study.layers.run import (
 )
 from ttsim.study.store import Row, Verdict, model_version
 
-DIGITS: Final = 16
+DIGITS: Final = 16  # of a plan's key
 ASKED: Final[Mapping[type, frozenset[str]]] = {  # fields that hold requests, next to a layout with the outcome
     ConvOptions: frozenset(
         {"act_block_h_override", "core_grid", "force_split_reader", "output_grid", "transpose_shards"}
@@ -118,10 +118,10 @@ class Point:
     @property
     def inputs(self) -> dict[str, Setting | None]:
         """All settings except names and the device, flat; sizes of several axes as "2x2"."""
-        layer = {name: getattr(self.layer, name) for name in LAYER_INPUTS}
+        flat = {name: getattr(self.layer, name) for name in LAYER_INPUTS}
         flat = {
             name: "x".join(map(str, value)) if isinstance(value, tuple | list) else value
-            for name, value in layer.items()
+            for name, value in flat.items()
         }
         for name in SETTINGS:
             flat |= {f"{name}.{key}": value for key, value in sorted(getattr(self.layer, name).items())}
@@ -130,11 +130,8 @@ class Point:
     @property
     def key(self) -> str:
         """SHA-256, in hexadecimal, of all inputs of the row: the layer without its source, and the whole device."""
-        layer = {name: getattr(self.layer, name) for name in ("name", *LAYER_INPUTS)}
-        layer |= {name: dict(getattr(self.layer, name)) for name in SETTINGS}
-        others = {name: getattr(self, name) for name in OTHERS}
-        text = f'{{"device": {_spec_text(self.spec)}, "point": {_json(others | {"layer": layer})}}}'
-        return sha256(f"{model_version()}\n{text}".encode()).hexdigest()
+        text = _json([self.layer.name, self.inputs])
+        return sha256(f"{model_version()}\n{_spec_text(self.spec)}\n{text}".encode()).hexdigest()
 
 
 class Evaluator:
@@ -243,4 +240,4 @@ def _spec_text(spec: DeviceSpec) -> str:
 
 
 def _json(values: Any) -> str:
-    return json.dumps(values, sort_keys=True, separators=(",", ":"), default=list)
+    return json.dumps(values, sort_keys=True, separators=(",", ":"))

@@ -136,12 +136,7 @@ def _begin() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
     if parent is not None:
-        Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
-
-
-def _end_with(sentinel: int) -> None:
-    connection.wait([sentinel])
-    os._exit(1)
+        Thread(target=lambda: connection.wait([parent.sentinel]) and os._exit(1), daemon=True).start()
 
 
 @contextmanager

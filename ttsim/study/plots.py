@@ -1,60 +1,12 @@
 """Heat maps, bars and scatter charts with a Pareto front, as self-contained SVG or HTML."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
 from typing import Final, NamedTuple, TypeAlias
 
 from ttsim.report.writers.html.elements import Markup, joined, label, tag, text
 from ttsim.study.store import front
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeatMap:
-    """A value for each combination of two settings; smaller values are better and paler."""
-
-    title: str
-    x_name: str  # The setting of the columns
-    y_name: str  # The setting of the rows
-    columns: tuple[str, ...]
-    rows: tuple[str, ...]
-    cells: tuple[tuple[float | None, ...], ...]  # A value for each column, row by row; None if unknown
-    unit: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bars:
-    """Values of several series, side by side in groups."""
-
-    title: str
-    value_name: str  # The measured figure, with its unit
-    groups: tuple[str, ...]
-    # Name and values of each series, one value for each group; None if unknown
-    series: tuple[tuple[str, tuple[float | None, ...]], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dot:
-    """A candidate."""
-
-    x: float
-    y: float
-    name: str
-    series: str = ""  # Its series, which decides its color
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scatter:
-    """Candidates by two costs; a line joins the Pareto front of each series."""
-
-    title: str
-    x_name: str  # The first cost, with its unit
-    y_name: str  # The second cost, with its unit
-    dots: tuple[Dot, ...]
-
-
-Chart = HeatMap | Bars | Scatter
-
 
 STEPS: Final = (1, 2, 5, 10)
 MOST_TICKS: Final = 6
@@ -71,9 +23,8 @@ class Scale:
 
     def share(self, value: float) -> float:
         """The position of a value on the axis, 0 to 1."""
-        if self.logarithmic:
-            return (log10(value) - log10(self.low)) / (log10(self.high) - log10(self.low))
-        return (value - self.low) / (self.high - self.low)
+        low, high, at = map(log10, (self.low, self.high, value)) if self.logarithmic else (self.low, self.high, value)
+        return (at - low) / (high - low)
 
     def ticks(self) -> list[float]:
         """Round values on the axis."""
@@ -96,21 +47,14 @@ def scale_of(values: list[float], *, from_zero: bool = False) -> Scale:
     if from_zero:
         low = min(low, 0.0)
     elif low > 0 and high / low > WIDE:
-        return Scale(low=_below(low), high=_step(high), logarithmic=True)
+        power = 10.0 ** floor(log10(low))  # the greatest round value that is at most `low`
+        below = power * max(factor for factor in STEPS if factor * power <= low * (1 + 1e-9))
+        return Scale(low=below, high=_step(high), logarithmic=True)
     if low == high:
         room = abs(low) / 2 or 1.0
         low, high = (low, high + room) if from_zero else (low - room, high + room)
     step = _step((high - low) / MOST_TICKS)
     return Scale(low=step * floor(low / step + 1e-9), high=step * ceil(high / step - 1e-9))
-
-
-def number(value: float) -> str:
-    """A value as an axis names it: 1,200 or 0.05 or 3.5M."""
-    size = abs(value)
-    for least, factor, prefix in ((1e9, 1e9, "G"), (1e6, 1e6, "M")):
-        if size >= least:
-            return f"{value / factor:.4g}{prefix}"
-    return f"{value:,.0f}" if size >= 1000 else f"{value:.4g}"
 
 
 def _step(size: float) -> float:
@@ -119,14 +63,22 @@ def _step(size: float) -> float:
     return power * next(factor for factor in STEPS if factor * power >= size * (1 - 1e-9))
 
 
-def _below(value: float) -> float:
-    """The greatest 1, 2 or 5 times a power of ten that is at most `value`."""
-    power = 10.0 ** floor(log10(value))
-    return power * max(factor for factor in STEPS if factor * power <= value * (1 + 1e-9))
+def number(value: float) -> str:
+    """A value as an axis names it: 1,200 or 0.05 or 3.5M."""
+    size = abs(value)
+    for least, prefix in ((1e9, "G"), (1e6, "M")):
+        if size >= least:
+            return f"{value / least:.4g}{prefix}"
+    return f"{value:,.0f}" if size >= 1000 else f"{value:.4g}"
 
 
 WIDTH: Final = 900  # pixels of every chart
 MARGIN: Final = 12
+ROW_HEIGHT: Final = 30
+BAR_HEIGHT: Final = 240
+DOTS_HEIGHT: Final = 260
+AXIS_WIDTH: Final = 70
+PALEST, DARKEST = 0.08, 0.95
 TITLE_HEIGHT: Final = 34
 LETTER: Final = 7.0  # pixels, about, of a letter
 COLORS: Final = 8
@@ -165,6 +117,23 @@ class Frame(NamedTuple):
         """Pixels from the top, for a share from the bottom."""
         return self.top + (1 - share) * self.height
 
+    def upward(self, scale: Scale, name: str) -> Iterator[Markup]:
+        """Horizontal lines with the values of a vertical axis, and its name above."""
+        yield written(name, self.left, self.top - 8, "quiet")
+        for value in scale.ticks():
+            y = self.down(scale.share(value))
+            yield line(self.left, y, self.across(1), y)
+            yield written(number(value), self.left - 6, y + 4, "end")
+
+    def sideways(self, scale: Scale, name: str) -> Iterator[Markup]:
+        """Vertical lines with the values of a horizontal axis, and its name below."""
+        bottom = self.down(0)
+        for value in scale.ticks():
+            x = self.across(scale.share(value))
+            yield line(x, self.top, x, bottom)
+            yield written(number(value), x, bottom + 16, "middle")
+        yield written(name, self.across(0.5), bottom + 34, "middle", "quiet")
+
 
 def written(value: str, x: float, y: float, *classes: str) -> Markup:
     """A text at a position; classes choose whether its start, middle or end is there."""
@@ -181,27 +150,6 @@ def box(x: float, y: float, width: float, height: float, words: str, class_: str
     """A rectangle with a tooltip."""
     sides = {"x": pixels(x), "y": pixels(y), "width": pixels(width), "height": pixels(height)}
     return tag("rect", tag("title", text(words)), class_=class_, fill_opacity=f"{opacity:.3f}", **sides)
-
-
-def upward(frame: Frame, scale: Scale, name: str) -> Markup:
-    """Horizontal lines with the values of a vertical axis, and its name above."""
-    elements = [written(name, frame.left, frame.top - 8, "quiet")]
-    for value in scale.ticks():
-        y = frame.down(scale.share(value))
-        elements += [
-            line(frame.left, y, frame.left + frame.width, y),
-            written(number(value), frame.left - 6, y + 4, "end"),
-        ]
-    return joined(elements)
-
-
-def sideways(frame: Frame, scale: Scale, name: str) -> Markup:
-    """Vertical lines with the values of a horizontal axis, and its name below."""
-    elements, bottom = [], frame.top + frame.height
-    for value in scale.ticks():
-        x = frame.across(scale.share(value))
-        elements += [line(x, frame.top, x, bottom), written(number(value), x, bottom + 16, "middle")]
-    return joined([*elements, written(name, frame.left + frame.width / 2, bottom + 34, "middle", "quiet")])
 
 
 def key(names: Sequence[str], y: float) -> tuple[Markup, float]:
@@ -235,18 +183,138 @@ def cut(name: str, width: float) -> str:
     return name if len(name) <= room else f"{name[: (room - 1) // 2]}…{name[len(name) - room // 2 :]}"
 
 
-ROW_HEIGHT: Final = 30
-BAR_HEIGHT: Final = 240
-DOTS_HEIGHT: Final = 260
-AXIS_WIDTH: Final = 70
-PALEST, DARKEST = 0.08, 0.95
+Drawn: TypeAlias = tuple[list[Markup], float]  # elements below the title, and the bottom of the chart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeatMap:
+    """A value for each combination of two settings; smaller values are better and paler."""
+
+    title: str
+    x_name: str  # The setting of the columns
+    y_name: str  # The setting of the rows
+    columns: tuple[str, ...]
+    rows: tuple[str, ...]
+    cells: tuple[tuple[float | None, ...], ...]  # A value for each column, row by row; None if unknown
+    unit: str = ""
+
+    def drawn(self) -> Drawn | None:
+        """A colored cell for each value; None without any value."""
+        known = [value for row in self.cells for value in row if value is not None]
+        if not known:
+            return None
+        left = min(WIDTH / 3, MARGIN + 8 + LETTER * max(map(len, (self.y_name, *self.rows))))
+        frame = Frame(left, TITLE_HEIGHT + 40, WIDTH - left - MARGIN, ROW_HEIGHT * len(self.rows))
+        scale, width = scale_of(known), frame.width / len(self.columns)
+        elements = [
+            written(self.x_name, frame.across(0.5), TITLE_HEIGHT + 10, "middle", "quiet"),
+            written(cut(self.y_name, left), left - 8, frame.top - 8, "end", "quiet"),
+        ]
+        for at, name in enumerate(self.columns):
+            elements.append(written(cut(name, width), left + (at + 0.5) * width, frame.top - 8, "middle"))
+        for down, (name, cells) in enumerate(zip(self.rows, self.cells, strict=True)):
+            top = frame.top + ROW_HEIGHT * down
+            elements.append(written(cut(name, left - 8), left - 8, top + 19, "end"))
+            for at, value in enumerate(cells):
+                x, words = left + at * width, f"{self.x_name} {self.columns[at]}, {self.y_name} {name}: "
+                if value is None:
+                    elements.append(box(x, top, width, ROW_HEIGHT, f"{words}does not run", "none"))
+                    continue
+                shade = PALEST + (DARKEST - PALEST) * scale.share(value)
+                elements.append(box(x, top, width, ROW_HEIGHT, f"{words}{number(value)} {self.unit}", "cell", shade))
+                elements.append(written(cut(number(value), width), x + width / 2, top + 19, "middle"))
+        elements.append(written(f"{self.unit}, least {number(min(known))}", left, frame.down(0) + 18, "quiet"))
+        return elements, frame.down(0) + 34
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bars:
+    """Values of several series, side by side in groups."""
+
+    title: str
+    value_name: str  # The measured figure, with its unit
+    groups: tuple[str, ...]
+    # Name and values of each series, one value for each group; None if unknown
+    series: tuple[tuple[str, tuple[float | None, ...]], ...]
+
+    def drawn(self) -> Drawn | None:
+        """A bar for each value; None without any value."""
+        known = [value for _, values in self.series for value in values if value is not None]
+        if not known:
+            return None
+        keys, key_height = key([name for name, _ in self.series], TITLE_HEIGHT)
+        frame = Frame(AXIS_WIDTH, TITLE_HEIGHT + key_height + 24, WIDTH - AXIS_WIDTH - MARGIN, BAR_HEIGHT)
+        scale, group = scale_of(known, from_zero=True), frame.width / len(self.groups)
+        width = 0.8 * group / len(self.series)
+        zero = frame.down(scale.share(0.0))
+        elements = [keys, *frame.upward(scale, self.value_name)]
+        for at, name in enumerate(self.groups):
+            left = frame.left + (at + 0.1) * group
+            for order, (series, values) in enumerate(self.series):
+                value = values[at]
+                if value is not None:
+                    end = frame.down(scale.share(value))
+                    words, x = f"{name}, {series}: {number(value)}", left + order * width
+                    elements.append(box(x, min(zero, end), width, max(abs(zero - end), 0.5), words, color(order)))
+            elements.append(written(cut(name, group), left + 0.4 * group, frame.down(0) + 16, "middle"))
+        return elements, frame.down(0) + 34
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dot:
+    """A candidate."""
+
+    x: float
+    y: float
+    name: str
+    series: str = ""  # Its series, which decides its color
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scatter:
+    """Candidates by two costs; a line joins the Pareto front of each series."""
+
+    title: str
+    x_name: str  # The first cost, with its unit
+    y_name: str  # The second cost, with its unit
+    dots: tuple[Dot, ...]
+
+    def drawn(self) -> Drawn | None:
+        """A dot for each candidate, large ones on the front; None without any candidate."""
+        if not self.dots:
+            return None
+        names = list(dict.fromkeys(dot.series for dot in self.dots))
+        keys, key_height = key(names, TITLE_HEIGHT)
+        frame = Frame(AXIS_WIDTH, TITLE_HEIGHT + key_height + 24, WIDTH - AXIS_WIDTH - 3 * MARGIN, DOTS_HEIGHT)
+        across, up = scale_of([dot.x for dot in self.dots]), scale_of([dot.y for dot in self.dots])
+        elements = [keys, joined(frame.sideways(across, self.x_name)), *frame.upward(up, self.y_name)]
+        for at, name in enumerate(names):
+            own = [dot for dot in self.dots if dot.series == name]
+            places = [(pixels(frame.across(across.share(dot.x))), pixels(frame.down(up.share(dot.y)))) for dot in own]
+            best = front([(dot.x, dot.y) for dot in own])
+            path = " ".join(",".join(places[order]) for order in best)
+            elements.append(tag("polyline", points=path, class_=f"front stroke{at % COLORS}"))
+            for order, (dot, (x, y)) in enumerate(zip(own, places, strict=True)):
+                words = f"{dot.name}: {number(dot.x)} {self.x_name}, {number(dot.y)} {self.y_name}"
+                shape = {"r": 5, "fill_opacity": "1"} if order in best else {"r": 3, "fill_opacity": "0.45"}
+                elements.append(tag("circle", tag("title", text(words)), cx=x, cy=y, class_=color(at), **shape))
+        return elements, frame.down(0) + 46
+
+
+Chart = HeatMap | Bars | Scatter
+
+
+def _drawn(chart: Chart) -> tuple[Markup, float]:
+    """A chart as SVG elements from its upper left corner on, and its height in pixels."""
+    nothing = [written("nothing to show: no value is known", MARGIN, TITLE_HEIGHT + 16, "quiet")]
+    elements, height = chart.drawn() or (nothing, TITLE_HEIGHT + 40)
+    return joined([written(chart.title, MARGIN, 22, "title"), *elements]), height
 
 
 def to_svg(charts: Sequence[Chart]) -> str:
     """Charts one below the other, as an SVG file."""
     groups, top = [], 0.0
-    for chart in charts:
-        markup, height = drawn(chart)
+    for markup, height in map(_drawn, charts):
         groups.append(tag("g", markup, transform=f"translate(0 {pixels(top)})"))
         top += height
     return str(_svg(joined(groups), max(top, 1.0), "charts")) + "\n"
@@ -254,7 +322,7 @@ def to_svg(charts: Sequence[Chart]) -> str:
 
 def to_html(title: str, charts: Sequence[Chart]) -> str:
     """Charts one below the other, as a self-contained page."""
-    figures = joined(tag("figure", _svg(*drawn(chart), chart.title)) for chart in charts)
+    figures = joined(tag("figure", _svg(*_drawn(chart), chart.title)) for chart in charts)
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     head = joined(
         [
@@ -273,96 +341,7 @@ def to_html(title: str, charts: Sequence[Chart]) -> str:
 def _svg(markup: Markup, height: float, title: str) -> Markup:
     background = tag("rect", class_="ground", width=WIDTH, height=pixels(height))
     sides = {"width": WIDTH, "height": pixels(height), "viewBox": f"0 0 {WIDTH} {pixels(height)}"}
-    style = tag("style", Markup(STYLE))
     return tag(
-        "svg", style, background, markup, xmlns="http://www.w3.org/2000/svg", role="img", aria_label=title, **sides
-    )
-
-
-def drawn(chart: Chart) -> tuple[Markup, float]:
-    """A chart as SVG elements from its upper left corner on, and its height in pixels."""
-    if isinstance(chart, HeatMap):
-        elements, height = _heat_map(chart)
-    else:
-        elements, height = _bars(chart) if isinstance(chart, Bars) else _scatter(chart)
-    if not elements:
-        elements = [written("nothing to show: no value is known", MARGIN, TITLE_HEIGHT + 16, "quiet")]
-        height = TITLE_HEIGHT + 40
-    return joined([written(chart.title, MARGIN, 22, "title"), *elements]), height
-
-
-Drawn: TypeAlias = tuple[list[Markup], float]  # elements below the title, none without any value; and the height
-
-
-def _heat_map(chart: HeatMap) -> Drawn:
-    known = [value for row in chart.cells for value in row if value is not None]
-    if not known:
-        return [], 0.0
-    left = min(WIDTH / 3, MARGIN + 8 + LETTER * max(map(len, (chart.y_name, *chart.rows))))
-    frame = Frame(left, TITLE_HEIGHT + 40, WIDTH - left - MARGIN, ROW_HEIGHT * len(chart.rows))
-    scale, width = scale_of(known), frame.width / len(chart.columns)
-    elements = [
-        written(chart.x_name, frame.across(0.5), TITLE_HEIGHT + 10, "middle", "quiet"),
-        written(cut(chart.y_name, left), left - 8, frame.top - 8, "end", "quiet"),
-    ]
-    for at, name in enumerate(chart.columns):
-        elements.append(written(cut(name, width), frame.left + (at + 0.5) * width, frame.top - 8, "middle"))
-    for down, (name, cells) in enumerate(zip(chart.rows, chart.cells, strict=True)):
-        top = frame.top + ROW_HEIGHT * down
-        elements.append(written(cut(name, left - 8), left - 8, top + 19, "end"))
-        for at, value in enumerate(cells):
-            x, words = frame.left + at * width, f"{chart.x_name} {chart.columns[at]}, {chart.y_name} {name}: "
-            if value is None:
-                elements.append(box(x, top, width, ROW_HEIGHT, f"{words}does not run", "none"))
-                continue
-            shade = PALEST + (DARKEST - PALEST) * scale.share(value)
-            elements.append(box(x, top, width, ROW_HEIGHT, f"{words}{number(value)} {chart.unit}", "cell", shade))
-            elements.append(written(cut(number(value), width), x + width / 2, top + 19, "middle"))
-    bottom = frame.top + frame.height
-    elements.append(written(f"{chart.unit}, least {number(min(known))}", left, bottom + 18, "quiet"))
-    return elements, bottom + 34
-
-
-def _bars(chart: Bars) -> Drawn:
-    known = [value for _, values in chart.series for value in values if value is not None]
-    if not known:
-        return [], 0.0
-    keys, key_height = key([name for name, _ in chart.series], TITLE_HEIGHT)
-    frame = Frame(AXIS_WIDTH, TITLE_HEIGHT + key_height + 24, WIDTH - AXIS_WIDTH - MARGIN, BAR_HEIGHT)
-    scale, group = scale_of(known, from_zero=True), frame.width / len(chart.groups)
-    width = 0.8 * group / len(chart.series)
-    zero = frame.down(scale.share(0.0))
-    elements = [keys, upward(frame, scale, chart.value_name)]
-    for at, name in enumerate(chart.groups):
-        left = frame.left + (at + 0.1) * group
-        for order, (series, values) in enumerate(chart.series):
-            value = values[at]
-            if value is not None:
-                end = frame.down(scale.share(value))
-                words = f"{name}, {series}: {number(value)}"
-                x = left + order * width
-                elements.append(box(x, min(zero, end), width, max(abs(zero - end), 0.5), words, color(order)))
-        elements.append(written(cut(name, group), left + 0.4 * group, frame.top + frame.height + 16, "middle"))
-    return elements, frame.top + frame.height + 34
-
-
-def _scatter(chart: Scatter) -> Drawn:
-    """A dot for each candidate, and a line that joins the Pareto front of each series."""
-    if not chart.dots:
-        return [], 0.0
-    names = list(dict.fromkeys(dot.series for dot in chart.dots))
-    keys, key_height = key(names, TITLE_HEIGHT)
-    frame = Frame(AXIS_WIDTH, TITLE_HEIGHT + key_height + 24, WIDTH - AXIS_WIDTH - 3 * MARGIN, DOTS_HEIGHT)
-    across, up = scale_of([dot.x for dot in chart.dots]), scale_of([dot.y for dot in chart.dots])
-    elements = [keys, sideways(frame, across, chart.x_name), upward(frame, up, chart.y_name)]
-    for at, name in enumerate(names):
-        own = [dot for dot in chart.dots if dot.series == name]
-        places = [(pixels(frame.across(across.share(dot.x))), pixels(frame.down(up.share(dot.y)))) for dot in own]
-        best = front([(dot.x, dot.y) for dot in own])
-        path = " ".join(",".join(places[order]) for order in best)
-        elements.append(tag("polyline", points=path, class_=f"front stroke{at % COLORS}"))
-        for order, (dot, (x, y)) in enumerate(zip(own, places, strict=True)):
-            words = f"{dot.name}: {number(dot.x)} {chart.x_name}, {number(dot.y)} {chart.y_name}"
-            shape = {"r": 5, "fill_opacity": "1"} if order in best else {"r": 3, "fill_opacity": "0.45"}
-            elements.append(tag("circle", tag("title", text(words)), cx=x, cy=y, class_=color(at), **shape))
-    return elements, frame.top + frame.height + 46
+        "svg", tag("style", Markup(STYLE)), background, markup,
+        xmlns="http://www.w3.org/2000/svg", role="img", aria_label=title, **sides,
+    )  # fmt: skip

@@ -107,10 +107,8 @@ def model_version() -> str:
 def version_of(packages: Iterable[tuple[str, Traversable]]) -> str:
     """The version of some packages by their names and folders."""
     digest = sha256()
-    for name, folder in packages:
-        for path, text in sorted(_sources(name, folder)):
-            digest.update(f"{path}\0{len(text)}\0".encode())
-            digest.update(text)
+    for path, text in (source for package in packages for source in sorted(_sources(*package))):
+        digest.update(f"{path}\0{len(text)}\0".encode() + text)
     return digest.hexdigest()[:VERSION_DIGITS]
 
 
@@ -175,7 +173,6 @@ class Store:
 
     def _recover(self, head: bytes) -> None:
         """Reads the rows, cuts off an unfinished line, and writes the first line of a new file."""
-        self._file.seek(0)
         content = self._file.readall()
         first, ended, _ = content.partition(b"\n")
         if not ended and head.startswith(first):  # a new file, or an unfinished first line
@@ -183,8 +180,7 @@ class Store:
             self._write(head)
             return
         if first + ended != head:
-            begun = _loaded(first)
-            if not isinstance(begun, dict) or "ttsim_rows" not in begun:
+            if "ttsim_rows" not in _loaded(first):
                 raise ArgumentError(f"{self.path} is there and no file of rows of ttsim; give another name")
             raise ArgumentError(
                 f"{self.path} has rows of another version of ttsim: it begins with {shown(first.decode().strip())}, "
@@ -194,13 +190,15 @@ class Store:
         whole = content.rfind(b"\n") + 1
         lines = content[len(head) : whole].splitlines(keepends=True)
         for number, line in enumerate(lines, start=2):
-            row = _row(line)
-            if row is not None:
-                self.rows[row.key] = row
-            elif number == len(lines) + 1:
+            try:
+                row = Row.from_dict(_loaded(line))
+            except (TypeError, ValueError) as error:
+                if number < len(lines) + 1:
+                    text = f"{self.path}: line {number} is no row; delete that line, or the file"
+                    raise ArgumentError(text) from error
                 whole -= len(line)
             else:
-                raise ArgumentError(f"{self.path}: line {number} is no row; delete that line, or the file")
+                self.rows[row.key] = row
         self._file.truncate(whole)
 
     def _write(self, text: bytes) -> None:
@@ -213,16 +211,10 @@ def _line(values: dict[str, Any]) -> bytes:
     return json.dumps(values, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
-def _loaded(line: bytes) -> Any:
+def _loaded(line: bytes) -> dict[str, Any]:
+    """The JSON object of a line; empty if the line holds none."""
     try:
-        return json.loads(line)
+        values = json.loads(line)
     except ValueError:
-        return None
-
-
-def _row(line: bytes) -> Row | None:
-    values = _loaded(line)
-    try:
-        return Row.from_dict(values) if isinstance(values, dict) else None
-    except (TypeError, ValueError):
-        return None
+        values = None
+    return values if isinstance(values, dict) else {}

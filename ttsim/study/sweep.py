@@ -44,17 +44,11 @@ class Best:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepResult:
-    """Every point of a sweep with its row.
+    """Every point of a sweep with its row."""
 
-    Attributes:
-        axes: Names of the settings that were varied.
-        samples: Values on the axes, by name, and row of each point, in order.
-        note: What the user should know of the file; empty if nothing.
-    """
-
-    axes: tuple[str, ...]
-    samples: tuple[Sample, ...]
-    note: str = ""
+    axes: tuple[str, ...]  # Names of the settings that were varied
+    samples: tuple[Sample, ...]  # Values on the axes, by name, and row of each point, in order
+    note: str = ""  # What the user should know of the file; empty if nothing
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -94,7 +88,7 @@ class SweepResult:
         groups: dict[tuple[str, str], list[Sample]] = {}
         for labels, row in self.samples:
             groups.setdefault((row.layer, row.device), []).append((labels, row))
-        return tuple(best for samples in groups.values() for best in _best(samples, top))
+        return tuple(best for group, samples in groups.items() for best in _best(*group, samples, top))
 
     def to_csv(self) -> str:
         """A line of column names, then one for each point; what is unknown is empty."""
@@ -106,15 +100,15 @@ class SweepResult:
         return text({"format": FORMAT, "axes": list(self.axes), "points": self.records()})
 
 
-def _best(samples: Sequence[Sample], top: int) -> Iterator[Best]:
+def _best(layer: str, device: str, samples: Sequence[Sample], top: int) -> Iterator[Best]:
     """The fastest points of one layer on one device; one entry with the reason if none runs."""
     runs = [(labels, row) for labels, row in samples if row.verdict is Verdict.FITS]
     runs.sort(key=lambda run: (run[1].untimed_operations, run[1].cycles))
     best: Sequence[tuple[Mapping[str, Any] | None, Row | None]] = runs[:top] or [(None, None)]
     for labels, row in best:
         yield Best(
-            layer=samples[0][1].layer,
-            device=samples[0][1].device,
+            layer=layer,
+            device=device,
             labels=labels,
             row=row,
             fitting=len(runs),
@@ -235,11 +229,11 @@ def best_table(result: SweepResult, width: int | None = None, top: int = 1) -> s
     """
     lines = fitted([HEADINGS, *map(_cells, result.best(top))], width, words=WORDS, least_needed=LEAST_NEEDED)
     counts = f"{counted(len(result.samples), 'point')}, {counted(result.plans, 'different plan')}"
-    verdicts = [f"{count} {what}" for what, count in result.verdicts.items()]
+    verdicts = ", ".join(f"{count} {what}" for what, count in result.verdicts.items())
     # The first internal errors, each once
     errors = dict.fromkeys(row.error for row in result.rows if row.verdict in (Verdict.FAILED, Verdict.LOST))
     mistakes = [f"{Verdict.FAILED}: {printable(error)}" for error in [*errors][:SHOWN_MISTAKES]]
-    return "\n".join([*lines, f"{counts}: {', '.join(verdicts)}", *mistakes, ""])
+    return "\n".join([*lines, f"{counts}: {verdicts}", *mistakes, ""])
 
 
 def words_of(labels: Mapping[str, Any]) -> str:
@@ -315,7 +309,7 @@ def axes_of(result: SweepResult) -> dict[str, list[Any]]:
     """Values by axis, for axes with more than one; layers and devices are axes as well."""
     values: dict[str, list[Any]] = {}
     for labels, row in result.samples:
-        for name, value in _labels(labels, row).items():
+        for name, value in {LAYER: row.layer, DEVICE: row.device, **labels}.items():
             if value not in values.setdefault(name, []):
                 values[name].append(value)
     return {name: several for name, several in values.items() if len(several) > 1}
@@ -331,32 +325,27 @@ def _memory_front(result: SweepResult, layer: str) -> Scatter:
     return Scatter(title=f"{layer}: time against memory", x_name=TIME, y_name=MEMORY, dots=tuple(dots))
 
 
-def _heat_maps(result: SweepResult, x: str, y: str) -> list[HeatMap]:
+def _heat_maps(result: SweepResult, x: str, y: str) -> Iterator[HeatMap]:
     """Heat maps of the least time per cell, one for each layer and device that is no axis of the map."""
-    layers, devices = (any(name.split(".")[0] == kind for name in (x, y)) for kind in (LAYER, DEVICE))
-    groups: dict[str, dict[tuple[str, str], float | None]] = {}
+    apart = [kind for kind in (LAYER, DEVICE) if kind not in (x.split(".")[0], y.split(".")[0])]
+    maps: dict[str, dict[tuple[str, str], float | None]] = {}
     for labels, row in result.samples:
-        group = ([] if layers else [row.layer]) + ([] if devices else [row.device])
-        cells = groups.setdefault(", ".join(group) or "all", {})
-        values = _labels(labels, row)
+        values = {LAYER: row.layer, DEVICE: row.device, **labels}
+        cells = maps.setdefault(", ".join(values[kind] for kind in apart) or "all", {})
         cell = word_of(values[y]), word_of(values[x])
         times = [time for time in (cells.get(cell), _us(row.nanoseconds)) if time is not None]
         cells[cell] = min(times, default=None)
-    maps = []
-    for name, cells in groups.items():
-        rows, columns = (tuple(dict.fromkeys(cell[side] for cell in cells)) for side in (0, 1))
-        maps.append(
-            HeatMap(
-                title=f"{name}: the least time by {x} and {y}",
-                x_name=x,
-                y_name=y,
-                columns=columns,
-                rows=rows,
-                cells=tuple(tuple(cells.get((down, right)) for right in columns) for down in rows),
-                unit="us",
-            )
+    for name, cells in maps.items():
+        rows, columns = (tuple(dict.fromkeys(side)) for side in zip(*cells, strict=True))
+        yield HeatMap(
+            title=f"{name}: the least time by {x} and {y}",
+            x_name=x,
+            y_name=y,
+            columns=columns,
+            rows=rows,
+            cells=tuple(tuple(cells.get((down, right)) for right in columns) for down in rows),
+            unit="us",
         )
-    return maps
 
 
 def _axis(name: str, known: Iterable[str]) -> str:
@@ -365,10 +354,6 @@ def _axis(name: str, known: Iterable[str]) -> str:
     if len(matching) != 1:
         raise ArgumentError(f"sweep: {shown(name)} is none of the axes that vary: {', '.join(known) or 'none does'}")
     return matching[0]
-
-
-def _labels(labels: Mapping[str, Any], row: Row) -> dict[str, Any]:
-    return {LAYER: row.layer, DEVICE: row.device, **labels}
 
 
 def _us(nanoseconds: float | None) -> float | None:

@@ -11,32 +11,20 @@ from ttsim.runtime.types.configs import Conv2dConfig, Conv2dSliceConfig, Wormhol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """A way to make a call that runs.
-
-    Attributes:
-        conv_config: Its Conv2dConfig.
-        slice_config: Its slices; None for those that the library chooses.
-        compute_config: Its compute config; None for the library's.
-        lowering: "frame", or "phase", which ttnn does not have.
-        arguments: These as keyword arguments of the call, to paste into a script that says ``import ttsim as ttnn``.
-        cycles: Of all its device operations.
-        nanoseconds: The same in time.
-        l1_peak_bytes: Of a core, at the fullest moment of the call.
-        rms_error: Of its arithmetic against float64, of the output's standard deviation, on a small image with the
-            call's own channels; None where nothing that changes it was allowed.
-        hands_on: Layout and place of its output.
-    """
+    """A way to make a call that runs."""
 
     conv_config: Conv2dConfig
-    slice_config: Conv2dSliceConfig | None
-    compute_config: WormholeComputeKernelConfig | None
-    lowering: str
-    arguments: str
-    cycles: int
+    slice_config: Conv2dSliceConfig | None  # None for slices that the library chooses
+    compute_config: WormholeComputeKernelConfig | None  # None for the library's
+    lowering: str  # "frame", or "phase", which ttnn does not have
+    arguments: str  # Keyword arguments of the call, to paste into a script that says ``import ttsim as ttnn``
+    cycles: int  # Of all its device operations
     nanoseconds: float
-    l1_peak_bytes: int
+    l1_peak_bytes: int  # Of a core, at the fullest moment of the call
+    # Of its arithmetic against float64, of the output's standard deviation, on a small image with the call's own
+    # channels; None where no field that changes the arithmetic was allowed
     rms_error: float | None
-    hands_on: str
+    hands_on: str  # Layout and place of its output
 
     def to_dict(self) -> dict[str, Any]:
         """Its figures, and its configs as Python."""
@@ -52,40 +40,23 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuned:
-    """What was found for a call on a device.
+    """What was found for a call on a device."""
 
-    Attributes:
-        name: Of the call.
-        device: Of the device.
-        given: The call as it is given; None if it does not run.
-        given_error: Why it does not; empty if it does.
-        default: The same with ttnn's own choices: only what decides the result is kept of the configs.
-        default_error: Likewise.
-        front: Ways to make it that nothing found beats or equals in cycles, L1 and error; the fastest first.
-        reasons: Why the fastest is faster, from the reports on it and on the default (on the call as given where the
-            default does not run).
-        tried: Calls that were planned, placed and timed.
-        alike: Calls that have the plan of one of these.
-        passed: Calls and families of calls passed over, because they do not fit, or cannot be better.
-        refused: Calls that turned out not to fit, or to be refused.
-        untried: Families of calls that the effort did not suffice for; 0 if the search is complete.
-        least_untried_cycles: What those take at least.
-    """
-
-    name: str
+    name: str  # Of the call
     device: str
-    given: Choice | None
-    given_error: str
-    default: Choice | None
+    given: Choice | None  # The call as it is given; None if it does not run
+    given_error: str  # Why it does not; empty if it does
+    default: Choice | None  # The call with ttnn's own choices: only what decides the result is kept of the configs
     default_error: str
-    front: tuple[Choice, ...]
+    front: tuple[Choice, ...]  # Ways that nothing found beats or equals in cycles, L1 and error; the fastest first
+    # Why the fastest is faster than the default, or than the call as given where the default does not run
     reasons: tuple[str, ...]
-    tried: int
-    alike: int
-    passed: int
-    refused: int
-    untried: int
-    least_untried_cycles: int | None
+    tried: int  # Calls that were planned, placed and timed
+    alike: int  # Calls that have the plan of a tried call
+    passed: int  # Calls and families of calls that do not fit, or cannot be better
+    refused: int  # Calls that turned out not to fit, or to be refused
+    untried: int  # Families of calls that the effort did not suffice for; 0 if the search is complete
+    least_untried_cycles: int | None  # The least cycles of these families
 
     @property
     def best(self) -> Choice | None:
@@ -99,7 +70,7 @@ class Tuned:
 
     @property
     def gain_over_given(self) -> float | None:
-        """How many times faster than the call as it is given; None likewise."""
+        """How many times faster than the call as it is given the best is; None if either does not run."""
         return None if self.best is None or self.given is None else self.given.cycles / self.best.cycles
 
     def to_dict(self) -> dict[str, Any]:
@@ -112,42 +83,34 @@ class Tuned:
 
     def __str__(self) -> str:
         """All of it in words."""
+        ways = (
+            ("as it is given", self.given, self.given_error),
+            ("ttnn's default", self.default, self.default_error),
+            ("the best found", self.best, "nothing that was tried runs"),
+        )
         lines = [f"{printable(self.name)} on {self.device}"]
-        lines += [
-            _line("as it is given", self.given, self.given_error),
-            _line("ttnn's default", self.default, self.default_error),
-            _line("the best found", self.best, "nothing that was tried runs"),
-        ]
+        lines += [f"  {what}: {_figures(way) if way else error.splitlines()[0]}" for what, way, error in ways]
         if self.best is not None:
-            lines += [f"  {_gains(self)}", f"  {self.best.arguments}", f"  output {self.best.hands_on}"]
+            gains = (("ttnn's default", self.gain), ("the call as it is given", self.gain_over_given))
+            words = ", ".join(f"{gain:.2f} times as fast as {what}" for what, gain in gains if gain is not None)
+            words = words or "neither the call as it is given nor ttnn's default runs"
+            lines += [f"  {words}", f"  {self.best.arguments}", f"  output {self.best.hands_on}"]
             lines += [f"  {reason}" for reason in self.reasons]
         if len(self.front) > 1:
             lines.append("  Slower, and smaller or more exact:")
             lines += [f"    {_figures(choice)}: {choice.arguments}" for choice in self.front[1:]]
-        return printable_lines("\n".join([*lines, f"  {_extent(self)}"]))
-
-
-def _line(what: str, choice: Choice | None, error: str) -> str:
-    return f"  {what}: {error.splitlines()[0] if choice is None else _figures(choice)}"
+        extent = f"{self.tried:,} calls tried, {self.alike:,} like these, {self.passed:,} passed over by bounds"
+        if not self.untried or self.best is None or self.least_untried_cycles is None:
+            extent += ": the search is complete, up to gains of 1 %"
+        else:
+            left = percent(max(0.0, 1 - self.least_untried_cycles / self.best.cycles))
+            extent += f", {self.untried:,} families left untried, which could save at most {left} more"
+        return printable_lines("\n".join([*lines, f"  {extent}"]))
 
 
 def _figures(choice: Choice) -> str:
     error = "" if choice.rms_error is None else f", error {choice.rms_error:.2e}"
     return f"{cycles(choice.cycles)} cycles, {choice.l1_peak_bytes:,} B of L1{error}"
-
-
-def _gains(tuned: Tuned) -> str:
-    gains = [("ttnn's default", tuned.gain), ("the call as it is given", tuned.gain_over_given)]
-    words = [f"{gain:.2f} times as fast as {what}" for what, gain in gains if gain is not None]
-    return ", ".join(words) or "neither the call as it is given nor ttnn's default runs"
-
-
-def _extent(tuned: Tuned) -> str:
-    text = f"{tuned.tried:,} calls tried, {tuned.alike:,} like these, {tuned.passed:,} passed over by bounds"
-    if not tuned.untried or tuned.best is None or tuned.least_untried_cycles is None:
-        return f"{text}: the search is complete, up to gains of 1 %"
-    left = max(0.0, 1 - tuned.least_untried_cycles / tuned.best.cycles)
-    return f"{text}, {tuned.untried:,} families left untried, which could save at most {percent(left)} more"
 
 
 FIXED: Final = (
@@ -158,48 +121,28 @@ FIXED: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TunedLayer:
-    """A convolution of a network.
+    """A convolution of a network."""
 
-    Attributes:
-        where: The line of the script that ran it.
-        function: The function of the library.
-        cycles_before: As it ran; 0 if it was left out.
-        cycles: As it is tuned.
-        moved_cycles: What it takes more, beside them, to bring its output to where it is expected; below 0 if less.
-        choice: How it is to be called; None if it was left out.
-        changed: Whether that differs from how it was called.
-        note: Why it was left out; empty if it was not.
-    """
-
-    where: str
-    function: str
-    cycles_before: int = 0
-    cycles: int = 0
-    moved_cycles: int = 0
-    choice: Choice | None = None
-    changed: bool = False
-    note: str = ""
+    where: str  # The line of the script that ran it
+    function: str  # The function of the library
+    cycles_before: int = 0  # As it ran; 0 if it was left out
+    cycles: int = 0  # As it is tuned
+    moved_cycles: int = 0  # Further cycles to bring its output to where it is expected; below 0 if fewer than before
+    choice: Choice | None = None  # How it is to be called; None if it was left out
+    changed: bool = False  # Whether that differs from how it was called
+    note: str = ""  # Why it was left out; empty if it was not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TunedNetwork:
-    """What was found for a network.
-
-    Attributes:
-        device: Name of the device.
-        clock_hz: Its clock.
-        cycles_before: Of all operations as they ran.
-        cycles: The same with the convolutions tuned.
-        layers: The convolutions in order.
-        chains: How many chains they form, of layers that hand their outputs to each other alone.
-    """
+    """What was found for a network."""
 
     device: str
     clock_hz: int
-    cycles_before: int
-    cycles: int
-    layers: tuple[TunedLayer, ...]
-    chains: int
+    cycles_before: int  # Of all operations as they ran
+    cycles: int  # The same with the convolutions tuned
+    layers: tuple[TunedLayer, ...]  # The convolutions in order
+    chains: int  # How many chains they form, of layers that hand their outputs to each other alone
 
     @property
     def gain(self) -> float:
@@ -222,21 +165,16 @@ class TunedNetwork:
         lines = [
             f"{len(self.layers)} convolutions in {self.chains} chains on {self.device}: "
             f"{cycles(self.cycles_before)} -> {cycles(self.cycles)} cycles of the whole network ({before} -> {after}), "
-            f"{self.gain:.2f} times as fast",
-            *(line for layer in self.layers for line in _layer_lines(layer)),
-            FIXED,
+            f"{self.gain:.2f} times as fast"
         ]
-        return printable_lines("\n".join(lines))
-
-
-def _layer_lines(layer: TunedLayer) -> list[str]:
-    head = f"  {printable(layer.where)}, {layer.function}: "
-    if layer.choice is None:
-        return [head + layer.note]
-    if not layer.changed:
-        return [f"{head}{cycles(layer.cycles)} cycles, best as it is"]
-    moved = f", and {layer.moved_cycles:+,} cycles to move its output" if layer.moved_cycles else ""
-    return [
-        f"{head}{cycles(layer.cycles_before)} -> {cycles(layer.cycles)} cycles{moved}",
-        f"    {layer.choice.arguments}",
-    ]
+        for layer in self.layers:
+            head = f"  {printable(layer.where)}, {layer.function}: "
+            if layer.choice is None:
+                lines.append(head + layer.note)
+            elif not layer.changed:
+                lines.append(f"{head}{cycles(layer.cycles)} cycles, best as it is")
+            else:
+                moved = f", and {layer.moved_cycles:+,} cycles to move its output" if layer.moved_cycles else ""
+                lines.append(f"{head}{cycles(layer.cycles_before)} -> {cycles(layer.cycles)} cycles{moved}")
+                lines.append(f"    {layer.choice.arguments}")
+        return printable_lines("\n".join([*lines, FIXED]))
