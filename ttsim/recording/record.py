@@ -26,7 +26,6 @@ from ttsim.report.network import network_report
 from ttsim.report.record import Chunks, Record, RecordedCall, device_figures, known_arch, lifetimes, numbered
 from ttsim.report.runs import OpRun, names_read
 from ttsim.report.timelines import Timeline, timeline
-from ttsim.runtime.execution import texts
 from ttsim.runtime.traces import RanCall
 
 
@@ -97,7 +96,7 @@ def _tensors(call: RanCall) -> Iterator[MadeTensor]:
 
 def _arguments(call: RanCall) -> Iterator[tuple[str, str]]:
     """The arguments in the script, or else the tensors of the plan; then the planner's choices."""
-    yield from texts(call.given)
+    yield from call.given
     if not call.given:
         result = {result.tensor for step in call.plan.steps for result in _allocated(step)}
         for name, spec in call.plan.tensors.items():

@@ -98,28 +98,7 @@ class Arch(PlainEnum):
 
 
 class Device:
-    """One simulated device; ``open_device`` makes it. Also a context manager that closes it.
-
-    Attributes:
-        device_id: The number it was opened with.
-        machine: Memories, allocator and program cache.
-        values: "exact" computes what the device would, bit for bit; "fast" with BLAS, differing in the last places;
-            "off" plans memory and cycles only, and results have no values.
-        cycles: Whether cycles are estimated.
-        strict: Whether calls that the real library accepts and gets wrong are refused.
-        suggestions: Whether the error of a call that does not fit says what would.
-        meanings: What the works of its plans mean: a table of one's own may know more operations than the project.
-        profilers: Lists to which every call that ran is appended.
-        functions: Functions of the library that run, the user's call first.
-        traces: Captured calls, to be carried out again.
-        asked: The convolution that was asked for last, whether it fits or not.
-        given: What the script gave to the function that it called, by name, or by number where by position; of
-            functions that call each other, the script's counts.
-        kept: Weights that were prepared of host tensors; the same bits are not prepared twice.
-        plans: Plans and their cycles, shared by all devices of the process: on devices of equal figures the same call
-            is not planned twice.
-        moves: What oneDNN's calls moved in memory, which leave nothing there.
-    """
+    """One simulated device; ``open_device`` makes it. Also a context manager that closes it."""
 
     def __init__(
         self,
@@ -138,22 +117,24 @@ class Device:
             raise ArgumentError(f"open_device: values must be one of {known}, not {shown(values)}")
         require_type("open_device", bool, cycles=cycles, strict=strict, suggestions=suggestions)
         small = required_integer("open_device", "l1_small_size", l1_small_size)
-        self.device_id = required_integer("open_device", "device_id", device_id)
+        self.device_id = required_integer("open_device", "device_id", device_id)  # The number it was opened with
         if self.device_id < 0:
             raise ArgumentError(f"open_device: device_id must be at least 0, not {device_id}; 0 is usual")
-        self.machine = Machine(one_of_alike(load_spec(spec)), l1_small_bytes=small)
-        self.values = values
-        self.cycles = cycles
-        self.strict = strict
-        self.suggestions = suggestions
-        self.op_models = op_models
-        self.profilers: list[list[RanCall]] = []
-        self.functions: list[str] = []
-        self.traces = Traces()
-        self.asked: ConvCall | None = None
+        self.machine = Machine(one_of_alike(load_spec(spec)), l1_small_bytes=small)  # Memories and program cache
+        self.values = values  # As of open_device
+        self.cycles = cycles  # Whether cycles are estimated
+        self.strict = strict  # Whether calls that the real library accepts and gets wrong are refused
+        self.suggestions = suggestions  # Whether the error of a call that does not fit says what would
+        self.op_models = op_models  # The models of its operations; a table of one's own may know more
+        self.profilers: list[list[RanCall]] = []  # Lists to which every call that ran is appended
+        self.functions: list[str] = []  # Functions of the library that run, the user's call first
+        self.traces = Traces()  # Captured calls, to be replayed
+        self.asked: ConvCall | None = None  # The convolution that was asked for last, whether it fits or not
+        # The arguments of the function that the script called, by name, or by number where by position; not those of
+        # functions that this function calls
         self.given: tuple[tuple[str, object], ...] = ()
-        self.kept = WeightCache()
-        self.plans = plans_of_process()
+        self.kept = WeightCache()  # Prepared weights of host tensors; the same bits are not prepared twice
+        self.plans = plans_of_process()  # Plans and their cycles, shared by the devices of equal figures of the process
 
     @property
     def spec(self) -> DeviceSpec:

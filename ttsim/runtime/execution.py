@@ -1,11 +1,9 @@
 """Carries out a plan on a device: tensors become its operands, it is placed and computed, results become tensors."""
 
 from collections.abc import Callable, Iterable, Mapping
-from copy import copy
-from enum import Enum
 from functools import wraps
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -13,7 +11,6 @@ from device.errors import DeviceError, shown
 from device.machine import Machine
 from device.matrix_unit.arithmetic import EXACT, FAST, Arithmetic
 from device.memory.buffers import Buffer
-from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType
 from device.numbers.formats import Array
 from device.plan import Allocate, BufferAllocated, Event, MadeTensor, Plan
@@ -24,73 +21,32 @@ from ops.passes.values import run_values
 from ops.planners.conv.arguments import ConvCall
 from ttsim.runtime.device import Device
 from ttsim.runtime.session import current, locked
-from ttsim.runtime.storage import StorageType, not_allocated
+from ttsim.runtime.storage import not_allocated
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.traces import RanCall, TracedCall, script_sites
-from ttsim.runtime.types.call import CheckedRecord
 from ttsim.runtime.types.tensors import DataType, Shape
 
 LONGEST = 2000  # characters of an argument that is told in full
-_PLAIN: Final = (int, str, bool, float, type(None))
-
-
-class _Words(NamedTuple):
-    """An argument that is in words already."""
-
-    text: str
-
-
-class _SeenTensor(NamedTuple):
-    """The description of a tensor at the time of a call."""
-
-    spec: TensorSpec
-    storage_type: StorageType
-    is_allocated: bool
-    device_id: int | None
-
-
-def remembered(arguments: Iterable[tuple[str, object]]) -> tuple[tuple[str, object], ...]:
-    """Names and values of arguments, to be written by `texts` later, whatever happens to the values until then.
-
-    Most calls are never written out, and writing takes longer than this. Values of tensors and arrays are left out.
-    """
-    return tuple((name, _without_values(value)) for name, value in arguments)
 
 
 def texts(arguments: Iterable[tuple[str, object]]) -> tuple[tuple[str, str], ...]:
-    """Arguments, or `remembered` ones, as text: keywords in the script's order, then positional arguments.
+    """Arguments as text: keywords in the script's order, then positional arguments.
 
     The text describes tensors and arrays without their values.
     """
     return tuple((name, _text(value)) for name, value in arguments)
 
 
-def _without_values(value: Any) -> object:
-    """A value, or a description of it for `texts` that keeps no array alive."""
-    if type(value) in _PLAIN or isinstance(value, Enum):
-        return value
-    if isinstance(value, Tensor):
-        return _seen(value)
-    if isinstance(value, CheckedRecord):  # its fields can be assigned; what is in them does not change
-        return copy(value)
-    if type(value) is tuple:
-        return tuple(map(_without_values, value))
-    return _Words(_text(value))
-
-
-def _seen(tensor: Tensor) -> _SeenTensor:
-    device = tensor.device()
-    number = None if device is None else device.device_id
-    return _SeenTensor(tensor.spec, tensor.storage_type(), tensor.is_allocated(), number)
-
-
 def _text(value: Any) -> str:
-    if isinstance(value, _Words):
-        return value.text
-    if isinstance(value, _SeenTensor):
-        return _tensor_text(value)
     if isinstance(value, Tensor):
-        return _tensor_text(_seen(value))
+        # As in the real library's capture, without the tensor's number there, by which equal calls would differ
+        spec, device = value.spec, value.device()
+        home = "" if device is None else f", device_id={device.device_id}"
+        return (
+            f"ttnn.Tensor(shape={Shape(spec.shape)}, dtype={DataType.of(spec.data_format)}, layout={spec.layout}, "
+            f"memory_config={spec.memory_config.reported()}, storage_type={value.storage_type()}, "
+            f"is_allocated={value.is_allocated()}{home})"
+        )
     if isinstance(value, list | tuple):
         inner = ", ".join(map(_text, value))
         return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' if len(value) == 1 else ''})"
@@ -104,16 +60,6 @@ def _text(value: Any) -> str:
     except Exception:  # a value whose own text fails
         return shown(value)
     return text if len(text) <= LONGEST else shown(value)
-
-
-def _tensor_text(seen: _SeenTensor) -> str:
-    """A tensor as in the real library's capture, without its number there, by which equal calls would differ."""
-    spec, home = seen.spec, "" if seen.device_id is None else f", device_id={seen.device_id}"
-    return (
-        f"ttnn.Tensor(shape={Shape(spec.shape)}, dtype={DataType.of(spec.data_format)}, layout={spec.layout}, "
-        f"memory_config={spec.memory_config.reported()}, storage_type={seen.storage_type}, "
-        f"is_allocated={seen.is_allocated}{home})"
-    )
 
 
 P = ParamSpec("P")
@@ -282,7 +228,7 @@ def place(
     dispatch = current().dispatch
     profiled = bool(device.profilers) and device.cycles and dispatch
     before = _living(device.machine) if profiled else ()
-    arguments = remembered(device.given) if profiled else ()  # before a tensor that it names is released
+    arguments = texts(device.given) if profiled else ()  # before a tensor that it names is released
     events: list[Event] = []
 
     def record(*, ran: tuple[int, ...] = (), buffers: Mapping[str, Buffer] | None = None, error: str = "") -> None:

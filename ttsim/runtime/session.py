@@ -13,18 +13,12 @@ from ops.op_model import Meanings
 
 
 class Capture:
-    """A list of events that every device used while it runs appends to.
-
-    Attributes:
-        events: What happened, in order.
-        dispatch: Whether captured calls run; otherwise nothing is placed and addresses are 0.
-        meanings: What the works mean of the devices that it listens to.
-    """
+    """A list of events that every device used while it runs appends to."""
 
     def __init__(self, *, dispatch: bool) -> None:
-        self.dispatch = dispatch
-        self.events: list[Event] = []
-        self.op_models: Meanings = {}
+        self.dispatch = dispatch  # Whether captured calls run; otherwise nothing is placed and addresses are 0
+        self.events: list[Event] = []  # What happened, in order
+        self.op_models: Meanings = {}  # The models of operations of the devices that it listens to
         self._machines: list[Machine] = []
 
     def listen(self, machine: Machine, op_models: Meanings) -> None:

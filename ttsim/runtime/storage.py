@@ -29,20 +29,14 @@ class StorageType(PlainEnum):
 
 
 class DeviceStorage:
-    """A buffer on a device, freed with the last tensor that shares it.
-
-    Attributes:
-        device: The device.
-        buffer: The buffer.
-        sharers: Tensors that share it.
-    """
+    """A buffer on a device, freed with the last tensor that shares it."""
 
     __slots__ = ("__weakref__", "buffer", "device", "sharers")
 
     def __init__(self, device: Device, buffer: Buffer) -> None:
         self.device = device
         self.buffer = buffer
-        self.sharers: WeakSet[object] = WeakSet()
+        self.sharers: WeakSet[object] = WeakSet()  # Tensors that share it
         device.machine.own(buffer, self)
 
     def free(self) -> None:

@@ -80,17 +80,17 @@ def _block(values: Array, number_format: str, indent: int) -> str:
 
 
 class Tensor(Operators):
-    """A tensor of ttnn.
-
-    Attributes:
-        spec: Shape, format, layout and place.
-        made_by: What prepared it as weights or bias of a convolution, with the layout that it was prepared for; None of
-            all other tensors. Copies to other places keep it, and the padding that is part of what was prepared.
-    """
+    """A tensor of ttnn."""
 
     __slots__ = ("__weakref__", "_id", "_storage", "_values", "made_by", "spec")
 
     _id: int
+    spec: TensorSpec  # Shape, format, layout and place
+    # The operation that prepared it as weights or bias of a convolution, with their layout; None of all other tensors.
+    # Copies to other places keep it, and the padding that is part of prepared weights.
+    made_by: DeviceOp | None
+    _values: Array | None  # Of a host tensor; None once it is deallocated
+    _storage: DeviceStorage | None  # Of a device tensor
 
     def __init__(
         self,
@@ -126,15 +126,24 @@ class Tensor(Operators):
                 "Layout must be Layout::TILE for bfloat8_b or bfloat4_b!\n"
                 f"layout: {data_format} has no rows; use TILE_LAYOUT, or bfloat16"
             )
-        self.spec = TensorSpec(values.shape, data_format, order)
-        self._values: Array | None = frozen(rounded(values, data_format))
-        self._storage: DeviceStorage | None = None
-        self.made_by: DeviceOp | None = None
+        self._set(TensorSpec(values.shape, data_format, order), values=frozen(rounded(values, data_format)))
         if device is not None:
             there = self.to(device, mem_config)
-            self.spec, self._values, self._storage = there.spec, None, there._storage
-            if there._storage is not None:
-                there._storage.sharers.add(self)
+            self._set(there.spec, storage=there._storage)
+
+    def _set(
+        self,
+        spec: TensorSpec,
+        made_by: DeviceOp | None = None,
+        *,
+        values: Array | None = None,
+        storage: DeviceStorage | None = None,
+    ) -> "Tensor":
+        """Itself, with these fields; one of several sharers of a buffer."""
+        self.spec, self.made_by, self._values, self._storage = spec, made_by, values, storage
+        if storage is not None:
+            storage.sharers.add(self)
+        return self
 
     @classmethod
     def of_host(cls, values: Array, spec: TensorSpec, *, made_by: DeviceOp | None = None) -> "Tensor":
@@ -142,9 +151,7 @@ class Tensor(Operators):
 
         What was prepared comes in spec.padded_shape.
         """
-        tensor = cls.__new__(cls)
-        tensor.spec, tensor._values, tensor._storage, tensor.made_by = spec, frozen(values), None, made_by
-        return tensor
+        return cls.__new__(cls)._set(spec, made_by, values=frozen(values))
 
     @classmethod
     def of_buffer(
@@ -155,10 +162,7 @@ class Tensor(Operators):
 
     @classmethod
     def _sharing(cls, storage: DeviceStorage, spec: TensorSpec, made_by: DeviceOp | None = None) -> "Tensor":
-        tensor = cls.__new__(cls)
-        tensor.spec, tensor._values, tensor._storage, tensor.made_by = spec, None, storage, made_by
-        storage.sharers.add(tensor)
-        return tensor
+        return cls.__new__(cls)._set(spec, made_by, storage=storage)
 
     def __copy__(self) -> "Tensor":
         """A tensor of the same values; on a device it shares the buffer, which lives as long as either."""

@@ -145,8 +145,7 @@ class RanCall:
     ran: tuple[int, ...]
     useful_flops: int | None = None  # Multiplications and additions of its definition; None if it has none of its own
     asked: ConvCall | None = None  # The arguments of a convolution, as its caller gave them; None for other calls
-    # The script's arguments by name or position, for `texts`; empty if unknown
-    given: tuple[tuple[str, object], ...] = ()
+    given: tuple[tuple[str, str], ...] = ()  # The script's arguments by name or position, as text; empty if unknown
     sites: tuple[CallSite, ...] = ()  # The script's lines that ran meanwhile, outermost first
     before: tuple[BufferAllocated, ...] = ()  # What lay in its memories when it began, oldest first
     events: tuple[Event, ...] = ()  # What happened on the device meanwhile

@@ -1,25 +1,35 @@
-"""Plans on a device: weights that come again are prepared once, which nobody sees."""
+"""Calls on a device: weights are prepared once, and profiles hold the arguments and lines of the script."""
+
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import ttsim
 from ops.programs.conv2d import weights as prepared
+from ttsim.runtime.execution import texts
 from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.traces import CallSite, script_sites
 
 KERNEL = (32, 16, 2, 2)
+SIZES = {"in_channels": 32, "out_channels": 16, "batch_size": 1, "input_height": 8, "input_width": 8}
 
 
 def numbers(shape, seed):
     return np.random.default_rng(seed).standard_normal(shape, np.float32)
 
 
+@pytest.fixture
+def device():
+    with ttsim.open_device(l1_small_size=32768, values="off") as opened:
+        yield opened
+
+
 def convolve(device, weight):
     x = Tensor(numbers((1, 1, 64, 32), 0), ttsim.bfloat16).to(device)
     with ttsim.profile(device) as seen:
         output = ttsim.conv_transpose2d(
-            input_tensor=x, weight_tensor=weight, device=device, in_channels=32, out_channels=16, batch_size=1,
-            input_height=8, input_width=8, kernel_size=(2, 2), stride=(2, 2),
+            input_tensor=x, weight_tensor=weight, device=device, **SIZES, kernel_size=(2, 2), stride=(2, 2),
             conv_config=ttsim.Conv2dConfig(weights_dtype=ttsim.bfloat8_b),
         )  # fmt: skip
     return output.to_numpy(), seen.report().to_json()
@@ -34,34 +44,94 @@ def preparations(monkeypatch):
 
 
 @pytest.mark.parametrize("values", ["exact", "fast"])
-def test_weights_that_come_again_are_prepared_once(preparations, values):
+def test_equal_weights_are_prepared_once(preparations, values):
     outcomes = []
     for _ in range(2):
         with ttsim.open_device(l1_small_size=32768, values=values) as device:
             outcomes += [convolve(device, Tensor(numbers(KERNEL, 1), ttsim.bfloat16)) for _ in range(2)]
     assert len(preparations) == 2
     with ttsim.open_device(l1_small_size=32768, values=values) as device:
-        other, report = [convolve(device, Tensor(numbers(KERNEL, seed), ttsim.bfloat16)) for seed in (2, 1)]
+        other, again = [convolve(device, Tensor(numbers(KERNEL, seed), ttsim.bfloat16)) for seed in (2, 1)]
     first, second = outcomes[:2]
-    assert all(np.array_equal(first[0], values) for values, _ in (*outcomes, report))
+    assert all(np.array_equal(first[0], values) for values, _ in (*outcomes, again))
     assert not np.array_equal(first[0], other[0])
     assert [text for _, text in outcomes] == [first[1], second[1], first[1], second[1]]
-    assert second[1] == report[1]  # whether its weights were prepared before or not
+    assert second[1] == again[1]  # whether its weights were prepared before or not
 
 
-def test_weights_that_are_written_to_are_prepared_anew(preparations):
+def test_overwritten_weights_are_prepared_again_until_the_device_is_closed(preparations):
     weight = Tensor(numbers(KERNEL, 1), ttsim.bfloat16)
     with ttsim.open_device(l1_small_size=32768, values="fast") as device:
         first, _ = convolve(device, weight)
         ttsim.copy_device_to_host_tensor(Tensor(-numbers(KERNEL, 1), ttsim.bfloat16).to(device), weight)
         other, _ = convolve(device, weight)
-    assert len(preparations) == 2
+        assert device.kept.bytes > 0
+    assert (len(preparations), device.kept.bytes) == (2, 0)
     assert np.array_equal(other, -first)
 
 
-def test_a_closed_device_keeps_nothing():
-    device = ttsim.open_device(l1_small_size=32768, values="fast")
-    convolve(device, Tensor(numbers(KERNEL, 1), ttsim.bfloat16))
-    assert device.kept.bytes > 0
-    device.close()
-    assert device.kept.bytes == 0
+def test_a_profile_holds_the_arguments_of_the_script_as_they_were(device):
+    x = Tensor(np.zeros((1, 1, 64, 32), np.float32), ttsim.bfloat16).to(device)
+    config = ttsim.Conv2dConfig(deallocate_activation=True)
+    with ttsim.profile(device) as profile:
+        ttsim.conv_transpose2d(
+            stride=(2, 2), input_tensor=x, weight_tensor=Tensor(np.full(KERNEL, 7, np.float32), ttsim.bfloat16),
+            device=device, **SIZES, kernel_size=(2, 2), bias_tensor=None, conv_config=config,
+        )  # fmt: skip
+    config.deallocate_activation = False
+    text = dict(profile.calls[0].given)
+    names = "stride input_tensor weight_tensor device in_channels out_channels batch_size input_height input_width "
+    assert list(text) == (names + "kernel_size bias_tensor conv_config").split()  # in its order, no default among them
+    assert (text["stride"], text["in_channels"], text["bias_tensor"]) == ("(2, 2)", "32", "None")
+    assert text["input_tensor"].startswith(
+        "ttnn.Tensor(shape=Shape([1, 1, 64, 32]), dtype=DataType.BFLOAT16, layout=Layout.ROW_MAJOR, memory_config="
+    )
+    assert text["input_tensor"].endswith("is_allocated=True, device_id=0)")  # as it was when the call began
+    assert "7" not in text["weight_tensor"]
+    assert "deallocate_activation=1," in text["conv_config"]
+
+
+def test_arguments_are_those_of_the_outermost_call_until_it_ends(device):
+    x = Tensor(np.zeros((1, 1, 32, 32), np.float32), ttsim.bfloat16, layout=ttsim.TILE_LAYOUT).to(device)
+    with ttsim.profile(device) as profile:
+        ttsim.linear(x, x, activation="relu")
+        x + 1.0
+    assert [list(dict(call.given)) for call in profile.calls] == [["activation", "0", "1"], ["0", "1"]]
+    with pytest.raises(RuntimeError):
+        ttsim.add(x, Tensor(np.zeros((1, 1, 32, 31), np.float32), ttsim.bfloat16))
+    assert device.given == ()
+
+
+class Hostile:
+    def __str__(self):
+        raise ValueError
+
+    __repr__ = __str__
+
+
+def test_texts_of_values_of_every_kind():
+    given = {
+        "array": np.zeros((2, 3), np.float32),
+        "several": [1, (2,), {"a": np.zeros(4, np.int8)}],
+        "long": "x" * 3000,
+        "hostile": Hostile(),
+    }
+    text = dict(texts(given.items()))
+    assert text["array"] == "numpy.ndarray(shape=[2, 3], dtype=float32)"
+    assert text["several"] == "[1, (2,), {a: numpy.ndarray(shape=[4], dtype=int8)}]"
+    assert len(text["long"]) < 100
+    assert text["hostile"].endswith("Hostile")
+
+
+def here():
+    return script_sites()
+
+
+def test_lines_of_a_script_outermost_first_without_packages():
+    sites = here()
+    outer, inner = sites[-2:]
+    assert (outer.file, inner.file, outer.line - inner.line) == (__file__, __file__, 4)
+    assert "python.py" not in {Path(site.file).name for site in sites}  # of pytest, which runs this
+    space = {"script_sites": script_sites}
+    exec(compile("def f():\n    return script_sites()\nfound = f()", "<cell>", "exec"), space)
+    assert space["found"][-2:] == (CallSite("<cell>", 3), CallSite("<cell>", 2))
