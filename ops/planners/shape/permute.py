@@ -19,10 +19,10 @@ from ops.planners.plan_of import plan_of
 from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import shard_row_bytes
 from ops.programs.data_movement.conversions import cloned, typecast_by
-from ops.programs.data_movement.permute import Permute
-from ops.programs.data_movement.permute_buffers import (
+from ops.programs.data_movement.permute import (
     LAST_TWO,
     MIDDLE_TWO,
+    Permute,
     keeps_tiles,
     permute_buffers,
     place_of_swap,

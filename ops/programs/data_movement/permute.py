@@ -1,13 +1,13 @@
-"""Axes in another order: the operation, its values, and what its programs take.
+"""Axes in another order: the operation, its values, what its programs take, their buffers and the shards of results.
 
-Composed of measured actions. Rows that move to or from the last axis are read, tilized, turned while they are
-untilized, and written, a tile at a time; two such configurations were measured, of 7 and 9 channels on a Blackhole:
+Cycles are composed of measured actions. Rows that move to or from the last axis are read, tilized, turned while they
+are untilized, and written, a tile at a time; two such configurations were measured, of 7 and 9 channels on a Blackhole:
 the model is 11 % above and 10 % below. Sticks of shards are fetched by both data movement processors; the last two axes
 of shards are turned where they lie. Whole tiles and rows are copied; otherwise tiles are waited for as in copies, and
 pieces of rows are asked for and written one behind the other as the sticks of other movements are. Nothing was fitted:
 against public profiler rows on Blackhole (transposes and permutes of interleaved tensors, 20 and 110 cores) whole tiles
-come out 1 to 9 % too fast, and pieces between 46 % too fast and 8 % too slow. Source of the order of work: tt-metal
-0.81.1 (data_movement/permute, transpose).
+come out 1 to 9 % too fast, and pieces between 46 % too fast and 8 % too slow. Source of the order of work and of the
+buffers: tt-metal 0.81.1 (data_movement/permute, transpose and common), compared with recorded plans.
 """
 
 from collections.abc import Callable
@@ -17,17 +17,40 @@ from typing import Final
 
 import numpy as np
 
-from device.cores import CoreRangeSet, first_cores
+from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
 from device.matrix_unit.packer import pack
-from device.memory.layouts import TensorSpec
-from device.memory.memory_config import FACE, TILE, BufferType, Layout
+from device.memory.layouts import TensorSpec, aligned_page_bytes
+from device.memory.memory_config import (
+    FACE,
+    L1_MEMORY_CONFIG,
+    TILE,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardOrientation,
+    ShardSpec,
+    TensorMemoryLayout,
+)
 from device.numbers.formats import GROUP, Array, DataFormat, div_up, round_up
+from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
+from device.spec.parts import GridSpec
 from device.time.stages import OperationCycles, Stage
+from ops.builder import PlanTensor
 from ops.op_model import CyclesContext, Description, Ends
-from ops.programs.buffer_shapes import alike_cycles, dealt_evenly, pipelined_cycles, row_bytes
-from ops.programs.data_movement.movement import Access, DataMovement, Movement, Pages, Sides, copy_movement, sides_of
-from ops.programs.data_movement.permute_buffers import keeps_tiles
+from ops.programs.buffer_shapes import (
+    BUFFERING,
+    alike_cycles,
+    buffer,
+    dealt_evenly,
+    page_alignment_bytes,
+    page_cores,
+    pipelined_cycles,
+    row_bytes,
+    sized_buffers,
+    volume_tiles,
+)
+from ops.programs.data_movement.movement import Access, DataMovement, Movement, Pages, copy_movement, sides_of
 from ops.programs.kernel_costs import (
     ComputeCosts,
     StickCosts,
@@ -41,13 +64,20 @@ from ops.programs.kernel_costs import (
     write_latency_cycles,
 )
 
+Shape = tuple[int, ...]
+
+
+def keeps_tiles(axes: Shape) -> bool:
+    """Whether tiles stay whole, transposed or not: the last two axes stay the last two."""
+    return set(axes[-2:]) == {len(axes) - 2, len(axes) - 1}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permute(DataMovement):
     """Axes in another order."""
 
-    shape: tuple[int, ...]
-    axes: tuple[int, ...]  # The axis of the source that each axis of the result is
+    shape: Shape
+    axes: Shape  # The axis of the source that each axis of the result is
     # The block float whose groups are packed again, since they lie along other axes; None of other formats
     packed: DataFormat | None = None
 
@@ -63,95 +93,74 @@ class Permute(DataMovement):
 
     def cycles(self, ends: Ends, context: CyclesContext) -> OperationCycles:
         """By where the tensors lie, and which axes move."""
-        spec, model = context.spec, _model(self, ends)
+        model = _model(self, ends)
         if model is None:
             return DataMovement.cycles(self, ends, context)
-        cores, body, busy = model(self, ends, spec)
+        cores, body, busy = model(self, ends, context.spec)
         read, written = (
             prod(tensor.shape) * (tensor.data_format.element_bytes or 0) if _in_dram(tensor) else 0
             for tensor in (ends.read, ends.written)
         )
-        return alike_cycles(cores, body, busy, spec, dram_read_bytes=read, dram_written_bytes=written)
+        return alike_cycles(cores, body, busy, context.spec, dram_read_bytes=read, dram_written_bytes=written)
 
     def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
         """By the model of its cycles."""
         model = _model(self, ends)
         if model is None:
             return DataMovement.describe(self, ends, spec)
-        stages, composed_of = FETCHED if model is _fetched else TURNED
-        return Description(stages=stages, composed_of=composed_of)
+        return FETCHED if model is _fetched else TURNED
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
         """The pages of a program that tilizes no rows: whole ones are copied, others moved in pieces."""
-        in_tiles, last_stays = read.layout is Layout.TILE, self.axes[-1] == len(self.axes) - 1
-        if keeps_tiles(self.axes) if in_tiles else last_stays:
+        in_tiles, rank = read.layout is Layout.TILE, len(self.axes)
+        if keeps_tiles(self.axes) if in_tiles else self.axes[-1] == rank - 1:
             return copy_movement(read, written, spec)
+        size = read.data_format.element_bytes or 1  # block floats are bytes
+
+        def pieces(pages: Pages, count: int, elements: int, cores: int) -> Pages:
+            """A side whose pages are accessed in pieces, one after the other."""
+            core_pieces = div_up(count, cores)
+            return replace(
+                pages, access=Access.STICKS, core_pages=core_pieces, page_bytes=elements * size, all_pages=count,
+                tiles=False,
+            )  # fmt: skip
+
         sides = sides_of(read, written, spec)
-        if in_tiles and self.axes[-1] >= len(self.axes) - 2:
-            return _rows_of_tiles(sides)
-        return _blocks(sides, self.axes, spec)
+        if in_tiles and self.axes[-1] >= rank - 2:  # tiles are waited for, and their rows written face by face
+            lines = prod(read.shape[:-1]) * div_up(read.shape[-1], FACE)
+            reads = replace(sides.read, access=Access.WAIT)
+            writes = pieces(sides.written, lines, FACE, sides.cores.num_cores())
+            return Movement(cores=sides.cores, reads=reads, writes=writes, blocks=reads.core_pages)
+        # Blocks of both axes that are last, before and behind; of tiles, face by face. What is written of a tile is
+        # whole: the padding of a ragged one, too. Axes before the source's own have one element.
+        shape = (1,) * (rank - len(read.shape)) + read.shape
+        moved, columns = shape[self.axes[-1]], shape[-1]
+        others, high, wide = prod(read.shape[:-1]) // moved, div_up(moved, TILE), div_up(columns, TILE)
+        used, core_blocks = dealt_evenly(others * high * wide, spec.grid.cores)
+        faces = TILE // FACE if in_tiles else 1
+        longest = TILE // faces
+        reads = pieces(sides.read, others * moved * wide * faces, min(longest, columns), used)
+        writes = pieces(sides.written, others * columns * high * faces, min(longest, moved), used)
+        cores = first_cores(used, spec.grid.cols, spec.grid.rows)
+        return Movement(cores=cores, reads=reads, writes=writes, blocks=core_blocks)
 
 
-FETCHED: Final = (
-    {
+FETCHED: Final = Description(
+    stages={
         Stage.READER: "one processor fetches half of the sticks from where they lie",
         Stage.SECOND_READER: "the other fetches the other half",
     },
-    "reading sticks of other cores as in other programs",
+    composed_of="reading sticks of other cores as in other programs",
 )
-TURNED: Final = (
-    {
+TURNED: Final = Description(
+    stages={
         Stage.READER: "rows are read, as far as tiles reach",
         Stage.TILIZE: "rows become tiles",
         Stage.UNTILIZE: "tiles are turned and become rows",
         Stage.WRITER: "rows are written where they belong",
     },
-    "reading, tilizing, untilizing and writing rows as in other programs",
+    composed_of="reading, tilizing, untilizing and writing rows as in other programs",
 )
-
-
-def _rows_of_tiles(sides: Sides) -> Movement:
-    """Each tile is waited for, and its rows are written face by face."""
-    source = sides.source
-    lines = prod(source.shape[:-1]) * div_up(source.shape[-1], FACE)
-    reads = replace(sides.read, access=Access.WAIT)
-    writes = _pieces(sides.written, lines, FACE * _element_bytes(source), sides.cores.num_cores())
-    return Movement(cores=sides.cores, reads=reads, writes=writes, blocks=reads.core_pages)
-
-
-def _blocks(sides: Sides, axes: tuple[int, ...], spec: DeviceSpec) -> Movement:
-    """Blocks of both axes that are last, before and behind, read and written in pieces; of tiles, face by face.
-
-    What is written of a tile is whole: the padding of a ragged one, too. Axes before the source's own have one element.
-    """
-    source = sides.source
-    shape = (1,) * (len(axes) - len(source.shape)) + source.shape
-    moved, columns = shape[axes[-1]], shape[-1]
-    others = prod(source.shape[:-1]) // moved
-    high, wide = div_up(moved, TILE), div_up(columns, TILE)
-    used, core_blocks = dealt_evenly(others * high * wide, spec.grid.cores)
-    cores = first_cores(used, spec.grid.cols, spec.grid.rows)
-    faces = TILE // FACE if source.layout is Layout.TILE else 1
-    longest, size = TILE // faces, _element_bytes(source)
-    reads = _pieces(sides.read, others * moved * wide * faces, min(longest, columns) * size, cores.num_cores())
-    writes = _pieces(sides.written, others * columns * high * faces, min(longest, moved) * size, cores.num_cores())
-    return Movement(cores=cores, reads=reads, writes=writes, blocks=core_blocks)
-
-
-def _pieces(pages: Pages, count: int, piece_bytes: int, cores: int) -> Pages:
-    """A side whose pages are accessed in pieces, one after the other."""
-    return replace(
-        pages,
-        access=Access.STICKS,
-        core_pages=div_up(count, cores),
-        page_bytes=piece_bytes,
-        all_pages=count,
-        tiles=False,
-    )
-
-
-def _element_bytes(tensor: TensorSpec) -> int:
-    return tensor.data_format.element_bytes or 1
 
 
 DIRECT_TILES: Final = 8  # tiles of a column whose rows the packer writes straight into the result
@@ -229,3 +238,188 @@ def _tilized(tiles: int, tensor: TensorSpec, spec: DeviceSpec) -> float:
 
 def _in_dram(tensor: TensorSpec) -> bool:
     return tensor.memory_config.buffer_type is BufferType.DRAM
+
+
+def permute_buffers(
+    source: TensorSpec, target: TensorSpec, axes: tuple[int, ...], spec: DeviceSpec
+) -> tuple[CircularBuffer, ...]:
+    """Dataflow buffers of the program: rows that stay whole, tiles that do, or blocks of both axes that are last.
+
+    A row of a face of a number fills tiles that are left ragged; short reads of blocks need room to be aligned.
+    """
+    data_format, rank, last = source.data_format, len(axes), axes[-1]
+    page, element_bytes = BUFFERING * data_format.tile_bytes, data_format.element_bytes or 1  # block floats are bytes
+    alignment = page_alignment_bytes(source.memory_config, spec)
+    moved, columns, rows = source.shape[last], source.shape[-1], prod(source.shape[:-1])
+    blocks = rows // moved * div_up(moved, TILE) * div_up(columns, TILE)
+    fill = {"fill": FACE * element_bytes} if source.shape[axes[-2]] % TILE else {}
+    if source.layout is Layout.ROW_MAJOR:
+        stays, row = last == rank - 1, round_up(row_bytes(source, columns), alignment)
+        sizes = {"rows": BUFFERING * row} if stays else dict.fromkeys(("read", "turned", "tiled"), page)
+        pages = rows if stays else blocks
+    elif keeps_tiles(axes):
+        sizes, pages = {"tiles": page} if last == rank - 1 else {"tiles": page, "turned": page}, volume_tiles(target)
+    elif last >= rank - 2:  # rows of tiles go elsewhere, turned or not
+        turns = last == rank - 2
+        sizes = {"tiles": page, **fill, "turned": page} if turns else {"tiles": page, **fill}
+        pages = max(volume_tiles(source), volume_tiles(target) // (target.padded_shape[-1 if turns else -2] // TILE))
+    else:
+        size = page + BUFFERING * max(0, alignment - FACE * element_bytes)
+        sizes = {**dict.fromkeys(("read", "tiled", "turned"), size), **fill}
+        pages = max(blocks, volume_tiles(target) // (target.padded_shape[-2] // TILE))
+    return sized_buffers(sizes, data_format, page_cores(pages, spec.grid))
+
+
+LAST_TWO, MIDDLE_TWO = (2, 3), (1, 2)  # axes of a tensor of rank 4 that are swapped
+
+
+def is_native(tensor: TensorSpec, place: MemoryConfig | None = None) -> bool:
+    """Whether programs swap axes of a tensor's shards where they lie.
+
+    The shards are in L1, not BLOCK, all of them full, and their rows fill whole tiles' worth. The place of the result
+    meets the same conditions on the same cores.
+    """
+    shards = tensor.memory_config.shard_spec
+    if shards is None or any(side % part for side, part in zip(tensor.matrix, shards.shape, strict=True)):
+        return False
+    for where in (tensor.memory_config, tensor.memory_config if place is None else place):
+        by_blocks, part = where.memory_layout is TensorMemoryLayout.BLOCK_SHARDED, where.shard_spec
+        if not where.is_sharded() or where.buffer_type is BufferType.DRAM or by_blocks:
+            return False
+        whole = tensor.layout is Layout.TILE or part is None or prod(part.shape) % TILE**2 == 0
+        if not whole or (part is not None and part.grid != shards.grid):
+            return False
+    return True
+
+
+def place_of_swap(tensor: TensorSpec, swapped: tuple[int, int]) -> MemoryConfig:
+    """The place of a tensor of rank 4 with two axes swapped: without shards where the program chooses them."""
+    place, shards, before = tensor.memory_config, tensor.memory_config.shard_spec, tensor.padded_shape
+    if not place.is_sharded():
+        return place
+    if shards is None or not is_native(tensor):
+        return MemoryConfig(place.memory_layout, place.buffer_type)
+    if swapped == LAST_TWO:
+        if before[:2] == (1, 1) and shards.shape[1] == before[3]:
+            turned = replace(shards, shape=(shards.shape[1], shards.shape[0]))
+            return MemoryConfig(TensorMemoryLayout.WIDTH_SHARDED, place.buffer_type, turned)
+        after = (before[0], before[1], before[3], before[2])
+    elif swapped == MIDDLE_TWO and tensor.layout is Layout.TILE:
+        after = (before[0], tensor.shape[2], round_up(tensor.shape[1], TILE), before[3])
+    else:
+        return place
+    fitted = adjusted(shards, before, after, tensor.layout)
+    return L1_MEMORY_CONFIG if fitted is None else replace(place, shard_spec=fitted)
+
+
+def adjusted(shards: ShardSpec, before: Shape, after: Shape, layout: Layout) -> ShardSpec | None:
+    """The same number of shards for another shape; None if shards have no whole number of rows, columns or tiles."""
+    rows, left = divmod(shards.shape[0] * prod(after[:-1]), prod(before[:-1]))
+    columns, over = divmod(shards.shape[1] * after[-1], before[-1])
+    ragged = layout is Layout.TILE and (rows % TILE or columns % TILE)
+    return None if left or over or ragged else replace(shards, shape=(rows, columns))
+
+
+def with_shards(tensor: TensorSpec, after: Shape, place: MemoryConfig, spec: DeviceSpec) -> MemoryConfig:
+    """A place with shards for a tensor of padded shape `after`: its own, adjusted, or whole tiles for all cores.
+
+    `place` is returned as it is if it needs no shards or has some.
+    """
+    if not place.is_sharded() or place.shard_spec is not None:
+        return place
+    shards, fitted = tensor.memory_config.shard_spec, None
+    if shards is not None and tensor.memory_config.memory_layout is place.memory_layout:
+        fitted = adjusted(shards, tensor.padded_shape, after, tensor.layout)
+    orientation = ShardOrientation.ROW_MAJOR if shards is None else shards.orientation
+    return replace(place, shard_spec=fitted or even_shards(after, place.memory_layout, orientation, spec.grid))
+
+
+def even_shards(shape: Shape, layout: TensorMemoryLayout, orientation: ShardOrientation, grid: GridSpec) -> ShardSpec:
+    """Shards of whole tiles that share a tensor evenly on all cores, without empty shards."""
+    rows, columns, along = prod(shape[:-1]), shape[-1], orientation is ShardOrientation.ROW_MAJOR
+    by_blocks = layout is TensorMemoryLayout.BLOCK_SHARDED
+    if by_blocks:
+        down, across = (grid.rows, grid.cols) if along else (grid.cols, grid.rows)
+    else:
+        down, across = (grid.cores, 1) if layout is TensorMemoryLayout.HEIGHT_SHARDED else (1, grid.cores)
+    shard = (round_up(div_up(rows, down), TILE), round_up(div_up(columns, across), TILE))
+    high, wide = div_up(rows, shard[0]), div_up(columns, shard[1])
+    cores = first_cores(high * wide, grid.cols, grid.rows, row_wise=along)
+    if by_blocks:
+        x, y = (wide, high) if along else (high, wide)
+        cores = CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(x - 1, y - 1)))
+    return ShardSpec(cores, shard, orientation)
+
+
+SPLIT_TILES = 8  # tiles down an image in shards beyond which its result is put together on the way
+
+
+def swapped_shape(tensor: TensorSpec, swapped: tuple[int, int]) -> Shape:
+    """The padded shape of a tensor of rank 4 whose two axes are swapped: tiles get padding of their own."""
+    shape = list(tensor.shape if tensor.layout is Layout.TILE else tensor.padded_shape)
+    shape[swapped[0]], shape[swapped[1]] = shape[swapped[1]], shape[swapped[0]]
+    if tensor.layout is Layout.ROW_MAJOR:
+        return tuple(shape)
+    return TensorSpec(shape, tensor.data_format, tensor.layout).padded_shape
+
+
+def transpose_buffers(
+    source: PlanTensor, target: PlanTensor, swapped: tuple[int, int], spec: DeviceSpec
+) -> tuple[CircularBuffer, ...]:
+    """Buffers of the program, in order of allocation: dataflow buffers, unless some are views of rows.
+
+    Where shards hold whole rows, or images, sticks stay where they lie; an image passes as tiles. Other rows that are
+    swapped are gathered, all rows of a core, at multiples of the larger page of both sides.
+    """
+    tensor, result, rows = source.spec, target.spec, source.spec.layout is Layout.ROW_MAJOR
+    before, after = tensor.padded_shape, swapped_shape(tensor, swapped)
+    data_format, tile_bytes, grid = tensor.data_format, tensor.data_format.tile_bytes, spec.grid
+    rows_stay = images_stay = turns_shards = False
+    if result.memory_config.shard_spec is not None and is_native(tensor, result.memory_config):
+        (shard_rows, wide), (result_rows, result_wide) = tensor.shards.shape, result.shards.shape
+        rows_stay = (wide, result_wide) == (before[-1], after[-1])
+        images_stay = rows_stay and shard_rows % before[-2] == result_rows % after[-2] == 0
+        turns_shards = images_stay or (before[:2] == (1, 1) and wide == before[-1] and result_rows == after[-2])
+
+    def views(size: int, cores: CoreRangeSet) -> tuple[CircularBuffer, ...]:
+        """Both shards, as many bytes of each as the source has."""
+        return tuple(buffer(end.name, size, data_format, cores, end.name) for end in (source, target))
+
+    def row_views() -> tuple[CircularBuffer, ...]:
+        return views(tensor.shards.shape[0] * row_bytes(tensor, tensor.shape[-1]), tensor.shards.grid)
+
+    high, across = (div_up(side, TILE) for side in tensor.shape[-2:])
+    in_place: tuple[CircularBuffer, ...] = ()
+    sizes, pages = {"tiles": BUFFERING * tile_bytes}, volume_tiles(tensor)
+    if swapped not in (LAST_TWO, MIDDLE_TWO):
+        page, pages = (row_bytes(tensor), tensor.matrix[0]) if rows else (tile_bytes, pages)
+        sizes = {"pages": BUFFERING * page}
+    elif swapped == MIDDLE_TWO and rows:
+        if rows_stay:
+            return row_views()
+        pages, aligned = prod(tensor.shape[:-1]), [_aligned_page(end, spec) for end in (tensor, result)]
+        sizes = {"rows": div_up(pages, grid.cores) * max(row_bytes(tensor, tensor.shape[-1]), *aligned)}
+    elif swapped == MIDDLE_TWO:
+        pages = max(pages, volume_tiles(result) // (result.padded_shape[-2] // TILE))
+        if tensor.shape[1] % TILE:
+            sizes["fill"] = FACE**2 * (data_format.element_bytes or 0)
+    elif rows:
+        image, turned, pages = high * across * tile_bytes, BUFFERING * high * tile_bytes, prod(tensor.shape[:2])
+        sizes = {"rows": BUFFERING * across * tile_bytes}
+        if images_stay:
+            in_place, sizes["image"] = row_views(), image
+            if high > SPLIT_TILES:
+                sizes |= {"column": high * tile_bytes, "turned": turned}
+        else:
+            sizes |= {"turned": turned, "image": image}
+    elif turns_shards:  # on all cores
+        size = prod(tensor.shards.shape) // TILE**2 * tile_bytes
+        return views(size, first_cores(grid.cores, grid.cols, grid.rows))
+    else:
+        sizes["turned"] = BUFFERING * tile_bytes
+    cores = in_place[0].cores if in_place else page_cores(pages, grid)
+    return *in_place, *sized_buffers(sizes, data_format, cores)
+
+
+def _aligned_page(tensor: TensorSpec, spec: DeviceSpec) -> int:
+    return aligned_page_bytes(tensor.buffer(spec).page_bytes, tensor.memory_config.buffer_type, spec)

@@ -4,17 +4,17 @@ import pytest
 
 from device.cores import first_cores
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import MemoryConfig, ShardOrientation, ShardSpec
+from device.memory.memory_config import Layout, MemoryConfig, ShardOrientation, ShardSpec
 from device.time.stages import Stage
 from ops.builder import PlanTensor
 from ops.op_model import Ends
 from ops.op_models import load_spec
 from ops.planners.shape.permute import plan_transpose
 from ops.programs.data_movement.movement import Access, copy_movement, movement_cycles
-from ops.programs.data_movement.permute import Permute
-from ops.programs.data_movement.permute_buffers import (
+from ops.programs.data_movement.permute import (
     LAST_TWO,
     MIDDLE_TWO,
+    Permute,
     adjusted,
     even_shards,
     is_native,
@@ -258,8 +258,8 @@ def test_places_of_swaps(text, swapped, result):
 
 def test_as_many_shards_of_another_shape():
     held, quarters = place("height/1024x32/2").shard_spec, place("height/256x64/4").shard_spec
-    assert adjusted(held, (1, 16, 64, 64), (1, 16, 64, 32)).shape == [1024, 16]
-    assert adjusted(quarters, (1, 16, 64, 64), (1, 1, 31, 64)) is None  # a quarter of 31 rows
+    assert adjusted(held, (1, 16, 64, 64), (1, 16, 64, 32), Layout.ROW_MAJOR).shape == [1024, 16]
+    assert adjusted(quarters, (1, 16, 64, 64), (1, 1, 31, 64), Layout.ROW_MAJOR) is None  # a quarter of 31 rows
 
 
 def test_shards_that_the_program_chooses():
