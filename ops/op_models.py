@@ -20,7 +20,7 @@ from ops.programs.data_movement.concat import Concatenate
 from ops.programs.data_movement.copy import CopyTensor
 from ops.programs.data_movement.fold import FoldWindows
 from ops.programs.data_movement.movement import MovementCosts
-from ops.programs.data_movement.pad import FillPad, FillTiles, PadImage, PadWith
+from ops.programs.data_movement.pad import FillPad, FillTiles, PadWith
 from ops.programs.data_movement.permute import Permute
 from ops.programs.data_movement.reshape import Reshape
 from ops.programs.data_movement.slice import Cut, PaddedSlice, SliceWrite
@@ -53,7 +53,6 @@ MODELED_OPS: Final[tuple[type[ModeledOp], ...]] = (
     FoldWindows,
     MaxPool,
     PaddedSlice,
-    PadImage,
     PadWith,
     Permute,
     Reshape,

@@ -48,7 +48,7 @@ from ops.planners.shape.slice import plan_slice
 from ops.planners.to_config import plan_tilize
 from ops.planners.upsample import plan_upsample
 from ops.programs.data_movement.copy import Conversion, CopyTensor
-from ops.programs.data_movement.pad import FillPad, PadImage
+from ops.programs.data_movement.pad import FillPad, PadWith, around_image
 from ops.programs.data_movement.reshape import Reshape
 from ops.programs.data_movement.slice import PaddedSlice, SliceWrite, Window
 from ops.programs.eltwise.op import Binary, BinaryOperation
@@ -296,7 +296,7 @@ def _movements() -> Iterator[Sample]:
     yield _movement("TilizeWithValPadding of an image", rows_of_zeros, _image(ROWS), _image(TILES))
     uneven = _tensor(ROWS, 1, 1, SIDE * SIDE * CHANNELS // 80, 80)
     yield _movement("ReshapeView to other sticks", Reshape(uneven.shape), _matrix(ROWS), uneven)
-    pad = PadImage(image=(1, SIDE, SIDE, CHANNELS), padding=(1, 1, 1, 1))
+    pad = PadWith(shape=(1, SIDE, SIDE, CHANNELS), padding=around_image((1, 1, 1, 1)))
     yield _movement("Pad of an image", pad, _image(ROWS), _image(ROWS, down=SIDE + 2, across=SIDE + 2))
     yield _movement("FillPad", FillPad(), _matrix(TILES), _matrix(TILES))
     for layout in (ROWS, TILES):

@@ -13,7 +13,7 @@ from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.conv.arguments import ConvCall, Folding, Operand
 from ops.programs.data_movement.copy import Conversion
 from ops.programs.data_movement.fold import FoldWindows, whole_windows
-from ops.programs.data_movement.pad import PadImage
+from ops.programs.data_movement.pad import PadWith, around_image
 from ops.programs.data_movement.placement import convert, converted, uploaded_image
 from ops.programs.data_movement.reshape import reshaped
 
@@ -72,7 +72,7 @@ def _padded(builder: PlanBuilder, call: ConvCall, image: PlanTensor) -> PlanTens
     (batch, height, width, channels), (top, bottom, left, right) = image.spec.shape, call.padding
     shape = (batch, height + top + bottom, width + left + right, channels)
     padded = TensorSpec(shape, image.spec.data_format, Layout.ROW_MAJOR, image.spec.memory_config)
-    op = PadImage(image=(batch, height, width, channels), padding=call.padding)
+    op = PadWith(shape=(batch, height, width, channels), padding=around_image(call.padding))
     return builder.run("PadDeviceOperation", op, [image], output=PlanTensor("input.padded", padded))
 
 

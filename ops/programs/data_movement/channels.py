@@ -19,7 +19,7 @@ from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles, Stage
 from ops.builder import PlanTensor
 from ops.op_model import CyclesContext, Description, Detail, Ends, ModeledOp
-from ops.programs.buffer_shapes import alike_cycles, buffer, pipelined_cycles
+from ops.programs.buffer_shapes import alike_cycles, buffer, pipelined_cycles, sized_buffers
 from ops.programs.kernel_costs import (
     ComputeCosts,
     TransferCosts,
@@ -28,6 +28,11 @@ from ops.programs.kernel_costs import (
     untilize_tile_cycles,
     waited_read_cycles,
 )
+
+HWC_BLOCK = 1024  # pixels that are turned at once, at least, if shards are wider
+WRITERS: Final = 2  # processors that share the tiles that were turned
+CHW_TILES = 16  # tiles on their way through a core that puts channels first
+CHW_BATCH: Final = CHW_TILES // 2  # tiles that are turned at once when channels are put first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,29 +53,24 @@ class ChannelsLast(ModeledOp):
 
     def cycles(self, ends: Ends, context: CyclesContext) -> OperationCycles:
         """Block by block, each in one piece: a row of pixels of each channel is read, tilized, turned, and copied."""
-        spec = context.spec
-        shards = ends.written.shards
+        spec, shards, data_format = context.spec, ends.written.shards, ends.read.data_format
+        costs, element_bytes = spec.costs_of(ComputeCosts), data_format.element_bytes or 0
         pixels, channels = shards.shape
         block = hwc_block(pixels)
-        tiles, blocks = div_up(block, TILE), div_up(pixels, block)
-        data_format = ends.read.data_format
-        row_bytes = block * (data_format.element_bytes or 0)
+        tiles, blocks, row_bytes = div_up(block, TILE), div_up(pixels, block), block * element_bytes
         in_dram = ends.read.memory_config.buffer_type is BufferType.DRAM
         read = waited_read_cycles(spec, row_bytes, in_dram=in_dram)
         issue = spec.costs_of(TransferCosts).read_issue_cycles
         read += (self.shape[2] - 1) * max(issue, row_bytes / spec.noc.link_bytes_per_cycle)
-        tilized = spec.costs_of(ComputeCosts).tilize_call_cycles + tiles * tilize_tile_cycles(
-            spec, data_format, BFLOAT16
-        )
+        tilized = costs.tilize_call_cycles + tiles * tilize_tile_cycles(spec, data_format, BFLOAT16)
         turned = untilize_tile_cycles(spec, 1)
-        stick_bytes = channels * (data_format.element_bytes or 0)
-        copied = local_sticks_cycles(spec, TILE, stick_bytes)
-        of_block = read + tilized + turned + max((tiles - 1) * turned, div_up(tiles, WRITERS) * copied)
+        copied = div_up(tiles, WRITERS) * local_sticks_cycles(spec, TILE, channels * element_bytes)
+        of_block = read + tilized + turned + max((tiles - 1) * turned, copied)
         busy = {
             Stage.READER: blocks * read,
             Stage.TILIZE: blocks * tilized,
             Stage.UNTILIZE: blocks * tiles * turned,
-            Stage.WRITER: blocks * div_up(tiles, WRITERS) * copied,
+            Stage.WRITER: blocks * copied,
         }
         return alike_cycles(shards.grid, blocks * of_block, busy, spec)
 
@@ -106,10 +106,8 @@ class ChannelsFirst(ModeledOp):
 
     def cycles(self, ends: Ends, context: CyclesContext) -> OperationCycles:
         """A few tiles after the others: turned, and their channels copied to their rows meanwhile."""
-        spec = context.spec
-        shards = ends.read.shards
-        tiles = div_up(shards.shape[0], TILE) * div_up(shards.shape[1], TILE)
-        batches = div_up(tiles, CHW_BATCH)
+        spec, shards = context.spec, ends.read.shards
+        batches = div_up(div_up(shards.shape[0], TILE) * div_up(shards.shape[1], TILE), CHW_BATCH)
         turned = CHW_BATCH * untilize_tile_cycles(spec, 1)
         stick_bytes = TILE * (BFLOAT16.element_bytes or 0)
         copied = local_sticks_cycles(spec, CHW_BATCH * self.shape[-1], stick_bytes)
@@ -119,17 +117,11 @@ class ChannelsFirst(ModeledOp):
 
     def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
         """What the stages do."""
-        return Description(
-            stages={
-                Stage.UNTILIZE: "tiles are turned and become rows",
-                Stage.WRITER: "rows of channels are copied where they belong, stick by stick",
-            },
-            composed_of="untilizing and copying sticks as in other programs",
-        )
-
-
-HWC_BLOCK = 1024  # pixels that are turned at once, at least, if shards are wider
-CHW_TILES = 16  # tiles on their way through a core that puts channels first
+        stages = {
+            Stage.UNTILIZE: "tiles are turned and become rows",
+            Stage.WRITER: "rows of channels are copied where they belong, stick by stick",
+        }
+        return Description(stages=stages, composed_of="untilizing and copying sticks as in other programs")
 
 
 def hwc_block(pixels: int) -> int:
@@ -139,25 +131,17 @@ def hwc_block(pixels: int) -> int:
 
 def hwc_buffers(source: PlanTensor, target: PlanTensor) -> tuple[CircularBuffer, ...]:
     """Circular buffers of a program that puts channels last: shards, gathered pixels, tiles in three stages, result."""
-    out_shards, in_shards = target.spec.shards, source.spec.shards
-    element_bytes = source.spec.data_format.element_bytes or 0
+    out_shards, in_shards, data_format = target.spec.shards, source.spec.shards, source.spec.data_format
+    element_bytes, cores = data_format.element_bytes or 0, out_shards.grid
     in_dram = source.spec.memory_config.buffer_type is BufferType.DRAM
-    channels, pixels = source.spec.shape[2], out_shards.shape[0]
-    block = hwc_block(pixels)
-    rows = channels if in_dram else in_shards.shape[0]
+    channels, block = source.spec.shape[2], hwc_block(out_shards.shape[0])
+    in_bytes = (channels if in_dram else in_shards.shape[0]) * in_shards.shape[1] * element_bytes
     tiles = div_up(block, TILE) * BFLOAT16.tile_bytes
-    data_format = source.spec.data_format
     return (
-        buffer(
-            "input",
-            rows * in_shards.shape[1] * element_bytes,
-            data_format,
-            out_shards.grid,
-            None if in_dram else source.name,
-        ),
-        buffer("gathered", channels * block * element_bytes, data_format, out_shards.grid),
-        *(buffer(name, tiles, BFLOAT16, out_shards.grid) for name in ("tiled", "turned_0", "turned_1")),
-        buffer("output", output_bytes(source.spec, target.spec), data_format, out_shards.grid, target.name),
+        buffer("input", in_bytes, data_format, cores, None if in_dram else source.name),
+        buffer("gathered", channels * block * element_bytes, data_format, cores),
+        *sized_buffers(dict.fromkeys(("tiled", "turned_0", "turned_1"), tiles), BFLOAT16, cores),
+        buffer("output", output_bytes(source.spec, target.spec), data_format, cores, target.name),
     )
 
 
@@ -176,7 +160,3 @@ def chw_buffers(source: PlanTensor, target: PlanTensor) -> tuple[CircularBuffer,
         buffer("output", out_bytes, target.spec.data_format, in_shards.grid, target.name),
         buffer("turned", CHW_TILES * BFLOAT16.tile_bytes, BFLOAT16, in_shards.grid),
     )
-
-
-WRITERS: Final = 2  # processors that share the tiles that were turned
-CHW_BATCH: Final = CHW_TILES // 2  # tiles that are turned at once when channels are put first

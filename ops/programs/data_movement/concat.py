@@ -79,21 +79,23 @@ class Concatenate(DataMovement):
         """What its stages do."""
         if not _joins_shards(ends):
             return DataMovement.describe(self, ends, spec)
-        if is_turned(self, ends):
-            return Description(
-                stages={
-                    Stage.READER: "rows of turned tiles are copied side by side within the core",
-                    Stage.MATH: "tiles are turned before that, and turned back after it",
-                },
-                composed_of="unpacking, packing and copying tiles as in other programs",
-            )
-        return Description(
-            stages={
-                Stage.READER: "one processor copies half of the sticks within the core",
-                Stage.SECOND_READER: "the other copies the other half",
-            },
-            composed_of="copying sticks within a core as in other programs",
-        )
+        return TURNED if is_turned(self, ends) else COPIED
+
+
+TURNED: Final = Description(
+    stages={
+        Stage.READER: "rows of turned tiles are copied side by side within the core",
+        Stage.MATH: "tiles are turned before that, and turned back after it",
+    },
+    composed_of="unpacking, packing and copying tiles as in other programs",
+)
+COPIED: Final = Description(
+    stages={
+        Stage.READER: "one processor copies half of the sticks within the core",
+        Stage.SECOND_READER: "the other copies the other half",
+    },
+    composed_of="copying sticks within a core as in other programs",
+)
 
 
 def shard_views(inputs: Sequence[PlanTensor], result: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
@@ -106,11 +108,9 @@ def turned_buffers(inputs: Sequence[PlanTensor], result: PlanTensor, spec: Devic
 
     bfloat8_b is bfloat16 while it is transposed.
     """
-    views = shard_views(inputs, result, spec)
-    data_format = result.spec.data_format
-    turned = BFLOAT16 if data_format == BFLOAT8_B else data_format
+    views, data_format = shard_views(inputs, result, spec), result.spec.data_format
+    turned, cores = BFLOAT16 if data_format == BFLOAT8_B else data_format, views[0].cores
     widths = [tensor.spec.shards.shape[1] // TILE for tensor in (*inputs, result)]
-    cores = views[0].cores
     rows = [tile_buffer(f"turned_{number}", tiles, turned, cores) for number, tiles in enumerate(widths)]
     return (*views, *rows, tile_buffer("turned_back", widths[-1], data_format, cores))
 
@@ -120,10 +120,9 @@ def page_buffers(inputs: Sequence[TensorSpec], result: TensorSpec, spec: DeviceS
 
     Pages are aligned as in DRAM if the first tensor or the result lies in DRAM.
     """
-    tiled = result.layout is Layout.TILE
-    page_bytes, pages = (
-        (result.data_format.tile_bytes, volume_tiles(result)) if tiled else (row_bytes(result), result.matrix[0])
-    )
+    page_bytes, pages = row_bytes(result), result.matrix[0]
+    if result.layout is Layout.TILE:
+        page_bytes, pages = result.data_format.tile_bytes, volume_tiles(result)
     in_dram = any(tensor.memory_config.buffer_type is BufferType.DRAM for tensor in (inputs[0], result))
     aligned = round_up(page_bytes, (spec.dram if in_dram else spec.l1).alignment_bytes)
     return (paged_buffer("pages", BUFFERING, aligned, result.data_format, page_cores(pages, spec.grid)),)
@@ -149,17 +148,17 @@ def is_turned(op: Concatenate, ends: Ends) -> bool:
 def _copied(op: Concatenate, ends: Ends, spec: DeviceSpec) -> tuple[float, dict[Stage, float]]:
     """Sticks or tiles of every tensor in turn, half of them by each of two kernels, or all by the only processor."""
     kernels = (Stage.READER, Stage.SECOND_READER)[: spec.data_movement.processors]
-    result, (rows, columns) = ends.written, ends.written.shards.shape
-    copying = 0.0
+    (rows, columns), data_format = ends.written.shards.shape, ends.written.data_format
+    element_bytes, copying = data_format.element_bytes or 0, 0.0
     together = sum(shape[op.axis] for shape in op.shapes)
     for shape in op.shapes:
         part = shape[op.axis] / together
-        if result.layout is Layout.TILE:
-            pages, page_bytes = round(rows * columns * part / TILE**2), float(result.data_format.tile_bytes)
+        if ends.written.layout is Layout.TILE:
+            pages, page_bytes = round(rows * columns * part / TILE**2), float(data_format.tile_bytes)
         elif op.axis == len(shape) - 1:
-            pages, page_bytes = rows * op.groups, columns * part / op.groups * (result.data_format.element_bytes or 0)
+            pages, page_bytes = rows * op.groups, columns * part / op.groups * element_bytes
         else:
-            pages, page_bytes = round(rows * part), columns * (result.data_format.element_bytes or 0)
+            pages, page_bytes = round(rows * part), columns * element_bytes
         copying += local_sticks_cycles(spec, div_up(pages, len(kernels)), page_bytes)
     return copying, dict.fromkeys(kernels, copying)
 

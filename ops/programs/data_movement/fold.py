@@ -6,6 +6,8 @@ Source: tt-metal 0.81.1 (data_movement/fold), compared with recorded plans.
 from dataclasses import dataclass, replace
 from math import prod
 
+import numpy as np
+
 from device.cores import CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
@@ -14,10 +16,10 @@ from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.time.network import hands
 from ops.builder import PlanTensor
-from ops.programs.buffer_shapes import BUFFERING, buffer, dealt_evenly, shard_view
+from ops.programs.buffer_shapes import BUFFERING, buffer, dealt_evenly, row_bytes, shard_view
 from ops.programs.data_movement.copy import untilize_pages
 from ops.programs.data_movement.movement import Access, DataMovement, Movement, sides_of
-from ops.programs.data_movement.pad import PadImage
+from ops.programs.data_movement.pad import around_image
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +39,7 @@ class FoldWindows(DataMovement):
         if any(self.padding):
             top, bottom, left, right = self.padding
             inner = (batch, height - top - bottom, width - left - right, channels)
-            values = PadImage(image=inner, padding=self.padding).moved(values)
+            values = np.pad(values.reshape(inner), around_image(self.padding))
         split = values.reshape(batch, height // rows, rows, width // columns, columns, channels)
         folded = split.transpose(0, 1, 3, 2, 4, 5).reshape(batch, height // rows, width // columns, -1)
         return folded.astype(self.data_format.storage, copy=False)
@@ -107,7 +109,7 @@ def fold_buffers(
     if in_high_shards(image):
         return shard_view("image", source, spec), shard_view("folded", target, spec)
     data_format, positions = image.data_format, prod(window)
-    stick = image.padded_shape[-1] * (data_format.element_bytes or 0)
+    stick = row_bytes(image)
     aligned = round_up(stick, spec.dram.alignment_bytes)
     cores = _sharing(prod(image.shape[:-1]) // positions, spec)
     sticks = buffer("sticks", BUFFERING * aligned * positions, data_format, cores)
@@ -117,8 +119,7 @@ def fold_buffers(
 def _tile_buffers(image: TensorSpec, window: tuple[int, int], spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Tiles across the channels, twice, the rows that they become, and the sticks of a row of windows."""
     (batch, height, width, channels), data_format = image.shape, folded_format(image)
-    across = div_up(image.padded_shape[-1], TILE)
-    cores = _sharing(batch * (height // window[0]), spec)
+    across, cores = div_up(image.padded_shape[-1], TILE), _sharing(batch * (height // window[0]), spec)
     row = width // window[1] * prod(window) * channels * (data_format.element_bytes or 0)
     return (
         buffer("tiles", BUFFERING * across * image.data_format.tile_bytes, image.data_format, cores),

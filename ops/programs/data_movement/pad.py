@@ -28,22 +28,11 @@ class FillPad(DataMovement):
     """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PadImage(DataMovement):
-    """Zeros around the images of a tensor [N, H, W, C]."""
-
-    image: tuple[int, int, int, int]  # [N, H, W, C] of the input
-    padding: tuple[int, int, int, int]  # Rows above and below, columns at the left and at the right
-
-    def moved(self, values: Array) -> Array:
-        """Images [N, H, W, C] with zeros around them."""
-        top, bottom, left, right = self.padding
-        return np.pad(values.reshape(self.image), ((0, 0), (top, bottom), (left, right), (0, 0)))
-
-
 BARRIER_BYTES = 2048  # of rows that are waited for together, at least
 BARRIERS = 16  # on their way through a core, if they fit half of its L1
 HALF_BITS = 16
+
+Around = tuple[tuple[int, int], ...]  # before and behind, for each axis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +40,8 @@ class PadWith(DataMovement):
     """A number around a tensor."""
 
     shape: tuple[int, ...]
-    padding: tuple[tuple[int, int], ...]  # Before and behind, for each axis
-    value: float
+    padding: Around
+    value: float = 0.0
     in_halves: bool = False  # A 32-bit number is written as the number in bfloat16, twice
 
     def moved(self, values: Array) -> Array:
@@ -62,6 +51,11 @@ class PadWith(DataMovement):
             bits = quantize(np.asarray([self.value], np.float32), BFLOAT16).astype(np.float32).view(np.uint32)
             number = (bits | bits >> HALF_BITS).view(np.float32)[0]
         return np.pad(values.reshape(self.shape), self.padding, constant_values=number)
+
+
+def around_image(padding: tuple[int, int, int, int]) -> Around:
+    """The padding of images [N, H, W, C] with rows above and below, and columns at the left and at the right."""
+    return (0, 0), padding[:2], padding[2:], (0, 0)
 
 
 def pads_shards(source: TensorSpec, target: TensorSpec) -> bool:
@@ -85,40 +79,25 @@ def pad_buffers(source: PlanTensor, target: PlanTensor, front: int, spec: Device
 
     `front` is the number of columns before the first column of the source.
     """
-    data_format = target.spec.data_format
-    if target.spec.layout is Layout.TILE:
-        cores, page = page_cores(volume_tiles(target.spec), spec.grid), data_format.tile_bytes
+    read, made, data_format = source.spec, target.spec, target.spec.data_format
+    row = row_bytes(made, made.shape[-1])
+    if made.layout is Layout.TILE:
+        cores, page = page_cores(volume_tiles(made), spec.grid), data_format.tile_bytes
         return buffer("tiles", BUFFERING * page, data_format, cores), scratchpad("number", page, data_format, cores)
-    if pads_shards(source.spec, target.spec):
-        return _shard_buffers(source, target, spec)
-    return _row_buffers(source.spec, target.spec, front, spec)
-
-
-def _shard_buffers(source: PlanTensor, target: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Views of both shards, of no more rows than there are, and a row of the number.
-
-    The program that widens rows runs on the cores that hold rows, the program that adds rows on the whole grid.
-    """
-    widens = source.spec.shape[-1] != target.spec.shape[-1]
-    result = shard_view("padded", target, spec, target.spec.data_cores if widens else None)
-    rows = min(source.spec.shards.shape[0], source.spec.matrix[0])
-    row, data_format = row_bytes(target.spec), target.spec.data_format
-    source_view = buffer(
-        "shards", rows * row_bytes(source.spec, source.spec.shape[-1]), data_format, result.cores, source.name
-    )
-    fill = scratchpad if widens else buffer
-    return source_view, result, fill("number", row, data_format, result.cores)
-
-
-def _row_buffers(source: TensorSpec, target: TensorSpec, front: int, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Groups of rows that are waited for together, a row of the number, and a row for alignment."""
-    data_format, cores = target.data_format, page_cores(target.matrix[0], spec.grid)
-    row = target.shape[-1] * (data_format.element_bytes or 0)
+    if pads_shards(read, made):
+        # Both shards, of no more rows than there are, and a row of the number. The program that widens rows runs on the
+        # cores that hold rows, the program that adds rows on the whole grid.
+        widens = read.shape[-1] != made.shape[-1]
+        result = shard_view("padded", target, spec, made.data_cores if widens else None)
+        size = min(read.shards.shape[0], read.matrix[0]) * row_bytes(read, read.shape[-1])
+        number = (scratchpad if widens else buffer)("number", row_bytes(made), data_format, result.cores)
+        return buffer("shards", size, data_format, result.cores, source.name), result, number
+    # Groups of rows that are waited for together, a row of the number, and a row for alignment
+    cores = page_cores(made.matrix[0], spec.grid)
     apart, in_dram = round_up(row, spec.l1.alignment_bytes), round_up(row, spec.dram.alignment_bytes)
     group = div_up(BARRIER_BYTES, apart) * apart
     depth = max(1, min(BARRIERS, row_room_bytes(spec) // group))
-    aligned = front or apart % spec.dram.alignment_bytes
-    names = ("number", "aligned") if aligned else ("number",)
+    names = ("number", "aligned") if front or apart % spec.dram.alignment_bytes else ("number",)
     return (
         buffer("rows", depth * group, data_format, cores),
         *(scratchpad(name, in_dram, data_format, cores) for name in names),
@@ -162,10 +141,7 @@ class FillTiles(DataMovement):
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
         """A copy of the tiles that hold padding, in place."""
-        moved = copy_movement(read, written, spec)
-        if moved.reads is None or moved.writes is None:
-            return moved
-        tiles = ragged_tiles(self.shape)
-        core_tiles = div_up(tiles, moved.cores.num_cores())
-        sides = [replace(side, core_pages=core_tiles, all_pages=tiles) for side in (moved.reads, moved.writes)]
-        return replace(moved, reads=sides[0], writes=sides[1], blocks=core_tiles)
+        copied, tiles = copy_movement(read, written, spec), ragged_tiles(self.shape)
+        core_tiles = div_up(tiles, copied.cores.num_cores())
+        reads, writes = (replace(side, core_pages=core_tiles, all_pages=tiles) for side in copied.sides)
+        return replace(copied, reads=reads, writes=writes, blocks=core_tiles)

@@ -39,8 +39,6 @@ from ops.programs.data_movement.movement import (
     Access,
     DataMovement,
     Movement,
-    Pages,
-    Sides,
     copy_movement,
     shard_width,
     sides_of,
@@ -108,14 +106,16 @@ def slice_buffers(op: Cut, source: PlanTensor, target: PlanTensor, spec: DeviceS
         return shard_view("shards", source, spec, target.spec.shards.grid), shard_view("kept", target, spec)
     cores = page_cores(volume_tiles(target.spec) if tiled else rows, spec.grid)
     if tiled:
-        pages = buffer("tiles", BUFFERING * data_format.tile_bytes, data_format, cores)
+        page_bytes = data_format.tile_bytes
     elif op.has_steps:  # whole rows of the source
         return (buffer("rows", BUFFERING * round_up(row_bytes(source.spec), alignment), data_format, cores),)
     else:
         together = rows_together(rows, round_up(row_bytes(target.spec), alignment), spec)
-        size = BUFFERING * together * row_buffer_bytes(op, source.spec, target.spec, spec)
-        pages = buffer("rows", size, data_format, cores)
-    return pages, scratchpad("places", len(op.begins) * INDEX_BYTES, data_format, cores)
+        page_bytes = together * row_buffer_bytes(op, source.spec, target.spec, spec)
+    return (
+        buffer("tiles" if tiled else "rows", BUFFERING * page_bytes, data_format, cores),
+        scratchpad("places", len(op.begins) * INDEX_BYTES, data_format, cores),
+    )
 
 
 def cuts_shards(op: Cut, source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> bool:
@@ -161,15 +161,6 @@ class Window:
         """The box as an index."""
         return tuple(map(slice, self.begins, self.ends))
 
-    @property
-    def details(self) -> tuple[Detail, ...]:
-        """Where the box lies in the image, for descriptions."""
-        begin, end = (f"row {index[1]}, column {index[2]}" for index in (self.begins, self.ends))
-        return (
-            Detail(name="window_begins", value=self.begins, text=f"of the image from {begin}"),
-            Detail(name="window_ends", value=self.ends, text=f"to {end}"),
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class _OfWindow(DataMovement):
@@ -181,8 +172,13 @@ class _OfWindow(DataMovement):
 
     @property
     def details(self) -> tuple[Detail, ...]:
-        """Where the window lies."""
-        return self.window.details
+        """Where the window lies in the image."""
+        begins, ends = self.window.begins, self.window.ends
+        first, last = (f"row {index[1]}, column {index[2]}" for index in (begins, ends))
+        return (
+            Detail(name="window_begins", value=begins, text=f"of the image from {first}"),
+            Detail(name="window_ends", value=ends, text=f"to {last}"),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,58 +230,48 @@ def slice_write_movement(source: TensorSpec, part: TensorSpec, spec: DeviceSpec)
 def slice_movement(
     image: TensorSpec, part: TensorSpec, spec: DeviceSpec, *, columns: tuple[int, int] | None = None
 ) -> Movement:
-    """A program that cuts a part, in L1, out of an image in DRAM: all columns, or a range of columns."""
-    sides = sides_of(image, part, spec)
-    if sides.read.tiles:
-        return _cut_from_tiles(sides, *(columns or (0, image.shape[-2])))
-    return Movement(cores=sides.cores, reads=replace(sides.written, access=Access.STICKS, in_dram=True))
+    """A program that cuts a part, in L1, out of an image in DRAM: all columns, or a range of columns.
 
-
-def _cut_from_tiles(sides: Sides, begin: int, end: int) -> Movement:
-    """The sticks of a slice of columns come out of the tiles that it touches, whose rows are waited for.
-
-    A block of whole tiles is copied to its place in one piece for each row of tiles, others stick by stick; channels
-    that no tile of the image has are filled stick by stick as well.
+    Sticks come out of the tiles that the part touches, whose rows are waited for. A block of whole tiles is copied to
+    its place in one piece for each row of tiles, others stick by stick; channels that no tile of the image has are
+    filled stick by stick as well.
     """
-    image_cols, cores = sides.source.shape[-2], sides.cores.num_cores()
-    across = div_up(shard_width(sides.source.matrix[1], sides.target), TILE)
-    rows = _tile_rows_under(sides.written.core_pages, image_cols, begin, end)
-    shared = _tile_rows_under(round_up(prod(sides.target.shape[:-1]), end - begin), image_cols, begin, end)
-    parts = div_up(div_up(sides.target.matrix[1], TILE), across)
+    sides = sides_of(image, part, spec)
+    cores, written, shards = sides.cores, sides.written, part.memory_config.shard_spec
+    if not sides.read.tiles:
+        return Movement(cores=cores, reads=replace(written, access=Access.STICKS, in_dram=True))
+    begin, end = columns or (0, image.shape[-2])
+
+    def tile_rows(sticks: int) -> int:
+        """Rows of tiles under sticks: each image row of a slice begins and ends within tiles of its own."""
+        if (begin, end) == (0, image.shape[-2]) and end % TILE == 0:
+            return div_up(sticks, TILE)
+        return div_up(sticks * ((end - 1) // TILE - begin // TILE + 1), end - begin)
+
+    rows, count = tile_rows(written.core_pages), cores.num_cores()
+    across = div_up(shard_width(image.matrix[1], part), TILE)
+    image_tiles, part_tiles = (div_up(tensor.matrix[1], TILE) for tensor in (image, part))
+    shared = tile_rows(round_up(prod(part.shape[:-1]), end - begin)) * div_up(part_tiles, across)
     touched = replace(
         sides.read,
         access=Access.WAIT,
         core_pages=rows * across,
-        all_pages=min(shared * parts + cores, rows * cores) * across,
+        all_pages=min(shared + count, rows * count) * across,
         in_flight=across,
     )
+    if shards is None or shards.shape[1] % TILE == 0:
+        piece = div_up(written.core_pages, rows) * written.page_bytes
+        copied = replace(written, core_pages=rows, page_bytes=piece, all_pages=rows * count)
+    else:
+        copied = replace(written, core_pages=written.core_pages * (1 + (part_tiles > image_tiles)))
     return Movement(
-        cores=sides.cores,
+        cores=cores,
         reads=touched,
-        writes=_copied_to_place(sides, rows),
+        writes=replace(copied, access=Access.LOCAL_STICKS),
         blocks=rows,
         untilized_rows=rows,
         width_tiles=across,
     )
-
-
-def _copied_to_place(sides: Sides, rows: int) -> Pages:
-    """Pieces that a core copies from its rows of tiles to its shard."""
-    written, shards = sides.written, sides.target.memory_config.shard_spec
-    if shards is None or shards.shape[1] % TILE == 0:
-        piece = div_up(written.core_pages, rows) * written.page_bytes
-        copies = rows * sides.cores.num_cores()
-        return replace(written, access=Access.LOCAL_STICKS, core_pages=rows, page_bytes=piece, all_pages=copies)
-    filled = div_up(sides.target.matrix[1], TILE) > div_up(sides.source.matrix[1], TILE)
-    return replace(written, access=Access.LOCAL_STICKS, core_pages=written.core_pages * (1 + filled))
-
-
-def _tile_rows_under(sticks: int, image_cols: int, begin: int, end: int) -> int:
-    """Rows of tiles under sticks: each image row of a slice begins and ends within tiles of its own."""
-    if (begin, end) == (0, image_cols) and image_cols % TILE == 0:
-        return div_up(sticks, TILE)
-    spanned = (end - 1) // TILE - begin // TILE + 1
-    return div_up(sticks * spanned, end - begin)
 
 
 def padded_slice_buffers(source: PlanTensor, target: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:

@@ -78,12 +78,13 @@ class Upsample(DataMovement):
             case UpsampleProgram.SHARDS:
                 shards = written.shards
                 gathered = pages_of(written, shards.num_cores())
-                gathered = replace(gathered, core_pages=div_up(gathered.core_pages, PROCESSORS))
-                return Movement(cores=shards.grid, reads=replace(gathered, access=Access.STICKS))
+                core_pages = div_up(gathered.core_pages, PROCESSORS)
+                reads = replace(gathered, access=Access.STICKS, core_pages=core_pages)
+                return Movement(cores=shards.grid, reads=reads)
             case UpsampleProgram.PAGES:
-                pages = pages_of(written, 1)
+                pages = replace(pages_of(written, 1), access=Access.WAIT)
                 cores = page_cores(pages.all_pages, spec.grid)
-                pages = replace(pages, core_pages=div_up(pages.all_pages, cores.num_cores()), access=Access.WAIT)
+                pages = replace(pages, core_pages=div_up(pages.all_pages, cores.num_cores()))
                 reads = replace(pages, in_dram=pages_of(read, 1).in_dram)
                 return Movement(cores=cores, reads=reads, writes=pages, blocks=pages.core_pages)
 
@@ -113,16 +114,15 @@ def interleaved_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec
     rows, columns = source.matrix
     if source.layout is Layout.TILE:
         units, pages = rows // TILE, columns // TILE
-        page_bytes = {"tiles": source.data_format.tile_bytes, "sticks": target.data_format.tile_bytes}
+        sizes = {"tiles": (source.data_format, source.data_format.tile_bytes)}
+        sizes["sticks"] = target.data_format, target.data_format.tile_bytes
     else:
         units, pages = rows, 1
-        stick_bytes = columns * (source.data_format.element_bytes or 0)
-        page_bytes = {"sticks": round_up(stick_bytes, spec.dram.alignment_bytes)}
+        sizes = {"sticks": (target.data_format, round_up(row_bytes(source), spec.dram.alignment_bytes))}
     if units > spec.grid.cores:
         pages *= BUFFERING
     cores = page_cores(units, spec.grid)
-    formats = {"tiles": source.data_format, "sticks": target.data_format}
-    return tuple(paged_buffer(name, pages, size, formats[name], cores) for name, size in page_bytes.items())
+    return tuple(paged_buffer(name, pages, size, data_format, cores) for name, (data_format, size) in sizes.items())
 
 
 def page_buffers(target: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:

@@ -11,7 +11,7 @@ from device.spec.device_spec import load_spec
 from ops.programs.data_movement.copy import Conversion, CopyTensor, tile_blocks
 from ops.programs.data_movement.fold import FoldWindows
 from ops.programs.data_movement.movement import Access
-from ops.programs.data_movement.pad import PadImage
+from ops.programs.data_movement.pad import PadWith, around_image
 from ops.programs.data_movement.slice import PaddedSlice, SliceWrite, Window
 from tests.build import op_cycles, op_values, tensor_spec
 
@@ -160,7 +160,7 @@ def test_another_format_rounds_what_is_kept_alone():
 
 
 def test_padding_goes_around_each_image():
-    padded = PadImage(image=(2, 3, 2, 4), padding=(1, 0, 0, 2)).moved(image(1, 1, 12, 4))
+    padded = PadWith(shape=(2, 3, 2, 4), padding=around_image((1, 0, 0, 2))).moved(image(1, 1, 12, 4))
     assert padded.shape == (2, 4, 4, 4)
     assert padded[:, 1:, :2].tolist() == image(2, 3, 2, 4).tolist()
     assert not padded[:, 0].any()

@@ -8,7 +8,7 @@ from device.spec.device_spec import load_spec
 from ops.programs.data_movement.copy import Conversion, CopyTensor
 from ops.programs.data_movement.fold import FoldWindows
 from ops.programs.data_movement.movement import copy_movement, movement_cycles
-from ops.programs.data_movement.pad import FillPad, PadImage
+from ops.programs.data_movement.pad import FillPad, PadWith, around_image
 from ops.programs.data_movement.reshape import Reshape
 from ops.programs.data_movement.slice import PaddedSlice, SliceWrite, Window, slice_movement, slice_write_movement
 from tests.build import op_cycles, op_values, tensor_spec
@@ -29,7 +29,7 @@ def test_what_only_moves_changes_nothing():
 
 def test_what_changes_the_shape():
     x = np.arange(4, dtype=np.float32).reshape(1, 1, 4, 1)
-    padded = op_values(PadImage(image=(1, 2, 2, 1), padding=(0, 0, 1, 0)), x)
+    padded = op_values(PadWith(shape=(1, 2, 2, 1), padding=around_image((0, 0, 1, 0))), x)
     assert padded[0, :, :, 0].tolist() == [[0, 0, 1], [0, 2, 3]]
     folded = op_values(FoldWindows(window=(2, 2), image=(1, 2, 2, 1), data_format=FLOAT32), x)
     assert folded.tolist() == [[[[0, 1, 2, 3]]]]
