@@ -17,10 +17,7 @@ from ops.programs.eltwise.refusals import operation_refusal
 def is_uneven(tensor: TensorSpec) -> bool:
     """Whether a sharded tensor does not fill its shards; False for an interleaved one."""
     shards = tensor.memory_config.shard_spec
-    if shards is None:
-        return False
-    rows, columns = tensor.matrix
-    return rows % shards.shape[0] != 0 or columns % shards.shape[1] != 0
+    return shards is not None and any(side % part for side, part in zip(tensor.matrix, shards.shape, strict=True))
 
 
 def rescaled(shards: ShardSpec, before: TensorSpec, padded_shape: tuple[int, ...]) -> ShardSpec:
@@ -33,19 +30,17 @@ def rescaled(shards: ShardSpec, before: TensorSpec, padded_shape: tuple[int, ...
 
 def on_all_cores(padded_shape: tuple[int, ...], layout: TensorMemoryLayout, spec: DeviceSpec) -> ShardSpec:
     """Shards on all cores of a device, as the library chooses them for a result with a sharding but no shards."""
-    rows, columns = prod(padded_shape[:-1]), padded_shape[-1]
-    cores = first_cores(spec.grid.cores, spec.grid.cols, spec.grid.rows)
-    match layout:
-        case TensorMemoryLayout.HEIGHT_SHARDED:
-            shape = (round_up(div_up(rows, spec.grid.cores), TILE), columns)
-        case TensorMemoryLayout.WIDTH_SHARDED:
-            shape = (rows, round_up(div_up(columns, spec.grid.cores), TILE))
-        case _:
-            shape = (
-                round_up(div_up(rows, spec.grid.rows), TILE),
-                round_up(div_up(columns, spec.grid.cols), TILE),
-            )
-    return ShardSpec(cores, shape)
+    grid, sides = spec.grid, (prod(padded_shape[:-1]), padded_shape[-1])
+    down, across = {
+        TensorMemoryLayout.HEIGHT_SHARDED: (grid.cores, None),
+        TensorMemoryLayout.WIDTH_SHARDED: (None, grid.cores),
+        TensorMemoryLayout.BLOCK_SHARDED: (grid.rows, grid.cols),
+    }[layout]
+    rows, columns = (
+        side if parts is None else round_up(div_up(side, parts), TILE)
+        for side, parts in zip(sides, (down, across), strict=True)
+    )
+    return ShardSpec(first_cores(grid.cores, grid.cols, grid.rows), (rows, columns))
 
 
 def lies_in_place(read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> bool:
@@ -55,15 +50,16 @@ def lies_in_place(read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> bo
     tile's elements, and end where L1 is aligned.
     """
     before, after = read.memory_config, written.memory_config
-    if before.memory_layout is not after.memory_layout:
+    if (
+        before.shard_spec is None
+        or after.shard_spec is None
+        or BufferType.DRAM in (before.buffer_type, after.buffer_type)
+    ):
         return False
-    if before.shard_spec is None or after.shard_spec is None or is_uneven(read) or is_uneven(written):
+    alike = before.memory_layout is after.memory_layout and before.shard_spec.grid == after.shard_spec.grid
+    if not alike or is_uneven(read) or is_uneven(written):
         return False
-    if BufferType.DRAM in (before.buffer_type, after.buffer_type) or before.shard_spec.grid != after.shard_spec.grid:
-        return False
-    if read.layout is Layout.TILE:
-        return True
-    return all(
+    return read.layout is Layout.TILE or all(
         prod(shards.shape) % TILE**2 == 0 and rows_follow(read, shards.shape[1], spec)
         for shards in (before.shard_spec, after.shard_spec)
     )

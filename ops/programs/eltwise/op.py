@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from types import MappingProxyType
+from math import prod
 from typing import Final
 
 import numpy as np
@@ -43,16 +43,14 @@ from ops.programs.kernel_costs import (
 Activations = tuple[tuple[str, tuple[float, ...]], ...]
 
 FILL: Final = "fill"  # the function that gives one number everywhere; a 16-bit Dst cuts it
-STAGES: Final = MappingProxyType(
-    {
-        Stage.READER: "tiles of the operands are read",
-        Stage.UNPACK: "tiles are brought to the registers",
-        Stage.MATH: "elements are computed",
-        Stage.PACK: "results are packed into L1",
-        Stage.WRITER: "tiles of the result are written",
-        Stage.DRAM: "DRAM delivers or takes the pages of all cores",
-    }
-)
+STAGES: Final = {
+    Stage.READER: "tiles of the operands are read",
+    Stage.UNPACK: "tiles are brought to the registers",
+    Stage.MATH: "elements are computed",
+    Stage.PACK: "results are packed into L1",
+    Stage.WRITER: "tiles of the result are written",
+    Stage.DRAM: "DRAM delivers or takes the pages of all cores",
+}
 
 
 class Eltwise(ModeledOp):
@@ -60,18 +58,13 @@ class Eltwise(ModeledOp):
 
     __slots__ = ()
 
-    @property
-    def operand_formats(self) -> tuple[DataFormat, ...]:
-        """Formats of the tensors that are read, of each a tile for a tile of the result."""
-        raise NotImplementedError
+    def tile_work(self, spec: DeviceSpec) -> tuple[tuple[DataFormat, ...], float, float]:
+        """What a tile of the result takes.
 
-    def math_cycles(self, costs: ComputeCosts) -> float:
-        """Cycles in which the tiles of the operands are combined."""
+        The formats of the tensors, of which it reads a tile each; the cycles in which one of these is put into all rows
+        of a tile; and the cycles in which they are combined.
+        """
         raise NotImplementedError
-
-    def spread_cycles(self, spec: DeviceSpec) -> float:
-        """Cycles in which an operand is put into all rows of its tile."""
-        return 0.0
 
     def details(self) -> tuple[Detail, ...]:
         """The parts of the values that were never compared with recordings."""
@@ -84,10 +77,9 @@ class Eltwise(ModeledOp):
         writes in turn.
         """
         read, written, spec = ends.read, ends.written, context.spec
-        sizes, made_bytes = (
-            [data_format.tile_bytes for data_format in self.operand_formats],
-            written.data_format.tile_bytes,
-        )
+        formats, spread, math = self.tile_work(spec)
+        sizes = [data_format.tile_bytes for data_format in formats]
+        made_bytes, shards = written.data_format.tile_bytes, read.memory_config.shard_spec
         reads_dram, writes_dram = (tensor.memory_config.buffer_type is BufferType.DRAM for tensor in (read, written))
         reading = writing = 0.0
         if not read.memory_config.is_sharded():
@@ -95,20 +87,21 @@ class Eltwise(ModeledOp):
             reading += sum(read_page_cycles(spec, size) for size in sizes[1:])
         if not written.memory_config.is_sharded():
             writing = write_page_cycles(spec, made_bytes)
-        unpack = sum(unpack_tile_cycles(spec, size) for size in sizes) + self.spread_cycles(spec)
-        math, pack = self.math_cycles(spec.costs_of(ComputeCosts)), pack_tile_cycles(spec, made_bytes)
+        unpack, pack = (
+            sum(unpack_tile_cycles(spec, size) for size in sizes) + spread,
+            pack_tile_cycles(spec, made_bytes),
+        )
 
-        rows, columns = written.matrix
-        tiles = div_up(rows, TILE) * div_up(columns, TILE)
-        if (shards := read.memory_config.shard_spec) is None:
+        tiles = prod(div_up(side, TILE) for side in written.matrix)
+        if shards is None:
             cores = first_cores(min(tiles, spec.grid.cores), spec.grid.cols, spec.grid.rows)
             share = div_up(tiles, cores.num_cores())
         else:
-            cores, share = shards.grid, div_up(shards.shape[0], TILE) * div_up(shards.shape[1], TILE)
+            cores, share = shards.grid, prod(div_up(side, TILE) for side in shards.shape)
         moved = (reading, writing) if hands(spec, 2) > 1 else (reading + writing,)
         alone = pipelined_cycles((*moved, unpack + math, pack), share)
-        read_bytes = tiles * sum(sizes) if reading else 0
-        dram_read_bytes, dram_written_bytes = reads_dram * read_bytes, writes_dram * tiles * made_bytes
+        read_bytes, written_bytes = tiles * sum(sizes) if reading else 0, tiles * made_bytes
+        dram_read_bytes, dram_written_bytes = reads_dram * read_bytes, writes_dram * written_bytes
         shared = shared_cycles(spec, dram_read_bytes + dram_written_bytes) if context.contention else 0.0
         body = max(alone, shared)
         steps = {
@@ -121,7 +114,7 @@ class Eltwise(ModeledOp):
             spec,
             dram_read_bytes=dram_read_bytes,
             dram_written_bytes=dram_written_bytes,
-            network_bytes=read_bytes + (tiles * made_bytes if writing else 0),
+            network_bytes=read_bytes + (written_bytes if writing else 0),
             contention_cycles=body - alone,
         )
 
@@ -141,19 +134,11 @@ class AddRow(Eltwise):
     data_format: DataFormat  # Format of the matrix and of the sum
     row_format: DataFormat
 
-    @property
-    def operand_formats(self) -> tuple[DataFormat, ...]:
-        """The matrix and the row."""
-        return self.data_format, self.row_format
-
-    def math_cycles(self, costs: ComputeCosts) -> float:
-        """A tile is added."""
-        return costs.add_tile_cycles
-
-    def spread_cycles(self, spec: DeviceSpec) -> float:
-        """The row is put into all rows of its tile."""
+    def tile_work(self, spec: DeviceSpec) -> tuple[tuple[DataFormat, ...], float, float]:
+        """A tile of the row is spread, and added to one of the matrix."""
         tile_bytes = self.row_format.tile_bytes
-        return unpack_tile_cycles(spec, tile_bytes) + pack_tile_cycles(spec, tile_bytes)
+        spread = unpack_tile_cycles(spec, tile_bytes) + pack_tile_cycles(spec, tile_bytes)
+        return (self.data_format, self.row_format), spread, spec.costs_of(ComputeCosts).add_tile_cycles
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
         """The sum of a matrix [..., columns] and the first row of a prepared bias, in storage of their formats."""
@@ -176,14 +161,9 @@ class Activate(Eltwise):
     data_format: DataFormat  # Format of the tensor, which decides how wide Dst is
     out_format: DataFormat | None = None  # Format of the result; None for that of the tensor
 
-    @property
-    def operand_formats(self) -> tuple[DataFormat, ...]:
-        """The tensor."""
-        return (self.data_format,)
-
-    def math_cycles(self, costs: ComputeCosts) -> float:
+    def tile_work(self, spec: DeviceSpec) -> tuple[tuple[DataFormat, ...], float, float]:
         """A tile passes the vector unit once."""
-        return costs.vector_tile_cycles
+        return (self.data_format,), 0.0, spec.costs_of(ComputeCosts).vector_tile_cycles
 
     def details(self) -> tuple[Detail, ...]:
         """Whether the function was never compared with recordings."""
@@ -214,9 +194,11 @@ class BinaryOperation(Enum):
     MULTIPLY = "multiply"
 
 
-INTEGER_OPERATIONS: Final = MappingProxyType(
-    {BinaryOperation.ADD: np.add, BinaryOperation.SUBTRACT: np.subtract, BinaryOperation.MULTIPLY: np.multiply}
-)
+INTEGER_OPERATIONS: Final = {
+    BinaryOperation.ADD: np.add,
+    BinaryOperation.SUBTRACT: np.subtract,
+    BinaryOperation.MULTIPLY: np.multiply,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,15 +241,12 @@ class Binary(Eltwise):
         """Whether Dst is 32 bits wide."""
         return self.data_format == FLOAT32 or self.left_format == self.second_format == FLOAT32
 
-    @property
-    def operand_formats(self) -> tuple[DataFormat, ...]:
-        """The tensors."""
-        return (self.left_format,) if self.right_format is None else (self.left_format, self.right_format)
-
-    def math_cycles(self, costs: ComputeCosts) -> float:
+    def tile_work(self, spec: DeviceSpec) -> tuple[tuple[DataFormat, ...], float, float]:
         """Functions of the result pass the vector unit, as the operation itself may."""
-        functions = len(self.activations) + self.by_vector_unit
-        return functions * costs.vector_tile_cycles + (0.0 if self.by_vector_unit else costs.add_tile_cycles)
+        costs, passes = spec.costs_of(ComputeCosts), len(self.activations) + self.by_vector_unit
+        formats = (self.left_format,) if self.right_format is None else (self.left_format, self.right_format)
+        combined = 0.0 if self.by_vector_unit else costs.add_tile_cycles
+        return formats, 0.0, passes * costs.vector_tile_cycles + combined
 
     def details(self) -> tuple[Detail, ...]:
         """Whether functions of operands and result were never compared with recordings."""
@@ -276,41 +255,43 @@ class Binary(Eltwise):
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
         """Both operands combined: the broadcast shape, in storage of the result's format."""
-        operands = [given(inputs[0]), np.asarray(self.scalar) if self.right_format is None else given(inputs[1])]
+        left, right = given(inputs[0]), np.asarray(self.scalar) if self.right_format is None else given(inputs[1])
         if not self.left_format.is_float:
-            return self._of_integers(operands)
+            return self._of_integers(left, right)
         arithmetic, mode = context.arithmetic, _mode(context.spec.compute, wide=self.fp32_dest)
         if self.right_format is None:
-            operands[1] = quantize(np.asarray(self.scalar, np.float32), self.scalar_format)
-        shape = np.broadcast_shapes(*(operand.shape for operand in operands))
+            right = quantize(np.asarray(self.scalar, np.float32), self.scalar_format)
+        shape = np.broadcast_shapes(left.shape, right.shape)
         seen = (
-            self._seen(np.atleast_1d(operand.astype(np.float32)), *how, arithmetic, mode)
-            for operand, how in zip(
-                operands,
-                ((self.left_format, self.left_activations), (self.second_format, self.right_activations)),
-                strict=True,
+            self._seen(np.atleast_1d(operand.astype(np.float32)), data_format, functions, arithmetic, mode)
+            for operand, data_format, functions in (
+                (left, self.left_format, self.left_activations),
+                (right, self.second_format, self.right_activations),
             )
         )
-        left, right = self._in_order(*(np.broadcast_to(operand, shape or (1,)).copy() for operand in seen))
-        dst = self._combined(left, right, arithmetic, context.spec.compute)
+        operands = self._in_order(*(np.broadcast_to(operand, shape or (1,)).copy() for operand in seen))
+        dst = self._combined(*operands, arithmetic, context.spec.compute)
         return _activated(dst, self.activations, self.data_format, arithmetic, mode).reshape(shape)
 
     def _in_order(self, tensor: Array, other: Array) -> tuple[Array, Array]:
         return (other, tensor) if self.scalar_first else (tensor, other)
 
-    def _of_integers(self, operands: Sequence[Array]) -> Array:
+    def _of_integers(self, left: Array, right: Array) -> Array:
         """The result for integer operands of one format, modulo two to the power of its bits."""
-        left, right = operands
-        for name, _ in self.left_activations:
-            left = applied_to_integers(left, name, self.left_format)
-        for name, _ in self.right_activations:
-            right = applied_to_integers(right, name, self.left_format)
+
+        def applied(values: Array, functions: Activations, data_format: DataFormat) -> Array:
+            for name, _ in functions:
+                values = applied_to_integers(values, name, data_format)
+            return values
+
+        operands = self._in_order(
+            applied(left, self.left_activations, self.left_format),
+            applied(right, self.right_activations, self.left_format),
+        )
         with np.errstate(over="ignore"):
-            numbers = (operand.astype(np.int64) for operand in self._in_order(left, right))
-            array = np.asarray(INTEGER_OPERATIONS[self.operation](*numbers), np.int64).astype(self.data_format.storage)
-        for name, _ in self.activations:
-            array = applied_to_integers(array, name, self.data_format)
-        return array
+            numbers = INTEGER_OPERATIONS[self.operation](*(operand.astype(np.int64) for operand in operands))
+            result = np.asarray(numbers, np.int64).astype(self.data_format.storage)
+        return applied(result, self.activations, self.data_format)
 
     def _seen(
         self,

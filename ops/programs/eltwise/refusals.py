@@ -1,12 +1,11 @@
 """Which functions the library fuses or runs as operations of their own, and why not the others, in its words."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from device.numbers.formats import DataFormat
 
 Activation = tuple[str, tuple[float, ...]]
-
 
 WITH_PARAMETERS: Final = frozenset((
     "add_unary_sfpu", "bitwise_and", "bitwise_or", "bitwise_xor", "celu", "clamp_tss", "div_unary_sfpu", "elu",
@@ -16,42 +15,27 @@ WITH_PARAMETERS: Final = frozenset((
     "softshrink", "sub_unary_sfpu", "threshold", "typecast", "unary_eq", "unary_ge", "unary_gt", "unary_le",
     "unary_lt", "unary_ne", "where_tss", "xielu",
 ))  # fmt: skip
-
-
 WITH_OR_WITHOUT: Final = frozenset((
     "bitcast", "erf", "exp", "gelu", "gelu_tanh", "log", "log10", "log1p", "log2", "rsqrt", "sigmoid", "sqrt",
     "tanh",
 ))  # fmt: skip
-
-
 WITHOUT_CODE: Final = frozenset(("dropout", "zero_point"))  # operations of their own run them
-
-
 OF_A_FORMAT: Final = frozenset((
     "add_unary_sfpu", "ceil", "clamp_tss", "eqz", "floor", "frac", "gez", "gtz", "lez", "logical_not_unary", "ltz",
     "maximum", "minimum", "neg", "nez", "relu_max", "relu_min", "rsub", "signbit", "square", "trunc", "unary_eq",
     "unary_ge", "unary_gt", "unary_le", "unary_lt", "unary_ne",
 ))  # fmt: skip
-
-
 OF_INTEGERS: Final = frozenset(("bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"))
 
 
 FUSED_BY_MATMUL: Final = frozenset((
     "gelu", "gelu_tanh", "hardsigmoid", "hardtanh", "relu", "relu6", "selu", "sigmoid", "silu", "softplus", "tanh",
 ))  # fmt: skip
-
-
 OF_TWO_NUMBERS: Final = frozenset(("mac_tss", "where_tss"))
 
 
 NOT_SIMULATED: Final = frozenset(("bitcast", "softcap", "typecast"))  # other output formats; of one architecture alone
-
-
-WHOLE_TILES: Final = 4  # the vector modes of sigmoid: a whole tile, or its first columns
-
-
-FIRST_COLUMNS: Final = 2
+VECTOR_MODES: Final = (2, 4)  # of sigmoid: the first columns of a tile, or a whole tile
 
 
 def fused_by_conv_refusal(activation: Activation) -> str | None:
@@ -84,86 +68,55 @@ def operation_refusal(activation: Activation, data_format: DataFormat) -> str | 
 
 def _refusals(activation: Activation, data_format: DataFormat | None) -> Iterator[str]:
     """Every reason, in the real library's order; no format where the program does not say it."""
-    (name, parameters), shown = activation, f"UnaryOpType::{activation[0].upper()}"
+    name, parameters = activation
+    named, shown = name.upper(), f"UnaryOpType::{name.upper()}"
     if not parameters and (name in WITH_PARAMETERS or name in WITHOUT_CODE):
         yield (
-            f"Undefined non-parametrized op type {shown}\n"
-            f"activation: {activation[0].upper()} {_wanted(name)}; for example UnaryWithParam(UnaryOpType.RELU)"
+            f"Undefined non-parametrized op type {shown}\nactivation: {named} "
+            f"{'is not simulated' if name in WITHOUT_CODE else 'needs its parameters'}; for example "
+            "UnaryWithParam(UnaryOpType.RELU)"
         )
-    if not parameters:
-        yield from _format_refusals(name, data_format)
-        return
-    if name not in WITH_PARAMETERS and name not in WITH_OR_WITHOUT:
+    if parameters and name not in WITH_PARAMETERS and name not in WITH_OR_WITHOUT:
         yield (
             f"operator should support at least one parameter but op_type {shown} does not\n"
             f"activation: leave out the parameters {list(parameters)}"
         )
-    yield from _format_refusals(name, data_format)
-    if name in _OF_PARAMETERS:
-        yield from _OF_PARAMETERS[name](parameters)
-
-
-def _wanted(name: str) -> str:
-    return "is not simulated" if name in WITHOUT_CODE else "needs its parameters"
-
-
-def _format_refusals(name: str, data_format: DataFormat | None) -> Iterator[str]:
-    shown = f"UnaryOpType::{name.upper()}"
     if name in OF_INTEGERS and data_format is None:
         yield (
             f"Missing input dtype for op_type {shown}: a valid integer input dtype (Int32/UInt32/UInt16) is required.\n"
-            f"activation: {name.upper()} is of integers, which a convolution does not make"
+            f"activation: {named} is of integers, which a convolution does not make"
         )
     if name in OF_INTEGERS:
         yield (
             f"Unsupported input dtype for bitwise/shift op_type {shown}: expected Int32, UInt32, or UInt16.\n"
-            f"activation: {name.upper()} is of integers, not of {data_format}"
+            f"activation: {named} is of integers, not of {data_format}"
         )
     if name in OF_A_FORMAT and data_format is None:
         yield (
             "Missing input dtype: Expected a valid input dtype, but none was provided.\n"
-            f"activation: a convolution does not fuse {name.upper()}, whose code depends on the data type; apply the "
+            f"activation: a convolution does not fuse {named}, whose code depends on the data type; apply the "
             "function to the output instead"
         )
-
-
-def _sigmoid(parameters: tuple[float, ...]) -> Iterator[str]:
-    if int(parameters[0]) not in (FIRST_COLUMNS, WHOLE_TILES):
-        yield (
-            "Invalid Vector mode value. Expected vector mode C (2) or RC (4) for sigmoid\n"
-            f"activation: the first parameter of SIGMOID is {parameters[0]:g}; leave the parameters out"
-        )
-
-
-def _power_iterative(parameters: tuple[float, ...]) -> Iterator[str]:
-    if parameters[0] < 0 or parameters[0] % 1:
-        yield (
-            f"POWER_ITERATIVE requires non-negative integer exponent, got {parameters[0]:g}\n"
-            "activation: POWER takes any exponent"
-        )
-
-
-def _rdiv(parameters: tuple[float, ...]) -> Iterator[str]:
-    if len(parameters) < 2:
-        yield (
-            "Expected rdiv to take 2 parameters (divisor, rounding mode)\n"
-            "activation: give RDIV a divisor and a rounding mode: 0, 1 or 2"
-        )
-    elif int(parameters[1]) not in range(3):
-        yield (
-            f"Invalid rdiv rounding mode {int(parameters[1])} (expected 0, 1 or 2)\n"
-            "activation: the second parameter of RDIV is its rounding mode"
-        )
-
-
-def _selu(parameters: tuple[float, ...]) -> Iterator[str]:
-    if len(parameters) < 2:
-        yield "Expected selu to take 2 parameters\nactivation: give SELU its scale and its alpha"
-
-
-_OF_PARAMETERS: Final[dict[str, Callable[[tuple[float, ...]], Iterator[str]]]] = {
-    "sigmoid": _sigmoid,
-    "power_iterative": _power_iterative,
-    "rdiv": _rdiv,
-    "selu": _selu,
-}
+    match name, parameters:
+        case "sigmoid", (mode, *_) if int(mode) not in VECTOR_MODES:
+            yield (
+                "Invalid Vector mode value. Expected vector mode C (2) or RC (4) for sigmoid\n"
+                f"activation: the first parameter of SIGMOID is {mode:g}; leave the parameters out"
+            )
+        case "power_iterative", (exponent, *_) if exponent < 0 or exponent % 1:
+            yield (
+                f"POWER_ITERATIVE requires non-negative integer exponent, got {exponent:g}\n"
+                "activation: POWER takes any exponent"
+            )
+        case "rdiv", (_,):
+            yield (
+                "Expected rdiv to take 2 parameters (divisor, rounding mode)\n"
+                "activation: give RDIV a divisor and a rounding mode: 0, 1 or 2"
+            )
+        case "rdiv", (_, mode, *_) if int(mode) not in range(3):
+            yield (
+                f"Invalid rdiv rounding mode {int(mode)} (expected 0, 1 or 2)\n"
+                "activation: the second parameter of RDIV is its rounding mode"
+            )
+        case "selu", (_,):
+            yield "Expected selu to take 2 parameters\nactivation: give SELU its scale and its alpha"
