@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -11,7 +12,6 @@ import numpy as np
 from device.errors import ArgumentError, shown
 from device.numbers.formats import Array
 from device.plan import Plan, ProgramKey
-from device.spec.device_spec import DeviceSpec
 from ops.passes.values import run_values
 from ops.planners.onednn import checks
 from ops.planners.onednn.plan import Lowering, plan_backward_data, plan_backward_weights, plan_forward
@@ -62,7 +62,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A validated call of one operation.
+    """A validated call of one operation; ``plan(spec)`` plans it on a device.
 
     Attributes:
         prepared: All but its numbers.
@@ -72,33 +72,44 @@ class Call:
     prepared: Prepared
     arrays: Mapping[str, Array]
 
-    @property
-    def name(self) -> str:
-        """The operation."""
-        return self.prepared.name
-
-    @property
-    def problem(self) -> Deconvolution:
-        """Its sizes, types and formats."""
-        return self.prepared.problem
-
-    @property
-    def plan(self) -> Callable[[DeviceSpec], Plan]:
-        """Plans the call on a device."""
-        return self.prepared.plan
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the result."""
-        return self.prepared.shape
+    name = property(attrgetter("prepared.name"), doc="The operation.")
+    problem = property(attrgetter("prepared.problem"), doc="Its sizes, types and formats.")
+    plan = property(attrgetter("prepared.plan"), doc="Plans the call on a device.")
+    shape = property(attrgetter("prepared.shape"), doc="Shape of the result.")
 
 
-def _call(prepare: Callable[..., Prepared], names: Names, precision: Any, *settings: Any, **arrays: Any) -> Call:
-    """A call of arrays by their names in the plan; None is no array."""
-    there = {role: array for role, array in arrays.items() if array is not None or role != "bias"}
+def _call(names: Names, precision: Any, attributes: dict[str, Any], arrays: Mapping[str, Any], **options: Any) -> Call:
+    """A call of arrays by their names in the plan."""
     called = {"src": names.src, "diff_dst": names.diff_dst}
-    operands = {role: operand(names, called.get(role, role), array, precision) for role, array in there.items()}
-    return Call(prepare(operands, names, precision, *settings), there)
+    operands = {role: operand(names, called.get(role, role), array, precision) for role, array in arrays.items()}
+    return Call(_prepared(operands, names, attributes, precision=precision, **options), arrays)
+
+
+@once_for_alike
+def _prepared(
+    operands: dict[str, Operand], names: Names, attributes: dict[str, Any], *, lowering: str = "", **options: Any
+) -> Prepared:
+    """A call of any direction, checked; ``options`` are further arguments of its checks."""
+    if "diff_dst" not in operands:
+        bias = operands.get("bias")
+        problem = checks.forward(operands["src"], operands["weights"], bias, attributes, **options)
+        plan = partial(plan_forward, problem, bias=bias is not None, lowering=Lowering(lowering))
+        shape = problem.dst_shape
+    elif "weights" in operands:
+        problem = checks.backward_data(operands["diff_dst"], operands["weights"], attributes, **options)
+        plan, shape = partial(plan_backward_data, problem), problem.src_shape
+    else:
+        problem = checks.backward_weights(**operands, given=attributes, names=names, **options)
+        sides = (problem.in_channels, problem.out_channels // problem.groups, *problem.geometry.kernel_shape)
+        return Prepared(
+            name=names.operation,
+            problem=problem,
+            plan=partial(plan_backward_weights, problem),
+            shape=from_canonical(np.broadcast_to(0, sides), problem.weights_format).shape,
+            finish=lambda array: weights_of(array.reshape(array.shape[-len(sides) - 1 :]), problem.weights_format),
+        )
+    finish = partial(image_of, channels_last=problem.channels_last)
+    return Prepared(name=names.operation, problem=problem, plan=plan, shape=shape, finish=finish)
 
 
 def forward(
@@ -116,51 +127,16 @@ def forward(
     require_type(FORWARD.operation, bool, strict=strict)
     if not isinstance(lowering, str) or lowering not in LOWERINGS:
         raise FORWARD.error(f"lowering must be one of {', '.join(LOWERINGS)}, not {shown(lowering)}")
-    settings = (attributes, lowering, dst_shape, strict)
-    return _call(_forward, FORWARD, precision, *settings, src=src, weights=weights, bias=bias)
-
-
-@once_for_alike
-def _forward(
-    operands: dict[str, Operand],
-    names: Names,
-    precision: Any,
-    attributes: dict[str, Any],
-    lowering: str,
-    dst_shape: Any,
-    strict: bool,
-) -> Prepared:
-    src, weights, bias = operands["src"], operands["weights"], operands.get("bias")
-    problem = checks.forward(src, weights, bias, attributes, precision=precision, dst_shape=dst_shape, strict=strict)
-    return Prepared(
-        name=names.operation,
-        problem=problem,
-        plan=partial(plan_forward, problem, bias=bias is not None, lowering=Lowering(lowering)),
-        shape=problem.dst_shape,
-        finish=partial(image_of, channels_last=problem.channels_last),
-    )
+    arrays = {"src": src, "weights": weights} | ({} if bias is None else {"bias": bias})
+    return _call(FORWARD, precision, attributes, arrays, lowering=lowering, dst_shape=dst_shape, strict=strict)
 
 
 def backward_data(
     diff_dst: Any, weights: Any, attributes: dict[str, Any], precision: Any, src_shape: Any = None
 ) -> Call:
     """A call of ConvTransposeBackwardData with the attributes of the text; raises ArgumentError."""
-    return _call(_backward_data, BACKWARD_DATA, precision, attributes, src_shape, diff_dst=diff_dst, weights=weights)
-
-
-@once_for_alike
-def _backward_data(
-    operands: dict[str, Operand], names: Names, precision: Any, attributes: dict[str, Any], src_shape: Any
-) -> Prepared:
-    diff_dst, weights = operands["diff_dst"], operands["weights"]
-    problem = checks.backward_data(diff_dst, weights, attributes, precision=precision, src_shape=src_shape)
-    return Prepared(
-        name=names.operation,
-        problem=problem,
-        plan=partial(plan_backward_data, problem),
-        shape=problem.src_shape,
-        finish=partial(image_of, channels_last=problem.channels_last),
-    )
+    arrays = {"diff_dst": diff_dst, "weights": weights}
+    return _call(BACKWARD_DATA, precision, attributes, arrays, src_shape=src_shape)
 
 
 def backward_weights(
@@ -173,30 +149,8 @@ def backward_weights(
     declared: Any = None,
 ) -> Call:
     """A call of the weights' gradient, newer or older form, with the attributes of the text; raises ArgumentError."""
-    return _call(_backward_weights, names, precision, attributes, weights_shape, declared, src=src, diff_dst=diff_dst)
-
-
-@once_for_alike
-def _backward_weights(
-    operands: dict[str, Operand],
-    names: Names,
-    precision: Any,
-    attributes: dict[str, Any],
-    weights_shape: Any,
-    declared: Any,
-) -> Prepared:
-    src, diff_dst = operands["src"], operands["diff_dst"]
-    problem = checks.backward_weights(
-        src, diff_dst, weights_shape, attributes, precision=precision, names=names, declared=declared
-    )
-    canonical = (problem.in_channels, problem.out_channels // problem.groups, *problem.geometry.kernel_shape)
-    return Prepared(
-        name=names.operation,
-        problem=problem,
-        plan=partial(plan_backward_weights, problem),
-        shape=from_canonical(np.broadcast_to(0, canonical), problem.weights_format).shape,
-        finish=lambda array: weights_of(array.reshape(array.shape[-len(canonical) - 1 :]), problem.weights_format),
-    )
+    arrays = {"src": src, "diff_dst": diff_dst}
+    return _call(names, precision, attributes, arrays, weights_shape=weights_shape, declared=declared)
 
 
 def run(call: Call, device: Device | None = None) -> Array:
@@ -295,45 +249,28 @@ class GraphOperation:
         return run(self.call(inputs, attributes, precision=precision, lowering=lowering), device)
 
 
-def _graph_forward(
-    names: Names, inputs: Sequence[Any], attributes: dict[str, Any], precision: str, lowering: str
-) -> Call:
-    src, weights, bias = inputs
-    return forward(src, weights, bias, {names.weights_format: names.usual_format} | attributes, precision, lowering)
-
-
-def _graph_backward_data(
-    names: Names, inputs: Sequence[Any], attributes: dict[str, Any], precision: str, _: str
-) -> Call:
-    diff_dst, weights = inputs
-    return backward_data(diff_dst, weights, {names.weights_format: names.usual_format} | attributes, precision)
-
-
-def _graph_backward_weights(
-    names: Names, inputs: Sequence[Any], attributes: dict[str, Any], precision: str, _: str
-) -> Call:
+def _graph_call(names: Names, inputs: Sequence[Any], attributes: dict[str, Any], precision: str, lowering: str) -> Call:
+    """A call with the attributes of a graph, where the layout of weights has a default of its own."""
+    attributes = {names.weights_format: names.usual_format} | attributes
+    if names is FORWARD:
+        return forward(*inputs, attributes, precision, lowering)
+    if names is BACKWARD_DATA:
+        return backward_data(*inputs, attributes, precision)
     src, diff_dst, shape = inputs
     attribute = attributes.pop(names.weights_shape, None)
-    return backward_weights(
-        names,
-        src,
-        diff_dst,
-        attribute if shape is None else shape,
-        {names.weights_format: names.usual_format} | attributes,
-        precision,
-    )
+    return backward_weights(names, src, diff_dst, attribute if shape is None else shape, attributes, precision)
 
 
 OPERATIONS: Final[Mapping[str, GraphOperation]] = MappingProxyType(
     {
         names.operation: GraphOperation(
-            name=names.operation, inputs=inputs, required=2, prepare=partial(prepare, names)
+            name=names.operation, inputs=inputs, required=2, prepare=partial(_graph_call, names)
         )
-        for names, prepare, inputs in (
-            (FORWARD, _graph_forward, ("src", "weights", "bias")),
-            (BACKWARD_DATA, _graph_backward_data, ("diff_dst", "weights")),
-            (BACKWARD_WEIGHTS, _graph_backward_weights, ("src", "diff_dst", "weights_shape")),
-            (BACKPROP_FILTERS, _graph_backward_weights, ("input_forward", "output_delta", "filter_shape")),
+        for names, inputs in (
+            (FORWARD, ("src", "weights", "bias")),
+            (BACKWARD_DATA, ("diff_dst", "weights")),
+            (BACKWARD_WEIGHTS, ("src", "diff_dst", "weights_shape")),
+            (BACKPROP_FILTERS, ("input_forward", "output_delta", "filter_shape")),
         )
     }
 )
