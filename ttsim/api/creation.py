@@ -186,6 +186,7 @@ def rand(
     require_type("rand", int, seed=seed)
     require_type("rand", DataType, dtype=dtype)
     require_type("rand", Layout, layout=layout)
+    require_type("rand", MemoryConfig, memory_config=memory_config)
     tensor_spec = TensorSpec(_sides("rand", shape), dtype.format, layout, memory_config)
 
     def call() -> Tensor:
@@ -210,6 +211,7 @@ def _filled(
     """A tensor of one number in the shape of another tensor, by the function of that name; on the host on request."""
     require_type(function, Tensor, tensor=tensor)
     require_type(function, Real, fill_value=fill_value)
+    require_type_or_none(function, MemoryConfig, memory_config=memory_config)
     home = tensor.device()
     stays = layout in (None, tensor.layout) and dtype in (None, tensor.dtype) and device in (None, home)
     if on_host or home is None or not stays or tensor.layout is not Layout.TILE or not tensor.dtype.format.is_float:
@@ -241,6 +243,7 @@ def _filled_tensor(
 ) -> Tensor:
     """A tensor of float64 values; integers are cut as the host cuts them."""
     require_type_or_none(function, DataType, dtype=dtype)
+    require_type_or_none("Tensor", Device, device=device)  # before the values are made
     chosen = dtype or DataType.BFLOAT16
     single = values if chosen.format.is_float else values.astype(np.int64)
     stored = single.astype(np.float32) if chosen.format.is_float else single

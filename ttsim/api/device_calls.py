@@ -1,15 +1,56 @@
-"""What functions of device tensors share: where they run, their plans, arguments that are not simulated."""
+"""What functions of device tensors share: checks, standard documentation, plans, arguments that are not simulated."""
 
-from collections.abc import Callable, Hashable
-from typing import Final
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from inspect import signature
+from types import MappingProxyType
+from typing import Final, ParamSpec, TypeVar
 
-from device.errors import ArgumentError, DeviceError
+from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
+from device.numbers.formats import DataFormat
 from device.plan import Plan, ProgramKey
 from ttsim.runtime.device import Device
-from ttsim.runtime.execution import require_allocated, run
+from ttsim.runtime.execution import on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.types.call import OPERATIONS, RAISES, checked_as, documented
+from ttsim.runtime.types.tensors import DataType
 
+P = ParamSpec("P")
+R = TypeVar("R")
 INPUT_LOST: Final = "Input Tensor is not allocated"  # said of the first tensor of most device operations
+LOST: Final = "Tensor is not allocated"
+# What parameters of these names mean, where a function's docstring does not say it
+TEXTS: Final = MappingProxyType(
+    {
+        "input_tensor": "On the device.",
+        "memory_config": "Where the result goes; None for where the tensor is.",
+        "dtype": "Of the result; None for that of the tensor.",
+        "use_multicore": "False has one core do it.",
+        "sub_core_grids": "Not simulated.",
+        "use_low_perf": "Not simulated.",
+        "output_tensor": "Not simulated; None makes a new tensor.",
+    }
+)
+
+
+def operation_as(
+    prefix: str = OPERATIONS, raises: Iterable[str] = tuple(RAISES)
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Makes a function an operation of the library: arguments checked, in its turn on its device, and documented.
+
+    ``prefix`` is what the real library's errors put before its name; ``raises`` are the errors of its docstring.
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        operation = on_device(checked_as(prefix)(function))
+        texts = {name: TEXTS[name] for name in signature(function).parameters if name in TEXTS}
+        errors = {name: RAISES[name] for name in raises}
+        operation.__doc__ = documented(function.__doc__ or "", {"Args": texts, "Raises": errors})
+        return operation
+
+    return decorate
+
+
+operation = operation_as()
 
 
 def required_device(owner: str, tensor: Tensor, *, lost: str = INPUT_LOST) -> Device:
@@ -27,11 +68,38 @@ def required_device(owner: str, tensor: Tensor, *, lost: str = INPUT_LOST) -> De
 def kept_plan(planner: Callable[..., Plan], device: Device, *arguments: Hashable, **options: Hashable) -> Plan:
     """The plan of a call, from the cache if an equal call came before.
 
-    ``planner`` plans by its arguments, the device's spec and its options. No argument is a fraction: 0.0 and -0.0 are
-    equal, but not the same.
+    ``planner`` plans by its arguments, the device's spec and its options.
     """
-    spec, key = device.spec, ProgramKey((planner, arguments, *options.items()))
+    spec = device.spec
+    numbers = [repr(value) for value in (*arguments, *options.values()) if isinstance(value, float)]  # 0.0 is not -0.0
+    key = ProgramKey((planner, arguments, *options.items(), *numbers))
     return device.plans.plan_of(key, spec, lambda: planner(*arguments, spec, **options))
+
+
+def converted(
+    owner: str,
+    planner: Callable[..., Plan],
+    tensor: Tensor,
+    *arguments: Hashable,
+    strict: Callable[[Plan], None] | None = None,
+    lost: str = INPUT_LOST,
+    **options: Hashable,
+) -> Tensor:
+    """The result of a device operation on one tensor, planned by its spec, arguments and options.
+
+    Args:
+        owner: The function, with the module of ttnn that has it.
+        strict: Refuses plans on a strict device.
+        lost: What is said of a tensor that was deallocated.
+
+    Raises:
+        DeviceError: The tensor is on the host or was deallocated.
+    """
+    device = required_device(owner.rpartition(".")[2], tensor, lost=lost)
+    plan = kept_plan(planner, device, tensor.spec, *arguments, **options)
+    if device.strict and strict is not None:
+        strict(plan)
+    return carried_out(owner, plan, tensor, device)
 
 
 def carried_out(owner: str, plan: Plan, tensor: Tensor, device: Device) -> Tensor:
@@ -41,9 +109,21 @@ def carried_out(owner: str, plan: Plan, tensor: Tensor, device: Device) -> Tenso
         return run(plan, {"input": tensor}, device)["output"]
 
 
+def format_of(dtype: DataType | None) -> DataFormat | None:
+    """The data format of a data type, if there is one."""
+    return None if dtype is None else dtype.format
+
+
 def require_left_out(owner: str, **arguments: object) -> None:
     """Raises ArgumentError for an argument that asks for what is not simulated: one not None, False or empty."""
     for name, value in arguments.items():
         empty = isinstance(value, list | tuple) and not value
         if not (value is None or value is False or empty):
             raise ArgumentError(f"{owner}: {name} is not simulated; leave it out")
+
+
+def integers_of(what: str, values: object) -> tuple[int, ...]:
+    """A sequence of integers as a tuple; raises ArgumentTypeError, which says ``what`` must be one."""
+    if not isinstance(values, Sequence) or not all(isinstance(value, int) for value in values):
+        raise ArgumentTypeError(f"{what} must be a sequence of integers, not {shown(values)}")
+    return tuple(values)

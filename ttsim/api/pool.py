@@ -7,16 +7,14 @@ from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 from device.memory.memory_config import Layout, MemoryConfig, TensorMemoryLayout
 from ops.planners.pool import PoolArguments, plan_max_pool2d, require_numbers, validate
 from ops.planners.upsample import plan_upsample, refuse_bilinear, require_whole_numbers
-from ttsim.api.device_calls import carried_out, kept_plan, require_left_out, required_device
-from ttsim.runtime.execution import on_device
+from ttsim.api.device_calls import carried_out, converted, kept_plan, operation, require_left_out, required_device
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.types.call import Padding, Pair, checked, four, two
+from ttsim.runtime.types.call import Padding, Pair, four, two
 from ttsim.runtime.types.configs import WormholeComputeKernelConfig
 from ttsim.runtime.types.tensors import DataType
 
 
-@on_device
-@checked
+@operation
 def max_pool2d(
     input_tensor: Tensor,
     batch_size: int,
@@ -56,6 +54,7 @@ def max_pool2d(
         deallocate_input: The sharded input is released once it is read.
         reallocate_halo_output: What is read of it is moved up into the room that it leaves.
         return_indices: Not simulated.
+        dtype: Of the result.
         compute_kernel_config: Accepted as in ttnn; the largest number is the same whatever it says.
         config_tensor_in_dram: What tells the programs where windows lie is kept in DRAM, not in L1_SMALL.
 
@@ -63,10 +62,7 @@ def max_pool2d(
         [1, 1, N*OH*OW, C].
 
     Raises:
-        ArgumentTypeError: An argument is unknown, missing or of the wrong type.
-        ArgumentError: What is not simulated is asked for.
         DeviceError: Sizes contradict each other, windows do not fit, or the images are not bfloat16 or block floats.
-        OutOfMemoryError: No room.
     """
     device = required_device("max_pool2d", input_tensor)
     call = PoolArguments(
@@ -96,8 +92,7 @@ def max_pool2d(
     return carried_out("max_pool2d", plan, input_tensor, device)
 
 
-@on_device
-@checked
+@operation
 def upsample(
     input_tensor: Tensor,
     scale_factor: object,
@@ -116,10 +111,8 @@ def upsample(
         compute_kernel_config: Accepted as in ttnn, where only "bilinear" computes.
 
     Raises:
-        ArgumentTypeError: An argument is of the wrong type.
         ArgumentError: What is not simulated is asked for, or (on a strict device) tiles of float32 are given.
         DeviceError: The library has no program for the tensor, or it is on the host.
-        OutOfMemoryError: No room.
     """
     if mode not in ("nearest", "bilinear"):
         raise DeviceError(
@@ -127,13 +120,13 @@ def upsample(
         )
     if len(input_tensor.shape) != 4:
         raise ArgumentError(f"upsample: the tensor must be [N, H, W, C], not of rank {len(input_tensor.shape)}")
-    device = required_device("upsample", input_tensor, lost="upsample expects an allocated device tensor as input")
+    lost = "upsample expects an allocated device tensor as input"
+    device = required_device("upsample", input_tensor, lost=lost)
+    factors = _factors(scale_factor)
     if mode == "bilinear":
-        refuse_bilinear(input_tensor.spec, _factors(scale_factor), device.spec)
-    plan = plan_upsample(input_tensor.spec, _factors(scale_factor), device.spec, place=memory_config)
-    if device.strict:
-        require_whole_numbers(plan)
-    return carried_out("upsample", plan, input_tensor, device)
+        refuse_bilinear(input_tensor.spec, factors, device.spec)
+    strict = require_whole_numbers
+    return converted("upsample", plan_upsample, input_tensor, factors, strict=strict, place=memory_config)
 
 
 def _factors(scale_factor: object) -> tuple[float, float]:

@@ -1,11 +1,12 @@
 """ttnn's functions that change the shape of a tensor or the order of its elements."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from numbers import Real
 
 from device.cores import CoreRangeSet
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 from device.memory.memory_config import Layout, MemoryConfig
+from device.plan import Plan
 from ops.planners.concat import plan_concat
 from ops.planners.shape.fold import plan_fold
 from ops.planners.shape.pad import plan_pad, require_right_padding
@@ -13,10 +14,21 @@ from ops.planners.shape.permute import plan_permute, plan_transpose, require_kno
 from ops.planners.shape.plan import axes_of, axis_of, plan_convert_to_chw, plan_convert_to_hwc, require_written_channels
 from ops.planners.shape.reshape import plan_reshape, plan_squeeze, plan_unsqueeze_to_4d
 from ops.planners.shape.slice import plan_slice
-from ttsim.api.device_calls import carried_out, kept_plan, require_left_out, required_device
+from ttsim.api.device_calls import (
+    LOST,
+    carried_out,
+    converted,
+    format_of,
+    integers_of,
+    kept_plan,
+    operation,
+    operation_as,
+    require_left_out,
+    required_device,
+)
 from ttsim.runtime.execution import locked_on, on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.types.call import checked, checked_as, require_type, require_type_or_none, required_integer
+from ttsim.runtime.types.call import require_type, require_type_or_none, required_integer
 from ttsim.runtime.types.tensors import DataType, resolved_shape
 
 
@@ -51,15 +63,14 @@ def concat(
     """
     require_type_or_none("concat", MemoryConfig, memory_config=memory_config)
     index, group_count = required_integer("concat", "dim", dim), required_integer("concat", "groups", groups)
-    if not isinstance(tensors, Sequence) or not tensors or not all(isinstance(tensor, Tensor) for tensor in tensors):
+    if not tensors or not _are_tensors(tensors):
         raise ArgumentTypeError(f"concat: tensors must be a sequence of tensors, not {shown(tensors)}")
     require_left_out("concat", output_tensor=output_tensor, sub_core_grids=sub_core_grids)
     axis = axis_of(index, len(tensors[0].shape), "dim")
-    devices = [required_device("concat", tensor, lost="Tensor is not allocated") for tensor in tensors]
-    specs = tuple(tensor.spec for tensor in tensors)
-    device = devices[0]
+    device, *_ = [required_device("concat", tensor, lost=LOST) for tensor in tensors]
 
     def call() -> Tensor:
+        specs = tuple(tensor.spec for tensor in tensors)
         plan = kept_plan(plan_concat, device, specs, axis, place=memory_config, groups=group_count)
         with device.function("ttnn.concat"):
             return run(plan, {f"input_{number}": tensor for number, tensor in enumerate(tensors)}, device)["output"]
@@ -67,8 +78,11 @@ def concat(
     return locked_on(device, call)
 
 
-@on_device
-@checked
+def _are_tensors(values: object) -> bool:
+    return isinstance(values, Sequence) and all(isinstance(value, Tensor) for value in values)
+
+
+@operation
 def fold(
     input: Tensor,
     stride_h: int,
@@ -95,10 +109,7 @@ def fold(
         collapse_output: The result is [1, 1, windows, channels].
 
     Raises:
-        ArgumentTypeError: An argument is of the wrong type.
-        ArgumentError: What is not simulated is asked for.
         DeviceError: Windows do not fill the images, or the tensor is on the host.
-        OutOfMemoryError: No room.
     """
     if use_transpose_as_fold or output_shape is not None or grid_size is not None:
         raise ArgumentError(
@@ -114,14 +125,11 @@ def fold(
     if min(sides) < 0:
         raise ArgumentTypeError(f"fold: padding must be numbers of at least 0, not {shown(padding)}")
     around = tuple(zip(sides[::2], sides[1::2], strict=True))
-    device = required_device("fold", input)
-    window = (stride_h, stride_w)
-    plan = plan_fold(input.spec, window, around, device.spec, place=override_memory_config, collapsed=collapse_output)
-    return carried_out("fold", plan, input, device)
+    window, place = (stride_h, stride_w), override_memory_config
+    return converted("fold", plan_fold, input, window, around, place=place, collapsed=collapse_output)
 
 
-@on_device
-@checked
+@operation
 def permute(
     input_tensor: Tensor, dims: object, *, memory_config: MemoryConfig | None = None, pad_value: object = None
 ) -> Tensor:
@@ -129,22 +137,17 @@ def permute(
 
     Args:
         dims: The axis of the tensor that each axis of the result is.
-        memory_config: Where the result goes; None for where the tensor is.
         pad_value: Accepted as in ttnn; padding is no part of the values here.
 
     Raises:
         ArgumentError: What is not simulated is asked for, or (on a strict device) what gives wrong numbers.
         DeviceError: ``dims`` is no order of the axes, or the tensor is on the host.
-        OutOfMemoryError: No room.
     """
     if not isinstance(dims, Sequence):
         raise ArgumentTypeError(f"permute: dims must be a sequence of integers, not {shown(dims)}")
-    device = required_device("permute", input_tensor)
+    required_device("permute", input_tensor)
     order = axes_of([required_integer("permute", "dims", dim) for dim in dims], len(input_tensor.shape))
-    plan = kept_plan(plan_permute, device, input_tensor.spec, order, place=memory_config)
-    if device.strict:
-        require_known_numbers(plan)
-    return carried_out("permute", plan, input_tensor, device)
+    return converted("permute", plan_permute, input_tensor, order, strict=require_known_numbers, place=memory_config)
 
 
 @on_device
@@ -161,16 +164,13 @@ def transpose(
     require_type_or_none("transpose", MemoryConfig, memory_config=memory_config)
     rank = len(input_tensor.shape)
     first, second = (required_integer("transpose", name, axis) for name, axis in (("dim1", dim1), ("dim2", dim2)))
-    device = required_device("transpose", input_tensor)
+    required_device("transpose", input_tensor)
     axes = axis_of(first, rank, "dim1"), axis_of(second, rank, "dim2")
-    plan = kept_plan(plan_transpose, device, input_tensor.spec, *axes, place=memory_config)
-    if device.strict:
-        require_known_numbers(plan)
-    return carried_out("transpose", plan, input_tensor, device)
+    strict = require_known_numbers
+    return converted("transpose", plan_transpose, input_tensor, *axes, strict=strict, place=memory_config)
 
 
-@on_device
-@checked
+@operation
 def pad(
     input_tensor: Tensor,
     padding: object,
@@ -186,21 +186,16 @@ def pad(
         input_tensor: On the device; rows, or tiles that are padded behind alone.
         padding: (before, behind) for each of the last axes.
         use_multicore: False, which has one core pad, changes nothing for shards, and is not simulated of others.
-        memory_config: Where the result goes; None for where the tensor is.
-        sub_core_grids: Not simulated.
 
     Raises:
-        ArgumentTypeError: An argument is of the wrong type.
         ArgumentError: The library takes programs that are not simulated, or (on a strict device) would write another
             number, or lose numbers of the tensor.
         DeviceError: Tiles are padded in front, or the tensor is on the host.
-        OutOfMemoryError: No room.
     """
     require_left_out("pad", sub_core_grids=sub_core_grids)
-    rows_in_shards = input_tensor.spec.memory_config.is_sharded() and input_tensor.layout is Layout.ROW_MAJOR
-    if not use_multicore and not rows_in_shards:
+    spec, rank = input_tensor.spec, len(input_tensor.shape)
+    if not use_multicore and not (spec.memory_config.is_sharded() and spec.layout is Layout.ROW_MAJOR):
         raise ArgumentError("pad: use_multicore=False is simulated of rows in shards alone; leave it out")
-    rank = len(input_tensor.shape)
     are_pairs = isinstance(padding, Sequence) and all(isinstance(pair, Iterable) for pair in padding)
     if not isinstance(padding, Sequence) or not are_pairs or len(padding) > rank or not isinstance(value, Real):
         raise ArgumentTypeError(f"pad: padding must be pairs for at most {rank} axes, not {shown(padding)}")
@@ -208,15 +203,14 @@ def pad(
     if any(len(pair) != 2 or min(pair) < 0 for pair in pairs):
         raise ArgumentTypeError(f"pad: padding must be pairs of numbers of at least 0, not {shown(padding)}")
     around = tuple([(0, 0)] * (rank - len(pairs)) + [(pair[0], pair[1]) for pair in pairs])
-    device = required_device("pad", input_tensor)
-    plan = plan_pad(input_tensor.spec, around, float(value), device.spec, place=memory_config)
-    if device.strict:
-        require_right_padding(plan, input_tensor.spec, around, float(value))
-    return carried_out("pad", plan, input_tensor, device)
+
+    def strict(plan: Plan) -> None:
+        require_right_padding(plan, spec, around, float(value))
+
+    return converted("pad", plan_pad, input_tensor, around, float(value), strict=strict, place=memory_config)
 
 
-@on_device
-@checked_as("ttnn.experimental.")
+@operation_as("ttnn.experimental.")
 def convert_to_hwc(
     input: Tensor, *, memory_config: MemoryConfig | None = None, dtype: DataType | None = None
 ) -> Tensor:
@@ -228,41 +222,33 @@ def convert_to_hwc(
     Args:
         input: Rows in WIDTH shards, in L1 or DRAM.
         memory_config: HEIGHT shards of the result; None for the cores of the tensor.
-        dtype: Of the result; None for that of the tensor.
 
     Raises:
         ArgumentError: On a strict device, C fills no multiple of 16 bytes.
         DeviceError: The tensor is sharded in another way, or on the host.
-        OutOfMemoryError: No room.
     """
-    device = required_device("convert_to_hwc", input)
-    data_format = None if dtype is None else dtype.format
-    plan = plan_convert_to_hwc(input.spec, device.spec, place=memory_config, data_format=data_format)
-    if device.strict:
+
+    def strict(plan: Plan) -> None:
         require_written_channels(input.spec, plan.tensors["output"])
-    return carried_out("experimental.convert_to_hwc", plan, input, device)
+
+    owner, data_format = "experimental.convert_to_hwc", format_of(dtype)
+    return converted(owner, plan_convert_to_hwc, input, strict=strict, place=memory_config, data_format=data_format)
 
 
-@on_device
-@checked_as("ttnn.experimental.")
+@operation_as("ttnn.experimental.")
 def convert_to_chw(input: Tensor, *, dtype: DataType | None = None) -> Tensor:
     """[1, 1, H*W, C] as [1, 1, C, H*W].
 
     Args:
         input: Tiles in HEIGHT shards, in L1.
-        dtype: Of the result; None for that of the tensor.
 
     Raises:
         DeviceError: The tensor is sharded in another way, on the host, or a block float without a dtype.
-        OutOfMemoryError: No room.
     """
-    device = required_device("convert_to_chw", input)
-    plan = plan_convert_to_chw(input.spec, device.spec, data_format=None if dtype is None else dtype.format)
-    return carried_out("experimental.convert_to_chw", plan, input, device)
+    return converted("experimental.convert_to_chw", plan_convert_to_chw, input, data_format=format_of(dtype))
 
 
-@on_device
-@checked
+@operation
 def reshape(
     input_tensor: Tensor,
     shape: object,
@@ -279,37 +265,35 @@ def reshape(
     do, are moved by a program, and sharded tensors are dealt to their cores anew.
 
     Args:
+        input_tensor: On the host or the device.
         shape: The other shape.
-        memory_config: Where the result goes; None for where the tensor is.
         pad_value: What the padding of tiles is filled with where a program moved them, behind it.
         reshape_tile_mode: Whether the map of tiles is made anew; it is, whatever is asked for, where a program is.
-        sub_core_grids: Not simulated.
         skip_padding_fill: The padding is not filled, whatever ``pad_value`` says.
 
     Raises:
-        ArgumentError: What is not simulated is asked for.
         DeviceError: The volumes differ, or shards do not hold the result.
-        OutOfMemoryError: No room.
     """
     require_left_out("reshape", sub_core_grids=sub_core_grids)
     wanted = resolved_shape((shape,), input_tensor.spec.volume)  # type: ignore[arg-type]
-    return _reshaped("reshape", input_tensor, wanted, memory_config, None if skip_padding_fill else pad_value)
+    filler = None if skip_padding_fill else pad_value
+    return _reshaped("reshape", input_tensor, wanted, plan_reshape, wanted, place=memory_config, filler=filler)
 
 
 def _reshaped(
     owner: str,
     tensor: Tensor,
     shape: Sequence[int],
-    memory_config: MemoryConfig | None = None,
-    pad_value: float | None = None,
+    planner: Callable[..., Plan],
+    *arguments: Hashable,
+    **options: Hashable,
 ) -> Tensor:
-    """The tensor in another shape of its volume; by the tensor's own method on the host, and for prepared weights."""
+    """The tensor in a shape of its volume, by a plan; by its own method on the host, and for prepared weights."""
     device = tensor.device()
     if device is None or tensor.made_by is not None:
         return tensor.reshape(shape)
     require_allocated(tensor)
-    plan = plan_reshape(tensor.spec, tuple(shape), device.spec, place=memory_config, filler=pad_value)
-    return carried_out(owner, plan, tensor, device)
+    return carried_out(owner, kept_plan(planner, device, tensor.spec, *arguments, **options), tensor, device)
 
 
 @on_device
@@ -326,14 +310,9 @@ def squeeze(input_tensor: Tensor, dim: int | Sequence[int] | None = None) -> Ten
     require_type("squeeze", Tensor, input_tensor=input_tensor)
     shape = input_tensor.shape
     axes = range(len(shape)) if dim is None else dim if isinstance(dim, Sequence) else (dim,)
-    gone = {axis for dim_index in axes if shape[axis := _axis("squeeze", dim_index, len(shape))] == 1}
-    device = input_tensor.device()
-    if not gone:
-        return input_tensor
-    if device is None or input_tensor.made_by is not None:
-        return input_tensor.reshape([side for axis, side in enumerate(shape) if axis not in gone])
-    require_allocated(input_tensor)
-    return carried_out("squeeze", plan_squeeze(input_tensor.spec, gone, device.spec), input_tensor, device)
+    gone = frozenset(axis for index in axes if shape[axis := _axis("squeeze", index, len(shape))] == 1)
+    sides = [side for axis, side in enumerate(shape) if axis not in gone]
+    return _reshaped("squeeze", input_tensor, sides, plan_squeeze, gone) if gone else input_tensor
 
 
 @on_device
@@ -342,7 +321,7 @@ def unsqueeze(input_tensor: Tensor, dim: int) -> Tensor:
     require_type("unsqueeze", Tensor, input_tensor=input_tensor)
     sides = list(input_tensor.shape)
     sides.insert(_axis("unsqueeze", dim, len(sides) + 1), 1)
-    return _reshaped("unsqueeze", input_tensor, sides)
+    return _reshaped("unsqueeze", input_tensor, sides, plan_reshape, tuple(sides))
 
 
 def stack(input_tensors: Sequence[Tensor], dim: int) -> Tensor:
@@ -357,11 +336,11 @@ def stack(input_tensors: Sequence[Tensor], dim: int) -> Tensor:
         DeviceError: There is no tensor or no such axis, the tensors do not go together, or one is on the host.
         OutOfMemoryError: No room.
     """
-    if not isinstance(input_tensors, Sequence) or not all(isinstance(tensor, Tensor) for tensor in input_tensors):
+    if not _are_tensors(input_tensors):
         raise ArgumentTypeError(f"stack: input_tensors must be a sequence of tensors, not {shown(input_tensors)}")
     if not input_tensors:
         raise DeviceError("Stack expects at least one tensor\nstack: input_tensors is empty")
-    devices = [required_device("stack", tensor, lost="Tensor is not allocated") for tensor in input_tensors]
+    device, *_ = [required_device("stack", tensor, lost=LOST) for tensor in input_tensors]
 
     def call() -> Tensor:
         tensors = [unsqueeze(tensor, dim) for tensor in input_tensors]
@@ -370,7 +349,7 @@ def stack(input_tensors: Sequence[Tensor], dim: int) -> Tensor:
             del tensors[0]
         return result
 
-    return locked_on(devices[0], call)
+    return locked_on(device, call)
 
 
 @on_device
@@ -379,11 +358,7 @@ def unsqueeze_to_4D(tensor: Tensor) -> Tensor:  # noqa: N802 - ttnn's name
     require_type("unsqueeze_to_4D", Tensor, tensor=tensor)
     if len(tensor.shape) > 4:
         raise ArgumentError("Tensor rank is greater than 4\nunsqueeze_to_4D: reshape it")
-    device = tensor.device()
-    if device is None or tensor.made_by is not None:
-        return tensor.reshape(tensor.shape.to_rank(4))
-    require_allocated(tensor)
-    return carried_out("unsqueeze_to_4D", plan_unsqueeze_to_4d(tensor.spec, device.spec), tensor, device)
+    return _reshaped("unsqueeze_to_4D", tensor, tensor.shape.to_rank(4), plan_unsqueeze_to_4d)
 
 
 def _axis(function: str, dim: object, rank: int) -> int:
@@ -397,8 +372,7 @@ def _axis(function: str, dim: object, rank: int) -> int:
     return number % rank
 
 
-@on_device
-@checked
+@operation
 def slice(
     input_tensor: Tensor,
     slice_start: object = None,
@@ -423,27 +397,14 @@ def slice(
         ends: `slice_end`.
         steps: `slice_step`.
         memory_config: Where the box goes; None for where the tensor is, in smaller shards.
-        output_tensor: Not simulated; None makes a new tensor.
         pad_value: Not simulated: padding is no part of the values here.
-        sub_core_grids: Not simulated.
 
     Raises:
-        ArgumentTypeError: An index is no sequence of integers.
-        ArgumentError: What is not simulated is asked for.
         DeviceError: The box does not lie within the tensor, or the tensor is on the host.
-        OutOfMemoryError: No room.
     """
     require_left_out("slice", output_tensor=output_tensor, pad_value=pad_value, sub_core_grids=sub_core_grids)
-    begins = _indices("slice_start", slice_start if starts is None else starts)
-    behind = _indices("slice_end", slice_end if ends is None else ends)
+    begins = integers_of("slice: slice_start", slice_start if starts is None else starts)
+    behind = integers_of("slice: slice_end", slice_end if ends is None else ends)
     step = slice_step if steps is None else steps
-    taken = None if step is None else _indices("slice_step", step)
-    device = required_device("slice", input_tensor)
-    plan = plan_slice(input_tensor.spec, begins, behind, taken, device.spec, place=memory_config)
-    return carried_out("slice", plan, input_tensor, device)
-
-
-def _indices(name: str, indices: object) -> tuple[int, ...]:
-    if not isinstance(indices, Sequence) or not all(isinstance(index, int) for index in indices):
-        raise ArgumentTypeError(f"slice: {name} must be a sequence of integers, not {shown(indices)}")
-    return tuple(indices)
+    taken = None if step is None else integers_of("slice: slice_step", step)
+    return converted("slice", plan_slice, input_tensor, begins, behind, taken, place=memory_config)

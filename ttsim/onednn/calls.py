@@ -252,13 +252,14 @@ class GraphOperation:
 def _graph_call(names: Names, inputs: Sequence[Any], attributes: dict[str, Any], precision: str, lowering: str) -> Call:
     """A call with the attributes of a graph, where the layout of weights has a default of its own."""
     attributes = {names.weights_format: names.usual_format} | attributes
-    if names is FORWARD:
-        return forward(*inputs, attributes, precision, lowering)
+    first, second, *rest = inputs
     if names is BACKWARD_DATA:
-        return backward_data(*inputs, attributes, precision)
-    src, diff_dst, shape = inputs
+        return backward_data(first, second, attributes, precision)
+    if names is FORWARD:
+        return forward(first, second, rest[0], attributes, precision, lowering)
     attribute = attributes.pop(names.weights_shape, None)
-    return backward_weights(names, src, diff_dst, attribute if shape is None else shape, attributes, precision)
+    shape = attribute if rest[0] is None else rest[0]
+    return backward_weights(names, first, second, shape, attributes, precision)
 
 
 OPERATIONS: Final[Mapping[str, GraphOperation]] = MappingProxyType(

@@ -6,6 +6,7 @@ docstring and the checks of its arguments; other modules read flags, files and t
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import Enum
@@ -13,7 +14,7 @@ from functools import wraps
 from inspect import Parameter, Signature as PythonSignature, cleandoc, signature
 from operator import index
 from textwrap import fill
-from types import NoneType, UnionType
+from types import MappingProxyType, NoneType, UnionType
 from typing import (
     Annotated,
     Any,
@@ -37,6 +38,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 REQUIRED = object()
 DOC_COLUMNS = 116  # of a line of a docstring that is made
+SECTIONS = ("Attributes", "Args", "Returns", "Raises")  # of a docstring, in order
 # Operations of the bindings that ask for the types of their arguments one by one.
 BOUND = frozenset({"deallocate", "from_device", "to_device", "to_dtype", "to_layout", "to_memory_config", "typecast"})
 OPERATIONS = "ttnn."  # what the real library's names of operations begin with
@@ -52,39 +54,39 @@ class Kind:
     hint: Callable[[object], str] = lambda value: ""
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
-    """One keyword: its kind and its default (REQUIRED if it has none)."""
-
-    kind: Kind
-    default: object = REQUIRED
+ANYTHING = Kind("anything", lambda value: value)
 
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """A parameter of a call: what it means, and its default."""
+    """A parameter of a call, or a field of a config."""
 
-    text: str
+    text: str  # What it means
     default: object = REQUIRED
     kw_only: bool = True  # Whether it must be given by its name
+    kind: Kind = ANYTHING  # That of its annotation
 
 
 def param(text: str, *, default: Any = REQUIRED, kw_only: bool = True) -> Any:
-    """A field of a `Call`; required without a default."""
+    """A field of a `Call` or a `CheckedRecord`; required without a default."""
     return Param(text, default, kw_only)
 
 
-def documented(doc: str, heading: str, params: Mapping[str, Param]) -> str:
-    """A docstring with the texts of parameters, which stand before what a function returns or raises."""
-    texts = (
-        fill(f"{name}: {param.text}", DOC_COLUMNS, initial_indent="    ", subsequent_indent="        ")
-        for name, param in params.items()
-    )
+def documented(doc: str, sections: Mapping[str, Mapping[str, str]]) -> str:
+    """A docstring with further texts by name in its sections, but for names that it has texts for."""
     text = cleandoc(doc)
-    at = min(
-        (place for place in (text.find("\nReturns:\n"), text.find("\nRaises:\n")) if place >= 0), default=len(text)
-    )
-    return f"{text[:at].rstrip()}\n\n{heading}:\n" + "\n".join(texts) + f"\n{text[at:]}"
+    for section, lines in sections.items():
+        filled = [
+            fill(f"{name}: {line}", DOC_COLUMNS, initial_indent="    ", subsequent_indent="        ")
+            for name, line in lines.items()
+            if f"\n    {name}: " not in text
+        ]
+        if filled:
+            behind = (text.find(f"\n\n{name}:\n") for name in SECTIONS[SECTIONS.index(section) + 1 :])
+            at = min((place for place in behind if place >= 0), default=len(text))
+            heading = [] if f"\n\n{section}:\n" in text else [f"\n{section}:"]
+            text = "\n".join([text[:at], *heading, *filled]) + text[at:]
+    return text
 
 
 def _integer(value: Any) -> int:
@@ -149,15 +151,11 @@ def _conversion(value: object) -> str:
     return "; ttsim.from_torch makes one of it" if array else ""
 
 
-def _either(kinds: list[Kind], *, optional: bool) -> Kind:
+def _either(kinds: Sequence[Kind]) -> Kind:
     def convert(value: Any) -> Any:
-        if optional and value is None:
-            return None
         for kind in kinds:
-            try:
+            with suppress(TypeError):
                 return kind.convert(value)
-            except TypeError:
-                continue
         raise TypeError("none of these")
 
     def hint(value: object) -> str:
@@ -171,8 +169,7 @@ def kind_of(hint: Any) -> Kind:
     if get_origin(hint) is Annotated:
         return next(extra for extra in get_args(hint) if isinstance(extra, Kind))
     if get_origin(hint) in (Union, UnionType):
-        options = get_args(hint)
-        return _either([kind_of(option) for option in options], optional=NoneType in options)
+        return _either(tuple(map(kind_of, get_args(hint))))
     if hint is int:
         return Kind("non-negative int", _integer)
     if hint is bool:
@@ -190,19 +187,18 @@ class Signature:
     # bindings ("__init__")
     entry: str
     name: str  # What the user calls it
-    arguments: Mapping[str, Argument]  # By name, in order
+    arguments: Mapping[str, Param]  # By name, in order
     # Names that older versions had, with what to do instead: accepted with a warning, and ignored
     retired: Mapping[str, str] = field(default_factory=dict)
 
-    def bind(
-        self, args: tuple[object, ...], arguments: Mapping[str, object], by_position: Sequence[str] = ()
-    ) -> dict[str, Any]:
-        """Every argument in its plain form, with defaults; ``by_position`` are the names of positional arguments.
+    def bind(self, args: tuple[object, ...], arguments: Mapping[str, object]) -> dict[str, Any]:
+        """Every argument in its plain form, with defaults.
 
         Raises:
             ArgumentTypeError: An argument is unknown, missing, given twice or of the wrong type; or one too many has no
                 name.
         """
+        by_position = (name for name, argument in self.arguments.items() if not argument.kw_only)
         named = dict(zip(by_position, args, strict=False))
         for name in named:
             if name in arguments:
@@ -273,45 +269,40 @@ def incompatible(entry: str) -> str:
     return line if entry.startswith(OPERATIONS) else f"{line} The following argument types are supported:"
 
 
-def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """Checks the arguments of an operation by its annotations before calling it.
+def checked_as(prefix: str = OPERATIONS, name: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A decorator that checks a function's arguments by their annotations before calling it.
 
-    All are keyword arguments, but for those that the function itself takes by position. Errors name the function as it
-    is named at the time of the call.
-    """
-    return checked_as(OPERATIONS)(function)
+    All are keyword arguments, but for those that the function itself takes by position.
 
-
-def checked_as(prefix: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """`checked`, for a function before whose name the real library's errors put a prefix.
-
-    The prefix is "ttnn." and the modules of an operation; a function of the bindings that is no operation has none.
+    Args:
+        prefix: What the real library's errors put before the name: "ttnn." and the modules of an operation; nothing
+            for a function of the bindings that is no operation.
+        name: What errors call the function; its own name by default.
     """
 
     def check(function: Callable[P, R]) -> Callable[P, R]:
-        hints = get_type_hints(function, include_extras=True)
+        called = name or function.__name__
         arguments = {
-            name: Argument(
-                kind_of(hints[name]), REQUIRED if parameter.default is Parameter.empty else parameter.default
+            parameter.name: Param(
+                "",
+                REQUIRED if parameter.default is Parameter.empty else parameter.default,
+                parameter.kind is Parameter.KEYWORD_ONLY,
+                kind_of(parameter.annotation),
             )
-            for name, parameter in signature(function).parameters.items()
+            for parameter in signature(function).parameters.values()
         }
-        expected = Signature(prefix + function.__name__, function.__name__, arguments)
-        by_position = [
-            name
-            for name, parameter in signature(function).parameters.items()
-            if parameter.kind is not Parameter.KEYWORD_ONLY
-        ]
+        wanted = Signature(prefix + called, called, arguments)
 
         @wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            name = call.__name__
-            wanted = expected if name == expected.name else replace(expected, entry=prefix + name, name=name)
-            return function(**wanted.bind(args, kwargs, by_position))  # type: ignore[call-arg]
+            return function(**wanted.bind(args, kwargs))  # type: ignore[call-arg]
 
         return call
 
     return check
+
+
+checked = checked_as()
 
 
 def require_type(owner: str, kind: type, **arguments: object) -> None:
@@ -351,14 +342,15 @@ class CheckedRecord:
     def __init_subclass__(cls) -> None:
         """Reads the fields of the subclass; their defaults stay its attributes."""
         if params := {name: parameter for name, parameter in vars(cls).items() if isinstance(parameter, Param)}:
-            cls.__doc__ = documented(cls.__doc__ or "", "Attributes", params)
+            texts = {name: parameter.text for name, parameter in params.items()}
+            cls.__doc__ = documented(cls.__doc__ or "", {"Attributes": texts})
         for name, parameter in params.items():
             if parameter.default is REQUIRED:
                 delattr(cls, name)
             else:
                 setattr(cls, name, parameter.default)
         arguments = {
-            name: Argument(kind_of(hint), getattr(cls, name, REQUIRED))
+            name: Param("", getattr(cls, name, REQUIRED), kind=kind_of(hint))
             for name, hint in get_type_hints(cls, include_extras=True).items()
             if get_origin(hint) is not ClassVar
         }
@@ -416,8 +408,6 @@ class Call:
     """
 
     _name: ClassVar[str] = ""
-    _by_position: ClassVar[tuple[str, ...]] = ()
-    _params: ClassVar[Mapping[str, Param]] = {}
     _signature: ClassVar[Signature]
 
     def __init_subclass__(cls, *, name: str = "", parameters: str = "", prefix: str = OPERATIONS) -> None:
@@ -426,31 +416,33 @@ class Call:
         ``parameters`` are the names of all fields in the order of the function's signature (default: inherited fields
         first); ``prefix`` is what the real library's errors put before the name.
         """
-        params = {
-            key: parameter
-            for base in reversed(cls.__mro__)
-            for key, parameter in vars(base).items()
-            if isinstance(parameter, Param)
-        }
         if name:
-            cls._name, order = name, parameters.split() or list(params)
+            fields = {key: value for base in reversed(cls.__mro__) for key, value in vars(base).items()}
+            params = {key: value for key, value in fields.items() if isinstance(value, Param)}
+            order = parameters.split() or list(params)
             assert set(order) == set(params), set(order) ^ set(params)
-            cls._params = {key: params[key] for key in order}
-            cls._by_position = tuple(key for key, parameter in cls._params.items() if not parameter.kw_only)
             hints = get_type_hints(cls, include_extras=True)
-            arguments = {
-                key: Argument(kind_of(hints[key]), parameter.default) for key, parameter in cls._params.items()
-            }
-            cls._signature = Signature(prefix + name, name, arguments)
+            arguments = {key: replace(params[key], kind=kind_of(hints[key])) for key in order}
+            cls._name, cls._signature = name, Signature(prefix + name, name, arguments)
 
     @classmethod
     def parameters(cls) -> tuple[str, ...]:
         """Names of the function's parameters, in order."""
-        return tuple(cls._params)
+        return tuple(cls._signature.arguments)
 
     def __init__(self, *args: object, **fields: object) -> None:
         """Takes the fields; raises ArgumentTypeError for a wrong, unknown, missing or doubled one."""
-        vars(self).update(self._signature.bind(args, fields, self._by_position))
+        vars(self).update(self._signature.bind(args, fields))
+
+
+RAISES: Mapping[str, str] = MappingProxyType(
+    {
+        "ArgumentTypeError": "An argument is unknown, missing or of the wrong type.",
+        "ArgumentError": "Arguments contradict each other, or ask for what is not simulated.",
+        "DeviceError": "A tensor is on the host, or the call does not fit the device.",
+        "OutOfMemoryError": "No room.",
+    }
+)  # of most functions; their docstrings say more where there is more to say
 
 
 class Runs(Protocol[R_co]):
@@ -468,7 +460,7 @@ def function_of(call: Callable[P, Runs[R]]) -> Callable[P, R]:
     def function(*args: P.args, **kwargs: P.kwargs) -> R:
         return call(*args, **kwargs).run()
 
-    hints = get_type_hints(kind, include_extras=True)
+    hints, params = get_type_hints(kind, include_extras=True), kind._signature.arguments
     parameters = [
         Parameter(
             name,
@@ -476,14 +468,12 @@ def function_of(call: Callable[P, Runs[R]]) -> Callable[P, R]:
             default=Parameter.empty if parameter.default is REQUIRED else parameter.default,
             annotation=hints[name],
         )
-        for name, parameter in kind._params.items()
+        for name, parameter in params.items()
     ]
     returns = get_type_hints(kind.run)["return"]
     function.__name__ = function.__qualname__ = kind._name
     function.__module__ = kind.__module__
-    docs = (base.__doc__ or "" for base in kind.__mro__)  # errors are those of what it inherits from, if not its own
-    raises = next((doc[doc.index("\n    Raises:") :] for doc in docs if "\n    Raises:" in doc), "")
-    text = kind.__doc__ if "Raises:" in kind.__doc__ else f"{kind.__doc__.rstrip()}\n{raises}"
-    function.__doc__ = documented(text, "Args", kind._params)
+    texts = {name: parameter.text for name, parameter in params.items()}
+    function.__doc__ = documented(kind.__doc__, {"Args": texts, "Raises": RAISES})
     function.__signature__ = PythonSignature(parameters, return_annotation=returns)  # type: ignore[attr-defined]
     return function

@@ -7,11 +7,7 @@ from ttsim.runtime.types.call import Call, Padding, function_of, param
 
 
 class Window(Call):
-    """What windows have.
-
-    Raises:
-        ArgumentError: No room.
-    """
+    """What windows have."""
 
     size: int = param("Rows.", kw_only=False)
     step: int = param("From window to window.", default=1)
@@ -22,6 +18,9 @@ class Slide(Window, name="slide", parameters="size around step name"):
 
     Returns:
         All that it was given.
+
+    Raises:
+        DeviceError: No room.
     """
 
     around: Padding = param("Zeros around.", default=(0, 0), kw_only=False)
@@ -54,11 +53,14 @@ def test_a_function_has_the_fields_of_its_call_in_the_order_that_is_listed() -> 
     assert text.return_annotation == dict[str, object]
 
 
-def test_its_docstring_holds_their_texts_and_the_errors_that_are_inherited() -> None:
+def test_its_docstring_holds_their_texts_and_the_usual_errors() -> None:
     assert inspect.getdoc(slide) == (
         "A window that slides.\n\nArgs:\n    size: Rows.\n    around: Zeros around.\n    step: From place to place.\n"
         "    name: A name that is long enough, with what is said of it, to need another line of its own here.\n\n"
-        "Returns:\n    All that it was given.\n\nRaises:\n    ArgumentError: No room."
+        "Returns:\n    All that it was given.\n\nRaises:\n    DeviceError: No room.\n"
+        "    ArgumentTypeError: An argument is unknown, missing or of the wrong type.\n"
+        "    ArgumentError: Arguments contradict each other, or ask for what is not simulated.\n"
+        "    OutOfMemoryError: No room."
     )
 
 
