@@ -33,8 +33,7 @@ from device.errors import ArgumentError, TTSimError, shown
 from device.spec.device_spec import catalog_names
 from ops.sensitivity.changes import load_spec, with_changes
 from ttsim.dropin.choices import add_choices, chosen, environment
-from ttsim.dropin.script import run_script, within
-from ttsim.dropin.suite import run_tests
+from ttsim.dropin.script import run_script, run_tests, within
 from ttsim.recording.profiling import Profile
 from ttsim.recording.saving import reserved_name, save_report
 from ttsim.report.comparison import compare

@@ -19,29 +19,15 @@ the first line, and what the real library raises as a RuntimeError is one here.
 """
 
 from device.errors import (
-    ArgumentError,
-    ArgumentIndexError,
-    ArgumentTypeError,
-    CircularBufferError,
-    DeviceClosedError,
-    DeviceError,
-    MemoryAccessError,
-    OutOfMemoryError,
-    PoisonError,
-    SpecError,
-    TTSimError,
+    ArgumentError as ArgumentError,
+    ArgumentIndexError as ArgumentIndexError,
+    ArgumentTypeError as ArgumentTypeError,
+    CircularBufferError as CircularBufferError,
+    DeviceClosedError as DeviceClosedError,
+    DeviceError as DeviceError,
+    MemoryAccessError as MemoryAccessError,
+    OutOfMemoryError as OutOfMemoryError,
+    PoisonError as PoisonError,
+    SpecError as SpecError,
+    TTSimError as TTSimError,
 )
-
-__all__ = [
-    "ArgumentError",
-    "ArgumentIndexError",
-    "ArgumentTypeError",
-    "CircularBufferError",
-    "DeviceClosedError",
-    "DeviceError",
-    "MemoryAccessError",
-    "OutOfMemoryError",
-    "PoisonError",
-    "SpecError",
-    "TTSimError",
-]

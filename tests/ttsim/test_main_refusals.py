@@ -148,5 +148,5 @@ def test_a_mistake_of_ours_is_not_told_as_one_of_the_command_line(monkeypatch: p
 
 
 def test_a_missing_pytest_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch, told: Any) -> None:
-    monkeypatch.setattr("ttsim.dropin.suite.find_spec", lambda name: None)
+    monkeypatch.setattr("ttsim.dropin.script.find_spec", lambda name: None)
     assert told("pytest") == "ttsim: pytest: it is not installed; install ttsim[test]\n"

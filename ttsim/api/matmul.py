@@ -6,7 +6,7 @@ from typing import Any
 from device.errors import ArgumentError, DeviceError, shown
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, MemoryConfig
 from ops.planners.matmul import MatmulArguments, plan_matmul, validate
-from ttsim.api.device_calls import require_left_out
+from ttsim.api.device_calls import format_of, require_left_out
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import free_l1_bytes, on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
@@ -15,13 +15,11 @@ from ttsim.runtime.types.configs import UnaryOpType, UnaryWithParam, WormholeCom
 from ttsim.runtime.types.tensors import DataType
 
 
-class Product(Call):
-    """What both products have.
+class Matmul(Call, name="matmul"):
+    """The product of two matrices, or of each pair of two batches of them.
 
-    Raises:
-        ArgumentTypeError: An argument is unknown, missing or of the wrong type.
-        ArgumentError: Arguments contradict each other, or ask for what is not simulated.
-        DeviceError: The call does not fit the device.
+    Returns:
+        [..., M, N], of as many axes as the argument that has most.
     """
 
     input_tensor_a: Tensor = param("[..., M, K] tiles on the device, interleaved.", kw_only=False)
@@ -43,29 +41,26 @@ class Product(Call):
     )
     core_grid: object = param("Not simulated; None lets the library choose.", default=None)
 
-    def multiplied(self, bias: Tensor | None) -> Tensor:
-        """The product, and a row added to each row of it."""
+    bias: Tensor | None = None  # A parameter of `Linear` alone
+
+    def run(self) -> Tensor:
+        """The product, and a bias added to each row of it before the activation."""
         require_left_out(self._name, program_config=self.program_config, core_grid=self.core_grid)
-        tensors = {"input": self.input_tensor_a, "weight": self.input_tensor_b} | (
-            {} if bias is None else {"bias": bias}
-        )
+        operands = {"input": self.input_tensor_a, "weight": self.input_tensor_b, "bias": self.bias}
+        tensors = {name: tensor for name, tensor in operands.items() if tensor is not None}
         for number, tensor in enumerate(tensors.values()):
             lost = "Input Tensor is not allocated" if number else "Operand to matmul must be on device"
             require_allocated(tensor, first_line=lost)
         device = _device(*tensors.values())
-        config = None if self.compute_kernel_config is None else self.compute_kernel_config.argument()
         chosen: dict[str, Any] = {}
-        if config is not None:
-            chosen = {
-                "fidelity_phases": config.fidelity_phases,
-                "fp32_dest": config.fp32_dest,
-                "packer_l1_acc": config.packer_l1_acc,
-            }
+        if self.compute_kernel_config is not None:
+            config = self.compute_kernel_config.argument()
+            chosen = {name: getattr(config, name) for name in ("fidelity_phases", "fp32_dest", "packer_l1_acc")}
         arguments = MatmulArguments(
             first=tensors["input"].spec,
             second=tensors["weight"].spec,
-            bias=None if bias is None else bias.spec,
-            out_format=None if self.dtype is None else self.dtype.format,
+            bias=None if self.bias is None else self.bias.spec,
+            out_format=format_of(self.dtype),
             memory_config=DRAM_MEMORY_CONFIG if self.memory_config is None else self.memory_config,
             activation=_activation(self.activation),
             transpose_a=self.transpose_a,
@@ -79,20 +74,8 @@ class Product(Call):
             return run(plan, tensors, device, useful_flops=useful_flops)["output"]
 
 
-class Matmul(Product, name="matmul"):
-    """The product of two matrices, or of each pair of two batches of them.
-
-    Returns:
-        [..., M, N], of as many axes as the argument that has most.
-    """
-
-    def run(self) -> Tensor:
-        """Multiplies."""
-        return self.multiplied(None)
-
-
 class Linear(
-    Product,
+    Matmul,
     name="linear",
     parameters="input_tensor_a input_tensor_b bias transpose_a transpose_b memory_config dtype program_config "
     "activation compute_kernel_config core_grid",
@@ -105,23 +88,15 @@ class Linear(
 
     bias: Tensor | None = param("[..., 1, N] tiles on the device.", default=None)
 
-    def run(self) -> Tensor:
-        """Multiplies, and adds the bias before the activation."""
-        return self.multiplied(self.bias)
-
 
 matmul = on_device(function_of(Matmul))
 linear = on_device(function_of(Linear))
 
 
-def _device(*tensors: Tensor) -> Device:
-    for tensor in tensors:
-        home = tensor.device()
-        if home is None:
-            raise DeviceError("Operand to matmul must be on device\ngive every tensor to the device with .to(device)")
-    device = tensors[0].device()
-    if device is None:
-        raise AssertionError("a tensor on the host was refused above")
+def _device(first: Tensor, *others: Tensor) -> Device:
+    device = first.device()
+    if device is None or any(tensor.device() is None for tensor in others):
+        raise DeviceError("Operand to matmul must be on device\ngive every tensor to the device with .to(device)")
     return device
 
 

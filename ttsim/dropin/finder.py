@@ -19,33 +19,13 @@ PACKAGE = "ttnn"
 MODULES: frozenset[str] = frozenset(vars(ttsim)["_MODULES"])
 # Modules of ttnn 0.81.1 in which ttsim has names of its own, wherever they live here.
 FACES = frozenset(
-    {
-        "_ttnn",
-        "_ttnn.activation",
-        "_ttnn.core",
-        "_ttnn.device",
-        "_ttnn.multi_device",
-        "_ttnn.operations",
-        "_ttnn.operations.conv",
-        "_ttnn.tensor",
-        "_ttnn.types",
-        "core",
-        "decorators",
-        "device",
-        "distributed",
-        "distributed.distributed",
-        "operations",
-        "operations.activations",
-        "operations.binary",
-        "operations.conv2d",
-        "operations.core",
-        "operations.creation",
-        "operations.data_movement",
-        "operations.matmul",
-        "operations.pool",
-        "operations.unary",
-        "types",
-    }
+    (
+        *("_ttnn", "_ttnn.activation", "_ttnn.core", "_ttnn.device", "_ttnn.multi_device", "_ttnn.operations"),
+        *("_ttnn.operations.conv", "_ttnn.tensor", "_ttnn.types", "core", "decorators", "device", "distributed"),
+        *("distributed.distributed", "operations", "operations.activations", "operations.binary"),
+        *("operations.conv2d", "operations.core", "operations.creation", "operations.data_movement"),
+        *("operations.matmul", "operations.pool", "operations.unary", "types"),
+    )
 )
 
 

@@ -21,16 +21,9 @@ from ttsim.runtime.system import GetDefaultDevice, SetDefaultDevice, get_arch_na
 
 SEED = 213919
 SELECTIONS = (
-    "eager_host_side",
-    "frequent",
-    "frequently_hangs",
-    "models_device_performance_bare_metal",
-    "models_performance_bare_metal",
-    "models_performance_virtual_machine",
-    "post_commit",
-    "skip_post_commit",
-    "slow",
-    "t3k_compat",
+    *("eager_host_side", "frequent", "frequently_hangs", "models_device_performance_bare_metal"),
+    *("models_performance_bare_metal", "models_performance_virtual_machine", "post_commit", "skip_post_commit"),
+    *("slow", "t3k_compat"),
 )
 MARKERS = (
     "requires_grid_size(cores): skip where the grid is smaller than a pair (columns, rows) or a number of cores",
@@ -41,15 +34,10 @@ MARKERS = (
 )
 # Of the parameters of devices, those of links between devices and of dispatch: there is one device, and no dispatch.
 WITHOUT_MEANING = frozenset(
-    {
-        "dispatch_core_axis",
-        "dispatch_core_type",
-        "fabric_config",
-        "fabric_manager",
-        "fabric_router_config",
-        "fabric_tensix_config",
-        "reliability_mode",
-    }
+    (
+        *("dispatch_core_axis", "dispatch_core_type", "fabric_config", "fabric_manager", "fabric_router_config"),
+        *("fabric_tensix_config", "reliability_mode"),
+    )
 )
 FINDER = pytest.StashKey[TtnnFinder]()
 
@@ -161,21 +149,15 @@ def silicon_arch_name() -> str:
     return get_arch_name()
 
 
-@pytest.fixture
-def silicon_arch_wormhole_b0(silicon_arch_name: str) -> None:
-    """Skips a test on other architectures."""
-    _only_on("wormhole_b0", silicon_arch_name)
+def _only_on(wanted: str) -> Any:
+    def fixture(silicon_arch_name: str) -> None:
+        if silicon_arch_name != wanted:
+            pytest.skip(f"the test is for {wanted}, the device is a {silicon_arch_name}")
+
+    return pytest.fixture(fixture, name=f"silicon_arch_{wanted}")
 
 
-@pytest.fixture
-def silicon_arch_blackhole(silicon_arch_name: str) -> None:
-    """Skips a test on other architectures."""
-    _only_on("blackhole", silicon_arch_name)
-
-
-def _only_on(wanted: str, arch: str) -> None:
-    if arch != wanted:
-        pytest.skip(f"the test is for {wanted}, the device is a {arch}")
+silicon_arch_wormhole_b0, silicon_arch_blackhole = _only_on("wormhole_b0"), _only_on("blackhole")
 
 
 @pytest.fixture

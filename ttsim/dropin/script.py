@@ -1,14 +1,16 @@
-"""Runs a script as Python would, with ttsim for its ttnn, and writes what its devices did."""
+"""Runs a script as Python would, or tests, with ttsim for their ttnn, and writes what a script's devices did."""
 
 import runpy
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 
-from device.errors import shown
+from device.errors import ArgumentError, shown
 from ttsim.dropin.finder import ttnn_is_ttsim
 from ttsim.recording.profiling import Profile
 from ttsim.recording.saving import save_report
@@ -17,6 +19,14 @@ from ttsim.runtime.session import current, remember
 from ttsim.study.tune.network import tune_network
 
 LONGEST_PATH = 200  # characters of a folder in a line
+PLUGIN = "ttsim.pytest_plugin"
+
+
+def run_tests(arguments: Sequence[str]) -> int:
+    """Runs pytest with the plugin; returns its exit code; raises ArgumentError if pytest is not installed."""
+    if find_spec("pytest") is None:
+        raise ArgumentError("pytest: it is not installed; install ttsim[test]")
+    return int(import_module("pytest").main(["-p", PLUGIN, *arguments]))
 
 
 def run_script(
