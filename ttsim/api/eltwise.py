@@ -8,15 +8,23 @@ from typing import Any, ClassVar, Final
 from device.cores import PlainEnum
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 from device.memory.memory_config import Layout, MemoryConfig
-from device.numbers.formats import DataFormat
 from ops.planners.eltwise import BinaryArguments, plan_binary, plan_unary
 from ops.programs.eltwise.functions import FUNCTIONS, comparison
 from ops.programs.eltwise.op import Binary as BinaryOp, BinaryOperation
-from ttsim.api.device_calls import require_left_out
+from ttsim.api.device_calls import format_of, require_left_out
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.types.call import OPERATIONS, Call, checked, function_of, incompatible, param
+from ttsim.runtime.types.call import (
+    OPERATIONS,
+    RAISES,
+    Call,
+    checked_as,
+    documented,
+    function_of,
+    incompatible,
+    param,
+)
 from ttsim.runtime.types.configs import UnaryOpType, UnaryWithParam
 from ttsim.runtime.types.tensors import DataType
 
@@ -29,6 +37,9 @@ class Combination(Call):
         kw_only=False,
     )
     input_tensor_b: object = param("A tensor likewise, or a number.", kw_only=False)
+    fast_and_approximate_mode: bool | None = param(
+        "Whether the matrix unit computes a product; sums and differences know no other mode.", default=None
+    )
     activations: object = param(
         "Functions of the result in order, by name or as UnaryWithParam. Numbers of functions that are applied here "
         "were never compared with recordings of the real kernels.",
@@ -40,55 +51,47 @@ class Combination(Call):
     sub_device_id: object = param("Not simulated; None for all cores.", default=None)
 
     _operation: ClassVar[BinaryOperation]
+    # Parameters of functions that do not write into their first operand
+    dtype: DataType | None = None
+    memory_config: MemoryConfig | None = None
+    output_tensor: Tensor | None = None
+    use_legacy: object = None
 
-    def combined(
-        self,
-        *,
-        fast: bool | None,
-        out_format: DataFormat | None = None,
-        place: MemoryConfig | None = None,
-        target: Tensor | None = None,
-    ) -> Tensor:
-        """Carries out the function; one operand may be a number."""
-        name, operation = self._name, self._operation
+    def run(self) -> Tensor:
+        """Combines the operands."""
+        name, operation, target = self._name, self._operation, self.output_tensor
+        grids = {"sub_core_grids": self.sub_core_grids, "sub_device_id": self.sub_device_id}
+        require_left_out(name, use_legacy=self.use_legacy, **grids)
         left, right = self.input_tensor_a, self.input_tensor_b
         scalar_first = isinstance(left, Real)
         if scalar_first:
             left, right = right, left
-        tensors = {}
-        for role, operand in (("input", left), ("input_b", right)):
-            if isinstance(operand, Tensor):
-                tensors[role] = operand
-            elif role == "input" or not isinstance(operand, Real):
-                wanted = "a Tensor or a number" if role == "input_b" else "a Tensor"
-                raise ArgumentTypeError(
-                    f"{incompatible(OPERATIONS + name)}\n"
-                    f"{name}: {'input_tensor_b' if role == 'input_b' else 'input_tensor_a'} must be {wanted}, "
-                    f"not {shown(operand)}"
-                )
+        if not isinstance(left, Tensor):
+            raise _wrong(name, f"input_tensor_a must be a Tensor, not {shown(left)}")
+        tensors = {"input": left}
+        if isinstance(right, Tensor):
+            tensors["input_b"] = right
+        elif not isinstance(right, Real):
+            raise _wrong(name, f"input_tensor_b must be a Tensor or a number, not {shown(right)}")
         if target is not None:
             tensors["target"] = target
         device = device_of(tensors)
-        left_format, second = tensors["input"].spec.data_format, tensors.get("input_b")
+        specs = {role: tensor.spec for role, tensor in tensors.items()}
+        second, written, out_format = specs.get("input_b"), specs.get("target"), format_of(self.dtype)
         op = BinaryOp(
             operation=operation,
-            left_format=left_format,
-            right_format=None if second is None else second.spec.data_format,
+            left_format=left.spec.data_format,
+            right_format=None if second is None else second.data_format,
             scalar=float(right) if isinstance(right, Real) else None,
-            data_format=target.spec.data_format if target is not None else out_format or left_format,
+            data_format=written.data_format if written is not None else out_format or left.spec.data_format,
             activations=_activations(name, self.activations),
             left_activations=_activations(name, self.input_tensor_a_activations),
             right_activations=_activations(name, self.input_tensor_b_activations),
-            fast=fast is True and operation is BinaryOperation.MULTIPLY,
+            fast=self.fast_and_approximate_mode is True and operation is BinaryOperation.MULTIPLY,
             scalar_first=scalar_first,
         )
         call = BinaryArguments(
-            op=op,
-            left=tensors["input"].spec,
-            right=None if second is None else second.spec,
-            out_format=out_format,
-            place=place,
-            target=None if target is None else target.spec,
+            op=op, left=left.spec, right=second, out_format=out_format, place=self.memory_config, target=written
         )
         plan = plan_binary(call, device.spec)
         if target is not None and target.layout is Layout.ROW_MAJOR and (device.strict or device.values != "off"):
@@ -104,9 +107,6 @@ class Combination(Call):
 class Binary(Combination):
     """A function of two operands."""
 
-    fast_and_approximate_mode: bool | None = param(
-        "Whether the matrix unit computes a product; sums and differences know no other mode.", default=None
-    )
     dtype: DataType | None = param("Of the result; None for that of the first tensor.", default=None)
     memory_config: MemoryConfig | None = param(
         "Where the result goes; None lets the call choose: where the first tensor is, mostly.", default=None
@@ -115,21 +115,6 @@ class Binary(Combination):
         "A tensor that the result is written into, and that is returned.", default=None
     )
     use_legacy: object = param("Not simulated; None lets the library choose.", default=None)
-
-    def run(self) -> Tensor:
-        """Combines the operands."""
-        require_left_out(
-            self._name,
-            use_legacy=self.use_legacy,
-            sub_core_grids=self.sub_core_grids,
-            sub_device_id=self.sub_device_id,
-        )
-        return self.combined(
-            fast=self.fast_and_approximate_mode,
-            out_format=None if self.dtype is None else self.dtype.format,
-            place=self.memory_config,
-            target=self.output_tensor,
-        )
 
 
 class InPlace(Combination):
@@ -144,8 +129,12 @@ class InPlace(Combination):
 
     def run(self) -> Tensor:
         """Combines the operands."""
-        require_left_out(self._name, sub_core_grids=self.sub_core_grids, sub_device_id=self.sub_device_id)
-        return self.combined(fast=self.fast_and_approximate_mode, target=self.input_tensor_a)
+        self.output_tensor = self.input_tensor_a
+        return super().run()
+
+
+def _wrong(name: str, text: str) -> ArgumentTypeError:
+    return ArgumentTypeError(f"{incompatible(OPERATIONS + name)}\n{name}: {text}")
 
 
 def _binary(
@@ -167,10 +156,7 @@ def _binary(
             The broadcast shape.
 
         Raises:
-            ArgumentTypeError: An argument is unknown, missing or of the wrong type.
-            ArgumentError: What is not simulated is asked for.
             DeviceError: The shapes do not go together, a tensor is on the host, or the result does not fit its place.
-            OutOfMemoryError: No room.
         """
         _operation = operation
 
@@ -185,8 +171,6 @@ def _binary(
         Its outputs were never compared with recordings of the real library.
 
         Raises:
-            ArgumentTypeError: An argument is unknown, missing or of the wrong type.
-            ArgumentError: What is not simulated is asked for.
             DeviceError: The shapes do not go together, or a tensor is on the host.
         """
         _operation = operation
@@ -208,18 +192,15 @@ def device_of(tensors: Mapping[str, Tensor]) -> Device:
     for name, tensor in tensors.items():
         which = {"input": "Input Tensor A", "input_b": "Input Tensor B"}.get(name, "Tensor")
         require_allocated(tensor, first_line=f"{which if 'input_b' in tensors else 'Input Tensor'} is not allocated")
-    devices = [tensor.device() for tensor in tensors.values()]
-    for name, device in zip(tensors, devices, strict=True):
-        if device is None:
-            which = {"input": "A", "input_b": "B"}.get(name, "output")
-            raise DeviceError(
-                f"Input tensor {which} must be on device, got storage type: StorageType::HOST\n"
-                "give every tensor to the device with .to(device)"
-            )
-    result = devices[0]
-    if result is None:
-        raise AssertionError("a tensor on the host was refused above")
-    return result
+    homes = {name: tensor.device() for name, tensor in tensors.items()}
+    devices = [device for device in homes.values() if device is not None]
+    if lost := next((name for name, device in homes.items() if device is None), None):
+        which = {"input": "A", "input_b": "B"}.get(lost, "output")
+        raise DeviceError(
+            f"Input tensor {which} must be on device, got storage type: StorageType::HOST\n"
+            "give every tensor to the device with .to(device)"
+        )
+    return devices[0]
 
 
 def _activations(owner: str, activations: object) -> tuple[tuple[str, tuple[float, ...]], ...]:
@@ -278,15 +259,14 @@ def _unary(name: str, activation: str) -> Callable[..., Tensor]:
                 raise ArgumentError(f"{name}: {key}={shown(argument)} is not simulated; {value} is")
         values = {**parameters, **dict(zip(placed, args, strict=False))}
         values.update({key: kwargs.pop(key) for key in parameters if key in kwargs})
-        wrong = f"{incompatible(OPERATIONS + name)}\n{name}: "
         if len(args) > len(placed):
-            raise ArgumentTypeError(f"{wrong}{len(args) - len(placed)} by position are too many")
+            raise _wrong(name, f"{len(args) - len(placed)} by position are too many")
         for key, number in values.items():
             if not isinstance(number, Real):
-                raise ArgumentTypeError(f"{wrong}{key} must be a number, not {shown(number)}")
+                raise _wrong(name, f"{key} must be a number, not {shown(number)}")
         return keywords(input_tensor, tuple(float(number) for number in values.values()), **kwargs)
 
-    @checked
+    @checked_as(name=name)
     def keywords(
         input_tensor: Tensor,
         numbers: tuple,  # type: ignore[type-arg]
@@ -304,30 +284,19 @@ def _unary(name: str, activation: str) -> Callable[..., Tensor]:
         with device.function(f"ttnn.{name}"):
             return run(plan, tensors, device)["output"]
 
-    keywords.__name__ = name
     function.__name__ = function.__qualname__ = name
-    wanted = "".join(f"        {key}: A number of the function.\n" for key in parameters)
-    wanted += "".join(f"        {key}: {value} alone is simulated.\n" for key, value in fixed.items())
-    function.__doc__ = f"""{FUNCTIONS[activation].text} of every element.
-
-    {comparison(name)}
-
-    Args:
-        input_tensor: [..., rows, columns] on the device, tiles or rows.
-{wanted}        memory_config: Where the result goes; None for where the tensor is.
-        output_tensor: A tensor that the result is written into, and that is returned.
-        fast_and_approximate_mode: Not simulated; None or False for the library's default code.
-        sub_core_grids: Not simulated; None for all cores.
-
-    Returns:
-        The same shape and data type.
-
-    Raises:
-        ArgumentTypeError: An argument is unknown, missing or of the wrong type.
-        ArgumentError: What is not simulated is asked for.
-        DeviceError: The tensor is on the host, or the result does not fit its place.
-        OutOfMemoryError: No room.
-    """
+    texts = {
+        "input_tensor": "[..., rows, columns] on the device, tiles or rows.",
+        **dict.fromkeys(parameters, "A number of the function."),
+        **{key: f"{value} alone is simulated." for key, value in fixed.items()},
+        "memory_config": "Where the result goes; None for where the tensor is.",
+        "output_tensor": "A tensor that the result is written into, and that is returned.",
+        "fast_and_approximate_mode": "Not simulated; None or False for the library's default code.",
+        "sub_core_grids": "Not simulated; None for all cores.",
+    }
+    head = f"{FUNCTIONS[activation].text} of every element.\n\n{comparison(name)}"
+    returns = "\n\nReturns:\n    The same shape and data type."
+    function.__doc__ = documented(head + returns, {"Args": texts, "Raises": RAISES})
     return function
 
 

@@ -100,16 +100,6 @@ def test_a_matmul_lies_on_as_many_cores_as_it_has_blocks():
     assert str(result.grid) == "{[0-0 - 2-1], [0-2 - 0-2]}"
 
 
-def test_a_reshape_deals_shards_anew():
-    with device() as on:
-        tensor = ttnn.Tensor(np.zeros((5, 1, 28, 64), np.float32), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT)
-        placed = ttnn.reshape(tensor.to(on, in_box(HEIGHT, (32, 64), 5)), (1, 1, 140, 64))
-        assert placed.memory_config() == in_box(HEIGHT, (32, 64), 5)
-        wide = ttnn.reshape(tensor.to(on, in_box(WIDTH, (160, 32), 2)), (1, 1, 140, 64))
-        assert wide.memory_config() == in_box(WIDTH, (160, 32), 2)
-        assert ttnn.reshape(wide, (1, 1, 70, 128)).memory_config() == in_box(WIDTH, (96, 64), 2)
-
-
 def test_a_grid_that_is_no_rectangle_leaves_no_shards_to_a_convolution():
     row, rest = (ttnn.CoreRange(ttnn.CoreCoord(0, y), ttnn.CoreCoord(x, y)) for x, y in ((3, 0), (0, 1)))
     spec = ttnn.ShardSpec(ttnn.CoreRangeSet([row, rest]), (32, 32))

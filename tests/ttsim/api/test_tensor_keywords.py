@@ -65,19 +65,7 @@ def test_values_are_copied_into_what_is_there() -> None:
             ttsim.allocate_tensor_on_device(x.spec)
 
 
-def test_sides_of_one_come_and_go() -> None:
-    with ttsim.open_device() as device:
-        x = small(device)
-        assert ttsim.squeeze(x, 0).shape == [1, 64, 64]
-        assert ttsim.squeeze(x).shape == ttsim.squeeze(x, [0, 1]).shape == [64, 64]
-        assert ttsim.squeeze(x, -1).shape == [1, 1, 64, 64]
-        assert ttsim.squeeze(x, 0).buffer_address() == x.buffer_address()
-        assert ttsim.unsqueeze(ttsim.squeeze(x), 0).shape == [1, 64, 64]
-        assert ttsim.unsqueeze_to_4D(ttsim.squeeze(x)).shape == [1, 1, 64, 64]
-        with pytest.raises(ttsim.ArgumentTypeError, match=r"squeeze: dim must be an integer, not 1\.5"):
-            ttsim.squeeze(x, 1.5)  # type: ignore[arg-type]
-        with pytest.raises(RuntimeError, match=r"expected to be in range of \[-5,4\], but got 5"):
-            ttsim.unsqueeze(x, 5)
+def test_ranks_of_shapes_and_sizes_of_tiles() -> None:
     assert ttsim.Shape([1, 2]).to_rank(4) == [1, 1, 1, 2]
     assert ttsim.Shape([1, 1, 3, 4]).to_rank(2) == [3, 4]
     with pytest.raises(RuntimeError, match="Can't convert shape rank 2 to 1"):
@@ -94,11 +82,3 @@ def test_a_method_frees_what_nobody_shares() -> None:
         assert view.is_allocated()
         x.deallocate(force=True)
         assert not view.is_allocated()
-
-
-def test_cores_that_convert_are_not_chosen() -> None:
-    grid = ttsim.CoreGrid(x=1, y=1).core_range_set()
-    with pytest.raises(ttsim.ArgumentError, match="typecast: sub_core_grids is not simulated"):
-        ttsim.typecast(small(), ttsim.float32, sub_core_grids=grid)
-    with pytest.raises(ttsim.ArgumentError, match="to_layout: sub_core_grids is not simulated"):
-        ttsim.to_layout(small(), ttsim.ROW_MAJOR_LAYOUT, sub_core_grids=grid)

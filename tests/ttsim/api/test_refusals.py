@@ -1,0 +1,381 @@
+"""Calls of operations that are refused: tensors, a call, and how the error begins, by class and first line."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import ttsim as ttnn
+from tests.build import place
+from tests.shards import BLOCK, HEIGHT, WIDTH, box, high, in_box, wide
+from tests.ttsim.api.calls import put, put_all, refusal
+
+L1, DRAM = ttnn.L1_MEMORY_CONFIG, ttnn.DRAM_MEMORY_CONFIG
+HWC, CHW = ttnn.experimental.convert_to_hwc, ttnn.experimental.convert_to_chw
+COLUMNS = ttnn.ShardOrientation.COL_MAJOR
+BILINEAR = {"mode": "bilinear"}
+OTHER_WIDTH = "Device: Changing the last dimension of a sharded tensor is not supported"
+GRID = ttnn.CoreGrid(x=1, y=1).core_range_set()
+IMAGE = "2x3x32x64"
+
+
+def pool(x, kernel=(2, 2), stride=(2, 2), padding=(0, 0), **options):
+    """max_pool2d of images [N, H, W, C], or of 2 images of 6 x 6 x 16 as rows."""
+    batch, height, width, channels = x.shape if x.shape[1] > 1 else (2, 6, 6, 16)
+    return ttnn.max_pool2d(x, batch, height, width, channels, kernel, stride, padding, **options)
+
+
+def in_dram(config):
+    return replace(config, buffer_type=ttnn.BufferType.DRAM)
+
+
+REFUSED = [
+    # concat and stack
+    ("1x1x32x64 tile + 1x1x32x32 tile", lambda *x: ttnn.concat(x, 2),
+     "Device: All dimensions must be the same size except"),
+    ("32x32 tile", lambda x: ttnn.concat(x, 2), "ArgumentType: concat: tensors must be a sequence of tensors, not "),
+    ("32x32 tile", lambda x: ttnn.concat([x], 0, output_tensor=x), "Argument: concat: output_tensor is not simulated"),
+    # Rows of 7 bfloat16 are turned first: 4,096 rows of the other tensor leave no room for the buffers of that
+    ("1x1x256x128 rows block/256x32/4 + 1x1x256x7 rows block/64x7/1x4", lambda *x: ttnn.concat(x, -1),
+     "Device: bad optional access"),
+    ("1x1x4096x128 rows block/4096x32/4 + 1x1x4096x7 rows block/1024x7/1x4", lambda *x: ttnn.concat(x, -1),
+     "CircularBuffer: Statically allocated dataflow"),
+    ("1x1x64x64 tile height/32x64/2 + 1x1x64x64 tile", lambda *x: ttnn.concat(x, 2),
+     "Device: All tensors must be sharded"),
+    ("1x1x64x64 rows + 1x1x64x64 rows height/32x64/2", lambda *x: ttnn.concat(x, 2),
+     "Device: All tensors must be sharded"),
+    ("170x150 tile width/192x32/5", lambda x: ttnn.concat([x, x], 1),  # padded to 320 bytes until they are gathered
+     "Device: Current concat implementation requires aligned last dim when"),
+    ("1x1x1x32 rows", lambda x: ttnn.concat([x, x], 0, memory_config=ttnn.L1_WIDTH_SHARDED_MEMORY_CONFIG),
+     "Device: MemoryConfig must have Shard Spec specified for sharded memory layout"),
+    ("32x32", lambda x: ttnn.stack([], 0), "Device: Stack expects at least one tensor"),
+    ("32x64 tile + 64x64 tile", lambda *x: ttnn.stack(x, 0), "Device: All dimensions must be the same size"),
+    ("32x64 tile", lambda x: ttnn.stack([x], 3), "Device: Dimension out of range"),
+    ("32x64 tile", lambda x: ttnn.stack([x], -4), "Device: Dimension out of range"),
+    ("32x64", lambda x: ttnn.stack([None], 0), "ArgumentType: stack: input_tensors must be a sequence of tensors"),
+    # fold
+    ("2x8x12x16", lambda x: ttnn.fold(x, 3, 2), "Device: Fold: logical H (8) must be divisible by stride_h (3)."),
+    ("4x1x16x32 tile", lambda x: ttnn.fold(x, 2, 1), "Device: Fold: logical H (1) must be divisible by stride_h (2)."),
+    ("2x8x12x16", lambda x: ttnn.fold(x, 0, 2), "Device: Fold: stride_h (0) and stride_w (2) must be > 0"),
+    ("2x8x12x16", lambda x: ttnn.fold(x, 2, 2, use_transpose_as_fold=True), "Argument: fold: use_transpose_as_fold"),
+    ("2x8x12x16", lambda x: ttnn.fold(x, 2, 2, grid_size=GRID), "Argument: fold: use_transpose_as_fold"),
+    ("2x8x12x16", lambda x: ttnn.fold(x, 2, 2, output_shape=1), "Argument: fold: use_transpose_as_fold"),
+    ("2x8x12x16", lambda x: ttnn.fold(x, 2, 2, padding=(1, 2, 3)),
+     "ArgumentType: fold: padding must be 2, 4 or 6 numbers"),
+    ("2x8x12x16", lambda x: ttnn.fold(x, 2, 2, padding=(0, -1)),
+     "ArgumentType: fold: padding must be numbers of at least 0"),
+    ("2x8x12x16 rows height/64x16/3", lambda x: ttnn.fold(x, 2, 2, padding=(1, 1, 1, 1, 0, 16)), "Argument: fold: "),
+    ("1x20x20x16 rows block/58x8/2x7", lambda x: ttnn.fold(x, 2, 2),  # 100 windows, 14 to a shard, fill 8 rows of cores
+     "Device: Number of shards along height 8 must not exceed number of rows 7"),
+    # permute and transpose
+    (f"{IMAGE} tile", lambda x: ttnn.permute(x, (0, 1, 2)),
+     "Device: The number of dimensions in the tensor input does not"),
+    (IMAGE, lambda x: ttnn.permute(x, 3), "ArgumentType: permute: dims must be a sequence of integers, not 3"),
+    (f"{IMAGE} tile bfloat8_b height/32x64/6", lambda x: ttnn.permute(x, (3, 2, 1, 0)),
+     "Argument: permute: bfloat8_b in shards, of more than four axes, or of four bits is moved as bytes, which"),
+    (IMAGE, lambda x: ttnn.transpose(x, 2, 3, memory_config={}),
+     "ArgumentType: transpose: memory_config must be a MemoryConfig, not {}"),
+    (IMAGE, lambda x: ttnn.transpose(5, 1, 2), "ArgumentType: transpose: input_tensor must be a Tensor, not 5"),
+    (IMAGE, lambda x: ttnn.transpose(x, 1, 1, memory_config=high((96, 64), 2)),
+     "Device: Clone: mixed sharded/interleaved layout not currently supported"),
+    ("64 tile", lambda x: ttnn.transpose(x, 0, -1), "Device: Can't convert shape rank\n"),
+    *((IMAGE, call, f"Device: Index is out of bounds for the rank, should be between 0 and 3 however is {index}\n")
+      for axis, index in ((4, 4), (-5, 2**64 - 1))
+      for call in (lambda x, axis=axis: ttnn.transpose(x, axis, 0), lambda x, axis=axis: ttnn.concat([x, x], axis),
+                   lambda x, axis=axis: ttnn.permute(x, (0, 1, 2, axis)))),
+    # pad
+    (IMAGE, lambda x: ttnn.pad(x, (1.5, 1), 1.5),
+     "ArgumentType: pad: padding must be pairs for at most 4 axes, not (1.5, 1)"),
+    (IMAGE, lambda x: ttnn.pad(x, ((0, 1),) * 5), "ArgumentType: pad: padding must be pairs for at most 4 axes"),
+    (IMAGE, lambda x: ttnn.pad(x, ((0, -1),)), "ArgumentType: pad: padding must be pairs of numbers of at least 0"),
+    (IMAGE, lambda x: ttnn.pad(x, ((0, 1),), use_multicore=False),
+     "Argument: pad: use_multicore=False is simulated of"),
+    (f"{IMAGE} tile", lambda x: ttnn.pad(x, ((0, 0), (0, 0), (1, 0), (0, 0))),
+     "Device: ttnn.pad: on device tile padding does not support front padding"),
+    ("1x1x11x8", lambda x: ttnn.pad(ttnn.tilize_with_val_padding(x, [1, 1, 64, 32], 3.0), ((0, 0), (0, 1))),
+     "Device: Output size cannot fit input with offset"),
+    # convert_to_hwc and convert_to_chw
+    (f"{IMAGE} tile", CHW, "Device: Input tensor must be sharded to infer output memory config"),
+    ("1x1x8x144 width/8x72/2", HWC, "Device: Shard height 72 must be multiple of tile width (32)"),
+    ("1x1x4x128 width/4x64/2 dram", HWC,
+     "Device: When input tensor is in DRAM, output memory_config must be explicitly specified"),
+    ("1x1x4x128 width/4x64/2", lambda x: HWC(x, memory_config=high((64, 4), 2)),
+     "Device: Output shard width must be rounded "
+     "up to next multiple of 8 to satisfy alignment constraints (width was 4)"),
+    ("4x128 width/4x64/2", HWC, "Device: ShapeBase[] index out of range. 2 not in [-4, 2)"),
+    ("1x1x40x128 width/40x64/2", HWC, "Device: C must be less than or equal to 32 (was 40)"),
+    ("1x1x32x128 tile width/32x64/2", HWC, "Device: Input tensor must be in row-major layout"),
+    ("1x1x4x128 width/4x64/2", lambda x: HWC(x, memory_config=L1), "Device: Output tensor must be height sharded"),
+    ("1x1x8x128 width/8x64/2", lambda x: HWC(x, memory_config=in_dram(high((64, 8), 2))),  # all channels are written
+     "Device: Only L1 buffers can have an associated circular buffer!"),
+    ("1x1x4x128 float32 width/4x64/2", lambda x: HWC(x, dtype=ttnn.bfloat16),
+     "Device: Output shard width 4 must be multiple of 8 to satisfy alignment"),
+    # The library counts the result in elements of the source
+    ("1x1x16x1792 float32 width/16x224/8", lambda x: HWC(x, dtype=ttnn.bfloat16),
+     "Device: Cannot set circular buffer size to 14336. This is larger than "),
+    ("1x2x64x4 tile height/64x32/2", CHW, "Device: Expected input tensor to be shape [1, 1, HW, C]"),
+    ("1x1x128x40 tile height/64x64/2", CHW, "Device: C must be less than or equal to 32 (was 40)"),
+    ("1x1x120x4 tile height/64x32/2", CHW, "Device: HW must be divisible by tile size"),
+    ("1x1x128x4 rows height/64x4/2", CHW, "Device: Cannot set circular buffer size to 4096"),
+    # reshape and squeeze
+    ("2x3x40x64", lambda x: ttnn.reshape(x, (7, 7)), "Device: Invalid arguments to reshape"),
+    ("2x3x40x64", lambda x: ttnn.reshape(x, (6, 64, 40), sub_core_grids=box(1)),
+     "Argument: reshape: sub_core_grids is not simulated"),
+    ("1x64x32 uint16", lambda x: ttnn.reshape(x, (1, 32, 64)),
+     "Device: Can only work with bfloat16/float32 or int32/uint32 tensors\n"),
+    ("1x64x32 tile uint8", lambda x: ttnn.reshape(x, (1, 32, 64)),
+     "Device: Can only work with bfloat16/float32 or int32/uint32 tensors\n"),
+    ("1x60 width/1x24/3", lambda x: ttnn.squeeze(x, 0), "Device: "),  # vectors lose the padding of their shards
+    ("1x60 tile width/32x32/2", lambda x: ttnn.squeeze(x, 0), "Device: "),
+    ("4x33x7 block/132x8/1x1", lambda x: ttnn.reshape(x, (1, 132, 7)),
+     "Device: For valid non-interleaved buffers page size 14 must equal buffer size 2112."),
+    ("1 width/1x8/1", ttnn.squeeze, "Device: Shard height 8 must match physical height 1 for width sharded"),
+    ("64x64", lambda x: ttnn.squeeze(x, 1.5), "ArgumentType: squeeze: dim must be an integer, not 1.5"),
+    ("1x64x64", lambda x: ttnn.unsqueeze(x, 5),
+     "Device: Dimension out of range (expected to be in range of [-4,3], but got 5)"),
+    # slice
+    ("2x3x40x64", lambda x: ttnn.slice(x, [0, 0, 0], [1, 1, 1]),
+     "Device: Input rank 4 and begins 3 must have the same size"),
+    ("2x3x40x64", lambda x: x[:, :, :41], "Device: Ends 41 must be less than or equal to the shape of the tensor 40"),
+    ("2x3x40x64", lambda x: x[:, :, 5:3], "Device: End 3 must be greater than or equal to start 5"),
+    ("2x3x40x64", lambda x: x[:, :, ::0], "Device: Step(2) = 0 should be positive"),
+    ("2x3x40x64", lambda x: x[:, :, 5:5], "Argument: slice: axis 2 has no element from 5 to 5"),
+    ("2x3x40x64", lambda x: ttnn.slice(x, [0] * 4, 3), "ArgumentType: slice: slice_end must be a sequence of integers"),
+    ("2x3x40x64", lambda x: ttnn.slice(x, [0] * 4, [1] * 4, pad_value=1.0),
+     "Argument: slice: pad_value is not simulated"),
+    ("2x3x40x64", lambda x: x.cpu()[:, :, ::2], "Device: Host tensors cannot be accessed with non-unit stride"),
+    ("2x3x40x64 tile bfloat8_b", lambda x: x[..., ::2], "Device: Strided slice is not supported for BFLOAT8 tensors"),
+    # Two images of seven rows in BLOCK shards: both programs refuse, and the program that makes rows comes first
+    ("1x2x7x76 tile block/32x32/3x2", lambda x: ttnn.slice(x, [0, 1, 2, 10], [1, 2, 7, 29]),
+     "Device: Can only write unbatched output for BLOCK_SHARDED -> BLOCK_SHARDED"),
+    ("64 height/1x64/2", lambda x: ttnn.slice(x, [0], [10]), "Device: Shard shape must be 1D for 1D tensor!"),
+    ("2x3x40x64", lambda x: ttnn.slice(x, [0] * 4, [1, 1, 1, 21], memory_config=high((1, 64), 1)),
+     "Device: For valid non-interleaved buffers page size 42 must equal buffer size"),
+    ("64x2 tile", lambda x: ttnn.slice(x, [10, 0], [20, 2], memory_config=high((64, 32), 1)),
+     "Device: Input row-major shard width 2 gives page size 4 bytes, which must be"),
+    # upsample
+    ("2x3x20x64 tile", lambda x: ttnn.upsample(x, 2), "Device: Tiled input must be tile-aligned"),
+    ("2x3x32x16 tile float32", lambda x: ttnn.upsample(x, 2), "Device: Tiled input must be tile-aligned"),
+    ("1x1x32x32 tile float32", lambda x: ttnn.upsample(x, (2, 1)),
+     "Argument: upsample: tiles of float32 come out cut to bfloat16"),
+    (f"{IMAGE} tile", lambda x: ttnn.upsample(x, 1.5), "Device: Unsupported upsample configuration:"),
+    (f"{IMAGE} height/96x64/2", lambda x: ttnn.upsample(x, 2, memory_config=DRAM), "Device: bad optional access"),
+    (IMAGE, lambda x: ttnn.upsample(x, 2, memory_config=high((96, 64), 2)),
+     "Device: Output memory config is sharded but input memory config is not"),
+    (IMAGE, lambda x: ttnn.upsample(x, (1, 0)), "Device: scale_factor_w must be positive, got 0"),
+    (IMAGE, lambda x: ttnn.upsample(x, 2, **BILINEAR), "Argument: upsample: mode 'bilinear' is not simulated"),
+    (IMAGE, lambda x: ttnn.upsample(x, 2, mode="cubic"), "Device: mode must be 'nearest' or 'bilinear'"),
+    (IMAGE, lambda x: ttnn.upsample(x, (1, 2, 3)),
+     "ArgumentType: upsample: scale_factor must be a number or two of them"),
+    ("3x32x64", lambda x: ttnn.upsample(x, 2), "Argument: upsample: the tensor must be [N, H, W, C], not of rank 3"),
+    # 72 padded channels on 2 columns of cores are 72 bytes a stick, 80 aligned; shards of 24 channels have 48
+    ("1x2x32x64", lambda x: ttnn.upsample(ttnn.to_memory_config(x, in_box(BLOCK, (32, 24), 2, 3, COLUMNS)), 2),
+     "Device: DFB 'upsample_shard_in' (entry_size 80 * num_entries 32 = 2560 bytes)"),
+    (f"{IMAGE} block/64x24/3x3", lambda x: ttnn.upsample(x, 2, memory_config=L1),
+     "Device: Input and output sticks should have same size"),
+    ("1x8x8x32", lambda x: ttnn.upsample(x, 1.5, **BILINEAR), "Device: bilinear mode requires integer scale factors"),
+    ("1x8x8x32 tile", lambda x: ttnn.upsample(x, 2, **BILINEAR), "Device: Physical shard shape (1, 32) must be tile"),
+    ("1x8x8x40 float32", lambda x: ttnn.upsample(x, 2, **BILINEAR),
+     "Device: Bilinear upsample requires BFLOAT16 input"),
+    ("1x8x8x40", lambda x: ttnn.upsample(x, 2, **BILINEAR), "Device: input channels should be divisible by 32"),
+    ("1x8x8x128 float32 width/64x24/6", lambda x: ttnn.upsample(x, 2, **BILINEAR), OTHER_WIDTH),
+    ("1x8x8x32 float32", lambda x: ttnn.upsample(
+        ttnn.to_memory_config(x, in_box(HEIGHT, (16, 32), 2, 2, COLUMNS)), 2, **BILINEAR),
+     "Device: Sliding-window shard grid core 1 is 0-1 but the origin-anchored row walk addresses it as 1-0"),
+    # Layouts and places
+    ("64x64", lambda x: ttnn.tilize_with_val_padding(x, [32, 64], 0.0),
+     "Device: Output tensor shape Shape([32, 64]) must be greater than or equal to input shape Shape"),
+    ("60", lambda x: ttnn.tilize_with_val_padding(x, [64, 32], 0.0),
+     "Device: Output tensor shape Shape([64, 32]) must be "),
+    ("50x60", lambda x: ttnn.tilize_with_val_padding(x, [64, 60], 0.0),
+     "Device: To be tilizable output tensor shape Shape([64, 60]) must be divisible by tile size"),
+    ("2x50x60", lambda x: ttnn.tilize_with_val_padding(x, [64, 64], 0.0),
+     "Device: ShapeBase[] index out of range. 2 not in [-4, 2)"),
+    ("64", ttnn.tilize, "Device: Input tensor height (1) must be divisible by tile height (32)"),
+    ("64 width/1x32/2", lambda x: ttnn.tilize(x, memory_config=L1, use_multicore=False),
+     "Device: Input tensor height (1)"),
+    ("64x64", ttnn.untilize, "Device: Can only untilize tile major data"),
+    ("1x1x64x64", lambda x: ttnn.untilize_with_unpadding(x, [0, 0, 9, 9]), "Device: Can only untilize tile major data"),
+    ("64x64 tile", lambda x: ttnn.untilize_with_unpadding(x, [64, 9]),
+     "Argument: untilize_with_unpadding: output_tensor_end must lie within [64, 64], before padding"),
+    ("64x64 tile", lambda x: ttnn.untilize_with_unpadding(x, [9]),
+     "Argument: untilize_with_unpadding: output_tensor_end"),
+    ("64x64 tile", lambda x: ttnn.untilize_with_unpadding(x, 9),
+     "ArgumentType: output_tensor_end must be a sequence of integers, not 9"),
+    ("64x64 tile", ttnn.tilize, "Device: Can only tilize row major data"),
+    ("50x60 uint8", ttnn.tilize_with_zero_padding, "Device: Can only tilize bfloat16/float32 or int32/uint32/uint16"),
+    ("64x64", lambda x: ttnn.tilize(x, use_low_perf=True), "Argument: tilize: use_low_perf is not simulated"),
+    *(("64x64", lambda x, call=call: call(x, sub_core_grids=GRID), f"Argument: {call.__name__}: sub_core_grids is not")
+      for call in (ttnn.tilize, ttnn.tilize_with_zero_padding, ttnn.untilize)),
+    ("64x64", lambda x: ttnn.to_memory_config(x, L1, ttnn.float32),
+     "Device: Only tile layout supports dtype conversion"),
+    ("64x64 tile", lambda x: ttnn.to_memory_config(x, high((16, 64), 4)),
+     "Device: Physical shard shape (16, 64) must be tile"),
+    ("64x64 tile", lambda x: ttnn.typecast(x, ttnn.float32, memory_config=high((32, 64), 2)),
+     "Device: Typecast operation requires Input and Output memory layout to match"),
+    ("32x32", lambda x: ttnn.typecast(x, ttnn.bfloat8_b, memory_config=high((16, 32), 2)),  # before the place
+     "Device: Only TILE layout is supported for BFLOAT8_B dtype!"),
+    ("32x32", lambda x: ttnn.typecast(x, ttnn.float32, sub_core_grids=GRID),
+     "Argument: typecast: sub_core_grids is not"),
+    ("32x32", lambda x: ttnn.to_layout(x, ttnn.TILE_LAYOUT, sub_core_grids=GRID),
+     "Argument: to_layout: sub_core_grids is"),
+    ("32x32", lambda x: ttnn.to_layout(x.cpu(), ttnn.TILE_LAYOUT, dtype="x"),
+     "ArgumentType: ttnn.to_layout(): incompatible"),
+    ("64x64 tile height/32x64/2", lambda x: ttnn.interleaved_to_sharded(x, high((64, 64), 1)),
+     "Device: Input tensor must be interleaved"),
+    # 40 columns in shards of 16 go to shards of 24, of two columns of cores that a grid of four has
+    *(("1x1x64x40 block/32x16/3x2", lambda x, change=change: change(x, in_box(BLOCK, (32, 24), 4, 2)),
+       "Argument: reshard: rows of 40 do not fill their shards") for change in (ttnn.reshard, ttnn.to_memory_config)),
+    ("1x1x64x44 block/32x20/3x2", lambda x: ttnn.reshard(x, in_box(BLOCK, (32, 24), 4, 2)),  # first what ttnn refuses
+     "Device: Input row-major shard width 20 with data type DataType::BFLOAT16"),
+    ("50 height/1x50/8", lambda x: ttnn.reshard(x, high((1, 50), 48)),
+     "Device: DataflowBufferSpec 'shard' has num_entries"),
+    ("96x64 height/32x64/24", lambda x: ttnn.typecast(x, ttnn.bfloat16, memory_config=high((32, 64), 8)),
+     "Device: Output tensor should have same number of cores 8 as input tensor 24"),
+    *((f"2x1x1x160x190 {shards}", change, text)
+      for shards, text in (("block/64x32/6x5", OTHER_WIDTH),
+                           ("height/64x192/5", "Device: For valid non-interleaved buffers page size 380 must"))
+      for change in (ttnn.tilize_with_zero_padding, lambda x: ttnn.to_layout(x, ttnn.TILE_LAYOUT))),
+    ("2x50x60 tile height/32x64/4", ttnn.untilize,
+     "Argument: untilize: images of 50 rows are padded to 64 in the shards"),
+    ("96x64 tile block/64x32/2x2", lambda x: ttnn.untilize(x, use_multicore=False),
+     "Device: Uneven input shard height 64 for tensor height 96 not supported"),
+    ("1x50x60 tile height/32x64/2", lambda x: ttnn.untilize(x, memory_config=high((25, 60), 2)),
+     "Device: Output shard row size 120 bytes must be aligned to 16 bytes"),
+    ("1x1x2x50x60 tile", ttnn.untilize,
+     "Device: For valid non-interleaved buffers page size 128 must equal buffer size 12000."),
+    ("1x1x2x64x60 tile", ttnn.untilize, "Device: MeshBuffer must be large enough to hold the tensor."),
+    ("1x1x1x64x96 tile block/32x64/2x2", ttnn.untilize, OTHER_WIDTH),
+    ("50 tile height/32x64/1", ttnn.untilize, "Device: Shard shape must be 1D for 1D tensor!"),
+    ("32 tile height/64x32/1", lambda x: ttnn.to_layout(x, ttnn.ROW_MAJOR_LAYOUT),
+     "Device: Shard shape must be 1D for 1D"),
+    # Elements
+    ("1x1x32x32 tile + 1x1x32x64 tile", ttnn.add, "Device: Invalid subtile broadcast type\n"),
+    ("1x1x32x50 tile + 1x1x32x51 tile", ttnn.add, "Device: Invalid subtile broadcast type\n"),
+    ("1x1x32x50 tile + 1x1x1x51 tile", ttnn.add, "Device: Broadcasting rule violation at dimension index -1"),
+    ("32x32 tile", lambda x: ttnn.add(x.cpu(), x), "Device: Input tensor A must be on device, got storage type"),
+    ("32x32 tile", lambda x: ttnn.add(x, x.cpu()), "Device: Input tensor B must be on device, got storage type"),
+    ("32x32 tile", lambda x: ttnn.add(x, x, output_tensor=x.cpu()), "Device: Input tensor output must be on device"),
+    ("32x32 tile", lambda x: ttnn.add(x, x, speed=1),
+     "ArgumentType: ttnn.add(): incompatible function arguments.\nadd: there"),
+    ("32x32 tile", lambda x: ttnn.relu(x, speed=1),
+     "ArgumentType: ttnn.relu(): incompatible function arguments.\nrelu: there is no 'speed'"),
+    ("32x32 tile", lambda x: ttnn.add(x, x, use_legacy=True), "Argument: add: use_legacy is not simulated"),
+    ("32x32 tile", lambda x: ttnn.add_(x, x, sub_device_id=1), "Argument: add_: sub_device_id is not simulated"),
+    ("32x32 tile", lambda x: ttnn.add(x, "1"), "ArgumentType: ttnn.add(): incompatible function arguments.\n"
+     "add: input_tensor_b must be a Tensor or a number, not '1'"),
+    ("32x32 tile", lambda x: ttnn.sub(2.0, 3.0), "ArgumentType: ttnn.subtract(): incompatible function arguments.\n"
+     "subtract: input_tensor_a must be a Tensor, not 3.0"),
+    ("32x32 tile", lambda x: ttnn.add(x, 1, activations="rely"), "Argument: add: there is no activation 'rely'"),
+    ("1x1x1x32 tile + 1x1x32x32 tile", ttnn.add_,
+     "Device: Shape of Output tensor Shape([1, 1, 1, 32]) provided does not"),
+    ("32x32 rows + 32x32 tile", ttnn.add_,
+     "Argument: add_: the result goes into a tensor in rows, and the real library"),
+    ("32x32 tile int32", ttnn.exp, "Device: Unary: UnaryOpType::EXP does not support integer input dtype"),
+    ("32x32 tile", lambda x: ttnn.sigmoid(x, mode=ttnn.SigmoidMode.FastApproximate),
+     "Argument: sigmoid: mode=SigmoidMode.FastApproximate is not simulated"),
+    ("32x32 tile", lambda x: ttnn.elu(x, 1.0), "ArgumentType: ttnn.elu(): incompatible function arguments.\n"
+     "elu: 1 by position are too many"),
+    ("32x32 tile", lambda x: ttnn.elu(x, alpha="x"), "ArgumentType: ttnn.elu(): incompatible function arguments.\n"
+     "elu: alpha must be a number, not 'x'"),
+    ("64 height/1x64/2", ttnn.relu, "Device: Rank must be at least 2\n"),
+    # max_pool2d
+    ("1x1x72x16", lambda x: pool(x, (3, 3), padding=(2, 1)),
+     "Device: Pool2D: Padding (2, 2, 1) should not exceed half of kernel size (3, 3)"),
+    ("1x1x72x16", lambda x: pool(x, stride=(0, 1)),
+     "Device: Pool2D: Stride must be greater than 0 in both dimensions, got (0"),
+    ("1x1x72x16", lambda x: pool(x, (9, 9)), "Device: Pool2D: Effective kernel size (9, 9) cannot exceed padded input"),
+    ("1x1x72x16", lambda x: pool(x, dilation=(1, 6)), "Device: Pool2D: Effective kernel size (2, 7) can"),
+    ("1x1x72x16", lambda x: pool(x, dtype=ttnn.float32),
+     "Device: Currently only BFLOAT16, BFLOAT8_B, and BFLOAT4_B output data formats are supported"),
+    ("1x1x72x16", lambda x: pool(x, memory_config=ttnn.L1_HEIGHT_SHARDED_MEMORY_CONFIG),
+     "Device: MemoryConfig must have Shard Spec specified for sharded memory layout"),
+    ("1x1x72x16", lambda x: pool(x, dtype=ttnn.bfloat8_b),
+     "Device: BFLOAT8_B/BFLOAT4_B output data format is not supported with ROW_MAJOR layout"),
+    ("1x1x72x16", lambda x: pool(x, dram_slice_config=1), "Argument: max_pool2d: dram_slice_config is not simulated"),
+    ("1x1x72x16 float32", pool, "Device: Only BFLOAT16 supported for now\ninput_tensor: "),
+    ("1x1x72x16 uint16", pool, "Device: Only BFLOAT16 supported for now\ninput_tensor: "),
+    ("1x1x72x16 int32", pool, "Device: max_pool2d: input_tensor holds int32, whose bytes"),
+    ("1x1x72x16 width/72x8/3", pool,
+     "Device: For width and block sharding, input channels (16) should be divisible by num_shards (3)"),
+    ("1x1x72x16 height/9x16/8 dram", pool, "Device: Only L1 buffers can have an associated circular buffer!"),
+    ("2x6x6x16 height/9x16/8", pool, "Device: Number of shards along height 48 must not exceed number of cores 8"),
+    ("2x6x6x16 tile", lambda x: pool(x, applied_shard_scheme=WIDTH),
+     "Device: Shard height 384 must match physical height 96 for width sharded"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("tensors", "call", "text"), REFUSED, ids=range(len(REFUSED)))
+def test_an_error_begins_as_that_of_the_real_library(device, tensors, call, text):
+    placed = put_all(device, tensors)
+    error = refusal(lambda: call(*placed))
+    assert error.startswith(text), error
+    assert all(tensor.is_allocated() for tensor in placed)
+
+
+LOST = [  # what calls say of a tensor that was deallocated
+    (lambda lost, kept: ttnn.add(lost, kept), "Input Tensor A"),
+    (lambda lost, kept: ttnn.add(kept, lost), "Input Tensor B"),
+    (lambda lost, kept: ttnn.add(lost, lost), "Input Tensor A"),
+    (lambda lost, kept: ttnn.multiply(lost, 2.0), "Input Tensor"),
+    (lambda lost, kept: ttnn.typecast(lost, ttnn.float32), "Input Tensor"),
+    (lambda lost, kept: ttnn.to_memory_config(lost, DRAM), "Input Tensor"),
+    (lambda lost, kept: ttnn.transpose(lost, 2, 3), "Input Tensor"),
+    (lambda lost, kept: ttnn.permute(lost, (0, 1, 3, 2)), "Input Tensor"),
+    (lambda lost, kept: ttnn.slice(lost, [0, 0, 0, 0], [1, 1, 32, 32]), "Input Tensor"),
+    (lambda lost, kept: ttnn.concat([kept, lost], 3), "Tensor"),
+    (lambda lost, kept: ttnn.reshape(lost, (1, 1, 128, 32)), "Tensor"),
+    (lambda lost, kept: ttnn.move(lost), "Tensor"),
+    (lambda lost, kept: ttnn.upsample(lost, 2), "upsample expects an allocated device tensor as input"),
+    (lambda lost, kept: ttnn.matmul(lost, kept), "Operand to matmul must be on device"),
+    (lambda lost, kept: ttnn.matmul(kept, lost), "Input Tensor"),
+]
+
+
+@pytest.mark.parametrize(("call", "words"), LOST, ids=range(len(LOST)))
+def test_a_deallocated_tensor_is_named_as_the_real_library_names_it(device, call, words):
+    lost, kept = put_all(device, "1x1x64x64 tile l1 + 1x1x64x64 tile l1")
+    ttnn.deallocate(lost)
+    line = f"{words} is not allocated" if words.endswith(("Tensor", "A", "B")) else words
+    assert refusal(lambda: call(lost, kept)).startswith(f"Device: {line}\nit was deallocated")
+
+
+def test_a_move_that_overlaps_needs_whole_pages(device):
+    """1,300 rows of 33 parts of 16 bytes: a core of 64 has 671 parts, 10,736 bytes, no whole number of rows."""
+    above = put(device, "256x256 tile bfloat8_b l1", np.zeros((256, 256)))  # 1,088 bytes of each bank
+    x = put(device, "1300x260 l1")
+    ttnn.deallocate(above)
+    text = "Device: Total circular buffer size 10736 B must be divisible by page size 528 B"
+    assert refusal(lambda: ttnn.move(x, memory_config=in_box(WIDTH, (1300, 8), 8, 7))).startswith(text)
+
+
+def test_rows_that_the_real_library_loses_are_refused_on_a_lenient_device():
+    with ttnn.open_device(l1_small_size=32768, strict=False) as device:
+        x = put(device, "1x1x2x80 width/2x40/2")
+        assert refusal(lambda: ttnn.reshard(x, in_box(BLOCK, (1, 24), 5, 2))).startswith("Device: unordered_map::at")
+        integers = put(device, "1x1x72x16 int32")
+        assert pool(integers).dtype is ttnn.bfloat16
+
+
+def test_quotients_name_what_is_missing(device):
+    with pytest.raises(AttributeError, match="has no attribute 'div': ttsim does not simulate it"):
+        put(device, "32x32 tile") / 2
+
+
+@pytest.mark.parametrize(
+    ("ranges", "first"),
+    [
+        ([(1, 2, 3, 4)], "core 0 is 1-2 but the origin-anchored row walk addresses it as 0-0"),
+        ([(0, 0, 4, 0), (0, 2, 3, 2)], "core 5 is 0-2 but the origin-anchored row walk addresses it as 0-1"),
+    ],
+)
+def test_pooled_shards_lie_on_rows_of_cores_from_the_first_one_on(device, ranges, first):
+    cores = [ttnn.CoreRange(ttnn.CoreCoord(a, b), ttnn.CoreCoord(c, d)) for a, b, c, d in ranges]
+    shards = place("height/8x16/9")
+    config = replace(shards, shard_spec=replace(shards.shard_spec, grid=ttnn.CoreRangeSet(cores)))
+    x = ttnn.to_memory_config(put(device, "1x1x72x16"), config)
+    assert refusal(lambda: pool(x)).startswith(f"Device: Sliding-window shard grid {first}")
+
+
+def test_places_are_read_as_they_are_meant():
+    assert (wide((64, 32), 2), in_box(BLOCK, (32, 32), 3, 2)) == (place("width/64x32/2"), place("block/32x32/3x2"))
