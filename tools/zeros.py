@@ -20,10 +20,20 @@ from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.study.layers.run import Settings, call, make_inputs, place, summary_of
 
 DEVICES = ("wormhole_n150", "blackhole_p150")
-LOWERINGS = ("frame", "phase")
+LOWERINGS = ("zero_insertion", "phase")
 HALO, CONVOLUTIONS = "HaloDeviceOperation", ("Conv2dDeviceOperation", "PhaseConv2dDeviceOperation")
 BEGIN, END = "<!-- python -m tools.zeros -->\n", "<!-- end -->\n"
-HEADINGS = ("layer", "scheme, cores", "frame", "phase", "of it", "halo", "convolution", "bound by", "headroom, KiB")
+HEADINGS = (
+    "layer",
+    "scheme, cores",
+    "zero insertion",
+    "phase",
+    "of it",
+    "halo",
+    "convolution",
+    "bound by",
+    "headroom, KiB",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +92,7 @@ def tables(devices: list[str]) -> Iterator[str]:
     """The lines of a table for each device."""
     layers = read_layers(DEFAULT_LAYERS)
     for device in devices:
-        yield f"{device}, cycles; of two figures the first is the frame lowering's:"
+        yield f"{device}, cycles; of two figures the first is zero insertion's:"
         yield ""
         yield f"| {' | '.join(HEADINGS)} |"
         yield f"|{'---|' * len(HEADINGS)}"

@@ -69,7 +69,7 @@ def test_every_layout_and_type(device, dtype, axes, size, kernel, changed, group
         assert got.shape == want.shape
         assert np.array_equal(got, want.astype(np.float32).astype(dtype))
 
-    for lowering in ("frame", "phase"):
+    for lowering in ("zero_insertion", "phase"):
         got = onednn.conv_transpose(
             place(src), stored, bias, weights_format=weights_format, lowering=lowering, **common
         )
@@ -127,7 +127,7 @@ FORWARD_ERRORS = [
     ({"dst_shape": [1, 6, 6, 5]}, r"dst_shape must be \[1, 6, 6, 6\], not \[1, 6, 6, 5\]$"),
     ({"strict": True, "output_padding": [1, 0]}, r"output_padding must be smaller than strides .* not \[1, 0\] with"),
     ({"precision": "double"}, "precision must be one of ieee, device, float64, not 'double'$"),
-    ({"lowering": "fft"}, "lowering must be one of frame, phase, not 'fft'$"),
+    ({"lowering": "fft"}, "lowering must be one of zero_insertion, phase, not 'fft'$"),
     ({"src": np.ma.masked_array(SRC, SRC > -1)}, r"src has 64 masked elements, .* give them a value with src.filled"),
 ]  # fmt: skip
 

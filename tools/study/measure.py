@@ -70,7 +70,7 @@ def invented_of(machines: DesignResult) -> DesignPoint:
 
 def studied(layer: Layer, device: str) -> Studied:
     """A layer on a device."""
-    frame, phase = (tuned(layer, device, lowering) for lowering in ("frame", "phase"))
+    frame, phase = (tuned(layer, device, lowering) for lowering in ("zero_insertion", "phase"))
     before, after = (
         None if result is None else report_on(layer, device, result) for result in (frame.given, frame.best)
     )
@@ -86,7 +86,7 @@ def studied(layer: Layer, device: str) -> Studied:
 
 def tuned(layer: Layer, device: str, lowering: str) -> Tuned:
     """What the tuner finds in one lowering, which it leaves as it is."""
-    effort = EFFORT if lowering == "frame" else PHASE_EFFORT
+    effort = EFFORT if lowering == "zero_insertion" else PHASE_EFFORT
     placed = place(layer, make_inputs(layer, values=False), _settings(device))
     with placed.device:
         return tune(conv_transpose2d, keep=KEPT, effort=effort, name=layer.name, lowering=lowering, **placed.arguments)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from device.errors import ArgumentError, CircularBufferError, DeviceError, OutOfMemoryError, shown
+from device.errors import ArgumentError, CircularBufferError, DeviceError, OutOfMemoryError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
 from device.plan import Plan, ProgramKey
@@ -24,7 +24,7 @@ from ops.planners.conv.arguments import (
 from ops.planners.conv.folding import output_size
 from ops.planners.conv.operand_checks import claimed_volume
 from ops.planners.conv.plan import check_call, plan_call, reads_free_l1
-from ops.planners.onednn.plan import Lowering
+from ops.planners.onednn.plan import Lowering, lowering_of
 from ttsim.diagnose import MachineSnapshot, explain_oom
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import free_l1_bytes, on_device, require_allocated, run
@@ -166,16 +166,16 @@ class ConvTranspose2d(
     dram_slice_config: Conv2dSliceConfig | None = param("Slices of inputs in DRAM.", default=None)
     mirror_kernel: bool = param("False if the kernel was flipped already.", default=True)
     lowering: str = param(
-        'An extension of this library that ttnn does not have. "frame" is what ttnn does, a convolution over the input '
-        'with zeros inserted; "phase" computes every output phase by a dense convolution of its own, without those '
-        "zeros, on the same cores, shards and slices. Prepared weights are of one of the two; what it cannot do is "
-        "refused by name.",
-        default="frame",
+        'An extension of this library that ttnn does not have. "zero_insertion" is what ttnn does, a convolution over '
+        'the input with zeros inserted; "phase" computes every output phase by a dense convolution of its own, without '
+        "those zeros, on the same cores, shards and slices. Prepared weights are of one of the two; what it cannot do "
+        "is refused by name.",
+        default=Lowering.ZERO_INSERTION.value,
     )
 
     def run(self) -> Any:
         """Carries the call out."""
-        by_phases = lowering_of(self.lowering) is Lowering.PHASE
+        by_phases = lowering_of(self.lowering, "conv_transpose2d") is Lowering.PHASE
         return self.carry_out(
             CONV_TRANSPOSE2D_BY_PHASES if by_phases else CONV_TRANSPOSE2D,
             {"input": self.input_tensor, "weight": self.weight_tensor, "bias": self.bias_tensor},
@@ -311,14 +311,6 @@ def _image(rows: Tensor, shape: tuple[int, int, int, int]) -> Tensor:
             f"input_length x in_channels = {shape[0]} x {shape[2]} x {shape[3]} elements"
         )
     return rows.reshape(shape)
-
-
-def lowering_of(name: str) -> Lowering:
-    """The lowering of a name; raises ArgumentError if there is none."""
-    known = [lowering.value for lowering in Lowering]
-    if not isinstance(name, str) or name not in known:
-        raise ArgumentError(f"conv_transpose2d: lowering must be one of {', '.join(known)}, not {shown(name)}")
-    return Lowering(name)
 
 
 def run_call(

@@ -46,7 +46,7 @@ def conv_transpose(
     weights_format: str = "XOI",
     device: Device | None = None,
     precision: str = "ieee",
-    lowering: str = "frame",
+    lowering: str = "zero_insertion",
     dst_shape: Sequence[int] | None = None,
     strict: bool = False,
 ) -> Array:
@@ -67,8 +67,8 @@ def conv_transpose(
         data_format: "NXC" or "NCX".
         weights_format: "XOI", "IOX", "OIX" or "XIO".
         precision: "ieee", "device" or "float64".
-        lowering: "frame" inserts zeros between the positions of src, as ttnn does; "phase" computes each output phase
-            as a small dense convolution.
+        lowering: "zero_insertion" inserts zeros between the positions of src, as ttnn does; "phase" computes each
+            output phase as a small dense convolution.
         dst_shape: Shape the result must have.
         strict: Refuse output_padding that is not smaller than strides, as oneDNN's CPU library does.
 

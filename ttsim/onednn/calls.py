@@ -9,12 +9,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from device.errors import ArgumentError, shown
+from device.errors import ArgumentError
 from device.numbers.formats import Array
 from device.plan import Plan, ProgramKey
 from ops.passes.values import run_values
 from ops.planners.onednn import checks
-from ops.planners.onednn.plan import Lowering, plan_backward_data, plan_backward_weights, plan_forward
+from ops.planners.onednn.plan import Lowering, lowering_of, plan_backward_data, plan_backward_weights, plan_forward
 from ops.planners.onednn.problem import (
     BACKPROP_FILTERS,
     BACKWARD_DATA,
@@ -34,8 +34,6 @@ from ttsim.runtime.execution import locked_on, place, values_context
 from ttsim.runtime.session import current
 from ttsim.runtime.system import GetDefaultDevice
 from ttsim.runtime.types.call import require_type, require_type_or_none
-
-LOWERINGS: Final = tuple(lowering.value for lowering in Lowering)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -125,10 +123,9 @@ def forward(
 ) -> Call:
     """A call of ConvTranspose with the attributes of the text; raises ArgumentError."""
     require_type(FORWARD.operation, bool, strict=strict)
-    if not isinstance(lowering, str) or lowering not in LOWERINGS:
-        raise FORWARD.error(f"lowering must be one of {', '.join(LOWERINGS)}, not {shown(lowering)}")
+    name = lowering_of(lowering, FORWARD.operation).value
     arrays = {"src": src, "weights": weights} | ({} if bias is None else {"bias": bias})
-    return _call(FORWARD, precision, attributes, arrays, lowering=lowering, dst_shape=dst_shape, strict=strict)
+    return _call(FORWARD, precision, attributes, arrays, lowering=name, dst_shape=dst_shape, strict=strict)
 
 
 def backward_data(
@@ -212,7 +209,7 @@ class GraphOperation:
         attributes: Mapping[str, Any],
         *,
         precision: str = "ieee",
-        lowering: str = "frame",
+        lowering: str = Lowering.ZERO_INSERTION.value,
     ) -> Call:
         """Validates a call without running it.
 
@@ -220,7 +217,7 @@ class GraphOperation:
             inputs: Arrays in the order of the text; optional ones may be None or left out.
             attributes: By the text's names.
             precision: "ieee", "device" or "float64".
-            lowering: Of the forward operation, "frame" or "phase".
+            lowering: Of the forward operation, "zero_insertion" or "phase".
 
         Raises:
             ArgumentError: An argument breaks a rule of the text.
@@ -243,7 +240,7 @@ class GraphOperation:
         *,
         device: Device | None = None,
         precision: str = "ieee",
-        lowering: str = "frame",
+        lowering: str = Lowering.ZERO_INSERTION.value,
     ) -> Array:
         """Validates and runs a call; the arguments are those of `call`, and where to run."""
         return run(self.call(inputs, attributes, precision=precision, lowering=lowering), device)

@@ -15,6 +15,7 @@ import numpy as np
 from device.errors import CircularBufferError, OutOfMemoryError, TTSimError
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
+from ops.planners.onednn.plan import Lowering
 from ops.programs.conv2d.partition import ConvOptions
 from ttsim.recording.profiling import timed_call
 from ttsim.report.cycles import totals
@@ -110,7 +111,7 @@ class Point:
 
     layer: Layer  # Sizes, data types, Conv2dConfig, slices, compute config
     spec: DeviceSpec
-    lowering: str = "frame"  # "frame", or "phase"
+    lowering: str = Lowering.ZERO_INSERTION.value  # "zero_insertion", or "phase"
     values: Values = "off"  # "off" for plan, memory and cycles; "exact" or "fast" for the accuracy, too
     l1_small_size: int = USUAL_L1_SMALL_SIZE  # Bytes of L1 kept for index tables
     strict: bool = True  # Refuse what the real library accepts and gets wrong

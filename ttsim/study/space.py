@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, get_args
 
 from device.errors import ArgumentError, SpecError, nearest, shown
 from device.spec.device_spec import DeviceSpec
-from ops.planners.onednn.plan import Lowering
+from ops.planners.onednn.plan import Lowering, lowering_of
 from ops.sensitivity.changes import (
     GRID,
     SEPARATOR,
@@ -54,7 +54,7 @@ class Variant(NamedTuple):
     """A layer with the values of some axes."""
 
     layer: Layer
-    lowering: str = Lowering.FRAME.value
+    lowering: str = Lowering.ZERO_INSERTION.value
     labels: Mapping[str, Any] = MappingProxyType({})  # The values, by the names of the axes
 
 
@@ -131,8 +131,7 @@ def _value(kind: str, field: str, value: Any, device: DeviceSpec) -> Any:
         value = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
         changed(device, [f"{field}={value}"])
     elif kind == LOWERING:
-        if value not in [lowering.value for lowering in Lowering]:
-            raise ArgumentError(f"sweep: lowering must be frame or phase, not {shown(value)}")
+        value = lowering_of(value, "sweep").value
     elif kind == LAYER:
         if value is not None or field not in NONE_IS_A_VALUE:
             value = checked(where, field, value)

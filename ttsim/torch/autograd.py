@@ -27,7 +27,7 @@ class Layer:
     weight_shape: tuple[int, ...]  # [C, O / groups, *kernel]
     device: Device | None  # Where to run; None for the default device, or a fresh one for each pass
     precision: str  # "ieee", "device" or "float64"
-    lowering: str  # Of the forward pass, "frame" or "phase"
+    lowering: str  # Of the forward pass, "zero_insertion" or "phase"
 
     @property
     def common(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from ttsim.runtime.device import Device
 from ttsim.torch.autograd import Layer, run
 
 PRECISION: Final = "ieee"
-LOWERING: Final = "frame"
+LOWERING: Final = "zero_insertion"
 TYPES: Final = (torch.float32, torch.float16, torch.bfloat16)
 FLOAT64: Final = "float64"
 LEAST: Final = {"stride": 1, "padding": 0, "output_padding": 0, "dilation": 1}
@@ -82,7 +82,7 @@ def _function(spatial: str, kernel: str, outputs: str) -> Function:
         dilation: Distance between taps.
         device: Where to run; None for the default device, or for each pass a fresh one with ``values="fast"``.
         precision: "ieee", "device" or, for tests, "float64", which takes float64 alone; see `ttsim.onednn`.
-        lowering: Of the forward pass, "frame" or "phase".
+        lowering: Of the forward pass, "zero_insertion" or "phase".
 
     Returns:
         [N, O, {outputs}], or without N as the input is.

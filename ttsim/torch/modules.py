@@ -58,7 +58,7 @@ class _OnDevice(torch.nn.modules.conv._ConvTransposeNd):
             dtype: Their type.
             simulator: Where passes run; None for the default device, or for each pass a fresh one.
             precision: "ieee", "device" or "float64".
-            lowering: Of the forward pass, "frame" or "phase".
+            lowering: Of the forward pass, "zero_insertion" or "phase".
 
         Raises:
             ArgumentError: Another padding_mode.

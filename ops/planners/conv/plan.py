@@ -60,7 +60,10 @@ def _not_by_phases(call: ConvCall) -> Iterator[str]:
         ("force_split_reader", bool(config.force_split_reader), "the second processor reads weights alone"),
     ):
         if setting:
-            yield f'conv_config.{name} is not known to this lowering ({why}); leave it out, or use lowering="frame"'
+            yield (
+                f"conv_config.{name} is not known to this lowering ({why}); "
+                'leave it out, or use lowering="zero_insertion"'
+            )
 
 
 def plan_call(call: ConvCall, spec: DeviceSpec, *, free_l1_bytes: int, returns_weights: bool, strict: bool) -> Plan:

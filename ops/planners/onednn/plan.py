@@ -1,10 +1,12 @@
 """Plans of oneDNN's deconvolution, its data gradient and its weight gradient."""
 
+import warnings
 from collections.abc import Sequence
-from enum import Enum
+from enum import StrEnum
 from itertools import product
 from math import prod
 
+from device.errors import ArgumentError, shown
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
 from device.numbers.formats import FLOAT32
@@ -34,11 +36,21 @@ from ops.window import OutputPhase, PaddedAxis, convolution_axis, output_phases,
 HOST_TENSOR = TensorSpec((1,), FLOAT32, Layout.ROW_MAJOR)
 
 
-class Lowering(Enum):
-    """Lowerings of the forward operation; the names are the values that users give."""
+class Lowering(StrEnum):
+    """Lowerings of the forward operation; the values are the names that users give."""
 
-    FRAME = "frame"
+    ZERO_INSERTION = "zero_insertion"
     PHASE = "phase"
+
+
+def lowering_of(name: object, caller: str) -> Lowering:
+    """The lowering of a name; raises ArgumentError for an unknown name, and warns of the former name "frame"."""
+    if name == "frame":
+        warnings.warn(f'{caller}: lowering="frame" is now called "zero_insertion"', FutureWarning, stacklevel=3)
+        return Lowering.ZERO_INSERTION
+    if not isinstance(name, str) or name not in list(Lowering):
+        raise ArgumentError(f"{caller}: lowering must be one of {', '.join(Lowering)}, not {shown(name)}")
+    return Lowering(name)
 
 
 def frame_axis(axis: TransposedAxis) -> PaddedAxis:
@@ -78,14 +90,16 @@ def _sticks(
     return builder.upload(f"{source}.sticks", sticks, source, PrepareSticks(d.channels_last))
 
 
-def plan_forward(d: Deconvolution, device_spec: DeviceSpec, *, bias: bool, lowering: Lowering = Lowering.FRAME) -> Plan:
+def plan_forward(
+    d: Deconvolution, device_spec: DeviceSpec, *, bias: bool, lowering: Lowering = Lowering.ZERO_INSERTION
+) -> Plan:
     """Plan ConvTranspose of the host tensors "src", "weights" and "bias"; its result is "dst", rows of channels."""
     builder, geometry = PlanBuilder(device_spec, dict.fromkeys(("src", "weights", "bias"), HOST_TENSOR)), d.geometry
     src = _sticks(builder, d, "src", geometry.input_shape, d.in_channels, d.slicing.in0_slices)
     row = [builder.upload("bias.row", bias_spec(d.out_channels), "bias", PrepareBias())] if bias else []
     dst = builder.allocate("dst", result_spec(d.batch * prod(geometry.output_shape), d.out_channels, d.dst_format))
     whole = [frame_axis(axis) for axis in geometry.axes]
-    if lowering is Lowering.FRAME:
+    if lowering is Lowering.ZERO_INSERTION:
         phases: Sequence[tuple[OutputPhase, ...]] = [tuple(OutputPhase(axis, range(axis.kernel)) for axis in whole)]
     else:
         phases = list(product(*(output_phases(axis) for axis in whole)))

@@ -157,7 +157,7 @@ def test_the_output_lies_where_the_frame_lowering_puts_it(layout, memory, dtype,
         pytest.skip("a block float exists in tiles only")
     call = arguments(memory_config=memory, conv_config=ttnn.Conv2dConfig(output_layout=layout)) | {"dtype": dtype}
     result = []
-    for lowering in ("frame", "phase"):
+    for lowering in ("zero_insertion", "phase"):
         with opened() as device:
             given = call["input_tensor"] if place is None else call["input_tensor"].to(device, place)
             whole = call | {"input_tensor": given}
@@ -177,7 +177,7 @@ def test_the_output_lies_where_the_frame_lowering_puts_it(layout, memory, dtype,
         ("phase", {"weight_tensor": numbers(32, 32, 2, 3)}, "weight_tensor must have the shape"),
         ("phase", {"stride": (0, 1)}, "stride must be greater than 0"),
         ("phase", {"padding": (3, 3)}, "padding must not exceed"),
-        ("phases", {}, "frame, phase, not 'phases'"),
+        ("phases", {}, "zero_insertion, phase, not 'phases'"),
     ],
 )
 def test_what_is_refused_on_any_device(name, changes, text):
@@ -185,6 +185,14 @@ def test_what_is_refused_on_any_device(name, changes, text):
         changes = {"conv_config": ttnn.Conv2dConfig(**changes["conv_config"])}
     with opened(strict=False) as device, pytest.raises(ArgumentError, match=text):
         ttnn.conv_transpose2d(device=device, lowering=name, **arguments() | changes)
+
+
+def test_the_former_name_of_zero_insertion_is_accepted_with_a_warning():
+    with opened() as device:
+        expected = ttnn.conv_transpose2d(device=device, **arguments())
+        with pytest.warns(FutureWarning, match='conv_transpose2d: lowering="frame" is now called "zero_insertion"'):
+            result = ttnn.conv_transpose2d(device=device, lowering="frame", **arguments())
+        assert np.array_equal(result.to_numpy(), expected.to_numpy())
 
 
 def prepared(device, lowering="phase", **call):
@@ -197,13 +205,16 @@ def test_weights_that_were_prepared_for_another_program_are_refused():
     first, second = ({"conv_config": ttnn.Conv2dConfig(shard_layout=scheme)} for scheme in schemes)
     call, ours = arguments((16, 16), channels=(128, 128)), 'lowering="phase": weight_tensor is on the device'
     with opened(strict=False) as device:
-        for result, used in ((prepared(device, **call, **first), second), (prepared(device, "frame", **call), {})):
+        for result, used in (
+            (prepared(device, **call, **first), second),
+            (prepared(device, "zero_insertion", **call), {}),
+        ):
             with pytest.raises(ArgumentError, match=ours):
                 prepared(device, **call | {"weight_tensor": result} | used)
     with opened() as device:
         by_phase = prepared(device, **arguments())
         with pytest.raises(ArgumentError, match="weight_tensor: prepared for another program"):
-            prepared(device, "frame", **arguments() | {"weight_tensor": by_phase})
+            prepared(device, "zero_insertion", **arguments() | {"weight_tensor": by_phase})
 
 
 def test_a_profile_shows_what_zeros_cost():
@@ -257,7 +268,7 @@ def test_slices_agree_with_the_frame_on_integers(cut, geometry):
 def test_a_stride_of_one_is_the_frame_lowering():
     call = arguments(stride=(1, 1), padding=(1, 1), conv_config=ttnn.Conv2dConfig(enable_activation_reuse=False))
     reports = []
-    for lowering in ("frame", "phase"):
+    for lowering in ("zero_insertion", "phase"):
         with opened(values="off") as device:
             reports.append(ttnn.estimate_cycles(ttnn.conv_transpose2d, device=device, lowering=lowering, **call))
     assert reports[0].cycles == reports[1].cycles
@@ -276,7 +287,7 @@ def test_a_query_needs_no_device():
     call = arguments((16, 16)) | {
         "input_tensor": ttnn.TensorDescription((1, 1, 512, 32), memory_config=ttnn.L1_MEMORY_CONFIG)
     }
-    frame, phase = (ttnn.query_op_constraints(lowering=one, **call) for one in ("frame", "phase"))
+    frame, phase = (ttnn.query_op_constraints(lowering=one, **call) for one in ("zero_insertion", "phase"))
     assert phase.status is ttnn.ExecutionStatus.Success
     assert phase.l1_output_buffer_per_core == frame.l1_output_buffer_per_core
 

@@ -70,7 +70,7 @@ def others(device):
     ttsim.matmul(near, tensor((60, 512), layout=ttsim.TILE_LAYOUT).to(device))
     image, kernel = np.broadcast_to(np.float32(0), (1, 16, 16, 32)), np.broadcast_to(np.float32(0), (3, 3, 32, 32))
     axes = {"strides": (2, 2), "pads_begin": (0, 0), "pads_end": (0, 0), "dilations": (1, 1), "device": device}
-    for lowering in ("frame", "phase"):
+    for lowering in ("zero_insertion", "phase"):
         ttsim.onednn.conv_transpose(image, kernel, lowering=lowering, **axes)
     gradient = np.broadcast_to(np.float32(0), (1, 33, 33, 32))
     ttsim.onednn.conv_transpose_backward_data(gradient, kernel, **axes)

@@ -32,9 +32,12 @@ def test_flags_stand_above_the_file(capsys, tmp_path):
     sizes = "in_channels = 32\nout_channels = 16\ninput_height = 6\ninput_width = 5\n"
     path.write_text(
         f'devices = ["blackhole_p150"]\n[[layer]]\nname = "a"\n{sizes}[[layer]]\nname = "b"\n{sizes}'
-        '[vary]\nlowering = ["frame", "phase"]\nact_block_h_override = [32]\n'
+        '[vary]\nlowering = ["zero_insertion", "phase"]\nact_block_h_override = [32]\n'
     )
-    assert main(["sweep", str(path), "--only", "b", "--vary", "lowering=frame", "--file", str(tmp_path / "rows")]) == 0
+    assert (
+        main(["sweep", str(path), "--only", "b", "--vary", "lowering=zero_insertion", "--file", str(tmp_path / "rows")])
+        == 0
+    )
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[:2] for line in lines[1:-1]] == [["b", "blackhole_p150"]]
     assert lines[-1] == "one point, one different plan: 1 fits"

@@ -76,7 +76,11 @@ def test_the_key_hangs_on_all_that_the_row_hangs_on():
 def test_inputs_are_flat():
     inputs = replace(POINT, layer=replace(LAYER, config={"act_block_h_override": 32})).inputs
     assert (inputs["in_channels"], inputs["kernel_size"], inputs["dtype"]) == (32, "2x2", None)
-    assert (inputs["config.act_block_h_override"], inputs["lowering"], inputs["l1_small_size"]) == (32, "frame", 32768)
+    assert (inputs["config.act_block_h_override"], inputs["lowering"], inputs["l1_small_size"]) == (
+        32,
+        "zero_insertion",
+        32768,
+    )
     assert not {"name", "source", "config", "compute"} & set(inputs)
 
 

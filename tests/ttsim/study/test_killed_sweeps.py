@@ -16,7 +16,7 @@ VARY = {
     "shard_layout": [None, "HEIGHT_SHARDED", "BLOCK_SHARDED"],
     "act_block_h_override": [0, 32, 64, 96, 128],
     "math_fidelity": ["LoFi", "HiFi4"],
-    "lowering": ["frame", "phase"],
+    "lowering": ["zero_insertion", "phase"],
 }
 SCRIPT = f"""
 import sys

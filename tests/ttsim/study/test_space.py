@@ -44,7 +44,7 @@ def test_settings_by_their_names(name, found):
         ("shard_layout", ["DIAGONAL"], ArgumentError, "shard_layout must be one of"),
         ("enable_act_double_buffer", ["maybe"], ArgumentTypeError, "enable_act_double_buffer"),
         ("math_fidelity", [[1]], ArgumentError, "must be a plain value"),
-        ("lowering", ["rows"], ArgumentError, "lowering must be frame or phase"),
+        ("lowering", ["rows"], ArgumentError, "lowering must be one of zero_insertion, phase"),
         ("config.core_grid", ["8x0"], ArgumentError, "core_grid must be COLUMNSxROWS"),
         ("slice", ["D:2"], ArgumentError, "slice must be"),
         ("in_channels", [None], ArgumentError, "in_channels must be an integer"),
@@ -97,7 +97,7 @@ def test_a_space_is_a_product():
         ({"devices": ()}, "there are no devices"),
         ({"layers": (LAYER, LAYER)}, "two of the layers are called 'a'"),
         ({"devices": (N150, N150.replace(dram_banks=6))}, "two of the devices are called 'wormhole_n150'"),
-        ({"axes": (axis("lowering", ["frame"], N150),) * 2}, "two of the axes are called 'lowering'"),
+        ({"axes": (axis("lowering", ["zero_insertion"], N150),) * 2}, "two of the axes are called 'lowering'"),
     ],
 )
 def test_what_could_not_be_told_apart(changes, words):

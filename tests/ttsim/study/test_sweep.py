@@ -74,7 +74,7 @@ def test_layers_and_devices_of_every_kind(tmp_path):
     ("arguments", "words"),
     [
         ({"vary": ["slice"]}, "vary must be a dict"),
-        ({"devices": [], "vary": {"lowering": ["frame"]}}, "there are no devices"),
+        ({"devices": [], "vary": {"lowering": ["zero_insertion"]}}, "there are no devices"),
         ({"processes": 0}, "processes must be an integer of at least 1"),
         ({"processes": 2, "scheduler": "tcp://127.0.0.1:1"}, "not both"),
     ],

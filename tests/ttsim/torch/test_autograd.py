@@ -40,7 +40,7 @@ def orders(function, given):
     return [result, *first, *second]
 
 
-@pytest.mark.parametrize("lowering", ["frame", "phase"])
+@pytest.mark.parametrize("lowering", ["zero_insertion", "phase"])
 @pytest.mark.parametrize(("rank", "size", "kernel", "options"), LAYERS)
 def test_gradients_and_their_gradients_are_torch_s(device, rank, size, kernel, options, lowering):
     given = tensors(size, kernel, **options)
@@ -90,7 +90,7 @@ def test_gradients_of_gradients_are_calls_on_the_device(device):
     assert names(profile) == ["", "BackwardData", "", "", "BackwardWeights", ""]
 
 
-@pytest.mark.parametrize("lowering", ["frame", "phase"])
+@pytest.mark.parametrize("lowering", ["zero_insertion", "phase"])
 @pytest.mark.parametrize(("rank", "size", "kernel", "options"), LAYERS)
 def test_derivatives_are_quotients_of_differences(rank, size, kernel, options, lowering):
     small = tuple(min(n, 2) for n in size)

@@ -23,6 +23,7 @@ from ops.planners.conv.arguments import CONV_TRANSPOSE2D_BY_PHASES, ConvCall, Co
 from ops.planners.conv.lower_bounds import l1_path_calls
 from ops.planners.conv.operands import PartitionedConv, partition_call
 from ops.planners.conv.slicing import most_slices
+from ops.planners.onednn.plan import Lowering
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.window import NoWindowError
 from ttsim.runtime.types.configs import WormholeComputeKernelConfig
@@ -261,7 +262,7 @@ def measured_error(call: ConvCall, spec: DeviceSpec) -> float:
     settings = Settings(spec=spec, suggestions=False)
     inputs = make_inputs(layer)
     placed = place(layer, inputs, settings)
-    placed.arguments["lowering"] = "phase" if call.rules.by_phases else "frame"
+    placed.arguments["lowering"] = (Lowering.PHASE if call.rules.by_phases else Lowering.ZERO_INSERTION).value
     with placed.device:
         accuracy = accuracy_of(make_call(placed).output, exact_output(layer, inputs))
     if accuracy is None:

@@ -11,6 +11,7 @@ from device.spec.device_spec import DeviceSpec
 from device.time.stages import nanoseconds
 from ops.op_models import OP_MODELS
 from ops.planners.conv.arguments import ConvCall
+from ops.planners.onednn.plan import Lowering
 from ttsim.diagnose import MachineSnapshot
 from ttsim.recording.profiling import copy_of, timed_call, twin, uncaptured
 from ttsim.recording.suggestions import arguments_source
@@ -229,7 +230,7 @@ def choice_of(candidate: Candidate, spec: DeviceSpec, *, measured: bool) -> Choi
         conv_config=conv_config,
         slice_config=slices,
         compute_config=compute,
-        lowering=lowering or "frame",
+        lowering=lowering or Lowering.ZERO_INSERTION.value,
         arguments=arguments_source({key: value for key, value in arguments.items() if value is not None}),
         cycles=candidate.cycles,
         nanoseconds=nanoseconds(candidate.cycles, spec.clock_hz),

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from device.time.stages import nanoseconds
+from ops.planners.onednn.plan import Lowering
 from ttsim.report.formatting import cycles, percent, printable, printable_lines, time
 from ttsim.runtime.types.configs import Conv2dConfig, Conv2dSliceConfig, WormholeComputeKernelConfig
 
@@ -16,7 +17,7 @@ class Choice:
     conv_config: Conv2dConfig
     slice_config: Conv2dSliceConfig | None  # None for slices that the library chooses
     compute_config: WormholeComputeKernelConfig | None  # None for the library's
-    lowering: str  # "frame", or "phase", which ttnn does not have
+    lowering: str  # "zero_insertion", or "phase", which ttnn does not have
     arguments: str  # Keyword arguments of the call, to paste into a script that says ``import ttsim as ttnn``
     cycles: int  # Of all its device operations
     nanoseconds: float
@@ -33,7 +34,7 @@ class Choice:
 
     def options(self, slice_name: str = "dram_slice_config") -> Mapping[str, Any]:
         """The choice as keyword arguments of the call, under the name that its function has for slices."""
-        lowering = {} if self.lowering == "frame" else {"lowering": self.lowering}
+        lowering = {} if self.lowering == Lowering.ZERO_INSERTION else {"lowering": self.lowering}
         configs = {slice_name: self.slice_config, "compute_config": self.compute_config}
         return {"conv_config": self.conv_config, **configs, **lowering}
 

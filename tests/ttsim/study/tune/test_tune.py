@@ -108,7 +108,7 @@ def choice(cycles, **changes):
         conv_config=ttsim.Conv2dConfig(),
         slice_config=None,
         compute_config=None,
-        lowering="frame",
+        lowering="zero_insertion",
         arguments="conv_config=ttnn.Conv2dConfig()",
         cycles=cycles,
         nanoseconds=float(cycles),
