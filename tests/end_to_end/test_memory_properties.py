@@ -14,9 +14,9 @@ from device.plan import BufferAllocated, BufferFreed, CircularBufferAllocated, C
 from device.spec.device_spec import load_spec
 from ops.passes.memory import run_memory
 from ops.planners.conv.arguments import ComputeConfig, ConvConfig, SliceConfig, SliceType
-from ops.planners.conv.checks import check_arguments, check_possible, check_slices, check_strict
+from ops.planners.conv.checks import check_arguments, check_possible, check_slices
 from ops.planners.conv.plan import plan_convolution
-from ops.planners.conv.plan_checks import plan_fault
+from ops.planners.conv.strict import check_strict, plan_fault
 from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.data_movement.slice import SliceWrite
 from tests.build import operand, sized_call

@@ -21,8 +21,6 @@ from ops.planners.conv.arguments import (
     ConvRules,
     Operand,
 )
-from ops.planners.conv.folding import output_size
-from ops.planners.conv.operand_checks import claimed_volume
 from ops.planners.conv.plan import check_call, plan_call, reads_free_l1
 from ops.planners.onednn.plan import Lowering, lowering_of
 from ttsim.diagnose import MachineSnapshot, explain_oom
@@ -126,7 +124,7 @@ class OfTensors(Convolution):
         results = run_call(name, call, operand_tensors, self.device, returns_weights=self.return_weights_and_bias)
         returned: list[Any] = [results["output"]]
         if self.return_output_dim:
-            returned.append(self.output_dim(*output_size(call)))
+            returned.append(self.output_dim(*call.output_size))
         if self.return_weights_and_bias:
             returned.append((results["weight"], results.get("bias")))
         return returned[0] if len(returned) == 1 else tuple(returned)
@@ -329,7 +327,7 @@ def run_call(
         check_call(call, device.spec, strict=device.strict, free_l1_bytes=free_l1_bytes(device))
     fixed = {name: tensor.buffer for name, tensor in tensors.items() if tensor.device() is not None}
     device.asked = call
-    claimed = claimed_volume(call)  # sticks and channels that the call says its input has, which may have other ones
+    claimed = call.claimed_volume  # sticks and channels that the call says its input has, which may have other ones
     misfit = None if claimed == tensors["input"].logical_volume() else (claimed // call.in_channels, call.in_channels)
     plan = None
     try:
@@ -350,7 +348,7 @@ def useful_flops(call: ConvCall) -> int:
 
     Inputs that padding cuts off count, and so does padding around an image.
     """
-    height, width = (call.input_height, call.input_width) if call.rules.transposed else output_size(call)
+    height, width = (call.input_height, call.input_width) if call.rules.transposed else call.output_size
     pixels, kernel_area = call.batch_size * height * width, call.kernel_size[0] * call.kernel_size[1]
     return 2 * pixels * kernel_area * call.in_channels * call.out_channels // call.groups
 

@@ -1,13 +1,16 @@
 """The arguments of a convolution, in the machine's own types and checked by type only, and its variants' rules."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from math import prod
 from typing import Any, Final
 
 from device.cores import CoreRangeSet
+from device.errors import ArgumentError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
-from device.numbers.formats import FLOAT32, DataFormat, round_up
+from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
+from device.numbers.formats import FLOAT32, DataFormat, div_up
 from device.plan import DeviceOp
 from device.spec.parts import GridSpec
 from ops.programs.conv2d.partition import ConvOptions, ConvProblem, channel_alignment
@@ -96,33 +99,22 @@ class Freed(Enum):
 class ConvRules:
     """The differences between conv2d and conv_transpose2d."""
 
-    function: str  # The function of the library, without its prefix
-    transposed: bool  # Zeros are inserted between inputs, and raw weights begin with the input channels
-    one_slice_skips_dram: bool  # A slice config that leads to a single slice means the L1 path
-    whole_window_is_slice: bool  # A window that is the whole image is sharded as a slice is
+    function: str = "conv2d"  # The function of the library, without its prefix
+    transposed: bool = False  # Zeros are inserted between inputs, and raw weights begin with the input channels
+    one_slice_skips_dram: bool = False  # A slice config that leads to a single slice means the L1 path
+    whole_window_is_slice: bool = False  # A window that is the whole image is sharded as a slice is
     # A host input of a matmul on the DRAM path is sharded from the image in DRAM, not uploaded once more
-    shards_uploaded_image: bool
-    copy_freed: Freed  # When a sharded copy of the input is released
-    halo_freed: Freed  # When the halo's output is
-    skips_halo: bool  # The micro-op reads a WIDTH sharded input itself if it has no padding
-    orders_full_inner_dim: bool  # Weights are prepared in the order that full_inner_dim reads them in
-    reuses_activations: bool  # The micro-op obeys enable_activation_reuse; else only estimates count on it
+    shards_uploaded_image: bool = True
+    copy_freed: Freed = Freed.AFTER_HALO  # When a sharded copy of the input is released
+    halo_freed: Freed = Freed.AFTER_MOVE  # When the halo's output is
+    skips_halo: bool = True  # The micro-op reads a WIDTH sharded input itself if it has no padding
+    orders_full_inner_dim: bool = True  # Weights are prepared in the order that full_inner_dim reads them in
+    reuses_activations: bool = True  # The micro-op obeys enable_activation_reuse; else only estimates count on it
     # Output phases are computed one after the other without inserted zeros, which no library does
     by_phases: bool = False
 
 
-CONV2D: Final = ConvRules(
-    function="conv2d",
-    transposed=False,
-    one_slice_skips_dram=False,
-    whole_window_is_slice=False,
-    shards_uploaded_image=True,
-    copy_freed=Freed.AFTER_HALO,
-    halo_freed=Freed.AFTER_MOVE,
-    skips_halo=True,
-    orders_full_inner_dim=True,
-    reuses_activations=True,
-)
+CONV2D: Final = ConvRules()
 CONV_TRANSPOSE2D: Final = ConvRules(
     function="conv_transpose2d",
     transposed=True,
@@ -212,20 +204,18 @@ class ConvCall:
         """[N, H, W, C] of the input."""
         return self.batch_size, self.input_height, self.input_width, self.in_channels
 
-    def _axis_arguments(self, axis: int) -> dict[str, Any]:
-        """The sizes of the rows (0) or the columns (1), as axes of windows are made of them."""
-        transposed = {"output_padding": self.output_padding[axis]} if self.rules.transposed else {}
-        return transposed | {
+    def axis(self, axis: int) -> PaddedAxis:
+        """The rows (0) or the columns (1) of the frame; NoWindowError where no window fits."""
+        sizes: dict[str, Any] = {
             "input_length": (self.input_height, self.input_width)[axis],
             "kernel": self.kernel_size[axis],
             "stride": self.stride[axis],
             "padding": self.padding[2 * axis : 2 * axis + 2],
             "dilation": self.dilation[axis],
         }
-
-    def axis(self, axis: int) -> PaddedAxis:
-        """The rows (0) or the columns (1) of the frame; NoWindowError where no window fits."""
-        return (transposed_axis if self.rules.transposed else convolution_axis)(**self._axis_arguments(axis))
+        if self.rules.transposed:
+            return transposed_axis(**sizes, output_padding=self.output_padding[axis])
+        return convolution_axis(**sizes)
 
     def frame(self) -> PaddedInput:
         """The padded input; of a transposed convolution, with zeros filled in."""
@@ -267,11 +257,17 @@ class ConvCall:
         return problem, options
 
     @property
-    def fills_alignment(self) -> bool:
-        """Whether the input has more channels than the call says, just those that its own width aligns them to."""
-        channels, tiled = self.input.spec.shape[-1], self.input.spec.layout is Layout.TILE
-        unit = TILE if tiled else next((size for size in (TILE, TILE // 2) if channels % size == 0), TILE // 4)
-        return channels > self.in_channels and channels == round_up(self.in_channels, unit)
+    def claimed_shape(self) -> str:
+        """The shape of the input according to the call, as text."""
+        return (
+            f"batch_size={self.batch_size}, input_height={self.input_height}, input_width={self.input_width}, "
+            f"in_channels={self.in_channels}"
+        )
+
+    @property
+    def claimed_volume(self) -> int:
+        """The number of elements of the input according to the call."""
+        return prod(self.image_shape)
 
     def placed_options(self, estimated: ConvOptions) -> ConvOptions:
         """The options of the conv2d program, which can differ from the options of the estimates."""
@@ -304,6 +300,46 @@ class ConvCall:
             memory_config=None,
             slice_config=None,
         )
+
+    @property
+    def runs_by_phases(self) -> bool:
+        """Whether the call runs phase by phase: the conv2d program computes a call with only one phase."""
+        return self.rules.by_phases and self.stride != (1, 1)
+
+    @property
+    def folds(self) -> bool:
+        """Whether the real library folds windows: by the config, or by default where the kernel equals the stride.
+
+        A transposed convolution never folds. Asked before the call is known to be valid: a stride of 0 never folds.
+        """
+        setting, (top, bottom, left, right) = self.conv_config.enable_kernel_stride_folding, self.padding
+        if self.rules.transposed or self.stride == (1, 1):
+            return False
+        if setting is not None:
+            return setting
+        if self.stride != self.kernel_size or self.dilation != (1, 1) or not all(self.stride):
+            return False
+        if (self.input_height + top + bottom) % self.stride[0] or (self.input_width + left + right) % self.stride[1]:
+            return False
+        spec, on_host = self.input.spec, self.input.on_host
+        in_dram = on_host or spec.memory_config.buffer_type is BufferType.DRAM
+        if in_dram and (spec.layout is Layout.ROW_MAJOR or not any(self.padding)):
+            return True
+        return not on_host and spec.memory_config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
+
+    @property
+    def output_size(self) -> tuple[int, int]:
+        """Height and width of the output, folded or not; zero or less where no window fits."""
+        if not self.folds:
+            return self.output_lengths()
+        lengths = (self.input_height + sum(self.padding[:2]), self.input_width + sum(self.padding[2:]))
+        height, width = (
+            length // stride - dilation * (div_up(kernel, stride) - 1)
+            for length, kernel, dilation, stride in zip(
+                lengths, self.kernel_size, self.dilation, self.stride, strict=True
+            )
+        )
+        return height, width
 
     @property
     def is_matmul(self) -> bool:
@@ -340,18 +376,28 @@ class ConvCall:
             return not self.input.on_host and self.input.spec.memory_config.buffer_type is not BufferType.DRAM
         return self.slice_config.slice_type is SliceType.L1_FULL or self.slices_skip_dram(self.slice_config.num_slices)
 
+    @property
+    def in_one_piece(self) -> bool:
+        """Whether no slices are cut: on the L1 path, or as a matmul."""
+        return self.takes_l1_path or self.is_matmul
+
+    @property
+    def keeps_place(self) -> bool:
+        """Whether the call runs in one piece on shards that are already on the device."""
+        return self.in_one_piece and not self.input.on_host and self.input.spec.memory_config.is_sharded()
+
     def slices_skip_dram(self, slices: int) -> bool:
         """Whether so many slices, given or found for a given slice config, mean the L1 path instead."""
         return self.slice_config is not None and slices == 1 and self.rules.one_slice_skips_dram
 
-    def input_alignment(self, memory: MemoryConfig) -> int:
+    def input_alignment(self, memory: MemoryConfig, *, row_major: bool | None = None, matmul: bool = False) -> int:
         """Channels that a shard of the input is a multiple of, asked with the memory that it came in."""
         shards = memory.shard_spec
         return channel_alignment(
             memory.memory_layout,
-            row_major=self.input.spec.layout is Layout.ROW_MAJOR,
+            row_major=self.input.spec.layout is Layout.ROW_MAJOR if row_major is None else row_major,
             sliced=False,
-            matmul=False,
+            matmul=matmul,
             shard_width=None if shards is None else shards.shape[1],
         )
 
@@ -398,8 +444,7 @@ class ConvCall:
     @property
     def plans_without_outputs(self) -> bool:
         """Whether a call that is not folded `wraps`, and its plan gets as far as the output's buffer, in DRAM."""
-        huge = self.wraps and all(self.output_lengths(unsigned=True))
-        return huge and not self.takes_l1_path and not self.is_matmul
+        return self.wraps and all(self.output_lengths(unsigned=True)) and not self.in_one_piece
 
     def describe_no_outputs(self) -> str:
         """Advice about a call that `wraps`."""
@@ -408,3 +453,13 @@ class ConvCall:
             f"{self.rules.function}: there is no output of {real} pixels, which the real library takes for {counted}; "
             "change padding or kernel_size"
         )
+
+
+Check = Callable[[ConvCall], Iterator[str]]  # yields the texts of the faults, in order
+
+
+def refuse_first(call: ConvCall, checks: tuple[Check, ...], operation: str = "") -> None:
+    """Raises ArgumentError with the first text of the checks, in the name of an operation if given."""
+    for check in checks:
+        for text in check(call):
+            raise ArgumentError(f"{operation}: {text}" if operation else text)

@@ -1,40 +1,42 @@
-"""Calls that are refused before planning: by the real library, in its order and words, and by a strict device.
+"""Calls that are refused before planning, in the real library's order and words, or because the library crashes.
 
 An output padding of the stride or more is accepted: other frameworks refuse it, but the real library computes the right
 result. Evidence: calls of the real library, version 0.81.1.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import prod
 from typing import Final
 
-from device.errors import ArgumentError, OutOfMemoryError
-from device.memory.memory_config import TILE, BufferType, Layout, TensorMemoryLayout
+from device.errors import ArgumentError, DeviceError, OutOfMemoryError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import TILE, BufferType, Layout, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, DataFormat, round_up
 from device.spec.device_spec import DeviceSpec
-from ops.planners.conv.arguments import ConvCall, SliceType
-from ops.planners.conv.folding import FOLDING_WAY_OUT, folds, output_size
-from ops.planners.conv.operand_checks import (
-    STRICT_OPERANDS,
-    WAY_OUT,
-    Check,
-    claimed_shape,
-    claimed_volume,
-    refuse_first,
-    sliced_weight_rank,
-    transposed_weight_rank,
-    view_refusal,
+from ops.planners.conv.arguments import Check, ConvCall, SliceType, refuse_first
+from ops.planners.conv.operands import sliced_weight_rank, transposed_weight_rank
+from ops.planners.conv.slicing import (
+    given_slices,
+    most_slices,
+    output_slices,
+    require_outputs,
+    slice_call,
+    too_many,
+    way_out,
 )
-from ops.planners.conv.plan_checks import way_out
-from ops.planners.conv.slicing import given_slices, most_slices, output_slices, require_outputs, slice_call, too_many
 from ops.programs.data_movement.reshape import is_view
 from ops.window import NoWindowError
 
+WAY_OUT: Final = "put input_tensor in DRAM, or leave dram_slice_config out"
 CORE_GRID_HINT: Final = "\nconv_config.core_grid: give a CoreRangeSet, or leave the override out"
 TILES_HINT: Final = "\noutput_layout: a block float exists in TILE only; use TILE_LAYOUT, or another dtype"
 ROWS_OF_BLOCKS: Final = f"Only TILE layout is supported for BFLOAT8_B dtype!{TILES_HINT}"
 UNFOLD: Final = "conv_config.enable_kernel_stride_folding: leave it to the library"
+FOLDING_WAY_OUT: Final = "set conv_config.enable_kernel_stride_folding=False, which the real library obeys too"
 SHARD_LAYOUTS: Final = tuple(TensorMemoryLayout[f"{name}_SHARDED"] for name in ("HEIGHT", "BLOCK", "WIDTH"))
+SHARD_NAMES: Final = ", ".join(scheme.name for scheme in SHARD_LAYOUTS)
+SHARDS_HINT: Final = f"\nconv_config.shard_layout: set it to one of {SHARD_NAMES}"
 IMAGE_AXES: Final = 4
 POSITIONS: Final = 1 << 32  # the kernels of the real library count positions in 32 bits
 
@@ -48,7 +50,7 @@ def check_arguments(call: ConvCall) -> None:
         refuse_first(call, (*INPUT_CHECKS, stride_given, transposed_weight_rank, placing, input_rank))
         return
     refuse_first(call, (_folded_override, stride_given, _folded))
-    if not folds(call):
+    if not call.folds:
         check_folded(call)
 
 
@@ -65,19 +67,9 @@ def check_possible(call: ConvCall, free_l1_bytes: int | None = None) -> None:
     ``free_l1_bytes`` are the free bytes of every L1 bank; None before anything is computed.
     """
     name, transposed = call.rules.function, call.rules.transposed
-    refuse_first(call, (_sizes,) if transposed else (_sizes, groups_given, _dilation), name)
-    folded = output_size(call) if folds(call) else None
-    require_outputs(call, _no_outputs(call), free_l1_bytes, folded=folded)
+    refuse_first(call, (_sizes,) if transposed else (_sizes, groups_given, dilation_given), name)
+    require_outputs(call, _no_outputs(call), free_l1_bytes)
     refuse_first(call, () if transposed else (_not_simulated,), name)
-
-
-def check_strict(call: ConvCall) -> None:
-    """Refuses a call that the real library accepts and gets wrong."""
-    if call.rules.transposed:
-        own: tuple[Check, ...] = (groups_given, _dilation, _padding)
-    else:
-        own = (_strict_folding, _slices_with_input)
-    refuse_first(call, (*own, *STRICT_OPERANDS), call.rules.function)
 
 
 # Checks of the input
@@ -90,7 +82,7 @@ def image_refusals(call: ConvCall) -> Iterator[str]:
     text = view_refusal(spec, call.image_shape)
     if text is not None:
         yield text
-    turned = spec.data_format.is_block and spec.volume == claimed_volume(call) and not is_view(spec, call.image_shape)
+    turned = spec.data_format.is_block and spec.volume == call.claimed_volume and not is_view(spec, call.image_shape)
     if turned and config.is_sharded() and config.buffer_type is not BufferType.L1:
         yield (
             "Input tensor must be in L1\n"
@@ -109,6 +101,42 @@ def image_refusals(call: ConvCall) -> Iterator[str]:
         )
 
 
+def view_refusal(spec: TensorSpec, shape: tuple[int, ...]) -> str | None:
+    """Why rows in shards with padded columns cannot be viewed under an unpadded shape of the same channels.
+
+    Only a shard as wide as the tensor may lose its padding. The shard then counts as more, narrower rows, which must
+    match the shard shape and fill the buffer.
+    """
+    shards, (rows, cols), channels = spec.memory_config.shard_spec, spec.matrix, shape[-1]
+    if shards is None or spec.layout is Layout.TILE or spec.shape[-1] != channels or cols == channels:
+        return None
+    if prod(shape) != spec.volume:
+        return None
+    ours = (
+        f"input_tensor: its rows of {channels} channels are padded to {cols} in shards of {list(shards.shape)}, which "
+        f"slices can not be cut from; {WAY_OUT}"
+    )
+    if shards.shape[1] != cols:
+        return (
+            "Changing the last dimension of a sharded tensor is not supported unless the shard width matches the input "
+            f"last dimension. Input shape: Shape({list(spec.padded_shape)}), New shape: Shape({list(shape)}), "
+            f"Shard width: {shards.shape[1]}\n{ours}"
+        )
+    narrow = ShardSpec(shards.grid, (prod(shards.shape) // channels, channels), shards.orientation)
+    try:
+        TensorSpec(shape, spec.data_format, spec.layout, replace(spec.memory_config, shard_spec=narrow), shape)
+    except DeviceError as error:
+        return f"{str(error).splitlines()[0]}\n{ours}"
+    element_bytes = spec.data_format.element_bytes or 0
+    if rows * cols % channels:
+        return (
+            f"For valid non-interleaved buffers page size {channels * element_bytes} must equal buffer size "
+            f"{rows * cols * element_bytes}. For interleaved-buffers, buffer size should be divisible by the page size"
+            f"\n{ours}"
+        )
+    return None
+
+
 def _slices(call: ConvCall) -> int:
     """The number of slices; 0 if the library chooses it."""
     return call.slice_config.num_slices if call.slice_config else 0
@@ -121,7 +149,7 @@ def _may_skip_dram(call: ConvCall) -> bool:
 
 def _rows_of_blocks(call: ConvCall) -> Iterator[str]:
     """Rows of a block float; the L1 path refuses them when the output is made, and a matmul makes tiles anyway."""
-    if not call.takes_l1_path and not call.is_matmul and not _may_skip_dram(call):
+    if not call.in_one_piece and not _may_skip_dram(call):
         yield from rows_in_dram(call)
 
 
@@ -143,23 +171,20 @@ def rows_refusal(data_format: DataFormat) -> str | None:
 
 def input_in_dram(call: ConvCall) -> Iterator[str]:
     """An input outside DRAM, where slices are cut; without a given number, the call may take the L1 path."""
-    in_one_piece = call.takes_l1_path or call.is_matmul
-    if not in_one_piece and not call.input.on_host and not _may_skip_dram(call):
+    if not call.in_one_piece and not call.input.on_host and not _may_skip_dram(call):
         yield from image_refusals(call)
 
 
 def _input_volume(call: ConvCall) -> Iterator[str]:
-    if call.takes_l1_path or call.is_matmul:
+    spec, claimed = call.input.spec, call.claimed_volume
+    if call.in_one_piece or (claimed and claimed == spec.volume):
         return
-    spec, claimed = call.input.spec, claimed_volume(call)
     text = (
-        f"input_tensor: {claimed_shape(call)} needs {claimed} elements, "
+        f"input_tensor: {call.claimed_shape} needs {claimed} elements, "
         f"but its shape {list(spec.shape)} has {spec.volume}"
     )
     if not claimed:
         yield f"Tensor volume is not 0, but shape volume is 0\n{text}"
-    if claimed == spec.volume:
-        return
     if spec.layout is Layout.TILE or spec.shape[-1:] != (call.in_channels,):
         yield f"Attempting to reshape between two shapes with different volumes\n{text}"
     if claimed > spec.volume:
@@ -170,14 +195,13 @@ def input_rank(call: ConvCall) -> Iterator[str]:
     """An input that is dealt to cores as it is, with other than four axes; images for slices have four in any case."""
     spec = call.input.spec
     axes = len(spec.shape)
-    if axes == IMAGE_AXES or call.folding is not None or not (call.takes_l1_path or call.is_matmul):
+    if axes == IMAGE_AXES or call.folding is not None or not call.in_one_piece:
         return
     ours = (
         f"input_tensor: its shape {list(spec.shape)} has {axes} axes; give it as [1, 1, N*H*W, C] or [N, H, W, C], or "
         "in DRAM, where slices are cut from an image"
     )
-    keeps_shards = _sharded_in_l1(call) and not call.needs_new_shards(spec.memory_config)
-    if keeps_shards or axes > IMAGE_AXES:
+    if axes > IMAGE_AXES or (call.keeps_place and not call.needs_new_shards(spec.memory_config)):
         yield f"Expected 4D shape\n{ours}"
     yield f"ShapeBase[] index out of range. {axes} not in [-4, {axes})\n{ours}"
 
@@ -187,15 +211,13 @@ def input_rank(call: ConvCall) -> Iterator[str]:
 
 def output_override(call: ConvCall) -> Iterator[str]:
     """An override of the output's sharding without a core grid, or with another scheme than BLOCK_SHARDED."""
-    config = call.conv_config
+    config, place = call.conv_config, call.input.spec.memory_config
     if not config.override_output_sharding_config:
         return
     if config.core_grid is None:
         yield "When override_output_sharding_config is set to true, core_grid must have a value." + CORE_GRID_HINT
-    place = call.input.spec.memory_config
-    keeps_shards = (
-        call.takes_l1_path and place.is_sharded() and not call.input.on_host and not call.needs_new_shards(place)
-    )
+    on_shards = call.takes_l1_path and place.is_sharded() and not call.input.on_host
+    keeps_shards = on_shards and not call.needs_new_shards(place)
     if not keeps_shards and config.shard_layout not in (None, TensorMemoryLayout.BLOCK_SHARDED):
         yield (
             "Output sharding config override is only supported for BLOCK_SHARDED layout.\n"
@@ -204,15 +226,9 @@ def output_override(call: ConvCall) -> Iterator[str]:
         )
 
 
-def _sharded_in_l1(call: ConvCall) -> bool:
-    """Whether the call runs in one piece on shards that are already in L1."""
-    in_one_piece = call.takes_l1_path or call.is_matmul
-    return in_one_piece and not call.input.on_host and call.input.spec.memory_config.is_sharded()
-
-
 def _shard_layout(call: ConvCall) -> Iterator[str]:
     layout = call.conv_config.shard_layout
-    if layout is not None and not _sharded_in_l1(call):
+    if layout is not None and not call.keeps_place:
         yield from _no_shard_layout(layout)
 
 
@@ -224,15 +240,13 @@ def _new_shard_layout(call: ConvCall) -> Iterator[str]:
 
 def _no_shard_layout(layout: TensorMemoryLayout) -> Iterator[str]:
     if layout not in SHARD_LAYOUTS:
-        yield (
-            f"Conv2d supports Height, Block or Width Sharded Layouts but got TensorMemoryLayout::{layout.name}\n"
-            f"conv_config.shard_layout: set it to one of {', '.join(scheme.name for scheme in SHARD_LAYOUTS)}"
-        )
+        first = "Conv2d supports Height, Block or Width Sharded Layouts but got TensorMemoryLayout::"
+        yield f"{first}{layout.name}{SHARDS_HINT}"
 
 
 def _core_grid(call: ConvCall) -> Iterator[str]:
-    config, sharded = call.conv_config, _sharded_in_l1(call)
-    slices = None if call.takes_l1_path or call.is_matmul else _slices(call)
+    config, sharded = call.conv_config, call.keeps_place
+    slices = None if call.in_one_piece else _slices(call)
     if not config.override_sharding_config or slices == 0:  # checked again once the number of slices is known
         return
     if config.core_grid is None:
@@ -242,11 +256,8 @@ def _core_grid(call: ConvCall) -> Iterator[str]:
             else "Core grid must be provided when overriding sharding config"
         ) + CORE_GRID_HINT
     if sharded and config.shard_layout is None:
-        yield (
-            "If override_sharding_config is set, shard_layout must be set as well.\n"
-            f"conv_config.shard_layout: set it to one of {', '.join(scheme.name for scheme in SHARD_LAYOUTS)}, "
-            "or leave the override out"
-        )
+        first = "If override_sharding_config is set, shard_layout must be set as well."
+        yield f"{first}{SHARDS_HINT}, or leave the override out"
 
 
 def block_height(call: ConvCall) -> Iterator[str]:
@@ -276,35 +287,31 @@ def placing(call: ConvCall) -> Iterator[str]:
     The library keeps shards, or cuts slices into shards, before it estimates anything. It estimates a scheme that it
     has to choose first of all, and so a number of slices; it does not estimate a scheme that the call gives.
     """
-    counted = given_slices(call)
+    counted, scheme_given = given_slices(call), call.conv_config.shard_layout is not None
     if counted is not None and too_many(call, counted):
         return  # which the plan refuses
-    yield from _shard_layout(call)
-    if not call.takes_l1_path and not call.is_matmul and not _slices(call):
-        yield from _searching(call)
-        return
-    scheme_given = call.conv_config.shard_layout is not None
     order: tuple[Check, ...]
-    if _sharded_in_l1(call) and call.needs_new_shards(call.input.spec.memory_config):
+    if not call.in_one_piece and not _slices(call):
+        order = (_searching,)
+    elif call.keeps_place and call.needs_new_shards(call.input.spec.memory_config):
         order = (_core_grid, block_height, _new_shard_layout, output_override, block_width)
-    elif _sharded_in_l1(call) or (scheme_given and counted is not None):
+    elif call.keeps_place or (scheme_given and counted is not None):
         order = (_core_grid, output_override, block_height, block_width)
     elif scheme_given:
         order = (block_height, _core_grid, output_override, block_width)
     else:
         order = (block_height, output_override, block_width, _core_grid)
-    for check in order:
+    for check in (_shard_layout, *order):
         yield from check(call)
 
 
 def _searching(call: ConvCall) -> Iterator[str]:
     """The errors of the estimates for a number of slices."""
-    config = call.conv_config
     yield from block_height(call)
-    if config.shard_layout is None:
+    if call.conv_config.shard_layout is None:
         yield from output_override(call)
     yield from block_width(call)
-    if config.core_grid is not None:  # else the call is refused once the number is known
+    if call.conv_config.core_grid is not None:  # else the call is refused once the number is known
         yield from output_override(call)
 
 
@@ -343,7 +350,7 @@ def groups_given(call: ConvCall) -> Iterator[str]:
         yield f"groups must be at least 1, not {call.groups}"
 
 
-def _dilation(call: ConvCall) -> Iterator[str]:
+def dilation_given(call: ConvCall) -> Iterator[str]:
     """Taps that fall together."""
     if 0 in call.dilation:
         yield f"dilation must be at least (1, 1), not {call.dilation}; 1 means neighboring taps"
@@ -351,7 +358,7 @@ def _dilation(call: ConvCall) -> Iterator[str]:
 
 def _no_outputs(call: ConvCall) -> str | None:
     """Our text for a call without outputs."""
-    height, width = output_size(call)
+    height, width = call.output_size
     if height > 0 and width > 0:
         return None
     if call.rules.transposed:
@@ -363,24 +370,6 @@ def _no_outputs(call: ConvCall) -> str | None:
         f"conv2d: kernel_size {call.kernel_size} with dilation {call.dilation} does not fit an image of "
         f"{call.input_height} x {call.input_width} with padding {call.padding}; pad more"
     )
-
-
-def _padding(call: ConvCall) -> Iterator[str]:
-    for sides, kernel, dilation in zip(
-        (call.padding[:2], call.padding[2:]), call.kernel_size, call.dilation, strict=True
-    ):
-        limit = dilation * (kernel - 1)
-        if max(sides) > limit:
-            yield (
-                f"padding must not exceed dilation * (kernel_size - 1), which is {limit} here, not {max(sides)}: "
-                "the real library fills the whole output with the bias then; slice the output yourself"
-            )
-    plain = call.kernel_size == call.stride == call.dilation == (1, 1) and not any(call.padding)
-    if plain and any(call.output_padding):
-        yield (
-            f"output_padding {call.output_padding} is ignored by a 1x1 convolution with stride 1, though the returned "
-            "sizes count it; use output_padding=(0, 0)"
-        )
 
 
 def check_sizes(call: ConvCall, spec: DeviceSpec) -> None:
@@ -421,15 +410,14 @@ def check_sizes(call: ConvCall, spec: DeviceSpec) -> None:
 def check_slices(call: ConvCall) -> None:
     """Raises ArgumentError if a slice of a transposed convolution has no outputs: the real library crashes on it."""
     config = call.slice_config
-    if config is None or config.slice_type is SliceType.L1_FULL or call.takes_l1_path or call.is_matmul:
+    if config is None or call.in_one_piece or call.plans_without_outputs:
         return
-    if call.plans_without_outputs or not 1 < config.num_slices <= most_slices(call, config.slice_type):
+    if not 1 < config.num_slices <= most_slices(call, config.slice_type):
         return
     for index, part in enumerate(output_slices(call, config)):
-        if part.is_empty:
-            continue
         try:
-            slice_call(call, part).frame()
+            if not part.is_empty:
+                slice_call(call, part).frame()
         except NoWindowError:
             raise ArgumentError(
                 f"conv_transpose2d: dram_slice_config: slice {index} of {config.num_slices} has no outputs of its own, "
@@ -464,7 +452,7 @@ def folded_lengths(call: ConvCall) -> Iterator[str]:
 
 def _folded(call: ConvCall) -> Iterator[str]:
     """Images that can not be folded, nor an input that is folded as it is with other than four axes."""
-    if not folds(call):
+    if not call.folds:
         return
     yield from folded_lengths(call)
     if call.stride[0] > call.kernel_size[0] or call.stride[1] > call.kernel_size[1]:
@@ -488,31 +476,10 @@ def _folded(call: ConvCall) -> Iterator[str]:
         yield f"Fold: logical H ({shape[1]}) must be divisible by stride_h ({stride}).\n{ours}"
 
 
-def _strict_folding(call: ConvCall) -> Iterator[str]:
-    """Taps that are folded as if they were neighbors, and images that are padded with zeros before they are folded."""
-    if not folds(call):
-        return
-    if any(kernel > 1 and dilation > 1 for kernel, dilation in zip(call.kernel_size, call.dilation, strict=True)):
-        yield f"folding windows with dilation {call.dilation} gives wrong results; {FOLDING_WAY_OUT}"
-    if call.conv_config.replicate_padding and any(call.padding):
-        yield f"padding_mode Replicate is padded with zeros where windows are folded; {FOLDING_WAY_OUT}"
-
-
-def _slices_with_input(call: ConvCall) -> Iterator[str]:
-    config = call.slice_config
-    if config is None or config.num_slices < 2 or call.takes_l1_path or call.is_matmul or folds(call):
-        return
-    if not call.plans_without_outputs and any(part.is_empty for part in output_slices(call, config)):
-        yield (
-            f"slice_config: one of {config.num_slices} slices lies in the padding alone, and the real library leaves "
-            "it and all that follow unwritten; use fewer slices"
-        )
-
-
 def _not_simulated(call: ConvCall) -> Iterator[str]:
     """Folded windows in some shards, and depthwise convolutions of one row."""
     spec, place = call.input.spec, call.input.spec.memory_config
-    in_shards = folds(call) and not call.input.on_host and place.is_sharded()
+    in_shards = call.folds and not call.input.on_host and place.is_sharded()
     if in_shards and any(call.padding) and place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:
         yield f"folding windows of padded HEIGHT shards is not simulated; {FOLDING_WAY_OUT}"
     if in_shards and spec.layout is Layout.ROW_MAJOR and spec.matrix[1] != call.in_channels:

@@ -6,11 +6,11 @@ from typing import Final
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import TILE, BufferType, Layout, ShardSpec, TensorMemoryLayout
+from device.memory.memory_config import TILE, Layout, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16, DataFormat, div_up, round_up
-from device.plan import Plan
 from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.conv.arguments import ConvCall, Folding, Operand
+from ops.planners.conv.checks import FOLDING_WAY_OUT
 from ops.programs.data_movement.copy import Conversion
 from ops.programs.data_movement.fold import FoldWindows, whole_windows
 from ops.programs.data_movement.pad import PadWith, around_image
@@ -18,30 +18,6 @@ from ops.programs.data_movement.placement import convert, converted, uploaded_im
 from ops.programs.data_movement.reshape import reshaped
 
 FOLDED: Final = "input.folded"
-FOLDING_WAY_OUT: Final = "set conv_config.enable_kernel_stride_folding=False, which the real library obeys too"
-
-
-def folds(call: ConvCall) -> bool:
-    """Whether the real library folds windows: as the config says, or by default where the kernel equals the stride.
-
-    A transposed convolution never folds. This runs before the call is known to be valid: a stride of 0 never folds.
-    """
-    if call.rules.transposed:
-        return False
-    setting = call.conv_config.enable_kernel_stride_folding
-    if setting is not None:
-        return setting and call.stride != (1, 1)
-    if call.stride != call.kernel_size or call.stride == (1, 1) or call.dilation != (1, 1) or not all(call.stride):
-        return False
-    top, bottom, left, right = call.padding
-    if (call.input_height + top + bottom) % call.stride[0] or (call.input_width + left + right) % call.stride[1]:
-        return False
-    place = call.input.spec.memory_config
-    in_dram = call.input.on_host or place.buffer_type is BufferType.DRAM
-    rows_or_plain = call.input.spec.layout is Layout.ROW_MAJOR or not any(call.padding)
-    return (in_dram and rows_or_plain) or (
-        not call.input.on_host and place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
-    )
 
 
 def folded_input(builder: PlanBuilder, call: ConvCall) -> PlanTensor:
@@ -169,21 +145,3 @@ def sliced_as(folded: ConvCall, call: ConvCall) -> ConvCall:
     image, source = folded.input.spec, call.input.spec
     seen = TensorSpec(image.shape, source.data_format, source.layout, image.memory_config)
     return replace(folded, input=replace(folded.input, spec=seen))
-
-
-def left_of(call: ConvCall, plan: Plan) -> ConvCall:
-    """The call that a plan runs: the call itself, or the remaining call after its windows were folded."""
-    return folded_call(call, plan.tensors[FOLDED]) if folds(call) else call
-
-
-def output_size(call: ConvCall) -> tuple[int, int]:
-    """Height and width of the output; zero or less where no window fits."""
-    if not folds(call):
-        return call.output_lengths()
-    top, bottom, left, right = call.padding
-    lengths = (call.input_height + top + bottom, call.input_width + left + right)
-    height, width = (
-        length // stride - dilation * (div_up(kernel, stride) - 1)
-        for length, kernel, dilation, stride in zip(lengths, call.kernel_size, call.dilation, call.stride, strict=True)
-    )
-    return height, width

@@ -21,7 +21,7 @@ from ops.planners.conv.operands import (
     sticks_bytes,
     upload_weights,
 )
-from ops.planners.conv.phase_program import phase_conv, phases_of, runs_by_phases, upload_phase_weights
+from ops.planners.conv.phase_program import phase_conv, phases_of, upload_phase_weights
 from ops.programs.buffer_shapes import view_refusal
 from ops.programs.conv2d.buffers import ConvBuffers, buffer_requests, placed_buffers, reuse_refusal
 from ops.programs.conv2d.op import width_refusal
@@ -65,7 +65,7 @@ def l1_path(
     else:
         new = place if partitioned.reshards else None
         sharded = rows_in_shards(builder, source, new, name, deallocate=deallocate)
-    phases = phases_of(builder, partitioned)
+    phases = phases_of(builder, partitioned) if call.runs_by_phases else None
     if phases is None:
         upload_weights(builder, partitioned)
     else:
@@ -122,7 +122,7 @@ def halo_arguments(
     layout, place, shards = partitioned.layout, partitioned.input_memory, partitioned.input_memory.shard_spec
     if shards is None:
         raise DeviceError(f"bad optional access\n{NO_SHARDS}")
-    frame, by_phases = partitioned.problem.frame, runs_by_phases(partitioned.call)
+    frame, by_phases = partitioned.problem.frame, partitioned.call.runs_by_phases
     return HaloArguments(
         frame=dense_frame(frame) if by_phases else frame,
         outputs_of=frame if by_phases else None,

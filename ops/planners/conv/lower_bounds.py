@@ -9,11 +9,9 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, Layout
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import DeviceSpec
 from ops.planners.conv.arguments import ConvCall, Operand
-from ops.planners.conv.folding import folds
 from ops.planners.conv.l1_path import halo_arguments, reads_input
 from ops.planners.conv.operands import PartitionedConv, micro_op, output_spec, partition_call
-from ops.planners.conv.phase_program import runs_by_phases
-from ops.planners.conv.slicing import OutputSlice, choose_slices, input_cores, input_memory, output_slices, slice_call
+from ops.planners.conv.slicing import OutputSlice, choose_slices, input_cores, output_slices
 from ops.programs.conv2d.buffers import ConvBuffers, buffer_requests, local_bytes
 from ops.programs.conv2d.cycles import least_cycles, time_conv
 from ops.programs.conv2d.op import Conv2dOp
@@ -69,13 +67,13 @@ def l1_path_calls(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int
 
     Slices that differ only in their place count as one call. Empty for matmuls, folded windows and output phases.
     """
-    if call.is_matmul or runs_by_phases(call) or folds(call):
+    if call.is_matmul or call.runs_by_phases or call.folds:
         return ()
     if call.takes_l1_path:
         return ((call, 1),)
     slices = call.slice_config
     if slices is None or not slices.num_slices:
-        slices = choose_slices(call, device_spec, free_l1_bytes=free_l1_bytes).config
+        slices = choose_slices(call, device_spec, free_l1_bytes=free_l1_bytes)[0]
     if call.slices_skip_dram(slices.num_slices):
         return ((call, 1),)
     if slices.num_slices > 1:
@@ -87,17 +85,15 @@ def l1_path_calls(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int
 
 def _slice(call: ConvCall, part: OutputSlice, device_spec: DeviceSpec) -> ConvCall:
     """A slice as a call of its own, whose window has come to L1."""
-    cores = input_cores(call, part, device_spec).cores
-    data_format = call.input.spec.data_format
-    of = slice_call(call, part)
+    dealt, data_format = input_cores(call, part, device_spec), call.input.spec.data_format
+    of = dealt.call
     window = TensorSpec(
         (1, 1, of.batch_size * of.input_height * of.input_width, of.in_channels),
         BFLOAT16 if data_format.is_block else data_format,
         Layout.ROW_MAJOR,
-        input_memory(call, part, cores),
+        dealt.memory,
     )
-    sliced = of.as_slice(Operand(spec=window, on_host=False))
-    return replace(sliced, conv_config=replace(sliced.conv_config, shard_layout=cores.scheme))
+    return of.as_slice(Operand(spec=window, on_host=False), dealt.cores.scheme)
 
 
 def _in_one_piece(call: ConvCall, device_spec: DeviceSpec) -> LowerBound:

@@ -1,19 +1,16 @@
-"""The operands of a convolution: its partition, the halo's input, raw or prepared weights and bias."""
+"""The operands of a convolution: its partition, raw or prepared weights and bias, and why these are refused."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from device.errors import DeviceError
+from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, MemoryConfig, ShardOrientation
-from device.numbers.formats import round_up
+from device.numbers.formats import BFLOAT16, FLOAT32, UINT32, round_up
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.planners.conv.arguments import (
-    ConvCall,
-)
-from ops.planners.conv.operand_checks import refuse_operands
+from ops.planners.conv.arguments import ConvCall, Operand
 from ops.programs.conv2d.buffers import ConvBuffers, SchemeChoice, choose_scheme
 from ops.programs.conv2d.op import Conv2dOp, KBlock
 from ops.programs.conv2d.partition import (
@@ -151,12 +148,11 @@ def upload_weights(builder: PlanBuilder, partitioned: PartitionedConv) -> None:
 
     For weights and bias on the device, the plan records the preparation that the call expects.
     """
-    refuse_operands(builder, partitioned.call)
-    if builder.refused:
+    if refuse_operands(builder, partitioned.call):
         return
     call, taken_for = partitioned.call, read_layout(partitioned)
-    layout, name = _prepared_layout(partitioned, taken_for), operand_names(call)[0]
-    if not call.weight.on_host or (layout is not taken_for and layout != taken_for):
+    layout, name = weights_layout(partitioned, taken_for), operand_names(call)[0]
+    if not call.weight.on_host or layout != taken_for:
         builder.expect(name, PrepareWeights(taken_for))
     if call.weight.on_host:
         upload_prepared(builder, name, "weight", layout)
@@ -185,18 +181,12 @@ def upload_prepared(builder: PlanBuilder, name: str, role: str, layout: WeightsL
     builder.upload(name, TensorSpec(shape, layout.data_format, Layout.TILE, padded_shape=padded), role, op)
 
 
-def weights_layout(partitioned: PartitionedConv) -> WeightsLayout:
-    """How the weights of a call are prepared; an image in DRAM whose windows were folded keeps the original kernel.
-
-    Raises DeviceError if a row of that kernel does not fit a K block of HEIGHT shards.
-    """
-    return _prepared_layout(partitioned, read_layout(partitioned))
-
-
-def _prepared_layout(partitioned: PartitionedConv, read: WeightsLayout) -> WeightsLayout:
+def weights_layout(partitioned: PartitionedConv, read: WeightsLayout) -> WeightsLayout:
     """The layout that weights are prepared in, of a call whose program reads them as ``read``.
 
-    The real library takes the sizes from a weight on the host, padding included, and not from the call.
+    The real library takes the sizes from a weight on the host, padding included, and not from the call; an image in
+    DRAM whose windows were folded keeps the original kernel. Raises DeviceError if a row of that kernel does not fit a
+    K block of HEIGHT shards.
     """
     call = partitioned.call
     folding, raw = call.folding, call.weight.spec.padded_shape[:4]
@@ -292,6 +282,126 @@ def operand_names(call: ConvCall) -> tuple[str, ...]:
 def operands(builder: PlanBuilder, call: ConvCall) -> list[PlanTensor]:
     """The prepared weights, and the prepared bias if the call has one, at this point of the plan."""
     return [builder.tensor(name) for name in operand_names(call)]
+
+
+# Refusals of raw and of prepared operands
+
+HOST_WEIGHT_FORMATS = (BFLOAT16, FLOAT32, UINT32)
+
+
+def refuse_operands(builder: PlanBuilder, call: ConvCall) -> bool:
+    """Whether the plan ends in a refusal, because weights or bias cannot be prepared, or were not.
+
+    Operands that an earlier slice of the plan prepared have a name, and are not checked again.
+    """
+    text = None if call.weight.name else next(operand_refusals(call), None)
+    if text is not None:
+        builder.refuse(ArgumentError(text))
+    return text is not None
+
+
+def operand_refusals(call: ConvCall) -> Iterator[str]:
+    """Why weights and bias of a call are refused, in the order the real library looks."""
+    yield from weight_refusals(call)
+    yield from bias_refusals(call)
+
+
+def weight_refusals(call: ConvCall) -> Iterator[str]:
+    """Why weights are refused."""
+    spec, wanted, transposed = call.weight.spec, call.conv_config.weights_format, call.rules.transposed
+    if not call.weight.on_host:
+        if transposed and spec.layout is not Layout.TILE:
+            yield (
+                "Weights should be in TILE layout.\nweight_tensor: weights on the device must be prepared; use "
+                "prepare_conv_transpose2d_weights, or pass them on the host"
+            )
+        if not transposed and wanted not in (None, spec.data_format):
+            yield (
+                "Host conv weights layout should be in row_major layout\n"
+                f"weight_tensor: it was prepared in {spec.data_format}, so that the real library prepares it anew for "
+                f"conv_config.weights_dtype {wanted}; leave that out, or pass the weights on the host"
+            )
+        return
+    if transposed:
+        yield from transposed_weight_rank(call)
+    elif len(spec.shape) != 4:
+        yield (
+            "Host conv weights should be 4D tensor\nweight_tensor: it must have the four axes [out_channels, "
+            f"in_channels / groups, kernel height, kernel width], not the shape {list(spec.shape)}"
+        )
+    if not transposed and spec.layout is not Layout.ROW_MAJOR:
+        yield (
+            "Host conv weights layout should be in row_major layout\n"
+            "weight_tensor: make it with layout=ROW_MAJOR_LAYOUT; block floats come from conv_config.weights_dtype"
+        )
+    if spec.data_format not in HOST_WEIGHT_FORMATS:
+        yield (
+            f"Unsupported data type{' for transform_weights_for_conv_transpose2d' if transposed else ''}\n"
+            f"weight_tensor: weights on the host must be bfloat16 or float32, not {spec.data_format}; set "
+            "conv_config.weights_dtype to have them converted"
+        )
+
+
+def bias_refusals(call: ConvCall) -> Iterator[str]:
+    """Why the bias is refused."""
+    if call.bias is None:
+        return
+    data_format, wanted = call.bias.spec.data_format, call.conv_config.weights_format
+    if call.rules.transposed and call.bias.on_host and not call.weight.on_host:
+        yield (
+            "Device Operations expect device tensors as inputs\nbias_tensor: with weights that are prepared, the bias "
+            "must be too; use prepare_conv_transpose2d_bias"
+        )
+    if not call.rules.transposed and not call.bias.on_host and wanted not in (None, data_format):
+        yield (
+            "Host conv bias layout should be in row_major layout\n"
+            f"bias_tensor: it is on the device in {data_format}, so that the real library prepares it anew for "
+            f"conv_config.weights_dtype {wanted}; leave that out, or pass the bias on the host"
+        )
+    yield from bias_shape(call)
+
+
+def bias_shape(call: ConvCall) -> Iterator[str]:
+    """A bias on the host has one row of the call's output channels."""
+    if call.bias is None or not call.bias.on_host:
+        return
+    spec, wanted = call.bias.spec, [1, 1, 1, call.out_channels]
+    ours = f"bias_tensor: its shape must be {wanted}, not {list(spec.shape)}"
+    yield from _rank("bias_tensor", "[1, 1, 1, out_channels]", call.bias)
+    if spec.shape[3] != call.out_channels:
+        yield f"Bias must have the same length as output channels\n{ours}"
+    if len(spec.shape) != 4:
+        yield f"Host conv bias should be 4D tensor\n{ours}"
+    if spec.layout is not Layout.ROW_MAJOR:
+        yield (
+            "Host conv bias layout should be in row_major layout\n"
+            "bias_tensor: make it with layout=ROW_MAJOR_LAYOUT; block floats come from conv_config.weights_dtype"
+        )
+    if spec.shape[:3] != (1, 1, 1):
+        yield f"Host conv bias shape is not correct\n{ours}"
+
+
+def _rank(name: str, wanted: str, operand: Operand) -> Iterator[str]:
+    """A raw operand with fewer than four axes."""
+    shape = operand.spec.shape
+    if operand.on_host and len(shape) < 4:
+        yield (
+            f"ShapeBase[] index out of range. 3 not in [-4, {len(shape)})\n"
+            f"{name}: it must have the four axes {wanted}, not the shape {list(shape)}"
+        )
+
+
+def transposed_weight_rank(call: ConvCall) -> Iterator[str]:
+    """Weights of a transposed convolution that are asked for their kernel."""
+    wanted = "[in_channels, out_channels / groups, kernel height, kernel width]"
+    yield from _rank("weight_tensor", wanted, call.weight)
+
+
+def sliced_weight_rank(call: ConvCall) -> Iterator[str]:
+    """A weight of conv2d that is asked for its kernel first, to plan slices and to choose their scheme."""
+    if call.conv_config.shard_layout is None and not call.in_one_piece:
+        wanted = "[out_channels, in_channels / groups, kernel height, kernel width]"
+        yield from _rank("weight_tensor", wanted, call.weight)
 
 
 WAY_OUT = "prepare the weights for this call, or pass them on the host"

@@ -3,11 +3,12 @@
 from dataclasses import replace
 from typing import Final
 
+from device.errors import ArgumentError
 from device.memory.memory_config import TILE
+from device.plan import Plan
 from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.conv.arguments import ConvCall
 from ops.planners.conv.checks import ROWS_OF_BLOCKS
-from ops.planners.conv.operand_checks import refuse_operands
 from ops.planners.conv.operands import (
     PartitionedConv,
     micro_op,
@@ -16,11 +17,13 @@ from ops.planners.conv.operands import (
     output_spec,
     prepare_bias,
     read_layout,
+    refuse_operands,
     sticks_bytes,
 )
 from ops.programs.conv2d.buffers import BufferRequest, ConvBuffers, buffer_requests, local_bytes, placed_buffers
 from ops.programs.conv2d.op import width_refusal
 from ops.programs.conv2d.partition import HEIGHT, WIDTH
+from ops.programs.conv2d.weights import AsWanted
 from ops.programs.halo.plan import WORD_BYTES, HaloArguments, config_tensor_spec
 from ops.programs.halo.transfers import most_sticks
 from ops.programs.phase_conv2d.plan import (
@@ -38,23 +41,17 @@ from ops.programs.phase_conv2d.values import PreparePhaseWeights
 from ops.window import dense_bounds
 
 PHASE_CONV2D: Final = "PhaseConv2dDeviceOperation"
+PHASES: Final = 'conv_transpose2d, lowering="phase"'
 
 
-def runs_by_phases(call: ConvCall) -> bool:
-    """Whether a call runs phase by phase: the conv2d program computes a call with only one phase."""
-    return call.rules.by_phases and call.stride != (1, 1)
-
-
-def phases_of(builder: PlanBuilder, partitioned: PartitionedConv) -> tuple[PhaseGroup, ...] | None:
-    """The output phases of a call; None if the call does not run by phases. Raises DeviceError if blocks cannot be cut.
+def phases_of(builder: PlanBuilder, partitioned: PartitionedConv) -> tuple[PhaseGroup, ...]:
+    """The output phases of a call; raises DeviceError if blocks cannot be cut.
 
     Phases of different rows are joined where cores exchange activations, so that they are sent once, if the joined
     program takes no more tile products, and no more L1 than the micro-op over the frame with inserted zeros and its
     halo. HEIGHT keeps phases apart: its weights come in few blocks, and the weights of one row are read while those of
     another are multiplied.
     """
-    if not runs_by_phases(partitioned.call):
-        return None
     apart, joined = (
         partition_phases(partitioned.layout, builder.device_spec, joins_rows=joins) for joins in (False, True)
     )
@@ -92,8 +89,7 @@ def _stick_bytes(partitioned: PartitionedConv) -> int:
 
 def upload_phase_weights(builder: PlanBuilder, partitioned: PartitionedConv) -> None:
     """As `operands.upload_weights`, with the weights split by phase; the bias is prepared as for conv2d."""
-    refuse_operands(builder, partitioned.call)
-    if builder.refused:
+    if refuse_operands(builder, partitioned.call):
         return
     call, op, name = partitioned.call, phase_weights(partitioned), operand_names(partitioned.call)[0]
     if call.weight.on_host:
@@ -108,6 +104,20 @@ def phase_weights(partitioned: PartitionedConv) -> PreparePhaseWeights:
     whole = read_layout(partitioned)
     phases = weights_of_phases(partitioned.layout, whole)
     return PreparePhaseWeights(kernel=whole.kernel, mirror=whole.mirror, parts=phases)
+
+
+def check_phase_weights(plan: Plan, call: ConvCall) -> None:
+    """Refuses weights on the device that were prepared for anything else than this plan of output phases."""
+    if call.weight.on_host:
+        return
+    prepared = call.weight.made_by
+    for expected in plan.expected:
+        ours = isinstance(expected.op, PreparePhaseWeights) and expected.tensor == (call.weight.name or "weight")
+        if ours and prepared != expected.op and not isinstance(prepared, AsWanted):
+            raise ArgumentError(
+                f"{PHASES}: weight_tensor is on the device and was not prepared for this call and lowering; pass it "
+                "as it was made, on the host, or as an earlier call of the same arguments returned it"
+            )
 
 
 def phase_conv(

@@ -10,7 +10,7 @@ from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder
 from ops.op_models import OP_MODELS
-from ops.planners.conv.arguments import ConvCall, Folding, SliceConfig, SliceType
+from ops.planners.conv.arguments import Check, ConvCall, Folding, SliceConfig, SliceType, refuse_first
 from ops.planners.conv.checks import (
     SEARCH_CHECKS,
     block_height,
@@ -24,14 +24,22 @@ from ops.planners.conv.checks import (
     placing,
     stride_given,
 )
-from ops.planners.conv.folding import folded_call, folds
-from ops.planners.conv.operand_checks import Check, bias_refusals, bias_shape, raw_weight, refuse_first, weight_refusals
-from ops.planners.conv.operands import PartitionedConv, operand_names, upload_prepared, weights_layout
+from ops.planners.conv.folding import folded_call
+from ops.planners.conv.operands import (
+    PartitionedConv,
+    bias_refusals,
+    bias_shape,
+    operand_names,
+    read_layout,
+    upload_prepared,
+    weight_refusals,
+    weights_layout,
+)
 from ops.planners.conv.plan import builder_of, plan_convolution
-from ops.planners.conv.slicing import choose_slices, first_slice, input_cores, input_memory, most_slices
+from ops.planners.conv.slicing import choose_slices, first_slice, input_cores, most_slices
+from ops.planners.conv.strict import raw_weight
 from ops.programs.conv2d.buffers import choose_scheme
 from ops.programs.conv2d.partition import (
-    channel_alignment,
     choose_cores,
     partition_conv,
     scheme_alignment,
@@ -61,11 +69,11 @@ def checked_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, f
         return call
     call = _in_one_piece(_with_kept_shards(call))
     refuse_first(call, (_bias_format,) if role == "bias" else ())
-    refuse_first(call, (folded_lengths,) if folds(call) else ())
+    refuse_first(call, (folded_lengths,) if call.folds else ())
     refuse_first(call, (weight_refusals if role == "weight" else bias_shape, placing))
     check_possible(call)
     check_sizes(call, device_spec)
-    call = _folded(call) if folds(call) else call
+    call = _folded(call) if call.folds else call
     refuse_first(call, () if call.prepared_as_matmul else (_rows_of_blocks,))
     return _within_reach(call)
 
@@ -193,11 +201,11 @@ def plan_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, free
     if role == "weight" and not call.takes_l1_path:
         slices = call.slice_config
         if slices is None or not slices.num_slices:
-            slices = choose_slices(call, device_spec, free_l1_bytes=free_l1_bytes).config
+            slices = choose_slices(call, device_spec, free_l1_bytes=free_l1_bytes)[0]
             slices = None if call.slices_skip_dram(slices.num_slices) else slices
     partitioned = partition_preparation(call, device_spec, slices)
-    layout, builder, names = weights_layout(partitioned), builder_of(call, device_spec), operand_names(call)
-    name = names[0] if role == "weight" else names[1]
+    layout, builder = weights_layout(partitioned, read_layout(partitioned)), builder_of(call, device_spec)
+    name = operand_names(call)[0 if role == "weight" else 1]
     if role == "weight":
         layout = replace(layout, full_inner_dim=partitioned.options.full_inner_dim)
     upload_prepared(builder, name, role, layout)
@@ -240,7 +248,7 @@ def partition_preparation(call: ConvCall, device_spec: DeviceSpec, slices: Slice
     memory, row_major = call.input.spec.memory_config, call.input.spec.layout is Layout.ROW_MAJOR
     if slices is not None:
         part = first_slice(call, slices)
-        memory = input_memory(call, part, input_cores(call, part, device_spec).cores)
+        memory = input_cores(call, part, device_spec).memory
         row_major = row_major or slices.num_slices > 1
         height, width = part.down.stop - part.down.start, part.across.stop - part.across.start
         window = replace(call, input_height=height, input_width=width)
@@ -250,14 +258,7 @@ def partition_preparation(call: ConvCall, device_spec: DeviceSpec, slices: Slice
     problem, options = call.lower()
     problem, options = replace(problem, row_major=row_major), replace(options, core_grid=None)
     scheme, matmul = call.conv_config.shard_layout, call.prepared_as_matmul
-    shards = memory.shard_spec
-    before = channel_alignment(
-        memory.memory_layout,
-        row_major=row_major,
-        sliced=False,
-        matmul=matmul,
-        shard_width=None if shards is None else shards.shape[1],
-    )
+    before = call.input_alignment(memory, row_major=row_major, matmul=matmul)
     if memory.is_sharded() and not call.conv_config.reshard_if_not_optimal:
         cores, alignment = sharded_input(memory), before
     else:

@@ -4,13 +4,13 @@ A slice is a call of its own: a window of the input, with paddings that give exa
 slices is given, or the smallest number whose slices all fit L1 as the real library estimates it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
 from device.errors import ArgumentError, DeviceError, OutOfMemoryError
-from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
+from device.memory.memory_config import TILE, Layout, MemoryConfig
 from device.numbers.formats import div_up, round_up
 from device.plan import Decision
 from device.spec.device_spec import DeviceSpec
@@ -33,8 +33,9 @@ from ops.programs.conv2d.partition import (
     choose_cores,
     partition_conv,
     scheme_alignment,
+    sharded_memory,
 )
-from ops.window import NoWindowError, PaddedAxis, PaddedInput
+from ops.window import NoWindowError, PaddedInput
 
 
 class AxisWindow(NamedTuple):
@@ -94,6 +95,10 @@ class OutputSlice(NamedTuple):
         """Whether no input is in its window (the real library then leaves this slice and all that follow unwritten)."""
         return self.down.start >= self.down.stop or self.across.start >= self.across.stop
 
+    def is_whole(self, call: ConvCall) -> bool:
+        """Whether the slice reads the whole image."""
+        return (self.down.length, self.across.length) == (call.input_height, call.input_width)
+
     @property
     def at_origin(self) -> "OutputSlice":
         """The same slice without its place, on which nothing but the copies in and out depends."""
@@ -103,8 +108,7 @@ class OutputSlice(NamedTuple):
 
 def _filling(call: ConvCall, part: OutputSlice) -> int:
     """Columns of output beyond a slice's own that fill its last tile; none if it reads the whole image."""
-    whole = (part.down.length, part.across.length) == (call.input_height, call.input_width)
-    if call.conv_config.output_layout is not Layout.TILE or whole:
+    if call.conv_config.output_layout is not Layout.TILE or part.is_whole(call):
         return 0
     return -(part.columns[1] - part.columns[0]) % TILE
 
@@ -127,7 +131,7 @@ def most_slices(call: ConvCall, slice_type: SliceType, frame: PaddedInput | None
 def output_slices(call: ConvCall, config: SliceConfig, frame: PaddedInput | None = None) -> Iterator[OutputSlice]:
     """The slices of a call, in order, without slices that have no outputs."""
     frame, rounding = frame or call.frame(), rounding_of(call, config.slice_type)
-    length, uncut = sliced_length(frame, config.slice_type), _uncut_window(call, frame, config.slice_type)
+    length, cut = sliced_length(frame, config.slice_type), _cutter(call, frame, config.slice_type)
     base, rest = divmod(div_up(length, rounding), config.num_slices)
     start = 0
     for index in range(config.num_slices):
@@ -135,7 +139,7 @@ def output_slices(call: ConvCall, config: SliceConfig, frame: PaddedInput | None
         bounds = start, min(length, start + size)
         if bounds[0] >= bounds[1]:
             continue
-        part = _slice(call, frame, config.slice_type, bounds, uncut)
+        part = cut(bounds)
         yield part
         if not part.is_empty:
             start += size
@@ -145,33 +149,30 @@ def first_slice(call: ConvCall, config: SliceConfig) -> OutputSlice:
     """The slice that weights are prepared for: the first, as high or as wide as any, and rounded up."""
     frame, rounding = call.frame(), rounding_of(call, config.slice_type)
     size = rounding * div_up(div_up(sliced_length(frame, config.slice_type), rounding), config.num_slices)
-    return _slice(call, frame, config.slice_type, (0, size), _uncut_window(call, frame, config.slice_type))
+    return _cutter(call, frame, config.slice_type)((0, size))
 
 
-def _uncut_window(call: ConvCall, frame: PaddedInput, slice_type: SliceType) -> AxisWindow:
-    """The window that all slices read along the axis that is not cut."""
-    axis = 1 if slice_type is SliceType.DRAM_HEIGHT else 0
-    outputs = (frame.rows.outputs, frame.columns.outputs)[axis]
-    return _window(call, axis, (0, outputs), outputs)
+def _cutter(call: ConvCall, frame: PaddedInput, slice_type: SliceType) -> Callable[[tuple[int, int]], OutputSlice]:
+    """The function that cuts the slice of some outputs along the sliced axis; slices share the window of the other."""
+    lengths = frame.rows.outputs, frame.columns.outputs
+    sliced = int(slice_type is SliceType.DRAM_WIDTH)
+    uncut = _window(call, 1 - sliced, (0, lengths[1 - sliced]), lengths[1 - sliced])
 
+    def cut(bounds: tuple[int, int]) -> OutputSlice:
+        window = _window(call, sliced, bounds, lengths[sliced])
+        if sliced:
+            part = OutputSlice((0, lengths[0]), bounds, uncut, window)
+        else:
+            part = OutputSlice(bounds, (0, lengths[1]), window, uncut)
+        filling, across = _filling(call, part), part.across
+        if filling and call.rules.transposed:
+            across = across._replace(output_padding=across.output_padding + filling)
+        elif filling:
+            before, after = across.padding
+            across = across._replace(padding=(before, after + filling * call.stride[1]))
+        return part._replace(across=across)
 
-def _slice(
-    call: ConvCall, frame: PaddedInput, slice_type: SliceType, bounds: tuple[int, int], uncut: AxisWindow
-) -> OutputSlice:
-    """The slice of some outputs along the sliced axis."""
-    if slice_type is SliceType.DRAM_HEIGHT:
-        down = _window(call, 0, bounds, frame.rows.outputs)
-        part = OutputSlice(bounds, (0, frame.columns.outputs), down, uncut)
-    else:
-        across = _window(call, 1, bounds, frame.columns.outputs)
-        part = OutputSlice((0, frame.rows.outputs), bounds, uncut, across)
-    filling, across = _filling(call, part), part.across
-    if filling and call.rules.transposed:
-        across = across._replace(output_padding=across.output_padding + filling)
-    elif filling:
-        before, after = across.padding
-        across = across._replace(padding=(before, after + filling * call.stride[1]))
-    return part._replace(across=across)
+    return cut
 
 
 def slice_call(call: ConvCall, part: OutputSlice) -> ConvCall:
@@ -185,8 +186,20 @@ def slice_call(call: ConvCall, part: OutputSlice) -> ConvCall:
 def given_slices(call: ConvCall) -> SliceConfig | None:
     """The slices that the caller counted, if there are several and each becomes a call in shards."""
     config = call.slice_config
-    several = config is not None and config.num_slices > 1 and not call.takes_l1_path and not call.is_matmul
+    several = config is not None and config.num_slices > 1 and not call.in_one_piece
     return config if several and 0 not in call.stride else None
+
+
+def slices_name(call: ConvCall) -> str:
+    """The argument with the slices."""
+    return "dram_slice_config" if call.rules.transposed else "slice_config"
+
+
+def way_out(call: ConvCall) -> str:
+    """Advice about wrong slices; a call without given slices cannot leave them out."""
+    if call.slice_config is not None and call.slice_config.num_slices:
+        return f"give another number of slices, cut along the other axis, or leave {slices_name(call)} out"
+    return f"give a {slices_name(call)} with another number of slices, or one that cuts along the other axis"
 
 
 def too_many(call: ConvCall, slices: SliceConfig) -> bool:
@@ -221,16 +234,22 @@ class SliceCores(NamedTuple):
 
     call: ConvCall  # The slice's own call
     cores: ParallelConfig
+    shard: tuple[int, int]  # Rows and channels of the window on a core
     choice: SchemeChoice | None  # Of their scheme, where the library made it
     problem: ConvProblem  # Of the slice's own call, as the options
     options: ConvOptions
 
+    @property
+    def memory(self) -> MemoryConfig:
+        """The place of the window in L1."""
+        return sharded_memory(self.cores, *self.shard)
+
 
 def input_cores(call: ConvCall, part: OutputSlice, device_spec: DeviceSpec) -> SliceCores:
-    """The cores that the input window of a slice is distributed to."""
+    """The cores that the input window of a slice is distributed to; conv2d takes a whole image for no slice."""
     own = slice_call(call, part)
     problem, options = own.lower()
-    nominal = _over(problem, _nominal(problem.frame, part, filling=_filling(call, part)))
+    nominal = _nominal(problem, part, filling=_filling(call, part))
     scheme, choice = call.conv_config.shard_layout, None
     if scheme is None:
         choice = choose_scheme(nominal, options, device_spec, matmul=False)
@@ -238,75 +257,53 @@ def input_cores(call: ConvCall, part: OutputSlice, device_spec: DeviceSpec) -> S
     free = options
     if options.act_block_h_override or options.core_grid is not None:
         free = replace(options, act_block_h_override=0, core_grid=None)
-    cores = choose_cores(nominal, free, device_spec, scheme, alignment=_window_alignment(call, part, scheme))
-    return SliceCores(own, cores, choice, problem, options)
-
-
-def _window_alignment(call: ConvCall, part: OutputSlice, scheme: TensorMemoryLayout) -> int:
-    """Channels a shard of the window is a multiple of; conv2d takes a window of the whole image for no slice."""
-    whole = (part.down.length, part.across.length) == (call.input_height, call.input_width)
-    sliced = not whole or call.rules.whole_window_is_slice
-    row_major = sliced or call.input.spec.layout is Layout.ROW_MAJOR
-    return channel_alignment(scheme, row_major=row_major, sliced=sliced, matmul=False, shard_width=None)
-
-
-def input_memory(call: ConvCall, part: OutputSlice, config: ParallelConfig) -> MemoryConfig:
-    """The place of a slice's input window in L1."""
-    rows = call.batch_size * part.down.length * part.across.length
-    unit = 1 if config.scheme is WIDTH and call.input.spec.layout is Layout.ROW_MAJOR else TILE
-    shard_rows = round_up(rows, config.nhw_cores * unit) // config.nhw_cores
-    alignment = _window_alignment(call, part, config.scheme)
-    width = round_up(call.in_channels, config.channel_cores * alignment) // config.channel_cores
-    return MemoryConfig(config.scheme, BufferType.L1, ShardSpec(config.cores, (shard_rows, width), config.orientation))
+    in_rows, sliced = (
+        call.input.spec.layout is Layout.ROW_MAJOR,
+        not part.is_whole(call) or own.rules.whole_window_is_slice,
+    )
+    alignment = channel_alignment(scheme, row_major=sliced or in_rows, sliced=sliced, matmul=False, shard_width=None)
+    cores = choose_cores(nominal, free, device_spec, scheme, alignment=alignment)
+    unit = 1 if scheme is WIDTH and in_rows else TILE
+    rows = round_up(problem.in_rows, cores.nhw_cores * unit) // cores.nhw_cores
+    width = round_up(call.in_channels, cores.channel_cores * alignment) // cores.channel_cores
+    return SliceCores(own, cores, (rows, width), choice, problem, options)
 
 
 def slice_l1_bytes(call: ConvCall, part: OutputSlice, device_spec: DeviceSpec, *, slices: int) -> int:
     """L1 of one slice, as the real library estimates it in the search for a number of slices."""
-    _, config, _, problem, options = input_cores(call, part, device_spec)
-    shards = input_memory(call, part, config).shard_spec
-    if shards is None:
-        raise AssertionError("the window of a slice is always sharded")
-    in_bytes = shards.shape[0] * shards.shape[1] * (problem.act_format.element_bytes or 0)
+    _, config, (rows, width), _, problem, options = input_cores(call, part, device_spec)
+    in_bytes = rows * width * (problem.act_format.element_bytes or 0)
     if call.rules.transposed:
         options = options if options.output_grid is None else replace(options, output_grid=None)
         row_major = call.conv_config.output_layout is Layout.ROW_MAJOR
         alignment = channel_alignment(
             config.scheme, row_major=row_major, sliced=slices > 1, matmul=False, shard_width=None
         )
-        counted = _over(problem, _nominal(problem.frame, part))
+        counted = _nominal(problem, part)
         layout = partition_conv(counted, options, device_spec, config, alignment=TILE, reader_alignment=alignment)
         tap = layout.shards.in_channels
         blocks = layout.blocks.k_blocks * (layout.out_config.channel_cores if config.scheme is BLOCK else 1)
     else:
-        alignment, counted = scheme_alignment(problem, config.scheme), problem
-        layout = partition_conv(counted, options, device_spec, config, alignment=alignment)
+        alignment = scheme_alignment(problem, config.scheme)
+        layout = partition_conv(problem, options, device_spec, config, alignment=alignment)
         tap = round_up(problem.in_channels, alignment)
         blocks = estimated_blocks(layout, alignment)
         in_bytes = in_bytes // 2 if problem.in_format.is_block else in_bytes
     buffers = estimated_buffers(layout, accumulation_blocks=blocks, tap_channels=tap)
-    halo_bytes = estimated_halo_bytes(problem, config.nhw_cores, shards.shape[1])
+    halo_bytes = estimated_halo_bytes(problem, config.nhw_cores, width)
     output_bytes = next(b.size_bytes for b in buffers if b.name == "out")
     return max(halo_bytes + output_bytes + local_bytes(buffers), in_bytes + halo_bytes)
 
 
-def _over(problem: ConvProblem, frame: PaddedInput) -> ConvProblem:
-    """The problem over another frame."""
-    return problem if frame is problem.frame else replace(problem, frame=frame)
-
-
-def _nominal(frame: PaddedInput, part: OutputSlice, *, filling: int = 0) -> PaddedInput:
-    """The frame with as many outputs as the slice stands for, where its own call computes more or fewer."""
-    rows = _of_length(frame.rows, part.rows[1] - part.rows[0])
-    columns = _of_length(frame.columns, part.columns[1] - part.columns[0] + filling)
-    if rows is frame.rows and columns is frame.columns:
-        return frame
-    return replace(frame, rows=rows, columns=columns)
-
-
-def _of_length(axis: PaddedAxis, outputs: int) -> PaddedAxis:
-    """The axis with zeros behind it for so many outputs."""
-    more = outputs - axis.outputs
-    return replace(axis, trailing=axis.trailing + more) if more else axis
+def _nominal(problem: ConvProblem, part: OutputSlice, *, filling: int = 0) -> ConvProblem:
+    """The problem with as many outputs as the slice stands for, where its own call computes more or fewer."""
+    rows, columns = problem.frame.rows, problem.frame.columns
+    more = (part.rows[1] - part.rows[0] - rows.outputs, part.columns[1] - part.columns[0] + filling - columns.outputs)
+    if more == (0, 0):
+        return problem
+    rows = replace(rows, trailing=rows.trailing + more[0])  # zeros behind the axis
+    columns = replace(columns, trailing=columns.trailing + more[1])
+    return replace(problem, frame=replace(problem.frame, rows=rows, columns=columns))
 
 
 WIDE_IMAGE = 200  # tiled outputs of narrower images are cut along the height
@@ -322,28 +319,17 @@ def guess_slice_type(call: ConvCall) -> SliceType:
     return SliceType.DRAM_HEIGHT if tall else SliceType.DRAM_WIDTH
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChosenSlices:
-    """Slices that the library chose."""
-
-    config: SliceConfig  # Axis and number
-    decision: Decision  # The reason for the choice
-
-
-def _chosen(config: SliceConfig, refused: Sequence[tuple[SliceConfig, int]], free_l1_bytes: int) -> ChosenSlices:
-    """Slices, and the counts that were refused before, each with the L1 that its first slice too many takes."""
-    count = config.num_slices
+def _reason(config: SliceConfig, refused: tuple[SliceConfig, int] | None, free_l1_bytes: int) -> Decision:
+    """Why these slices were chosen; ``refused`` is the last other number, with the L1 that one of its slices takes."""
     text = f"{describe_slices(config)}, the least number that fits by the library's estimate: "
-    limits = [("free_l1_bytes", free_l1_bytes)]
-    if refused:
-        other, needed = refused[-1]
-        limits.insert(0, ("needed_l1_bytes", needed))
+    limits: tuple[tuple[str, int], ...] = (("free_l1_bytes", free_l1_bytes),)
+    if refused is not None:
+        other, needed = refused
+        limits = (("needed_l1_bytes", needed), *limits)
         text += f"{describe_slices(other)} would take {needed:,} B of a core's L1, and {free_l1_bytes:,} B are free"
     else:
         text += f"{free_l1_bytes:,} B of a core's L1 are free"
-    return ChosenSlices(
-        config=config, decision=Decision(name="num_slices", value=count, text=text, limits=tuple(limits))
-    )
+    return Decision(name="num_slices", value=config.num_slices, text=text, limits=limits)
 
 
 def describe_slices(config: SliceConfig) -> str:
@@ -355,24 +341,25 @@ def describe_slices(config: SliceConfig) -> str:
 
 def choose_slices(
     call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int, frame: PaddedInput | None = None
-) -> ChosenSlices:
+) -> tuple[SliceConfig, Decision]:
     """The smallest number of slices that fit the free L1, along the given axis or the better guess, then the other.
 
-    Raises OutOfMemoryError, with the real library's text, if no number of slices fits.
+    Returns the slices and the reason for the choice. Raises OutOfMemoryError, with the real library's text, if no
+    number of slices fits.
     """
     kinds = _kinds(call)
     # Most slices are equal except for their place
     need = cache(lambda part, several: slice_l1_bytes(call, part, device_spec, slices=1 + several))
-    frame, refused = frame or call.frame(), list[tuple[SliceConfig, int]]()
+    frame, refused = frame or call.frame(), None
     for kind in kinds:
         for count in range(1, most_slices(call, kind, frame) + 1):
             config = SliceConfig(slice_type=kind, num_slices=count)
             slices = (part for part in output_slices(call, config, frame) if not part.is_empty)
             excess = _excess(call, (need(part.at_origin, count > 1) for part in slices), free_l1_bytes)
             if excess is None:
-                return _chosen(config, refused, free_l1_bytes)
+                return config, _reason(config, refused, free_l1_bytes)
             if excess:
-                refused.append((config, excess))
+                refused = config, excess
     most, length = most_slices(call, kinds[-1], frame), sliced_length(frame, kinds[-1])
     raise OutOfMemoryError(
         f"{_none_found(kinds[-1], most, length, free_l1_bytes)}\n"
@@ -381,22 +368,18 @@ def choose_slices(
     )
 
 
-def require_outputs(
-    call: ConvCall, refusal: str | None, free_l1_bytes: int | None, *, folded: tuple[int, int] | None = None
-) -> None:
+def require_outputs(call: ConvCall, refusal: str | None, free_l1_bytes: int | None) -> None:
     """Raises ArgumentError for a call without outputs, with the real library's first line where it has one.
 
     Raises nothing where the real library runs out of DRAM, which only its plan shows. ``refusal`` is our text for a
-    call without outputs; None if it has some. ``folded`` is the height and width of the output where windows become
-    channels, so that the plan is of another call.
+    call without outputs; None if it has some.
     """
-    if refusal is None:
+    if refusal is None or (free_l1_bytes is not None and not call.folds and call.plans_without_outputs):
         return
-    if free_l1_bytes is None:
-        raise ArgumentError(refusal)
-    if folded is None and call.plans_without_outputs:
-        return
-    first = _slices_of_nothing(call, folded or call.output_lengths(unsigned=True), free_l1_bytes)
+    first = None
+    if free_l1_bytes is not None:
+        outputs = call.output_size if call.folds else call.output_lengths(unsigned=True)
+        first = _slices_of_nothing(call, outputs, free_l1_bytes)
     raise ArgumentError(refusal if first is None else f"{first}\n{refusal}")
 
 

@@ -7,7 +7,6 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, La
 from device.plan import Free, Operation
 from device.spec.device_spec import load_spec
 from ops.planners.conv.arguments import CONV2D
-from ops.planners.conv.folding import folds, output_size
 from ops.planners.conv.plan import plan_convolution
 from tests.build import changed, cut, operand, sized_call
 from tests.shards import HEIGHT, WIDTH, in_box
@@ -19,7 +18,7 @@ DRAM, L1 = DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG
 
 def test_output_sizes():
     def size(**changes):
-        return output_size(sized_call((8, 8), (32, 64), rules=CONV2D, **{"padding": (1, 1, 1, 1)} | changes))
+        return sized_call((8, 8), (32, 64), rules=CONV2D, **{"padding": (1, 1, 1, 1)} | changes).output_size
 
     assert size() == (8, 8)
     assert size(stride=(2, 3), dilation=(2, 1), padding=(0, 1, 2, 0)) == (3, 3)
@@ -60,7 +59,7 @@ def image(place=DRAM, layout=Layout.ROW_MAJOR):
 )
 def test_windows_that_fold(changes, folded):
     """Side by side they fold by themselves, but the config has the last word."""
-    assert folds(embedding(**changes)) is folded
+    assert embedding(**changes).folds is folded
 
 
 def plan(place=L1, **changes):

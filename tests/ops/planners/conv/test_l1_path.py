@@ -10,7 +10,7 @@ from device.plan import Allocate, Free, Operation, Relocate
 from device.spec.device_spec import load_spec
 from ops.planners.conv.arguments import ComputeConfig
 from ops.planners.conv.l1_path import halo_arguments, l1_path
-from ops.planners.conv.operands import operand_names, output_spec, partition_call, upload_weights, weights_layout
+from ops.planners.conv.operands import operand_names, output_spec, partition_call, read_layout, upload_weights
 from ops.planners.conv.plan import builder_of, finished
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights
 from tests.build import operand, sized_call
@@ -68,13 +68,13 @@ def test_an_input_on_the_host_has_no_place_yet():
 )
 def test_weights_have_whole_columns_for_every_core(scheme, out_channels, columns):
     """600 channels are 19 tiles, which seven cores share in threes."""
-    layout = weights_layout(partition(shard_layout=scheme, out_channels=out_channels))
+    layout = read_layout(partition(shard_layout=scheme, out_channels=out_channels))
     assert (layout.scheme, layout.padded_out_channels) == (scheme, columns)
     assert (layout.in_channels, layout.out_channels, layout.kernel, layout.mirror) == (64, out_channels, (3, 3), True)
 
 
 def test_weights_follow_the_channel_cores_and_the_dtype():
-    layout = weights_layout(partition(shard_layout=BLOCK, weights_format=BFLOAT8_B, mirror_kernel=False))
+    layout = read_layout(partition(shard_layout=BLOCK, weights_format=BFLOAT8_B, mirror_kernel=False))
     assert (layout.channel_shards, layout.padded_in_channels, layout.k_block_rows) == (8, 64, 32)
     assert (layout.data_format, layout.mirror) == (BFLOAT8_B, False)
 

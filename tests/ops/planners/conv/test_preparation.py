@@ -9,8 +9,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
-from ops.planners.conv.arguments import SliceConfig, SliceType
-from ops.planners.conv.operand_checks import refuse_first
+from ops.planners.conv.arguments import SliceConfig, SliceType, refuse_first
 from ops.planners.conv.operands import size_refusal
 from ops.planners.conv.preparation import (
     partition_preparation,

@@ -23,10 +23,10 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, INT32, UINT8, UINT16, UI
 from device.plan import Operation, Refuse
 from device.spec.device_spec import load_spec
 from ops.planners.conv.arguments import CONV2D, SliceType
-from ops.planners.conv.checks import check_arguments, check_possible, check_strict
-from ops.planners.conv.operand_checks import operand_refusals, view_refusal
+from ops.planners.conv.checks import check_arguments, check_possible, view_refusal
+from ops.planners.conv.operands import operand_refusals
 from ops.planners.conv.plan import check_call, plan_convolution
-from ops.planners.conv.plan_checks import plan_fault
+from ops.planners.conv.strict import check_strict, plan_fault
 from tests.build import L1_FULL, TWO_SLICES, call, changed, cut, height_sharded, operand, sized_call
 from tests.shards import BLOCK, HEIGHT, WIDTH, box, high, in_box
 

@@ -8,7 +8,8 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.plan import Allocate, Free, Operation, Relocate
 from device.spec.device_spec import load_spec
 from ops.builder import PlanBuilder
-from ops.planners.conv import dram_path, matmul_path
+from ops.planners.conv import matmul_path
+from ops.planners.conv.plan import dram_image, dram_output, image_output
 from ops.programs.data_movement.placement import to_config, to_shards, uploaded_rows
 from ops.programs.data_movement.reshape import rows_in_shards
 from ops.programs.data_movement.slice import SliceWrite, Window, sliced_input, write_slice
@@ -66,7 +67,7 @@ def told(function, given, *arguments, **options):
 )
 def test_the_input_becomes_an_image_in_dram(given, on_host, steps, adopted):
     builder = PlanBuilder(WORMHOLE, {"x": given})
-    image = dram_path.dram_image(builder, builder.tensor("x"), (1, 8, 8, 16), on_host=on_host)
+    image = dram_image(builder, builder.tensor("x"), (1, 8, 8, 16), on_host=on_host)
     assert (image.spec.shape, spelled(builder.steps)) == ((1, 8, 8, 16), steps)
     builder.free_adopted()
     assert spelled(builder.steps) == f"{steps} {adopted}".strip()
@@ -179,9 +180,9 @@ def test_the_result_goes_where_it_is_wanted(given, config, steps):
 
 
 def test_the_output_of_slices_is_put_together_in_dram():
-    assert told(dram_path.dram_output, source(SQUARE, TILES, HIGH), "y")[1] == "ShardedToInterleaved +y -x"
-    assert told(dram_path.image_output, source((1, 6, 20, 32), TILES), "y")[1] == "ReshapeView +y +y.map -x"
-    assert told(dram_path.image_output, source((1, 6, 32, 32), TILES), "y")[1] == ""
+    assert told(dram_output, source(SQUARE, TILES, HIGH), "y")[1] == "ShardedToInterleaved +y -x"
+    assert told(image_output, source((1, 6, 20, 32), TILES), "y")[1] == "ReshapeView +y +y.map -x"
+    assert told(image_output, source((1, 6, 32, 32), TILES), "y")[1] == ""
 
 
 TO_ROWS = "ShardedToInterleaved +w.interleaved -x {} +w.rows -w.interleaved SliceWrite -w.rows".format

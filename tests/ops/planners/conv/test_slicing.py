@@ -16,7 +16,6 @@ from ops.planners.conv.slicing import (
     choose_slices,
     guess_slice_type,
     input_cores,
-    input_memory,
     most_slices,
     output_slices,
     slice_call,
@@ -190,7 +189,7 @@ def test_the_smallest_number_that_fits(kind):
     assert len(set(needs)) > 1
     for free in needs:
         first = next(count for count, need in enumerate(needs, 1) if need <= free)
-        assert choose_slices(result, SPEC, free_l1_bytes=free).config == cut(first, kind)
+        assert choose_slices(result, SPEC, free_l1_bytes=free)[0] == cut(first, kind)
 
 
 @settings(max_examples=40)
@@ -221,7 +220,7 @@ def test_the_other_axis_is_tried_only_if_the_axis_was_guessed():
     least = {k: min(largest(result, cut(n, k)) for n in range(1, most_slices(result, k) + 1)) for k in KINDS}
     assert least[DOWN] != least[ACROSS]
     better = min(KINDS, key=lambda kind: least[kind])
-    chosen = choose_slices(result, SPEC, free_l1_bytes=least[better]).config
+    chosen = choose_slices(result, SPEC, free_l1_bytes=least[better])[0]
     assert chosen.slice_type is better
     other = ACROSS if better is DOWN else DOWN
     with pytest.raises(DeviceError, match="DRAM Auto slice could not find"):
@@ -243,8 +242,8 @@ def test_nothing_fits():
 def test_windows_fit_their_shards(scheme, count):
     result = call((20, 20), 48, 64, scheme=TensorMemoryLayout[scheme])
     for part in output_slices(result, cut(count, DOWN)):
-        config = input_cores(result, part, SPEC).cores
-        memory = input_memory(result, part, config)
+        dealt = input_cores(result, part, SPEC)
+        config, memory = dealt.cores, dealt.memory
         rows, width = memory.shard_spec.shape
         window = slice_call(result, part)
         assert (memory.buffer_type, memory.memory_layout.name) == (BufferType.L1, scheme)
@@ -290,4 +289,4 @@ def test_a_slice_counts_the_columns_it_stands_for(padding, slices):
         for name, one in (("input", result.input), ("weight", result.weight))
     }
     result = replace(result, **floats, slice_config=cut(0, ACROSS))
-    assert choose_slices(result, SPEC, free_l1_bytes=1360544).config.num_slices == slices
+    assert choose_slices(result, SPEC, free_l1_bytes=1360544)[0].num_slices == slices

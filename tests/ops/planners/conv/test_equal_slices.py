@@ -6,7 +6,7 @@ import pytest
 
 from device.memory.memory_config import Layout
 from device.spec.device_spec import load_spec
-from ops.planners.conv import dram_path
+from ops.planners.conv import plan as conv_plan
 from ops.planners.conv.arguments import CONV2D, CONV_TRANSPOSE2D, ConvConfig, SliceConfig, SliceType
 from ops.planners.conv.plan import plan_convolution
 from ops.planners.conv.slicing import OutputSlice
@@ -38,8 +38,8 @@ def call(rules, kind, layout, scheme):
 @pytest.mark.parametrize("config", CONFIGS)
 def test_a_slice_like_an_earlier_one_has_the_plan_it_would_have_had(config, monkeypatch):
     planned = []
-    once = dram_path._one_slice
-    monkeypatch.setattr(dram_path, "_one_slice", lambda *a: planned.append(a) or once(*a))
+    once = conv_plan._one_slice
+    monkeypatch.setattr(conv_plan, "_one_slice", lambda *a: planned.append(a) or once(*a))
     arguments = call(*config)
     plan = plan_convolution(arguments, SPEC, free_l1_bytes=1_000_000)
     assert len(planned) < 6
