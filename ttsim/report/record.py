@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise, takewhile
 from typing import Any, NamedTuple
 
@@ -15,8 +15,12 @@ from device.spec.device_spec import DeviceSpec, catalog_names, load_spec
 from ttsim.report.cycle_report import CycleReport
 from ttsim.report.memory import living_after
 from ttsim.report.network import NetworkReport
+from ttsim.report.rows import Derived
 from ttsim.report.runs import OpRun
-from ttsim.report.timelines import Timeline
+from ttsim.report.timelines import Document
+
+At = tuple[str, int]  # file and line of a script; ("", 0) if unknown
+NOWHERE: At = ("", 0)
 
 
 class Chunk(NamedTuple):
@@ -34,14 +38,14 @@ class Chunk(NamedTuple):
 
 
 class Lifetime(NamedTuple):
-    """The lifetime of a tensor in numbers of calls; None if the call was not seen."""
+    """The lifetime of a tensor in numbers of calls, with their places; None if the call was not seen."""
 
     tensor: int
     made: int | None
+    made_at: At
     last_read: int | None
+    last_read_at: At
     freed: int | None  # The call in which, or after which, its buffer was freed
-    made_at: tuple[str, int]  # File and line of the script that made it; ("", 0) if unknown
-    last_read_at: tuple[str, int]  # File and line of the last call that read it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +55,7 @@ class RecordedCall:
     number: int  # Counted from 1
     function: str
     where: str = ""  # The lines of the script that made it
-    at: tuple[str, int] = ("", 0)  # File and line of the script that made it
+    at: At = NOWHERE  # File and line of the script that made it
     before: tuple[BufferAllocated, ...]  # The buffers that lived when it began
     events: tuple[Event, ...]  # Events of the call
     nanoseconds: int = 0  # Of its device operations
@@ -69,59 +73,65 @@ class RecordedCall:
         return tuple(living_after(self.before, fitted).values())
 
 
-class Chunks:
-    """Finds the pages of buffers on their cores, once for equal tensors; `tensors` maps buffer numbers to tensors."""
+def chunks_of(
+    living: Iterable[BufferAllocated], tensors: Mapping[int, TensorSpec], spec: DeviceSpec
+) -> Iterator[Chunk]:
+    """The pages of buffers in L1 on their cores; `tensors` maps numbers of buffers to what lies in them.
 
-    def __init__(self, tensors: Mapping[int, TensorSpec], spec: DeviceSpec) -> None:
-        self._tensors = tensors
-        self._spec = spec
-        self._known: dict[TensorSpec, tuple[tuple[int, int, int, int], ...]] = {}
+    L1_SMALL is left out, since it is full of index tables, and DRAM, since it belongs to no core.
+    """
+    for event in living:
+        if event.buffer.buffer_type is BufferType.L1 and event.number in tensors:
+            page = event.buffer.page_bytes
+            for bank, start, size, pages in _banks(tensors[event.number], page, spec):
+                row, column = divmod(bank, spec.grid.cols)
+                yield Chunk(
+                    event.address,
+                    bank,
+                    column,
+                    row,
+                    event.address + start,
+                    size,
+                    page,
+                    pages,
+                    event.buffer.buffer_type.value,
+                )
 
-    def of(self, living: Iterable[BufferAllocated]) -> Iterator[Chunk]:
-        """The pages in L1, without L1_SMALL, which is full of index tables, and DRAM, which belongs to no core."""
-        for event in living:
-            tensor, page = self._tensors.get(event.number), event.buffer.page_bytes
-            if event.buffer.buffer_type is not BufferType.L1 or tensor is None:
-                continue
-            if tensor not in self._known:
-                self._known[tensor] = tuple(_banks(tensor, page, self._spec))
-            for bank, start, size, pages in self._known[tensor]:
-                row, column = divmod(bank, self._spec.grid.cols)
-                place = (bank, column, row, event.address + start)
-                yield Chunk(event.address, *place, size, page, pages, event.buffer.buffer_type.value)
 
-
-def _banks(tensor: TensorSpec, page_bytes: int, spec: DeviceSpec) -> Iterator[tuple[int, int, int, int]]:
+@lru_cache(maxsize=256)
+def _banks(tensor: TensorSpec, page_bytes: int, spec: DeviceSpec) -> list[tuple[int, int, int, int]]:
     """Bank, first offset, bytes to the end of the last page, and number of pages."""
-    places = page_places(tensor, spec)
+    places, result = page_places(tensor, spec), []
     for bank in np.unique(places.banks):
         offsets = places.offsets[places.banks == bank]
         first = int(offsets.min())
-        yield int(bank), first, int(offsets.max()) + page_bytes - first, len(offsets)
+        result.append((int(bank), first, int(offsets.max()) + page_bytes - first, len(offsets)))
+    return result
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Record:
     """All calls on a device between two moments."""
 
     name: str
-    arch: str  # Architecture of the device, if viewers know it; empty otherwise
-    device: Mapping[str, int]  # By the columns of the visualizer's table of devices
-    clock_mhz: int
+    spec: DeviceSpec
+    l1_small_bytes: int  # Per core
     calls: tuple[RecordedCall, ...]
     operations: tuple[OpRun, ...]  # Of all calls, in order
-    tensors: tuple[tuple[int, MadeTensor], ...]  # Tensors on the device that calls read or made, by number
-    lifetimes: tuple[Lifetime, ...]  # Lifetimes of `tensors`, in the same order
-    chunks: Chunks  # Finds their pages on the cores
+    tensors: dict[MadeTensor, int]  # Tensors on the device that calls read or made, with their numbers
     # Network traffic by program number, for programs whose model knows routes
-    timelines: tuple[tuple[int, Timeline], ...]
+    timelines: tuple[tuple[int, Document], ...]
     cycles: CycleReport  # The report on cycles
     network: NetworkReport  # The report on all calls as one network
 
-    @property
-    def device_id(self) -> int:
-        """The number of the device."""
-        return self.device["device_id"]
+    arch = Derived[str](lambda record: known_arch(record.spec))  # Empty if viewers do not know it
+    device = Derived[dict[str, int]](lambda record: device_figures(record.spec, record.l1_small_bytes))
+    device_id = Derived[int](lambda record: record.device["device_id"])
+    lifetimes = Derived[list[Lifetime]](lambda record: lifetimes(record.calls, record.tensors))
+
+    buffers = Derived[dict[int, TensorSpec]](  # The first tensor in each buffer, by the buffer's number
+        lambda record: {tensor.number: tensor.spec for tensor in reversed(record.tensors)}
+    )
 
 
 def numbered(tensors: Iterable[MadeTensor]) -> dict[MadeTensor, int]:
@@ -162,26 +172,22 @@ def known_arch(spec: DeviceSpec) -> str:
     return spec.family if any(load_spec(name).family == spec.family for name in catalog_names()) else ""
 
 
-def lifetimes(calls: Sequence[RecordedCall], tensors: Mapping[MadeTensor, int]) -> tuple[Lifetime, ...]:
+def lifetimes(calls: Sequence[RecordedCall], tensors: Mapping[MadeTensor, int]) -> list[Lifetime]:
     """The lifetimes of tensors, by their numbers."""
-    result: dict[MadeTensor, RecordedCall] = {}
-    read: dict[MadeTensor, RecordedCall] = {}
+    made: dict[MadeTensor, tuple[int | None, At]] = {}
+    read: dict[MadeTensor, tuple[int | None, At]] = {}
     for call in calls:
         for event in call.events:
             if isinstance(event, OperationBegin):
-                read.update((source.tensor, call) for source in event.read)
+                read.update((source.tensor, (call.number, call.at)) for source in event.read)
             elif isinstance(event, OperationEnd):
-                result.update((tensor, call) for tensor in event.made if tensor not in result and tensor not in read)
-    freed = _freed(calls)
-
-    def seen(call: RecordedCall | None) -> tuple[int | None, tuple[str, int]]:
-        return (None, ("", 0)) if call is None else (call.number, call.at)
-
-    def lifetime(tensor: MadeTensor, number: int) -> Lifetime:
-        (made_in, made_at), (read_in, read_at) = seen(result.get(tensor)), seen(read.get(tensor))
-        return Lifetime(number, made_in, read_in, freed.get(tensor.number), made_at, read_at)
-
-    return tuple(lifetime(tensor, number) for tensor, number in tensors.items())
+                new = (tensor for tensor in event.made if tensor not in made and tensor not in read)
+                made.update((tensor, (call.number, call.at)) for tensor in new)
+    freed, never = _freed(calls), (None, NOWHERE)
+    return [
+        Lifetime(number, *made.get(tensor, never), *read.get(tensor, never), freed.get(tensor.number))
+        for tensor, number in tensors.items()
+    ]
 
 
 def _freed(calls: Sequence[RecordedCall]) -> dict[int, int]:

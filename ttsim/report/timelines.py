@@ -1,8 +1,12 @@
-"""The network traffic of a device operation, link by link and step by step."""
+"""The network traffic of a device operation, link by link and step by step, as tt-npe writes it (form 1.0.0).
+
+A timeline has at most 16 steps, to keep the file small. Nodes are device, row and column of the torus. All bytes from
+one core to another on one network are one transfer; copies within a core are left out.
+"""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -12,29 +16,17 @@ from device.time.network import NETWORKS, Link, Torus, routes, torus_of
 from ops.op_model import Sent
 from ttsim.report.cycles import whole
 
+FORM: Final = "1.0.0"
 STEPS: Final = 16  # most of a timeline
 FULL: Final = 100.0  # percent of a link's capacity
+DEVICE: Final = 0
+NAMES: Final = ("NOC0", "NOC1")
+WAYS: Final = (("SOUTH", "EAST"), ("NORTH", "WEST"))  # of each network: along a column, along a row
+DIGITS: Final = 6  # decimals of rates and percents
+Document = dict[str, Any]
 
 
-class Transfer(NamedTuple):
-    """A transfer from one node of the torus to another."""
-
-    number: int  # Counted from 0
-    network: int  # 0 or 1
-    source: tuple[int, int]  # Torus column and row
-    destination: tuple[int, int]
-    size_bytes: int  # Bytes sent
-    start_cycle: int  # From when on, counted from the start of the program
-    end_cycle: int  # When the last of it has arrived, at least a cycle later
-    links: tuple[Link, ...]  # The links on its route, in order
-
-    @property
-    def bytes_per_cycle(self) -> float:
-        """The average rate."""
-        return self.size_bytes / (self.end_cycle - self.start_cycle)
-
-
-class NetworkLoad(NamedTuple):
+class Load(NamedTuple):
     """The demand on links, in percent of their capacity."""
 
     demand: float  # On average over all links, idle ones among them
@@ -42,51 +34,56 @@ class NetworkLoad(NamedTuple):
     most: float  # Of the link with most demand
 
 
-class TimelineStep(NamedTuple):
-    """A part of a timeline."""
+class Transfer(NamedTuple):
+    """A transfer from one node of the torus to another."""
 
-    start_cycle: int
-    end_cycle: int
-    transfers: tuple[int, ...]  # Numbers of the transfers under way during the step
-    demand: tuple[tuple[int, Link, float], ...]  # Network, link and percent of its capacity, of links in use
-    load: tuple[NetworkLoad, ...]  # Of each network
-    whole: NetworkLoad  # Of both together
+    number: int  # Counted from 0
+    sent: Sent
+    start: int  # From which cycle on, counted from the start of the program
+    end: int  # The cycle when the last of it has arrived, at least one later
+    links: tuple[Link, ...]  # The links on its route, in order
 
-
-class Timeline(NamedTuple):
-    """The network traffic of a device operation."""
-
-    columns: int
-    rows: int
-    step_cycles: int  # Cycles of a step; the last may have fewer
-    transfers: tuple[Transfer, ...]  # In the order of networks, senders and receivers
-    steps: tuple[TimelineStep, ...]
-    load: tuple[NetworkLoad, ...]  # Of each network, on average over the steps
-    whole: NetworkLoad  # Of both together
+    @property
+    def bytes_per_cycle(self) -> float:
+        """The average rate."""
+        return self.sent.size_bytes / (self.end - self.start)
 
 
-def timeline(sent: Sequence[Sent], spec: DeviceSpec) -> Timeline:
-    """The timeline of the transfers of an operation's model; `sent` is not empty."""
+def timeline(sent: Sequence[Sent], spec: DeviceSpec, arch: str) -> Document:
+    """The document on the transfers of an operation's model; `sent` is not empty."""
     torus = torus_of(spec)
-    passed = zip(sent, _routes(sent, torus), strict=True)
-    transfers = tuple(_transfer(number, message, links, torus) for number, (message, links) in enumerate(passed))
-    end = max(transfer.end_cycle for transfer in transfers)
-    length = div_up(end, STEPS)
-    links = 2 * torus.cols * torus.rows
-    steps = tuple(
-        _step(start, min(start + length, end), transfers, spec.noc.flit_bytes, links) for start in range(0, end, length)
-    )
-    load = tuple(_average([step.load[network] for step in steps]) for network in range(len(NETWORKS)))
-    return Timeline(torus.cols, torus.rows, length, transfers, steps, load, _average([step.whole for step in steps]))
-
-
-def _transfer(number: int, sent: Sent, links: tuple[Link, ...], torus: Torus) -> Transfer:
-    start = whole(sent.start_cycle)
-    end = max(whole(sent.end_cycle), start + 1)
-    source, destination = (
-        (torus.worker_cols[column], torus.worker_rows[row]) for column, row in (sent.source, sent.destination)
-    )
-    return Transfer(number, sent.network, source, destination, sent.size_bytes, start, end, links)
+    transfers = []
+    for number, (message, links) in enumerate(zip(sent, _routes(sent, torus), strict=True)):
+        start = whole(message.start_cycle)
+        transfers.append(Transfer(number, message, start, max(whole(message.end_cycle), start + 1), links))
+    end = max(transfer.end for transfer in transfers)
+    length, links_of_network = div_up(end, STEPS), 2 * torus.cols * torus.rows
+    steps = [
+        _step(start, min(start + length, end), transfers, spec.noc.flit_bytes, links_of_network)
+        for start in range(0, end, length)
+    ]
+    *of_networks, both = (_average(loads) for loads in zip(*(loads for _, loads in steps), strict=True))
+    return {
+        "common_info": {
+            "version": FORM,
+            "mesh_device": arch,
+            "arch": arch,
+            "cycles_per_timestep": length,
+            "congestion_model_name": "ttsim",
+            "num_rows": torus.rows,
+            "num_cols": torus.cols,
+            "dram_bw_util": 0.0,
+            "link_util": _digits(both.used),
+            "link_demand": _digits(both.demand),
+            "max_link_demand": _digits(both.most),
+            "mcast_write_link_util": 0.0,
+            "noc": _networks(of_networks),
+        },
+        "chips": {str(DEVICE): [0, 0, 0, 0]},
+        "noc_transfers": [_transfer(transfer, torus) for transfer in transfers],
+        "zones": [],
+        "timestep_data": [step for step, _ in steps],
+    }
 
 
 def _routes(sent: Sequence[Sent], torus: Torus) -> list[tuple[Link, ...]]:
@@ -100,33 +97,80 @@ def _routes(sent: Sequence[Sent], torus: Torus) -> list[tuple[Link, ...]]:
     return [links_of[at] for at in range(len(sent))]
 
 
-def _step(start: int, end: int, transfers: Iterable[Transfer], flit_bytes: int, links: int) -> TimelineStep:
-    """The demand from cycle `start` to cycle `end`, on networks of `links` links each."""
-    live = [transfer for transfer in transfers if transfer.start_cycle < end and transfer.end_cycle > start]
+def _transfer(transfer: Transfer, torus: Torus) -> Document:
+    """A transfer; its links lead from the sender's interface to the receiver's interface."""
+    sent, network = transfer.sent, NAMES[transfer.sent.network]
+    source, destination = (
+        [DEVICE, torus.worker_rows[row], torus.worker_cols[column]] for column, row in (sent.source, sent.destination)
+    )
+    ends = {"src": source, "dst": [destination]}
+    cycles = {"start_cycle": transfer.start, "end_cycle": transfer.end}
+    links = (_link(sent.network, link) for link in transfer.links)
+    segment = {
+        "device_id": DEVICE,
+        **ends,
+        "noc_type": network,
+        "injection_rate": _digits(transfer.bytes_per_cycle),
+        **cycles,
+        "links": [[*source, f"{network}_IN"], *links, [*destination, f"{network}_OUT"]],
+    }
+    return {
+        "id": transfer.number,
+        "noc_event_type": "WRITE_",
+        "fabric_event_type": False,
+        "total_bytes": sent.size_bytes,
+        **ends,
+        **cycles,
+        "zones": "",
+        "route": [segment],
+    }
+
+
+def _step(
+    start: int, end: int, transfers: Sequence[Transfer], flit_bytes: int, links_of_network: int
+) -> tuple[Document, tuple[Load, ...]]:
+    """The demand from cycle `start` to cycle `end`; the loads are those of each network and of both together."""
+    live = [transfer for transfer in transfers if transfer.start < end and transfer.end > start]
     demand: defaultdict[tuple[int, Link], float] = defaultdict(float)
     for transfer in live:
-        share = (min(end, transfer.end_cycle) - max(start, transfer.start_cycle)) / (end - start)
+        share = (min(end, transfer.end) - max(start, transfer.start)) / (end - start)
         for link in transfer.links:
-            demand[transfer.network, link] += FULL * transfer.bytes_per_cycle / flit_bytes * share
-    of_networks = [
-        [demanded for (number, _), demanded in demand.items() if number == network] for network in range(len(NETWORKS))
-    ]
-    return TimelineStep(
-        start,
-        end,
-        transfers=tuple(transfer.number for transfer in live),
-        demand=tuple((network, link, demanded) for (network, link), demanded in sorted(demand.items())),
-        load=tuple(_load(demands, links) for demands in of_networks),
-        whole=_load([demanded for demands in of_networks for demanded in demands], links * len(NETWORKS)),
-    )
+            demand[transfer.sent.network, link] += FULL * transfer.bytes_per_cycle / flit_bytes * share
+    first, second = ([part for (network, _), part in demand.items() if network == number] for number in (0, 1))
+    both = _load(first + second, links_of_network * len(NETWORKS))
+    loads = (_load(first, links_of_network), _load(second, links_of_network), both)
+    step = {
+        "start_cycle": start,
+        "end_cycle": end,
+        "active_transfers": [transfer.number for transfer in live],
+        "link_demand": [[*_link(*place), _digits(part)] for place, part in sorted(demand.items())],
+        "avg_link_demand": _digits(both.demand),
+        "avg_link_util": _digits(both.used),
+        "mcast_write_link_util": 0.0,
+        "noc": _networks(loads[:2]),
+    }
+    return step, loads
 
 
-def _load(demand: Sequence[float], links: int) -> NetworkLoad:
+def _load(demand: Sequence[float], links: int) -> Load:
     used = sum(min(part, FULL) for part in demand)
-    return NetworkLoad(sum(demand) / links, used / links, max(demand, default=0.0))
+    return Load(sum(demand) / links, used / links, max(demand, default=0.0))
 
 
-def _average(loads: Sequence[NetworkLoad]) -> NetworkLoad:
+def _average(loads: Sequence[Load]) -> Load:
     """The average over all steps, and the largest demand of any."""
     demand, used, most = zip(*loads, strict=True)
-    return NetworkLoad(sum(demand) / len(loads), sum(used) / len(loads), max(most))
+    return Load(sum(demand) / len(loads), sum(used) / len(loads), max(most))
+
+
+def _link(network: int, link: Link) -> list[Any]:
+    return [DEVICE, link.row, link.col, f"{NAMES[network]}_{WAYS[network][link.along_row]}"]
+
+
+def _networks(loads: Sequence[Load]) -> Document:
+    keys = ("avg_link_demand", "avg_link_util", "max_link_demand")
+    return {name: dict(zip(keys, map(_digits, load), strict=True)) for name, load in zip(NAMES, loads, strict=True)}
+
+
+def _digits(figure: float) -> float:
+    return round(figure, DIGITS)

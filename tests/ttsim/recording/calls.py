@@ -1,5 +1,6 @@
 """A transposed convolution, whole layers of which the tests of recordings profile."""
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -28,3 +29,13 @@ def options(device, *, size=8, channels=(32, 16), memory=ttnn.L1_MEMORY_CONFIG, 
 
 def conv(device, **changes):
     return ttnn.conv_transpose2d(device=device, **options(device, **changes))
+
+
+def recorded(profile: ttnn.Profile) -> None:
+    """A convolution, a sum in L1, and a call that does not fit."""
+    device = profile.device
+    x, large = tensor(device, 1, 1, 64, 64, memory=ttnn.L1_MEMORY_CONFIG), tensor(device, 1, 1, 8192, 8192)
+    conv(device, size=4, channels=(32, 32), memory=ttnn.DRAM_MEMORY_CONFIG)
+    ttnn.add(ttnn.relu(x), x)
+    with suppress(ttnn.OutOfMemoryError):
+        ttnn.to_memory_config(large, ttnn.L1_MEMORY_CONFIG)

@@ -1,4 +1,4 @@
-"""Captures as text and as levelized graphs: what the real library (0.81.1) makes of the same calls."""
+"""Captures as text and as levelized graphs, as far as the approved answers to calls do not hold them."""
 
 import json
 from pathlib import Path
@@ -7,53 +7,6 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
-
-ADD = "BinaryNgDeviceOperation"
-
-
-def captured(run):
-    with ttnn.open_device(spec="wormhole_n150", values="off") as device:
-        host = ttnn.Tensor(np.zeros((1, 1, 64, 64), np.float32), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT)
-        ttnn.graph.begin_graph_capture()
-        kept = run(host.to(device))
-        trace = ttnn.graph.end_graph_capture()
-        del kept
-        return trace
-
-
-def added(x):
-    y = ttnn.add(x, x)
-    return x, y, ttnn.relu(y)
-
-
-def rows(vertices, *keys):
-    return [tuple(vertice[key] for key in keys) for vertice in vertices]
-
-
-def test_functions_of_level_1_and_the_tensors_between_them():
-    found = ttnn.graph.extract_levelized_graph(captured(added))
-    assert rows(found, "counter", "name", "in_edges", "out_edges", "internals", "output_shape") == [
-        (0, "tensor[4]", [], [2], [], ["Shape([1, 1, 64, 64])"]),  # on the host
-        (1, "tensor[1]", [2], [], [], ["Shape([1, 1, 64, 64])"]),
-        (2, "Tensor::to_device", [0], [], [], ["Shape([1, 1, 64, 64])"]),
-        (3, "ttnn.add", [], [], [], []),
-        (4, "ttnn.relu", [], [], [], []),
-    ]
-    assert found[0]["output_info"] == [found[2]["arguments"][0]]
-    assert found[0].keys() == {
-        "arguments", "counter", "in_edges", "internals", "name", "out_edges", "output_info", "output_shape",
-        "stacking_level",
-    }  # fmt: skip
-
-
-def test_deeper_levels_stand_inside_those_above():
-    found = ttnn.graph.extract_levelized_graph(captured(added), max_level=3)
-    inside = {one["name"]: [found[number]["name"] for number in one["internals"]] for one in found}
-    assert inside["ttnn.add"] == [ADD]
-    assert inside[ADD] == ["tt::tt_metal::create_device_tensor"]
-    (add,) = (one for one in found if one["name"] == ADD)
-    assert (add["stacking_level"], add["output_shape"]) == (2, ["Shape([1, 1, 64, 64])"])
-    assert add["arguments"][1].count("logical_shape=Shape([1, 1, 64, 64])") == 2
 
 
 def node(counter, kind, level, leads_to=(), read=(), arguments=(), **params):
@@ -76,11 +29,13 @@ def test_what_flows_goes_from_the_outermost_maker_to_every_reader_once():
         node(8, "function_end", 1, [9], name="reader"),
         node(9, "capture_end", 0),
     ]
-    assert rows(ttnn.graph.extract_levelized_graph(trace, 2), "name", "in_edges", "out_edges", "output_info") == [
-        ("outer", [], [2], ["Tensor(a)"]),
-        ("inner", [], [], []),
-        ("reader", [0, 0], [], []),
+    keys = ("name", "in_edges", "out_edges", "internals", "output_info")
+    assert [tuple(vertex[key] for key in keys) for vertex in ttnn.graph.extract_levelized_graph(trace, 2)] == [
+        ("outer", [], [2], [1], ["Tensor(a)"]),
+        ("inner", [], [], [], []),
+        ("reader", [0, 0], [], [], []),
     ]
+    assert len(ttnn.graph.extract_levelized_graph(trace)) == 2
 
 
 def test_what_is_no_capture_is_refused():

@@ -1,7 +1,5 @@
 """What a profile tells of a network, on calls whose figures are known."""
 
-import json
-
 import pytest
 
 import ttsim as ttnn
@@ -92,16 +90,6 @@ def test_every_operation_is_told_in_order(made) -> None:
     ]
     assert (report.cycles, report.nanoseconds) == (calls.cycles, calls.nanoseconds)
     assert report.launches == calls.launches
-    ends = [operation.start_nanoseconds + operation.nanoseconds for operation in report.operations]
-    assert [operation.start_nanoseconds for operation in report.operations] == pytest.approx([0, *ends[:-1]])
-    assert sum(operation.share for operation in report.operations) == pytest.approx(1)
-
-
-def test_sums_hold_everything_once(made) -> None:
-    report = made.network()
-    for found in (report.kinds, report.layers):
-        assert sum(one.cycles for one in found) == report.cycles
-        assert sum(one.count for one in found) == len(report.operations)
     assert [(layer.calls, layer.functions) for layer in report.layers] == [
         (2, ("ttnn.conv_transpose2d",)),
         (1, ("ttnn.relu",)),
@@ -123,13 +111,9 @@ def test_the_high_water_mark_names_what_lives_there(made) -> None:
     assert all(one.where.startswith("test_network.py:") for one in mark.buffers if one.function)
 
 
-def test_a_program_in_the_cache_counts_its_circular_buffers(made) -> None:
-    first, second = (operation for operation in made.network().operations if operation.name == "Conv2dDeviceOperation")
-    assert first.circular_bytes == second.circular_bytes > 0
-
-
 def test_the_same_calls_give_the_same_bytes(made) -> None:
     with opened() as device, ttnn.profile(device) as again:
         network(device)
     assert again.network().to_json() == made.network().to_json()
-    assert json.loads(made.network().to_json())["format"] == 1
+    first, second = (op for op in made.network().operations if op.name == "Conv2dDeviceOperation")
+    assert first.circular_bytes == second.circular_bytes > 0  # a program in the cache has its circular buffers

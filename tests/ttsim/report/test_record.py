@@ -2,9 +2,10 @@
 
 import pytest
 
-from device.cores import CoreRangeSet, first_cores
+from device.cores import first_cores
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
+    DRAM_MEMORY_CONFIG,
     L1_MEMORY_CONFIG,
     BufferType,
     Layout,
@@ -25,9 +26,10 @@ from device.plan import (
 )
 from ops.launch import Launch, LaunchedProgram, Replay, gaps_nanoseconds
 from tests.ttsim.report.ran_operations import runs_of, untimed
-from ttsim.report.record import Chunk, Chunks, Lifetime, RecordedCall, device_figures, known_arch, lifetimes, numbered
+from ttsim.report.record import Chunk, RecordedCall, chunks_of, device_figures, known_arch, lifetimes, numbered
 
 TENSOR = TensorSpec([1, 1, 32, 32], BFLOAT16, Layout.TILE)
+SHARDED = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(first_cores(3, 8, 8), (64, 32)))
 
 
 def test_operations_follow_each_other_with_their_gaps(halo, spec):
@@ -77,32 +79,23 @@ def test_what_does_not_fit_ends_the_events(spec):
         assert RecordedCall(number=1, function="f", before=(), events=events).living == living
 
 
-def test_interleaved_pages_go_round_the_cores(spec):
-    """66 tiles on 64 cores: two of them have two, 2048 bytes each."""
-    tensor = TensorSpec([1, 1, 32 * 66, 32], BFLOAT16, Layout.TILE, L1_MEMORY_CONFIG)
-    found = list(Chunks({7: tensor}, spec).of([allocated(7, tensor, spec)]))
-    assert [one.pages for one in found] == [2, 2, *[1] * 62]
-    assert found[9] == Chunk(
-        address=448, buffer_type=1, bank=9, column=1, row=1, start=448, size_bytes=2048, page_bytes=2048, pages=1
-    )
-    assert found[1].size_bytes == 4096
-
-
-def test_shards_lie_on_their_cores(spec):
-    """Three shards of two tiles, the last of which is half full."""
-    shards = ShardSpec(first_cores(3, 8, 8), (64, 32))
-    config = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, shards)
-    tensor = TensorSpec([1, 1, 32 * 5, 32], BFLOAT16, Layout.TILE, config)
-    found = list(Chunks({7: tensor}, spec).of([allocated(7, tensor, spec)]))
-    assert [(one.column, one.row, one.pages, one.size_bytes) for one in found] == [
-        (0, 0, 2, 4096), (1, 0, 2, 4096), (2, 0, 1, 2048),
-    ]  # fmt: skip
-    assert isinstance(shards.grid, CoreRangeSet)
-
-
-def test_dram_and_buffers_of_no_tensor_are_left_out(spec):
-    chunks = Chunks({7: TENSOR}, spec)
-    assert list(chunks.of([allocated(7, TENSOR, spec), allocated(8, TENSOR, spec)])) == []
+@pytest.mark.parametrize(
+    ("shape", "memory", "expected"),
+    [  # column, row, start behind the buffer's address, bytes and pages
+        # 66 tiles on 64 cores: two of them have two
+        ((1, 1, 32 * 66, 32), L1_MEMORY_CONFIG, [(0, 0, 0, 4096, 2), (1, 0, 0, 4096, 2), (2, 0, 0, 2048, 1)]),
+        # Three shards of two tiles, the last of which is half full
+        ((1, 1, 32 * 5, 32), SHARDED, [(0, 0, 0, 4096, 2), (1, 0, 0, 4096, 2), (2, 0, 0, 2048, 1)]),
+        ((1, 1, 32, 32), DRAM_MEMORY_CONFIG, []),
+    ],
+)
+def test_pages_lie_on_their_cores(shape, memory, expected, spec):
+    tensor = TensorSpec(shape, BFLOAT16, Layout.TILE, memory)
+    living = [allocated(7, tensor, spec), allocated(8, tensor, spec)]
+    found = list(chunks_of(living, {7: tensor}, spec))  # nobody knows the tensor of the other buffer
+    assert [(one.column, one.row, one.start - 7 * 64, one.size_bytes, one.pages) for one in found][:3] == expected
+    assert len(found) == {66 * 32: 64, 5 * 32: 3, 32: 0}[shape[2]]
+    assert found[9:10] in ([], [Chunk(448, 9, 1, 1, 448, 2048, 2048, 1, 1)])
 
 
 def runs(read, made, spec):
@@ -134,9 +127,9 @@ def test_tensors_are_made_read_and_freed(spec):
     second = RecordedCall(
         function="f", number=2, before=(buffers[2],), at=("b.py", 4), events=runs([out], (out,), spec)
     )  # in place
-    nowhere, line_3, line_4 = ("", 0), ("a.py", 3), ("b.py", 4)
-    assert lifetimes([first, second], {given: 1, inner: 2, out: 3}) == (
-        Lifetime(tensor=1, made=None, last_read=1, freed=1, made_at=nowhere, last_read_at=line_3),  # behind the call
-        Lifetime(tensor=2, made=1, last_read=1, freed=1, made_at=line_3, last_read_at=line_3),
-        Lifetime(tensor=3, made=1, last_read=2, freed=None, made_at=line_3, last_read_at=line_4),
-    )
+    line_3, line_4 = ("a.py", 3), ("b.py", 4)
+    assert lifetimes([first, second], {given: 1, inner: 2, out: 3}) == [
+        (1, None, ("", 0), 1, line_3, 1),  # freed behind the call
+        (2, 1, line_3, 1, line_3, 1),
+        (3, 1, line_3, 2, line_4, None),
+    ]

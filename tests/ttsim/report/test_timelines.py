@@ -3,52 +3,52 @@
 import pytest
 
 from device.spec.device_spec import load_spec
-from device.time.network import Link
 from ops.op_model import Sent
-from ttsim.report.timelines import NetworkLoad, timeline
+from ttsim.report.timelines import timeline
 
-SPEC = load_spec("wormhole_n150")
-IDLE = NetworkLoad(demand=0.0, used=0.0, most=0.0)
 LINKS = 2 * 10 * 12  # of a network
 
 
-def sent(network, source, destination, start, end, size_bytes=320):
-    return Sent(
-        network=network, source=source, destination=destination, size_bytes=size_bytes, start_cycle=start, end_cycle=end
-    )
+def drawn(*sent):
+    """The document on transfers of (network, source, destination, start, end, bytes)."""
+    names = ("network", "source", "destination", "start_cycle", "end_cycle", "size_bytes")
+    return timeline([Sent(**dict(zip(names, one, strict=True))) for one in sent], load_spec("wormhole_n150"), "a")
+
+
+def load(demand, used, most):
+    return {"avg_link_demand": round(demand, 6), "avg_link_util": round(used, 6), "max_link_demand": most}
 
 
 def test_transfers_meet_on_links():
     """Both pass the link from column 2 to 3; each asks for 10 of 32 bytes a cycle as long as it lasts."""
-    result = timeline([sent(0, (0, 0), (2, 0), 0.0, 32.0), sent(0, (1, 0), (2, 0), 16.0, 48.0)], SPEC)
-    assert (result.columns, result.rows, result.step_cycles, len(result.steps)) == (10, 12, 3, 16)
-    first, second = result.transfers
-    assert (first.source, first.destination, first.bytes_per_cycle) == ((1, 1), (3, 1), 10.0)
-    one, other = Link(1, 1, along_row=True), Link(2, 1, along_row=True)
-    assert (first.links, second.links) == ((one, other), (other,))
-    alone, both, last = result.steps[0], result.steps[7], result.steps[-1]
-    assert alone.demand == ((0, one, 31.25), (0, other, 31.25))
-    assert both.demand == ((0, one, 31.25), (0, other, 62.5))
-    assert (alone.transfers, both.transfers, last.transfers) == ((0,), (0, 1), (1,))
-    assert last.load == (
-        NetworkLoad(demand=31.25 / LINKS, used=31.25 / LINKS, most=31.25),
-        IDLE,
-    )
-    assert result.whole.most == 62.5
-    assert result.whole.demand == pytest.approx(sum(step.whole.demand for step in result.steps) / 16)
+    document = drawn((0, (0, 0), (2, 0), 0.0, 32.0, 320), (0, (1, 0), (2, 0), 16.0, 48.0, 320))
+    head, steps, transfers = (document[name] for name in ("common_info", "timestep_data", "noc_transfers"))
+    assert (head["num_cols"], head["num_rows"], head["cycles_per_timestep"], len(steps)) == (10, 12, 3, 16)
+    (segment,), (second,) = (transfer["route"] for transfer in transfers)
+    assert (segment["src"], segment["dst"], segment["injection_rate"]) == ([0, 1, 1], [[0, 1, 3]], 10.0)
+    one, other = [0, 1, 1, "NOC0_EAST"], [0, 1, 2, "NOC0_EAST"]
+    assert segment["links"] == [[0, 1, 1, "NOC0_IN"], one, other, [0, 1, 3, "NOC0_OUT"]]
+    assert second["links"][1:-1] == [other]
+    alone, both, last = steps[0], steps[7], steps[-1]
+    assert alone["link_demand"] == [[*one, 31.25], [*other, 31.25]]
+    assert both["link_demand"] == [[*one, 31.25], [*other, 62.5]]
+    assert [step["active_transfers"] for step in (alone, both, last)] == [[0], [0, 1], [1]]
+    assert last["noc"] == {"NOC0": load(31.25 / LINKS, 31.25 / LINKS, 31.25), "NOC1": load(0, 0, 0)}
+    assert last["avg_link_demand"] == round(31.25 / LINKS / 2, 6)
+    assert head["max_link_demand"] == 62.5
+    assert head["link_demand"] == pytest.approx(sum(step["avg_link_demand"] for step in steps) / 16, abs=1e-6)
 
 
 def test_more_than_a_link_carries_is_asked_but_not_used():
-    result = timeline([sent(1, (0, 0), (0, 1), 0.0, 4.0, size_bytes=640)], SPEC)
-    assert result.step_cycles == 1  # four steps of one cycle
-    assert len(result.steps) == 4
-    (transfer,) = result.transfers
-    assert len(transfer.links) == 11  # up, round the ring
-    assert result.load[1].most == 500.0
-    assert result.load[1].used == 11 * 100.0 / LINKS
-    assert result.whole.used == result.load[1].used / 2
+    document = drawn((1, (0, 0), (0, 1), 0.0, 4.0, 640))
+    assert document["common_info"]["cycles_per_timestep"] == 1  # four steps of one cycle
+    assert len(document["timestep_data"]) == 4
+    assert len(document["noc_transfers"][0]["route"][0]["links"]) == 11 + 2  # up, round the ring
+    assert document["common_info"]["noc"]["NOC1"] == load(11 * 500.0 / LINKS, 11 * 100.0 / LINKS, 500.0)
+    assert document["common_info"]["link_util"] == round(11 * 100.0 / LINKS / 2, 6)
 
 
 def test_nothing_is_shorter_than_a_cycle():
-    (one,) = timeline([sent(0, (0, 0), (1, 0), 7.2, 7.3)], SPEC).transfers
-    assert (one.start_cycle, one.end_cycle, one.bytes_per_cycle) == (7, 8, 320.0)
+    (transfer,) = drawn((0, (0, 0), (1, 0), 7.2, 7.3, 320))["noc_transfers"]
+    assert (transfer["start_cycle"], transfer["end_cycle"]) == (7, 8)
+    assert transfer["route"][0]["injection_rate"] == 320.0

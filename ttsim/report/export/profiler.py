@@ -106,8 +106,8 @@ TIMER: Final = 1
 
 def device_log(record: Record) -> str:
     """The file's text."""
-    cores = record.device["num_compute_cores"]
-    head = f"ARCH: {record.arch or 'unknown'}, CHIP_FREQ[MHz]: {record.clock_mhz}, Max Compute Cores: {cores}"
+    cores, clock_mhz = record.device["num_compute_cores"], round(record.spec.clock_hz / 1e6)
+    head = f"ARCH: {record.arch or 'unknown'}, CHIP_FREQ[MHz]: {clock_mhz}, Max Compute Cores: {cores}"
     zones = (
         f"0,{column},{row},BRISC,{TIMER},{cycle},0,{op.call_count},,,BRISC-FW,{kind},0,,"
         for op in record.operations

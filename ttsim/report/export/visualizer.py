@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ttsim.report.export.spelling import dtype_text, memory_config_text, operation_name, shape_text, viewer_ranges
 from ttsim.report.formatting import printable, text
-from ttsim.report.record import Record
+from ttsim.report.record import Record, chunks_of
 
 SCHEMA_VERSION: Final = "2.1"
 INCOMPLETE: Final = "incomplete_operation"  # the real library's name for a function that did not end
@@ -18,7 +18,7 @@ Table = tuple[str, Callable[[Record], Rows]]  # columns, and the rows of a recor
 
 
 def _tensors(record: Record) -> Rows:
-    for number, tensor in record.tensors:
+    for tensor, number in record.tensors.items():
         spec, config = tensor.spec, tensor.spec.memory_config
         described = (shape_text(spec), f"DataType.{dtype_text(spec)}", f"Layout.{spec.layout.name}")
         place = (record.device_id, tensor.address, config.buffer_type.value)
@@ -75,7 +75,7 @@ TABLES: Final[Mapping[str, Table]] = {
     ),
     "device_tensors": (
         "tensor_id int, device_id int, address int",
-        lambda record: ((number, record.device_id, tensor.address) for number, tensor in record.tensors),
+        lambda record: ((number, record.device_id, tensor.address) for tensor, number in record.tensors.items()),
     ),
     "input_tensors": (
         "operation_id int, input_index int, tensor_id int",
@@ -98,7 +98,9 @@ TABLES: Final[Mapping[str, Table]] = {
         "operation_id int, device_id int, address int, bank_id int, core_x int, core_y int, chunk_address int, "
         "chunk_size int, page_size int, num_pages int, buffer_type int",
         lambda record: (
-            (call.number, record.device_id, *chunk) for call in record.calls for chunk in record.chunks.of(call.living)
+            (call.number, record.device_id, *chunk)
+            for call in record.calls
+            for chunk in chunks_of(call.living, record.buffers, record.spec)
         ),
     ),
     "tensor_lifetime": (
