@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
+from itertools import product
 from typing import Final
 
 import numpy as np
@@ -17,7 +17,7 @@ from device.spec.device_spec import DeviceSpec
 from device.time.network import hands
 from device.time.stages import OperationCycles, Stage
 from ops.op_model import CyclesContext, Description, Ends, ModeledOp, ValuesContext, given
-from ops.programs.buffer_shapes import BUFFERING, alike_cycles, buffer
+from ops.programs.buffer_shapes import BUFFERING, alike_cycles, buffer, sized_buffers
 from ops.programs.kernel_costs import ComputeCosts, TransferCosts, pack_tile_cycles, unpack_tile_cycles
 from ops.window import PaddedInput
 
@@ -65,14 +65,14 @@ class MaxPool(ModeledOp):
 
     def cycles(self, ends: Ends, context: CyclesContext) -> OperationCycles:
         """Cycles of the core with the most outputs; all cores but the last have equally many."""
-        spec = context.spec
+        spec, outputs = context.spec, self.core_outputs
         read, reduced, packed = window_cycles(self, spec)
-        outputs = self.core_outputs
         readers = hands(spec, 2)
+        first = div_up(outputs, readers)
         body = read + reduced + packed + (outputs - 1) * max(read / readers, reduced, packed)
         busy = {
-            Stage.READER: div_up(outputs, readers) * read,
-            Stage.SECOND_READER: (outputs - div_up(outputs, readers)) * read,
+            Stage.READER: first * read,
+            Stage.SECOND_READER: (outputs - first) * read,
             Stage.MATH: outputs * reduced,
             Stage.PACK: outputs * packed,
         }
@@ -80,9 +80,18 @@ class MaxPool(ModeledOp):
 
     def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
         """What the stages of a pool do."""
-        return Description(
-            stages=STAGES, composed_of="gathering, tilizing, reducing and packing of windows as in other programs"
-        )
+        return POOLED
+
+
+POOLED: Final = Description(
+    stages={
+        Stage.READER: "one reader gathers every other window",
+        Stage.SECOND_READER: "the other reader gathers the others",
+        Stage.MATH: "windows are tilized and reduced",
+        Stage.PACK: "results are packed into L1",
+    },
+    composed_of="gathering, tilizing, reducing and packing of windows as in other programs",
+)
 
 
 def _framed(image: Array, frame: PaddedInput, first: int, outputs: int) -> Array:
@@ -108,14 +117,13 @@ def _largest(framed: Array, frame: PaddedInput, outputs: int) -> Array:
     """[outputs, columns, C] maxima of the windows over rows of a frame."""
     rows, columns = frame.rows, frame.columns
     result = np.full((outputs, columns.outputs, framed.shape[-1]), -np.inf, np.float32)
-    for down in range(rows.kernel):
-        for across in range(columns.kernel):
-            first_row, first_column = down * rows.dilation, across * columns.dilation
-            met = framed[
-                first_row : first_row + (outputs - 1) * rows.stride + 1 : rows.stride,
-                first_column : first_column + (columns.outputs - 1) * columns.stride + 1 : columns.stride,
-            ]
-            np.maximum(result, met, out=result)
+    for down, across in product(range(rows.kernel), range(columns.kernel)):
+        first_row, first_column = down * rows.dilation, across * columns.dilation
+        met = framed[
+            first_row : first_row + (outputs - 1) * rows.stride + 1 : rows.stride,
+            first_column : first_column + (columns.outputs - 1) * columns.stride + 1 : columns.stride,
+        ]
+        np.maximum(result, met, out=result)
     return result
 
 
@@ -167,30 +175,17 @@ def pool_buffers(
     sizes: PoolSizes, *, halo: str, halo_bytes: int, indices: str, indices_bytes: int, output: str, cores: CoreRangeSet
 ) -> tuple[CircularBuffer, ...]:
     """The buffers of a pool; each of two readers takes half of `indices`, the lists that say where windows begin."""
+    tile, windows = BFLOAT16.tile_bytes, BUFFERING * sizes.window_bytes
     in_dram = sizes.config_tensor_in_dram
-
-    def one_page(
-        name: str, size_bytes: int, view_of: str | None = None, data_format: DataFormat = BFLOAT16
-    ) -> CircularBuffer:
-        return buffer(name, size_bytes, data_format, cores, view_of)
-
-    tile = BFLOAT16.tile_bytes
-    buffers = [
-        one_page("scalar", BUFFERING * tile),
-        one_page("least", tile),
-        one_page("sticks", halo_bytes, halo),
-        one_page(
-            "reader_indices",
-            indices_bytes if in_dram else round_up(indices_bytes // 2, 4),
-            None if in_dram else indices,
-            UINT16,
-        ),
-        *(one_page(f"windows_{reader}", BUFFERING * sizes.window_bytes) for reader in (0, 1)),
-    ]
-    if sizes.tiled:
-        buffers.append(one_page("untilized", tile * sizes.channel_tiles))
-    buffers.append(one_page("output", sizes.out_bytes, output, sizes.data_format))
-    return tuple(buffers)
+    list_bytes = indices_bytes if in_dram else round_up(indices_bytes // 2, 4)
+    untilized = {"untilized": tile * sizes.channel_tiles} if sizes.tiled else {}
+    return (
+        *sized_buffers({"scalar": BUFFERING * tile, "least": tile}, BFLOAT16, cores),
+        buffer("sticks", halo_bytes, BFLOAT16, cores, halo),
+        buffer("reader_indices", list_bytes, UINT16, cores, None if in_dram else indices),
+        *sized_buffers({"windows_0": windows, "windows_1": windows, **untilized}, BFLOAT16, cores),
+        buffer("output", sizes.out_bytes, sizes.data_format, cores, output),
+    )
 
 
 def window_cycles(op: MaxPool, spec: DeviceSpec) -> tuple[float, float, float]:
@@ -201,24 +196,11 @@ def window_cycles(op: MaxPool, spec: DeviceSpec) -> tuple[float, float, float]:
     )
     stick_bytes = channels * (op.in_format.element_bytes or 0)
     neighbors = op.frame.columns.kernel if op.frame.columns.dilation == 1 and sizes.channel_tiles <= WIDEST else 1
-    burst_bytes = stick_bytes * neighbors
-    bursts = op.taps // neighbors
-    issue = spec.costs_of(TransferCosts).stateful_issue_cycles
-    read = bursts * max(issue, burst_bytes / spec.noc.link_bytes_per_cycle)
+    issue, costs = spec.costs_of(TransferCosts).stateful_issue_cycles, spec.costs_of(ComputeCosts)
+    read = op.taps // neighbors * max(issue, stick_bytes * neighbors / spec.noc.link_bytes_per_cycle)
     tile_bytes = op.in_format.tile_bytes
-    costs = spec.costs_of(ComputeCosts)
     tile = costs.tilize_tile_cycles + unpack_tile_cycles(spec, tile_bytes) + spec.compute.phase_cycles
     packed = sizes.channel_tiles * pack_tile_cycles(spec, tile_bytes / TILE)  # one row
     if op.tiled:
         packed += sizes.channel_tiles * pack_tile_cycles(spec, op.data_format.tile_bytes) / TILE
     return read, sizes.channel_tiles * tile, packed
-
-
-STAGES: Final = MappingProxyType(
-    {
-        Stage.READER: "one reader gathers every other window",
-        Stage.SECOND_READER: "the other reader gathers the others",
-        Stage.MATH: "windows are tilized and reduced",
-        Stage.PACK: "results are packed into L1",
-    }
-)
