@@ -85,7 +85,7 @@ def timed(op, spec=SPEC):
     return op_cycles(op, "1x1x64x64 height/32x64/2", spec=spec)
 
 
-def test_windows_wait_for_the_slowest_stage():
+def test_windows_wait_for_the_slowest_stage_and_every_stage_is_described():
     """Two bursts of two sticks of 128 bytes to a window; two tiles of channels."""
     result = timed(pool())
     assert result.cycles == 500 + (40 + 2 * REDUCED + 2) + 8 * 2 * REDUCED
@@ -97,6 +97,11 @@ def test_windows_wait_for_the_slowest_stage():
         Stage.MATH: 9 * 2 * REDUCED,
         Stage.PACK: 9 * 2,
     }
+    tensor = tensor_spec("1x1x64x64")
+    description = OP_MODELS[MaxPool].describe(pool(), Ends(read=tensor, written=tensor), SPEC)
+    assert set(busy(result)) - {Stage.START} == set(description.stages)
+    assert (description.measured_as, description.facts) == ("", ())
+    assert description.composed_of.startswith("gathering, tilizing, reducing and packing")
 
 
 @pytest.mark.parametrize(("processors", "read", "windows"), [(2, 160, (5, 4)), (1, 320, (9, 0))])
@@ -108,42 +113,30 @@ def test_readers_take_turns(processors, read, windows):
     assert tuple(gathered) == tuple(320 * count for count in windows)
 
 
-def test_cores_share_channels():
-    """65 channels on two cores: 33 of each, two tiles; sticks of 66 bytes."""
-    assert busy(timed(pool(channels=65, channel_cores=2)))[Stage.MATH] == 9 * 2 * REDUCED
-    assert busy(timed(pool(channels=64, channel_cores=2)))[Stage.MATH] == 9 * REDUCED
-
-
-def test_more_channels_than_are_reduced_at_once_are_read_stick_by_stick():
-    """Sticks of 512 bytes: two in 32 cycles; those of 9 tiles, 576 bytes, alone in the 20 that a transfer takes."""
-    assert busy(timed(pool(channels=256)))[Stage.READER] == 5 * 2 * 2 * 512 / 32
-    assert busy(timed(pool(channels=288)))[Stage.READER] == 5 * 4 * 20
-
-
-def test_a_result_in_tiles_is_packed_once_more():
-    """Of each tile of 1088 bytes, a window fills one row of 32."""
-    result = timed(pool(tiled=True, data_format=BFLOAT8_B))
-    assert busy(result)[Stage.PACK] == pytest.approx(9 * (2 + 2 * 1088 / 64 / 32))
-
-
-def test_every_stage_is_described():
-    tensor = tensor_spec("1x1x64x64")
-    description = OP_MODELS[MaxPool].describe(pool(), Ends(read=tensor, written=tensor), SPEC)
-    assert set(busy(timed(pool()))) - {Stage.START} == set(description.stages)
-    assert (description.measured_as, description.facts) == ("", ())
-    assert description.composed_of.startswith("gathering, tilizing, reducing and packing")
+@pytest.mark.parametrize(
+    ("changes", "stage", "cycles"),
+    [
+        # 65 channels on two cores: 33 of each, two tiles; sticks of 66 bytes
+        ({"channels": 65, "channel_cores": 2}, Stage.MATH, 9 * 2 * REDUCED),
+        ({"channels": 64, "channel_cores": 2}, Stage.MATH, 9 * REDUCED),
+        # sticks of 512 bytes: two in 32 cycles; those of 9 tiles, 576 bytes, alone in the 20 that a transfer takes
+        ({"channels": 256}, Stage.READER, 5 * 2 * 2 * 512 / 32),
+        ({"channels": 288}, Stage.READER, 5 * 4 * 20),
+        # of each tile of 1088 bytes, a window fills one row of 32
+        ({"tiled": True, "data_format": BFLOAT8_B}, Stage.PACK, 9 * (2 + 2 * 1088 / 64 / 32)),
+    ],
+)
+def test_stages_by_hand(changes, stage, cycles):
+    assert busy(timed(pool(**changes)))[stage] == pytest.approx(cycles)
 
 
 def axis(length, taps, step, before=0, spacing=1):
     return PaddedAxis(input_length=length, before=before, after=before, kernel=taps, dilation=spacing, stride=step)
 
 
-def op(rows, columns, channels=1, spacing=1):
-    frame = PaddedInput(batch=1, rows=rows, columns=columns)
-    return MaxPool(
-        frame=frame, channels=channels, channel_cores=1, core_outputs=1, in_format=BFLOAT16, data_format=BFLOAT16,
-        tiled=False,
-    )  # fmt: skip
+def op(rows, columns, channels=1, **changes):
+    one = pool(channels=channels, core_outputs=1, **changes)
+    return replace(one, frame=PaddedInput(batch=1, rows=rows, columns=columns))
 
 
 def pooled(one, image):
@@ -153,18 +146,18 @@ def pooled(one, image):
 IMAGE = np.float32([[1, -2, 3], [-4, -5, -6], [7, 8, -9]]).reshape(1, 1, 9, 1)
 
 
-def test_windows_move_by_their_stride():
-    assert pooled(op(axis(3, 2, 1), axis(3, 2, 1)), IMAGE) == [[1, 3], [8, 8]]
-    assert pooled(op(axis(3, 2, 1), axis(3, 1, 2)), IMAGE) == [[1, 3], [7, -6]]
-
-
-def test_what_lies_around_is_less_than_every_number():
-    below = -np.abs(IMAGE)
-    assert pooled(op(axis(3, 2, 2, before=1), axis(3, 2, 2, before=1)), below) == [[-1, -2], [-4, -5]]
-
-
-def test_taps_lie_apart():
-    assert pooled(op(axis(3, 2, 1, spacing=2), axis(3, 2, 1, spacing=2)), IMAGE) == [[7]]
+@pytest.mark.parametrize(
+    ("rows", "columns", "image", "wanted"),
+    [
+        (axis(3, 2, 1), axis(3, 2, 1), IMAGE, [[1, 3], [8, 8]]),
+        (axis(3, 2, 1), axis(3, 1, 2), IMAGE, [[1, 3], [7, -6]]),  # windows move by their stride
+        # what lies around is less than every number
+        (axis(3, 2, 2, before=1), axis(3, 2, 2, before=1), -np.abs(IMAGE), [[-1, -2], [-4, -5]]),
+        (axis(3, 2, 1, spacing=2), axis(3, 2, 1, spacing=2), IMAGE, [[7]]),  # taps lie apart
+    ],
+)
+def test_windows_by_hand(rows, columns, image, wanted):
+    assert pooled(op(rows, columns), image) == wanted
 
 
 @pytest.mark.parametrize(("channels", "bursts"), [(2048, (3 * 4096 / 32, 3 * 4096 / 32)), (8, (20, 60))])

@@ -1,4 +1,4 @@
-"""Copies: blocks of tiles, what a core moves of them, values."""
+"""Copies: blocks of tiles, what a core moves of them, the values of operations that move."""
 
 from dataclasses import replace
 
@@ -11,53 +11,32 @@ from device.spec.device_spec import load_spec
 from ops.programs.data_movement.copy import Conversion, CopyTensor, tile_blocks
 from ops.programs.data_movement.fold import FoldWindows
 from ops.programs.data_movement.movement import Access
-from ops.programs.data_movement.pad import PadWith, around_image
+from ops.programs.data_movement.pad import FillPad, PadWith, around_image
+from ops.programs.data_movement.reshape import Reshape
 from ops.programs.data_movement.slice import PaddedSlice, SliceWrite, Window
 from tests.build import op_cycles, op_values, tensor_spec
 
 N150 = load_spec("wormhole_n150")
 
 
-def blocks_of(conversion, shape, spec=N150, **options):
+def blocks_of(name, shape, spec=N150, **options):
     """The blocks of one shape, tilized from bfloat16, or untilized from float32."""
-    untilizes = conversion is Conversion.UNTILIZE
-    ends = [tensor_spec(f"{shape} {layout} {'float32' if untilizes else ''}") for layout in ("rows", "tile")]
-    return tile_blocks(conversion, *(reversed(ends) if untilizes else ends), spec, **options)
-
-
-@pytest.mark.parametrize(
-    ("shape", "side", "cores"),
-    [
-        ("32x1024", None, None),  # 32 tiles across: not wide
-        ("32x1280", 1, "{[0-0 - 4-7]}"),
-        ("32x2048", 2, "{[0-0 - 3-7]}"),  # 64 blocks of a tile would leave no core over
-        ("2x32x2048", 2, "{[0-0 - 3-7]}"),  # the same blocks of two images
-        ("64x1280", 2, "{[0-0 - 1-7], [2-0 - 2-3]}"),
-        ("4096x4096", None, None),  # rows of tiles occupy all 64 cores
-    ],
-)
-def test_wide_rows_are_tilized_in_blocks(shape, side, cores):
-    blocks = blocks_of(Conversion.TILIZE, shape)
-    if side is None:
-        assert blocks is None
-        return
-    merged = blocks.cores_by_width(N150)
-    assert (blocks.side, list(merged), merged[side].num_cores()) == (side, [side], blocks.num_cores)
-    wanted = {core for part in cores.strip("{}").split("], ") for core in _cores(part)}
-    assert {(core.x, core.y) for core in merged[side].cores()} == wanted
-
-
-def _cores(text):
-    """The cores of a range such as ``[2-0 - 2-3``."""
-    (left, top), (right, bottom) = (map(int, corner.split("-")) for corner in text.strip("[]").split(" - "))
-    return [(x, y) for x in range(left, right + 1) for y in range(top, bottom + 1)]
+    conversion, data_format = Conversion(name), "float32" if name == "Untilize" else ""
+    ends = [tensor_spec(f"{shape} {layout} {data_format}") for layout in ("rows", "tile")]
+    return tile_blocks(conversion, *(reversed(ends) if name == "Untilize" else ends), spec, **options)
 
 
 @pytest.mark.parametrize(
     ("conversion", "shape", "by_width"),
     [
+        ("Tilize", "32x1024", None),  # 32 tiles across: not wide
+        ("Tilize", "32x1280", {1: "{[0-0 - 4-7]}"}),
+        ("Tilize", "32x2048", {2: "{[0-0 - 3-7]}"}),  # 64 blocks of a tile would leave no core over
+        ("Tilize", "2x32x2048", {2: "{[0-0 - 3-7]}"}),  # the same blocks of two images
+        ("Tilize", "64x1280", {2: "{[0-0 - 2-3], [0-4 - 1-7]}"}),
+        ("Tilize", "4096x4096", None),  # rows of tiles occupy all 64 cores
         (  # 34 tiles: six blocks of five, and one of four
-            Conversion.TILIZE,
+            "Tilize",
             "1088x1088",
             {
                 5: "{[0-0 - 5-0], [0-1 - 4-1], [0-2 - 3-2], [0-3 - 2-3], [0-4 - 1-4], [0-5 - 0-5], [0-7 - 5-7], "
@@ -65,12 +44,17 @@ def _cores(text):
                 4: "{[0-6 - 0-6], [1-5 - 1-5], [2-4 - 2-4], [3-3 - 3-3], [4-2 - 4-2], [5-1 - 5-1], [6-0 - 6-0]}",
             },
         ),
-        (Conversion.UNTILIZE, "96x1088", {2: "{[0-0 - 7-3], [0-4 - 1-4]}"}),  # row by row
+        ("Untilize", "96x1088", {2: "{[0-0 - 7-3], [0-4 - 1-4]}"}),  # row by row
     ],
 )
-def test_cores_of_blocks(conversion, shape, by_width):
+def test_wide_rows_are_cut_into_blocks(conversion, shape, by_width):
     blocks = blocks_of(conversion, shape)
-    assert {width: str(cores) for width, cores in blocks.cores_by_width(N150).items()} == by_width
+    if by_width is None:
+        assert blocks is None
+        return
+    cores = blocks.cores_by_width(N150)
+    assert {width: str(of_width) for width, of_width in cores.items()} == by_width
+    assert sum(of_width.num_cores() for of_width in cores.values()) == blocks.num_cores
 
 
 @pytest.mark.parametrize(
@@ -78,62 +62,56 @@ def test_cores_of_blocks(conversion, shape, by_width):
 )
 def test_untilize_counts_the_blocks_of_all_images(images, in_blocks):
     """48 rows of 34 tiles would be 6x8 blocks of six, no more cores than rows; 53 would be 6x9, which is more."""
-    blocks = blocks_of(Conversion.UNTILIZE, f"{images}x1x32x1088")
-    assert (blocks is not None) == in_blocks
-    assert blocks is None or (blocks.side, blocks.num_cores) == (1, 34)
+    blocks = blocks_of("Untilize", f"{images}x1x32x1088")
+    assert (blocks and (blocks.side, blocks.num_cores)) == ((1, 34) if in_blocks else None)
 
 
 def test_rows_that_fill_l1_are_cut():
     """512 tiles of two formats take 2 MiB; rows would occupy all 64 cores, 60 blocks do not."""
-    blocks = blocks_of(Conversion.TILIZE, "4096x16384")
+    blocks = blocks_of("Tilize", "4096x16384")
     assert (blocks.side, blocks.num_cores, list(blocks.cores_by_width(N150))) == (35, 60, [35, 22])
 
 
 @pytest.mark.parametrize("grid", [(1, 1), (2, 1)])
 def test_a_grid_too_small_for_blocks_has_rows(grid):
     spec = replace(N150, grid=replace(N150.grid, cols=grid[0], rows=grid[1]))
-    blocks = blocks_of(Conversion.TILIZE, "32x1280", spec=spec)
+    blocks = blocks_of("Tilize", "32x1280", spec=spec)
     assert blocks is None or blocks.num_cores <= spec.grid.cores
-    assert blocks_of(Conversion.TILIZE, "32x1280", on_one_core=True) is None
+    assert blocks_of("Tilize", "32x1280", on_one_core=True) is None
 
 
-def test_a_core_moves_the_parts_of_sticks_and_the_tiles_of_its_block():
-    """2x2 tiles of each of two images: 64 parts of sticks of 128 B an image, and four tiles."""
-    source, target = (tensor_spec(f"2x1x64x1280 {layout}") for layout in ("rows", "tile"))
-    movement = CopyTensor(Conversion.TILIZE).movement(source, target, N150)
-    reads, writes = movement.reads, movement.writes
+def test_a_core_moves_the_parts_of_its_block_and_fills_the_padding_below():
+    """2x2 tiles of each of two images: 64 parts of sticks of 128 B an image, and four tiles; 13 rows of 64 B."""
+    ends = (tensor_spec(f"2x1x64x1280 {layout}") for layout in ("rows", "tile"))
+    movement = CopyTensor(Conversion.TILIZE).movement(*ends, N150)
+    reads, writes = movement.sides
     assert (reads.access, reads.core_pages, reads.page_bytes, reads.all_pages) == (Access.BOUNCE, 128, 128, 2560)
     assert (writes.access, writes.core_pages, writes.page_bytes) == (Access.WAIT, 8, 2048)
     assert (movement.cores.num_cores(), movement.blocks, movement.tilized_tiles, movement.width_tiles) == (20, 4, 8, 2)
-
-
-def test_a_core_fills_the_padding_below_its_block():
-    """13 rows of 64 B below the 19 of each image, four bytes at a time."""
-    source, target = (tensor_spec(f"19x1280 {layout}") for layout in ("rows", "tile"))
-    movement = CopyTensor(Conversion.TILIZE_WITH_VAL_PADDING).movement(source, target, N150)
-    assert (movement.cores.num_cores(), movement.reads.core_pages, movement.stores) == (40, 19, 13 * 16)
+    ends = (tensor_spec(f"19x1280 {layout}") for layout in ("rows", "tile"))
+    padded = CopyTensor(Conversion.TILIZE_WITH_VAL_PADDING).movement(*ends, N150)
+    assert (padded.cores.num_cores(), padded.reads.core_pages, padded.stores) == (40, 19, 13 * 16)
 
 
 @pytest.mark.parametrize(
-    ("op", "measured_as"),
+    ("conversion", "formats", "measured_as"),
     [
-        (CopyTensor(Conversion.TILIZE, (BFLOAT16, BFLOAT16)), "Tilize"),
-        (CopyTensor(Conversion.TILIZE), "Tilize"),
-        (CopyTensor(Conversion.TILIZE, (BFLOAT16, BFLOAT8_B)), ""),  # changes the format on the way
-        (CopyTensor(Conversion.UNTILIZE_CODEGEN), ""),
-        (CopyTensor(Conversion.PAD), ""),
+        ("Tilize", (BFLOAT16, BFLOAT16), "Tilize"),
+        ("Tilize", None, "Tilize"),
+        ("Tilize", (BFLOAT16, BFLOAT8_B), ""),  # changes the format on the way
+        ("Typecast", (BFLOAT16, BFLOAT8_B), "Typecast"),
+        ("UntilizeCodegen", None, ""),
+        ("Pad", None, ""),
     ],
 )
-def test_a_program_is_measured_as_it_is_around_convolutions(op, measured_as):
-    assert op.measured_as == measured_as
+def test_a_program_is_measured_as_it_is_around_convolutions(conversion, formats, measured_as):
+    assert CopyTensor(Conversion(conversion), formats).measured_as == measured_as
 
 
 def test_one_core_takes_as_long_as_all_rows():
     tiles, rows = (tensor_spec(f"4096x128 float32 {layout} l1") for layout in ("tile", "rows"))
-    formats = (FLOAT32, FLOAT32)
-    many, alone = (
-        op_cycles(CopyTensor(Conversion.UNTILIZE, formats, on_one_core=one), tiles, rows) for one in (False, True)
-    )
+    op = CopyTensor(Conversion.UNTILIZE, (FLOAT32, FLOAT32))
+    many, alone = (op_cycles(replace(op, on_one_core=on_one), tiles, rows) for on_one in (False, True))
     assert (many.cores, alone.cores) == (64, 1)
     assert alone.cycles > 32 * many.cycles
 
@@ -142,32 +120,35 @@ def image(*shape):
     return np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
 
 
-def unpadded(source, formats, kept=None):
-    return op_values(CopyTensor(Conversion.UNTILIZE_WITH_UNPADDING, formats, kept), source)
+def test_what_only_moves_changes_nothing():
+    x = image(1, 1, 6, 4)
+    for conversion in Conversion:
+        assert op_values(CopyTensor(conversion), x) is x
+        assert op_values(CopyTensor(conversion), x, None) is x  # into a tensor that was allocated before
+    assert op_values(FillPad(), x) is x
+    assert op_values(Reshape((2, 3, 4)), x).tolist() == x.reshape(2, 3, 4).tolist()
 
 
-def test_what_is_kept_begins_with_the_first_element():
-    source = image(2, 3, 4)
-    assert unpadded(source, (FLOAT32, FLOAT32), (1, 2, 3)).tolist() == [[[0, 1, 2], [4, 5, 6]]]
-    assert unpadded(source, (FLOAT32, FLOAT32)) is source
+@pytest.mark.parametrize(
+    ("source", "target", "kept", "values", "wanted"),
+    [
+        (FLOAT32, FLOAT32, (1, 2), [[0, 1, 2], [3, 4, 5]], [[0, 1]]),  # from the first element on
+        # 64 shares its exponent with 1.25 no more once it is cut off
+        (FLOAT32, BFLOAT8_B, None, [[1.25, 1.25, 64.0]], [[1, 1, 64]]),
+        (FLOAT32, BFLOAT8_B, (1, 2), [[1.25, 1.25, 64.0]], [[1.25, 1.25]]),
+    ],
+)
+def test_another_format_rounds_what_is_kept_alone(source, target, kept, values, wanted):
+    op = CopyTensor(Conversion.UNTILIZE_WITH_UNPADDING, (source, target), kept)
+    assert op_values(op, np.float32(values)).astype(np.float32).tolist() == wanted
 
 
-def test_another_format_rounds_what_is_kept_alone():
-    """64 shares its exponent with 1.25 no more once it is cut off."""
-    source = np.float32([[1.25, 1.25, 64.0]])
-    assert unpadded(source, (FLOAT32, BFLOAT8_B)).astype(np.float32).tolist() == [[1, 1, 64]]
-    assert unpadded(source, (FLOAT32, BFLOAT8_B), (1, 2)).astype(np.float32).tolist() == [[1.25, 1.25]]
-
-
-def test_padding_goes_around_each_image():
+def test_padding_goes_around_each_image_and_windows_become_channels_row_by_row():
     padded = PadWith(shape=(2, 3, 2, 4), padding=around_image((1, 0, 0, 2))).moved(image(1, 1, 12, 4))
     assert padded.shape == (2, 4, 4, 4)
     assert padded[:, 1:, :2].tolist() == image(2, 3, 2, 4).tolist()
     assert not padded[:, 0].any()
     assert not padded[:, :, 2:].any()
-
-
-def test_windows_become_channels_row_by_row():
     x = image(2, 4, 6, 5)
     folded = FoldWindows(window=(2, 3), image=x.shape, data_format=BFLOAT16).moved(x.reshape(1, 1, 48, 5))
     assert folded.shape == (2, 2, 2, 30)
@@ -176,8 +157,9 @@ def test_windows_become_channels_row_by_row():
 
 def test_block_floats_survive_the_way_through_bfloat16():
     x = quantize(np.random.default_rng(0).standard_normal((5, 40)).astype(np.float32), BFLOAT8_B)
-    wide = CopyTensor(Conversion.TYPECAST, (BFLOAT8_B, BFLOAT16)).moved(x)
-    back = CopyTensor(Conversion.TYPECAST, (BFLOAT16, BFLOAT8_B)).moved(wide.reshape(5, 1, 40))
+    wide = op_values(CopyTensor(Conversion.TYPECAST, (BFLOAT8_B, BFLOAT16)), x)
+    back = op_values(CopyTensor(Conversion.TYPECAST, (BFLOAT16, BFLOAT8_B)), wide.reshape(5, 1, 40))
+    assert wide.dtype == BFLOAT16.storage
     np.testing.assert_array_equal(back.reshape(5, 40), x)
 
 
@@ -185,7 +167,7 @@ def test_block_floats_survive_the_way_through_bfloat16():
 def test_a_slice_written_back_is_where_it_was(data):
     shape = tuple(data.draw(st.integers(1, 5)) for _ in range(4))
     begins = (0, *(data.draw(st.integers(0, side - 1)) for side in shape[1:3]), 0)
-    inner = (data.draw(st.integers(b + 1, s)) for b, s in zip(begins[1:3], shape[1:3], strict=True))
+    inner = (data.draw(st.integers(begin + 1, side)) for begin, side in zip(begins[1:3], shape[1:3], strict=True))
     window, x = Window(shape=shape, begins=begins, ends=(shape[0], *inner, shape[3])), image(*shape)
     part = PaddedSlice(window).moved(x.reshape(1, 1, -1, shape[3]))
     assert part.shape == window.window_shape
@@ -206,10 +188,5 @@ def test_a_slice_written_back_is_where_it_was(data):
 def test_a_slice_that_does_not_fill_its_window(shape, begins, source_width, pixels, result):
     op = SliceWrite(Window(shape=shape, begins=begins, ends=shape), source_width)
     assert op_values(op, image(1, 1, pixels, 1), np.full(shape, -1, np.float32))[0, :, :, 0].tolist() == result
-
-
-def test_what_no_slice_has_written_is_nan():
-    op = SliceWrite(Window(shape=(1, 2, 1, 1), begins=(0, 1, 0, 0), ends=(1, 2, 1, 1)), 1)
-    result = op_values(op, np.full((1, 1, 1, 1), 5, np.float32), None)
-    assert np.isnan(result[0, 0, 0, 0])
-    assert result[0, 1, 0, 0] == 5
+    unwritten = op_values(op, image(1, 1, pixels, 1), None)[0, :, :, 0]
+    assert np.isnan(unwritten).tolist() == (np.array(result) == -1).tolist()

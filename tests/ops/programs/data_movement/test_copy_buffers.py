@@ -15,8 +15,11 @@ TILE, HALF = 2048, 1088  # bytes of a tile of bfloat16, and of bfloat8_b
 def buffers(conversion, read, made, *, alone=False):
     """Bytes and cores of each buffer, and the tensor that it lies on, or "pad" for a scratchpad."""
     tensors = [PlanTensor(name, tensor_spec(text)) for name, text in (("read", read), ("made", made))]
-    found = buffers_of_copy(Conversion(conversion), *tensors, SPEC, on_one_core=alone)
-    return [(one.size_bytes, one.cores.num_cores(), "pad" if one.scratchpad else one.view_of) for one in found]
+    made_buffers = buffers_of_copy(Conversion(conversion), *tensors, SPEC, on_one_core=alone)
+    return [
+        (buffer.size_bytes, buffer.cores.num_cores(), "pad" if buffer.scratchpad else buffer.view_of)
+        for buffer in made_buffers
+    ]
 
 
 HIGH, HIGHER, WIDE = "height/64x128/2", "height/32x128/4", "width/128x32/4"
@@ -29,6 +32,10 @@ IN_PLACE = [(8 * TILE, 2, "read"), (8 * TILE, 2, "made")]
     ("conversion", "before", "after", "expected"),
     [
         ("Tilize", "dram", "l1", IN_FOUR),  # a row of tiles on each of four cores
+        ("Tilize alone", "dram", "dram", [(4 * TILE, 1, None)] * 2),  # on one core
+        ("Untilize alone", "dram", "dram", [(4 * TILE, 1, None)] * 2),
+        ("Untilize alone", WIDE, "dram", [(4 * TILE, 1, None)] * 2),
+        ("Untilize alone", "dram", WIDE, [(TILE, 1, None)] * 2),
         ("Tilize", HIGH, HIGH, IN_PLACE),
         ("Tilize", HIGH, "l1", [(8 * TILE, 2, "read"), (4 * TILE, 2, None)]),
         ("Tilize", HIGH, "dram", IN_FOUR),
@@ -43,24 +50,10 @@ IN_PLACE = [(8 * TILE, 2, "read"), (8 * TILE, 2, "made")]
     ],
 )
 def test_rows_of_four_tiles(conversion, before, after, expected):
-    layouts = ("rows", "tile") if conversion == "Tilize" else ("tile", "rows")
+    name, alone = conversion.split()[0], "alone" in conversion
+    layouts = ("rows", "tile") if name == "Tilize" else ("tile", "rows")
     read, result = (f"1x1x128x128 {layout} {place}" for layout, place in zip(layouts, (before, after), strict=True))
-    assert buffers(conversion, read, result) == expected
-
-
-@pytest.mark.parametrize(
-    ("conversion", "before", "after", "tiles"),
-    [
-        ("Untilize", "dram", "dram", 4),
-        ("Untilize", WIDE, "dram", 4),
-        ("Untilize", "dram", WIDE, 1),
-        ("Tilize", "dram", "dram", 4),
-    ],
-)
-def test_one_core_has_one_row_of_tiles_on_its_way(conversion, before, after, tiles):
-    layouts = ("rows", "tile") if conversion == "Tilize" else ("tile", "rows")
-    read, result = (f"1x1x128x128 {layout} {place}" for layout, place in zip(layouts, (before, after), strict=True))
-    assert buffers(conversion, read, result, alone=True) == [(tiles * TILE, 1, None)] * 2
+    assert buffers(name, read, result, alone=alone) == expected
 
 
 @pytest.mark.parametrize(

@@ -19,18 +19,13 @@ def first_line(text):
 
 
 @pytest.mark.parametrize(
-    ("parameters", "accepted"), [((), 55), ((0.5,), 40), ((4.0,), 42), ((0.5, 1.0), 42), ((2.0, 9.0), 43)]
+    ("parameters", "fused", "alone"),
+    [((), 55, 68), ((0.5,), 40, 47), ((4.0,), 42, 49), ((0.5, 1.0), 42, 51), ((2.0, 9.0), 43, 52)],
 )
-def test_as_many_functions_end_a_convolution_as_the_real_planner_accepts(parameters, accepted):
-    assert sum(fused_by_conv_refusal((name, parameters)) is None for name in NAMES) == accepted
-
-
-@pytest.mark.parametrize(
-    ("parameters", "accepted"), [((), 68), ((0.5,), 47), ((4.0,), 49), ((0.5, 1.0), 51), ((2.0, 9.0), 52)]
-)
-def test_as_many_functions_run_as_operations_as_the_real_planner_accepts(parameters, accepted):
+def test_as_many_functions_end_a_convolution_or_run_alone_as_the_real_planner_accepts(parameters, fused, alone):
     simulated = [name for name in NAMES if name not in ("bitcast", "softcap", "typecast")]
-    assert sum(operation_refusal((name, parameters), BFLOAT16) is None for name in simulated) == accepted
+    assert sum(fused_by_conv_refusal((name, parameters)) is None for name in NAMES) == fused
+    assert sum(operation_refusal((name, parameters), BFLOAT16) is None for name in simulated) == alone
 
 
 @pytest.mark.parametrize(

@@ -60,25 +60,19 @@ def test_every_function_has_a_definition_here():
     assert FUNCTIONS.keys() == DEFINITIONS.keys()
 
 
-@pytest.mark.parametrize("reciprocal_table", [WORMHOLE, BLACKHOLE])
 @pytest.mark.parametrize("name", DEFINITIONS)
-def test_float32_dst(name, reciprocal_table):
-    mode = VectorUnitMode(fp32_dest=True, reciprocal_table=reciprocal_table)
-    got = apply_activation(INPUTS, name, (), mode=mode)
-    assert got.dtype == np.float32
+def test_functions_are_their_definitions(name):
+    """In a 16-bit Dst within two places of a bfloat16, and nothing but bfloat16s."""
     want = np.array([DEFINITIONS[name](float(x)) for x in INPUTS])
-    np.testing.assert_allclose(got, want, rtol=1e-6, atol=5e-7)
-
-
-@pytest.mark.parametrize("reciprocal_table", [WORMHOLE, BLACKHOLE])
-@pytest.mark.parametrize("name", DEFINITIONS)
-def test_16_bit_dst(name, reciprocal_table):
-    """Within two places of a bfloat16, and nothing but bfloat16s."""
-    mode = VectorUnitMode(fp32_dest=False, reciprocal_table=reciprocal_table)
-    got = apply_activation(INPUTS, name, (), mode=mode)
-    want = np.array([DEFINITIONS[name](float(x)) for x in INPUTS])
-    np.testing.assert_allclose(got, want, rtol=2.0**-7, atol=1e-6)
-    assert (got.view(np.uint32) & 0xFFFF == 0).all()
+    for table in (WORMHOLE, BLACKHOLE):
+        wide, narrow = (
+            apply_activation(INPUTS, name, (), mode=VectorUnitMode(fp32_dest=fp32_dest, reciprocal_table=table))
+            for fp32_dest in (True, False)
+        )
+        assert wide.dtype == np.float32
+        np.testing.assert_allclose(wide, want, rtol=1e-6, atol=5e-7)
+        np.testing.assert_allclose(narrow, want, rtol=2.0**-7, atol=1e-6)
+        assert (narrow.view(np.uint32) & 0xFFFF == 0).all()
 
 
 # Recorded: what the real kernels make of these with a 16-bit Dst. None is what rounding the true value gives, but for
@@ -129,25 +123,19 @@ def test_mish_is_the_line_from_eight_on():
     assert apply_activation(np.array([-1.0], np.float32), "mish", (), mode=NARROW).tolist() == [-156 / 512]
 
 
-def test_leaky_relu_is_cut_not_rounded():
-    """-0.921875 * 1.625 is -1.498046875, between -1.4921875 and -1.5 and nearer to the latter."""
-    got = apply_activation(np.array([-0.921875], np.float32), "leaky_relu", (1.625,), mode=NARROW)
-    assert got.tolist() == [-1.4921875]
-
-
-@pytest.mark.parametrize(("name", "slope"), [("leaky_relu", 0.25), ("elu", 2.0)])
-def test_parameters(name, slope):
-    got = apply_activation(np.array([-1.0, 2.0], np.float32), name, (slope,), mode=WIDE)
-    below = -slope if name == "leaky_relu" else slope * math.expm1(-1)
-    np.testing.assert_allclose(got, [below, 2.0], rtol=1e-6)
-
-
-def test_squares_are_rounded_half_to_even():
-    """The squares of 17, 1.0625 and 23 / 16 have nine bits: 289, 1.12890625 and 2.06640625."""
-    values = np.array([17.0, 1.0625, 1.4375], np.float32)
-    got = apply_activation(values, "square", (), mode=NARROW)
-    assert got.tolist() == [288.0, 1.125, 2.0625]
-    assert (got.view(np.uint32) & 0xFFFF == 0).all()
+@pytest.mark.parametrize(
+    ("name", "parameters", "mode", "values", "want"),
+    [
+        # -0.921875 * 1.625 is -1.498046875, between -1.4921875 and -1.5 and nearer to the latter: cut, not rounded
+        ("leaky_relu", (1.625,), NARROW, [-0.921875], [-1.4921875]),
+        ("leaky_relu", (0.25,), WIDE, [-1.0, 2.0], [-0.25, 2.0]),
+        ("elu", (2.0,), WIDE, [-1.0, 2.0], [np.float32(2 * math.expm1(-1)), 2.0]),
+        # the squares of 17, 1.0625 and 23 / 16 have nine bits: 289, 1.12890625 and 2.06640625; half to even
+        ("square", (), NARROW, [17.0, 1.0625, 1.4375], [288.0, 1.125, 2.0625]),
+    ],
+)
+def test_parameters_and_roundings_by_hand(name, parameters, mode, values, want):
+    assert apply_activation(np.array(values, np.float32), name, parameters, mode=mode).tolist() == want
 
 
 def test_the_input_is_left_alone():
