@@ -1,6 +1,5 @@
 """The cycles of whole plans."""
 
-import time
 from dataclasses import dataclass, replace
 
 import pytest
@@ -159,23 +158,6 @@ def test_every_other_error_is_a_mistake_and_comes_through(error):
 def test_a_work_that_the_table_lacks_comes_through():
     with pytest.raises(AssertionError, match=r"^nothing is known of Fancy\(\)"):
         fancy_cycles(OP_MODELS)
-
-
-@each_device
-def test_a_halo_is_planned_once(spec, monkeypatch):
-    result = plan(spec)
-    monkeypatch.setattr("ops.programs.halo.plan.stick_ranges", None)
-    assert run_cycles(result, spec).untimed == ()
-
-
-@each_device
-def test_a_layer_is_planned_and_timed_quickly(spec):
-    seconds = []
-    for _ in range(3):
-        start = time.thread_time()
-        run_cycles(plan(spec, side=64), spec)
-        seconds.append(time.thread_time() - start)
-    assert min(seconds) < 0.1  # of the processor, ten times what it takes
 
 
 SPEC = load_spec("wormhole_n150")

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-import pytest
 
 from device.matrix_unit.arithmetic import EXACT
 from device.memory.layouts import TensorSpec
@@ -61,9 +60,3 @@ def test_the_callers_arrays_are_left_alone():
     steps = (Operation(name="A", inputs=("x",), outputs=(Allocate("y", BUFFER),), op=Number(2)), Free("x"))
     run_values(Plan(steps=steps, results={"output": "y"}), inputs, READING, op_models=recording([]))
     assert list(inputs) == ["x"]
-
-
-def test_unknown_work_is_our_own_mistake():
-    plan = Plan(steps=(Operation(name="A", inputs=("x",), op=Number(2)),), results={"output": "x"})
-    with pytest.raises(AssertionError, match=r"^nothing is known of Number\(number=2\); add the model of its class"):
-        run_values(plan, {"x": np.array([1])}, READING)
