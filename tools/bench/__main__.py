@@ -41,8 +41,8 @@ from rich.console import Console
 from rich.table import Table
 
 from tools.bench.exact import bench_exact
-from tools.bench.figure import Figure
-from tools.bench.layers import bench_cycles, bench_layers, bench_planning, threads
+from tools.bench.figure import Figure, threads
+from tools.bench.layers import bench_cycles, bench_layers, bench_planning
 from tools.bench.networks import bench_networks
 from tools.bench.onednn import bench_onednn
 from tools.bench.plans import bench_imports, bench_memory, bench_plans
@@ -64,19 +64,6 @@ BENCHES: dict[str, Callable[[int], Iterator[Figure]]] = {
 WIDTH_OF_A_PIPE = 120
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = argparse.ArgumentParser(
-        prog="tools.bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    for name in BENCHES:
-        parser.add_argument(f"--{name}", action="append_const", const=name, dest="chosen", help=f"measure {name}")
-    parser.add_argument("--repeats", type=int, default=3, help="runs of each that count (default 3)")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.add_argument("--check", action="store_true", help="exit 1 if a figure is over its limit")
-    return parser
-
-
 def print_table(figures: list[Figure]) -> None:
     """A row for each figure."""
     table = Table(title=f"Python {platform.python_version()}, {processor()}, {threads()} threads")
@@ -95,8 +82,16 @@ def print_table(figures: list[Figure]) -> None:
 
 
 def main() -> None:
-    """Measure what was asked for and print it."""
-    options = build_parser().parse_args()
+    """Measures what was asked for and prints it."""
+    parser = argparse.ArgumentParser(
+        prog="tools.bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    for name in BENCHES:
+        parser.add_argument(f"--{name}", action="append_const", const=name, dest="chosen", help=f"measure {name}")
+    parser.add_argument("--repeats", type=int, default=3, help="runs of each that count (default 3)")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--check", action="store_true", help="exit 1 if a figure is over its limit")
+    options = parser.parse_args()
     chosen = options.chosen or list(BENCHES)
     figures = [figure for name in BENCHES if name in chosen for figure in BENCHES[name](options.repeats)]
     if options.json:

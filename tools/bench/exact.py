@@ -3,22 +3,21 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
+from itertools import product
 
 import numpy as np
 
 from device.host.compiling import numba_installed
 from device.matrix_unit.blocks import Engine, block_product
 from device.matrix_unit.exact import MatrixUnitMode
-from device.spec.device_spec import load_spec
 from tools.bench.figure import Figure, least_seconds
-from tools.bench.layers import beside_torch, call_seconds as layer_seconds, settings_of
+from tools.bench.layers import beside_torch, settings_of
 from tools.machine import load_loops
-from ttsim.runtime.settings import DEFAULT_SPEC
 from ttsim.runtime.types.layer import Layer
-from ttsim.study.layers.run import Inputs, Settings, call, make_inputs, place
+from ttsim.study.layers.run import call, make_inputs, place
 
 ROWS, DEPTH, COLS = 2048, 576, 128  # a K block of 64 channels and nine taps, no zeros among the activations
 COMPILED_PS = 250.0  # 80 to 140 on one core
@@ -44,61 +43,41 @@ def multiply_add_ps(engine: Engine, mode: MatrixUnitMode, repeats: int, *, rows:
 def call_seconds(repeats: int) -> float:
     """Seconds of a whole exact call, 1x32x32x256 -> 128 channels, k2 s2, HiFi4; the first is not counted."""
     layer = Layer(name="exact", in_channels=256, out_channels=128, input_height=32, input_width=32, stride=(2, 2))
-    inputs = make_inputs(layer)
-    placed = place(layer, inputs, Settings(spec=load_spec(DEFAULT_SPEC), values="exact"))
-    op = partial(call, placed)
+    op = partial(call, place(layer, make_inputs(layer), settings_of("exact", cycles=True)))
     op()
     return least_seconds(op, repeats)
-
-
-def _layers(name: str, repeats: int, limit: float) -> Iterator[Figure]:
-    settings = settings_of("exact", cycles=True)
-
-    def works(layer: Layer, inputs: Inputs) -> dict[str, Callable[[], float]]:
-        return {name: partial(layer_seconds, layer, inputs, settings, read=True)}
-
-    yield from beside_torch("exact", works, repeats, {}, {name: limit})
 
 
 def bench_without_numba() -> Iterator[Figure]:
     """The eight layers beside torch in an interpreter of its own, in which numba is hidden."""
     command = [sys.executable, "-m", "tools.bench.exact"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    for figure in json.loads(done.stdout):
-        yield Figure(**figure)
+    yield from (Figure(**figure) for figure in json.loads(done.stdout))
 
 
 def bench_exact(repeats: int) -> Iterator[Figure]:
     """The eight layers beside torch, with numba and without, and a whole call; then both engines on one product."""
-    if numba_installed():
+    compiles = numba_installed()
+    if compiles:
         load_loops()
-        yield from _layers(EXACT, repeats, LIMIT_OF_TORCH_IN_SUM)
+        yield from beside_torch("exact", "exact", {EXACT: {}}, repeats, {}, {EXACT: LIMIT_OF_TORCH_IN_SUM})
     yield from bench_without_numba()
-    limit = CALL_LIMIT_S if numba_installed() else None
-    yield Figure(
-        bench="exact",
-        case="1x32x32x256 -> 128, k2 s2, HiFi4",
-        name="call",
-        value=call_seconds(repeats),
-        unit="s",
-        limit=limit,
-    )
+    case, value, limit = "1x32x32x256 -> 128, k2 s2, HiFi4", call_seconds(repeats), CALL_LIMIT_S if compiles else None
+    yield Figure(bench="exact", case=case, name="call", value=value, unit="s", limit=limit)
     cases: list[tuple[Engine, int, int, float | None]] = [("numpy", ROWS // 16, 1, NUMPY_PS)]
-    if numba_installed():
-        cases += [("compiled", ROWS, 1, COMPILED_PS), ("compiled", ROWS, 2, None)]
-    for engine, rows, threads, limit in cases:
-        for fp32_dest in (False, True):
-            for fidelity_phases in (1, 4):
-                mode = MatrixUnitMode(fidelity_phases=fidelity_phases, fp32_dest=fp32_dest, minus_one_quirk=True)
-                case = f"{engine}, {threads} thread(s), {fidelity_phases} phase(s), {32 if fp32_dest else 16}-bit Dst"
-                value = multiply_add_ps(engine, mode, repeats, rows=rows, threads=threads)
-                yield Figure(bench="exact", case=case, name="multiply-add", value=value, unit="ps", limit=limit)
+    cases += [("compiled", ROWS, 1, COMPILED_PS), ("compiled", ROWS, 2, None)] if compiles else []
+    for (engine, rows, threads, limit), fp32_dest, phases in product(cases, (False, True), (1, 4)):
+        mode = MatrixUnitMode(fidelity_phases=phases, fp32_dest=fp32_dest, minus_one_quirk=True)
+        case = f"{engine}, {threads} thread(s), {phases} phase(s), {32 if fp32_dest else 16}-bit Dst"
+        value = multiply_add_ps(engine, mode, repeats, rows=rows, threads=threads)
+        yield Figure(bench="exact", case=case, name="multiply-add", value=value, unit="ps", limit=limit)
 
 
 def main() -> None:
     """Measures in this interpreter and prints the figures as JSON, for `bench_without_numba`."""
     sys.modules["numba"] = None  # type: ignore[assignment]  # an import of it fails from now on
-    figures = _layers(WITHOUT_NUMBA, TURNS_WITHOUT_NUMBA, LIMIT_WITHOUT_NUMBA)
+    limits = {WITHOUT_NUMBA: LIMIT_WITHOUT_NUMBA}
+    figures = beside_torch("exact", "exact", {WITHOUT_NUMBA: {}}, TURNS_WITHOUT_NUMBA, {}, limits)
     print(json.dumps([asdict(figure) for figure in figures]))
 
 

@@ -1,9 +1,17 @@
-"""What a benchmark gives: figures with their limits, and the helpers that measure them."""
+"""What a benchmark gives: figures with their limits, and the helpers that measure them, torch beside them."""
 
+import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from statistics import median
+from typing import Any
+
+TORCH = "torch"
+torch: Any = import_module("torch") if find_spec("torch") else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +33,16 @@ class Figure:
         return self.limit is None or self.value <= self.limit
 
 
+def threads() -> int:
+    """Threads that numpy's BLAS uses here, and torch is told to use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def clock_of(working: int) -> Callable[[], float]:
+    """What so many threads are timed by: of one, its own time counts, whatever else the machine does meanwhile."""
+    return time.thread_time if working == 1 else time.perf_counter
+
+
 def least_seconds(op: Callable[[], object], repeats: int, *, clock: Callable[[], float] = time.perf_counter) -> float:
     """The shortest of several runs: what the work takes when nothing else disturbs it."""
     best = float("inf")
@@ -33,6 +51,11 @@ def least_seconds(op: Callable[[], object], repeats: int, *, clock: Callable[[],
         op()
         best = min(best, clock() - start)
     return best
+
+
+def timed(op: Callable[[], object]) -> Callable[[], float]:
+    """A work that returns its seconds; on one thread in its own processor time."""
+    return partial(least_seconds, op, 1, clock=clock_of(threads()))
 
 
 def run_times(bench: str, case: str, name: str, seconds: Sequence[float]) -> Figure:
@@ -58,3 +81,37 @@ def all_locked(
             if turn:
                 seconds[name].append(taken)
     return seconds
+
+
+def race(
+    bench: str,
+    case: str,
+    ops: Mapping[str, Callable[[], float]],
+    repeats: int,
+    limits: Mapping[str, float],
+    totals: MutableMapping[str, float],
+    *,
+    names: Mapping[str, str] | None = None,
+    ratio: str = "{}, of torch",
+    pause_seconds: float = 0.0,
+) -> Iterator[Figure]:
+    """What works take in turns and, with torch among them, how many times as long as torch; adds to the totals.
+
+    ``names`` are the figures' names of works that are not called like their work; ``ratio`` names the ratios.
+    """
+    shortest = {}
+    for name, seconds in all_locked(ops, repeats, pause_seconds=pause_seconds).items():
+        shortest[name] = min(seconds)
+        totals[name] = totals.get(name, 0.0) + min(seconds)
+        yield run_times(bench, case, (names or {}).get(name, name), seconds)
+    yield from of_torch(bench, case, shortest, limits, ratio)
+
+
+def of_torch(
+    bench: str, case: str, seconds: Mapping[str, float], limits: Mapping[str, float], ratio: str = "{}, of torch"
+) -> Iterator[Figure]:
+    """How many times torch's seconds the others take."""
+    for name in seconds if TORCH in seconds else ():
+        if name != TORCH:
+            value = seconds[name] / seconds[TORCH]
+            yield Figure(bench=bench, case=case, name=ratio.format(name), value=value, unit="x", limit=limits.get(name))

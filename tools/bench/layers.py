@@ -1,25 +1,20 @@
 """The eight layers: the simulator against torch's own transposed convolution, planning alone, and with cycles."""
 
-import os
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
-from importlib.util import find_spec
 from statistics import median
-from typing import Any
 from uuid import uuid4
 
 from device.spec.device_spec import DeviceSpec, load_spec
-from tools.bench.figure import Figure, all_locked, least_seconds, run_times
+from tools.bench.figure import TORCH, Figure, all_locked, clock_of, of_torch, race, threads, timed, torch
 from tools.machine import load_loops
 from ttsim.runtime.settings import DEFAULT_SPEC, Values
 from ttsim.runtime.types.layer import Layer
 from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.study.layers.run import Inputs, Settings, call, make_inputs, place, summary_of
 
-NEW, FIRST, AGAIN, TORCH = "first call on a new spec", "first call on a new device", "call again", "torch"
+NEW, FIRST, AGAIN = "first call on a new spec", "first call on a new device", "call again"
 ALL = "all eight"
 # What holds on two threads of a quiet machine with AVX512-BF16, with some room: wanted are 1.0 for every layer and 0.7
 # in sum.
@@ -29,22 +24,11 @@ LIMIT_PLANNING_MS = 5.0
 REPORT_NEW, REPORT, REPORT_AGAIN = "report on a new spec", "report on a new device", "report again"
 LIMITS_CYCLES_MS = {REPORT_NEW: 6.0, REPORT: 1.6, REPORT_AGAIN: 1.0}  # 3.8 to 5.7, 0.8 to 1.4 and 0.4 to 0.6
 GENERATIONS = ("wormhole_n150", "blackhole_p150")
-torch: Any = import_module("torch") if find_spec("torch") else None
 
 
-def threads() -> int:
-    """Threads that numpy's BLAS uses here, and torch is told to use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def clock_of(working: int) -> Callable[[], float]:
-    """What so many threads are timed by: of one, its own time counts, whatever else the machine does meanwhile."""
-    return time.thread_time if working == 1 else time.perf_counter
-
-
-def settings_of(values: Values, *, cycles: bool) -> Settings:
+def settings_of(values: Values, *, cycles: bool, spec: str = DEFAULT_SPEC) -> Settings:
     """How the layers are run."""
-    return Settings(spec=load_spec(DEFAULT_SPEC), values=values, cycles=cycles)
+    return Settings(spec=load_spec(spec), values=values, cycles=cycles)
 
 
 def unseen(spec: DeviceSpec) -> DeviceSpec:
@@ -82,73 +66,49 @@ def torch_call(layer: Layer, inputs: Inputs) -> Callable[[], object]:
     x = torch.from_numpy(inputs.x).permute(0, 3, 1, 2).contiguous()
     w = torch.from_numpy(inputs.w)
     b = None if inputs.b is None else torch.from_numpy(inputs.b.reshape(-1))
-    options = {
-        "stride": layer.stride,
-        "padding": layer.padding,
-        "output_padding": layer.output_padding,
-        "dilation": layer.dilation,
-        "groups": layer.groups,
-    }
+    names = ("stride", "padding", "output_padding", "dilation", "groups")
+    options = {name: getattr(layer, name) for name in names}
     return partial(torch.nn.functional.conv_transpose2d, x, w, b, **options)
 
 
 def bench_layers(repeats: int) -> Iterator[Figure]:
     """Values, planning and report of every layer, and torch if installed: on a new spec, on a new device, and again."""
-    settings = settings_of("fast", cycles=True)
     load_loops()
-
-    def ops(layer: Layer, inputs: Inputs) -> dict[str, Callable[[], float]]:
-        return {
-            NEW: partial(call_seconds, layer, inputs, settings, read=True, new=True),
-            FIRST: partial(call_seconds, layer, inputs, settings, read=True),
-            AGAIN: partial(call_seconds, layer, inputs, settings, read=True, again=True),
-        }
-
-    yield from beside_torch("layers", ops, repeats, LIMITS_OF_TORCH, LIMITS_OF_TORCH_IN_SUM)
+    how = {NEW: {"new": True}, FIRST: {}, AGAIN: {"again": True}}
+    yield from beside_torch("layers", "fast", how, repeats, LIMITS_OF_TORCH, LIMITS_OF_TORCH_IN_SUM)
 
 
 def beside_torch(
     bench: str,
-    works_of: Callable[[Layer, Inputs], dict[str, Callable[[], float]]],
+    values: Values,
+    how: Mapping[str, Mapping[str, bool]],
     repeats: int,
     limits: Mapping[str, float],
     limits_in_sum: Mapping[str, float],
 ) -> Iterator[Figure]:
-    """The eight layers: what works take and, where torch is installed, how many times as long as torch."""
+    """The eight layers: what calls take, each of which is made in some ways, and of torch where it is installed."""
     totals: dict[str, float] = {}
+    settings = settings_of(values, cycles=True)
     for layer in read_layers(DEFAULT_LAYERS):
         inputs = make_inputs(layer)
-        ops = works_of(layer, inputs)
+        ops: dict[str, Callable[[], float]] = {
+            name: partial(call_seconds, layer, inputs, settings, read=True, **options) for name, options in how.items()
+        }
         if torch is not None:
-            ops[TORCH] = partial(least_seconds, torch_call(layer, inputs), 1, clock=clock_of(threads()))
-        shortest = {}
-        for name, seconds in all_locked(ops, repeats).items():
-            shortest[name] = min(seconds)
-            totals[name] = totals.get(name, 0.0) + min(seconds)
-            yield run_times(bench, layer.name, name, seconds)
-        yield from of_torch(bench, layer.name, shortest, limits)
+            ops[TORCH] = timed(torch_call(layer, inputs))
+        yield from race(bench, layer.name, ops, repeats, limits, totals)
     for name, total in totals.items():
         yield Figure(bench=bench, case=ALL, name=name, value=1e3 * total, unit="ms")
     yield from of_torch(bench, ALL, totals, limits_in_sum)
-
-
-def of_torch(bench: str, case: str, shortest: Mapping[str, float], limits: Mapping[str, float]) -> Iterator[Figure]:
-    """How many times torch's seconds the others take."""
-    for name in shortest if TORCH in shortest else ():
-        if name != TORCH:
-            ratio, limit = shortest[name] / shortest[TORCH], limits.get(name)
-            yield Figure(bench=bench, case=case, name=f"{name}, of torch", value=ratio, unit="x", limit=limit)
 
 
 def bench_planning(repeats: int) -> Iterator[Figure]:
     """Planning of every layer on a new spec: values off, cycles off, report included."""
     settings = settings_of("off", cycles=False)
     for layer in read_layers(DEFAULT_LAYERS):
-        inputs = make_inputs(layer)
-        seconds = min(call_seconds(layer, inputs, settings, read=False, new=True) for _ in range(max(repeats, 5)))
-        yield Figure(
-            bench="planning", case=layer.name, name="plan", value=1e3 * seconds, unit="ms", limit=LIMIT_PLANNING_MS
-        )
+        plan = partial(call_seconds, layer, make_inputs(layer), settings, read=False, new=True)
+        value, limit = 1e3 * min(plan() for _ in range(max(repeats, 5))), LIMIT_PLANNING_MS
+        yield Figure(bench="planning", case=layer.name, name="plan", value=value, unit="ms", limit=limit)
 
 
 def bench_cycles(repeats: int) -> Iterator[Figure]:
@@ -156,15 +116,14 @@ def bench_cycles(repeats: int) -> Iterator[Figure]:
 
     Each is measured on a new spec, on a new device, and where the same was done before.
     """
-    layers = read_layers(DEFAULT_LAYERS)
-    inputs = {layer.name: make_inputs(layer) for layer in layers}
+    layers = [(layer, make_inputs(layer)) for layer in read_layers(DEFAULT_LAYERS)]
     for device in GENERATIONS:
-        settings = Settings(spec=load_spec(device), values="off", cycles=True)
+        settings = settings_of("off", cycles=True, spec=device)
         for name, limit in LIMITS_CYCLES_MS.items():
             options = {"new": name == REPORT_NEW, "again": name == REPORT_AGAIN}
             ops = {
-                layer.name: partial(call_seconds, layer, inputs[layer.name], settings, read=False, **options)
-                for layer in layers
+                layer.name: partial(call_seconds, layer, inputs, settings, read=False, **options)
+                for layer, inputs in layers
             }
             least = {case: 1e3 * min(seconds) for case, seconds in all_locked(ops, max(repeats, 5)).items()}
             for case, shortest in least.items():

@@ -10,8 +10,8 @@ import numpy as np
 
 from device.numbers.formats import Array
 from device.spec.device_spec import load_spec
-from tools.bench.figure import Figure, all_locked, least_seconds, run_times
-from tools.bench.layers import TORCH, clock_of, of_torch, threads, torch, unseen
+from tools.bench.figure import TORCH, Figure, race, threads, timed, torch
+from tools.bench.layers import unseen
 from tools.machine import load_loops
 from tools.validate.network_rows import POOL, NetworkStep, Walk, steps_of
 from tools.validate.network_run import device_of, needed_again, network_passed, operand_shapes
@@ -134,26 +134,12 @@ def bench_networks(repeats: int) -> Iterator[Figure]:
             if torch is not None:
                 passes[TORCH] = torch_pass(network)
                 yield disagreement(model, again(), passes[TORCH]().numpy())
-            yield from _timed(model, passes, repeats)
-
-
-def _timed(model: str, passes: Mapping[str, Callable[[], Any]], repeats: int) -> Iterator[Figure]:
-    """Times of passes that take turns."""
-    clock = clock_of(threads())
-    taken = all_locked({name: partial(least_seconds, call, 1, clock=clock) for name, call in passes.items()}, repeats)
-    for name, seconds in taken.items():
-        yield run_times("networks", model, name, seconds)
-    yield from of_torch("networks", model, {name: min(seconds) for name, seconds in taken.items()}, LIMITS_OF_TORCH)
+            ops = {name: timed(call) for name, call in passes.items()}
+            yield from race("networks", model, ops, repeats, LIMITS_OF_TORCH, {})
 
 
 def disagreement(model: str, output: Array, wanted: Array) -> Figure:
     """How far an output is from torch's, which shows that both compute the same network; each has one channel."""
-    correlation = measure(output.reshape(-1), wanted.reshape(-1).astype(np.float64)).pcc
-    return Figure(
-        bench="networks",
-        case=model,
-        name="1 - correlation with torch",
-        value=1 - correlation,
-        unit="",
-        limit=1 - LEAST_CORRELATION,
-    )
+    value = 1 - measure(output.reshape(-1), wanted.reshape(-1).astype(np.float64)).pcc
+    limit = 1 - LEAST_CORRELATION
+    return Figure(bench="networks", case=model, name="1 - correlation with torch", value=value, unit="", limit=limit)

@@ -2,16 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
-from device.numbers.formats import Array
-from tools.bench.figure import Figure, all_locked, least_seconds, run_times
-from tools.bench.layers import TORCH, clock_of, threads
+from tools.bench.figure import TORCH, Figure, of_torch, race, threads, timed, torch
 from tools.machine import load_loops
 from ttsim import onednn
 from ttsim.runtime.device import Device, open_device
@@ -22,7 +17,6 @@ LIMIT_OF_TORCH = 1.5  # of every direction
 PAUSE_SECONDS = 0.01  # torch's threads turn for some 4 ms after its work
 TURNS = 3  # for one repeat: a direction takes some milliseconds, and what disturbs a machine lasts longer
 LIMIT_OF_TORCH_IN_SUM = 0.75
-torch: Any = import_module("torch") if find_spec("torch") else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,35 +59,23 @@ def bench_onednn(repeats: int) -> Iterator[Figure]:
     load_loops()
     with open_device(values="fast") as device:
         for case in CASES:
-            of_case: dict[str, float] = {}
-            for direction, ours, theirs in _works(case, device):
-                shortest, ops = {}, _timed(ours, theirs)
-                for name, seconds in all_locked(ops, TURNS * repeats, pause_seconds=PAUSE_SECONDS).items():
-                    shortest[name] = min(seconds)
-                    of_case[name] = of_case.get(name, 0.0) + min(seconds)
-                    yield run_times("onednn", case.name, direction if name == OURS else f"{direction}, torch", seconds)
-                yield from _of_torch(case.name, f"{direction} of torch", shortest, LIMIT_OF_TORCH)
-            yield from _of_torch(case.name, "all of torch", of_case, None)
-            in_sum = {name: in_sum.get(name, 0.0) + total for name, total in of_case.items()}
-    yield from _of_torch("all layers", "all of torch", in_sum, LIMIT_OF_TORCH_IN_SUM)
+            totals: dict[str, float] = {}
+            for direction, works in directions(case, device):
+                ops = {name: timed(op) for name, op in works.items()}
+                names, limits = {OURS: direction, TORCH: f"{direction}, torch"}, {OURS: LIMIT_OF_TORCH}
+                yield from race(
+                    *("onednn", case.name, ops, TURNS * repeats, limits, totals),
+                    names=names,
+                    ratio=f"{direction} of torch",
+                    pause_seconds=PAUSE_SECONDS,
+                )
+            yield from of_torch("onednn", case.name, totals, {}, "all of torch")
+            in_sum = {name: in_sum.get(name, 0.0) + total for name, total in totals.items()}
+    yield from of_torch("onednn", "all layers", in_sum, {OURS: LIMIT_OF_TORCH_IN_SUM}, "all of torch")
 
 
-def _timed(ours: Callable[[], object], theirs: Callable[[], object] | None) -> dict[str, Callable[[], float]]:
-    """Works that return their seconds: on one thread in its own processor time, whatever else the machine does."""
-    clock = clock_of(threads())
-    ops = {OURS: ours} if theirs is None else {OURS: ours, TORCH: theirs}
-    return {name: partial(least_seconds, op, 1, clock=clock) for name, op in ops.items()}
-
-
-def _of_torch(case: str, name: str, seconds: dict[str, float], limit: float | None) -> Iterator[Figure]:
-    """Our seconds over torch's, where torch is installed."""
-    if TORCH in seconds:
-        ratio = seconds[OURS] / seconds[TORCH]
-        yield Figure(bench="onednn", case=case, name=name, value=ratio, unit="x", limit=limit)
-
-
-def _works(case: Case, device: Device) -> Iterator[tuple[str, Callable[[], object], Callable[[], object] | None]]:
-    """The name of each direction, with its work here and in torch (None without torch)."""
+def directions(case: Case, device: Device) -> Iterator[tuple[str, dict[str, Callable[[], object]]]]:
+    """The name of each direction, with its work here and, where it is installed, in torch."""
     rng = np.random.default_rng(0)
     ins, outs = case.channels
     src = rng.standard_normal((case.batch, case.size, case.size, ins), np.float32)
@@ -110,7 +92,7 @@ def _works(case: Case, device: Device) -> Iterator[tuple[str, Callable[[], objec
         "device": device,
     }
     shape = onednn.conv_transpose(src, weights, bias, **attributes).shape
-    diff: Array = np.asarray(rng.standard_normal(shape, np.float32))
+    diff = np.asarray(rng.standard_normal(shape, np.float32))
     theirs = {} if torch is None else _torch_works(case, src, weights, bias, diff)
     ours: dict[str, Callable[[], object]] = {
         "forward": lambda: onednn.conv_transpose(src, weights, bias, **attributes),
@@ -118,7 +100,7 @@ def _works(case: Case, device: Device) -> Iterator[tuple[str, Callable[[], objec
         "weights": lambda: onednn.conv_transpose_backward_weights(src, diff, weights.shape, **attributes),
     }
     for direction, op in ours.items():
-        yield direction, op, theirs.get(direction)
+        yield direction, {OURS: op} | ({TORCH: theirs[direction]} if theirs else {})
 
 
 def _torch_works(case: Case, src: Any, weights: Any, bias: Any, diff: Any) -> dict[str, Callable[[], object]]:
@@ -126,16 +108,8 @@ def _torch_works(case: Case, src: Any, weights: Any, bias: Any, diff: Any) -> di
     torch.set_num_threads(threads())
     x, gradient = (torch.from_numpy(a).permute(0, 3, 1, 2).contiguous() for a in (src, diff))
     w, b = torch.from_numpy(weights), torch.from_numpy(bias)
-    options = {
-        "stride": case.stride,
-        "padding": case.padding,
-        "output_padding": case.output_padding,
-        "dilation": case.dilation,
-        "groups": case.groups,
-    }
-    x.requires_grad_()
-    w.requires_grad_()
-    result = torch.nn.functional.conv_transpose2d(x, w, b, **options)
+    options = {name: getattr(case, name) for name in ("stride", "padding", "output_padding", "dilation", "groups")}
+    result = torch.nn.functional.conv_transpose2d(x.requires_grad_(), w.requires_grad_(), b, **options)
 
     def forward() -> object:
         with torch.no_grad():

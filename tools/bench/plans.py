@@ -9,7 +9,9 @@ import time
 import tracemalloc
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from device.errors import DeviceError
 from device.machine import Machine
@@ -18,7 +20,7 @@ from device.numbers.formats import FORMATS
 from device.spec.device_spec import DeviceSpec, load_spec
 from ops.planners.conv.arguments import ConvCall
 from ops.planners.conv.plan import plan_convolution
-from tools.bench.figure import Figure
+from tools.bench.figure import Figure, least_seconds
 from tools.golden.calls import DEVICE_OF
 from tools.recorded.arguments import planner_arguments
 from tools.recorded.records import DATA, read_records
@@ -34,35 +36,26 @@ LIMIT_BLOCKS = 1000.0  # what the interpreter keeps for itself; a leak of one ob
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A recorded call, ready to be planned.
+    """A recorded call, ready to be planned."""
 
-    Attributes:
-        group: How it is sliced.
-        arguments: The call.
-        spec: The device.
-        free_l1_bytes: Free bytes of its L1 banks.
-    """
-
-    group: str
     arguments: ConvCall
     spec: DeviceSpec
-    free_l1_bytes: int
+    free_l1_bytes: int  # Of each of its L1 banks
+
+    @property
+    def group(self) -> str:
+        """How the call is sliced."""
+        if self.arguments.is_matmul:
+            return "1x1"
+        if self.arguments.takes_l1_path:
+            return "one piece"
+        slices = self.arguments.slice_config
+        return "given slices" if slices is not None and slices.num_slices else "automatic slices"
 
     def plan(self) -> None:
-        """Plan it, or have it refused."""
-        try:
+        """Plans the call, or has it refused."""
+        with suppress(DeviceError, ValueError):
             plan_convolution(self.arguments, self.spec, free_l1_bytes=self.free_l1_bytes)
-        except (DeviceError, ValueError):
-            return
-
-
-def group_of(call: ConvCall) -> str:
-    """How a call is sliced."""
-    if call.is_matmul:
-        return "1x1"
-    if call.takes_l1_path:
-        return "one piece"
-    return "given slices" if call.slice_config is not None and call.slice_config.num_slices else "automatic slices"
 
 
 def recorded_calls() -> Iterator[Call]:
@@ -70,32 +63,20 @@ def recorded_calls() -> Iterator[Call]:
     devices = {arch: Machine(name, l1_small_bytes=32768) for arch, name in DEVICE_OF.items()}
     for record in read_records(FULL_COLLECTION if FULL_COLLECTION.is_dir() else DATA):
         if record["mode"] == "plan":
-            arguments, device = planner_arguments(record["case"], record["arch"]), devices[record["arch"]]
+            device = devices[record["arch"]]
             free = device.allocator.statistics(BufferType.L1).free_bytes_per_bank
-            yield Call(group_of(arguments), arguments, device.spec, free)
-
-
-def plan_ms(call: Call, repeats: int) -> float:
-    """Milliseconds of processor time of one plan, the least of some repeats."""
-    best = float("inf")
-    for _ in range(repeats):
-        start = time.thread_time()
-        call.plan()
-        best = min(best, time.thread_time() - start)
-    return 1e3 * best
+            yield Call(planner_arguments(record["case"], record["arch"]), device.spec, free)
 
 
 def blocks_kept(calls: Sequence[Call], rounds: int) -> int:
-    """Blocks of memory that the interpreter holds after all calls were planned so many times more."""
-    for recorded in calls:
-        recorded.plan()
-    gc.collect()
-    before = sys.getallocatedblocks()
-    for _ in range(rounds):
-        for recorded in calls:
+    """Blocks of memory that the interpreter holds after all calls were planned once, and so many times more."""
+    held = []
+    for times in (1, rounds):
+        for recorded in [*calls] * times:
             recorded.plan()
-    gc.collect()
-    return sys.getallocatedblocks() - before
+        gc.collect()
+        held.append(sys.getallocatedblocks())
+    return held[1] - held[0]
 
 
 def bench_plans(repeats: int) -> Iterator[Figure]:
@@ -103,16 +84,15 @@ def bench_plans(repeats: int) -> Iterator[Figure]:
     calls = list(recorded_calls())
     times: defaultdict[str, list[float]] = defaultdict(list)
     for recorded in calls:
-        times[recorded.group].append(plan_ms(recorded, repeats))
+        times[recorded.group].append(1e3 * least_seconds(recorded.plan, repeats, clock=time.thread_time))
     times["all"] = [value for milliseconds in list(times.values()) for value in milliseconds]
     for group, milliseconds in times.items():
         case, limit = f"{len(milliseconds)} calls, {group}", LIMIT_MS if group == "all" else None
         ranks = statistics.quantiles(milliseconds, n=20) if len(milliseconds) > 1 else milliseconds
-        yield Figure(bench="plans", case=case, name="median", value=statistics.median(milliseconds), unit="ms")
-        yield Figure(bench="plans", case=case, name="95 of 100 within", value=ranks[-1], unit="ms")
-        yield Figure(
-            bench="plans", case=case, name="mean", value=statistics.fmean(milliseconds), unit="ms", limit=limit
-        )
+        figure = partial(Figure, bench="plans", case=case, unit="ms")
+        yield figure(name="median", value=statistics.median(milliseconds))
+        yield figure(name="95 of 100 within", value=ranks[-1])
+        yield figure(name="mean", value=statistics.fmean(milliseconds), limit=limit)
     case, blocks = f"{repeats * len(calls)} plans", float(blocks_kept(calls, repeats))
     yield Figure(bench="plans", case=case, name="kept", value=blocks, unit="blocks", limit=LIMIT_BLOCKS)
 
@@ -152,21 +132,13 @@ LIMIT_OF_STORED_BLOCKS = 5.8  # of a block float input: what a script has in flo
 MIB = 1 << 20
 
 
-def stored_bytes(elements: int, dtype: str) -> float:
-    """Bytes of a tensor in its data format."""
-    data_format = FORMATS[dtype]
-    return elements * data_format.tile_bytes / 1024
-
-
 def tensor_bytes(layer: Layer, output_elements: int) -> float:
     """Bytes of input, weights and output in their data formats."""
     inputs = make_inputs(layer)
     weights = inputs.w.size + (0 if inputs.b is None else inputs.b.size)
-    return (
-        stored_bytes(inputs.x.size, layer.input_dtype)
-        + stored_bytes(weights, layer.weights_dtype)
-        + stored_bytes(output_elements, layer.dtype or layer.input_dtype)
-    )
+    kinds = (layer.input_dtype, layer.weights_dtype, layer.dtype or layer.input_dtype)
+    sizes = zip(kinds, (inputs.x.size, weights, output_elements), strict=True)
+    return sum(elements * FORMATS[dtype].tile_bytes / 1024 for dtype, elements in sizes)
 
 
 def measure_layer(layer: Layer) -> dict[str, float]:
@@ -184,29 +156,21 @@ def measure_layer(layer: Layer) -> dict[str, float]:
     return {"peak": peak, "stored": tensor_bytes(layer, output.size), "float32": float(float32_bytes)}
 
 
-def measure_apart(layer: Layer) -> dict[str, float]:
-    """`measure_layer` in an interpreter of its own."""
-    command = [sys.executable, "-m", "tools.bench.plans", layer.name]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return dict(json.loads(done.stdout))
-
-
 def bench_memory(repeats: int) -> Iterator[Figure]:
-    """Peak of every layer; once each, since allocations repeat."""
+    """Peak of every layer, each in an interpreter of its own; once each, since allocations repeat."""
     for layer in read_layers(DEFAULT_LAYERS):
-        sizes = measure_apart(layer)
-        case = layer.name
-        yield Figure(bench="memory", case=case, name="peak", value=sizes["peak"] / MIB, unit="MiB")
-        yield Figure(bench="memory", case=case, name="tensors as stored", value=sizes["stored"] / MIB, unit="MiB")
-        ratio = sizes["peak"] / sizes["stored"]
+        command = [sys.executable, "-m", "tools.bench.plans", layer.name]
+        sizes = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
         limit = LIMIT_OF_STORED_BLOCKS if FORMATS[layer.input_dtype].is_block else LIMIT_OF_STORED
-        yield Figure(bench="memory", case=case, name="of stored", value=ratio, unit="x", limit=limit)
-        ratio = sizes["peak"] / sizes["float32"]
-        yield Figure(bench="memory", case=case, name="of float32", value=ratio, unit="x", limit=LIMIT_OF_TENSORS)
+        figure = partial(Figure, bench="memory", case=layer.name)
+        yield figure(name="peak", value=sizes["peak"] / MIB, unit="MiB")
+        yield figure(name="tensors as stored", value=sizes["stored"] / MIB, unit="MiB")
+        yield figure(name="of stored", value=sizes["peak"] / sizes["stored"], unit="x", limit=limit)
+        yield figure(name="of float32", value=sizes["peak"] / sizes["float32"], unit="x", limit=LIMIT_OF_TENSORS)
 
 
 def main() -> None:
-    """Measure the layer that is named on the command line, for `measure_apart`."""
+    """Measures the layer that is named on the command line, for `bench_memory`."""
     layer = next(layer for layer in read_layers(DEFAULT_LAYERS) if layer.name == sys.argv[1])
     print(json.dumps(measure_layer(layer)))
 

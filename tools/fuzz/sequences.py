@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
@@ -82,8 +83,6 @@ class Outcome:
     record: Record  # All choices
     script: str  # The calls as Python
     counts: Counter[str]  # How often calls ended in which way
-    accepted: Counter[str]  # How often each operation was accepted
-    needed: frozenset[int]  # The steps that the last one depends on, itself included
     fault: Fault | None  # What does not hold; None if everything does
 
 
@@ -102,9 +101,8 @@ class Run:
         self.kind = kind
         self.state = State(names, from_host=bool(kind.plan), with_twins=kind.with_twins)
         self.before = block_tables(self.state.device)
-        self.texts: dict[int, str] = {}
-        self.counts: Counter[str] = Counter()
-        self.accepted: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()  # how often calls ended in which way
+        self.accepted: Counter[str] = Counter()  # how often each operation was accepted
 
     @property
     def script(self) -> str:
@@ -129,7 +127,6 @@ class Run:
         """Makes the call of a step and looks at the results; raises Fault."""
         names = self.state.names
         self.script_lines.append(step.text)
-        self.texts[number] = step.text
         outcome = self._call(name, step)
         self.counts[outcome] += 1
         if outcome == "right":
@@ -195,9 +192,9 @@ class Run:
             if not isinstance(tensor, ttsim.Tensor):
                 raise Fault(name, "a wrong type", f"{result} is {type(tensor).__name__}")
             if not tensor.is_allocated():
-                if result in step.frees:
-                    continue
-                raise Fault(name, "a result without memory", result)
+                if result not in step.frees:
+                    raise Fault(name, "a result without memory", result)
+                continue
             values, expected = self._read(name, result, tensor), expect()
             if any(other.tensor._storage is tensor._storage for other in state.shadows.values() if other.on_device):
                 expected = replace(expected, place=None)  # there was nothing to do: the input is returned where it is
@@ -314,13 +311,13 @@ class Run:
 def run(record: Record, kind: Kind = KINDS["sequences"]) -> Outcome:
     """Runs a sequence of a kind, or the recorded steps, until something does not hold."""
     generator = None if record.seed is None else np.random.default_rng(record.seed)
-    opening = Choices(record.opening if generator is None else generator)
+    opening = Choices(generator or record.opening)
     taken: dict[int, tuple[int, ...]] = {}
     fault = None
     going = Run(opening, kind)
     try:
         for number in record.steps if generator is None else range(kind.length):
-            draft = Draft(record.steps[number] if generator is None else generator, going.state, number)
+            draft = Draft(generator or record.steps[number], going.state, number)
             try:
                 going.step(draft)
             finally:
@@ -328,31 +325,7 @@ def run(record: Record, kind: Kind = KINDS["sequences"]) -> Outcome:
         going.close()
     except Fault as error:
         fault = error
-    return Outcome(
-        record=Record(None, tuple(opening.taken), taken),
-        script=going.script,
-        counts=going.counts,
-        accepted=going.accepted,
-        needed=needed(going.texts),
-        fault=fault,
-    )
-
-
-def needed(texts: Mapping[int, str]) -> frozenset[int]:
-    """The numbers of the steps that the last step depends on, by the names in their texts."""
-    steps, left = set[int](), [max(texts)] if texts else []
-    while left:
-        number = left.pop()
-        if number in texts and number not in steps:
-            steps.add(number)
-            left += [int(name) for name in re.findall(r"\bt(\d+)", texts[number])]
-            # what writes into a tensor that the step uses
-            left += [
-                other
-                for other, text in texts.items()
-                if other > number and text.startswith("ttsim.") and re.search(rf"\bt{number}\b", text)
-            ]
-    return frozenset(steps)
+    return Outcome(Record(None, tuple(opening.taken), taken), going.script, going.counts, fault)
 
 
 def wrong_result(tensor: ttsim.Tensor, values: Array, expected: Expected, *, opaque: bool) -> tuple[str, str]:
@@ -416,22 +389,15 @@ def _place_of(error: BaseException) -> str:
 
 SECONDS: Final = 60.0
 
-Again = Callable[[Record], Outcome]
 
-
-def shrunk(first: Outcome, again: Again, *, seconds: float = SECONDS) -> Outcome:
+def shrunk(first: Outcome, again: Callable[[Record], Outcome], *, seconds: float = SECONDS) -> Outcome:
     """The simplest outcome with the same kind of fault that is reached in the given time; ``again`` runs a record."""
     best, end = first, time.monotonic() + seconds
-    progress = True
-    while progress and time.monotonic() < end:
-        progress = False
-        for record in _simpler(best):
-            if time.monotonic() > end:
-                break
-            outcome = again(record)
-            if same_fault(outcome, first) and _size(outcome.record) < _size(best.record):
-                best, progress = outcome, True
-                break
+    simpler = _simpler(best.record)
+    while time.monotonic() < end and (record := next(simpler, None)) is not None:
+        outcome = again(record)
+        if same_fault(outcome, first) and _size(outcome.record) < _size(best.record):
+            best, simpler = outcome, _simpler(outcome.record)
     return best
 
 
@@ -443,41 +409,35 @@ def same_fault(outcome: Outcome, other: Outcome) -> bool:
 
 def _size(record: Record) -> tuple[int, int, tuple[int, ...]]:
     """Smaller is simpler: fewer steps, fewer choices, lower choices."""
-    choices = tuple(choice for choices in record.steps.values() for choice in choices)
-    return len(record.steps), len(choices) + len(record.opening), (*record.opening, *choices)
+    choices = (*record.opening, *chain.from_iterable(record.steps.values()))
+    return len(record.steps), len(choices), choices
 
 
-def _simpler(outcome: Outcome) -> Iterator[Record]:
-    """Simpler records, the boldest first."""
-    record = outcome.record
+def _simpler(record: Record) -> Iterator[Record]:
+    """Simpler records, the boldest first: without half of the steps, a fourth, ..., and with lower choices."""
     numbers = list(record.steps)
-
-    def only(chosen: Sequence[int]) -> Record:
-        return replace(record, steps={number: record.steps[number] for number in chosen})
-
-    if 0 < len(outcome.needed) < len(numbers):
-        yield only([number for number in numbers if number in outcome.needed])
     size = len(numbers) // 2
     while size:
         for start in range(len(numbers) - size - 1, -1, -size):  # the last step, which shows the fault, stays
-            yield only(numbers[:start] + numbers[start + size :])
+            left = numbers[:start] + numbers[start + size :]
+            yield replace(record, steps={number: record.steps[number] for number in left})
         size //= 2
     yield from (replace(record, opening=choices) for choices in _lower(record.opening))
     for number in reversed(numbers):
-        for choices in _lower(record.steps[number]):
-            yield replace(record, steps={**record.steps, number: choices})
+        yield from (
+            replace(record, steps={**record.steps, number: choices}) for choices in _lower(record.steps[number])
+        )
 
 
 def _lower(choices: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Lower choices, or fewer of them."""
+    """Lower choices: some of them 0, or one of them half as large or smaller by one."""
     for length in (4, 2, 1):
         for place in range(len(choices) - length + 1):
             if any(choices[place : place + length]):
                 yield (*choices[:place], *(0,) * length, *choices[place + length :])
     for place, choice in enumerate(choices):
-        for lower in (choice // 2, choice - 1):
-            if 0 < lower < choice:
-                yield (*choices[:place], lower, *choices[place + 1 :])
+        for lower in {choice // 2, choice - 1} - {0, -1}:
+            yield (*choices[:place], lower, *choices[place + 1 :])
 
 
 def check(seed: int, index: int, *, kind: str = "sequences") -> Finding:
@@ -488,7 +448,5 @@ def check(seed: int, index: int, *, kind: str = "sequences") -> Finding:
     seconds = time.perf_counter() - begun
     if outcome.fault is None:
         return Finding(outcome="right", calls=outcome.counts, seconds=seconds)
-    shortest = shrunk(outcome, again)
-    return Finding(
-        outcome="fault", text=str(shortest.fault), again=shortest.script, calls=outcome.counts, seconds=seconds
-    )
+    shortest, calls = shrunk(outcome, again), outcome.counts
+    return Finding(outcome="fault", text=str(shortest.fault), again=shortest.script, calls=calls, seconds=seconds)

@@ -1,24 +1,27 @@
 """What benchmarks measure, set beside torch, and hold to their limits."""
 
-import importlib
 import json
 import sys
 import time
-from dataclasses import replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from device.host.compiling import load_numba, numba_installed
 from device.spec.device_spec import load_spec
 from ops.passes.caches import PlanCache
-from ops.planners.conv.arguments import SliceConfig, SliceType
-from tools.bench import __main__ as bench, exact, layers, onednn, plans
-from tools.bench.figure import Figure, all_locked, least_seconds, run_times
-from tools.bench.layers import AGAIN, FIRST, GENERATIONS, NEW, REPORT, REPORT_AGAIN, REPORT_NEW, TORCH, call_seconds
+from tools.bench import __main__ as bench, exact, figure as figures_of, layers, networks, onednn, plans
+from tools.bench.figure import TORCH, Figure, all_locked, least_seconds, race, run_times
+from tools.bench.layers import AGAIN, FIRST, GENERATIONS, NEW, REPORT, REPORT_AGAIN, REPORT_NEW, call_seconds
 from tools.machine import LOOPS
 from tools.recorded.arguments import planner_arguments
+from tools.validate.network_rows import NetworkStep
+from tools.validate.network_run import device_of, operand_shapes
+from ttsim.report.accuracy import measure
 from ttsim.runtime.types.layer import Layer
 from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.study.layers.run import exact_output, make_inputs
@@ -35,13 +38,10 @@ def figure(value, limit=None, **more):
     )
 
 
-def test_limits_and_spreads():
+def test_limits_spreads_and_turns():
     assert [figure(1.0, limit).within for limit in (None, 1.0, 0.9)] == [True, True, False]
     shown = run_times("b", "c", "n", [0.004, 0.001, 0.002])
     assert (shown.value, shown.median, shown.longest, shown.unit) == (1.0, 2.0, 4.0, "ms")
-
-
-def test_works_take_turns_and_the_shortest_run_counts():
     order, clock, calls = [], iter(range(6)), []
 
     def work(name):
@@ -52,22 +52,29 @@ def test_works_take_turns_and_the_shortest_run_counts():
     assert order == ["a", "b"] * 3
     assert 0 <= least_seconds(lambda: calls.append(1), 4) < 1
     assert len(calls) == 4
+    assert [figures_of.clock_of(count) for count in (1, 2)] == [time.thread_time, time.perf_counter]
 
 
-@pytest.fixture
-def command(monkeypatch, capsys):
+@pytest.mark.parametrize("compared", [True, False])
+def test_works_race_torch(compared):
+    totals = {"a": 1.0}
+    ops = {"a": lambda: 0.003, "b": lambda: 0.006} | ({TORCH: lambda: 0.002} if compared else {})
+    times = list(race("b", "c", ops, 2, {"a": 1.2}, totals, names={"a": "first"}, ratio="{} over torch"))
+    assert [(row.name, row.value) for row in times[:2]] == [("first", 3.0), ("b", 6.0)]
+    assert totals["a"] == pytest.approx(1.003)
+    ratios = [(row.name, row.value, row.limit) for row in times if row.unit == "x"]
+    assert ratios == ([("a over torch", 1.5, 1.2), ("b over torch", 3.0, None)] if compared else [])
+
+
+def test_the_command_prints_a_table_or_json_and_checks(monkeypatch, capsys):
     figures = [figure(2.0, unit="ms", median=2.25, longest=9.5), figure(3.0, 2.0, name="of torch", unit="x")]
     monkeypatch.setattr(bench, "BENCHES", {"layers": lambda repeats: iter(figures * repeats), "other": None})
 
-    def run(*words):
+    def command(*words):
         monkeypatch.setattr(sys, "argv", ["bench", "--layers", "--repeats", "1", *words])
         bench.main()
         return capsys.readouterr().out
 
-    return run
-
-
-def test_the_command_prints_a_table_or_json_and_checks(command):
     text = command()
     assert all(words in text for words in ("3.000 x", "over", "2.000 ms", "2.250", "9.500"))
     printed = json.loads(command("--json"))
@@ -77,65 +84,62 @@ def test_the_command_prints_a_table_or_json_and_checks(command):
         command("--check")
 
 
-def test_planning_and_cycles_give_a_figure_for_every_layer():
-    planning, cycles = list(layers.bench_planning(1)), list(layers.bench_cycles(1))
-    assert (len(planning), len(cycles)) == (8, 3 * 9 * len(GENERATIONS))
-    assert all(figure.unit == "ms" and figure.value > 0 for figure in planning + cycles)
-    assert [(figure.case, figure.name) for figure in cycles if figure.limit] == [
-        (f"{device}, median", name) for device in GENERATIONS for name in (REPORT_NEW, REPORT, REPORT_AGAIN)
-    ]
-
-
-@pytest.mark.parametrize("compared", [True, False])
-def test_layers_are_set_beside_torch(monkeypatch, compared):
+@pytest.fixture
+def quick(monkeypatch):
+    """Calls that take no time, and torch that takes two milliseconds."""
     seconds = {NEW: 0.008, FIRST: 0.006, AGAIN: 0.004}
 
     def taken(*_, new=False, again=False, **__):
         return seconds[NEW if new else AGAIN if again else FIRST]
 
     monkeypatch.setattr(layers, "call_seconds", taken)
-    monkeypatch.setattr(layers, "torch", object() if compared else None)
+    monkeypatch.setattr(layers, "make_inputs", lambda layer: None)
+    monkeypatch.setattr(layers, "torch", object())
     monkeypatch.setattr(layers, "torch_call", lambda *_: None)
-    monkeypatch.setattr(layers, "least_seconds", lambda *_, **__: 0.002)
-    figures = {(figure.case, figure.name): figure for figure in layers.bench_layers(1)}
+    monkeypatch.setattr(layers, "timed", lambda op: lambda: 0.002)
+    return seconds
+
+
+def test_layers_planning_and_cycles_give_a_figure_for_every_layer(quick):
+    planning, cycles = list(layers.bench_planning(1)), list(layers.bench_cycles(1))
+    assert ([row.value for row in planning], len(cycles)) == ([8.0] * 8, 3 * 9 * len(GENERATIONS))
+    assert [(row.case, row.name, row.value) for row in cycles if row.limit] == [
+        (f"{device}, median", name, value)
+        for device in GENERATIONS
+        for name, value in ((REPORT_NEW, 8.0), (REPORT, 6.0), (REPORT_AGAIN, 4.0))
+    ]
+    figures = {(row.case, row.name): row for row in layers.bench_layers(1)}
     assert figures["all eight", FIRST].value == pytest.approx(8 * 6)
-    ratios = {key: figure for key, figure in figures.items() if figure.unit == "x"}
-    assert len(ratios) == (27 if compared else 0)
+    ratios = {key: row for key, row in figures.items() if row.unit == "x"}
+    assert len(ratios) == 27
     for (_, name), ratio in ratios.items():
-        assert ratio.value == pytest.approx(seconds[name.removesuffix(", of torch")] / 0.002)
+        assert ratio.value == pytest.approx(quick[name.removesuffix(", of torch")] / 0.002)
         assert ratio.limit
-    assert len({ratio.limit for ratio in ratios.values()}) == (6 if compared else 0)
-    assert (("all eight", TORCH) in figures) is compared
-    assert figures["vgg_unet.d1.up", AGAIN].longest == pytest.approx(4.0)
+    assert len({ratio.limit for ratio in ratios.values()}) == 6
 
 
-@pytest.mark.parametrize("compared", [True, False])
-def test_every_direction_is_set_beside_torch_and_has_a_limit(monkeypatch, compared):
-    took, directions, cases = {"ours": 0.003, "theirs": 0.002}, ("forward", "data", "weights"), len(onednn.CASES)
-    works = [(name, "ours", "theirs" if compared else None) for name in directions]
-    monkeypatch.setattr(onednn, "_works", lambda case, device: works)
-    monkeypatch.setattr(onednn, "least_seconds", lambda work, repeats, *, clock: took[work])
-    figures = {(figure.case, figure.name): figure for figure in onednn.bench_onednn(1)}
-    times = [figure for figure in figures.values() if figure.unit == "ms"]
-    assert len(times) == cases * len(directions) * (2 if compared else 1)
-    assert figures["depthwise", "data"].value == figures["depthwise", "data"].median == pytest.approx(3)
-    ratios = [figure for figure in figures.values() if figure.unit == "x"]
-    assert len(ratios) == (cases * (len(directions) + 1) + 1 if compared else 0)
-    assert all(figure.value == pytest.approx(1.5) for figure in ratios)
-    assert sum(bool(figure.limit) for figure in ratios) == (cases * len(directions) + 1 if compared else 0)
+def test_every_direction_is_set_beside_torch_and_has_a_limit(monkeypatch):
+    names, cases = ("forward", "data", "weights"), len(onednn.CASES)
+    works = [(name, {onednn.OURS: 0.003, TORCH: 0.002}) for name in names]
+    monkeypatch.setattr(onednn, "directions", lambda case, device: works)
+    monkeypatch.setattr(onednn, "timed", lambda seconds: lambda: seconds)
+    monkeypatch.setattr(onednn, "PAUSE_SECONDS", 0)
+    figures = {(row.case, row.name): row for row in onednn.bench_onednn(1)}
+    assert len(figures) == cases * (3 * len(names) + 1) + 1
+    assert figures["depthwise", "data"].value == pytest.approx(3)
+    assert figures["depthwise", "data, torch"].value == pytest.approx(2)
+    ratios = [row for row in figures.values() if row.unit == "x"]
+    assert all(row.value == pytest.approx(1.5) for row in ratios)
+    assert sum(bool(row.limit) for row in ratios) == cases * len(names) + 1
+    assert figures["all layers", "all of torch"].limit
 
 
 def test_works_run_all_directions():
     with onednn.open_device(values="fast") as device:
-        for direction, ours, theirs in onednn._works(onednn.Case("small", 1, (2, 2), 3, 2), device):
+        for direction, works in onednn.directions(onednn.Case("small", 1, (2, 2), 3, 2), device):
             assert direction in ("forward", "data", "weights")
-            assert ours() is not None
-            assert (theirs is None) is (onednn.torch is None)
-
-
-def test_one_thread_is_timed_by_its_own_clock():
-    assert layers.clock_of(1) is time.thread_time
-    assert layers.clock_of(2) is time.perf_counter
+            assert works[onednn.OURS]() is not None
+            assert (TORCH in works) is (onednn.torch is not None)
 
 
 def test_a_new_spec_finds_nothing_and_a_new_device_does(monkeypatch):
@@ -155,11 +159,10 @@ def test_a_new_spec_finds_nothing_and_a_new_device_does(monkeypatch):
 
 
 def test_torch_computes_the_same():
-    torch = pytest.importorskip("torch")
+    pytest.importorskip("torch")
     layer = Layer(in_channels=8, out_channels=4, input_height=3, input_width=5, stride=(2, 2), padding=(1, 0))
     inputs = make_inputs(layer)
     output = layers.torch_call(layer, inputs)().permute(0, 2, 3, 1).numpy()
-    assert torch.get_num_threads() >= 1
     assert abs(output - exact_output(layer, inputs)).max() < 1e-5
 
 
@@ -169,18 +172,10 @@ def test_all_loops_are_loaded():
     assert {".".join(module.parts) for module in modules} == set(LOOPS)
 
 
-def test_bytes_of_tensors():
-    for dtype, of_a_tile in (("bfloat16", 2048), ("float32", 4096), ("bfloat8_b", 1088)):
-        assert plans.stored_bytes(3 * 1024, dtype) == 3 * of_a_tile
-    layer = Layer(in_channels=32, out_channels=16, input_height=2, input_width=2, input_dtype="bfloat8_b", bias=False)
-    assert plans.tensor_bytes(layer, 1024) == 128 * 1088 / 1024 + 2 * 32 * 16 * 4 + 1088
+def test_a_layer_holds_parts_not_copies_of_its_tensors():
     layer = LAYERS["vanilla_unet.upconv3"]
-    assert (layer.input_dtype, layer.weights_dtype, layer.dtype) == ("bfloat8_b", "bfloat16", None)
     inputs, weights, outputs = 60 * 80 * 256, 256 * 128 * 2 * 2 + 128, 120 * 160 * 128
     assert plans.tensor_bytes(layer, outputs) == 1.0625 * inputs + 2 * weights + 1.0625 * outputs  # 1088 bytes a tile
-
-
-def test_a_layer_holds_parts_not_copies_of_its_tensors():
     found = plans.measure_layer(LAYERS["vgg_unet.d3.up"])
     assert found["stored"] < found["peak"] < MOST_OF_STORED * found["stored"]
 
@@ -190,70 +185,134 @@ def test_an_import_keeps_its_limit_and_what_ran_before_does_not_count(monkeypatc
     work = "sum(range(5_000_000))"
     assert plans.statement_seconds("pass", work, 1) < 0.1 * plans.statement_seconds(work, None, 1)
     monkeypatch.setattr(plans, "statement_seconds", lambda *_: plans.LIMIT_SECONDS + 0.01)
-    (limited,) = (figure for figure in plans.bench_imports(1) if figure.limit)
+    (limited,) = (row for row in plans.bench_imports(1) if row.limit)
     assert (limited.case, limited.limit, limited.within) == ("import ttsim", plans.LIMIT_SECONDS, False)
-
-
-@pytest.fixture(scope="module")
-def calls():
-    return list(plans.recorded_calls())[:20]
 
 
 @pytest.mark.parametrize(
     ("changes", "group"),
     [
-        ({}, "automatic slices"),
         ({"slice": ["H", 0]}, "automatic slices"),
         ({"slice": ["W", 2]}, "given slices"),
         ({"slice": ["H", 1]}, "one piece"),
-        ({"slice": "l1_full"}, "one piece"),
-        ({"input_memory": "l1"}, "one piece"),
         ({"kernel": 1, "stride": 1}, "1x1"),
     ],
 )
 def test_groups_of_plans(changes, group):
-    assert plans.group_of(planner_arguments(CASE | changes)) == group
-
-
-def test_figures_of_plans(calls, monkeypatch):
-    monkeypatch.setattr(plans, "recorded_calls", lambda: iter(calls))
-    figures = list(plans.bench_plans(1))
-    mean = [figure.limit for figure in figures if (figure.case, figure.name) == ("20 calls, all", "mean")]
-    assert mean == [plans.LIMIT_MS]
-    assert all(figure.value > 0 for figure in figures if figure.unit == "ms")
-    too_many = SliceConfig(slice_type=SliceType.DRAM_HEIGHT, num_slices=10_000)
-    refused = replace(calls[0], arguments=replace(planner_arguments(CASE), slice_config=too_many))
-    assert plans.plan_ms(refused, 1) > 0
+    call = plans.Call(planner_arguments(CASE | changes), load_spec("wormhole_n150"), 1 << 20)
+    call.plan()
+    assert call.group == group
 
 
 @pytest.mark.slow
-def test_planning_keeps_nothing(calls):
-    plans.blocks_kept(calls, 10)  # until the interpreter has settled
-    assert plans.blocks_kept(calls, 10) < 10 * len(calls) / 2
+def test_plans_give_figures_and_planning_keeps_nothing(monkeypatch):
+    calls = list(islice(plans.recorded_calls(), 10))
+    monkeypatch.setattr(plans, "recorded_calls", lambda: iter(calls))
+    figures = list(plans.bench_plans(1))
+    mean = [row.limit for row in figures if (row.case, row.name) == ("10 calls, all", "mean")]
+    assert mean == [plans.LIMIT_MS]
+    assert all(row.value > 0 for row in figures if row.unit == "ms")
+    plans.blocks_kept(calls, 4)  # until the interpreter has settled
+    assert plans.blocks_kept(calls, 6) < 6 * len(calls) / 2
 
 
 def test_numba_is_hidden_where_the_layers_run_without_it(monkeypatch, capsys):
     load_numba.cache_clear()
-    monkeypatch.setitem(importlib.import_module("sys").modules, "numba", None)  # and given back afterwards
+    monkeypatch.setitem(sys.modules, "numba", None)  # and given back afterwards
     seen = []
 
-    def beside(name, works, turns, limits, limits_in_sum):
-        seen.append((name, turns, numba_installed(), load_numba(), limits_in_sum))
+    def beside(name, values, how, turns, limits, limits_in_sum):
+        seen.append((name, values, how, turns, numba_installed(), load_numba(), limits_in_sum))
         yield figure(2.0, 3.0)
 
     monkeypatch.setattr(exact, "beside_torch", beside)
     exact.main()
     load_numba.cache_clear()
-    assert seen == [("exact", 1, False, None, {"without numba": 40.0})]
-    (printed,) = json.loads(capsys.readouterr().out)
-    assert Figure(**printed) == figure(2.0, 3.0)
-
-
-def test_figures_without_numba_come_from_an_interpreter_of_their_own(monkeypatch):
-    class Done:
-        stdout = '[{"bench": "exact", "case": "c", "name": "n", "value": 1.5, "unit": "x"}]'
-
+    assert seen == [("exact", "exact", {"without numba": {}}, 1, False, None, {"without numba": 40.0})]
+    printed = capsys.readouterr().out
     commands = []
-    monkeypatch.setattr(exact.subprocess, "run", lambda command, **_: commands.append(command) or Done())
-    assert [figure.value for figure in exact.bench_without_numba()] == [1.5]
+    done = SimpleNamespace(stdout=printed)
+    monkeypatch.setattr(exact.subprocess, "run", lambda command, **_: commands.append(command) or done)
+    assert list(exact.bench_without_numba()) == [figure(2.0, 3.0)]
     assert commands[0][1:] == ["-m", "tools.bench.exact"]
+
+
+LAYER = {
+    "op": "conv2d", "batch": "1", "k": "3", "s": "1", "pad": "1", "shard": "HS", "act_block_h": "", "act_dbuf": "0",
+    "w_dbuf": "0", "activation": "relu", "out_layout": "TILE", "dtype_in1": "bfp8_b", "dtype_out": "bf16",
+    "fidelity": "LoFi", "fp32_acc": "1", "packer_l1_acc": "1",
+}  # fmt: skip
+UP = {"op": "conv_transpose2d", "k": "2", "s": "2", "pad": "0", "activation": "none"}
+LAST = {"k": "1", "pad": "0", "activation": "none"}
+FLOW = {"model": "vanilla_unet", "shard_seen": "", "reshard_if_not_optimal": "0", "deallocate_activation": "0"}
+
+
+def step(layer, before, sizes=None, **changes):
+    """A layer of so many input channels, output channels and rows; without them the end of the network."""
+    flow = FLOW | {"layer": layer, "before": before, "dtype_out": "bf16"}
+    if sizes is None:
+        return NetworkStep(None, flow)
+    ins, outs, side = map(str, sizes)
+    return NetworkStep(
+        {**LAYER, "layer": layer, "in_c": ins, "out_c": outs, "in_h": side, "in_w": side, **changes}, flow
+    )
+
+
+def network(*steps):
+    rng = np.random.default_rng(1)
+    operands = {
+        one.row["layer"]: tuple(rng.standard_normal(of, dtype=np.float32) / 8 for of in operand_shapes(one.row))
+        for one in steps
+        if one.row is not None
+    }
+    return networks.Network(steps=steps, image=rng.standard_normal((1, 3, 64, 64), np.float32), operands=operands)
+
+
+FLAT = network(
+    step("e1", "start_flat:8x8", (3, 32, 64)),
+    step("e2", "save_pool:e1", (32, 32, 32)),
+    step("up", "", (32, 32, 32), **UP),
+    step("d1", "concat_saved:e1:rows", (64, 32, 64)),
+    step("out", "", (32, 1, 64), **LAST),
+    step("", "channels_first"),
+)
+SQUARE = network(
+    step("e1", "start:8x8", (3, 32, 64), out_layout="ROW_MAJOR"),
+    step("e2", "pool", (32, 32, 32), out_layout="ROW_MAJOR"),
+    step("up", "", (32, 32, 32), **UP, out_layout="ROW_MAJOR"),
+    step("d1", "concat:e1:8x8", (64, 32, 64), out_layout="TILE"),
+    step("out", "", (32, 1, 64), **LAST),
+    step("", "sigmoid"),
+)
+
+
+@pytest.mark.parametrize("small", [FLAT, SQUARE], ids=["flat", "square"])
+def test_a_pass_of_a_network_gives_what_torch_gives(small):
+    pytest.importorskip("torch")
+    operands, wanted = networks.host_tensors(small), networks.torch_pass(small)().numpy()
+    first = networks.fresh_pass(small, operands)
+    assert measure(first.reshape(-1), wanted.reshape(-1)).pcc > networks.LEAST_CORRELATION
+    with device_of(small.steps, load_spec("wormhole_n150"), "fast") as device:
+        left = None
+        for _ in range(2):
+            assert networks.one_pass(small, device, operands).tobytes() == first.tobytes()
+            live = device.machine.memory.live()
+            assert left in (None, live)
+            left = live
+
+
+def test_passes_are_set_beside_torch(monkeypatch):
+    output = np.linspace(-1, 1, 64)
+    monkeypatch.setattr(networks, "NETWORKS", ("small",))
+    monkeypatch.setattr(networks, "read_network", lambda model: FLAT)
+    monkeypatch.setattr(networks, "torch", object())
+    monkeypatch.setattr(networks, "torch_pass", lambda network: lambda: SimpleNamespace(numpy=lambda: output))
+    for name in ("one_pass", "fresh_pass"):
+        monkeypatch.setattr(networks, name, lambda *_, **__: output)
+    figures = {row.name: row for row in networks.bench_networks(2)}
+    passes = {networks.NEW, networks.FIRST, networks.AGAIN}
+    ratios = {name: row.limit for name, row in figures.items() if row.unit == "x"}
+    assert set(ratios) == {f"{name}, of torch" for name in passes}
+    assert all(ratios.values())
+    assert figures["1 - correlation with torch"].within
+    assert not networks.disagreement("one", output[::-1].astype(np.float32), output).within

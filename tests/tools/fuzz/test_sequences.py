@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ttsim
-from tools.fuzz.sequences import KINDS, Fault, Outcome, Record, Run, needed, run, same_fault, shrunk
+from tools.fuzz.sequences import KINDS, Fault, Outcome, Record, Run, run, same_fault, shrunk
 from tools.random_calls.drafts import Choices, Expected, Step
 
 STRICT, LAX = [0, 0, 0, 0], [0, 0, 99, 0]
@@ -142,14 +142,8 @@ def test_a_sequence_can_be_run_again(kind):
     exec(first.script, {})
 
 
-def test_the_steps_that_the_last_one_needs():
-    texts = {0: "t0 = a()", 1: "t1 = a()", 2: "ttsim.add_(t0, 1.0)", 3: "t3 = b(t1)", 7: "t7 = c(t0)"}
-    assert needed(texts) == {0, 2, 7}
-    assert needed({}) == set()
-
-
 def outcome_of(record, fault):
-    return Outcome(record, "", Counter(), Counter(), frozenset(), fault)
+    return Outcome(record, "", Counter(), fault)
 
 
 def again(record):
@@ -161,12 +155,12 @@ def again(record):
 
 def test_steps_are_left_out_and_choices_lowered():
     record = Record(None, (1, 2), {number: (3, number, 40) for number in range(10)})
-    found = shrunk(outcome_of(record, Fault("call", "wrong", "")), again)
-    assert list(found.record.steps) == [2, 9]
-    assert found.record.steps[2] == (0, 0, 0)
-    assert sorted(found.record.steps[9]) == [0, 0, 5]
-    assert found.record.opening == (0, 0)
-    assert shrunk(outcome_of(record, Fault("call", "wrong", "")), again, seconds=0.0).record is record
+    first = outcome_of(record, Fault("call", "wrong", ""))
+    found = shrunk(first, again).record
+    assert list(found.steps) == [2, 9]
+    assert found.steps[2] == (*found.opening, 0) == (0, 0, 0)
+    assert sorted(found.steps[9]) == [0, 0, 5]
+    assert shrunk(first, again, seconds=0.0).record is record
 
 
 def test_another_fault_is_not_taken_for_it():

@@ -49,7 +49,8 @@ def documented(device):
 
 
 def test_tables_and_charts_of_a_part(part):
-    result, pictures = tables(part), charts(replace(part, layers=[replace(one, layer=CONTENDED) for one in part.layers]))
+    contended = replace(part, layers=tuple(replace(layer, layer=CONTENDED) for layer in part.layers))
+    result, pictures = tables(part), charts(contended)
     for layer in part.layers:
         lines = table_of(named(layer.device), result).splitlines()
         assert lines[1:5] == [*table_of(named(layer.device)).splitlines()[1:3], row(layer), sums([layer])]
