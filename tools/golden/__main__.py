@@ -55,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument("--device", default=DEVICES[0], choices=DEVICES)
     show.add_argument("--no-strict", action="store_true")
     for command in (write, compare):
-        command.add_argument("--part", type=_part_names, default=PARTS, metavar="PART,...", help=", ".join(PARTS))
+        command.add_argument("--part", type=_part_names, default=list(PARTS), metavar="PART,...", help=", ".join(PARTS))
         command.add_argument("--only", default="", metavar="TEXT", help="files whose path contains this: conv2d-003")
     for command in (write, show):
         command.add_argument("--count", type=int, default=ALL, help="random calls, about")

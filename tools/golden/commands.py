@@ -18,9 +18,9 @@ from types import ModuleType
 from typing import Any, Final
 
 import ttsim
-from tools.golden.answers import ROOT, execute, lines_of, namespace, opened, outcome, plain
+from tools.golden.answers import ROOT, Aspects, execute, lines_of, namespace, opened, outcome, plain
 from tools.golden.calls import Call
-from tools.golden.store import Sections, title
+from tools.golden.store import Sections, title, titled
 
 EVERY: Final = 40  # calls of a group of which the first one's files are recorded
 
@@ -30,20 +30,22 @@ def exported(call: Call) -> bool:
     return call.number % (EVERY // 4 if call.group in ("network", "trace", "repeated") else EVERY) == 0
 
 
-def export_sections(call: Call, device: str) -> Sections:
+def export_aspects(call: Call, device: str) -> Aspects:
     """The files that `save_report` writes of a call, whether it runs or fails."""
     with opened(call, device, strict=False) as simulated, ttsim.profile(simulated) as profile:
         names = namespace(simulated, random=False)
-        aspects = {**outcome(lambda: execute(call.given, names), named="given")}
+        aspects = outcome(lambda: execute(call.given, names), named="given")
         if not aspects:
             aspects |= outcome(lambda: execute(call.text, names), named="result")
         with tempfile.TemporaryDirectory(prefix="golden-") as temporary:
-            folder = Path(temporary)
-            aspects |= outcome(lambda: ttsim.save_report(folder, profile), named="saving")
-            paths = sorted(path for path in folder.rglob("*") if path.is_file())
-            aspects |= {f"file {path.relative_to(folder).as_posix()}": plain(file_text(path)) for path in paths}
-    name = f"{call.name} {device}"
-    return {title(name, aspect): text for aspect, text in aspects.items()}
+            aspects |= outcome(lambda: ttsim.save_report(Path(temporary), profile), named="saving")
+            return aspects | _files(Path(temporary), Path(temporary))
+
+
+def _files(folder: Path, within: Path) -> Aspects:
+    """The files below a folder, by their paths within another one."""
+    paths = sorted(path for path in within.rglob("*") if path.is_file())
+    return {f"file {path.relative_to(folder).as_posix()}": plain(file_text(path)) for path in paths}
 
 
 def file_text(path: Path) -> str:
@@ -219,11 +221,11 @@ def command_sections(name: str) -> Sections:
     columns, arguments = COMMANDS[name]
     with tempfile.TemporaryDirectory(prefix="golden-") as temporary:
         folder = Path(temporary)
+        (folder / "out").mkdir()
         for file, text in FILES.items():
             (folder / file).write_text(text, encoding="utf-8")
-        (folder / "out").mkdir()
-        if arguments.startswith("compare"):
-            _make_reports(folder)
+        for file, report in BEFORE_COMPARE.items() if arguments.startswith("compare") else ():
+            (folder / file).write_text(_run(report, folder, 80).stdout, encoding="utf-8")
         ended = _run(arguments, folder, columns)
         aspects = {
             "arguments": arguments,
@@ -231,15 +233,7 @@ def command_sections(name: str) -> Sections:
             "output": plain(ended.stdout),
             "error output": plain(ended.stderr),
         }
-        written = sorted(path for path in (folder / "out").rglob("*") if path.is_file())
-        aspects |= {f"file {path.relative_to(folder).as_posix()}": plain(file_text(path)) for path in written}
-    return {title(name, aspect): text for aspect, text in aspects.items()}
-
-
-def _make_reports(folder: Path) -> None:
-    """Writes the two reports that are compared: one layer with two configs."""
-    for file, arguments in BEFORE_COMPARE.items():
-        (folder / file).write_text(_run(arguments, folder, 80).stdout, encoding="utf-8")
+        return titled(name, aspects | _files(folder, folder / "out"))
 
 
 def _run(arguments: str, folder: Path, columns: int) -> subprocess.CompletedProcess[str]:
@@ -277,7 +271,7 @@ def surface_sections() -> Sections:
     names = subprocess.run(listed, capture_output=True, text=True, check=True, cwd=ROOT).stdout
     sections = {title("ttsim", "names"): names}
     for path, value in public():
-        sections |= {title(path, aspect): text for aspect, text in _aspects(value).items()}
+        sections |= titled(path, _aspects(value))
     stub = Path(ttsim.__file__).with_name("__init__.pyi")
     sections[title("ttsim", "stub")] = "\n".join(sorted(_stub_names(stub)))
     return sections

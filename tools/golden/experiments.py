@@ -107,11 +107,6 @@ EXPERIMENTS: Final[dict[str, Callable[[str], Sections]]] = {
 }
 
 
-def experiment_sections(kind: str, layer: str) -> Sections:
-    """The results of a kind of experiment with a layer."""
-    return EXPERIMENTS[kind](layer)
-
-
 def _call(layer: str) -> dict[str, Any]:
     sizes = LAYERS[layer]
     pixels = sizes["input_height"] * sizes["input_width"]

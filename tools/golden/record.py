@@ -1,27 +1,24 @@
-"""A whole record: its parts, the work that each takes, and the processes that do it."""
+"""A whole record: its parts, and the work that each takes."""
 
 import json
-import os
 import platform
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Final
 
-from tools.golden.answers import answers, computed
+from tools.golden.answers import Aspects, answers, computed
 from tools.golden.calls import DEVICES, Call, write_calls
-from tools.golden.commands import COMMANDS, command_sections, export_sections, exported, surface_sections
-from tools.golden.experiments import EXPERIMENTS, LAYERS, experiment_sections
-from tools.golden.store import SUFFIX, Sections, clear, title, write_sections
+from tools.golden.commands import COMMANDS, command_sections, export_aspects, exported, surface_sections
+from tools.golden.experiments import EXPERIMENTS, LAYERS
+from tools.golden.store import SUFFIX, Sections, clear, titled, write_sections
+from tools.golden.work import each
 from tools.machine import load_loops, processor
 
-PARTS: Final = ("plans", "values", "exports", "commands", "experiments", "names")
 ABOUT: Final = "about.json"
 
 
@@ -37,7 +34,7 @@ class Task:
 def write_record(
     folder: Path,
     calls: Sequence[Call],
-    parts: Iterable[str] = PARTS,
+    parts: Iterable[str] = (),
     *,
     only: str = "",
     processes: int | None = None,
@@ -46,22 +43,14 @@ def write_record(
 
     ``calls`` are all calls of the record. Other files stay as they are. ``processes`` None is one for each core.
     """
-    begun = time.perf_counter()
-    tasks = [task for part in dict.fromkeys(parts) for task in tasks_of(part, calls) if only in task.path]
+    begun, chosen = time.perf_counter(), dict.fromkeys(parts or PARTS)
+    tasks = [task for part in chosen for task in PARTS[part](part, calls) if only in task.path]
     if not tasks:
-        raise ValueError(f"no file of {', '.join(parts)} has {only!r} in its path")
-    clear(folder, parts, only)
+        raise ValueError(f"no file of {', '.join(chosen)} has {only!r} in its path")
+    clear(folder, chosen, only)
     write_calls(folder, calls)
     (folder / ABOUT).write_text(json.dumps(about(), indent=1) + "\n", encoding="utf-8")
-    tasks.sort(key=lambda task: -task.cost)
-    workers = min(processes or os.cpu_count() or 1, len(tasks))
-    if workers <= 1:
-        for task in tasks:
-            run_task(folder, task)
-        return time.perf_counter() - begun
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        for done in as_completed([pool.submit(run_task, folder, task) for task in tasks]):
-            done.result()
+    each(partial(run_task, folder), sorted(tasks, key=lambda task: -task.cost), processes)
     return time.perf_counter() - begun
 
 
@@ -70,76 +59,86 @@ def run_task(folder: Path, task: Task) -> None:
     write_sections(folder / f"{task.path}{SUFFIX}", task.make())
 
 
-def tasks_of(part: str, calls: Sequence[Call]) -> list[Task]:
-    """The files of a part."""
-    if part == "commands":
-        names = {name: name.replace(" ", "-") for name in COMMANDS}
-        return [Task(f"{part}/{file}", 5.0, partial(command_sections, name)) for name, file in names.items()]
-    if part == "experiments":
-        pairs = [(kind, layer) for kind in EXPERIMENTS for layer in LAYERS]
-        return [
-            Task(f"{part}/{kind}-{layer}", 20.0, partial(experiment_sections, kind, layer)) for kind, layer in pairs
-        ]
-    if part == "names":
-        return [Task(f"{part}/ttsim", 5.0, surface_sections)]
-    makes, wanted = {
-        "plans": (plan_sections, calls),
-        "values": (value_sections, [call for call in calls if call.values]),
-        "exports": (exports_of, [call for call in calls if exported(call)]),
-    }[part]
-    chunks = defaultdict[str, list[Call]](list)
-    for call in wanted:
-        chunks[call.chunk if part == "plans" else call.group].append(call)
-    return [Task(f"{part}/{chunk}", float(len(group)), partial(makes, tuple(group))) for chunk, group in chunks.items()]
+def _of_calls(
+    ask: Callable[[Call], Mapping[str, Aspects]],
+    wanted: Callable[[Call], object],
+    file_of: Callable[[Call], str],
+    part: str,
+    calls: Sequence[Call],
+) -> list[Task]:
+    """Files of answers to calls: of those that are wanted, several in a file."""
+    files = defaultdict[str, list[Call]](list)
+    for call in filter(wanted, calls):
+        files[file_of(call)].append(call)
+    return [Task(f"{part}/{file}", float(len(own)), partial(_asked, ask, own)) for file, own in files.items()]
 
 
-def plan_sections(calls: Sequence[Call]) -> Sections:
-    """The answers to calls without values, on both devices, strict and not."""
+def _asked(ask: Callable[[Call], Mapping[str, Aspects]], calls: Sequence[Call]) -> Sections:
     sections: Sections = {}
     for call in calls:
-        for device in DEVICES:
-            strict = answers(call, device, strict=True)
-            free = answers(call, device, strict=False, known=strict)
-            for kind, aspects in (("strict", strict), ("not strict", free)):
-                sections |= {title(f"{call.name} {device} {kind}", aspect): text for aspect, text in aspects.items()}
+        for name, aspects in ask(call).items():
+            sections |= titled(name, aspects)
     return sections
 
 
-def value_sections(calls: Sequence[Call]) -> Sections:
-    """Hashes of the exact and the fast values of calls, each on its own devices, which are not strict.
+def _plans(call: Call) -> dict[str, Aspects]:
+    """The answers to a call without values, on both devices, strict and not."""
+    found: dict[str, Aspects] = {}
+    for device in DEVICES:
+        strict = answers(call, device, strict=True)
+        found[f"{call.name} {device} strict"] = strict
+        found[f"{call.name} {device} not strict"] = answers(call, device, strict=False, known=strict)
+    return found
+
+
+def _values(call: Call) -> dict[str, Aspects]:
+    """Hashes of the exact and the fast values of a call on its own devices, which are not strict.
 
     Compiled loops are there from the first call on: numpy, which works until they are compiled, sums in another order.
     """
     load_loops()
-    sections: Sections = {}
-    for call in calls:
-        for device in call.values:
-            for values in ("exact", "fast"):
-                aspects = computed(call, device, values, strict=False)
-                sections |= {title(f"{call.name} {device}", aspect): text for aspect, text in aspects.items()}
-    return sections
+    return {
+        f"{call.name} {device}": computed(call, device, "exact", strict=False)
+        | computed(call, device, "fast", strict=False)
+        for device in call.values
+    }
 
 
-def exports_of(calls: Sequence[Call]) -> Sections:
-    """The files of calls, on both devices."""
-    sections: Sections = {}
-    for call in calls:
-        for device in DEVICES:
-            sections |= export_sections(call, device)
-    return sections
+def _exports(call: Call) -> dict[str, Aspects]:
+    """The files of a call, on both devices."""
+    return {f"{call.name} {device}": export_aspects(call, device) for device in DEVICES}
+
+
+def _commands(part: str, calls: Sequence[Call]) -> list[Task]:
+    return [Task(f"{part}/{name.replace(' ', '-')}", 5.0, partial(command_sections, name)) for name in COMMANDS]
+
+
+def _experiments(part: str, calls: Sequence[Call]) -> list[Task]:
+    pairs = [(kind, layer) for kind in EXPERIMENTS for layer in LAYERS]
+    return [Task(f"{part}/{kind}-{layer}", 20.0, partial(EXPERIMENTS[kind], layer)) for kind, layer in pairs]
+
+
+def _names(part: str, calls: Sequence[Call]) -> list[Task]:
+    return [Task(f"{part}/ttsim", 5.0, surface_sections)]
+
+
+PARTS: Final[Mapping[str, Callable[[str, Sequence[Call]], list[Task]]]] = {
+    "plans": partial(_of_calls, _plans, lambda call: True, lambda call: call.chunk),
+    "values": partial(_of_calls, _values, lambda call: call.values, lambda call: call.group),
+    "exports": partial(_of_calls, _exports, exported, lambda call: call.group),
+    "commands": _commands,
+    "experiments": _experiments,
+    "names": _names,
+}  # a new part is one more entry: it gives the files of calls
 
 
 def about() -> dict[str, object]:
     """On what a record was written, and which of its parts depend on that; nothing here is compared."""
-    versions = {}
-    for package in ("numpy", "ml_dtypes", "rich", "numba", "torch", "pytest"):
-        try:
-            versions[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            versions[package] = "not installed"
+    installed = {package.metadata["Name"].lower(): package.version for package in metadata.distributions()}
+    packages = ("numpy", "ml_dtypes", "rich", "numba", "torch", "pytest")
     return {
         "machine": {"processor": processor(), "system": platform.system(), "python": platform.python_version()},
-        "packages": versions,
+        "packages": {package: installed.get(package, "not installed") for package in packages},
         "what differs from machine to machine": {
             "values, fast": "sums in floating point: the same on processors with the same vector instructions, "
             "where both have numba or neither",

@@ -1,17 +1,18 @@
-"""The files of a record: plain text in sections, compressed, the same bytes for the same sections."""
+"""The files of a record: plain text in sections, compressed, the same bytes for the same sections; their comparison."""
 
 import json
 import lzma
-import os
 import re
 import tomllib
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import get_context
+from itertools import zip_longest
 from pathlib import Path
 from typing import Final, Literal
+
+from tools.golden.work import each
 
 SUFFIX: Final = ".txt.xz"
 PRESET: Final = 1  # of xz: higher ones take three times as long for a tenth less
@@ -24,6 +25,11 @@ def title(name: str, aspect: str) -> str:
     return f"{name} | {aspect}"
 
 
+def titled(name: str, aspects: Mapping[str, str]) -> Sections:
+    """The aspects of an answer as sections."""
+    return {title(name, aspect): text for aspect, text in aspects.items()}
+
+
 def write_sections(path: Path, sections: Mapping[str, str], *, preset: int = PRESET) -> None:
     """Writes sections into a compressed text file in the order of their titles.
 
@@ -31,8 +37,7 @@ def write_sections(path: Path, sections: Mapping[str, str], *, preset: int = PRE
     """
     lines: list[str] = []
     for name in sorted(sections):
-        lines.append(name)
-        lines += [f" {line}" for line in sections[name].split("\n")]
+        lines += [name, *(f" {line}" for line in sections[name].split("\n"))]
     text = "".join(f"{line}\n" for line in lines)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(lzma.compress(text.encode(errors="backslashreplace"), preset=preset))
@@ -73,11 +78,9 @@ def clear(folder: Path, parts: Iterable[str], only: str = "") -> None:
 Kind = Literal["only before", "only after", "figure", "text"]
 FIGURE: Final = re.compile(r"(?<![A-Za-wyz_\d])[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?")  # of 8x8, too; not float32
 DIGEST: Final = re.compile(r"\b[0-9a-f]{20}\b")
-TOKEN: Final = re.compile(r"\d[\d,.]*\d|[\w.]+|[^\w\s]")
 LAYOUT: Final = re.compile(r"[\s─━│┃┏┓┗┛┡┩├┤┌┐└┘┬┴┼╇╈┳┻]+")  # what moves in a table when a word gets longer
 OUTCOME: Final = re.compile(r"\| (?:without dispatch: )?(?:result|error of result|error of given)$")
 LONGEST: Final = 300  # characters of a line that is shown
-CONTEXT: Final = 6  # words around the first difference that name a class
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +89,8 @@ class Difference:
 
     part: str  # Folder of the file
     name: str  # Title of the section
-    kind: Kind  # Whether a figure or another word differs first, or which record alone has the section
-    of: str  # The class: aspect and words around the difference, without figures
+    kind: Kind  # Whether figures alone differ, or words too, or which record alone has the section
+    of: str  # The class: the aspect, and the lines without figures from where they differ
     lines: tuple[str, str]  # The first line that differs, of the first record and of the second
     size: int  # Characters of both sections together: the smallest example is the easiest to look into
 
@@ -102,11 +105,10 @@ def read_renames(path: Path) -> dict[str, str]:
         data = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except (json.JSONDecodeError, tomllib.TOMLDecodeError) as error:
         raise ValueError(f"{path}: {error}") from None
-    result: dict[str, str] = {}
-    for old, new in _entries(data, path):
+    result = dict(_entries(data, path))
+    for old, new in result.items():
         if re.sub(r"\D", "", old) != re.sub(r"\D", "", new) or not re.search(r"[A-Za-z]", old):
             raise ValueError(f"{path}: {old!r} -> {new!r} changes digits, which would hide a figure; rename words only")
-        result[old] = new
     return result
 
 
@@ -114,10 +116,7 @@ def _entries(data: object, path: Path) -> Iterator[tuple[str, str]]:
     if not isinstance(data, Mapping):
         raise ValueError(f"{path}: a rename map is a table of old words and new ones, not {type(data).__name__}")
     for old, new in data.items():
-        if isinstance(new, str):
-            yield old, new
-        else:
-            yield from _entries(new, path)
+        yield from [(old, new)] if isinstance(new, str) else _entries(new, path)
 
 
 def renamer(renames: Mapping[str, str]) -> Callable[[str], str]:
@@ -144,13 +143,8 @@ def compare_records(
     files = [file for file in files if only in file and (not chosen or file.split("/")[0] in chosen)]
     if not files:
         raise ValueError(f"no file of the chosen parts has {only!r} in its path")
-    workers = min(processes or os.cpu_count() or 1, len(files))
     compare = partial(compare_files, before, after, renames)
-    if workers <= 1:
-        by_file = map(compare, files)
-        return [difference for differences in by_file for difference in differences]
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        return [difference for differences in pool.map(compare, files, chunksize=4) for difference in differences]
+    return [difference for found in each(compare, files, processes) for difference in found]
 
 
 def compare_files(before: Path, after: Path, renames: Mapping[str, str], file: str) -> list[Difference]:
@@ -167,60 +161,36 @@ def differences(part: str, old: Sections, new: Sections, rename: Callable[[str],
     wanted = {rename(name): text for name, text in old.items()}
     for name in sorted({*wanted, *new}):
         aspect = name.rpartition(" | ")[2]
-        if name not in new or name not in wanted:
+        if name in new and name in wanted:
+            expected, text = rename(wanted[name]), new[name]
+            if text not in (wanted[name], expected):
+                same_words = LAYOUT.sub(" ", expected).split() == LAYOUT.sub(" ", text).split()
+                if expected == wanted[name] or not same_words:  # a longer word moves columns and breaks lines elsewhere
+                    yield _difference(part, name, aspect, expected, text)
+        else:
             kind: Kind = "only before" if name in wanted else "only after"
             text = wanted.get(name, new.get(name, ""))
             first = " ".join(text.split("\n")[: 2 if aspect.endswith(("error of result", "error of given")) else 1])
-            shown = (_short(first), "") if name in wanted else ("", _short(first))
+            shown = (first[:LONGEST], "") if name in wanted else ("", first[:LONGEST])
             yield Difference(part, name, kind, f"{aspect}: {_template(first)}", shown, len(text))
-        elif wanted[name] != new[name]:
-            expected = rename(wanted[name])
-            if expected == new[name] or (expected != wanted[name] and _words(expected) == _words(new[name])):
-                continue
-            size = len(expected) + len(new[name])
-            yield _difference(part, name, aspect, *_first_lines(expected, new[name]), size=size)
 
 
-def _words(text: str) -> list[str]:
-    """A text without its layout: a longer word moves columns and breaks lines elsewhere."""
-    return LAYOUT.sub(" ", text).split()
-
-
-def _first_lines(old: str, new: str) -> tuple[str, str]:
-    lines, others = old.split("\n"), new.split("\n")
-    for line, other in zip(lines, others, strict=False):
-        if line != other:
-            return line, other
-    shorter = min(len(lines), len(others))
-    return "\n".join(lines[shorter : shorter + 1]), "\n".join(others[shorter : shorter + 1])
-
-
-def _difference(part: str, name: str, aspect: str, before: str, after: str, *, size: int) -> Difference:
-    """The class of a pair of lines: whether figures alone differ, and the words before the first difference."""
-    kind: Kind = "figure" if _template(before) == _template(after) else "text"
-    words, others = TOKEN.findall(before), TOKEN.findall(after)
-    same = next((i for i, (word, other) in enumerate(zip(words, others, strict=False)) if word != other), None)
-    at = min(len(words), len(others)) if same is None else same
-    context = _template(" ".join(words[max(0, at - CONTEXT) : at]))
-    at_word = "" if kind == "figure" else f" {' '.join(words[at : at + 1])} -> {' '.join(others[at : at + 1])}"
-    path = _template(before.split(" ", 1)[0])
-    shown = (_short(_around(before, before, after)), _short(_around(after, before, after)))
-    return Difference(part, name, kind, f"{aspect}: {path} ... {context}{_template(at_word)}", shown, size)
-
-
-def _around(line: str, before: str, after: str) -> str:
-    """A line from shortly before the first character that differs."""
-    at = next((i for i, (word, other) in enumerate(zip(before, after, strict=False)) if word != other), 0)
-    return line if at < LONGEST // 2 else f"...{line[at - LONGEST // 3 :]}"
+def _difference(part: str, name: str, aspect: str, old: str, new: str) -> Difference:
+    """The first line that differs, from shortly before the character that differs."""
+    pairs = zip_longest(old.split("\n"), new.split("\n"), fillvalue="")
+    before, after = next((line, other) for line, other in pairs if line != other)
+    at = next((at for at, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), 0)
+    begin = max(0, before.rfind(" ", 0, max(0, at - LONGEST // 3)) + 1)
+    lines = (before[begin : begin + LONGEST], after[begin : begin + LONGEST])
+    templates = [_template(line) for line in (before, after)]
+    kind: Kind = "figure" if templates[0] == templates[1] else "text"
+    of = f"{aspect}: {' -> '.join(dict.fromkeys(templates))}"
+    return Difference(part, name, kind, of, lines, len(old) + len(new))
 
 
 def _template(text: str) -> str:
     """A text with N for every figure and H for every hash."""
     return FIGURE.sub("N", DIGEST.sub("H", text))[:LONGEST]
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
 def summary(differences: Iterable[Difference], *, most: int = 40) -> Iterator[str]:
@@ -229,28 +199,23 @@ def summary(differences: Iterable[Difference], *, most: int = 40) -> Iterator[st
     Where a call runs in one record and is refused in the other, all its other sections differ as well: these are
     counted in one line.
     """
-    entries: dict[tuple[str, str], list[Difference]] = {}
+    calls = defaultdict[tuple[str, str], list[Difference]](list)
     for difference in differences:
-        entries.setdefault((difference.part, difference.name.rpartition(" | ")[0]), []).append(difference)
-    classes: dict[tuple[str, Kind, str], list[Difference]] = {}
-    following = 0
-    for group in entries.values():
-        outcomes = [
-            difference for difference in group if difference.kind.startswith("only") and OUTCOME.search(difference.name)
-        ]
+        calls[difference.part, difference.name.rpartition(" | ")[0]].append(difference)
+    classes = defaultdict[tuple[str, Kind, str], list[Difference]](list)
+    following, left = 0, Counter[str]()
+    for group in calls.values():
+        outcomes = [found for found in group if found.kind.startswith("only") and OUTCOME.search(found.name)]
         following += len(group) - len(outcomes) if outcomes else 0
         for difference in outcomes or group:
-            classes.setdefault((difference.part, difference.kind, difference.of), []).append(difference)
-    ordered = sorted(classes.items(), key=lambda item: (item[0][0], -len(item[1]), item[0]))
-    left = dict[str, int]()
-    for (part, kind, of), group in ordered:
-        left[part] = left.get(part, 0) + 1
-        if left[part] > most:
-            continue
-        smallest = min(group, key=lambda difference: (difference.size, difference.name))
-        yield f"{part}, {len(group)} x {kind}: {of}"
-        yield f"    {smallest.name}"
-        yield from (f"    {mark} {line}" for mark, line in zip("-+", smallest.lines, strict=True) if line)
+            classes[difference.part, difference.kind, difference.of].append(difference)
+    for (part, kind, of), group in sorted(classes.items(), key=lambda item: (item[0][0], -len(item[1]), item[0])):
+        left[part] += 1
+        if left[part] <= most:
+            smallest = min(group, key=lambda difference: (difference.size, difference.name))
+            yield f"{part}, {len(group)} x {kind}: {of}"
+            yield f"    {smallest.name}"
+            yield from (f"    {mark} {line}" for mark, line in zip("-+", smallest.lines, strict=True) if line)
     yield from (f"{part}: {number - most} more classes" for part, number in left.items() if number > most)
     if following:
         yield f"{following} more sections of calls that run in one record and are refused in the other"

@@ -31,11 +31,6 @@ def record(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="module")
-def surface():
-    return surface_sections()
-
-
 def test_the_same_calls_give_the_same_bytes(record, tmp_path):
     write_record(tmp_path, read_calls(record), PARTS, processes=1)
     names = [path.relative_to(record) for path in sorted(record.rglob("*")) if path.is_file()]
@@ -157,7 +152,8 @@ def test_a_column_shows_a_changed_figure_and_exchanged_words_but_not_renamed_one
     assert line([word.replace("reader", "unit") for word in words]) == line(words).replace("'reader'", "'unit'")
 
 
-def test_public_names_have_signatures_and_docstrings(surface):
+def test_public_names_have_signatures_and_docstrings():
+    surface = surface_sections()
     assert "conv_transpose2d" in surface["ttsim | names"].split("\n")
     assert "conv_transpose2d" in surface["ttsim | stub"].split("\n")
     assert surface["relu | signature"].startswith("(input_tensor, ")
@@ -166,9 +162,6 @@ def test_public_names_have_signatures_and_docstrings(surface):
     assert surface["relu | docstring"]
     assert "onednn.conv_transpose | signature" in surface
     assert surface["MathFidelity.LoFi | value"]
-
-
-def test_no_address_and_no_home_of_a_class_is_left(surface):
     text = "\n".join(text for name, text in surface.items() if not name.endswith("docstring"))
     assert not any(home in text for home in ("0x7", "ttsim.runtime.tensor.Tensor", "device.memory."))
 
