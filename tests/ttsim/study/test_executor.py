@@ -1,3 +1,5 @@
+"""Workers of studies: chunks, processes that die or are interrupted, and what is refused."""
+
 import os
 import signal
 from concurrent.futures import BrokenExecutor, CancelledError, Future
@@ -21,7 +23,7 @@ from ttsim.study.executor import (
     evaluate_chunk,
     same_spec,
     workers,
-)
+)  # fmt: skip
 from ttsim.study.store import Verdict
 
 SPEC = load_spec("wormhole_n150")
@@ -45,16 +47,21 @@ def rows_by(start, slots=2):
 
 
 @pytest.mark.parametrize(
-    ("count", "slots", "sizes"), [(12, 1, [1] * 12), (96, 2, [6] * 16), (1200, 1, [16] * 75), (33, 2, [2] * 16 + [1])]
+    ("counts", "values", "slots", "sizes"),
+    [
+        ({"a": 12}, "off", 1, [1] * 12),
+        ({"a": 96}, "off", 2, [6] * 16),
+        ({"a": 1200}, "off", 1, [16] * 75),
+        ({"a": 33}, "off", 2, [2] * 16 + [1]),
+        ({"a": 20, "b": 7}, "off", 1, [3] * 6 + [2, 3, 3, 1]),  # each of one layer
+        ({"a": 96}, "fast", 1, [1] * 96),  # values take long
+    ],
 )
-def test_chunks(count, slots, sizes):
-    assert [len(chunk) for chunk in chunks_of(points(a=count), slots)] == sizes
-    assert [point for chunk in chunks_of(points(a=count), slots) for point in chunk] == points(a=count)
-
-
-def test_a_chunk_is_of_one_layer_and_where_values_are_computed_of_one_point():
-    assert [len(chunk) for chunk in chunks_of(points(a=20, b=7), 1)] == [3] * 6 + [2, 3, 3, 1]
-    assert {len(chunk) for chunk in chunks_of([replace(point, values="fast") for point in points(a=96)], 1)} == {1}
+def test_chunks(counts, values, slots, sizes):
+    asked = [replace(point, values=values) for point in points(**counts)]
+    chunks = list(chunks_of(asked, slots))
+    assert [len(chunk) for chunk in chunks] == sizes
+    assert [point for chunk in chunks for point in chunk] == asked
 
 
 def seen(value):
@@ -75,18 +82,18 @@ def test_processes_one_of_which_is_killed(monkeypatch):
             if not killed:
                 killed.append(next(iter(pools[-1]._processes)))
                 os.kill(killed[0], signal.SIGKILL)
+            elif len(pools) == 2 and len(killed) == 1:
+                killed.append(pools[-1].submit(seen, 7).result())
 
-        asked = points(a=12, b=12)
+        asked = points(a=4, b=4)
         Run(asked, replace(team, start=start), take).go()
-        with team.start() as pool:
-            assert pool.submit(seen, 7).result() == (7, ["3", "1", "1", "1"], True)
-    assert len(pools) == 2
+    assert (len(pools), killed[1]) == (2, (7, ["3", "1", "1", "1"], True))
     assert sorted(rows, key=lambda row: row.key) == sorted(map(evaluate, asked), key=lambda row: row.key)
     assert (team.slots, team.where) == (2, "in 2 processes")
     assert "MKL_NUM_THREADS" not in os.environ or os.environ["MKL_NUM_THREADS"]
 
 
-def test_a_process_is_deaf_to_the_keyboard_before_it_can_say_so():
+def test_a_process_ignores_the_keyboard_before_it_can_say_so():
     with Pool(1, mp_context=get_context("spawn")) as pool:
         assert pool.submit(signal.pthread_sigmask, signal.SIG_BLOCK, ()).result() == {signal.SIGINT}
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
@@ -120,17 +127,20 @@ def test_few_quick_points_are_evaluated_here(monkeypatch, quick, slots):
         assert team.slots == slots
 
 
-@pytest.mark.parametrize("processes", [0, -1, 1.5, True, "2"])
-def test_refuses_a_number_of_processes(processes):
-    refused = pytest.raises(ArgumentError, match="processes must be an integer")
-    with refused, workers(processes=processes, scheduler=None):
-        pass
-
-
-def test_without_dask(monkeypatch):
+@pytest.mark.parametrize(
+    ("processes", "scheduler", "words"),
+    [
+        *((count, None, "processes must be an integer of at least 1") for count in (0, 1.5, True, "2")),
+        (2, "tcp://127.0.0.1:1", "give processes or a scheduler, not both"),
+        (None, "tcp://127.0.0.1:1", r"pip install 'ttsim\[dask\]'"),
+    ],
+)
+def test_workers_that_are_refused(monkeypatch, processes, scheduler, words):
     monkeypatch.setattr(executor, "find_spec", lambda name: None)
-    with pytest.raises(ArgumentError, match="pip install"), workers(processes=None, scheduler="tcp://127.0.0.1:1"):
+    with pytest.raises(ArgumentError, match=words), workers(processes=processes, scheduler=scheduler):
         pass
+    with pytest.raises(ArgumentError, match="a worker has another version of ttsim"):
+        evaluate_chunk(POINTS[:1], "another")
 
 
 class Deadly(InProcess):
@@ -196,19 +206,33 @@ def test_processes_that_always_die_end_the_run(start, said):
         rows_by(start)
 
 
-def test_points_of_a_canceled_future_are_evaluated_again():
-    class Canceling(InProcess):
-        first = True
+def failing_at(number, error):
+    """An executor whose submission of this number raises an error, or gives it in its future."""
+    submitted = []
 
+    class Failing(InProcess):
         def submit(self, fn, /, *args, **kwargs):
-            if not Canceling.first:
+            submitted.append(fn)
+            if len(submitted) != number:
                 return super().submit(fn, *args, **kwargs)
-            Canceling.first = False
+            if isinstance(error, KeyboardInterrupt):
+                raise error
             future = Future()
-            future.set_exception(CancelledError())
+            future.set_exception(error)
             return future
 
-    assert rows_by(Canceling) == rows_by(InProcess)
+    return Failing
+
+
+def test_points_of_a_canceled_future_are_evaluated_again():
+    assert rows_by(failing_at(1, CancelledError())) == rows_by(InProcess)
+
+
+def test_an_interrupt_takes_rows_that_are_ready():
+    rows = []
+    with pytest.raises(KeyboardInterrupt):
+        Run(POINTS, Workers(start=failing_at(4, KeyboardInterrupt()), slots=1, where="here"), rows.extend).go()
+    assert [row.layer for row in rows] == ["0", "1", "2"]
 
 
 def test_workers_that_are_gone_are_not_waited_for(monkeypatch):
@@ -226,24 +250,3 @@ def test_workers_that_are_gone_are_not_waited_for(monkeypatch):
     with pytest.raises(DeviceError, match="no process answers any more there"):
         Run(POINTS, team, lambda rows: None).go()
     assert next(answers, None) is None
-
-
-def test_an_interrupt_takes_what_is_ready():
-    class Interrupted(InProcess):
-        submitted = 0
-
-        def submit(self, fn, /, *args, **kwargs):
-            Interrupted.submitted += 1
-            if Interrupted.submitted == 4:
-                raise KeyboardInterrupt
-            return super().submit(fn, *args, **kwargs)
-
-    rows = []
-    with pytest.raises(KeyboardInterrupt):
-        Run(POINTS, Workers(start=Interrupted, slots=1, where="here"), rows.extend).go()
-    assert [row.layer for row in rows] == ["0", "1", "2"]
-
-
-def test_workers_of_another_version_are_refused():
-    with pytest.raises(ArgumentError, match="a worker has another version of ttsim"):
-        evaluate_chunk(POINTS[:1], "another")

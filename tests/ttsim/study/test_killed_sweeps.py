@@ -16,7 +16,6 @@ VARY = {
     "shard_layout": [None, "HEIGHT_SHARDED", "BLOCK_SHARDED"],
     "act_block_h_override": [0, 32, 64, 96, 128],
     "math_fidelity": ["LoFi", "HiFi4"],
-    "lowering": ["zero_insertion", "phase"],
 }
 SCRIPT = f"""
 import sys
@@ -26,8 +25,8 @@ if __name__ == "__main__":
     arguments = {{"scheduler": sys.argv[2]}} if len(sys.argv) > 2 else {{"processes": 2}}
     sweep(vary={VARY}, file=sys.argv[1], watch=lambda one: print(one.done, flush=True), **arguments)
 """
-POINTS = 8 * 3 * 5 * 2 * 2
-KILLS = 10
+POINTS = 8 * 3 * 5 * 2
+KILLS = 3
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="SIGKILL is POSIX's")]
 
 
@@ -55,9 +54,8 @@ def test_killed_again_and_again(folder):
     for _ in range(KILLS):
         with started(folder, path) as run:
             seen.append(int(run.stdout.readline()))
-            if chance.random() < 0.5:
-                run.stdout.readline()  # until some rows are written
-            time.sleep(chance.uniform(0, 0.1))
+            run.stdout.readline()  # until some rows are written
+            time.sleep(chance.uniform(0, 0.05))
             run.kill()
     assert seen == sorted(seen)
     assert 0 < seen[-1] < POINTS

@@ -1,4 +1,4 @@
-"""Designs out of files."""
+"""Spaces of sweeps and designs: axes by name, products, and their files."""
 
 from dataclasses import replace
 
@@ -7,10 +7,11 @@ import pytest
 from device.errors import ArgumentError, ArgumentTypeError, SpecError
 from ops.sensitivity.changes import changed, load_spec
 from ttsim.runtime.types.layer import Layer
-from ttsim.study.space import Design, Space, Variant, axis, read_design, read_sweep, setting_of
+from ttsim.study.space import Space, Variant, axis, read_design, read_sweep, setting_of
 
-SPEC = load_spec("wormhole_n150")
-GIVEN = Variant(Layer(in_channels=32, out_channels=16, input_height=6, input_width=5, config={"a": 1}))
+N150, P150 = load_spec("wormhole_n150"), load_spec("blackhole_p150")
+LAYER = Layer(name="a", in_channels=32, out_channels=16, input_height=6, input_width=5)
+GIVEN = Variant(replace(LAYER, config={"a": 1}))
 
 
 @pytest.mark.parametrize(
@@ -28,7 +29,7 @@ GIVEN = Variant(Layer(in_channels=32, out_channels=16, input_height=6, input_wid
     ],
 )
 def test_settings_by_their_names(name, found):
-    assert setting_of(name, SPEC) == found
+    assert setting_of(name, N150) == found
 
 
 @pytest.mark.parametrize(
@@ -51,31 +52,23 @@ def test_settings_by_their_names(name, found):
         ("dram.banks", ["2MiB"], SpecError, "dram.banks"),
     ],
 )
-def test_what_there_is_not_is_refused_at_once(name, values, error, words):
+def test_axes_that_are_refused(name, values, error, words):
     with pytest.raises(error, match=words):
-        axis(name, values, SPEC)
-
-
-def test_a_core_grid_is_an_axis():
-    result = axis("config.core_grid", [None, "8x4"], SPEC)
-    assert [result.on(GIVEN, value).layer.config for value in result.values] == [{"a": 1}, {"a": 1, "core_grid": "8x4"}]
+        axis(name, values, N150)
 
 
 def test_values_on_a_layer():
-    result = axis("act_block_h_override", [None, 32], SPEC)
+    result = axis("act_block_h_override", [None, 32], N150)
     assert result.name == "config.act_block_h_override"
     assert result.on(GIVEN, 32).labels == {"config.act_block_h_override": 32}
     assert result.on(GIVEN, 32).layer.config == {"a": 1, "act_block_h_override": 32}
     assert result.on(result.on(GIVEN, 32), None).layer.config == {"a": 1}
-    sizes = axis("kernel_size", [3, [2, 4]], SPEC)
+    assert axis("config.core_grid", ["8x4"], N150).on(GIVEN, "8x4").layer.config == {"a": 1, "core_grid": "8x4"}
+    sizes = axis("kernel_size", [3, [2, 4]], N150)
     assert sizes.values == ((3, 3), (2, 4))
     assert sizes.on(GIVEN, (2, 4)).layer.kernel_size == (2, 4)
-    assert axis("lowering", ["phase"], SPEC).on(GIVEN, "phase").lowering == "phase"
-    assert axis("noc.worker_cols", [[1, 2, 3, 4, 6, 7, 8, 9]], SPEC).values == ("1,2,3,4,6,7,8,9",)
-
-
-N150, P150 = load_spec("wormhole_n150"), load_spec("blackhole_p150")
-LAYER = Layer(name="a", in_channels=32, out_channels=16, input_height=6, input_width=5)
+    assert axis("lowering", ["phase"], N150).on(GIVEN, "phase").lowering == "phase"
+    assert axis("noc.worker_cols", [[1, 2, 3, 4, 6, 7, 8, 9]], N150).values == ("1,2,3,4,6,7,8,9",)
 
 
 def test_a_space_is_a_product():
@@ -100,51 +93,48 @@ def test_a_space_is_a_product():
         ({"axes": (axis("lowering", ["zero_insertion"], N150),) * 2}, "two of the axes are called 'lowering'"),
     ],
 )
-def test_what_could_not_be_told_apart(changes, words):
+def test_points_that_could_not_be_told_apart(changes, words):
     with pytest.raises(ArgumentError, match=words):
         Space(**{"layers": (LAYER,), "devices": (N150,), **changes})
 
 
 SIZES = "in_channels = 32\nout_channels = 16\ninput_height = 6\ninput_width = 5\n"
-TEXT = f"""
-devices = ["wormhole_n150", "card.toml, dram.banks=6"]
-values = "fast"
-strict = false
-[common]
-stride = 2
-[[layer]]
-name = "a"
-{SIZES}
-[vary]
-shard_layout = ["none", "HEIGHT_SHARDED"]
-"dram.banks" = [6, 12]
-[vary.config]
-weights_dtype = ["bfloat8_b"]
-"""
+SMALL = f'[[layer]]\nname = "small"\n{SIZES}'
 
 
-def test_a_file(tmp_path):
-    path = tmp_path / "sweep.toml"
-    path.write_text(TEXT)
-    said = read_sweep(path)
+@pytest.fixture
+def read(tmp_path):
+    """Reads a sweep or a design from a text, in a folder with `layers.toml`."""
+    (tmp_path / "layers.toml").write_text(SMALL, encoding="utf-8")
+
+    def reading(reader, text):
+        (tmp_path / "study.toml").write_text(text, encoding="utf-8")
+        return reader(tmp_path / "study.toml")
+
+    return reading
+
+
+def test_a_sweep_of_a_file(read, tmp_path):
+    text = f"""
+        devices = ["wormhole_n150", "card.toml, dram.banks=6"]
+        values = "fast"
+        strict = false
+        [common]
+        stride = 2
+        {SMALL}
+        [vary]
+        shard_layout = ["none", "HEIGHT_SHARDED"]
+        "dram.banks" = [6, 12]
+        [vary.config]
+        weights_dtype = ["bfloat8_b"]
+        """
+    said = read(read_sweep, text)
     (layer,) = said.pop("layers")
-    assert (layer.name, layer.stride) == ("a", (2, 2))
-    assert said == {
-        "devices": ["wormhole_n150", f"{tmp_path / 'card.toml'}, dram.banks=6"],
-        "values": "fast",
-        "strict": False,
-        "vary": {
-            "shard_layout": [None, "HEIGHT_SHARDED"],
-            "dram.banks": [6, 12],
-            "config.weights_dtype": ["bfloat8_b"],
-        },
-    }
-
-
-def test_layers_of_another_file_lie_beside_it(tmp_path):
-    (tmp_path / "layers.toml").write_text(f"[[layer]]\n{SIZES}")
-    (tmp_path / "sweep.toml").write_text('layers = "layers.toml"')
-    assert len(read_sweep(tmp_path / "sweep.toml")["layers"]) == 1
+    assert (layer.name, layer.stride) == ("small", (2, 2))
+    vary = {"shard_layout": [None, "HEIGHT_SHARDED"], "dram.banks": [6, 12], "config.weights_dtype": ["bfloat8_b"]}
+    devices = ["wormhole_n150", f"{tmp_path / 'card.toml'}, dram.banks=6"]
+    assert said == {"devices": devices, "values": "fast", "strict": False, "vary": vary}
+    assert [layer.name for layer in read(read_sweep, 'layers = "layers.toml"')["layers"]] == ["small"]
 
 
 @pytest.mark.parametrize(
@@ -166,60 +156,41 @@ def test_layers_of_another_file_lie_beside_it(tmp_path):
         ("[[layer]]\nname = 'a'", "layer 1 'a': a layer needs"),
     ],
 )
-def test_what_is_no_sweep(tmp_path, text, words):
-    path = tmp_path / "sweep.toml"
-    path.write_text(text)
+def test_sweeps_that_are_refused(read, text, words):
     with pytest.raises(ArgumentError, match=words):
-        read_sweep(path)
+        read(read_sweep, text)
 
 
-SMALL = """[[layer]]
-name = "small"
-in_channels = 32
-out_channels = 32
-input_height = 4
-input_width = 4
+DESIGN = """
+only = "vgg"
+[device]
+base = "blackhole_p150"
+dram.achieved_share = "80%"
+grid = "12x10"
+noc.worker_rows = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+compute.reciprocal_table = false
+[space]
+grid = ["9x7", "8x8"]
+clock_hz = {from = "1GHz", to = 1.5e9, step = "250MHz"}
+l1.bytes = {from = "512KiB", to = "2MiB", factor = 2}
+dram = {banks = [4, 8], access_ns = {from = 0.1, to = 0.3, step = 0.1}}
+noc.worker_cols = [[1, 2, 3], "1,2,3,4"]
+compute.minus_one_quirk = [true, false]
+[costs]
+area = "grid.cols * grid.rows"
+power = 3
 """
+BASE = (
+    "dram.achieved_share=0.8",
+    "grid=12x10",
+    "noc.worker_rows=1,2,3,4,5,6,7,8,9,10",
+    "compute.reciprocal_table=false",
+)
 
 
-def read(folder, text: str) -> Design:
-    path = folder / "design.toml"
-    path.write_text(text, encoding="utf-8")
-    return read_design(path)
-
-
-def test_a_whole_file(tmp_path):
-    found = read(
-        tmp_path,
-        """
-        only = "vgg"
-        [device]
-        base = "blackhole_p150"
-        dram.achieved_share = "80%"
-        grid = "12x10"
-        noc.worker_rows = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
-        compute.reciprocal_table = false
-        [space]
-        grid = ["9x7", "8x8"]
-        clock_hz = {from = "1GHz", to = 1.5e9, step = "250MHz"}
-        l1.bytes = {from = "512KiB", to = "2MiB", factor = 2}
-        dram = {banks = [4, 8], access_ns = {from = 0.1, to = 0.3, step = 0.1}}
-        noc.worker_cols = [[1, 2, 3], "1,2,3,4"]
-        compute.minus_one_quirk = [true, false]
-        [costs]
-        area = "grid.cols * grid.rows"
-        power = 3
-        """,
-    )
-    assert found.base == changed(
-        load_spec("blackhole_p150"),
-        [
-            "dram.achieved_share=0.8",
-            "grid=12x10",
-            "noc.worker_rows=1,2,3,4,5,6,7,8,9,10",
-            "compute.reciprocal_table=false",
-        ],
-    )
+def test_a_design_of_a_file(read):
+    found = read(read_design, DESIGN)
+    assert found.base == changed(P150, BASE)
     assert {axis.name: axis.values for axis in found.axes} == {
         "grid": ("9x7", "8x8"),
         "clock_hz": ("1GHz", "1.25GHz", "1.5GHz"),
@@ -230,20 +201,27 @@ def test_a_whole_file(tmp_path):
         "compute.minus_one_quirk": ("true", "false"),
     }
     assert found.devices == 2 * 3 * 3 * 2 * 3 * 2 * 2
-    assert {name: one.text for name, one in found.costs.items()} == {"area": "grid.cols * grid.rows", "power": "3"}
+    assert {name: cost.text for name, cost in found.costs.items()} == {"area": "grid.cols * grid.rows", "power": "3"}
     assert len(found.layers) == 4
 
 
-def test_layers_of_the_file_or_of_another_beside_it(tmp_path):
-    space = "[space]\ndram.banks = [6, 12]\n"
-    assert [layer.name for layer in read(tmp_path, space + SMALL).layers] == ["small"]
-    (tmp_path / "layers.toml").write_text(SMALL, encoding="utf-8")
-    assert [layer.name for layer in read(tmp_path, f'layers = "layers.toml"\n{space}').layers] == ["small"]
-    assert len(read(tmp_path, space).layers) == 8
-    counted = read(tmp_path, f"{space}[counts]\nsmall = 3\n{SMALL}")
-    assert (counted.count("small"), counted.count("other")) == (3, 1)
-    dotted = read(tmp_path, f"{space}[counts]\nvgg_unet.d4.up = 2\n'vgg_unet.d3.up' = 3\n")
-    assert dict(dotted.counts) == {"vgg_unet.d4.up": 2, "vgg_unet.d3.up": 3}
+SPACE = "[space]\ndram.banks = [6, 12]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "layers", "counts"),
+    [
+        (SPACE + SMALL, 1, {}),
+        (f'layers = "layers.toml"\n{SPACE}', 1, {}),
+        (SPACE, 8, {}),
+        (f"{SPACE}[counts]\nsmall = 3\n{SMALL}", 1, {"small": 3}),
+        (f"{SPACE}[counts]\nvgg_unet.d4.up = 2\n'vgg_unet.d3.up' = 3\n", 8, {"vgg_unet.d4.up": 2, "vgg_unet.d3.up": 3}),
+    ],
+)
+def test_layers_of_a_design(read, text, layers, counts):
+    found = read(read_design, text)
+    assert (len(found.layers), dict(found.counts)) == (layers, counts)
+    assert (found.count("other"), *map(found.count, counts)) == (1, *counts.values())
 
 
 @pytest.mark.parametrize(
@@ -271,24 +249,16 @@ def test_layers_of_the_file_or_of_another_beside_it(tmp_path):
             ArgumentError,
             "a space has at most 10,000 devices, not 18,900",
         ),
-        (
-            "[space]\ndram.banks = [4]\n[costs]\na = 'dram.bank'\n",
-            ArgumentError,
-            r"costs\.a: unknown field 'dram\.bank'",
-        ),
-        (f"[space]\ndram.banks = [4]\n[counts]\nbig = 2\n{SMALL}", ArgumentError, "counts: unknown key 'big'"),
-        (f"[space]\ndram.banks = [4]\n[counts]\nsmall = 0\n{SMALL}", ArgumentError, "integer of at least 1, not 0"),
-        ("only = 'x y'\n[space]\ndram.banks = [4]\n", ArgumentError, "no layer has 'x y' in its name"),
-        (
-            f"layers = 'a.toml'\n[space]\ndram.banks = [4]\n{SMALL}",
-            ArgumentError,
-            r'give layers = "FILE" or \[\[layer\]\]',
-        ),
-        ("[common]\nstride = 2\n[space]\ndram.banks = [4]\n", ArgumentError, r"at least one \[\[layer\]\] table"),
-        ("only = 1\n[space]\ndram.banks = [4]\n", ArgumentError, "only must be a part of the names of layers, not 1"),
-        (f"[space]\ndram.banks = [4]\n{SMALL}{SMALL}", ArgumentError, "two layers are called 'small'"),
+        (f"{SPACE}[costs]\na = 'dram.bank'\n", ArgumentError, r"costs\.a: unknown field 'dram\.bank'"),
+        (f"{SPACE}[counts]\nbig = 2\n{SMALL}", ArgumentError, "counts: unknown key 'big'"),
+        (f"{SPACE}[counts]\nsmall = 0\n{SMALL}", ArgumentError, "integer of at least 1, not 0"),
+        (f"only = 'x y'\n{SPACE}", ArgumentError, "no layer has 'x y' in its name"),
+        (f"layers = 'a.toml'\n{SPACE}{SMALL}", ArgumentError, r'give layers = "FILE" or \[\[layer\]\]'),
+        (f"[common]\nstride = 2\n{SPACE}", ArgumentError, r"at least one \[\[layer\]\] table"),
+        (f"only = 1\n{SPACE}", ArgumentError, "only must be a part of the names of layers, not 1"),
+        (f"{SPACE}{SMALL}{SMALL}", ArgumentError, "two layers are called 'small'"),
     ],
 )
-def test_what_is_no_design_is_refused(tmp_path, text, error, message):
+def test_designs_that_are_refused(read, text, error, message):
     with pytest.raises(error, match=message):
-        read(tmp_path, text)
+        read(read_design, text)

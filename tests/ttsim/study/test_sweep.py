@@ -1,12 +1,15 @@
+"""Sweeps: points that ran, files that go on, tables of the best, records and charts."""
+
 import csv
 import json
+from dataclasses import replace
 from io import StringIO
 
 import pytest
 
 from device.errors import ArgumentError
 from ttsim.runtime.types.layer import Layer
-from ttsim.study import evaluate as point
+from ttsim.study import evaluate
 from ttsim.study.store import Row, Verdict
 from ttsim.study.sweep import SweepResult, axes_of, best_table, charts_of, sweep, words_of, write_plot
 
@@ -18,46 +21,30 @@ VARY = {
 }
 
 
-def test_a_dozen_points():
-    text = []
-    result = sweep(LAYER, "wormhole_n150", vary=VARY, watch=text.append)
-    assert [(one.done, one.total, one.found) for one in text] == [(done, 12, 0) for done in range(13)]
-    assert result.axes == ("config.shard_layout", "config.act_block_h_override", "device.dram.banks")
-    assert [labels["device.dram.banks"] for labels, _ in result.samples] == ["6"] * 6 + ["12"] * 6
-    assert result.verdicts["fits"] == 12
-    assert result.plans == 8  # on each machine four: three points share one
-    assert result == sweep(LAYER, "wormhole_n150", vary=VARY)
-
-
 def test_a_sweep_goes_on_where_its_file_ends(tmp_path, monkeypatch):
-    path = tmp_path / "rows.jsonl"
-    whole = sweep(LAYER, vary=VARY, file=path)
+    path, progress = tmp_path / "rows.jsonl", []
+    whole = sweep(LAYER, "wormhole_n150", vary=VARY, file=path, watch=progress.append)
+    assert [(now.done, now.total, now.found) for now in progress] == [(done, 12, 0) for done in range(13)]
+    assert whole.axes == ("config.shard_layout", "config.act_block_h_override", "device.dram.banks")
+    assert [labels["device.dram.banks"] for labels, _ in whole.samples] == ["6"] * 6 + ["12"] * 6
+    assert (whole.verdicts["fits"], whole.plans) == (12, 8)  # on each machine four: three points share one
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:5]) + lines[5][:40])
-    looked = []
-    monkeypatch.setattr(point.Evaluator, "row", _watched(point.Evaluator.row, looked))
-    text = []
-    assert sweep(LAYER, vary=VARY, file=path, watch=text.append) == whole
-    assert (len(looked), text[0].done, text[0].found) == (8, 4, 4)
+    evaluated, row = [], evaluate.Evaluator.row
+    monkeypatch.setattr(evaluate.Evaluator, "row", lambda self, point: evaluated.append(point) or row(self, point))
+    progress.clear()
+    assert sweep(LAYER, vary=VARY, file=path, watch=progress.append) == whole
+    assert (len(evaluated), progress[0].done, progress[0].found) == (8, 4, 4)
     assert sorted(path.read_bytes().splitlines()) == sorted(b"".join(lines).splitlines())
     sweep(LAYER, vary={"act_block_h_override": [0, 64]}, devices="blackhole_p150", file=path)
     assert path.read_bytes().count(b"\n") == 1 + 12 + 2
 
 
-def _watched(function, looked):
-    def row(self, point):
-        looked.append(point)
-        return function(self, point)
-
-    return row
-
-
 def test_a_bad_point_does_not_stop_the_others(tmp_path):
     result = sweep(LAYER, vary={"groups": [1, 5], "math_fidelity": ["LoFi", "HiFi4"]}, file=tmp_path / "rows")
     assert [row.verdict.value for row in result.rows] == ["fits", "fits", "refused", "refused"]
-    assert [json.loads(line)["error"][:18] for line in (tmp_path / "rows").read_text().splitlines()[3:]] == [
-        "groups must divide"
-    ] * 2
+    errors = [json.loads(line)["error"][:18] for line in (tmp_path / "rows").read_text().splitlines()[3:]]
+    assert errors == ["groups must divide"] * 2
 
 
 def test_layers_and_devices_of_every_kind(tmp_path):
@@ -76,10 +63,9 @@ def test_layers_and_devices_of_every_kind(tmp_path):
         ({"vary": ["slice"]}, "vary must be a dict"),
         ({"devices": [], "vary": {"lowering": ["zero_insertion"]}}, "there are no devices"),
         ({"processes": 0}, "processes must be an integer of at least 1"),
-        ({"processes": 2, "scheduler": "tcp://127.0.0.1:1"}, "not both"),
     ],
 )
-def test_what_is_no_sweep(arguments, words):
+def test_sweeps_that_are_refused(arguments, words):
     with pytest.raises(ArgumentError, match=words):
         sweep(LAYER, **arguments)
 
@@ -90,15 +76,19 @@ def row(cycles=None, **others):
     return Row(**{"key": str(cycles), "layer": "up", "device": "d", "verdict": verdict} | figures | others)
 
 
+def at(x, *, y="2"):
+    return {"config.x": x, "device.y": y}
+
+
 RESULT = SweepResult(
     axes=("config.x", "device.y"),
     samples=(
-        ({"config.x": 1, "device.y": "2"}, row(300, inputs={"config.x": 1}, plan_key="p")),
-        ({"config.x": None, "device.y": "2"}, row(200, inputs={}, plan_key="q")),
-        ({"config.x": 3, "device.y": "2"}, row(200, inputs={"config.x": 3}, plan_key="q")),
-        ({"config.x": 4, "device.y": "2"}, row(100, inputs={"config.x": 4}, untimed_operations=1, plan_key="r")),
-        ({"config.x": 5, "device.y": "2"}, row(error="too, large\nby far", inputs={"config.x": 5})),
-        ({"config.x": 1, "device.y": "2"}, row(layer="down", inputs={"config.x": 1})),
+        (at(1), row(300, inputs={"config.x": 1}, plan_key="p")),
+        (at(None), row(200, inputs={}, plan_key="q")),
+        (at(3), row(200, inputs={"config.x": 3}, plan_key="q")),
+        (at(4), row(100, inputs={"config.x": 4}, untimed_operations=1, plan_key="r")),
+        (at(5), row(error="too, large\nby far", inputs={"config.x": 5})),
+        (at(1), row(layer="down", inputs={"config.x": 1})),
     ),
 )
 
@@ -110,14 +100,11 @@ def test_the_best_of_each_layer():
     assert (up.reason, down.reason) == ("too, large", "")
     assert (RESULT.verdicts, RESULT.plans) == ({"fits": 4, "does not fit": 2}, 3)
     assert (down.layer, down.row, down.labels, down.fitting, down.slowest_cycles) == ("down", None, None, 0, None)
-
-
-def test_more_than_the_best_of_each_layer():
     assert [best.row and best.row.cycles for best in RESULT.best(3)] == [200, 200, 300, None]
     assert [best.labels["config.x"] for best in RESULT.best(9)[:-1]] == [None, 3, 1, 4]  # one without a model is last
 
 
-def test_records_are_flat_and_alike():
+def test_records_are_flat_and_have_the_same_keys():
     records = RESULT.records()
     assert len({tuple(record) for record in records}) == 1
     assert list(records[0])[:4] == ["layer", "device", "device.y", "config.x"]
@@ -125,9 +112,6 @@ def test_records_are_flat_and_alike():
     assert (records[0]["cycles"], records[0]["nanoseconds"], records[0]["verdict"]) == (300, 600.0, "fits")
     assert records[4]["nanoseconds"] is None
     assert json.loads(RESULT.to_json())["points"] == records
-
-
-def test_csv_has_a_line_for_each_point():
     lines = list(csv.DictReader(StringIO(RESULT.to_csv(), newline="")))
     assert [line["cycles"] for line in lines] == ["300", "200", "200", "100", "", ""]
     assert lines[4]["error"] == "too, large\nby far"
@@ -138,7 +122,6 @@ FITS = Row(
     untimed_operations=0, l1_peak_bytes=5000, l1_headroom_bytes=6000, plan_key="p",
 )  # fmt: skip
 NOT = Row(key="l", layer="down", device="d", verdict=Verdict.DOES_NOT_FIT, error="too large")
-FAILED = Row(key="m", layer="down", device="d", verdict=Verdict.FAILED, error="KeyError: \x1b'x'")
 
 
 def test_the_table_of_the_best():
@@ -149,15 +132,10 @@ def test_the_table_of_the_best():
         "down   d       0 of 1                                                          nothing runs: too large\n"
         "2 points, one different plan: 1 fits, 1 does not fit\n"
     )
-
-
-def test_on_a_narrow_terminal_settings_stay():
     text = best_table(SweepResult(axes=("config.x",), samples=(({"config.x": 2}, FITS),)), width=40)
     assert text.splitlines()[:2] == ["layer  device  cycles     time  fastest", "up     d        1,234  1.23 us  x=2"]
-
-
-def test_mistakes_of_ttsim_are_told():
-    text = best_table(SweepResult(axes=(), samples=(({}, FAILED), ({}, FAILED))))
+    failed = replace(NOT, verdict=Verdict.FAILED, error="KeyError: \x1b'x'")
+    text = best_table(SweepResult(axes=(), samples=(({}, failed),) * 2))
     assert text.splitlines()[-1].startswith("failed: KeyError: ")
     assert "\x1b" not in text
 
@@ -170,12 +148,8 @@ def test_words_of_labels():
 
 
 def sample(layer, device, a, b, cycles, peak=1024):
-    verdict = Verdict.DOES_NOT_FIT if cycles is None else Verdict.FITS
-    figures = (
-        {} if cycles is None else {"cycles": cycles, "clock_hz": 10**9, "l1_peak_bytes": peak, "untimed_operations": 0}
-    )
-    row = Row(key=f"{layer}{device}{a}{b}", layer=layer, device=device, verdict=verdict, **figures)
-    return {"config.a": a, "b": b, "config.c": 1}, row
+    figures = {} if cycles is None else {"clock_hz": 10**9, "l1_peak_bytes": peak}
+    return {"config.a": a, "b": b, "config.c": 1}, row(cycles, layer=layer, device=device, **figures)
 
 
 CHARTED = SweepResult(
@@ -191,38 +165,27 @@ CHARTED = SweepResult(
 )
 
 
-def test_axes_that_vary():
-    assert axes_of(CHARTED) == {"layer": ["up", "down"], "device": ["n", "p"], "config.a": [1, 2], "b": [None, "x"]}
-
-
 def test_charts():
+    assert axes_of(CHARTED) == {"layer": ["up", "down"], "device": ["n", "p"], "config.a": [1, 2], "b": [None, "x"]}
     bars, first, second, third, up, down = charts_of(CHARTED)
-    assert bars.groups == ("up", "down")
-    assert bars.series == (("n", (3.0, None)), ("p", (1.0, None)))
-    assert (first.title, first.columns, first.rows) == (
-        "up, n: the least time by config.a and b", ("1", "2"), ("none", "x")
-    )  # fmt: skip
-    assert first.cells == ((3.0, 5.0), (None, 4.0))
-    assert (second.title[:5], third.title[:7]) == ("up, p", "down, n")
-    assert third.cells == ((None,),)
+    assert (bars.groups, bars.series) == (("up", "down"), (("n", (3.0, None)), ("p", (1.0, None))))
+    assert first.title == "up, n: the least time by config.a and b"
+    assert (first.columns, first.rows, first.cells) == (("1", "2"), ("none", "x"), ((3.0, 5.0), (None, 4.0)))
+    assert (second.title[:5], third.title[:7], third.cells) == ("up, p", "down, n", ((None,),))
     assert [(dot.x, dot.y, dot.series) for dot in up.dots] == [(3, 1, "n"), (5, 0.5, "n"), (4, 1, "n"), (1, 1, "p")]
-    assert up.dots[1].name == "a=2, b=none, c=1"
-    assert down.dots == ()
-
-
-def test_axes_of_a_heat_map_may_be_chosen():
+    assert (up.dots[1].name, down.dots) == ("a=2, b=none, c=1", ())
     (heat,) = (chart for chart in charts_of(CHARTED, ["device", "layer"]) if "by device and layer" in chart.title)
     assert heat.cells == ((3.0, 1.0), (None, None))
     assert any("by device and config.a" in chart.title for chart in charts_of(CHARTED, ["device", "a"]))
 
 
 @pytest.mark.parametrize("across", [["a", "z"], ["a", "a"], ["a", "c"]])
-def test_axes_there_are_not(across):
+def test_axes_that_do_not_vary(across):
     with pytest.raises(ArgumentError, match="axes"):
         charts_of(CHARTED, across)
 
 
-def test_files(tmp_path):
+def test_plots_are_files(tmp_path):
     for name, start in (("a.svg", "<svg"), ("a.HTML", "<!DOCTYPE")):
         write_plot(CHARTED, tmp_path / name)
         assert (tmp_path / name).read_text().startswith(start)
