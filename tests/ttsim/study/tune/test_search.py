@@ -1,4 +1,4 @@
-"""A candidate takes what the report on its call says."""
+"""Spaces and searches: a candidate takes what the report on its call says, and no better one is left out."""
 
 from collections import Counter
 from dataclasses import replace
@@ -25,25 +25,21 @@ def test_cycles_are_those_of_the_report(kind):
     assert result.cycles == report.cycles
     assert 0 < result.around_cycles < result.cycles
     assert result.output.shape == (1, 1, 256, 32)
-
-
-def test_what_is_refused_says_so():
-    asked = question("dram")
     with pytest.raises(DeviceError, match="stride"):
         evaluate(replace(asked.call, stride=(0, 0)), asked.snapshot)
 
 
-KEPT = frozenset({"core_grid", "output_layout", "transpose_shards"})
-
-
-def space(kind, **changes):
+def space(kind, *, keep=(), **changes):
     asked = question(kind)
     call = replace(asked.call, conv_config=replace(asked.call.conv_config, **changes))
-    return Space(call=call, spec=asked.snapshot.machine.spec, free_l1_bytes=1_300_000)
+    return Space(call=call, spec=asked.snapshot.machine.spec, free_l1_bytes=1_300_000, keep=frozenset(keep))
 
 
-def searched_on(kind):
-    return replace(space(kind), keep=KEPT), question(kind).snapshot
+def searched(kind="l1", **limits):
+    """A search of a small space."""
+    search = Search(snapshot=question(kind).snapshot, **limits)
+    search.run(space(kind, keep=("core_grid", "output_layout", "transpose_shards")), most_untimed=0)
+    return search
 
 
 def everything(searched, snapshot):
@@ -57,14 +53,13 @@ def everything(searched, snapshot):
 
 @pytest.mark.parametrize("kind", ["l1", "conv2d"])
 def test_the_front_is_that_of_everything_up_to_the_grain(kind):
-    searched, snapshot = searched_on(kind)
-    search = Search(snapshot=snapshot, effort=10_000)
-    search.run(searched, most_untimed=0)
-    whole = front(list(everything(searched, snapshot)))
-    grain = GRAIN * searched.spec.l1.usable_bytes
-    for one in whole:
+    search = searched(kind, effort=10_000)
+    small = space(kind, keep=("core_grid", "output_layout", "transpose_shards"))
+    whole = front(list(everything(small, search.snapshot)))
+    grain = GRAIN * small.spec.l1.usable_bytes
+    for candidate in whole:
         assert any(
-            (1 - GRAIN) * other.cycles <= one.cycles and other.l1_peak_bytes <= one.l1_peak_bytes + grain
+            (1 - GRAIN) * other.cycles <= candidate.cycles and other.l1_peak_bytes <= candidate.l1_peak_bytes + grain
             for other in search.front
         )
     assert search.front[0].cycles * (1 - GRAIN) <= whole[0].cycles
@@ -72,28 +67,21 @@ def test_the_front_is_that_of_everything_up_to_the_grain(kind):
     assert search.count.passed > search.count.tried
 
 
-def test_a_search_that_ends_early_says_what_is_left():
-    searched, snapshot = searched_on("l1")
-    search = Search(snapshot=snapshot, effort=3)
-    search.run(searched, most_untimed=0)
-    assert search.count.tried >= 3
-    assert search.count.untried > 0
-    assert 0 < search.count.least_untried_cycles <= search.front[0].cycles
-
-
-def test_families_behind_the_first_ones_are_left_untried():
-    searched, snapshot = searched_on("l1")
-    search = Search(snapshot=snapshot, effort=10, most_families=2)
-    search.run(searched, most_untimed=0)
-    assert (search.count.untried, search.count.least_untried_cycles) == (1, 0)
-    assert search.front
-
-
-def test_what_takes_more_than_is_of_use_is_left_out():
-    searched, snapshot = searched_on("l1")
-    search = Search(snapshot=snapshot, effort=100, most_cycles=1.0)
-    search.run(searched, most_untimed=0)
-    assert (search.front, search.count.tried) == ((), 0)
+def test_limits_of_a_search():
+    early, few, useless = (
+        searched(effort=3),
+        searched(effort=10, most_families=2),
+        searched(effort=100, most_cycles=1.0),
+    )
+    assert early.count.tried >= 3
+    assert early.count.untried > 0
+    assert 0 < early.count.least_untried_cycles <= early.front[0].cycles
+    assert (few.count.untried, few.count.least_untried_cycles, bool(few.front)) == (1, 0, True)
+    assert (useless.front, useless.count.tried) == ((), 0)
+    begun, small = Search(snapshot=early.snapshot, effort=1), space("l1")
+    begun.run(small, most_untimed=0, begin=[small.call])  # tried before all families
+    assert begun.count.tried == 1
+    assert [one.cycles for one in begun.front] == [evaluate(small.call, early.snapshot).cycles]
 
 
 def test_a_front_keeps_what_nothing_beats():
@@ -104,51 +92,41 @@ def test_a_front_keeps_what_nothing_beats():
     assert front([slow, fast, beaten, exact, made(5, 3, 0.1)]) == (fast, exact, slow)
 
 
-def test_calls_to_begin_with_are_tried_before_all_families():
-    searched, snapshot = searched_on("l1")
-    search = Search(snapshot=snapshot, effort=1)
-    search.run(searched, most_untimed=0, begin=[searched.call])
-    assert search.count.tried == 1
-    assert [one.cycles for one in search.front] == [evaluate(searched.call, snapshot).cycles]
-
-
 def test_families_differ_and_begin_with_the_library_s_choice():
     families = list(space("l1").families())
     assert families[0].conv_config == question("l1").call.conv_config
-    seen = Counter(map(repr, families))
-    assert set(seen.values()) == {1}
-    schemes = Counter(getattr(family.conv_config.shard_layout, "name", "") for family in families)
-    assert set(schemes) == {"", "HEIGHT_SHARDED", "BLOCK_SHARDED", "WIDTH_SHARDED"}
+    assert set(Counter(map(repr, families)).values()) == {1}
+    schemes = {getattr(family.conv_config.shard_layout, "name", "") for family in families}
+    assert schemes == {"", "HEIGHT_SHARDED", "BLOCK_SHARDED", "WIDTH_SHARDED"}
     assert {family.slice_config for family in families} == {None}  # an input in L1 is not cut
 
 
+@pytest.mark.parametrize("name", ["act_block_h_override", "shard_layout", "core_grid", "transpose_shards"])
+def test_a_kept_field_stays(name):
+    kept = space("l1", keep=[name])
+    given = getattr(kept.call.conv_config, name)
+    assert {repr(getattr(family.conv_config, name)) for family in kept.families()} == {repr(given)}
+
+
 def test_everything_kept_is_the_call_itself():
-    kept = replace(space("l1", act_block_h_override=32), keep=frozenset(SEARCHED))
+    kept = space("l1", keep=SEARCHED, act_block_h_override=32)
     (only,) = {repr(family): family for family in kept.families()}.values()
     assert only == kept.call
     assert list(kept.members(only)) == [kept.call]
 
 
-@pytest.mark.parametrize("name", ["act_block_h_override", "shard_layout", "core_grid", "transpose_shards"])
-def test_a_kept_field_stays(name):
-    searched = replace(space("l1"), keep=frozenset({name}))
-    given = getattr(searched.call.conv_config, name)
-    assert {repr(getattr(family.conv_config, name)) for family in searched.families()} == {repr(given)}
-
-
 def test_members_hold_the_family_and_try_both_layouts():
-    searched = space("l1", output_layout=Layout.ROW_MAJOR)
-    first = next(searched.families())
-    members = list(searched.members(first))
+    rows = space("l1", output_layout=Layout.ROW_MAJOR)
+    first = next(rows.families())
+    members = list(rows.members(first))
     assert len(members) == 16
-    assert first.conv_config.output_layout is Layout.TILE  # what takes least stands for all
-    assert members[0].conv_config.output_layout is Layout.ROW_MAJOR  # what is given is tried first
+    assert first.conv_config.output_layout is Layout.TILE  # the layout that takes least stands for all
+    assert members[0].conv_config.output_layout is Layout.ROW_MAJOR  # the call as given is tried first
     assert {member.conv_config.output_layout for member in members} == {Layout.TILE, Layout.ROW_MAJOR}
 
 
 def test_an_image_in_dram_is_cut_along_both_axes():
-    families = list(space("dram").families())
-    slices = dict.fromkeys(family.slice_config for family in families)
+    slices = dict.fromkeys(family.slice_config for family in space("dram").families())
     assert next(iter(slices)) is None
     counts = {(part.slice_type, part.num_slices) for part in slices if part is not None}
     assert (SliceType.L1_FULL, 0) in counts
@@ -157,41 +135,25 @@ def test_an_image_in_dram_is_cut_along_both_axes():
 
 
 def test_plain_is_the_library_s_default():
-    searched = space("l1", act_block_h_override=64, enable_act_double_buffer=True, deallocate_activation=True)
-    config = searched.plain().conv_config
+    config = space("l1", act_block_h_override=64, enable_act_double_buffer=True, deallocate_activation=True).plain()
+    config = config.conv_config
     assert (config.act_block_h_override, config.enable_act_double_buffer) == (0, False)
-    assert config.deallocate_activation  # whose tensor it is, is not the tuner's to say
+    assert config.deallocate_activation  # the caller decides about its own tensor
 
 
-def test_short_names():
+def test_arithmetics():
+    call = question("l1").call
     assert allowed(("fidelity", "dtypes")) == {"math_fidelity", "weights_dtype", "dtype"}
-    with pytest.raises(ttsim.ArgumentError, match="allow takes"):
-        allowed(("exactness",))
-
-
-def test_nothing_allowed_is_the_call_alone():
-    call = question("l1").call
     assert list(arithmetics(call, ())) == [call]
-
-
-def test_the_given_comes_first_and_fidelity_falls():
-    call = question("l1").call
-    found = list(arithmetics(call, {"math_fidelity"}))
-    assert found[0] is call
-    assert [one.compute_config.fidelity_phases for one in found[1:]] == [3, 2, 1]
+    given, *others = arithmetics(call, {"math_fidelity"})
+    assert given is call
+    assert [other.compute_config.fidelity_phases for other in others] == [3, 2, 1]
     assert len(list(arithmetics(call, {"weights_dtype", "dtype", "lowering"}))) == 8
-
-
-def test_accuracy_of_conv2d_is_not_measured():
-    call = question("conv2d").call
-    assert list(arithmetics(call, ())) == [call]
+    ordinary = question("conv2d").call
+    assert list(arithmetics(ordinary, ())) == [ordinary]
     with pytest.raises(ttsim.ArgumentError, match="conv_transpose2d alone"):
-        list(arithmetics(call, {"math_fidelity"}))
-
-
-def test_fewer_bits_are_less_exact():
-    asked = question("l1")
-    call = replace(asked.call, in_channels=32, input_height=2, input_width=2)
-    given, *_, least = arithmetics(call, {"math_fidelity"})
-    spec = asked.snapshot.machine.spec
-    assert 0 < measured_error(given, spec) < measured_error(least, spec) < 0.1
+        list(arithmetics(ordinary, {"math_fidelity"}))
+    small = replace(call, in_channels=32, input_height=2, input_width=2)
+    exact, *_, least = arithmetics(small, {"math_fidelity"})
+    spec = question("l1").snapshot.machine.spec
+    assert 0 < measured_error(exact, spec) < measured_error(least, spec) < 0.1
