@@ -4,7 +4,7 @@ import pytest
 
 from device.errors import ArgumentError
 from ttsim.runtime.types.layer import Layer
-from ttsim.study.layers.read import DEFAULT_LAYERS, REQUIRED, layer_of, leaves, read_layers, read_toml
+from ttsim.study.layers.read import DEFAULT_LAYERS, layer_of, leaves, read_layers, read_toml
 
 SMALL = {"in_channels": 32, "out_channels": 16, "input_height": 4, "input_width": 5}
 
@@ -59,6 +59,7 @@ def test_common_values_are_shared_and_overridden(tmp_path):
         """,
     )
     first, second = read_layers(path)
+    assert layer_of(SMALL) == Layer(**SMALL)
     assert first == Layer(name="a", **SMALL, config={"weights_dtype": "bfloat8_b", "shard_layout": "HEIGHT_SHARDED"})
     assert second.stride == (2, 2)
     assert second.padding == (1, 0, 1, 0)
@@ -106,32 +107,21 @@ def test_a_wrong_value_is_told_what_is_wrong(key, value, message):
         layer_of({**SMALL, key: value})
 
 
-def test_required_fields():
-    assert set(REQUIRED) == set(SMALL)
-    assert layer_of(SMALL) == Layer(**SMALL)
-
-
-@pytest.mark.parametrize("content", [b"x =", b"x = \xff", b"x = " + b"[" * 5000])
-def test_what_is_no_toml(tmp_path, content):
+def test_files_that_are_no_toml(tmp_path):
     path = tmp_path / "a.toml"
-    path.write_bytes(content)
-    with pytest.raises(ArgumentError, match=r"a\.toml: a sweep is TOML: "):
-        read_toml(path, "a sweep")
-
-
-def test_a_byte_order_mark_is_no_content(tmp_path):
-    (tmp_path / "a.toml").write_text("x = 1\n", encoding="utf-8-sig")
-    assert read_toml(tmp_path / "a.toml", "a sweep") == {"x": 1}
+    for content in (b"x =", b"x = \xff", b"x = " + b"[" * 5000):
+        path.write_bytes(content)
+        with pytest.raises(ArgumentError, match=r"a\.toml: a sweep is TOML: "):
+            read_toml(path, "a sweep")
+    path.write_text("x = 1\n", encoding="utf-8-sig")  # a byte order mark is no content
+    assert read_toml(path, "a sweep") == {"x": 1}
 
 
 def test_tables_within_tables_are_names_with_dots():
     table = {"a": 1, "b": {"c": [2], "d": {"e": 3}}, "b.f": 4, "g": {"from": 1, "to": 2}, "h": {}}
     assert list(leaves(table)) == [("a", 1), ("b.c", [2]), ("b.d.e", 3), ("b.f", 4), ("g.from", 1), ("g.to", 2)]
     assert ("g", {"from": 1, "to": 2}) in list(leaves(table, whole=("from",)))
-
-
-def test_as_deep_as_a_file_may_nest():
-    table = {"x": 1}
+    deep = {"x": 1}
     for _ in range(3000):
-        table = {"x": table}
-    assert list(leaves(table)) == [(".".join("x" * 3001), 1)]
+        deep = {"x": deep}
+    assert list(leaves(deep)) == [(".".join("x" * 3001), 1)]
