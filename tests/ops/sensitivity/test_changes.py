@@ -1,19 +1,20 @@
 """Devices with changes that text gives."""
 
+import re
 from functools import cache
 from itertools import product
 from pathlib import Path
 
 import pytest
 
-from device.errors import ArgumentError, ArgumentTypeError, SpecError
+from device.errors import ArgumentError, ArgumentTypeError, SpecError, shown
 from device.time.network import page_round_trip_cycles, read_latency_cycles, shared_cycles, torus_of
 from device.time.stages import Stage
 from ops.op_models import OP_MODELS
 from ops.passes.cycles import TimedOperation
 from ops.programs.kernel_costs import TransferCosts, multicast_cycles, read_page_cycles
 from ops.sensitivity.changes import LONGEST, changed, formula, load_spec, split_changes
-from ops.sensitivity.effects import FixedOperation, fixed_launches, fixed_operations
+from ops.sensitivity.effects import fixed_launches, fixed_operations
 from ops.sensitivity.fields import Better, Dimension, numeric_fields, scaled, with_values
 from ops.sensitivity.read_set import fields_asked
 from ops.sensitivity.samples import planners_samples, samples
@@ -22,80 +23,71 @@ from ttsim.report.cycles import OperationTime
 SPEC = load_spec("wormhole_n150")
 
 
-def test_fields_become_what_the_text_says_and_the_name_tells():
-    other = changed(SPEC, ["dram.banks=16", "l1.bytes=2MiB"])
-    assert other == SPEC.replace(
-        name="wormhole_n150, l1.bytes=2MiB, dram.banks=16", dram_banks=16, l1_bytes=2 * 1024 * 1024
-    )
-
-
-def test_devices_are_equal_whichever_way_they_were_changed():
-    step = changed(changed(SPEC, ["dram.banks=6"]), ["clock_hz=0.8GHz", "dram.banks = 16"])
-    assert step == changed(SPEC, ["dram.banks=16", "clock_hz=800_000_000"])
-    assert changed(SPEC, ["dram.banks=12", "clock_hz=1e9"]) == SPEC  # what they were
-    assert changed(SPEC, []) is SPEC
-
-
-def test_a_grid_needs_no_more_than_its_size():
-    other = changed(SPEC, ["grid=9x7"])
-    assert (other.grid.cols, other.grid.rows, other.name) == (9, 7, "wormhole_n150, grid=9x7")
-    assert torus_of(other).cols == 11  # two columns of others, as on the card
-    assert changed(SPEC, ["grid.rows=7", "grid.cols=9"]) == other
-
-
-def test_a_name_tells_changes_in_the_order_of_a_file():
-    text = "clock_hz=1.2GHz, grid=9x7, l1.bytes=2MiB, dram.banks=16, dram.achieved_share=90%"
-    changes = ["dram.achieved_share=0.9", "l1.bytes=2048KiB", "grid=9x7", "clock_hz=1.2e9", "dram.banks=16"]
-    assert changed(changed(SPEC, changes[:2]), changes[2:]).name == f"wormhole_n150, {text}"
-
-
-def test_contradictions_are_those_of_all_changes_together():
-    with pytest.raises(SpecError, match="bytes must be above base_bytes"):
-        changed(SPEC, ["l1.bytes=64KiB"])
-    assert changed(SPEC, ["l1.bytes=64KiB", "l1.base_bytes=32KiB"]).l1.usable_bytes == 32768
-
-
-def test_a_name_can_be_given():
-    assert changed(SPEC, ["dram.banks=16", "name=lab card"]).name == "lab card"
-
-
-def test_a_long_name_is_cut_and_still_the_device_s_own():
-    changes = [f"{name}_cycles={number}" for number, name in enumerate(
-        ("compute.phase", "noc.hop", "noc.interface", "compute.unpack_tile", "conv_costs.start", "halo_costs.start"), 40
-    )]  # fmt: skip
-    first, second = changed(SPEC, changes), changed(SPEC, [*changes[:-1], "halo_costs.start_cycles=1"])
-    assert first.name.startswith("wormhole_n150 with 6 changes (")
-    assert first.name != second.name
+COSTLY = ("compute.phase", "noc.hop", "noc.interface", "compute.unpack_tile", "conv_costs.start", "halo_costs.start")
+LONG = [f"{name}_cycles=40" for name in COSTLY]
+FILE_ORDER = "clock_hz=1.2GHz, grid=9x7, l1.bytes=2MiB, dram.banks=16, dram.achieved_share=90%"
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("changes", "name", "figures"),
     [
-        ("dram.bank=16", r"^unknown field 'dram\.bank', did you mean 'dram\.banks'\?; `ttsim devices NAME` prints"),
-        ("dram_banks=16", r"^unknown field 'dram_banks', did you mean 'dram\.banks'\?"),
-        ("dram=16", r"^dram is no field but has some; give one of dram\.banks, dram\.bank_bytes"),
-        ("dram.banks", r"^a change is FIELD=VALUE, not 'dram\.banks'; such as dram\.banks=16"),
-        ("dram.banks=", r"^a change is FIELD=VALUE"),
-        ("grid=9", r"^grid must be COLUMNSxROWS, not '9'; such as grid=9x7"),
-        ("grid=0x7", r"^grid: cols must be a number above zero, not 0"),
+        (["dram.banks=16", "l1.bytes=2MiB"], "l1.bytes=2MiB, dram.banks=16", {"dram_banks": 16, "l1_bytes": 2 << 20}),
+        (
+            ["dram.banks = 16", "clock_hz=800_000_000"],
+            "clock_hz=800MHz, dram.banks=16",
+            {"dram_banks": 16, "clock_hz": 8e8},
+        ),
+        (["grid=9x7"], "grid=9x7", {"grid_cols": 9, "grid_rows": 7}),
+        (["grid.rows=7", "grid.cols=9"], "grid=9x7", {"grid_cols": 9, "grid_rows": 7}),
+        (
+            ["dram.achieved_share=0.9", "l1.bytes=2048KiB", "grid=9x7", "clock_hz=1.2e9", "dram.banks=16"],
+            FILE_ORDER,
+            {},
+        ),
+        (["l1.bytes=64KiB", "l1.base_bytes=32KiB"], "l1.bytes=64KiB, l1.base_bytes=32KiB", {"l1_bytes": 1 << 16}),
+        (["dram.banks=12", "clock_hz=1e9"], "", {}),  # what they were
+        ([], "", {}),
     ],
 )
-def test_what_is_no_change_is_refused(change, message):
-    with pytest.raises(SpecError, match=message):
-        changed(SPEC, [change])
+def test_fields_have_the_values_of_the_text_and_the_name_says_so(changes, name, figures):
+    other = changed(SPEC, changes)
+    assert other.name == ", ".join(filter(None, ("wormhole_n150", name)))
+    assert other == other.replace(**figures)
+    assert load_spec(other.name) == load_spec(other) == other
 
 
-def test_a_field_is_changed_once():
-    with pytest.raises(SpecError, match=r"^grid\.cols is changed twice, the second time by 'grid\.cols=3'; keep one"):
-        changed(SPEC, ["grid=9x7", "grid.cols=3"])
-    with pytest.raises(ArgumentTypeError, match=r"must be a list of texts, not one text; give \['dram\.banks=16'\]"):
-        changed(SPEC, "dram.banks=16")
+def test_names_of_changed_devices():
+    assert changed(SPEC, ["dram.banks=16", "name=lab card"]).name == "lab card"
+    first, second = changed(SPEC, LONG), changed(SPEC, [*LONG[:-1], "halo_costs.start_cycles=1"])
+    assert first.name.startswith("wormhole_n150 with 6 changes (")
+    assert first.name != second.name
+    step = changed(changed(SPEC, ["dram.banks=6"]), ["clock_hz=0.8GHz", "dram.banks=16"])
+    assert step == changed(SPEC, ["dram.banks=16", "clock_hz=800_000_000"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["dram.bank=16"], r"^unknown field 'dram\.bank', did you mean 'dram\.banks'\?; `ttsim devices NAME` prints"),
+        (["dram_banks=16"], r"^unknown field 'dram_banks', did you mean 'dram\.banks'\?"),
+        (["dram=16"], r"^dram is no field but has some; give one of dram\.banks, dram\.bank_bytes"),
+        (["dram.banks"], r"^a change is FIELD=VALUE, not 'dram\.banks'; such as dram\.banks=16"),
+        (["dram.banks="], r"^a change is FIELD=VALUE"),
+        (["grid=9"], r"^grid must be COLUMNSxROWS, not '9'; such as grid=9x7"),
+        (["grid=0x7"], r"^grid: cols must be a number above zero, not 0"),
+        (["l1.bytes=64KiB"], "bytes must be above base_bytes"),
+        (["grid=9x7", "grid.cols=3"], r"^grid\.cols is changed twice, the second time by 'grid\.cols=3'; keep one"),
+        ("dram.banks=16", r"must be a list of texts, not one text; give \['dram\.banks=16'\]"),
+    ],
+)
+def test_changes_that_are_refused(changes, message):
+    with pytest.raises((SpecError, ArgumentTypeError), match=message):
+        changed(SPEC, changes)
 
 
 def test_a_device_is_loaded_with_changes_behind_its_name(tmp_path):
     expected = changed(SPEC, ["dram.banks=16", "noc.worker_cols=1,2,3"])
     assert load_spec("wormhole_n150, dram.banks=16,noc.worker_cols=1,2,3") == expected
-    assert load_spec(expected.name) == load_spec(expected) == expected
     path = tmp_path / "mine.toml"
     path.write_text('extends = "wormhole_n150"\nclock_hz = 8e8\n', encoding="utf-8")
     assert load_spec(f"{path}, dram.banks=16").clock_hz == 800_000_000
@@ -104,9 +96,6 @@ def test_a_device_is_loaded_with_changes_behind_its_name(tmp_path):
         load_spec("wormhole_n1, dram.banks=16")
     with pytest.raises(SpecError, match="cannot be read"):
         load_spec(Path("nowhere.toml, dram.banks=16"))
-
-
-def test_where_changes_begin():
     assert split_changes("a.toml, reader.tilize[0].dst_16bit_cycles=4, grid=9x7") == (
         "a.toml", ("reader.tilize[0].dst_16bit_cycles=4", "grid=9x7"))  # fmt: skip
     assert split_changes("a, b.toml") == ("a, b.toml", ())
@@ -127,13 +116,10 @@ def test_the_samples_run_every_program_that_has_a_model():
         *("ShardedToInterleaved", "Reshard", "Move", "Copy", "Pad", "Tilize", "TilizeWithValPadding", "Untilize"),
         *("UntilizeWithUnpadding", "Typecast", "FillPad", "ReshapeView", "PaddedSlice", "SliceWrite"),
     }
-    schemes = {one.plan.steps[0].op.layout.scheme.name for one in held if one.program == "conv2d"}
-    assert schemes == {"HEIGHT_SHARDED", "BLOCK_SHARDED", "WIDTH_SHARDED"}
-
-
-def test_samples_have_names_of_their_own():
     names = [sample.name for sample in (*samples(), *planners_samples())]
     assert len(names) == len(set(names))
+    schemes = {one.plan.steps[0].op.layout.scheme.name for one in held if one.program == "conv2d"}
+    assert schemes == {"HEIGHT_SHARDED", "BLOCK_SHARDED", "WIDTH_SHARDED"}
 
 
 @cache
@@ -161,9 +147,7 @@ MACHINES = pytest.mark.parametrize(
     ("name", "factors", "every"),  # one operation of so many
     [
         ("wormhole_n150", (2.0,), 3),
-        pytest.param("wormhole_n150", (2.0, 8.0), 1, marks=pytest.mark.slow),
         pytest.param("blackhole_p150", (2.0, 0.5), 1, marks=pytest.mark.slow),
-        pytest.param("blackhole_p100", (0.7,), 1, marks=pytest.mark.slow),
     ],
 )
 
@@ -213,8 +197,7 @@ def phases_of(held):
     return getattr(getattr(held.plan.steps[0].op, "matmul", held.plan.steps[0].op), "fidelity_phases", 0)
 
 
-@pytest.mark.parametrize("name", ["wormhole_n150", "blackhole_p150"])
-@pytest.mark.parametrize("factor", [2, 0.5])
+@pytest.mark.parametrize(("name", "factor"), [("wormhole_n150", 2), ("blackhole_p150", 0.5)])
 class TestDimensions:
     """What is a rate of what: scaled together, figures of one dimension change the unit and nothing else."""
 
@@ -246,22 +229,16 @@ class TestDimensions:
 
     def test_a_clock_alone_leaves_what_cores_bind_and_never_saves_cycles(self, name, factor):
         spec = load_spec(name)
-        if factor < 1:
-            return
-        faster = spec.replace(clock_hz=factor * spec.clock_hz)
+        faster = spec.replace(clock_hz=2 * spec.clock_hz)
         for held in modeled_operations(spec):
             before, after = (held.cycles(one) for one in (spec, faster))
-            assert before * (1 - ROUNDING) <= after <= before * factor * (1 + ROUNDING), held.name
+            assert before * (1 - ROUNDING) <= after <= before * 2 * (1 + ROUNDING), held.name
             operation = held.operation(spec)
             if not operation.dram_read_bytes + operation.dram_written_bytes:  # cores and links have one clock
                 assert after == before, held.name
 
 
 TILE_BYTES = 2048
-
-
-def operations(program, spec=SPEC) -> list[FixedOperation]:
-    return [operation for operation in modeled_operations(spec) if operation.program == program]
 
 
 def test_half_the_link_takes_twice_as_long_for_what_the_wire_bounds():
@@ -293,7 +270,9 @@ def test_a_faster_clock_waits_more_cycles_for_dram_and_as_many_for_links():
 
 def test_a_wider_matrix_unit_halves_the_products_and_leaves_the_rest():
     wide = SPEC.replace(compute_phase_cycles=8)
-    for operation in operations("conv2d"):
+    for operation in modeled_operations(SPEC):
+        if operation.program != "conv2d":
+            continue
         before, after = (
             {stage.stage: stage.busy_cycles for stage in operation.operation(spec).slowest.stages}
             for spec in (SPEC, wide)
@@ -326,34 +305,22 @@ MOVEMENTS_BY_TWO = {"concat", "copy", "pad", "reshape", "slice", "upsample"}  # 
 SLOWER_WITH_ONE = {"conv2d", "halo", "matmul", "patch_matmul", "phase_conv2d"} | MOVEMENTS_BY_TWO
 
 
-@pytest.mark.parametrize(
-    ("processors", "slower"),
-    [
-        (1, SLOWER_WITH_ONE),
-        (2, set()),
-        (3, set()),
-    ],
-)
-def test_hands_that_are_missing_cost_time(processors, slower):
+@pytest.mark.parametrize(("processors", "slower"), [(1, SLOWER_WITH_ONE), (2, set()), (3, set())])
+def test_missing_data_movement_processors_cost_time(processors, slower):
     spec = SPEC.replace(data_movement_processors=processors)
-    found = set()
+    found, faster = set(), set()
     for operation in modeled_operations(SPEC):
         before, after = (operation.cycles(device) for device in (SPEC, spec))
         assert before / 2 - 1e-6 < after < 2 * before + 1e-6
         if after > before + 1e-6:
             found.add(operation.program)
+        elif after < before - 1e-6:
+            faster.add(operation.program)
     assert found == slower
-
-
-def test_a_third_hand_reads_the_second_half_and_writes():
-    three = SPEC.replace(data_movement_processors=3)
-    faster = {
-        operation.program
-        for operation in modeled_operations(SPEC)
-        if operation.cycles(three) < operation.cycles(SPEC) - 1e-6
-    }
-    assert faster >= {"conv2d"}
-    assert faster <= {"conv2d", "matmul", "patch_matmul"}
+    if processors == 3:  # the third one reads the second half and writes
+        assert {"conv2d"} <= faster <= {"conv2d", "matmul", "patch_matmul"}
+    else:
+        assert not faster
 
 
 @pytest.mark.parametrize(
@@ -384,6 +351,9 @@ FIELDS = {"grid.cols": 8.0, "grid.rows": 7.0, "l1.bytes": 2.0**21, "reader.tiliz
         ("reader.tilize[0].dst_16bit_cycles / 2", 53.5, ("reader.tilize[0].dst_16bit_cycles",)),
         (" 1e-1 ", 0.1, ()),
         (7, 7.0, ()),
+        ("max(2, min(5, 3))", 3.0, ()),
+        ("+".join(["1"] * 250), 250.0, ()),
+        ("(" * 50 + "1" + ")" * 50, 1.0, ()),
     ],
 )
 def test_what_a_formula_gives(text, value, names):
@@ -397,16 +367,23 @@ def test_what_a_formula_gives(text, value, names):
         ("__import__('os')", r"^a formula must not have \"__import__\('os'\)\"; use numbers, fields, \+ - \* /"),
         ("grid.cols.__class__", r"^unknown field 'grid\.cols\.__class__'"),
         ("grid.col", r"^unknown field 'grid\.col', did you mean 'grid\.cols'\?"),
-        ("lambda: 1", "must not have 'lambda: 1'"),
-        ("abs(1)", r"must not have 'abs\(1\)'"),
-        ("min()", r"must not have 'min\(\)'"),
+        *(
+            (text, f"^a formula must not have {re.escape(shown(text))}; use")
+            for text in (
+                "lambda: 1",
+                "abs(1)",
+                "min()",
+                "min(1, key=2)",
+                "1 if 2 else 3",
+                "7 // 2",
+                "True",
+                "'a'",
+                "1j",
+                "not 1",
+            )
+        ),
         ("min(*[1, 2])", r"must not have '\*\[1, 2\]'"),
-        ("min(1, key=2)", r"must not have 'min\(1, key=2\)'"),
-        ("1 if 2 else 3", "must not have '1 if 2 else 3'"),
-        ("7 // 2", "must not have '7 // 2'"),
-        ("True", "must not have 'True'"),
-        ("'a'", "must not have"),
-        ("1j", "must not have '1j'"),
+        ("(" * 240 + "1" + ")" * 240, "is no formula"),
         ("1 +", r"^'1 \+' is no formula \(SyntaxError\)"),
         ("", f"^a formula is a text of at most {LONGEST} characters, not ''"),
         ("1+" * LONGEST, f"^a formula is a text of at most {LONGEST} characters"),
@@ -434,10 +411,3 @@ def test_what_is_no_formula_is_refused(text, message):
 def test_what_has_no_value_is_refused(text, message):
     with pytest.raises(ArgumentError, match=message):
         formula(text, FIELDS).value(FIELDS)
-
-
-def test_a_deep_formula_is_worked_out_or_refused():
-    assert formula("+".join(["1"] * 250), FIELDS).value({}) == 250.0
-    assert formula("(" * 50 + "1" + ")" * 50, FIELDS).value({}) == 1.0
-    with pytest.raises(ArgumentError, match="is no formula"):
-        formula("(" * 240 + "1" + ")" * 240, FIELDS)
