@@ -23,7 +23,6 @@ from ops.planners.onednn.problem import (
     Deconvolution,
     Names,
     Operand,
-    once_for_alike,
     operand,
 )
 from ops.programs.patch_matmul import float64
@@ -83,7 +82,6 @@ def _call(names: Names, precision: Any, attributes: dict[str, Any], arrays: Mapp
     return Call(_prepared(operands, names, attributes, precision=precision, **options), arrays)
 
 
-@once_for_alike
 def _prepared(
     operands: dict[str, Operand], names: Names, attributes: dict[str, Any], *, lowering: str = "", **options: Any
 ) -> Prepared:

@@ -1,13 +1,11 @@
 """oneDNN's deconvolutions: attributes, operands, the problem that they define."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache, wraps
 from math import prod
 from operator import index
-from types import MappingProxyType
-from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -228,56 +226,3 @@ def operand(names: Names, name: str, array: Any, precision: Any) -> Operand:
     raise names.error(
         f"{name} must be of type {', '.join(str(data_format.storage) for data_format in TYPES)}, not {array.dtype}"
     )
-
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-MOST_KEPT: Final = 64  # results of each function
-_PLAIN: Final = frozenset(
-    {int, bool, str, type(None), Operand, Names}
-)  # frozen, and equal only where they are the same
-
-
-class _UnlikeError(Exception):
-    """A mutable argument, or an argument that is equal to a value of another type."""
-
-
-class _Call(tuple[Hashable, ...]):
-    """A call by its arguments, their types included: True is equal to 1, but no stride."""
-
-    make: Callable[[], Any]
-
-
-def once_for_alike(function: Callable[P, R]) -> Callable[P, R]:
-    """Caches a function by equal arguments of the same types; errors are not cached.
-
-    The function must depend on nothing else, and its result must not be changed. Arguments are plain values and
-    operands in lists, tuples and dictionaries; a call with other arguments is not cached.
-    """
-    cached = lru_cache(MOST_KEPT)(lambda call: call.make())
-
-    @wraps(function)
-    def called(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            call = _Call((_key(args), _key(kwargs)))
-        except _UnlikeError:
-            return function(*args, **kwargs)
-        call.make = lambda: function(*args, **kwargs)
-        result: R = cached(call)
-        return result
-
-    return called
-
-
-def _key(value: Any) -> Hashable:
-    """A value and its types, as they are now."""
-    kind = type(value)
-    if kind in _PLAIN:
-        return kind, value
-    if kind is tuple or kind is list:
-        kinds = tuple(map(type, value))
-        return (kind, kinds, *value) if _PLAIN.issuperset(kinds) else (kind, *map(_key, value))
-    if kind is dict or kind is MappingProxyType:
-        return kind, *value, *map(_key, value.values())
-    raise _UnlikeError

@@ -45,13 +45,6 @@ def test_a_number_that_the_tensor_does_not_hold(data_format, number):
     assert f"cannot represent the scalar {number:g}: only a finite integer" in str(refused.value)
 
 
-def test_integers_that_are_combined():
-    for data_format in (UINT16, UINT32, INT32):
-        require(data_format, data_format)
-        require(data_format, scalar=2.0, activations=(("relu", ()),))
-    require(BFLOAT16, FLOAT32)
-
-
 @pytest.mark.parametrize(
     ("fields", "message"),
     [

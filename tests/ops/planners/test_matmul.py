@@ -140,13 +140,6 @@ def test_a_bias_is_added_afterwards_if_anything_is_in_l1():
         assert operations(plan(bias=matrix(1, 128), **changes)) == ["Matmul", "BinaryNg"]
 
 
-def test_an_activation_is_an_operation_of_its_own():
-    result = plan(activation=("relu", ()))
-    assert operations(result) == ["Matmul", "Unary"]
-    assert result.steps[-1] == Free("output")
-    assert result.tensors[result.results["output"]].shape == (64, 128)
-
-
 def test_defaults_of_the_compute_config():
     """Source: the library's documentation of HiFi4 with 32-bit sums on Wormhole, and its choice of attributes."""
     wide, block = matrix(64, 96, data_format=FLOAT32), matrix(64, 96, data_format=BFLOAT8_B)
@@ -166,16 +159,6 @@ ONE_CORE = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(0, 0))])
 SHARDED = MemoryConfig(
     TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(ONE_CORE, (64, 96), ShardOrientation.ROW_MAJOR)
 )
-
-
-def test_good_calls_pass():
-    validate(call())
-    validate(call(first=matrix(1, 1, 64, 96), bias=matrix(128)))
-    validate(call(bias=matrix(1, 1, 1, 128)))
-    validate(call(first=matrix(2, 3, 64, 96)))
-    validate(call(first=matrix(2, 64, 96), second=matrix(2, 96, 128)))
-    validate(call(first=matrix(1, 64, 96), second=matrix(2, 96, 128)))
-    validate(call(first=matrix(96, 64), second=matrix(128, 96), transpose_a=True, transpose_b=True))
 
 
 @pytest.mark.parametrize(

@@ -39,10 +39,6 @@ def halos(spec, channels=32):
     return [step for step in steps if isinstance(step, Operation) and isinstance(step.op, HaloOp)]
 
 
-def test_padding_is_the_least_number_and_copied_stick_by_stick():
-    assert [step.op.filled_by_stick for step in halos(SPEC)] == [True]
-
-
 @pytest.mark.parametrize(("alignment_bytes", "stick_bytes"), [(16, 48), (32, 64)])
 def test_what_sticks_are_aligned_to_is_a_figure_of_the_device(alignment_bytes, stick_bytes):
     """24 channels of bfloat16 are 48 bytes."""
@@ -83,11 +79,6 @@ def shards_of(sizes):
 @pytest.mark.parametrize(("channels", "columns"), [(8, 16), (16, 16), (24, 32), (40, 64), (48, 48), (72, 96), (80, 80)])
 def test_shards_of_whole_half_tiles_stay_as_wide_as_they_are(channels, columns):
     assert shards_of(pool(channels, scheme=HEIGHT)).columns == columns
-
-
-def test_tiles_are_whole():
-    shards = shards_of(pool(48, scheme=HEIGHT, tiled=True))
-    assert (shards.rows, shards.columns) == (32, 64)
 
 
 def test_the_scheme_that_takes_least_is_chosen():

@@ -1,6 +1,6 @@
 """A call as a convolution: defaults, geometry, and what every option becomes."""
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +10,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.parts import GridSpec
 from ops.planners.conv.arguments import CONV2D, ComputeConfig, ConvConfig
 from ops.programs.conv2d.partition import ConvOptions
-from tests.build import L1_FULL, TWO_SLICES, call, changed, operand, sized_call
+from tests.build import TWO_SLICES, call, changed, operand, sized_call
 from tests.shards import HEIGHT, WIDTH
 
 GRID = first_cores(4, 8, 8)
@@ -25,13 +25,6 @@ def two_images(*, in_format=BFLOAT16, raw_format=BFLOAT16, **changes):
     return changed(sized_call((4, 6), (16, 8), (3, 2), batch=2), **tensors | changes)
 
 
-def test_formats_follow_the_tensors_unless_given():
-    assert two_images(raw_format=FLOAT32).weight_format is FLOAT32
-    assert two_images(weights_format=BFLOAT8_B).weight_format is BFLOAT8_B
-    assert two_images(in_format=FLOAT32).output_format is FLOAT32
-    assert two_images(out_format=BFLOAT8_B).output_format is BFLOAT8_B
-
-
 @pytest.mark.parametrize(
     ("in_format", "weights", "fp32_dest"),
     [(FLOAT32, FLOAT32, True), (FLOAT32, BFLOAT16, False), (BFLOAT16, FLOAT32, False), (BFLOAT16, BFLOAT16, False)],
@@ -39,11 +32,6 @@ def test_formats_follow_the_tensors_unless_given():
 def test_without_a_compute_config_only_float32_throughout_gets_a_float32_dst(in_format, weights, fp32_dest):
     got = two_images(weights_format=weights, in_format=in_format).compute
     assert got == ComputeConfig(fidelity_phases=4, fp32_dest=fp32_dest, packer_l1_acc=False)
-
-
-def test_a_given_compute_config_is_taken_as_it_is():
-    given = ComputeConfig(fidelity_phases=2, packer_l1_acc=True)
-    assert two_images(in_format=FLOAT32, raw_format=FLOAT32, compute_config=given).compute == given
 
 
 @pytest.mark.parametrize(
@@ -116,11 +104,6 @@ def test_each_field_becomes_one_option_and_no_other(given, made):
     assert options == replace(ConvOptions(), **made)
 
 
-def test_every_option_comes_from_somewhere():
-    asked = {name for _, result in OPTIONS for name in result}
-    assert {option.name for option in fields(ConvOptions)} - asked == {"whole_windows"}  # which output phases ask for
-
-
 def test_a_slice_is_tiled_and_keeps_what_the_call_settled():
     """The window of a bfloat8_b input is bfloat16, which must change neither the output's format nor Dst."""
     whole = two_images(
@@ -157,8 +140,3 @@ PADDED = sized_call((33, 5), (16, 32), (4, 15), stride=(7, 3), padding=(0, 0, 14
 def test_outputs_with_and_without_a_sign(made, lengths, unsigned):
     assert (made.output_lengths(), made.output_lengths(unsigned=True)) == (lengths, unsigned)
     assert made.wraps is (lengths != unsigned)
-
-
-def test_outputs_that_wrap_are_planned_in_dram_alone():
-    assert PADDED.plans_without_outputs
-    assert not replace(PADDED, slice_config=L1_FULL).plans_without_outputs

@@ -104,30 +104,6 @@ def test_operations(place, changes, wanted):
         assert result.tensors[result.results["output"]].memory_config == DRAM
 
 
-def test_in_l1_the_copy_of_the_input_goes_before_the_halo_moves():
-    result = plan()
-    halo = next(
-        n for n, step in enumerate(result.steps) if isinstance(step, Operation) and step.name.startswith("Halo")
-    )
-    assert result.steps[halo + 1] == Free("input.sharded")
-    output = result.tensors[result.results["output"]]
-    assert output.shape == (1, 1, 64, 64)
-    assert output.memory_config.is_sharded()
-
-
-def test_slices_overlap_where_windows_do():
-    steps = plan(DRAM, slice_config=cut(2)).steps
-    windows = [step.op.window for step in steps if getattr(step, "name", "") == "PaddedSliceDeviceOperation"]
-    assert [(window.begins[1], window.ends[1]) for window in windows] == [(0, 8), (7, 16)]
-
-
-def test_slices_of_rows_that_need_no_halo_are_released_once():
-    result = plan(DRAM, shard_layout=WIDTH, output_layout=Layout.ROW_MAJOR, slice_config=cut(2), **PLAIN)
-    frees = [step.tensor for step in result.steps if isinstance(step, Free)]
-    assert "Halo" not in names(result)
-    assert frees.count("slice0.input") == frees.count("slice1.input") == 1
-
-
 def test_slices_none_of_which_has_input_are_refused():
     """Outputs of a 1x1 kernel at stride 3 whose first row is padding: the real library never gets past it."""
     with pytest.raises(DeviceError, match="No slice has input: 6 slices of type DRAM_HEIGHT"):

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, BufferType, Layout
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, BufferType
+from device.numbers.formats import BFLOAT8_B, FLOAT32
 from device.plan import Allocate, Free, Operation, Relocate
 from device.spec.device_spec import load_spec
 from ops.planners.conv.arguments import ComputeConfig
-from ops.planners.conv.l1_path import halo_arguments, l1_path
-from ops.planners.conv.operands import operand_names, output_spec, partition_call, read_layout, upload_weights
-from ops.planners.conv.plan import builder_of, finished
+from ops.planners.conv.l1_path import l1_path
+from ops.planners.conv.operands import operand_names, partition_call, read_layout, upload_weights
+from ops.planners.conv.plan import builder_of
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights
 from tests.build import operand, sized_call
 from tests.shards import BLOCK, HEIGHT, WIDTH, box, in_box
@@ -54,15 +54,6 @@ def test_cores(place, changes, wanted):
     assert (partitioned.input_memory == place) is not partitioned.reshards
 
 
-def test_the_library_chooses_if_nobody_does():
-    assert cores(partition(shard_layout=None))[0] in (HEIGHT, BLOCK, WIDTH)
-
-
-def test_an_input_on_the_host_has_no_place_yet():
-    given = call(SHARDED)
-    assert cores(partition_call(replace(given, input=replace(given.input, on_host=True)), SPEC)) == (HEIGHT, 8, 1)
-
-
 @pytest.mark.parametrize(
     ("scheme", "out_channels", "columns"), [(HEIGHT, 65, 96), (BLOCK, 65, 96), (WIDTH, 65, 96), (BLOCK, 600, 672)]
 )
@@ -71,12 +62,6 @@ def test_weights_have_whole_columns_for_every_core(scheme, out_channels, columns
     layout = read_layout(partition(shard_layout=scheme, out_channels=out_channels))
     assert (layout.scheme, layout.padded_out_channels) == (scheme, columns)
     assert (layout.in_channels, layout.out_channels, layout.kernel, layout.mirror) == (64, out_channels, (3, 3), True)
-
-
-def test_weights_follow_the_channel_cores_and_the_dtype():
-    layout = read_layout(partition(shard_layout=BLOCK, weights_format=BFLOAT8_B, mirror_kernel=False))
-    assert (layout.channel_shards, layout.padded_in_channels, layout.k_block_rows) == (8, 64, 32)
-    assert (layout.data_format, layout.mirror) == (BFLOAT8_B, False)
 
 
 def test_only_what_is_on_the_host_is_uploaded():
@@ -137,12 +122,6 @@ def test_reader_indices_are_counted_before_an_activation_is_written_unless_by_wi
     assert (conv.refused is None) is unfinished
 
 
-def test_the_halo_reads_the_shards_there_are():
-    got = halo_arguments(partition(SHARDED, layout=Layout.TILE), SPEC)
-    assert (got.input_rows, got.shard_width, got.output_rows, got.nhw_cores) == (32, 64, 128, 2)
-    assert (got.tiled, got.data_format, got.scheme) == (True, BFLOAT16, HEIGHT)
-
-
 @pytest.mark.parametrize(("alignment_bytes", "stick_bytes"), [(16, 48), (32, 64)])
 def test_what_a_halo_aligns_sticks_to_is_a_figure_of_the_device(alignment_bytes, stick_bytes):
     """24 channels of bfloat16 are 48 bytes."""
@@ -152,31 +131,6 @@ def test_what_a_halo_aligns_sticks_to_is_a_figure_of_the_device(alignment_bytes,
     sizes = {buffer.name: buffer.size_bytes for buffer in halo.circular_buffers}
     assert (sizes["input"], sizes["padding_stick_0"]) == (32 * stick_bytes, stick_bytes)
     assert sizes["output"] == halo.op.plan.output.buffer(spec).bank_bytes
-
-
-ROWS = {"output_layout": Layout.ROW_MAJOR}
-
-
-@pytest.mark.parametrize(
-    ("changes", "shape", "padded", "shard"),
-    [
-        ({"out_format": FLOAT32}, (1, 1, 256, 64), (1, 1, 256, 64), (32, 64)),
-        (
-            ROWS | {"shard_layout": WIDTH, "out_channels": 33, "input_height": 3, "input_width": 3},
-            (1, 1, 36, 33),
-            (1, 1, 64, 64),
-            (64, 32),
-        ),
-        # 17 tiles of channels on six of eight cores, three on each: the last one has two; only rows fill its shard
-        ({"shard_layout": BLOCK, "out_channels": 544}, (1, 1, 256, 544), (1, 1, 256, 544), (32, 96)),
-        (ROWS | {"shard_layout": BLOCK, "out_channels": 544}, (1, 1, 256, 544), (1, 1, 256, 576), (32, 96)),
-    ],
-)
-def test_output(changes, shape, padded, shard):
-    result = output_spec(partition(**changes))
-    assert (result.shape, result.padded_shape, result.memory_config.shard_spec.shape) == (shape, padded, shard)
-    assert result.layout is changes.get("output_layout", Layout.TILE)
-    assert result.data_format is changes.get("out_format", BFLOAT16)
 
 
 def steps_of(made):
@@ -209,20 +163,6 @@ def test_an_input_that_was_sharded_here_is_released():
     early = steps_of(call(DRAM_MEMORY_CONFIG, deallocate_activation=True))[0]
     assert early.index(("Free", "input.sharded")) == early.index("Halo") + 1
     assert ("Free", "input") not in early
-
-
-def test_the_output_goes_where_the_caller_wants_it():
-    text, result = steps_of(call(SHARDED, memory_config=DRAM_MEMORY_CONFIG))
-    assert "ShardedToInterleaved" in text
-    assert (result.name, result.spec.memory_config) == ("output.placed", DRAM_MEMORY_CONFIG)
-
-
-def test_names_of_a_slice_begin_with_its_prefix():
-    result = call(DRAM_MEMORY_CONFIG)
-    builder = builder_of(result, SPEC)
-    output = l1_path(builder, result, builder.tensor("input"), prefix="slice3.")
-    plan = finished(builder, result, output, returns_weights=True)
-    assert {name.split(".")[0] for name in plan.tensors} == {"input", "slice3", "weight"}
 
 
 def test_programs_are_told_apart_by_all_that_they_are_made_of():

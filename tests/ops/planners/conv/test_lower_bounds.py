@@ -6,7 +6,6 @@ import pytest
 
 from device.errors import DeviceError
 from ops.planners.conv.lower_bounds import UNKNOWN, l1_path_calls, lower_bound_of
-from ops.window import NoWindowError
 from tests.ttsim.study.tune.tuned_calls import question
 from ttsim.study.evaluate import plan_key
 from ttsim.study.tune.search import evaluate, l1_bytes_before
@@ -39,18 +38,6 @@ def test_no_call_takes_less_than_its_bounds(kind, every):
         assert walked.cycles + result.around_cycles <= result.cycles + 1
         assert plans.setdefault(least.plan_key, plan_key(result.plan)) == plan_key(result.plan)
     assert ran > 8
-
-
-def test_a_family_begins_with_its_least_member():
-    searched, _ = space("l1")
-    for first in list(searched.families())[:40]:
-        try:
-            least = lower_bound_of(first, searched.spec, free_l1_bytes=FREE)
-        except (DeviceError, NoWindowError):
-            continue
-        for member in searched.members(first):
-            other = lower_bound_of(member, searched.spec, free_l1_bytes=FREE)
-            assert (least.cycles <= other.cycles, least.l1_bytes <= other.l1_bytes) == (True, True)
 
 
 def test_nothing_is_known_of_a_matmul():

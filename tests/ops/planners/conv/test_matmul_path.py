@@ -71,16 +71,6 @@ def test_a_consumed_input_is_freed_before_the_output_is_placed(deallocate):
     assert text == ["Matmul", *freed, "ShardedToInterleaved", "free output"]
 
 
-def test_output_padding_leaves_the_tensor_as_it_is():
-    """The real library returns larger dims than the tensor has."""
-    assert plan(call(output_padding=(1, 1))).tensors["output"].shape == (1, 1, 64, 32)
-
-
-def test_shards_that_do_not_suit_are_dealt_to_others():
-    memory = in_box(HEIGHT, (32, 64), 2)
-    assert story(call(memory, Layout.TILE, reshard_if_not_optimal=True, shard_layout=BLOCK))[0] == "Reshard"
-
-
 SCHEMES: list[TensorMemoryLayout | None] = [None, HEIGHT, BLOCK]
 
 

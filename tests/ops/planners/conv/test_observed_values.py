@@ -2,6 +2,7 @@
 
 import csv
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,16 +15,9 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.plan import Operation
 from device.spec.device_spec import load_spec
 from ops.passes.memory import run_memory
-from ops.planners.conv.arguments import (
-    CONV_TRANSPOSE2D,
-    ComputeConfig,
-    ConvCall,
-    ConvConfig,
-    Operand,
-    SliceConfig,
-    SliceType,
-)
+from ops.planners.conv.arguments import ComputeConfig, ConvConfig, SliceType
 from ops.planners.conv.plan import plan_convolution
+from tests.build import cut, sized_call
 
 TABLE = Path(__file__).resolve().parents[3] / "data" / "observed_values.tsv"
 SPECS = {name: load_spec(name) for name in ("wormhole_n150", "blackhole_p150")}
@@ -57,32 +51,19 @@ def arguments(row):
     act, weight, out = (FORMATS[name] for name in row["formats"].split("/"))
     layout = Layout.TILE if act.is_block or test in TILED else Layout.ROW_MAJOR
     raw = FLOAT32 if weight.is_block else weight
-    slices = None
-    if row["slices"] != "-":
-        slices = SliceConfig(slice_type=SliceType.DRAM_WIDTH, num_slices=int(row["slices"].removeprefix("W:")))
-    return ConvCall(
-        rules=CONV_TRANSPOSE2D,
-        input=Operand(spec=TensorSpec((1, 1, batch * height * width, channels), act, layout), on_host=False),
-        weight=Operand(
-            spec=TensorSpec((channels, outputs // groups, kernel_h, kernel_w), raw, Layout.ROW_MAJOR), on_host=True
-        ),
-        bias=Operand(spec=TensorSpec((1, 1, 1, outputs), raw, Layout.ROW_MAJOR), on_host=True),
-        in_channels=channels,
-        out_channels=outputs,
-        batch_size=batch,
-        input_height=height,
-        input_width=width,
-        kernel_size=(kernel_h, kernel_w),
-        stride=(stride, stride),
-        padding=(padding,) * 4,
-        output_padding=(output_padding, output_padding),
-        dilation=(dilation, dilation),
-        groups=groups,
-        out_format=out,
+    slices = None if row["slices"] == "-" else cut(int(row["slices"].removeprefix("W:")), SliceType.DRAM_WIDTH)
+    call = sized_call(
+        (height, width), (channels, outputs), (kernel_h, kernel_w), layout=layout, batch=batch, groups=groups,
+        with_bias=True, stride=(stride, stride), padding=(padding,) * 4, dilation=(dilation, dilation),
+        output_padding=(output_padding, output_padding), out_format=out, slice_config=slices,
         conv_config=ConvConfig(weights_format=weight, output_layout=layout, **config_fields(row["test"])),
         compute_config=FULL_ACCUMULATION if test == "ulp" else None,
-        slice_config=slices,
-    )
+    )  # fmt: skip
+    operands = {"input": (call.input, act), "weight": (call.weight, raw), "bias": (call.bias, raw)}
+    return replace(call, **{
+        name: replace(operand, spec=TensorSpec(operand.spec.shape, data_format, operand.spec.layout))
+        for name, (operand, data_format) in operands.items()
+    })  # fmt: skip
 
 
 def planned(row, call):

@@ -4,13 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from device.machine import Machine
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B
-from device.plan import Allocate, Free, Operation
+from device.plan import Operation
 from ops.op_models import load_spec
-from ops.passes.memory import run_memory
-from ops.planners.conv.arguments import CONV_TRANSPOSE2D, CONV_TRANSPOSE2D_BY_PHASES, ConvConfig, SliceConfig, SliceType
+from ops.planners.conv.arguments import CONV_TRANSPOSE2D, CONV_TRANSPOSE2D_BY_PHASES, ConvConfig
 from ops.planners.conv.plan import plan_convolution
 from ops.programs.phase_conv2d.plan import PhaseConv2dOp
 from tests.build import sized_call
@@ -54,16 +52,6 @@ def test_steps_and_output_are_those_of_the_frame(scheme, layout):
     assert any(isinstance(step.op, PhaseConv2dOp) for step in phase.steps if isinstance(step, Operation))
 
 
-@pytest.mark.parametrize("cut", [SliceType.DRAM_HEIGHT, SliceType.DRAM_WIDTH])
-def test_slices_read_the_weights_of_the_first(cut):
-    config = SliceConfig(slice_type=cut, num_slices=2)
-    plan = planned(call(place=DRAM_MEMORY_CONFIG, slice_config=config, kernel=(3, 3)))
-    assert [step.name for step in plan.steps if isinstance(step, Operation)].count("PhaseConv2dDeviceOperation") == 2
-    uploads = [step for step in plan.steps if isinstance(step, Allocate) and step.tensor == "weight.prepared"]
-    assert {one.op for one in plan.expected} == {uploads[0].op}
-    assert len(uploads) == 1
-
-
 def test_block_floats_have_no_rows():
     config = ConvConfig(output_layout=Layout.ROW_MAJOR)
     plan = planned(replace(call(conv_config=config), out_format=BFLOAT8_B))
@@ -82,13 +70,3 @@ def test_width_blocks_are_whole_tiles():
     )
     assert last.refused is not None
     assert "whole tiles" in last.refused
-
-
-def test_memory_is_placed_and_given_back():
-    plan = planned(call())
-    released = {step.tensor for step in plan.steps if isinstance(step, Free)}
-    assert {"input.sharded", "halo"} <= released
-    with Machine(SPEC, l1_small_bytes=1 << 15) as machine:
-        source = machine.allocate(plan.tensors["input"].buffer(SPEC), "input")
-        result = run_memory(plan, machine, {"input": source})
-        assert result["output"].spec == plan.tensors["output"].buffer(SPEC)

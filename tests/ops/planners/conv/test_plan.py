@@ -8,41 +8,37 @@ from hypothesis import assume, given, settings, strategies as st
 
 from device.errors import ArgumentError, DeviceError
 from device.machine import Machine
-from device.matrix_unit.arithmetic import EXACT, FAST
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, BufferType, Layout, TensorMemoryLayout
+from device.matrix_unit.arithmetic import FAST
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, BufferType, Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, quantize
-from device.plan import Allocate, Free, Operation, Refuse, Relocate
+from device.plan import Allocate, Operation, Refuse
 from device.spec.device_spec import load_spec
 from ops.op_model import ValuesContext
 from ops.passes.memory import run_memory
 from ops.passes.values import run_values
-from ops.planners.conv.arguments import CONV2D, SliceConfig, SliceType
+from ops.planners.conv.arguments import CONV2D, SliceType
 from ops.planners.conv.plan import plan_convolution, wrapped_output
 from ops.planners.conv.slicing import most_slices, output_slices, slice_call
 from ops.programs.conv2d.op import Conv2dOp
 from ops.reference import conv_transpose_channels_last
-from tests.build import changed, cut, geometry_of, sized_call
+from tests.build import L1_FULL, changed, cut, geometry_of, sized_call
+from tests.shards import BLOCK, HEIGHT, WIDTH
 
 SPEC = load_spec("wormhole_n150")
-L1_SMALL_BYTES = 32768
-SCHEMES = [None, *(TensorMemoryLayout[f"{name}_SHARDED"] for name in ("HEIGHT", "BLOCK", "WIDTH"))]
+SCHEMES = [HEIGHT, BLOCK, WIDTH]
 PLACES = {"dram": DRAM_MEMORY_CONFIG, "l1": L1_MEMORY_CONFIG, "host": None}
-L1_FULL = SliceConfig(slice_type=SliceType.L1_FULL)
-LARGEST_EXACT = 256
 
 
 def call(size=(4, 4), channels=8, out_channels=8, kernel=(3, 3), *, place="dram", bias=False, **changes):
     return sized_call(size, (channels, out_channels), kernel, place=PLACES[place], with_bias=bias, **changes)
 
 
-def planned(made, device=None, **changes):
+def planned(made):
     """The plan of a call on a device that holds its input, and that device."""
-    device = device or Machine(SPEC, l1_small_bytes=L1_SMALL_BYTES)
-    inputs = {}
-    if not made.input.on_host:
-        inputs["input"] = device.allocate(made.input.spec.buffer(SPEC), "input")
+    device = Machine(SPEC, l1_small_bytes=32768)
+    inputs = {} if made.input.on_host else {"input": device.allocate(made.input.spec.buffer(SPEC), "input")}
     free = device.allocator.statistics(BufferType.L1).free_bytes_per_bank
-    return plan_convolution(made, SPEC, free_l1_bytes=free, **changes), device, inputs
+    return plan_convolution(made, SPEC, free_l1_bytes=free), device, inputs
 
 
 def is_sound(made, config):
@@ -61,178 +57,80 @@ def is_sound(made, config):
 def calls(draw):
     """Small calls on all paths."""
     pair = st.tuples(st.integers(1, 3), st.integers(1, 3))
-    kernel, stride, dilation = draw(pair), draw(pair), draw(pair)
-    reach = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
-    groups = draw(st.sampled_from([1, 1, 2]))
+    kernel, stride, dilation, place = draw(pair), draw(pair), draw(pair), draw(st.sampled_from(list(PLACES)))
+    reach, groups = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)], draw(st.sampled_from([1, 1, 2]))
+    ins, outs = (groups * draw(st.integers(1, 40 // groups)) for _ in range(2))
+    choices = {
+        "layout": Layout, "bias": (False, True), "batch": (1, 2), "shard_layout": [None, *SCHEMES],
+        "output_layout": Layout, "deallocate_activation": (False, True), "reallocate_halo_output": (False, True),
+        "config_tensors_in_dram": (False, True), "activation": (None, ("relu", ())),
+        "out_format": (None, BFLOAT16, FLOAT32),
+    }  # fmt: skip
     result = call(
-        draw(st.tuples(st.integers(1, 6), st.integers(1, 6))),
-        groups * draw(st.integers(1, 40 // groups)),
-        groups * draw(st.integers(1, 40 // groups)),
-        kernel,
-        place=draw(st.sampled_from(list(PLACES))),
-        layout=draw(st.sampled_from(list(Layout))),
-        bias=draw(st.booleans()),
-        batch=draw(st.integers(1, 2)),
-        groups=groups,
-        shard_layout=draw(st.sampled_from(SCHEMES)),
-        output_layout=draw(st.sampled_from(list(Layout))),
-        deallocate_activation=draw(st.booleans()),
-        reallocate_halo_output=draw(st.booleans()),
-        config_tensors_in_dram=draw(st.booleans()),
-        activation=draw(st.sampled_from([None, ("relu", ())])),
-        stride=stride,
-        padding=tuple(draw(st.integers(0, reach[n])) for n in (0, 0, 1, 1)),
+        draw(st.tuples(st.integers(1, 6), st.integers(1, 6))), ins, outs, kernel, place=place, groups=groups,
+        stride=stride, padding=tuple(draw(st.integers(0, reach[n])) for n in (0, 0, 1, 1)), dilation=dilation,
         output_padding=tuple(draw(st.integers(0, s - 1)) for s in stride),
-        dilation=dilation,
-        out_format=draw(st.sampled_from([None, BFLOAT16, FLOAT32])),
-    )
+        **{name: draw(st.sampled_from(values)) for name, values in choices.items()},
+    )  # fmt: skip
     assume(min(geometry_of(result).output_shape) > 0)
-    kind = draw(st.sampled_from([None, SliceType.L1_FULL, SliceType.DRAM_HEIGHT, SliceType.DRAM_WIDTH]))
+    kind = draw(st.sampled_from([None, *SliceType]))
     if kind is SliceType.L1_FULL:
         return replace(result, slice_config=L1_FULL)
-    if kind is None or place_of(result) == "l1":
+    if kind is None or place == "l1":
         return result
-    config = SliceConfig(slice_type=kind, num_slices=draw(st.integers(1, min(3, most_slices(result, kind)))))
+    config = cut(draw(st.integers(1, min(3, most_slices(result, kind)))), kind)
     assume(is_sound(result, config))
-    scheme = result.conv_config.shard_layout or draw(st.sampled_from(SCHEMES[1:]))
-    return changed(result, slice_config=config, shard_layout=scheme)
+    return changed(result, slice_config=config, shard_layout=result.conv_config.shard_layout or HEIGHT)
 
 
-def place_of(made):
-    return "host" if made.input.on_host else made.input.spec.memory_config.buffer_type.name.lower()
-
-
-def arrays(made, seed):
-    """Small integers, which come out exactly."""
+def numbers(made, seed):
+    """What a plan makes of small integers, which come out exactly, and what the definition makes of them."""
     rng = np.random.default_rng(seed)
-    x = rng.integers(-1, 2, made.input.spec.shape)
-    w = rng.integers(-1, 2, made.weight.spec.shape)
+    x, w = (rng.integers(-1, 2, tensor.spec.shape) for tensor in (made.input, made.weight))
     b = rng.integers(-1, 2, (1, 1, 1, made.out_channels))
-    return {"input": x, "weight": w, "bias": b}
-
-
-def expected(made, given):
-    x = given["input"].reshape(made.batch_size, made.input_height, made.input_width, made.in_channels)
-    bias = None if made.bias is None else given["bias"].ravel()
-    result = conv_transpose_channels_last(x, given["weight"], geometry_of(made), bias=bias, groups=made.groups)
-    return np.maximum(result, 0) if made.conv_config.activation else result
-
-
-def computed(made, given, arithmetic):
+    image, bias = x.reshape(made.image_shape), None if made.bias is None else b.ravel()
+    want = conv_transpose_channels_last(image, w, geometry_of(made), bias=bias, groups=made.groups)
     plan, _, _ = planned(made)
-    stored = {name: quantize(values.astype(np.float32), BFLOAT16) for name, values in given.items()}
-    context = ValuesContext(spec=SPEC, arithmetic=arithmetic)
-    return run_values(plan, stored, context)[plan.results["output"]]
-
-
-def plan_or_skip(made, **changes):
-    """Calls that the real library refuses are no examples."""
-    try:
-        return planned(made, **changes)
-    except DeviceError:
-        assume(False)
-        raise
+    arrays = {"input": x, "weight": w, "bias": b}
+    stored = {name: quantize(array.astype(np.float32), BFLOAT16) for name, array in arrays.items()}
+    got = run_values(plan, stored, ValuesContext(spec=SPEC, arithmetic=FAST))[plan.results["output"]]
+    return got, np.maximum(want, 0) if made.conv_config.activation else want
 
 
 @settings(max_examples=80, deadline=None)
 @given(calls(), st.integers(0, 99))
-def test_small_integers_come_out_exactly(made, seed):
+def test_plans_compute_small_integers_exactly_and_leave_their_results_and_programs_only(made, seed):
     assume(not (made.is_matmul and any(made.output_padding)))
-    given_arrays = arrays(made, seed)
-    want = expected(made, given_arrays)
-    assume(np.abs(want).max() <= LARGEST_EXACT)
-    plan_or_skip(made)
-    got = computed(made, given_arrays, FAST)
+    try:
+        plan, device, inputs = planned(made)
+    except DeviceError:  # calls that the real library refuses are no examples
+        assume(False)
+    got, want = numbers(made, seed)
+    assume(np.abs(want).max() <= 256)
     assert got.dtype == (made.out_format or BFLOAT16).storage
     assert np.array_equal(np.asarray(got, np.float32).reshape(want.shape), want)
-
-
-@settings(max_examples=80, deadline=None)
-@given(calls(), st.booleans())
-def test_a_plan_leaves_its_results_and_its_programs_only(made, dispatch):
-    plan, device, inputs = plan_or_skip(made)
     assume(not any(isinstance(step, Operation) and (step.refused or step.unfinished) for step in plan.steps))
-    released = made.conv_config.deallocate_activation and place_of(made) == "l1"
-    results = run_memory(plan, device, inputs, dispatch=dispatch)
+    in_l1 = not made.input.on_host and made.input.spec.memory_config.buffer_type is BufferType.L1
+    results = run_memory(plan, device, inputs)
     resident = {one.number for program in device.program_cache.values() for one in program.resident}
     left = {one.number for one in device.memory.live()} - resident
-    source = set() if released else {tensor.number for tensor in inputs.values()}
+    source = set() if made.conv_config.deallocate_activation and in_l1 else {one.number for one in inputs.values()}
     assert left == source | {result.number for result in results.values() if result.placed}
-    assert all(result.allocated for result in results.values())
-    assert dispatch or not device.program_cache
-
-
-@settings(max_examples=60, deadline=None)
-@given(calls(), st.booleans())
-def test_steps_use_tensors_that_are_there(made, returns_weights):
-    """Nothing is read before it is made or after it is freed, and no name is given twice at a time."""
-    plan, _, _ = plan_or_skip(made, returns_weights=returns_weights)
-    host = {"weight", "bias"} | ({"input"} if made.input.on_host else set())
-    there = {"weight", "bias", "input"} - host
-    freed: set[str] = set()
-
-    def make(step):
-        assert step.tensor not in there
-        assert step.source is None or step.source in host
-        there.add(step.tensor)
-        assert step.tensor in plan.tensors
-
-    for step in plan.steps:
-        match step:
-            case Allocate():
-                make(step)
-            case Free(tensor=tensor):
-                assert tensor in there | freed
-                there.discard(tensor)
-                freed.add(tensor)
-            case Relocate(tensor=tensor):
-                assert tensor in there
-            case Operation():
-                assert set(step.inputs) <= there
-                for output in step.outputs:
-                    make(output)
-                resident = {one.tensor for one in step.resident}
-                views = {buffer.view_of for buffer in step.circular_buffers} - {None}
-                assert views <= there | resident
-    assert set(plan.results.values()) <= there
-    prepared = {"weight", "bias"} if made.bias is not None else {"weight"}
-    assert set(plan.results) == {"output", *(prepared if returns_weights else ())}
 
 
 def operation_names(made):
-    plan, _, _ = planned(made)
-    return [step.name for step in plan.steps if isinstance(step, Operation)]
-
-
-CONVOLUTION = ["HaloDeviceOperation", "Conv2dDeviceOperation"]
+    return [step.name.removesuffix("DeviceOperation") for step in planned(made)[0].steps if isinstance(step, Operation)]
 
 
 def test_paths():
     """L1 inputs, L1_FULL and one slice take the L1 path; others are sliced, or run in one piece between two copies."""
-    l1 = ["InterleavedToShardedDeviceOperation", *CONVOLUTION]
-    assert operation_names(call(place="l1")) == l1
-    assert operation_names(call(slice_config=L1_FULL)) == l1
-    assert operation_names(call(slice_config=cut(1))) == l1
-    assert operation_names(call(slice_config=cut(0))) == l1
-    assert operation_names(call()) == [*l1, "ShardedToInterleavedDeviceOperation"]
+    l1 = ["InterleavedToSharded", "Halo", "Conv2d"]
+    for changes in ({"place": "l1"}, *({"slice_config": slices} for slices in (L1_FULL, cut(1), cut(0)))):
+        assert operation_names(call(**changes)) == l1
+    assert operation_names(call()) == [*l1, "ShardedToInterleaved"]
     sliced = operation_names(call(slice_config=cut(2)))
-    assert sliced.count("Conv2dDeviceOperation") == sliced.count("PaddedSliceDeviceOperation") == 2
-    assert "MatmulDeviceOperation" in operation_names(call(kernel=(1, 1)))
-
-
-def test_a_second_call_finds_its_programs():
-    """Only the output and what leads to it is allocated again; config tensors are not."""
-    result = call(place="l1", slice_config=L1_FULL)
-    plan, device, inputs = planned(result)
-    run_memory(plan, device, inputs)
-    small = device.allocator.statistics(BufferType.L1_SMALL)
-    programs = dict(device.program_cache)
-    run_memory(plan, device, inputs)
-    assert device.allocator.statistics(BufferType.L1_SMALL) == small
-    assert device.program_cache == programs
-    other = planned(call(place="l1", slice_config=L1_FULL, bias=True), device)
-    run_memory(*other)
-    assert len(device.program_cache) > len(programs)
+    assert sliced.count("Conv2d") == sliced.count("PaddedSlice") == 2
+    assert "Matmul" in operation_names(call(kernel=(1, 1)))
 
 
 def test_prepared_weights_are_used_as_they_are():
@@ -246,37 +144,22 @@ def test_prepared_weights_are_used_as_they_are():
     assert [step.source for step in again.steps if isinstance(step, Allocate)] == [None]
 
 
+ODD = {"stride": (2, 1), "padding": (1, 0, 0, 0), "output_padding": (1, 0), "dilation": (2, 1)}
+
+
 @pytest.mark.parametrize(
     ("scheme", "made"),
     [
-        (
-            "HEIGHT",
-            call((3, 1), 17, 1, (2, 1), stride=(2, 1), padding=(1, 0, 0, 0), output_padding=(1, 0), dilation=(2, 1)),
-        ),
-        ("BLOCK", call((3, 20), 17, 32, (2, 2), stride=(1, 2), padding=(0, 1, 0, 1))),
+        (HEIGHT, call((3, 1), 17, 1, (2, 1), **ODD)),
+        (BLOCK, call((3, 20), 17, 32, (2, 2), stride=(1, 2), padding=(0, 1, 0, 1))),
     ],
 )
 def test_the_first_slice_chooses_for_all(scheme, made):
     """The real library on a device without kernels: later slices alone would choose another scheme."""
     made = replace(made, slice_config=cut(2))
-    plan, _, _ = planned(made)
-    ops = [step.op for step in plan.steps if isinstance(getattr(step, "op", None), Conv2dOp)]
-    assert {op.layout.scheme.name for op in ops} == {f"{scheme}_SHARDED"}
-    given_arrays = arrays(made, 0)
-    want = expected(made, given_arrays)
-    got = computed(made, given_arrays, FAST)
-    assert np.array_equal(np.asarray(got, np.float32).reshape(want.shape), want)
-
-
-@pytest.mark.parametrize("arithmetic", [FAST, EXACT], ids=lambda context: context.name)
-@pytest.mark.parametrize("slices", [None, 2, 3])
-def test_slices_and_readings_agree(arithmetic, slices):
-    """The layer of a decoder, whole and in slices."""
-    window = {"stride": (2, 2), "padding": (1, 1, 1, 1), "output_padding": (1, 1)}
-    result = call((8, 8), 32, 16, bias=True, slice_config=slices and cut(slices), **window)
-    given_arrays = arrays(result, 1)
-    got = computed(result, given_arrays, arithmetic)
-    want = expected(result, given_arrays)
+    ops = [step.op for step in planned(made)[0].steps if isinstance(getattr(step, "op", None), Conv2dOp)]
+    assert {op.layout.scheme for op in ops} == {scheme}
+    got, want = numbers(made, 0)
     assert np.array_equal(np.asarray(got, np.float32).reshape(want.shape), want)
 
 
@@ -299,18 +182,13 @@ def test_bytes_of_an_output_that_wraps(call, size_bytes):
 
 
 def test_a_plan_without_outputs_ends_behind_their_buffer():
-    plan = plan_convolution(PADDED, SPEC, free_l1_bytes=2**20)
-    *_, result, refusal = plan.steps
+    *_, result, refusal = plan_convolution(PADDED, SPEC, free_l1_bytes=2**20).steps
     assert isinstance(result, Allocate)
     assert isinstance(refusal, Refuse)
-    assert refusal.error is ArgumentError
-    assert refusal.text == (
+    assert (refusal.error, refusal.text) == (
+        ArgumentError,
         "conv_transpose2d: there is no output of 228 x -1 pixels, which the real library takes for 228 x 4294967295; "
-        "change padding or kernel_size"
+        "change padding or kernel_size",
     )
-
-
-def test_rows_of_block_floats_are_refused_before_the_buffer():
-    rows = changed(PADDED, **IN_ROWS, out_format=BFLOAT8_B)
     with pytest.raises(ArgumentError, match=r"^Conv output can't be in Row Major if output dtype is BFloat8_B\."):
-        plan_convolution(rows, SPEC, free_l1_bytes=2**20)
+        plan_convolution(changed(PADDED, **IN_ROWS, out_format=BFLOAT8_B), SPEC, free_l1_bytes=2**20)

@@ -291,11 +291,6 @@ def test_a_good_call_passes(made):
     assert first_refusal(made) == ""
 
 
-def test_an_override_is_refused_before_its_plan_refuses_it():
-    with pytest.raises(ArgumentError, match=r"^Output sharding config override is only supported for BLOCK_SHARDED"):
-        check_arguments(call(**OUTPUT, shard_layout=HEIGHT, core_grid=box(4, 4)))
-
-
 def test_refusals_are_runtime_errors_and_value_errors():
     for kind in (RuntimeError, ValueError):
         with pytest.raises(kind, match="stride"):
@@ -341,10 +336,6 @@ def test_operands_are_refused_once_the_programs_before_have_run(made, ran):
     assert [step.name for step in steps if isinstance(step, Operation)] == ran
     assert (type(steps[-1]), steps[-1].error) == (Refuse, ArgumentError)
     assert steps[-1].text.startswith("Unsupported data type")
-
-
-def test_weights_that_the_first_slice_prepared_are_not_looked_at_again():
-    assert not plan_convolution(call(slice_config=TWO_SLICES), SPEC, free_l1_bytes=FREE).refused
 
 
 def rows(shape, layout, shard, columns, lines):
@@ -524,10 +515,6 @@ def test_what_only_a_plan_shows(made, line):
     assert (not text) is (not line)
 
 
-def test_rows_of_few_bits_are_aligned():
-    assert not first_refusal(in_format(sticks(8), UINT8), strict=False).startswith(f"{HALO}Cannot set")
-
-
 @pytest.mark.parametrize("place", [L1, DRAM])
 def test_a_kernel_in_tiles_counts_with_its_padding(place):
     """The real library asks the tensor for its kernel: 32 x 32 of 64 channels."""
@@ -547,9 +534,3 @@ def test_weights_and_bias_are_laid_out_by_their_own_shapes():
     assert (wider.padded_shape, narrower.padded_shape[-1]) == ((1, 1, 128, 64), 32)
     biased = prepared(small(32, HEIGHT, (0, 0, 3, 1), **weights(32, 8, 2, 2), bias=operand(1, 1, 1, 32)))
     assert [tensor.shape[-1] for tensor in biased] == [8, 32]
-
-
-def test_a_given_grid_is_that_of_the_output():
-    shards = plan_convolution(given_output(BLOCK, (0, 0, 1, 7)), SPEC, free_l1_bytes=FREE).tensors["output"]
-    shards = shards.memory_config.shard_spec
-    assert (shards.grid.bounding_box().cols, shards.shape[1]) == (2, 96)

@@ -9,7 +9,6 @@ import ops.planners.conv.plan
 import ops.planners.conv.preparation
 import ttsim
 import ttsim.api.prepare
-from ttsim.__main__ import main
 
 BASE = {
     "in_channels": 32,
@@ -99,11 +98,3 @@ def test_preparing_for_an_image_that_no_device_holds_is_refused(side: str, size:
     }
     with pytest.raises(ttsim.TTSimError, match=r"32-bit addresses|DRAM"):
         prepare[what]()
-
-
-@pytest.mark.parametrize("values", ["off", "exact"])
-@pytest.mark.parametrize("stride", ["100000", "2147483647"])
-def test_the_command_line_refuses_such_a_layer(values: str, stride: str, capsys: pytest.CaptureFixture[str]) -> None:
-    layer = ["--shape", "1,4,4,32", "--out-channels", "32", "--kernel-size", "3", "--stride", stride]
-    assert main(["run", *layer, "--values", values]) == 1
-    assert "more than the 32-bit addresses" in capsys.readouterr().out

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
-from device.errors import DeviceError, OutOfMemoryError
-from device.memory.memory_config import BufferType, Layout, TensorMemoryLayout
+from device.errors import DeviceError
+from device.memory.memory_config import Layout, TensorMemoryLayout
 from device.numbers.formats import FLOAT32
 from device.spec.device_spec import load_spec
 from ops.planners.conv.arguments import SliceType
@@ -15,14 +15,12 @@ from ops.planners.conv.slicing import (
     check_slice_count,
     choose_slices,
     guess_slice_type,
-    input_cores,
     most_slices,
     output_slices,
     slice_call,
     slice_l1_bytes,
 )
 from ops.reference import conv_transpose_channels_last
-from ops.window import NoWindowError
 from tests.build import changed, cut, geometry_of, sized_call
 
 SPEC = load_spec("wormhole_n150")
@@ -52,25 +50,6 @@ def calls(draw):
     )
     assume(min(geometry_of(result).output_shape) > 0)
     return result
-
-
-@settings(max_examples=80)
-@given(calls(), st.sampled_from(KINDS), st.data())
-def test_slices_tile_the_output(made, kind, data):
-    count = data.draw(st.integers(1, most_slices(made, kind)))
-    parts = list(output_slices(made, cut(count, kind)))
-    assume(not any(part.is_empty for part in parts))
-    frame = made.frame()
-    whole = {DOWN: (0, frame.columns.outputs), ACROSS: (0, frame.rows.outputs)}[kind]
-    along = [part.rows if kind is DOWN else part.columns for part in parts]
-    assert {part.columns if kind is DOWN else part.rows for part in parts} == {whole}
-    assert [position for bounds in along for position in range(*bounds)] == list(
-        range(frame.rows.outputs if kind is DOWN else frame.columns.outputs)
-    )
-    lengths = [stop - start for start, stop in along]
-    unit = 32 if kind is ACROSS and made.conv_config.output_layout is Layout.TILE else 1
-    assert all(length % unit == 0 for length in lengths[:-1])
-    assert max(lengths) - min(lengths[:-1] or lengths) <= unit
 
 
 def pixels(made, seed=0):
@@ -128,16 +107,6 @@ def test_a_window_by_hand():
     first, second = (part.down for part in output_slices(result, cut(2, DOWN)))
     assert (first.start, first.stop, first.padding, first.output_padding) == (0, 5, (1, 2), 0)
     assert (second.start, second.stop, second.padding, second.output_padding) == (4, 8, (1, 1), 1)
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_tiled_slices_fill_their_last_tile(layout):
-    """20 columns of output: every slice of a part of the input computes 32 of them if the output is in tiles."""
-    result = call((8, 18), kernel=(3, 3), layout=layout)
-    for part in output_slices(result, cut(2, DOWN)):
-        assert geometry_of(slice_call(result, part)).output_shape[1] == (32 if layout is Layout.TILE else 20)
-    (whole,) = output_slices(result, cut(1, DOWN))
-    assert geometry_of(slice_call(result, whole)).output_shape[1] == 20
 
 
 def test_an_empty_slice_does_not_advance():
@@ -235,35 +204,6 @@ def test_nothing_fits():
     )
     with pytest.raises(DeviceError, match=message):
         choose_slices(LARGE, SPEC, free_l1_bytes=1000)
-
-
-@pytest.mark.parametrize("scheme", ["HEIGHT_SHARDED", "BLOCK_SHARDED", "WIDTH_SHARDED"])
-@pytest.mark.parametrize("count", [1, 3])
-def test_windows_fit_their_shards(scheme, count):
-    result = call((20, 20), 48, 64, scheme=TensorMemoryLayout[scheme])
-    for part in output_slices(result, cut(count, DOWN)):
-        dealt = input_cores(result, part, SPEC)
-        config, memory = dealt.cores, dealt.memory
-        rows, width = memory.shard_spec.shape
-        window = slice_call(result, part)
-        assert (memory.buffer_type, memory.memory_layout.name) == (BufferType.L1, scheme)
-        assert rows * config.nhw_cores >= window.input_height * window.input_width
-        assert width * config.channel_cores >= 48
-
-
-def test_only_a_slice_without_outputs_ends_a_search_quietly(monkeypatch):
-    def failing(error):
-        def needed(*_, **__):
-            raise error
-
-        monkeypatch.setattr("ops.planners.conv.slicing.slice_l1_bytes", needed)
-
-    failing(NoWindowError("no window fits"))
-    with pytest.raises(OutOfMemoryError, match="could not find valid slice configuration"):
-        choose_slices(call((8, 8)), SPEC, free_l1_bytes=1 << 20)
-    failing(ValueError("a mistake"))
-    with pytest.raises(ValueError, match="a mistake"):
-        choose_slices(call((8, 8)), SPEC, free_l1_bytes=1 << 20)
 
 
 def test_a_slice_counts_the_rows_it_stands_for():
