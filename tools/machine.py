@@ -14,8 +14,6 @@ LOOPS: Final = (
     "device.matrix_unit.packing_loops",
     "device.numbers.loops",
     "ops.programs.conv2d.weight_loops",
-    "ops.programs.patch_matmul.loops",
-    "ops.programs.patch_matmul.shifted_loops",
 )
 
 

@@ -75,20 +75,14 @@ def product_in_parts(sgemm: Any, orders: Any, sizes: Any, left: Any, right: Any,
 @called_with("(int64[::1], int64[:,::1])")
 @compiled
 def add_products(job: Array, calls: Array) -> None:
-    """The calls, in all repetitions; a job is what `device.host.products.add_products` makes of its arguments."""
-    sgemm, orders, columns = job[0], (job[1], job[2], job[3]), job[4]
-    for a in range(job[11]):
-        for b in range(job[15]):
-            left = job[5] + 4 * (a * job[12] + b * job[16])
-            right = job[6] + 4 * (a * job[13] + b * job[17])
-            total = job[7] + 4 * (a * job[14] + b * job[18])
-            for i in range(len(calls)):
-                product(
-                    sgemm,
-                    orders,
-                    (calls[i, 0], columns, calls[i, 1]),
-                    (left + 4 * calls[i, 2], job[8]),
-                    (right + 4 * calls[i, 3], job[9]),
-                    np.float32(1),
-                    (total + 4 * calls[i, 4], job[10]),
-                )
+    """Makes the calls; a job is what `device.host.products.add_products` makes of its other arguments."""
+    for i in range(len(calls)):
+        product(
+            job[0],
+            (job[1], job[2], job[3]),
+            (calls[i, 0], job[4], calls[i, 1]),
+            (job[5] + 4 * calls[i, 2], job[8]),
+            (job[6] + 4 * calls[i, 3], job[9]),
+            np.float32(1),
+            (job[7] + 4 * calls[i, 4], job[10]),
+        )

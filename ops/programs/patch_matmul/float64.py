@@ -16,6 +16,7 @@ from device.numbers.formats import Array
 from device.plan import DeviceOp
 from ops.op_model import Meanings, ValuesContext, ValuesOf, given
 from ops.programs.patch_matmul import model as model
+from ops.programs.patch_matmul.direct import inputs_of
 from ops.programs.patch_matmul.gather import places
 from ops.programs.patch_matmul.op import FillRows, PatchMatmul, PixelMatmul, SumSections
 from ops.window import PaddedAxis
@@ -38,12 +39,9 @@ def _gathered(image: Array, axes: Sequence[PaddedAxis]) -> Array:
     grown = np.pad(image, [(0, 0), *((0, 1) for _ in axes), (0, 0)])
     anys: list[Any] = []
     for number, axis in enumerate(axes):
-        lies = np.add.outer(np.arange(axis.outputs) * axis.stride + axis.start, np.arange(axis.kernel) * axis.dilation)
-        inputs, between = np.divmod(lies, axis.input_dilation)
-        there = (between == 0) & (inputs >= 0) & (inputs < axis.input_length)
-        shape = [1] * (2 * len(axes))
-        shape[number], shape[len(axes) + number] = lies.shape
-        anys.append(np.where(there, inputs, axis.input_length).reshape(shape))  # the last position is the added zero
+        inputs, shape = inputs_of(axis), [1] * (2 * len(axes))
+        shape[number], shape[len(axes) + number] = inputs.shape
+        anys.append(np.where(inputs < 0, axis.input_length, inputs).reshape(shape))  # the last position is a zero
     patches: Array = grown[(slice(None), *anys)]
     return patches
 

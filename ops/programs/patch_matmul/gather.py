@@ -1,14 +1,12 @@
-"""Patches of an image as a view: nothing is copied but the margin of zeros around it.
-
-They are taken in runs of positions, which are copied into memory that is used again where a matrix is wanted.
-"""
+"""Patches of an image as a view, phase by phase; the runs in which they are multiplied; bundles of groups."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import pairwise, product
+from itertools import product
 from math import prod
+from operator import call
 from threading import local
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -16,9 +14,9 @@ from numpy.lib.stride_tricks import as_strided
 from device.host.threads import locked
 from device.memory.memory_config import TILE
 from device.numbers.formats import Array, div_up
-from ops.window import PaddedAxis, margins
+from ops.window import OutputPhase, PaddedAxis, index_of, margins, output_phases
 
-RUN_BYTES = 2 << 20  # of gathered patches, or of products that are yet to be added up
+RUN_BYTES = 2 << 20  # of gathered patches
 COPIED_BYTES = 512 << 10  # that are worth another piece of a copy
 LEAST_PIECES = 4  # that runs are cut into where each has rows enough: more would be no faster, fewer cannot be shared
 LEAST_ROWS = 256  # below that, BLAS is not worth its calls
@@ -27,53 +25,62 @@ Piece: TypeAlias = Callable[[], None]  # of work that does not depend on other p
 Each: TypeAlias = Callable[[Callable[[Piece], None], Iterable[Piece]], None]  # a function for each of several
 
 
-class Margin:
-    """An image with as many zeros around it as its patches reach.
+class PhaseOperands(NamedTuple):
+    """The operands of one output phase, and where its outputs go."""
 
-    Attributes:
-        pixels: float32 [parts, N, *spatial, C / parts]: parts of the channels lie apart.
-        before: Zeros ahead of each axis.
+    phases: tuple[OutputPhase, ...]  # Of each axis
+    patches: Array  # float32 [N, *outputs, *taps, C], a view of the padded image
+    weights: Array  # [groups, *taps, in, out]: a view of those taps that meet inputs
+    place: Array  # A view [N, *outputs, O] of the result
+
+
+def by_phases(
+    axes: Sequence[PaddedAxis], image: Array, weights: Array, bias: Array | None, result: Array, each: Each = locked
+) -> Iterator[PhaseOperands]:
+    """Every output phase that meets inputs; the others are filled with the bias, or with zeros.
+
+    The image is [N, *spatial, C], the weights are [groups, *taps, in, out], the result is [N, *out_shape, O].
     """
+    phases = [output_phases(axis) for axis in axes]
+    pixels, before = padded(image, [[phase.axis for phase in several] for several in phases], each)
+    for combination in product(*phases):
+        dense = tuple(phase.axis for phase in combination)
+        place = result[places(dense)]
+        if all(axis.kernel for axis in dense):
+            taps: list[Any] = [index_of(phase.taps) for phase in combination]
+            met = weights[(slice(None), *taps)]
+            yield PhaseOperands(combination, patches_of(pixels, before, dense), met, place)
+        else:
+            put(np.zeros(place.shape[-1], np.float32) if bias is None else bias, place)
 
-    def __init__(
-        self, image: Array, reaches: Sequence[Sequence[PaddedAxis]], each: Each = locked, *, parts: int = 1
-    ) -> None:
-        """Pad an image [N, *spatial, C] as far as the axes in `reaches` read it, none with inserted zeros.
 
-        Patches are taken of one of `parts` of the channels at a time.
-        """
-        spans = [margins(axes) for axes in reaches]
-        self.before = tuple(before for before, _ in spans)
-        pixels = np.moveaxis(image.reshape(*image.shape[:-1], parts, -1), -2, 0)
-        lengths = (n + sum(span) for n, span in zip(image.shape[1:-1], spans, strict=True))
-        if any(map(any, spans)) or pixels.dtype != np.float32 or not pixels.flags.c_contiguous:
-            grown = np.zeros((parts, len(image), *lengths, image.shape[-1] // parts), np.float32)
-            inside = (slice(b, b + n) for b, n in zip(self.before, image.shape[1:-1], strict=True))
-            copy_in_pieces(grown[(slice(None), slice(None), *inside)], pixels, each)
-            pixels = grown
-        self.pixels = pixels
+def padded(image: Array, reaches: Sequence[Sequence[PaddedAxis]], each: Each = locked) -> tuple[Array, tuple[int, ...]]:
+    """A float32 image [N, *spatial, C] with the zeros that axes without inserted zeros read, and those ahead of it."""
+    spans = [margins(axes) for axes in reaches]
+    if not any(map(any, spans)) and image.dtype == np.float32 and image.flags.c_contiguous:
+        return image, (0,) * len(spans)
+    lengths = [n + sum(span) for n, span in zip(image.shape[1:-1], spans, strict=True)]
+    grown = np.zeros((len(image), *lengths, image.shape[-1]), np.float32)
+    inside = [slice(before, before + n) for (before, _), n in zip(spans, image.shape[1:-1], strict=True)]
+    copy_in_pieces(grown[(slice(None), *inside)], image, each)
+    return grown, tuple(before for before, _ in spans)
 
-    def patches(self, axes: Sequence[PaddedAxis], part: int = 0) -> Array:
-        """A read-only view [N, *outputs, *taps, C / parts] for axes with taps and without inserted zeros."""
-        pixels = self.pixels[part]
-        strides = pixels.strides
-        corner = pixels[
-            (
-                slice(None),
-                *(slice(axis.start + before, None) for axis, before in zip(axes, self.before, strict=True)),
-            )
-        ]
-        return as_strided(
-            corner,
-            (len(pixels), *(axis.outputs for axis in axes), *(axis.kernel for axis in axes), pixels.shape[-1]),
-            (
-                strides[0],
-                *(axis.stride * stride for axis, stride in zip(axes, strides[1:-1], strict=True)),
-                *(axis.dilation * stride for axis, stride in zip(axes, strides[1:-1], strict=True)),
-                strides[-1],
-            ),
-            writeable=False,
-        )
+
+def patches_of(pixels: Array, before: Sequence[int], axes: Sequence[PaddedAxis]) -> Array:
+    """A read-only view [N, *outputs, *taps, C] of a `padded` image, for axes with taps and without inserted zeros."""
+    corner = pixels[(slice(None), *(slice(axis.start + n, None) for axis, n in zip(axes, before, strict=True)))]
+    images, *spatial, channels = pixels.strides
+    return as_strided(
+        corner,
+        (len(pixels), *(axis.outputs for axis in axes), *(axis.kernel for axis in axes), pixels.shape[-1]),
+        (
+            images,
+            *(axis.stride * apart for axis, apart in zip(axes, spatial, strict=True)),
+            *(axis.dilation * apart for axis, apart in zip(axes, spatial, strict=True)),
+            channels,
+        ),
+        writeable=False,
+    )
 
 
 def copy_in_pieces(target: Array, source: Array, each: Each) -> None:
@@ -82,27 +89,31 @@ def copy_in_pieces(target: Array, source: Array, each: Each) -> None:
         np.copyto(target, source)
         return
     boxes = runs(source.shape, max(1, COPIED_BYTES // 4))
-    each(do, [partial(np.copyto, target[box], source[box]) for box in boxes])
+    each(call, [partial(np.copyto, target[box], source[box]) for box in boxes])
 
 
-def do(piece: Piece) -> None:
-    """Does a piece of work."""
-    piece()
+def contiguous(array: Array, each: Each) -> Array:
+    """A float32 array of any order in memory, contiguous; the axis that lies farthest apart is cut in pieces."""
+    if array.flags.c_contiguous:
+        return array
+    copied = np.empty(array.shape, np.float32)
+    apart = int(np.argmax(np.abs(array.strides)))
+    copy_in_pieces(np.moveaxis(copied, apart, 0), np.moveaxis(array, apart, 0), each)
+    return copied
 
 
-def put(sums: Array, bias: Array | None, place: Array) -> None:
-    """Sums in their place, in the format there; float32 [..., O] with a bias [O] or without."""
-    if bias is not None:
-        np.add(sums, bias, out=place, casting="unsafe")
-    else:
-        with np.errstate(over="ignore"):
-            place[...] = sums
+def put(sums: Array, place: Array) -> None:
+    """Sums in their place, rounded to the format there."""
+    with np.errstate(over="ignore"):
+        place[...] = sums
 
 
-def merges(array: Array, axes: tuple[int, ...]) -> bool:
-    """Whether some axes are contiguous in memory, like a single axis."""
-    wide = [axis for axis in axes if array.shape[axis] > 1]
-    return all(array.strides[outer] == array.strides[inner] * array.shape[inner] for outer, inner in pairwise(wide))
+def added_up(sums: Array) -> Array:
+    """Sums of several pieces added in order, in the array of the first."""
+    total: Array = sums[0]
+    for more in sums[1:]:
+        total += more
+    return total
 
 
 def places(axes: Sequence[PaddedAxis]) -> tuple[slice, ...]:
@@ -161,39 +172,33 @@ class Scratch(local):
         return copied.reshape(rows, -1)
 
 
-def in_one_piece(weights: Array, each: Each) -> Array:
-    """Weights [parts, *taps, rows, columns] of any order in memory, contiguous: as they are, or with flat taps."""
-    if weights.flags.c_contiguous:
-        return weights
-    source = weights.reshape(len(weights), -1, *weights.shape[-2:])
-    copied = np.empty(source.shape, np.float32)
-    copy_in_pieces(np.moveaxis(copied, -2, 0), np.moveaxis(source, -2, 0), each)
-    return copied
-
-
-BUNDLE = 32  # channels from which it is
-
-
-def bundle_count(groups: int, *channels: int) -> int:
-    """Bundles of groups: as many as leave each a tile wide or more on every side; channels are those of all groups."""
+def bundle_count(groups: int, *channels: int, least: int = TILE) -> int:
+    """Bundles of groups: as many as leave each ``least`` wide or more on every side; channels are those of all."""
     for size in range(1, groups + 1):
-        if groups % size == 0 and all(side // groups * size >= TILE for side in channels):
+        if groups % size == 0 and all(side // groups * size >= least for side in channels):
             return groups // size
     return 1
 
 
-def bundle_size(groups: int, ins: int, outs: int, *, least: int = BUNDLE) -> int:
-    """How many groups BLAS multiplies as one dense matrix, to have so many channels of each side if it can."""
-    sizes = (size for size in range(1, groups + 1) if groups % size == 0)
-    return next((size for size in sizes if size * min(ins, outs) >= least), groups)
-
-
-def dense_bundles(weights: Array, size: int) -> Array:
-    """[groups, taps, in, out] as [bundles, taps, size * in, size * out], zero where groups do not meet themselves."""
+def dense_bundles(weights: Array, bundles: int) -> Array:
+    """[groups, *taps, in, out] as [bundles, *taps, in, out], with zeros where groups do not meet themselves."""
+    groups, *taps, ins, outs = weights.shape
+    size = groups // bundles
     if size == 1:
         return weights
-    groups, taps, ins, outs = weights.shape
-    dense = np.zeros((groups // size, taps, size, ins, size, outs), np.float32)
+    dense = np.zeros((bundles, *taps, size, ins, size, outs), np.float32)
     for group in range(size):
-        dense[:, :, group, :, group] = weights[group::size]
-    return dense.reshape(groups // size, taps, size * ins, size * outs)
+        dense[..., group, :, group, :] = weights[group::size]
+    return dense.reshape(bundles, *taps, size * ins, size * outs)
+
+
+def own_weights(dense: Array, size: int) -> Array:
+    """[groups, taps, in, out] of [bundles, taps, in, out] that have so many groups each: where groups meet themselves.
+
+    The inverse of `dense_bundles`.
+    """
+    bundles, taps, ins, outs = dense.shape
+    apart = dense.reshape(bundles, taps, size, ins // size, size, outs // size)
+    return np.stack([apart[:, :, group, :, group] for group in range(size)], 1).reshape(
+        bundles * size, taps, ins // size, outs // size
+    )

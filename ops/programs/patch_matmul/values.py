@@ -21,7 +21,19 @@ from device.memory.memory_config import TILE
 from device.numbers.formats import Array, DataFormat, round_up
 from ops.op_model import ValuesContext
 from ops.programs.patch_matmul import fast
-from ops.programs.patch_matmul.gather import Margin, copy_in_pieces, dense_bundles, places, runs
+from ops.programs.patch_matmul.gather import (
+    PhaseOperands,
+    added_up,
+    by_phases,
+    copy_in_pieces,
+    dense_bundles,
+    own_weights,
+    padded,
+    patches_of,
+    places,
+    put,
+    runs,
+)
 from ops.programs.patch_matmul.op import (
     HALF,
     IN0_BITS,
@@ -39,7 +51,7 @@ from ops.programs.patch_matmul.op import (
     multiplied_whole,
     slices,
 )
-from ops.window import OutputPhase, index_of, output_phases
+from ops.window import OutputPhase, index_of
 
 SLICED_ROWS = 2048  # patches multiplied at a time
 STACKED_ELEMENTS = 1 << 22  # of the operands of several passes that are multiplied in one call
@@ -79,17 +91,10 @@ def patch_matmul(
         matrices = multiplied_whole(weights, op.slicing, weights_side=True)
         fast.patch_matmul(op, pixels, matrices, bias, result, context.arithmetic.each)
         return result
-    phases = [output_phases(axis) for axis in patches.axes]
-    margin = Margin(image, [[phase.axis for phase in several] for several in phases])
-    exponents = (grid_exponent(margin.pixels), grid_exponent(weights))
-    for combination in product(*phases):
-        axes = tuple(phase.axis for phase in combination)
-        part = result[places(axes)]
-        if not all(axis.kernel for axis in axes):
-            part[...] = 0 if bias is None else rounded(bias, op.out_format)
-            continue
-        met = weights[np.ix_(range(len(weights)), *(phase.taps for phase in combination))]
-        _sliced_phase(op, (margin.patches(axes), met), exponents, bias, part, combination, context)
+    pixels = image.astype(np.float32)
+    exponents = (grid_exponent(pixels), grid_exponent(weights))
+    for operands in by_phases(patches.axes, pixels, weights, bias, result):
+        _sliced_phase(op, operands, exponents, bias, context)
     return result
 
 
@@ -100,32 +105,21 @@ def _target(
 
 
 def _sliced_phase(
-    op: PatchMatmul,
-    operands: tuple[Array, Array],
-    exponents: tuple[int, int],
-    bias: Array | None,
-    part: Array,
-    combination: tuple[OutputPhase, ...],
-    context: ValuesContext,
+    op: PatchMatmul, operands: PhaseOperands, exponents: tuple[int, int], bias: Array | None, context: ValuesContext
 ) -> None:
     """One output phase through the matrix unit, into its part of the result."""
-    patches, (view, weights) = op.patches, operands
-    counts, columns = part.shape[:-1], part.shape[-1] // patches.bundles
-    channels = patches.channels // patches.bundles
-    halves = _half_counts(patches, combination)
-    size = patches.groups // patches.bundles
-    dense = dense_bundles(weights.reshape(patches.groups, -1, *weights.shape[-2:]), size)
-    for bundle in range(patches.bundles):
-        ins, outs = (slice(bundle * n, (bundle + 1) * n) for n in (channels, columns))
-        matrix = _tap_padded(dense[bundle], patches.tap_columns)
-        matrix = matrix.reshape(-1, columns)
-        for box in runs(counts, SLICED_ROWS):
-            gathered = _rows(view[box][..., ins], len(counts), patches.tap_columns)
+    patches, (phases, view, weights, place) = op.patches, operands
+    dense = dense_bundles(weights, patches.bundles)
+    dense = dense.reshape(len(dense), -1, *dense.shape[-2:])
+    (ins, outs), halves = dense.shape[-2:], _half_counts(patches, phases)
+    for bundle, taps in enumerate(dense):
+        of_result = slice(bundle * outs, (bundle + 1) * outs)
+        matrix = np.pad(taps, ((0, 0), (0, patches.tap_columns - ins), (0, 0))).reshape(-1, outs)
+        for box in runs(place.shape[:-1], SLICED_ROWS):
+            gathered = _rows(view[box][..., bundle * ins : (bundle + 1) * ins], place.ndim - 1, patches.tap_columns)
             values = _passes((gathered, matrix), exponents, op.slicing, halves, context)
-            if bias is not None:
-                values = values + bias[outs]
-            place = part[box][..., outs]
-            place[...] = rounded(values, op.out_format).reshape(place.shape)
+            to = place[box][..., of_result]
+            put((values if bias is None else values + bias[of_result]).reshape(to.shape), to)
 
 
 def _half_counts(patches: Patches, combination: tuple[OutputPhase, ...]) -> tuple[int, ...]:
@@ -134,11 +128,6 @@ def _half_counts(patches: Patches, combination: tuple[OutputPhase, ...]) -> tupl
     numbers = np.arange(patches.tap_count).reshape(patches.taps)[np.ix_(*(list(phase.taps) for phase in combination))]
     tiles = (numbers.reshape(-1, 1) * each + np.arange(each)).reshape(-1) // (TILE // HALF)
     return tuple(int(count) for count in np.bincount(tiles) if count)
-
-
-def _tap_padded(weights: Array, rows: int) -> Array:
-    """[taps, in, out] with zero rows added to every tap."""
-    return np.pad(weights, ((0, 0), (0, rows - weights.shape[1]), (0, 0)))
 
 
 def _rows(view: Array, axes: int, columns: int) -> Array:
@@ -161,7 +150,7 @@ def pixel_matmul(op: PixelMatmul, image: Array, other: Array, context: ValuesCon
         columns = multiplied_whole(np.ascontiguousarray(other, np.float32), op.slicing, weights_side=True)
         sums = fast.pixel_matmul(patches, rows, columns, context.arithmetic.each)[None]
     else:
-        view = Margin(other, [[axis] for axis in patches.axes]).patches(patches.axes)
+        view = patches_of(*padded(other, [[axis] for axis in patches.axes]), patches.axes)
         sums = _sliced_sums(op, image.astype(np.float32), view, context)
         channels = (op.channels // patches.groups, patches.channels // patches.groups)
         sums = sums.reshape(op.sections, patches.groups, *patches.taps, *channels)
@@ -189,9 +178,7 @@ def _sliced_sums(op: PixelMatmul, image: Array, view: Array, context: ValuesCont
         matrices = (np.pad(left, depth).T.copy(), np.pad(right, depth))
         halves = (TILE // HALF,) * (len(matrices[1]) // TILE)
         whole = _passes(matrices, exponents, op.slicing, halves, context)
-        whole = whole.reshape(size, ins // size, taps, size, -1)
-        for group in range(size):
-            sums[section, bundle, group] = whole[group, :, :, group].swapaxes(0, 1)
+        sums[section, bundle] = own_weights(whole.reshape(1, ins, taps, outs).swapaxes(1, 2), size)
     return sums
 
 
@@ -234,10 +221,7 @@ def _passes(
 
 def sum_sections(op: SumSections, sums: Array) -> Array:
     """All bands added up in float32, in order."""
-    total = sums[0]
-    for more in sums[1:]:
-        total = total + more
-    return rounded(total, op.out_format)
+    return rounded(added_up(sums.copy()), op.out_format)
 
 
 # For each format, the places of I and O / groups; the kernel's axes fill the others in order.

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from device.host import products
-from device.host.products import Loop, Matrix, Operands, Products, add_products, blas_adds
+from device.host.products import Matrix, add_products, blas_adds
 
 pytestmark = pytest.mark.skipif(not blas_adds(), reason="numpy has another BLAS")
-ONCE = Loop(1), Loop(1)
 NUMBA = importlib.util.find_spec("numba") is not None
 
 
@@ -24,21 +23,20 @@ def whole(*shape):
     return np.arange(np.prod(shape), dtype=np.float32).reshape(shape) % 7 - 3
 
 
-def of(calls, columns, left, right, total_distance, loops=ONCE):
-    return Products(
-        calls=np.array(calls, np.int64), columns=columns, left=left, right=right, total_distance=total_distance,
-        loops=loops,
-    )  # fmt: skip
+def add(calls, columns, *matrices):
+    add_products(np.array(calls, np.int64), columns, *matrices)
 
 
 @pytest.mark.parametrize("left", [whole(5, 3), np.asfortranarray(whole(5, 3))])
 @pytest.mark.parametrize("right", [whole(3, 4), np.asfortranarray(whole(3, 4))])
 def test_a_product_joins_the_sums(left, right, compiled):
-    lies = [Matrix(not one.flags.c_contiguous, max(one.strides) // 4) for one in (left, right)]
     memory = np.full((5, 6), 10, np.float32)
     memory[:, [0, 5]] = np.nan
-    flat = [one.ravel("K") for one in (left, right)]
-    add_products(of([[5, 3, 0, 0, 1]], 4, *lies, 6), Operands(*flat, memory), 0, 1)
+    operands = [
+        Matrix(values.ravel("K"), max(values.strides) // 4, transposed=not values.flags.c_contiguous)
+        for values in (left, right)
+    ]
+    add([[5, 3, 0, 0, 1]], 4, *operands, Matrix(memory, 6))
     assert memory[:, 1:5].tolist() == (10 + left @ right).tolist()
     assert np.isnan(memory[:, [0, 5]]).all()
 
@@ -46,30 +44,13 @@ def test_a_product_joins_the_sums(left, right, compiled):
 def test_rows_may_lie_apart_on_both_sides(compiled):
     left, right, total = whole(8, 3), whole(3, 2), np.zeros((6, 2), np.float32)
     calls = [[2, 3, 3, 0, 2], [3, 3, 0, 0, 0], [1, 3, 21, 0, 10]]  # rows 1 and 3 to 1 and 3, 0 2 4 to 0 2 4, 7 to 5
-    add_products(of(calls, 2, Matrix(False, 6), Matrix(False, 2), 4), Operands(left, right, total), 0, 3)
+    add(calls, 2, Matrix(left, 6), Matrix(right, 2), Matrix(total, 4))
     assert total.tolist() == (left[[0, 1, 2, 3, 4, 7]] @ right).tolist()
-
-
-def test_calls_begin_and_end_where_they_are_told_to(compiled):
-    left, right, total = whole(4, 2), whole(2, 2), np.zeros((4, 2), np.float32)
-    calls = [[1, 2, 2 * row, 0, 2 * row] for row in range(4)]
-    add_products(of(calls, 2, Matrix(False, 2), Matrix(False, 2), 2), Operands(left, right, total), 1, 3)
-    assert total[1:3].tolist() == (left[1:3] @ right).tolist()
-    assert not total[[0, 3]].any()
-
-
-def test_loops_repeat_all_calls_further_on(compiled):
-    left, right, total = whole(4, 3), whole(3, 10), np.zeros((4, 10), np.float32)
-    loops = Loop(2, left=6, total=20), Loop(5, right=2, total=2)  # two rows at a time, two columns at a time
-    add_products(of([[2, 3, 0, 0, 0]], 2, Matrix(False, 3), Matrix(False, 10), 10, loops),
-                 Operands(left, right, total), 0, 1)  # fmt: skip
-    assert total.tolist() == (left @ right).tolist()
 
 
 def test_operands_may_begin_anywhere(compiled):
     left, right, total = whole(6), whole(6), np.zeros(3, np.float32)
-    add_products(of([[1, 2, 0, 0, 2]], 1, Matrix(False, 2), Matrix(False, 1), 1),
-                 Operands(left, right, total, 4, 3, -1), 0, 1)  # fmt: skip
+    add([[1, 2, 0, 0, 2]], 1, Matrix(left, 2, 4), Matrix(right, 1, 3), Matrix(total, 1, -1))
     assert total.tolist() == [0, float(left[4] * right[3] + left[5] * right[4]), 0]
 
 
@@ -78,23 +59,20 @@ def test_operands_may_begin_anywhere(compiled):
 def test_a_compiled_loop_leaves_no_trace_in_the_numbers(rows, depth, columns, monkeypatch):
     rng = np.random.default_rng(0)
     left, right = rng.standard_normal((rows + 3, depth), np.float32), rng.standard_normal((depth, columns), np.float32)
-    several = of([[rows, depth, depth * n, 0, 0] for n in range(3)], columns, Matrix(False, depth),
-                 Matrix(False, columns), columns)  # fmt: skip
-    result = []
+    calls, result = [[rows, depth, depth * n, 0, 0] for n in range(3)], []
     for worth in (False, True):
         monkeypatch.setattr(products, "worth_loading", lambda module, seconds, worth=worth: worth)
         result.append(np.zeros((rows, columns), np.float32))
-        add_products(several, Operands(left, right, result[-1]), 0, 3)
+        add(calls, columns, Matrix(left, depth), Matrix(right, columns), Matrix(result[-1], columns))
     assert "device.host.product_loops" in sys.modules
     assert result[0].tobytes() == result[1].tobytes()
 
 
 def test_without_such_a_blas_nothing_is_multiplied(monkeypatch):
-    monkeypatch.setattr(products, "_sgemm", lambda: None)
+    monkeypatch.setattr(products, "sgemm_address", lambda: None)
     assert not blas_adds()
     with pytest.raises(NotImplementedError, match="another BLAS"):
-        add_products(of([[1, 1, 0, 0, 0]], 1, Matrix(False, 1), Matrix(False, 1), 1),
-                     Operands(whole(1), whole(1), whole(1)), 0, 1)  # fmt: skip
+        add([[1, 1, 0, 0, 0]], 1, *[Matrix(whole(1), 1)] * 3)
 
 
 @pytest.mark.parametrize(("core", "in_place"), [(b"SkylakeX", True), (b"Zen", False), (None, False)])
