@@ -211,23 +211,22 @@ def _block_side(core_tiles: int, high: int, wide: int, cores: int) -> int:
 def _in_blocks(sides: Sides, blocks: TileBlocks, spec: DeviceSpec) -> Sides:
     """Both sides of a program that works in blocks; the counted core has a whole block of every image."""
     rows, columns = (min(side, blocks.side) for side in (blocks.high, blocks.wide))
+    lines = (1, *(sides.target if sides.read.tiles else sides.source).shape)[-2]
+    sticks = blocks.images * min(rows * TILE, lines)
+    return _in_parts(sides, blocks.cores(spec).merged(), blocks.images * rows, columns, sticks)
 
-    def of_block(pages: Pages, tensor: TensorSpec) -> Pages:
+
+def _in_parts(sides: Sides, cores: CoreRangeSet, tile_rows: int, width_tiles: int, sticks: int) -> Sides:
+    """Both sides of a program whose cores have parts of rows of tiles; the counted core has so many, and sticks."""
+
+    def part(pages: Pages, tensor: TensorSpec) -> Pages:
         if pages.tiles:
-            return replace(pages, core_pages=blocks.images * rows * columns)
-        high, wide = (1, *tensor.shape)[-2:]
-        page_bytes = row_bytes(tensor, min(columns * TILE, wide))
-        sticks = blocks.images * min(rows * TILE, high)
+            return replace(pages, core_pages=tile_rows * width_tiles)
+        page_bytes = row_bytes(tensor, min(width_tiles * TILE, tensor.shape[-1]))
         return replace(pages, core_pages=sticks, page_bytes=page_bytes, all_pages=div_up(pages.all_bytes, page_bytes))
 
-    return replace(
-        sides,
-        cores=blocks.cores(spec).merged(),
-        width_tiles=columns,
-        tile_rows=blocks.images * rows,
-        read=of_block(sides.read, sides.source),
-        written=of_block(sides.written, sides.target),
-    )
+    read, written = part(sides.read, sides.source), part(sides.written, sides.target)
+    return replace(sides, cores=cores, width_tiles=width_tiles, tile_rows=tile_rows, read=read, written=written)
 
 
 MOST_ROW_BYTES = 800_000  # of two rows of bfloat16 tiles that generated code untilizes
@@ -258,18 +257,9 @@ def generated_pieces(source: TensorSpec, spec: DeviceSpec) -> tuple[CoreRangeSet
 def _in_pieces(sides: Sides, spec: DeviceSpec) -> Sides:
     """Both sides of a program of generated code, each core of which has pieces of rows of tiles."""
     cores, piece_tiles = generated_pieces(sides.source, spec)
-    row_pieces = div_up(sides.width_tiles, piece_tiles)
-    core_rows = div_up(sides.source.matrix[0] // TILE * row_pieces, cores.num_cores())
-    page_bytes = min(sides.written.page_bytes, row_bytes(sides.target, piece_tiles * TILE))
-    all_pages = div_up(sides.written.all_bytes, page_bytes)
-    return replace(
-        sides,
-        cores=cores,
-        width_tiles=piece_tiles,
-        tile_rows=core_rows,
-        read=replace(sides.read, core_pages=core_rows * piece_tiles),
-        written=replace(sides.written, core_pages=core_rows * TILE, page_bytes=page_bytes, all_pages=all_pages),
-    )
+    pieces = sides.source.matrix[0] // TILE * div_up(sides.width_tiles, piece_tiles)
+    core_rows = div_up(pieces, cores.num_cores())
+    return _in_parts(sides, cores, core_rows, piece_tiles, core_rows * TILE)
 
 
 WORD_BYTES = 4  # that a processor fills at a time
@@ -308,14 +298,13 @@ def _resharded(sides: Sides) -> Pages:
 
 def _shared_out(sides: Sides, spec: DeviceSpec) -> Movement:
     """A copy whose rows, or tiles, are distributed over all cores, wherever shards lie."""
-    rows = sides.source.matrix[0] if sides.source.layout is Layout.ROW_MAJOR else sides.read.all_pages
-    cores = page_cores(rows, spec.grid)
-    count = cores.num_cores()
+    items = sides.read.all_pages if sides.read.tiles else sides.source.matrix[0]
+    cores = page_cores(items, spec.grid)
     reads, writes = (
-        replace(pages, access=Access.WAIT, core_pages=div_up(pages.all_pages, count))
+        replace(pages, access=Access.WAIT, core_pages=div_up(pages.all_pages, cores.num_cores()))
         for pages in (sides.read, sides.written)
     )
-    return Movement(cores=cores, reads=reads, writes=writes, blocks=div_up(rows, count))
+    return Movement(cores=cores, reads=reads, writes=writes, blocks=div_up(items, cores.num_cores()))
 
 
 def _tilize_pages(sides: Sides, blocks: TileBlocks | None, *, pads: bool) -> Movement:

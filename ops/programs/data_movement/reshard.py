@@ -5,10 +5,8 @@ fill the rows of both shards, and counts those of the shards' padding out. It fi
 of cores of the *grid*, so that in a wider grid, or one that does not begin at the first core, units are counted on.
 """
 
-from collections.abc import Iterator
 from enum import Enum, auto
 from math import gcd, prod
-from typing import NamedTuple
 
 import numpy as np
 
@@ -32,14 +30,6 @@ class Uneven(Enum):
     LOST = auto()  # a core of the result gets none, which the library does not expect
 
 
-class _Rows(NamedTuple):
-    """Rows of a tensor in units."""
-
-    lines: int  # How many rows
-    units: int  # Of a row without padding
-    unit_bytes: int
-
-
 def uneven(source: TensorSpec, target: TensorSpec) -> Uneven:
     """How Reshard treats uneven rows in shards of another width; other rows are moved."""
     pages = [row_bytes(tensor, tensor.shards.shape[1]) for tensor in (source, target)]
@@ -47,17 +37,16 @@ def uneven(source: TensorSpec, target: TensorSpec) -> Uneven:
     by_block = source.memory_config.memory_layout is TensorMemoryLayout.BLOCK_SHARDED
     if source.layout is Layout.TILE or pages[0] == pages[1] or (same_scheme and not by_block):
         return Uneven.MOVED
-    unit_bytes = gcd(*pages)
+    unit_bytes, lines = gcd(*pages), prod(source.shape[:-1])
     units = div_up(row_bytes(source, source.shape[-1]), unit_bytes)
     if all(units * unit_bytes == row_bytes(tensor) for tensor in (source, target)):
         return Uneven.MOVED
-    rows = _Rows(prod(source.shape[:-1]), units, unit_bytes)
-    counted, wanted = _counted(source, rows), _counted(target, rows)
+    counted, wanted = (_counted(tensor, lines, units, unit_bytes) for tensor in (source, target))
     if set(_cores(target).ravel().tolist()) - set((wanted // WORD).tolist()):
         return Uneven.LOST
     moved = dict(zip(wanted.tolist(), counted.tolist(), strict=True))
-    right = zip(_unit_places(target, rows).tolist(), _unit_places(source, rows).tolist(), strict=True)
-    return Uneven.MOVED if all(moved.get(at) == unit for at, unit in right) else Uneven.MISPLACED
+    right = (_unit_places(tensor, lines, units, unit_bytes).tolist() for tensor in (target, source))
+    return Uneven.MOVED if all(moved.get(at) == unit for at, unit in zip(*right, strict=True)) else Uneven.MISPLACED
 
 
 def misplaced_rows(plan: Plan) -> str | None:
@@ -86,53 +75,47 @@ def _cores(tensor: TensorSpec) -> Integers:
     down, across = div_up(rows, high), div_up(columns, wide)
     if scheme is TensorMemoryLayout.BLOCK_SHARDED:
         start = shards.grid.bounding_box().start
-        places = [
-            (start.x + (j if by_rows else i), start.y + (i if by_rows else j)) for i, j in np.ndindex(down, across)
-        ]
-        cores = [CoreCoord(*place) for place in places]
+        places = ((j, i) if by_rows else (i, j) for i, j in np.ndindex(down, across))
+        cores = [CoreCoord(start.x + x, start.y + y) for x, y in places]
     else:
         cores = list(shards.grid.cores(by_rows)[: down * across])
     return np.array([core.x * CORES + core.y for core in cores], np.int64).reshape(down, across)
 
 
-def _unit_places(tensor: TensorSpec, rows: _Rows) -> Integers:
+def _unit_places(tensor: TensorSpec, lines: int, units: int, unit_bytes: int) -> Integers:
     """The place of every unit, row by row, as one number: its core and its place among the core's units."""
     high, wide = tensor.shards.shape
-    per_page = row_bytes(tensor, wide) // rows.unit_bytes
-    row, unit = np.indices((rows.lines, rows.units))
+    per_page = row_bytes(tensor, wide) // unit_bytes
+    row, unit = np.indices((lines, units))
     core = _cores(tensor)[row // high, unit // per_page]
     return (core * WORD + row % high * per_page + unit % per_page).ravel()
 
 
-def _counted(tensor: TensorSpec, rows: _Rows) -> Integers:
-    """The place at which the library expects every unit; units that it does not count lie first on the first core."""
-    high, wide = tensor.shards.shape
-    per_page, cores = row_bytes(tensor, wide) // rows.unit_bytes, _cores(tensor)
+def _counted(tensor: TensorSpec, lines: int, units: int, unit_bytes: int) -> Integers:
+    """The place at which the library expects every unit; units that it does not count lie first on the first core.
+
+    It counts units of padding out by the first page in the last cores of the grid that has some.
+    """
+    (high, wide), first = tensor.shards.shape, tensor.shards.grid.ranges[0]
+    per_page, cores = row_bytes(tensor, wide) // unit_bytes, _cores(tensor)
     per_row = per_page * cores.shape[1]
     begins, places = [], []
     for (down, across), core in np.ndenumerate(cores):
-        row = np.arange(down * high, min((down + 1) * high, rows.lines))
+        row = np.arange(down * high, min((down + 1) * high, lines))
         begins.append(row * per_row + across * per_page)
         places.append(core * WORD + (row - down * high) * per_page)
     begin, place = np.concatenate(begins), np.concatenate(places)
     line = begin // per_row
-    end = (line + 1) * rows.units
-    padding = next(_padding(tensor, place // WORD, (end - begin) % WORD, per_page), 0)
+    end, (x, y) = (line + 1) * units, np.divmod(place // WORD, CORES)
+    by_rows = tensor.shards.orientation is ShardOrientation.ROW_MAJOR
+    last = x == first.end.x - first.start.x if by_rows else y == first.end.y - first.start.y
+    left = (end - begin)[last] % WORD
+    padding = next((int(per_page - count) for count in left if count < per_page), 0)
     begin = begin - line * padding
     valid = np.minimum((end - begin) % WORD, per_page)
     unit = np.arange(per_page)
     index = begin[:, None] + unit
-    counts = (unit < valid[:, None]) & (index >= 0) & (index < rows.lines * rows.units)
-    taken = np.zeros(rows.lines * rows.units, np.int64)
+    counts = (unit < valid[:, None]) & (index >= 0) & (index < lines * units)
+    taken = np.zeros(lines * units, np.int64)
     taken[index[counts]] = (place[:, None] + unit)[counts]  # of pages that meet, the last
     return taken
-
-
-def _padding(tensor: TensorSpec, cores: Integers, left: Integers, per_page: int) -> Iterator[int]:
-    """Units of padding in pages of the last cores of the grid, page by page."""
-    first = tensor.shards.grid.ranges[0]
-    if tensor.shards.orientation is ShardOrientation.ROW_MAJOR:
-        last = cores // CORES == first.end.x - first.start.x
-    else:
-        last = cores % CORES == first.end.y - first.start.y
-    yield from (int(per_page - count) for count in left[last] if count < per_page)
