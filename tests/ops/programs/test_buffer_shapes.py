@@ -10,7 +10,6 @@ from device.time.stages import Stage, StageCycles
 from ops.builder import PlanTensor
 from ops.programs.buffer_shapes import (
     alike_cycles,
-    buffer,
     dealt_evenly,
     paged_buffer,
     pipelined_cycles,
@@ -31,14 +30,12 @@ def test_what_buffers_are_made_of():
     """A tile of bfloat8_b: 1,024 mantissas and 64 exponents."""
     buffers = [
         paged_buffer("rows", 3, 80, BFLOAT16, CORES, "tensor"),
-        buffer("row", 240, BFLOAT16, CORES),
         tile_buffer("tiles", 2, BFLOAT8_B, CORES),
         scratchpad("pad", 96, BFLOAT16, CORES),
         *sized_buffers({"a": 32, "b": 64}, BFLOAT16, CORES),
     ]
     assert buffer_rows(buffers, "page_bytes", "view_of", "scratchpad") == [
         ("rows", 240, 3, 80, "tensor", False),
-        ("row", 240, 3, 240, None, False),
         ("tiles", 2 * 1088, 3, 1088, None, False),
         ("pad", 96, 3, 96, None, True),
         ("a", 32, 3, 32, None, False),
@@ -74,23 +71,12 @@ def test_all_but_the_last_core_have_as_many(items, cores, used, core_items):
     assert dealt_evenly(items, cores) == (used, core_items)
 
 
-def test_pieces_pass_the_slowest_part_one_behind_the_other():
-    """30 through all parts, then four times 20."""
-    assert pipelined_cycles((5, 20, 5), 1) == 30
-    assert pipelined_cycles((5, 20, 5), 5) == 30 + 4 * 20
-
-
 def test_cores_start_and_do_the_same():
+    """Pieces pass the slowest part one behind the other: 30 through all parts, then four times 20."""
+    assert [pipelined_cycles((5, 20, 5), count) for count in (1, 5)] == [30, 30 + 4 * 20]
     busy = {Stage.READER: 40.0, Stage.MATH: 70.0, Stage.WRITER: 0.0}
     cycles = alike_cycles(CORES, 100.0, busy, SPEC, dram_read_bytes=64, contention_cycles=25.0)
     assert (cycles.cycles, cycles.cores, cycles.dram_read_bytes, cycles.contention_cycles) == (1100.0, 3, 64, 25.0)
-    (group,) = cycles.groups
-    assert group.stages == (
-        StageCycles(Stage.START, 1000.0),
-        StageCycles(Stage.READER, 40.0),
-        StageCycles(Stage.MATH, 70.0),
-    )
-
-
-def test_the_start_binds_nothing():
-    assert alike_cycles(CORES, 100.0, {Stage.READER: 40.0, Stage.MATH: 70.0}, SPEC).bound_by is Stage.MATH
+    stages = ((Stage.START, 1000.0), (Stage.READER, 40.0), (Stage.MATH, 70.0))
+    assert cycles.groups[0].stages == tuple(StageCycles(stage, count) for stage, count in stages)
+    assert cycles.bound_by is Stage.MATH  # the start binds nothing

@@ -4,12 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from device.memory.memory_config import BufferType
 from device.plan import Operation, Refuse
 from device.spec.device_spec import load_spec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.data_movement.copy import Conversion, CopyTensor
-from ops.programs.data_movement.placement import move_up, resharding, tilized, to_config, uploaded_rows
+from ops.programs.data_movement.placement import move_up, resharding, tilized, to_config
 from tests.build import place, tensor_spec
 
 SPEC = load_spec("wormhole_n150")
@@ -70,17 +69,6 @@ def test_pages_that_are_moved_up_go_through_buffers_of_their_own(where, buffers)
     move_up(builder, builder.tensor("input"))
     (step,) = builder.steps
     assert tuple(sum(one.size_bytes for one in some) for some in (step.circular_buffers, step.overlapping)) == buffers
-
-
-@pytest.mark.parametrize(("channels", "name"), [(128, "Pad"), (120, "InterleavedToSharded"), (160, "Pad")])
-def test_rows_on_the_host_are_padded_on_the_device_if_their_channels_are_whole_shards(channels, name):
-    """Five columns of cores with 32 channels each; 100 rows are no whole shards of 32."""
-    builder = PlanBuilder(SPEC, {"input": tensor_spec(f"1x1x100x{channels}")})
-    where = place("block/32x32/5x4")
-    result = uploaded_rows(builder, builder.tensor("input"), where, where, "sharded")
-    plan = builder.finish({"sharded": result.name})
-    assert [step.name for step in plan.steps if isinstance(step, Operation)] == [f"{name}DeviceOperation"]
-    assert result.spec.memory_config.buffer_type is BufferType.L1
 
 
 def test_rows_of_height_shards_are_padded_across_and_down_before_they_become_tiles():
