@@ -27,22 +27,11 @@ from ttsim.runtime.types.call import require_type, required_integer
 from ttsim.runtime.types.tensors import Shape
 
 __all__ = [
-    "PeakMemoryUsagePerCore",
-    "RunMode",
-    "TensorInfo",
-    "begin_graph_capture",
-    "count_intermediate_and_output_tensors",
-    "end_graph_capture",
-    "end_graph_capture_to_file",
-    "extract_calltrace",
-    "extract_levelized_graph",
-    "extract_output_info",
-    "extract_output_tensors",
-    "extract_peak_L1_memory_usage",
-    "extract_resource_usage_per_core",
-    "is_graph_capture_active",
-    "pretty_format",
-    "pretty_print",
+    *("PeakMemoryUsagePerCore", "RunMode", "TensorInfo", "begin_graph_capture"),
+    *("count_intermediate_and_output_tensors", "end_graph_capture", "end_graph_capture_to_file"),
+    *("extract_calltrace", "extract_levelized_graph", "extract_output_info", "extract_output_tensors"),
+    *("extract_peak_L1_memory_usage", "extract_resource_usage_per_core", "is_graph_capture_active"),
+    *("pretty_format", "pretty_print"),
 ]
 
 
@@ -78,14 +67,7 @@ def end_graph_capture() -> list[Node]:
 
 
 def end_graph_capture_to_file(report_path: str | Path) -> list[Node]:
-    """Ends the innermost capture, writes its nodes into a JSON file and returns them.
-
-    Args:
-        report_path: The file; its folder is made.
-
-    Raises:
-        OSError: The file cannot be written.
-    """
+    """Ends the innermost capture and returns its nodes, which a JSON file gets, too; its folder is made."""
     nodes, path = end_graph_capture(), Path(report_path)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"graph": nodes}, indent=1), encoding="utf-8")
@@ -118,23 +100,14 @@ def extract_resource_usage_per_core(
 ) -> PeakMemoryUsagePerCore:
     """Peak bytes of one core: circular buffers (peak_cb), L1 buffers (peak_l1), both at one moment (peak_total).
 
-    Args:
-        trace: Nodes of a capture.
-        interleaved_storage_cores: Not used, as in ttnn.
-
-    Raises:
-        ArgumentTypeError: It is no list of nodes.
+    ``interleaved_storage_cores`` is not used, as in ttnn. Raises ArgumentTypeError for no list of nodes.
     """
     with _reading("extract_resource_usage_per_core", trace):
         return usage_per_core(capture.events(trace))
 
 
 def extract_peak_L1_memory_usage(trace: Sequence[Mapping[str, Any]]) -> int:  # noqa: N802 - ttnn's name
-    """Peak of a rough sum, as ttnn has it: L1 buffers with their sizes over all cores, circular buffers once.
-
-    Raises:
-        ArgumentTypeError: It is no list of nodes.
-    """
+    """Peak of a rough sum, as ttnn has it: L1 buffers with their sizes over all cores, circular buffers once."""
     circular = peak = 0
     live: dict[int, int] = {}
     with _reading("extract_peak_L1_memory_usage", trace):
@@ -222,10 +195,5 @@ def extract_output_info(trace: Sequence[Mapping[str, Any]]) -> list[TensorInfo]:
 
 
 def count_intermediate_and_output_tensors(trace: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
-    """(0, how many tensors the last device operation made): the real library finds no tensor between (0.81.1).
-
-    Raises:
-        ArgumentTypeError: It is no list of nodes.
-        DeviceError: No device operation made a tensor of its own.
-    """
+    """(0, how many tensors the last device operation made): the real library finds no tensor between (0.81.1)."""
     return 0, len(extract_output_tensors(trace))

@@ -41,13 +41,7 @@ class Function(Protocol):
 
 
 def _function(spatial: str, kernel: str, outputs: str) -> Function:
-    """The function of some spatial axes.
-
-    Args:
-        spatial: The names of the input's axes, for its documentation.
-        kernel: Those of the weight.
-        outputs: Those of the result.
-    """
+    """The function of some spatial axes; the texts are the names of axes of input, weight and result."""
     rank = len(spatial.split(", "))
     name = f"conv_transpose{rank}d"
 
@@ -65,8 +59,39 @@ def _function(spatial: str, kernel: str, outputs: str) -> Function:
         precision: str = PRECISION,
         lowering: str = LOWERING,
     ) -> torch.Tensor:
+        tensors = {"input": input, "weight": weight} | ({} if bias is None else {"bias": bias})
+        _check_tensors(name, rank, tensors, precision)
         sizes = (stride, padding, output_padding, dilation)
-        return _conv_transpose(name, rank, (input, weight, bias), sizes, groups, (device, precision, lowering))
+        strides, pads, more, dilations = (
+            _each(name, rank, what, size) for what, size in zip(LEAST, sizes, strict=True)
+        )
+        if any(extra >= max(step, gap) for extra, step, gap in zip(more, strides, dilations, strict=True)):
+            raise ArgumentError(
+                "output padding must be smaller than either stride or dilation\n"
+                f"{name}: on every axis, and output_padding is {list(more)} with stride {list(strides)} and dilation "
+                f"{list(dilations)}; use less of it"
+            )
+        batched = input if input.dim() == rank + 2 else input.unsqueeze(0)
+        layer = Layer(
+            function=name,
+            attributes={
+                "strides": strides,
+                "pads_begin": pads,
+                "pads_end": pads,
+                "dilations": dilations,
+                "output_padding": more,
+                "groups": groups,
+                "data_format": "NCX",
+                "weights_format": "IOX",
+            },
+            source_shape=tuple(batched.shape),
+            weight_shape=tuple(weight.shape),
+            device=device,
+            precision=precision,
+            lowering=lowering,
+        )
+        result = run(batched, weight, bias, layer)
+        return result if batched is input else result.squeeze(0)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""torch.nn.functional.{name} on a simulated device, with gradients of any order.
@@ -100,55 +125,12 @@ conv_transpose2d = _function("H, W", "kh, kw", "OH, OW")
 conv_transpose3d = _function("D, H, W", "kd, kh, kw", "OD, OH, OW")
 
 
-def _conv_transpose(
-    name: str,
-    rank: int,
-    tensors: tuple[torch.Tensor, torch.Tensor, torch.Tensor | None],
-    sizes: tuple[Sizes, Sizes, Sizes, Sizes],
-    groups: int,
-    how: tuple[Device | None, str, str],
-) -> torch.Tensor:
-    """The result of a function by its name and its number of spatial axes."""
-    source, weight, bias = tensors
-    device, precision, lowering = how
-    given = {"input": source, "weight": weight, **({} if bias is None else {"bias": bias})}
-    _check_tensors(name, rank, given, precision)
-    stride, padding, more, dilation = (_each(name, rank, one, size) for one, size in zip(LEAST, sizes, strict=True))
-    if any(extra >= max(step, spacing) for extra, step, spacing in zip(more, stride, dilation, strict=True)):
-        raise ArgumentError(
-            "output padding must be smaller than either stride or dilation\n"
-            f"{name}: on every axis, and output_padding is {list(more)} with stride {list(stride)} and dilation "
-            f"{list(dilation)}; use less of it"
-        )
-    batched = source if source.dim() == rank + 2 else source.unsqueeze(0)
-    layer = Layer(
-        function=name,
-        attributes={
-            "strides": stride,
-            "pads_begin": padding,
-            "pads_end": padding,
-            "dilations": dilation,
-            "output_padding": more,
-            "groups": groups,
-            "data_format": "NCX",
-            "weights_format": "IOX",
-        },
-        source_shape=tuple(batched.shape),
-        weight_shape=tuple(weight.shape),
-        device=device,
-        precision=precision,
-        lowering=lowering,
-    )
-    result = run(batched, weight, bias, layer)
-    return result if batched is source else result.squeeze(0)
-
-
-def _check_tensors(name: str, rank: int, given: dict[str, Any], precision: str) -> None:
+def _check_tensors(name: str, rank: int, tensors: dict[str, Any], precision: str) -> None:
     """Refuses what is no tensor, or has wrong axes or a wrong type; the operation checks sizes."""
-    for what, one in given.items():
-        if not isinstance(one, torch.Tensor):
-            raise ArgumentTypeError(f"{name}: {what} must be a torch.Tensor, not {type(one).__name__}")
-    source, weight = given["input"], given["weight"]
+    for what, tensor in tensors.items():
+        if not isinstance(tensor, torch.Tensor):
+            raise ArgumentTypeError(f"{name}: {what} must be a torch.Tensor, not {type(tensor).__name__}")
+    source, weight = tensors["input"], tensors["weight"]
     if source.dim() not in (rank + 1, rank + 2):
         raise ArgumentError(
             f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to {name}, but got input of size: "
@@ -164,10 +146,10 @@ def _check_tensors(name: str, rank: int, given: dict[str, Any], precision: str) 
             f"{name}: input must be of type {', '.join(map(str, types))} for precision {shown(precision)}, not "
             f"{source.dtype}; convert all tensors, or for gradcheck in float64 give precision {FLOAT64!r}"
         )
-    for what, one in given.items():
-        if one.dtype != source.dtype:
+    for what, tensor in tensors.items():
+        if tensor.dtype != source.dtype:
             raise ArgumentError(
-                f"{name}: {what} must be of the type of input, {source.dtype}, not {one.dtype}; convert one of "
+                f"{name}: {what} must be of the type of input, {source.dtype}, not {tensor.dtype}; convert one of "
                 "them with .to()"
             )
 
@@ -175,10 +157,10 @@ def _check_tensors(name: str, rank: int, given: dict[str, Any], precision: str) 
 def _each(name: str, rank: int, what: str, sizes: Any) -> tuple[int, ...]:
     """An argument for every axis: one integer counts for all, in a sequence, too."""
     try:
-        given = tuple(sizes) if isinstance(sizes, Sequence) and not isinstance(sizes, str) else (sizes,)
-        if any(isinstance(one, bool) for one in given):
+        several = tuple(sizes) if isinstance(sizes, Sequence) and not isinstance(sizes, str) else (sizes,)
+        if any(isinstance(size, bool) for size in several):
             raise TypeError
-        numbers = tuple(map(index, given))
+        numbers = tuple(map(index, several))
     except TypeError:
         raise ArgumentTypeError(f"{name}: {what} must be an integer or {rank} of them, not {shown(sizes)}") from None
     if len(numbers) not in (1, rank):

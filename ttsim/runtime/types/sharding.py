@@ -48,17 +48,11 @@ def create_sharded_memory_config(
     """
     listed = isinstance(shape, list | tuple) and len(shape) >= 2
     if not listed or not all(isinstance(side, int) for side in shape):
-        raise ArgumentError(
-            f"Invalid input shape\ncreate_sharded_memory_config: shape: two integers or more, not {shown(shape)}"
-        )
+        raise _invalid("Invalid input shape", f"shape: two integers or more, not {shown(shape)}")
     if not isinstance(strategy, ShardStrategy):
-        raise ArgumentError(
-            f"Invalid sharding strategy\ncreate_sharded_memory_config: strategy: a ShardStrategy, not {shown(strategy)}"
-        )
+        raise _invalid("Invalid sharding strategy", f"strategy: a ShardStrategy, not {shown(strategy)}")
     if not isinstance(orientation, ShardOrientation | None):
-        raise ArgumentError(
-            f"Invalid shard orientation\ncreate_sharded_memory_config: orientation: not {shown(orientation)}"
-        )
+        raise _invalid("Invalid shard orientation", f"orientation: not {shown(orientation)}")
     dealt = orientation or ShardOrientation.ROW_MAJOR
     cores = _cores(core_grid)
     *outer, height, width = shape
@@ -67,11 +61,13 @@ def create_sharded_memory_config(
     elif isinstance(core_grid, CoreGrid):
         shard = _even_shard((prod(outer) * height, width), core_grid, strategy, dealt)
     else:
-        raise ArgumentError(
-            "height and width must be shard shape with CoreRangeSet\ncreate_sharded_memory_config: give the shape of a "
-            "shard and use_height_and_width_as_shard_shape=True, or a CoreGrid"
-        )
+        text = "give the shape of a shard and use_height_and_width_as_shard_shape=True, or a CoreGrid"
+        raise _invalid("height and width must be shard shape with CoreRangeSet", text)
     return MemoryConfig(_LAYOUTS[strategy], BufferType.L1, ShardSpec(cores, shard, dealt))
+
+
+def _invalid(first_line: str, text: str) -> ArgumentError:
+    return ArgumentError(f"{first_line}\ncreate_sharded_memory_config: {text}")
 
 
 def _cores(grid: object) -> CoreRangeSet:
@@ -79,16 +75,11 @@ def _cores(grid: object) -> CoreRangeSet:
         return grid
     if isinstance(grid, CoreGrid):
         return grid.core_range_set()
-    if (
-        not isinstance(grid, list | tuple)
-        or len(grid) != 2
-        or not all(isinstance(core_grid, CoreGrid) for core_grid in grid)
-    ):
-        raise ArgumentError(
-            f"Invalid core_grid type\ncreate_sharded_memory_config: core_grid: a CoreGrid, two of them or a "
-            f"CoreRangeSet, not {shown(grid)}"
-        )
-    whole, rest = cast("Sequence[CoreGrid]", grid)
+    grids = grid if isinstance(grid, list | tuple) else ()
+    if len(grids) != 2 or not all(isinstance(core_grid, CoreGrid) for core_grid in grids):
+        text = f"core_grid: a CoreGrid, two of them or a CoreRangeSet, not {shown(grid)}"
+        raise _invalid("Invalid core_grid type", text)
+    whole, rest = cast("Sequence[CoreGrid]", grids)
     row = CoreRange(CoreCoord(0, whole.y), CoreCoord(rest.x - 1, whole.y))
     return CoreRangeSet((CoreRange(CoreCoord(0, 0), CoreCoord(whole.x - 1, whole.y - 1)), row))
 
@@ -104,10 +95,9 @@ def _even_shard(
         ShardStrategy.BLOCK: (down, across),
     }[strategy]
     if any(side % count for side, count in zip(matrix, counts, strict=True)):
-        raise ArgumentError(
-            f"Invalid sharding core_grid\ncreate_sharded_memory_config: {matrix[0]} x {matrix[1]} elements do not "
-            f"divide into {counts[0]} x {counts[1]} shards; take another grid"
-        )
+        shards = f"{counts[0]} x {counts[1]} shards; take another grid"
+        text = f"{matrix[0]} x {matrix[1]} elements do not divide into {shards}"
+        raise _invalid("Invalid sharding core_grid", text)
     return matrix[0] // counts[0], matrix[1] // counts[1]
 
 
@@ -131,10 +121,6 @@ def num_cores_to_corerangeset(target_num_cores: int, grid_size: CoreCoord, row_w
         )
     length = grid_size.x if row_wise else grid_size.y
     whole, rest = divmod(count, length)
-    rectangles = []
-    if whole:
-        rectangles.append((0, 0, length - 1, whole - 1))
-    if rest:
-        rectangles.append((0, whole, rest - 1, whole))
-    corners = rectangles if row_wise else [(b, a, d, c) for a, b, c, d in rectangles]
-    return CoreRangeSet([CoreRange(CoreCoord(a, b), CoreCoord(c, d)) for a, b, c, d in corners])
+    corners = [((0, 0), (length - 1, whole - 1))] * (whole > 0) + [((0, whole), (rest - 1, whole))] * (rest > 0)
+    order = 1 if row_wise else -1
+    return CoreRangeSet([CoreRange(CoreCoord(*first[::order]), CoreCoord(*last[::order])) for first, last in corners])

@@ -11,18 +11,7 @@ import numpy as np
 from device.cores import PlainEnum
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 from device.memory.memory_config import TILE, Layout, MemoryConfig
-from device.numbers.formats import (
-    BFLOAT4_B,
-    BFLOAT8_B,
-    BFLOAT16,
-    FLOAT32,
-    INT8,
-    INT32,
-    UINT8,
-    UINT16,
-    UINT32,
-    DataFormat,
-)
+from device.numbers.formats import FORMATS, DataFormat
 from ttsim.runtime.types.call import require_type, require_type_or_none, required_integer
 
 
@@ -42,33 +31,18 @@ class DataType(PlainEnum):
     @property
     def format(self) -> DataFormat:
         """The data format of the machine."""
-        return _FORMATS[self.name]
+        return FORMATS[self.name.lower()]
 
     @classmethod
     def of(cls, data_format: DataFormat) -> "DataType":
         """The data type of a format; raises ArgumentError for a format that ttnn does not have."""
         name = data_format.name.upper()
         if name not in cls.__members__:
-            raise ArgumentError(f"ttnn has no data type for {data_format}; it has {', '.join(map(str, _FORMATS))}")
+            raise ArgumentError(f"ttnn has no data type for {data_format}; it has {', '.join(cls.__members__)}")
         return cls[name]
 
 
-_FORMATS = {
-    data_format.name.upper(): data_format
-    for data_format in (BFLOAT16, FLOAT32, UINT32, BFLOAT8_B, BFLOAT4_B, UINT8, UINT16, INT32, INT8)
-}
-
-bfloat16 = DataType.BFLOAT16
-float32 = DataType.FLOAT32
-uint32 = DataType.UINT32
-bfloat8_b = DataType.BFLOAT8_B
-bfloat4_b = DataType.BFLOAT4_B
-uint8 = DataType.UINT8
-uint16 = DataType.UINT16
-int32 = DataType.INT32
-int8 = DataType.INT8
-
-
+bfloat16, float32, uint32, bfloat8_b, bfloat4_b, uint8, uint16, int32, int8 = DataType
 ROW_MAJOR_LAYOUT = Layout.ROW_MAJOR
 TILE_LAYOUT = Layout.TILE
 TILE_SIZE = TILE
