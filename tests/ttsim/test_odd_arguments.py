@@ -1,140 +1,201 @@
-"""Arguments that are of no use are refused by name, in the library's own words."""
+"""Arguments that are of no use are refused by name, in errors of one tree, which begin in the library's own words."""
 
 import copy
+import inspect
 import pickle
+import re
+from collections.abc import Iterator
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 import ttsim
+import ttsim.errors
+from device import errors
 from device.errors import shown
+from tests.build import place
+from tests.shards import HEIGHT, in_box
 from tests.sizes import conv_sizes
+from tests.ttsim.api.calls import refusal
 from ttsim import graph
 
-ONES = np.ones((1, 1, 32, 32), np.float32)
-MANY_SLICES = ttsim.Conv2dSliceConfig(slice_type=ttsim.Conv2dDRAMSliceHeight, num_slices=100)
+ONES, ZEROS = np.ones((1, 1, 32, 32), np.float32), np.zeros((1, 1, 4, 4), np.float32)
+BOUND = "ArgumentType: ttnn.{0}(): incompatible function arguments.\n{0}: "
+LONG = "x" * 10_000
+COORD, TRACES = ttsim.CoreCoord, [None, 5, [5], [{}], "x", [{"node_type": "buffer_allocate", "params": {}}]]
+CORES = in_box(HEIGHT, (1, 1), 1).shard_spec.grid
+SIDES, CONV = [None, 5, "ab", (1,), (0, 1), (1.5, 2), {1: 2}], conv_sizes(4, 8, 32, 32, 1, 1)
 
 
 @pytest.fixture
-def device():
+def device() -> Iterator[ttsim.Device]:
     with ttsim.open_device(l1_small_size=8192) as opened:
         yield opened
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"l1_small_size": "x"}, "open_device: l1_small_size must be an integer, not 'x'"),
-        ({"l1_small_size": None}, "open_device: l1_small_size must be an integer, not None"),
-        ({"l1_small_size": 1.5}, "open_device: l1_small_size must be an integer, not 1.5"),
-        ({"l1_small_size": True}, "open_device: l1_small_size must be an integer, not True"),
-        ({"l1_small_size": float("nan")}, "open_device: l1_small_size must be an integer, not nan"),
-        ({"device_id": "x"}, "open_device: device_id must be an integer, not 'x'"),
-        ({"device_id": -1}, "open_device: device_id must be at least 0, not -1"),
-        ({"strict": 1}, "open_device: strict must be a bool, not 1"),
-        ({"cycles": None}, "open_device: cycles must be a bool, not None"),
-        ({"values": []}, "open_device: values must be one of exact, fast, off, not []"),
-        ({"trace_region_size": "x"}, "open_device: trace_region_size must be an integer, not 'x'"),
-    ],
-)
-def test_a_device_is_opened_with_integers_and_bools(arguments, words):
-    with pytest.raises(ttsim.TTSimError) as caught:
-        ttsim.open_device(**arguments)
-    assert str(caught.value).startswith(words)
+def conv(d, x, function=ttsim.conv2d, **changes):
+    return function(**{"input_tensor": x, "weight_tensor": x, "device": d, **CONV, **changes})
+
+
+def on_a_closed_device():
+    with ttsim.open_device() as opened:
+        tensor = ttsim.Tensor(ZEROS, ttsim.bfloat16)
+    tensor.to(opened)
+
+
+REFUSED = [
+    *((lambda d, x, given=given: ttsim.open_device(**given), f"{error}: open_device: {text}")
+      for given, error, text in (
+        *(({"l1_small_size": value}, "ArgumentType", f"l1_small_size must be an integer, not {value!r}")
+          for value in ("x", None, 1.5, True, float("nan"))),
+        ({"device_id": "x"}, "ArgumentType", "device_id must be an integer, not 'x'"),
+        ({"device_id": -1}, "Argument", "device_id must be at least 0, not -1"),
+        ({"strict": 1}, "ArgumentType", "strict must be a bool, not 1"),
+        ({"cycles": None}, "ArgumentType", "cycles must be a bool, not None"),
+        ({"values": []}, "Argument", "values must be one of exact, fast, off, not []"),
+        ({"values": "slow"}, "Argument", "values must be one of exact, fast, off, not 'slow'"),
+        ({"trace_region_size": "x"}, "ArgumentType", "trace_region_size must be an integer, not 'x'"))),
+    (lambda d, x: ttsim.open_device(spec="n151"), "Spec: "),
+    (lambda d, x: ttsim.open_device(l1_small_size=1 << 30), "Device: "),
+    (lambda d, x: on_a_closed_device(), "DeviceClosed: "),
+    *((lambda d, x, name=name: getattr(ttsim, name)("x"), f"ArgumentType: {name}: device must be a Device, not 'x'")
+      for name in ("close_device", "dump_device_memory_state", "profile", "synchronize_device", "SetDefaultDevice")),
+    (lambda d, x: ttsim.profile(5).__enter__(), "ArgumentType: profile: device must be a Device, not 5"),
+    (lambda d, x: ttsim.get_memory_view("x", ttsim.BufferType.L1),
+     "ArgumentType: get_memory_view: device must be a Device, not 'x'"),
+    (lambda d, x: ttsim.estimate_cycles(None, device=d), "ArgumentType: estimate_cycles: function must be one of this"),
+    *((lambda d, x, odd=odd: COORD(0, odd), "ArgumentType: CoreCoord: y must be an integer")
+      for odd in (float("nan"), 1.5, "1", None, True)),
+    (lambda d, x: ttsim.CoreGrid(x=1.5, y=1), "ArgumentType: CoreGrid: x must be an integer"),
+    (lambda d, x: COORD(-1, 0), "Argument: "),
+    (lambda d, x: ttsim.CoreRange(5, 5), "ArgumentType: CoreRange: start and end must be CoreCoord, not 5 and 5"),
+    *((lambda d, x, shape=shape: ttsim.ShardSpec(CORES, shape),
+       "Argument: ShardSpec: shape must be two positive integers")
+      for shape in SIDES),
+    (lambda d, x: ttsim.ShardSpec(5, [1, 1]), "ArgumentType: ShardSpec: grid must be a CoreRangeSet, not 5"),
+    (lambda d, x: ttsim.ShardSpec(CORES, [1, 1], 5), "ArgumentType: ShardSpec: orientation must be a ShardOrient"),
+    (lambda d, x: ttsim.MemoryConfig(5),
+     "ArgumentType: MemoryConfig: memory_layout must be a TensorMemoryLayout, not 5"),
+    (lambda d, x: ttsim.MemoryConfig(buffer_type=5),
+     "ArgumentType: MemoryConfig: buffer_type must be a BufferType, not 5"),
+    (lambda d, x: ttsim.MemoryConfig(shard_spec=5),
+     "ArgumentType: MemoryConfig: shard_spec must be a ShardSpec, not 5"),
+    *((lambda d, x, trace=trace, function=function: function(trace),
+       f"ArgumentType: {function.__name__}: trace must be a list of nodes") for trace in TRACES
+      for function in (graph.extract_peak_L1_memory_usage, graph.extract_resource_usage_per_core)),
+    (lambda d, x: graph.begin_graph_capture(5), "ArgumentType: begin_graph_capture: run_mode must be a RunMode, not 5"),
+    *((lambda d, x, stride=stride: conv(d, x, stride=stride), BOUND.format("conv2d") + "stride must be 2 non-negative")
+      for stride in ({1, 2}, {1: 1, 2: 2}, iter([1, 1]), "11", np.ones((2, 2), int))),
+    (lambda d, x: conv(d, x, ttsim.conv_transpose2d, input_tensor=ONES), BOUND.format("conv_transpose2d")
+     + "input_tensor must be Tensor, not a numpy.ndarray; ttsim.from_torch makes one of it\n"),
+    (lambda d, x: ttsim.conv2d(ZEROS), BOUND.format("conv2d")),
+    (lambda d, x: ttsim.onednn.conv_transpose(ZEROS, ZEROS), "Argument: ConvTranspose: "),
+    (lambda d, x: ttsim.Tensor([np.inf], ttsim.int32), "Argument: "),
+    (lambda d, x: ttsim.Tensor(["one"]), "ArgumentType: "),
+    (lambda d, x: x.reshape(5), "Device: Invalid arguments to reshape"),
+    (lambda d, x: ttsim.Tensor(ONES, ttsim.bfloat16, ttsim.TILE_LAYOUT),
+     "ArgumentType: Tensor: device must be a Device"),
+    (lambda d, x: ttsim.Tensor(ONES, ttsim.bfloat16, d, d), "ArgumentType: Tensor: layout must be a Layout"),
+    (lambda d, x: ttsim.Tensor(ONES, ttsim.bfloat16, d, None, 5),
+     "ArgumentType: Tensor: mem_config must be a MemoryCon"),
+    (lambda d, x: x.to(d, 5), "ArgumentType: to: mem_config must be a MemoryConfig, not 5"),
+    (lambda d, x: ttsim.from_torch(ONES, 5), "ArgumentType: from_torch: dtype must be a DataType, not 5"),
+    (lambda d, x: ttsim.to_torch(5), "ArgumentType: to_torch: tensor must be a Tensor, not 5"),
+    (lambda d, x: ttsim.to_device(x, 5), BOUND.format("to_device") + "device must be a Device, not 5"),
+    (lambda d, x: ttsim.from_device(5), BOUND.format("from_device") + "tensor must be a Tensor, not 5"),
+    (lambda d, x: ttsim.to_layout(x, 5), BOUND.format("to_layout") + "layout must be a Layout, not 5"),
+    (lambda d, x: ttsim.to_dtype(x, 5), BOUND.format("to_dtype") + "dtype must be a DataType, not 5"),
+    (lambda d, x: ttsim.to_memory_config(x, 5),
+     BOUND.format("to_memory_config") + "memory_config must be a MemoryConfig"),
+    (lambda d, x: ttsim.deallocate(5), BOUND.format("deallocate") + "tensor must be a Tensor, not 5"),
+    (lambda d, x: ttsim.reshape(5, (1,)), BOUND.format("reshape")),
+    (lambda d, x: ttsim.UnaryWithParam("relu"), "ArgumentType: __init__(): incompatible function arguments."),
+    (lambda d, x: ttsim.Conv2dConfig(shard_layout=5), "ArgumentType: __init__(): incompatible function arguments."),
+    (lambda d, x: d.spec.replace(name="\x1b[31m"), "Spec: name must be text that can be printed, not "),
+    (lambda d, x: d.spec.replace(name="x" * 101),
+     "Spec: name must have at most 100 characters, not 'xxx"),
+    *((lambda d, x, shape=shape: ttsim.TensorDescription(shape), "ArgumentType: TensorDescription: ")
+      for shape in (None, "ab", 5, np.array("x"), np.array(3), np.ones((2, 2), int), [1.5], {1, 2})),
+    (lambda d, x: pickle.dumps(d), "ArgumentType: a device cannot be copied or pickled"),
+    (lambda d, x: pickle.dumps(x.to(d)), "Device: "),
+    *((lambda d, x, name=name, size=size: ttsim.onednn.conv_transpose(
+        np.zeros((1, 4, 4, 1), ml_dtypes.bfloat16), np.zeros((3, 3, 1, 1), ml_dtypes.bfloat16),
+        **{"strides": [1, 1], "pads_begin": [0, 0], "pads_end": [0, 0], "dilations": [1, 1], name: [size, 1]}),
+       "Argument: ConvTranspose: ") for name in ("strides", "dilations", "output_padding")
+       for size in (1 << 31, 10**30)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "text"), REFUSED, ids=range(len(REFUSED)))
+def test_a_wrong_argument_is_named(device, call, text):
+    x = ttsim.Tensor(ONES, ttsim.bfloat16)
+    error = refusal(lambda: call(device, x))
+    assert error.startswith(text), error
+    assert len(error) < 3000
+    assert "ConvTranspose" not in text or "32-bit addresses" in error or "strides is required" in error
+    assert not graph.is_graph_capture_active()
 
 
 def test_any_kind_of_integer_opens_a_device():
     with ttsim.open_device(np.int64(3), l1_small_size=np.uint16(32768)) as device:
         assert (device.id(), device.machine.l1_small_bytes) == (3, 32768)
+    assert type(COORD(np.int64(1), 2).x) is int
 
 
-@pytest.mark.parametrize("other", ["x", None, 5])
-@pytest.mark.parametrize("name", ["close_device", "dump_device_memory_state", "profile", "synchronize_device"])
-def test_what_wants_a_device_says_so(name, other):
-    with pytest.raises(ttsim.ArgumentTypeError, match=f"^{name}: device must be a Device, not "):
-        getattr(ttsim, name)(other)
+CLASSES = {
+    name: kind for name, kind in inspect.getmembers(errors, inspect.isclass) if kind.__module__ == errors.__name__
+}
 
 
-def test_only_a_device_is_the_default_device(device):
-    with pytest.raises(ttsim.ArgumentTypeError, match="SetDefaultDevice: device must be a Device, not 'x'"):
-        ttsim.SetDefaultDevice("x")
-    with pytest.raises(ttsim.ArgumentTypeError, match="get_memory_view: device must be a Device, not 'x'"):
-        ttsim.get_memory_view("x", ttsim.BufferType.L1)
-    with pytest.raises(ttsim.ArgumentTypeError, match="estimate_cycles: function must be one of this library"):
-        ttsim.estimate_cycles(None, device=device)
+def drawn() -> dict[str, tuple[str, tuple[str, ...]]]:
+    """(parent, built-in bases) of every class, as the docstring draws them by indentation."""
+    result, above = {}, [""] * 10
+    for indent, name, text in re.findall(r"^((?:  )+)(\w+Error) +(.*)$", ttsim.errors.__doc__ or "", re.MULTILINE):
+        depth = len(indent) // 2
+        above[depth] = name
+        builtin = re.search(r"\(([\w, ]+)\)$", text)
+        result[name] = (above[depth - 1], tuple(builtin[1].split(", ")) if builtin else ())
+    return result
 
 
-@pytest.mark.parametrize("odd", [float("nan"), 1.5, "1", None, True])
-def test_cores_have_integers_for_coordinates(odd):
-    with pytest.raises(ttsim.ArgumentTypeError, match="CoreCoord: y must be an integer"):
-        ttsim.CoreCoord(0, odd)
-    with pytest.raises(ttsim.ArgumentTypeError, match="CoreGrid: x must be an integer"):
-        ttsim.CoreGrid(x=odd, y=1)
-    assert type(ttsim.CoreCoord(np.int64(1), 2).x) is int
+def test_every_class_is_public_and_drawn_where_it_stands():
+    assert all(getattr(ttsim, name) is getattr(ttsim.errors, name) is kind for name, kind in CLASSES.items())
+    names = {name: tuple(base.__name__ for base in kind.__bases__) for name, kind in CLASSES.items()}
+    tree = {
+        name: (next((base for base in bases if base in CLASSES), ""), tuple(b for b in bases if b not in CLASSES))
+        for name, bases in names.items()
+    }
+    assert drawn() == tree | {"TTSimError": ("", ())}
 
 
-@pytest.mark.parametrize("shape", [None, 5, "ab", (1,), (0, 1), (1.5, 2), {1: 2}])
-def test_a_shard_has_two_positive_sides(shape):
-    cores = ttsim.CoreRangeSet([ttsim.CoreRange(ttsim.CoreCoord(0, 0), ttsim.CoreCoord(0, 0))])
-    with pytest.raises(ttsim.ArgumentError, match="ShardSpec: shape must be two positive integers"):
-        ttsim.ShardSpec(cores, shape)
-
-
-@pytest.mark.parametrize("trace", [None, 5, [5], [{}], "x", [{"node_type": "buffer_allocate", "params": {}}]])
-def test_a_trace_is_a_list_of_nodes(trace):
-    for function in (graph.extract_peak_L1_memory_usage, graph.extract_resource_usage_per_core):
-        with pytest.raises(ttsim.ArgumentTypeError, match=f"^{function.__name__}: trace must be a list of nodes"):
-            function(trace)
-    with pytest.raises(ttsim.ArgumentTypeError, match="run_mode must be a RunMode, not 5"):
-        graph.begin_graph_capture(5)
-    assert not graph.is_graph_capture_active()
-
-
-@pytest.mark.parametrize("stride", [{1, 2}, {1: 1, 2: 2}, iter([1, 1]), "11", np.ones((2, 2), int)])
-def test_a_pair_is_in_order(stride, device):
-    x = ttsim.Tensor(ONES, ttsim.bfloat16)
-    with pytest.raises(ttsim.ArgumentTypeError, match="stride must be 2 non-negative integers, not "):
-        ttsim.conv2d(input_tensor=x, weight_tensor=x, device=device, **conv_sizes(4, 8, 32, 32, 1, 1), stride=stride)
-
-
-def test_an_array_is_no_tensor_and_the_error_says_what_makes_one(device):
-    with pytest.raises(ttsim.ArgumentTypeError) as caught:
-        ttsim.conv_transpose2d(
-            input_tensor=ONES,
-            weight_tensor=ttsim.Tensor(ONES, ttsim.bfloat16),
-            device=device,
-            **conv_sizes(4, 8, 32, 32, 1, 1),
-        )
-    second = str(caught.value).splitlines()[1]
-    wanted = "input_tensor must be Tensor, not a numpy.ndarray; ttsim.from_torch makes one of it"
-    assert second == f"conv_transpose2d: {wanted}"
+@pytest.mark.parametrize("name", CLASSES)
+def test_an_error_survives_a_process_border(name):
+    error = pickle.loads(pickle.dumps(CLASSES[name]("rule, value, way out")))
+    assert type(error) is CLASSES[name]
+    assert str(error) == "rule, value, way out"
 
 
 def test_another_device_is_told_apart(device):
     with ttsim.open_device(l1_small_size=8192) as other:
-        x = ttsim.Tensor(ONES, ttsim.bfloat16, other, ttsim.TILE_LAYOUT)
-        y = ttsim.Tensor(ONES, ttsim.bfloat16, device, ttsim.TILE_LAYOUT)
-        with pytest.raises(ttsim.DeviceError) as caught:
-            ttsim.matmul(x, y)
-        assert f"(object {id(other):#x})" in str(caught.value)
-        assert f"(object {id(device):#x})" in str(caught.value)
+        x, y = (ttsim.Tensor(ONES, ttsim.bfloat16, home, ttsim.TILE_LAYOUT) for home in (other, device))
+        text = refusal(lambda: ttsim.matmul(x, y))
+        assert f"(object {id(other):#x})" in text
+        assert f"(object {id(device):#x})" in text
 
 
 def test_a_long_value_is_cut_in_an_error():
-    assert shown("x" * 10_000) == f"'{'x' * 30}'... (10000 characters)"
+    assert shown(LONG) == f"'{'x' * 30}'... (10000 characters)"
     assert shown([1] * 10_000) == "a list"
     assert shown(np.ones((3, 3))) == "a numpy.ndarray"
     assert shown("\x1b[31m\u202e") == "'\\x1b[31m\\u202e'"
     for call in (
-        lambda: ttsim.Tensor(ONES, "x" * 10_000),
-        lambda: ttsim.open_device(values="x" * 10_000),
-        lambda: ttsim.open_device(spec="x" * 10_000),
-        lambda: ttsim.MemoryConfig("x" * 10_000),
+        lambda: ttsim.Tensor(ONES, LONG),
+        lambda: ttsim.open_device(values=LONG),
+        lambda: ttsim.open_device(spec=LONG),
+        lambda: ttsim.MemoryConfig(LONG),
     ):
-        with pytest.raises(ttsim.TTSimError) as caught:
-            call()
-        assert len(str(caught.value)) < 600
+        assert len(refusal(call)) < 600
 
 
 def test_a_copy_shares_the_buffer_until_both_are_gone(device):
@@ -151,23 +212,11 @@ def test_a_copy_shares_the_buffer_until_both_are_gone(device):
     assert not x.is_allocated()
 
 
-def test_host_tensors_are_pickled_and_devices_are_not(device):
+def test_host_tensors_are_pickled():
     x = ttsim.Tensor(ONES, ttsim.bfloat8_b)
     again = pickle.loads(pickle.dumps(x))
     assert (again.spec, again.values().dtype) == (x.spec, x.values().dtype)
     assert not again.values().flags.writeable
-    for one in (device, x.to(device)):
-        with pytest.raises(ttsim.TTSimError, match="cannot be"):
-            pickle.dumps(one)
-
-
-@pytest.mark.parametrize("name", ["strides", "dilations", "output_padding"])
-@pytest.mark.parametrize("size", [1 << 31, 1 << 63, 10**30])
-def test_onednn_refuses_at_once_what_32_bits_cannot_count(name, size):
-    given = {"strides": [1, 1], "pads_begin": [0, 0], "pads_end": [0, 0], "dilations": [1, 1], name: [size, 1]}
-    image, kernel = np.zeros((1, 4, 4, 1), ml_dtypes.bfloat16), np.zeros((3, 3, 1, 1), ml_dtypes.bfloat16)
-    with pytest.raises(ttsim.ArgumentError, match="more than the 32-bit addresses of a device"):
-        ttsim.onednn.conv_transpose(image, kernel, **given)
 
 
 @pytest.mark.parametrize(
@@ -179,79 +228,48 @@ def test_onednn_refuses_at_once_what_32_bits_cannot_count(name, size):
         ((32, 32, 3, 3), {"input_height": (1 << 32) - 1}),
         ((32, 32, 3, 3), {"stride": (65536, 65536)}),
         ((32, 32, 3, 3), {"stride": (0, 0)}),
-        ((32, 32, 3, 3), {"dram_slice_config": MANY_SLICES}),
+        ((32, 32, 3, 3), {
+            "dram_slice_config": ttsim.Conv2dSliceConfig(slice_type=ttsim.Conv2dDRAMSliceHeight, num_slices=100)}),
     ],
-)
-@pytest.mark.parametrize(("on_host", "values"), [(True, "exact"), (False, "off")])
-def test_what_no_call_can_use_is_not_prepared(shape, changed, on_host, values):
+)  # fmt: skip
+@pytest.mark.parametrize("values", ["exact", "off"])
+def test_what_no_call_can_use_is_not_prepared(shape, changed, values):
     device = ttsim.open_device(l1_small_size=8192, values=values)
-    sizes = {**conv_sizes(4, 8, 32, 32), "groups": 1}
+    home = None if values == "exact" else device
     coming = {"input_memory_config": ttsim.DRAM_MEMORY_CONFIG, "input_layout": ttsim.ROW_MAJOR_LAYOUT, "device": device}
-    config = ttsim.Conv2dConfig(weights_dtype=ttsim.bfloat16)
     pairs = {"kernel_size": (3, 3), "stride": (1, 1), "padding": (0, 0), "dilation": (1, 1)}
-    given = {**sizes, **coming, **pairs, "input_dtype": ttsim.bfloat16, "conv_config": config, **changed}
-    place = None if on_host else device
-    with pytest.raises(ttsim.TTSimError):
-        ttsim.prepare_conv_transpose2d_weights(
-            weight_tensor=ttsim.Tensor(np.ones(shape, np.float32), ttsim.bfloat16, place),
-            weights_format="IOHW",
-            has_bias=True,
-            **given,
-        )
-    bias = (1, 1, 1, 32) if changed else shape
-    with pytest.raises(ttsim.TTSimError):
-        ttsim.prepare_conv_transpose2d_bias(
-            bias_tensor=ttsim.Tensor(np.ones(bias, np.float32), ttsim.bfloat16, place), **given
-        )
+    config = {"input_dtype": ttsim.bfloat16, "conv_config": ttsim.Conv2dConfig(weights_dtype=ttsim.bfloat16)}
+    given = {**conv_sizes(4, 8, 32, 32), "groups": 1, **coming, **pairs, **config, **changed}
 
+    def tensor(*sides):
+        return ttsim.Tensor(np.ones(sides, np.float32), ttsim.bfloat16, home)
 
-def wide_grid(columns):
-    cores = ttsim.CoreRangeSet([ttsim.CoreRange(ttsim.CoreCoord(0, 0), ttsim.CoreCoord(columns - 1, 0))])
-    spec = ttsim.ShardSpec(cores, (32, 32))
-    return ttsim.MemoryConfig(ttsim.TensorMemoryLayout.HEIGHT_SHARDED, ttsim.BufferType.L1, spec)
+    weights = {"weights_format": "IOHW", "has_bias": True, **given}
+    with pytest.raises(ttsim.TTSimError):
+        ttsim.prepare_conv_transpose2d_weights(weight_tensor=tensor(*shape), **weights)
+    with pytest.raises(ttsim.TTSimError):
+        ttsim.prepare_conv_transpose2d_bias(bias_tensor=tensor(*((1, 1, 1, 32) if changed else shape)), **given)
 
 
 @pytest.mark.parametrize("columns", [10, 13])
 def test_shards_lie_on_cores_of_the_device(columns, device):
-    memory = wide_grid(columns)
-    call = {
-        "input_tensor": ttsim.Tensor(ONES, ttsim.bfloat16, device),
-        "weight_tensor": ttsim.Tensor(np.ones((32, 32, 2, 2), np.float32), ttsim.bfloat16),
-        "device": device,
-        **conv_sizes(4, 8, 32, 32, 2, 2),
-        "stride": (2, 2),
-        "dram_slice_config": ttsim.Conv2dL1FullSliceConfig,
-    }
-    grid = ttsim.Conv2dConfig(
-        shard_layout=ttsim.TensorMemoryLayout.HEIGHT_SHARDED,
-        override_sharding_config=True,
-        core_grid=memory.shard_spec.grid,
-    )
+    memory = in_box(HEIGHT, (32, 32), columns)
+    x = ttsim.Tensor(ONES, ttsim.bfloat16, device)
+    weight = ttsim.Tensor(np.ones((32, 32, 2, 2), np.float32), ttsim.bfloat16)
+    call = {"weight_tensor": weight, "kernel_size": (2, 2), "stride": (2, 2)}
+    call["dram_slice_config"] = ttsim.Conv2dL1FullSliceConfig
+    grid = ttsim.Conv2dConfig(shard_layout=HEIGHT, override_sharding_config=True, core_grid=memory.shard_spec.grid)
     for result in (
         lambda: ttsim.Tensor(ONES, ttsim.bfloat16).to(device, memory),
-        lambda: ttsim.to_memory_config(call["input_tensor"], memory),
-        lambda: ttsim.conv_transpose2d(**call, memory_config=memory),
-        lambda: ttsim.conv_transpose2d(**call, conv_config=grid),
+        lambda: ttsim.to_memory_config(x, memory),
+        lambda: conv(device, x, ttsim.conv_transpose2d, **call, memory_config=memory),
+        lambda: conv(device, x, ttsim.conv_transpose2d, **call, conv_config=grid),
     ):
-        with pytest.raises(ttsim.DeviceError, match=r"^Invalid shard grid: shard core \(8, 0\) has no L1 bank on this"):
-            result()
+        assert refusal(result).startswith("Device: Invalid shard grid: shard core (8, 0) has no L1 bank on this")
+    assert place("height/32x32/8").shard_spec.num_cores() == 8
 
 
-def test_a_torch_tensor_is_told_from_ours(device):
+def test_a_torch_tensor_is_told_from_ours():
     torch = pytest.importorskip("torch")
-    with pytest.raises(ttsim.ArgumentTypeError) as caught:
-        ttsim.to_layout(torch.zeros(2, 2), ttsim.TILE_LAYOUT)
-    assert "Tensor, not a torch.Tensor" in str(caught.value).splitlines()[1]
-
-
-def test_the_name_of_a_device_can_be_printed(device):
-    with pytest.raises(ttsim.SpecError, match="name must be text that can be printed, not "):
-        device.spec.replace(name="\x1b[31m")
-    with pytest.raises(ttsim.SpecError, match="name must have at most 100 characters, not 'xxx"):
-        device.spec.replace(name="x" * 101)
-
-
-@pytest.mark.parametrize("shape", [None, "ab", 5, np.array("x"), np.array(3), np.ones((2, 2), int), [1.5], {1, 2}])
-def test_a_described_tensor_has_a_list_of_sides(shape):
-    with pytest.raises(ttsim.ArgumentTypeError, match=r"^TensorDescription: (shape|every side of shape) must be"):
-        ttsim.TensorDescription(shape, ttsim.bfloat16, ttsim.TILE_LAYOUT)
+    text = refusal(lambda: ttsim.to_layout(torch.zeros(2, 2), ttsim.TILE_LAYOUT))
+    assert "Tensor, not a torch.Tensor" in text.splitlines()[1]

@@ -10,13 +10,12 @@ from device.spec.device_spec import load_spec
 from ops.reference import conv_transpose, data_gradient, plan_geometry, weights_gradient
 from ttsim import onednn
 
-FORMATS = {"IOX": lambda w: w, "OIX": lambda w: np.swapaxes(w, 0, 1), "XOI": None, "XIO": None}
-
-
-FORMATS["XIO"] = lambda w: np.moveaxis(w, (0, 1), (-2, -1))
-
-
-FORMATS["XOI"] = lambda w: np.moveaxis(w, (0, 1), (-1, -2))
+FORMATS = {
+    "IOX": lambda w: w,
+    "OIX": lambda w: np.swapaxes(w, 0, 1),
+    "XOI": lambda w: np.moveaxis(w, (0, 1), (-1, -2)),
+    "XIO": lambda w: np.moveaxis(w, (0, 1), (-2, -1)),
+}
 FORWARD = "ConvTranspose"
 
 
@@ -48,10 +47,16 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("data_format", ["NXC", "NCX"])
-@pytest.mark.parametrize("weights_format", FORMATS)
+@pytest.mark.parametrize(
+    ("dtype", "weights_format", "data_format"),
+    [
+        (np.float32, "IOX", "NXC"),
+        (np.float32, "XOI", "NCX"),
+        (np.float16, "OIX", "NCX"),
+        (ml_dtypes.bfloat16, "XIO", "NXC"),
+    ],
+)
 @pytest.mark.parametrize(("axes", "size", "kernel", "changed", "groups"), CASES)
-@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
 def test_every_layout_and_type(device, dtype, axes, size, kernel, changed, groups, weights_format, data_format):
     rng, given = np.random.default_rng(axes), attributes(axes, groups=groups, **changed)
     geometry = plan_geometry(
@@ -132,34 +137,18 @@ FORWARD_ERRORS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("changed", "message"), FORWARD_ERRORS)
-def test_forward_errors(fast, changed, message):
-    given = {"src": SRC, "weights": WEIGHTS, **attributes(), **changed}
-    with pytest.raises(ValueError, match=f"^ConvTranspose: {message}"):
-        onednn.conv_transpose(given.pop("src"), given.pop("weights"), given.pop("bias", None), device=fast, **given)
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"diff_dst": DST[..., :5]}, "out_channels / groups of weights must be 5, the 5 channels of diff_dst over 1"),
-        ({"groups": 4}, "groups must divide the channels of diff_dst, but 4 does not divide 6$"),
-        ({"weights": WEIGHTS[..., :3], "groups": 2}, "groups must divide the in_channels of weights, but 2 does not"),
-        ({"diff_dst": DST[:, :2]}, r"diff_src must have at least 1 position on every axis, not \[0, 4\]; diff_dst of"),
-        ({"src_shape": [1, 4, 5, 4]}, r"src_shape must be \[1, 4, 4, 4\], not \[1, 4, 5, 4\]$"),
-        ({"weights": WEIGHTS.astype(np.float16)}, "weights must be of the type of diff_dst, float32, not float16$"),
-        ({"strides": None}, "strides is required"),
-        ({"pads_end": [-1, 0]}, "pads_end must be at least 0"),
-        ({"auto_pad": ""}, "auto_pad must be one of"),
-        ({"precision": None}, "precision must be one of"),
-    ],
-)
-def test_data_gradient_errors(fast, changed, message):
-    given = {"diff_dst": DST, "weights": WEIGHTS, **attributes(), **changed}
-    with pytest.raises(ValueError, match=f"^ConvTransposeBackwardData: {message}"):
-        onednn.conv_transpose_backward_data(given.pop("diff_dst"), given.pop("weights"), device=fast, **given)
-
-
+DATA_ERRORS = [
+    ({"diff_dst": DST[..., :5]}, "out_channels / groups of weights must be 5, the 5 channels of diff_dst over 1"),
+    ({"groups": 4}, "groups must divide the channels of diff_dst, but 4 does not divide 6$"),
+    ({"weights": WEIGHTS[..., :3], "groups": 2}, "groups must divide the in_channels of weights, but 2 does not"),
+    ({"diff_dst": DST[:, :2]}, r"diff_src must have at least 1 position on every axis, not \[0, 4\]; diff_dst of"),
+    ({"src_shape": [1, 4, 5, 4]}, r"src_shape must be \[1, 4, 4, 4\], not \[1, 4, 5, 4\]$"),
+    ({"weights": WEIGHTS.astype(np.float16)}, "weights must be of the type of diff_dst, float32, not float16$"),
+    ({"strides": None}, "strides is required"),
+    ({"pads_end": [-1, 0]}, "pads_end must be at least 0"),
+    ({"auto_pad": ""}, "auto_pad must be one of"),
+    ({"precision": None}, "precision must be one of"),
+]
 WEIGHTS_ERRORS = [
     ({"weights_shape": None}, "weights_shape must be given as an input or as an attribute, 4 positive .* missing$"),
     ({"weights_shape": np.zeros((1, 4), np.int32)}, r"weights_shape must have one axis, not the shape \(1, 4\)$"),
@@ -178,14 +167,25 @@ WEIGHTS_ERRORS = [
     ({"diff_dst": DST[0]}, r"diff_dst must have 2 spatial axes .* as src has, not the shape \(6, 6, 6\)$"),
     ({"diff_dst": np.ma.masked_array(DST, DST > -1)}, r"diff_dst has 216 masked elements, .* with diff_dst.filled"),
 ]
+DIRECTIONS = {
+    "": (onednn.conv_transpose, {"src": SRC, "weights": WEIGHTS}, FORWARD_ERRORS),
+    "BackwardData": (onednn.conv_transpose_backward_data, {"diff_dst": DST, "weights": WEIGHTS}, DATA_ERRORS),
+    "BackwardWeights": (
+        onednn.conv_transpose_backward_weights,
+        {"src": SRC, "diff_dst": DST, "weights_shape": [3, 3, 6, 4]},
+        WEIGHTS_ERRORS,
+    ),
+}
 
 
-@pytest.mark.parametrize(("changed", "message"), WEIGHTS_ERRORS)
-def test_weights_gradient_errors(fast, changed, message):
-    given = {"src": SRC, "diff_dst": DST, "weights_shape": [3, 3, 6, 4], **attributes(), **changed}
-    arrays = [given.pop("src"), given.pop("diff_dst"), given.pop("weights_shape")]
-    with pytest.raises(ValueError, match=f"^ConvTransposeBackwardWeights: {message}"):
-        onednn.conv_transpose_backward_weights(*arrays, device=fast, **given)
+@pytest.mark.parametrize(
+    ("direction", "changed", "message"),
+    [(direction, *error) for direction, (_, _, errors) in DIRECTIONS.items() for error in errors],
+)
+def test_errors(fast, direction, changed, message):
+    function, arguments, _ = DIRECTIONS[direction]
+    with pytest.raises(ValueError, match=f"^ConvTranspose{direction}: {message}"):
+        function(device=fast, **{**arguments, **attributes(), **changed})
 
 
 def test_the_older_form_names_its_own_arguments(fast):

@@ -1,0 +1,207 @@
+"""Tensors as users make, describe, move, copy and store them, under the real library's names and keywords."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import numpy as np
+import pytest
+
+import ttsim
+from tests.ttsim.api.calls import operations, refusal
+
+TILE, ROWS, L1 = ttsim.TILE_LAYOUT, ttsim.ROW_MAJOR_LAYOUT, ttsim.L1_MEMORY_CONFIG
+ONES = np.ones((2, 2))
+
+
+def small(device: ttsim.Device | None = None) -> ttsim.Tensor:
+    values = np.arange(64 * 64, dtype=np.float32).reshape(1, 1, 64, 64) % 64
+    return ttsim.Tensor(values, ttsim.bfloat16, device, TILE)
+
+
+def test_defaults_are_those_of_the_real_library() -> None:
+    output = ttsim.zeros((2, 3))
+    assert (output.shape, output.dtype, output.layout) == ([2, 3], ttsim.bfloat16, ROWS)
+    assert ttsim.full((2, 2), 7, ttsim.int32).to_list() == [[7, 7], [7, 7]]
+    assert ttsim.ones([1, 4]).to_list() == [[1.0] * 4]
+    assert ttsim.arange(5).to_list() == [0, 1, 2, 3, 4]
+    assert ttsim.arange(0, 10, 3, ttsim.int32).to_list() == [0, 3, 6, 9]
+
+
+def test_tensors_are_made_on_a_device(device: ttsim.Device) -> None:
+    output = ttsim.zeros((1, 1, 32, 64), ttsim.bfloat8_b, TILE, device, L1)
+    assert output.memory_config() == L1
+    like = ttsim.full_like(output, 2.0)
+    assert (like.dtype, like.layout, like.device(), like.memory_config()) == (ttsim.bfloat8_b, TILE, device, L1)
+    assert (like.to_numpy() == 2).all()
+    random = ttsim.rand((32, 32), device)
+    assert (random.dtype, random.layout) == (ttsim.bfloat16, TILE)
+    assert 0.4 < float(random.to_numpy().mean()) < 0.6
+    assert (random.to_numpy() == ttsim.rand((32, 32), device).to_numpy()).all()
+    assert ttsim.empty_like(like).shape == [1, 1, 32, 64]
+    assert ttsim.zeros_like(like).to_numpy().sum() == 0
+    assert ttsim.ones_like(like).to_numpy().mean() == 1
+    assert ttsim.empty((4, 4), device=device).layout is ROWS
+
+
+def test_device_operations_make_them(device: ttsim.Device) -> None:
+    """Random rows of integers are drawn as float32, cast and untilized; a 16-bit Dst cuts a number that fills tiles."""
+    tiles = ttsim.zeros((64, 64), ttsim.bfloat16, TILE, device)
+    options = {"dtype": ttsim.uint32, "layout": ROWS, "low": 0, "high": 9}
+    assert operations(lambda: ttsim.rand((64, 64), device, **options)) == ["Rand", "Typecast", "Untilize"]
+    assert operations(lambda: ttsim.full_like(tiles, 1.0)) == ["Unary"]
+    assert operations(lambda: ttsim.empty_like(tiles)) == []
+    assert (ttsim.full_like(tiles, 1.00390625 + 2**-9).to_numpy() == 1).all()
+    rows = ttsim.full_like(tiles, 1.00390625 + 2**-9, layout=ROWS)
+    assert (rows.to_numpy() == 1.0078125).all()  # rounded on the host
+
+
+REFUSED: list[tuple[Callable[[ttsim.Tensor], Any], str]] = [
+    (lambda x: ttsim.zeros((2, -1)), "ArgumentType: full: shape must be non-negative integers, not (2, -1)"),
+    (lambda x: ttsim.full((2, 2), "x"), "ArgumentType: full: fill_value must be a Real, not 'x'"),  # type: ignore[arg-type]
+    (lambda x: ttsim.zeros((2, 2), np.float32), "ArgumentType: full: dtype must be a DataType"),  # type: ignore[arg-type]
+    (lambda x: ttsim.zeros((65536, 65536), device=5), "ArgumentType: Tensor: device must be a Device"),  # type: ignore[arg-type]
+    (lambda x: ttsim.zeros_like(x, memory_config=5), "ArgumentType: zeros_like: memory_config must be a Mem"),  # type: ignore[arg-type]
+    (lambda x: ttsim.zeros_like(x, device=5), "ArgumentType: Tensor: device must be a Device, not 5"),  # type: ignore[arg-type]
+    (lambda x: ttsim.rand((2, 2), x.device(), memory_config=5), "ArgumentType: rand: memory_config must be a"),  # type: ignore[arg-type]
+    (lambda x: ttsim.rand((2, 2), 5), "ArgumentType: rand: device must be a Device, not 5"),  # type: ignore[arg-type]
+    (lambda x: ttsim.arange(0, 4, 0.5), "ArgumentType: arange: step must be a int, not 0.5"),  # type: ignore[arg-type]
+    (lambda x: ttsim.arange(0, 4, 0), "Argument: arange: step must not be 0"),
+    (lambda x: ttsim.element_size(ttsim.bfloat8_b), "Argument: datum for bfp2, bfp4, bfp8 is invalid"),
+    (lambda x: ttsim.from_torch(ONES, ttsim.bfloat8_b, layout=ROWS),
+     "Device: ttnn.from_torch: bfloat8_b requires TILE_LAYOUT!"),
+    (lambda x: ttsim.as_tensor(ONES, memory_config=L1),
+     "Device: device must be specified if memory_config is specified"),
+    (lambda x: ttsim.from_torch(ONES, col_tilize=True), "Argument: from_torch: col_tilize"),
+    (lambda x: ttsim.from_torch(ONES, ttsim.bfloat16, spec=x.spec), "Argument: from_torch: spec says dtype, layout"),
+    (lambda x: ttsim.to_dtype(x, ttsim.float32),
+     "Device: Expected Tensor with HostStorage, got StorageType::DEVICE"),
+    (lambda x: x.cpu().buffer_address(), "Device: StorageType::HOST doesn't support buffer_address method"),
+    (lambda x: x.item(), "Device: "),
+    (lambda x: ttsim.copy_host_to_device_tensor(ttsim.zeros((1, 1, 32, 32), layout=TILE), x),
+     "Device: copy_host_to_device_tensor: device_tensor must have shape"),
+    (lambda x: ttsim.copy_device_to_host_tensor(x, ttsim.zeros((1, 1, 64, 64), ttsim.float32, TILE)),
+     "Device: copy_device_to_host_tensor: host_tensor must have shape [1, 1, 64, 64], DataType.BFLOAT16"),
+    (lambda x: ttsim.allocate_tensor_on_device(x.spec), "ArgumentType: allocate_tensor_on_device: give a spec"),
+    (lambda x: ttsim.Shape([2, 3]).to_rank(1), "Device: Can't convert shape rank 2 to 1"),
+    (lambda x: ttsim.Tile((16, 32)), "Device: Tile: tiles of (16, 32) are not simulated; 32 x 32 are"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "text"), REFUSED, ids=range(len(REFUSED)))
+def test_wrong_calls_are_refused(device: ttsim.Device, call: Callable[[ttsim.Tensor], Any], text: str) -> None:
+    x = small(device)
+    assert refusal(lambda: call(x)).startswith(text)
+
+
+@pytest.mark.parametrize("function", [ttsim.from_torch, ttsim.to_torch, ttsim.as_tensor, ttsim.to_layout])
+def test_an_unknown_keyword_is_refused(function: Callable[..., Any]) -> None:
+    with pytest.raises(TypeError, match="rank_of_torch"):
+        function(small(), rank_of_torch=2)
+
+
+def test_padding_of_the_last_two_axes_and_bytes_of_tiles_and_elements(device: ttsim.Device) -> None:
+    rows = ttsim.Tensor(np.zeros((1, 3, 32)), ttsim.bfloat16)
+    tiles = rows.to(TILE)
+    assert [ttsim.has_tile_padding(tensor) for tensor in (rows, tiles)] == [False, True]
+    assert [ttsim.has_tile_padding(tiles, dim=axis) for axis in (0, 1, -1)] == [False, True, False]
+    assert not ttsim.is_sharded(rows)
+    places = [ttsim.has_storage_type_of(x, ttsim.DEVICE_STORAGE_TYPE) for x in (rows, rows.to(device))]
+    assert places == [False, True]
+    assert [ttsim.tile_size(one) for one in (ttsim.bfloat16, ttsim.bfloat8_b, ttsim.int8)] == [2048, 1088, 1024]
+    assert [ttsim.element_size(one) for one in (ttsim.float32, ttsim.uint16, ttsim.int8)] == [4, 2, 1]
+    assert ttsim.get_conv_output_dim(8, 3, 2, 1) == ttsim.get_conv_output_dim(8, 3, dilation=2) == 4
+    assert ttsim.Shape([1, 2]).to_rank(4) == [1, 1, 1, 2]
+    assert ttsim.Shape([1, 1, 3, 4]).to_rank(2) == [3, 4]
+
+
+def test_a_device_tensor_says_what_the_real_one_says(device: ttsim.Device) -> None:
+    x = small(device)
+    assert (x.get_layout(), x.get_dtype()) == (TILE, ttsim.bfloat16)
+    assert repr(x.tile) == repr(x.get_tile()) == "Tile with shape: [32, 32]"
+    assert (x.buffer_page_size(), x.buffer_num_pages(), x.buffer_aligned_page_size()) == (2048, 4, 2048)
+    assert ttsim.get_memory_config(x) == ttsim.DRAM_MEMORY_CONFIG
+    assert ttsim.get_memory_config(x.cpu()) is None
+    assert ttsim.get_device_tensors(x) == [x]
+
+
+def test_keywords_are_those_of_the_real_library(device: ttsim.Device) -> None:
+    x = small().to(device=device, mem_config=L1, cq_id=0)
+    assert x.memory_config() == L1
+    assert x.cpu(blocking=False, cq_id=1).to(target_layout=ROWS).layout is ROWS
+    assert ttsim.from_device(ttsim.to_device(small(), device, queue_id=0), queue_id=0).shape == x.shape
+    cast = ttsim.typecast(x, ttsim.float32, memory_config=ttsim.DRAM_MEMORY_CONFIG)
+    assert (cast.dtype, cast.memory_config()) == (ttsim.float32, ttsim.DRAM_MEMORY_CONFIG)
+    out = ttsim.allocate_tensor_on_device(x.shape, x.dtype, x.layout, device, L1)
+    assert ttsim.to_memory_config(x, L1, output_tensor=out) is out
+    assert (out.to_numpy() == x.to_numpy()).all()
+    ttsim.synchronize_device(device, cq_id=0)
+    output = ttsim.from_torch(x.to_numpy(), spec=x.spec, device=device, tile=ttsim.Tile((32, 32)), cq_id=0)
+    assert output.spec == x.spec
+
+
+def test_values_are_copied_into_what_is_there(device: ttsim.Device) -> None:
+    x = ttsim.allocate_tensor_on_device(small().spec, device)
+    address = x.buffer_address()
+    ttsim.copy_host_to_device_tensor(small(), x, cq_id=0)
+    assert x.buffer_address() == address
+    host = ttsim.zeros((1, 1, 64, 64), layout=TILE)
+    ttsim.copy_device_to_host_tensor(x, host)
+    assert (host.to_numpy() == small().to_numpy()).all()
+
+
+def test_a_method_frees_what_nobody_shares(device: ttsim.Device) -> None:
+    x = small(device)
+    view = ttsim.squeeze(x)
+    x.deallocate()
+    assert view.is_allocated()
+    x.deallocate(force=True)
+    assert not view.is_allocated()
+
+
+def test_torch_there_and_back() -> None:
+    torch = pytest.importorskip("torch")
+    values = torch.tensor([[1.0, 1.00390625], [-2.5, 3.0]])
+    assert ttsim.from_torch(values).dtype is ttsim.float32
+    short = ttsim.from_torch(values.to(torch.bfloat16))
+    assert short.dtype is ttsim.bfloat16
+    assert torch.equal(ttsim.to_torch(short), values.to(torch.bfloat16))
+    assert ttsim.to_torch(ttsim.from_torch(values, ttsim.bfloat8_b)).dtype is torch.float32
+    assert ttsim.to_torch(short, dtype=torch.float32).dtype is torch.float32
+    assert ttsim.to_torch(ttsim.from_torch(values[None]), torch_rank=2).shape == (2, 2)
+    assert torch.equal(ttsim.from_torch(values).to_torch(), values)
+
+
+@pytest.mark.parametrize("dtype", [ttsim.bfloat16, ttsim.bfloat8_b, ttsim.float32, ttsim.int32])
+def test_a_tensor_comes_back_from_a_file(tmp_path: Path, device: ttsim.Device, dtype: ttsim.DataType) -> None:
+    tensor = ttsim.Tensor(np.arange(64).reshape(2, 32), dtype, layout=TILE)
+    ttsim.dump_tensor(tmp_path / "x.tensorbin", tensor)
+    again = ttsim.load_tensor(tmp_path / "x.tensorbin", device)
+    assert (again.spec, again.device()) == (tensor.spec, device)
+    assert (again.to_numpy() == tensor.to_numpy()).all()
+
+
+@pytest.mark.parametrize("content", [b"", b"something else", b"PK\x03\x04 of a zip file", None])
+def test_another_file_or_one_that_was_cut_short_is_refused(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "x.tensorbin"
+    ttsim.dump_tensor(path, ttsim.Tensor(np.arange(64), ttsim.int32))
+    path.write_bytes(path.read_bytes()[:-40] if content is None else content)
+    assert "no file of ttsim.dump_tensor" in refusal(lambda: ttsim.load_tensor(path))
+
+
+@pytest.mark.parametrize("of", ["values", "kind"])
+def test_a_file_that_claims_more_than_it_holds_takes_no_memory(tmp_path: Path, of: str) -> None:
+    """A terabyte of values, or of words, in a file of some hundred bytes."""
+    path = tmp_path / "x.tensorbin"
+    ttsim.dump_tensor(path, ttsim.Tensor(np.arange(64), ttsim.int32))
+    with np.load(path) as read:
+        arrays = {name: read[name] for name in read.files}
+    with ZipFile(path, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w") as member:
+                header = np.lib.format.header_data_from_array_1_0(array)
+                header |= {"shape": (10**6, 10**6)} if name == of else {}
+                np.lib.format.write_array_header_1_0(member, header)
+                member.write(array.tobytes())
+    assert f"claims {of} of the shape [1000000, 1000000], " in refusal(lambda: ttsim.load_tensor(path))
