@@ -26,7 +26,7 @@ from ttsim.report.cycle_report import CycleReport, cycle_report
 from ttsim.report.cycles import CallRun
 from ttsim.report.memory import fullest_core_bytes
 from ttsim.report.network import NetworkReport, network_report
-from ttsim.report.pages import Page, Source, page_of_calls, page_of_network, page_of_pass
+from ttsim.report.pages import Page, Source, page_of_calls, page_of_network
 from ttsim.report.runs import LivingBuffer, Runs
 from ttsim.report.writers.html.document import page_frame
 from ttsim.runtime.call_source import estimate_source
@@ -59,7 +59,7 @@ class ShownNetwork(NetworkReport):
 
     def _repr_html_(self) -> str:
         """A page in a frame."""
-        return page_frame(page_of_pass(self))
+        return page_frame(page_of_network(self))
 
 
 class Profile:

@@ -1,8 +1,7 @@
 """Pages of reports on calls, on a network, and on layers, each as a list of parts."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from device.spec.device_spec import DeviceSpec
@@ -16,6 +15,7 @@ from ttsim.report.explain import explain_inclusion
 from ttsim.report.formatting import by, counted, cycles, percent, time
 from ttsim.report.memory import L1Map, LayerResult, OperationUse, Partition, Summary, l1_map
 from ttsim.report.network import NetworkReport, Sum
+from ttsim.report.rows import Derived
 from ttsim.report.runs import OpRun, Runs
 from ttsim.runtime.types.layer import Layer
 
@@ -34,65 +34,88 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """A call, or a network, on a page."""
+    """A call, a network, or a layer on a page; what its reports do not know is empty or None."""
 
     name: str  # Its title
     asked: Sequence[tuple[str, str]]  # The request, in lines of name and text
     verdict: Sequence[str] = ()  # Results as lines, the most important first
     operations: Sequence[OpRun]  # In order
-    error: str | None = None  # Why it failed; None if it did not
-    detailed: bool = True  # Whether operations have more figures than the sums of their cycles
-    total: Totals | None = None  # Sum over the timed operations; None if there are none
-    calls: Sequence[CallTime] = ()  # The calls in the report on cycles, for the explanation
-    memory: Sequence[OperationUse] = ()  # The device operations with their buffers and headroom; none for a network
-    l1: L1Map | None = None  # L1 of a core over the operations
-    grid: Grid | None = None  # The worker cores
-    kinds: Sequence[Sum] = ()  # Sums over operations of one name; none for one call
-    layers: Sequence[Sum] = ()  # Sums over lines of the script; none for one call
-    partitions: Sequence[Partition] = ()  # How convolutions were cut up
-    accuracy: Accuracy | None = None  # Against float64; None if unknown
-    unknown_accuracy: str = ""  # Why the accuracy is unknown; empty if it is known, or the call failed
-    advice: Advice | None = None  # None if no advice was requested
-    between: Sequence[str] = ()  # Time between operations
+    report: CycleReport | None = None  # The cycles of its calls
+    network: NetworkReport | None = None
+    result: LayerResult | None = None  # Of a layer
+    spec: DeviceSpec | None = None
     sources: Sequence[Source] = ()  # Calls as Python, if known
 
-    @cached_property
-    def timed(self) -> Sequence[OpRun]:
-        """The operations with known cycles; empty unless the part is detailed."""
-        return [op for op in self.operations if op.time is not None] if self.detailed else ()
+    summary = Derived[Summary | None](lambda part: part.result.summary if part.result else None)
+    error = Derived[str | None](lambda part: part.result.error if part.result else None)  # Why it failed
+    # Whether operations have more figures than the sums of their cycles
+    detailed = Derived[bool](lambda part: part.network is None or part.report is not None)
+    # Sum over the timed operations; None if there are none
+    total = Derived[Totals | None](lambda part: part.report.total if part.report and part.report.operations else None)
+    calls = Derived[Sequence[CallTime]](lambda part: part.report.calls if part.report else ())  # To be explained
+    advice = Derived[Advice | None](lambda part: part.report.advice if part.report else None)
+    between = Derived[Sequence[str]](  # Time between operations
+        lambda part: launch_lines((part.report or part.network).launches) if part.report or part.network else ()
+    )
+    memory = Derived[Sequence[OperationUse]](lambda part: _uses(part.result) if part.result else ())
+    l1 = Derived[L1Map | None](lambda part: _l1(part))  # L1 of a core over the operations
+    grid = Derived[Grid | None](  # The worker cores
+        lambda part: (
+            grid_of(part.report.total.cores if part.report else (), part.spec, part.l1) if part.detailed else None
+        )
+    )
+    # Sums over operations of one name, and over lines of the script
+    kinds = Derived[Sequence[Sum]](lambda part: part.network.kinds if part.network else ())
+    layers = Derived[Sequence[Sum]](lambda part: part.network.layers if part.network else ())
+    # How convolutions were cut up
+    partitions = Derived[Sequence[Partition]](lambda part: part.summary.partitions if part.summary else ())
+    accuracy = Derived[Accuracy | None](lambda part: part.summary.accuracy if part.summary else None)
+    unknown_accuracy = Derived[str](  # Why the accuracy is unknown; empty if it is known, or the call failed
+        lambda part: (
+            NO_VALUES
+            if part.summary and part.accuracy is None
+            else NO_REFERENCE
+            if part.network and part.operations
+            else ""
+        )
+    )
+    timed = Derived[Sequence[OpRun]](lambda part: [op for op in part.operations if part.detailed and op.time])
+    stages = Derived[Sequence[str]](lambda part: _stages(part.timed))
+    roofs = Derived[
+        Sequence[OpRun]
+    ](  # The longest operations, the longest first
+        lambda part: sorted((op for op in part.timed if op.cycles), key=lambda op: -op.cycles)[:SHOWN_ROOFS]
+    )
+    excesses = Derived[
+        Sequence[OpRun]
+    ](  # The operations that are farthest above their roofs, the farthest first
+        lambda part: sorted(
+            (op for op in part.timed if op.time.cycles_above_roof > 0), key=lambda op: -op.time.cycles_above_roof
+        )[:SHOWN_EXCESSES]
+    )
+    chart = Derived[RoofChart | None](lambda part: roof_chart(part.timed))  # None without a point
+    steps = Derived[tuple[Tick, ...]](lambda part: steps(len(part.operations)))  # Marks of the axis of operations
+    times = Derived[tuple[Tick, ...]](  # Marks of the time axis
+        lambda part: times(part.operations[0].runs.nanoseconds if part.operations else 0.0)
+    )
 
-    @cached_property
-    def stages(self) -> Sequence[str]:
-        """Stages with busy or critical cycles, in pipeline order."""
-        stages = (stage for op in self.timed if op.time for stage in op.time.stages)
-        used = {stage.stage for stage in stages if stage.busy_cycles or stage.critical_cycles}
-        return [stage.value for stage in Stage if stage.value in used]
 
-    @cached_property
-    def roofs(self) -> Sequence[OpRun]:
-        """The longest operations, the longest first."""
-        return sorted((op for op in self.timed if op.cycles), key=lambda op: -op.cycles)[:SHOWN_ROOFS]
+def _uses(result: LayerResult) -> Sequence[OperationUse]:
+    """The device operations of a layer with their buffers and headroom, as far as it came."""
+    return result.reached if result.summary is None else result.summary.operations
 
-    @cached_property
-    def excesses(self) -> Sequence[OpRun]:
-        """The operations that are farthest above their roofs, the farthest first."""
-        above = [(op.time.cycles_above_roof, op) for op in self.timed if op.time and op.time.cycles_above_roof > 0]
-        return [op for _, op in sorted(above, key=lambda pair: -pair[0])[:SHOWN_EXCESSES]]
 
-    @cached_property
-    def chart(self) -> RoofChart | None:
-        """The roofline chart; None if no operation has a point in it."""
-        return roof_chart(self.timed)
+def _l1(part: Part) -> L1Map | None:
+    if part.network is not None:
+        return part.network.l1
+    return l1_map([use.held for use in part.memory], part.spec) if part.spec else None
 
-    @property
-    def steps(self) -> tuple[Tick, ...]:
-        """The marks of the axis of operations."""
-        return steps(len(self.operations))
 
-    @property
-    def times(self) -> tuple[Tick, ...]:
-        """The marks of the time axis."""
-        return times(self.operations[0].runs.nanoseconds if self.operations else 0.0)
+def _stages(timed: Sequence[OpRun]) -> list[str]:
+    """Stages with busy or critical cycles, in pipeline order."""
+    stages = (stage for op in timed if op.time for stage in op.time.stages)
+    used = {stage.stage for stage in stages if stage.busy_cycles or stage.critical_cycles}
+    return [stage.value for stage in Stage if stage.value in used]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,40 +139,32 @@ def page_of_calls(report: CycleReport) -> Page:
     missing = _without(sum(len(call.untimed) for call in calls))
     part = Part(
         name=calls[0].name if len(calls) == 1 else f"{len(calls)} calls",
-        asked=(("calls", f"{len(calls)}"), ("device operations", f"{len(operations)}")),
+        asked=_counts(len(calls), len(operations)),
         verdict=(f"It takes {_took(report)}, in {counted(len(operations), 'device operation')}{missing}.",),
         operations=runs,
-        grid=grid_of(report.total.cores),
-        between=launch_lines(report.launches),
+        report=report,
     )
-    return _page(report, _with_cycles(part, report))
-
-
-def page_of_pass(network: NetworkReport) -> Page:
-    """The page of a report on a network alone."""
-    part = Part(
-        name="network",
-        asked=(("calls", f"{network.calls}"), ("device operations", f"{len(network.operations)}")),
-        verdict=_network_verdict(network),
-        operations=network.operations,
-        detailed=False,
-        l1=network.l1,
-        kinds=network.kinds,
-        layers=network.layers,
-        unknown_accuracy=NO_REFERENCE if network.operations else "",
-        between=launch_lines(network.launches),
-    )
-    return _page(network, part)
+    return _page(report, part)
 
 
 def page_of_network(
-    network: NetworkReport, report: CycleReport, spec: DeviceSpec, sources: Iterable[Source] = ()
+    network: NetworkReport,
+    report: CycleReport | None = None,
+    spec: DeviceSpec | None = None,
+    sources: Iterable[Source] = (),
 ) -> Page:
-    """The page of a network and of the cycles of its calls; `sources` are its convolutions as Python."""
-    page = page_of_pass(network)
-    grid = grid_of(report.total.cores, spec, network.l1)
-    part = replace(_with_cycles(page.parts[0], report), detailed=True, grid=grid, sources=tuple(sources))
-    return replace(page, parts=(part,))
+    """The page of a network, and of the cycles of its calls if known; `sources` are its convolutions as Python."""
+    part = Part(
+        name="network",
+        asked=_counts(network.calls, len(network.operations)),
+        verdict=_network_verdict(network),
+        operations=network.operations,
+        report=report,
+        network=network,
+        spec=spec,
+        sources=tuple(sources),
+    )
+    return _page(network, part)
 
 
 def page_of_layers(results: Sequence[LayerResult], spec: DeviceSpec) -> Page:
@@ -157,49 +172,36 @@ def page_of_layers(results: Sequence[LayerResult], spec: DeviceSpec) -> Page:
     failed = sum(result.error is not None for result in results)
     name = results[0].layer.name if len(results) == 1 else f"{len(results)} layers"
     verdict = f", {failed} failed" if failed and len(results) > 1 else " failed" if failed else ""
-    return Page(
-        title=f"{name} on {spec.name}{verdict}",
-        device=spec.name,
-        clock_hz=spec.clock_hz,
-        parts=[_part_of_layer(result, spec) for result in results],
-    )
+    parts = [_part_of_layer(result, spec) for result in results]
+    return Page(title=f"{name} on {spec.name}{verdict}", device=spec.name, clock_hz=spec.clock_hz, parts=parts)
 
 
 def _page(report: CycleReport | NetworkReport, part: Part) -> Page:
     return Page(title=f"{part.name} on {report.device}", device=report.device, clock_hz=report.clock_hz, parts=(part,))
 
 
-def _with_cycles(part: Part, report: CycleReport) -> Part:
-    total = report.total if report.operations else None
-    return replace(part, total=total, calls=report.calls, advice=report.advice)
-
-
 def _part_of_layer(result: LayerResult, spec: DeviceSpec) -> Part:
-    summary = result.summary
-    uses = result.reached if summary is None else summary.operations
+    summary, uses = result.summary, _uses(result)
     report = None if summary is None else summary.cycles
     each = [None] * len(uses) if report is None else [taken for call in report.calls for taken in call.run.in_order]
     runs = Runs(spec.clock_hz, spec)
     for use, taken in zip(uses, each, strict=True):
         l1 = (use.circular_bytes, use.buffer_bytes)
         runs.add(name=use.name, call=0, function="", where="", taken=taken, l1=l1)
-    memory = l1_map([use.held for use in uses], spec)
-    part = Part(
+    return Part(
         name=result.layer.name,
         asked=_request(result.layer),
         verdict=() if summary is None else _layer_verdict(summary),
-        error=result.error,
         operations=runs,
-        memory=uses,
-        l1=memory,
-        grid=grid_of(() if report is None else report.total.cores, spec, memory),
-        partitions=() if summary is None else summary.partitions,
-        accuracy=None if summary is None else summary.accuracy,
-        unknown_accuracy=NO_VALUES if summary is not None and summary.accuracy is None else "",
-        between=() if report is None else launch_lines(report.launches),
+        report=report,
+        result=result,
+        spec=spec,
         sources=(Source(result.layer.name, result.source),) if result.source else (),
     )
-    return part if report is None else _with_cycles(part, report)
+
+
+def _counts(calls: int, operations: int) -> Sequence[tuple[str, str]]:
+    return (("calls", f"{calls}"), ("device operations", f"{operations}"))
 
 
 def _request(layer: Layer) -> list[tuple[str, str]]:
@@ -224,13 +226,13 @@ def _without(missing: int) -> str:
 
 def _network_verdict(network: NetworkReport) -> list[str]:
     mark = network.high_water
-    if mark.operation is None:
+    if mark.fullest is None:
         return ["No device operation ran."]
     ran = f"{counted(len(network.operations), 'device operation')} of {counted(network.calls, 'call')}"
     return [
         f"It ran: {_took(network)}, in {ran}{_without(len(network.untimed))}.",
         f"L1 of a core is at most {percent(mark.share)} full ({mark.total_bytes:,} of {mark.usable_bytes:,} B), in "
-        f"#{mark.operation} {network.operations[mark.operation].name}.",
+        f"#{mark.operation} {mark.fullest.name}.",
     ]
 
 

@@ -27,7 +27,7 @@ from ttsim.report.cycle_report import cycle_report
 from ttsim.report.devices import DeviceFigures, FieldFigures
 from ttsim.report.memory import LayerResult
 from ttsim.report.network import network_report
-from ttsim.report.pages import Source, page_of_calls, page_of_network, page_of_pass
+from ttsim.report.pages import Source, page_of_calls, page_of_network
 from ttsim.report.runs import LivingBuffer
 from ttsim.report.trace import trace_events
 from ttsim.report.writers.device_table import print_fields
@@ -153,7 +153,7 @@ def test_network(network):
 
 def test_pages(cycles, network, spec):
     sources = [Source("#0 f", "f(x)"), Source("#3 g", "g(y)")]
-    pages = [page_of_network(network, cycles, spec, sources), page_of_calls(cycles), page_of_pass(network)]
+    pages = [page_of_network(network, cycles, spec, sources), page_of_calls(cycles), page_of_network(network)]
     text = "".join(map(page_html, pages))
     approve("pages.html", re.sub(r"<(style|script)>.*?</\1>", "", text, flags=re.DOTALL))
 

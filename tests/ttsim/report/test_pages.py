@@ -10,7 +10,7 @@ from ttsim.report.cycle_report import cycle_report
 from ttsim.report.cycles import CallRun
 from ttsim.report.memory import CIRCULAR, Held, l1_map
 from ttsim.report.network import network_report
-from ttsim.report.pages import page_of_network, page_of_pass
+from ttsim.report.pages import page_of_network
 from ttsim.report.runs import Runs
 from ttsim.report.writers.html.document import page_html
 
@@ -46,7 +46,7 @@ def test_a_network_is_one_part(report_with_a_move, runs, spec) -> None:
     assert [op.number for op in part.roofs] == [2, 0] == [op.number for op in part.excesses]
     roof = report_with_a_move.operations[1].roofline
     assert (roof.limits["math"], part.excesses[0].time.cycles_above_roof) == (800, 4000 - roof.cycles)
-    (of_network,) = page_of_pass(network).parts
+    (of_network,) = page_of_network(network).parts
     assert [len(found) for found in (of_network.stages, of_network.roofs, of_network.excesses)] == [0, 0, 0]
     assert of_network.chart is None
 
