@@ -5,14 +5,14 @@ as long as the combination gains time.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from inspect import signature
 from typing import Any, Final
 
 from device.errors import ArgumentError, DeviceError
 from device.memory.memory_config import TILE, BufferType, MemoryConfig, TensorMemoryLayout
 from ops.planners.conv.arguments import default_compute_config
-from ops.planners.onednn.plan import Lowering
 from ttsim.report.advice import Advice, Change
 from ttsim.runtime.call_source import compute_config_source, conv_config_source, slice_config_source
 from ttsim.runtime.tensor import Tensor
@@ -25,7 +25,7 @@ from ttsim.runtime.types.configs import (
     MathFidelity,
     WormholeComputeKernelConfig,
 )
-from ttsim.runtime.types.tensors import DataType, TensorDescription, bfloat8_b, bfloat16
+from ttsim.runtime.types.tensors import TensorDescription, bfloat8_b, bfloat16
 
 SCHEMES: Final = (
     TensorMemoryLayout.HEIGHT_SHARDED,
@@ -41,13 +41,13 @@ LESS_EXACT: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Attempt:
     """A call with changed arguments."""
 
     kind: str  # The changed field
     text: str  # The change in short
-    options: Mapping[str, Any] = field(default_factory=dict)  # Keyword arguments that differ from the call's
+    options: Mapping[str, Any]  # Keyword arguments that differ from the call's
     price: str = ""  # The loss, such as precision; empty if there is none
 
 
@@ -60,9 +60,9 @@ def attempts(function: Any, options: Mapping[str, Any]) -> Iterator[Attempt]:
     yield from _layouts(config, options)
     yield from _slices(options, "slice_config" if "slice_config" in known else "dram_slice_config")
     yield from _arithmetic(config, options)
-    if "lowering" in known and options.get("lowering") != Lowering.PHASE:
+    if "lowering" in known and options.get("lowering", "frame") == "frame":
         price = "a lowering of this library that ttnn does not have"
-        yield Attempt(kind="lowering", text='lowering="phase"', options={"lowering": "phase"}, price=price)
+        yield Attempt("lowering", 'lowering="phase"', {"lowering": "phase"}, price)
 
 
 def arguments_source(options: Mapping[str, Any]) -> str:
@@ -83,40 +83,46 @@ def arguments_source(options: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={source(value)}" for name, value in options.items())
 
 
+def _changed(argument: str, config: Any, text: str = "", price: str = "", **changes: Any) -> Attempt:
+    """A config with changed fields, of which the first names the attempt."""
+    kind, value = next(iter(changes.items()))
+    options = {argument: type(config)(**{**vars(config), **changes})}
+    return Attempt(kind, text or f"{kind}={getattr(value, 'name', value)}", options, price)
+
+
 def _layouts(config: Conv2dConfig, options: Mapping[str, Any]) -> Iterator[Attempt]:
+    changed = partial(_changed, "conv_config", config)
     memory = _place(options.get("input_tensor"))
-    sharded = memory is not None and memory.is_sharded()
-    blocks = [rows * TILE for rows in BLOCK_TILES if rows * TILE != config.act_block_h_override]
+    reshard = config.reshard_if_not_optimal or (memory is not None and memory.is_sharded())
     for scheme in SCHEMES:
         if scheme is not config.shard_layout:
-            changes = {"shard_layout": scheme, "reshard_if_not_optimal": config.reshard_if_not_optimal or sharded}
-            yield _with(config, "shard_layout", f"shard_layout={scheme.name}", **changes)
+            yield changed(shard_layout=scheme, reshard_if_not_optimal=reshard)
             if config.act_block_h_override:
                 text = f"shard_layout={scheme.name}, act_block_h_override=0"
-                yield _with(config, "shard_layout", text, **changes, act_block_h_override=0)
-    for rows in blocks:
-        yield _with(config, "act_block_h_override", f"act_block_h_override={rows}", act_block_h_override=rows)
+                yield changed(text, shard_layout=scheme, reshard_if_not_optimal=reshard, act_block_h_override=0)
+    for rows in (tiles * TILE for tiles in BLOCK_TILES):
+        if rows != config.act_block_h_override:
+            yield changed(act_block_h_override=rows)
     for name in ("enable_act_double_buffer", "enable_weights_double_buffer"):
-        other = not getattr(config, name)
-        yield _with(config, name, f"{name}={other}", **{name: other})
+        other: dict[str, Any] = {name: not getattr(config, name)}
+        yield changed(**other)
     for split in (True, False):
         if split is not config.force_split_reader:
-            yield _with(config, "force_split_reader", f"force_split_reader={split}", force_split_reader=split)
+            yield changed(force_split_reader=split)
 
 
 def _slices(options: Mapping[str, Any], name: str) -> Iterator[Attempt]:
     """Other slices of an input in DRAM or on the host, and no slices; `name` is the function's argument for slices."""
-    memory, slices = _place(options.get("input_tensor")), options.get(name)
+    memory = _place(options.get("input_tensor"))
     if memory is not None and memory.buffer_type is not BufferType.DRAM:
         return
-    axes = {"height": Conv2dDRAMSliceHeight, "width": Conv2dDRAMSliceWidth}
-    if slices is not None:
-        yield Attempt(kind=name, text="automatic slices", options={name: None})
-    yield Attempt(kind=name, text="no slices", options={name: Conv2dL1FullSliceConfig})
-    for side, axis in axes.items():
+    if options.get(name) is not None:
+        yield Attempt(name, "automatic slices", {name: None})
+    yield Attempt(name, "no slices", {name: Conv2dL1FullSliceConfig})
+    for side, axis in (("height", Conv2dDRAMSliceHeight), ("width", Conv2dDRAMSliceWidth)):
         for count in SLICES:
             config = Conv2dSliceConfig(slice_type=axis, num_slices=count)
-            yield Attempt(kind=name, text=f"{count} slices of the {side}", options={name: config})
+            yield Attempt(name, f"{count} slices of the {side}", {name: config})
 
 
 def _arithmetic(config: Conv2dConfig, options: Mapping[str, Any]) -> Iterator[Attempt]:
@@ -124,24 +130,20 @@ def _arithmetic(config: Conv2dConfig, options: Mapping[str, Any]) -> Iterator[At
     weights = options.get("weight_tensor")
     chosen = config.weights_dtype or getattr(weights, "dtype", None)
     source = getattr(options.get("input_tensor"), "dtype", None)
-    compute = options.get("compute_config") or _default_compute(source, chosen)
+    compute = options.get("compute_config")
+    if compute is None:  # missing formats count as bfloat16
+        default = default_compute_config((source or bfloat16).format, (chosen or bfloat16).format)
+        compute = WormholeComputeKernelConfig.of(default)
+    changed = partial(_changed, "compute_config", compute)
     if not compute.packer_l1_acc:
-        yield _computing(compute, "packer_l1_acc", "packer_l1_acc=True", packer_l1_acc=True)
+        yield changed(packer_l1_acc=True)
     for fidelity in LESS_EXACT.get(compute.math_fidelity, ()):
-        text = f"math_fidelity={fidelity.name}"
-        yield _computing(compute, "math_fidelity", text, "fewer bits of each product", math_fidelity=fidelity)
+        yield changed(price="fewer bits of each product", math_fidelity=fidelity)
     if compute.fp32_dest_acc_en:
-        text = "fp32_dest_acc_en=False"
-        yield _computing(compute, "fp32_dest_acc_en", text, "sums in bfloat16", fp32_dest_acc_en=False)
+        yield changed(price="sums in bfloat16", fp32_dest_acc_en=False)
     if _place(weights) is None and chosen is not None and not chosen.format.is_block:
-        result = _with(config, "weights_dtype", "weights_dtype=bfloat8_b", weights_dtype=bfloat8_b)
-        yield Attempt(kind=result.kind, text=result.text, options=result.options, price="the weights lose precision")
-
-
-def _default_compute(source: DataType | None, weights: DataType | None) -> WormholeComputeKernelConfig:
-    """The default compute config of a call; missing formats count as bfloat16."""
-    default = default_compute_config((source or bfloat16).format, (weights or bfloat16).format)
-    return WormholeComputeKernelConfig.of(default)
+        text, price = "weights_dtype=bfloat8_b", "the weights lose precision"
+        yield _changed("conv_config", config, text, price, weights_dtype=bfloat8_b)
 
 
 def _place(tensor: Any) -> MemoryConfig | None:
@@ -149,15 +151,6 @@ def _place(tensor: Any) -> MemoryConfig | None:
     if isinstance(tensor, Tensor):
         return None if tensor.device() is None else tensor.memory_config()
     return tensor.memory_config if isinstance(tensor, TensorDescription) else None
-
-
-def _with(config: Conv2dConfig, kind: str, text: str, **changes: Any) -> Attempt:
-    return Attempt(kind=kind, text=text, options={"conv_config": Conv2dConfig(**{**vars(config), **changes})})
-
-
-def _computing(compute: WormholeComputeKernelConfig, kind: str, text: str, price: str = "", **changes: Any) -> Attempt:
-    changed = WormholeComputeKernelConfig(**{**vars(compute), **changes})
-    return Attempt(kind=kind, text=text, options={"compute_config": changed}, price=price)
 
 
 TRIALS: Final = 64
@@ -219,7 +212,7 @@ class Search:
             used.add(attempt.kind)
             options.update(attempt.options)
         changed = {name: value for name, value in options.items() if value is not self.options.get(name)}
-        whole = Attempt(kind="together", text=", ".join(texts), options=changed)
+        whole = Attempt("together", ", ".join(texts), changed)
         return _change(whole, best, before) if len(texts) > 1 else None
 
     def _tried(self, others: Iterable[Attempt], options: Mapping[str, Any], before: Measured) -> list[Tried]:

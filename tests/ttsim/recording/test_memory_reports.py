@@ -1,4 +1,6 @@
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,24 +61,20 @@ def with_holes(device: Device) -> list[ttsim.Tensor]:
     return kept
 
 
+def vars_of(view: ttsim.MemoryView) -> list[Any]:
+    """Banks; bytes of a bank: all, allocated, free, and the longest free block; the table of blocks."""
+    return [getattr(view, field.name) for field in fields(view)]
+
+
 def test_the_block_table_is_the_real_allocators(device: Device) -> None:
     kept = with_holes(device)
-    view = ttsim.get_memory_view(device, BufferType.L1)
-    assert view.num_banks == 64
-    assert view.total_bytes_per_bank == 1360544
-    assert view.total_bytes_allocated_per_bank == 22528
-    assert view.total_bytes_free_per_bank == 1338016
-    assert view.largest_contiguous_bytes_free_per_bank == 1319584
-    assert len(view.block_table) == 7
-    assert view.block_table[0] == {
-        "blockID": "0",
-        "address": "1358496",
-        "size": "2048",
-        "prevID": "3",
-        "nextID": "18446744073709551615",
-        "allocated": "no",
-    }
-    assert [block["prevID"] for block in view.block_table[1:]] == ["4", str(2**64 - 1), "1", "5", "6", "2"]
+    banks, *figures, table = vars_of(ttsim.get_memory_view(device, BufferType.L1))
+    assert (banks, figures, len(table)) == (64, [1360544, 22528, 1338016, 1319584], 7)
+    assert list(table[0].items()) == [
+        ("blockID", "0"), ("address", "1358496"), ("size", "2048"), ("prevID", "3"), ("nextID", str(2**64 - 1)),
+        ("allocated", "no"),
+    ]  # fmt: skip
+    assert [block["prevID"] for block in table[1:]] == ["4", str(2**64 - 1), "1", "5", "6", "2"]
     for one in kept:
         one.deallocate()
     after = ttsim.get_memory_view(device, BufferType.L1)

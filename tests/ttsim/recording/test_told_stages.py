@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import ttsim
-from device.memory.memory_config import BufferType
 from device.time.stages import Stage
 from ops.passes.cycles import run_cycles
 from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
@@ -106,47 +105,3 @@ def test_every_stage_is_told_by_its_program_and_takes_a_part_of_its_time(timed):
         if not cycles.issued_flops and op.name != "HaloDeviceOperation":
             assert ("from DRAM" in words.get(Stage.READER, "")) == bool(cycles.dram_read_bytes), op
             assert ("to DRAM" in words.get(Stage.WRITER, "")) == bool(cycles.dram_written_bytes), op
-
-
-def test_a_place_in_memory_is_told_as_the_plan_has_it():
-    with ttsim.open_device(spec=DEVICES[0], values="off") as device, ttsim.profile(device) as profile:
-        tiles = tensor((1, 1, 256, 64), layout=ttsim.TILE_LAYOUT)
-        for memory, where in ((ttsim.DRAM_MEMORY_CONFIG, "DRAM"), (ttsim.L1_MEMORY_CONFIG, "the L1 of all cores")):
-            first = ttsim.to_memory_config(tiles.to(device), memory)
-            ttsim.matmul(first, tensor((64, 64), layout=ttsim.TILE_LAYOUT).to(device))
-            (result,) = run_cycles(profile.calls[-1].plan, device.spec).operations
-            assert result.description.stages[Stage.READER] == f"the first operand is read from {where}, tile by tile"
-            in_dram = first.memory_config().buffer_type is BufferType.DRAM
-            second_bytes = result.cycles.dram_read_bytes
-            assert second_bytes > 0
-            assert in_dram == (memory is ttsim.DRAM_MEMORY_CONFIG)
-
-
-def facts_of(layer_name):
-    """Facts of the convolution of one of the eight layers, on the device that it was tuned for."""
-    spec = ttsim.load_spec(DEVICES[0])
-    layer = next(one for one in read_layers(DEFAULT_LAYERS) if one.name == layer_name)
-    (ran,) = call(place(layer, make_inputs(layer, values=False), Settings(spec=spec, values="off"))).profile.calls
-    facts = run_cycles(ran.plan, spec).operations[-1].description.facts
-    return {fact.name: fact.value for fact in facts}, [fact.text for fact in facts]
-
-
-def test_how_a_block_sharded_convolution_was_planned():
-    """d4.up: 128 x 128 -> 256 x 256 outputs on 8 rows of cores: 8,192 rows a core, 256 tiles, 32 blocks of 8."""
-    values, texts = facts_of("vgg_unet.d4.up")
-    assert values["scheme"] == "BLOCK_SHARDED"
-    assert (values["input_cores"], values["output_cores"]) == (64, 16)
-    assert values["core_tiles"] == (256, 1)
-    assert "sub-blocks of 8x1 (Dst holds 8 tiles)" in texts
-    assert (values["act_block_tiles"], values["out_blocks"], values["k_blocks"]) == ((8, 1), 256 // 8, 16)
-    assert (values["weight_readers"], values["weight_passes"]) == (2, 32)
-    assert values["split_reader"] is values["act_double_buffer"] is values["weights_double_buffer"] is True
-    assert "input on 64 of 64 cores (8 for rows, 8 for channels)" in texts
-    assert "each weight 32 times, once for every output block" in texts
-
-
-def test_how_a_height_sharded_convolution_was_planned():
-    values, texts = facts_of("vanilla_unet.upconv3")
-    assert (values["scheme"], values["out_blocks"], values["split_reader"]) == ("HEIGHT_SHARDED", 2, False)
-    assert (values["weight_readers"], values["weight_passes"], values["l1_accumulation"]) == (1, 1, True)
-    assert "all weights stay in L1" in texts

@@ -1,13 +1,11 @@
 """Figures of operations and calls, worked by hand: the halo and the convolution of conftest."""
 
 import dataclasses
-import math
-from fractions import Fraction
 
 import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
-from device.spec.device_spec import catalog_names, load_spec
+from device.spec.device_spec import load_spec
 from device.time.network import bandwidth
 from device.time.stages import CoreGroupCycles, MovedBytes, OperationCycles, Stage, StageCycles
 from ops.launch import Launch, LaunchedProgram
@@ -33,23 +31,10 @@ from ttsim.report.cycles import (
 from ttsim.report.writers.table import cycles_line
 
 PRODUCT_FLOPS = 65536
-COUNTS = ("dram_read_bytes", "dram_written_bytes", "network_bytes", "issued_flops", "useful_flops")
 
 
 def time_of(timed, spec, call_cycles=5000):
     return OperationTime(timed=timed, spec=spec, call_cycles=call_cycles)
-
-
-def test_an_operation(conv, spec):
-    found = time_of(conv, spec)
-    assert (found.name, found.bound_by, found.core_count, found.fidelity_phases) == (
-        "Conv2dDeviceOperation", "math", 32, 2,
-    )  # fmt: skip
-    assert (found.cycles, found.nanoseconds, found.share) == (4000, 4000, 0.8)
-    assert [(stage.stage, stage.busy_share, stage.stall_share, stage.critical_share) for stage in found.stages] == [
-        ("reader", 0.5, 0.375, 0.125), ("math", 0.75, 0.1, 0.625), ("dram", 0.25, 0, 0.25),
-    ]  # fmt: skip
-    assert found.dram_bytes_per_cycle == 25  # 80,000 B are read and 20,000 B written
 
 
 def test_groups_of_cores_are_expanded_and_the_slowest_is_shown(halo, spec):
@@ -70,6 +55,7 @@ def test_a_call_adds_up(call, halo, conv, spec):
     (found,) = call_times([call])
     assert found.share == 1
     assert [op.share for op in found.operations] == [0.2, 0.8]
+    assert found.operations[1].dram_bytes_per_cycle == 25  # 80,000 B are read and 20,000 B written
     total = found.total
     assert (total.cycles, total.nanoseconds, total.cycles_without_contention) == (5000, 5000, 4750)
     assert [(stage.stage, stage.busy_cycles) for stage in total.stages] == [
@@ -85,14 +71,6 @@ def test_a_call_adds_up(call, halo, conv, spec):
     )
     first, second = call_times([call, CallRun(name="f", spec=spec, ran=(conv,))])
     assert (first.share, second.share, second.operations[0].share) == (5000 / 9000, 4000 / 9000, 1)
-
-
-def test_figures_are_worked_out_once(call, spec):
-    (first,), (second,) = call_times([call]), call_times([call])
-    assert first.total is second.total is call.total
-    slower = dataclasses.replace(call, spec=spec.replace(clock_hz=spec.clock_hz // 2))
-    assert slower.total.nanoseconds == 2 * call.total.nanoseconds
-    assert cycle_report([call], spec).to_json() == cycle_report([call], spec).to_json()
 
 
 def test_cores_over_a_call(call, halo, spec):
@@ -118,33 +96,17 @@ def test_nothing_divides_by_zero(spec):
     assert stage_times([StageCycles(Stage.MATH, 0)], of_cycles=0)[0].busy_share == 0
 
 
-@pytest.mark.parametrize("name", catalog_names())
-def test_time_follows_the_clock(name, conv):
-    spec = load_spec(name)
-    assert time_of(conv, spec).nanoseconds == pytest.approx(4000 / spec.clock_hz * 1e9)
-
-
 def products(count, spec, *, phases, cores=1):
     group = CoreGroupCycles(cores=first_cores(cores, 8, 8), cycles=1000.0, stages=(StageCycles(Stage.MATH, 1000.0),))
     taken = OperationCycles(cycles=1000.0, groups=(group,), bound_by=Stage.MATH, issued_flops=count * PRODUCT_FLOPS)
     return time_of(TimedOperation(name="Op", cycles=taken, fidelity_phases=phases), spec).sums
 
 
-@pytest.mark.parametrize(("phases", "cycles"), [(1, 16), (2, 32), (3, 48), (4, 64)])
+@pytest.mark.parametrize(("phases", "cycles"), [(0, 16), (1, 16), (4, 64)])
 def test_a_tile_product_costs_16_cycles_a_phase(phases, cycles, spec):
     use = MathUse(products(1, spec, phases=phases), spec, useful_flops=0)
     assert use.product_cycles == cycles
     assert (use.utilization, use.device_utilization) == (cycles / 1000, cycles / 1000 / 64)
-
-
-def test_work_and_traffic_in_time(conv, spec):
-    math, traffic = time_of(conv, spec).math, time_of(conv, spec).traffic
-    assert (math.useful_share, math.utilization, math.device_utilization) == (0.4, 0.4, 0.2)
-    assert math.flops_per_second == pytest.approx(32 * 20 * PRODUCT_FLOPS / 4e-6)
-    assert (traffic.dram_read_bytes, traffic.dram_written_bytes, traffic.network_bytes) == (80_000, 20_000, 48_000)
-    assert traffic.dram_bytes_per_second == pytest.approx(100_000 / 4e-6)
-    assert traffic.dram_share == pytest.approx(25e9 / spec.dram.peak_bytes_per_second)
-    assert traffic.network_bytes_per_second == pytest.approx(12e9)
 
 
 def test_roofs_are_the_devices_and_not_the_partitions(halo, conv, spec):
@@ -163,18 +125,9 @@ def test_roofs_are_the_devices_and_not_the_partitions(halo, conv, spec):
     assert few.math_cycles == many.math_cycles == 160
 
 
-@pytest.mark.parametrize(("cycles", "expected"), [(0.4, 0), (0.5, 0), (1.5, 2), (2.5, 2), (7.6, 8)])
-def test_the_nearest_whole_number(cycles, expected):
-    assert whole(cycles) == expected
-
-
-def test_the_order_of_additions_decides_nothing():
-    """Half a cycle, summed up with and without rounding in between, as versions of Python do."""
-    plain = 0.0
-    for _ in range(15):
-        plain += 0.1
-    assert plain != math.fsum([0.1] * 15) == float(Fraction(3, 2))
-    assert whole(plain + 1) == whole(math.fsum([0.1] * 15) + 1) == 2
+def test_the_nearest_whole_number():
+    """Half a cycle, summed up in any order, is the same half."""
+    assert [whole(cycles) for cycles in (0.4, 0.5, 1.5, 2.5, 7.6, 1.5 - 2e-16)] == [0, 0, 2, 2, 8, 2]
 
 
 def operation_in_fractions():
@@ -195,20 +148,11 @@ def test_an_operation_in_whole_cycles(spec):
     found = whole_operation(operation_in_fractions())
     assert (found.cycles, found.contention_cycles) == (100, 1)
     assert [group.cycles for group in found.groups] == [100, 50]  # none ends after the operation
+    assert (found.cores, found.bound_by) == (7, Stage.WRITER)
     assert [stage.critical_cycles for stage in found.groups[0].stages] == [33, 34, 33]
     group = time_of(TimedOperation(name="Op", cycles=found), spec).groups[0]
     assert (group.cores, group.ranges) == ("{[1-0 - 3-1]}", ((1, 0, 3, 1),))
     assert group.coordinates == ((1, 0), (2, 0), (3, 0), (1, 1), (2, 1), (3, 1))
-
-
-def test_all_that_is_no_cycles_stays_as_it_is():
-    source = operation_in_fractions()
-    fields = {field.name: getattr(source, field.name) for field in dataclasses.fields(OperationCycles)}
-    given = OperationCycles(**fields | {name: number for number, name in enumerate(COUNTS, 7)} | {"cores": 5})
-    found = whole_operation(given)
-    rounded = {"cycles", "groups", "slowest", "contention_cycles"}
-    assert {name for name in fields if getattr(found, name) != getattr(given, name)} <= rounded
-    assert [getattr(found, name) for name in COUNTS] == [7, 8, 9, 10, 11]
 
 
 def bar(share):
@@ -272,12 +216,12 @@ def test_a_report_is_frozen_and_fits_the_terminal(report, monkeypatch):
     assert str(report) == report.table(80) != report.table()
 
 
-@pytest.mark.parametrize("width", [80, 100, 120])
-def test_a_table_of_any_width_has_whole_rows(report, width):
-    lines = report.table(width).splitlines()
-    assert max(map(len, lines)) <= width
-    conv = next(line for line in lines if line.startswith("Conv2d"))
-    assert ("25 GB/s" in conv, "20.0 %" in conv) == (width >= 100, width >= 120)
+def test_a_table_of_any_width_has_whole_rows(report):
+    for width in (80, 100, 120):
+        lines = report.table(width).splitlines()
+        assert max(map(len, lines)) <= width
+        conv = next(line for line in lines if line.startswith("Conv2d"))
+        assert ("25 GB/s" in conv, "20.0 %" in conv) == (width >= 100, width >= 120)
 
 
 def test_what_is_not_counted_is_said_first(conv, spec):

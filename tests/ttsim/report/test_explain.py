@@ -5,7 +5,7 @@ import numpy as np
 import ttsim
 from device.cores import first_cores
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
-from ops.op_model import Description, Detail
+from ops.op_model import Description
 from ops.passes.cycles import TimedOperation, expected_error
 from ttsim.report.cycle_report import cycle_report
 from ttsim.report.cycles import DOES, CallRun, stage_times, tied_stages
@@ -45,9 +45,8 @@ def test_errors_in_words(spec):
 
 def test_every_stage_has_a_meaning_and_figures_have_prefixes():
     assert set(Stage) == set(DOES)
-    assert [count_of(value) for value in (0, 999, 1000, 1.5e6, 2e9, 3.25e12, 4e15)] == [
-        "0 ", "999 ", "1 k", "1.5 M", "2 G", "3.25 T", "4 P",
-    ]  # fmt: skip
+    shown = ["0 ", "999 ", "1 k", "1.5 M", "2 G", "3.25 T", "4 P"]
+    assert list(map(count_of, (0, 999, 1000, 1.5e6, 2e9, 3.25e12, 4e15))) == shown
 
 
 def test_near_ties_are_named(spec):
@@ -87,31 +86,15 @@ def test_what_is_far_behind_is_no_tie(spec):
     assert tied_stages(stage_times([StageCycles(Stage.MATH, 5)], of_cycles=5), "math", 5) == ()
 
 
-def test_the_facts_of_the_plan_are_told(spec):
-    facts = (
-        Detail(name="scheme", value="HEIGHT_SHARDED", text="HEIGHT_SHARDED"),
-        Detail(name="k_blocks", value=2, text="2 K blocks"),
-    )
-    report, lines = explained(spec, bound(StageCycles(Stage.MATH, 1), description=Description(facts=facts)))
-    assert report.operations[0].facts == facts
-    assert lines[1].endswith(" Planned: HEIGHT_SHARDED, 2 K blocks.")
-
-
 def test_functions_that_were_never_compared_are_named() -> None:
     with ttsim.open_device(l1_small_size=32768, values="off") as device, ttsim.profile(device) as profile:
         x = ttsim.Tensor(np.ones((1, 1, 32, 32), np.float32), ttsim.bfloat16, device, ttsim.TILE_LAYOUT)
         ttsim.exp(x)
         ttsim.tanh(x)
-        ttsim.add(x, x, activations=["relu"])
         ttsim.add_(x, x)
-        ttsim.linear(x, x, activation="sigmoid")
-    told = [explain_call(call, "wormhole_n150") for call in profile.report().calls]
-    facts = [[fact.text for op in call.operations for fact in op.facts] for call in profile.report().calls]
-    assert facts[0] == []
-    assert facts[1] == ["numbers of tanh in a 16-bit Dst never compared with the real kernel's"]
-    assert facts[2] == ["numbers of relu fused into add never compared with the real kernel's"]
-    assert f"Planned: {facts[1][0]}." in told[1]
-    assert told[3].endswith(
+    exp, tanh, add = (explain_call(call, "wormhole_n150") for call in profile.report().calls)
+    assert "Planned: numbers of tanh in a 16-bit Dst never compared with the real kernel's." in tanh
+    assert add.endswith(
         "- Values: outputs of add_ were never compared with the real library's (docs/values.md, Activation)."
     )
-    assert not any("compared" in text for text in (told[0], told[4]))
+    assert "compared" not in exp

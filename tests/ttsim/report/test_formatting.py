@@ -5,7 +5,6 @@ from math import inf, nan
 import pytest
 
 from ttsim.report.formatting import (
-    aligned,
     cells_of,
     csv_text,
     fitted,
@@ -34,24 +33,13 @@ def test_columns_without_entries_go_anyway_and_the_least_needed_until_the_rest_f
     assert headings(1000, ROWS[:1]) == ["name", "a", "empty", "bb"]
 
 
-def test_words_line_up_at_the_left_and_figures_at_the_right() -> None:
-    assert aligned([("name", "B"), ("a", "1,000"), ("", "7")], words=(0,)) == [
-        "name      B",
-        "a     1,000",
-        "          7",
-    ]
-
-
-def test_wide_characters_take_two_places() -> None:
-    assert aligned([("name", "B"), ("層層層", "7")], words=(0,)) == ["name    B", "層層層  7"]
-
-
 def test_a_table_is_fitted_by_whole_columns() -> None:
-    rows = [("name", "a", "b"), ("x", "1,000", "22"), ("y failed",)]
+    """Words line up at the left and figures at the right; wide characters take two places."""
+    rows = [("name", "a", "b"), ("層", "1,000", "22"), ("y failed",)]
     options = {"words": ("name",), "least_needed": ("b", "a")}
-    assert fitted(rows, 19, **options) == ["name          a   b", "x         1,000  22", "y failed"]
-    assert fitted(rows, 18, **options) == ["name          a", "x         1,000", "y failed"]
-    assert fitted(rows, 3, **options) == ["name", "x", "y failed"]  # a name stays
+    assert fitted(rows, 19, **options) == ["name          a   b", "層        1,000  22", "y failed"]
+    assert fitted(rows, 18, **options) == ["name          a", "層        1,000", "y failed"]
+    assert fitted(rows, 3, **options) == ["name", "層", "y failed"]  # a name stays
     assert fitted(rows, None, **options) == fitted(rows, 19, **options)
 
 

@@ -135,11 +135,8 @@ def test_blocks_stand_where_they_lie() -> None:
     assert (kept.left_share, kept.width_share, kept.top_share) == (0.0, 1.0, 0.0)
     assert kept.height_share == 4096 / END
     assert (op.left_share, op.width_share) == (0.5, 0.5)
-    assert op.top_share == 1 - (SPEC.l1.base_bytes + 2048) / END
-
-
-def test_nothing_ran() -> None:
     assert l1_map([], SPEC).blocks == ()
+    assert op.top_share == 1 - (SPEC.l1.base_bytes + 2048) / END
 
 
 def test_cores_are_rectangles() -> None:

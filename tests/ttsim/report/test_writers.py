@@ -47,7 +47,7 @@ def test_json_has_no_nan(ran):
     assert accuracy == {"pcc": None, "max_abs_error": None, "rms_error": 0.001, "exact_std": 1.0}
 
 
-@pytest.mark.parametrize("width", [40, 60, 80, 100, 160])
+@pytest.mark.parametrize("width", [40, 80, 160])
 def test_no_figure_of_the_overview_is_cut(good, bad, width):
     """Whole columns go where there is no room, and the cycles last."""
     text = drawn(print_overview, [good, bad], width=width)
@@ -63,14 +63,14 @@ def test_an_overview_can_stand_alone(good, bad):
     assert "Out of Memory: [1] B" in text  # why a layer failed is told anyway
 
 
-@pytest.mark.parametrize("width", [80, 100, 120])
 @pytest.mark.parametrize("details", [False, True])
-def test_no_row_is_longer_than_the_terminal(good, bad, width, details):
-    text = drawn(print_layers, [good, bad], details=details, width=width)
-    assert "…" not in text
-    assert max(map(len, text.splitlines())) <= width
-    assert all(figure in text for figure in ("4,000", "80.0 %", "KiB"))
-    assert ("address" in text) == ("busy cycles" in text) == details
+def test_no_row_is_longer_than_the_terminal(good, bad, details):
+    for width in (80, 120):
+        text = drawn(print_layers, [good, bad], details=details, width=width)
+        assert "…" not in text
+        assert max(map(len, text.splitlines())) <= width
+        assert all(figure in text for figure in ("4,000", "80.0 %", "KiB"))
+        assert ("address" in text) == ("busy cycles" in text) == details
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -100,7 +100,7 @@ def test_code_breaks_where_it_may():
     assert code_lines(code, 120) == [code]
 
 
-@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("width", [60, 120])
 def test_advice_fits_and_is_short_unless_asked_for(width):
     short, long = (drawn(print_advice, ADVICE, details=details, width=width) for details in (False, True))
     assert "a=1: 5,000 -> 4,000 cycles (-20.0 %)" in short
