@@ -1,12 +1,11 @@
 """Every field of a device has a unit, and a name that tells it."""
 
-from inspect import cleandoc
+from types import SimpleNamespace
 
 import pytest
 
 from device.errors import SpecError
 from device.spec.device_spec import catalog_names
-from device.spec.parts import GridSpec
 from ops.op_models import load_spec
 from ops.sensitivity.changes import read_value, spelled
 from ops.sensitivity.fields import (
@@ -25,14 +24,18 @@ from ops.sensitivity.fields import (
 SPEC = load_spec("wormhole_n150")
 
 
-def field(name):
-    return next(one for one in fields_of(SPEC) if one.name == name)
+FIELDS = {field.name: field for field in fields_of(SPEC)}
+field = FIELDS.__getitem__
 
 
 @pytest.mark.parametrize("name", catalog_names())
-def test_every_number_has_a_unit_or_is_a_plain_number(name):
-    plain = {one.name for one in numeric_fields(load_spec(name)) if not one.unit}
-    assert all(one.endswith(("_share", "_factor")) or one == "l1.circular_buffers" for one in plain), plain
+def test_every_field_has_a_unit_a_meaning_and_a_text(name):
+    plain = {field.name for field in numeric_fields(load_spec(name)) if not field.unit}
+    assert all(name.endswith(("_share", "_factor")) or name == "l1.circular_buffers" for name in plain), plain
+    for field in fields_of(load_spec(name)):
+        assert words_of(field.path), field.name
+        found = read_value(field, spelled(field, field.value))
+        assert (found, type(found)) == (field.value, type(field.value)), field.name
 
 
 @pytest.mark.parametrize(
@@ -69,39 +72,26 @@ def test_a_field_is_changed_where_the_machine_allows_it():
 
 def test_a_number_whose_unit_nobody_knows_is_refused():
     with pytest.raises(SpecError, match=r"grid\.width: nobody knows the unit"):
-        fields_of(_Strange())
-
-
-class _Strange:
-    def to_dict(self):
-        return {"grid": {"width": 3}}
+        fields_of(SimpleNamespace(to_dict=lambda: {"grid": {"width": 3}}))
 
 
 def test_a_figure_has_the_comment_of_the_nearest_file(tmp_path):
     (tmp_path / "base.toml").write_text('extends = "blackhole_p100"\n[dram]\nbanks = 3  # counted\n', encoding="utf-8")
     path = tmp_path / "mine.toml"
     path.write_text('extends = "base.toml"\nname = "a # b"\n[noc]\nhop_cycles = 4\n', encoding="utf-8")
-    found = sources_of(path)
+    found, card = sources_of(path), sources_of("wormhole_n150")
     assert source_of("dram.banks", found) == "counted"
-    assert source_of("noc.hop_cycles", found) == ""  # whoever wrote it says nothing of it
-    assert source_of("name", found) == ""
+    assert source_of("noc.hop_cycles", found) == source_of("name", found) == ""  # without a comment
     assert source_of("grid.cols", found).startswith("[gemm]: two columns harvested")
     assert source_of("l1.bytes", found) == "[soc] worker_l1_size"
-
-
-def test_what_stands_in_a_list_or_a_table_in_line_has_its_comment():
-    found = sources_of("wormhole_n150")
-    assert source_of("reader.tilize[3].dst_16bit_cycles", found) == "[planner]"
-    assert source_of("reader.local.peak_at_bytes", found) == "[planner]"
-    assert source_of("reader.nothing", found) == ""
-
-
-def test_a_device_that_is_not_there_has_none():
+    assert (
+        source_of("reader.tilize[3].dst_16bit_cycles", card)
+        == source_of("reader.local.peak_at_bytes", card)
+        == "[planner]"
+    )
+    assert source_of("reader.nothing", card) == ""
     with pytest.raises(SpecError, match="unknown device 'wormhole_n15'"):
         sources_of("wormhole_n15")
-
-
-FIELDS = {one.name: one for one in fields_of(load_spec("wormhole_n150"))}
 
 
 @pytest.mark.parametrize(
@@ -137,11 +127,7 @@ def test_a_text_is_a_value(name, text, value):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        (
-            "l1.bytes",
-            "2GHz",
-            r"^l1\.bytes is in bytes, not a frequency as '2GHz' is; give a plain .*, or .*MiB",
-        ),
+        ("l1.bytes", "2GHz", r"^l1\.bytes is in bytes, not a frequency as '2GHz' is; give a plain .*, or .*MiB"),
         ("clock_hz", "2MiB", r"^clock_hz is in Hz, not a size as '2MiB' is; .* kHz, MHz, GHz, THz$"),
         ("dram.bank_bytes_per_second", "24GB", r"is in bytes/s, not a size as '24GB' is; .*GB/s"),
         ("compute.phase_cycles", "3ns", r"is in cycles, not a time as '3ns' is; give a plain number of cycles$"),
@@ -180,19 +166,6 @@ def test_the_shortest_text_of_a_value(name, value, text):
     assert spelled(FIELDS[name], value) == text
 
 
-@pytest.mark.parametrize("device", ["wormhole_n150", "blackhole_p100"])
-def test_every_field_survives_the_trip_through_a_text(device):
-    for field in fields_of(load_spec(device)):
-        found = read_value(field, spelled(field, field.value))
-        assert (found, type(found)) == (field.value, type(field.value)), field.name
-
-
-@pytest.mark.parametrize("name", catalog_names())
-def test_every_field_has_a_meaning(name):
-    silent = [field.name for field in fields_of(load_spec(name)) if not words_of(field.path)]
-    assert not silent
-
-
 def test_words():
     assert words_of(("dram", "banks")) == "Independent banks; interleaved buffers spread over all."
     assert words_of(("reader", "tilize", 2, "dst_16bit_cycles")) == "With 16-bit destination registers."
@@ -200,10 +173,3 @@ def test_words():
     assert "(there may be none) has a network" in words_of(("noc", "worker_cols"))  # of two lines
     assert table_words(("grid",)) == "The worker cores a program can use."
     assert table_words(()) == "One kind of device."
-
-
-def test_words_do_not_hang_on_indentation(monkeypatch):
-    """Python 3.13 takes it from the text of a class, older ones leave it."""
-    monkeypatch.setattr(GridSpec, "__doc__", cleandoc(GridSpec.__doc__))
-    assert words_of(("grid", "cols")) == "Cores in a row, at most 64."
-    assert table_words(("grid",)) == "The worker cores a program can use."

@@ -1,18 +1,15 @@
-"""Devices of one spec share plans and cycles, and nobody can tell but by the clock: all that is seen is the same."""
+"""Devices of one spec share plans and cycles, and nobody can tell but by the clock: everything else is the same."""
 
 import gc
 import pickle
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
 from weakref import ref
 
 import numpy as np
 import pytest
 
 import ttsim
-from device.spec.device_spec import DeviceSpec
 from ops.passes.caches import PlanCache
 from ops.planners.conv import plan as conv_plan
 from tests.sizes import conv_sizes
@@ -23,32 +20,35 @@ L1, DRAM = ttsim.L1_MEMORY_CONFIG, ttsim.DRAM_MEMORY_CONFIG
 
 
 @pytest.fixture(autouse=True)
-def shared(monkeypatch: pytest.MonkeyPatch) -> PlanCache:
-    """What the devices of a test share, and no other test filled."""
+def shared(monkeypatch):
+    """The cache that the devices of a test share, and no other test filled."""
     plans = PlanCache()
     monkeypatch.setattr("ttsim.runtime.device.plans_of_process", lambda: plans)
     return plans
 
 
 @pytest.fixture
-def planned(monkeypatch: pytest.MonkeyPatch) -> list[DeviceSpec]:
+def planned(monkeypatch):
     """Devices that calls were planned for, in order."""
-    specs: list[DeviceSpec] = []
-    plan = conv_plan.plan_convolution
-
-    def listened(call: Any, spec: DeviceSpec, **options: Any) -> Any:
-        specs.append(spec)
-        return plan(call, spec, **options)
-
-    monkeypatch.setattr(conv_plan, "plan_convolution", listened)
+    specs, plan = [], conv_plan.plan_convolution
+    monkeypatch.setattr(
+        conv_plan, "plan_convolution", lambda call, spec, **options: specs.append(spec) or plan(call, spec, **options)
+    )
     return specs
 
 
-def opened(spec: DeviceSpec = SPEC, **options: Any) -> ttsim.Device:
+def opened(spec=SPEC, **options):
     return ttsim.open_device(spec=spec, **{"l1_small_size": 32768, "values": "fast", **options})
 
 
-def made(device: ttsim.Device, memory: Any = L1, **changes: Any) -> Any:
+def alone(spec=SPEC, **options):
+    """A device that shares nothing."""
+    device = opened(spec, **options)
+    device.plans = PlanCache(0)
+    return device
+
+
+def made(device, memory=L1, **changes):
     """A call on tensors of its own."""
     rng = np.random.default_rng(0)
     x = ttsim.Tensor(rng.standard_normal((1, 1, SIDE * SIDE, CHANNELS), dtype=np.float32), ttsim.bfloat16)
@@ -61,31 +61,22 @@ def made(device: ttsim.Device, memory: Any = L1, **changes: Any) -> Any:
     )
 
 
-def seen(device: ttsim.Device, memory: Any = L1, **changes: Any) -> tuple[str, str, bytes]:
+def seen(device, memory=L1, **changes):
     """Events, report and values of a call."""
-    events: list[Any] = []
+    events = []
     device.machine.recorders.append(events)
     with ttsim.profile(device) as profile:
         output = made(device, memory, **changes)
     return repr(events), profile.report().to_json(), output.cpu().to_numpy().tobytes()
 
 
-def alone(spec: DeviceSpec = SPEC, **options: Any) -> ttsim.Device:
-    """A device that shares nothing."""
-    device = opened(spec, **options)
-    device.plans = PlanCache(0)
-    return device
-
-
 @pytest.mark.parametrize("spec", [SPEC, SPEC.replace(name="of its own")], ids=["catalog", "own"])
-def test_a_fresh_device_of_the_spec_finds_the_plan(spec: DeviceSpec, planned: list[DeviceSpec]) -> None:
-    with opened(spec) as device:
-        first = seen(device)
-    with opened(pickle.loads(pickle.dumps(spec))) as device:
-        again = seen(device)
-    with alone(spec) as device:
-        expected = seen(device)
-    assert first == again == expected
+def test_a_fresh_device_of_the_spec_finds_the_plan(spec, planned):
+    outcomes = []
+    for device in (opened(spec), opened(pickle.loads(pickle.dumps(spec))), alone(spec)):
+        with device:
+            outcomes.append(seen(device))
+    assert outcomes[0] == outcomes[1] == outcomes[2]
     assert len(planned) == 2
 
 
@@ -94,19 +85,18 @@ def test_a_fresh_device_of_the_spec_finds_the_plan(spec: DeviceSpec, planned: li
     [{"clock_hz": SPEC.clock_hz - 1}, {"name": "another"}, {"grid_rows": 7}, {"conv_costs_start_cycles": 1.0}],
     ids=str,
 )
-def test_a_device_with_one_figure_edited_has_its_own(change: dict[str, Any], planned: list[DeviceSpec]) -> None:
+def test_a_device_with_one_figure_edited_has_its_own(change, planned):
     other = SPEC.replace(**change)
-    with opened() as device:
-        first = seen(device)
-    with opened(other) as device:
-        second = seen(device)
-    with alone(other) as device:
-        assert seen(device) == second
-    assert first[1] != second[1]
+    outcomes = []
+    for device in (opened(), opened(other), alone(other)):
+        with device:
+            outcomes.append(seen(device))
+    assert outcomes[0][1] != outcomes[1][1]
+    assert outcomes[1] == outcomes[2]
     assert planned == [SPEC, other, other]
 
 
-def test_a_figure_of_another_type_is_another_device(planned: list[DeviceSpec]) -> None:
+def test_a_figure_of_another_type_is_another_device(planned):
     written_otherwise = replace(SPEC, clock_hz=float(SPEC.clock_hz))
     assert written_otherwise == SPEC
     for spec in (SPEC, written_otherwise, SPEC):
@@ -116,23 +106,22 @@ def test_a_figure_of_another_type_is_another_device(planned: list[DeviceSpec]) -
     assert len(planned) == 2
 
 
-def ballast(device: ttsim.Device, rows: int) -> ttsim.Tensor:
+def ballast(device, rows):
     return ttsim.Tensor(np.zeros((1, 1, rows, 512), np.float32), ttsim.bfloat16).to(device, L1)
 
 
 @pytest.mark.parametrize("memory", [L1, DRAM], ids=["L1", "DRAM"])
-def test_what_lies_on_a_device_counts_as_if_it_shared_nothing(memory: Any) -> None:
-    for rows in (0, 512, 4096, 0):
-        for small in (16384, 32768):
-            outcomes = []
-            for device in (opened(l1_small_size=small), alone(l1_small_size=small)):
-                with device:
-                    lying = ballast(device, rows) if rows else None
-                    outcomes.append((seen(device, memory), lying is None or lying.is_allocated()))
-            assert outcomes[0] == outcomes[1]
+def test_tensors_on_a_device_count_as_if_it_shared_nothing(memory):
+    for rows, small in ((0, 16384), (512, 32768), (4096, 32768), (0, 32768)):
+        outcomes = []
+        for device in (opened(l1_small_size=small), alone(l1_small_size=small)):
+            with device:
+                lying = ballast(device, rows) if rows else None
+                outcomes.append((seen(device, memory), lying is None or lying.is_allocated()))
+        assert outcomes[0] == outcomes[1]
 
 
-def test_what_is_refused_is_refused_again_word_for_word() -> None:
+def test_a_refused_call_is_refused_again_word_for_word():
     texts = []
     for device in (opened(), opened(), alone()):
         with device:
@@ -144,36 +133,38 @@ def test_what_is_refused_is_refused_again_word_for_word() -> None:
     assert texts[0] == texts[1] == texts[2]
 
 
-def test_how_values_are_computed_is_each_devices_own() -> None:
+def test_each_device_computes_values_in_its_own_way():
     with opened(values="exact") as exact, opened(values="fast") as fast, opened(values="off", cycles=False) as off:
-        outputs = [made(one).cpu().to_numpy() for one in (exact, fast)]
+        outputs = [made(device).cpu().to_numpy() for device in (exact, fast)]
         assert not np.array_equal(*outputs)
         with pytest.raises(ttsim.DeviceError, match="values='off'"):
             made(off).cpu()
 
 
-def test_what_is_kept_keeps_no_device_and_no_tensor(shared: PlanCache) -> None:
+def test_the_cache_keeps_no_device_and_no_tensor(shared):
     device = opened()
     output = made(device)
     watched = [ref(device), ref(device.machine), ref(output)]
     device.close()
     del device, output
     gc.collect()
-    assert [one() for one in watched] == [None] * len(watched)
+    assert [reference() for reference in watched] == [None] * len(watched)
     assert shared.steps > 0
 
 
-def test_devices_in_threads_share(planned: list[DeviceSpec]) -> None:
-    strides: list[tuple[int, int]] = [(1, 1), (2, 2), (1, 2), (2, 1)]
+def test_devices_in_threads_share(planned):
+    strides = [(1, 1), (2, 2), (1, 2)]
 
-    def in_a_thread(first: int) -> Iterator[tuple[tuple[int, int], tuple[str, str, bytes]]]:
-        for number in range(8):
+    def in_a_thread(first):
+        found = []
+        for number in range(4):
             stride = strides[(first + number) % len(strides)]
             with opened() as device:
-                yield stride, seen(device, stride=stride)
+                found.append((stride, seen(device, stride=stride)))
+        return found
 
     with ThreadPoolExecutor(4) as pool:
-        found = [one for several in pool.map(lambda first: list(in_a_thread(first)), range(4)) for one in several]
+        found = [outcome for outcomes in pool.map(in_a_thread, range(4)) for outcome in outcomes]
     expected = {}
     for stride in strides:
         with alone() as device:

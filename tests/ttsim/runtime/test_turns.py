@@ -2,55 +2,57 @@
 
 import gc
 import sys
-from collections.abc import Callable
+from functools import partial
 from threading import Thread
-from typing import Any
 
 import numpy as np
 import pytest
 
 import ttsim
-from device.memory.allocator import Block
 from device.memory.memory_config import BufferType
 from tests.sizes import conv_sizes
 from tools.fuzz.interrupts import found_after, interrupted
 
 MEMORIES = (BufferType.DRAM, BufferType.L1, BufferType.L1_SMALL)
-STEP = 97  # prime: lines between two interrupts of a call
 
 
-def tables(device: ttsim.Device) -> tuple[tuple[tuple[int, int, bool], ...], ...]:
-    return tuple(tuple(map(seen, device.machine.allocator.blocks(memory))) for memory in MEMORIES)
+def tables(device):
+    """The block tables of a device: address, size, whether it is allocated."""
+    return tuple(
+        tuple((block.address, block.size_bytes, block.allocated) for block in device.machine.allocator.blocks(memory))
+        for memory in MEMORIES
+    )
 
 
-def seen(block: Block) -> tuple[int, int, bool]:
-    return block.address, block.size_bytes, block.allocated
-
-
-def opened() -> ttsim.Device:
+@pytest.fixture
+def device():
     return ttsim.open_device(l1_small_size=32768, values="off")
 
 
-def caller(device: ttsim.Device) -> Callable[[], Any]:
+def caller(device):
     x = ttsim.Tensor(np.zeros((1, 1, 16, 32), np.float32), ttsim.bfloat16, device)
     w = ttsim.Tensor(np.zeros((32, 32, 3, 3), np.float32), ttsim.bfloat16)
+    sizes = conv_sizes(4, 4, 32, 32, 3, 3)
+    return partial(
+        ttsim.conv_transpose2d,
+        input_tensor=x, weight_tensor=w, device=device, **sizes, return_weights_and_bias=True,
+    )  # fmt: skip
 
-    def call() -> Any:
-        return ttsim.conv_transpose2d(
-            input_tensor=x,
-            weight_tensor=w,
-            device=device,
-            **conv_sizes(4, 4, 32, 32, 3, 3),
-            return_weights_and_bias=True,
-        )
 
-    return call
+def moves(device):
+    x = ttsim.Tensor(np.zeros((1, 1, 32, 32), np.float32), ttsim.bfloat16, device, ttsim.TILE_LAYOUT)
+    y = ttsim.to_memory_config(x, ttsim.L1_MEMORY_CONFIG)
+    ttsim.deallocate(x)
+    ttsim.deallocate(y)
 
 
 @pytest.mark.usefixtures("quick_collections")
-def test_an_interrupt_at_lines_all_through_a_call_leaves_no_block() -> None:
-    device = opened()
-    call = caller(device)
+@pytest.mark.parametrize(
+    ("call_of", "step", "lines"),  # lines between two interrupts, a prime; and lines that a call has at least
+    [(caller, 97, 500), (lambda device: partial(moves, device), 3, 100)],
+)
+def test_an_interrupt_at_lines_all_through_a_call_leaves_no_block(device, call_of, step, lines):
+    call = call_of(device)
     before = tables(device)
     line = 0
     while interrupted(call, line) < 0:
@@ -60,24 +62,16 @@ def test_an_interrupt_at_lines_all_through_a_call_leaves_no_block() -> None:
         assert tables(device) == before, f"interrupted at line {line}"
         assert not device.machine.recorders, line
         assert not device.running, line
-        line += STEP
-    assert line > 500
+        line += step
+    assert line > lines
 
 
 @pytest.mark.usefixtures("quick_collections")
-def test_an_interrupt_at_any_line_of_an_equal_call_of_onednn_leaves_no_block() -> None:
-    """Its moves are made at once."""
-    device = opened()
+def test_an_interrupt_of_an_equal_call_of_onednn_leaves_no_block(device):
     src, weights = np.zeros((1, 4, 4, 2), np.float32), np.zeros((3, 3, 2, 2), np.float32)
-
-    def call() -> Any:
-        ones, zeros = [1, 1], [0, 0]
-        return ttsim.onednn.conv_transpose(
-            src, weights, strides=ones, dilations=ones, pads_begin=zeros, pads_end=zeros, device=device
-        )
-
-    for _ in range(6):
-        call()
+    sizes = {"strides": [1, 1], "dilations": [1, 1], "pads_begin": [0, 0], "pads_end": [0, 0]}
+    call = partial(ttsim.onednn.conv_transpose, src, weights, **sizes, device=device)
+    call()
     programs, line = device.num_program_cache_entries(), 0
     while interrupted(call, line) < 0:
         assert device.num_program_cache_entries() == programs, line
@@ -87,36 +81,16 @@ def test_an_interrupt_at_any_line_of_an_equal_call_of_onednn_leaves_no_block() -
             numbers = [*(block.number for block in blocks), *device.machine.allocator.spare_numbers(memory)]
             assert sorted(numbers) == list(range(len(numbers))), line
         assert not device.running, line
-        line += 1
+        line += 3
     assert line > 50
 
 
-@pytest.mark.usefixtures("quick_collections")
-def test_an_interrupt_at_any_line_of_moving_and_freeing_a_tensor_leaves_no_block() -> None:
-    device = opened()
-    before = tables(device)
-
-    def moves() -> None:
-        x = ttsim.Tensor(np.zeros((1, 1, 32, 32), np.float32), ttsim.bfloat16, device, ttsim.TILE_LAYOUT)
-        y = ttsim.to_memory_config(x, ttsim.L1_MEMORY_CONFIG)
-        ttsim.deallocate(x)
-        ttsim.deallocate(y)
-
-    line = 0
-    while interrupted(moves, line) < 0:
-        gc.collect()
-        assert tables(device) == before, line
-        line += 1
-    assert line > 100
-
-
-def test_threads_take_turns_on_one_device() -> None:
-    device = opened()
+def test_threads_take_turns_on_one_device(device):
     call = caller(device)
     before = tables(device)
-    failures: list[BaseException] = []
+    failures = []
 
-    def op() -> None:
+    def op():
         try:
             for _ in range(12):
                 call()
@@ -141,8 +115,8 @@ def test_threads_take_turns_on_one_device() -> None:
 
 
 @pytest.mark.usefixtures("quick_collections")
-def test_an_interrupt_at_lines_of_taking_and_giving_a_turn_leaves_nothing() -> None:
-    for scene, first in (("matmul and linear", 1580), ("a gradient of oneDNN", 156)):
-        for line in range(first, first + 16):
-            for warm in (False, True):
-                assert found_after(scene, line, warm=warm)[1] == "", (scene, line, warm)
+@pytest.mark.parametrize(("scene", "first"), [("matmul and linear", 1580), ("a gradient of oneDNN", 156)])
+def test_an_interrupt_at_lines_of_taking_and_giving_a_turn_leaves_nothing(scene, first):
+    for line in range(first, first + 16):
+        for warm in (False, True):
+            assert found_after(scene, line, warm=warm)[1] == "", (line, warm)
