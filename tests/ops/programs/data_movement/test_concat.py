@@ -9,13 +9,11 @@ from ops.op_model import Ends
 from ops.op_models import load_spec
 from ops.programs.data_movement.concat import (
     Concatenate,
-    page_buffers,
-    ragged_buffers,
     shard_views,
     turned_buffers,
 )
 from ops.programs.data_movement.movement import copy_movement, movement_cycles
-from tests.build import buffer_rows, busy, op_cycles, op_values, tensor_spec
+from tests.build import busy, op_cycles, op_values, tensor_spec
 from tests.ops.programs.data_movement.round_figures import ROUND
 
 SPEC = load_spec("wormhole_n150")
@@ -25,20 +23,6 @@ WIRE = COSTS.noc.link_bytes_per_cycle  # 32
 
 def tensors(*texts):
     return [PlanTensor(name, tensor_spec(text)) for name, text in zip("abc", texts, strict=False)]
-
-
-@pytest.mark.parametrize(("first", "made", "size"), [("dram", "l1", 2 * 160), ("l1", "l1", 2 * 144)])
-def test_pages_are_aligned_as_in_dram_if_the_first_lies_there(first, made, size):
-    rows = [tensor_spec(f"50x40 {first}"), tensor_spec(f"50x30 {made}")]
-    assert buffer_rows(page_buffers(rows, tensor_spec(f"50x70 {made}"), SPEC)) == [("pages", size, 50)]
-
-
-def test_tiles_that_end_within_a_column_are_untilized_joined_and_tilized():
-    """20 and 30 columns: a tile each, and two of the result, on as many cores as there are rows of tiles."""
-    one, result = tensor_spec("64x20 tile"), tensor_spec("64x50 tile")
-    assert buffer_rows(ragged_buffers([one, one], result, SPEC)) == [
-        (name, 2048 * tiles, 2) for name, tiles in (("tiles", 4), ("sticks", 2), ("joined", 2), ("result", 4))
-    ]
 
 
 @pytest.mark.parametrize(

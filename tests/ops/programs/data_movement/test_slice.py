@@ -13,11 +13,9 @@ from ops.programs.data_movement.slice import (
     Cut,
     Window,
     padded_slice_buffers,
-    slice_buffers,
-    slice_write_buffers,
     sliced_input,
 )
-from tests.build import buffer_rows, op_cycles, place, tensor_spec
+from tests.build import op_cycles, place, tensor_spec
 from tests.shards import BLOCK, HEIGHT
 
 WORMHOLE, BLACKHOLE = load_spec("wormhole_n150"), load_spec("blackhole_p150")
@@ -25,40 +23,6 @@ WORMHOLE, BLACKHOLE = load_spec("wormhole_n150"), load_spec("blackhole_p150")
 
 def box(begins, ends, shape, steps=(1, 1, 1, 1)):
     return Cut(shape=shape, begins=begins, ends=ends, steps=steps)
-
-
-@pytest.mark.parametrize(
-    ("source", "made", "begins", "steps", "wanted"),
-    [
-        # 864 rows of 80 bytes: 14 of a core count as 32, all of 2,560 bytes at once; from byte 40 on a row takes 96
-        ("2x16x64x96 l1", "2x12x36x40 l1", (0, 0, 5, 20), (1, 1, 1, 1), [(2 * 32 * 96, 64), (4 * 4, 64)]),
-        ("2x16x64x96 l1", "2x12x36x40 l1", (0, 0, 5, 16), (1, 1, 1, 1), [(2 * 32 * 80, 64), (4 * 4, 64)]),
-        # 16 rows of 206 bytes, each at a distance of 208: 16 such rows are the most of 32 that 4,096 bytes hold
-        ("1x1x64x128 l1", "1x1x16x103 l1", (0, 0, 16, 24), (1, 1, 1, 1), [(2 * 16 * 208, 16), (16, 16)]),
-        # steps read whole rows
-        ("1x8x224x64 l1", "1x8x24x8 l1", (0, 0, 24, 0), (1, 1, 1, 2), [(2 * 128, 64)]),
-        # tiles pass two at a time
-        ("1x5x33x47 tile l1", "1x5x32x47 tile l1", (0, 0, 0, 0), (1, 1, 1, 1), [(2 * 2048, 10), (16, 10)]),
-        # rows are cut out of shards where they lie
-        (
-            "3x2x40x32 height/120x32/2",
-            "3x2x14x32 height/42x32/2",
-            (0, 0, 8, 0),
-            (1, 1, 1, 1),
-            [(120 * 64, 2), (42 * 64, 2)],
-        ),
-    ],
-)
-def test_buffers_of_boxes(source, made, begins, steps, wanted):
-    read, written = tensor_spec(source), tensor_spec(made)
-    ends = tuple(begin + side * step for begin, side, step in zip(begins, written.shape, steps, strict=True))
-    op = box(begins, ends, read.shape, steps)
-    assert op.made_shape == written.shape
-    buffers = slice_buffers(op, PlanTensor("input", read), PlanTensor("output", written), WORMHOLE)
-    assert [(one.size_bytes, one.cores.num_cores()) for one in buffers] == wanted
-    in_shards = "height" in source
-    assert [one.scratchpad for one in buffers][1:] == ([False] if in_shards else [True] * (len(buffers) - 1))
-    assert [one.view_of for one in buffers] == (["input", "output"] if in_shards else [None] * len(buffers))
 
 
 def test_a_box_and_that_it_takes_as_long_as_a_copy_of_it():
@@ -130,20 +94,3 @@ def test_slices(spec, channels, data_format, layout, scheme, shard, sizes):
     buffers = padded_slice_buffers(image, PlanTensor("slice", result), spec)
     assert all(buffer.cores == cores and buffer.view_of in (None, "slice") for buffer in buffers)
     assert [buffer.size_bytes if buffer.view_of is None else [buffer.size_bytes] for buffer in buffers] == sizes
-
-
-@pytest.mark.parametrize(
-    ("spec", "source", "size"),
-    [
-        (WORMHOLE, "456x37 float32 l1", 5120),  # 16 of 32 rows within 4096 bytes
-        (BLACKHOLE, "304x1258 l1", 5120),  # one
-        (BLACKHOLE, "1530x30 l1", 4096),
-        (BLACKHOLE, "416x48 l1", 8192),
-        (BLACKHOLE, "240x4 l1", 4096),
-        (WORMHOLE, "64x32 height/32x32/2", None),
-        (WORMHOLE, "64x32 tile l1", None),
-    ],
-)
-def test_writing_rows_of_interleaved_slices(spec, source, size):
-    wanted = [] if size is None else [("rows", size, spec.grid.cores)]
-    assert buffer_rows(slice_write_buffers(tensor_spec(source), spec)) == wanted

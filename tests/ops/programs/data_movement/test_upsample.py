@@ -11,9 +11,7 @@ from ops.builder import PlanTensor
 from ops.programs.data_movement.upsample import (
     Upsample,
     UpsampleProgram,
-    interleaved_buffers,
     interval_words,
-    page_buffers,
     shard_buffers,
     upsampled_shape,
 )
@@ -22,23 +20,6 @@ from tests.build import buffer_rows, place, tensor_spec
 SPEC = load_spec("wormhole_n150")
 STICKS, TILES = UpsampleProgram.STICKS, UpsampleProgram.TILES
 SHARDS, PAGES = UpsampleProgram.SHARDS, UpsampleProgram.PAGES
-
-
-@pytest.mark.parametrize(
-    ("source", "made", "wanted"),
-    [
-        # sticks of 24 channels fill 64 bytes, and are two where a core has several
-        ("49x24", "49x24", [("sticks", 64, 49)]),
-        ("65x24", "65x24", [("sticks", 128, 64)]),
-        ("64x96 bfloat8_b tile", "128x96", [("tiles", 3 * 1088, 2), ("sticks", 3 * 2048, 2)]),
-    ],
-)
-def test_buffers_of_interleaved_tensors(source, made, wanted):
-    assert buffer_rows(interleaved_buffers(tensor_spec(source), tensor_spec(made), SPEC)) == wanted
-
-
-def test_four_pages_of_the_result_are_on_their_way():
-    assert buffer_rows(page_buffers(tensor_spec("1x10x10x24"), SPEC)) == [("pages", 4 * 64, 64)]
 
 
 def test_shards_lie_where_they_are():
