@@ -134,12 +134,10 @@ class _Elements(NamedTuple):
     in_column: Integers
 
 
-def _elements(tiles: Integers, before: Axes, after: Axes, step: int = 1) -> _Elements:
-    """Every element of output tiles, or every `step`-th of a row, for the shapes of both sides."""
+def _elements(tiles: Integers, before: Axes, after: Axes) -> _Elements:
+    """The elements of output tiles, for the shapes of both sides."""
     down, across = div_up(after[1], TILE), div_up(after[2], TILE)
-    number, row, column = np.meshgrid(
-        np.arange(len(tiles)), np.arange(TILE), np.arange(0, TILE, step), indexing="ij", sparse=True
-    )
+    number, row, column = np.ix_(np.arange(len(tiles)), np.arange(TILE), np.arange(TILE))
     plane, place = np.divmod(tiles[number], down * across)
     row, column = row + TILE * (place // across), column + TILE * (place % across)
     inside = (row < after[1]) & (column < after[2])
@@ -172,25 +170,19 @@ def segments_per_page(before: Axes, after: Axes) -> int:
     has room for as many input tiles as it reads times the most segments of one of them; the largest product counts
     for all, and is aligned by adding its own remainder (as the real library does, though that need not align it).
     """
-    tiles, step = np.arange(map_tiles(after)), 1
     if before[2] == after[2]:
-        # Rows stay as long: their parts in faces move as they are, equally in all tiles across but the last one, and
-        # input and output tiles meet again as from the start after some rows
-        rows, step = after[0] * after[1], FACE
-        periods = [height if height < rows and height % TILE else TILE for height in (before[1], after[1])]
-        image, row = divmod(min(rows, lcm(*periods)) - 1, after[1])
-        down, across = image * div_up(after[1], TILE) + row // TILE + 1, div_up(after[2], TILE)
-        tiles = np.unique(np.arange(down)[:, None] * across + [0, across - 1])
-    parts = (tiles[at : at + COUNTED_TILES] for at in range(0, len(tiles), COUNTED_TILES))
-    most = max(_most_segments(_elements(part, before, after, step), after[2], step) for part in parts)
+        most = _most_of_rows(before, after)
+    else:
+        tiles = map_tiles(after)
+        parts = (np.arange(at, min(at + COUNTED_TILES, tiles)) for at in range(0, tiles, COUNTED_TILES))
+        most = max(_most_of_elements(_elements(part, before, after)) for part in parts)
     return most + most % SEGMENT_ALIGNMENT
 
 
-def _most_segments(elements: _Elements, columns: int, step: int) -> int:
-    """The most segments of any output tile, of elements that stand for `step` neighbors, or those up to a row's end."""
-    neighbors = np.minimum(step, columns - elements.column)[:-1]
+def _most_of_elements(elements: _Elements) -> int:
+    """The most segments of any output tile, when rows change their length."""
     places = (elements.row, elements.column), (elements.in_row, elements.in_column)
-    joined = [np.diff(_stored(*place)) == neighbors for place in places]
+    joined = [np.diff(_stored(*place)) == 1 for place in places]
     joined += [np.diff(key) == 0 for key in (elements.number, elements.in_tile)]
     begins = np.append(True, ~np.all(joined, axis=0))
     in_tiles = int(elements.in_tile.max()) + 1
@@ -198,6 +190,33 @@ def _most_segments(elements: _Elements, columns: int, step: int) -> int:
     firsts = np.flatnonzero(np.diff(pairs // in_tiles, prepend=-1))
     most: Integers = np.maximum.reduceat(counts, firsts) * np.diff(np.append(firsts, len(counts)))
     return int(most.max())
+
+
+def _most_of_rows(before: Axes, after: Axes) -> int:
+    """The most segments among output tiles whose rows stay as long: only where rows lie counts.
+
+    Input and output tiles meet again as from the start after some rows; what is left over is part of such a run. A row
+    crosses two faces when it is wider than one. The end of a row and the start of the next touch in memory only if rows
+    fill whole faces: one face wide, within a face; two faces wide, from the upper right face to the lower left one.
+    """
+    rows = after[0] * after[1]
+    periods = [height if height < rows and height % TILE else TILE for height in (before[1], after[1])]
+    image_rows = [np.divmod(np.arange(min(rows, lcm(*periods))), height) for height in (before[1], after[1])]
+    down_in, down_out = (row % TILE for _, row in image_rows)
+    page_in, page_out = (
+        image * div_up(height, TILE) + row // TILE
+        for (image, row), height in zip(image_rows, (before[1], after[1]), strict=True)
+    )
+    joined = np.append(False, (np.diff(page_in) == 0) & (np.diff(page_out) == 0))
+    touching = {FACE: (down_in % FACE != 0) & (down_out % FACE != 0), TILE: (down_in == FACE) & (down_out == FACE)}
+    pairs = np.flatnonzero(~joined)  # first rows of pairs of tiles
+    pairs_of_page = np.bincount(page_out[pairs])
+    first_pairs, most = np.cumsum(pairs_of_page) - pairs_of_page, 0
+    for width in {min(after[2], TILE), (after[2] - 1) % TILE + 1}:
+        begun = (2 if width > FACE else 1) - (joined & touching.get(width, False))
+        segments = np.add.reduceat(begun, pairs)
+        most = max(most, int((np.maximum.reduceat(segments, first_pairs) * pairs_of_page).max()))
+    return most
 
 
 def _stored(row: Integers, column: Integers) -> Integers:
