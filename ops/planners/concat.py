@@ -6,6 +6,7 @@ gathered, and interleaved tensors page by page.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
@@ -21,7 +22,7 @@ from device.numbers.formats import BFLOAT16, FLOAT32, round_up
 from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.op_models import OP_MODELS
+from ops.planners.plan_of import plan_of
 from ops.planners.shape.permute import seen, transposed_by
 from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import row_bytes
@@ -66,16 +67,19 @@ def shards_refusal(
     """Why the library does not join shards, if it does not; said once the result is allocated."""
     first, rank = sources[0].memory_config, len(result.shape)
     place, one_place = first.memory_layout, "\nconcat: shard all tensors over the same cores"
-    for other in (tensor.memory_config for tensor in sources[1:]):
+    grid, *grids, result_grid = (
+        tensor.memory_config.shard_spec and tensor.memory_config.shard_spec.grid for tensor in (*sources, result)
+    )
+    for other, other_grid in zip((tensor.memory_config for tensor in sources[1:]), grids, strict=True):
         if not other.is_sharded():
             return f"All tensors must be sharded or all must be interleaved{one_place}"
-        if _grid(other) != _grid(first):
+        if other_grid != grid:
             return f"Sharded tensors must have the same grid.{one_place}"
         if other.memory_layout is not place:
             return f"Sharded tensors must have the same memory layout.{one_place}"
     if result.memory_config.memory_layout is not place:
         return "Sharded output and inputs must have the same memory layout.\nmemory_config: move the result afterwards"
-    if _grid(result.memory_config) != _grid(first):
+    if result_grid != grid:
         return "Sharded output and inputs must have the same grid.\nmemory_config: move the result afterwards"
     if axis < rank - 2:
         return "Only width or height concat on sharded tensors\nmemory_config: ask for interleaved memory"
@@ -143,10 +147,6 @@ def _pair_refusal(sources: Sequence[TensorSpec], groups: int) -> str | None:
     return None
 
 
-def _grid(place: MemoryConfig) -> object:
-    return None if place.shard_spec is None else place.shard_spec.grid
-
-
 CONCAT = "ConcatDeviceOperation"
 MOST_BANDS = 32  # tensors whose rows of tiles one program joins
 
@@ -161,122 +161,188 @@ def plan_concat(
     the tensors do not match; later refusals end the plan.
     """
     require_one_shape(sources, axis)
-    builder = PlanBuilder(spec, {f"input_{number}": tensor for number, tensor in enumerate(sources)})
-    inputs = [builder.tensor(f"input_{number}") for number in range(len(sources))]
     where = DRAM_MEMORY_CONFIG if place is None else place
-    result = builder.attempt(lambda: _concatenated(builder, inputs, axis, where, groups), inputs[0])
-    return builder.finish({"output": result.name}, {result.name: result.spec}, known_works=OP_MODELS)
+
+    def write(builder: PlanBuilder, *inputs: PlanTensor) -> PlanTensor:
+        return _Concat(builder, axis, where, groups).joined(inputs)
+
+    return plan_of({f"input_{number}": tensor for number, tensor in enumerate(sources)}, spec, write, attempts=True)
 
 
-def _concatenated(
-    builder: PlanBuilder, inputs: list[PlanTensor], axis: int, place: MemoryConfig, groups: int
-) -> PlanTensor:
-    """The tensors joined in place; tiles with padding along the axis become rows, if no program joins them."""
-    sources = [tensor.spec for tensor in inputs]
-    if len(inputs) == 1:
-        return placed(builder, inputs[0], place, "output")
-    if not _is_ragged(sources, axis):
-        result, spent = _aligned(builder, inputs, axis, place, groups, "output")
-        builder.free(*spent)
+@dataclass(frozen=True, slots=True)
+class _Concat:
+    """A concatenation along an axis; the result lies in a place."""
+
+    builder: PlanBuilder
+    axis: int
+    place: MemoryConfig
+    groups: int
+
+    def joined(self, inputs: Sequence[PlanTensor]) -> PlanTensor:
+        """The tensors joined in place; tiles with padding along the axis become rows, if no program joins them."""
+        builder, sources = self.builder, [tensor.spec for tensor in inputs]
+        if len(inputs) == 1:
+            return placed(builder, inputs[0], self.place, "output")
+        # Tiles of a vector always pad the rows that a vector lacks
+        ragged = [
+            tensor.layout is Layout.TILE
+            and (len(tensor.shape) == 1 or tensor.shape[self.axis] != tensor.padded_shape[self.axis])
+            for tensor in sources
+        ]
+        if not any(ragged):
+            result, spent = self._aligned(inputs, "output")
+            builder.free(*spent)
+            return result
+        if self._joins_bands(sources):
+            return self._paged(inputs, "output", ragged=True)
+        rows = [
+            unpadded_by(builder, tensor, tensor.spec.shape, tensor.spec.memory_config, f"{tensor.name}.rows")
+            for tensor in inputs
+        ]
+        joined, spent = self._aligned(rows, "output.rows", consumed=True)
+        result = tilized_by(builder, joined, "output", place=joined.spec.memory_config, whole=False)
+        builder.free(joined, *spent)
         return result
-    if _joins_bands(sources, axis, place, groups, builder.device_spec):
-        return _paged(builder, inputs, axis, place, "output", ragged=True)
-    rows = [
-        unpadded_by(builder, tensor, tensor.spec.shape, tensor.spec.memory_config, f"{tensor.name}.rows")
-        for tensor in inputs
-    ]
-    joined, spent = _aligned(builder, rows, axis, place, groups, "output.rows", consumed=True)
-    result = tilized_by(builder, joined, "output", place=joined.spec.memory_config, whole=False)
-    builder.free(joined, *spent)
-    return result
 
+    def _joins_bands(self, sources: Sequence[TensorSpec]) -> bool:
+        """Whether one program joins the rows of padded interleaved tiles; its buffers must fit L1."""
+        rank, places = len(sources[0].shape), [self.place, *(tensor.memory_config for tensor in sources)]
+        if self.groups != 1 or not 2 <= len(sources) <= MOST_BANDS or rank < 2 or self.axis != rank - 1:
+            return False
+        if sources[0].data_format not in (BFLOAT16, FLOAT32) or any(where.is_sharded() for where in places):
+            return False
+        result, spec = self._spec(sources), self.builder.device_spec
+        buffers = [tensor.buffer(spec) for tensor in (*sources, result)]
+        taken = sum(buffer.bank_bytes for buffer in buffers if buffer.buffer_type is BufferType.L1)
+        ours = sum(buffer.size_bytes for buffer in ragged_buffers(sources, result, spec))
+        return taken + ours <= spec.l1.usable_bytes
 
-def _is_ragged(sources: Sequence[TensorSpec], axis: int) -> bool:
-    """Whether tiles hold padding along an axis; tiles of a vector always pad the rows that a vector lacks."""
-    return any(
-        tensor.layout is Layout.TILE and (len(tensor.shape) == 1 or tensor.shape[axis] != tensor.padded_shape[axis])
-        for tensor in sources
-    )
+    def _ends_unaligned(self, inputs: Sequence[PlanTensor]) -> bool:
+        """Whether the joined rows end between the memory's aligned addresses; a block float counts as one byte."""
+        spec = self.builder.device_spec
+        if self.axis != len(inputs[0].spec.shape) - 1:
+            return False
+        return any(
+            tensor.padded_shape[-1] * (tensor.data_format.element_bytes or 1)
+            % (spec.dram if tensor.memory_config.buffer_type is BufferType.DRAM else spec.l1).alignment_bytes
+            for tensor in (one.spec for one in inputs)
+        )  # fmt: skip
 
+    def _aligned(
+        self, inputs: Sequence[PlanTensor], name: str, *, consumed: bool = False
+    ) -> tuple[PlanTensor, list[PlanTensor]]:
+        """The joined tensor, and the tensors to release once nothing needs them, in order.
 
-def _joins_bands(sources: Sequence[TensorSpec], axis: int, place: MemoryConfig, groups: int, spec: DeviceSpec) -> bool:
-    """Whether one program joins the rows of padded interleaved tiles; its buffers must fit L1."""
-    rank, places = len(sources[0].shape), [place, *(tensor.memory_config for tensor in sources)]
-    if groups != 1 or not 2 <= len(sources) <= MOST_BANDS or rank < 2 or axis != rank - 1:
-        return False
-    if sources[0].data_format not in (BFLOAT16, FLOAT32) or any(where.is_sharded() for where in places):
-        return False
-    result = _joined(sources, axis, place)
-    buffers = [tensor.buffer(spec) for tensor in (*sources, result)]
-    taken = sum(buffer.bank_bytes for buffer in buffers if buffer.buffer_type is BufferType.L1)
-    return taken + sum(buffer.size_bytes for buffer in ragged_buffers(sources, result, spec)) <= spec.l1.usable_bytes
+        The last two axes are swapped before and after if rows would end unaligned behind one another. The plan owns
+        ``consumed`` inputs.
+        """
+        if not self._ends_unaligned(inputs):
+            return self._in_place(inputs, name), list(inputs) if consumed else []
+        builder, last = self.builder, max(self.axis, 1)
+        matrices = [seen(tensor, (1, *tensor.spec.shape)) if self.axis == 0 else tensor for tensor in inputs]
+        turned = [
+            transposed_by(builder, tensor, (last - 1, last), None, f"{tensor.name}.turned") for tensor in matrices
+        ]
+        # The transposed tensor of a single element is the input itself
+        names, turned_names = {tensor.name for tensor in inputs}, {tensor.name for tensor in turned}
+        copies = [tensor for tensor in turned if consumed or tensor.name not in names]
+        if consumed:
+            builder.free(*(tensor for tensor in inputs if tensor.name not in turned_names))
+        joined = replace(self, axis=last - 1)._in_place(turned, f"{name}.turned")
+        result = transposed_by(builder, joined, (last - 1, last), self.place, name)
+        if self.axis == 0:
+            result = seen(result, result.spec.shape[1:])
+        return result, [*([joined] if joined.name != result.name else []), *copies]
 
+    def _in_place(self, inputs: Sequence[PlanTensor], name: str) -> PlanTensor:
+        """Tensors joined as they are: shards on their cores, or gathered first, and others page by page."""
+        first, place, builder = inputs[0].spec, self.place, self.builder
+        if not first.memory_config.is_sharded():
+            return self._interleaved(inputs, name)
+        in_l1 = all(tensor.in_l1 for tensor in inputs)
+        if not place.is_sharded() and not in_l1 and not _cuts_rows(first):  # shards in DRAM are joined as they lie
+            if not all(tensor.spec.memory_config.is_sharded() for tensor in inputs):
+                raise DeviceError(MIXED)
+            return self._paged(inputs, name)
+        if place.is_sharded() or (in_l1 and joins_in_place(first, self.axis)):
+            return self._of_shards(inputs, name)
+        gathered = [placed(builder, tensor, place, f"{tensor.name}.interleaved") for tensor in inputs]
+        result, input_names = self._interleaved(gathered, name), {tensor.name for tensor in inputs}
+        builder.free(*(tensor for tensor in gathered if tensor.name not in input_names))
+        return result
 
-def _ends_unaligned(inputs: Sequence[PlanTensor], axis: int, spec: DeviceSpec) -> bool:
-    """Whether the joined rows end between the memory's aligned addresses; a block float counts as one byte."""
-    if axis != len(inputs[0].spec.shape) - 1:
-        return False
-    for tensor in inputs:
-        in_dram = tensor.spec.memory_config.buffer_type is BufferType.DRAM
-        alignment = (spec.dram if in_dram else spec.l1).alignment_bytes
-        if tensor.spec.padded_shape[-1] * (tensor.spec.data_format.element_bytes or 1) % alignment:
-            return True
-    return False
+    def _spec(self, sources: Sequence[TensorSpec], place: MemoryConfig | None = None) -> TensorSpec:
+        """The joined tensor, in its own place or another."""
+        first, shape = sources[0], list(sources[0].shape)
+        shape[self.axis] = sum(tensor.shape[self.axis] for tensor in sources)
+        return TensorSpec(shape, first.data_format, first.layout, place or self.place)
 
+    def _of_shards(self, inputs: Sequence[PlanTensor], name: str) -> PlanTensor:
+        """Shards joined on their cores; another program distributes an interleaved result."""
+        specs, spec, sharded = [tensor.spec for tensor in inputs], self.builder.device_spec, self.place.is_sharded()
+        by_columns = self.axis == len(specs[0].shape) - 1
+        place = self.place if sharded else _shards_of_result(specs, by_columns)
+        joined = PlanTensor(name if sharded else f"{name}.sharded", self._spec(specs, place))
+        refused = shards_refusal(specs, joined.spec, self.axis, self.groups, spec.l1.alignment_bytes)
+        pair = len(inputs) == 2 and place.memory_layout is HEIGHT and by_columns
+        buffers: tuple[CircularBuffer, ...] = ()
+        if refused is None and len(joined.spec.shape) == 1:  # vectors are joined page by page
+            buffers = page_buffers(specs, joined.spec, spec)
+        elif refused is None:
+            turns = pair and specs[0].layout is Layout.TILE
+            buffers = (turned_buffers if turns else shard_views)(inputs, joined, spec)
+        self._run(inputs, joined, buffers, groups=self.groups if pair else 1, dataflow=pair, refused=refused)
+        if sharded:
+            return joined
+        result = placed(self.builder, joined, self.place, name)
+        self.builder.free(joined)
+        return result
 
-def _aligned(
-    builder: PlanBuilder,
-    inputs: list[PlanTensor],
-    axis: int,
-    place: MemoryConfig,
-    groups: int,
-    name: str,
-    *,
-    consumed: bool = False,
-) -> tuple[PlanTensor, list[PlanTensor]]:
-    """The joined tensor, and the tensors to release once nothing needs them, in order.
+    def _interleaved(self, inputs: Sequence[PlanTensor], name: str) -> PlanTensor:
+        """Pages joined; rows for columns of shards are distributed afterwards."""
+        if self._ends_unaligned(inputs) and inputs[0].spec.layout is Layout.ROW_MAJOR:
+            raise DeviceError(
+                "Current concat implementation requires aligned last dim when concatting on last dim\n"
+                "concat: move the tensors to interleaved memory before, or give rows of whole alignments"
+            )
+        result = self._spec([tensor.spec for tensor in inputs])
+        if not _cuts_rows(result):
+            return self._paged(inputs, name)
+        joined = replace(self, place=DRAM_MEMORY_CONFIG)._paged(inputs, f"{name}.interleaved")
+        dealt = copied(self.builder, Conversion.INTERLEAVED_TO_SHARDED, joined, result, name)
+        self.builder.free(joined)
+        return dealt
 
-    The last two axes are swapped before and after if rows would end unaligned behind one another. The plan owns
-    ``consumed`` inputs.
-    """
-    if not _ends_unaligned(inputs, axis, builder.device_spec):
-        result = _joined_in_place(builder, inputs, axis, place, groups, name)
-        return result, inputs if consumed else []
-    matrices = [seen(tensor, (1, *tensor.spec.shape)) if axis == 0 else tensor for tensor in inputs]
-    last = max(axis, 1)
-    turned = [transposed_by(builder, tensor, (last - 1, last), None, f"{tensor.name}.turned") for tensor in matrices]
-    input_names = {tensor.name for tensor in inputs}
-    # The transposed tensor of a single element is the input itself
-    copies = [tensor for tensor in turned if consumed or tensor.name not in input_names]
-    if consumed:
-        turned_names = {tensor.name for tensor in turned}
-        builder.free(*(tensor for tensor in inputs if tensor.name not in turned_names))
-    joined = _joined_in_place(builder, turned, last - 1, place, groups, f"{name}.turned")
-    result = transposed_by(builder, joined, (last - 1, last), place, name)
-    if axis == 0:
-        result = seen(result, result.spec.shape[1:])
-    return result, [*([joined] if joined.name != result.name else []), *copies]
-
-
-def _joined_in_place(
-    builder: PlanBuilder, inputs: list[PlanTensor], axis: int, place: MemoryConfig, groups: int, name: str
-) -> PlanTensor:
-    """Tensors joined as they are: shards on their cores, or gathered first, and others page by page."""
-    first = inputs[0].spec
-    if not first.memory_config.is_sharded():
-        return _interleaved(builder, inputs, axis, place, name)
-    in_l1, specs = all(tensor.in_l1 for tensor in inputs), [tensor.spec for tensor in inputs]
-    if not place.is_sharded() and not in_l1 and not _cuts_rows(first):  # pages of shards in DRAM are joined as they lie
-        if not all(tensor.memory_config.is_sharded() for tensor in specs):
+    def _paged(self, inputs: Sequence[PlanTensor], name: str, *, ragged: bool = False) -> PlanTensor:
+        specs = [tensor.spec for tensor in inputs]
+        result = PlanTensor(name, self._spec(specs))
+        if not specs[0].memory_config.is_sharded() and any(tensor.memory_config.is_sharded() for tensor in specs):
             raise DeviceError(MIXED)
-        return _paged(builder, inputs, axis, place, name)
-    if place.is_sharded() or (in_l1 and joins_in_place(first, axis)):
-        return _of_shards(builder, inputs, axis, place, groups, name)
-    gathered = [placed(builder, tensor, place, f"{tensor.name}.interleaved") for tensor in inputs]
-    result = _interleaved(builder, gathered, axis, place, name)
-    input_names = {tensor.name for tensor in inputs}
-    builder.free(*(tensor for tensor in gathered if tensor.name not in input_names))
-    return result
+        buffers = (ragged_buffers if ragged else page_buffers)(specs, result.spec, self.builder.device_spec)
+        return self._run(inputs, result, buffers, dataflow=not ragged)
+
+    def _run(
+        self,
+        inputs: Sequence[PlanTensor],
+        result: PlanTensor,
+        buffers: tuple[CircularBuffer, ...],
+        *,
+        dataflow: bool,
+        groups: int = 1,
+        refused: str | None = None,
+    ) -> PlanTensor:
+        specs = tuple(tensor.spec for tensor in inputs)
+        op = Concatenate(axis=self.axis, shapes=tuple(tensor.shape for tensor in specs), groups=groups)
+        return self.builder.run(
+            CONCAT,
+            op,
+            inputs,
+            output=result,
+            circular_buffers=buffers,
+            dataflow=dataflow,
+            key=("concat", op, specs, result.spec),
+            refused=refused,
+        )
 
 
 def _cuts_rows(tensor: TensorSpec) -> bool:
@@ -284,93 +350,11 @@ def _cuts_rows(tensor: TensorSpec) -> bool:
     return tensor.layout is Layout.ROW_MAJOR and tensor.memory_config.memory_layout in (BLOCK, WIDTH)
 
 
-def _joined(sources: Sequence[TensorSpec], axis: int, place: MemoryConfig) -> TensorSpec:
-    first = sources[0]
-    shape = list(first.shape)
-    shape[axis] = sum(tensor.shape[axis] for tensor in sources)
-    return TensorSpec(shape, first.data_format, first.layout, place)
-
-
-def _of_shards(
-    builder: PlanBuilder, inputs: list[PlanTensor], axis: int, place: MemoryConfig, groups: int, name: str
-) -> PlanTensor:
-    """Shards joined on their cores; another program distributes an interleaved result."""
-    last, tiled = len(inputs[0].spec.shape) - 1, inputs[0].spec.layout is Layout.TILE
-    specs = [tensor.spec for tensor in inputs]
-    sharded = place if place.is_sharded() else _shards_of_result(inputs, axis == last)
-    joined = PlanTensor(name if place.is_sharded() else f"{name}.sharded", _joined(specs, axis, sharded))
-    refused = shards_refusal(specs, joined.spec, axis, groups, builder.device_spec.l1.alignment_bytes)
-    by_height = sharded.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
-    pair = len(inputs) == 2 and by_height and axis == last
-    op = Concatenate(axis=axis, shapes=tuple(tensor.shape for tensor in specs), groups=groups if pair else 1)
-    builder.run(
-        CONCAT,
-        op,
-        inputs,
-        output=joined,
-        circular_buffers=() if refused else _shard_buffers(inputs, joined, builder.device_spec, turns=pair and tiled),
-        dataflow=pair,
-        key=("concat", op, tuple(specs), joined.spec),
-        refused=refused,
-    )
-    if place.is_sharded():
-        return joined
-    result = placed(builder, joined, place, name)
-    builder.free(joined)
-    return result
-
-
-def _shard_buffers(
-    inputs: Sequence[PlanTensor], result: PlanTensor, spec: DeviceSpec, *, turns: bool
-) -> tuple[CircularBuffer, ...]:
-    """Buffers of the programs that join shards; vectors are joined page by page."""
-    if len(result.spec.shape) == 1:
-        return page_buffers([tensor.spec for tensor in inputs], result.spec, spec)
-    return turned_buffers(inputs, result, spec) if turns else shard_views(inputs, result, spec)
-
-
-def _shards_of_result(inputs: Sequence[PlanTensor], by_columns: bool) -> MemoryConfig:
+def _shards_of_result(sources: Sequence[TensorSpec], by_columns: bool) -> MemoryConfig:
     """The cores of the first tensor, with all columns (or rows) side by side."""
-    if any(tensor.spec.memory_config.shard_spec is None for tensor in inputs):
+    if any(tensor.memory_config.shard_spec is None for tensor in sources):
         raise DeviceError("bad optional access\nconcat: shard all tensors, or none")
-    first, shards = inputs[0].spec.memory_config, inputs[0].spec.shards
-    rows, columns = zip(*(tensor.spec.shards.shape for tensor in inputs), strict=True)
+    first, shards = sources[0].memory_config, sources[0].shards
+    rows, columns = zip(*(tensor.shards.shape for tensor in sources), strict=True)
     shape = (rows[0], sum(columns)) if by_columns else (sum(rows), columns[0])
     return MemoryConfig(first.memory_layout, first.buffer_type, ShardSpec(shards.grid, shape, shards.orientation))
-
-
-def _interleaved(
-    builder: PlanBuilder, inputs: list[PlanTensor], axis: int, place: MemoryConfig, name: str
-) -> PlanTensor:
-    """Pages joined; rows for columns of shards are distributed afterwards."""
-    if _ends_unaligned(inputs, axis, builder.device_spec) and inputs[0].spec.layout is Layout.ROW_MAJOR:
-        raise DeviceError(
-            "Current concat implementation requires aligned last dim when concatting on last dim\n"
-            "concat: move the tensors to interleaved memory before, or give rows of whole alignments"
-        )
-    if not _cuts_rows(_joined([tensor.spec for tensor in inputs], axis, place)):
-        return _paged(builder, inputs, axis, place, name)
-    joined = _paged(builder, inputs, axis, DRAM_MEMORY_CONFIG, f"{name}.interleaved")
-    tensor_spec = TensorSpec(joined.spec.shape, joined.spec.data_format, joined.spec.layout, place)
-    result = copied(builder, Conversion.INTERLEAVED_TO_SHARDED, joined, tensor_spec, name)
-    builder.free(joined)
-    return result
-
-
-def _paged(
-    builder: PlanBuilder, inputs: list[PlanTensor], axis: int, place: MemoryConfig, name: str, *, ragged: bool = False
-) -> PlanTensor:
-    specs, spec = [tensor.spec for tensor in inputs], builder.device_spec
-    result = PlanTensor(name, _joined(specs, axis, place))
-    if not specs[0].memory_config.is_sharded() and any(tensor.memory_config.is_sharded() for tensor in specs):
-        raise DeviceError(MIXED)
-    op = Concatenate(axis=axis, shapes=tuple(spec.shape for spec in specs))
-    return builder.run(
-        CONCAT,
-        op,
-        inputs,
-        output=result,
-        circular_buffers=ragged_buffers(specs, result.spec, spec) if ragged else page_buffers(specs, result.spec, spec),
-        dataflow=not ragged,
-        key=("concat", op, tuple(specs), result.spec),
-    )

@@ -1,8 +1,8 @@
 """Element-wise operations: arguments, the program that the real library takes, its circular buffers."""
 
 from dataclasses import dataclass, replace
-from enum import Enum
 from math import prod
+from typing import NamedTuple
 
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
@@ -98,71 +98,57 @@ VECTOR_UNIT_TILES = 2  # that the vector unit works on before they are packed
 DST_TILES = 8  # of 16 bits that a half of Dst holds
 
 
-class Repeated(Enum):
-    """The operand with a side of length 1 within its tiles, and the side."""
+class Repeated(NamedTuple):
+    """What is repeated within tiles: "number", "row" or "column" of an operand, or "row, column" of both; else ""."""
 
-    NONE = "none"
-    SCALAR_LEFT = "a number on the left"
-    SCALAR_RIGHT = "a number on the right"
-    ROW_LEFT_COLUMN_RIGHT = "a row on the left, a column on the right"
-    ROW_RIGHT_COLUMN_LEFT = "a row on the right, a column on the left"
-    ROW_LEFT = "a row on the left"
-    COLUMN_LEFT = "a column on the left"
-    ROW_RIGHT = "a row on the right"
-    COLUMN_RIGHT = "a column on the right"
+    left: bool = False  # Whether the number, row or column is the first operand's; of both operands, the row
+    what: str = ""
 
 
-LEFT = (Repeated.SCALAR_LEFT, Repeated.ROW_LEFT_COLUMN_RIGHT, Repeated.ROW_LEFT, Repeated.COLUMN_LEFT)
-RIGHT = (Repeated.SCALAR_RIGHT, Repeated.ROW_RIGHT_COLUMN_LEFT, Repeated.ROW_RIGHT, Repeated.COLUMN_RIGHT)
-WHOLE_ROWS_ONLY = (Repeated.SCALAR_LEFT, Repeated.SCALAR_RIGHT, Repeated.COLUMN_LEFT, Repeated.COLUMN_RIGHT)
+NOT_REPEATED = Repeated()
 
 
 def repeated(left: tuple[int, ...], right: tuple[int, ...]) -> Repeated:
     """The repetition of the last two axes of two shapes; raises DeviceError if neither has sides to repeat."""
     (a_rows, a_columns), (b_rows, b_columns) = ((1, 1, *shape)[-2:] for shape in (left, right))
     if (a_rows, a_columns) == (b_rows, b_columns):
-        return Repeated.NONE
+        return NOT_REPEATED
     cases = (
-        (a_rows == a_columns == 1, Repeated.SCALAR_LEFT),
-        (b_rows == b_columns == 1, Repeated.SCALAR_RIGHT),
-        (a_rows == b_columns == 1, Repeated.ROW_LEFT_COLUMN_RIGHT),
-        (a_columns == b_rows == 1, Repeated.ROW_RIGHT_COLUMN_LEFT),
-        (a_rows == 1, Repeated.ROW_LEFT),
-        (a_columns == 1, Repeated.COLUMN_LEFT),
-        (b_rows == 1, Repeated.ROW_RIGHT),
+        (a_rows == a_columns == 1, Repeated(True, "number")),
+        (b_rows == b_columns == 1, Repeated(False, "number")),
+        (a_rows == b_columns == 1, Repeated(True, "row, column")),
+        (a_columns == b_rows == 1, Repeated(False, "row, column")),
+        (a_rows == 1, Repeated(True, "row")),
+        (a_columns == 1, Repeated(True, "column")),
+        (b_rows == 1, Repeated(False, "row")),
+        (b_columns == 1, Repeated(False, "column")),
     )
-    broadcast = next((kind for holds, kind in cases if holds), None)
-    if broadcast is None and b_columns != 1:
-        raise DeviceError(
-            "Invalid subtile broadcast type\n"
-            f"rows and columns, {a_rows} x {a_columns} and {b_rows} x {b_columns}, must be equal, or one of each 1"
-        )
-    return broadcast or Repeated.COLUMN_RIGHT
+    for holds, kind in cases:
+        if holds:
+            return kind
+    raise DeviceError(
+        "Invalid subtile broadcast type\n"
+        f"rows and columns, {a_rows} x {a_columns} and {b_rows} x {b_columns}, must be equal, or one of each 1"
+    )
 
 
 def works_on_shards(left: TensorSpec, right: TensorSpec | None, result: TensorSpec) -> bool:
     """Whether a program works on shards in place, rather than page by page."""
-    if not _may_work_on_shards(left, right, result):
-        return False
-    if not is_uneven(result):
-        return True
-    shards = {tensor.memory_config.shard_spec for tensor in (left, right, result) if tensor is not None}
-    return right is not None and len(shards) == 1
-
-
-def _may_work_on_shards(left: TensorSpec, right: TensorSpec | None, result: TensorSpec) -> bool:
-    """The same before the result's own unevenness is looked at."""
     place, left_place = result.memory_config, left.memory_config
     if not place.is_sharded() or (right is None and not left_place.is_sharded()):
         return False
     if right is None:
         in_l1 = place.buffer_type is left_place.buffer_type is BufferType.L1
-        return in_l1 and not is_uneven(left) and place.shard_spec == left_place.shard_spec
+        uneven = is_uneven(left) or is_uneven(result)
+        return in_l1 and not uneven and place.shard_spec == left_place.shard_spec
+    same_shards = len({tensor.memory_config.shard_spec for tensor in (left, right, result)}) == 1
+    if is_uneven(result) and not same_shards:
+        return False
     right_place = right.memory_config
     left_alone = (
         left_place.is_sharded() and not right_place.is_sharded() and result.shape == left.shape and not is_uneven(left)
     )
-    if left_alone and repeated(left.shape, right.shape) in WHOLE_ROWS_ONLY:
+    if left_alone and repeated(left.shape, right.shape).what in ("number", "column"):
         return left_place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
     if left.shape != right.shape or left_place != right_place:
         return False
@@ -196,14 +182,14 @@ def binary_buffers(
             return shard_view(name, tensor, spec)
         return tiles_of(name, BUFFERING, tensor.spec.data_format, spec)
 
-    spread = op.left_format if kind in LEFT else op.second_format
-    on_the_way = _tiles_at_once(op) if on_shards and kind is Repeated.NONE else 1
+    spread = op.left_format if kind.left else op.second_format
+    on_the_way = _tiles_at_once(op) if on_shards and not kind.what else 1
     return (
         buffer_of("left", left),
         *((tiles_of("left_activated", on_the_way, op.left_format, spec),) if op.left_activations else ()),
         tiles_of("number", 1, op.scalar_format, spec) if right is None else buffer_of("right", right),
         *((tiles_of("right_activated", on_the_way, op.second_format, spec),) if op.right_activations else ()),
-        *((tiles_of("spread", BUFFERING, spread, spec),) if kind in (*LEFT, *RIGHT) else ()),
+        *((tiles_of("spread", BUFFERING, spread, spec),) if kind.what else ()),
         buffer_of("result", result),
     )
 
@@ -250,7 +236,7 @@ def plan_binary(call: BinaryArguments, spec: DeviceSpec) -> Plan:
 def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor], *, by_rows: bool) -> PlanTensor:
     op, left, right, spec = call.op, read[0], read[1] if len(read) > 1 else None, builder.device_spec
     other = None if right is None else right.spec
-    kind = Repeated.NONE if other is None else repeated(left.spec.shape, other.shape)
+    kind = NOT_REPEATED if other is None else repeated(left.spec.shape, other.shape)
     shape = left.spec.shape if other is None else _broadcast(left.spec.shape, other.shape)
     if call.target is not None:
         result = builder.tensor("target")

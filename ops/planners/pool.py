@@ -272,13 +272,12 @@ def plan_max_pool2d(call: PoolArguments, spec: DeviceSpec) -> Plan:
     builder = PlanBuilder(spec, {"input": call.source})
     source = builder.tensor("input")
     interleaved = call.source.memory_config.shard_spec is None
-    flat = reshaped(builder, source, flattened(call.source.shape), "input.flat") if interleaved else source
+    sharded = source
     if interleaved:
+        flat = reshaped(builder, source, flattened(call.source.shape), "input.flat")
         sharded = placed(builder, flat, input_memory(call, chosen_cores(call, spec.grid)), "input.sharded")
         if builder.is_own(flat):
             builder.free(flat)
-    else:
-        sharded = flat
     shards = pool_shards(call, sharded_input(sharded.spec.memory_config))
     halo = _halo_arguments(call, sharded, shards, spec)
     sticks = _halo(builder, halo, sharded)

@@ -4,6 +4,7 @@ The library checks a call after it has allocated the result.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
@@ -22,7 +23,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT16, div_up,
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.op_models import OP_MODELS
+from ops.planners.plan_of import plan_of
 from ops.programs.buffer_shapes import page_cores, row_bytes, shard_counts
 from ops.programs.data_movement.reshape import viewed
 from ops.programs.data_movement.upsample import (
@@ -52,8 +53,6 @@ def plan_upsample(
     made_format = BFLOAT16 if source.data_format == BFLOAT8_B else source.data_format
     result_place = where if not where.is_sharded() else _shards(source, where, scale, program)
     tensor = PlanTensor("output", TensorSpec(shape, made_format, Layout.ROW_MAJOR, result_place))
-    builder = PlanBuilder(spec, {"input": source})
-    images = builder.tensor("input")
     op = Upsample(
         program=program or UpsampleProgram.PAGES,
         shape=source.shape,
@@ -62,25 +61,28 @@ def plan_upsample(
         data_format=made_format,
     )
     refused = _refused(source, tensor.spec, scale, program, spec)
-    lists = None
-    if refused is None and program is UpsampleProgram.SHARDS:
-        lists = PlanTensor("lists", _lists(source, scale))
-        buffers = shard_buffers(images, tensor, lists, _stick_bytes(source, source), spec)
-    elif program is UpsampleProgram.PAGES:
-        buffers = page_buffers(tensor.spec, spec)
-    else:
-        buffers = interleaved_buffers(source, tensor.spec, spec)
-    result = builder.run(
-        OPERATION,
-        op,
-        [images],
-        output=tensor,
-        resident=[] if lists is None else [lists],
-        circular_buffers=buffers,
-        dataflow=True,
-        refused=refused,
-    )
-    return builder.finish({"output": result.name}, known_works=OP_MODELS)
+
+    def write(builder: PlanBuilder, images: PlanTensor) -> PlanTensor:
+        lists = []
+        if refused is None and program is UpsampleProgram.SHARDS:
+            lists = [PlanTensor("lists", _lists(source, scale))]
+            buffers = shard_buffers(images, tensor, lists[0], _stick_bytes(source, source), spec)
+        elif program is UpsampleProgram.PAGES:
+            buffers = page_buffers(tensor.spec, spec)
+        else:
+            buffers = interleaved_buffers(source, tensor.spec, spec)
+        return builder.run(
+            OPERATION,
+            op,
+            [images],
+            output=tensor,
+            resident=lists,
+            circular_buffers=buffers,
+            dataflow=True,
+            refused=refused,
+        )
+
+    return plan_of(source, spec, write)
 
 
 def require_whole_numbers(plan: Plan) -> None:
@@ -126,16 +128,10 @@ def _shards(
         if wanted is None:
             raise DeviceError("bad optional access\nmemory_config: give it a ShardSpec, or leave it out")
         rows = int(source_shards.shape[0] * scale[0] * scale[1])
-        spec = ShardSpec(wanted.grid, (rows, source_shards.shape[1]), wanted.orientation)
-        return MemoryConfig(place.memory_layout, place.buffer_type, spec)
-    batch, high, wide, _ = upsampled_shape(source.shape, scale)
-    current = source.memory_config
-    rows = div_up(batch * high * wide, shard_counts(current.memory_layout, source_shards)[0])
-    return MemoryConfig(
-        current.memory_layout,
-        current.buffer_type,
-        ShardSpec(source_shards.grid, (rows, source_shards.shape[1]), source_shards.orientation),
-    )
+        return replace(place, shard_spec=replace(wanted, shape=(rows, source_shards.shape[1])))
+    current, pixels = source.memory_config, prod(upsampled_shape(source.shape, scale)[:-1])
+    rows = div_up(pixels, shard_counts(current.memory_layout, source_shards)[0])
+    return replace(current, shard_spec=replace(source_shards, shape=(rows, source_shards.shape[1])))
 
 
 def _refused(
