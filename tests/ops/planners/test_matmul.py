@@ -4,23 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import ArgumentError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import (
-    DRAM_MEMORY_CONFIG,
-    L1_MEMORY_CONFIG,
-    BufferType,
-    Layout,
-    MemoryConfig,
-    ShardOrientation,
-    ShardSpec,
-    TensorMemoryLayout,
-)
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32
 from device.plan import Free, Operation
 from device.spec.device_spec import load_spec
 from ops.planners.matmul import MatmulArguments, plan_matmul, validate, with_defaults
+from tests.shards import high
 
 SPEC = load_spec("wormhole_n150")
 FREE = SPEC.l1.bytes - SPEC.l1.base_bytes
@@ -45,6 +36,14 @@ def operations(made):
     return [step.name.removesuffix("DeviceOperation") for step in made.steps if isinstance(step, Operation)]
 
 
+IN_L1 = {"place": L1_MEMORY_CONFIG}
+BOTH_IN_L1 = {"first": matrix(64, 96, **IN_L1), "second": matrix(96, 128, **IN_L1)}
+TURNED = {
+    "first": matrix(1024, 64, data_format=BFLOAT8_B), "second": matrix(1024, 320), "transpose_a": True,
+    "bias": matrix(1, 320, data_format=FLOAT32),
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("changes", "sizes", "cores"),
     [
@@ -52,23 +51,8 @@ def operations(made):
         ({"first": matrix(33, 50), "second": matrix(50, 70)}, [4096, 4096, 2048], "{[0-0 - 2-1]}"),
         ({"bias": matrix(1, 128)}, [4096, 4096, 2048, 2048], "{[0-0 - 3-1]}"),
         ({"first": matrix(64, 96, data_format=FLOAT32)}, [8192, 4096, 4096], "{[0-0 - 3-1]}"),
-        (
-            {"first": matrix(64, 96, place=L1_MEMORY_CONFIG), "second": matrix(96, 128, place=L1_MEMORY_CONFIG)},
-            [4096, 4096, 4096],
-            "{[0-0 - 0-7]}",
-        ),
+        (BOTH_IN_L1, [4096, 4096, 4096], "{[0-0 - 0-7]}"),
         ({"first": matrix(2048, 1024), "second": matrix(1024, 1024)}, [131072, 65536, 65536], "{[0-0 - 7-7]}"),
-    ],
-)
-def test_buffers(changes, sizes, cores):
-    result = plan(**changes).steps[0].circular_buffers
-    assert [one.size_bytes for one in result] == sizes
-    assert {str(one.cores) for one in result} == {cores}
-
-
-@pytest.mark.parametrize(
-    ("changes", "sizes", "cores"),
-    [
         # A narrow output: a second operand of one K block stays, unless each batch has its own.
         ({"first": matrix(2, 32, 64), "second": matrix(1, 64, 64)}, [8192, 4096, 2048], "{[0-0 - 1-0]}"),
         ({"first": matrix(2, 32, 64), "second": matrix(2, 64, 64)}, [8192, 8192, 2048], "{[0-0 - 1-0]}"),
@@ -77,25 +61,12 @@ def test_buffers(changes, sizes, cores):
         # A first operand of all batches is held whole.
         ({"first": matrix(1, 64, 96), "second": matrix(2, 96, 320)}, [6144, 40960, 20480], "{[0-0 - 1-0]}"),
         # Tiles of all batches are dealt together.
-        (
-            {"first": matrix(2, 3, 64, 64, place=L1_MEMORY_CONFIG), "second": matrix(1, 1, 64, 64)},
-            [4096, 4096, 4096],
-            "{[0-0 - 2-7]}",
-        ),
+        ({"first": matrix(2, 3, 64, 64, **IN_L1), "second": matrix(1, 1, 64, 64)}, [4096] * 3, "{[0-0 - 2-7]}"),
         # Tiles that the program turns go through a buffer of their own, behind the bias in its own format.
-        (
-            {
-                "first": matrix(1024, 64, data_format=BFLOAT8_B),
-                "second": matrix(1024, 320),
-                "transpose_a": True,
-                "bias": matrix(1, 320, data_format=FLOAT32),
-            },
-            [8704, 32768, 2176, 4096, 8192, 8704],
-            "{[0-0 - 4-1]}",
-        ),
+        (TURNED, [8704, 32768, 2176, 4096, 8192, 8704], "{[0-0 - 4-1]}"),
     ],
 )
-def test_buffers_of_batches_and_transposed_operands(changes, sizes, cores):
+def test_buffers(changes, sizes, cores):
     result = plan(**changes).steps[0].circular_buffers
     assert [one.size_bytes for one in result] == sizes
     assert {str(one.cores) for one in result} == {cores}
@@ -133,8 +104,8 @@ def test_what_single_tiles_can_not_do(changes, line):
 def test_a_bias_is_added_afterwards_if_anything_is_in_l1():
     assert operations(plan(bias=matrix(1, 128))) == ["Matmul"]
     for changes in (
-        {"first": matrix(64, 96, place=L1_MEMORY_CONFIG)},
-        {"second": matrix(96, 128, place=L1_MEMORY_CONFIG)},
+        {"first": matrix(64, 96, **IN_L1)},
+        {"second": matrix(96, 128, **IN_L1)},
         {"memory_config": L1_MEMORY_CONFIG},
     ):
         assert operations(plan(bias=matrix(1, 128), **changes)) == ["Matmul", "BinaryNg"]
@@ -154,11 +125,7 @@ def test_defaults_of_the_compute_config():
     assert with_defaults(call(fidelity_phases=4, packer_l1_acc=False), SPEC).packer_l1_acc is False
 
 
-ONE_CORE = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(0, 0))])
-
-SHARDED = MemoryConfig(
-    TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(ONE_CORE, (64, 96), ShardOrientation.ROW_MAJOR)
-)
+SHARDED = high((64, 96), 1)
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,10 @@ from tests.build import sized_call
 from tests.shards import BLOCK, WIDTH
 
 SPEC = load_spec("wormhole_n150")
+DOWN, ACROSS, ROWS, TILES = SliceType.DRAM_HEIGHT, SliceType.DRAM_WIDTH, Layout.ROW_MAJOR, Layout.TILE
 CONFIGS = [
-    (rules, kind, layout, scheme)
-    for rules in (CONV_TRANSPOSE2D, CONV2D)
-    for kind in (SliceType.DRAM_HEIGHT, SliceType.DRAM_WIDTH)
-    for layout in (Layout.ROW_MAJOR, Layout.TILE)
-    for scheme in (None, BLOCK, WIDTH)
+    *((CONV_TRANSPOSE2D, *how) for how in ((DOWN, TILES, None), (ACROSS, TILES, BLOCK), (ACROSS, ROWS, WIDTH))),
+    *((CONV2D, *how) for how in ((DOWN, ROWS, None), (ACROSS, TILES, WIDTH))),
 ]
 
 

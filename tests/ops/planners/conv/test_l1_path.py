@@ -1,19 +1,19 @@
-"""The L1 path: where a call lies, and the steps it takes."""
+"""The L1 path: where a call and its weights lie, and the steps it takes."""
 
 from dataclasses import replace
 
 import pytest
 
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, BufferType
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, BufferType, Layout
 from device.numbers.formats import BFLOAT8_B, FLOAT32
-from device.plan import Allocate, Free, Operation, Relocate
+from device.plan import Operation
 from device.spec.device_spec import load_spec
-from ops.planners.conv.arguments import ComputeConfig
+from ops.planners.conv.arguments import ComputeConfig, ConvConfig
 from ops.planners.conv.l1_path import l1_path
 from ops.planners.conv.operands import operand_names, partition_call, read_layout, upload_weights
 from ops.planners.conv.plan import builder_of
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights
-from tests.build import operand, sized_call
+from tests.build import L1_FULL, operand, sized_call
 from tests.shards import BLOCK, HEIGHT, WIDTH, box, in_box
 
 SPEC = load_spec("wormhole_n150")
@@ -26,19 +26,11 @@ def call(place=L1_MEMORY_CONFIG, *, bias=False, out_channels=64, **changes):
     return sized_call((8, 8), (64, out_channels), place=place, with_bias=bias, **USUAL | changes)
 
 
-def partition(*args, **changes):
-    return partition_call(call(*args, **changes), SPEC)
-
-
-def cores(partitioned):
-    config = partitioned.layout.config
-    return config.scheme, config.nhw_cores, config.channel_cores
-
-
 @pytest.mark.parametrize(
     ("place", "changes", "wanted"),
     [
         (L1_MEMORY_CONFIG, {}, (HEIGHT, 8, 1)),
+        (None, {}, (HEIGHT, 8, 1)),
         # shards stay where they are, whatever scheme is asked for, unless they may be sharded anew
         (SHARDED, {"shard_layout": BLOCK}, (HEIGHT, 2, 1)),
         (SHARDED, {"reshard_if_not_optimal": True}, (HEIGHT, 8, 1)),
@@ -49,9 +41,40 @@ def cores(partitioned):
     ],
 )
 def test_cores(place, changes, wanted):
-    partitioned = partition(place, **changes)
-    assert cores(partitioned) == wanted
+    partitioned = partition_call(call(place, **changes), SPEC)
+    config = partitioned.layout.config
+    assert (config.scheme, config.nhw_cores, config.channel_cores) == wanted
     assert (partitioned.input_memory == place) is not partitioned.reshards
+
+
+@pytest.mark.parametrize(
+    ("scheme", "layout", "shape", "shards"),
+    [
+        (HEIGHT, Layout.ROW_MAJOR, (1, 1, 600, 9), (320, 16)),  # 640 rows on two cores
+        (BLOCK, Layout.ROW_MAJOR, (4, 35, 6, 6), (448, 8)),  # 896 rows on two rows of cores
+        (WIDTH, Layout.ROW_MAJOR, (3, 20, 7, 33), (420, 64)),  # all rows as they are; 64 channels in tiles
+        (WIDTH, Layout.TILE, (3, 20, 7, 33), (448, 64)),
+    ],
+)
+@pytest.mark.parametrize("on_host", [False, True], ids=["device", "host"])
+def test_shards_hold_the_rows_and_channels_of_the_tensor(scheme, layout, shape, shards, on_host):
+    """Whatever the call says: 36 rows of 8 channels, whose 64 outputs lie on two cores."""
+    made = sized_call((6, 6), (8, 32), conv_config=ConvConfig(shard_layout=scheme), slice_config=L1_FULL)
+    given = replace(operand(*shape, place=DRAM_MEMORY_CONFIG, layout=layout), on_host=on_host)
+    place = partition_call(replace(made, input=given), SPEC).input_memory
+    assert (place.memory_layout, place.shard_spec.shape) == (scheme, shards)
+
+
+def test_weights_are_padded_for_the_width_that_a_shard_has():
+    """8 channels of a call fill 16 where the tensor has 9, and 32 in shards of 32 that stay where they are."""
+    made = sized_call((6, 6), (8, 32), conv_config=ConvConfig(shard_layout=HEIGHT), slice_config=L1_FULL)
+    chosen = partition_call(made, SPEC).layout
+    more = replace(made, input=operand(1, 1, 36, 9, place=DRAM_MEMORY_CONFIG))
+    assert (chosen.shards.in_channels, partition_call(more, SPEC).layout.shards.in_channels) == (8, 16)
+    place = in_box(HEIGHT, (32, 32), chosen.config.cores.num_cores())
+    config = ConvConfig(shard_layout=HEIGHT, reshard_if_not_optimal=True)
+    stays = partition_call(replace(made, input=operand(1, 1, 36, 32, place=place), conv_config=config), SPEC)
+    assert (stays.reshards, stays.layout.shards.in_channels) == (False, 32)
 
 
 @pytest.mark.parametrize(
@@ -59,36 +82,38 @@ def test_cores(place, changes, wanted):
 )
 def test_weights_have_whole_columns_for_every_core(scheme, out_channels, columns):
     """600 channels are 19 tiles, which seven cores share in threes."""
-    layout = read_layout(partition(shard_layout=scheme, out_channels=out_channels))
+    layout = read_layout(partition_call(call(shard_layout=scheme, out_channels=out_channels), SPEC))
     assert (layout.scheme, layout.padded_out_channels) == (scheme, columns)
     assert (layout.in_channels, layout.out_channels, layout.kernel, layout.mirror) == (64, out_channels, (3, 3), True)
 
 
 def test_only_what_is_on_the_host_is_uploaded():
-    def uploads(made):
-        builder = builder_of(made, SPEC)
-        upload_weights(builder, partition_call(made, SPEC))
-        return [(step.tensor, step.source, type(step.op)) for step in builder.steps]
-
     both = call(bias=True)
-    weight = ("weight.prepared", "weight", PrepareWeights)
-    bias = ("bias.prepared", "bias", PrepareBias)
-    assert uploads(both) == [weight, bias]
-    assert uploads(call()) == [weight]
+    weight, bias = ("weight.prepared", "weight", PrepareWeights), ("bias.prepared", "bias", PrepareBias)
     on_device = replace(both, weight=replace(both.weight, on_host=False))
     named = replace(on_device, weight=replace(on_device.weight, name="w"))
-    assert uploads(named) == [bias]
-    assert operand_names(both) == ("weight.prepared", "bias.prepared")
+    for made, uploads, names in (
+        (both, [weight, bias], ("weight.prepared", "bias.prepared")),
+        (call(), [weight], ("weight.prepared",)),
+        (named, [bias], ("w", "bias.prepared")),
+    ):
+        builder = builder_of(made, SPEC)
+        upload_weights(builder, partition_call(made, SPEC))
+        assert [(step.tensor, step.source, type(step.op)) for step in builder.steps] == uploads
+        assert operand_names(made) == names
     assert operand_names(on_device) == ("weight", "bias.prepared")
-    assert operand_names(named) == ("w", "bias.prepared")
-    assert operand_names(call()) == ("weight.prepared",)
+
+
+def steps_of(made, spec=SPEC):
+    builder = builder_of(made, spec)
+    l1_path(builder, made, builder.tensor("input"))
+    return builder.steps
 
 
 def operations(made, spec=SPEC):
     """The operations of the path by their names."""
-    builder = builder_of(made, spec)
-    l1_path(builder, made, builder.tensor("input"))
-    return {step.name.removesuffix("DeviceOperation"): step for step in builder.steps if isinstance(step, Operation)}
+    steps = steps_of(made, spec)
+    return {step.name.removesuffix("DeviceOperation"): step for step in steps if isinstance(step, Operation)}
 
 
 def test_a_halo_of_shards_in_dram_is_refused_for_its_place_and_not_for_l1():
@@ -130,39 +155,29 @@ def test_what_a_halo_aligns_sticks_to_is_a_figure_of_the_device(alignment_bytes,
     halo = operations(call(input=rows, weight=operand(24, 64, 3, 3), in_channels=24), spec)["Halo"]
     sizes = {buffer.name: buffer.size_bytes for buffer in halo.circular_buffers}
     assert (sizes["input"], sizes["padding_stick_0"]) == (32 * stick_bytes, stick_bytes)
-    assert sizes["output"] == halo.op.plan.output.buffer(spec).bank_bytes
 
 
-def steps_of(made):
-    builder = builder_of(made, SPEC)
-    result = l1_path(builder, made, builder.tensor("input"))
-    text = []
-    for step in builder.steps:
-        match step:
-            case Operation():
-                text.append(step.name.removesuffix("DeviceOperation"))
-            case Free() | Allocate() | Relocate():
-                text.append((type(step).__name__, step.tensor))
-    return text, result
+DEALT, SHARD = "Free input.sharded", ["Allocate input.sharded", "InterleavedToSharded"]
 
 
-MOVED = ("Relocate", "halo")
-UPLOAD = ("Allocate", "weight.prepared")
-
-
-def test_steps_of_a_sharded_input():
-    assert steps_of(call(SHARDED))[0] == [UPLOAD, "Halo", MOVED, "Conv2d", ("Free", "halo")]
-    assert steps_of(call(SHARDED, deallocate_activation=True, reallocate_halo_output=False))[0] == [
-        UPLOAD, "Halo", ("Free", "input"), "Conv2d", ("Free", "halo"),
-    ]  # fmt: skip
-
-
-def test_an_input_that_was_sharded_here_is_released():
-    text = steps_of(call(DRAM_MEMORY_CONFIG))[0]
-    assert text[-1] == ("Free", "input.sharded")
-    early = steps_of(call(DRAM_MEMORY_CONFIG, deallocate_activation=True))[0]
-    assert early.index(("Free", "input.sharded")) == early.index("Halo") + 1
-    assert ("Free", "input") not in early
+@pytest.mark.parametrize(
+    ("place", "changes", "wanted"),
+    [
+        (SHARDED, {}, ["Halo", "Relocate halo", "Conv2d", "Free halo"]),
+        (SHARDED, {"deallocate_activation": True, "reallocate_halo_output": False},
+         ["Halo", "Free input", "Conv2d", "Free halo"]),
+        (DRAM_MEMORY_CONFIG, {}, [*SHARD, "Halo", "Relocate halo", "Conv2d", "Free halo", DEALT]),
+        (DRAM_MEMORY_CONFIG, {"deallocate_activation": True},
+         [*SHARD, "Halo", DEALT, "Relocate halo", "Conv2d", "Free halo"]),
+    ],
+)  # fmt: skip
+def test_steps(place, changes, wanted):
+    text = [
+        step.name.removesuffix("DeviceOperation") if isinstance(step, Operation) else f"{type(step).__name__} {name}"
+        for step in steps_of(call(place, **changes))
+        if (name := getattr(step, "tensor", "")) != "weight.prepared"
+    ]
+    assert text == wanted
 
 
 def test_programs_are_told_apart_by_all_that_they_are_made_of():

@@ -9,14 +9,9 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
-from ops.planners.conv.arguments import SliceConfig, SliceType, refuse_first
+from ops.planners.conv.arguments import SliceType, refuse_first
 from ops.planners.conv.operands import size_refusal
-from ops.planners.conv.preparation import (
-    partition_preparation,
-    plan_preparation,
-    plan_rows,
-    transposed_checks,
-)
+from ops.planners.conv.preparation import partition_preparation, plan_preparation, plan_rows, transposed_checks
 from ops.programs.conv2d.weights import PrepareWeights, misfit
 from tests.build import L1_FULL, TWO_SLICES, call as plain_call, cut, operand, sized_call
 from tests.shards import BLOCK, HEIGHT, box
@@ -24,6 +19,7 @@ from tests.shards import BLOCK, HEIGHT, box
 SPEC = load_spec("blackhole_p150")
 GRID = {"override_sharding_config": True, "core_grid": box(6, 6)}
 TURNED = {"shard_layout": BLOCK, "transpose_shards": True}
+ACROSS = SliceType.DRAM_WIDTH
 WIDER = {"padding": (2, 2, 1, 6), "dilation": (1, 3)}
 
 
@@ -34,9 +30,8 @@ def call(size, channels, out_channels, kernel, stride, *, layout=Layout.TILE, **
 
 def upsampled(channels, slices):
     """A call of tt-metal's nightly tests, as far as its preparation is told."""
-    cut = SliceConfig(slice_type=SliceType.DRAM_WIDTH, num_slices=slices)
-    rows = {"layout": Layout.ROW_MAJOR, "output_layout": Layout.ROW_MAJOR}
-    return call((32, 32), channels, 64, (8, 8), (4, 4), **rows, padding=(2, 2, 2, 2), slice_config=cut)
+    rows = {"layout": Layout.ROW_MAJOR, "output_layout": Layout.ROW_MAJOR, "slice_config": cut(slices, ACROSS)}
+    return call((32, 32), channels, 64, (8, 8), (4, 4), **rows, padding=(2, 2, 2, 2))
 
 
 def shape(plan, role):
@@ -62,13 +57,7 @@ def test_rows_and_columns_of_prepared_weights(made, wanted):
 @pytest.mark.parametrize(
     ("name", "slices", "channels", "without", "given"),
     [
-        (
-            "wormhole_n150",
-            0,
-            104,
-            (6656, 64),
-            (7168, 64),
-        ),  # HEIGHT; BLOCK on 7 x 16 channels
+        ("wormhole_n150", 0, 104, (6656, 64), (7168, 64)),  # HEIGHT; BLOCK on 7 x 16 channels
         ("blackhole_p150", 2, 120, (7680, 64), (8192, 64)),  # HEIGHT; BLOCK on 8 x 16 channels
     ],
 )
@@ -76,10 +65,8 @@ def test_an_output_padding_that_is_given_decides_on_scheme_and_slices(name, slic
     """Recorded of 0.81.1, which plans the calls themselves for the second shape, too."""
     result = upsampled(channels, slices)
     for output_padding, wanted in (((0, 0), without), ((2, 2), given)):
-        plan = plan_preparation(
-            replace(result, output_padding=output_padding), "weight", load_spec(name), free_l1_bytes=1_350_000
-        )
-        assert shape(plan, "weight") == wanted
+        padded = replace(result, output_padding=output_padding)
+        assert shape(plan_preparation(padded, "weight", load_spec(name), free_l1_bytes=1_350_000), "weight") == wanted
 
 
 @pytest.mark.parametrize(("name", "slices"), [("wormhole_n150", 0), ("blackhole_p150", 2)])
@@ -128,10 +115,8 @@ def test_a_bias_of_a_strided_1x1_kernel_is_prepared_for_a_matmul():
     ],
 )
 def test_weights_for_another_call_are_refused(scheme, shapes, text):
-    layout = partition_preparation(
-        call((8, 8), 96, 128, (3, 3), (2, 2), place=L1_MEMORY_CONFIG, shard_layout=scheme), SPEC, None
-    ).layout
-    found = size_refusal(layout, 128, shapes)
+    made = call((8, 8), 96, 128, (3, 3), (2, 2), place=L1_MEMORY_CONFIG, shard_layout=scheme)
+    found = size_refusal(partition_preparation(made, SPEC, None).layout, 128, shapes)
     assert (None if found is None else found.splitlines()[0]) == text
 
 
@@ -151,13 +136,12 @@ ROW = {"bias": operand(1, 1, 1, 32)}
 MISSING = "bad optional access\nconv_config.shard_layout"
 SEARCH = "get_cb_info expects conv_config.weights_dtype to be already set"
 # One row, k 3, s 2, padding 1 and 2: no rows but the one of the output padding, which preparing counts.
-ONE_ROW = KNOWN | {
-    "input": operand(1, 1, 117, 32, place=DRAM_MEMORY_CONFIG),
-    "input_height": 1,
-    "input_width": 117,
-    "padding": (1, 2, 1, 1),
-    "output_padding": (1, 1),
-}
+LONG = operand(1, 1, 117, 32, place=DRAM_MEMORY_CONFIG)
+ONE_ROW = KNOWN | {"input": LONG, "input_height": 1, "input_width": 117, "padding": (1, 2, 1, 1)}
+
+
+DIMENSION = "Number of slices {} should be less or equal than the dimension being sliced {} ".format
+ON_DEVICE = {"bias": operand(1, 1, 1, 32, place=DRAM_MEMORY_CONFIG)}
 
 
 @pytest.mark.parametrize(
@@ -171,25 +155,13 @@ ONE_ROW = KNOWN | {
         ("weight", KNOWN | {"weight": operand(32, 32, 3)}, "ShapeBase"),
         ("weight", RESHARDED, MISSING),
         ("weight", RESHARDED | {"slice_config": L1_FULL}, ""),
-        (
-            "weight",
-            RESHARDED | {"shard_layout": HEIGHT, "slice_config": cut(500, SliceType.DRAM_WIDTH)},
-            "Number of slices 500 should be less or equal than the dimension being sliced 16 ",
-        ),
-        (
-            "weight",
-            ONE_ROW | {"slice_config": cut(2)},
-            "Number of slices 2 should be less or equal than the dimension being sliced 1 ",
-        ),
+        ("weight", RESHARDED | {"shard_layout": HEIGHT, "slice_config": cut(500, ACROSS)}, DIMENSION(500, 16)),
+        ("weight", ONE_ROW | {"slice_config": cut(2)}, DIMENSION(2, 1)),
         ("bias", KNOWN | ROW, ""),
         ("bias", ROW | {"weights_format": BFLOAT8_B}, "Only TILE layout is supported for BFLOAT8_B dtype!"),
         ("bias", RESHARDED | ROW, MISSING),
         ("bias", ROW, "bad optional access\nconv_config.weights_dtype"),
-        (
-            "bias",
-            KNOWN | {"bias": operand(1, 1, 1, 32, place=DRAM_MEMORY_CONFIG)},
-            "conv bias should be placed on host",
-        ),
+        ("bias", KNOWN | ON_DEVICE, "conv bias should be placed on host"),
         ("bias", KNOWN | {"bias": operand(1, 1, 1, 16)}, "Bias must have the same length"),
     ],
 )

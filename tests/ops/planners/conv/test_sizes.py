@@ -10,14 +10,8 @@ import ops.planners.conv.preparation
 import ttsim
 import ttsim.api.prepare
 
-BASE = {
-    "in_channels": 32,
-    "out_channels": 32,
-    "batch_size": 1,
-    "input_height": 4,
-    "input_width": 4,
-    "kernel_size": (3, 3),
-}
+SIDES = {"input_height": 4, "input_width": 4, "kernel_size": (3, 3)}
+BASE = {"in_channels": 32, "out_channels": 32, "batch_size": 1, **SIDES}
 
 
 @pytest.fixture(autouse=True)
@@ -70,9 +64,10 @@ def test_an_output_larger_than_dram_is_refused() -> None:
         call(stride=(6666, 6666))
 
 
-@pytest.mark.parametrize("side", ["input_height", "input_width"])
-@pytest.mark.parametrize("size", [2**31, 2**32 - 1])
-@pytest.mark.parametrize("what", ["weights", "bias"])
+@pytest.mark.parametrize(
+    ("side", "size", "what"),
+    [("input_height", 2**31, "weights"), ("input_width", 2**32 - 1, "weights"), ("input_height", 2**32 - 1, "bias")],
+)
 def test_preparing_for_an_image_that_no_device_holds_is_refused(side: str, size: int, what: str) -> None:
     device = ttsim.open_device(l1_small_size=32768, values="off")
     coming: dict[str, Any] = {

@@ -82,25 +82,6 @@ def test_slices_compute_their_parts(made, kind, count):
         assert np.array_equal(got, expected)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_slices_of_common_layers_compute_their_parts(kind, layout):
-    """Kernel 3, stride 2, padding 1, output padding 1, and kernel 2, stride 2: the layers of decoders."""
-    common = {"stride": (2, 2), "layout": layout}
-    for result in (
-        call((16, 40), padding=(1, 1, 1, 1), output_padding=(1, 1), batch=2, **common),
-        call((16, 40), kernel=(2, 2), **common),
-    ):
-        x, w = pixels(result)
-        want = conv_transpose_channels_last(x, w, geometry_of(result))
-        for count in range(1, min(6, most_slices(result, kind) + 1)):
-            parts = list(output_slices(result, cut(count, kind)))
-            assert len(parts) == count
-            for part in parts:
-                got = part_of(result, part, x, w)
-                assert np.array_equal(got, want[:, slice(*part.rows), slice(*part.columns)])
-
-
 def test_a_window_by_hand():
     """16 outputs of 8 rows, kernel 3, stride 2, padding 1: outputs 8 to 16 meet inputs 4 to 8."""
     result = call((8, 8), stride=(2, 2), padding=(1, 1, 1, 1), output_padding=(1, 1), layout=Layout.ROW_MAJOR)
@@ -159,20 +140,6 @@ def test_the_smallest_number_that_fits(kind):
     for free in needs:
         first = next(count for count, need in enumerate(needs, 1) if need <= free)
         assert choose_slices(result, SPEC, free_l1_bytes=free)[0] == cut(first, kind)
-
-
-@settings(max_examples=40)
-@given(calls(), st.sampled_from(KINDS), st.data())
-def test_a_slice_needs_the_same_wherever_it_lies(made, kind, data):
-    count = data.draw(st.integers(2, 6))
-    assume(count <= most_slices(made, kind))
-    for part in output_slices(made, cut(count, kind)):
-        assume(not part.is_empty and min(geometry_of(slice_call(made, part)).output_shape) > 0)
-        moved = part.at_origin
-        assert (moved.rows[0], moved.columns[0], moved.down.start, moved.across.start) == (0, 0, 0, 0)
-        assert geometry_of(slice_call(made, moved)) == geometry_of(slice_call(made, part))
-        need, need_moved = (slice_l1_bytes(made, one, SPEC, slices=count) for one in (part, moved))
-        assert need == need_moved
 
 
 def test_blocks_of_the_last_slice_are_refused_though_the_first_does_not_fit():

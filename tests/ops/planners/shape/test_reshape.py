@@ -9,6 +9,8 @@ from ops.planners.shape.reshape import plan_reshape
 from tests.build import place, programs, tensor_spec
 
 SPEC = load_spec("wormhole_n150")
+HIGH, GATHERED = "1x1x64x32 height/32x32/2", ["ShardedToInterleaved", "ReshapeView"]
+FILLED = ["Typecast", "ReshapeView", "FillPad", "Typecast"]
 
 
 @pytest.mark.parametrize(
@@ -22,29 +24,15 @@ SPEC = load_spec("wormhole_n150")
         ("1x1x64x32", (1, 1, 64, 32), "l1", None, ["Copy"], "l1"),
         ("1x1x33x32 tile", (1, 1, 33, 32), "l1", None, ["ReshapeView"], "l1"),
         # shards of rows are left and made again
-        (
-            "1x1x64x32 height/32x32/2",
-            (1, 1, 32, 64),
-            None,
-            None,
-            ["ShardedToInterleaved", "ReshapeView", "InterleavedToSharded"],
-            "height/16x64/2",
-        ),
+        (HIGH, (1, 1, 32, 64), None, None, [*GATHERED, "InterleavedToSharded"], "height/16x64/2"),
         # no block has rows of 64 bytes
-        ("1x1x64x64 block/64x32/2", (1, 1, 512, 8), None, None, ["ShardedToInterleaved", "ReshapeView"], "l1"),
+        ("1x1x64x64 block/64x32/2", (1, 1, 512, 8), None, None, GATHERED, "l1"),
         ("1x1x64x64 tile height/32x64/2", (1, 1, 128, 32), None, None, ["ReshapeView"], "height/64x32/2"),
         # BLOCK shards of whole tiles that somebody asks for stay
         ("1x1x64x64 tile", (1, 1, 128, 32), "block/64x32/1x2", None, ["ReshapeView"], "block/64x32/1x2"),
         # block floats move as bfloat16, and ragged ones are filled
         ("1x1x64x64 bfloat8_b tile", (1, 1, 128, 32), None, None, ["Typecast", "ReshapeView", "Typecast"], "dram"),
-        (
-            "1x1x33x64 bfloat8_b tile",
-            (1, 1, 66, 32),
-            None,
-            None,
-            ["Typecast", "ReshapeView", "FillPad", "Typecast"],
-            "dram",
-        ),
+        ("1x1x33x64 bfloat8_b tile", (1, 1, 66, 32), None, None, FILLED, "dram"),
         ("1x1x33x64 tile", (1, 1, 66, 32), None, 1.0, ["ReshapeView", "FillPad"], "dram"),
     ],
 )
