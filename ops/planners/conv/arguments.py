@@ -222,14 +222,14 @@ class ConvCall:
         replicate = self.conv_config.replicate_padding
         return PaddedInput(batch=self.batch_size, rows=self.axis(0), columns=self.axis(1), replicate=replicate)
 
-    def lower(self, frame: PaddedInput | None = None) -> tuple[ConvProblem, ConvOptions]:
-        """The convolution that computes the call, and its partition options; ``frame`` may be known already."""
+    def lower(self) -> tuple[ConvProblem, ConvOptions]:
+        """The convolution that computes the call, and its partition options."""
         config, compute, output_grid = self.conv_config, self.compute, None
         if config.override_output_sharding_config and config.core_grid is not None:
             box = config.core_grid.bounding_box()
             output_grid = GridSpec(cols=box.cols, rows=box.rows)
         problem = ConvProblem(
-            frame=frame or self.frame(),
+            frame=self.frame(),
             in_channels=self.in_channels,
             out_channels=self.out_channels,
             in_format=self.input.spec.data_format,

@@ -41,21 +41,19 @@ from ops.programs.halo.plan import (
     reader_indices_refusal,
     walk_refusal,
 )
-from ops.window import PaddedInput, dense_frame
+from ops.window import dense_frame
 
 NO_SHARDS = "input_tensor: flat it has no shards, as its grid is no rectangle; give it as [1, 1, N*H*W, C]"
 
 CONV2D: Final = "Conv2dDeviceOperation"
 
 
-def l1_path(
-    builder: PlanBuilder, call: ConvCall, source: PlanTensor, *, prefix: str = "", frame: PaddedInput | None = None
-) -> PlanTensor:
+def l1_path(builder: PlanBuilder, call: ConvCall, source: PlanTensor, *, prefix: str = "") -> PlanTensor:
     """Steps from an input on the host or on the device to the sharded output, in the call's memory config if given.
 
     Prepared weights and bias that the call uploads become the tensors "weight.prepared" and "bias.prepared".
     """
-    partitioned = partition_call(call, builder.device_spec, prefix=prefix, frame=frame)
+    partitioned = partition_call(call, builder.device_spec, prefix=prefix)
     if partitioned.choice is not None:
         builder.decide(partitioned.choice.decision)
     deallocate = call.conv_config.deallocate_activation
@@ -195,16 +193,23 @@ def _halo_refusals(
         yield f"{first}\ninput_tensor: {formats}; typecast it"
 
 
-def _channels_refusal(partitioned: PartitionedConv) -> str | None:
-    """Why shards of too few channels can not be read, in the real library's words and ours; None if they can."""
-    shards, config = partitioned.input_memory.shard_spec, partitioned.layout.config
-    channels = partitioned.problem.in_channels
-    if shards is None or config.scheme is WIDTH or shards.shape[1] * config.channel_cores >= channels:
-        return None
-    return (
-        f"Incorrect padding of input channels!\ninput_tensor: its shards hold {shards.shape[1]} channels on "
-        f"{config.channel_cores} cores, and the call has {channels}; give as many"
-    )
+def _conv_refusals(partitioned: PartitionedConv, weight: PlanTensor, bias: list[PlanTensor]) -> Iterator[str]:
+    """Why the conv2d program does not read its input or its operands, in the real library's words and ours."""
+    layout, problem, options = partitioned.layout, partitioned.problem, partitioned.options
+    shards, config = partitioned.input_memory.shard_spec, layout.config
+    width, rows = None if shards is None else shards.shape[1], weight.spec.padded_shape[-2]
+    texts = [rows_refusal(problem.out_format) if options.untilize_out else None]
+    if width is not None and config.scheme is not WIDTH and width * config.channel_cores < problem.in_channels:
+        texts.append(
+            f"Incorrect padding of input channels!\ninput_tensor: its shards hold {width} channels on "
+            f"{config.channel_cores} cores, and the call has {problem.in_channels}; give as many"
+        )
+    texts.append(width_refusal(layout, problem.kernel, given_width=width, prepared_rows=rows))
+    if options.activation_reuse:
+        texts.append(reuse_refusal(config, problem.frame, split_reader=layout.split_reader))
+    prepared = [weight.spec.padded_shape, *((1, 1, *tensor.spec.padded_shape) for tensor in bias)]
+    texts += [size_refusal(layout, problem.out_channels, prepared), partitioned.refused]
+    yield from filter(None, texts)
 
 
 def _reader_indices(partitioned: PartitionedConv, halo: HaloArguments) -> PlanTensor:
@@ -222,26 +227,13 @@ def _conv(
     builder: PlanBuilder, partitioned: PartitionedConv, halo: PlanTensor, dealt: HaloArguments | None
 ) -> PlanTensor:
     """The conv2d program on a halo's output, planned with these arguments, or on the input itself."""
-    weights, layout = operands(builder, partitioned.call)[0].spec, partitioned.layout
-    problem = partitioned.problem
-    if problem.weight_format != weights.data_format:  # programs ask the tensor, not the config
-        problem = replace(problem, weight_format=weights.data_format)
+    weight, *bias = operands(builder, partitioned.call)
+    layout, problem = partitioned.layout, partitioned.problem
+    if problem.weight_format != weight.spec.data_format:  # programs ask the tensor, not the config
+        problem = replace(problem, weight_format=weight.spec.data_format)
         layout = replace(layout, problem=problem)
         partitioned = replace(partitioned, layout=layout)
-    shards = partitioned.input_memory.shard_spec
-    refused = rows_refusal(problem.out_format) if partitioned.options.untilize_out else None
-    refused = refused or _channels_refusal(partitioned)
-    refused = refused or width_refusal(
-        layout,
-        problem.kernel,
-        given_width=None if shards is None else shards.shape[1],
-        prepared_rows=weights.padded_shape[-2],
-    )
-    if partitioned.options.activation_reuse:
-        refused = refused or reuse_refusal(layout.config, problem.frame, split_reader=layout.split_reader)
-    weight, *bias = operands(builder, partitioned.call)
-    prepared = [weight.spec.padded_shape, *((1, 1, *tensor.spec.padded_shape) for tensor in bias)]
-    refused = refused or size_refusal(layout, problem.out_channels, prepared) or partitioned.refused
+    refused = next(_conv_refusals(partitioned, weight, bias), None)
     indices = _reader_indices(partitioned, dealt or halo_arguments(partitioned, builder.device_spec))
     words = indices.spec.shape[-1] * WORD_BYTES
     unfinished = reader_indices_refusal(words, output_rows=layout.shards.out_rows)
@@ -256,8 +248,9 @@ def _conv(
             "cores as there are tiles of output channels"
         )
     buffers = ConvBuffers.of(layout, halo_bytes=sticks_bytes(halo, problem), reader_indices_bytes=words)
-    op, reads = micro_op(partitioned.call, layout, buffers), [halo, *operands(builder, partitioned.call)]
-    if partitioned.options.untilize_out and problem.out_format.is_block:
+    op, reads = micro_op(partitioned.call, layout, buffers), [halo, weight, *bias]
+    options = partitioned.options
+    if options.untilize_out and problem.out_format.is_block:
         builder.run(CONV2D, op, reads, refused=ROWS_OF_BLOCKS)
         return halo
     output = PlanTensor(f"{partitioned.prefix}output", output_spec(partitioned))
@@ -272,7 +265,17 @@ def _conv(
         output=output,
         resident=[indices],
         circular_buffers=() if refused else circular_buffers,
-        key=("conv2d", *_window(partitioned.call), *_program(partitioned), *(read.spec for read in reads), output.spec),
+        key=(
+            "conv2d",
+            *_window(partitioned.call),
+            partitioned.call.conv_config.activation,
+            (layout.config, layout.out_config, layout.shards, layout.blocks),  # those it runs with, not the requested
+            (options.act_double_buffer, options.weights_double_buffer, options.activation_reuse),
+            options.config_tensors_in_dram,
+            options.force_split_reader,
+            *(read.spec for read in reads),
+            output.spec,
+        ),
         refused=refused,
         unfinished=unfinished,
     )
@@ -282,15 +285,3 @@ def _window(call: ConvCall) -> tuple[Hashable, ...]:
     """The part of the program key that halo and conv2d share: the image, its windows, the compute config."""
     window = (call.kernel_size, call.stride, call.padding, call.output_padding, call.dilation)
     return call.rules.transposed, call.image_shape, window, call.compute
-
-
-def _program(partitioned: PartitionedConv) -> tuple[Hashable, ...]:
-    """The rest of the key of a conv2d program: the blocks and cores it runs with, not the requested ones."""
-    call, options, layout = partitioned.call, partitioned.options, partitioned.layout
-    return (
-        call.conv_config.activation,
-        (layout.config, layout.out_config, layout.shards, layout.blocks),
-        (options.act_double_buffer, options.weights_double_buffer, options.activation_reuse),
-        options.config_tensors_in_dram,
-        options.force_split_reader,
-    )

@@ -32,7 +32,6 @@ from ops.programs.conv2d.partition import (
 )
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, WeightsLayout
 from ops.programs.data_movement.placement import flattened
-from ops.window import PaddedInput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +58,9 @@ class PartitionedConv:
         return self.layout.options
 
 
-def partition_call(
-    call: ConvCall, device_spec: DeviceSpec, *, prefix: str = "", frame: PaddedInput | None = None
-) -> PartitionedConv:
+def partition_call(call: ConvCall, device_spec: DeviceSpec, *, prefix: str = "") -> PartitionedConv:
     """Chooses shard scheme and cores of a call and partitions it; raises DeviceError if the blocks do not fit."""
-    problem, estimated = call.lower(frame)
+    problem, estimated = call.lower()
     options = call.placed_options(estimated)
     memory = DRAM_MEMORY_CONFIG if call.input.on_host else call.input.spec.memory_config
     before = call.input_alignment(memory)

@@ -47,7 +47,6 @@ from ops.programs.conv2d.partition import UnknownRatesError
 from ops.programs.data_movement.placement import to_interleaved, uploaded_image
 from ops.programs.data_movement.reshape import reshaped
 from ops.programs.data_movement.slice import SliceWrite, Window, sliced_input, write_slice
-from ops.window import PaddedInput
 
 BYTES: Final = 2**64
 
@@ -212,15 +211,14 @@ def dram_path(builder: PlanBuilder, call: ConvCall, source: PlanTensor, *, free_
     slices are asked for than the output has, or no number of slices fits, the plan ends in a refusal after the program
     that makes an image of the input. Raises DeviceError if a call that needs slices has its input in L1.
     """
-    slice_config, frame = call.slice_config, None
+    slice_config = call.slice_config
     if slice_config is not None and slice_config.num_slices:
         config = slice_config
         text = f"{describe_slices(config)}, as dram_slice_config says"
         decision = Decision(name="num_slices", value=config.num_slices, text=text)
     else:
-        frame = call.frame()
         try:
-            config, decision = choose_slices(call, builder.device_spec, free_l1_bytes=free_l1_bytes, frame=frame)
+            config, decision = choose_slices(call, builder.device_spec, free_l1_bytes=free_l1_bytes)
         except (OutOfMemoryError, UnknownRatesError) as error:
             return _refused(builder, call, source, error)
     counted = call if config is slice_config else replace(call, slice_config=config)
@@ -228,24 +226,23 @@ def dram_path(builder: PlanBuilder, call: ConvCall, source: PlanTensor, *, free_
         refuse_first(counted, (placing, input_rank))
         return l1_path(builder, call, source)
     refuse_first(counted, (rows_in_dram, input_in_dram) if slice_config else (rows_in_dram,))
-    frame = frame or call.frame()
     try:
-        check_slice_count(call, config, frame)
+        check_slice_count(call, config)
     except TTSimError as error:
         return _refused(builder, call, source, error)
     refuse_first(counted, (placing,))
     builder.decide(decision)
     image = dram_image(builder, source, call.image_shape, on_host=call.input.on_host)
-    out_shape = (call.batch_size, frame.rows.outputs, frame.columns.outputs, call.out_channels)
+    out_shape = (call.batch_size, call.axis(0).outputs, call.axis(1).outputs, call.out_channels)
     image_spec = TensorSpec(out_shape, call.output_format, call.conv_config.output_layout, DRAM_MEMORY_CONFIG)
     target = builder.allocate("output.image", image_spec)
     if config.num_slices > 1:
-        _slices(builder, call, config, frame, image, target)
+        _slices(builder, call, config, image, target)
         if builder.refused:
             return target
         return image_output(builder, target, "output.rows")
     builder.free(target)  # allocated before the number of slices was known, and not needed for one slice
-    output = l1_path(builder, call.as_slice(Operand(spec=image.spec, on_host=False)), image, frame=frame)
+    output = l1_path(builder, call.as_slice(Operand(spec=image.spec, on_host=False)), image)
     if builder.refused:
         return output
     return dram_output(builder, output, "output.dram")
@@ -263,13 +260,11 @@ def _refused(builder: PlanBuilder, call: ConvCall, source: PlanTensor, error: TT
     return image
 
 
-def _slices(
-    builder: PlanBuilder, call: ConvCall, config: SliceConfig, frame: PaddedInput, image: PlanTensor, target: PlanTensor
-) -> None:
+def _slices(builder: PlanBuilder, call: ConvCall, config: SliceConfig, image: PlanTensor, target: PlanTensor) -> None:
     """One slice after the other; the first prepares the weights for all. Raises DeviceError if no slice reads input."""
     ready = call
     planned: dict[OutputSlice, _PlannedSlice] = {}
-    for index, part in enumerate(output_slices(call, config, frame)):
+    for index, part in enumerate(output_slices(call, config)):
         if part.is_empty:
             continue
         prefix, earlier = f"slice{index}.", planned.get(part.at_origin)
@@ -315,7 +310,7 @@ def _one_slice(
     window = sliced_input(builder, image, _input_window(call, part), dealt.memory, f"{prefix}input")
     sliced = dealt.call.as_slice(Operand(spec=window.spec, on_host=False), scheme)  # the scheme is fixed
     begin = len(builder.steps)
-    output = l1_path(builder, sliced, window, prefix=prefix, frame=dealt.problem.frame)
+    output = l1_path(builder, sliced, window, prefix=prefix)
     return _PlannedSlice(
         prefix=prefix,
         window=window,

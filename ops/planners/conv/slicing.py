@@ -35,7 +35,7 @@ from ops.programs.conv2d.partition import (
     scheme_alignment,
     sharded_memory,
 )
-from ops.window import NoWindowError, PaddedInput
+from ops.window import NoWindowError
 
 
 class AxisWindow(NamedTuple):
@@ -118,20 +118,21 @@ def rounding_of(call: ConvCall, slice_type: SliceType) -> int:
     return TILE if call.conv_config.output_layout is Layout.TILE and slice_type is SliceType.DRAM_WIDTH else 1
 
 
-def sliced_length(frame: PaddedInput, slice_type: SliceType) -> int:
+def sliced_length(call: ConvCall, slice_type: SliceType) -> int:
     """Outputs along the axis that is cut."""
+    frame = call.frame()
     return frame.rows.outputs if slice_type is SliceType.DRAM_HEIGHT else frame.columns.outputs
 
 
-def most_slices(call: ConvCall, slice_type: SliceType, frame: PaddedInput | None = None) -> int:
-    """The largest number of slices of a call; ``frame`` may be known already."""
-    return div_up(sliced_length(frame or call.frame(), slice_type), rounding_of(call, slice_type))
+def most_slices(call: ConvCall, slice_type: SliceType) -> int:
+    """The largest number of slices of a call."""
+    return div_up(sliced_length(call, slice_type), rounding_of(call, slice_type))
 
 
-def output_slices(call: ConvCall, config: SliceConfig, frame: PaddedInput | None = None) -> Iterator[OutputSlice]:
+def output_slices(call: ConvCall, config: SliceConfig) -> Iterator[OutputSlice]:
     """The slices of a call, in order, without slices that have no outputs."""
-    frame, rounding = frame or call.frame(), rounding_of(call, config.slice_type)
-    length, cut = sliced_length(frame, config.slice_type), _cutter(call, frame, config.slice_type)
+    rounding, length = rounding_of(call, config.slice_type), sliced_length(call, config.slice_type)
+    cut = _cutter(call, config.slice_type)
     base, rest = divmod(div_up(length, rounding), config.num_slices)
     start = 0
     for index in range(config.num_slices):
@@ -147,14 +148,13 @@ def output_slices(call: ConvCall, config: SliceConfig, frame: PaddedInput | None
 
 def first_slice(call: ConvCall, config: SliceConfig) -> OutputSlice:
     """The slice that weights are prepared for: the first, as high or as wide as any, and rounded up."""
-    frame, rounding = call.frame(), rounding_of(call, config.slice_type)
-    size = rounding * div_up(div_up(sliced_length(frame, config.slice_type), rounding), config.num_slices)
-    return _cutter(call, frame, config.slice_type)((0, size))
+    size = rounding_of(call, config.slice_type) * div_up(most_slices(call, config.slice_type), config.num_slices)
+    return _cutter(call, config.slice_type)((0, size))
 
 
-def _cutter(call: ConvCall, frame: PaddedInput, slice_type: SliceType) -> Callable[[tuple[int, int]], OutputSlice]:
+def _cutter(call: ConvCall, slice_type: SliceType) -> Callable[[tuple[int, int]], OutputSlice]:
     """The function that cuts the slice of some outputs along the sliced axis; slices share the window of the other."""
-    lengths = frame.rows.outputs, frame.columns.outputs
+    lengths = call.axis(0).outputs, call.axis(1).outputs
     sliced = int(slice_type is SliceType.DRAM_WIDTH)
     uncut = _window(call, 1 - sliced, (0, lengths[1 - sliced]), lengths[1 - sliced])
 
@@ -210,9 +210,9 @@ def too_many(call: ConvCall, slices: SliceConfig) -> bool:
         return False
 
 
-def check_slice_count(call: ConvCall, config: SliceConfig, frame: PaddedInput) -> None:
-    """Raises DeviceError for more slices than the output of a call with this frame has rows, columns or tiles."""
-    most = most_slices(call, config.slice_type, frame)
+def check_slice_count(call: ConvCall, config: SliceConfig) -> None:
+    """Raises DeviceError for more slices than the output of a call has rows, columns or tiles."""
+    most = most_slices(call, config.slice_type)
     if config.num_slices > most:
         raise DeviceError(
             f"{too_many_line(config.num_slices, most)}\n"
@@ -339,9 +339,7 @@ def describe_slices(config: SliceConfig) -> str:
     return f"{config.num_slices} slices of {'rows' if config.slice_type is SliceType.DRAM_HEIGHT else 'columns'}"
 
 
-def choose_slices(
-    call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int, frame: PaddedInput | None = None
-) -> tuple[SliceConfig, Decision]:
+def choose_slices(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int) -> tuple[SliceConfig, Decision]:
     """The smallest number of slices that fit the free L1, along the given axis or the better guess, then the other.
 
     Returns the slices and the reason for the choice. Raises OutOfMemoryError, with the real library's text, if no
@@ -350,17 +348,17 @@ def choose_slices(
     kinds = _kinds(call)
     # Most slices are equal except for their place
     need = cache(lambda part, several: slice_l1_bytes(call, part, device_spec, slices=1 + several))
-    frame, refused = frame or call.frame(), None
+    refused = None
     for kind in kinds:
-        for count in range(1, most_slices(call, kind, frame) + 1):
+        for count in range(1, most_slices(call, kind) + 1):
             config = SliceConfig(slice_type=kind, num_slices=count)
-            slices = (part for part in output_slices(call, config, frame) if not part.is_empty)
+            slices = (part for part in output_slices(call, config) if not part.is_empty)
             excess = _excess(call, (need(part.at_origin, count > 1) for part in slices), free_l1_bytes)
             if excess is None:
                 return config, _reason(config, refused, free_l1_bytes)
             if excess:
                 refused = config, excess
-    most, length = most_slices(call, kinds[-1], frame), sliced_length(frame, kinds[-1])
+    most, length = most_slices(call, kinds[-1]), sliced_length(call, kinds[-1])
     raise OutOfMemoryError(
         f"{_none_found(kinds[-1], most, length, free_l1_bytes)}\n"
         "conv_config: a smaller act_block_h_override, weights_dtype=bfloat8_b, no double buffering or another "

@@ -1,5 +1,6 @@
 """Plans that pad a tensor with a number. Rules: ttnn 0.81.1 (data_movement/pad, fill_pad), recorded plans."""
 
+from dataclasses import dataclass
 from functools import partial
 from math import prod
 
@@ -72,11 +73,12 @@ def padded_by(
     where = source.spec.memory_config if place is None else place
     if where.is_sharded() and where.shard_spec is None:
         raise ArgumentError("pad: a sharded memory_config without a shard_spec is not simulated; give one")
-    current, paddings = source, _parts(padding)
-    for number, part in enumerate(paddings):
-        padded = _padded_tiles if source.spec.layout is Layout.TILE else _padded_rows
-        last = number == len(paddings) - 1
-        more = padded(builder, current, part, value, name if last else f"{name}.{number}", place if last else None)
+    current, write = source, _Pad(builder, value)
+    padded = write.tiles if source.spec.layout is Layout.TILE else write.rows
+    *first, last = _parts(padding)
+    for number, part in enumerate((*first, last)):
+        is_last = number == len(first)
+        more = padded(current, part, name if is_last else f"{name}.{number}", place if is_last else None)
         if current.name not in (source.name, more.name):
             builder.free(current)
         current = more
@@ -93,82 +95,125 @@ def _parts(padding: Around) -> list[Around]:
     return [part for part in (*alone, (*none[:last], *padding[last:])) if any(map(any, part))]
 
 
-def _padded_rows(
-    builder: PlanBuilder, source: PlanTensor, padding: Around, value: float, name: str, place: MemoryConfig | None
-) -> PlanTensor:
-    """Rows, or tiles without padding, in one program; HEIGHT shards that grow along both axes take two programs."""
-    shape = source.spec.padded_shape if source.spec.layout is Layout.TILE else source.spec.shape
-    result_shape = tuple(side + sum(around) for side, around in zip(shape, padding, strict=True))
-    where = _wider_shards(source.spec, result_shape, place)
-    if where is None or prod(shape[:-1]) == prod(result_shape[:-1]):
-        return _one_program(
-            builder, source, padding, value, name, where or place or source.spec.memory_config, result_shape
-        )
-    if padding[-1][0]:
-        _check_rows(source.spec, where, (*shape[:-1], result_shape[-1]), builder.device_spec)
-        raise DeviceError(
-            "Output size cannot fit input with offset\n"
-            "padding: HEIGHT shards are padded across and then down; do not pad them in front across and down at once"
-        )
-    across = (*([(0, 0)] * (len(shape) - 1)), padding[-1])
-    wide = _one_program(builder, source, across, value, f"{name}.across", where, (*shape[:-1], result_shape[-1]))
-    down = (*padding[:-1], (0, 0))
-    result = _one_program(
-        builder, wide, down, value, name, place or _evenly(wide.spec.shards, result_shape), result_shape
-    )
-    builder.free(wide)
-    return result
-
-
-def _wider_shards(source: TensorSpec, shape: tuple[int, ...], place: MemoryConfig | None) -> MemoryConfig | None:
-    """HEIGHT shards of rows that grow across, on the cores of the source, whatever place is wanted; else None."""
-    current, where = source.memory_config, source.memory_config if place is None else place
-    by_height = current.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED and current.buffer_type is BufferType.L1
-    if not by_height or not where.is_sharded() or source.shape[-1] == shape[-1]:
-        return None
-    return _evenly(source.shards, (*source.shape[:-1], shape[-1]))
-
-
 def _evenly(shards: ShardSpec, shape: tuple[int, ...]) -> MemoryConfig:
     """HEIGHT shards that share the rows of a tensor on the cores of other shards."""
     rows = div_up(prod(shape[:-1]), shards.num_cores())
     return MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(shards.grid, (rows, shape[-1])))
 
 
-def _one_program(
-    builder: PlanBuilder,
-    source: PlanTensor,
-    padding: Around,
-    value: float,
-    name: str,
-    where: MemoryConfig,
-    shape: tuple[int, ...],
-) -> PlanTensor:
-    source_spec, spec = source.spec, builder.device_spec
-    if source_spec.data_format not in PADDED_FORMATS and (source_spec.layout, source_spec.data_format) != (
-        Layout.TILE,
-        BFLOAT8_B,
-    ):
-        raise DeviceError(
-            f"Cannot pad {'RM' if source_spec.layout is Layout.ROW_MAJOR else 'tilized'} tensor with specified format\n"
-            f"input_tensor: typecast {source_spec.data_format} first"
+def _stored_shape(spec: TensorSpec) -> tuple[int, ...]:
+    """The shape that a program pads: of tiles with their padding."""
+    return spec.padded_shape if spec.layout is Layout.TILE else spec.shape
+
+
+@dataclass(frozen=True, slots=True)
+class _Pad:
+    """Programs that put one number around tensors."""
+
+    builder: PlanBuilder
+    value: float
+
+    def rows(self, source: PlanTensor, padding: Around, name: str, place: MemoryConfig | None) -> PlanTensor:
+        """Rows, or tiles without padding, in one program; HEIGHT shards that grow along both axes take two programs."""
+        spec, current = source.spec, source.spec.memory_config
+        shape, where = _stored_shape(spec), current if place is None else place
+        result_shape = tuple(side + sum(around) for side, around in zip(shape, padding, strict=True))
+        # HEIGHT shards of rows grow across on the cores of the source, whatever place is wanted
+        by_height = current.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED and current.buffer_type is BufferType.L1
+        if not by_height or not where.is_sharded() or spec.shape[-1] == result_shape[-1]:
+            return self._one_program(source, padding, name, where, result_shape)
+        wider = _evenly(spec.shards, (*spec.shape[:-1], result_shape[-1]))
+        if prod(shape[:-1]) == prod(result_shape[:-1]):
+            return self._one_program(source, padding, name, wider, result_shape)
+        wide_shape = (*shape[:-1], result_shape[-1])
+        if padding[-1][0]:
+            _check_rows(spec, wider, wide_shape, self.builder.device_spec)
+            raise DeviceError(
+                "Output size cannot fit input with offset\npadding: HEIGHT shards are padded across and then down; do "
+                "not pad them in front across and down at once"
+            )
+        across, down = (*([(0, 0)] * (len(shape) - 1)), padding[-1]), (*padding[:-1], (0, 0))
+        wide = self._one_program(source, across, f"{name}.across", wider, wide_shape)
+        where = place or _evenly(wide.spec.shards, result_shape)
+        result = self._one_program(wide, down, name, where, result_shape)
+        self.builder.free(wide)
+        return result
+
+    def _one_program(
+        self, source: PlanTensor, padding: Around, name: str, where: MemoryConfig, shape: tuple[int, ...]
+    ) -> PlanTensor:
+        given, spec = source.spec, self.builder.device_spec
+        if given.data_format not in PADDED_FORMATS and (given.layout, given.data_format) != (Layout.TILE, BFLOAT8_B):
+            raise DeviceError(
+                f"Cannot pad {'RM' if given.layout is Layout.ROW_MAJOR else 'tilized'} tensor with specified format\n"
+                f"input_tensor: typecast {given.data_format} first"
+            )
+        _check_rows(given, where, shape, spec)
+        tensor = PlanTensor(name, TensorSpec(shape, given.data_format, given.layout, where))
+        halves = writes_halves(given, tensor.spec)
+        return self.builder.run(
+            "PadDeviceOperation",
+            PadWith(shape=_stored_shape(given), padding=padding, value=self.value, in_halves=halves),
+            [source],
+            output=tensor,
+            circular_buffers=pad_buffers(source, tensor, padding[-1][0], spec),
+            dataflow=True,
         )
-    _check_rows(source_spec, where, shape, spec)
-    tensor = PlanTensor(name, TensorSpec(shape, source_spec.data_format, source_spec.layout, where))
-    op = PadWith(
-        shape=source_spec.padded_shape if source_spec.layout is Layout.TILE else source_spec.shape,
-        padding=padding,
-        value=value,
-        in_halves=writes_halves(source_spec, tensor.spec),
-    )
-    return builder.run(
-        "PadDeviceOperation",
-        op,
-        [source],
-        output=tensor,
-        circular_buffers=pad_buffers(source, tensor, padding[-1][0], spec),
-        dataflow=True,
-    )
+
+    def tiles(self, source: PlanTensor, padding: Around, name: str, place: MemoryConfig | None) -> PlanTensor:
+        """Tiles: the padding within them is filled where they are, and whole tiles are added behind."""
+        if any(before for before, _ in padding):
+            raise DeviceError(
+                "ttnn.pad: on device tile padding does not support front padding\npad rows, or behind alone"
+            )
+        builder, spec, data_format = self.builder, source.spec, source.spec.data_format
+        where = spec.memory_config if place is None else place
+        shape = tuple(side + behind for side, (_, behind) in zip(spec.shape, padding, strict=True))
+        stored, given = TensorSpec(shape, data_format, Layout.TILE).padded_shape, spec.padded_shape
+        full = fill_padding(builder, source, self.value, f"{name}.filled")
+        if stored != given:
+            result = self._whole_tiles(source, full, shape, name, place)
+            if full.name != source.name:
+                builder.free(full)
+        else:
+            result = PlanTensor(full.name, TensorSpec(shape, data_format, Layout.TILE, spec.memory_config))
+        if result.spec.memory_config.is_sharded() is where.is_sharded():
+            return result
+        moved = placed(builder, result, where, f"{name}.moved")
+        if result.name != source.name:
+            builder.free(result)
+        return moved
+
+    def _whole_tiles(
+        self, source: PlanTensor, full: PlanTensor, shape: tuple[int, ...], name: str, place: MemoryConfig | None
+    ) -> PlanTensor:
+        """More tiles behind tiles that are full."""
+        builder, spec, data_format = self.builder, source.spec, source.spec.data_format
+        stored, given = TensorSpec(shape, data_format, Layout.TILE).padded_shape, spec.padded_shape
+        if len(shape) == 1:
+            shards = spec.memory_config.shard_spec
+            if shards is not None and shards.shape[1] != given[-1]:
+                refuse_other_width(given, (given[0], stored[-1]), shards)
+            TensorSpec(shape, data_format, Layout.TILE, place or spec.memory_config)  # refuses shards of other sizes
+            raise DeviceError(
+                "MeshBuffer must be large enough to hold the tensor.\ninput_tensor: a vector in tiles is padded up to "
+                "the end of its last tile alone; reshape it to rank 2"
+            )
+        behind = tuple((0, new - old) for new, old in zip(stored, given, strict=True))
+        if any(more < 0 for _, more in behind):
+            raise DeviceError(
+                "Output size cannot fit input with offset\n"
+                f"input_tensor: its tiles have the shape {list(given)}, which is more than the result's "
+                f"{list(stored)}; untilize it first"
+            )
+        if data_format == BFLOAT8_B:
+            wide = typecast_by(builder, full, BFLOAT16, f"{name}.bfloat16")
+            more = self.rows(wide, behind, f"{name}.padded", place)
+            result = typecast_by(builder, more, BFLOAT8_B, name)
+            builder.free(more, wide)
+        else:
+            result = self.rows(full, behind, name, place)
+        return PlanTensor(result.name, TensorSpec(shape, data_format, Layout.TILE, result.spec.memory_config))
 
 
 def _check_rows(source: TensorSpec, where: MemoryConfig, shape: tuple[int, ...], spec: DeviceSpec) -> None:
@@ -188,66 +233,6 @@ def _check_rows(source: TensorSpec, where: MemoryConfig, shape: tuple[int, ...],
             f"ttnn.pad: padded row of {row} B does not fit in the per-core L1 budget ({row_room_bytes(spec)} B)\n"
             "input_tensor: give shorter rows"
         )
-
-
-def _padded_tiles(
-    builder: PlanBuilder, source: PlanTensor, padding: Around, value: float, name: str, place: MemoryConfig | None
-) -> PlanTensor:
-    """Tiles: the padding within them is filled where they are, and whole tiles are added behind."""
-    if any(before for before, _ in padding):
-        raise DeviceError("ttnn.pad: on device tile padding does not support front padding\npad rows, or behind alone")
-    source_spec = source.spec
-    shape = tuple(side + behind for side, (_, behind) in zip(source_spec.shape, padding, strict=True))
-    tensor_spec = TensorSpec(shape, source_spec.data_format, Layout.TILE)
-    full = fill_padding(builder, source, value, f"{name}.filled")
-    if tensor_spec.padded_shape == source_spec.padded_shape:
-        seen = TensorSpec(shape, source_spec.data_format, Layout.TILE, source_spec.memory_config)
-        return _settled(builder, PlanTensor(full.name, seen), source, name, place)
-    if len(padding) == 1:
-        shards, whole = (
-            source_spec.memory_config.shard_spec,
-            (source_spec.padded_shape[0], tensor_spec.padded_shape[-1]),
-        )
-        if shards is not None and shards.shape[1] != source_spec.padded_shape[-1]:
-            refuse_other_width(source_spec.padded_shape, whole, shards)
-        TensorSpec(
-            shape, source_spec.data_format, Layout.TILE, place or source_spec.memory_config
-        )  # refuses shards of other sizes
-        raise DeviceError(
-            "MeshBuffer must be large enough to hold the tensor.\n"
-            "input_tensor: a vector in tiles is padded up to the end of its last tile alone; reshape it to rank 2"
-        )
-    behind = tuple((0, new - old) for new, old in zip(tensor_spec.padded_shape, source_spec.padded_shape, strict=True))
-    if any(more < 0 for _, more in behind):
-        raise DeviceError(
-            "Output size cannot fit input with offset\n"
-            f"input_tensor: its tiles have the shape {list(source_spec.padded_shape)}, which is more than the result's "
-            f"{list(tensor_spec.padded_shape)}; untilize it first"
-        )
-    if source_spec.data_format == BFLOAT8_B:
-        wide = typecast_by(builder, full, BFLOAT16, f"{name}.bfloat16")
-        more = _padded_rows(builder, wide, behind, value, f"{name}.padded", place)
-        result = typecast_by(builder, more, BFLOAT8_B, name)
-        builder.free(more, wide)
-    else:
-        result = _padded_rows(builder, full, behind, value, name, place)
-    result = PlanTensor(result.name, TensorSpec(shape, source_spec.data_format, Layout.TILE, result.spec.memory_config))
-    if full.name != source.name:
-        builder.free(full)
-    return _settled(builder, result, source, name, place)
-
-
-def _settled(
-    builder: PlanBuilder, result: PlanTensor, source: PlanTensor, name: str, place: MemoryConfig | None
-) -> PlanTensor:
-    """The result, moved to its place if only one of both is sharded."""
-    where = source.spec.memory_config if place is None else place
-    if result.spec.memory_config.is_sharded() is where.is_sharded():
-        return result
-    moved = placed(builder, result, where, f"{name}.moved")
-    if result.name != source.name:
-        builder.free(result)
-    return moved
 
 
 def fill_padding(builder: PlanBuilder, source: PlanTensor, value: float, name: str) -> PlanTensor:
