@@ -4,14 +4,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import gcd
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 
 from device.cores import CoreRangeSet
 from device.numbers.formats import Integers, div_up
 
-MOST_KEPT: Final = 256  # axes whose margins are cached
+MOST_KEPT: Final = 256  # axes whose output phases are cached
 
 
 class NoWindowError(ValueError):
@@ -172,16 +172,39 @@ class OutputPhase:
         return tuple(start + tap * spacing for tap in range(self.axis.kernel))
 
 
+@lru_cache(MOST_KEPT)
 def output_phases(axis: PaddedAxis, *, whole: bool = False) -> tuple[OutputPhase, ...]:
     """The output phases of an axis; together they hold every output once. Outputs without taps are zero.
 
     ``whole`` keeps taps that reach only padding under all of their outputs, as in a narrow slice.
     """
-    distance = _period(axis)
+    distance = axis.input_dilation // gcd(axis.input_dilation, axis.stride)  # of outputs under the same taps
     return tuple(_phase(axis, first, distance, whole=whole) for first in range(min(distance, axis.outputs)))
 
 
-@lru_cache(MOST_KEPT)
+def _phase(axis: PaddedAxis, first: int, distance: int, *, whole: bool) -> OutputPhase:
+    """The outputs from ``first`` on, ``distance`` apart: so far that the same taps meet inputs again."""
+    begin, outputs = first * axis.stride + axis.start, div_up(axis.outputs - first, distance)
+    stride = axis.stride * distance // axis.input_dilation
+    met = []
+    for tap in range(axis.kernel):
+        start, between = divmod(begin + tap * axis.dilation, axis.input_dilation)
+        if not between and (whole or (start < axis.input_length and start + (outputs - 1) * stride >= 0)):
+            met.append(tap)
+    taps = _evenly(met) if met else range(0)
+    dense = axis_of_windows(
+        input_length=axis.input_length,
+        outputs=outputs,
+        kernel=len(taps),
+        start=(begin + taps.start * axis.dilation) // axis.input_dilation,
+        dilation=taps.step * axis.dilation // axis.input_dilation,
+        stride=stride,
+        output_offset=axis.output_offset + first * axis.output_stride,
+        output_stride=distance * axis.output_stride,
+    )
+    return OutputPhase(dense, taps)
+
+
 def phase_margins(axis: PaddedAxis) -> tuple[int, int, bool]:
     """The `margins` of an axis phase by phase, and whether none of its outputs meets more than one tap."""
     phases = [phase.axis for phase in output_phases(axis)]
@@ -190,16 +213,7 @@ def phase_margins(axis: PaddedAxis) -> tuple[int, int, bool]:
 
 def count_met_taps(axis: PaddedAxis) -> int:
     """Taps of all outputs together that meet an input or the zeros around, as in the `output_phases`."""
-    distance = _period(axis)
-    return sum(
-        div_up(axis.outputs - first, distance) * len(_met_taps(axis, first, distance))
-        for first in range(min(distance, axis.outputs))
-    )
-
-
-def _period(axis: PaddedAxis) -> int:
-    """The distance of outputs that meet inputs under the same taps."""
-    return axis.input_dilation // gcd(axis.input_dilation, axis.stride)
+    return sum(phase.axis.outputs * phase.axis.kernel for phase in output_phases(axis))
 
 
 def tap_classes(axis: PaddedAxis) -> tuple[range, ...]:
@@ -213,35 +227,6 @@ def tap_classes(axis: PaddedAxis) -> tuple[range, ...]:
 def _evenly(taps: list[int]) -> range:
     """A nonempty list of taps that meet inputs together as a range: their distances are equal."""
     return range(taps[0], taps[-1] + 1, taps[1] - taps[0] if len(taps) > 1 else 1)
-
-
-def _phase(axis: PaddedAxis, first: int, distance: int, *, whole: bool) -> OutputPhase:
-    """The outputs from ``first`` on, ``distance`` apart: so far that the same taps meet inputs again."""
-    met = _met_taps(axis, first, distance, whole=whole)
-    taps = _evenly(met) if met else range(0)
-    dense = axis_of_windows(
-        input_length=axis.input_length,
-        outputs=div_up(axis.outputs - first, distance),
-        kernel=len(taps),
-        start=(first * axis.stride + axis.start + taps.start * axis.dilation) // axis.input_dilation,
-        dilation=taps.step * axis.dilation // axis.input_dilation,
-        stride=axis.stride * distance // axis.input_dilation,
-        output_offset=axis.output_offset + first * axis.output_stride,
-        output_stride=distance * axis.output_stride,
-    )
-    return OutputPhase(dense, taps)
-
-
-def _met_taps(axis: PaddedAxis, first: int, distance: int, *, whole: bool = False) -> list[int]:
-    """The taps that meet inputs under these outputs; if ``whole``, also the taps that meet only padding."""
-    begin = first * axis.stride + axis.start
-    farthest = (div_up(axis.outputs - first, distance) - 1) * axis.stride * distance // axis.input_dilation
-    met = []
-    for tap in range(axis.kernel):
-        start, between = divmod(begin + tap * axis.dilation, axis.input_dilation)
-        if not between and (whole or (start < axis.input_length and start + farthest >= 0)):
-            met.append(tap)
-    return met
 
 
 def index_of(taps: range) -> slice:
@@ -320,59 +305,22 @@ def data_before(frame: PaddedInput, sticks: Integers) -> Integers:
     return (image * data_rows + above) * data_columns + in_data_row * frame.columns.data_before(column)
 
 
-def data_sticks(frame: PaddedInput, numbers: Integers) -> Integers:
-    """The stick of each data number, the inverse of `data_before`, for a frame that cuts no inputs off.
-
-    A number behind the last data stick counts into the next images.
-    """
-    rows, columns = frame.rows, frame.columns
-    line, column = np.divmod(numbers, columns.input_length)
-    image, row = np.divmod(line, rows.input_length)
-    in_row = columns.before + column * columns.input_dilation
-    sticks: Integers = (image * rows.length + rows.before + row * rows.input_dilation) * columns.length + in_row
-    return sticks
-
-
-class Breaks(NamedTuple):
-    """Where padding follows a data stick: within a row, at the end of a row, at the end of an image."""
-
-    in_row: bool
-    at_row_end: bool
-    at_image_end: bool
-
-
-def data_breaks(frame: PaddedInput) -> Breaks:
-    """The places of the frame where padding separates data sticks."""
-    rows, columns = frame.rows, frame.columns
-    data_rows, data_columns = frame.data_shape
-    row_wraps = columns.before == 0 and (data_columns - 1) * columns.input_dilation + 1 == columns.length
-    image_wraps = rows.before == 0 and (data_rows - 1) * rows.input_dilation + 1 == rows.length
-    return Breaks(
-        in_row=columns.input_dilation > 1,
-        at_row_end=not (row_wraps and rows.input_dilation == 1),
-        at_image_end=not (row_wraps and image_wraps),
-    )
-
-
 def count_breaks(frame: PaddedInput, numbers: Integers) -> Integers:
-    """The number of data sticks below each of ``numbers`` that padding follows."""
-    data_rows, data_columns = frame.data_shape
+    """The number of data sticks below each of ``numbers`` that padding follows: in a row, behind a row or an image."""
+    rows, columns, (data_rows, data_columns) = frame.rows, frame.columns, frame.data_shape
     if not data_columns:
         return np.zeros_like(numbers)
-    row, image = data_columns, data_rows * data_columns
-    breaks = data_breaks(frame)
-    weights: dict[int, int] = {}  # of the multiples of every distance; most of them cancel
-    for broken, inner, outer in (
-        (breaks.in_row, 1, row),
-        (breaks.at_row_end, row, image),
-        (breaks.at_image_end, image, 0),
-    ):
-        if broken:
-            weights[inner] = weights.get(inner, 0) + 1
-            weights[outer] = weights.get(outer, 0) - 1
-    counts = [weight * (numbers // distance) for distance, weight in weights.items() if distance and weight]
-    count: Integers = sum(counts[1:], counts[0]) if counts else np.zeros_like(numbers)
-    return count
+    rows_fill, columns_fill = (
+        axis.before == 0 and (data - 1) * axis.input_dilation + 1 == axis.length
+        for axis, data in ((rows, data_rows), (columns, data_columns))
+    )
+    row_breaks = not (columns_fill and rows.input_dilation == 1)
+    image_breaks = not (columns_fill and rows_fill)
+    row, image = numbers // data_columns, numbers // (data_rows * data_columns)
+    breaks: Integers = (
+        (numbers - row) * (columns.input_dilation > 1) + (row - image) * row_breaks + image * image_breaks
+    )
+    return breaks
 
 
 def frame_sources(frame: PaddedInput, start: int, stop: int) -> Integers:
@@ -481,18 +429,22 @@ def sliding_window_text(frame: PaddedInput, cores: CoreRangeSet, *, nhw_cores: i
     A frame with zeros between or behind its inputs is written as a transposed convolution, whose padding is the reach
     of its window beyond the zeros ahead; any other frame as the convolution that it is.
     """
-    rows, columns = frame.rows, frame.columns
-    transposed = any(axis.input_dilation > 1 or axis.trailing for axis in (rows, columns))
-    stride = (rows.input_dilation, columns.input_dilation) if transposed else (rows.stride, columns.stride)
-    padding = tuple(_padding(axis, transposed=transposed) for axis in (rows, columns))
+    axes = (frame.rows, frame.columns)
+    transposed = any(axis.input_dilation > 1 or axis.trailing for axis in axes)
+
+    def pair(name: str) -> str:
+        """An attribute of both axes."""
+        return f"({','.join(str(abs(getattr(axis, name))) for axis in axes)})"
+
+    zeros = [(axis.reach - axis.before, axis.reach - axis.after) for axis in axes]
     fields = {
         "batch_size": frame.batch,
-        "input_hw": _pair(rows.input_length, columns.input_length),
-        "window_hw": _pair(rows.kernel, columns.kernel),
-        "stride_hw": _pair(*stride),
-        "padding": padding,
-        "output_padding": (rows.trailing, columns.trailing),
-        "dilation_hw": _pair(abs(rows.dilation), abs(columns.dilation)),
+        "input_hw": pair("input_length"),
+        "window_hw": pair("kernel"),
+        "stride_hw": pair("input_dilation" if transposed else "stride"),
+        "padding": tuple(zeros if transposed else [(axis.before, axis.after) for axis in axes]),
+        "output_padding": (frame.rows.trailing, frame.columns.trailing),
+        "dilation_hw": pair("dilation"),
         "num_cores_nhw": nhw_cores,
         "num_cores_c": channel_cores,
         "core_range_set_": ranges_text(cores),
@@ -508,13 +460,3 @@ def ranges_text(cores: CoreRangeSet) -> str:
         for core_range in cores.ranges
     )
     return f"{{{', '.join(ranges)}}}"
-
-
-def _padding(axis: PaddedAxis, *, transposed: bool) -> tuple[int, int]:
-    if not transposed:
-        return axis.before, axis.after
-    return axis.reach - axis.before, axis.reach - axis.after
-
-
-def _pair(first: int, second: int) -> str:
-    return f"({first},{second})"

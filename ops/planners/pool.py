@@ -6,7 +6,6 @@ from itertools import chain
 from math import prod
 from typing import TypeAlias
 
-from device.cores import first_cores
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
@@ -27,7 +26,7 @@ from device.spec.parts import GridSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.op_models import OP_MODELS
 from ops.planners.to_config import placed
-from ops.programs.conv2d.partition import ParallelConfig, block_range, largest_divisor, most_cores, sharded_input
+from ops.programs.conv2d.partition import ParallelConfig, largest_divisor, most_cores, parallel_config, sharded_input
 from ops.programs.data_movement.placement import flattened, move_up
 from ops.programs.data_movement.reshape import reshaped
 from ops.programs.halo.plan import (
@@ -210,17 +209,12 @@ def pool_cores(call: PoolArguments, scheme: Scheme, grid: GridSpec, *, alignment
     match scheme:
         case Scheme.HEIGHT_SHARDED:
             nhw = most_cores(rows, grid.cores)
-            cores = first_cores(nhw, grid.cols, grid.rows)
         case Scheme.WIDTH_SHARDED:
             channels = largest_divisor(grid.cores, channel_parts)
-            cores = first_cores(channels, grid.cols, grid.rows)
         case _:
             nhw = most_cores(rows, grid.rows)
             channels = largest_divisor(grid.cols, channel_parts, div_up(call.channels, alignment))
-            cores = block_range(nhw, channels, ShardOrientation.ROW_MAJOR)
-    return ParallelConfig(
-        scheme=scheme, nhw_cores=nhw, channel_cores=channels, cores=cores, orientation=ShardOrientation.ROW_MAJOR
-    )
+    return parallel_config(scheme, nhw, channels, ShardOrientation.ROW_MAJOR, grid)
 
 
 def chosen_cores(call: PoolArguments, grid: GridSpec) -> ParallelConfig:

@@ -12,12 +12,10 @@ are neither in the rows nor in a plan, and are read from their sources:
 import re
 from functools import partial
 
-from device.cores import first_cores
 from device.errors import TTSimError
 from device.memory.memory_config import TILE, ShardOrientation, TensorMemoryLayout
 from device.numbers.formats import div_up
 from device.spec.device_spec import DeviceSpec
-from ops.programs.conv2d.cycles import time_conv
 from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.partition import (
     BLOCK,
@@ -26,11 +24,12 @@ from ops.programs.conv2d.partition import (
     ConvOptions,
     ConvProblem,
     ParallelConfig,
-    block_range,
     choose_cores,
+    parallel_config,
     partition_conv,
     scheme_alignment,
 )
+from ops.programs.conv2d.walk import time_conv
 from ops.programs.halo.cycles import halo_times, halo_traffic
 from ops.programs.halo.plan import HaloArguments, plan_halo
 from ops.window import PaddedInput, convolution_axis
@@ -164,12 +163,7 @@ def _given_cores(row: Row, spec: DeviceSpec) -> ParallelConfig | None:
     if not (row["cores_nhw"] and row["cores_c_in"]):
         return None
     nhw, channels, scheme = int(row["cores_nhw"]), int(row["cores_c_in"]), SCHEMES[row["shard"]]
-    orientation = ShardOrientation.ROW_MAJOR
-    if scheme is BLOCK:
-        cores = block_range(nhw, channels, orientation)
-    else:
-        cores = first_cores(nhw * channels, spec.grid.cols, spec.grid.rows, row_wise=True)
-    return ParallelConfig(scheme=scheme, nhw_cores=nhw, channel_cores=channels, cores=cores, orientation=orientation)
+    return parallel_config(scheme, nhw, channels, ShardOrientation.ROW_MAJOR, spec.grid)
 
 
 ALWAYS_IN_DRAM = "DeepLabV3+"  # a run whose convolutions keep config tensors in DRAM

@@ -255,9 +255,7 @@ def _conv(
         return halo
     output = PlanTensor(f"{partitioned.prefix}output", output_spec(partitioned))
     requests = buffer_requests(buffers)
-    circular_buffers = placed_buffers(
-        requests, output=output.name, halo=halo.name, reader_indices=indices.name, cores=layout.program_cores
-    )
+    circular_buffers = placed_buffers(requests, output=output.name, halo=halo.name, reader_indices=indices.name)
     return builder.run(
         CONV2D,
         op,

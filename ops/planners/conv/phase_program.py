@@ -5,7 +5,7 @@ from typing import Final
 
 from device.errors import ArgumentError
 from device.memory.memory_config import TILE
-from device.plan import Plan
+from device.plan import CircularBuffer, Plan
 from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.conv.arguments import ConvCall
 from ops.planners.conv.checks import ROWS_OF_BLOCKS
@@ -20,7 +20,7 @@ from ops.planners.conv.operands import (
     refuse_operands,
     sticks_bytes,
 )
-from ops.programs.conv2d.buffers import BufferRequest, ConvBuffers, buffer_requests, local_bytes, placed_buffers
+from ops.programs.conv2d.buffers import ConvBuffers, buffer_requests, local_bytes, placed_buffers
 from ops.programs.conv2d.op import width_refusal
 from ops.programs.conv2d.partition import HEIGHT, WIDTH
 from ops.programs.conv2d.weights import AsWanted
@@ -29,9 +29,7 @@ from ops.programs.halo.transfers import most_sticks
 from ops.programs.phase_conv2d.plan import (
     PhaseConv2dOp,
     PhaseGroup,
-    PhaseOutputs,
     PhasePart,
-    group_k_blocks,
     partition_phases,
     phase_buffer_requests,
     phase_index_words,
@@ -130,7 +128,7 @@ def phase_conv(
     """The output of the program of all output phases; the halo's if the program is refused."""
     read = operands(builder, partitioned.call)
     problem, layout = partitioned.problem, partitioned.layout
-    words = phase_index_words(problem.frame, groups, layout)
+    words = phase_index_words(groups, layout)
     indices = PlanTensor(f"{partitioned.prefix}reader_indices", config_tensor_spec(halo_arguments, words))
     buffers = _buffers(groups)
     matrices = phase_weights(partitioned).rows
@@ -138,11 +136,9 @@ def phase_conv(
         layout=layout,
         parts=tuple(
             PhasePart(
-                conv=micro_op(partitioned.call, group.layout, conv, group_k_blocks(group)),
-                phases=tuple(
-                    PhaseOutputs(frame=frame, weights=matrices.get(taps, range(0)))
-                    for taps, frame in zip(group.taps, group.frames, strict=True)
-                ),
+                conv=micro_op(partitioned.call, group.layout, conv, group.k_blocks),
+                frames=group.frames,
+                weights=tuple(matrices.get(taps, range(0)) for taps in group.taps),
                 beside=group.beside,
             )
             for group, conv in zip(groups, buffers, strict=True)
@@ -156,9 +152,7 @@ def phase_conv(
         return halo
     output = PlanTensor(f"{partitioned.prefix}output", output_spec(partitioned))
     requests = _requests(partitioned, groups, halo_bytes=sticks_bytes(halo, problem), index_bytes=words * WORD_BYTES)
-    circular_buffers = placed_buffers(
-        requests, output=output.name, halo=halo.name, reader_indices=indices.name, cores=layout.program_cores
-    )
+    circular_buffers = placed_buffers(requests, output=output.name, halo=halo.name, reader_indices=indices.name)
     return builder.run(
         PHASE_CONV2D,
         op,
@@ -172,7 +166,7 @@ def phase_conv(
 
 def _requests(
     partitioned: PartitionedConv, groups: tuple[PhaseGroup, ...], *, halo_bytes: int = 0, index_bytes: int = 0
-) -> list[BufferRequest]:
+) -> list[CircularBuffer]:
     """The circular buffers of the program; its views count nothing where their tensors are not known yet."""
     buffers = [replace(buffer, halo_bytes=halo_bytes, reader_indices_bytes=index_bytes) for buffer in _buffers(groups)]
     return phase_buffer_requests(buffers, partitioned.layout)

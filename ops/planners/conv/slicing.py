@@ -15,16 +15,8 @@ from device.numbers.formats import div_up, round_up
 from device.plan import Decision
 from device.spec.device_spec import DeviceSpec
 from ops.planners.conv.arguments import ConvCall, SliceConfig, SliceType
-from ops.programs.conv2d.buffers import (
-    SchemeChoice,
-    choose_scheme,
-    estimated_blocks,
-    estimated_buffers,
-    estimated_halo_bytes,
-    local_bytes,
-)
+from ops.programs.conv2d.buffers import SchemeChoice, choose_scheme, estimate_layout, estimated_halo_bytes
 from ops.programs.conv2d.partition import (
-    BLOCK,
     WIDTH,
     ConvOptions,
     ConvProblem,
@@ -276,23 +268,16 @@ def slice_l1_bytes(call: ConvCall, part: OutputSlice, device_spec: DeviceSpec, *
     if call.rules.transposed:
         options = options if options.output_grid is None else replace(options, output_grid=None)
         row_major = call.conv_config.output_layout is Layout.ROW_MAJOR
-        alignment = channel_alignment(
-            config.scheme, row_major=row_major, sliced=slices > 1, matmul=False, shard_width=None
-        )
+        alignment = channel_alignment(config.scheme, row_major=row_major, sliced=slices > 1)
         counted = _nominal(problem, part)
         layout = partition_conv(counted, options, device_spec, config, alignment=TILE, reader_alignment=alignment)
-        tap = layout.shards.in_channels
-        blocks = layout.blocks.k_blocks * (layout.out_config.channel_cores if config.scheme is BLOCK else 1)
+        unprepared = None
     else:
-        alignment = scheme_alignment(problem, config.scheme)
-        layout = partition_conv(problem, options, device_spec, config, alignment=alignment)
-        tap = round_up(problem.in_channels, alignment)
-        blocks = estimated_blocks(layout, alignment)
+        unprepared = scheme_alignment(problem, config.scheme)
+        layout = partition_conv(problem, options, device_spec, config, alignment=unprepared)
         in_bytes = in_bytes // 2 if problem.in_format.is_block else in_bytes
-    buffers = estimated_buffers(layout, accumulation_blocks=blocks, tap_channels=tap)
     halo_bytes = estimated_halo_bytes(problem, config.nhw_cores, width)
-    output_bytes = next(b.size_bytes for b in buffers if b.name == "out")
-    return max(halo_bytes + output_bytes + local_bytes(buffers), in_bytes + halo_bytes)
+    return max(estimate_layout(layout, unprepared, halo_bytes).total_bytes, in_bytes + halo_bytes)
 
 
 def _nominal(problem: ConvProblem, part: OutputSlice, *, filling: int = 0) -> ConvProblem:

@@ -1,16 +1,15 @@
-"""A core of the conv2d program and the cycles of each step on it; `cycles` puts the steps in order.
+"""The cycles of each step of the conv2d program on a core; `cycles` puts the steps in order.
 
 The constants are `ConvCosts` and those of `ops.programs.kernel_costs`; `tools.calibrate` fits them.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar, TypeAlias
+from dataclasses import dataclass
+from typing import ClassVar
 
 from device.memory.memory_config import TILE, ShardOrientation
 from device.numbers.formats import div_up
 from device.spec.device_spec import Costs, DeviceSpec
-from device.time.engine import Moment, Processor, Slots, Task, task_of
+from device.time.engine import Task, task_of
 from device.time.network import read_latency_cycles, shared_cycles, torus_of
 from device.time.stages import Stage
 from ops.programs.conv2d.op import Conv2dOp
@@ -77,23 +76,21 @@ class ConvSteps:
 
 def conv_steps(op: Conv2dOp, spec: DeviceSpec, *, contention: bool = True) -> ConvSteps:
     """The steps of a convolution on a device; without contention each reader has all of DRAM's bandwidth."""
-    height = 1 if op.layout.scheme is WIDTH else op.layout.blocks.act_h_tiles
-    second = height // 2 if op.layout.split_reader else 0
-    first = height - second
-    reuses = op.options.reuses_activations(op.layout.scheme)
-    if reuses:
+    layout, options, width = op.layout, op.options, op.layout.shards.out_col_tiles
+    first, second = (1, 0) if layout.scheme is WIDTH else layout.reader_tile_rows
+    if reuses := options.reuses_activations(layout.scheme):
         first, second = 1, min(1, second)
-    costs, compute = spec.costs_of(ConvCosts), spec.costs_of(ComputeCosts)
-    options, width, product = op.options, op.layout.shards.out_col_tiles, _product_block(op)
+    product, again = _product_block(op), _read_cycles(op, spec, 1, kernel_rows=1)
+    call_cycles = 0 if reuses else spec.costs_of(ComputeCosts).tilize_call_cycles
     return ConvSteps(
-        start=task_of({Stage.START: costs.start_cycles}),
+        start=task_of({Stage.START: spec.costs_of(ConvCosts).start_cycles}),
         config=task_of({Stage.READER: read_latency_cycles(spec)}) if options.config_tensors_in_dram else None,
         read=task_of({Stage.READER: _read_cycles(op, spec, first)}),
         second_read=task_of({Stage.SECOND_READER: _read_cycles(op, spec, second)}) if second else None,
-        reused_reads=_reused_reads(op, spec) if reuses else None,
-        tilize=task_of({Stage.TILIZE: (0 if reuses else compute.tilize_call_cycles) + _tilize_cycles(op, spec, first)}),
+        reused_reads=(task_of({Stage.READER: again}), task_of({Stage.SECOND_READER: again})) if reuses else None,
+        tilize=task_of({Stage.TILIZE: call_cycles + _tilize_cycles(op, spec, first)}),
         second_tilize=task_of({Stage.TILIZE: _tilize_cycles(op, spec, second)}) if second else None,
-        weights=_weights(op, spec, width * op.layout.blocks.act_w_tiles, contention=contention),
+        weights=_weights(op, spec, width * layout.blocks.act_w_tiles, contention=contention),
         activations=_activations(op, spec),
         matmul=multiply_task(spec, product, reload=False),
         matmul_reload=multiply_task(spec, product, reload=True),
@@ -123,11 +120,6 @@ def _read_cycles(op: Conv2dOp, spec: DeviceSpec, tile_rows: int, *, kernel_rows:
     return spec.noc.interface_cycles + tile_rows * TILE * bursts * per_burst
 
 
-def _reused_reads(op: Conv2dOp, spec: DeviceSpec) -> tuple[Task, Task]:
-    cycles = _read_cycles(op, spec, 1, kernel_rows=1)
-    return task_of({Stage.READER: cycles}), task_of({Stage.SECOND_READER: cycles})
-
-
 def _tilize_cycles(op: Conv2dOp, spec: DeviceSpec, tile_rows: int) -> float:
     tile = tilize_tile_cycles(spec, op.problem.act_format, op.problem.out_format)
     return tile_rows * (spec.costs_of(ComputeCosts).tilize_row_cycles + op.layout.blocks.act_w_tiles * tile)
@@ -138,12 +130,10 @@ def _weights(op: Conv2dOp, spec: DeviceSpec, tiles: int, *, contention: bool) ->
 
     HEIGHT has one reader for all cores, BLOCK one for each column of cores, WIDTH one on every core.
     """
-    layout = op.layout
-    tile_bytes = op.problem.weight_format.tile_bytes
-    readers = op.weight_readers
+    layout, tile_bytes = op.layout, op.problem.weight_format.tile_bytes
     receivers = 1 if layout.scheme is WIDTH else layout.out_config.nhw_cores
     own = tiles * read_page_cycles(spec, tile_bytes)
-    shared = shared_cycles(spec, readers * tiles * tile_bytes) if contention else 0.0
+    shared = shared_cycles(spec, op.weight_readers * tiles * tile_bytes) if contention else 0.0
     read = task_of({Stage.WEIGHT_READER: read_latency_cycles(spec) + own, Stage.DRAM: max(0.0, shared - own)})
     return read, _shipment(spec, Stage.WEIGHT_MULTICAST, tiles * tile_bytes, receivers, _hops(op, spec, across=False))
 
@@ -199,70 +189,3 @@ def _finish(op: Conv2dOp, spec: DeviceSpec) -> Task | None:
     if op.options.untilize_out:
         path[Stage.UNTILIZE] = op.layout.blocks.act_h_tiles * untilize_row_cycles(spec, width)
     return task_of(path) if path else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Core:
-    """Processors and circular buffers of one core."""
-
-    reader: Processor  # Reads and multicasts activations
-    second: Processor  # Reads or receives weights
-    splitter: Processor  # Reads activations if the reader is split: the second processor, unless there is a third
-    compute: Processor = field(default_factory=Processor)
-    # Activation blocks as they are multiplied (BLOCK, WIDTH) or gathered (HEIGHT; with activation reuse the tile rows
-    # of a row of the image)
-    act: Slots
-    second_act: Slots  # What the second reader gathered of them (HEIGHT)
-    row_major: Slots  # Gathered activations that are to be tilized for others (BLOCK, WIDTH)
-    tilized: Slots  # Such a block, tilized
-    weights: Slots  # K blocks of weights
-
-    @property
-    def processors(self) -> tuple[Processor, ...]:
-        """Each once."""
-        return tuple(dict.fromkeys((self.reader, self.second, self.splitter, self.compute)))
-
-    @property
-    def buffers(self) -> tuple[Slots, ...]:
-        """All circular buffers."""
-        return self.act, self.second_act, self.row_major, self.tilized, self.weights
-
-
-OnCores: TypeAlias = Callable[[Sequence[Core]], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
-    """The steps of an output block after its products."""
-
-    begun: OnCores  # The first weights have arrived
-    finish: OnCores  # Its products are
-    buffers: Sequence[Slots] = ()  # Circular buffers that they use beyond those of the cores
-
-
-@dataclass(frozen=True, slots=True)
-class ConvTiming:
-    """The cores of a program after its end."""
-
-    sender: Core  # One that reads weights from DRAM
-    receivers: tuple[Core, ...]  # One that gets them by multicast, if there are such
-
-    @property
-    def cores(self) -> tuple[Core, ...]:
-        """The sender first."""
-        return self.sender, *self.receivers
-
-    @property
-    def end(self) -> Moment:
-        """The end of the program: what is left of the other processors is done before the compute threads."""
-        return max((core.compute.now for core in self.cores), key=lambda moment: moment.cycles)
-
-
-def processors_of(cores: Sequence[Core]) -> list[Processor]:
-    """The processors of all cores."""
-    return [processor for core in cores for processor in core.processors]
-
-
-def buffers_of(cores: Sequence[Core]) -> list[Slots]:
-    """The circular buffers of all cores."""
-    return [buffer for core in cores for buffer in core.buffers]

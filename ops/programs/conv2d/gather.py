@@ -1,15 +1,18 @@
-"""What a convolution multiplies."""
+"""What a convolution multiplies: activations gathered tap by tap as the matrix unit sees them, and their weight rows.
+
+The outputs are taken phase by phase (`ops.window`), so that inserted zeros cost nothing, and in runs of rows that stay
+in the cache. Phases of the columns that meet the same inputs are taken together, their weights side by side.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import accumulate, product
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from device.host.pieces import parts_of
-from device.host.threads import Shared
 from device.matrix_unit.arithmetic import Arithmetic, cut
 from device.matrix_unit.exact import MatrixUnitMode
 from device.numbers.formats import BFLOAT16, Array, Integers, div_up, to_read, write_exactly
@@ -18,8 +21,9 @@ from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.op import Conv2dOp, KBlock, weight_rows_of
 from ops.window import OutputPhase, PaddedAxis, output_phases, phase_margins
 
-CONVERTED_TOGETHER = 1 << 18  # numbers of an image; with fewer, threads wait for the interpreter
-HALF = 16  # columns of one step of the matrix unit, and of one group of a block float
+CONVERTED_TOGETHER: Final = 1 << 18  # numbers of an image; with fewer, threads wait for the interpreter
+HALF: Final = 16  # columns of one step of the matrix unit, and of one group of a block float
+MOST_KEPT: Final = 64  # convolutions whose strips are cached
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +71,8 @@ class Image:
     left: int  # Columns of the margin at the left
     is_cut: bool = True  # Whether pixels have no bits but those that the fidelity phases multiply
 
-    @property
-    def corner(self) -> tuple[int, int]:
-        """Row and column of the first input."""
-        return self.top, self.left
 
-
-@dataclass(frozen=True, slots=True)
-class Tap:
+class Tap(NamedTuple):
     """One kernel tap of a K block in one output phase."""
 
     row: int  # Input row (with the margin) of the output phase's first output
@@ -82,53 +80,35 @@ class Tap:
     target: int  # First column in the gathered block
 
 
-@dataclass(frozen=True, slots=True)
-class MetBlock:
+class MetBlock(NamedTuple):
     """The part of a K block that an output phase meets."""
 
     taps: tuple[Tap, ...]  # The taps that the phase meets; none if it does not meet the block
-    channels: slice
     half_counts: tuple[int, ...]  # Present halves of each K tile
     columns: Integers  # int64 [halves * 16] which columns of the block these are
-
-    @property
-    def is_one_tap(self) -> bool:
-        """Whether the channels of one tap fill the block, so that nothing has to be gathered."""
-        return len(self.taps) == 1 and (self.channels.stop - self.channels.start) == len(self.columns)
+    channels: slice
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Strip:
-    """One output phase of the rows, with one of the columns or more that meet the same inputs."""
+    """One output phase of the rows, with one of the columns or more that meet the same inputs, and their weights."""
 
     down: OutputPhase  # The output phase of the rows
     across: tuple[OutputPhase, ...]  # The output phases of the columns, in their order
-    # The K blocks as each of the phases meets them; they differ only in their columns
-    met: tuple[tuple[MetBlock, ...], ...]
-
-    @property
-    def blocks(self) -> tuple[MetBlock, ...]:
-        """The K blocks as the first output phase of the columns meets them."""
-        return self.met[0]
+    blocks: tuple[MetBlock, ...]  # The K blocks as the first output phase of the columns meets them
+    # For each of the output phases of the columns, the row of the prepared matrix under each column of the gathered
+    # blocks; -1 for none
+    rows: tuple[Integers, ...]
 
     @property
     def width(self) -> int:
         """Outputs of a row, in each of the phases."""
         return self.across[0].axis.outputs
 
-    def by_block(self, operand: Array) -> list[Array]:
-        """The weights of all K blocks [columns of the blocks, columns], block by block."""
-        ends = list(accumulate((len(block.columns) for block in self.blocks), initial=0))
-        return [operand[end - len(block.columns) : end] for end, block in zip(ends[1:], self.blocks, strict=True)]
-
-    def place(self, result: Array, image: int, first: int, count: int) -> Array:
-        """Where outputs of some rows belong in [N, OH, OW, O]: a view [count, columns, phases, O]."""
-        rows = result[image, self.down.axis.places][first : first + count]
-        if len(self.across) == 1:
-            return rows[:, self.across[0].axis.places, None]
-        begin = self.across[0].axis.output_offset
-        part = rows[:, begin : begin + self.width * len(self.across)]
-        return part.reshape(count, self.width, len(self.across), result.shape[-1])
+    @property
+    def ends(self) -> list[int]:
+        """Columns of the gathered blocks up to the end of each; 0 before the first."""
+        return list(accumulate((len(block.columns) for block in self.blocks), initial=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +118,7 @@ class Run:
     strip: Strip
     image: int
     first: int  # First row, among the rows of the output phase
-    count: int  # How many rows
+    count: int
 
     @property
     def outputs(self) -> int:
@@ -146,47 +126,112 @@ class Run:
         return self.count * self.strip.width
 
     def place(self, result: Array) -> Array:
-        """Where the run's outputs belong in [N, OH, OW, O]: a view [count, columns, phases, O]."""
-        return self.strip.place(result, self.image, self.first, self.count)
+        """The run's outputs in [N, OH, OW, O]: a view [count, columns, phases, O]."""
+        strip, across = self.strip, self.strip.across
+        rows = result[self.image, strip.down.axis.places][self.first : self.first + self.count]
+        if len(across) == 1:
+            return rows[:, across[0].axis.places, None]
+        begin = across[0].axis.output_offset
+        part = rows[:, begin : begin + strip.width * len(across)]
+        return part.reshape(self.count, strip.width, len(across), result.shape[-1])
 
 
 def runs(batch: int, strip: Strip, outputs: int) -> Iterator[Run]:
     """Runs of about equal size, at most so many outputs in each phase of the columns, at least a row, of all images."""
     rows = strip.down.axis.outputs
     step = div_up(rows, div_up(rows, max(1, outputs // strip.width)))
-    for image in range(batch):
-        for first in range(0, rows, step):
-            yield Run(strip, image, first, min(step, rows - first))
+    for image, first in product(range(batch), range(0, rows, step)):
+        yield Run(strip, image, first, min(step, rows - first))
 
 
-def strips(blocks: Sequence[KBlock], down: OutputPhase, columns: PaddedAxis, corner: tuple[int, int]) -> list[Strip]:
-    """All outputs of an output phase of the rows; ``corner`` is the place of the first input in the image."""
-    merged: list[Strip] = []
-    for across in output_phases(columns):
-        met = met_blocks(blocks, columns.kernel, down, across, corner)
-        if merged and _together(merged[-1], across, met):
-            last = merged.pop()
-            merged.append(Strip(down, (*last.across, across), (*last.met, met)))
-        else:
-            merged.append(Strip(down, (across,), (met,)))
-    return [part for strip in merged for part in _with_a_view(strip)]
+@lru_cache(MOST_KEPT)
+def strips(
+    blocks: tuple[KBlock, ...], rows: PaddedAxis, columns: PaddedAxis, corner: tuple[int, int]
+) -> tuple[Strip, ...]:
+    """All outputs of a convolution, strip by strip; `corner` is the place of the first input in the image."""
+    result: list[Strip] = []
+    for down in output_phases(rows):
+        alike: list[list[tuple[OutputPhase, tuple[MetBlock, ...]]]] = []
+        for across in output_phases(columns):
+            met = _met_blocks(blocks, columns.kernel, down, across, corner)
+            if alike and _meets_the_same(alike[-1], across, met):
+                alike[-1].append((across, met))
+            else:
+                alike.append([(across, met)])
+        for phases in alike:
+            # Outputs that do not lie side by side in the result are a strip for each phase
+            firsts = [across.axis.output_offset for across, _ in phases]
+            beside = firsts == list(range(firsts[0], firsts[0] + phases[0][0].axis.output_stride))
+            for members in [phases] if beside else [[phase] for phase in phases]:
+                weights = (
+                    weight_rows_of(blocks, [block.columns for block in met], (rows.kernel, columns.kernel))
+                    for _, met in members
+                )
+                across_phases = tuple(across for across, _ in members)
+                result.append(Strip(down, across_phases, members[0][1], tuple(map(to_read, weights))))
+    return tuple(result)
 
 
-def _together(strip: Strip, across: OutputPhase, met: Sequence[MetBlock]) -> bool:
+def _meets_the_same(
+    phases: Sequence[tuple[OutputPhase, tuple[MetBlock, ...]]], across: OutputPhase, met: Sequence[MetBlock]
+) -> bool:
     """Whether another phase of the columns meets the same inputs, at the same places of the gathered blocks."""
-    last, new = strip.across[-1].axis, across.axis
+    last, new = phases[-1][0].axis, across.axis
     return (last.outputs, last.stride, last.output_stride) == (new.outputs, new.stride, new.output_stride) and all(
-        (mine.taps, mine.half_counts) == (theirs.taps, theirs.half_counts)
-        for mine, theirs in zip(strip.blocks, met, strict=True)
+        mine[:2] == theirs[:2] for mine, theirs in zip(phases[0][1], met, strict=True)
     )
 
 
-def _with_a_view(strip: Strip) -> list[Strip]:
-    """A strip whose outputs lie side by side in the result; otherwise a strip for each of its phases."""
-    firsts = [across.axis.output_offset for across in strip.across]
-    if len(firsts) == 1 or firsts == list(range(firsts[0], firsts[0] + strip.across[0].axis.output_stride)):
-        return [strip]
-    return [Strip(strip.down, (across,), (met,)) for across, met in zip(strip.across, strip.met, strict=True)]
+def _met_blocks(
+    blocks: Sequence[KBlock], kernel_columns: int, down: OutputPhase, across: OutputPhase, corner: tuple[int, int]
+) -> tuple[MetBlock, ...]:
+    """Which inputs and columns of K blocks one output phase meets, in whole 16-column halves."""
+
+    @cache
+    def met_of(kernel_rows: range, channels: int) -> tuple[tuple[Tap, ...], tuple[int, ...], Integers]:
+        taps = [
+            (((i - kernel_rows.start) * kernel_columns + j) * channels, row + corner[0], column + corner[1])
+            for i, row in zip(down.taps, down.starts, strict=True)
+            if i in kernel_rows
+            for j, column in zip(across.taps, across.starts, strict=True)
+        ]
+        halves = sorted({half for start, *_ in taps for half in range(start // HALF, div_up(start + channels, HALF))})
+        target = {half: number * HALF for number, half in enumerate(halves)}
+        tiles = [half // 2 for half in halves]
+        return (
+            tuple(Tap(row, column, target[start // HALF] + start % HALF) for start, row, column in taps),
+            tuple(tiles.count(tile) for tile in dict.fromkeys(tiles)),
+            (HALF * np.array(halves, np.int64)[:, None] + np.arange(HALF)).ravel(),
+        )
+
+    return tuple(
+        MetBlock(
+            *met_of(block.kernel_rows, block.channels), slice(block.first_channel, block.first_channel + block.channels)
+        )
+        for block in blocks
+    )
+
+
+@lru_cache(MOST_KEPT)
+def met_pixels(strip: Strip, row: int, pixel: int) -> tuple[Integers, Integers]:
+    """Taps and blocks of `MetPixels` in an image with `row` elements in a row and `pixel` elements in a pixel.
+
+    Taps that are neighbors both in the image and in the K block are joined.
+    """
+    taps, blocks = list[list[int]](), list[tuple[int, ...]]()
+    for block in strip.blocks:
+        if not block.taps:
+            continue
+        first, channels = len(taps), block.channels.stop - block.channels.start
+        for tap in block.taps:
+            source = tap.row * row + tap.column * pixel + block.channels.start
+            last = taps[-1] if len(taps) > first else [0, 0, 0]
+            if last[2] and (last[0] + last[2], last[1] + last[2]) == (source, tap.target):
+                last[2] += channels
+            else:
+                taps.append([source, tap.target, channels])
+        blocks.append((len(block.columns), first, len(taps), channels * len(block.taps) == len(block.columns)))
+    return to_read(np.array(taps, np.int64)), to_read(np.array(blocks, np.int64))
 
 
 def seen(context: GatheredInput, values: Array) -> Array:
@@ -212,13 +257,12 @@ def prepare_image(context: GatheredInput, sticks: Array, *, cut_later: bool = Fa
     rows, columns = problem.frame.rows, problem.frame.columns
     (top, bottom, few_down), (left, right, few_across) = map(phase_margins, (rows, columns))
     channels = context.op.layout.shards.in_channels
-    height, width = top + rows.input_length + bottom, left + columns.input_length + right
-    if cut_later and few_down and few_across and sticks.size == problem.frame.batch * height * width * channels:
+    shape = (problem.frame.batch, top + rows.input_length + bottom, left + columns.input_length + right, channels)
+    if cut_later and few_down and few_across and sticks.shape == (shape[0] * shape[1] * shape[2], channels):
         stays = problem.out_format == BFLOAT16 or not context.tilizes
         if sticks.dtype == BFLOAT16.storage and stays and sticks.flags.c_contiguous:
-            return Image(sticks.reshape(-1, height, width, channels), top, left, is_cut=False)
-    dtype = problem.out_format.storage if converts else sticks.dtype
-    pixels = np.zeros((problem.frame.batch, height, width, channels), dtype)
+            return Image(sticks.reshape(shape), top, left, is_cut=False)
+    pixels = np.zeros(shape, problem.out_format.storage if converts else sticks.dtype)
     inside = pixels[:, top : top + rows.input_length, left : left + columns.input_length, : problem.in_channels]
     source = sticks.reshape(inside.shape)
     if not converts:
@@ -234,150 +278,24 @@ def prepare_image(context: GatheredInput, sticks: Array, *, cut_later: bool = Fa
     return Image(pixels, top, left)
 
 
-def met_blocks(
-    blocks: Sequence[KBlock], kernel_columns: int, down: OutputPhase, across: OutputPhase, corner: tuple[int, int]
-) -> tuple[MetBlock, ...]:
-    """Which inputs and weights of K blocks one output phase meets."""
-    known: dict[tuple[range, int], MetBlock] = {}  # blocks that differ in their first channel alone
-    met = []
-    for block in blocks:
-        key = block.kernel_rows, block.channels
-        if key not in known:
-            known[key] = _met_block(block, kernel_columns, down, across, corner)
-        met_block, channels = known[key], slice(block.first_channel, block.first_channel + block.channels)
-        met.append(MetBlock(met_block.taps, channels, met_block.half_counts, met_block.columns))
-    return tuple(met)
-
-
-def _met_block(
-    block: KBlock, kernel_columns: int, down: OutputPhase, across: OutputPhase, corner: tuple[int, int]
-) -> MetBlock:
-    """Which inputs and columns of a K block one output phase meets, in whole 16-column halves."""
-    met = [
-        ((i - block.kernel_rows.start) * kernel_columns + j, row + corner[0], column + corner[1])
-        for i, row in zip(down.taps, down.starts, strict=True)
-        if i in block.kernel_rows
-        for j, column in zip(across.taps, across.starts, strict=True)
-    ]
-    starts = [tap * block.channels for tap, _, _ in met]
-    halves = sorted({h for s in starts for h in range(s // HALF, div_up(s + block.channels, HALF))})
-    target = {h: n * HALF for n, h in enumerate(halves)}
-    taps = tuple(
-        Tap(row, column, target[s // HALF] + s % HALF) for s, (_, row, column) in zip(starts, met, strict=True)
-    )
-    tiles = [h // 2 for h in halves]
-    counts = tuple(tiles.count(t) for t in sorted(set(tiles)))
-    columns = (HALF * np.array(halves, np.int64)[:, None] + np.arange(HALF)).ravel()
-    channels = slice(block.first_channel, block.first_channel + block.channels)
-    return MetBlock(taps, channels, counts, columns)
-
-
-def views(image: Image, block: MetBlock, run: Run) -> list[Array]:
-    """The inputs in the image that each tap of a block meets, [run.count, outputs of a row, channels of the block]."""
-    pixels, down, across = image.pixels[run.image], run.strip.down.axis, run.strip.across[0].axis
-    arrays = []
-    for tap in block.taps:
-        row = tap.row + run.first * down.stride
-        rows = slice(row, row + (run.count - 1) * down.stride + 1, down.stride)
-        columns = slice(tap.column, tap.column + (across.outputs - 1) * across.stride + 1, across.stride)
-        arrays.append(pixels[rows, columns, block.channels])
-    return arrays
-
-
 def gather(context: GatheredInput, image: Image, block: MetBlock, run: Run) -> Array:
     """The activation block [run.outputs, halves * 16] of a run, as the matrix unit sees it."""
-    across, met = run.strip.across[0].axis, views(image, block, run)
-    if block.is_one_tap and context.converts_per_pixel:
+    down, across = run.strip.down.axis, run.strip.across[0].axis
+    channels, columns = block.channels.stop - block.channels.start, len(block.columns)
+    met = []
+    for tap in block.taps:
+        first = tap.row + run.first * down.stride
+        rows = slice(first, first + (run.count - 1) * down.stride + 1, down.stride)
+        pixels = slice(tap.column, tap.column + (across.outputs - 1) * across.stride + 1, across.stride)
+        met.append(image.pixels[run.image, rows, pixels, block.channels])
+    if len(met) == 1 and channels == columns and context.converts_per_pixel:
         flat: Array = met[0].astype(np.float32, copy=False).reshape(run.outputs, -1)
     else:
-        filled = sum(view.shape[-1] for view in met) == len(block.columns)
-        gathered = (np.empty if filled else np.zeros)((run.count, across.outputs, len(block.columns)), np.float32)
+        filled = channels * len(met) == columns
+        gathered = (np.empty if filled else np.zeros)((run.count, across.outputs, columns), np.float32)
         for tap, view in zip(block.taps, met, strict=True):
-            gathered[..., tap.target : tap.target + view.shape[-1]] = view
+            gathered[..., tap.target : tap.target + channels] = view
         flat = gathered.reshape(run.outputs, -1)
     if not context.converts_per_pixel:
         return seen(context, flat)
     return flat if image.is_cut else cut(flat, context.arithmetic.operand_masks(context.mode)[0])
-
-
-MOST_KEPT: Final = 64  # convolutions whose strips are kept
-
-WeightRows: TypeAlias = slice | Integers  # of a prepared matrix; -1 for none
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class WeightedStrip:
-    """A strip and the weights it is multiplied by."""
-
-    strip: Strip
-    # For each of its output phases of the columns, the row of the prepared matrix under each column of the gathered
-    # blocks (`rows_in_place`)
-    rows: tuple[WeightRows, ...]
-    depth: int  # Columns of all blocks together
-    met: tuple[MetBlock, ...]  # Those of its K blocks that meet inputs
-
-
-@lru_cache(MOST_KEPT)
-def met_pixels(strip: WeightedStrip, row: int, pixel: int) -> tuple[Integers, Integers]:
-    """Taps and blocks of `MetPixels` in an image with `row` elements in a row and `pixel` elements in a pixel.
-
-    Taps that are neighbors both in the image and in the K block are joined.
-    """
-    taps, blocks = list[list[int]](), list[tuple[int, ...]]()
-    for block in strip.met:
-        first, channels = len(taps), block.channels.stop - block.channels.start
-        for tap in block.taps:
-            source = tap.row * row + tap.column * pixel + block.channels.start
-            last = taps[-1] if len(taps) > first else [0, 0, 0]
-            if last[2] and (last[0] + last[2], last[1] + last[2]) == (source, tap.target):
-                last[2] += channels
-            else:
-                taps.append([source, tap.target, channels])
-        blocks.append((len(block.columns), first, len(taps), channels * len(block.taps) == len(block.columns)))
-    return to_read(np.array(taps, np.int64)), to_read(np.array(blocks, np.int64))
-
-
-@lru_cache(MOST_KEPT)
-def weighted_strips(
-    blocks: tuple[KBlock, ...], rows: PaddedAxis, columns: PaddedAxis, corner: tuple[int, int], matrix_rows: int
-) -> tuple[WeightedStrip, ...]:
-    """All outputs of a convolution, strip by strip; they depend on its geometry alone and are cached.
-
-    `corner` is the place of the first input in the image, `matrix_rows` the rows of the prepared weights.
-    """
-    kernel = rows.kernel, columns.kernel
-    return tuple(
-        _weighted(blocks, strip, kernel, matrix_rows)
-        for down in output_phases(rows)
-        for strip in strips(blocks, down, columns, corner)
-    )
-
-
-def _weighted(blocks: Sequence[KBlock], strip: Strip, kernel: tuple[int, int], matrix_rows: int) -> WeightedStrip:
-    """A strip with the weight rows under the columns of all blocks, as each of its output phases meets them."""
-    phase_rows = [weight_rows_of(blocks, [met_block.columns for met_block in met], kernel) for met in strip.met]
-    for rows in phase_rows:
-        rows.flags.writeable = False
-    return WeightedStrip(
-        strip,
-        tuple(rows_in_place(rows, matrix_rows) for rows in phase_rows),
-        sum(len(block.columns) for block in strip.blocks),
-        tuple(block for block in strip.blocks if block.taps),
-    )
-
-
-def rows_in_place(rows: Integers, end: int) -> WeightRows:
-    """A slice if the rows follow each other in a matrix of ``end`` rows, else the rows as they are."""
-    follow = len(rows) > 0 and rows[0] >= 0 and rows[-1] < end and (np.diff(rows) == 1).all()
-    return slice(int(rows[0]), int(rows[-1]) + 1) if follow else rows
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Outputs that are computed together."""
-
-    run: Run  # Rows of a strip
-    strip: WeightedStrip  # The strip, with what it is multiplied by
-    channels: slice
-    operands: Shared[list[Array]]  # The weights of all K blocks for these channels and for others
-    part: int  # Which of the operands is for these channels

@@ -12,7 +12,7 @@ from ops.programs.conv2d.cycles import conv_cycles
 from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, ParallelConfig
 from ops.programs.conv2d.values import convolved
-from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, prepared_bias, prepared_weights
+from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, prepare_bias, prepare_weights
 from ops.programs.eltwise.functions import uncompared
 from ops.window import sliding_window_text
 
@@ -153,6 +153,12 @@ OP_MODELS: Final = (
         fidelity_phases=lambda op: op.fidelity_phases,
         describe=describe_conv2d,
     ),
-    OpModel(op=PrepareWeights, values=values_of_first(prepared_weights)),
-    OpModel(op=PrepareBias, values=values_of_first(prepared_bias)),
+    OpModel(
+        op=PrepareWeights,
+        values=values_of_first(lambda op, raw: prepare_weights(raw, op.layout).reshape(op.layout.padded_shape)),
+    ),
+    OpModel(
+        op=PrepareBias,
+        values=values_of_first(lambda op, raw: prepare_bias(raw, op.layout).reshape(op.layout.bias_padded_shape)),
+    ),
 )

@@ -1,8 +1,8 @@
-"""The device operation of a conv2d program and its K blocks."""
+"""The device operation of a conv2d program and its K blocks, as data for the passes over values and cycles."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -12,63 +12,7 @@ from device.plan import DeviceOp
 from ops.programs.conv2d.buffers import ConvBuffers
 from ops.programs.conv2d.partition import HEIGHT, WIDTH, ConvOptions, ConvPartition, ConvProblem, weight_rows
 
-
-def width_refusal(
-    layout: ConvPartition,
-    kernel: tuple[int, int],
-    *,
-    given_width: int | None = None,
-    prepared_rows: int | None = None,
-) -> str | None:
-    """Why the WIDTH program cannot walk through its blocks, in the real library's words and ours; None if it can.
-
-    `given_width` is the channels of a shard of the input as it lies, `prepared_rows` the rows of the prepared weights;
-    None stands for those of the partition.
-    """
-    if layout.scheme is not WIDTH:
-        return None
-    blocks, shards, cores = layout.blocks, layout.shards, layout.config.channel_cores
-    if shards.out_row_tiles < blocks.act_h_tiles:
-        return (
-            f"Output block height (in # of tiles) ({shards.out_row_tiles}) should be greater than or equal to "
-            f"activation block height (in # of tiles) ({blocks.act_h_tiles})\n"
-            f"act_block_h_override: a core computes {shards.out_rows} rows; use 0"
-        )
-    if given_width not in (None, shards.in_width):
-        return (
-            "The width of tensor a needs to match the height of tensor b\n"
-            f"input_tensor: its shards on {cores} cores are {given_width} channels wide, and the "
-            f"weights are prepared for {shards.in_width}; give it such shards, or set reshard_if_not_optimal"
-        )
-    window = shards.in_channels * kernel[0] * kernel[1]
-    if window % (blocks.act_w_tiles * TILE):
-        return (
-            "The width of tensor a needs to match the height of tensor b\n"
-            f"act_block_w_div: windows of {window} padded channels can not be cut into whole blocks of "
-            f"{blocks.act_w_tiles * TILE}, so the weights are longer; use 1"
-        )
-    if prepared_rows not in (None, wanted := blocks.k_blocks * blocks.act_w_tiles * TILE):
-        return (
-            "The width of tensor a needs to match the height of tensor b\n"
-            f"weight_tensor: it has {prepared_rows} rows, and the call reads {wanted}; prepare it for this call, or "
-            "pass it on the host"
-        )
-    if shards.out_row_tiles % blocks.act_h_tiles:
-        return (
-            f"act_matrix_height_ntiles {shards.out_row_tiles} should be divisible by "
-            f"act_block_h_ntiles {blocks.act_h_tiles}\n"
-            f"act_block_h_override: {blocks.act_h_tiles * TILE} rows do not divide the {shards.out_row_tiles} tile "
-            "rows that every core of a WIDTH_SHARDED convolution computes; use 0, or 32 times a divisor of them"
-        )
-    in_blocks = weight_rows(layout, kernel) // (blocks.act_w_tiles * TILE)
-    if in_blocks % cores:
-        return (
-            f"Number of Act Blocks along the Width {in_blocks} should be divisible by "
-            f"the number of cores {cores}\n"
-            f"act_block_w_div: a channel shard of {shards.in_width} channels under a {kernel[0]}x{kernel[1]} kernel "
-            "can not be cut into whole tiles that way; use 1"
-        )
-    return None
+UNMATCHED: Final = "The width of tensor a needs to match the height of tensor b"
 
 
 class KBlock(NamedTuple):
@@ -87,17 +31,6 @@ class KBlock(NamedTuple):
     weight_channels: int
 
 
-def weight_rows_of(blocks: Sequence[KBlock], columns: Sequence[Integers], kernel: tuple[int, int]) -> Integers:
-    """The row of the prepared matrix that each column of some K blocks meets; -1 for columns that meet none."""
-    if not blocks:
-        return np.empty(0, np.int64)
-    facts = [(b.weight_channels, len(b.kernel_rows) * kernel[1], b.weight_row, b.weight_stride) for b in blocks]
-    channels, tap_counts, first, stride = np.repeat(np.array(facts), [len(block) for block in columns], axis=0).T
-    tap, channel = np.divmod(np.concatenate(columns), channels)
-    rows: Integers = np.where(tap < tap_counts, first + tap * stride + channel, -1)
-    return rows
-
-
 def k_block_order(layout: ConvPartition, kernel: tuple[int, int]) -> tuple[KBlock, ...]:
     """The K blocks, first to last (docs/planning.md, K blocks).
 
@@ -107,38 +40,87 @@ def k_block_order(layout: ConvPartition, kernel: tuple[int, int]) -> tuple[KBloc
     wrong; with parts below a tile no weights are read at all, and there are no K blocks (recorded outputs are the bias
     alone). What is not read counts as zero, which a fresh device holds there.
     """
-    blocks, shards = layout.blocks, layout.shards
-    kh, cores, height, width = kernel[0], layout.config.channel_cores, blocks.act_w_tiles * TILE, shards.in_width
-    if layout.scheme is not WIDTH:
+    kh, cores, width = kernel[0], layout.config.channel_cores, layout.shards.in_width
+    if layout.scheme is WIDTH:
+        parts = layout.blocks.k_blocks // cores
+        channels, read, stride = width // parts, width // TILE // parts * TILE, layout.shards.in_channels
+        pieces, distance = [(range(kh), part * channels) for part in range(parts)], read
+    else:
+        channels = read = stride = width
         rows = [range(kh)] if layout.joins_kernel_rows else [range(i, i + 1) for i in range(kh)]
-        return tuple(
-            KBlock(
-                kernel_rows=r,
-                first_channel=s * width,
-                channels=width,
-                weight_row=(s * len(rows) + n) * height,
-                weight_stride=width,
-                weight_channels=width,
-            )
-            for n, r in enumerate(rows)
-            for s in range(cores)
-        )
-    part_count = blocks.k_blocks // cores
-    part, read = width // part_count, width // TILE // part_count * TILE
+        pieces, distance = [(kernel_rows, 0) for kernel_rows in rows], layout.blocks.act_w_tiles * TILE
     if not read:
         return ()
     return tuple(
-        KBlock(
-            kernel_rows=range(kh),
-            first_channel=s * width + p * part,
-            channels=part,
-            weight_row=(s * part_count + p) * read,
-            weight_stride=shards.in_channels,
-            weight_channels=read,
-        )
-        for p in range(part_count)
-        for s in range(cores)
+        KBlock(kernel_rows, core * width + first, channels, (core * len(pieces) + number) * distance, stride, read)
+        for number, (kernel_rows, first) in enumerate(pieces)
+        for core in range(cores)
     )
+
+
+def weight_rows_of(blocks: Sequence[KBlock], columns: Sequence[Integers], kernel: tuple[int, int]) -> Integers:
+    """The row of the prepared matrix that each column of some K blocks meets; -1 for columns that meet none."""
+    rows = [np.empty(0, np.int64)]
+    for block, block_columns in zip(blocks, columns, strict=True):
+        tap, channel = np.divmod(block_columns, block.weight_channels)
+        row = block.weight_row + tap * block.weight_stride + channel
+        rows.append(np.where(tap < len(block.kernel_rows) * kernel[1], row, -1))
+    return np.concatenate(rows)
+
+
+def width_refusal(
+    layout: ConvPartition,
+    kernel: tuple[int, int],
+    *,
+    given_width: int | None = None,
+    prepared_rows: int | None = None,
+) -> str | None:
+    """Why the WIDTH program cannot walk through its blocks, in the real library's words and ours; None if it can.
+
+    `given_width` is the channels of a shard of the input as it lies, `prepared_rows` the rows of the prepared weights;
+    None stands for those of the partition.
+    """
+    if layout.scheme is not WIDTH:
+        return None
+    blocks, shards, cores = layout.blocks, layout.shards, layout.config.channel_cores
+    block_rows, window = blocks.act_w_tiles * TILE, shards.in_channels * kernel[0] * kernel[1]
+    if shards.out_row_tiles < blocks.act_h_tiles:
+        return (
+            f"Output block height (in # of tiles) ({shards.out_row_tiles}) should be greater than or equal to "
+            f"activation block height (in # of tiles) ({blocks.act_h_tiles})\n"
+            f"act_block_h_override: a core computes {shards.out_rows} rows; use 0"
+        )
+    if given_width not in (None, shards.in_width):
+        return (
+            f"{UNMATCHED}\ninput_tensor: its shards on {cores} cores are {given_width} channels wide, and the "
+            f"weights are prepared for {shards.in_width}; give it such shards, or set reshard_if_not_optimal"
+        )
+    if window % block_rows:
+        return (
+            f"{UNMATCHED}\nact_block_w_div: windows of {window} padded channels can not be cut into whole blocks of "
+            f"{block_rows}, so the weights are longer; use 1"
+        )
+    if prepared_rows not in (None, wanted := blocks.k_blocks * block_rows):
+        return (
+            f"{UNMATCHED}\nweight_tensor: it has {prepared_rows} rows, and the call reads {wanted}; prepare it for "
+            "this call, or pass it on the host"
+        )
+    if shards.out_row_tiles % blocks.act_h_tiles:
+        return (
+            f"act_matrix_height_ntiles {shards.out_row_tiles} should be divisible by "
+            f"act_block_h_ntiles {blocks.act_h_tiles}\n"
+            f"act_block_h_override: {blocks.act_h_tiles * TILE} rows do not divide the {shards.out_row_tiles} tile "
+            "rows that every core of a WIDTH_SHARDED convolution computes; use 0, or 32 times a divisor of them"
+        )
+    in_blocks = weight_rows(layout, kernel) // block_rows
+    if in_blocks % cores:
+        return (
+            f"Number of Act Blocks along the Width {in_blocks} should be divisible by "
+            f"the number of cores {cores}\n"
+            f"act_block_w_div: a channel shard of {shards.in_width} channels under a {kernel[0]}x{kernel[1]} kernel "
+            "can not be cut into whole tiles that way; use 1"
+        )
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,11 +148,9 @@ class Conv2dOp(DeviceOp):
     ) -> "Conv2dOp":
         """The program of a convolution; without buffers or K blocks it has the usual ones."""
         buffers = buffers or ConvBuffers.of(layout)
-        if k_blocks is None:
-            k_blocks = k_block_order(layout, layout.problem.kernel)
         return cls(
             layout=layout,
-            k_blocks=k_blocks,
+            k_blocks=k_block_order(layout, layout.problem.kernel) if k_blocks is None else k_blocks,
             fidelity_phases=fidelity_phases,
             partials_format=buffers.partials_format,
             l1_accumulation=buffers.l1_accumulation,

@@ -42,26 +42,22 @@ def largest_divisor(limit: int, *counts: int) -> int:
 
 
 def channel_alignment(
-    scheme: TensorMemoryLayout, *, row_major: bool, sliced: bool, matmul: bool, shard_width: int | None
+    scheme: TensorMemoryLayout,
+    *,
+    row_major: bool,
+    sliced: bool = False,
+    matmul: bool = False,
+    shard_width: int | None = None,
 ) -> int:
     """Channels per core are a multiple of this number (docs/planning.md, Alignment).
 
-    `scheme` is the memory layout of the tensor that is aligned, `shard_width` the width of its shard; None if
-    interleaved.
+    `scheme` is the memory layout of the tensor that is aligned, `shard_width` the width of its shard, if it has one.
     """
     if matmul or scheme is WIDTH or not (row_major or sliced):
         return TILE
     if shard_width is None:
         return 8
     return next((channels for channels in (32, 16, 8) if shard_width % channels == 0), TILE)
-
-
-def block_range(nhw_cores: int, channel_cores: int, orientation: ShardOrientation) -> CoreRangeSet:
-    """The rectangle of a BLOCK_SHARDED tensor, anchored at (0, 0)."""
-    cols, rows = channel_cores, nhw_cores
-    if orientation is ShardOrientation.COL_MAJOR:
-        cols, rows = rows, cols
-    return core_rectangle(cols, rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,8 +171,8 @@ class Blocks:
 class ConvPartition:
     """A convolution on a device."""
 
-    problem: ConvProblem  # Sizes and formats
-    options: ConvOptions  # The caller's choices
+    problem: ConvProblem
+    options: ConvOptions
     config: ParallelConfig  # Cores of the input
     out_config: ParallelConfig  # Cores of the output
     shards: Shards
@@ -194,6 +190,12 @@ class ConvPartition:
         return self.options.joins_kernel_rows(self.scheme)
 
     @property
+    def reader_tile_rows(self) -> tuple[int, int]:
+        """Tile rows of an activation block that the first and the second reader gather."""
+        second = self.blocks.act_h_tiles // 2 if self.split_reader else 0
+        return self.blocks.act_h_tiles - second, second
+
+    @property
     def multicasts_activations(self) -> bool:
         """Whether activations travel between cores: BLOCK and WIDTH with several channel cores on either side."""
         return self.scheme is not HEIGHT and (self.config.channel_cores > 1 or self.out_config.channel_cores > 1)
@@ -204,10 +206,10 @@ class ConvPartition:
 
         A WIDTH program runs around the larger of both sets only; around the output's if they have equally many cores.
         """
-        ends = [self.out_config, self.config]
+        ends = [self.out_config.cores, self.config.cores]
         if self.scheme is WIDTH:
-            ends = [max(ends, key=lambda end: end.cores.num_cores())]
-        last = [core.cores.bounding_box().end for core in ends]
+            ends = [max(ends, key=CoreRangeSet.num_cores)]
+        last = [cores.bounding_box().end for cores in ends]
         return core_rectangle(max([core.x for core in last]) + 1, max([core.y for core in last]) + 1)
 
     def unplaced_core(self, device_cols: int) -> CoreCoord | None:
@@ -217,22 +219,18 @@ class ConvPartition:
         """
         if self.scheme is not WIDTH:
             return None
-        placed = set(self.program_cores.cores())
-        for number in range(self.config.cores.num_cores()):
-            row, col = divmod(number, device_cols)
-            core = CoreCoord(col, row)
-            if core not in placed:
-                return core
-        return None
+        placed, numbers = set(self.program_cores.cores()), range(self.config.cores.num_cores())
+        numbered = (CoreCoord(number % device_cols, number // device_cols) for number in numbers)
+        return next((core for core in numbered if core not in placed), None)
 
     @property
     def input_memory(self) -> MemoryConfig:
-        """Where the sharded input lies."""
+        """The place of the sharded input."""
         return sharded_memory(self.config, self.shards.in_rows, self.shards.in_width)
 
     @property
     def output_memory(self) -> MemoryConfig:
-        """Where the output lies; WIDTH shards are padded to tiles only here."""
+        """The place of the output; WIDTH shards are padded to tiles only here."""
         return sharded_memory(self.out_config, round_up(self.shards.out_rows, TILE), self.shards.out_width)
 
 
@@ -251,16 +249,17 @@ def sharded_memory(config: ParallelConfig, rows: int, width: int) -> MemoryConfi
 
 def sharded_input(memory: MemoryConfig) -> ParallelConfig:
     """The cores of an input that is already sharded."""
-    shards = memory.shard_spec
-    if shards is None:
+    if memory.shard_spec is None:
         raise AssertionError("an input without shards has no parallel config")
-    box, scheme = shards.grid.bounding_box(), memory.memory_layout
-    along, across = (box.cols, box.rows) if shards.orientation is ShardOrientation.ROW_MAJOR else (box.rows, box.cols)
-    nhw = {HEIGHT: shards.grid.num_cores(), BLOCK: across, WIDTH: 1}[scheme]
-    channels = {HEIGHT: 1, BLOCK: along, WIDTH: shards.grid.num_cores()}[scheme]
-    return ParallelConfig(
-        scheme=scheme, nhw_cores=nhw, channel_cores=channels, cores=shards.grid, orientation=shards.orientation
-    )
+    return _given_cores(memory.memory_layout, memory.shard_spec.grid, memory.shard_spec.orientation)
+
+
+def _given_cores(scheme: TensorMemoryLayout, cores: CoreRangeSet, orientation: ShardOrientation) -> ParallelConfig:
+    """How given cores share rows and channels."""
+    box, count = cores.bounding_box(), cores.num_cores()
+    block = (box.rows, box.cols) if orientation is ShardOrientation.ROW_MAJOR else (box.cols, box.rows)
+    nhw, channels = {HEIGHT: (count, 1), BLOCK: block, WIDTH: (1, count)}[scheme]
+    return ParallelConfig(scheme, nhw, channels, cores, orientation)
 
 
 def choose_cores(
@@ -276,9 +275,7 @@ def choose_cores(
     down = options.transpose_shards and scheme is BLOCK
     orientation = ShardOrientation.COL_MAJOR if down else ShardOrientation.ROW_MAJOR
     if options.core_grid is not None:
-        return sharded_input(
-            MemoryConfig(scheme, BufferType.L1, ShardSpec(options.core_grid, (TILE, TILE), orientation))
-        )
+        return _given_cores(scheme, options.core_grid, orientation)
     grid, nhw, channels = spec.grid, 1, 1
     row_tiles, act_block_h_tiles = div_up(problem.out_rows, TILE), max(1, options.act_block_h_override // TILE)
     if scheme is HEIGHT:
@@ -291,49 +288,48 @@ def choose_cores(
         nhw = most_cores(row_tiles, nhw_limit, act_block_h_tiles)
         parts, out_tiles = div_up(problem.in_channels, alignment), div_up(problem.out_channels, TILE)
         channels = largest_divisor(channel_limit, out_tiles, parts) if matmul else most_cores(parts, channel_limit)
-    return ParallelConfig(scheme, nhw, channels, _cores(scheme, nhw, channels, orientation, grid), orientation)
+    return parallel_config(scheme, nhw, channels, orientation, grid)
 
 
-def _cores(
+def parallel_config(
     scheme: TensorMemoryLayout, nhw: int, channels: int, orientation: ShardOrientation, grid: GridSpec
-) -> CoreRangeSet:
-    """As many cores as share rows and channels: a rectangle for BLOCK, else the first of the grid."""
-    if scheme is BLOCK:
-        return block_range(nhw, channels, orientation)
-    return first_cores(nhw * channels, grid.cols, grid.rows)
+) -> ParallelConfig:
+    """As many cores as share rows and channels: a rectangle from core (0, 0) on for BLOCK, else the first ones."""
+    if scheme is not BLOCK:
+        cores = first_cores(nhw * channels, grid.cols, grid.rows)
+    else:
+        cores = core_rectangle(*((channels, nhw) if orientation is ShardOrientation.ROW_MAJOR else (nhw, channels)))
+    return ParallelConfig(scheme, nhw, channels, cores, orientation)
 
 
-def output_cores(
-    config: ParallelConfig, problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, *, matmul: bool = False
+def _output_cores(
+    config: ParallelConfig, problem: ConvProblem, options: ConvOptions, grid: GridSpec, *, matmul: bool
 ) -> ParallelConfig:
     """Cores that hold the output: those of the input's rows, and as many for channels as do not stay empty.
 
-    Raises:
-        DeviceError: The caller's grid does not fit the scheme, or the cores of the rows.
+    A DeviceError says that the caller's grid does not fit the scheme, or the cores of the rows.
     """
-    grid, out_grid = spec.grid, options.output_grid
-    by_column = config.orientation is ShardOrientation.COL_MAJOR
-    if out_grid is not None:
+    down = config.orientation is ShardOrientation.COL_MAJOR
+    if options.output_grid is not None:
+        grid = options.output_grid
         if config.scheme is not BLOCK:
             raise DeviceError(
                 "Output sharding config override is only supported for BLOCK_SHARDED layout.\n"
                 f"conv_config.override_output_sharding_config: the call is, or is tried as, {config.scheme.name}; "
                 "set shard_layout=BLOCK_SHARDED, or leave the override out"
             )
-        across = out_grid.cols if by_column else out_grid.rows
+        across = grid.cols if down else grid.rows
         if across != config.nhw_cores:
             raise DeviceError(
                 "NHW cores must match for input and output when overriding the grid size.\n"
                 f"conv_config.core_grid: it has {across} cores for the rows of the output, and the input lies on "
                 f"{config.nhw_cores}; give as many, or set override_sharding_config too"
             )
-        grid = out_grid
     if matmul or config.scheme is HEIGHT:
         return config
-    limit = grid.cores if config.scheme is WIDTH else grid.rows if by_column else grid.cols
+    limit = grid.cores if config.scheme is WIDTH else grid.rows if down else grid.cols
     channels = most_cores(div_up(problem.out_channels, TILE), limit)
-    cores = _cores(config.scheme, config.nhw_cores, channels, config.orientation, grid)
-    return config._replace(channel_cores=channels, cores=cores)
+    return parallel_config(config.scheme, config.nhw_cores, channels, config.orientation, grid)
 
 
 def input_shard(
@@ -363,8 +359,7 @@ def act_block_height(out_rows: int, override_rows: int) -> int:
     """
     if not override_rows:
         return div_up(out_rows, TILE)
-    full_tiles, wanted = out_rows // TILE, override_rows // TILE
-    return next(h for h in range(wanted, 0, -1) if full_tiles % h == 0)
+    return next(height for height in range(override_rows // TILE, 0, -1) if out_rows // TILE % height == 0)
 
 
 def k_block_tiles(config: ParallelConfig, shards: Shards, kernel: tuple[int, int], options: ConvOptions) -> int:
@@ -373,19 +368,18 @@ def k_block_tiles(config: ParallelConfig, shards: Shards, kernel: tuple[int, int
     Where kernel rows are joined, a HEIGHT or BLOCK core takes all kernel rows of its shard at once. A DeviceError
     refuses parts of a WIDTH shard's window that are narrower than a tile.
     """
-    if config.scheme is WIDTH:
-        elements, parts = shards.in_channels * kernel[0] * kernel[1], options.act_block_w_div
-        tiles = elements // (config.channel_cores * parts) // TILE
-        if not tiles:
-            raise DeviceError(
-                "The width of tensor a needs to match the height of tensor b\n"
-                f"act_block_w_div: {elements} rows of weights on {config.channel_cores} cores can not be cut into "
-                f"{parts} parts of at least one tile; use 1"
-            )
-        return tiles
-    width = shards.in_channels if config.scheme is HEIGHT else shards.in_width
-    kernel_rows = kernel[0] if options.joins_kernel_rows(config.scheme) else 1
-    return div_up(width * kernel[1] * kernel_rows, TILE)
+    if config.scheme is not WIDTH:
+        kernel_rows = kernel[0] if options.joins_kernel_rows(config.scheme) else 1
+        return div_up(shards.in_width * kernel[1] * kernel_rows, TILE)
+    elements, parts = shards.in_channels * kernel[0] * kernel[1], options.act_block_w_div
+    tiles = elements // (config.channel_cores * parts) // TILE
+    if not tiles:
+        raise DeviceError(
+            "The width of tensor a needs to match the height of tensor b\n"
+            f"act_block_w_div: {elements} rows of weights on {config.channel_cores} cores can not be cut into "
+            f"{parts} parts of at least one tile; use 1"
+        )
+    return tiles
 
 
 def plan_blocks(
@@ -422,7 +416,7 @@ def partition_conv(
     Raises:
         DeviceError: The blocks cannot be cut, no activation can be reused, or the given output grid does not fit.
     """
-    out_config = output_cores(config, problem, options, spec, matmul=matmul)
+    out_config = _output_cores(config, problem, options, spec.grid, matmul=matmul)
     in_rows, in_width = input_shard(
         config,
         rows=problem.in_rows,
@@ -430,8 +424,7 @@ def partition_conv(
         alignment=alignment,
         row_major=problem.row_major or problem.sliced,
     )
-    out_channels = round_up(problem.out_channels, out_config.channel_cores * TILE)
-    nhw = out_config.nhw_cores
+    out_channels, nhw = round_up(problem.out_channels, out_config.channel_cores * TILE), out_config.nhw_cores
     shards = Shards(
         in_rows=in_rows,
         in_channels=in_width * config.channel_cores,
@@ -441,9 +434,13 @@ def partition_conv(
         out_width=out_channels // out_config.channel_cores,
     )
     blocks = plan_blocks(config, shards, problem.kernel, options, spec)
-    if options.reuses_activations(config.scheme):
-        _check_reuse(blocks, problem)
-    padded_channels = round_up(problem.in_channels, config.channel_cores * (reader_alignment or alignment))
+    row_tiles = div_up(problem.frame.columns.outputs, TILE)
+    if options.reuses_activations(config.scheme) and blocks.act_h_tiles <= row_tiles:
+        raise DeviceError(
+            f"Activation reuse needs act block h ({blocks.act_h_tiles}) to be bigger than output image width in tiles "
+            f"({row_tiles}) for the optimization to give boost\n"
+            "conv_config.enable_activation_reuse: leave it out, or give every core more rows of the output"
+        )
     layout = ConvPartition(
         problem=problem,
         options=options,
@@ -453,19 +450,9 @@ def partition_conv(
         blocks=blocks,
         split_reader=False,
     )
-    splits = not matmul and _splits_reader(layout, spec.reader, padded_channels)
+    channels = round_up(problem.in_channels, config.channel_cores * (reader_alignment or alignment))
+    splits = not matmul and _splits_reader(layout, spec.reader, channels)
     return replace(layout, split_reader=True) if splits else layout
-
-
-def _check_reuse(blocks: Blocks, problem: ConvProblem) -> None:
-    """Refuses blocks in which no second row of the image begins."""
-    row_tiles = div_up(problem.frame.columns.outputs, TILE)
-    if blocks.act_h_tiles <= row_tiles:
-        raise DeviceError(
-            f"Activation reuse needs act block h ({blocks.act_h_tiles}) to be bigger than output image width in tiles "
-            f"({row_tiles}) for the optimization to give boost\n"
-            "conv_config.enable_activation_reuse: leave it out, or give every core more rows of the output"
-        )
 
 
 class UnknownRatesError(DeviceError):
@@ -479,30 +466,29 @@ def transfer_rate(rate: TransferRate, transfer_bytes: int) -> float:
     return rate.floor_bytes_per_ns + slope * (size - SMALLEST_TRANSFER_BYTES)
 
 
-def _splits_reader(layout: ConvPartition, rates: ReaderRates, padded_channels: int) -> bool:
+def _splits_reader(layout: ConvPartition, rates: ReaderRates, channels: int) -> bool:
     """Whether both data movement processors read activations; a single tile row cannot be split.
 
     An UnknownRatesError says that there is no rate for the formats.
     """
-    problem, options, blocks = layout.problem, layout.options, layout.blocks
+    problem, options, blocks, scheme = layout.problem, layout.options, layout.blocks, layout.scheme
     forced = True if options.activation_reuse and options.force_split_reader is None else options.force_split_reader
-    if layout.scheme is WIDTH or blocks.act_h_tiles == 1:
+    if scheme is WIDTH or blocks.act_h_tiles == 1:
         return False
-    if layout.scheme is BLOCK:
+    if scheme is BLOCK:
         return True if forced is None else forced
-    act_format, weight_tile_bytes = problem.act_format, problem.weight_format.tile_bytes
     try:  # the real library asks for the rates even if they do not decide
-        tile_cycles = rates.tilize_cycles(act_format.name, problem.out_format.name, fp32_dest=options.fp32_dest)
+        tile_cycles = rates.tilize_cycles(problem.act_format.name, problem.out_format.name, fp32_dest=options.fp32_dest)
     except SpecError as error:
         raise UnknownRatesError(str(error)) from error
     if forced is not None:
         return forced
-    stick_bytes = (act_format.element_bytes or 0) * padded_channels
+    stick_bytes, tile_bytes = (problem.act_format.element_bytes or 0) * channels, problem.weight_format.tile_bytes
     act_bytes = stick_bytes * blocks.act_h_tiles * TILE * problem.kernel[1]
     burst_bytes = stick_bytes * (problem.kernel[1] if problem.frame.columns.dilation == 1 else 1)
     act_cycles = rates.clock_ghz * act_bytes / transfer_rate(rates.local, burst_bytes)
-    weight_bytes = layout.shards.out_col_tiles * blocks.act_w_tiles * weight_tile_bytes
-    ns_per_byte = 1 / transfer_rate(rates.dram, weight_tile_bytes) + 1 / transfer_rate(rates.multicast, weight_bytes)
+    weight_bytes = layout.shards.out_col_tiles * blocks.act_w_tiles * tile_bytes
+    ns_per_byte = 1 / transfer_rate(rates.dram, tile_bytes) + 1 / transfer_rate(rates.multicast, weight_bytes)
     weight_cycles = rates.clock_ghz * weight_bytes * ns_per_byte
     tilize_cycles = blocks.act_w_tiles * blocks.act_h_tiles * tile_cycles
     return act_cycles / 2 + max(weight_cycles, tilize_cycles) < max(act_cycles + tilize_cycles, weight_cycles)
@@ -510,6 +496,4 @@ def _splits_reader(layout: ConvPartition, rates: ReaderRates, padded_channels: i
 
 def scheme_alignment(problem: ConvProblem, scheme: TensorMemoryLayout, *, matmul: bool = False) -> int:
     """Channel alignment of an input that is yet to be sharded by `scheme`."""
-    return channel_alignment(
-        scheme, row_major=problem.row_major, sliced=problem.sliced, matmul=matmul, shard_width=None
-    )
+    return channel_alignment(scheme, row_major=problem.row_major, sliced=problem.sliced, matmul=matmul)

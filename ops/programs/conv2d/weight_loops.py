@@ -10,33 +10,29 @@ from device.numbers.loops import MOST_NARROW, round_together
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
-_CALL: Final = "({}, int64, int64, UniTuple(int64, 5), boolean, UniTuple(int64, 4), int64, uint16[:,::1])"
+_CALL: Final = "({}, int64, int64, UniTuple(int64, 3), {}, int64, uint16[:,::1])"
 
 int32 = np.int32
 uint32 = np.uint32
 
 
-@called_with(*(_CALL.format(readonly(words, 3)) for words in ("uint16", "uint32", "uint64")))
+@called_with(*(_CALL.format(readonly(words, 3), readonly("int64", 2)) for words in ("uint16", "uint32", "uint64")))
 @compiled
-def partition_conv(
-    words: Array, begin: int, end: int, sizes: Any, mirrored: bool, strides: Any, mantissa_bits: int, matrix: Array
-) -> bool:
+def place_rows(words: Array, begin: int, end: int, sizes: Any, rows: Array, mantissa_bits: int, matrix: Array) -> bool:
     """Some numbers of a weight, in place; False if one is too large for float32 sums.
 
     Args:
         words: Unsigned [parts, output channels of a group, words]: a part is an input channel or, where output channels
             come first, a group; its words are the kernels of its input channels, one, two or four numbers in each.
-        begin: The first words that are laid out, of all output channels: its number, counted part by part.
+        begin: The first words that are placed, of all output channels: its number, counted part by part.
         end: Where they end.
-        sizes: Bits of a number (32 for float32, 16 for bfloat16), columns of a kernel, its taps, input channels of a
-            part, and of a group.
-        mirrored: Whether the kernel is flipped.
-        strides: Input channels of a shard, and the rows from one shard, kernel row and kernel column to the next.
+        sizes: Bits of a number (32 for float32, 16 for bfloat16), input channels of a part, and of a group.
+        rows: [taps, input channels] the row of the matrix for each.
         mantissa_bits: Width of a magnitude.
         matrix: uint16 [rows, columns], bit patterns of bfloat16; zeros where no number comes to lie.
     """
-    (bits, columns, taps, in_part, in_group), (channels, per_shard, per_row, per_column) = sizes, strides
-    together, outs, up = words.itemsize * 8 // bits, words.shape[1], int32(32 - bits)
+    bits, in_part, in_group = sizes
+    together, outs, up, taps = words.itemsize * 8 // bits, words.shape[1], int32(32 - bits), len(rows)
     gathered = np.empty(outs, words.dtype)
     row, tops = np.zeros(matrix.shape[1], np.int32), np.empty(matrix.shape[1], np.int32)
     for number in range(begin, end):
@@ -53,9 +49,7 @@ def partition_conv(
             for o in range(outs):
                 numbers[o] = int32(int32(uint32(gathered[o] >> shift)) << up)
             channel, tap = divmod(word * together + n, taps)
-            shard, shard_channel = divmod(part * in_part + channel, channels)
-            i, j = divmod(taps - 1 - tap if mirrored else tap, columns)
-            out = matrix[shard * per_shard + i * per_row + j * per_column + shard_channel]
+            out = matrix[rows[tap, part * in_part + channel]]
             if round_together(row[low:high], mantissa_bits, tops, out[low:high]) > MOST_NARROW:
                 return False
     return True

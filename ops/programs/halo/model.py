@@ -29,7 +29,7 @@ def describe_halo(op: HaloOp, ends: Ends, spec: DeviceSpec) -> Description:
     """How a halo was planned."""
     halo = op.plan.arguments
     return Description(
-        facts=partial(_facts, halo, op.plan.max_sticks),
+        facts=partial(_facts, halo, op.plan.ranges.max_sticks),
         stages=STAGES,
         measured_as="halo of tiles" if halo.tiled else "halo of rows",
         attributes=partial(_attributes, halo),

@@ -1,6 +1,22 @@
-"""The plan of a halo."""
+"""Plan of the halo operation: its output, the lists that tell its processors what to do, and its circular buffers.
+
+Input shards hold the image, output shards the part of the zero-filled frame that a core's windows read
+(`transfers`), always row-major. Source of the sizes: tt-metal's halo program, compared with every recorded halo.
+
+Lists are uint16 words in config tensors. A *padding list* is pairs (stick, length), ended by (0, 0): the first
+processor gets the first half of a core's runs, the second the rest. A *gather list* is the number of routes, then for
+every route the receiving core's x and y, the number of transfers, and (source stick, destination stick, length) for
+each. A route ends where the receiver changes. The *reader indices* of the program that reads the halo are, for every
+block of its outputs, the number of segments as uint32, then (first stick, last stick) for each: the windows of a
+segment lie one stride apart. All cores' lists are as long as the longest, gather lists even.
+
+Row-major input: transfers to the core itself come first, then those to others in core order; they alternate between the
+processors. Tiled input: transfers are cut at blocks of 32 sticks, the unit of untilizing, and follow the source; blocks
+alternate.
+"""
 
 from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -17,7 +33,7 @@ from device.memory.memory_config import (
 )
 from device.numbers.formats import BFLOAT16, FLOAT32, UINT16, DataFormat, Integers, div_up, round_up
 from device.plan import CircularBuffer, DeviceOp
-from ops.programs.buffer_shapes import paged_buffer
+from ops.programs.buffer_shapes import buffer, paged_buffer, tile_buffer
 from ops.programs.halo.transfers import (
     StickRanges,
     Transfers,
@@ -32,15 +48,21 @@ from ops.programs.halo.transfers import (
 )
 from ops.window import PaddedInput, count_breaks, dense_bounds
 
-WORD_BYTES = 2
-UNTILIZE_BLOCK_STICKS = TILE
-PROCESSORS = 2
-TRANSFER_WORDS = 3  # source stick, destination stick, length
-ROUTE_WORDS = 3  # x, y, number of transfers
+HEIGHT = TensorMemoryLayout.HEIGHT_SHARDED
+BLOCK = TensorMemoryLayout.BLOCK_SHARDED
+WIDTH = TensorMemoryLayout.WIDTH_SHARDED
+
+WORD_BYTES: Final = 2
+UNTILIZE_BLOCK_STICKS: Final = TILE
+UNTILIZE_BUFFER_BLOCKS: Final = 2  # double buffering
+PROCESSORS: Final = 2
+TRANSFER_WORDS: Final = 3  # source stick, destination stick, length
+ROUTE_WORDS: Final = 3  # x, y, number of transfers
+SEGMENT_WORDS: Final = 2  # first and last stick; also the number of segments of a block, as uint32
+CONFIG_NAMES: Final = ("padding_0", "padding_1", "gather_0", "gather_1")  # in order of allocation
 
 
-@dataclass(frozen=True, slots=True)
-class CoreOrder:
+class CoreOrder(NamedTuple):
     """How the cores that split the rows lie in the grid: ``core -> (x, y)``, as the halo addresses them."""
 
     x: Integers  # [cores] columns
@@ -52,165 +74,6 @@ class CoreOrder:
         rank = np.empty_like(self.x)
         rank[np.lexsort((self.y, self.x))] = np.arange(len(self.x))
         return rank
-
-
-def config_words(
-    frame: PaddedInput, ranges: StickRanges, cores: CoreOrder, *, input_rows: int, tiled: bool
-) -> tuple[int, int, int, int]:
-    """Words of the lists for a core, padding before gather: counted without listing a transfer of a usual frame."""
-    if frame.replicate:
-        low, high = padding_runs(frame).within(ranges)
-        block_rows = UNTILIZE_BLOCK_STICKS if tiled else 0
-        transfers = list_transfers(frame, ranges, input_rows=input_rows, block_rows=block_rows)
-        return *_padding_words(high - low), *listed_gather_words(transfers, cores, tiled=tiled)
-    padding = _padding_words(count_padding(frame, ranges))
-    if tiled:
-        return *padding, *gather_words_tiled(frame, ranges, cores.rank, input_rows=input_rows)
-    return *padding, *gather_words_row_major(frame, ranges, input_rows=input_rows)
-
-
-def _padding_words(runs: Integers) -> tuple[int, int]:
-    """Words of both padding lists; ``runs`` are the runs of padding of each core."""
-    most = int(runs.max())
-    return 2 * (most // 2) + 2, 2 * (most - most // 2) + 2
-
-
-def turns(transfers: Transfers, *, tiled: bool) -> Integers:
-    """[transfers] the processor that does each."""
-    source, destination = transfers.source_core, transfers.destination_core
-    if tiled:
-        return transfers.source_stick // UNTILIZE_BLOCK_STICKS % PROCESSORS
-    away = source != destination
-    order = np.argsort((2 * source + away) * (destination.max(initial=0) + 1) + destination, kind="stable")
-    turn = np.empty_like(order)
-    turn[order] = ordinals(np.bincount(source)) % PROCESSORS
-    return turn
-
-
-def listed_gather_words(transfers: Transfers, cores: CoreOrder, *, tiled: bool) -> tuple[int, int]:
-    """Words of both gather lists."""
-    source, destination, turn = transfers.source_core, transfers.destination_core, turns(transfers, tiled=tiled)
-    if tiled:
-        order = np.lexsort((cores.y[destination], cores.x[destination], transfers.source_stick, source, turn))
-    else:
-        order = np.lexsort((destination, source != destination, source, turn))
-    queue = (PROCESSORS * source + turn)[order]
-    used = TRANSFER_WORDS + ROUTE_WORDS * changes(queue * len(cores.x) + destination[order])
-    return _list_words(queue, used, len(cores.x))
-
-
-def _list_words(queue: Integers, used: Integers, cores: int) -> tuple[int, int]:
-    """Words of both gather lists: the number of routes, what the core with most words uses, and an even number of all.
-
-    `used` are the words of each queue: a core's number times the processors, plus the number of the processor.
-    """
-    words = np.bincount(queue, weights=used, minlength=PROCESSORS * cores).reshape(cores, PROCESSORS).max(axis=0)
-    return round_up(1 + int(words[0]), 2), round_up(1 + int(words[1]), 2)
-
-
-def gather_words_row_major(frame: PaddedInput, ranges: StickRanges, *, input_rows: int) -> tuple[int, int]:
-    """Words of both gather lists of a row-major input with shards of ``input_rows`` sticks.
-
-    The transfers between two cores follow each other, so each processor has one route for every pair of cores of which
-    it got any.
-    """
-    cores = len(ranges.starts)
-    pairs = count_transfers(frame, ranges, input_rows=input_rows)
-    away = pairs.source_core != pairs.destination_core
-    order = ((pairs.source_core * 2 + away) * cores + pairs.destination_core).argsort()
-    source, transfers = pairs.source_core[order], pairs.transfers[order]
-    ends = transfers.cumsum()
-    begins = ends - transfers
-    core_begins = begins[source.searchsorted(source)]
-    begins, ends = begins - core_begins, ends - core_begins
-    ahead = np.array([[1], [0]])  # the first processor begins
-    dealt = (ends + ahead) // PROCESSORS - (begins + ahead) // PROCESSORS
-    per_pair = TRANSFER_WORDS * dealt + ROUTE_WORDS * (dealt > 0)
-    queue = np.concatenate([PROCESSORS * source, PROCESSORS * source + 1])
-    return _list_words(queue, per_pair.ravel(), cores)
-
-
-@dataclass(frozen=True, slots=True)
-class _Groups:
-    """Transfers that follow each other and go round the same receivers, in the order of the source."""
-
-    at: Integers  # [groups] data number of the first transfer
-    low: Integers  # First receiving core
-    high: Integers  # Last receiving core
-    rounds: Integers  # How often all of them are served
-
-
-def gather_words_tiled(frame: PaddedInput, ranges: StickRanges, rank: Integers, *, input_rows: int) -> tuple[int, int]:
-    """Words of both gather lists of a tiled input with shards of ``input_rows`` sticks.
-
-    `rank` is the [cores] place of each core ordered by x, then y: the order in which a stick is sent to several cores.
-    """
-    groups = _groups(frame, ranges, input_rows=input_rows)
-    receivers = groups.high - groups.low + 1
-    first, last = _extreme_ranks(rank, groups)
-    source, stick = np.divmod(groups.at, input_rows)
-    queue = source * PROCESSORS + stick // UNTILIZE_BLOCK_STICKS % PROCESSORS
-    order = queue.argsort(kind="stable")
-    queue, first, last = queue[order], first[order], last[order]
-    transfers = (receivers * groups.rounds)[order]
-    routes = np.where(receivers[order] > 1, transfers, 1)
-    routes[1:] -= (queue[1:] == queue[:-1]) & (first[1:] == last[:-1])
-    return _list_words(queue, TRANSFER_WORDS * transfers + ROUTE_WORDS * routes, len(ranges.starts))
-
-
-def _groups(frame: PaddedInput, ranges: StickRanges, *, input_rows: int) -> _Groups:
-    """The data, cut where the receivers change and at every block of the source, as groups in the order of the data.
-
-    At a cut, a receiver whose range begins there starts a transfer of its own; the others do so only at a break of the
-    data.
-    """
-    edges = np.sort(np.concatenate([_block_begins(frame, input_rows), ranges.first_data, ranges.stop_data]))
-    between = (edges[1:] != edges[:-1]).nonzero()[0]
-    begin, end = edges[between], edges[between + 1]
-    low = ranges.stop_data.searchsorted(begin, side="right")
-    high = ranges.first_data.searchsorted(begin, side="right") - 1
-    used = high >= low
-    begin, end, low, high = begin[used], end[used], low[used], high[used]
-    stick = begin % input_rows
-    ends = np.concatenate([np.maximum(begin - 1, 0), begin, end - 1])
-    before, at, inside = count_breaks(frame, ends).reshape(3, len(begin))
-    whole = (stick % UNTILIZE_BLOCK_STICKS == 0) | (at > before)
-    new = ranges.first_data.searchsorted(begin, side="left")
-    rounds = inside - at + whole
-    at_cut = (~whole & (new <= high)).nonzero()[0]
-    then = rounds.nonzero()[0]
-    at = np.concatenate([begin[at_cut], begin[then]])
-    order = at.argsort(kind="stable")
-    return _Groups(
-        at=at[order],
-        low=np.concatenate([new[at_cut], low[then]])[order],
-        high=np.concatenate([high[at_cut], high[then]])[order],
-        rounds=np.concatenate([np.ones_like(at_cut), rounds[then]])[order],
-    )
-
-
-def _block_begins(frame: PaddedInput, input_rows: int) -> Integers:
-    """Data numbers at which a block of a source shard begins, and the end of the data."""
-    shards = -(-frame.data // input_rows)
-    begins = np.add.outer(np.arange(shards) * input_rows, np.arange(0, input_rows, UNTILIZE_BLOCK_STICKS)).ravel()
-    return np.append(begins[begins < frame.data], frame.data)
-
-
-def _extreme_ranks(rank: Integers, groups: _Groups) -> tuple[Integers, Integers]:
-    """Smallest and largest rank among the receivers of each group."""
-    smallest, largest = rank[groups.low], rank[groups.low]
-    for offset in range(1, int((groups.high - groups.low).max(initial=0)) + 1):
-        other = rank[np.minimum(groups.low + offset, groups.high)]
-        smallest, largest = np.minimum(smallest, other), np.maximum(largest, other)
-    return smallest, largest
-
-
-HEIGHT = TensorMemoryLayout.HEIGHT_SHARDED
-BLOCK = TensorMemoryLayout.BLOCK_SHARDED
-WIDTH = TensorMemoryLayout.WIDTH_SHARDED
-
-CONFIG_NAMES = ("padding_0", "padding_1", "gather_0", "gather_1")  # in order of allocation
-UNTILIZE_BUFFER_BLOCKS = 2  # double buffering
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,6 +104,30 @@ class HaloArguments:
         """Padded rows and columns of the whole input."""
         return self.input_matrix or (self.nhw_cores * self.input_rows, self.channel_cores * self.shard_width)
 
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a stick of the output."""
+        return self.shard_width * (halo_format(self.data_format).element_bytes or 0)
+
+    @property
+    def block_rows(self) -> int:
+        """Sticks of a source shard that transfers do not cross multiples of; 0 for a row-major input."""
+        return UNTILIZE_BLOCK_STICKS if self.tiled else 0
+
+    @property
+    def order(self) -> CoreOrder:
+        """Where the cores that split the rows lie.
+
+        HEIGHT counts them along the rows of the grid. BLOCK addresses the first column (or row): every column of cores
+        repeats the same transfers among themselves. WIDTH has one.
+        """
+        cores = np.arange(self.nhw_cores, dtype=np.int64)
+        if self.scheme is BLOCK:
+            still = np.zeros_like(cores)
+            return CoreOrder(*((still, cores) if self.orientation is ShardOrientation.ROW_MAJOR else (cores, still)))
+        row, column = np.divmod(cores, self.cores.bounding_box().cols)
+        return CoreOrder(column, row)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HaloPlan:
@@ -248,8 +135,6 @@ class HaloPlan:
 
     arguments: HaloArguments  # What decided it
     ranges: StickRanges = field(compare=False)  # The frame sticks of each core that splits the rows
-    order: CoreOrder = field(compare=False, repr=False)  # Where those cores lie
-    max_sticks: int = field(compare=False)  # Height of an output shard
     output: TensorSpec = field(compare=False)
     # Name and spec of the config tensors, in order of allocation (after the output)
     resident: tuple[tuple[str, TensorSpec], ...] = field(compare=False)
@@ -277,47 +162,22 @@ def plan_halo(halo: HaloArguments, *, input_tensor: str, output_tensor: str) -> 
     Raises:
         DeviceError: The shards of the output do not fit the cores of the input.
     """
-    ranges, order = _ranges(halo), core_order(halo)
-    max_sticks = ranges.max_sticks
-    output = halo_output(halo, max_sticks)
-    counts = config_words(halo.frame, ranges, order, input_rows=halo.input_rows, tiled=halo.tiled)
-    specs = {
-        count: config_tensor_spec(halo, count) for count in set(counts)
-    }  # both processors' counts are mostly equal
-    resident = tuple(
-        (f"{output_tensor}.{name}", specs[count]) for name, count in zip(CONFIG_NAMES, counts, strict=True)
-    )
+    if halo.outputs_of is None:
+        ranges = stick_ranges(halo.frame, output_rows=halo.output_rows, cores=halo.nhw_cores)
+    else:
+        bounds = dense_bounds(halo.outputs_of, output_rows=halo.output_rows, cores=halo.nhw_cores)
+        ranges = ranges_between(halo.frame, *bounds)
+    output, counts = halo_output(halo, ranges.max_sticks), config_words(halo, ranges)
+    specs = {words: config_tensor_spec(halo, words) for words in set(counts)}  # both processors' are mostly equal
+    names = [f"{output_tensor}.{name}" for name in CONFIG_NAMES]
+    resident = tuple(zip(names, map(specs.__getitem__, counts), strict=True))
     return HaloPlan(
         arguments=halo,
         ranges=ranges,
-        order=order,
-        max_sticks=max_sticks,
         output=output,
         resident=resident,
-        circular_buffers=_circular_buffers(halo, max_sticks, resident, input_tensor, output_tensor),
+        circular_buffers=_circular_buffers(halo, ranges.max_sticks, resident, input_tensor, output_tensor),
     )
-
-
-def _ranges(halo: HaloArguments) -> StickRanges:
-    """The sticks that every core needs."""
-    if halo.outputs_of is None:
-        return stick_ranges(halo.frame, output_rows=halo.output_rows, cores=halo.nhw_cores)
-    bounds = dense_bounds(halo.outputs_of, output_rows=halo.output_rows, cores=halo.nhw_cores)
-    return ranges_between(halo.frame, *bounds)
-
-
-def core_order(halo: HaloArguments) -> CoreOrder:
-    """Where the cores that split the rows lie.
-
-    HEIGHT counts them along the rows of the grid. BLOCK addresses the first column (or row): every column of cores
-    repeats the same transfers among themselves. WIDTH has one.
-    """
-    cores = np.arange(halo.nhw_cores, dtype=np.int64)
-    if halo.scheme is BLOCK:
-        still = np.zeros_like(cores)
-        return CoreOrder(still, cores) if halo.orientation is ShardOrientation.ROW_MAJOR else CoreOrder(cores, still)
-    row, column = np.divmod(cores, halo.cores.bounding_box().cols)
-    return CoreOrder(column, row)
 
 
 def walk_refusal(cores: CoreRangeSet, *, row_major: bool = True) -> str | None:
@@ -374,55 +234,180 @@ def _circular_buffers(
     output_tensor: str,
 ) -> tuple[CircularBuffer, ...]:
     """Input, output, a padding stick for each processor, untilized blocks for each, and the config tensors."""
-    out_format = halo_format(halo.data_format)
-    stick_bytes = round_up(halo.shard_width * (out_format.element_bytes or 0), halo.stick_alignment_bytes)
+    cores, out_format = halo.cores, halo_format(halo.data_format)
+    stick_bytes = round_up(halo.row_bytes, halo.stick_alignment_bytes)
     width_tiles = div_up(halo.shard_width, TILE)
-    if halo.tiled:
-        even_rows = div_up(halo.matrix[0], halo.nhw_cores)  # idle cores count, so that it may be less than a shard
-        in_page, in_pages = halo.data_format.tile_bytes, width_tiles * div_up(even_rows, TILE)
-    else:
-        in_page, in_pages = stick_bytes, halo.input_rows
-
-    def buffer(
-        name: str, pages: int, page_bytes: int, data_format: DataFormat, view_of: str | None = None
-    ) -> CircularBuffer:
-        return paged_buffer(name, pages, page_bytes, data_format, halo.cores, view_of)
-
     buffers = [
-        buffer("input", in_pages, in_page, halo.data_format, input_tensor),
-        buffer("output", max_sticks, stick_bytes, out_format, output_tensor),
-        buffer("padding_stick_0", 1, stick_bytes, out_format),
-        buffer("padding_stick_1", 1, stick_bytes, out_format),
+        paged_buffer("input", halo.input_rows, stick_bytes, halo.data_format, cores, input_tensor),
+        paged_buffer("output", max_sticks, stick_bytes, out_format, cores, output_tensor),
+        *(buffer(f"padding_stick_{processor}", stick_bytes, out_format, cores) for processor in range(PROCESSORS)),
     ]
     if halo.tiled:
-        pages = UNTILIZE_BUFFER_BLOCKS * width_tiles
-        buffers += [buffer(f"untilized_{processor}", pages, out_format.tile_bytes, out_format) for processor in (0, 1)]
+        even_rows = div_up(halo.matrix[0], halo.nhw_cores)  # idle cores count, so that it may be less than a shard
+        tiles, pages = width_tiles * div_up(even_rows, TILE), UNTILIZE_BUFFER_BLOCKS * width_tiles
+        buffers[0] = tile_buffer("input", tiles, halo.data_format, cores, input_tensor)
+        buffers += [tile_buffer(f"untilized_{processor}", pages, out_format, cores) for processor in range(PROCESSORS)]
     for name, (tensor, spec) in zip(CONFIG_NAMES, resident, strict=True):
-        buffers.append(
-            buffer(name, 1, spec.shape[-1] * WORD_BYTES, UINT16, None if halo.config_tensors_in_dram else tensor)
-        )
+        view_of = None if halo.config_tensors_in_dram else tensor
+        buffers.append(buffer(name, spec.shape[-1] * WORD_BYTES, UINT16, cores, view_of))
     return tuple(buffers)
 
 
-HEADER_WORDS = 2
-SEGMENT_WORDS = 2
+def config_words(halo: HaloArguments, ranges: StickRanges) -> tuple[int, int, int, int]:
+    """Words of the lists for a core, padding before gather: counted without listing a transfer of a usual frame."""
+    frame, input_rows = halo.frame, halo.input_rows
+    if frame.replicate:
+        low, high = padding_runs(frame).within(ranges)
+        most = int((high - low).max())
+        gather = _listed_gather_words(
+            halo, list_transfers(frame, ranges, input_rows=input_rows, block_rows=halo.block_rows)
+        )
+    else:
+        most = int(count_padding(frame, ranges).max())
+        count = _gather_words_tiled if halo.tiled else _gather_words_row_major
+        gather = count(halo, ranges)
+    return 2 * (most // 2) + 2, 2 * (most - most // 2) + 2, *gather
+
+
+def turns(transfers: Transfers, *, tiled: bool) -> Integers:
+    """[transfers] the processor that does each."""
+    source, destination = transfers.source, transfers.destination
+    if tiled:
+        return transfers.stick // UNTILIZE_BLOCK_STICKS % PROCESSORS
+    places = (2 * source + (source != destination)) * (destination.max(initial=0) + 1) + destination
+    order = np.argsort(places, kind="stable")
+    turn = np.empty_like(order)
+    turn[order] = ordinals(np.bincount(source)) % PROCESSORS
+    return turn
+
+
+def _listed_gather_words(halo: HaloArguments, transfers: Transfers) -> tuple[int, int]:
+    """Words of both gather lists."""
+    source, destination, cores = transfers.source, transfers.destination, halo.order
+    turn = turns(transfers, tiled=halo.tiled)
+    if halo.tiled:
+        order = np.lexsort((cores.y[destination], cores.x[destination], transfers.stick, source, turn))
+    else:
+        order = np.lexsort((destination, source != destination, source, turn))
+    queue = (PROCESSORS * source + turn)[order]
+    used = TRANSFER_WORDS + ROUTE_WORDS * changes(queue * len(cores.x) + destination[order])
+    return _list_words(queue, used, len(cores.x))
+
+
+def _list_words(queue: Integers, used: Integers, cores: int) -> tuple[int, int]:
+    """Words of both gather lists: the number of routes, what the core with most words uses, and an even number of all.
+
+    `used` are the words of each queue: a core's number times the processors, plus the number of the processor.
+    """
+    words = np.bincount(queue, weights=used, minlength=PROCESSORS * cores).reshape(cores, PROCESSORS).max(axis=0)
+    return round_up(1 + int(words[0]), 2), round_up(1 + int(words[1]), 2)
+
+
+def _gather_words_row_major(halo: HaloArguments, ranges: StickRanges) -> tuple[int, int]:
+    """Words of both gather lists of a row-major input.
+
+    The transfers between two cores follow each other, so each processor has one route for every pair of cores of which
+    it got any.
+    """
+    cores = halo.nhw_cores
+    pairs = count_transfers(halo.frame, ranges, input_rows=halo.input_rows)
+    away = pairs.source != pairs.destination
+    order = ((pairs.source * 2 + away) * cores + pairs.destination).argsort()
+    source, count = pairs.source[order], pairs.counts[order]
+    ends = count.cumsum()
+    begins = ends - count
+    first = begins[source.searchsorted(source)]  # of each core
+    ahead = np.array([[1], [0]])  # the first processor begins
+    share = (ends - first + ahead) // PROCESSORS - (begins - first + ahead) // PROCESSORS
+    queue = np.concatenate([PROCESSORS * source, PROCESSORS * source + 1])
+    return _list_words(queue, (TRANSFER_WORDS * share + ROUTE_WORDS * (share > 0)).ravel(), cores)
+
+
+def _gather_words_tiled(halo: HaloArguments, ranges: StickRanges) -> tuple[int, int]:
+    """Words of both gather lists of a tiled input.
+
+    A stick is sent to several cores in their `CoreOrder.rank`. A route goes on where the last receiver of some
+    transfers is the first one of the next.
+    """
+    at, low, high, rounds = _served(halo, ranges)
+    rank, receivers = halo.order.rank, high - low + 1
+    ranks = rank[np.minimum(low[:, None] + np.arange(receivers.max(initial=1)), high[:, None])]
+    source, stick = np.divmod(at, halo.input_rows)
+    queue = source * PROCESSORS + stick // UNTILIZE_BLOCK_STICKS % PROCESSORS
+    order = queue.argsort(kind="stable")
+    queue, first, last = queue[order], ranks.min(axis=1)[order], ranks.max(axis=1)[order]
+    transfers = (receivers * rounds)[order]
+    routes = np.where(receivers[order] > 1, transfers, 1)
+    routes[1:] -= (queue[1:] == queue[:-1]) & (first[1:] == last[:-1])
+    return _list_words(queue, TRANSFER_WORDS * transfers + ROUTE_WORDS * routes, len(ranges.starts))
+
+
+def _served(halo: HaloArguments, ranges: StickRanges) -> tuple[Integers, Integers, Integers, Integers]:
+    """Transfers that follow each other and go round the same receivers, in the order of the source.
+
+    The result is, for each group of them, the data number of the first transfer, the first and the last receiving core,
+    and how often all of them are served. The data are cut where the receivers change and at every block of the source.
+    At a cut, a receiver whose range begins there starts a transfer of its own; the others do so only at a break of the
+    data.
+    """
+    frame, input_rows = halo.frame, halo.input_rows
+    shards, blocks = -(-frame.data // input_rows), np.arange(0, input_rows, UNTILIZE_BLOCK_STICKS)
+    block_begins = np.add.outer(np.arange(shards) * input_rows, blocks).ravel()
+    block_begins = np.append(block_begins[block_begins < frame.data], frame.data)
+    edges = np.sort(np.concatenate([block_begins, ranges.first_data, ranges.stop_data]))
+    between = (edges[1:] != edges[:-1]).nonzero()[0]
+    begin, end = edges[between], edges[between + 1]
+    low = ranges.stop_data.searchsorted(begin, side="right")
+    high = ranges.first_data.searchsorted(begin, side="right") - 1
+    begin, end, low, high = np.array([begin, end, low, high])[:, high >= low]
+    before, at, inside = count_breaks(frame, np.array([np.maximum(begin - 1, 0), begin, end - 1]))
+    whole = (begin % input_rows % UNTILIZE_BLOCK_STICKS == 0) | (at > before)
+    new = ranges.first_data.searchsorted(begin, side="left")
+    rounds = inside - at + whole
+    own, then = (~whole & (new <= high)).nonzero()[0], rounds.nonzero()[0]
+    first = np.concatenate([begin[own], begin[then]])
+    order = first.argsort(kind="stable")
+    served = (
+        first,
+        np.concatenate([new[own], low[then]]),
+        np.concatenate([high[own], high[then]]),
+        np.concatenate([np.ones_like(own), rounds[then]]),
+    )
+    first, low, high, rounds = (column[order] for column in served)
+    return first, low, high, rounds
 
 
 def reader_index_words(frame: PaddedInput, *, output_rows: int, cores: int, block_rows: tuple[int, ...]) -> int:
-    """Words of the list of one core, counted without writing a list.
+    """Words of the reader indices of one core, counted without writing a list.
 
     Each core has `output_rows`; the last cores may have fewer, or none. A reader takes `block_rows` at a time: one
     number, or two that alternate between two readers.
     """
-    begin, end = _blocks(frame, output_rows=output_rows, cores=cores, block_rows=block_rows)
-    breaks = _breaks_before(frame, np.array([begin, end - 1]))
-    segments = breaks[1] - breaks[0] + 1
-    words = (HEADER_WORDS + SEGMENT_WORDS * segments) * (begin < end)
+    ends = [0]
+    while ends[-1] < output_rows:
+        ends.append(ends[-1] + block_rows[(len(ends) - 1) % len(block_rows)])
+    ends[-1] = output_rows
+    bounds = np.arange(0, cores * output_rows, output_rows)[:, None] + np.array(ends)  # [cores, blocks + 1]
+    begin, end = bounds[:, :-1], np.minimum(bounds[:, 1:], frame.outputs)
+    first, last = _window_breaks(frame, np.array([begin, end - 1]))
+    words = SEGMENT_WORDS * (last - first + 2) * (begin < end)
     return int(words.sum(axis=1).max())
 
 
+def _window_breaks(frame: PaddedInput, outputs: Integers) -> Integers:
+    """The number of outputs, up to each of ``outputs``, that do not lie one step behind the output before them."""
+    rows, columns = frame.rows, frame.columns
+    row, image = columns.outputs, columns.outputs * rows.outputs
+    to_row = rows.stride * columns.length - (columns.outputs - 1) * columns.stride
+    to_image = to_row + (rows.length - rows.outputs * rows.stride) * columns.length
+    # A row that begins an image is one of the latter
+    images: Integers = outputs // image
+    breaks: Integers = (outputs // row - images) * (to_row != columns.stride) + images * (to_image != columns.stride)
+    return breaks
+
+
 def reader_indices_refusal(page_bytes: int, *, output_rows: int) -> str | None:
-    """Why the real library has no room for a list, in its words and ours: one index per output row, in whole tiles."""
+    """Why the real library has no room for reader indices, in its words and ours: an index per output row, in tiles."""
     room = round_up(output_rows, TILE) * WORD_BYTES
     if page_bytes <= room:
         return None
@@ -432,29 +417,3 @@ def reader_indices_refusal(page_bytes: int, *, output_rows: int) -> str | None:
         "shard_layout: every row of the image that a core computes takes 4 bytes, and the real library reserves 2 "
         f"for each of its {output_rows} outputs; use wider images or another shard_layout"
     )
-
-
-def _blocks(
-    frame: PaddedInput, *, output_rows: int, cores: int, block_rows: tuple[int, ...]
-) -> tuple[Integers, Integers]:
-    """[cores, blocks] first output and last output + 1 of every block; the latter is no larger in an empty block."""
-    ends = [0]
-    while ends[-1] < output_rows:
-        ends.append(ends[-1] + block_rows[(len(ends) - 1) % len(block_rows)])
-    ends[-1] = output_rows
-    bounds = np.arange(0, cores * output_rows, output_rows)[:, None] + np.array(ends)
-    return bounds[:, :-1], np.minimum(bounds[:, 1:], frame.outputs)
-
-
-def _breaks_before(frame: PaddedInput, outputs: Integers) -> Integers:
-    """The number of outputs, up to each of ``outputs``, that do not lie one step behind the output before them."""
-    rows, columns = frame.rows, frame.columns
-    row, image = columns.outputs, columns.outputs * rows.outputs
-    to_row = rows.stride * columns.length - (columns.outputs - 1) * columns.stride
-    to_image = to_row + (rows.length - rows.outputs * rows.stride) * columns.length
-    # A row that begins an image is one of the latter
-    at_rows, at_images = to_row != columns.stride, to_image != columns.stride
-    count = outputs // row if at_rows else np.zeros_like(outputs)
-    if frame.batch > 1 and at_rows != at_images:
-        count += outputs // image * (at_images - at_rows)
-    return count

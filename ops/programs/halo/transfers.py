@@ -1,30 +1,23 @@
 """Which sticks each core needs, who sends them, and what is left to fill with the padding value.
 
 Every core pushes sticks of its input shard into the output shards of the cores that need them (its own among them). A
-transfer is a run of sticks that lie next to each other at both ends.
+transfer is a run of sticks that lie next to each other at both ends. Plans count transfers (`count_transfers`); only
+cycles, and frames that replicate, need a list of them (`list_transfers`).
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from device.numbers.formats import Integers, div_up
-from ops.window import (
-    PaddedInput,
-    count_breaks,
-    data_before,
-    data_breaks,
-    data_sticks,
-    frame_sources,
-    window_starts,
-)
+from ops.window import PaddedInput, count_breaks, data_before, frame_sources, window_starts
+
+MOST_KEPT: Final = 4  # frames whose runs are cached
 
 
-@dataclass(frozen=True, slots=True)
-class StickRanges:
+class StickRanges(NamedTuple):
     """The sticks of every core that splits the rows, in core order. An empty range lies behind the whole frame."""
 
     starts: Integers  # [cores] first stick
@@ -81,26 +74,14 @@ def _bounds(frame: PaddedInput, *, output_rows: int, cores: int) -> tuple[Intege
     return first, stops
 
 
-@dataclass(frozen=True, slots=True)
-class Transfers:
-    """Transfers as columns of a table, by destination core and, in each, by destination stick."""
+class Transfers(NamedTuple):
+    """Transfers, or counts of them, as columns of a table: by destination core and, in each, by source."""
 
-    source_core: Integers  # [transfers] core whose input shard is read
-    source_stick: Integers  # First stick in that shard
-    destination_core: Integers  # Core whose output shard is written
-    destination_stick: Integers  # First stick in that shard
-    length: Integers
-
-
-@dataclass(frozen=True, slots=True)
-class PairCounts:
-    """Pairs of cores between which sticks travel, by destination and then by source."""
-
-    source_core: Integers  # [pairs] core that sends
-    source_block: Integers  # Block of its shard that it sends from; a pair of cores is listed for each of them
-    destination_core: Integers
-    transfers: Integers  # Transfers between the two
+    source: Integers  # Core whose input shard is read
+    stick: Integers  # First stick in that shard
+    destination: Integers  # Core whose output shard is written
     sticks: Integers
+    counts: Integers  # Transfers
 
 
 def ordinals(counts: Integers) -> Integers:
@@ -116,57 +97,41 @@ def changes(values: Integers) -> NDArray[np.bool_]:
     return changed
 
 
-class _Pieces(NamedTuple):
-    """Ranges of input sticks, cut where a source shard or a block of it ends."""
+def _cut(
+    first: Integers, stop: Integers, input_rows: int, block_rows: int
+) -> tuple[Integers, Integers, Integers, Integers]:
+    """Ranges of input sticks, which may be empty, cut where a source shard or a block of it ends.
 
-    range: Integers  # [pieces] number of the range that a piece is of
-    core: Integers  # Core whose shard it lies in
-    block: Integers  # Block of the shard
-    begin: Integers  # First input stick
-    end: Integers  # Last input stick + 1
-
-
-def _cut(first: Integers, stop: Integers, input_rows: int, block_rows: int) -> _Pieces:
-    """The pieces of ranges from ``first`` to ``stop`` (not included), each of which may be empty."""
+    The result is, for each piece, the number of its range, the core whose shard it lies in, its first input stick and
+    its last one + 1.
+    """
     block_rows = block_rows or input_rows
     blocks, ends = div_up(input_rows, block_rows), np.array([first, stop - 1])
-    numbers = ends // input_rows
-    if blocks > 1:
-        numbers = numbers * blocks + ends % input_rows // block_rows
-    counts = (numbers[1] - numbers[0] + 1) * (stop > first)
+    first_block, last_block = ends // input_rows * blocks + ends % input_rows // block_rows
+    counts = (last_block - first_block + 1) * (stop > first)
     number = np.arange(len(counts), dtype=np.int64).repeat(counts)
-    core, block = numbers[0][number] + ordinals(counts), np.zeros_like(number)
-    if blocks > 1:
-        core, block = np.divmod(core, blocks)
-    begin = core * input_rows
-    end = begin + input_rows
-    if blocks > 1:
-        begin += block * block_rows
-        end = np.minimum(begin + block_rows, end)
-    return _Pieces(number, core, block, np.maximum(first[number], begin), np.minimum(stop[number], end))
+    core, block = np.divmod(first_block[number] + ordinals(counts), blocks)
+    begin = core * input_rows + block * block_rows
+    end = np.minimum(begin + block_rows, (core + 1) * input_rows)
+    return number, core, np.maximum(first[number], begin), np.minimum(stop[number], end)
 
 
-def count_transfers(frame: PaddedInput, ranges: StickRanges, *, input_rows: int, block_rows: int = 0) -> PairCounts:
+def count_transfers(frame: PaddedInput, ranges: StickRanges, *, input_rows: int, block_rows: int = 0) -> Transfers:
     """Transfers between every two cores, counted without listing them, in a frame that does not replicate.
 
-    If `block_rows` is positive, no transfer crosses a multiple of so many sticks of its source shard.
+    If `block_rows` is positive, no transfer crosses a multiple of so many sticks of its source shard, and a pair of
+    cores is counted for each block.
     """
-    cuts = _cut(ranges.first_data, ranges.stop_data, input_rows, block_rows)
-    breaks = count_breaks(frame, np.array([cuts.begin, cuts.end - 1]))
-    return PairCounts(
-        source_core=cuts.core,
-        source_block=cuts.block,
-        destination_core=cuts.range,
-        transfers=breaks[1] - breaks[0] + 1,
-        sticks=cuts.end - cuts.begin,
-    )
+    destination, core, begin, end = _cut(ranges.first_data, ranges.stop_data, input_rows, block_rows)
+    before, last = count_breaks(frame, np.array([begin, end - 1]))
+    return Transfers(core, begin - core * input_rows, destination, end - begin, last - before + 1)
 
 
 def count_padding(frame: PaddedInput, ranges: StickRanges) -> Integers:
     """[cores] runs of padding sticks in the range of every core, counted without listing them."""
-    cores = len(ranges.starts)
-    breaks = count_breaks(frame, np.concatenate([ranges.first_data, ranges.last_stick_data]))
-    return breaks[cores:] - breaks[:cores] + ranges.begins_with_padding
+    first, last = count_breaks(frame, np.array([ranges.first_data, ranges.last_stick_data]))
+    runs: Integers = last - first + ranges.begins_with_padding
+    return runs
 
 
 def list_transfers(frame: PaddedInput, ranges: StickRanges, *, input_rows: int, block_rows: int = 0) -> Transfers:
@@ -178,15 +143,9 @@ def list_transfers(frame: PaddedInput, ranges: StickRanges, *, input_rows: int, 
     run = low[core] + ordinals(counts)
     begin = np.maximum(runs.begin[run], ranges.starts[core])
     first = runs.source[run] + begin - runs.begin[run]
-    cuts = _cut(first, first + np.minimum(runs.end[run], ranges.stops[core]) - begin, input_rows, block_rows)
-    core, stick = core[cuts.range], (begin - first)[cuts.range] + cuts.begin
-    return Transfers(
-        source_core=cuts.core,
-        source_stick=cuts.begin - cuts.core * input_rows,
-        destination_core=core,
-        destination_stick=stick - ranges.starts[core],
-        length=cuts.end - cuts.begin,
-    )
+    stop = first + np.minimum(runs.end[run], ranges.stops[core]) - begin
+    number, source, begin, end = _cut(first, stop, input_rows, block_rows)
+    return Transfers(source, begin - source * input_rows, core[number], end - begin, np.ones_like(source))
 
 
 class _DataRuns(NamedTuple):
@@ -197,126 +156,42 @@ class _DataRuns(NamedTuple):
     source: Integers  # The input that the first stick holds
 
 
-def run_length(frame: PaddedInput) -> int | None:
-    """Data sticks of each run of neighboring sticks; None where runs differ and must be searched."""
-    rows, columns, breaks = frame.rows, frame.columns, data_breaks(frame)
-    cuts = any(axis.before < 0 or axis.after < 0 for axis in (rows, columns))
-    # Inputs apart within a row, but not from row to row (a kernel of one column, say), or likewise rows and images.
-    uneven_rows = breaks.in_row and not breaks.at_row_end
-    uneven_images = frame.batch > 1 and breaks.at_row_end and not breaks.at_image_end
-    if frame.replicate or cuts or uneven_rows or uneven_images:
-        return None
-    if breaks.in_row:
-        return 1
-    if breaks.at_row_end:
-        return columns.input_length
-    return columns.input_length * rows.input_length * (1 if breaks.at_image_end else frame.batch)
-
-
+@lru_cache(MOST_KEPT)
 def _data_runs(frame: PaddedInput) -> _DataRuns:
-    """All runs of neighboring data sticks, in closed form where the runs are equal."""
-    length = run_length(frame)
-    if length is None:
+    """All runs of neighboring data sticks: rows of an image, or single sticks between inserted zeros, then joined."""
+    if frame.replicate:
         sources = frame_sources(frame, 0, frame.sticks)
-        data = sources >= 0
-        starts, ends = data.copy(), data.copy()
-        starts[1:] &= (sources[1:] != sources[:-1] + 1) | ~data[:-1]
-        ends[:-1] &= starts[1:] | ~data[1:]
-        begin = np.flatnonzero(starts)
-        return _DataRuns(begin, np.flatnonzero(ends) + 1, sources[begin])
-    rows, columns = frame.rows, frame.columns
-    images = np.arange(frame.batch, dtype=np.int64) * rows.length
-    lines = images[:, None] + rows.before + np.arange(rows.input_length, dtype=np.int64) * rows.input_dilation
-    begin = (lines * columns.length + columns.before).ravel()
-    if length < columns.input_length:
-        begin = (begin[:, None] + np.arange(columns.input_length, dtype=np.int64) * columns.input_dilation).ravel()
+        begin, length = np.flatnonzero(sources >= 0), 1
+        source = sources[begin]
     else:
-        begin = begin[:: length // columns.input_length]
-    return _DataRuns(begin, begin + length, np.arange(len(begin), dtype=np.int64) * length)
+        (data_rows, data_columns), rows, columns = frame.data_shape, frame.rows, frame.columns
+        length = data_columns if columns.input_dilation == 1 else 1
+        row = rows.before + np.arange(data_rows, dtype=np.int64) * rows.input_dilation
+        line = np.add.outer(np.arange(frame.batch, dtype=np.int64) * rows.length, row)
+        column = columns.before + np.arange(0, data_columns, length or 1, dtype=np.int64) * columns.input_dilation
+        begin = np.add.outer(line * columns.length, column).ravel()
+        source = np.arange(len(begin), dtype=np.int64) * length
+    first = np.ones(len(begin) + 1, np.bool_)  # and one behind the last
+    first[1:-1] = (begin[1:] != begin[:-1] + length) | (source[1:] != source[:-1] + length)
+    return _DataRuns(begin[first[:-1]], begin[first[1:]] + length, source[first[:-1]])
 
 
-Copies: TypeAlias = Callable[[Integers], Integers]  # copies that fill runs of so many sticks each
-
-
-@dataclass(frozen=True, slots=True)
-class PaddingRuns:
-    """Padding ahead of the data, behind every ``span`` data sticks, and behind the last; the ends may be empty."""
-
-    frame: PaddedInput  # The frame; it neither replicates nor cuts inputs off
-    span: int  # Data sticks between two runs
-
-    def within(self, ranges: StickRanges) -> tuple[Integers, Integers]:
-        """[cores] the first run that a core's range reaches, and the last one + 1."""
-        low = -(-(ranges.first_data + ~ranges.begins_with_padding) // self.span)
-        return low, np.maximum(ranges.last_stick_data // self.span + 1, low)
-
-    def begins(self, numbers: Integers) -> Integers:
-        """The first stick of each run."""
-        return np.where(numbers > 0, data_sticks(self.frame, numbers * self.span - 1) + 1, 0)
-
-    def ends(self, numbers: Integers) -> Integers:
-        """The last stick + 1 of each run."""
-        data = numbers * self.span
-        return np.where(data < self.frame.data, data_sticks(self.frame, data), self.frame.sticks)
-
-    def below(self, numbers: Integers, copies: Copies) -> Integers:
-        """[2, ...] sticks of all runs below each number, and copies that fill them."""
-        frame, before = self.frame, numbers - 1
-        row, runs = frame.columns.input_length, frame.data // self.span
-        between = np.minimum(np.maximum(before, 0), runs - 1)
-        after_image = between * self.span // (row * frame.rows.input_length)
-        after_row = between * self.span // row - after_image
-        first, inner, row_end, image_end, last = copies(self._lengths()).tolist()
-        filled = first + inner * (between - after_row - after_image) + row_end * after_row + image_end * after_image
-        any_below = numbers > 0
-        sticks = any_below * (self.ends(before) - before * self.span)
-        return np.array([sticks, any_below * filled + last * (numbers > runs)])
-
-    def _lengths(self) -> Integers:
-        """Sticks ahead of the data, between data of a row, behind a row, behind an image, and behind the data."""
-        rows, columns = self.frame.rows, self.frame.columns
-        first = rows.before * columns.length + columns.before
-        data_row = (columns.input_length - 1) * columns.input_dilation + 1
-        row_end = rows.input_dilation * columns.length - data_row
-        image_end = (rows.length - (rows.input_length - 1) * rows.input_dilation) * columns.length - data_row
-        return np.array([first, columns.input_dilation - 1, row_end, image_end, image_end - first])
-
-
-@dataclass(frozen=True, slots=True)
-class ListedPadding:
-    """Runs of any frame; the last is the end of the frame, even if it has no padding."""
+class PaddingRuns(NamedTuple):
+    """Runs of neighboring padding sticks; the last is the end of the frame, even if it has no padding."""
 
     begin: Integers  # [runs] first stick
     end: Integers  # Last stick + 1
 
     def within(self, ranges: StickRanges) -> tuple[Integers, Integers]:
-        """As `PaddingRuns.within`."""
+        """[cores] the first run that a core's range reaches, and the last one + 1."""
         low = np.searchsorted(self.end, ranges.starts, side="right")
         return low, np.maximum(np.searchsorted(self.begin, ranges.stops, side="left"), low)
 
-    def begins(self, numbers: Integers) -> Integers:
-        """As `PaddingRuns.begins`."""
-        return self.begin[np.minimum(numbers, len(self.begin) - 1)]
 
-    def ends(self, numbers: Integers) -> Integers:
-        """As `PaddingRuns.ends`."""
-        return self.end[np.minimum(numbers, len(self.end) - 1)]
-
-    def below(self, numbers: Integers, copies: Copies) -> Integers:
-        """As `PaddingRuns.below`."""
-        lengths = self.end - self.begin
-        total = np.zeros((2, len(lengths) + 1), np.int64)
-        np.cumsum([lengths, copies(lengths)], axis=1, out=total[:, 1:])
-        return total[:, numbers]
-
-
-def padding_runs(frame: PaddedInput) -> PaddingRuns | ListedPadding:
-    """All runs of neighboring padding sticks."""
-    span = run_length(frame)
-    if span is not None:
-        return PaddingRuns(frame, span)
-    data = np.flatnonzero(frame_sources(frame, 0, frame.sticks) >= 0)
-    begin, end = np.append(0, data + 1), np.append(data, frame.sticks)
+def padding_runs(frame: PaddedInput) -> PaddingRuns:
+    """All runs of neighboring padding sticks: what lies between the data."""
+    data = _data_runs(frame)
+    begin, end = np.append(0, data.end), np.append(data.begin, frame.sticks)
     filled = end > begin
     filled[-1] = True
-    return ListedPadding(begin[filled], end[filled])
+    return PaddingRuns(begin[filled], end[filled])

@@ -16,23 +16,13 @@ from dataclasses import replace
 from functools import partial
 
 from device.spec.device_spec import DeviceSpec
-from device.time.engine import Slots, Task, check_emptied, critical_cycles, task_of
-from device.time.stages import OperationCycles, Stage, binding_stage
-from ops.programs.conv2d.block_costs import ConvTiming, Core, Ending, Shipment, buffers_of, conv_steps
-from ops.programs.conv2d.cycles import (
-    begin,
-    bring_bias,
-    core_groups,
-    core_roles,
-    issued_flops,
-    network_bytes,
-    slowest_group,
-    useful_flops,
-    walk_blocks,
-    weight_bytes,
-)
+from device.time.engine import Slots, Task, check_emptied, task_of
+from device.time.stages import OperationCycles, Stage
+from ops.programs.conv2d.block_costs import Shipment, conv_steps
+from ops.programs.conv2d.cycles import issued_flops, network_bytes, operation_cycles, useful_flops, weight_bytes
 from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.partition import HEIGHT
+from ops.programs.conv2d.walk import ConvTiming, Core, Ending, begin, bring_bias, walk_blocks
 from ops.programs.phase_conv2d.plan import PhaseConv2dOp, PhasePart
 from ops.window import convolution_axis
 
@@ -40,20 +30,14 @@ from ops.window import convolution_axis
 def phase_cycles(op: PhaseConv2dOp, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
     """Cycles of a program of output phases on a device."""
     timing = time_phases(op, spec, contention=contention)
-    roles = core_roles(op.parts[0].conv, timing)
-    slowest = slowest_group(roles)
     multiplied, bias = _multiplied(op), _narrow(op)
-    return OperationCycles(
-        cycles=timing.end.cycles,
-        groups=partial(core_groups, roles),
-        slowest=slowest,
-        cores=sum(role.cores.num_cores() for role in roles),
-        bound_by=binding_stage(slowest.stages),
+    return operation_cycles(
+        op.parts[0].conv,
+        timing,
         dram_read_bytes=sum(map(weight_bytes, multiplied)) + weight_bytes(bias) - weight_bytes(_without_bias(bias)),
         network_bytes=sum(map(network_bytes, multiplied)) + network_bytes(bias) - network_bytes(_without_bias(bias)),
         issued_flops=sum(map(issued_flops, multiplied)),
         useful_flops=useful_flops(op.problem),
-        contention_cycles=critical_cycles(timing.end).get(Stage.DRAM, 0.0),
     )
 
 
@@ -79,7 +63,7 @@ def time_phases(op: PhaseConv2dOp, spec: DeviceSpec, *, contention: bool = True)
     sticks = _Sticks(timing.cores, bias=conv_steps(_narrow(op), spec, contention=contention).bias)
     for part, taken in zip(op.parts, steps, strict=True):
         copy = _placing(op, part.beside, part.conv.layout.blocks.act_h_tiles)
-        lines = len(part.phases) // part.beside
+        lines = len(part.frames) // part.beside
         placed = task_of({Stage.WRITER: lines * conv_steps(copy, spec).read.cycles})
         finish = partial(sticks.finish, task=_finish(op, part, spec), placed=placed)
         if part.conv.k_blocks:
@@ -93,7 +77,7 @@ def time_phases(op: PhaseConv2dOp, spec: DeviceSpec, *, contention: bool = True)
         core.compute.wait(core.second.now)
         if not op.options.untilize_out:
             core.compute.work(conv_steps(_placing(op, 1, op.layout.shards.out_row_tiles), spec).tilize)
-    check_emptied("phase conv2d", [*sticks.buffers, *buffers_of(timing.cores)])
+    check_emptied("phase conv2d", [*sticks.buffers, *(buffer for core in timing.cores for buffer in core.buffers)])
     return timing
 
 
@@ -101,7 +85,7 @@ def _finish(op: PhaseConv2dOp, part: PhasePart, spec: DeviceSpec) -> Task | None
     """Bias and untilizing of a block of all phases of a group, in sequence."""
     shards = replace(part.conv.layout.shards, out_width=op.layout.shards.out_width)
     finish = conv_steps(replace(part.conv, layout=replace(part.conv.layout, shards=shards)), spec).finish
-    return finish and task_of({stage: len(part.phases) * cycles for stage, cycles in finish.path.items()})
+    return finish and task_of({stage: len(part.frames) * cycles for stage, cycles in finish.path.items()})
 
 
 def _placing(op: PhaseConv2dOp, beside: int, tile_rows: int) -> Conv2dOp:

@@ -18,7 +18,7 @@ STAGES: Final = MappingProxyType(
 
 def describe_phases(op: PhaseConv2dOp, ends: Ends, spec: DeviceSpec) -> Description:
     """How a program of output phases was planned."""
-    layout, phases = op.layout, sum(len(part.phases) for part in op.parts)
+    layout, phases = op.layout, sum(len(part.frames) for part in op.parts)
     cores = layout.out_config.cores.num_cores()
     facts = (
         Detail("scheme", layout.scheme.name, layout.scheme.name),

@@ -8,26 +8,25 @@ of the core that has most windows of a phase.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, product
+from typing import Final, TypeAlias
 
 import numpy as np
 
 from device.memory.memory_config import TILE
 from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat, Integers, round_up
-from device.plan import DeviceOp
+from device.plan import CircularBuffer, DeviceOp
 from device.spec.device_spec import DeviceSpec
-from ops.programs.conv2d.buffers import BufferRequest, ConvBuffers, buffer_requests
+from ops.programs.buffer_shapes import tile_buffer
+from ops.programs.conv2d.buffers import ConvBuffers, buffer_requests
 from ops.programs.conv2d.op import Conv2dOp, KBlock, k_block_order
 from ops.programs.conv2d.partition import ConvOptions, ConvPartition, ConvProblem, k_block_tiles, plan_blocks
 from ops.programs.conv2d.weights import WeightsLayout
 from ops.window import OutputPhase, PaddedInput, output_phases, phase_outputs, tap_classes
 
+Taps: TypeAlias = tuple[range, range]  # down and across, of those of the frame
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PhaseOutputs:
-    """One output phase."""
-
-    frame: PaddedInput  # Its windows over the image, and where its outputs lie in the call's
-    weights: range  # Rows of the prepared weights that are its matrix
+HEADER_WORDS: Final = 2  # of a block: how many segments follow
+SEGMENT_WORDS: Final = 3  # first stick, last stick, row of the output shard that belongs to the first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +37,9 @@ class PhasePart:
     # wide as all its phases together, one beside the other. Without taps it has no K blocks, and gives the bias or
     # zeros.
     conv: Conv2dOp
-    phases: tuple[PhaseOutputs, ...]  # The phases, row by row
+    frames: tuple[PaddedInput, ...]  # The windows of each phase and the places of its outputs; phases row by row
+    weights: tuple[range, ...]  # Rows of the prepared weights that are the matrix of each phase
     beside: int  # Phases of a row; their sticks of one window lie beside each other in the output
-
-    def conv_of(self, phase: PhaseOutputs) -> Conv2dOp:
-        """The micro-op over the windows of one phase."""
-        return self.conv.with_problem(frame=phase.frame)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,38 +70,32 @@ def sticks_format(problem: ConvProblem) -> DataFormat:
     return FLOAT32 if problem.out_format == FLOAT32 else BFLOAT16
 
 
-def phase_buffer_requests(phases: Sequence[ConvBuffers], layout: ConvPartition) -> list[BufferRequest]:
+def phase_buffer_requests(phases: Sequence[ConvBuffers], layout: ConvPartition) -> list[CircularBuffer]:
     """The circular buffers of a program of output phases."""
-    sticks, tiled = sticks_format(layout.problem), not layout.options.untilize_out
-    largest: dict[str, BufferRequest] = {}
+    sticks, tiles = sticks_format(layout.problem), layout.shards.out_row_tiles * layout.shards.out_col_tiles
+    largest: dict[str, CircularBuffer] = {}
     for conv in phases:
-        for tensor in buffer_requests(conv):
-            known = largest.setdefault(tensor.name, tensor)
-            largest[tensor.name] = max(known, tensor, key=lambda request: request.size_bytes)
-    height, width = layout.shards.out_row_tiles, layout.shards.out_col_tiles
-    block = max(conv.layout.blocks.act_h_tiles * conv.layout.shards.out_col_tiles for conv in phases)
-    own = [BufferRequest("out_sticks", block * sticks.tile_bytes, sticks.tile_bytes, sticks)]
-    if tiled:
-        own.append(BufferRequest("out_rows", height * width * sticks.tile_bytes, sticks.tile_bytes, sticks))
+        for request in buffer_requests(conv):
+            known = largest.get(request.name, request)
+            largest[request.name] = max(known, request, key=lambda buffer: buffer.size_bytes)
     out = largest["out"]
-    largest["out"] = out._replace(size_bytes=height * width * out.page_bytes)
-    if "bias" in largest:  # every phase of a group adds the same
-        largest["bias"] = largest["bias"]._replace(size_bytes=width * largest["bias"].page_bytes)
-    result = list(largest.values())
-    place = result.index(largest["out"])
-    return [*result[:place], *own, *result[place:]]
-
-
-HEADER_WORDS = 2  # of a block: how many segments follow
-SEGMENT_WORDS = 3  # first stick, last stick, row of the output shard that belongs to the first
+    largest["out"] = out._replace(size_bytes=tiles * out.page_bytes)
+    if bias := largest.get("bias"):  # every phase of a group adds the same
+        largest["bias"] = bias._replace(size_bytes=layout.shards.out_col_tiles * bias.page_bytes)
+    block = max(conv.layout.blocks.act_h_tiles * conv.layout.shards.out_col_tiles for conv in phases)
+    own = [tile_buffer("out_sticks", block, sticks, out.cores)]
+    if not layout.options.untilize_out:
+        own.append(tile_buffer("out_rows", tiles, sticks, out.cores))
+    place = list(largest).index("out")
+    requests = list(largest.values())
+    return [*requests[:place], *own, *requests[place:]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseGroup:
     """Output phases that meet the same inputs, computed together."""
 
-    # Taps of each phase down and across, of those of the frame; phases row by row
-    taps: tuple[tuple[range, range], ...]
+    taps: tuple[Taps, ...]  # Taps of each phase; phases row by row
     frames: tuple[PaddedInput, ...]  # Windows of each phase, and where its outputs lie
     beside: int  # Phases of a row
     # The dense convolution, with the windows of the phase that has most; cores and shards are the call's, but that an
@@ -120,7 +110,16 @@ class PhaseGroup:
     @property
     def kernel(self) -> tuple[int, int]:
         """(kh, kw) that blocks are cut for."""
-        return self.layout.problem.kernel if self.has_taps else (1, 1)
+        return _blocks_kernel(self.layout.problem)
+
+    @property
+    def k_blocks(self) -> tuple[KBlock, ...]:
+        """The K blocks; none without taps."""
+        return k_block_order(self.layout, self.kernel) if self.has_taps else ()
+
+
+def _blocks_kernel(problem: ConvProblem) -> tuple[int, int]:
+    return problem.kernel if all(problem.kernel) else (1, 1)
 
 
 def phase_options(options: ConvOptions, frame: PaddedInput, kernel: tuple[int, int]) -> ConvOptions:
@@ -141,24 +140,10 @@ def partition_phases(layout: ConvPartition, spec: DeviceSpec, *, joins_rows: boo
     that cannot be cut.
     """
     frame = layout.problem.frame
-    down, across = ([*output_phases(axis, whole=True)] for axis in (frame.rows, frame.columns))
+    down, across = (output_phases(axis, whole=True) for axis in (frame.rows, frame.columns))
     rows = [list(same) for _, same in groupby(down, _windows)] if joins_rows else [[phase] for phase in down]
     columns = [list(same) for _, same in groupby(across, _windows)]
     return tuple(_group(layout, spec, above, beside) for above, beside in product(rows, columns))
-
-
-def _group(layout: ConvPartition, spec: DeviceSpec, above: list[OutputPhase], beside: list[OutputPhase]) -> PhaseGroup:
-    """A group of the products of phases down and across."""
-    phases, problem = list(product(above, beside)), layout.problem
-    frames = tuple(replace(problem.frame, rows=down.axis, columns=across.axis) for down, across in phases)
-    dense = replace(problem, frame=frames[0])
-    group = PhaseGroup(
-        taps=tuple((down.taps, across.taps) for down, across in phases),
-        frames=frames,
-        beside=len(beside),
-        layout=replace(layout, problem=dense, options=phase_options(layout.options, problem.frame, dense.kernel)),
-    )
-    return _with_blocks(group, problem.frame, spec)
 
 
 def _windows(phase: OutputPhase) -> tuple[int, int, int]:
@@ -166,66 +151,58 @@ def _windows(phase: OutputPhase) -> tuple[int, int, int]:
     return phase.axis.start, phase.axis.dilation, phase.axis.kernel
 
 
-def _with_blocks(group: PhaseGroup, frame: PaddedInput, spec: DeviceSpec) -> PhaseGroup:
-    """A group with rows and blocks of its own instead of the call's."""
-    layout, options, phases = group.layout, group.layout.options, len(group.frames)
-    begins, ends = group_windows(group, frame, layout)
+def _group(layout: ConvPartition, spec: DeviceSpec, above: list[OutputPhase], beside: list[OutputPhase]) -> PhaseGroup:
+    """A group of the products of phases down and across, with rows and blocks of its own."""
+    phases, problem = list(product(above, beside)), layout.problem
+    frames = tuple(replace(problem.frame, rows=down.axis, columns=across.axis) for down, across in phases)
+    dense = replace(problem, frame=frames[0])
+    options = phase_options(layout.options, problem.frame, dense.kernel)
+    begins, ends = group_windows(frames, layout)
     shards = replace(
         layout.shards,
         out_rows=round_up(int((ends - begins).max()), TILE),
-        out_channels=layout.shards.out_channels * phases,
-        out_width=layout.shards.out_width * phases,
+        out_channels=layout.shards.out_channels * len(phases),
+        out_width=layout.shards.out_width * len(phases),
     )
-    blocks = plan_blocks(layout.config, shards, group.kernel, options, spec)
-    return replace(group, layout=replace(layout, shards=shards, blocks=blocks, split_reader=False))
+    blocks = plan_blocks(layout.config, shards, _blocks_kernel(dense), options, spec)
+    own = replace(layout, problem=dense, options=options, shards=shards, blocks=blocks, split_reader=False)
+    taps = tuple((down.taps, across.taps) for down, across in phases)
+    return PhaseGroup(taps=taps, frames=frames, beside=len(beside), layout=own)
 
 
-def group_windows(group: PhaseGroup, frame: PaddedInput, layout: ConvPartition) -> tuple[Integers, Integers]:
-    """First window of a group that each core computes, and last + 1: the windows that any of its phases needs."""
-    cores, most = layout.config.nhw_cores, group.frames[0]
+def group_windows(frames: Sequence[PaddedInput], layout: ConvPartition) -> tuple[Integers, Integers]:
+    """First window of a group of phases that each core computes, and last + 1: all windows that any phase needs.
+
+    `layout` is that of the call. Windows have the numbers of the first phase, which has most rows and columns.
+    """
+    frame, cores, most = layout.problem.frame, layout.config.nhw_cores, frames[0]
     begins, ends = np.full(cores, frame.outputs), np.zeros(cores, np.int64)
-    for phase in group.frames:
+    for phase in frames:
         first, stop = phase_outputs(frame, phase, output_rows=layout.shards.out_rows, cores=cores)
-        has_outputs = stop > first
-        begins = np.where(has_outputs, np.minimum(begins, _as_numbered(first, phase, most)), begins)
-        ends = np.where(has_outputs, np.maximum(ends, _as_numbered(stop - 1, phase, most) + 1), ends)
+        line, column = np.divmod(np.array([first, stop - 1]), phase.columns.outputs)
+        image, row = np.divmod(line, phase.rows.outputs)
+        low, high = (image * most.rows.outputs + row) * most.columns.outputs + column
+        begins = np.where(stop > first, np.minimum(begins, low), begins)
+        ends = np.where(stop > first, np.maximum(ends, high + 1), ends)
     return np.minimum(begins, ends), ends
 
 
-def _as_numbered(windows: Integers, phase: PaddedInput, most: PaddedInput) -> Integers:
-    """The numbers of a phase's windows, counted in a phase with at least as many rows and columns."""
-    line, column = np.divmod(windows, phase.columns.outputs)
-    image, row = np.divmod(line, phase.rows.outputs)
-    numbers: Integers = (image * most.rows.outputs + row) * most.columns.outputs + column
-    return numbers
-
-
-def group_k_blocks(group: PhaseGroup) -> tuple[KBlock, ...]:
-    """The K blocks of a group; none without taps."""
-    layout = group.layout
-    if not group.has_taps:
-        return ()
-    return k_block_order(layout, group.kernel)
-
-
-def weights_of_phases(
-    layout: ConvPartition, whole: WeightsLayout
-) -> tuple[tuple[tuple[range, range], WeightsLayout], ...]:
+def weights_of_phases(layout: ConvPartition, whole: WeightsLayout) -> tuple[tuple[Taps, WeightsLayout], ...]:
     """Taps and matrix of every part of the prepared weights, in order.
 
     The parts are those of all phases that a call can have, so that every slice of an image reads the same weights.
     """
-    result, problem, options = [], layout.problem, layout.options
+    result, problem = [], layout.problem
     for taps in product(tap_classes(problem.frame.rows), tap_classes(problem.frame.columns)):
         kernel = (len(taps[0]), len(taps[1]))
-        own = phase_options(options, problem.frame, kernel)
+        own = phase_options(layout.options, problem.frame, kernel)
         tiles, joins = k_block_tiles(layout.config, layout.shards, kernel, own), own.joins_kernel_rows(layout.scheme)
         part = replace(whole, kernel=kernel, mirror=False, full_inner_dim=joins, k_block_rows=tiles * TILE)
         result.append((taps, part))
     return tuple(result)
 
 
-def phase_index_words(frame: PaddedInput, groups: tuple[PhaseGroup, ...], layout: ConvPartition) -> int:
+def phase_index_words(groups: tuple[PhaseGroup, ...], layout: ConvPartition) -> int:
     """Words of the index list of the core with the longest list.
 
     Every block of every group has its number of segments, then the segments, each within a line of the image. The list
@@ -234,7 +211,7 @@ def phase_index_words(frame: PaddedInput, groups: tuple[PhaseGroup, ...], layout
     words = np.zeros(layout.config.nhw_cores, np.int64)
     for group in groups:
         columns, height = group.frames[0].columns.outputs, group.layout.blocks.act_h_tiles * TILE
-        begins, ends = group_windows(group, frame, layout)
+        begins, ends = group_windows(group.frames, layout)
         first = begins[:, None] + np.arange(0, group.layout.shards.out_rows, height)
         last: Integers = np.minimum(first + height, ends[:, None]) - 1
         segments = np.where(last >= first, last // columns - first // columns + 1, 0)

@@ -36,12 +36,10 @@ def phases_convolved(op: PhaseConv2dOp, inputs: Sequence[Array | None], context:
         if narrow not in images:
             whole = part.conv.with_problem(frame=frame)
             images[narrow] = prepare_image(GatheredInput(whole, context.arithmetic, context.spec), matrix(sticks))
-        for phase in part.phases:
-            conv = GatheredInput(part.conv_of(phase), context.arithmetic, context.spec)
-            rows = matrices[phase.weights.start : phase.weights.stop]
-            convolve_into(
-                result, conv, images[narrow], rows, added, stick_format, loop_for(conv, stick_format, result.size)
-            )
+        for phase, rows in zip(part.frames, part.weights, strict=True):
+            conv = GatheredInput(part.conv.with_problem(frame=phase), context.arithmetic, context.spec)
+            own, loop = matrices[rows.start : rows.stop], loop_for(conv, stick_format, result.size)
+            convolve_into(result, conv, images[narrow], own, added, stick_format, loop)
     values = _tilized(op, result, context)[..., :channels] if tiled else result
     return np.ascontiguousarray(values).reshape(1, 1, -1, channels)
 

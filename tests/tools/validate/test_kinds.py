@@ -122,7 +122,7 @@ def test_what_a_convolution_s_row_does_not_say_follows_from_its_source():
 def test_halos_are_rebuilt_stick_by_stick():
     rows = [row for row in HALO if row["max_out_nsticks_per_core"]]
     assert len(rows) > 100
-    assert all(predict_halo(row).program.max_sticks == int(row["max_out_nsticks_per_core"]) for row in rows)
+    assert all(predict_halo(row).program.ranges.max_sticks == int(row["max_out_nsticks_per_core"]) for row in rows)
 
 
 def test_padded_rows_of_a_reshape_follow_from_both_sides():

@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from device.errors import DeviceError
 from device.numbers.formats import FLOAT32
-from ops.programs.conv2d.buffers import estimated_buffers
 from ops.programs.conv2d.op import k_block_order, weight_rows, weight_rows_of, width_refusal
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.programs.conv2d.weights import WeightsLayout, prepare_weights
-from tests.ops.programs.conv2d.convolutions import SPEC, column, conv_problem, doubled, partitioned
+from tests.ops.programs.conv2d.convolutions import SPEC, column, conv_problem, partitioned
 
 SMALL = SPEC.replace(grid_cols=3, grid_rows=2)
 
@@ -159,10 +157,3 @@ def test_what_a_width_program_cannot_walk_through(in_channels, rows, choices, fa
     assert (refused and refused.splitlines()[0]) == text
     height = partitioned(layout.problem, HEIGHT)
     assert width_refusal(replace(height, blocks=layout.blocks), (3, 3), **facts) is None
-
-
-def test_blocks_higher_than_a_cores_output_can_not_be_estimated():
-    layout = partitioned(conv_problem(doubled(2, 2)), WIDTH, act_block_h_override=128)
-    message = r"^Conv2d output block size 4 exceeds the per-core output size 1\nact_block_h_override=128 is "
-    with pytest.raises(DeviceError, match=message):
-        estimated_buffers(layout, accumulation_blocks=1, tap_channels=32)

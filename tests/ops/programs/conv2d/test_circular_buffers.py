@@ -38,9 +38,7 @@ def arguments(scheme, **changes):
 
 
 def buffers(scheme, **changes):
-    given = arguments(scheme, **changes)
-    cores = given.layout.config.cores
-    return placed_buffers(buffer_requests(given), output="y", halo="x", reader_indices="i", cores=cores)
+    return placed_buffers(buffer_requests(arguments(scheme, **changes)), output="y", halo="x", reader_indices="i")
 
 
 def tiles(scheme, **changes):

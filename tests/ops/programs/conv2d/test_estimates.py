@@ -11,17 +11,17 @@ from device.memory.memory_config import ShardOrientation
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
 from ops.programs.conv2d.buffers import (
-    check_estimated_format,
+    ConvBuffers,
+    buffer_requests,
     choose_scheme,
     estimate_l1,
-    estimated_buffers,
     estimated_halo_bytes,
     reuse_refusal,
     reuse_tiles,
 )
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH, ConvOptions, ParallelConfig
 from ops.window import PaddedAxis, PaddedInput, transposed_axis
-from tests.ops.programs.conv2d.convolutions import SPEC, conv_problem
+from tests.ops.programs.conv2d.convolutions import SPEC, conv_problem, doubled
 
 SCHEMES = (HEIGHT, BLOCK, WIDTH)
 
@@ -101,16 +101,34 @@ def test_what_an_estimate_does_not_ask(scheme):
     sizes = problem(16, 16, 64, 64)
     free = estimate(sizes, scheme)
     given_grid = estimate(sizes, scheme, core_grid=estimate(sizes, HEIGHT).layout.config.cores)
-    assert replace(given_grid, layout=replace(given_grid.layout, options=free.layout.options)) == free
+    assert given_grid._replace(layout=replace(given_grid.layout, options=free.layout.options)) == free
+    # One channel core on either side: the program sends nothing, and has no buffer for it
     alone = estimate(problem(8, 8, 32, 32), scheme).layout
-    buffers = estimated_buffers(alone, accumulation_blocks=9, tap_channels=32)
-    assert next(buffer.size_bytes for buffer in buffers if buffer.name == "act") > 0
+    program, counted = (
+        {buffer.name for buffer in buffer_requests(replace(ConvBuffers.of(alone), multicast=multicast))}
+        for multicast in (alone.multicasts_activations, scheme is not HEIGHT)
+    )
+    assert counted - program == (set() if scheme is HEIGHT else {"act"}) or alone.config.channel_cores > 1
 
 
-def test_a_block_float_has_no_bytes_to_count():
-    check_estimated_format(BFLOAT16)
-    with pytest.raises(DeviceError, match="datum for bfp2, bfp4, bfp8 is invalid"):
-        check_estimated_format(BFLOAT8_B)
+@pytest.mark.parametrize(
+    ("sizes", "changes", "text"),
+    [
+        (
+            (conv_problem(doubled(2, 2)), WIDTH),
+            {"act_block_h_override": 128},
+            r"^Conv2d output block size 4 exceeds the per-core output size 1\nact_block_h_override=128 is ",
+        ),
+        (
+            (conv_problem(doubled(64, 8), in_format=BFLOAT8_B), HEIGHT),
+            {"activation_reuse": True, "act_block_h_override": 64},
+            r"^datum for bfp2, bfp4, bfp8 is invalid\nconv_config.enable_activation_reuse: .* in bfloat8_b can not be ",
+        ),
+    ],
+)
+def test_programs_that_can_not_be_estimated(sizes, changes, text):
+    with pytest.raises(DeviceError, match=text):
+        estimate(*sizes, **changes)
 
 
 def test_a_reader_keeps_a_row_of_the_image_and_what_others_add():

@@ -12,7 +12,7 @@ from device.matrix_unit import fused
 from device.matrix_unit.arithmetic import FAST
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32
 from ops.programs.conv2d import values
-from ops.programs.conv2d.gather import met_pixels, weighted_strips
+from ops.programs.conv2d.gather import met_pixels, strips
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH, ConvOptions
 from tests.ops.programs.conv2d.value_cases import Case, arrays, cases, computed, for_equal_bits, work_of
 
@@ -121,7 +121,7 @@ def test_taps_side_by_side_are_one_copy(scheme, channels, taps):
     """Of all channels, three taps of a row lie side by side; of 24 of 72 channels on each of three cores, none do."""
     op = work_of(Case(channels=64, outputs=32, stride=(1, 1), scheme=scheme))
     frame = op.problem.frame
-    (strip,) = weighted_strips(op.k_blocks, frame.rows, frame.columns, (2, 2), 9 * channels)
+    (strip,) = strips(op.k_blocks, frame.rows, frame.columns, (2, 2))
     rows, blocks = met_pixels(strip, 8 * channels, channels)
     assert len(rows) == taps
     assert rows[:, 2].sum() == 9 * channels

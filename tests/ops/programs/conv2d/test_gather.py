@@ -29,7 +29,7 @@ axes = st.builds(axis, st.integers(1, 9), st.integers(1, 3), st.integers(1, 4))
 
 
 def strip(down, *across):
-    return Strip(down, across, ())
+    return Strip(down, across, (), ())
 
 
 @given(st.integers(1, 3), axes, axes, st.integers(1, 200))
@@ -76,14 +76,15 @@ def test_phases_that_meet_the_same_inputs_are_taken_together(kernel, stride, tog
     block = KBlock(
         kernel_rows=range(1), first_channel=0, channels=32, weight_row=0, weight_stride=32, weight_channels=32
     )
-    (down,) = output_phases(axis(4, 1, 1))
-    found = strips((block,), down, columns, (0, 2))
+    found = strips((block,), axis(4, 1, 1), columns, (0, 2))
     places = [place for one in found for across in one.across for place in range(columns.outputs)[across.axis.places]]
     assert sorted(places) == list(range(columns.outputs))
     assert [len(one.across) for one in found] == together
-    for one in found:
-        first = [list(met[0].columns[:1]) for met in one.met]
-        assert first == [[32 * tap for tap in across.taps[:1]] for across in one.across]
+    for one in found:  # 32 weight rows for each tap
+        assert [rows[:1].tolist() for rows in one.rows] == [
+            [32 * tap for tap in across.taps[:1]] for across in one.across
+        ]
+    assert strips((block,), axis(4, 1, 1), columns, (0, 2)) is found
 
 
 @pytest.mark.parametrize("arithmetic", [FAST, EXACT], ids=["fast", "exact"])
@@ -139,8 +140,7 @@ def test_an_image_is_the_input_where_it_would_only_be_cut(change, stays, cut_lat
     frame = context.op.problem.frame
     met = [
         (block, run)
-        for down in output_phases(frame.rows)
-        for one in strips(context.op.k_blocks, down, frame.columns, image.corner)
+        for one in strips(context.op.k_blocks, frame.rows, frame.columns, (image.top, image.left))
         for run in runs(1, one, 100)
         for block in one.blocks
         if block.taps

@@ -145,7 +145,7 @@ def test_a_reader_that_reuses_waits_until_its_row_of_the_image_is_tilized():
     # tilized, the first reader waits for its own, then for nothing more.
     second_row_tilized = 800 + 2 * full + tilized
     assert 800 + full + 2 * tilized < 800 + 2 * full
-    reader = time_conv(op, HAND).sender.reader
+    reader = time_conv(op, HAND).cores[0].reader
     assert reader.waited_cycles == tilized
     assert reader.now.cycles == second_row_tilized + 2 * again
 

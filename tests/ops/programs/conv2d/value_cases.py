@@ -10,10 +10,10 @@ from device.memory.memory_config import TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, DataFormat, quantize
 from device.spec.device_spec import load_spec
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH, ConvOptions, ConvProblem
-from ops.programs.conv2d.values import conv_values
 from ops.programs.conv2d.weights import WeightsLayout, prepare_bias, prepare_weights
 from ops.reference import conv_transpose_channels_last, plan_geometry
 from ops.window import PaddedInput, transposed_axis
+from tests.build import op_values
 from tests.ops.programs.conv2d.convolutions import planned_op
 
 SPEC = load_spec("wormhole_n150").replace(grid_cols=3, grid_rows=2)
@@ -113,9 +113,9 @@ def computed(case, x, w, b, arithmetic):
     """[N, OH, OW, O] as float32, and the dtype it was stored in."""
     op = work_of(case)
     layout = weights_layout(case, op)
-    bias = prepare_bias(b, layout)[0] if case.bias else None
     sticks = quantize(x.reshape(-1, case.channels), case.in_format)
-    got = conv_values(op, sticks, prepare_weights(w, layout), bias, SPEC, arithmetic)
+    biases = [prepare_bias(b, layout)] if case.bias else []
+    got = op_values(op, sticks, prepare_weights(w, layout), *biases, spec=SPEC, arithmetic=arithmetic)
     frame = case.problem.frame
     return got.astype(np.float32).reshape(case.batch, frame.rows.outputs, frame.columns.outputs, -1), got.dtype
 

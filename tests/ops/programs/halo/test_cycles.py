@@ -11,8 +11,8 @@ from device.memory.memory_config import ShardOrientation
 from device.numbers.formats import BFLOAT8_B
 from device.time.stages import Stage
 from ops.op_models import load_spec
-from ops.programs.halo.cycles import halo_cycles, halo_sent, halo_times, halo_traffic, stick_bytes
-from ops.programs.halo.plan import BLOCK, HEIGHT, UNTILIZE_BLOCK_STICKS, WIDTH, HaloOp, turns
+from ops.programs.halo.cycles import halo_cycles, halo_sent, halo_times, halo_traffic
+from ops.programs.halo.plan import BLOCK, HEIGHT, WIDTH, HaloOp, turns
 from ops.programs.halo.transfers import list_transfers, padding_runs
 from tests.ops.programs.halo.halos import halo_plan
 
@@ -97,27 +97,26 @@ def test_the_traffic_is_that_of_the_lists(kind):
     """Sticks that are longer than there are zeros are copied in two pieces each; others together, as far as they go."""
     plan = halo_plan(**kind)
     halo, traffic = plan.arguments, halo_traffic(plan, SPEC)
-    block_rows = UNTILIZE_BLOCK_STICKS if halo.tiled else 0
-    listed = list_transfers(halo.frame, plan.ranges, input_rows=halo.input_rows, block_rows=block_rows)
-    turn, home = turns(listed, tiled=halo.tiled), listed.source_core == listed.destination_core
-    runs, together = padding_runs(halo.frame), 512 // stick_bytes(halo)
+    listed = list_transfers(halo.frame, plan.ranges, input_rows=halo.input_rows, block_rows=halo.block_rows)
+    turn, home = turns(listed, tiled=halo.tiled), listed.source == listed.destination
+    runs, together = padding_runs(halo.frame), 512 // halo.row_bytes
     low, high = (bound.tolist() for bound in runs.within(plan.ranges))
-    for processor, (sending, filling) in enumerate(zip(traffic.sending, traffic.filling, strict=True)):
-        for found, chosen, weights in (
-            (sending.local_bytes, home, listed.length * stick_bytes(halo)),
-            (sending.away_bytes, ~home, listed.length * stick_bytes(halo)),
-            (sending.transfers, home | ~home, np.ones_like(turn)),
+    for processor in (0, 1):
+        for table, chosen, weights in (
+            (traffic.local_bytes, home, listed.sticks * halo.row_bytes),
+            (traffic.away_bytes, ~home, listed.sticks * halo.row_bytes),
+            (traffic.transfers, home | ~home, np.ones_like(turn)),
         ):
             own = chosen & (turn == processor)
-            wanted = np.bincount(listed.source_core[own], weights=weights[own], minlength=halo.nhw_cores)
-            assert np.array_equal(found.sum(axis=1), wanted)
+            wanted = np.bincount(listed.source[own], weights=weights[own], minlength=halo.nhw_cores)
+            assert np.array_equal(table[processor].sum(axis=1), wanted)
         for core, (first, last) in enumerate(zip(low, high, strict=True)):
             numbers = np.array_split(np.arange(first, last)[::-1], 2)[1 - processor]  # the second has one more
-            begin = np.maximum(runs.begins(numbers), plan.ranges.starts[core])
-            lengths = (np.minimum(runs.ends(numbers), plan.ranges.stops[core]) - begin).tolist()
+            begin = np.maximum(runs.begin[numbers], plan.ranges.starts[core])
+            lengths = (np.minimum(runs.end[numbers], plan.ranges.stops[core]) - begin).tolist()
             copies = sum(own // together + own % together if together else 2 * own for own in lengths)
-            assert (filling.runs[core], filling.sticks[core]) == (len(lengths), sum(lengths))
-            assert (filling.copies(zero=True)[core], filling.copies(zero=False)[core]) == (copies, 2 * sum(lengths))
+            amounts = (traffic.padding_runs, traffic.padding_sticks, traffic.zero_copies)
+            assert [amount[processor, core] for amount in amounts] == [len(lengths), sum(lengths), copies]
 
 
 def test_a_halo_by_hand():
@@ -161,27 +160,24 @@ def test_padding_is_not_filled_faster_than_its_bytes_pass():
     assert times.padded[0, 0] == 450 + 3 * 35 + 15 * 64
 
 
-@pytest.mark.parametrize(("width", "copies"), [(32, 8), (256, 15), (320, 30)])
-def test_zeros_are_copied_as_far_as_there_are_any(width, copies):
-    """Runs of 11, 2 and 2 sticks: eight of 64 bytes at a time, one of 512 bytes, or one of 640 bytes in two pieces."""
-    filling = halo_traffic(halo_plan(size=8, row_cores=2, width=width), SPEC).filling[0]
-    assert (filling.copies(zero=True)[0], filling.copies(zero=False)[0]) == (copies, 30)
+@pytest.mark.parametrize(
+    ("width", "zeros_bytes", "copies"),
+    [(32, 512, 8), (256, 512, 15), (320, 512, 30), (32, 64, 15), (32, 128, 8), (32, 256, 9), (32, 1024, 15)],
+)
+def test_zeros_are_copied_as_far_as_there_are_any(width, zeros_bytes, copies):
+    """Runs of 11, 2 and 2 sticks of two bytes a channel: as many at a time as there are zeros, then one by one.
 
-
-@pytest.mark.parametrize(("zeros_bytes", "copies"), [(64, 15), (128, 8), (256, 9), (1024, 15)])
-def test_padding_is_copied_in_pieces_of_the_zeros_of_the_device(zeros_bytes, copies):
-    """Runs of 11, 2 and 2 sticks of 64 bytes: one, two, four or sixteen at a time, then the rest one by one."""
-    spec = SPEC.replace(l1_zeros_bytes=zeros_bytes)
-    plan = halo_plan(size=8, row_cores=2, width=32)
-    assert halo_traffic(plan, spec).filling[0].copies(zero=True)[0] == copies
+    A stick that is longer than there are zeros is copied in pieces.
+    """
+    traffic = halo_traffic(halo_plan(**SMALL | {"width": width}), SPEC.replace(l1_zeros_bytes=zeros_bytes))
+    assert (traffic.zero_copies[0, 0], traffic.padding_sticks[0, 0]) == (copies, 15)
 
 
 def test_row_major_sticks_go_round_by_round_to_one_receiver_after_the_other():
     traffic = halo_traffic(halo_plan(row_cores=10), SPEC)
-    assert traffic.blocks == 2 * traffic.sending[0].transfers.shape[1]
-    for sending in traffic.sending:
-        assert sending.local_bytes[:, 1:].sum() == sending.away_bytes[:, 0].sum() == 0
-        assert np.all(sending.away_bytes[:-1, 1] > 0)
+    assert traffic.blocks == 2 * traffic.transfers.shape[2]
+    assert traffic.local_bytes[:, :, 1:].sum() == traffic.away_bytes[:, :, 0].sum() == 0
+    assert np.all(traffic.away_bytes[:, :-1, 1] > 0)
 
 
 def test_what_helps_a_halo_and_where_it_can_not():

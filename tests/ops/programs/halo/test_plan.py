@@ -38,7 +38,7 @@ def test_row_major_halo():
     rows of its own half and one row across: 4 and 5 transfers of a row, dealt 3 and 2.
     """
     plan = example()
-    assert plan.max_sticks == 60
+    assert plan.ranges.max_sticks == 60
     assert plan.output.shape == (1, 1, 120, 64)
     assert buffers(plan) == [
         ("input", 2048, "x"),

@@ -22,7 +22,7 @@ def test_two_groups_one_after_the_other(planned):
         result.op.parts[0].conv.layout, shards=replace(result.op.parts[0].conv.layout.shards, out_width=32)
     )), result.spec).finish.cycles  # fmt: skip
     timing = time_phases(result.op, result.spec)
-    writes = timing.sender.second.busy_cycles()[Stage.WRITER] / 2
+    writes = timing.cores[0].second.busy_cycles()[Stage.WRITER] / 2
     (read, shipment), start = first.weights, first.start.cycles
     notice, send, arrive = shipment.notice.cycles, shipment.send.cycles, shipment.arrive.cycles
     tilized = start + first.read.cycles + first.tilize.cycles

@@ -8,7 +8,7 @@ from ops.programs.conv2d.op import KBlock
 
 
 def groups(planned):
-    return [[phase.frame for phase in part.phases] for part in planned.op.parts]
+    return [part.frames for part in planned.op.parts]
 
 
 def firsts(planned):
@@ -66,8 +66,8 @@ def test_a_window_is_one_k_block_where_it_is_no_longer_than_a_kernel_row(planned
 def test_outputs_without_taps_have_no_k_blocks(planned):
     result = planned(kernel=(1, 2), stride=(2, 3))
     assert [len(part.conv.k_blocks) for part in result.op.parts] == [1, 0, 0, 0]
-    assert [len(part.phases) for part in result.op.parts] == [2, 1, 2, 1]
-    assert {len(phase.weights) for part in result.op.parts[1:] for phase in part.phases} == {0}
+    assert [len(part.frames) for part in result.op.parts] == [2, 1, 2, 1]
+    assert {len(rows) for part in result.op.parts[1:] for rows in part.weights} == {0}
 
 
 def test_the_list_of_a_core(planned):

@@ -14,8 +14,8 @@ from ops.op_model import ValuesContext
 from ops.planners.conv.arguments import ComputeConfig
 from ops.programs.conv2d.gather import GatheredInput
 from ops.programs.conv2d.model import OP_MODELS as CONV2D
-from ops.programs.conv2d.weights import prepared_weights
 from ops.programs.phase_conv2d.values import PreparePhaseWeights, phases_convolved, prepared_phase_weights
+from tests.build import op_values
 
 CONFIGS = {
     "LoFi": ComputeConfig(fidelity_phases=1),
@@ -40,21 +40,20 @@ def numbers(planned, seed=0):
     return tuple(one.astype(ml_dtypes.bfloat16) for one in (sticks, kernel, row))
 
 
-def prepared(planned, kernel, preparing):
-    op = next(step.op for step in planned.plan.steps if isinstance(step, Allocate) and step.tensor == "weight.prepared")
-    return preparing(op, kernel)
+def prepared(planned, kernel):
+    return op_values(preparing_op(planned), kernel)
 
 
 def phase_values(planned, sticks, kernel, row, arithmetic=EXACT):
     context = ValuesContext(spec=planned.spec, arithmetic=arithmetic)
     bias = [] if planned.call.bias is None else [row[None]]
-    return phases_convolved(planned.op, [sticks, prepared(planned, kernel, prepared_phase_weights), *bias], context)
+    return phases_convolved(planned.op, [sticks, prepared(planned, kernel), *bias], context)
 
 
 def frame_values(planned, sticks, kernel, row, arithmetic=EXACT):
     context = ValuesContext(spec=planned.spec, arithmetic=arithmetic)
     bias = [] if planned.call.bias is None else [row[None]]
-    inputs = [sticks, prepared(planned, kernel, prepared_weights), *bias]
+    inputs = [sticks, prepared(planned, kernel), *bias]
     return CONV2D[0].values(planned.op, inputs, context)
 
 
@@ -69,8 +68,8 @@ def plainly(planned, sticks, kernel, row):
     for part in op.parts:
         conv = part.conv
         mode, partials = GatheredInput(conv, EXACT, planned.spec).mode, conv.partials_format
-        for image, phase in product(range(call.batch_size), part.phases):
-            down, across = phase.frame.rows, phase.frame.columns
+        for image, phase in product(range(call.batch_size), part.frames):
+            down, across = phase.rows, phase.columns
             for m, n in product(range(down.outputs), range(across.outputs)):
                 place = (
                     image,
