@@ -34,18 +34,15 @@ def alternatives(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int)
     """Other ways to make a call that ran out of memory."""
     if not call.conv_config.act_block_w_div:  # which HEIGHT and BLOCK shards do not look at
         call = replace(call, conv_config=replace(call.conv_config, act_block_w_div=1))
-    smaller = [*_lighter(call), *_lower_blocks(call, device_spec), *_narrower_blocks(call), *_lighter_weights(call)]
+    smaller = [*_lighter(call), *_smaller_blocks(call, device_spec), *_lighter_weights(call)]
     others = list(_other_schemes(call, device_spec))
     least = list(_least(call, device_spec))
-    if call.takes_l1_path or call.is_matmul:
-        yield from smaller
-        yield from others
-        yield from _sliced(Alternative("slices", call), device_spec, free_l1_bytes)
+    if call.in_one_piece:
+        yield from (*smaller, *others)
+    yield from _sliced(Alternative("slices", call), device_spec, free_l1_bytes)
+    if call.in_one_piece:
         yield from least
-        bases = least
-    else:
-        yield from _sliced(Alternative("slices", call), device_spec, free_l1_bytes)
-        bases = [*smaller, *others, *least]
+    bases = least if call.in_one_piece else [*smaller, *others, *least]
     for base in bases:
         yield from _sliced(base, device_spec, free_l1_bytes)
 
@@ -108,8 +105,8 @@ def _lighter(call: ConvCall) -> Iterator[Alternative]:
         yield _with(call, "deallocate_activation", deallocate_activation=True)
 
 
-def _lower_blocks(call: ConvCall, device_spec: DeviceSpec) -> Iterator[Alternative]:
-    """Activation blocks of half the height, a quarter, and so on."""
+def _smaller_blocks(call: ConvCall, device_spec: DeviceSpec) -> Iterator[Alternative]:
+    """Activation blocks of half the height, a quarter, and so on; then K blocks in more parts."""
     try:
         tiles = partition_call(call, device_spec).layout.blocks.act_h_tiles
     except DeviceError:
@@ -117,11 +114,7 @@ def _lower_blocks(call: ConvCall, device_spec: DeviceSpec) -> Iterator[Alternati
     while tiles > 1:
         tiles = div_up(tiles, 2)
         yield _with(call, "act_block_h_override", act_block_h_override=tiles * TILE)
-
-
-def _narrower_blocks(call: ConvCall) -> Iterator[Alternative]:
-    """K blocks in more parts; only a width-sharded convolution has them."""
-    if call.conv_config.shard_layout is WIDTH:
+    if call.conv_config.shard_layout is WIDTH:  # the only scheme whose K blocks can be cut into parts
         for times in (2, 4):
             yield _with(call, "act_block_w_div", act_block_w_div=times * call.conv_config.act_block_w_div)
 

@@ -30,7 +30,10 @@ def folded_input(builder: PlanBuilder, call: ConvCall) -> PlanTensor:
     image = reshaped(builder, start, call.image_shape, "input.image")
     if image.name != start.name and call.input.on_host:
         builder.free(start)
-    ready = _dealt(builder, call, _as_rows(builder, _padded(builder, call, image), image), image)
+    ready = _as_rows(builder, _padded(builder, call, image), image)
+    if ready.spec.memory_config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:  # whole rows of windows on a core
+        place = whole_windows(ready.spec, call.stride, builder.device_spec)
+        ready = _replaced(builder, ready, convert(builder, ready, place, "input.dealt"), image)
     folded = _folded(builder, call, ready)
     consumes = call.conv_config.deallocate_activation and not call.input.on_host and start.in_l1
     for tensor in {copy.name: copy for copy in (ready, image)}.values():
@@ -82,14 +85,6 @@ def _untiled_rows(spec: TensorSpec, shards: ShardSpec) -> int:
     if shards.shape[0] > padded and not shards.shape[0] % padded:
         return shards.shape[0] // padded * in_image
     return round_up(div_up(prod(spec.shape[:-1]), shards.num_cores()), TILE)
-
-
-def _dealt(builder: PlanBuilder, call: ConvCall, image: PlanTensor, original: PlanTensor) -> PlanTensor:
-    """The image in HEIGHT shards of whole rows of windows, on as many cores as possible."""
-    if image.spec.memory_config.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
-        return image
-    dealt = whole_windows(image.spec, call.stride, builder.device_spec)
-    return _replaced(builder, image, convert(builder, image, dealt, "input.dealt"), original)
 
 
 def _replaced(builder: PlanBuilder, old: PlanTensor, new: PlanTensor, original: PlanTensor) -> PlanTensor:

@@ -100,34 +100,22 @@ def _slice(call: ConvCall, part: OutputSlice, device_spec: DeviceSpec) -> ConvCa
 def _in_one_piece(call: ConvCall, device_spec: DeviceSpec) -> LowerBound:
     """A call on the L1 path."""
     partitioned = partition_call(call, device_spec)
-    layout = partitioned.layout
-    buffers = ConvBuffers.of(layout)
-    op = micro_op(call, layout, buffers, k_blocks=())
-    halo, output = _halo_bytes(partitioned, device_spec), output_spec(partitioned).buffer(device_spec).bank_bytes
+    layout, shards, in_format = partitioned.layout, partitioned.input_memory.shard_spec, partitioned.problem.in_format
+    buffers, in_bytes, halo_bytes = ConvBuffers.of(layout), 0, 0
+    if shards is not None and partitioned.reshards and not in_format.is_block:  # the call makes the input's shards
+        in_bytes = shards.shape[0] * shards.shape[1] * (in_format.element_bytes or 0)
+    if not reads_input(partitioned):
+        halo = halo_arguments(partitioned, device_spec)
+        sticks = most_sticks(halo.frame, output_rows=halo.output_rows, cores=halo.nhw_cores)
+        halo_bytes = halo_output(halo, sticks).buffer(device_spec).bank_bytes
+    op, output = micro_op(call, layout, buffers, k_blocks=()), output_spec(partitioned).buffer(device_spec)
     return LowerBound(
         cycles=least_cycles(op, device_spec),
-        l1_bytes=halo + max(_input_bytes(partitioned), local_bytes(buffer_requests(buffers)) + output),
+        l1_bytes=halo_bytes + max(in_bytes, local_bytes(buffer_requests(buffers)) + output.bank_bytes),
         plan_key=_plan_key(partitioned),
         rest_key=(layout.config, layout.out_config, layout.shards, partitioned.input_memory, partitioned.reshards),
         ops=((op, 1),),
     )
-
-
-def _halo_bytes(partitioned: PartitionedConv, device_spec: DeviceSpec) -> int:
-    """The halo's output on a core; 0 where the program reads its input itself."""
-    if reads_input(partitioned):
-        return 0
-    halo = halo_arguments(partitioned, device_spec)
-    sticks = most_sticks(halo.frame, output_rows=halo.output_rows, cores=halo.nhw_cores)
-    return halo_output(halo, sticks).buffer(device_spec).bank_bytes
-
-
-def _input_bytes(partitioned: PartitionedConv) -> int:
-    """A shard of the input on a core, where the call makes it."""
-    shards, data_format = partitioned.input_memory.shard_spec, partitioned.problem.in_format
-    if shards is None or not partitioned.reshards or data_format.is_block:
-        return 0
-    return shards.shape[0] * shards.shape[1] * (data_format.element_bytes or 0)
 
 
 def _plan_key(partitioned: PartitionedConv) -> Hashable:

@@ -232,22 +232,25 @@ def matmul_path(
     upload_weights(builder, partitioned)
     if builder.refused:
         return ready
-    tiles = matmul_tiles(builder, ready, "input.tiled", consumed=consumed)
+    tiles = ready
+    if ready.spec.layout is not Layout.TILE:
+        tiles = tilized(builder, ready, "input.tiled")
+        if consumed:
+            builder.free(ready)
     if tiles.spec.memory_config.is_sharded():
         output = _sharded_matmul(builder, partitioned, tiles)
     else:
         free_bytes = free_l1_bytes - builder.held_l1_bytes
         output = _interleaved_matmul(builder, partitioned, tiles, free_l1_bytes=free_bytes)
-    early = deallocate and not call.input.on_host and source.in_l1
     spent = [tiles] if consumed or tiles.name != ready.name else []
-    if early:
+    if deallocate and not call.input.on_host and source.in_l1:
         builder.free(*spent)
+        spent = []
     if call.memory_config is not None:
         output = placement.to_config(builder, output, call.memory_config, "output.placed")
         if builder.refused:
             return output
-    if not early:
-        builder.free(*spent)
+    builder.free(*spent)
     return output
 
 
@@ -427,7 +430,7 @@ def matmul_input(
 ) -> PlanTensor:
     """An input on the device before weights are uploaded: the source, or a copy that the plan owns.
 
-    Rows that are not height sharded become tiles first; height sharded rows only after the weights (`matmul_tiles`).
+    Rows that are not height sharded become tiles first; height sharded rows only after the weights.
     The scheme of ``config`` matters even if ``shard`` is false, because the library chose the shard layout; None leaves
     the input as it is.
     """
@@ -451,13 +454,3 @@ def matmul_input(
         replace_input(builder, source, current, copy, deallocate=deallocate)
         current = copy
     return current
-
-
-def matmul_tiles(builder: PlanBuilder, source: PlanTensor, name: str, *, consumed: bool) -> PlanTensor:
-    """The input as tiles, after weights were uploaded; ``consumed`` releases the source once its tiles exist."""
-    if source.spec.layout is Layout.TILE:
-        return source
-    tiles = tilized(builder, source, name)
-    if consumed:
-        builder.free(source)
-    return tiles

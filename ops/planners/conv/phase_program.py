@@ -50,12 +50,17 @@ def phases_of(builder: PlanBuilder, partitioned: PartitionedConv) -> tuple[Phase
     halo. HEIGHT keeps phases apart: its weights come in few blocks, and the weights of one row are read while those of
     another are multiplied.
     """
-    apart, joined = (
-        partition_phases(partitioned.layout, builder.device_spec, joins_rows=joins) for joins in (False, True)
-    )
-    if partitioned.layout.scheme is HEIGHT or _products(joined) > _products(apart):
+    layout, problem = partitioned.layout, partitioned.problem
+    apart, joined = (partition_phases(layout, builder.device_spec, joins_rows=joins) for joins in (False, True))
+    if layout.scheme is HEIGHT or _products(joined) > _products(apart):
         return apart
-    return joined if _l1_bytes(partitioned, joined) <= _frame_l1_bytes(partitioned) else apart
+    shares = {"output_rows": layout.shards.out_rows, "cores": layout.config.nhw_cores}
+    stick_bytes = layout.shards.in_width * (problem.act_format.element_bytes or 0)
+    starts, stops = dense_bounds(problem.frame, **shares)
+    joined_bytes = stick_bytes * int((stops - starts).max()) + local_bytes(_requests(partitioned, joined))
+    frame_buffers = buffer_requests(ConvBuffers.of(layout))
+    fits = joined_bytes <= stick_bytes * most_sticks(problem.frame, **shares) + local_bytes(frame_buffers)
+    return joined if fits else apart
 
 
 def _products(groups: tuple[PhaseGroup, ...]) -> int:
@@ -65,24 +70,6 @@ def _products(groups: tuple[PhaseGroup, ...]) -> int:
         * group.layout.blocks.k_blocks
         for group in groups if group.has_taps
     )  # fmt: skip
-
-
-def _l1_bytes(partitioned: PartitionedConv, groups: tuple[PhaseGroup, ...]) -> int:
-    """Bytes of a core for the halo's output and circular buffers of output phases."""
-    problem, layout = partitioned.problem, partitioned.layout
-    starts, stops = dense_bounds(problem.frame, output_rows=layout.shards.out_rows, cores=layout.config.nhw_cores)
-    return _stick_bytes(partitioned) * int((stops - starts).max()) + local_bytes(_requests(partitioned, groups))
-
-
-def _frame_l1_bytes(partitioned: PartitionedConv) -> int:
-    """The same of the micro-op over the frame with inserted zeros."""
-    problem, layout = partitioned.problem, partitioned.layout
-    sticks = most_sticks(problem.frame, output_rows=layout.shards.out_rows, cores=layout.config.nhw_cores)
-    return _stick_bytes(partitioned) * sticks + local_bytes(buffer_requests(ConvBuffers.of(layout)))
-
-
-def _stick_bytes(partitioned: PartitionedConv) -> int:
-    return partitioned.layout.shards.in_width * (partitioned.problem.act_format.element_bytes or 0)
 
 
 def upload_phase_weights(builder: PlanBuilder, partitioned: PartitionedConv) -> None:

@@ -81,10 +81,10 @@ def checked_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, f
 def transposed_checks(call: ConvCall, role: str) -> tuple[Check, ...]:
     """The real library's checks before it prepares for a transposed convolution."""
     if role == "bias":
-        return (_bias_format, _bias_on_host, _bias_of_dram_input, placing, bias_refusals)
+        return (_bias_format, _bias_place, placing, bias_refusals)
     config = call.slice_config
     searches = not call.takes_l1_path if config is None else not config.num_slices  # for L1_FULL, too
-    own = (weight_refusals, _given_slices, _kept_shards, output_override, _slice_shards)
+    own = (weight_refusals, _slice_count, _kept_shards, output_override, _slice_shards)
     return (*(SEARCH_CHECKS if searches else ()), *own, block_height, block_width, placing)
 
 
@@ -94,12 +94,10 @@ def _bias_format(call: ConvCall) -> Iterator[str]:
         yield "bad optional access\nconv_config.weights_dtype: set it; the bias is prepared in the same data type"
 
 
-def _bias_on_host(call: ConvCall) -> Iterator[str]:
+def _bias_place(call: ConvCall) -> Iterator[str]:
+    """A bias on the device, and plans for an input in DRAM."""
     if call.bias is not None and not call.bias.on_host:
         yield "conv bias should be placed on host\nbias_tensor: use .cpu(), or pass the bias as it was made"
-
-
-def _bias_of_dram_input(call: ConvCall) -> Iterator[str]:
     if _plans_in_dram(call):
         yield from _rows_of_blocks(call)
         yield from _missing_shard_layout(call)
@@ -121,7 +119,7 @@ def _rows_of_blocks(call: ConvCall) -> Iterator[str]:
         )
 
 
-def _given_slices(call: ConvCall) -> Iterator[str]:
+def _slice_count(call: ConvCall) -> Iterator[str]:
     config = call.slice_config
     if config is None or call.takes_l1_path:
         return
