@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from device.numbers.formats import Array
-from ops.planners.onednn.problem import BACKPROP_FILTERS, BACKWARD_WEIGHTS
+from ops.planners.onednn.checks import BACKPROP_FILTERS, BACKWARD_WEIGHTS
 from ttsim.onednn.calls import OPERATIONS, Call, GraphOperation, backward_data, backward_weights, forward, run
 from ttsim.runtime.device import Device
 

@@ -14,8 +14,7 @@ from device.numbers.formats import Array
 from device.plan import Plan, ProgramKey
 from ops.passes.values import run_values
 from ops.planners.onednn import checks
-from ops.planners.onednn.plan import Lowering, lowering_of, plan_backward_data, plan_backward_weights, plan_forward
-from ops.planners.onednn.problem import (
+from ops.planners.onednn.checks import (
     BACKPROP_FILTERS,
     BACKWARD_DATA,
     BACKWARD_WEIGHTS,
@@ -25,6 +24,7 @@ from ops.planners.onednn.problem import (
     Operand,
     operand,
 )
+from ops.planners.onednn.plan import Lowering, lowering_of, plan_backward_data, plan_backward_weights, plan_forward
 from ops.programs.patch_matmul import float64
 from ops.programs.patch_matmul.op import Precision
 from ops.programs.patch_matmul.values import from_canonical, image_of, weights_of

@@ -14,7 +14,7 @@ from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.op_models import OP_MODELS
-from ops.planners.onednn.problem import Deconvolution
+from ops.planners.onednn.checks import Deconvolution
 from ops.programs.patch_matmul.gather import bundle_count
 from ops.programs.patch_matmul.op import FillRows, Patches, PrepareBias, PrepareSticks, PrepareTaps
 from ops.programs.patch_matmul.plan import (

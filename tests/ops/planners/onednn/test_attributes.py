@@ -1,6 +1,6 @@
 import pytest
 
-from ops.planners.onednn.problem import Names, check_attributes
+from ops.planners.onednn.checks import Names, check_attributes
 
 GOOD = {"strides": [2, 1], "pads_begin": [1, 0], "pads_end": [0, 0], "dilations": [1, 1], "weights_format": "XOI"}
 
