@@ -53,9 +53,9 @@ def plan_fold(
 
     def write(builder: PlanBuilder, images: PlanTensor) -> PlanTensor:
         ready = _ready(builder, images, window, padding)
-        result = _folded(builder, ready, window, halo, collapsed=collapsed)
-        if place is not None:
-            result = _next(builder, result, placed(builder, result, place, "output.placed"), images)
+        folded = result = _folded(builder, ready, window, halo, collapsed=collapsed)
+        if place is not None and (result := placed(builder, folded, place, "output.placed")).name != folded.name:
+            builder.free(folded)
         if ready.name != images.name:
             builder.free(ready)
         return result
@@ -65,21 +65,29 @@ def plan_fold(
 
 def _ready(builder: PlanBuilder, images: PlanTensor, window: tuple[int, int], padding: Around) -> PlanTensor:
     """The images as the program takes them: padded, as rows unless it takes tiles, in shards of whole windows."""
-    if not in_high_shards(images.spec):
-        gathered = (
-            placed(builder, images, L1_MEMORY_CONFIG, "gathered") if _lies_apart(images.spec, builder) else images
-        )
-        around = _around(builder, gathered, padding, images)
-        _check_sides(around.spec, window)
-        if around.spec.layout is Layout.ROW_MAJOR or folds_tiles(around.spec, window, builder.device_spec):
-            return around
-        return _next(builder, around, in_other_layout(builder, around, Layout.ROW_MAJOR, "rows"), images)
-    haloed = _haloed(builder, images, padding)
-    around = _around(builder, haloed, (*[(0, 0)] * 2, padding[2]), images)
-    rows = _next(builder, around, in_other_layout(builder, around, Layout.ROW_MAJOR, "rows"), images)
-    _check_sides(rows.spec, window)
-    place = whole_windows(rows.spec, window, builder.device_spec)
-    return _next(builder, rows, placed(builder, rows, place, "dealt"), images)
+    high, current = in_high_shards(images.spec), images
+
+    def follow(tensor: PlanTensor) -> None:
+        """The tensor takes the place of the current one, which is released."""
+        nonlocal current
+        if current.name not in (tensor.name, images.name):
+            builder.free(current)
+        current = tensor
+
+    if high:
+        current = _haloed(builder, images, padding)
+        padding = (*[(0, 0)] * 2, padding[2])
+    elif _lies_apart(images.spec, builder):
+        current = placed(builder, images, L1_MEMORY_CONFIG, "gathered")
+    follow(padded_by(builder, current, ((0, 0), *padding), 0.0, "padded"))
+    if not high:
+        _check_sides(current.spec, window)
+    if high or not (current.spec.layout is Layout.ROW_MAJOR or folds_tiles(current.spec, window, builder.device_spec)):
+        follow(in_other_layout(builder, current, Layout.ROW_MAJOR, "rows"))
+    if high:
+        _check_sides(current.spec, window)
+        follow(placed(builder, current, whole_windows(current.spec, window, builder.device_spec), "dealt"))
+    return current
 
 
 def _haloed(builder: PlanBuilder, images: PlanTensor, padding: Around) -> PlanTensor:
@@ -93,11 +101,11 @@ def _haloed(builder: PlanBuilder, images: PlanTensor, padding: Around) -> PlanTe
             "images before"
         )
     (batch, height, width, depth), shards = images.spec.shape, images.spec.shards
-    axes = [
+    rows, columns = (
         PaddedAxis(input_length=side, before=before, after=after, kernel=1, dilation=1, stride=1)
         for side, before, after in ((height, top, bottom), (width, left, right))
-    ]
-    frame, cores = PaddedInput(batch=batch, rows=axes[0], columns=axes[1]), shards.num_cores()
+    )
+    frame, cores = PaddedInput(batch=batch, rows=rows, columns=columns), shards.num_cores()
     halo = HaloArguments(
         frame=frame,
         scheme=TensorMemoryLayout.HEIGHT_SHARDED,
@@ -122,10 +130,8 @@ def _haloed(builder: PlanBuilder, images: PlanTensor, padding: Around) -> PlanTe
         resident=[PlanTensor(name, tensor_spec) for name, tensor_spec in plan.resident],
         circular_buffers=plan.circular_buffers,
     )
-    shape = (batch, height + top + bottom, width + left + right, depth)
-    return PlanTensor(
-        output.name, TensorSpec(shape, plan.output.data_format, Layout.ROW_MAJOR, plan.output.memory_config)
-    )
+    shape, made = (batch, height + top + bottom, width + left + right, depth), plan.output
+    return PlanTensor(output.name, TensorSpec(shape, made.data_format, Layout.ROW_MAJOR, made.memory_config))
 
 
 def _lies_apart(image: TensorSpec, builder: PlanBuilder) -> bool:
@@ -135,18 +141,6 @@ def _lies_apart(image: TensorSpec, builder: PlanBuilder) -> bool:
     if not by_columns or image.layout is Layout.TILE:
         return False
     return shard_row_bytes(image, place) % page_alignment_bytes(place, builder.device_spec) != 0
-
-
-def _around(builder: PlanBuilder, image: PlanTensor, padding: Around, original: PlanTensor) -> PlanTensor:
-    """Zeros around the images."""
-    return _next(builder, image, padded_by(builder, image, ((0, 0), *padding), 0.0, "padded"), original)
-
-
-def _next(builder: PlanBuilder, old: PlanTensor, new: PlanTensor, original: PlanTensor) -> PlanTensor:
-    """The new tensor; the old tensor is released unless it is the original."""
-    if old.name not in (new.name, original.name):
-        builder.free(old)
-    return new
 
 
 def _folded(

@@ -1,12 +1,12 @@
 """Plans that reorder numbers. Rules: ttnn 0.81.1 and recorded plans; unknown kinds of tensors are refused by name."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import DataFormat, div_up, round_up
-from device.plan import CircularBuffer, Plan
+from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.plan_of import plan_of
@@ -43,24 +43,19 @@ def plan_convert_to_hwc(
     refused = _hwc_refusal(source, tensor.spec, spec)
     shape = (1, batch, channels, pixels)
     op = ChannelsLast(shape=shape, channels=padded_channels, source_format=source.data_format, data_format=made_format)
-    return _converted("ConvertToHWC", op, source, tensor, hwc_buffers, refused, spec)
+    return _plan_of_program(op, source, tensor, refused, spec)
 
 
-def _converted(
-    name: str,
-    op: ChannelsLast | ChannelsFirst,
-    source: TensorSpec,
-    result: PlanTensor,
-    buffers_of: Callable[[PlanTensor, PlanTensor], tuple[CircularBuffer, ...]],
-    refused: str | None,
-    spec: DeviceSpec,
+def _plan_of_program(
+    op: ChannelsLast | ChannelsFirst, source: TensorSpec, result: PlanTensor, refused: str | None, spec: DeviceSpec
 ) -> Plan:
     """The plan of one program, whose buffers are computed unless the program is refused."""
+    to_last = isinstance(op, ChannelsLast)
+    name, buffers_of = f"ConvertTo{'HWC' if to_last else 'CHW'}DeviceOperation", hwc_buffers if to_last else chw_buffers
 
     def write(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
         buffers = () if refused else buffers_of(tensor, result)
-        name_of_op = f"{name}DeviceOperation"
-        return builder.run(name_of_op, op, [tensor], output=result, circular_buffers=buffers, refused=refused)
+        return builder.run(name, op, [tensor], output=result, circular_buffers=buffers, refused=refused)
 
     return plan_of(source, spec, write)
 
@@ -166,7 +161,7 @@ def plan_convert_to_chw(source: TensorSpec, spec: DeviceSpec, *, data_format: Da
     made_format = data_format or source.data_format
     tensor = PlanTensor("output", TensorSpec((1, 1, channels, pixels), made_format, Layout.ROW_MAJOR, where))
     op = ChannelsFirst(shape=source.shape, source_format=source.data_format, data_format=made_format)
-    return _converted("ConvertToCHW", op, source, tensor, chw_buffers, _chw_refusal(source, spec), spec)
+    return _plan_of_program(op, source, tensor, _chw_refusal(source, spec), spec)
 
 
 def _chw_refusal(source: TensorSpec, spec: DeviceSpec) -> str | None:
