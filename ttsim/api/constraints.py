@@ -29,25 +29,15 @@ class ExecutionStatus(PlainEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpConstraints:
-    """What a call takes; the names are ttnn's, the figures are bytes of one core.
+    """What a call takes; the names are ttnn's, the figures are bytes of one core."""
 
-    Attributes:
-        status: Success, or Error: then all figures are 0.
-        cb_peak_size_per_core: Peak of circular buffers.
-        l1_buffers_peak_per_core: Peak of L1 buffers, the call's own inputs and index tensors among them.
-        peak_memory_usage_per_core: Peak of both together.
-        l1_output_buffer_per_core: The results that stay in L1.
-        output_tensor_specs: Of the results: the output, then prepared weights and bias if the call returns them.
-        error_message: Why it would not run; None if it would.
-    """
-
-    status: ExecutionStatus
-    cb_peak_size_per_core: int = 0
-    l1_buffers_peak_per_core: int = 0
-    peak_memory_usage_per_core: int = 0
-    l1_output_buffer_per_core: int = 0
-    output_tensor_specs: tuple[TensorSpec, ...] | None = None
-    error_message: str | None = None
+    status: ExecutionStatus  # Success, or Error: then all figures are 0
+    cb_peak_size_per_core: int = 0  # Peak of circular buffers
+    l1_buffers_peak_per_core: int = 0  # Peak of L1 buffers, the call's own inputs and index tensors among them
+    peak_memory_usage_per_core: int = 0  # Peak of both together
+    l1_output_buffer_per_core: int = 0  # The results that stay in L1
+    output_tensor_specs: tuple[TensorSpec, ...] | None = None  # The output, then prepared weights and bias if returned
+    error_message: str | None = None  # Why it would not run; None if it would
 
 
 def query_op_constraints(
@@ -97,14 +87,13 @@ def _query(device: Device, arguments: Mapping[str, Any]) -> OpConstraints:
         return OpConstraints(status=ExecutionStatus.Error, error_message=str(error))
     usage = usage_per_core(events)
     buffers = [result.buffer.spec for result in results]
+    in_l1 = sum(buffer.bank_bytes for buffer in buffers if buffer.buffer_type is not BufferType.DRAM)
     return OpConstraints(
         status=ExecutionStatus.Success,
         cb_peak_size_per_core=usage.peak_cb,
         l1_buffers_peak_per_core=usage.peak_l1,
         peak_memory_usage_per_core=usage.peak_total,
-        l1_output_buffer_per_core=sum(
-            buffer.bank_bytes for buffer in buffers if buffer.buffer_type is not BufferType.DRAM
-        ),
+        l1_output_buffer_per_core=in_l1,
         output_tensor_specs=tuple(result.spec for result in results),
     )
 

@@ -148,9 +148,7 @@ class ConvTranspose2d(
         The output [1, 1, N*OH*OW, O]; or (output, (OH, OW)), or (output, (weights, bias)), or all three.
 
     Raises:
-        TypeError: An argument is unknown, missing or of the wrong type.
         ArgumentError: Arguments contradict each other, or (on a strict device) would give a wrong result.
-        DeviceError: The call does not fit the device.
     """
 
     weight_tensor: Tensor = param(
@@ -197,11 +195,9 @@ class Conv2d(
         The output [1, 1, N*OH*OW, O]; or (output, (OH, OW)), or (output, (weights, bias)), or all three.
 
     Raises:
-        TypeError: An argument is unknown, missing or of the wrong type.
         ArgumentError: Arguments contradict each other, ask for what is not simulated (activation reuse, the depthwise
             convolution of a single row, folded windows of padded shards), or (on a strict device) would give a wrong
             result.
-        DeviceError: The call does not fit the device.
     """
 
     slice_config: Conv2dSliceConfig | None = param("Slices of inputs in DRAM.", default=None)
@@ -232,9 +228,7 @@ class Conv1d(
         The output [1, 1, N*OL, O]; or (output, OL), or (output, (weights, bias)), or all three.
 
     Raises:
-        TypeError: An argument is unknown, missing or of the wrong type.
         ArgumentError: As of conv2d; a single row in as many groups as there are channels is not simulated, for one.
-        DeviceError: The call does not fit the device.
     """
 
     input_tensor: Tensor = param("[N, L, C], [N, 1, L, C] or [1, 1, N*L, C], on the host or the device.")

@@ -19,13 +19,7 @@ from ttsim.runtime.types.tensors import DataType
 
 
 class Preparation(Windows2d):
-    """What all preparations have: the call to come, whose input is described.
-
-    Raises:
-        TypeError: An argument is unknown, missing or of the wrong type.
-        ArgumentError: Arguments contradict each other.
-        OutOfMemoryError: No room in DRAM.
-    """
+    """What all preparations have: the call to come, whose input is described."""
 
     input_memory_config: MemoryConfig = param("Of the input to come, as the other input_... arguments.")
     input_layout: Layout = param("See input_memory_config.")

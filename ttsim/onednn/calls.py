@@ -59,15 +59,10 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A validated call of one operation; ``plan(spec)`` plans it on a device.
+    """A validated call of one operation; ``plan(spec)`` plans it on a device."""
 
-    Attributes:
-        prepared: All but its numbers.
-        arrays: The caller's arrays by their names in the plan.
-    """
-
-    prepared: Prepared
-    arrays: Mapping[str, Array]
+    prepared: Prepared  # All but its numbers
+    arrays: Mapping[str, Array]  # The caller's arrays by their names in the plan
 
     name = property(attrgetter("prepared.name"), doc="The operation.")
     problem = property(attrgetter("prepared.problem"), doc="Its sizes, types and formats.")
@@ -187,19 +182,12 @@ def run(call: Call, device: Device | None = None) -> Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphOperation:
-    """An operation as a graph holds it: inputs by position, attributes by name.
-
-    Attributes:
-        name: The operation.
-        inputs: Names of its inputs, in order.
-        required: How many of them must be there.
-        prepare: Validates inputs and attributes.
-    """
+    """An operation as a graph holds it: inputs by position, attributes by name."""
 
     name: str
-    inputs: tuple[str, ...]
-    required: int
-    prepare: Callable[[Sequence[Any], dict[str, Any], str, str], Call]
+    inputs: tuple[str, ...]  # Names of its inputs, in order
+    required: int  # How many of them must be there
+    prepare: Callable[[Sequence[Any], dict[str, Any], str, str], Call]  # Validates inputs and attributes
 
     def call(
         self,

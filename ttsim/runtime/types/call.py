@@ -20,7 +20,6 @@ from typing import (
     Any,
     ClassVar,
     ParamSpec,
-    Protocol,
     Self,
     TypeVar,
     Union,
@@ -396,9 +395,6 @@ def _cpp(value: object) -> str:
     return str(value).replace(".", "::") if isinstance(value, Enum) else str(value)
 
 
-R_co = TypeVar("R_co", covariant=True)
-
-
 @dataclass_transform(kw_only_default=True, field_specifiers=(param,))
 class Call:
     """A call of a function, its arguments checked and in their plain form.
@@ -434,6 +430,10 @@ class Call:
         """Takes the fields; raises ArgumentTypeError for a wrong, unknown, missing or doubled one."""
         vars(self).update(self._signature.bind(args, fields))
 
+    def run(self) -> Any:
+        """Carries the call out."""
+        raise NotImplementedError
+
 
 RAISES: Mapping[str, str] = MappingProxyType(
     {
@@ -445,20 +445,11 @@ RAISES: Mapping[str, str] = MappingProxyType(
 )  # of most functions; their docstrings say more where there is more to say
 
 
-class Runs(Protocol[R_co]):
-    """A call that can be carried out."""
-
-    def run(self) -> R_co:
-        """Carries the call out."""
-        ...
-
-
-def function_of(call: Callable[P, Runs[R]]) -> Callable[P, R]:
+def function_of(kind: type[Call]) -> Callable[..., Any]:
     """The function that makes and carries out calls of one kind."""
-    kind: Any = call
 
-    def function(*args: P.args, **kwargs: P.kwargs) -> R:
-        return call(*args, **kwargs).run()
+    def function(*args: object, **kwargs: object) -> Any:
+        return kind(*args, **kwargs).run()
 
     hints, params = get_type_hints(kind, include_extras=True), kind._signature.arguments
     parameters = [
@@ -474,6 +465,6 @@ def function_of(call: Callable[P, Runs[R]]) -> Callable[P, R]:
     function.__name__ = function.__qualname__ = kind._name
     function.__module__ = kind.__module__
     texts = {name: parameter.text for name, parameter in params.items()}
-    function.__doc__ = documented(kind.__doc__, {"Args": texts, "Raises": RAISES})
+    function.__doc__ = documented(kind.__doc__ or "", {"Args": texts, "Raises": RAISES})
     function.__signature__ = PythonSignature(parameters, return_annotation=returns)  # type: ignore[attr-defined]
     return function

@@ -9,7 +9,7 @@ from device.cores import CoreRangeSet, PlainEnum
 from device.errors import ArgumentTypeError, shown
 from device.memory.memory_config import Layout, TensorMemoryLayout
 from ops.planners.conv.arguments import ComputeConfig, ConvConfig, SliceConfig, SliceType
-from ttsim.runtime.types.call import CheckedRecord, Kind, param
+from ttsim.runtime.types.call import CheckedRecord, Kind, incompatible, param
 from ttsim.runtime.types.tensors import DataType
 
 # Names and numbers of ttnn 0.81.1.
@@ -28,22 +28,20 @@ UnaryOpType = Enum(
     """,
     start=0,
 )
-WRONG_ARGUMENTS = "__init__(): incompatible function arguments. The following argument types are supported:"
 MOST_PARAMETERS = 2
 UnaryOpType.__repr__ = UnaryOpType.__str__  # type: ignore[method-assign]  # as the real library prints it
 
 
+def _wrong_activation(text: str) -> ArgumentTypeError:
+    return ArgumentTypeError(f"{incompatible('__init__')}\nUnaryWithParam: {text}")
+
+
 @dataclass(frozen=True, slots=True, init=False)
 class UnaryWithParam:
-    """An activation and its parameters.
-
-    Attributes:
-        op_type: Which.
-        params: Its numbers, for example the slope of a LEAKY_RELU.
-    """
+    """An activation and its parameters."""
 
     op_type: UnaryOpType
-    params: tuple[float, ...]
+    params: tuple[float, ...]  # Its numbers, for example the slope of a LEAKY_RELU
 
     def __init__(self, op_type: UnaryOpType | tuple[UnaryOpType, float], *params: float) -> None:
         """Takes a UnaryOpType with up to two numbers, or one with its number as a tuple.
@@ -57,22 +55,18 @@ class UnaryWithParam:
         if not isinstance(op, UnaryOpType):
             near = str(op).upper()
             hint = f"; did you mean UnaryOpType.{near}?" if near in UnaryOpType.__members__ else ""
-            raise ArgumentTypeError(
-                f"{WRONG_ARGUMENTS}\nUnaryWithParam: op_type must be a UnaryOpType, not {shown(op)}{hint}\n"
+            raise _wrong_activation(
+                f"op_type must be a UnaryOpType, not {shown(op)}{hint}\n"
                 "    1. __init__(op_type: UnaryOpType, *params: float)"
             )
         if len(params) > MOST_PARAMETERS:
-            raise ArgumentTypeError(
-                f"{WRONG_ARGUMENTS}\nUnaryWithParam: op_type takes up to {MOST_PARAMETERS} numbers, not {len(params)}"
-            )
+            raise _wrong_activation(f"op_type takes up to {MOST_PARAMETERS} numbers, not {len(params)}")
         try:
             if any(isinstance(number, str) for number in params):
                 raise TypeError
             plain = tuple(map(float, params))
         except (TypeError, ValueError, OverflowError):
-            raise ArgumentTypeError(
-                f"{WRONG_ARGUMENTS}\nUnaryWithParam: params must be numbers, not {shown(params)}"
-            ) from None
+            raise _wrong_activation(f"params must be numbers, not {shown(params)}") from None
         object.__setattr__(self, "op_type", op)
         object.__setattr__(self, "params", plain)
 

@@ -84,13 +84,9 @@ class Shape(tuple[int, ...]):
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """The tiles of a tensor.
+    """The tiles of a tensor."""
 
-    Attributes:
-        tile_shape: Rows and columns; 32 x 32 alone are simulated.
-    """
-
-    tile_shape: Sequence[int] = (TILE, TILE)
+    tile_shape: Sequence[int] = (TILE, TILE)  # Rows and columns; 32 x 32 alone are simulated
 
     def __post_init__(self) -> None:
         """Refuses other sizes."""
@@ -130,19 +126,12 @@ def resolved_shape(sides: Sequence[SupportsIndex | Sequence[int]], volume: int) 
 
 @dataclass(frozen=True, slots=True)
 class TensorDescription:
-    """A tensor that nobody has made.
+    """A tensor that nobody has made."""
 
-    Attributes:
-        shape: Logical shape.
-        dtype: Data type.
-        layout: Tiles or rows.
-        memory_config: Place on the device; None for a tensor on the host.
-    """
-
-    shape: tuple[int, ...]
+    shape: tuple[int, ...]  # Logical shape
     dtype: DataType = bfloat16
     layout: Layout = Layout.ROW_MAJOR
-    memory_config: MemoryConfig | None = None
+    memory_config: MemoryConfig | None = None  # Place on the device; None for a tensor on the host
 
     def __post_init__(self) -> None:
         """Refuses what no tensor has; any sequence of integers is a shape."""
