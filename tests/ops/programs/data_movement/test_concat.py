@@ -45,60 +45,50 @@ def test_block_floats_are_bfloat16_while_they_are_turned():
     assert sizes == [1088, 2176, 3264, 2048, 4096, 6144, 3264]
 
 
-STICKS = ("400x64 height/100x64/4", "400x96 height/100x96/4", [(400, 64), (400, 32)])
+STICKS = "400x64 height/100x64/4", "400x96 height/100x96/4", 1, (64, 32)
+TILE_COPIED = 200 + 2048 / WIRE
 
 
 @pytest.mark.parametrize(
-    ("read", "written", "shapes", "options", "cycles"),
+    ("read", "written", "axis", "sides", "groups", "cycles"),
     [
         # two processors copy half of the sticks each
-        (*STICKS, {}, 2 * (49 * 20 + 200) + (128 + 64) / WIRE),
+        (*STICKS, 1, 2 * (49 * 20 + 200) + (128 + 64) / WIRE),
         # long sticks are bound by the link: one a processor and tensor
-        ("8x1024 height/2x1024/4", "8x2048 height/2x2048/4", [(8, 1024)] * 2, {}, 2 * (200 + 2048 / WIRE)),
+        ("8x1024 height/2x1024/4", "8x2048 height/2x2048/4", 1, (1024,) * 2, 1, 2 * (200 + 2048 / WIRE)),
         # groups cut sticks into parts: 40, 20 a processor
-        (
-            "40x64 height/10x64/4",
-            "40x128 height/10x128/4",
-            [(40, 64)] * 2,
-            {"groups": 4},
-            2 * (19 * 20 + 200 + 32 / WIRE),
-        ),
+        ("40x64 height/10x64/4", "40x128 height/10x128/4", 1, (64,) * 2, 4, 2 * (19 * 20 + 200 + 32 / WIRE)),
         # rows of WIDTH shards are copied whole
-        (
-            "8x256 width/8x64/4",
-            "12x256 width/12x64/4",
-            [(8, 256), (4, 256)],
-            {"axis": 0},
-            (3 * 20 + 200 + 128 / WIRE) + (20 + 200 + 128 / WIRE),
-        ),
+        ("8x256 width/8x64/4", "12x256 width/12x64/4", 0, (8, 4), 1, 3 * 20 + 20 + 2 * (200 + 128 / WIRE)),
         # two tiles of 2048 bytes, unpacked and packed at 64 bytes a cycle, turned and turned back, in two rows
         (
-            "256x32 tile height/64x32/4",
-            "256x64 tile height/64x64/4",
-            [(256, 32)] * 2,
-            {},
-            2 * (2 * 100 + 2 * 2 * (32 + 32) + 2 * (200 + 2048 / WIRE)),
+            "256x32 tile height/64x32/4", "256x64 tile height/64x64/4", 1, (32,) * 2, 1,
+            2 * (2 * 100 + 2 * 2 * (32 + 32) + 2 * TILE_COPIED),
         ),
         # a tile of 1088 bytes becomes one of 2048 bytes, and back
         (
-            "128x32 bfloat8_b tile height/32x32/4",
-            "128x64 bfloat8_b tile height/32x64/4",
-            [(128, 32)] * 2,
-            {},
-            200 + 2 * (17 + 32 + 32 + 17) + 2 * (200 + 2048 / WIRE),
+            "128x32 bfloat8_b tile height/32x32/4", "128x64 bfloat8_b tile height/32x64/4", 1, (32,) * 2, 1,
+            200 + 2 * (17 + 32 + 32 + 17) + 2 * TILE_COPIED,
         ),
         # three tensors in tiles are copied tile by tile
-        ("128x32 tile height/32x32/4", "128x96 tile height/32x96/4", [(128, 32)] * 3, {}, 3 * (200 + 2048 / WIRE)),
+        ("128x32 tile height/32x32/4", "128x96 tile height/32x96/4", 1, (32,) * 3, 1, 3 * TILE_COPIED),
     ],
-)
-def test_shards_by_hand(read, written, shapes, options, cycles):
-    op = Concatenate(**{"axis": 1, "shapes": tuple(shapes), **options})
-    assert op_cycles(op, read, written, COSTS).cycles == pytest.approx(500 + cycles)
+)  # fmt: skip
+def test_shards_by_hand(read, written, axis, sides, groups, cycles):
+    assert op_cycles(joined(read, axis, sides, groups), read, written, COSTS).cycles == pytest.approx(500 + cycles)
+
+
+def joined(read, axis, sides, groups=1):
+    """Tensors with sides of so many elements along an axis, the other as long as the first's."""
+    shapes = [list(tensor_spec(read).shape) for _ in sides]
+    for shape, side in zip(shapes, sides, strict=True):
+        shape[axis] = side
+    return Concatenate(axis=axis, shapes=tuple(map(tuple, shapes)), groups=groups)
 
 
 def test_the_only_processor_copies_all_sticks():
-    read, written, shapes = STICKS
-    op = Concatenate(axis=1, shapes=tuple(shapes))
+    read, written, axis, sides = STICKS
+    op = joined(read, axis, sides)
     alone = op_cycles(op, read, written, COSTS.replace(data_movement_processors=1))
     assert alone.cycles == pytest.approx(500 + 2 * (99 * 20 + 200) + (128 + 64) / WIRE)
     assert set(busy(alone)) == {Stage.START, Stage.READER}
