@@ -148,7 +148,7 @@ def plan_untilize(
     else:
         padded = source.padded_shape if sharded and not where.is_sharded() else None
         result = rows_of(source, source.shape, where, padded)
-        write = partial(untilized_by, made=result, name="output", on_one_core=on_one_core)
+        write = partial(untilized_by, target=result, name="output", on_one_core=on_one_core)
     return _viewed(plan_of(source, spec, write), source.padded_shape, spec)
 
 
@@ -354,7 +354,7 @@ def plan_move(source: TensorSpec, place: MemoryConfig | None, spec: DeviceSpec) 
         )
     if source.memory_config.shard_spec is not None:  # a tensor keeps its shards
         where = replace(where, shard_spec=source.memory_config.shard_spec)
-    return plan_of(source, spec, partial(move_up, made=in_place(source, where, None)))
+    return plan_of(source, spec, partial(move_up, target=in_place(source, where, None)))
 
 
 def _plan_of_copy(

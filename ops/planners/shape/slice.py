@@ -117,7 +117,7 @@ def _cut(builder: PlanBuilder, source: PlanTensor, op: Cut, name: str, place: Me
     read = in_other_layout(builder, source, Layout.ROW_MAJOR, f"{name}.rows", place=where) if as_rows else source
     again = source_spec.layout is not read.spec.layout
     cut = PlanTensor(
-        f"{name}.box" if again else name, TensorSpec(op.made_shape, read.spec.data_format, read.spec.layout, target)
+        f"{name}.box" if again else name, TensorSpec(op.result_shape, read.spec.data_format, read.spec.layout, target)
     )
     refused = _row_refusal(op, read.spec, cut.spec, spec)
     if refused is not None:
@@ -155,7 +155,7 @@ def _smaller_shards(where: MemoryConfig, op: Cut, *, whole_tiles: bool) -> Memor
     shards = where.shard_spec
     if shards is None or len(op.shape) == 1:
         return where
-    sides, unit = list(op.made_shape), TILE if whole_tiles else 1
+    sides, unit = list(op.result_shape), TILE if whole_tiles else 1
     sides[-2:] = [round_up(side, unit) for side in sides[-2:]]
     rows, columns = prod(sides[:-1]), sides[-1]
     high = wide = shards.num_cores()

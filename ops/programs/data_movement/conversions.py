@@ -206,14 +206,14 @@ def tilized_by(
 
 
 def untilized_by(
-    builder: PlanBuilder, source: PlanTensor, made: TensorSpec, name: str, *, on_one_core: bool = False
+    builder: PlanBuilder, source: PlanTensor, target: TensorSpec, name: str, *, on_one_core: bool = False
 ) -> PlanTensor:
     """Rows of tiles that keep their padding, but for generated code, which cuts it off."""
-    sharded = source.spec.memory_config.is_sharded() or made.memory_config.is_sharded()
+    sharded = source.spec.memory_config.is_sharded() or target.memory_config.is_sharded()
     generated = not sharded and not on_one_core and source.spec.data_format in GENERATED_FORMATS
     by_code = generated and fits_generated_code(source.spec)
     conversion = Conversion.UNTILIZE_CODEGEN if by_code else Conversion.UNTILIZE
-    return copied(builder, conversion, source, made, name, on_one_core=on_one_core)
+    return copied(builder, conversion, source, target, name, on_one_core=on_one_core)
 
 
 def unpadded_by(

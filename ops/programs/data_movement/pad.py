@@ -79,21 +79,21 @@ def pad_buffers(source: PlanTensor, target: PlanTensor, front: int, spec: Device
 
     `front` is the number of columns before the first column of the source.
     """
-    read, made, data_format = source.spec, target.spec, target.spec.data_format
-    row = row_bytes(made, made.shape[-1])
-    if made.layout is Layout.TILE:
-        cores, page = page_cores(volume_tiles(made), spec.grid), data_format.tile_bytes
+    read, result, data_format = source.spec, target.spec, target.spec.data_format
+    row = row_bytes(result, result.shape[-1])
+    if result.layout is Layout.TILE:
+        cores, page = page_cores(volume_tiles(result), spec.grid), data_format.tile_bytes
         return buffer("tiles", BUFFERING * page, data_format, cores), scratchpad("number", page, data_format, cores)
-    if pads_shards(read, made):
+    if pads_shards(read, result):
         # Both shards, of no more rows than there are, and a row of the number. The program that widens rows runs on the
         # cores that hold rows, the program that adds rows on the whole grid.
-        widens = read.shape[-1] != made.shape[-1]
-        result = shard_view("padded", target, spec, made.data_cores if widens else None)
+        widens = read.shape[-1] != result.shape[-1]
+        view = shard_view("padded", target, spec, result.data_cores if widens else None)
         size = min(read.shards.shape[0], read.matrix[0]) * row_bytes(read, read.shape[-1])
-        number = (scratchpad if widens else buffer)("number", row_bytes(made), data_format, result.cores)
-        return buffer("shards", size, data_format, result.cores, source.name), result, number
+        number = (scratchpad if widens else buffer)("number", row_bytes(result), data_format, view.cores)
+        return buffer("shards", size, data_format, view.cores, source.name), view, number
     # Groups of rows that are waited for together, a row of the number, and a row for alignment
-    cores = page_cores(made.matrix[0], spec.grid)
+    cores = page_cores(result.matrix[0], spec.grid)
     apart, in_dram = round_up(row, spec.l1.alignment_bytes), round_up(row, spec.dram.alignment_bytes)
     group = div_up(BARRIER_BYTES, apart) * apart
     depth = max(1, min(BARRIERS, row_room_bytes(spec) // group))

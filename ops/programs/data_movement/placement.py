@@ -67,12 +67,12 @@ def to_interleaved(builder: PlanBuilder, source: PlanTensor, config: MemoryConfi
     return converted(builder, Conversion.SHARDED_TO_INTERLEAVED, source, in_memory(source.spec, config), name)
 
 
-def move_up(builder: PlanBuilder, tensor: PlanTensor, made: TensorSpec | None = None) -> PlanTensor:
+def move_up(builder: PlanBuilder, tensor: PlanTensor, target: TensorSpec | None = None) -> PlanTensor:
     """The tensor, allocated once more, as high as it can lie; shards are moved by views of both places.
 
-    `made` is the tensor in another place; None for where it is.
+    `target` is the tensor in another place; None for where it is.
     """
-    spec = tensor.spec if made is None else made
+    spec = tensor.spec if target is None else target
     views = tensor.spec.memory_config.is_sharded()
     buffers = () if views else move_buffers(tensor.spec, spec, builder.device_spec)
     moved = PlanTensor(tensor.name, spec)
@@ -243,7 +243,7 @@ def uploaded_image(builder: PlanBuilder, source: PlanTensor) -> PlanTensor:
 def replace_input(
     builder: PlanBuilder, source: PlanTensor, old: PlanTensor, new: PlanTensor, *, deallocate: bool
 ) -> None:
-    """``new``, made from ``old``, takes the place of ``old``.
+    """``new``, a copy of ``old``, takes the place of ``old``.
 
     A copy that the call made is released. With ``deallocate`` the caller's tensor in L1 is released, too, and ``new``
     is moved up into the freed room.

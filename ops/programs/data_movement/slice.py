@@ -66,7 +66,7 @@ class Cut(DataMovement):
         return any(step != 1 for step in self.steps)
 
     @property
-    def made_shape(self) -> tuple[int, ...]:
+    def result_shape(self) -> tuple[int, ...]:
         """The shape of the box."""
         box = zip(self.begins, self.ends, self.steps, strict=True)
         return tuple(div_up(end - begin, step) for begin, end, step in box)

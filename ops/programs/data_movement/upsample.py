@@ -47,7 +47,7 @@ class Upsample(DataMovement):
     data_format: DataFormat
 
     @property
-    def made_shape(self) -> tuple[int, int, int, int]:
+    def result_shape(self) -> tuple[int, int, int, int]:
         """Shape of the result."""
         return upsampled_shape(self.shape, self.scale)
 
@@ -61,7 +61,7 @@ class Upsample(DataMovement):
             images = unpack(np.ascontiguousarray(images), FLOAT32, fp32_dest=False)
         if self.source_format != self.data_format:
             images = typecast(images, self.source_format, self.data_format)
-        _, high, wide, _ = self.made_shape
+        _, high, wide, _ = self.result_shape
         rows, columns = (
             _taken(result, side, factor)
             for result, side, factor in zip((high, wide), self.shape[1:3], self.scale, strict=True)

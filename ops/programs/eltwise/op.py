@@ -79,17 +79,17 @@ class Eltwise(ModeledOp):
         read, written, spec = ends.read, ends.written, context.spec
         formats, spread, math = self.tile_work(spec)
         sizes = [data_format.tile_bytes for data_format in formats]
-        made_bytes, shards = written.data_format.tile_bytes, read.memory_config.shard_spec
+        result_bytes, shards = written.data_format.tile_bytes, read.memory_config.shard_spec
         reads_dram, writes_dram = (tensor.memory_config.buffer_type is BufferType.DRAM for tensor in (read, written))
         reading = writing = 0.0
         if not read.memory_config.is_sharded():
             reading = waited_read_cycles(spec, sizes[0], in_dram=reads_dram)
             reading += sum(read_page_cycles(spec, size) for size in sizes[1:])
         if not written.memory_config.is_sharded():
-            writing = write_page_cycles(spec, made_bytes)
+            writing = write_page_cycles(spec, result_bytes)
         unpack, pack = (
             sum(unpack_tile_cycles(spec, size) for size in sizes) + spread,
-            pack_tile_cycles(spec, made_bytes),
+            pack_tile_cycles(spec, result_bytes),
         )
 
         tiles = prod(div_up(side, TILE) for side in written.matrix)
@@ -100,7 +100,7 @@ class Eltwise(ModeledOp):
             cores, share = shards.grid, prod(div_up(side, TILE) for side in shards.shape)
         moved = (reading, writing) if hands(spec, 2) > 1 else (reading + writing,)
         alone = pipelined_cycles((*moved, unpack + math, pack), share)
-        read_bytes, written_bytes = tiles * sum(sizes) if reading else 0, tiles * made_bytes
+        read_bytes, written_bytes = tiles * sum(sizes) if reading else 0, tiles * result_bytes
         dram_read_bytes, dram_written_bytes = reads_dram * read_bytes, writes_dram * written_bytes
         shared = shared_cycles(spec, dram_read_bytes + dram_written_bytes) if context.contention else 0.0
         body = max(alone, shared)

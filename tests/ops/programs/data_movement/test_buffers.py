@@ -33,19 +33,19 @@ Tilize alone | 128x128 | 128x128 tile | 8192@1, 8192@1
 Untilize alone | 128x128 tile | 128x128 | 8192@1, 8192@1
 Untilize alone | 128x128 tile width/128x32/4 | 128x128 | 8192@1, 8192@1
 Untilize alone | 128x128 tile | 128x128 width/128x32/4 | 2048@1, 2048@1
-Tilize | 128x128 height/64x128/2 | 128x128 tile height/64x128/2 | 16384@2 read, 16384@2 made
-Tilize | 128x128 height/64x128/2 | 128x128 tile l1 | 8*2048@2 read, 4*2048@2
+Tilize | 128x128 height/64x128/2 | 128x128 tile height/64x128/2 | 16384@2 in, 16384@2 out
+Tilize | 128x128 height/64x128/2 | 128x128 tile l1 | 8*2048@2 in, 4*2048@2
 Tilize | 128x128 height/64x128/2 | 128x128 tile | 8192@4, 8192@4
 # a tile and a half each
 Tilize | 128x128 height/48x128/3 | 128x128 tile l1 | 8192@4, 8192@4
 Tilize | 128x128 width/128x32/4 | 128x128 tile height/64x128/2 | 8192@4, 8192@4
-Untilize | 128x128 tile height/64x128/2 | 128x128 height/64x128/2 | 16384@2 read, 16384@2 made
+Untilize | 128x128 tile height/64x128/2 | 128x128 height/64x128/2 | 16384@2 in, 16384@2 out
 # two rows of tiles on their way
-Untilize | 128x128 tile height/64x128/2 | 128x128 height/32x128/4 | 8*2048@2 read, 8*2048@2
+Untilize | 128x128 tile height/64x128/2 | 128x128 height/32x128/4 | 8*2048@2 in, 8*2048@2
 # a core has one row alone
-Untilize | 128x128 tile height/32x128/4 | 128x128 height/64x128/2 | 4*2048@4 read, 4*2048@4
+Untilize | 128x128 tile height/32x128/4 | 128x128 height/64x128/2 | 4*2048@4 in, 4*2048@4
 Untilize | 128x128 tile height/96x128/2 | 128x128 | 16384@2, 16384@2
-Untilize | 128x128 tile width/128x32/4 | 128x128 block/64x64/2x2 | 4*2048@4 read, 2*2048@4
+Untilize | 128x128 tile width/128x32/4 | 128x128 block/64x64/2x2 | 4*2048@4 in, 2*2048@4
 Untilize | 128x128 tile | 128x128 height/64x128/2 | 8192@4, 8192@4
 # two rows of four tiles a core: one ahead
 Untilize | 4096x128 float32 tile l1 | 4096x128 float32 l1 | 32768@64, 32768@64
@@ -56,28 +56,28 @@ Copy | 64x96 tile | 64x96 tile | 2*2048@6
 Copy | 50x70 | 50x70 width/50x24/3 | 96@50, 140@50 pad
 Copy | 50x70 | 50x70 l1 | 2*144@50, 140@50 pad
 # 100 of 128 rows: the last of two shards has 36 rows of 208 bytes
-UntilizeWithUnpadding | 100x100 tile height/64x128/2 | 100x100 height/64x100/2 | 8*2048@2 read, 16*2048@2, 36*208@2 made
-UntilizeWithUnpadding | 100x100 tile height/64x128/2 | 100x100 | 16384@2 read, 16384@2
+UntilizeWithUnpadding | 100x100 tile height/64x128/2 | 100x100 height/64x100/2 | 8*2048@2 in, 16*2048@2, 36*208@2 out
+UntilizeWithUnpadding | 100x100 tile height/64x128/2 | 100x100 | 16384@2 in, 16384@2
 # rows of half a tile have a writer of their own
-UntilizeWithUnpadding | 4x96x32 tile height/192x32/2 | 4x96x16 height/192x16/2 | 6*2048@2 read, 16*2048@2, 192*32@2 made
+UntilizeWithUnpadding | 4x96x32 tile height/192x32/2 | 4x96x16 height/192x16/2 | 6*2048@2 in, 16*2048@2, 192*32@2 out
 # two images of two rows of tiles each, a tile wide; and a stick of padding
-TilizeWithValPadding | 1x2x50x128 width/100x32/4 | 1x2x50x128 tile width/128x32/4 | 4*2048@4, 4*2048@4 made, 64@4 pad
+TilizeWithValPadding | 1x2x50x128 width/100x32/4 | 1x2x50x128 tile width/128x32/4 | 4*2048@4, 4*2048@4 out, 64@4 pad
 # blocks of 64 rows: the second row of cores holds none of 64 or 32 rows
-InterleavedToSharded | 64x128 tile | 64x128 tile block/64x64/2x2 | 4*2048@2 made
-InterleavedToSharded | 32x128 tile | 32x128 tile block/64x64/2x2 | 4*2048@2 made
+InterleavedToSharded | 64x128 tile | 64x128 tile block/64x64/2x2 | 4*2048@2 out
+InterleavedToSharded | 32x128 tile | 32x128 tile block/64x64/2x2 | 4*2048@2 out
 # 128 columns fill two of four WIDTH shards of 64
-InterleavedToSharded | 32x128 tile | 32x128 tile width/32x64/4 | 2*2048@2 made
-ShardedToInterleaved | 32x128 tile width/32x64/4 | 32x128 tile | 2*2048@2 read
-Reshard | 32x128 tile height/32x128/4 | 32x128 tile width/32x64/4 | 2*2048@2 made
-ShardedToInterleaved | 64x64 tile height/32x64/2 | 64x64 bfloat8_b tile | 2*2048@2 read, 2*1088@2
+InterleavedToSharded | 32x128 tile | 32x128 tile width/32x64/4 | 2*2048@2 out
+ShardedToInterleaved | 32x128 tile width/32x64/4 | 32x128 tile | 2*2048@2 in
+Reshard | 32x128 tile height/32x128/4 | 32x128 tile width/32x64/4 | 2*2048@2 out
+ShardedToInterleaved | 64x64 tile height/32x64/2 | 64x64 bfloat8_b tile | 2*2048@2 in, 2*1088@2
 # sticks of 128 bytes on their way into shards are aligned in a scratchpad of four with room to shift them
-InterleavedToSharded | 64x64 | 64x64 height/32x64/2 | 32*128@2 made, 4*160@2 pad
+InterleavedToSharded | 64x64 | 64x64 height/32x64/2 | 32*128@2 out, 4*160@2 pad
 # rows of 140 bytes, five in a shard: two shards of five aligned rows
-Reshard | 40x70 height/5x70/8 | 40x70 height/10x70/4 | 10*144@4 made, 2*5*144@4
+Reshard | 40x70 height/5x70/8 | 40x70 height/10x70/4 | 10*144@4 out, 2*5*144@4
 # 72 rows of 8 bytes, which L1 aligns to 16, in one shard of 96: the view is no larger than the tensor
-Reshard | 72x4 height/36x4/2 | 72x4 height/96x4/1 | 72*8@1 made, 2*36*16@1
+Reshard | 72x4 height/36x4/2 | 72x4 height/96x4/1 | 72*8@1 out, 2*36*16@1
 # three rows of 100 bytes, which L1 aligns to 112: whole aligned pages
-Reshard | 3x50 height/3x50/2 | 3x50 height/3x50/2 | 2*112@1 made, 2*3*112@1
+Reshard | 3x50 height/3x50/2 | 3x50 height/3x50/2 | 2*112@1 out, 2*3*112@1
 # 40 tiles across in blocks of one: a stick of 64 bytes with room to shift it at both ends
 Tilize | 32x1280 | 32x1280 tile | 2048@40, 2048@40, 128@40 pad
 # 8 rows of 8 tiles on 64 cores: a tile each, two on their way; block floats become bfloat16
@@ -106,16 +106,16 @@ Transpose 12 | 1x16x64x64 tile | | 4096@64, 512@64
 Transpose 12 | 1x64x64x64 tile | | 4096@64
 Transpose 01 | 16x1x64x32 tile | | 4096@32
 # tiles are turned in their shards by all cores
-Transpose 23 | 1x16x64x64 tile height/128x64/8 | height/128x64/8 | 8*2048@64 read, 8*2048@64 made
+Transpose 23 | 1x16x64x64 tile height/128x64/8 | height/128x64/8 | 8*2048@64 in, 8*2048@64 out
 # two images of 64 rows to a core: sticks as they lie, two tiles across twice, and four tiles of an image
-Transpose 23 | 1x16x64x64 height/128x64/8 | height/128x64/8 | 128*128@8 read, 128*128@8 made, 2*2*2048@8, 4*2048@8
+Transpose 23 | 1x16x64x64 height/128x64/8 | height/128x64/8 | 128*128@8 in, 128*128@8 out, 2*2*2048@8, 4*2048@8
 # ten tiles high
-Transpose 23 | 1x8x320x32 height/320x32/8 | height/32x320/8 | 20480@8 read, 20480@8 made, 4096@8,20480@8,20480@8,40960@8
+Transpose 23 | 1x8x320x32 height/320x32/8 | height/32x320/8 | 20480@8 in, 20480@8 out, 4096@8, 20480@8, 20480@8, 40960@8
 # three tiles across and two down: a core of its own for the only image
 Transpose 23 | 1x1x50x70 height/4x70/13 | height/32x64/3 | 2*3*2048@1, 2*2*2048@1, 6*2048@1
 # six rows of 512 bytes on each of the cores; where shards hold them whole, they stay there
 Transpose 12 | 1x3x128x256 height/7x256/63 | height/7x256/63 | 6*512@64
-Transpose 12 | 1x4x128x256 height/8x256/64 | height/8x256/64 | 8*512@64 read, 8*512@64 made
+Transpose 12 | 1x4x128x256 height/8x256/64 | height/8x256/64 | 8*512@64 in, 8*512@64 out
 # 864 rows of 80 bytes: 14 of a core count as 32, all of 2,560 bytes at once; from byte 40 on a row takes 96
 Slice 0,0,5,20 1,1,1,1 | 2x16x64x96 l1 | 2x12x36x40 l1 | 2*32*96@64, 4*4@64 pad
 Slice 0,0,5,16 1,1,1,1 | 2x16x64x96 l1 | 2x12x36x40 l1 | 2*32*80@64, 4*4@64 pad
@@ -126,7 +126,7 @@ Slice 0,0,24,0 1,1,1,2 | 1x8x224x64 l1 | 1x8x24x8 l1 | 2*128@64
 # tiles pass two at a time
 Slice 0,0,0,0 1,1,1,1 | 1x5x33x47 tile l1 | 1x5x32x47 tile l1 | 2*2048@10, 16@10 pad
 # rows are cut out of shards where they lie
-Slice 0,0,8,0 1,1,1,1 | 3x2x40x32 height/120x32/2 | 3x2x14x32 height/42x32/2 | 120*64@2 read, 42*64@2 made
+Slice 0,0,8,0 1,1,1,1 | 3x2x40x32 height/120x32/2 | 3x2x14x32 height/42x32/2 | 120*64@2 in, 42*64@2 out
 # rows are waited for in groups: two are 2,048 bytes or more
 Pad 0 | 1x1x2048x542 l1 | 1x1x2048x544 l1 | 16*2*1088@64, 1088@64 pad
 # rows at multiples of 16 bytes, which are none of 32
@@ -137,8 +137,8 @@ Pad 0 | 1x1x2048x24 l1 | 1x1x2048x26 l1 | 16*32*64@64, 64@64 pad
 # tiles pass two at a time beside one of the number
 Pad 0 | 1x3x256x256 tile l1 | 1x3x288x256 tile l1 | 2*2048@64, 2048@64 pad
 # 3 * 64 rows on 64 cores: three of 128 bytes, which become 192; then four of them, 66 rows to an image
-Pad 0 | 1x3x64x64 height/3x64/64 | 1x3x64x96 height/3x96/64 | 3*128@64 read, 3*192@64 made, 192@64 pad
-Pad 0 | 1x3x64x96 height/3x96/64 | 1x3x66x96 height/4x96/64 | 3*192@64 read, 4*192@64 made, 192@64
+Pad 0 | 1x3x64x64 height/3x64/64 | 1x3x64x96 height/3x96/64 | 3*128@64 in, 3*192@64 out, 192@64 pad
+Pad 0 | 1x3x64x96 height/3x96/64 | 1x3x66x96 height/4x96/64 | 3*192@64 in, 4*192@64 out, 192@64
 # three channels are 6 bytes, 32 apart: two windows of four, and one of them without gaps; 16 windows
 Fold 22 | 1x8x8x3 l1 | l1 | 2*4*32@16, 4*6@16
 Fold 12 | 1x64x64x16 l1 | l1 | 2*2*32@64
@@ -149,7 +149,7 @@ Fold 12 | 1x64x64x16 bfloat8_b tile l1 | l1 | 2*1088@64, 4096@64, 2048@64
 Fold 22 | 1x20x20x16 l1 | l1 | 2*4*32@50
 Fold 22 | 1x200x64x16 tile l1 | l1 | 4096@50, 4096@50, 32*4*32@50
 # sticks of six bytes lie 16 apart in shards, four of them, 24 bytes, 32
-Fold 22 | 1x8x8x3 height/64x3/1 | height/16x12/1 | 64*16@1 read, 16*32@1 made
+Fold 22 | 1x8x8x3 height/64x3/1 | height/16x12/1 | 64*16@1 in, 16*32@1 out
 # pages of a concatenation are aligned as in DRAM if the first tensor lies there
 Concat | 50x40 | 50x70 l1 | 2*160@50
 Concat | 50x40 l1 | 50x70 l1 | 2*144@50
@@ -185,31 +185,31 @@ def turned(tensor, axes, where):
     return TensorSpec([tensor.shape[axis] for axis in axes], tensor.data_format, tensor.layout, where)
 
 
-def buffers_of(program, read, made):
+def buffers_of(program, source_text, target_text):
     name, *words = program.split()
-    spec, source = BLACKHOLE if "blackhole" in words else WORMHOLE, tensor_spec(read)
+    spec, source = BLACKHOLE if "blackhole" in words else WORMHOLE, tensor_spec(source_text)
     if name == "Permute":
         axes = tuple(map(int, words[-1]))
         return permute_buffers(source, turned(source, axes, source.memory_config), axes, spec)
     if name == "Transpose":
         first, second = swapped = tuple(map(int, words[-1]))
         axes = [{first: second, second: first}.get(axis, axis) for axis in range(4)]
-        target = turned(source, axes, place(made))
-        return transpose_buffers(PlanTensor("read", source), PlanTensor("made", target), swapped, spec)
+        target = turned(source, axes, place(target_text))
+        return transpose_buffers(PlanTensor("in", source), PlanTensor("out", target), swapped, spec)
     if name == "Fold":
         (rows, columns), (batch, high, wide, channels) = window, _ = tuple(map(int, words[-1])), source.shape
         shape = (batch, high // rows, wide // columns, rows * columns * channels)
-        target = TensorSpec(shape, tensor_spec("1").data_format, Layout.ROW_MAJOR, place(made))
-        return fold_buffers(PlanTensor("read", source), PlanTensor("made", target), window, spec)
-    target = tensor_spec(made or read)
-    tensors = PlanTensor("read", source), PlanTensor("made", target)
+        target = TensorSpec(shape, tensor_spec("1").data_format, Layout.ROW_MAJOR, place(target_text))
+        return fold_buffers(PlanTensor("in", source), PlanTensor("out", target), window, spec)
+    target = tensor_spec(target_text or source_text)
+    tensors = PlanTensor("in", source), PlanTensor("out", target)
     match name:
         case "Slice":
             begins, steps = (tuple(map(int, word.split(","))) for word in words)
             sides = zip(begins, target.shape, steps, strict=True)
             ends = tuple(begin + side * step for begin, side, step in sides)
             op = Cut(shape=source.shape, begins=begins, ends=ends, steps=steps)
-            assert op.made_shape == target.shape
+            assert op.result_shape == target.shape
             return slice_buffers(op, *tensors, spec)
         case "SliceWrite":
             return slice_write_buffers(source, spec)
@@ -233,12 +233,14 @@ def buffers_of(program, read, made):
 
 @pytest.mark.parametrize("case", [line for line in CASES.strip().splitlines() if not line.startswith("#")])
 def test_buffers_by_hand(case):
-    program, read, made, wanted = (part.strip() for part in case.split("|"))
+    program, source_text, target_text, wanted = (part.strip() for part in case.split("|"))
     rows = [
         f"{size}@{cores}" + f" {'pad' if scratchpad else view_of or ''}".rstrip()
-        for _, size, cores, view_of, scratchpad in buffer_rows(buffers_of(program, read, made), "view_of", "scratchpad")
+        for _, size, cores, view_of, scratchpad in buffer_rows(
+            buffers_of(program, source_text, target_text), "view_of", "scratchpad"
+        )
     ]
-    assert rows == [evaluated(buffer.strip()) for buffer in wanted.split(",") if buffer]
+    assert rows == [evaluated(buffer) for buffer in wanted.split(", ") if buffer]
 
 
 def evaluated(text):

@@ -67,7 +67,7 @@ def test_rows_of_a_vector_are_padded_in_its_width_shards():
 
 
 @pytest.mark.parametrize(
-    ("source", "name", "made"),
+    ("source", "name", "data_format"),
     [
         ("64x64 rows", "Tilize", BFLOAT16),
         ("50x64 rows", "TilizeWithValPadding", BFLOAT16),
@@ -78,20 +78,20 @@ def test_rows_of_a_vector_are_padded_in_its_width_shards():
         ("50x64 tile", "UntilizeWithUnpadding", BFLOAT16),
     ],
 )
-def test_a_program_for_each_change_of_layout(source, name, made):
+def test_a_program_for_each_change_of_layout(source, name, data_format):
     before, other = tensor_spec(source), TILES if "rows" in source else ROWS
     step, spec = planned(in_other_layout, source, layout=other)
     assert step.name == f"{name}DeviceOperation"
     assert (spec.shape, spec.layout, spec.memory_config) == (before.shape, other, before.memory_config)
-    assert spec.data_format == made or before.data_format
+    assert spec.data_format == data_format or before.data_format
 
 
 def test_one_core_takes_no_shards_and_no_program_that_was_generated():
     step, _ = tilized("64x64 height/32x64/2", place=place("height/32x64/2"), on_one_core=True)
     assert (step.refused or "").partition("\n")[0] == "Multicore must be enabled for sharded input"
-    step, _ = planned(untilized_by, "64x64 tile", made=tensor_spec("64x64"), on_one_core=True)
+    step, _ = planned(untilized_by, "64x64 tile", target=tensor_spec("64x64"), on_one_core=True)
     assert (step.name, step.op.on_one_core) == ("UntilizeDeviceOperation", True)
-    step, _ = planned(untilized_by, "96x64 tile height/64x64/2", made=tensor_spec("96x64"), on_one_core=True)
+    step, _ = planned(untilized_by, "96x64 tile height/64x64/2", target=tensor_spec("96x64"), on_one_core=True)
     assert step.refused.startswith("Uneven input shard height 64 for tensor height 96 not supported for single core")
 
 
@@ -108,7 +108,7 @@ def test_rows_of_shards_that_are_padded_lie_on_what_l1_aligns(columns, aligned_b
 
 
 @pytest.mark.parametrize(
-    ("conversion", "source", "made", "text"),
+    ("conversion", "source", "target", "text"),
     [
         ("Tilize", "64x32", "64x32 tile", None),
         ("Tilize", "64x40", "64x64 tile", "Input tensor width (40) must be divisible by tile width (32)"),
@@ -120,8 +120,8 @@ def test_rows_of_shards_that_are_padded_lie_on_what_l1_aligns(columns, aligned_b
         ("Reshard", "6x280 width/6x40/7", "6x280 block/1x48/8x8", "unordered_map::at"),
     ],
 )
-def test_what_else_is_refused(conversion, source, made, text):
-    step, _ = planned(copy, source, conversion=conversion, target=tensor_spec(made))
+def test_what_else_is_refused(conversion, source, target, text):
+    step, _ = planned(copy, source, conversion=conversion, target=tensor_spec(target))
     assert step.refused is text or step.refused.startswith(text)
     assert bool(step.circular_buffers) is (text is None)
 

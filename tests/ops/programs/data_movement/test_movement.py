@@ -68,9 +68,9 @@ def tensor(rows, width, layout, cores=0):
     if not cores:
         return tensor_spec(f"1x1x{rows}x{width} {layout}")
     shard = ShardSpec(first_cores(cores, 11, 10), (-(-rows // cores // 32) * 32, width))
-    made = Layout.TILE if layout == "tile" else Layout.ROW_MAJOR
+    order = Layout.TILE if layout == "tile" else Layout.ROW_MAJOR
     padded = (1, 1, shard.shape[0] * cores, width)
-    return TensorSpec((1, 1, rows, width), BFLOAT16, made, MemoryConfig(HEIGHT, BufferType.L1, shard), padded)
+    return TensorSpec((1, 1, rows, width), BFLOAT16, order, MemoryConfig(HEIGHT, BufferType.L1, shard), padded)
 
 
 def program(text, rows, width):

@@ -48,12 +48,12 @@ def test_a_list_has_as_many_intervals_as_the_longest_needs(rows, width, repeats,
     assert interval_words(rows, width, repeats, shard_rows) == 2 * 4 * intervals
 
 
-def upsample(scale, program=STICKS, shape=(1, 2, 3, 1), source=BFLOAT16, made=BFLOAT16):
-    return Upsample(program=program, shape=shape, scale=scale, source_format=source, data_format=made)
+def upsample(scale, program=STICKS, shape=(1, 2, 3, 1), source=BFLOAT16, target=BFLOAT16):
+    return Upsample(program=program, shape=shape, scale=scale, source_format=source, data_format=target)
 
 
 @pytest.mark.parametrize(
-    ("program", "source", "made", "core_pages"),
+    ("program", "source", "target", "core_pages"),
     [
         (STICKS, "1x32x32x32", "1x64x64x32", [1024 // 64, 4096 // 64]),
         (TILES, "1x32x32x32 tile", "1x64x64x32", [1, 4096 // 32]),  # a row of tiles on 32 cores
@@ -61,8 +61,8 @@ def upsample(scale, program=STICKS, shape=(1, 2, 3, 1), source=BFLOAT16, made=BF
         (PAGES, "1x32x32x32", "1x48x48x32", [2304 // 64, 2304 // 64]),
     ],
 )
-def test_pages_of_one_core(program, source, made, core_pages):
-    read, written = tensor_spec(source), tensor_spec(made)
+def test_pages_of_one_core(program, source, target, core_pages):
+    read, written = tensor_spec(source), tensor_spec(target)
     movement = upsample((written.shape[1] / read.shape[1],) * 2, program, read.shape).movement(read, written, SPEC)
     assert [side.core_pages for side in movement.sides] == core_pages
 
@@ -76,14 +76,14 @@ def test_pixels_come_several_times_and_sides_are_rounded_down():
 
 
 @pytest.mark.parametrize(
-    ("program", "source", "made", "expected"),
+    ("program", "source", "target", "expected"),
     [
         (STICKS, FLOAT32, FLOAT32, 1.00390625),
         (TILES, FLOAT32, FLOAT32, 1.0),  # a 16-bit Dst has 7 bits of fraction
         (TILES, BFLOAT8_B, BFLOAT16, 1.015625),
     ],
 )
-def test_tiles_pass_the_matrix_unit(program, source, made, expected):
+def test_tiles_pass_the_matrix_unit(program, source, target, expected):
     given = np.full((1, 2, 32, 32), 1.015625 if source is BFLOAT8_B else 1.00390625, np.float32)
-    result = upsample((1.0, 1.0), program, given.shape, source, made).moved(given)
+    result = upsample((1.0, 1.0), program, given.shape, source, target).moved(given)
     assert float(result[0, 0, 0, 0]) == expected
