@@ -25,7 +25,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.plan_of import plan_of
 from ops.programs.buffer_shapes import page_cores, row_bytes, shard_counts
-from ops.programs.data_movement.reshape import viewed
+from ops.programs.data_movement.placement import viewed
 from ops.programs.data_movement.upsample import (
     Upsample,
     UpsampleProgram,

@@ -16,7 +16,7 @@ from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import row_bytes, shard_row_bytes
 from ops.programs.data_movement.conversions import typecast_by
 from ops.programs.data_movement.pad import FillTiles, PadWith, fill_buffers, pad_buffers, row_room_bytes, writes_halves
-from ops.programs.data_movement.reshape import refuse_other_width
+from ops.programs.data_movement.placement import refuse_other_width
 
 PADDED_FORMATS = (BFLOAT16, FLOAT32, INT32, UINT32, UINT16)  # of rows, and of tiles beside bfloat8_b
 KERNEL_RANK = 4  # axes of the program; leading axes are folded into its first

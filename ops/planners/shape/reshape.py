@@ -17,15 +17,8 @@ from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import rows_follow, shard_counts
 from ops.programs.data_movement.conversions import copied
 from ops.programs.data_movement.copy import Conversion
-from ops.programs.data_movement.placement import in_memory
-from ops.programs.data_movement.reshape import (
-    RowMover,
-    is_ragged,
-    is_view,
-    resharded_place,
-    viewed,
-    without_shards,
-)
+from ops.programs.data_movement.placement import in_memory, viewed
+from ops.programs.data_movement.reshape import RowMover, is_ragged, is_view, resharded_place, without_shards
 
 Shape = tuple[int, ...]
 

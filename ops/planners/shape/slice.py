@@ -16,7 +16,7 @@ from ops.planners.plan_of import plan_of
 from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import page_alignment_bytes, row_bytes, shard_row_bytes
 from ops.programs.data_movement.conversions import in_other_layout, unpadding_refusal
-from ops.programs.data_movement.reshape import viewed
+from ops.programs.data_movement.placement import viewed
 from ops.programs.data_movement.slice import Cut, cuts_shards, row_buffer_bytes, slice_buffers
 
 ROW_BUFFERS = 2  # rows of the widest box that L1 must hold

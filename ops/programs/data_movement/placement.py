@@ -3,10 +3,12 @@
 Rules: tt-metal 0.81.1, compared with recorded runs. Functions leave their source allocated unless they say otherwise.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
-from typing import Final
+from typing import Final, NoReturn
 
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
@@ -14,6 +16,7 @@ from device.memory.memory_config import (
     BufferType,
     Layout,
     MemoryConfig,
+    ShardSpec,
     TensorMemoryLayout as Scheme,
 )
 from device.numbers.formats import div_up, round_up
@@ -41,6 +44,40 @@ def flattened(shape: tuple[int, ...]) -> tuple[int, int, int, int]:
 def in_memory(spec: TensorSpec, config: MemoryConfig) -> TensorSpec:
     """The spec of the same tensor in another place, with the padding that the place needs."""
     return TensorSpec(spec.shape, spec.data_format, spec.layout, config)
+
+
+def viewed(source: TensorSpec, shape: tuple[int, ...], spec: DeviceSpec) -> TensorSpec:
+    """The tensor as a view under another shape; the library does not see the padding of rows in shards as padding.
+
+    A DeviceError refuses rows with their padding, or tiles of a vector with theirs, that several shards share.
+    """
+    shards, columns, row = source.memory_config.shard_spec, source.padded_shape[-1], (1, *shape)[-1]
+    tiled = source.layout is Layout.TILE
+    if shards is not None and shards.shape[1] != columns != row and (len(shape) == 1 or not tiled):
+        refuse_other_width(source.padded_shape, shape, shards)
+    if shards is None or tiled or columns == row:
+        return TensorSpec(shape, source.data_format, source.layout, source.memory_config)
+    view_shards = replace(shards, shape=(shards.shape[0] * columns // row, row))
+    tensor_spec = TensorSpec(
+        shape, source.data_format, source.layout, replace(source.memory_config, shard_spec=view_shards)
+    )
+    size, page = source.buffer(spec).size_bytes, row_bytes(tensor_spec)
+    if size % page:
+        raise DeviceError(
+            f"For valid non-interleaved buffers page size {page} must equal buffer size {size}. For "
+            "interleaved-buffers, buffer size should be divisible by the page size\n"
+            f"input_tensor: rows of {columns} elements with their padding do not become rows of {row}"
+        )
+    return tensor_spec
+
+
+def refuse_other_width(padded_shape: Sequence[int], shape: Sequence[int], shards: ShardSpec) -> NoReturn:
+    """Raises DeviceError for rows of another length in shards that cut them."""
+    raise DeviceError(
+        "Changing the last dimension of a sharded tensor is not supported unless the shard width matches the input "
+        f"last dimension. Input shape: Shape({list(padded_shape)}), New shape: Shape({list(shape)}), "
+        f"Shard width: {shards.shape[1]}\ninput_tensor: give shards of whole rows"
+    )
 
 
 def converted(

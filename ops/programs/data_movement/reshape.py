@@ -9,11 +9,11 @@ output, so that a large tensor takes no longer to plan than a small one. Source:
 data_movement/reshape_view), compared with recorded plans.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, lcm, prod
-from typing import NamedTuple, NoReturn, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -498,37 +498,3 @@ class RowMover:
 def is_ragged(shape: Shape) -> bool:
     """Whether tiles of a shape have padding."""
     return any(side % TILE for side in (1, *shape)[-2:])
-
-
-def viewed(source: TensorSpec, shape: tuple[int, ...], spec: DeviceSpec) -> TensorSpec:
-    """The tensor as a view under another shape; the library does not see the padding of rows in shards as padding.
-
-    A DeviceError refuses rows with their padding, or tiles of a vector with theirs, that several shards share.
-    """
-    shards, columns, row = source.memory_config.shard_spec, source.padded_shape[-1], (1, *shape)[-1]
-    tiled = source.layout is Layout.TILE
-    if shards is not None and shards.shape[1] != columns != row and (len(shape) == 1 or not tiled):
-        refuse_other_width(source.padded_shape, shape, shards)
-    if shards is None or tiled or columns == row:
-        return TensorSpec(shape, source.data_format, source.layout, source.memory_config)
-    view_shards = replace(shards, shape=(shards.shape[0] * columns // row, row))
-    tensor_spec = TensorSpec(
-        shape, source.data_format, source.layout, replace(source.memory_config, shard_spec=view_shards)
-    )
-    size, page = source.buffer(spec).size_bytes, row_bytes(tensor_spec)
-    if size % page:
-        raise DeviceError(
-            f"For valid non-interleaved buffers page size {page} must equal buffer size {size}. For "
-            "interleaved-buffers, buffer size should be divisible by the page size\n"
-            f"input_tensor: rows of {columns} elements with their padding do not become rows of {row}"
-        )
-    return tensor_spec
-
-
-def refuse_other_width(padded_shape: Sequence[int], shape: Sequence[int], shards: ShardSpec) -> NoReturn:
-    """Raises DeviceError for rows of another length in shards that cut them."""
-    raise DeviceError(
-        "Changing the last dimension of a sharded tensor is not supported unless the shard width matches the input "
-        f"last dimension. Input shape: Shape({list(padded_shape)}), New shape: Shape({list(shape)}), "
-        f"Shard width: {shards.shape[1]}\ninput_tensor: give shards of whole rows"
-    )

@@ -11,7 +11,7 @@ from device.memory.memory_config import BufferType, MemoryConfig, ShardOrientati
 from device.plan import Free
 from ops.builder import PlanBuilder
 from ops.op_models import load_spec
-from ops.programs.data_movement.placement import flattened
+from ops.programs.data_movement.placement import flattened, viewed
 from ops.programs.data_movement.reshape import (
     is_view,
     map_tiles,
@@ -19,7 +19,6 @@ from ops.programs.data_movement.reshape import (
     resharded_place,
     segments_per_page,
     tile_map,
-    viewed,
 )
 from tests.build import place, programs, tensor_spec
 from tests.shards import BLOCK, HEIGHT, in_box
