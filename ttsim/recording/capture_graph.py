@@ -17,12 +17,12 @@ TEXTS = {
     "circular_buffer_allocate": "Allocate Circular Buffer",
     "circular_buffer_deallocate_all": "Deallocate All Circular Buffers",
 }
-Node = Mapping[str, Any]
+GraphNode = Mapping[str, Any]
 Vertex = dict[str, Any]
 TENSOR_LEVEL = 1  # tensors of deeper levels are no vertices
 
 
-def pretty_format(captured_graph: Sequence[Node]) -> str:
+def pretty_format(captured_graph: Sequence[GraphNode]) -> str:
     """One line for each node of a capture, indented by function; lines are filled to 50 columns."""
     lines, indent = [], ""
     for node in captured_graph:
@@ -36,7 +36,7 @@ def pretty_format(captured_graph: Sequence[Node]) -> str:
     return "".join(lines)
 
 
-def levelized_graph(trace: Sequence[Node], max_level: int) -> list[Vertex]:
+def levelized_graph(trace: Sequence[GraphNode], max_level: int) -> list[Vertex]:
     """The vertices of a levelized graph down to `max_level`, as the real library (0.81.1) extracts them.
 
     A vertex is a dict: counter (its number), name, stacking_level, arguments, in_edges and out_edges (numbers of
@@ -54,7 +54,7 @@ def levelized_graph(trace: Sequence[Node], max_level: int) -> list[Vertex]:
         for tensor in outputs[start]:
             makers.setdefault(tensor["counter"], start)
 
-    def vertex(node: Node, name: str, shapes: list[str], sources: list[int | None], internals: list[int]) -> Vertex:
+    def vertex(node: GraphNode, name: str, shapes: list[str], sources: list[int | None], internals: list[int]) -> Vertex:
         return {
             "arguments": [argument for argument in node["arguments"] if isinstance(argument, str)],
             "counter": numbers[node["counter"]],
@@ -92,14 +92,14 @@ def levelized_graph(trace: Sequence[Node], max_level: int) -> list[Vertex]:
     return vertices
 
 
-def _of_kind(nodes: Sequence[Node], kind: str) -> Iterator[Node]:
+def _of_kind(nodes: Sequence[GraphNode], kind: str) -> Iterator[GraphNode]:
     return (node for node in nodes if node["node_type"] == kind)
 
 
-def _reached(trace: Sequence[Node], node: Node, kind: str) -> Iterator[Node]:
+def _reached(trace: Sequence[GraphNode], node: GraphNode, kind: str) -> Iterator[GraphNode]:
     return _of_kind([trace[counter] for counter in node["connections"]], kind)
 
 
-def _end(trace: Sequence[Node], start: Node) -> Node:
+def _end(trace: Sequence[GraphNode], start: GraphNode) -> GraphNode:
     ends = _reached(trace, start, "function_end")
     return next(end for end in ends if end["params"]["name"] == start["params"]["name"])
