@@ -93,9 +93,9 @@ def over(paths: Iterable[Path]) -> Callable[[Callable[[Path], None]], Callable[[
 LOADERS = {ROOT / "device" / "host" / "compiling.py", ROOT / "tools" / "machine.py"}  # what they are told to
 LOADING = ("import_module", "worth_loading")
 FACE = ROOT / "ttsim" / "__init__.py"  # loads its names when they are asked for; its stub says what it imports
-WRITERS = sorted(path for room in ("export", "writers") for path in (ROOT / "ttsim" / "report" / room).rglob("*.py"))
+WRITERS = sorted([ROOT / "ttsim" / "report" / "exports.py", *(ROOT / "ttsim" / "report" / "writers").rglob("*.py")])
 MAY_PRINT = {"ttsim/__main__.py"}
-WRITERS_WITH_RICH = ("table", "device_table", "terminal")
+WRITERS_WITH_RICH = ("table", "terminal")
 RICH_IS_WELCOME = {"ttsim/__main__.py", *(f"ttsim/report/writers/{name}.py" for name in WRITERS_WITH_RICH)}
 DEVICE_NAMES = {path.stem for path in (ROOT / "device" / "spec" / "catalog").glob("*.toml")}
 ARCHITECTURES = {"wormhole", "wormhole_b0", "blackhole", "grayskull", "wh", "bh"}

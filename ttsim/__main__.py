@@ -41,10 +41,9 @@ from ttsim.report.devices import explained
 from ttsim.report.formatting import printable, printable_lines, short_name
 from ttsim.report.pages import page_of_layers
 from ttsim.report.reported import read_report
-from ttsim.report.writers.device_table import print_devices, print_fields
 from ttsim.report.writers.html.document import page_html
 from ttsim.report.writers.json import devices_as_json, fields_as_json, layers_as_json
-from ttsim.report.writers.table import print_layers
+from ttsim.report.writers.table import print_devices, print_fields, print_layers
 from ttsim.report.writers.terminal import progress, say
 from ttsim.runtime.settings import Values, add_changes, add_device, chosen_device
 from ttsim.study.command import add_design, add_sweep, add_tune, faster_line

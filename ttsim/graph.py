@@ -19,9 +19,8 @@ from device.plan import (
     UsagePerCore as PeakMemoryUsagePerCore,
     usage_per_core,
 )
-from ttsim.recording import capture, capture_graph
-from ttsim.recording.capture import Node, captured_nodes
-from ttsim.recording.capture_graph import levelized_graph
+from ttsim.recording import capture, capture as capture_graph
+from ttsim.recording.capture import Node, captured_nodes, levelized_graph
 from ttsim.runtime.session import Capture, current, remember
 from ttsim.runtime.types.call import require_type, required_integer
 from ttsim.runtime.types.tensors import Shape

@@ -25,9 +25,8 @@ from ttsim.report.advice import Advice, machine_changes
 from ttsim.report.cycle_report import CycleReport, cycle_report
 from ttsim.report.cycles import CallRun
 from ttsim.report.memory import fullest_core_bytes
-from ttsim.report.network import NetworkReport, network_report
+from ttsim.report.network import LivingBuffer, NetworkReport, Runs, network_report
 from ttsim.report.pages import Page, Source, page_of_calls, page_of_network
-from ttsim.report.runs import LivingBuffer, Runs
 from ttsim.report.writers.html.document import page_frame
 from ttsim.runtime.call_source import estimate_source
 from ttsim.runtime.device import Device

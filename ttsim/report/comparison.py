@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from device.errors import ArgumentError
-from ttsim.report.export.spelling import operation_name
+from ttsim.report.exports import operation_name
 from ttsim.report.formatting import TableColumn, printable, short_name, table_lines, terminal_width, wrapped
 
 Difference = tuple[str, str]  # its kind (cores, fidelity, shapes ..), and its text: of a figure with {} for both values

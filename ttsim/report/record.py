@@ -14,9 +14,8 @@ from device.plan import BufferAllocated, BufferFreed, Event, MadeTensor, Operati
 from device.spec.device_spec import DeviceSpec, catalog_names, load_spec
 from ttsim.report.cycle_report import CycleReport
 from ttsim.report.memory import living_after
-from ttsim.report.network import NetworkReport
+from ttsim.report.network import NetworkReport, OpRun
 from ttsim.report.rows import Derived
-from ttsim.report.runs import OpRun
 from ttsim.report.timelines import Document
 
 At = tuple[str, int]  # file and line of a script; ("", 0) if unknown

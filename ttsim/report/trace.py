@@ -17,7 +17,7 @@ from device.spec.device_spec import DeviceSpec
 from device.time.stages import Stage, nanoseconds
 from ttsim.report.cycles import Core, OperationTime
 from ttsim.report.formatting import printable
-from ttsim.report.runs import OpRun
+from ttsim.report.network import OpRun
 
 HALO: Final = "HaloDeviceOperation"
 MULTICASTS: Final = (Stage.ACT_MULTICAST, Stage.WEIGHT_MULTICAST)

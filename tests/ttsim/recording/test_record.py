@@ -4,8 +4,7 @@ import pytest
 
 import ttsim as ttnn
 from tests.ttsim.recording.calls import opened, options, tensor
-from ttsim.recording.record import record_of
-from ttsim.recording.saving import report_files
+from ttsim.recording.saving import record_of, report_files
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from device.spec.device_spec import DeviceSpec
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
 from ops.passes.cycles import TimedOperation
 from ttsim.report.cycles import CallRun
-from ttsim.report.runs import Runs
+from ttsim.report.network import Runs
 
 
 def timed(name: str, cycles: int, *, stage: Stage = Stage.READER, cores: int = 2) -> TimedOperation:

@@ -26,14 +26,12 @@ from ttsim.report.advice import Advice, Change, MachineChange
 from ttsim.report.cycle_report import cycle_report
 from ttsim.report.devices import DeviceFigures, FieldFigures
 from ttsim.report.memory import LayerResult
-from ttsim.report.network import network_report
+from ttsim.report.network import LivingBuffer, network_report
 from ttsim.report.pages import Source, page_of_calls, page_of_network
-from ttsim.report.runs import LivingBuffer
 from ttsim.report.trace import trace_events
-from ttsim.report.writers.device_table import print_fields
 from ttsim.report.writers.html.document import page_html
 from ttsim.report.writers.json import layers_as_json
-from ttsim.report.writers.table import print_layers
+from ttsim.report.writers.table import print_fields, print_layers
 from ttsim.runtime.types.layer import Layer
 from ttsim.study.layers.run import Settings, run_layer
 

@@ -13,8 +13,8 @@ from ops.sensitivity.fields import fields_of
 from ttsim.__main__ import main
 from ttsim.report.devices import FieldDifference, differences, explained, moved
 from ttsim.report.formatting import cells_of
-from ttsim.report.writers.device_table import print_devices, print_fields
 from ttsim.report.writers.json import devices_as_json, fields_as_json
+from ttsim.report.writers.table import print_devices, print_fields
 
 SPEC = load_spec("wormhole_n150")
 

@@ -15,11 +15,9 @@ from ttsim.report.cycle_report import cycle_report
 from ttsim.report.cycles import CallRun
 from ttsim.report.formatting import cycles
 from ttsim.report.memory import LayerResult
-from ttsim.report.network import network_report
+from ttsim.report.network import LivingBuffer, network_report
 from ttsim.report.pages import Page, Source, page_of_layers, page_of_network
-from ttsim.report.runs import LivingBuffer
-from ttsim.report.writers.html.assets import HASH, SCRIPT
-from ttsim.report.writers.html.document import page_frame, page_html
+from ttsim.report.writers.html.document import HASH, SCRIPT, page_frame, page_html
 from ttsim.study.layers.run import Settings, run_layer
 
 SPEC = load_spec("wormhole_n150")

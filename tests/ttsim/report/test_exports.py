@@ -19,11 +19,19 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, MemoryCo
 from ops.op_model import Description
 from tests.ttsim.recording.calls import opened, recorded
 from tests.ttsim.report.test_approved import approve
-from ttsim.recording.record import record_of
-from ttsim.report.export.npe import npe_files
-from ttsim.report.export.profiler import HEAD, device_log, ops_perf_results
-from ttsim.report.export.spelling import memory_config_text, operation_name, place_text, viewer_ranges
-from ttsim.report.export.visualizer import TABLES, config, database
+from ttsim.recording.saving import record_of
+from ttsim.report.exports import (
+    HEAD,
+    config,
+    database,
+    device_log,
+    memory_config_text,
+    npe_files,
+    operation_name,
+    ops_perf_results,
+    place_text,
+    viewer_ranges,
+)
 from ttsim.report.writers.json import report_json
 
 HOSTILE = "a,b;c'd\"e\nf\r\tg\x00\x1b[31mh\ud800<i>&\u202e=1+1" + "x" * 10_000
@@ -68,7 +76,7 @@ def test_every_file(record):
         **npe_files(record),
     }
     with read_back(record) as db:
-        for name in ("devices", *TABLES):
+        for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
             rows = db.execute(f"SELECT * FROM {name}")
             head = [name for name, *_ in rows.description]
             files[name] = "".join(f"{json.dumps(row)}\n" for row in (head, *rows))

@@ -7,8 +7,7 @@ from device.numbers.formats import BFLOAT16
 from device.plan import CircularBuffer, Operation
 from device.spec.device_spec import load_spec
 from tests.ttsim.report.ran_operations import runs_of, timed, untimed
-from ttsim.report.network import network_report
-from ttsim.report.runs import LivingBuffer, Runs
+from ttsim.report.network import LivingBuffer, Runs, network_report
 
 SPEC = load_spec("wormhole_n150")
 CORES = first_cores(2, 8, 8)

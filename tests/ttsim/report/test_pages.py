@@ -5,13 +5,11 @@ from dataclasses import replace
 import pytest
 
 from tests.ttsim.report.ran_operations import runs_of, untimed
-from ttsim.report.charts import grid_of, roof_chart, steps, times
 from ttsim.report.cycle_report import cycle_report
 from ttsim.report.cycles import CallRun
 from ttsim.report.memory import CIRCULAR, Held, l1_map
-from ttsim.report.network import network_report
-from ttsim.report.pages import page_of_network
-from ttsim.report.runs import Runs
+from ttsim.report.network import Runs, network_report
+from ttsim.report.pages import grid_of, page_of_network, roof_chart, steps, times
 from ttsim.report.writers.html.document import page_html
 
 UNIT = {"": 1, "ns": 1, "ms": 1e6}

@@ -1,18 +1,22 @@
 """Reports for a terminal, drawn with rich. All figures are those of the summary."""
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from rich.console import Console
+from rich.table import Table
 
+from device.spec.device_spec import DeviceSpec
+from ops.sensitivity.fields import fields_of
 from ttsim.report.accuracy import Accuracy
 from ttsim.report.advice import Advice, advice_lines, help_lines, paste_lines, sensitivity_lines
 from ttsim.report.cycle_report import CycleReport, call_lines, launch_summary
 from ttsim.report.cycles import CallTime, OperationTime, StageTime
+from ttsim.report.devices import DeviceFigures, FieldDifference, differences, moved
 from ttsim.report.explain import explain_inclusion, not_counting, operation_lines, untimed_lines
 from ttsim.report.formatting import TableColumn, by, cycles, percent, short_name, table_lines, time, wrapped
 from ttsim.report.memory import AnyBufferUse, CircularBufferUse, L1Use, LayerResult, OperationUse, Partition, Summary
-from ttsim.report.writers.terminal import say, show
+from ttsim.report.writers.terminal import escaped, say, show
 
 SHOWN_SHARE = 0.005  # stages below this share are left out; a table shows more stages than a text
 
@@ -272,3 +276,89 @@ def print_overview(console: Console, results: Sequence[LayerResult]) -> None:
 def kib(size_bytes: int) -> str:
     """Bytes in KiB."""
     return f"{size_bytes / 1024:,.1f} KiB"
+
+
+NUMBERS = ("cores", "clock", "L1 a core", "DRAM banks", "DRAM")
+
+
+def print_devices(console: Console, specs: Sequence[DeviceSpec]) -> None:
+    """One line for each device; all figures of a single device, and the differences of two devices."""
+    console.print(overview(specs))
+    if len(specs) == 1:
+        for field in fields_of(specs[0]):
+            console.print(escaped(f"{field.name} = {field.value} {field.unit}".rstrip()), highlight=False)
+    elif len(specs) == 2:
+        print_differences(console, *specs)
+
+
+def overview(specs: Sequence[DeviceSpec]) -> Table:
+    """A row for each device."""
+    table = _plain_table()
+    table.add_column("device", overflow="fold")
+    table.add_column("architecture", no_wrap=True)
+    for heading in NUMBERS:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for spec in specs:
+        table.add_row(
+            escaped(spec.name),
+            escaped(spec.arch),
+            f"{spec.grid.cols}x{spec.grid.rows}",
+            f"{spec.clock_hz / 1e9:g} GHz",
+            kib(spec.l1.usable_bytes),
+            str(spec.dram.banks),
+            f"{spec.dram.peak_bytes_per_second / 1e9:g} GB/s",
+        )
+    return table
+
+
+def print_differences(console: Console, first: DeviceSpec, second: DeviceSpec) -> None:
+    """A row for each field that differs, below the name of its table."""
+    changes = differences(first, second)
+    text = "1 field differs" if len(changes) == 1 else f"{len(changes) or 'no'} fields differ"
+    console.print(escaped(f"\n{text}\nA: {first.name}\nB: {second.name}\n"), highlight=False)
+    table = _plain_table()
+    for heading in ("field", "unit", "A", "B", "B/A"):
+        left = heading in ("field", "unit")
+        table.add_column(heading, justify="left" if left else "right", no_wrap=left, overflow="fold")
+    part = ""
+    for change in changes:
+        inner, _, name = change.name.rpartition(".")
+        if inner != part:
+            table.add_row(escaped(f"[{inner}]"))
+            part = inner
+        table.add_row(*map(escaped, (name, change.unit, _shown(change.before), _shown(change.after), _ratio(change))))
+    if changes:
+        console.print(table)
+
+
+def _plain_table() -> Table:
+    return Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,}".removesuffix(".0") if type(value) in (int, float) else str(value)
+
+
+def _ratio(change: FieldDifference) -> str:
+    return "" if change.ratio is None else f"{change.ratio:.3g}"
+
+
+LEGEND = (
+    "moves: measured on small calls of every program. Cycles are those of plans that are held, launch those that pass "
+    "between their kernels; numbers are elasticities, log(cycles) over log(figure). On another clock a cycle takes "
+    "another time."
+)
+
+
+def print_fields(console: Console, device: DeviceFigures) -> None:
+    """Each field with its value, then its effects and its source."""
+    show(console, [short_name(device.name, console.width)], style="bold")
+    for field in device.fields:
+        value = f"{field.value:,}" if type(field.value) in (int, float) else str(field.value)
+        better = f", {field.better} is better" if field.better else ""
+        say(console, f"{field.name} = {' '.join(filter(None, (value, field.unit)))}{better}", indent=4)
+        say(console, f"    moves: {'; '.join(moved(field)) or 'nothing here'}", indent=8)
+        say(console, f"    source: {field.source}", indent=8)
+    say(console, LEGEND, indent=2)

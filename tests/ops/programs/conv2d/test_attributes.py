@@ -5,7 +5,7 @@ import re
 import numpy as np
 
 import ttsim as ttnn
-from ttsim.recording.record import record_of
+from ttsim.recording.saving import record_of
 
 
 def test_a_convolution_tells_blocks_cores_and_windows():

@@ -1,15 +1,27 @@
 """A page as one self-contained document: the same bytes for the same page."""
 
+from base64 import b64encode
 from collections.abc import Iterator
+from hashlib import sha256
 from html import escape
+from importlib.resources import files
 from typing import Final
 
 from ttsim.report.advice import BOTTLENECK, advice_lines, paste_lines
 from ttsim.report.explain import operation_lines
 from ttsim.report.pages import Page, Part
 from ttsim.report.writers.html import pictures, tables
-from ttsim.report.writers.html.assets import HASH, SCRIPT, STYLE
 from ttsim.report.writers.html.elements import Markup, joined, label, lines, more, section, table, tag, text
+
+
+def _asset(name: str) -> str:
+    return "\n" + files("ttsim.report.writers.html").joinpath(name).read_text(encoding="utf-8")
+
+
+STYLE: Final = _asset("page.css")
+SCRIPT: Final = _asset("page.js")
+HASH: Final = f"sha256-{b64encode(sha256(SCRIPT.encode()).digest()).decode()}"
+
 
 POLICY: Final = f"default-src 'none'; style-src 'unsafe-inline'; script-src '{HASH}'"  # nothing is loaded
 SHOWN_CALLS: Final = 8  # explaining more calls would take more room than the tables

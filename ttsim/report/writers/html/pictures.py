@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from itertools import cycle
 from typing import Final
 
-from ttsim.report.charts import CoreMap, Grid, RoofChart, Tick
 from ttsim.report.formatting import count_of, cycles, percent, time
 from ttsim.report.memory import CIRCULAR, DEVICE_OPERATION, L1Block, L1Map
-from ttsim.report.runs import OpRun
+from ttsim.report.network import OpRun
+from ttsim.report.pages import CoreMap, Grid, RoofChart, Tick
 from ttsim.report.writers.html.elements import Markup, hint, image, label, picture, share, short, tag, text
 
 COLORS: Final = tuple(f"color{at}" for at in range(12))  # of operations, in order of their names' first appearance

@@ -9,9 +9,8 @@ from ttsim.report.cycles import CoreTime, OperationTime, Totals
 from ttsim.report.explain import FIDELITIES
 from ttsim.report.formatting import TableColumn, by, count_of, cycles, percent, time
 from ttsim.report.memory import DEVICE_OPERATION, L1Block, OperationUse, Partition
-from ttsim.report.network import NOWHERE, Sum
+from ttsim.report.network import NOWHERE, OpRun, Sum
 from ttsim.report.pages import Part
-from ttsim.report.runs import OpRun
 from ttsim.report.writers.html.elements import Markup, table
 
 OVERVIEW: Final = (

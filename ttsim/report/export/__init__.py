@@ -1,1 +1,0 @@
-"""Writers of files for other tools, all from the same record of a run; no figure is computed here."""

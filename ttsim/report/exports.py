@@ -1,0 +1,314 @@
+"""Files for other tools, all from the record of a run; no figure is computed here.
+
+db.sqlite and config.json are the memory report that ttnn-visualizer opens.
+
+ops_perf_results.csv (a row per device operation) and profile_log_device.csv are those of tt-metal's profiler (v2.1).
+tt-perf-report and ttnn-visualizer read the first file. The FLOPs that they show of a convolution are issued FLOPs,
+inserted zeros included. Rows are sorted by HOST START TS; the host's clock is not simulated, so rows are counted. The
+second file has the cycles in which each core works on each device operation. A core's BRISC launches the other
+processors and waits for them, so its firmware zone covers all work of the core; the zones of the other processors
+within it are not simulated. Cores are counted from 0, by columns and rows of the grid.
+
+npe_viz has a file of network transfers for each program, and a manifest that maps device operations to these files.
+Only programs whose model knows routes are written: halos. Programs with known bytes but no routes (multicasts of
+convolutions, pages from and to DRAM) are left out.
+"""
+
+import json
+import re
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from typing import Any, Final
+
+from device.memory.layouts import BufferSpec, TensorSpec
+from device.memory.memory_config import MemoryConfig
+from ops.window import ranges_text
+from ttsim.report.cycles import OperationTime, kernel_nanoseconds
+from ttsim.report.explain import FIDELITIES
+from ttsim.report.formatting import csv_text, printable, text
+from ttsim.report.network import OpRun
+from ttsim.report.record import Record, chunks_of
+
+CORE: Final = re.compile(r"(\d+)-(\d+)")
+GENERATED: Final = "Codegen"  # in names such as UntilizeCodegenDeviceOperation
+
+
+def operation_name(name: str) -> str:
+    """The name that viewers know; an operation with generated kernels has the name of the usual operation."""
+    return printable(name.replace(GENERATED, ""))
+
+
+def dtype_text(spec: TensorSpec) -> str:
+    """The data type: BFLOAT16, BFLOAT8_B ..."""
+    return spec.data_format.name.upper()
+
+
+def place_text(config: MemoryConfig) -> str:
+    """A buffer type and its memory layout: L1_HEIGHT_SHARDED."""
+    return f"{config.buffer_type.name}_{config.memory_layout.name}"
+
+
+def memory_config_text(config: MemoryConfig) -> str:
+    """A memory config; its shards have the ``halo`` that viewers look for."""
+    shards = config.shard_spec
+    dealt = "std::nullopt"
+    if shards is not None:
+        dealt = (
+            f"ShardSpec(grid={ranges_text(shards.grid)},shape={{{shards.shape[0]}, {shards.shape[1]}}},"
+            f"orientation=ShardOrientation::{shards.orientation.name},halo=0)"
+        )
+    return (
+        f"MemoryConfig(memory_layout=TensorMemoryLayout::{config.memory_layout.name},"
+        f"buffer_type=BufferType::{config.buffer_type.name},shard_spec={dealt},nd_shard_spec=std::nullopt,"
+        "created_with_nd_shard_spec=0)"
+    )
+
+
+def viewer_ranges(cores: str) -> str:
+    """The cores {[0-0 - 7-7]} of a capture with named coordinates."""
+    return CORE.sub(r"(x=\1,y=\2)", cores)
+
+
+SCHEMA_VERSION: Final = "2.1"
+INCOMPLETE: Final = "incomplete_operation"  # the real library's name for a function that did not end
+COMPARED: Final = "tensor_id int, golden_tensor_id int, matches int, desired_pcc float, actual_pcc float"
+Table = tuple[str, Iterable[tuple[Any, ...]]]  # columns and rows
+
+
+def _source(at: tuple[str, int]) -> tuple[str | None, int | None]:
+    file, line = at
+    return (printable(file), line) if file else (None, None)
+
+
+def _tensor(spec: TensorSpec) -> tuple[str, ...]:
+    described = (f"Shape({list(spec.shape)})", f"DataType.{dtype_text(spec)}", f"Layout.{spec.layout.name}")
+    return (*described, memory_config_text(spec.memory_config))
+
+
+def _buffer(buffer: BufferSpec) -> tuple[int, int, int]:
+    return buffer.bank_bytes, buffer.buffer_type.value, buffer.memory_layout.value
+
+
+def _node(node: Mapping[str, Any], device_id: int) -> dict[str, Any]:
+    """A node with text parameters, whose cores and device are those of the other tables."""
+    params = {key: printable(str(value)) for key, value in (node["params"] or {}).items()}
+    changes = {"device_id": lambda _: str(device_id), "name": operation_name, "core_range_set": viewer_ranges}
+    params |= {key: change(params[key]) for key, change in changes.items() if key in params}
+    return {**node, "id": node["counter"], "params": params}
+
+
+def _tables(record: Record) -> dict[str, Table]:
+    """The tables by name; the visualizer expands buffer_chunks into buffer_pages, which are many times as large."""
+    device, calls, tensors = record.device_id, record.calls, record.tensors.items()
+    kinds = {tensor: tensor.spec.memory_config.buffer_type.value for tensor, _ in tensors}
+    metadata = {"schema_version": SCHEMA_VERSION, "generator": "ttsim", "device": printable(record.cycles.device)}
+    return {
+        "devices": (", ".join(f"{name} int" for name in record.device), [tuple(record.device.values())]),
+        "operations": (
+            "operation_id int UNIQUE, name text, duration float",
+            [(call.number, printable(call.function), call.nanoseconds / 1e9) for call in calls],
+        ),
+        "operation_arguments": (
+            "operation_id int, name text, value text",
+            [(call.number, *map(printable, argument)) for call in calls for argument in call.arguments],
+        ),
+        "tensors": (
+            "tensor_id int UNIQUE, shape text, dtype text, layout text, memory_config text, device_id int, "
+            "address int, buffer_type int",
+            [(number, *_tensor(tensor.spec), device, tensor.address, kinds[tensor]) for tensor, number in tensors],
+        ),
+        "device_tensors": (
+            "tensor_id int, device_id int, address int",
+            [(number, device, tensor.address) for tensor, number in tensors],
+        ),
+        "input_tensors": (
+            "operation_id int, input_index int, tensor_id int",
+            [(call.number, *read) for call in calls for read in enumerate(call.inputs)],
+        ),
+        "output_tensors": (
+            "operation_id int, output_index int, tensor_id int",
+            [(call.number, *output) for call in calls for output in enumerate(call.outputs)],
+        ),
+        "buffers": (
+            "operation_id int, device_id int, address int, max_size_per_bank int, buffer_type int, buffer_layout int",
+            [(call.number, device, event.address, *_buffer(event.buffer)) for call in calls for event in call.living],
+        ),
+        "buffer_pages": (
+            "operation_id int, device_id int, address int, core_y int, core_x int, bank_id int, page_index int, "
+            "page_address int, page_size int, buffer_type int",
+            [],
+        ),
+        "buffer_chunks": (
+            "operation_id int, device_id int, address int, bank_id int, core_x int, core_y int, chunk_address int, "
+            "chunk_size int, page_size int, num_pages int, buffer_type int",
+            [
+                (call.number, device, *chunk)
+                for call in calls
+                for chunk in chunks_of(call.living, record.buffers, record.spec)
+            ],
+        ),
+        "tensor_lifetime": (
+            "tensor_id int UNIQUE, producer_operation_id int, last_use_operation_id int, deallocate_operation_id int, "
+            "producer_source_file text, producer_source_line int, last_use_source_file text, last_use_source_line int",
+            [
+                (
+                    life.tensor,
+                    life.made,
+                    life.last_read,
+                    life.freed,
+                    *_source(life.made_at),
+                    *_source(life.last_read_at),
+                )
+                for life in record.lifetimes
+            ],
+        ),
+        "captured_graph": (
+            "operation_id int, captured_graph text",
+            [(call.number, json.dumps([_node(node, device) for node in call.nodes])) for call in calls],
+        ),
+        "report_metadata": ("key text UNIQUE, value text", metadata.items()),
+        "errors": (
+            "operation_id int, operation_name text, error_type text, error_message text, stack_trace text, "
+            "timestamp text",
+            [
+                (call.number, printable(call.function), INCOMPLETE, printable(call.error), printable(call.where), "")
+                for call in calls
+                if call.error
+            ],
+        ),
+        "source_files": ("id INTEGER PRIMARY KEY, path text UNIQUE NOT NULL, contents text", []),
+        "stack_traces": (
+            "operation_id int, stack_trace text, source_file_id int",
+            [(call.number, printable(call.where), None) for call in calls if call.where],
+        ),
+        "local_tensor_comparison_records": (COMPARED, []),
+        "global_tensor_comparison_records": (COMPARED, []),
+    }
+
+
+def database(record: Record) -> bytes:
+    """The bytes of db.sqlite; equal for equal records and versions of SQLite."""
+    tables = _tables(record)
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for name, (columns, _) in tables.items():
+            connection.execute(f"CREATE TABLE {name} ({columns})")
+        for name, (columns, rows) in tables.items():
+            values = ", ".join("?" * len(columns.split(", ")))
+            connection.executemany(f"INSERT INTO {name} VALUES ({values})", rows)
+        connection.commit()
+        return connection.serialize()
+
+
+def config(record: Record) -> str:
+    """The text of config.json."""
+    switches = {"enable_logging": True, "enable_graph_report": False, "enable_detailed_buffer_report": True}
+    return text({"report_name": record.name, **switches})
+
+
+Cell = Callable[[OpRun, Record], object]
+AXES: Final = "WZYX"
+TENSORS: Final = ("INPUT_0", "INPUT_1", "INPUT_2", "OUTPUT_0")
+
+
+def _attributes(op: OpRun) -> str:
+    """The attributes as the profiler prints them, with semicolons instead of commas."""
+    return printable("{" + ", ".join(f"'{name}': '{value}'" for name, value in op.attributes) + "}").replace(",", ";")
+
+
+def _timed(text: Callable[[OperationTime], object]) -> Cell:
+    return lambda op, record: "" if op.time is None else text(op.time)
+
+
+def _nanoseconds(cycles: Callable[[OperationTime], float]) -> Cell:
+    return _timed(lambda time: kernel_nanoseconds(cycles(time), time.spec))
+
+
+COLUMNS: Final[Mapping[str, Cell]] = {
+    "OP CODE": lambda op, record: operation_name(op.name),
+    "OP TYPE": lambda op, record: "tt_dnn_device",
+    "GLOBAL CALL COUNT": lambda op, record: op.call_count,
+    "DEVICE ID": lambda op, record: record.device["device_id"],
+    "DEVICE ARCH": lambda op, record: record.arch,
+    "ATTRIBUTES": lambda op, record: _attributes(op),
+    "MATH FIDELITY": lambda op, record: FIDELITIES.get(op.timed.fidelity_phases, ""),
+    "CORE COUNT": lambda op, record: op.core_count,
+    "AVAILABLE WORKER CORE COUNT": lambda op, record: record.device["num_compute_cores"],
+    "HOST START TS": lambda op, record: op.number + 1,
+    "OP TO OP LATENCY [ns]": lambda op, record: op.gap_nanoseconds,
+    "DEVICE FW START CYCLE": lambda op, record: op.start_cycle,
+    "DEVICE FW END CYCLE": lambda op, record: op.end_cycle,
+    "DEVICE FW DURATION [ns]": _nanoseconds(lambda time: time.cycles),
+    "DEVICE KERNEL DURATION [ns]": _nanoseconds(lambda time: time.cycles),
+    "DEVICE KERNEL DURATION PER CORE MIN [ns]": _nanoseconds(lambda time: time.first_end),
+    "DEVICE KERNEL DURATION PER CORE MAX [ns]": _nanoseconds(lambda time: time.cycles),
+    "DEVICE KERNEL DURATION PER CORE AVG [ns]": _nanoseconds(lambda time: time.mean_end),
+    "PROGRAM HASH": lambda op, record: op.program,
+    "PROGRAM CACHE HIT": lambda op, record: op.cached,
+    "PM IDEAL [ns]": _nanoseconds(lambda time: time.roofline.cycles),
+    "PM COMPUTE [ns]": _nanoseconds(lambda time: time.roofline.math_cycles),
+    "PM BANDWIDTH [ns]": _nanoseconds(lambda time: time.roofline.dram_cycles),
+    "PM FPU UTIL (%)": _timed(lambda time: f"{100 * time.math.utilization:.3f}"),
+    "DRAM BW UTIL (%)": _timed(lambda time: f"{100 * time.traffic.dram_share:.3f}"),
+}
+
+
+def _shape_cell(axis: int) -> Callable[[TensorSpec], object]:
+    """One of the last four axes; axes that a tensor lacks are 1, earlier axes are left out."""
+
+    def text(spec: TensorSpec) -> str:
+        padded, logical = ((1, 1, 1, 1, *shape)[-len(AXES) :][axis] for shape in (spec.padded_shape, spec.shape))
+        return f"{padded}[{logical}]"
+
+    return text
+
+
+TENSOR_COLUMNS: Final[Mapping[str, Callable[[TensorSpec], object]]] = {
+    **{f"{axis}_PAD[LOGICAL]": _shape_cell(at) for at, axis in enumerate(AXES)},
+    "LAYOUT": lambda spec: spec.layout.name,
+    "DATATYPE": dtype_text,
+    "MEMORY": lambda spec: f"DEV_0_{place_text(spec.memory_config)}",
+}
+HEAD: Final = (*COLUMNS, *(f"{tensor}_{column}" for tensor in TENSORS for column in TENSOR_COLUMNS))
+
+
+def ops_perf_results(record: Record) -> str:
+    """The text of ops_perf_results.csv."""
+    return csv_text(HEAD, (_row(op, record) for op in record.operations))
+
+
+def _row(op: OpRun, record: Record) -> dict[str, object]:
+    row = {name: cell(op, record) for name, cell in COLUMNS.items()}
+    for tensor, spec in (*zip(TENSORS[:-1], op.inputs, strict=False), (TENSORS[-1], op.output)):
+        row.update((f"{tensor}_{name}", cell(spec)) for name, cell in TENSOR_COLUMNS.items())
+    return row
+
+
+LOG_COLUMNS: Final = (
+    "PCIe slot, core_x, core_y, RISC processor type, timer_id, time[cycles since reset], data, run host ID, trace id, "
+    "trace id counter, zone name, type, source line, source file, meta data"
+)
+TIMER: Final = 1
+
+
+def device_log(record: Record) -> str:
+    """The file's text."""
+    cores, clock_mhz = record.device["num_compute_cores"], round(record.spec.clock_hz / 1e6)
+    head = f"ARCH: {record.arch or 'unknown'}, CHIP_FREQ[MHz]: {clock_mhz}, Max Compute Cores: {cores}"
+    zones = (
+        f"0,{column},{row},BRISC,{TIMER},{cycle},0,{op.call_count},,,BRISC-FW,{kind},0,,"
+        for op in record.operations
+        for (column, row), end in op.core_ends.items()
+        for kind, cycle in (("ZONE_START", op.start_cycle), ("ZONE_END", end))
+    )
+    return "".join(f"{line}\n" for line in (head, LOG_COLUMNS, *zones))
+
+
+def npe_files(record: Record) -> dict[str, str]:
+    """The files by name; none if no transfer is known."""
+    names = {program: f"program{program}.json" for program, _ in record.timelines}
+    known = [op for op in record.operations if op.program in names]
+    manifest = [{"global_call_count": op.call_count, "file": names[op.program]} for op in known]
+    files: dict[str, Any] = {"manifest.json": manifest} if names else {}
+    files |= {names[program]: document for program, document in record.timelines}
+    return {name: json.dumps(file, separators=(",", ":"), allow_nan=False) + "\n" for name, file in files.items()}
