@@ -58,19 +58,14 @@ class MatmulArguments:
         return (columns, rows) if self.transpose_b else (rows, columns)
 
     @property
-    def first_batches(self) -> int:
-        """Matrices of the first operand."""
-        return prod(self.first.shape[:-2])
-
-    @property
-    def second_batches(self) -> int:
-        """Matrices of the second operand."""
-        return prod(self.second.shape[:-2])
+    def batches(self) -> tuple[int, int]:
+        """Matrices of both operands."""
+        return prod(self.first.shape[:-2]), prod(self.second.shape[:-2])
 
     @property
     def output_shape(self) -> tuple[int, ...]:
         """[..., M, N], of the rank of the operand, or bias, that has most axes."""
-        batches = self.first.shape[:-2] if self.second_batches == 1 else self.second.shape[:-2]
+        batches = self.first.shape[:-2] if self.batches[1] == 1 else self.second.shape[:-2]
         rank = max(len(operand.shape) for operand in (self.first, self.second, self.bias) if operand is not None)
         shape = (*batches, self.first_sides[0], self.second_sides[1])
         return (1,) * (rank - len(shape)) + shape
@@ -184,9 +179,9 @@ def _program(call: MatmulArguments, device_spec: DeviceSpec, free_l1_bytes: int)
         fp32_dest=call.fp32_dest,
         packer_l1_acc=call.packer_l1_acc,
         bias_format=None if call.bias is None else call.bias.data_format,
-        batches=max(call.first_batches, call.second_batches),
-        first_batched=call.first_batches > 1,
-        second_batched=call.second_batches > 1,
+        batches=max(call.batches),
+        first_batched=call.batches[0] > 1,
+        second_batched=call.batches[1] > 1,
         transpose_first=call.transpose_a,
         transpose_second=call.transpose_b,
     )
@@ -295,7 +290,7 @@ def _shapes(call: MatmulArguments) -> Iterator[str]:
             f"input_tensor_b: its shape {list(second)} has more axes than {list(first)}; "
             "reshape input_tensor_a to as many"
         )
-    if call.second_batches == 1:
+    if call.batches[1] == 1:
         return
     if len(first) != len(second):
         yield (
@@ -303,7 +298,7 @@ def _shapes(call: MatmulArguments) -> Iterator[str]:
             f"got a_shape rank: {len(first)} vs b_shape rank: {len(second)}\n"
             f"input_tensor_a: reshape it from {list(first)} to {len(second)} axes, as input_tensor_b has"
         )
-    if call.first_batches == 1:
+    if call.batches[0] == 1:
         return
     for axis, (first_batch, second_batch) in enumerate(zip(first[:-2], second[:-2], strict=True)):
         if first_batch != second_batch:

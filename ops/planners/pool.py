@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from math import prod
-from typing import TypeAlias
 
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
@@ -15,8 +15,6 @@ from device.memory.memory_config import (
     Layout,
     MemoryConfig,
     ShardOrientation,
-    ShardSpec,
-    TensorMemoryLayout,
     TensorMemoryLayout as Scheme,
 )
 from device.numbers.formats import BFLOAT16, INT32, UINT32, DataFormat, div_up, round_up
@@ -26,7 +24,14 @@ from device.spec.parts import GridSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.op_models import OP_MODELS
 from ops.planners.to_config import placed
-from ops.programs.conv2d.partition import ParallelConfig, largest_divisor, most_cores, parallel_config, sharded_input
+from ops.programs.conv2d.partition import (
+    ParallelConfig,
+    largest_divisor,
+    most_cores,
+    parallel_config,
+    sharded_input,
+    sharded_memory,
+)
 from ops.programs.data_movement.placement import flattened, move_up
 from ops.programs.data_movement.reshape import reshaped
 from ops.programs.halo.plan import (
@@ -55,7 +60,7 @@ class PoolArguments:
     padding: tuple[int, int, int, int]  # Above, below, at the left and at the right
     dilation: tuple[int, int]  # From one tap to the next, down and across
     ceil_mode: bool = False  # Windows may end behind the padding
-    scheme: TensorMemoryLayout | None = None  # How an interleaved tensor is sharded; None lets the call choose
+    scheme: Scheme | None = None  # How an interleaved tensor is sharded; None lets the call choose
     place: MemoryConfig | None = None  # Where the result goes; None for where the program leaves it
     deallocate_input: bool = False  # The sharded input is released once it is read
     reallocate_halo: bool = True  # The sticks are moved up into the room that it leaves
@@ -68,16 +73,13 @@ class PoolArguments:
     @property
     def frame(self) -> PaddedInput:
         """The images with their padding."""
-        top, bottom, left, right = self.padding
-        rows, columns = (
-            self._axis(axis, before, after) for axis, (before, after) in enumerate(((top, bottom), (left, right)))
-        )
-        return PaddedInput(batch=self.batch, rows=rows, columns=columns)
+        return PaddedInput(batch=self.batch, rows=self._axis(0), columns=self._axis(1))
 
-    def _axis(self, axis: int, before: int, after: int) -> PaddedAxis:
+    def _axis(self, axis: int) -> PaddedAxis:
         length, kernel, stride, dilation = (
             sizes[axis] for sizes in (self.image, self.kernel, self.stride, self.dilation)
         )
+        before, after = self.padding[2 * axis : 2 * axis + 2]
         if self.ceil_mode:
             room = length + before + after - dilation * (kernel - 1) - 1
             outputs = div_up(room, stride) + 1
@@ -91,76 +93,70 @@ class PoolArguments:
 
 def validate(call: PoolArguments) -> None:
     """Raises DeviceError where the real library refuses a call; the first line of the error is its own."""
-    for refused, first, way_out in chain(_size_rules(call), _window_rules(call), _tensor_rules(call)):
-        if refused:
-            raise DeviceError(f"{first}\n{way_out}")
+    for text in chain(_size_refusals(call), _window_refusals(call), _tensor_refusals(call)):
+        raise DeviceError(text)
 
 
-Rule: TypeAlias = tuple[bool, str, str]  # Whether a call breaks it, the library's words, and what to do
-
-
-def _size_rules(call: PoolArguments) -> Iterator[Rule]:
-    """Formats, and sizes above zero, in the library's order."""
+def _size_refusals(call: PoolArguments) -> Iterator[str]:
+    """Formats, and sizes that are not above zero, in the library's order."""
     formats, (height, width) = call.data_format, call.image
-    yield (
-        formats != BFLOAT16 and not formats.is_block,
-        "Currently only BFLOAT16, BFLOAT8_B, and BFLOAT4_B output data formats are supported",
-        f"dtype: a pool gives no {formats}; leave it out, and typecast the result",
-    )
-    yield (
-        not call.tiled and formats.is_block,
-        "BFLOAT8_B/BFLOAT4_B output data format is not supported with ROW_MAJOR layout",
-        "output_layout: block floats need ttsim.TILE_LAYOUT",
-    )
+    if formats != BFLOAT16 and not formats.is_block:
+        yield (
+            "Currently only BFLOAT16, BFLOAT8_B, and BFLOAT4_B output data formats are supported\n"
+            f"dtype: a pool gives no {formats}; leave it out, and typecast the result"
+        )
+    if not call.tiled and formats.is_block:
+        yield (
+            "BFLOAT8_B/BFLOAT4_B output data format is not supported with ROW_MAJOR layout\n"
+            "output_layout: block floats need ttsim.TILE_LAYOUT"
+        )
     sizes = {"Batch size": call.batch, "Input height": height, "Input width": width, "Channels": call.channels}
     for name, value in sizes.items():
-        yield value < 1, f"Pool2D: {name} must be greater than 0, got {value}", "give the sizes of the images"
+        if value < 1:
+            yield f"Pool2D: {name} must be greater than 0, got {value}\ngive the sizes of the images"
     for name, (down, across) in (("Kernel size", call.kernel), ("Stride", call.stride), ("Dilation", call.dilation)):
-        first = f"Pool2D: {name} must be greater than 0 in both dimensions, got ({down}, {across})"
-        yield min(down, across) < 1, first, "give two positive numbers"
+        if min(down, across) < 1:
+            first = f"Pool2D: {name} must be greater than 0 in both dimensions, got ({down}, {across})"
+            yield f"{first}\ngive two positive numbers"
 
 
-def _window_rules(call: PoolArguments) -> Iterator[Rule]:
-    """Windows that fit the padded images."""
+def _window_refusals(call: PoolArguments) -> Iterator[str]:
+    """Windows that do not fit the padded images."""
     (rows, columns), (top, bottom, left, right) = call.kernel, call.padding
-    yield (
-        max(top, bottom) > rows // 2 or left > columns // 2,
-        f"Pool2D: Padding ({top}, {bottom}, {left}) should not exceed half of kernel size ({rows}, {columns})",
-        "padding: use less, or a larger kernel",
-    )
+    if max(top, bottom) > rows // 2 or left > columns // 2:
+        yield (
+            f"Pool2D: Padding ({top}, {bottom}, {left}) should not exceed half of kernel size ({rows}, {columns})\n"
+            "padding: use less, or a larger kernel"
+        )
     high, wide = (dilation * (kernel - 1) + 1 for dilation, kernel in zip(call.dilation, call.kernel, strict=True))
     height, width = call.image[0] + top + bottom, call.image[1] + left + right
-    yield (
-        high > height or wide > width,
-        f"Pool2D: Effective kernel size ({high}, {wide}) cannot exceed padded input size ({height}, {width})",
-        "kernel_size, dilation: give windows that fit the padded images",
-    )
+    if high > height or wide > width:
+        yield (
+            f"Pool2D: Effective kernel size ({high}, {wide}) cannot exceed padded input size ({height}, {width})\n"
+            "kernel_size, dilation: give windows that fit the padded images"
+        )
     try:
         outputs = call.frame.outputs
     except NoWindowError:
         outputs = 0
-    first = "Pool2D: Computed output dimensions must be positive"
-    yield outputs < 1, first, "the windows are larger than the padded images"
+    if outputs < 1:
+        yield "Pool2D: Computed output dimensions must be positive\nthe windows are larger than the padded images"
 
 
-def _tensor_rules(call: PoolArguments) -> Iterator[Rule]:
-    """A tensor that holds the images, in shards that the library walks through."""
+def _tensor_refusals(call: PoolArguments) -> Iterator[str]:
+    """A tensor that does not hold the images, and shards that the library does not walk through."""
     pixels, shards = call.batch * call.image[0] * call.image[1], call.source.memory_config.shard_spec
-    yield (
-        call.source.volume != pixels * call.channels,
-        f"Input tensor shape {list(call.source.shape)} does not match expected shape (1, 1, {pixels}, {call.channels})",
-        "batch_size, input_h, input_w and channels must be those of the tensor",
-    )
-    yield (
-        shards is not None and call.scheme is not None,
-        "A sharding scheme should not be specified for a sharded input tensor.",
-        "applied_shard_scheme: leave it out",
-    )
-    yield (
-        shards is not None and shards.orientation is not ShardOrientation.ROW_MAJOR,
-        "Only row major orientation is supported.",
-        "input_tensor: reshard it",
-    )
+    if call.source.volume != pixels * call.channels:
+        given, expected = list(call.source.shape), f"(1, 1, {pixels}, {call.channels})"
+        yield (
+            f"Input tensor shape {given} does not match expected shape {expected}\n"
+            "batch_size, input_h, input_w and channels must be those of the tensor"
+        )
+    if shards is not None and call.scheme is not None:
+        first = "A sharding scheme should not be specified for a sharded input tensor."
+        yield f"{first}\napplied_shard_scheme: leave it out"
+    if shards is not None and shards.orientation is not ShardOrientation.ROW_MAJOR:
+        yield "Only row major orientation is supported.\ninput_tensor: reshard it"
 
 
 def require_numbers(call: PoolArguments) -> None:
@@ -183,12 +179,6 @@ class PoolShards:
     config: ParallelConfig
     rows: int  # Rows of a shard of the result
     columns: int
-
-    @property
-    def memory(self) -> MemoryConfig:
-        """The place of the result."""
-        shards = ShardSpec(self.config.cores, (self.rows, self.columns), ShardOrientation.ROW_MAJOR)
-        return MemoryConfig(self.config.scheme, BufferType.L1, shards)
 
 
 def pool_shards(call: PoolArguments, config: ParallelConfig) -> PoolShards:
@@ -221,11 +211,7 @@ def chosen_cores(call: PoolArguments, grid: GridSpec) -> ParallelConfig:
     """The cores of the caller's scheme, or of the scheme whose program takes least L1: HEIGHT if equal, then WIDTH."""
     if call.scheme is not None:
         return pool_cores(call, call.scheme, grid, alignment=_alignment(call))
-    configs = [pool_cores(call, scheme, grid, alignment=TILE) for scheme in SCHEMES]
-    height, width, block = (_l1_bytes(call, config) for config in configs)
-    if height > width:
-        return configs[2 if width > block else 1]
-    return configs[2 if height > block else 0]
+    return min((pool_cores(call, scheme, grid, alignment=TILE) for scheme in SCHEMES), key=partial(_l1_bytes, call))
 
 
 def input_memory(call: PoolArguments, config: ParallelConfig) -> MemoryConfig:
@@ -237,8 +223,7 @@ def input_memory(call: PoolArguments, config: ParallelConfig) -> MemoryConfig:
     elif call.source.layout is Layout.TILE:
         rows = round_up(rows, TILE)
     columns = round_up(call.channels, config.channel_cores * _alignment(call)) // config.channel_cores
-    shards = ShardSpec(config.cores, (rows, columns), ShardOrientation.ROW_MAJOR)
-    return MemoryConfig(config.scheme, BufferType.L1, shards)
+    return sharded_memory(config, rows, columns)
 
 
 def _alignment(call: PoolArguments) -> int:
@@ -357,7 +342,10 @@ def _pool(
     indices = PlanTensor("reader_indices", config_tensor_spec(halo, words))
     shape = (1, 1, call.frame.outputs, call.channels)
     layout = Layout.TILE if call.tiled else Layout.ROW_MAJOR
-    tensor = PlanTensor("output", TensorSpec(shape, call.data_format, layout, shards.memory))
+    tensor = PlanTensor(
+        "output",
+        TensorSpec(shape, call.data_format, layout, sharded_memory(shards.config, shards.rows, shards.columns)),
+    )
     halo_shards = sticks.spec.shards
     channels = div_up(call.channels, shards.config.channel_cores)
     wide = min(halo_shards.shape[1], call.channels, sticks.spec.shape[-1] // shards.config.channel_cores)
