@@ -11,7 +11,6 @@ from device.numbers.formats import BFLOAT16, FLOAT32
 from device.plan import Operation, Refuse
 from ops.op_models import load_spec
 from ops.planners.pool import PoolArguments, chosen_cores, plan_max_pool2d, pool_shards
-from ops.programs.halo.plan import HaloOp
 from tests.build import tensor_spec
 from tests.shards import HEIGHT, WIDTH, in_box
 
@@ -31,19 +30,6 @@ def call(channels=32, **how):
         "dilation": (1, 1),
     }
     return PoolArguments(**given | how)
-
-
-def halos(spec, channels=32):
-    """The halos of a pool."""
-    steps = plan_max_pool2d(call(channels), spec).steps
-    return [step for step in steps if isinstance(step, Operation) and isinstance(step.op, HaloOp)]
-
-
-@pytest.mark.parametrize(("alignment_bytes", "stick_bytes"), [(16, 48), (32, 64)])
-def test_what_sticks_are_aligned_to_is_a_figure_of_the_device(alignment_bytes, stick_bytes):
-    """24 channels of bfloat16 are 48 bytes."""
-    (halo,) = halos(SPEC.replace(l1_alignment_bytes=alignment_bytes), channels=24)
-    assert {buffer.name: buffer.page_bytes for buffer in halo.circular_buffers}["padding_stick_0"] == stick_bytes
 
 
 @pytest.mark.parametrize(("batch", "shards"), [(2, 585), (4, 586), (3, 588), (1, 588)])

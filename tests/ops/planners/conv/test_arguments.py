@@ -6,7 +6,7 @@ import pytest
 
 from device.cores import first_cores
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
+from device.numbers.formats import BFLOAT16, FLOAT32
 from device.spec.parts import GridSpec
 from ops.planners.conv.arguments import CONV2D, ComputeConfig, ConvConfig
 from ops.programs.conv2d.partition import ConvOptions
@@ -64,16 +64,6 @@ def test_frame_of_an_uneven_call():
     assert (rows.before, rows.after, rows.input_dilation, rows.trailing) == (3, 1, 2, 1)
     assert (columns.before, columns.after, columns.input_dilation, columns.trailing) == (1, 1, 3, 2)
     assert (rows.outputs, columns.outputs) == (3 * 2 - 4 + 4 + 1 + 1, 5 * 3 + 1 + 2 + 1)
-
-
-def test_problem():
-    problem, _ = two_images(weights_format=BFLOAT8_B, out_format=FLOAT32).lower()
-    assert (problem.in_channels, problem.out_channels, problem.kernel) == (16, 8, (3, 2))
-    assert (problem.in_format, problem.weight_format, problem.out_format) == (BFLOAT16, BFLOAT8_B, FLOAT32)
-    assert (problem.row_major, problem.bias, problem.sliced) == (True, False, False)
-    tiles = operand(1, 1, 48, 16, layout=Layout.TILE, place=DRAM_MEMORY_CONFIG)
-    tiled, _ = two_images(input=tiles, bias=operand(1, 1, 1, 8)).lower()
-    assert (tiled.row_major, tiled.bias) == (False, True)
 
 
 OPTIONS = [

@@ -9,14 +9,12 @@ from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.matrix_unit.arithmetic import EXACT
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16, quantize
-from device.plan import Free, Operation
 from device.spec.device_spec import load_spec
 from ops.op_model import ValuesContext
 from ops.passes.values import run_values
 from ops.planners.conv.plan import plan_convolution
 from ops.programs.conv2d.partition import BLOCK, HEIGHT
 from tests.build import operand, sized_call
-from tests.shards import in_box
 
 SPEC = load_spec("wormhole_n150")
 FREE = 1360544
@@ -29,46 +27,6 @@ def call(memory=DRAM_MEMORY_CONFIG, layout=Layout.ROW_MAJOR, *, host=False, bias
 
 def plan(a):
     return plan_convolution(a, SPEC, free_l1_bytes=FREE)
-
-
-def story(a):
-    """Operations and releases, in order."""
-    text = []
-    for step in plan(a).steps:
-        if isinstance(step, Operation):
-            text.append(step.name.removesuffix("DeviceOperation"))
-        elif isinstance(step, Free):
-            text.append(f"free {step.tensor}")
-    return text
-
-
-def test_from_dram_bias_is_fused_and_activations_are_not():
-    text = story(call(activation=("relu", ())))
-    assert text[:4] == ["Tilize", "Matmul", "Unary", "free output"]
-    assert len(text) == 5
-    assert text[4].startswith("free input.")
-
-
-def test_from_l1_the_bias_is_added_afterwards():
-    text = story(call(L1_MEMORY_CONFIG, activation=("gelu", ())))
-    assert text[:6] == ["Tilize", "Matmul", "BinaryNg", "free output", "Unary", "free output.biased"]
-    assert "BinaryNg" not in story(call(L1_MEMORY_CONFIG, bias=False))
-
-
-def test_sharded_programs_fuse_both():
-    assert "Unary" not in story(call(L1_MEMORY_CONFIG, shard_layout=BLOCK, activation=("gelu", ())))
-    steps = plan(call(shard_layout=HEIGHT, activation=("relu", ()))).steps
-    step = next(s for s in steps if isinstance(s, Operation) and s.name.startswith("Matmul"))
-    assert step.op.activation == ("relu", ())
-    assert len(step.inputs) == 3
-
-
-@pytest.mark.parametrize("deallocate", [False, True])
-def test_a_consumed_input_is_freed_before_the_output_is_placed(deallocate):
-    memory = in_box(HEIGHT, (32, 64), 2)
-    text = story(call(memory, Layout.TILE, deallocate_activation=deallocate, memory_config=DRAM_MEMORY_CONFIG))
-    freed = ["free input"] if deallocate else []
-    assert text == ["Matmul", *freed, "ShardedToInterleaved", "free output"]
 
 
 SCHEMES: list[TensorMemoryLayout | None] = [None, HEIGHT, BLOCK]
