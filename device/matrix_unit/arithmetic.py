@@ -4,9 +4,9 @@ An arithmetic is a set of functions with the same meaning: the block product of 
 way between L1 and it. Operations are written once, over an `Arithmetic`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from device.host.threads import on_all_cores, side_by_side
 from device.matrix_unit import fast, packer
 from device.matrix_unit.blocks import block_product
 from device.matrix_unit.exact import MatrixUnitMode
-from device.numbers.formats import BFLOAT16, Array, DataFormat
+from device.numbers.formats import BFLOAT16, Array
 
 _SIGN: Final = 0x8000  # of bfloat16
 _EXPONENT: Final = 0x7F80
@@ -22,69 +22,20 @@ RUN_ELEMENTS: Final = 1 << 17  # elements of Dst that are worth computing at a t
 _AT_A_TIME: Final = 1 << 19  # numbers that are looked at together, so that the second look finds them in a cache
 
 
-class BlockProduct(Protocol):
-    """`dst + activations @ weights`: float32 [rows, columns] from [rows, depth] and [depth, columns]."""
-
-    def __call__(
-        self,
-        activations: Array,
-        weights: Array,
-        dst: Array | None = None,
-        *,
-        mode: MatrixUnitMode,
-        half_counts: Sequence[int] | None = None,
-    ) -> Array:
-        """Arguments as of `device.matrix_unit.blocks.block_product`."""
-        ...
-
-
-class Unpack(Protocol):
-    """Values in L1 as the matrix unit reads them."""
-
-    def __call__(self, values: Array, fmt: DataFormat, *, fp32_dest: bool) -> Array:
-        """Arguments as of `device.matrix_unit.packer.unpack`."""
-        ...
-
-
-class Pack(Protocol):
-    """Dst as the packer writes it."""
-
-    def __call__(self, dst: Array, fmt: DataFormat, *, fp32_dest: bool, relu: bool = False) -> Array:
-        """Arguments as of `device.matrix_unit.packer.pack`; `dst` may be written over."""
-        ...
-
-
-class AddBias(Protocol):
-    """A row added to every row of Dst."""
-
-    def __call__(self, dst: Array, bias: Array, *, fp32_dest: bool) -> Array:
-        """Arguments as of `device.matrix_unit.packer.add_bias`; `dst` may be written over."""
-        ...
-
-
-class Tilize(Protocol):
-    """Row-major values on their way into tiles of another format."""
-
-    def __call__(
-        self, values: Array, source: DataFormat, target: DataFormat, *, fp32_dest: bool, keeps_tf32: bool
-    ) -> Array:
-        """Arguments as of `device.matrix_unit.packer.tilize`."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arithmetic:
     """One way to compute values."""
 
     name: str  # "exact" or "fast"
-    product: BlockProduct
+    product: Callable[..., Array]  # As `device.matrix_unit.blocks.block_product`
     # The bits of an activation and of a weight that `product` takes in a mode, as signed numbers: see `cut`
     operand_masks: Callable[[MatrixUnitMode], tuple[int, int]]
-    unpack: Unpack  # From L1 to the matrix unit
-    pack: Pack  # From Dst to L1
-    tilize: Tilize  # From rows to tiles
-    accumulate_l1: Callable[[Array, Array, DataFormat], Array]  # Addition in L1
-    add_bias: AddBias
+    # As the functions of `device.matrix_unit.packer`; Dst may be written over
+    unpack: Callable[..., Array]  # From L1 to the matrix unit
+    pack: Callable[..., Array]  # From Dst to L1
+    tilize: Callable[..., Array]  # From rows to tiles
+    accumulate_l1: Callable[..., Array]  # Addition in L1
+    add_bias: Callable[..., Array]  # A row added to every row of Dst
     # Whether numbers wider than the matrix unit's operands are multiplied in slices, pass by pass, as a program has to;
     # otherwise they are multiplied whole, since the sums are those of all passes together
     slice_by_slice: bool

@@ -5,6 +5,7 @@ shows them only when nothing is dispatched. Sizes and cores: 0.81.1 on a device 
 """
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Final
 
 from device.cores import CoreRangeSet, first_cores
@@ -149,33 +150,31 @@ def _is_narrow(problem: MatmulProblem, *, in_dram: bool) -> bool:
 
 
 def _one_axis(problem: MatmulProblem, grid: GridSpec, program: MatmulProgram, l1_bytes: int) -> MatmulConfig:
-    cores = grid.rows * grid.cols
     if program is MatmulProgram.MCAST_IN0:
-        per_core_m, per_core_n = problem.m_tiles, div_up(problem.n_tiles, cores)
+        per_core = problem.m_tiles, div_up(problem.n_tiles, grid.cores)
     else:
-        per_core_m, per_core_n = div_up(problem.m_tiles, cores), problem.n_tiles
-    depth = 1 if problem.k_tiles % 2 else 2
-    height, width, _ = _output_block(problem, per_core_m, per_core_n, (depth,), l1_bytes)
-    return _blocked(problem, grid, program, depth, (height, width), (per_core_m, per_core_n))
+        per_core = div_up(problem.m_tiles, grid.cores), problem.n_tiles
+    block = _output_block(problem, *per_core, (1 if problem.k_tiles % 2 else 2,), l1_bytes)
+    return blocked_config(problem, grid, program, block, per_core)
 
 
 def _two_axes(problem: MatmulProblem, grid: GridSpec, l1_bytes: int) -> MatmulConfig:
     wanted = 1 if problem.k_tiles % grid.cols else problem.k_tiles // grid.cols
-    per_core_m, per_core_n = div_up(problem.m_tiles, grid.rows), div_up(problem.n_tiles, grid.cols)
+    per_core = div_up(problem.m_tiles, grid.rows), div_up(problem.n_tiles, grid.cols)
     depths = [depth for depth in range(wanted, 0, -1) if wanted % depth == 0]
-    height, width, depth = _output_block(problem, per_core_m, per_core_n, depths, l1_bytes)
-    return _blocked(problem, grid, MatmulProgram.MCAST_2D, depth, (height, width), (per_core_m, per_core_n))
+    block = _output_block(problem, *per_core, depths, l1_bytes)
+    return blocked_config(problem, grid, MatmulProgram.MCAST_2D, block, per_core)
 
 
-def _blocked(
+def blocked_config(
     problem: MatmulProblem,
     grid: GridSpec,
     program: MatmulProgram,
-    depth: int,
-    block: tuple[int, int],
+    block: tuple[int, int, int],
     per_core: tuple[int, int],
 ) -> MatmulConfig:
-    height, width = block
+    """The program config of blocks of a height, a width and a depth: with the first sub-block that divides a block."""
+    height, width, depth = block
     subblock_h, subblock_w = next(
         (h, w)
         for h, w in SUBBLOCKS
@@ -193,12 +192,12 @@ def _output_block(
     """Height, width and depth of the blocks: a core's whole share, or the largest, squarest part of it that fits."""
     if buffers_bytes(problem, per_core_m, per_core_n, depths[0]) < l1_bytes:
         return per_core_m, per_core_n, depths[0]
-    by_area: dict[int, tuple[int, int]] = {}
-    for height in _parts(per_core_m):
-        for width in _parts(per_core_n):
-            known = by_area.get(height * width)
-            if known is None or _ratio(*known) >= _ratio(height, width):
-                by_area[height * width] = (height, width)
+    sides = product(_parts(per_core_m), _parts(per_core_n))
+    # Of blocks of one area the squarest, and of those that are as square the last.
+    by_area = {
+        height * width: (height, width)
+        for height, width in sorted(sides, key=lambda side: max(side) / min(side), reverse=True)
+    }
     blocks = [by_area[area] for area in sorted(by_area, reverse=True)]
     fitting = (
         (*block, depth) for depth in depths for block in blocks if buffers_bytes(problem, *block, depth) < l1_bytes
@@ -209,7 +208,3 @@ def _output_block(
 def _parts(side: int) -> list[int]:
     """Divisors in the order in which the real library tries them."""
     return [side, 1, *(part for part in range(side // 2, 1, -1) if side % part == 0)]
-
-
-def _ratio(height: int, width: int) -> float:
-    return max(height, width) / min(height, width)

@@ -183,7 +183,9 @@ def operands_of(op: MatmulOp, places: Places = IN_DRAM) -> Operands:
     written = problem.batches * problem.m_tiles * problem.n_tiles
     moved = []  # bytes of each operand that all cores take
     for number, data_format in enumerate((problem.in_format, problem.weight_format)):
-        tiles = problem.k_tiles * (problem.n_tiles if number else problem.m_tiles) * _passes(problem, config)[number]
+        tiles = (
+            problem.k_tiles * (problem.n_tiles if number else problem.m_tiles) * operand_passes(problem, config)[number]
+        )
         tiles *= 1 if sent_operands(config)[number] else sharers(op)[number]
         tiles *= 1 if problem.keeps_first and not number else problem.batches
         if config.program is MatmulProgram.SINGLE_TILES:
@@ -240,7 +242,7 @@ def _rounds(op: MatmulOp) -> int:
     return div_up(_shares(op), cores_of(op))
 
 
-def _passes(problem: MatmulProblem, config: MatmulConfig) -> tuple[int, int]:
+def operand_passes(problem: MatmulProblem, config: MatmulConfig) -> tuple[int, int]:
     """How often a core's part of each operand is needed: for every column, and every row, of its output blocks."""
     if config.program is MatmulProgram.SINGLE_TILES:
         tiles = div_up(problem.m_tiles * problem.n_tiles, config.grid.cores)

@@ -8,9 +8,9 @@ of a frame are not read from DRAM but filled from the core's own L1.
 from dataclasses import dataclass, replace
 from math import prod
 
-from device.cores import CoreRangeSet, first_cores
+from device.cores import first_cores
 from device.memory.memory_config import TILE
-from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat, div_up
+from device.numbers.formats import BFLOAT16, FLOAT32, div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.engine import task_of
 from device.time.network import shared_cycles, side_by_side_cycles
@@ -36,7 +36,6 @@ from ops.programs.matmul.cycles import (
 )
 from ops.programs.matmul.op import (
     MatmulOp,
-    MatmulProgram,
     Operands,
     Place,
     Places,
@@ -44,8 +43,11 @@ from ops.programs.matmul.op import (
     cores_of,
     issued_flops,
     k_blocks,
+    operand_passes,
     operands_of,
     out_blocks,
+    sent_operands,
+    sharers,
 )
 from ops.programs.patch_matmul.op import FillRows, Patches, PatchMatmul, PixelMatmul, SumSections
 from ops.window import output_phases
@@ -67,64 +69,41 @@ class CoreShare:
     written_bytes: int  # Written by all cores
 
 
-def patch_share(op: PatchMatmul) -> CoreShare:
-    """The first operand is gathered: by every core for its own rows, or by one core of each row of cores."""
-    patches, config, passes = op.patches, op.matmul.config, len(op.slicing.passes)
-    again = div_up(config.per_core_n, config.out_block_w) * passes
-    sends = config.program in (MatmulProgram.MCAST_2D, MatmulProgram.MCAST_IN0)
-    readers = 1 if sends else div_up(op.matmul.problem.n_tiles, config.per_core_n)
-    rows = min(config.per_core_m * TILE, patches.rows)
-    stick_bytes = _stick_bytes(patches, op.slicing.part_format)
-    present = present_share(patches)
-    tiles = config.per_core_m * op.matmul.problem.k_tiles * div_up(config.per_core_n, config.out_block_w)
-    columns = min(config.per_core_n * TILE, op.out_channels // patches.bundles)
-    itemsize = op.out_format.storage.itemsize
-    return CoreShare(
-        sticks=rows * again * patches.tap_count * present,
-        zeros=rows * again * patches.tap_count * (1 - present),
-        stick_bytes=stick_bytes,
-        tiles=tiles,
-        sent=tiles if sends else 0,
-        rows=rows,
-        row_bytes=columns * itemsize,
-        out_tiles=config.per_core_m * config.per_core_n,
-        read_bytes=round(patches.rows * patches.tap_count * present * again * readers * stick_bytes),
-        written_bytes=patches.rows * op.out_channels // patches.bundles * itemsize,
+def core_share(op: PatchMatmul | PixelMatmul) -> CoreShare:
+    """The work of a core: one operand is gathered by every core for its own part, or by one of those that share it.
+
+    The first operand of a patch matmul is gathered, and the second of a pixel matmul.
+    """
+    patches, config, problem, passes = op.patches, op.matmul.config, op.matmul.problem, len(op.slicing.passes)
+    again, sends, readers = (
+        both[0 if isinstance(op, PatchMatmul) else 1]
+        for both in (operand_passes(problem, config), sent_operands(config), sharers(op.matmul))
     )
-
-
-def pixel_share(op: PixelMatmul) -> CoreShare:
-    """The second operand is gathered: by every core for its own columns, or by one core of each column of cores."""
-    patches, config, passes = op.patches, op.matmul.config, len(op.slicing.passes)
-    problem = op.matmul.problem
-    again = div_up(config.per_core_m, config.out_block_h) * passes
-    sends = config.program in (MatmulProgram.MCAST_2D, MatmulProgram.MCAST_IN1)
-    readers = 1 if sends else div_up(problem.m_tiles, config.per_core_m)
-    pixels = problem.k_tiles // passes * TILE
-    taps = min(patches.tap_count, div_up(config.per_core_n * TILE, patches.tap_columns))
-    tiles = problem.k_tiles * config.per_core_n * div_up(config.per_core_m, config.out_block_h)
-    stick_bytes = _stick_bytes(patches, op.slicing.part_format)
-    present = present_share(patches)
-    itemsize = (op.out_format if op.sections == 1 else FLOAT32).storage.itemsize
-    rows = min(config.per_core_m * TILE, op.channels // patches.bundles)
-    columns = patches.tap_count * patches.channels // patches.bundles
+    if isinstance(op, PatchMatmul):
+        positions, taps, side = min(config.per_core_m * TILE, patches.rows), patches.tap_count, config.per_core_m
+        all_rows, core_rows, columns = patches.rows, positions, op.out_channels // patches.bundles
+        itemsize = op.out_format.storage.itemsize
+    else:
+        positions, side = problem.k_tiles // passes * TILE, config.per_core_n
+        taps = min(patches.tap_count, div_up(config.per_core_n * TILE, patches.tap_columns))
+        channels, columns = op.channels // patches.bundles, patches.tap_count * patches.channels // patches.bundles
+        all_rows, core_rows = op.sections * channels, min(config.per_core_m * TILE, channels)
+        itemsize = (op.out_format if op.sections == 1 else FLOAT32).storage.itemsize
+    present, tiles = present_share(patches), problem.k_tiles * side * again
+    stick_bytes = patches.channels // patches.bundles * op.slicing.part_format.storage.itemsize
+    gathered = patches.rows * patches.tap_count * present * again * passes * (1 if sends else readers)
     return CoreShare(
-        sticks=pixels * again * taps * present,
-        zeros=pixels * again * taps * (1 - present),
+        sticks=positions * again * passes * taps * present,
+        zeros=positions * again * passes * taps * (1 - present),
         stick_bytes=stick_bytes,
         tiles=tiles,
         sent=tiles if sends else 0,
-        rows=rows,
+        rows=core_rows,
         row_bytes=min(config.per_core_n * TILE, columns) * itemsize,
         out_tiles=config.per_core_m * config.per_core_n,
-        read_bytes=round(patches.rows * patches.tap_count * present * again * readers * stick_bytes),
-        written_bytes=op.sections * op.channels // patches.bundles * columns * itemsize,
+        read_bytes=round(gathered * stick_bytes),
+        written_bytes=all_rows * columns * itemsize,
     )
-
-
-def _stick_bytes(patches: Patches, data_format: DataFormat) -> int:
-    """Bytes of one slice of one tap of one bundle."""
-    return patches.channels // patches.bundles * data_format.storage.itemsize
 
 
 def present_share(patches: Patches) -> float:
@@ -146,24 +125,55 @@ def _met(start: int, step: int, outputs: int, size: int) -> int:
     return max(0, min(outputs, div_up(size - start, step)) - first)
 
 
-def patch_matmul_cycles(op: PatchMatmul, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
-    """Cycles of a patch matmul; with `contention` the cores share the bandwidth of DRAM."""
-    return _program(op.matmul, patch_share(op), op.patches, spec, _useful(op), contention=contention)
-
-
-def pixel_matmul_cycles(op: PixelMatmul, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
-    """Cycles of a pixel matmul; arguments as of `patch_matmul_cycles`."""
-    return _program(op.matmul, pixel_share(op), op.patches, spec, _useful(op), contention=contention)
+def product_cycles(op: PatchMatmul | PixelMatmul, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
+    """Cycles of all bundles of a program in sequence; with `contention` the cores share the bandwidth of DRAM."""
+    matmul, share, patches = op.matmul, core_share(op), op.patches
+    operands = operands_of(matmul, Places(first=Place.OWN, output=Place.OWN))
+    steps = _steps(matmul, share, spec)
+    free = timing = walk_blocks("patch_matmul", steps)
+    if contention:
+        timing = walk_blocks("patch_matmul", _with_shared_dram(steps, share, operands, spec))
+    bundles, start_cycles = patches.bundles, steps.start.cycles
+    stages = tuple(stage if stage.stage is Stage.START else _times(stage, bundles) for stage in timing.stages)
+    cycles = start_cycles + bundles * (timing.cycles - start_cycles)
+    used = first_cores(cores_of(matmul), matmul.config.grid.cols, matmul.config.grid.rows)
+    others = op.out_channels if isinstance(op, PatchMatmul) else op.channels
+    met = patches.rows * patches.tap_count * present_share(patches)
+    return OperationCycles(
+        cycles=cycles,
+        groups=(CoreGroupCycles(cores=used, cycles=cycles, stages=stages),),
+        bound_by=binding_stage(stage for stage in stages if stage.stage is not Stage.START),
+        dram_read_bytes=bundles * (operands.second_read_bytes + share.read_bytes),
+        dram_written_bytes=bundles * share.written_bytes,
+        network_bytes=bundles * (operands.sent_bytes + share.read_bytes + share.written_bytes),
+        issued_flops=bundles * issued_flops(matmul),
+        # Multiplications and additions of the definition, without padding, inserted zeros and further passes.
+        useful_flops=round(2 * met * patches.channels * others / patches.groups),
+        contention_cycles=bundles * max(0.0, timing.cycles - free.cycles),
+    )
 
 
 def fill_rows_cycles(op: FillRows, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
-    """Cycles of a program that fills rows; arguments as of `patch_matmul_cycles`."""
-    rows = op.batch * prod(axis.outputs for axis in op.axes)
-    return _written(rows, op.out_channels * op.out_format.storage.itemsize, spec, contention=contention)
+    """Cycles of a program whose cores write rows from a stick of their own; arguments as of `product_cycles`."""
+    rows, row_bytes = (
+        op.batch * prod(axis.outputs for axis in op.axes),
+        op.out_channels * op.out_format.storage.itemsize,
+    )
+    cores, costs = min(rows, spec.grid.cores), spec.costs_of(StickCosts)
+    write = div_up(rows, cores) * write_stick_cycles(spec, row_bytes)
+    dram = shared_cycles(spec, rows * row_bytes, costs.dram_write_share) if contention else 0.0
+    return alike_cycles(
+        first_cores(cores, spec.grid.cols, spec.grid.rows),
+        max(write, dram),
+        {Stage.WRITER: write, Stage.DRAM: dram},
+        spec,
+        dram_written_bytes=rows * row_bytes,
+        contention_cycles=max(0.0, dram - write),
+    )
 
 
 def sum_sections_cycles(op: SumSections, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
-    """Cycles of a program that reads rows of all bands, adds and writes them; arguments as of `patch_matmul_cycles`."""
+    """Cycles of a program that reads rows of all bands, adds and writes them; arguments as of `product_cycles`."""
     cores = min(op.rows, spec.grid.cores)
     share = div_up(op.rows, cores)
     in_bytes, out_bytes = (op.columns * data_format.storage.itemsize for data_format in (FLOAT32, op.out_format))
@@ -179,46 +189,12 @@ def sum_sections_cycles(op: SumSections, spec: DeviceSpec, *, contention: bool =
     }
     moving = side_by_side_cycles(spec, stages[Stage.READER], stages[Stage.WRITER])
     return alike_cycles(
-        _grid_cores(cores, spec),
+        first_cores(cores, spec.grid.cols, spec.grid.rows),
         max(moving, *stages.values()),
         stages,
         spec,
         dram_read_bytes=op.rows * op.sections * in_bytes,
         dram_written_bytes=op.rows * out_bytes,
-    )
-
-
-def _useful(op: PatchMatmul | PixelMatmul) -> int:
-    """Multiplications and additions of the definition, without padding, inserted zeros and further passes."""
-    patches = op.patches
-    others = op.out_channels if isinstance(op, PatchMatmul) else op.channels
-    met = patches.rows * patches.tap_count * present_share(patches)
-    return round(2 * met * patches.channels * others / patches.groups)
-
-
-def _program(
-    matmul: MatmulOp, gather: CoreShare, patches: Patches, spec: DeviceSpec, useful_flops: int, *, contention: bool
-) -> OperationCycles:
-    """All bundles of a program in sequence."""
-    operands = operands_of(matmul, Places(first=Place.OWN, output=Place.OWN))
-    steps = _steps(matmul, gather, spec)
-    free = timing = walk_blocks("patch_matmul", steps)
-    if contention:
-        timing = walk_blocks("patch_matmul", _with_shared_dram(steps, gather, operands, spec))
-    bundles, start_cycles = patches.bundles, steps.start.cycles
-    stages = tuple(stage if stage.stage is Stage.START else _times(stage, bundles) for stage in timing.stages)
-    cycles = start_cycles + bundles * (timing.cycles - start_cycles)
-    used = first_cores(cores_of(matmul), matmul.config.grid.cols, matmul.config.grid.rows)
-    return OperationCycles(
-        cycles=cycles,
-        groups=(CoreGroupCycles(cores=used, cycles=cycles, stages=stages),),
-        bound_by=binding_stage(stage for stage in stages if stage.stage is not Stage.START),
-        dram_read_bytes=bundles * (operands.second_read_bytes + gather.read_bytes),
-        dram_written_bytes=bundles * gather.written_bytes,
-        network_bytes=bundles * (operands.sent_bytes + gather.read_bytes + gather.written_bytes),
-        issued_flops=bundles * issued_flops(matmul),
-        useful_flops=useful_flops,
-        contention_cycles=bundles * max(0.0, timing.cycles - free.cycles),
     )
 
 
@@ -271,22 +247,3 @@ def _with_shared_dram(steps: MatmulSteps, gather: CoreShare, operands: Operands,
         second_dram=dram_task(spec, operands.second_read_bytes / blocks, share),
         write_dram=dram_task(spec, gather.written_bytes / steps.out_blocks, share),
     )
-
-
-def _written(rows: int, row_bytes: int, spec: DeviceSpec, *, contention: bool) -> OperationCycles:
-    """Rows that every core writes from a stick of its own."""
-    cores, costs = min(rows, spec.grid.cores), spec.costs_of(StickCosts)
-    write = div_up(rows, cores) * write_stick_cycles(spec, row_bytes)
-    dram = shared_cycles(spec, rows * row_bytes, costs.dram_write_share) if contention else 0.0
-    return alike_cycles(
-        _grid_cores(cores, spec),
-        max(write, dram),
-        {Stage.WRITER: write, Stage.DRAM: dram},
-        spec,
-        dram_written_bytes=rows * row_bytes,
-        contention_cycles=max(0.0, dram - write),
-    )
-
-
-def _grid_cores(count: int, spec: DeviceSpec) -> CoreRangeSet:
-    return first_cores(count, spec.grid.cols, spec.grid.rows)

@@ -98,14 +98,14 @@ OP_MODELS: Final = (
     OpModel(
         op=PatchMatmul,
         values=_patch_matmul,
-        cycles=cycles_of_work(cycles.patch_matmul_cycles),
+        cycles=cycles_of_work(cycles.product_cycles),
         fidelity_phases=_fidelity_phases,
         describe=describe_product,
     ),
     OpModel(
         op=PixelMatmul,
         values=_pixel_matmul,
-        cycles=cycles_of_work(cycles.pixel_matmul_cycles),
+        cycles=cycles_of_work(cycles.product_cycles),
         fidelity_phases=_fidelity_phases,
         describe=describe_product,
     ),

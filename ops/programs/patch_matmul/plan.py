@@ -16,8 +16,7 @@ from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.matmul.buffers import (
-    SUBBLOCKS,
-    WIDE_DST_TILES,
+    blocked_config,
     buffers_bytes,
     interleaved_config,
     matmul_circular_buffers,
@@ -39,37 +38,14 @@ def gathering_config(problem: MatmulProblem, grid: GridSpec, *, l1_bytes: int, r
         return interleaved_config(problem, grid, in_dram=True, l1_bytes=l1_bytes)
     share = div_up(gathered, grid.cores)
     per_core_m, per_core_n = (share, problem.n_tiles) if rows else (problem.m_tiles, share)
-    height, width, depth = _block(problem, per_core_m, per_core_n, l1_bytes, rows=rows)
-    subblock_h, subblock_w = next(
-        (h, w) for h, w in SUBBLOCKS if height % h == 0 and width % w == 0 and h * w <= WIDE_DST_TILES
-    )
-    return MatmulConfig(
-        program=MatmulProgram.MCAST_IN1 if rows else MatmulProgram.MCAST_IN0,
-        grid=grid,
-        in0_block_w=depth,
-        out_block_h=height,
-        out_block_w=width,
-        out_subblock_h=subblock_h,
-        out_subblock_w=subblock_w,
-        per_core_m=per_core_m,
-        per_core_n=per_core_n,
-    )
-
-
-def _block(
-    problem: MatmulProblem, per_core_m: int, per_core_n: int, l1_bytes: int, *, rows: bool
-) -> tuple[int, int, int]:
-    """Height, width and depth of a block; as much as fits of the side that is not gathered, so that it is read once."""
+    # As much as fits of the side that is not gathered, so that it is read once.
     heights, widths = _divisors(per_core_m), _divisors(per_core_n)
-    depths = [depth for depth in DEPTHS if problem.k_tiles % depth == 0]
     sides = [(h, w) for w in widths for h in heights] if rows else [(h, w) for h in heights for w in widths]
-    fitting = (
-        (height, width, depth)
-        for height, width in sides
-        for depth in depths
-        if buffers_bytes(problem, height, width, depth) < l1_bytes
-    )
-    return next(fitting, (1, 1, 1))
+    depths = [depth for depth in DEPTHS if problem.k_tiles % depth == 0]
+    blocks = ((height, width, depth) for height, width in sides for depth in depths)
+    block = next((block for block in blocks if buffers_bytes(problem, *block) < l1_bytes), (1, 1, 1))
+    program = MatmulProgram.MCAST_IN1 if rows else MatmulProgram.MCAST_IN0
+    return blocked_config(problem, grid, program, block, (per_core_m, per_core_n))
 
 
 def _divisors(side: int) -> list[int]:
@@ -130,18 +106,13 @@ def patch_matmul_work(
 ) -> PatchMatmul:
     """The work of one patch matmul of at least one tap, with its blocks."""
     columns = out_channels // patches.bundles
-    problem = _problem(
-        slicing,
-        m_tiles=div_up(patches.rows, TILE),
-        k_tiles=patches.column_tiles,
-        n_tiles=div_up(columns, TILE),
-    )
+    rows = div_up(patches.rows, TILE)
     return PatchMatmul(
         patches=patches,
         out_channels=out_channels,
         out_shape=tuple(out_shape),
         slicing=slicing,
-        matmul=_matmul(problem, slicing, columns, spec),
+        matmul=_matmul(slicing, rows, patches.column_tiles, div_up(columns, TILE), columns, spec),
         bias=bias,
         out_format=out_format,
     )
@@ -155,21 +126,29 @@ def pixel_matmul_work(
     k_tiles = div_up(patches.rows, TILE)
     bands = spec.grid.rows // div_up(n_tiles, spec.grid.cols)
     sections = max(1, min(bands, k_tiles // LEAST_K_TILES))
-    problem = _problem(slicing, m_tiles=m_tiles, k_tiles=div_up(k_tiles, sections), n_tiles=n_tiles)
+    columns, rows = patches.tap_count * patches.tap_columns, spec.grid.rows // sections
     return PixelMatmul(
         patches=patches,
         channels=channels,
         sections=sections,
         slicing=slicing,
-        matmul=_matmul(
-            problem, slicing, patches.tap_count * patches.tap_columns, spec, rows=spec.grid.rows // sections
-        ),
+        matmul=_matmul(slicing, m_tiles, div_up(k_tiles, sections), n_tiles, columns, spec, rows=rows),
         out_format=out_format,
     )
 
 
-def _problem(slicing: Slicing, *, m_tiles: int, k_tiles: int, n_tiles: int) -> MatmulProblem:
-    return MatmulProblem(
+def _matmul(
+    slicing: Slicing,
+    m_tiles: int,
+    k_tiles: int,
+    n_tiles: int,
+    columns: int,
+    spec: DeviceSpec,
+    *,
+    rows: int | None = None,
+) -> MatmulOp:
+    """The matmul of one bundle, all passes along K; ``rows`` are those of the grid for a band that gathers columns."""
+    problem = MatmulProblem(
         m_tiles=m_tiles,
         k_tiles=k_tiles * len(slicing.passes),
         n_tiles=n_tiles,
@@ -180,13 +159,7 @@ def _problem(slicing: Slicing, *, m_tiles: int, k_tiles: int, n_tiles: int) -> M
         fp32_dest=True,
         packer_l1_acc=False,
     )
-
-
-def _matmul(
-    problem: MatmulProblem, slicing: Slicing, columns: int, spec: DeviceSpec, *, rows: int | None = None
-) -> MatmulOp:
-    grid = spec.grid if rows is None else replace(spec.grid, rows=rows)
-    share, of = MATMUL_SHARE
+    grid, (share, of) = spec.grid if rows is None else replace(spec.grid, rows=rows), MATMUL_SHARE
     config = gathering_config(problem, grid, l1_bytes=spec.l1.usable_bytes * share // of, rows=rows is None)
     return MatmulOp(problem=problem, config=config, fidelity_phases=slicing.fidelity_phases, out_channels=columns)
 

@@ -23,36 +23,6 @@ def run(code, **environment):
     return done.stderr
 
 
-@pytest.fixture
-def kept():
-    """The code of a module's loops is on disk."""
-    pytest.importorskip("numba", reason="numba is not installed")
-    importlib.import_module("device.matrix_unit.compiled")
-
-
-@pytest.mark.usefixtures("kept")
-def test_loops_are_loaded_once_numpy_took_as_long_as_loading():
-    run("""
-from device.host.compiling import WORTH_SECONDS, worth_loading
-name = "device.matrix_unit.compiled"
-assert not worth_loading(name, 0.4 * WORTH_SECONDS)
-assert not worth_loading(name, 0.4 * WORTH_SECONDS)
-assert "numba" not in sys.modules
-assert worth_loading(name, 0.4 * WORTH_SECONDS)
-assert name in sys.modules
-assert worth_loading(name, 0.0)
-""")
-
-
-@pytest.mark.usefixtures("kept")
-def test_what_is_loaded_anyhow_costs_nothing():
-    run("""
-import numba
-from device.host.compiling import worth_loading
-assert worth_loading("device.matrix_unit.compiled", 0.0)
-""")
-
-
 def test_a_numba_that_cannot_be_loaded_is_told_once_and_numpy_goes_on(tmp_path):
     """As where the memory of a process is limited, and LLVM cannot be mapped."""
     (tmp_path / "numba.py").write_text("raise OSError('libllvmlite.so: failed to map segment')\n")
@@ -80,78 +50,83 @@ assert compiled(function) is function
 """)
 
 
-SMALL_LOOP = """
-import device.host.product_loops
+MODULE = """
+from device.host.compiling import called_with, compiled
+def loop(n):
+    return n + n
+loop = called_with("(float64,)", "(int64,)")(compiled(loop))
+"""
+SAYS = "ttsim compiles its loops for this machine"
+HERE, BESIDE = f"{SAYS}, which takes some seconds; the code is kept in ", f"{SAYS} in another process, and numpy does "
+WORTH = "import time\nfrom math import inf\nfrom device.host import compiling\n"
+WORTH += "worth = compiling.worth_loading\ncompiling.PACKAGES = ('first_loops', 'second_loops')"
+
+
+@pytest.fixture
+def compiles(tmp_path):
+    """Runs code in a process that has two modules of a loop, in which nothing is compiled at first; what it says."""
+    pytest.importorskip("numba", reason="numba is not installed")
+    for name in ("first_loops", "second_loops"):
+        (tmp_path / f"{name}.py").write_text(MODULE)
+    where = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)]), "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+    return lambda code: run(f"{WORTH}\n{code}", **where)
+
+
+def test_loops_are_loaded_once_numpy_took_as_long_as_loading(compiles):
+    compiles("import first_loops")  # whose code is kept from now on
+    compiles("""
+share = 0.4 * compiling.WORTH_SECONDS
+assert not worth("first_loops", share)
+assert not worth("first_loops", share)
+assert "numba" not in sys.modules
+assert worth("first_loops", share)
+assert "first_loops" in sys.modules
+assert worth("first_loops", 0.0)
+""")
+    compiles('import numba\nassert worth("first_loops", 0.0)')  # what is loaded anyhow costs nothing
+
+
+def test_the_first_compilation_on_a_machine_says_so_once(compiles, tmp_path):
+    """All kinds of calls are compiled then; later the last is loaded, and no other but where one is made."""
+    (text,) = compiles("import first_loops\nassert len(first_loops.loop.signatures) == 2").splitlines()
+    assert text == f"{HERE}{next((tmp_path / 'kept').rglob('*.nbi')).parent}."
+    assert compiles("import first_loops\nassert len(first_loops.loop.signatures) == 1") == ""
+
+
+BEGIN = """
+assert not worth("first_loops", 1.0)
+assert not worth("second_loops", 1.0)
+assert "first_loops" not in sys.modules
 """
 
 
-@needs_numba
-def test_the_first_compilation_on_a_machine_says_so_once(tmp_path):
-    (text,) = run(SMALL_LOOP, NUMBA_CACHE_DIR=str(tmp_path)).splitlines()
-    assert text.startswith("ttsim compiles its loops for this machine, which takes some seconds; the code is kept in ")
-    assert str(tmp_path) in text
-    assert any(tmp_path.rglob("*.nbi"))
-    assert run(SMALL_LOOP, NUMBA_CACHE_DIR=str(tmp_path)) == ""  # it is loaded
-
-
-FIRST, SECOND = "device.host.product_loops", "device.matrix_unit.packing_loops"
-BEGIN = f"""
-import time
-from math import inf
-from device.host.compiling import worth_loading
-assert not worth_loading("{FIRST}", 1.0)
-assert not worth_loading("{SECOND}", 1.0)
-assert "{FIRST}" not in sys.modules
-"""
-
-
-@needs_numba
-def test_another_process_compiles_and_nobody_waits_for_it(tmp_path):
-    wait = f"""
-while not worth_loading("{FIRST}", 1.0):
+def test_another_process_compiles_and_nobody_waits_for_it(compiles, tmp_path):
+    wait = """
+while not worth("first_loops", 1.0):
     time.sleep(0.05)
-assert "{FIRST}" in sys.modules
-assert not worth_loading("{SECOND}", 1.0)  # one after the other
+assert "first_loops" in sys.modules
+assert not worth("second_loops", 1.0)  # one after the other
 """
-    (text,) = run(BEGIN + wait, NUMBA_CACHE_DIR=str(tmp_path)).splitlines()
-    assert text.startswith("ttsim compiles its loops for this machine in another process, and numpy does their work ")
+    (text,) = compiles(BEGIN + wait).splitlines()
+    assert text.startswith(BESIDE)
     assert str(tmp_path) in text
-    load = f'from device.host.compiling import worth_loading\nassert worth_loading("{FIRST}", 1.0)'
-    assert run(load, NUMBA_CACHE_DIR=str(tmp_path)) == ""
+    assert compiles('assert worth("first_loops", 1.0)') == ""
 
 
-@needs_numba
-def test_who_wants_no_numpy_waits_for_the_other_process(tmp_path):
-    wait = f'assert worth_loading("{FIRST}", inf)\nassert "{FIRST}" in sys.modules'
-    assert "in another process" in run(BEGIN + wait, NUMBA_CACHE_DIR=str(tmp_path))
+def test_who_wants_no_numpy_waits_for_the_other_process(compiles):
+    assert BESIDE in compiles(f'{BEGIN}assert worth("first_loops", inf)\nassert "first_loops" in sys.modules')
 
 
-@needs_numba
 @pytest.mark.parametrize("broken", ["sys.executable = ''", "sys.executable = '/nowhere'"])
-def test_where_there_is_no_other_process_this_one_compiles(tmp_path, broken):
-    (text,) = run(
-        f"""
-{broken}
-from device.host.compiling import worth_loading
-assert worth_loading("{FIRST}", 1.0)
-""",
-        NUMBA_CACHE_DIR=str(tmp_path),
-    ).splitlines()
-    assert text.startswith("ttsim compiles its loops for this machine, which takes some seconds; the code is kept in ")
+def test_where_there_is_no_other_process_this_one_compiles(compiles, broken):
+    (text,) = compiles(f'{broken}\nassert worth("first_loops", 1.0)').splitlines()
+    assert text.startswith(HERE)
 
 
-@needs_numba
-def test_what_another_process_failed_to_compile_this_one_does(tmp_path):
-    fail = 'from device.host import compiling\ncompiling.COMPILE = "raise SystemExit(1)"'
-    wait = f'while not worth_loading("{FIRST}", 1.0):\n    time.sleep(0.05)'
-    assert "in another process" in run(fail + BEGIN + wait, NUMBA_CACHE_DIR=str(tmp_path))
-
-
-@needs_numba
-def test_all_kinds_of_calls_are_compiled_unless_the_last_is_kept(tmp_path):
-    loops = "from ops.programs.conv2d.weight_loops import place_rows"
-    for kinds in (3, 1):
-        run(f"{loops}\nassert len(place_rows.signatures) == {kinds}", NUMBA_CACHE_DIR=str(tmp_path))
+def test_what_another_process_failed_to_compile_this_one_does(compiles):
+    fail = 'compiling.COMPILE = "raise SystemExit(1)"\n'
+    wait = 'while not worth("first_loops", 1.0):\n    time.sleep(0.05)'
+    assert BESIDE in compiles(fail + BEGIN + wait)
 
 
 CALLS = """
@@ -183,27 +158,23 @@ from ttsim.runtime.settings import DEFAULT_SPEC
 from ttsim.runtime.device import open_device
 from ttsim.runtime.types.layer import Layer
 
-for values, dtype, weights, wide in product(
-    ("fast", "exact"), ("bfloat16", "bfloat8_b", "float32"), ("bfloat8_b", "bfloat16"), (False, True)
-):
+for values, (number, dtype) in product(("fast", "exact"), enumerate(("bfloat16", "bfloat8_b", "float32"))):
+    wide = number != 1
     layer = Layer(
         in_channels=64, out_channels=32, input_height=4, input_width=4, stride=(2, 2), input_dtype=dtype,
-        input_layout="ROW_MAJOR" if dtype == "bfloat16" else "TILE", config={"weights_dtype": weights},
+        input_layout="ROW_MAJOR" if dtype == "bfloat16" else "TILE",
+        config={"weights_dtype": "bfloat16" if number else "bfloat8_b"},
         compute={"fp32_dest_acc_en": wide, "packer_l1_acc": wide},
     )
-    other = "float32" if dtype == "bfloat16" else "bfloat16"
-    windows = replace(layer, kernel_size=(3, 3), stride=(1, 1))
-    for one in (layer, windows, replace(windows, dtype=other)):
-        call(place(one, make_inputs(one), Settings(spec=load_spec(DEFAULT_SPEC), values=values)))
+    windows = replace(layer, kernel_size=(3, 3), stride=(1, 1), dtype="bfloat16" if number else "float32", compute={})
+    for each in (layer, windows):
+        call(place(each, make_inputs(each), Settings(spec=load_spec(DEFAULT_SPEC), values=values)))
 with open_device(values="fast") as device:
-    for groups, layout in product((1, 2, 16), ("IOX", "XIO")):
-        order = (16, 16 // groups, 3, 3) if layout == "IOX" else (3, 3, 16, 16 // groups)
-        image, weights = np.ones((1, 4, 4, 16), np.float32), np.ones(order, np.float32)
-        axes = {name: [1, 1] for name in ("pads_begin", "pads_end", "strides", "dilations")}
-        given = {"groups": groups, "weights_format": layout, "device": device, **axes}
-        made = onednn.conv_transpose(image, weights, **given)
-        onednn.conv_transpose_backward_data(made, weights, **given)
-        onednn.conv_transpose_backward_weights(image, made, weights.shape, **given)
+    image, weights = np.ones((1, 4, 17, 16), np.float32), np.ones((16, 16, 3, 3), np.float32)
+    axes = {name: [1, 1] for name in ("pads_begin", "pads_end", "strides", "dilations")}
+    options = {"weights_format": "IOX", "device": device, **axes}
+    result = onednn.conv_transpose(image, weights, **options)
+    onednn.conv_transpose_backward_weights(image, result, weights.shape, **options)
 """
 
 
@@ -214,7 +185,7 @@ def test_calls_are_of_declared_kinds():
 
 
 @needs_numba
-def test_code_that_can_not_be_kept_says_so_in_every_process():
+def test_code_that_can_not_be_kept_says_so():
     code = """
 from device.host.compiling import compiled
 def loop(n):
@@ -222,11 +193,8 @@ def loop(n):
 loop.__module__ = "device.anywhere"  # but in no file, so that numba has no place beside it
 assert compiled(loop)(1) == 2
 """
-    for _ in range(2):
-        (text,) = run(code).splitlines()
-        assert text.endswith(
-            "every process does so again: name a directory that may be written to, as NUMBA_CACHE_DIR."
-        )
+    (text,) = run(code).splitlines()
+    assert text.endswith("every process does so again: name a directory that may be written to, as NUMBA_CACHE_DIR.")
 
 
 @needs_numba

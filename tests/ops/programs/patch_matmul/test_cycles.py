@@ -6,8 +6,7 @@ from device.time.stages import Stage
 from ops.programs.matmul.cycles import MatmulCosts
 from ops.programs.patch_matmul.cycles import (
     fill_rows_cycles,
-    patch_matmul_cycles,
-    pixel_matmul_cycles,
+    product_cycles,
     sum_sections_cycles,
 )
 from ops.programs.patch_matmul.op import FillRows, Patches, Precision, SumSections, slicing_of
@@ -29,7 +28,7 @@ def work_of(axis, data_format=FLOAT32, precision=Precision.IEEE, spec=SPEC, kind
     return patch_matmul_work(patches, out_channels=64, out_shape=(32, 32), bias=False, **common)
 
 
-KINDS = [(patch_matmul_work, patch_matmul_cycles), (pixel_matmul_work, pixel_matmul_cycles)]
+KINDS = [(patch_matmul_work, product_cycles), (pixel_matmul_work, product_cycles)]
 
 
 @pytest.mark.parametrize(("kind", "cycles"), KINDS)
@@ -43,9 +42,9 @@ def test_passes_cost_what_they_do(kind, cycles):
 
 
 def test_inserted_zeros_are_issued_but_not_useful():
-    whole = patch_matmul_cycles(work_of(frame()), SPEC)
+    whole = product_cycles(work_of(frame()), SPEC)
     dense = [phase.axis for phase in output_phases(frame())]
-    parts = [patch_matmul_cycles(work_of(one), SPEC) for one in dense for _ in range(len(dense))]
+    parts = [product_cycles(work_of(one), SPEC) for one in dense for _ in range(len(dense))]
     assert whole.useful_flops * 1.1 > sum(part.useful_flops for part in parts) > whole.useful_flops * 0.9
     assert whole.issued_flops == 4 * sum(part.issued_flops for part in parts)
 
@@ -64,7 +63,7 @@ def test_every_device_and_format_has_cycles(name, data_format, kind, cycles):
 
 def test_without_contention_it_is_not_slower():
     op = work_of(frame())
-    assert patch_matmul_cycles(op, SPEC, contention=False).cycles <= patch_matmul_cycles(op, SPEC).cycles
+    assert product_cycles(op, SPEC, contention=False).cycles <= product_cycles(op, SPEC).cycles
 
 
 def test_filling_and_adding_take_time_by_what_they_move():
@@ -103,7 +102,7 @@ FIGURES = {
 def test_a_patch_matmul_by_hand():
     """64 sticks of 64 float32 channels times 64 x 64 weights, one pass: 2 x 2 output tiles, four cores of Wormhole."""
     axis = axis_of_windows(input_length=8, outputs=8, kernel=1, start=0)
-    cycles = patch_matmul_cycles(work_of(axis, precision=Precision.DEVICE), SPEC.replace(**FIGURES))
+    cycles = product_cycles(work_of(axis, precision=Precision.DEVICE), SPEC.replace(**FIGURES))
     # Two K blocks of a tile. A core gathers 32 sticks for both, each after 70 cycles and its
     # 256 bytes at half a bank's rate, and sends 4096 bytes, a packet, for each to two.
     block = 32 * (70.0 + 256 / 12) / 2 + 200 + 2 * 3 + 4096 / 30
@@ -134,6 +133,6 @@ def test_more_banks_help_patches_where_they_are_waited_for():
     slow = SPEC.replace(dram_banks=1)
     axis = axis_of_windows(input_length=64, outputs=64, kernel=1, start=0)
     large = work_of(axis, precision=Precision.DEVICE)
-    assert patch_matmul_cycles(large, SPEC).cycles < patch_matmul_cycles(large, slow).cycles
-    free = patch_matmul_cycles(large, SPEC, contention=False).cycles
-    assert free == patch_matmul_cycles(large, slow, contention=False).cycles
+    assert product_cycles(large, SPEC).cycles < product_cycles(large, slow).cycles
+    free = product_cycles(large, SPEC, contention=False).cycles
+    assert free == product_cycles(large, slow, contention=False).cycles
