@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from device.host.compiling import called_with, compiled
-from device.host.pieces import depth_of_part
+from device.host.threads import depth_of_part
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _numba: Any = importlib.import_module("numba")
@@ -55,7 +55,7 @@ _depth_of_part: Any = compiled(depth_of_part)
 
 @compiled
 def product_in_parts(sgemm: Any, orders: Any, sizes: Any, left: Any, right: Any, scale: np.float32, total: Any) -> None:
-    """``product`` of matrices by rows, summed up in the parts of `device.host.pieces`."""
+    """``product`` of matrices by rows, summed up in the parts of `device.host.threads`."""
     rows, columns, depth = sizes
     done = 0
     while done < depth:

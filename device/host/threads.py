@@ -7,7 +7,7 @@ are short: on two busy cores nine tenths of the time went to this. The number of
 import ctypes
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 from queue import SimpleQueue
@@ -247,3 +247,23 @@ class Shared(Generic[ValueT]):
             self._uses -= 1
             self._value = result if self._uses else None
             return result
+
+
+DEPTH: Final = 448  # what OpenBLAS's kernels for AVX-512 add up in one go, of small matrices and of large ones
+_MULTIPLE: Final = 16
+
+
+def depth_of_part(depth: int) -> int:
+    """How many of so many products are added up in one go, as OpenBLAS with AVX-512 does where matrices are large."""
+    if depth >= 2 * DEPTH:
+        return DEPTH
+    return depth if depth <= DEPTH else (depth // 2 + _MULTIPLE - 1) // _MULTIPLE * _MULTIPLE
+
+
+PART_ELEMENTS: Final = 1 << 16  # a quarter of a MiB in float32
+
+
+def parts_of(rows: int, columns: int, elements: int = PART_ELEMENTS) -> Iterator[slice]:
+    """Slices of rows of ``columns`` elements, each of about ``elements`` elements and at least one row."""
+    step = max(1, elements // max(1, columns))
+    return (slice(first, min(first + step, rows)) for first in range(0, rows, step))

@@ -1,11 +1,11 @@
 """Products of whole blocks through the matrix unit, bit for bit, in the hardware's order.
 
-Operations call this module. Three engines give the same bits: "truth" (`exact`, step by step), "numpy"
-(``device.matrix_unit.vectorized``) and "compiled" (``device.matrix_unit.compiled``, if numba can be imported).
+Operations call this module. Three engines give the same bits: "truth" (`exact`, step by step), "numpy" (here, for many
+rows and columns at once) and "compiled" (``device.matrix_unit.compiled``, if numba can be imported).
 """
 
-from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Sequence
+from itertools import accumulate, pairwise, product
 from math import inf
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
@@ -14,15 +14,21 @@ import numpy as np
 from device.host.compiling import loops_of, worth_loading
 from device.host.threads import free_threads, on_all_cores
 from device.matrix_unit.exact import (
+    ANCHOR_BITS,
     EXPONENT_BIAS,
+    GROUP_DEPTH,
     STEP_DEPTH,
     MatrixUnitMode,
+    Parts,
+    Phase,
     accumulate_step,
+    activation_parts,
     in_range,
+    largest_exponent,
     phase_of,
+    weight_parts,
 )
 from device.matrix_unit.packer import flushed, signed, without_nan
-from device.matrix_unit.vectorized import multiply_rows
 from device.numbers.formats import div_up
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -38,6 +44,9 @@ CANCELLED: Final = 23  # places that a sum may lose
 GROWTH: Final = 12  # places that Dst may gain, but for one with each doubling of the steps
 SMALLEST_NARROW: Final = 16  # exponent fields of numbers that are taken for narrow
 LARGEST_NARROW: Final = 249
+CHUNK_ELEMENTS: Final = 1 << 16  # of Dst that numpy handles at a time: temporaries stay in the cache
+MIN_CHUNK_ROWS: Final = 8
+DENSE_SHARE: Final = 0.9  # with more rows than this that count, all are computed
 LOW_HALF: Final = np.uint32(0xFFFF)  # bits that a 16-bit Dst lacks
 
 
@@ -73,13 +82,6 @@ class _Fields(NamedTuple):
 
     smallest: int
     largest: int
-
-
-class _Unit(NamedTuple):
-    """A rectangle of the result that one call of the compiled kernel computes."""
-
-    rows: range
-    blocks: range
 
 
 def block_product(
@@ -118,8 +120,7 @@ def block_product(
     with np.errstate(all="ignore"):
         result = None if compiled is None else _multiply_compiled(op, compiled, threads)
         if result is None:  # nobody compiled, or operands too large for float32 arithmetic
-            multiply = _multiply_truth if engine == "truth" else multiply_rows
-            result = multiply(op.activations, op.weights, _begun(op), op.half_counts, mode)
+            result = _multiply_rows(op, _begun(op), truth=engine == "truth")
     return result.view(np.float32)
 
 
@@ -174,27 +175,6 @@ def _bits(name: str, array: Array) -> Array:
     return array.view(np.uint32)
 
 
-def _multiply_truth(
-    activations: Array, weights: Array, dst: Array, half_counts: tuple[int, ...], mode: MatrixUnitMode
-) -> Array:
-    """The product step by step; arguments as of ``multiply_rows``."""
-    first = 0
-    for count in half_counts:
-        for number in range(mode.fidelity_phases):
-            for half in range(first, first + count):
-                depth = slice(half * STEP_DEPTH, (half + 1) * STEP_DEPTH)
-                dst = accumulate_step(
-                    activations[:, depth],
-                    weights[depth],
-                    dst,
-                    phase=phase_of(number),
-                    fp32_dest=mode.fp32_dest,
-                    minus_one_quirk=mode.minus_one_quirk,
-                )
-        first += count
-    return dst
-
-
 def _compiled_engine(op: _Work, engine: Engine) -> Any:
     """The compiled engine if it is to compute; None if not."""
     if engine not in ("auto", "compiled"):
@@ -224,13 +204,12 @@ def _multiply_compiled(op: _Work, compiled: Any, threads: int | None) -> Array |
     activations = activations.reshape(rows, halves, STEP_DEPTH)
     tile_starts = np.array([0, *accumulate(op.half_counts)])
 
-    def run(unit: _Unit) -> None:
+    def run(unit: tuple[tuple[int, int], tuple[int, int]]) -> None:
         compiled.multiply(
             activations,
             weights,
             in_blocks,
-            (unit.rows.start, unit.rows.stop),
-            (unit.blocks.start, unit.blocks.stop),
+            *unit,
             tile_starts,
             op.mode.fidelity_phases,
             np.int32(-1 if op.mode.minus_one_quirk else 0),
@@ -239,7 +218,14 @@ def _multiply_compiled(op: _Work, compiled: Any, threads: int | None) -> Array |
         )
 
     workers = (threads or free_threads()) if op.multiply_adds >= WORTH_THREADS else 1
-    on_all_cores(run, _units(rows, blocks) if workers > 1 else [_Unit(range(rows), range(blocks))], workers)
+    heights, widths = (UNIT_ROWS, UNIT_BLOCKS) if workers > 1 else (max(rows, 1), max(blocks, 1))
+    units = product(
+        *(
+            [(at, min(at + step, end)) for at in range(0, end, step)]
+            for end, step in ((rows, heights), (blocks, widths))
+        )
+    )
+    on_all_cores(run, units, workers)
     return np.ascontiguousarray(dst[:, :cols]).view(np.uint32)
 
 
@@ -267,8 +253,167 @@ def _begun_blocks(op: _Work, packing: Any, columns: int) -> Array:
     return dst
 
 
-def _units(rows: int, blocks: int) -> Iterator[_Unit]:
-    """Rectangles of a result, in an order that changes no bit."""
-    for row in range(0, rows, UNIT_ROWS):
-        for block in range(0, blocks, UNIT_BLOCKS):
-            yield _Unit(range(row, min(row + UNIT_ROWS, rows)), range(block, min(block + UNIT_BLOCKS, blocks)))
+class _Half(NamedTuple):
+    """One 16-deep half of a K tile, for the rows that count."""
+
+    rows: Array | None  # Indices of those rows, or None for all
+    activations: Parts  # Parts [rows, 16]
+    weights: Parts  # Parts [16, cols]
+    largest: tuple[Array, Array]  # int32 [rows, cols] for each group: the largest sum of exponents
+
+
+def _multiply_rows(op: _Work, dst: Array, *, truth: bool) -> Array:
+    """Dst after all steps of a block, in numpy, uint32 [rows, cols]; it is written over.
+
+    A step is some 70 array operations over [rows, cols]; rows whose 16 activations are all zero are left out, which
+    changes nothing (a product with a zero never counts, and Dst holds no negative zero). ``truth`` takes
+    `accumulate_step` instead, as do operands that are too large for float32 arithmetic.
+    """
+    rows, cols = dst.shape
+    chunk = max(CHUNK_ELEMENTS // max(cols, 1), MIN_CHUNK_ROWS)
+    for start, (first, end) in product(range(0, rows, chunk), pairwise(accumulate(op.half_counts, initial=0))):
+        some, depth = slice(start, start + chunk), slice(first * STEP_DEPTH, end * STEP_DEPTH)
+        _multiply_tile(op.activations[some, depth], op.weights[depth], dst[some], op.mode, truth=truth)
+    return dst
+
+
+def _multiply_tile(activations: Array, weights: Array, dst: Array, mode: MatrixUnitMode, *, truth: bool) -> None:
+    """All fidelity phases of one K tile, into ``dst``: [rows, 16 or 32] and [16 or 32, cols]."""
+    depths = [slice(start, start + STEP_DEPTH) for start in range(0, weights.shape[0], STEP_DEPTH)]
+    phases = [phase_of(number) for number in range(mode.fidelity_phases)]
+    if truth or not in_range(largest_exponent(weights), largest_exponent(activations)):
+        how = {"fp32_dest": mode.fp32_dest, "minus_one_quirk": mode.minus_one_quirk}
+        for phase, depth in product(phases, depths):
+            dst[...] = accumulate_step(activations[:, depth], weights[depth], dst, phase=phase, **how)
+        return
+    halves = [half for depth in depths if (half := _half(activations[:, depth], weights[depth])) is not None]
+    for phase, half in product(phases, halves):
+        _step(half, dst.view(np.int32), phase, mode)
+
+
+def _half(activations: Array, weights: Array) -> _Half | None:
+    """The values that the fidelity phases of a half share; None if no row counts."""
+    present = ((activations & np.uint32(0x7F800000)) != 0).any(axis=1)
+    share = present.mean() if present.size else 0.0
+    if share == 0.0:
+        return None
+    rows = None if share > DENSE_SHARE else np.flatnonzero(present)
+    parts_b = activation_parts(activations if rows is None else activations[rows])
+    parts_a = weight_parts(weights)
+    first, second = (
+        _largest_sums(parts_b.exponents[:, group], parts_a.exponents[group])
+        for group in (slice(0, GROUP_DEPTH), slice(GROUP_DEPTH, STEP_DEPTH))
+    )
+    return _Half(rows, parts_b, parts_a, (first, second))
+
+
+def _largest_sums(activation_exponents: Array, weight_exponents: Array) -> Array:
+    """int32 [rows, cols]: the largest of eight sums of exponents."""
+    largest: Array = activation_exponents[:, 0, None] + weight_exponents[0]
+    sums = np.empty_like(largest)
+    for k in range(1, GROUP_DEPTH):
+        np.add(activation_exponents[:, k, None], weight_exponents[k], out=sums)
+        np.maximum(largest, sums, out=largest)
+    return largest.astype(np.int32)
+
+
+def _step(half: _Half, dst: Array, phase: Phase, mode: MatrixUnitMode) -> None:
+    """One step into ``dst``, int32 bit patterns [rows, cols]."""
+    weights = half.weights.low if phase.low_weight else half.weights.high
+    activations = half.activations.low if phase.low_activation else half.activations.high
+    old = dst if half.rows is None else dst[half.rows]
+    lowered = EXPONENT_BIAS + phase.lowered_by
+    exponent_0, total_0 = _group(activations[:, :GROUP_DEPTH], weights[:GROUP_DEPTH], half.largest[0], lowered)
+    exponent_1, total_1 = _group(activations[:, GROUP_DEPTH:], weights[GROUP_DEPTH:], half.largest[1], lowered)
+    old_exponent = (old >> 23) & 0xFF
+    exponent = np.maximum(np.maximum(exponent_0, exponent_1), old_exponent)
+    total = _aligned_dst(old, old_exponent, exponent, mode.fp32_dest)
+    total += _aligned_group(total_0, exponent, exponent_0, mode.fp32_dest)
+    total += _aligned_group(total_1, exponent, exponent_1, mode.fp32_dest)
+    new = _normalized_32(total, exponent, mode.minus_one_quirk) if mode.fp32_dest else _normalized_16(total, exponent)
+    if half.rows is None:
+        dst[...] = new
+    else:
+        dst[half.rows] = new
+
+
+def _group(activations: Array, weights: Array, largest: Array, lowered: int) -> tuple[Array, Array]:
+    """Exponent and integer sum of eight products (see ``device.matrix_unit.exact``), both int32 [rows, cols]."""
+    exponent = largest - np.int32(lowered)
+    np.maximum(exponent, 0, out=exponent)
+    start = exponent << 23
+    start += ANCHOR_BITS
+    accumulator = start.view(np.float32).copy()
+    term = np.empty_like(accumulator)
+    for k in range(GROUP_DEPTH):
+        np.multiply(activations[:, k, None], weights[k], out=term)
+        accumulator += term
+    total = accumulator.view(np.int32)
+    total -= start
+    total *= exponent > 0
+    return exponent, total
+
+
+def _shift_half_up(doubled: Array, shift: Array) -> Array:
+    """``doubled / 2`` shifted right, rounded half up; shifts of 31 and more give 0."""
+    np.minimum(shift, 31, out=shift)
+    np.right_shift(doubled, shift, out=doubled)
+    doubled += 1
+    doubled >>= 1
+    return doubled
+
+
+def _aligned_group(total: Array, exponent: Array, own_exponent: Array, fp32_dest: bool) -> Array:
+    """A group's sum in units of Dst's last place; for a 16-bit Dst in 2**-13 of these units, rounded half up twice."""
+    total <<= 14
+    shift = exponent - own_exponent
+    if fp32_dest:
+        return _shift_half_up(total, shift)
+    np.minimum(shift, 31, out=shift)
+    np.right_shift(total, shift, out=total)
+    total += 1 + (1 << 13)  # both halves at once: (total + 1 >> 1) + (1 << 12) >> 13
+    total >>= 14
+    return total
+
+
+def _aligned_dst(old: Array, own_exponent: Array, exponent: Array, fp32_dest: bool) -> Array:
+    """The old Dst in the same units, rounded half up on the magnitude; a 16-bit Dst holds eight bits, so once."""
+    present = own_exponent > 0
+    significand = ((old & 0x7FFFFF) | 0x800000) * present
+    doubled = significand << 1 if fp32_dest else significand >> 12
+    magnitude = _shift_half_up(doubled, exponent - own_exponent)
+    return np.where(old < 0, -magnitude, magnitude)
+
+
+def _normalized_32(total: Array, exponent: Array, minus_one_quirk: bool) -> Array:
+    """A sum as a bit pattern of 24 significant bits.
+
+    The conversion to float32 rounds to nearest even. A one appended to sums that lose bits makes ties go up, and moves
+    nothing else: twice the sum has room for it.
+    """
+    magnitude = np.abs(total)
+    doubled = magnitude << 1
+    doubled += magnitude > 0xFFFFFF
+    bits = doubled.astype(np.float32).view(np.int32)
+    places = exponent - 151
+    if minus_one_quirk:
+        places += np.where(total == -1, 27, 0).astype(np.int32)
+    return _finished(bits, places, total)
+
+
+def _normalized_16(total: Array, exponent: Array) -> Array:
+    """A sum (in units of 2**13 last places) as a bit pattern of 8 significant bits, half up on the magnitude."""
+    bits = np.abs(total).astype(np.float32).view(np.int32)
+    bits += 0x8000
+    bits &= -0x10000
+    return _finished(bits, exponent - 137, total)
+
+
+def _finished(bits: Array, places: Array, total: Array) -> Array:
+    """``bits`` moved by ``places`` powers of two, under- and overflow settled, with the sign of ``total``."""
+    exponent = (bits >> 23) + places
+    result = (bits & 0x7FFFFF) | (exponent << 23)
+    result = np.where(exponent >= 255, np.int32(255 << 23), result)
+    result |= total & np.int32(-(1 << 31))
+    result *= (exponent > 0) & (total != 0)
+    return result

@@ -2,7 +2,7 @@
 
 One step adds 16 products to every element of Dst, in integers, with the hardware's own roundings. What operands look
 like inside the unit stands here for all engines. The fast twins
-(``device.matrix_unit.vectorized``, ``device.matrix_unit.compiled``) give the same bits and run under the same tests;
+(``device.matrix_unit.blocks``, ``device.matrix_unit.compiled``) give the same bits and run under the same tests;
 operations use ``device.matrix_unit.blocks``. Rules: Tenstorrent's ISA documentation (MVMUL, SrcA, SrcB, Dst) and its
 open functional simulator, checked against 2,000 recorded instructions.
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from device.host.pieces import depth_of_part
+from device.host.threads import depth_of_part
 from device.matrix_unit import packer
 from device.matrix_unit.exact import MatrixUnitMode
 from device.numbers.formats import BFLOAT16, FLOAT32, Array, DataFormat

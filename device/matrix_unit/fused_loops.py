@@ -6,9 +6,9 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from device.host.compiling import called_with, compiled, readonly
-from device.host.pieces import DEPTH
 from device.host.product_loops import product_in_parts
 from device.host.products import AS_IT_IS, BY_ROWS
+from device.host.threads import DEPTH
 from device.numbers.loops import share
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]

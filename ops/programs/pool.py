@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from device.cores import CoreRangeSet
-from device.host.pieces import parts_of
+from device.host.threads import parts_of
 from device.matrix_unit.packer import without_nan
 from device.memory.memory_config import FACE, TILE
 from device.numbers.formats import BFLOAT16, UINT16, Array, DataFormat, div_up, round_up, whole_groups

@@ -12,7 +12,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from device.errors import ArgumentTypeError, DeviceError, shown
-from device.matrix_unit.typecast import typecast
+from device.matrix_unit.packer import typecast
 from device.memory.buffers import Buffer
 from device.memory.layouts import TensorSpec, aligned_page_bytes
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, MemoryConfig

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from device.host.pieces import parts_of
+from device.host.threads import parts_of
 from device.matrix_unit.arithmetic import Arithmetic, cut
 from device.matrix_unit.exact import MatrixUnitMode
 from device.numbers.formats import BFLOAT16, Array, Integers, div_up, to_read, write_exactly

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from device.matrix_unit.typecast import typecast
+from device.matrix_unit.packer import typecast
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType
 from device.numbers.formats import BFLOAT16, Array, DataFormat, div_up

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from device.cores import CoreRange, CoreRangeSet, first_cores
-from device.host.pieces import parts_of
+from device.host.threads import parts_of
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, Array, bit_patterns, div_up, round_up

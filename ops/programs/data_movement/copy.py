@@ -15,8 +15,7 @@ from typing import Final
 import numpy as np
 
 from device.cores import CoreRange, CoreRangeSet, first_cores
-from device.matrix_unit.packer import without_nan
-from device.matrix_unit.typecast import typecast
+from device.matrix_unit.packer import typecast, without_nan
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, Layout
 from device.numbers.formats import BFLOAT16, Array, DataFormat, div_up, round_up

@@ -10,8 +10,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from device.matrix_unit.packer import unpack
-from device.matrix_unit.typecast import typecast
+from device.matrix_unit.packer import typecast, unpack
 from device.memory.layouts import TensorSpec, aligned_page_bytes
 from device.memory.memory_config import TILE, Layout
 from device.numbers.formats import FLOAT32, UINT16, Array, DataFormat, div_up, round_up

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from device.host.pieces import parts_of
+from device.host.threads import parts_of
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
 from device.numbers.formats import Array, round_up, write_exactly

@@ -192,5 +192,5 @@ def test_bands_change_nothing(monkeypatch, data_format, arithmetic):
     whole = op_values(one, sticks, arithmetic=arithmetic)
     assert whole.shape == (1, 1, 2 * one.frame.rows.outputs * one.frame.columns.outputs, 3)
     for numbers in (1, 100):
-        monkeypatch.setattr("device.host.pieces.PART_ELEMENTS", numbers)
+        monkeypatch.setattr("device.host.threads.PART_ELEMENTS", numbers)
         assert op_values(one, sticks, arithmetic=arithmetic).tobytes() == whole.tobytes()

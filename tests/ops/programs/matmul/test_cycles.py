@@ -118,13 +118,6 @@ def test_a_tile_product_costs_16_cycles_a_phase(spec, k):
         assert math == pytest.approx(4 * 4 * k * 16 * fidelity_phases)
 
 
-def test_large_tiles_are_bound_by_unpacking_where_phases_are_few():
-    spec = load_spec("wormhole_n150")
-    large = {"m": 256, "k": 256, "n": 256, "data_format": BFLOAT16}
-    assert cycles(op(**large, fidelity_phases=2), spec).bound_by is Stage.UNPACK
-    assert cycles(op(**large, fidelity_phases=4), spec).bound_by is Stage.MATH
-
-
 def test_bytes_are_those_of_the_operands():
     found = cycles(op(m=8, k=16, n=24), load_spec("wormhole_n150"))
     assert found.dram_read_bytes == (8 * 16 + 16 * 24) * BFLOAT8_B.tile_bytes
@@ -163,25 +156,6 @@ def test_a_matmul_by_hand(changes, wanted, contention, bound_by):
     assert found.cycles == pytest.approx(2000 + wanted, rel=1e-12)
     assert contention is None or found.contention_cycles == pytest.approx(contention)
     assert found.bound_by is bound_by
-
-
-def test_what_helps_a_matmul_and_where_it_can_not():
-    spec = load_spec("wormhole_n150")
-    small, large = {"m": 8, "k": 8, "n": 8}, {"m": 256, "k": 256, "n": 256}
-    # Fewer fidelity phases, unless the unpackers are slower anyway.
-    assert cycles(op(**large, fidelity_phases=2), spec).cycles < cycles(op(**large, fidelity_phases=4), spec).cycles
-    formats = {"data_format": BFLOAT16}
-    assert (
-        cycles(op(**large, **formats, fidelity_phases=1), spec).cycles
-        == cycles(op(**large, **formats, fidelity_phases=2), spec).cycles
-    )
-    # A first operand that lies there already helps where its reader is waited for, not where the second one's is.
-    for operand, helps in (("m", True), ("n", False)):
-        one = op(**small | {operand: 64})
-        assert (cycles(one, spec, places=Places(first=Place.OWN)).cycles < cycles(one, spec).cycles) is helps
-    # More banks help where they are waited for.
-    assert cycles(op(**small), spec).cycles < cycles(op(**small), spec.replace(dram_banks=1)).cycles
-    assert cycles(op(**small), spec).cycles == cycles(op(**small), spec.replace(dram_banks=11)).cycles
 
 
 @given(specs, kinds, st.integers(2, 4))

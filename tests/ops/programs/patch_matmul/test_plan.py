@@ -1,16 +1,19 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from device.errors import DeviceError
 from device.machine import Machine
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.spec.device_spec import catalog_names, load_spec
+from device.spec.parts import GridSpec
 from ops.builder import PlanBuilder
+from ops.programs.matmul.buffers import buffers_bytes
+from ops.programs.matmul.op import MatmulProblem, MatmulProgram
 from ops.programs.patch_matmul.gather import bundle_count
 from ops.programs.patch_matmul.op import Patches, PixelMatmul, Precision, slicing_of
 from ops.programs.patch_matmul.plan import (
+    gathering_config,
     patch_matmul_work,
     pixel_matmul_work,
     run_patch_matmul,
@@ -78,18 +81,38 @@ def test_idle_bands_of_cores_sum_positions_of_their_own():
     assert operations[0].circular_buffers[0].cores.num_cores() <= SPEC.grid.cores
 
 
-def test_cores_of_a_band_are_those_of_the_device():
-    for size in (8, 32, 100):
-        _, pixel = ops(size, 16, 16)
-        operations = operations_of(pixel)
-        box = operations[0].circular_buffers[0].cores.bounding_box()
-        assert box.end.x < SPEC.grid.cols
-        assert box.end.y < SPEC.grid.rows
+GRID = GridSpec(cols=8, rows=8)
+L1_BYTES = 500_000
 
 
-def test_what_does_not_fit_is_refused_by_the_device():
-    patch, _ = ops(16, 64, 64)
-    (operation,) = operations_of(patch)
-    buffer = operation.circular_buffers[0]
-    with pytest.raises(DeviceError, match="Statically allocated circular buffers"):
-        Machine(SPEC).make_program("x", [buffer._replace(size_bytes=2_000_000, page_bytes=2_000_000)], {})
+def problem(m, k, n):
+    return MatmulProblem(
+        m_tiles=m, k_tiles=k, n_tiles=n, in_format=BFLOAT16, weight_format=BFLOAT16, out_format=FLOAT32, bias=False,
+        fp32_dest=True, packer_l1_acc=False,
+    )  # fmt: skip
+
+
+@given(st.integers(1, 3000), st.integers(1, 300), st.integers(1, 100), st.booleans())
+def test_blocks_divide_shares_and_fit(m, k, n, rows):
+    found = gathering_config(problem(m, k, n), GRID, l1_bytes=L1_BYTES, rows=rows)
+    assert found.per_core_m * GRID.cores >= m or found.program is not MatmulProgram.MCAST_IN1
+    assert found.per_core_m % found.out_block_h == 0
+    assert found.per_core_n % found.out_block_w == 0
+    assert found.out_block_h % found.out_subblock_h == 0
+    assert found.out_block_w % found.out_subblock_w == 0
+    blocks = (found.out_block_h, found.out_block_w, found.in0_block_w)
+    assert buffers_bytes(problem(m, k, n), *blocks) < L1_BYTES or blocks[:2] == (1, 1)
+
+
+@pytest.mark.parametrize(("rows", "program"), [(True, MatmulProgram.MCAST_IN1), (False, MatmulProgram.MCAST_IN0)])
+def test_every_core_gathers_for_itself(rows, program):
+    assert gathering_config(problem(64, 8, 64), GRID, l1_bytes=L1_BYTES, rows=rows).program is program
+
+
+def test_a_short_side_is_not_split_alone():
+    assert gathering_config(problem(8, 8, 64), GRID, l1_bytes=L1_BYTES, rows=True).program is MatmulProgram.MCAST_2D
+
+
+def test_what_is_gathered_is_gathered_once_if_the_other_side_fits():
+    found = gathering_config(problem(1000, 8, 16), GRID, l1_bytes=L1_BYTES, rows=True)
+    assert found.out_block_w == found.per_core_n == 16

@@ -8,12 +8,23 @@ from device.matrix_unit.arithmetic import EXACT, FAST
 from device.numbers.formats import BFLOAT16, FLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
 from ops.op_model import ValuesContext
+from ops.op_models import OP_MODELS
 from ops.planners.onednn.plan import frame_axis, strided_axis
 from ops.programs.patch_matmul import values
 from ops.programs.patch_matmul.gather import bundle_count
-from ops.programs.patch_matmul.op import FillRows, Patches, Precision, SumSections, slicing_of
+from ops.programs.patch_matmul.op import (
+    FillRows,
+    Patches,
+    Precision,
+    PrepareBias,
+    PrepareSticks,
+    SumSections,
+    slicing_of,
+)
 from ops.programs.patch_matmul.plan import patch_matmul_work, pixel_matmul_work
+from ops.programs.patch_matmul.values import WEIGHTS_FORMATS, canonical_shape, from_canonical, to_canonical
 from ops.reference import conv_transpose, data_gradient, plan_geometry, weights_gradient
+from ops.window import axis_of_windows
 
 SPEC = load_spec("wormhole_n150")
 READINGS = [ValuesContext(spec=SPEC, arithmetic=arithmetic) for arithmetic in (FAST, EXACT)]
@@ -131,16 +142,51 @@ def test_passes_are_multiplied_together_as_far_as_they_are_small(monkeypatch, el
     assert (len(result), sum(map(len, result))) == (calls, 13)
 
 
-def test_positions_without_input_hold_the_bias_or_zero():
-    axis = frame_axis(plan_geometry([2], [1], stride=[3], pad_before=[0], pad_after=[0]).axes[0])
-    for bias, expected in ((None, [0.0, 0.0]), (np.array([1.5, 2.5], np.float32), [1.5, 2.5])):
-        op = FillRows(batch=1, axes=(axis,), out_channels=2, out_shape=(4,), bias=bias is not None, out_format=BFLOAT16)
-        assert (values.fill_rows(op, bias, None).astype(np.float32) == expected).all()
-
-
 def test_sections_are_added_in_float32_and_rounded_once():
     op = SumSections(sections=3, rows=1, columns=1, out_format=BFLOAT16)
     half = 2.0**-8  # of the last place of 1.0: one alone would be rounded away, two are a whole place
     total = values.sum_sections(op, np.array([[[1.0]], [[half]], [[half]]], np.float32))
     assert total.dtype == BFLOAT16.storage
     assert total.astype(np.float32) == 1.0 + 2.0**-7
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_rows_are_filled_in_what_others_wrote(bias):
+    target = np.full((1, 3, 1), 7, np.float32)
+    middle = axis_of_windows(input_length=3, outputs=1, kernel=0, start=0, output_offset=1)
+    op = FillRows(batch=1, axes=(middle,), out_channels=1, out_shape=(3,), bias=bias, out_format=FLOAT32)
+    added = [np.array([5], np.float32)] if bias else []
+    got = OP_MODELS[FillRows].values(op, [*added, target], ValuesContext(spec=SPEC, arithmetic=EXACT))
+    assert got is target
+    assert got.ravel().tolist() == [7, 5 if bias else 0, 7]
+
+
+def test_what_the_host_prepares():
+    context = ValuesContext(spec=SPEC, arithmetic=EXACT)
+    image = np.arange(6).reshape(1, 2, 3)
+    assert OP_MODELS[PrepareSticks].values(PrepareSticks(True), [image], context) is image
+    assert OP_MODELS[PrepareSticks].values(PrepareSticks(False), [image], context).tolist() == [
+        [[0, 3], [1, 4], [2, 5]]
+    ]
+    row = OP_MODELS[PrepareBias].values(PrepareBias(), [np.array([[[[1, 2]]]])], context)
+    assert (row.dtype, row.tolist()) == (np.float32, [1.0, 2.0])
+
+
+SHAPES = {"IOX": (2, 3, 4, 5), "OIX": (3, 2, 4, 5), "XOI": (4, 5, 3, 2), "XIO": (4, 5, 2, 3)}
+
+
+@pytest.mark.parametrize("name", WEIGHTS_FORMATS)
+def test_every_format_is_a_view_of_one_array(name):
+    canonical = np.arange(120).reshape(2, 3, 4, 5)
+    stored = from_canonical(canonical, name)
+    assert stored.shape == SHAPES[name]
+    assert canonical_shape(stored.shape, name) == canonical.shape
+    assert np.array_equal(to_canonical(stored, name), canonical)
+    assert np.shares_memory(to_canonical(stored, name), canonical)
+
+
+def test_letters_say_where_an_element_is():
+    w = np.arange(120).reshape(2, 3, 4, 5)
+    assert from_canonical(w, "XOI")[3, 4, 2, 1] == w[1, 2, 3, 4]
+    assert from_canonical(w, "OIX")[2, 1, 3, 4] == w[1, 2, 3, 4]
+    assert from_canonical(w, "XIO")[3, 4, 1, 2] == w[1, 2, 3, 4]
