@@ -204,7 +204,7 @@ def _multiply_compiled(op: _Work, compiled: Any, threads: int | None) -> Array |
     activations = activations.reshape(rows, halves, STEP_DEPTH)
     tile_starts = np.array([0, *accumulate(op.half_counts)])
 
-    def run(unit: tuple[tuple[int, int], tuple[int, int]]) -> None:
+    def run(unit: tuple[tuple[int, int], ...]) -> None:
         compiled.multiply(
             activations,
             weights,

@@ -239,8 +239,12 @@ def matmul_cycles(
 
 def time_matmul(op: MatmulOp, spec: DeviceSpec, places: Places = IN_DRAM, *, contention: bool = True) -> MatmulTiming:
     """The processors, after the program, of a core that is never idle; arguments as of `matmul_cycles`."""
-    steps = _steps(op, spec, places)
-    return walk_blocks("matmul", _with_shared_dram(steps, spec, operands_of(op, places)) if contention else steps)
+    steps, operands = _steps(op, spec, places), operands_of(op, places)
+    if contention:
+        steps = _with_crossed_links(steps, spec, operands)
+        moved = operands.first_read_bytes, operands.second_read_bytes, operands.written_bytes
+        steps = with_shared_dram(steps, spec, *moved)
+    return walk_blocks("matmul", steps)
 
 
 def multiply_tasks(op: MatmulOp, spec: DeviceSpec) -> tuple[Task, Task, Task]:
@@ -335,20 +339,35 @@ def _parts(op: MatmulOp) -> int:
     return max(1, round(height * width / (op.config.out_subblock_h * op.config.out_subblock_w)))
 
 
-def _with_shared_dram(steps: MatmulSteps, spec: DeviceSpec, operands: Operands) -> MatmulSteps:
-    """The steps of a core that shares the bandwidth of DRAM with the others: evenly, block by block.
+def _with_crossed_links(steps: MatmulSteps, spec: DeviceSpec, operands: Operands) -> MatmulSteps:
+    """The steps of a core that shares with all others the links on which data of both directions meet.
 
     The first operand is read over the network of the writer, and the output written over the network of the reader.
     """
-    blocks, costs = steps.out_blocks * steps.k_blocks, spec.costs_of(MatmulCosts)
-    return replace(
-        steps,
-        first=_crossed(spec, steps.first, operands.first_read_bytes / blocks, costs.crossed_read_links),
-        write=_crossed(spec, steps.write, operands.written_bytes / steps.out_blocks, costs.crossed_write_links),
-        first_dram=dram_task(spec, operands.first_read_bytes / blocks),
-        second_dram=dram_task(spec, operands.second_read_bytes / blocks),
-        write_dram=dram_task(spec, operands.written_bytes / steps.out_blocks),
+    first_bytes = operands.first_read_bytes / (steps.out_blocks * steps.k_blocks)
+    costs, write_bytes = spec.costs_of(MatmulCosts), operands.written_bytes / steps.out_blocks
+    first = _crossed(spec, steps.first, first_bytes, costs.crossed_read_links)
+    return replace(steps, first=first, write=_crossed(spec, steps.write, write_bytes, costs.crossed_write_links))
+
+
+def with_shared_dram(
+    steps: MatmulSteps, spec: DeviceSpec, first_bytes: int, second_bytes: int, written_bytes: int, share: float = 1.0
+) -> MatmulSteps:
+    """The steps of a core that shares the bandwidth of DRAM, or a part of it, with the others: evenly, block by block.
+
+    The bytes are those that all cores read of either operand, and write.
+    """
+
+    def task(moved_bytes: float) -> Task | None:
+        return task_of({Stage.DRAM: shared_cycles(spec, moved_bytes, share)}) if moved_bytes else None
+
+    blocks = steps.out_blocks * steps.k_blocks
+    first, second, write = (
+        task(first_bytes / blocks),
+        task(second_bytes / blocks),
+        task(written_bytes / steps.out_blocks),
     )
+    return replace(steps, first_dram=first, second_dram=second, write_dram=write)
 
 
 def _crossed(spec: DeviceSpec, task: Task | None, moved_bytes: float, links: float) -> Task | None:
@@ -359,8 +378,3 @@ def _crossed(spec: DeviceSpec, task: Task | None, moved_bytes: float, links: flo
     own = task.path.get(Stage.READER, 0.0) + task.path.get(Stage.WRITER, 0.0)
     waiting = {Stage.NETWORK: max(0.0, least - own)}
     return task_of({**task.path, **waiting}, {**task.busy, **waiting})
-
-
-def dram_task(spec: DeviceSpec, moved_bytes: float, efficiency: float = 1.0) -> Task | None:
-    """The banks move the bytes of a block of all cores; arguments as of `shared_cycles`. None if there are none."""
-    return task_of({Stage.DRAM: shared_cycles(spec, moved_bytes, efficiency)}) if moved_bytes else None

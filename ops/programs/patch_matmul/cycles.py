@@ -5,7 +5,7 @@ of a matmul do, every block with its share of a core's sticks, tiles and rows. E
 of a frame are not read from DRAM but filled from the core's own L1.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 from device.cores import first_cores
@@ -28,15 +28,14 @@ from ops.programs.kernel_costs import (
 from ops.programs.matmul.cycles import (
     MatmulCosts,
     MatmulSteps,
-    dram_task,
     multiply_tasks,
     second_task,
     send_cycles,
     walk_blocks,
+    with_shared_dram,
 )
 from ops.programs.matmul.op import (
     MatmulOp,
-    Operands,
     Place,
     Places,
     block_receivers,
@@ -132,7 +131,9 @@ def product_cycles(op: PatchMatmul | PixelMatmul, spec: DeviceSpec, *, contentio
     steps = _steps(matmul, share, spec)
     free = timing = walk_blocks("patch_matmul", steps)
     if contention:
-        timing = walk_blocks("patch_matmul", _with_shared_dram(steps, share, operands, spec))
+        moved = share.read_bytes, operands.second_read_bytes, share.written_bytes
+        left_over = spec.costs_of(StickCosts).dram_stick_share  # by gathering sticks
+        timing = walk_blocks("patch_matmul", with_shared_dram(steps, spec, *moved, left_over))
     bundles, start_cycles = patches.bundles, steps.start.cycles
     stages = tuple(stage if stage.stage is Stage.START else _times(stage, bundles) for stage in timing.stages)
     cycles = start_cycles + bundles * (timing.cycles - start_cycles)
@@ -235,15 +236,4 @@ def _steps(matmul: MatmulOp, gather: CoreShare, spec: DeviceSpec) -> MatmulSteps
         finish=task_of({Stage.UNTILIZE: gather.out_tiles * untilize_cycles / outs}),
         write=task_of({Stage.WRITER: gather.rows * write_cycles / outs}),
         processors=spec.data_movement.processors,
-    )
-
-
-def _with_shared_dram(steps: MatmulSteps, gather: CoreShare, operands: Operands, spec: DeviceSpec) -> MatmulSteps:
-    """The steps of a core that shares the DRAM bandwidth that gathering sticks leaves over."""
-    blocks, share = steps.out_blocks * steps.k_blocks, spec.costs_of(StickCosts).dram_stick_share
-    return replace(
-        steps,
-        first_dram=dram_task(spec, gather.read_bytes / blocks, share),
-        second_dram=dram_task(spec, operands.second_read_bytes / blocks, share),
-        write_dram=dram_task(spec, gather.written_bytes / steps.out_blocks, share),
     )

@@ -7,6 +7,7 @@ padding: images [N, *spatial, C], weights [groups, *taps, in, out] with the chan
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
+from math import prod
 from typing import Final
 
 import numpy as np
@@ -129,10 +130,7 @@ class Patches:
     @property
     def rows(self) -> int:
         """Patches of all images."""
-        rows = self.batch
-        for axis in self.axes:
-            rows *= axis.outputs
-        return rows
+        return self.batch * prod(axis.outputs for axis in self.axes)
 
     @property
     def taps(self) -> tuple[int, ...]:
@@ -142,10 +140,7 @@ class Patches:
     @property
     def tap_count(self) -> int:
         """Positions of a patch."""
-        count = 1
-        for axis in self.axes:
-            count *= axis.kernel
-        return count
+        return prod(self.taps)
 
     @property
     def tap_columns(self) -> int:
