@@ -113,10 +113,3 @@ def test_ties_at_every_place(engine, fp32_dest, dropped):
     agree(engine, share_exponents, values, fmt=BFLOAT4_B)
     for bias in (1.0, -1.0, 1.5):
         agree(engine, add_bias, values, np.full(16, bias, np.float32), fp32_dest=fp32_dest)
-
-
-def test_strided_and_other_dtypes(engine):
-    values = numbers(1, 9, (64, 32), 0xFFFFFFFF).T
-    agree(engine, pack, values, fmt=BFLOAT8_B, fp32_dest=True)
-    engine("compiled")
-    assert np.array_equal(unpack(np.float64([1.5, -2.0]), BFLOAT16, fp32_dest=True), [1.5, -2.0])

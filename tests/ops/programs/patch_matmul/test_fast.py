@@ -110,6 +110,13 @@ def test_outputs_are_those_of_the_definition(groups, compiled):
         assert np.array_equal(computed(axes, image, weights, bias, np.float16), (wanted + bias).astype(np.float16))
 
 
+def test_columns_are_multiplied_in_blocks_where_all_would_not_lie_in_place():
+    axes, groups = (down(4, 3, 1, 1), down(16, 3, 1, 1)), (1, 2048, 48)
+    image, weights, bias = layer_of(axes, groups)
+    assert output_products(axes, 2, (2048, 48), 1).blocks == (2048, 24)
+    assert np.array_equal(computed(axes, image, weights, bias), defined(axes, image, weights) + bias)
+
+
 def pixels_of(axes, groups, draw=small):
     """Pixels, and the image whose patches they are multiplied by."""
     rng, (count, ins, outs) = np.random.default_rng(0), groups
