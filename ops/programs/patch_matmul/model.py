@@ -1,13 +1,11 @@
 """The models of the patch programs, and of what the host does around them."""
 
-from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Final
 
-from device.numbers.formats import Array
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import Stage
-from ops.op_model import Description, Detail, Ends, OpModel, ValuesContext, cycles_of_work, given, values_of_first
+from ops.op_model import Description, Detail, Ends, OpModel, cycles_of_work, values_of_first
 from ops.programs.matmul.model import matmul_facts
 from ops.programs.patch_matmul import cycles, values
 from ops.programs.patch_matmul.op import (
@@ -19,7 +17,6 @@ from ops.programs.patch_matmul.op import (
     PrepareTaps,
     SumSections,
 )
-from ops.programs.patch_matmul.values import prepare_bias, prepare_sticks, prepare_taps
 
 PRODUCTS: Final = MappingProxyType(
     {
@@ -71,25 +68,6 @@ def describe_rows(op: FillRows | SumSections, ends: Ends, spec: DeviceSpec) -> D
     return Description(facts=facts, stages=ROWS, composed_of="sticks that are read and written as in movements")
 
 
-def _patch_matmul(op: PatchMatmul, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
-    """Inputs are the image, the weights, the bias if there is one, and the result that it writes into."""
-    *operands, target = inputs
-    image, weights, *bias = map(given, operands)
-    return values.patch_matmul(op, image, weights, bias[0] if bias else None, target, context)
-
-
-def _pixel_matmul(op: PixelMatmul, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
-    """Inputs are the image whose channels become rows and the one whose patches become columns."""
-    image, other = map(given, inputs)
-    return values.pixel_matmul(op, image, other, context)
-
-
-def _filled_rows(op: FillRows, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
-    """Inputs are the bias, if there is one, and the result that it writes into."""
-    *bias, target = inputs
-    return values.fill_rows(op, given(bias[0]) if bias else None, target)
-
-
 def _fidelity_phases(op: PatchMatmul | PixelMatmul) -> int:
     return op.matmul.fidelity_phases
 
@@ -97,23 +75,20 @@ def _fidelity_phases(op: PatchMatmul | PixelMatmul) -> int:
 OP_MODELS: Final = (
     OpModel(
         op=PatchMatmul,
-        values=_patch_matmul,
+        values=values.patch_matmul,
         cycles=cycles_of_work(cycles.product_cycles),
         fidelity_phases=_fidelity_phases,
         describe=describe_product,
     ),
     OpModel(
         op=PixelMatmul,
-        values=_pixel_matmul,
+        values=values.pixel_matmul,
         cycles=cycles_of_work(cycles.product_cycles),
         fidelity_phases=_fidelity_phases,
         describe=describe_product,
     ),
     OpModel(
-        op=FillRows,
-        values=_filled_rows,
-        cycles=cycles_of_work(cycles.fill_rows_cycles),
-        describe=describe_rows,
+        op=FillRows, values=values.fill_rows, cycles=cycles_of_work(cycles.fill_rows_cycles), describe=describe_rows
     ),
     OpModel(
         op=SumSections,
@@ -121,7 +96,7 @@ OP_MODELS: Final = (
         cycles=cycles_of_work(cycles.sum_sections_cycles),
         describe=describe_rows,
     ),
-    OpModel(op=PrepareSticks, values=values_of_first(prepare_sticks)),
-    OpModel(op=PrepareTaps, values=values_of_first(prepare_taps)),
-    OpModel(op=PrepareBias, values=values_of_first(prepare_bias)),
+    OpModel(op=PrepareSticks, values=values_of_first(values.prepare_sticks)),
+    OpModel(op=PrepareTaps, values=values_of_first(values.prepare_taps)),
+    OpModel(op=PrepareBias, values=values_of_first(values.prepare_bias)),
 )

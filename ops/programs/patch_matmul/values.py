@@ -19,7 +19,7 @@ from device.matrix_unit.arithmetic import cut
 from device.matrix_unit.exact import MatrixUnitMode
 from device.memory.memory_config import TILE
 from device.numbers.formats import Array, DataFormat, round_up
-from ops.op_model import ValuesContext
+from ops.op_model import ValuesContext, given
 from ops.programs.patch_matmul import fast
 from ops.programs.patch_matmul.gather import (
     PhaseOperands,
@@ -63,26 +63,24 @@ def rounded(values: Array, data_format: DataFormat) -> Array:
         return values.astype(data_format.storage, copy=False)
 
 
-def fill_rows(op: FillRows, bias: Array | None, target: Array | None) -> Array:
-    """The result with its untouched positions filled."""
+def fill_rows(op: FillRows, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
+    """The result with its untouched positions filled; inputs are the bias, if there is one, and the target."""
+    *bias, target = inputs
     result = _target(op.batch, op.out_shape, op.out_channels, op.out_format, target)
-    result[places(op.axes)] = 0 if bias is None else rounded(bias.astype(np.float32), op.out_format)
+    result[places(op.axes)] = rounded(given(bias[0]).astype(np.float32), op.out_format) if bias else 0
     return result
 
 
-def patch_matmul(
-    op: PatchMatmul,
-    image: Array,
-    weights: Array,
-    bias: Array | None,
-    target: Array | None,
-    context: ValuesContext,
-) -> Array:
+def patch_matmul(op: PatchMatmul, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
     """The result [N, *out_shape, O] of one patch matmul, in storage of the output format.
 
-    The image is [N, *spatial, C] in any shape, the weights are float32 [groups, *taps, C / groups, O / groups] and the
-    bias is float32 [O]. Programs of one result write into the same target; it is None before the first.
+    Inputs are the image [N, *spatial, C] in any shape, the weights, float32 [groups, *taps, C / groups, O / groups],
+    the bias, float32 [O], if there is one, and the target: programs of one result write into the same; it is None
+    before the first.
     """
+    *operands, target = inputs
+    image, weights, *several = map(given, operands)
+    bias = several[0] if several else None
     patches = op.patches
     image = image.reshape(patches.batch, *(axis.input_length for axis in patches.axes), patches.channels)
     result = _target(patches.batch, op.out_shape, op.out_channels, op.out_format, target)
@@ -93,8 +91,8 @@ def patch_matmul(
         return result
     pixels = image.astype(np.float32)
     exponents = (grid_exponent(pixels), grid_exponent(weights))
-    for operands in by_phases(patches.axes, pixels, weights, bias, result):
-        _sliced_phase(op, operands, exponents, bias, context)
+    for phase in by_phases(patches.axes, pixels, weights, bias, result):
+        _sliced_phase(op, phase, exponents, bias, context)
     return result
 
 
@@ -138,12 +136,13 @@ def _rows(view: Array, axes: int, columns: int) -> Array:
     return gathered.reshape(rows, -1)
 
 
-def pixel_matmul(op: PixelMatmul, image: Array, other: Array, context: ValuesContext) -> Array:
+def pixel_matmul(op: PixelMatmul, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
     """The sums of all bands [sections, groups, *taps, I / groups, O / groups]; multiplied whole, there is one sum.
 
-    The channels of the image [N, *positions, I] become rows, the patches of the other one [N, *spatial, O] columns.
+    The channels of the first input [N, *positions, I] become rows, the patches of the second [N, *spatial, O] columns.
     Sums are float32, or have storage of the output format if there is one band.
     """
+    image, other = map(given, inputs)
     patches = op.patches
     if not context.arithmetic.slice_by_slice:
         rows = multiplied_whole(np.ascontiguousarray(image, np.float32), op.slicing, weights_side=False)

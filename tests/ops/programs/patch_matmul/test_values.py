@@ -85,17 +85,17 @@ def test_all_directions_agree_with_the_definition(context, data_format, problem,
     op = patch_matmul_work(patches, out_channels=outs, out_shape=geometry.output_shape, bias=True, **common)
     mirrored = taps_first(np.flip(weights, tuple(range(2, weights.ndim))), groups, back=False)
     added = bias.astype(np.float32)
-    got = values.patch_matmul(op, np.moveaxis(src, 1, -1), mirrored, added, None, context)
+    got = values.patch_matmul(op, [np.moveaxis(src, 1, -1), mirrored, added, None], context)
     assert close(np.moveaxis(got, -1, 1), conv_transpose(src, weights, geometry, bias=bias, groups=groups), data_format)
 
     axes = tuple(strided_axis(axis) for axis in geometry.axes)
     patches = Patches(batch=batch, axes=axes, channels=outs, groups=groups, bundles=bundles)
     op = patch_matmul_work(patches, out_channels=ins, out_shape=geometry.input_shape, bias=False, **common)
-    got = values.patch_matmul(op, np.moveaxis(diff, 1, -1), taps_first(weights, groups, back=True), None, None, context)
+    got = values.patch_matmul(op, [np.moveaxis(diff, 1, -1), taps_first(weights, groups, back=True), None], context)
     assert close(np.moveaxis(got, -1, 1), data_gradient(diff, weights, geometry, groups=groups), data_format)
 
     op = pixel_matmul_work(patches, channels=ins, **common)
-    sums = values.pixel_matmul(op, np.moveaxis(src, 1, -1), np.moveaxis(diff, 1, -1), context)
+    sums = values.pixel_matmul(op, [np.moveaxis(src, 1, -1), np.moveaxis(diff, 1, -1)], context)
     if op.sections > 1:
         done = SumSections(sections=op.sections, rows=ins, columns=1, out_format=data_format)
         sums = values.sum_sections(done, sums)[None]
@@ -115,7 +115,7 @@ def test_integers_are_exact_through_the_matrix_unit():
         bias=False, out_format=FLOAT32, spec=SPEC,
     )  # fmt: skip
     mirrored = taps_first(weights[:, :, ::-1, ::-1], 1, back=False)
-    got = values.patch_matmul(op, np.moveaxis(src, 1, -1), mirrored, None, None, READINGS[1])
+    got = values.patch_matmul(op, [np.moveaxis(src, 1, -1), mirrored, None], READINGS[1])
     assert np.array_equal(np.moveaxis(got, -1, 1), conv_transpose(src, weights, geometry))
 
 
@@ -135,10 +135,10 @@ def test_passes_are_multiplied_together_as_far_as_they_are_small(monkeypatch, el
         result.append(options["half_counts"])
         return EXACT.product(*operands, **options)
 
-    expected = values.patch_matmul(op, image, weights, None, None, READINGS[1])
+    expected = values.patch_matmul(op, [image, weights, None], READINGS[1])
     monkeypatch.setattr(values, "STACKED_ELEMENTS", elements)
     context = ValuesContext(spec=SPEC, arithmetic=replace(EXACT, product=product))
-    assert np.array_equal(values.patch_matmul(op, image, weights, None, None, context), expected)
+    assert np.array_equal(values.patch_matmul(op, [image, weights, None], context), expected)
     assert (len(result), sum(map(len, result))) == (calls, 13)
 
 
