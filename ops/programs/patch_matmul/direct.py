@@ -32,7 +32,8 @@ LEAST_ROWS = 16  # of such a product
 MOST_CALLS = 1 << 16  # products whose list is made
 MOST_KEPT = 64  # layers whose list is kept
 MOST_CHANNELS = 128  # of a block of a weight gradient, so that it stays in the cache
-PIECES = 4  # that the work is cut into, at least
+PIECES = 8  # that outputs are cut into, at least
+SECTIONS = 4  # and the positions of a weight gradient, with the blocks of its channels
 
 
 def _distances(axis: PaddedAxis) -> tuple[int, int]:
@@ -55,10 +56,8 @@ def meetings(axes: Sequence[PaddedAxis], most: int) -> Array:
     under them; then the first output, the tap, and the first input, each counted through over all axes.
     """
     *outer, last = axes
-    rows, sizes = (
-        np.zeros((1, 3), np.int64),
-        np.array([(axis.outputs, axis.kernel, axis.input_length) for axis in axes]),
-    )
+    rows = np.zeros((1, 3), np.int64)  # outputs, taps and inputs of all axes but the last that meet
+    sizes = np.array([(axis.outputs, axis.kernel, axis.input_length) for axis in axes])
     for axis, size in zip(outer, sizes, strict=False):
         inputs = inputs_of(axis)
         met = np.column_stack([np.argwhere(inputs >= 0), inputs[inputs >= 0]])
@@ -176,7 +175,7 @@ def pixel_products(axes: tuple[PaddedAxis, ...], batch: int, channels: tuple[int
     left = ((image * positions + output) * bundles + bundle) * ins
     right, total = ((image * inputs + source) * bundles + bundle) * outs, (bundle * taps + tap) * ins * outs
     calls = np.stack(np.broadcast_arrays(block, count, left, right, total), -1).reshape(-1, 5)
-    sections = div_up(PIECES, (ins // block) * (outs // columns))
+    sections = div_up(SECTIONS, (ins // block) * (outs // columns))
     return Layer((block, columns), tuple(np.array_split(calls, sections)))
 
 

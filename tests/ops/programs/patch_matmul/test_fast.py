@@ -211,7 +211,7 @@ def test_the_work_is_cut_into_pieces_for_all_threads(batch):
     layer = output_products((up(32, 4, 2, 1),) * 2, batch, (32, 32), 1)
     assert batch * len(layer.pieces) >= PIECES
     assert [n for outputs in layer.outputs for n in range(outputs.start, outputs.stop)] == list(range(64))
-    assert len(pixel_products((down(64, 4, 2, 1),) * 2, batch, (256, 128), 1).pieces) == PIECES // 2
+    assert len(pixel_products((down(64, 4, 2, 1),) * 2, batch, (256, 128), 1).pieces) == 2  # and two blocks
 
 
 @pytest.mark.parametrize("stored", list(permutations(range(4))))
