@@ -11,7 +11,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.time.stages import Stage
 from ops.op_model import Ends
 from ops.op_models import OP_MODELS, load_spec
-from ops.programs.pool import MaxPool, PoolSizes, pool_buffers, window_cycles
+from ops.programs.pool import MaxPool, PoolSizes, pool_buffers
 from ops.window import PaddedAxis, PaddedInput
 from tests.build import busy, op_cycles, op_values, tensor_spec
 
@@ -158,13 +158,6 @@ IMAGE = np.float32([[1, -2, 3], [-4, -5, -6], [7, 8, -9]]).reshape(1, 1, 9, 1)
 )
 def test_windows_by_hand(rows, columns, image, wanted):
     assert pooled(op(rows, columns), image) == wanted
-
-
-@pytest.mark.parametrize(("channels", "bursts"), [(2048, (3 * 4096 / 32, 3 * 4096 / 32)), (8, (20, 60))])
-def test_neighbors_are_read_in_one_burst(channels, bursts):
-    """Three taps beside each other are one burst; three taps apart are three. Long ones take what the wire takes."""
-    for spacing, cycles in zip((1, 2), bursts, strict=True):
-        assert window_cycles(op(axis(8, 1, 1), axis(8, 3, 1, spacing=spacing), channels), SPEC)[0] == cycles
 
 
 def test_rows_and_columns_that_fill_shards_are_no_pixels():

@@ -83,23 +83,23 @@ Tilize | 32x1280 | 32x1280 tile | 2048@40, 2048@40, 128@40 pad
 # 8 rows of 8 tiles on 64 cores: a tile each, two on their way; block floats become bfloat16
 UntilizeCodegen | 256x256 bfloat8_b tile | 256x256 | 2*1088@64, 2*2048@64
 # rows that stay whole pass two at a time
-Permute 1023 | 2x3x8x5 | | 2*32@48
-Permute 1023 | 2x3x8x5 l1 | | 2*16@48
+Permute 1023 | 2x3x8x5 | 3x2x8x5 | 2*32@48
+Permute 1023 | 2x3x8x5 l1 | 3x2x8x5 l1 | 2*16@48
 # blocks of 32: two down and two across each image
-Permute 0132 | 1x5x33x47 | | 4096@20, 4096@20, 4096@20
+Permute 0132 | 1x5x33x47 | 1x5x47x33 | 4096@20, 4096@20, 4096@20
 # whole tiles
-Permute 1023 | 1x2x64x96 tile | | 4096@12
+Permute 1023 | 1x2x64x96 tile | 2x1x64x96 tile | 4096@12
 # that are turned
-Permute 1032 | 1x2x64x96 tile | | 4096@12, 4096@12
+Permute 1032 | 1x2x64x96 tile | 2x1x96x64 tile | 4096@12, 4096@12
 # rows: 27 rows of each tile filled
-Permute 0213 | 1x5x32x32 tile | | 4096@32, 32@32
+Permute 0213 | 1x5x32x32 tile | 1x32x5x32 tile | 4096@32, 32@32
 # rows that fill their tiles
-Permute 2103 | 32x5x32x32 tile | | 4096@64
+Permute 2103 | 32x5x32x32 tile | 32x5x32x32 tile | 4096@64
 # 64 rows, a block of 3 by 32 each
-Permute 0321 | 1x3x64x32 tile | | 4096@64, 4096@64, 4096@64
+Permute 0321 | 1x3x64x32 tile | 1x32x64x3 tile | 4096@64, 4096@64, 4096@64
 # half a tile's row is 32 bytes; a read from Blackhole's DRAM is 64
-Permute blackhole 0321 | 1x3x64x32 tile | | 4160@64, 4160@64, 4160@64
-Permute blackhole 0321 | 1x3x64x32 tile l1 | | 4096@64, 4096@64, 4096@64
+Permute blackhole 0321 | 1x3x64x32 tile | 1x32x64x3 tile | 4160@64, 4160@64, 4160@64
+Permute blackhole 0321 | 1x3x64x32 tile l1 | 1x32x64x3 tile l1 | 4096@64, 4096@64, 4096@64
 Transpose 23 | 1x1x50x70 tile | | 4096@6, 4096@6
 # 16 images leave half a tile empty
 Transpose 12 | 1x16x64x64 tile | | 4096@64, 512@64
@@ -140,16 +140,16 @@ Pad 0 | 1x3x256x256 tile l1 | 1x3x288x256 tile l1 | 2*2048@64, 2048@64 pad
 Pad 0 | 1x3x64x64 height/3x64/64 | 1x3x64x96 height/3x96/64 | 3*128@64 in, 3*192@64 out, 192@64 pad
 Pad 0 | 1x3x64x96 height/3x96/64 | 1x3x66x96 height/4x96/64 | 3*192@64 in, 4*192@64 out, 192@64
 # three channels are 6 bytes, 32 apart: two windows of four, and one of them without gaps; 16 windows
-Fold 22 | 1x8x8x3 l1 | l1 | 2*4*32@16, 4*6@16
-Fold 12 | 1x64x64x16 l1 | l1 | 2*2*32@64
+Fold 22 | 1x8x8x3 l1 | 1x4x4x12 l1 | 2*4*32@16, 4*6@16
+Fold 12 | 1x64x64x16 l1 | 1x64x32x32 l1 | 2*2*32@64
 # 64 rows of images, a core each: two tiles, two tiles' rows, and 32 windows of two sticks of 32 bytes
-Fold 12 | 1x64x64x16 tile l1 | l1 | 4096@64, 4096@64, 2048@64
-Fold 12 | 1x64x64x16 bfloat8_b tile l1 | l1 | 2*1088@64, 4096@64, 2048@64
+Fold 12 | 1x64x64x16 tile l1 | 1x64x32x32 l1 | 4096@64, 4096@64, 2048@64
+Fold 12 | 1x64x64x16 bfloat8_b tile l1 | 1x64x32x32 l1 | 2*1088@64, 4096@64, 2048@64
 # a hundred parts on 64 cores: two for each of 50, not one or two for each of 64
-Fold 22 | 1x20x20x16 l1 | l1 | 2*4*32@50
-Fold 22 | 1x200x64x16 tile l1 | l1 | 4096@50, 4096@50, 32*4*32@50
+Fold 22 | 1x20x20x16 l1 | 1x10x10x64 l1 | 2*4*32@50
+Fold 22 | 1x200x64x16 tile l1 | 1x100x32x64 l1 | 4096@50, 4096@50, 32*4*32@50
 # sticks of six bytes lie 16 apart in shards, four of them, 24 bytes, 32
-Fold 22 | 1x8x8x3 height/64x3/1 | height/16x12/1 | 64*16@1 in, 16*32@1 out
+Fold 22 | 1x8x8x3 height/64x3/1 | 1x4x4x12 height/16x12/1 | 64*16@1 in, 16*32@1 out
 # pages of a concatenation are aligned as in DRAM if the first tensor lies there
 Concat | 50x40 | 50x70 l1 | 2*160@50
 Concat | 50x40 l1 | 50x70 l1 | 2*144@50
@@ -181,29 +181,22 @@ SliceWrite | 64x32 tile l1 | |
 """
 
 
-def turned(tensor, axes, where):
-    return TensorSpec([tensor.shape[axis] for axis in axes], tensor.data_format, tensor.layout, where)
-
-
 def buffers_of(program, source_text, target_text):
     name, *words = program.split()
     spec, source = BLACKHOLE if "blackhole" in words else WORMHOLE, tensor_spec(source_text)
-    if name == "Permute":
-        axes = tuple(map(int, words[-1]))
-        return permute_buffers(source, turned(source, axes, source.memory_config), axes, spec)
     if name == "Transpose":
-        first, second = swapped = tuple(map(int, words[-1]))
-        axes = [{first: second, second: first}.get(axis, axis) for axis in range(4)]
-        target = turned(source, axes, place(target_text))
+        swapped, shape = tuple(map(int, words[-1])), list(source.shape)
+        for axis, other in zip(swapped, swapped[::-1], strict=True):
+            shape[axis] = source.shape[other]
+        target = TensorSpec(shape, source.data_format, source.layout, place(target_text))
         return transpose_buffers(PlanTensor("in", source), PlanTensor("out", target), swapped, spec)
-    if name == "Fold":
-        (rows, columns), (batch, high, wide, channels) = window, _ = tuple(map(int, words[-1])), source.shape
-        shape = (batch, high // rows, wide // columns, rows * columns * channels)
-        target = TensorSpec(shape, tensor_spec("1").data_format, Layout.ROW_MAJOR, place(target_text))
-        return fold_buffers(PlanTensor("in", source), PlanTensor("out", target), window, spec)
     target = tensor_spec(target_text or source_text)
     tensors = PlanTensor("in", source), PlanTensor("out", target)
     match name:
+        case "Permute":
+            return permute_buffers(source, target, tuple(map(int, words[-1])), spec)
+        case "Fold":
+            return fold_buffers(*tensors, tuple(map(int, words[-1])), spec)
         case "Slice":
             begins, steps = (tuple(map(int, word.split(","))) for word in words)
             sides = zip(begins, target.shape, steps, strict=True)

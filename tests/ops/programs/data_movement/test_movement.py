@@ -11,11 +11,10 @@ from device.spec.device_spec import load_spec
 from device.time.network import bandwidth, shared_cycles
 from device.time.stages import Stage
 from ops.programs.data_movement.copy import Conversion, CopyTensor
-from ops.programs.data_movement.movement import Access, copy_movement, movement_cycles
-from ops.programs.data_movement.pad import FillPad
+from ops.programs.data_movement.movement import Access, movement_cycles
 from ops.programs.data_movement.reshape import Reshape
-from ops.programs.data_movement.slice import PaddedSlice, SliceWrite, Window, slice_movement, slice_write_movement
-from tests.build import op_cycles, tensor_spec
+from ops.programs.data_movement.slice import slice_movement, slice_write_movement
+from tests.build import tensor_spec
 from tests.shards import BLOCK, HEIGHT
 
 SPEC = load_spec("blackhole_p100").replace(
@@ -242,23 +241,3 @@ def test_slices_of_tiles():
     assert (wide.writes.core_pages, wide.writes.page_bytes) == (2 * 256, 96)
     whole = slice_movement(image, tensor(512, 64, "rows", 4), SPEC)
     assert (whole.writes.core_pages, whole.writes.page_bytes, whole.reads.in_flight) == (4, 32 * 128, 2)
-
-
-N150 = load_spec("wormhole_n150")
-WINDOW = Window(shape=(1, 64, 64, 32), begins=(0, 8, 16, 0), ends=(1, 40, 48, 32))
-IMAGE, PART, ROWS = (tensor_spec(text) for text in ("1x64x64x32 tile", "1x1x1024x32 tile", "1x1x1024x32 l1"))
-
-
-@pytest.mark.parametrize(
-    ("op", "read", "written", "movement"),
-    [
-        (FillPad(), PART, PART, copy_movement(PART, PART, N150)),
-        (PaddedSlice(WINDOW), IMAGE, ROWS, slice_movement(IMAGE, ROWS, N150, columns=(16, 48))),
-        (SliceWrite(WINDOW, 32), ROWS, IMAGE, slice_write_movement(ROWS, PART, N150)),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-def test_cycles_are_those_of_the_pages_of_both_ends(op, read, written, movement):
-    for contention in (False, True):
-        cycles = op_cycles(op, read, written, contention=contention)
-        assert cycles == movement_cycles(movement, N150, contention=contention)
