@@ -17,7 +17,8 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, Layout
 from device.numbers.formats import BFLOAT16
 from ops.planners.conv.arguments import CONV_TRANSPOSE2D, ConvCall, ConvConfig, Operand
 from ops.window import NoWindowError
-from ttsim import diagnose as verdict
+from tests.ttsim.api.calls import conv_arguments
+from ttsim import diagnose
 from ttsim.diagnose import MachineSnapshot, attempt
 from ttsim.runtime.call_source import conv_config_source, estimate_source, memory_config_source, slice_config_source
 from ttsim.runtime.device import Device
@@ -105,7 +106,7 @@ def test_a_pasted_call_asks_for_the_same(function, weight, options, prepared) ->
 
 
 MACHINE = Machine("wormhole_n150", l1_small_bytes=32768)
-GROUND = MachineSnapshot(MACHINE, {}, strict=True)
+SNAPSHOT = MachineSnapshot(MACHINE, {}, strict=True)
 TRIED = ConvCall(
     rules=CONV_TRANSPOSE2D,
     input=Operand(spec=TensorSpec((1, 1, 64, 32), BFLOAT16, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG), on_host=True),
@@ -120,7 +121,7 @@ TRIED = ConvCall(
 
 
 def test_a_call_that_fits():
-    trial = attempt(TRIED, GROUND)
+    trial = attempt(TRIED, SNAPSHOT)
     assert trial.error is None
     assert trial.events
     assert not MACHINE.memory.live()
@@ -133,10 +134,10 @@ def test_what_refuses_a_call_is_the_result_and_a_mistake_of_ours_is_not(monkeypa
 
     monkeypatch.setattr("ttsim.diagnose.plan_call", broken)
     if kind in (ArgumentError, DeviceError, NoWindowError):
-        assert attempt(TRIED, GROUND).error == "no"
+        assert attempt(TRIED, SNAPSHOT).error == "no"
         return
     with pytest.raises(kind):
-        attempt(TRIED, GROUND)
+        attempt(TRIED, SNAPSHOT)
 
 
 L1_FULL = ttsim.Conv2dL1FullSliceConfig
@@ -152,21 +153,9 @@ def arguments(
     device: Device, side: int, channels: int, outputs: int, *, place: Any = ttsim.DRAM_MEMORY_CONFIG, **changes: Any
 ) -> dict[str, Any]:
     """A stride-2 call with a 3x3 kernel on a square image."""
-    image = ttsim.Tensor(np.zeros((1, 1, side * side, channels), np.float32), ttsim.bfloat16).to(device, place)
-    return {
-        "input_tensor": image,
-        "weight_tensor": ttsim.Tensor(np.zeros((channels, outputs, 3, 3), np.float32), ttsim.bfloat16),
-        "device": device,
-        "in_channels": channels,
-        "out_channels": outputs,
-        "batch_size": 1,
-        "input_height": side,
-        "input_width": side,
-        "kernel_size": (3, 3),
-        "stride": (2, 2),
-        "padding": (1, 1),
-        **changes,
-    }
+    words = "l1" if place is ttsim.L1_MEMORY_CONFIG else ""
+    changes = {"kernel": (3, 3), "padding": (1, 1)} | changes
+    return conv_arguments(device, (side, side), (channels, outputs), words=words, **changes)
 
 
 def refused(call: dict[str, Any]) -> list[str]:
@@ -390,7 +379,7 @@ def test_a_failed_call_keeps_no_tensor_alive() -> None:
 
 @pytest.mark.parametrize(("place", "side"), [(ttsim.DRAM_MEMORY_CONFIG, 128), (ttsim.L1_MEMORY_CONFIG, 64)])
 def test_where_no_nearby_config_fits_the_library_is_left_to_choose(place, side, monkeypatch):
-    monkeypatch.setattr(verdict, "_configs", lambda call, ground: iter(()))
+    monkeypatch.setattr(diagnose, "_configs", lambda call, snapshot: iter(()))
     with opened() as device:
         config = ttsim.Conv2dConfig(weights_dtype=ttsim.bfloat16, shard_layout=ttsim.TensorMemoryLayout.HEIGHT_SHARDED)
         call = arguments(device, side, 256, 128, place=place, conv_config=config, dram_slice_config=L1_FULL)
@@ -411,8 +400,7 @@ def test_where_index_tensors_do_not_fit_the_library_is_left_to_choose():
             64,
             1024,
             512,
-            weight_tensor=ttsim.Tensor(np.zeros((1024, 512, 2, 2), np.float32), ttsim.bfloat16),
-            kernel_size=(2, 2),
+            kernel=(2, 2),
             padding=(0, 0),
             conv_config=ttsim.Conv2dConfig(shard_layout=ttsim.TensorMemoryLayout.WIDTH_SHARDED),
             dram_slice_config=L1_FULL,

@@ -1,7 +1,8 @@
-"""Tensors by a short text, what a call runs as a graph capture sees it, and how a call is refused.
+"""Tensors by a short text, convolutions, what a call runs as a graph capture sees it, and how a call is refused.
 
 put(device, "2x3x32x64 tile bfloat8_b height/32x64/6")   small whole numbers, places as in `tests.build.place`
 put_all(device, "64x32 rows + 64x30 rows")               several, of different numbers
+conv(device, (4, 4), (32, 32), words="l1 tile", bias=8)  a convolution of ones, 2 x 2 at stride 2
 """
 
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import pytest
 
 import ttsim
 from tests.build import FORMATS, LAYOUTS, place
+from tests.sizes import conv_sizes
 from ttsim.graph import RunMode, begin_graph_capture, end_graph_capture
 
 Node = dict[str, Any]
@@ -62,3 +64,50 @@ def refusal(call: Callable[[], Any]) -> str:
     with pytest.raises(ttsim.TTSimError) as error:
         call()
     return f"{type(error.value).__name__.removesuffix('Error')}: {error.value}"
+
+
+def conv_arguments(
+    device: ttsim.Device,
+    size: tuple[int, int] = (4, 4),
+    channels: tuple[int, int] = (32, 32),
+    kernel: tuple[int, int] = (2, 2),
+    stride: tuple[int, int] = (2, 2),
+    *,
+    words: str = "",
+    seed: int | None = None,
+    bias: float | None = None,
+    transposed: bool = True,
+    groups: int = 1,
+    config: dict[str, Any] | None = None,
+    **call: Any,
+) -> dict[str, Any]:
+    """Arguments of a convolution of an image of ones, or of random numbers with a seed.
+
+    ``words`` say where the image is (`put`; "host" leaves it there), ``bias`` is a number for all channels, ``config``
+    are fields of a Conv2dConfig, and the rest replaces arguments of the function.
+    """
+    rng = np.random.default_rng(seed)
+
+    def values(*shape: int) -> Any:
+        return np.ones(shape, np.float32) if seed is None else rng.standard_normal(shape, dtype=np.float32)
+
+    ins, outs = channels
+    sides = (ins, outs // max(groups, 1)) if transposed else (outs, ins // max(groups, 1))
+    arguments = {
+        "input_tensor": call.get("input_tensor")
+        or put(None if words == "host" else device, f"0 {words}", values(1, 1, size[0] * size[1], ins)),
+        "weight_tensor": ttsim.Tensor(values(*sides, *kernel), ttsim.bfloat16),
+        "device": device,
+        **conv_sizes(*size, *channels, *kernel),
+        **{"stride": stride, "groups": groups},
+        "conv_config": None if config is None else ttsim.Conv2dConfig(**config),
+    }
+    if bias is not None:
+        arguments["bias_tensor"] = ttsim.Tensor(np.full((1, 1, 1, outs), bias, np.float32), ttsim.bfloat16)
+    return arguments | call
+
+
+def conv(device: ttsim.Device, *shape: Any, transposed: bool = True, **options: Any) -> Any:
+    """A call of conv_transpose2d or conv2d with `conv_arguments`."""
+    function = ttsim.conv_transpose2d if transposed else ttsim.conv2d
+    return function(**conv_arguments(device, *shape, transposed=transposed, **options))

@@ -1,4 +1,10 @@
+"""ttnn.conv_transpose2d: what calls return and leave behind, weights that serve again, and calls that ttnn gets wrong.
+
+A strict device refuses calls that the real library computes wrongly; another computes what a device would.
+"""
+
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -7,138 +13,115 @@ import pytest
 import ttsim
 from device.errors import ArgumentError, DeviceError
 from device.memory.memory_config import BufferType
+from tests.shards import HEIGHT, WIDTH, box
 from tests.sizes import conv_sizes
+from tests.ttsim.api.calls import conv, put, refusal
 from ttsim.runtime.device import Device
 
+L1_FULL = ttsim.Conv2dL1FullSliceConfig
+
+
+def opened(*, strict: bool = True, values: Any = "fast", **options: Any) -> Device:
+    return ttsim.open_device(l1_small_size=32768, values=values, strict=strict, **options)
+
 
 @pytest.fixture
-def device() -> Device:
-    return ttsim.open_device(l1_small_size=32768)
+def lenient() -> Iterator[Device]:
+    with opened(strict=False) as device:
+        yield device
 
 
-@pytest.fixture
-def lenient() -> Device:
-    return ttsim.open_device(l1_small_size=32768, strict=False)
+def rows(count: int) -> ttsim.Conv2dSliceConfig:
+    return ttsim.Conv2dSliceConfig(slice_type=ttsim.Conv2dDRAMSliceHeight, num_slices=count)
 
 
-def ones(*shape: int, of: Any = 1) -> ttsim.Tensor:
-    return ttsim.Tensor(np.full(shape, of, np.float32), ttsim.bfloat16)
+def numbers(device: Device, *shape: Any, **how: Any) -> np.ndarray:
+    """Values [outputs, out channels] of a call on random numbers, the same for the same sizes."""
+    values: np.ndarray = conv(device, *shape, seed=0, **how).to_numpy()
+    return values.reshape(-1, values.shape[-1])
 
 
-def arguments(place: Device, /, **changes: Any) -> dict[str, Any]:
-    """A small call: 4x4 image of 32 channels, ones everywhere, kernel 2, stride 2."""
-    tensors = {"input_tensor": ones(1, 1, 16, 32).to(place), "weight_tensor": ones(32, 32, 2, 2), "device": place}
-    return {**tensors, **conv_sizes(4, 4, 32, 32, 2, 2), "stride": (2, 2), **changes}
+def correlation(first: np.ndarray, second: np.ndarray) -> float:
+    return float(np.corrcoef(first.ravel(), second.ravel())[0, 1])
 
 
-def run(place: Device, /, **changes: Any) -> Any:
-    return ttsim.conv_transpose2d(**arguments(place, **changes))
-
-
-def in_l1(tensor: ttsim.Tensor) -> ttsim.Tensor:
-    return ttsim.to_memory_config(tensor, ttsim.L1_MEMORY_CONFIG)
-
-
-def grid(columns: int, rows: int) -> ttsim.CoreRangeSet:
-    """Cores from (0, 0)."""
-    last = ttsim.CoreCoord(columns - 1, rows - 1)
-    return ttsim.CoreRangeSet([ttsim.CoreRange(ttsim.CoreCoord(0, 0), last)])
-
-
-def bias() -> ttsim.Tensor:
-    return ones(1, 1, 1, 32, of=8)
-
-
-def test_what_is_returned(device: Device) -> None:
-    output = run(device)
-    assert output.to_numpy().tolist() == np.full((1, 1, 64, 32), 32).tolist()
-    _, size = run(device, return_output_dim=True)
+def test_what_is_returned_serves_again(device: Device) -> None:
+    assert conv(device).to_numpy().tolist() == np.full((1, 1, 64, 32), 32).tolist()
+    _, size = conv(device, return_output_dim=True)
     assert size == (8, 8)
-    _, (weights, nothing) = run(device, return_weights_and_bias=True)
+    _, (weights, nothing) = conv(device, return_weights_and_bias=True)
     assert (weights.shape, nothing) == ([1, 1, 128, 32], None)
-    first, _, (weights, prepared) = run(
-        device, bias_tensor=bias(), return_output_dim=True, return_weights_and_bias=True
-    )
+    first, _, (weights, prepared) = conv(device, bias=8, return_output_dim=True, return_weights_and_bias=True)
     assert first.to_numpy().max() == 40
     assert prepared.shape == [1, 1, 1, 32]
-    again, (same, too) = run(device, weight_tensor=weights, bias_tensor=prepared, return_weights_and_bias=True)
-    assert same is weights
-    assert too is prepared
+    ready = {"weight_tensor": weights, "bias_tensor": prepared, "return_weights_and_bias": True}
+    again, (same, too) = conv(device, **ready)
+    assert (same, too) == (weights, prepared)
     assert again.to_list() == first.to_list()
 
 
 def test_preparing_ahead_gives_what_the_call_prepares(device: Device) -> None:
     config = ttsim.Conv2dConfig(weights_dtype=ttsim.bfloat16)
-    _, result = run(device, bias_tensor=bias(), return_weights_and_bias=True, conv_config=config)
+    _, result = conv(device, bias=8, return_weights_and_bias=True, conv_config=config)
     shared = {
         "device": device,
         **conv_sizes(4, 4, 32, 32, 2, 2),
-        "stride": (2, 2),
-        "padding": (0, 0),
-        "dilation": (1, 1),
-        "groups": 1,
+        **{"stride": (2, 2), "padding": (0, 0), "dilation": (1, 1), "groups": 1},
         "input_memory_config": ttsim.DRAM_MEMORY_CONFIG,
         "input_layout": ttsim.ROW_MAJOR_LAYOUT,
         "input_dtype": ttsim.bfloat16,
     }
-    prepare = ttsim.prepare_conv_transpose2d_weights
-    raw = {"weight_tensor": ones(32, 32, 2, 2), "weights_format": "IOHW", "has_bias": True}
-    ahead = prepare(**raw, **shared, conv_config=config)
-    ahead_bias = ttsim.prepare_conv_transpose2d_bias(bias_tensor=bias(), **shared, conv_config=config)
+    weight = ttsim.Tensor(np.ones((32, 32, 2, 2)), ttsim.bfloat16)
+    bias = ttsim.Tensor(np.full((1, 1, 1, 32), 8.0), ttsim.bfloat16)
+    raw = {"weight_tensor": weight, "weights_format": "IOHW", "has_bias": True}
+    ahead = ttsim.prepare_conv_transpose2d_weights(**raw, **shared, conv_config=config)
+    ahead_bias = ttsim.prepare_conv_transpose2d_bias(bias_tensor=bias, **shared, conv_config=config)
     for got, wanted in zip((ahead, ahead_bias), result, strict=True):
         assert got.spec == wanted.spec
         np.testing.assert_array_equal(got.buffer.pages(), wanted.buffer.pages())
     with pytest.raises(ArgumentError, match=r"^bad optional access"):
-        ttsim.prepare_conv_transpose2d_bias(bias_tensor=bias(), **shared)
+        ttsim.prepare_conv_transpose2d_bias(bias_tensor=bias, **shared)
 
 
 def test_nothing_is_left_behind(device: Device) -> None:
-    call = arguments(device, bias_tensor=bias())
-    taken = []
+    x, taken = put(device, "1x1x16x32"), []
     for _ in range(2):
-        ttsim.conv_transpose2d(**call).deallocate()
+        conv(device, bias=8, input_tensor=x).deallocate()
         views = (ttsim.get_memory_view(device, kind) for kind in (BufferType.DRAM, BufferType.L1))
         taken.append([view.total_bytes_allocated_per_bank for view in views])
     assert taken[0] == taken[1] == [taken[0][0], 0]
 
 
 def test_an_input_in_l1_is_consumed_when_asked(device: Device) -> None:
-    call = arguments(device, conv_config=ttsim.Conv2dConfig(deallocate_activation=True))
-    consumed = call | {"input_tensor": in_l1(call["input_tensor"])}
-    assert ttsim.conv_transpose2d(**consumed).to_numpy().max() == 32
-    assert not consumed["input_tensor"].is_allocated()
-    ttsim.conv_transpose2d(**call)
-    assert call["input_tensor"].is_allocated()
-    with pytest.raises(DeviceError, match=r"^Tensor is not allocated"):
-        ttsim.conv_transpose2d(**consumed)
+    config = {"deallocate_activation": True}
+    x, there = put(device, "1x1x16x32 l1"), put(device, "1x1x16x32")
+    conv(device, input_tensor=x, config=config)
+    conv(device, input_tensor=there, config=config)
+    assert (x.is_allocated(), there.is_allocated()) == (False, True)
+    assert refusal(lambda: conv(device, input_tensor=x)).startswith("Device: Tensor is not allocated")
 
 
-def test_a_strict_device_refuses_what_the_real_library_gets_wrong(device: Device) -> None:
-    with pytest.raises(ArgumentError, match="input_tensor must be channels-last"):
-        run(device, input_tensor=ones(1, 1, 32, 16).to(device))
-    with pytest.raises(ArgumentError, match=re.escape("stride must be greater than 0, got (0, 1)")):
-        run(device, stride=(0, 1))
-
-
-def test_a_lenient_device_takes_them(lenient: Device) -> None:
-    assert run(lenient, input_tensor=ones(1, 1, 32, 16).to(lenient)).shape == [1, 1, 64, 32]
-    assert run(lenient, groups=0).to_numpy().max() == 32
-
-
-def test_a_bias_without_axes_has_no_tiles(lenient: Device) -> None:
-    with pytest.raises(DeviceError, match=r"^Bias tiles \(0\) must equal weight matrix width in tiles \(1\)"):
-        run(lenient, bias_tensor=ttsim.Tensor(np.float32(8), ttsim.bfloat16, lenient))
+def test_a_lenient_device_takes_what_the_real_library_gets_wrong(device: Device, lenient: Device) -> None:
+    narrow = "1x1x32x16"
+    text = refusal(lambda: conv(device, input_tensor=put(device, narrow)))
+    assert "input_tensor must be channels-last" in text
+    assert conv(lenient, input_tensor=put(lenient, narrow)).shape == [1, 1, 64, 32]
+    assert conv(lenient, groups=0).to_numpy().max() == 32
+    assert "stride must be greater than 0, got (0, 1)" in refusal(lambda: conv(device, stride=(0, 1)))
+    number = ttsim.Tensor(np.float32(8), ttsim.bfloat16, lenient)
+    text = refusal(lambda: conv(lenient, bias_tensor=number))
+    assert text.startswith("Device: Bias tiles (0) must equal weight matrix width in tiles (1)")
 
 
 @pytest.mark.parametrize(("height", "rows"), [(5, [32] * 64 + [0] * 16), (3, [32] * 48)])
 def test_a_lenient_device_reads_zeros_beyond_a_tensor_in_l1(height: int, rows: list[int], lenient: Device) -> None:
-    result = run(lenient, input_tensor=in_l1(ones(1, 1, 16, 32).to(lenient)), input_height=height)
+    result = conv(lenient, words="l1", input_height=height)
     assert result.to_numpy()[0, 0, :, 0].tolist() == rows
 
 
 def test_without_values() -> None:
-    device = ttsim.open_device(l1_small_size=32768, values="off")
-    output, (weights, _) = run(device, return_weights_and_bias=True)
+    device = opened(values="off")
+    output, (weights, _) = conv(device, return_weights_and_bias=True)
     assert output.shape == [1, 1, 64, 32]
     for tensor in (output, weights):
         with pytest.raises(DeviceError, match="opened with values='off'"):
@@ -146,32 +129,222 @@ def test_without_values() -> None:
 
 
 def test_a_capture_without_dispatch_places_nothing(device: Device) -> None:
-    call = arguments(device)
+    x = put(device, "1x1x16x32")
     ttsim.graph.begin_graph_capture(ttsim.graph.RunMode.NO_DISPATCH)
-    ttsim.conv_transpose2d(**call)
+    conv(device, input_tensor=x)
     trace = ttsim.graph.end_graph_capture()
-    addresses = {node["params"]["address"] for node in trace if node["node_type"] == "buffer_allocate"}
-    assert addresses == {0}
-    assert ttsim.graph.extract_calltrace(trace)[0] == "ttnn.conv_transpose2d"
+    assert {node["params"]["address"] for node in trace if node["node_type"] == "buffer_allocate"} == {0}
+    assert "ttnn.conv_transpose2d" in ttsim.graph.extract_calltrace(trace)
     assert device.num_program_cache_entries() == 0
 
 
 @pytest.mark.parametrize("strict", [False, True], ids=["lenient", "strict"])
 def test_channels_that_fill_a_shard_are_not_read(strict: bool) -> None:
     """Section A17 of the review: real models pad three channels to eight before the call."""
-    device = ttsim.open_device(l1_small_size=32768, strict=strict)
-    numbers = (np.arange(96).reshape(1, 1, 32, 3) % 7).astype(np.float32)
-    shards = ttsim.ShardSpec(grid(1, 1), (32, 8), ttsim.ShardOrientation.ROW_MAJOR)
-    sharded = ttsim.MemoryConfig(ttsim.TensorMemoryLayout.HEIGHT_SHARDED, ttsim.BufferType.L1, shards)
+    values = (np.arange(96).reshape(1, 1, 32, 3) % 7).astype(np.float32)
+    with opened(strict=strict) as device:
 
-    def made(channels: int, place: Any = ttsim.L1_MEMORY_CONFIG, layout: Any = ttsim.ROW_MAJOR_LAYOUT) -> Any:
-        filled = np.pad(numbers, [(0, 0)] * 3 + [(0, channels - 3)])
-        given = ttsim.Tensor(filled, ttsim.bfloat16, layout=layout).to(device, place)
-        sizes = conv_sizes(4, 8, 3, 32, 2, 2)
-        return run(device, input_tensor=given, weight_tensor=ones(3, 32, 2, 2), **sizes).to_numpy().tolist()
+        def made(channels: int, words: str = "l1") -> Any:
+            filled = np.pad(values, [(0, 0)] * 3 + [(0, channels - 3)])
+            return conv(device, (4, 8), (3, 32), input_tensor=put(device, f"0 {words}", filled)).to_numpy().tolist()
 
-    plain = made(3, ttsim.DRAM_MEMORY_CONFIG)
-    assert plain == made(8) == made(8, sharded) == made(16) == made(32) == made(32, layout=ttsim.TILE_LAYOUT)
-    for channels in (24, 64) if strict else ():
-        with pytest.raises(ArgumentError, match="in_channels=3 are 96 elements"):
-            made(channels)
+        plain = made(3, "dram")
+        assert plain == made(8) == made(8, "height/32x8/1") == made(16) == made(32) == made(32, "l1 tile")
+        for channels in (24, 64) if strict else ():
+            with pytest.raises(ArgumentError, match="in_channels=3 are 96 elements"):
+                made(channels)
+
+
+def test_slices_that_the_library_chose_keep_their_scheme() -> None:
+    """Section A1 of the review: under automatic slices, values after the first one were wrong."""
+    small = opened(spec=opened().spec.replace(l1_bytes=400_000))
+    shape, how = ((24, 62), (128, 32), (3, 3)), {"padding": (1, 1), "words": "tile"}
+    plain = numbers(small, *shape, **how)
+    assert correlation(numbers(opened(), *shape, **how), plain) > 0.9999
+    assert np.array_equal(numbers(small, *shape, **how, config={"reshard_if_not_optimal": True}), plain)
+
+
+def test_slices_on_given_cores_have_room_for_their_scheme() -> None:
+    """Section A1 of the review: this call raised a raw IndexError."""
+    call = ((4, 8), (128, 128), (1, 1), (1, 2))
+    how: dict[str, Any] = {"words": "tile", "dram_slice_config": rows(4)}
+    given = numbers(opened(), *call, **how, config={"override_sharding_config": True, "core_grid": box(8, 8)})
+    assert np.array_equal(given, numbers(opened(), *call, **how))
+
+
+@pytest.mark.parametrize(
+    "words", ["height/32x32/8", "width/160x32/4", "bfloat8_b width/160x32/4", "float32 block/160x32/1x1"]
+)
+def test_numbers_do_not_depend_on_the_shards_of_images(words: str) -> None:
+    """Inputs [N, H, W, C] in tiles, whose rows a reshape deals anew."""
+    whole, scheme = f"1x5x15x32 tile {words.split()[0] if ' ' in words else ''} l1", {"shard_layout": HEIGHT}
+    with opened(values="exact") as device:
+        wanted, got = (
+            conv(device, (5, 15), seed=1, input_tensor=put(device, text), config=config).to_numpy()
+            for text, config in ((whole, scheme), (f"1x5x15x32 tile {words}", {}))
+        )
+    np.testing.assert_array_equal(got, wanted)
+
+
+WIDE = ((3, 8), (33, 20), (2, 5), (2, 3))
+
+
+def test_parts_of_width_blocks_leave_the_bias_alone() -> None:
+    """Section A2 of the review."""
+    how: dict[str, Any] = {"bias": 7.0, "dram_slice_config": L1_FULL}
+    config = {"shard_layout": WIDTH, "act_block_w_div": 2}
+    with pytest.raises(ArgumentError, match=r"act_block_w_div cuts the 32 channels .* use a divisor of 1, such as 1$"):
+        numbers(opened(), *WIDE, **how, config=config)
+    assert set(numbers(opened(strict=False), *WIDE, **how, config=config).ravel()) == {7.0}
+    assert len(set(numbers(opened(), *WIDE, **how, config=config | {"act_block_w_div": 1}).ravel())) > 100
+
+
+def test_what_others_planned_is_refused_every_time() -> None:
+    """Plans are kept for all devices of a spec: here of the arguments something is wrong, then of the plan."""
+    how: dict[str, Any] = {"dram_slice_config": L1_FULL}
+    for wrong, config, text in (
+        ({"padding": (2, 2)}, {}, "padding must not exceed"),
+        ({}, {"act_block_w_div": 2}, "act_block_w_div cuts"),
+    ):
+        config |= {"shard_layout": WIDTH}
+        numbers(opened(strict=False), *WIDE, **how, **wrong, config=config)
+        for _ in range(2):
+            with pytest.raises(ArgumentError, match=text):
+                numbers(opened(), *WIDE, **how, **wrong, config=config)
+
+
+def test_slices_repeat_edges_of_their_own() -> None:
+    """Section A3 of the review."""
+    shape = ((12, 10), (16, 16), (3, 3))
+    how: dict[str, Any] = {"padding": (1, 1), "config": {"padding_mode": "Replicate"}}
+    with pytest.raises(
+        ArgumentError, match=r"padding_mode Replicate repeats pixels .* leave dram_slice_config out, or"
+    ):
+        numbers(opened(), *shape, **how, dram_slice_config=rows(3))
+    whole = numbers(opened(), *shape, **how)
+    assert np.array_equal(numbers(opened(strict=False), *shape, **how), whole)
+    assert correlation(numbers(opened(strict=False), *shape, **how, dram_slice_config=rows(3)), whole) < 0.99
+
+
+def test_slices_that_lack_rows_leave_what_no_slice_wrote() -> None:
+    """Section A7 of the review: only a warning, and NaN came back."""
+    shape = ((8, 8), (32, 32), (4, 4), (1, 1))
+    how: dict[str, Any] = {"dram_slice_config": rows(4), "config": {"output_layout": ttsim.ROW_MAJOR_LAYOUT}}
+    text = "conv_transpose2d: dram_slice_config: a slice that stands for 3 x 11 outputs computes 2 x 11"
+    with pytest.raises(ArgumentError, match=f"^{re.escape(text)}"):
+        numbers(opened(), *shape, **how)
+    assert np.isnan(numbers(opened(strict=False), *shape, **how)).any()
+
+
+ODD = ((8, 8), (64, 32), (3, 3))
+
+
+def test_idle_cores_of_a_given_grid_are_refused() -> None:
+    """Section G5 of the review: values of the real library depend on what lay in memory."""
+
+    def on(device: Device, columns: int) -> np.ndarray:
+        config = {"shard_layout": HEIGHT, "override_sharding_config": True, "core_grid": box(columns)}
+        return numbers(device, *ODD, padding=(1, 1), dram_slice_config=rows(2), config=config)
+
+    with pytest.raises(ArgumentError, match=r"leaves 3 of its 7 HEIGHT_SHARDED cores idle.*the 4 that this"):
+        on(opened(), 7)
+    assert np.array_equal(on(opened(strict=False), 7), on(opened(), 4))
+
+
+@pytest.mark.parametrize("scheme", [HEIGHT, WIDTH])
+def test_kernel_rows_in_one_block_are_right_but_for_block_shards(scheme: Any) -> None:
+    """Sections G6 and S1 of the review: refused by the argument alone."""
+    how: dict[str, Any] = {"padding": (1, 1), "dram_slice_config": L1_FULL}
+    plain = numbers(opened(), *ODD, padding=(1, 1))
+    config = {"full_inner_dim": True, "shard_layout": scheme}
+    assert correlation(numbers(opened(), *ODD, **how, config=config), plain) > 0.9999
+    with pytest.raises(ArgumentError, match="set shard_layout to HEIGHT_SHARDED or WIDTH_SHARDED"):
+        numbers(opened(), *ODD, **how, config=config | {"shard_layout": ttsim.TensorMemoryLayout.BLOCK_SHARDED})
+
+
+def used(device: Device, scheme: str, weights: Any = None, cores: Any = None, **how: Any) -> tuple[np.ndarray, Any]:
+    """Output and prepared weights of a call in a scheme, with weights that another call prepared."""
+    config = {"shard_layout": getattr(ttsim.TensorMemoryLayout, f"{scheme}_SHARDED")}
+    config |= {} if cores is None else {"override_sharding_config": True, "core_grid": box(*cores)}
+    ready = {} if weights is None else {"weight_tensor": weights}
+    call = {"kernel": (3, 3), "padding": (1, 1), "channels": (64, 32), **how, **ready}
+    output, (prepared, _) = conv(
+        device, (8, 8), seed=0, config=config, dram_slice_config=L1_FULL, return_weights_and_bias=True, **call
+    )
+    return output.to_numpy(), prepared
+
+
+@pytest.mark.parametrize(("first", "second"), [("HEIGHT", "WIDTH"), ("WIDTH", "HEIGHT"), ("BLOCK", "BLOCK")])
+def test_pairs_of_one_matrix_compute_the_same(first: str, second: str) -> None:
+    """Section A4 of the review: weights prepared for one call and used in another."""
+    with opened() as device:
+        _, prepared = used(device, first)
+        wanted, _ = used(device, second)
+        moved = prepared.cpu().to(device)
+        for weights in (prepared, moved, ttsim.to_memory_config(moved, ttsim.L1_MEMORY_CONFIG)):
+            assert np.array_equal(used(device, second, weights)[0], wanted)
+
+
+COLUMN, FLAT = {"cores": (1, 2)}, {"padding": (0, 0)}
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"scheme": "BLOCK"}, {"scheme": "HEIGHT"}),
+        ({"scheme": "HEIGHT"}, {"scheme": "BLOCK"}),
+        ({"scheme": "BLOCK"}, {"scheme": "BLOCK", **COLUMN}),
+        ({"scheme": "BLOCK", **COLUMN}, {"scheme": "BLOCK"}),
+        ({"scheme": "HEIGHT"}, {"scheme": "HEIGHT", "channels": (32, 32)}),
+        ({"scheme": "HEIGHT", "channels": (32, 32)}, {"scheme": "HEIGHT"}),
+        ({"scheme": "HEIGHT", "kernel": (2, 2), **FLAT}, {"scheme": "HEIGHT", "kernel": (3, 1), **FLAT}),
+    ],
+)
+def test_strict_refuses_other_weights_and_lenient_reads_what_lies_there(
+    first: dict[str, Any], second: dict[str, Any], lenient: Device
+) -> None:
+    _, prepared = used(lenient, **first)
+    assert not np.allclose(used(lenient, weights=prepared, **second)[0], used(lenient, **second)[0], atol=0.1)
+    with opened() as device:
+        _, prepared = used(device, **first)
+        with pytest.raises(ArgumentError, match=r"weight_tensor: prepared for .* used for .*pass it raw on the host"):
+            used(device, weights=prepared, **second)
+
+
+def test_width_and_channels_end_with_the_words_of_the_real_library(device: Device) -> None:
+    """Also where a cached program would read weights of another size."""
+    _, prepared = used(device, "BLOCK")
+    for _ in range(2):
+        text = refusal(lambda: used(device, "WIDTH", prepared))
+        assert text.startswith("Device: The width of tensor a needs to match the height of tensor b")
+        used(device, "WIDTH")
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_an_output_padding_may_change_the_scheme_that_weights_were_prepared_for(strict: bool) -> None:
+    """prepare_conv_transpose2d_weights plans without the output padding; here that makes WIDTH of BLOCK."""
+    shape = ((4, 8), (2048, 32), (2, 2))
+    geometry: dict[str, Any] = {
+        **{"padding": (0, 0), "dilation": (1, 1), "groups": 1},
+        "conv_config": ttsim.Conv2dConfig(weights_dtype=ttsim.bfloat16),
+        "dram_slice_config": L1_FULL,
+    }
+    kernel = np.random.default_rng(2).standard_normal((2048, 32, 2, 2), dtype=np.float32)
+    raw = ttsim.Tensor(kernel, ttsim.bfloat16)
+    with opened(strict=strict) as device:
+        prepared = ttsim.prepare_conv_transpose2d_weights(
+            weight_tensor=raw, weights_format="IOHW", has_bias=False, input_dtype=ttsim.bfloat16,
+            input_memory_config=ttsim.DRAM_MEMORY_CONFIG, input_layout=ttsim.ROW_MAJOR_LAYOUT, device=device,
+            **conv_sizes(4, 8, 2048, 32, 2, 2), stride=(2, 2), **geometry,
+        )  # fmt: skip
+
+        def result(weights: Any, padding: tuple[int, int]) -> np.ndarray:
+            return numbers(device, *shape, weight_tensor=weights, output_padding=padding, **geometry)
+
+        assert np.array_equal(result(prepared, (0, 0)), result(raw, (0, 0)))
+        if strict:
+            wanted = r"prepared for .* WIDTH_SHARDED .* used for .* BLOCK_SHARDED"
+            with pytest.raises(ArgumentError, match=wanted):
+                result(prepared, (1, 1))
+        else:
+            assert correlation(result(prepared, (1, 1)), result(raw, (1, 1))) < 0.5

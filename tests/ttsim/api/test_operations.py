@@ -7,7 +7,7 @@ import pytest
 import ttsim as ttnn
 from tests.build import place
 from tests.shards import BLOCK, high, in_box, wide
-from tests.ttsim.api.calls import buffers, captured, numbers, operations, put, put_all
+from tests.ttsim.api.calls import buffers, captured, conv, numbers, operations, put, put_all
 from ttsim.graph import RunMode
 
 DRAM, L1 = ttnn.DRAM_MEMORY_CONFIG, ttnn.L1_MEMORY_CONFIG
@@ -198,6 +198,9 @@ PLACES = [
     ("5x1x28x64 tile width/160x32/2", lambda x: ttnn.reshape(x, (1, 1, 140, 64)), "[160, 32]"),
     ("1x1x140x64 tile width/160x32/2", lambda x: ttnn.reshape(x, (1, 1, 70, 128)), "[96, 64]"),
     ("2x3x40x64 rows", lambda x: ttnn.reshape(x, (6, 64, 40), memory_config=L1), "L1"),
+    # A matmul lies on as many cores as it has blocks
+    ("1x6x37x160 tile height/32x160/3x6", lambda x: conv(
+        x.device(), (6, 37), (160, 32), (1, 1), (1, 1), input_tensor=x), "{[0-0 - 2-1], [0-2 - 0-2]}"),
     ("2x3x40x64 rows", lambda x: ttnn.slice(x, [0] * 4, [1] * 4, memory_config=L1), "L1"),
 ]  # fmt: skip
 
@@ -206,8 +209,8 @@ PLACES = [
 def test_formats_padding_and_places(device, tensors, call, words):
     result = call(*put_all(device, tensors))
     config = result.memory_config()
-    shards = config.shard_spec.shape if config.shard_spec else None
-    assert words in (result.dtype.name, str(tuple(result.padded_shape)), str(shards), config.buffer_type.name)
+    shards = [str(config.shard_spec.shape), str(config.shard_spec.grid)] if config.shard_spec else []
+    assert words in (result.dtype.name, str(tuple(result.padded_shape)), *shards, config.buffer_type.name)
 
 
 # Tensors, a call, and whether it returns its first tensor, or another that lies in the same buffer

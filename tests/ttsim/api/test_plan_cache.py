@@ -11,7 +11,7 @@ from ops.passes.caches import PlanCache
 from ops.planners.conv import plan as conv_plan
 from ops.planners.conv.arguments import ComputeConfig, ConvCall, ConvConfig, Folding, SliceConfig
 from tests.build import place
-from tests.sizes import conv_sizes
+from tests.ttsim.api.calls import conv
 from ttsim.api.device_calls import require_left_out, required_device
 from ttsim.runtime.types.configs import UnaryOpType, UnaryWithParam
 
@@ -25,13 +25,9 @@ def image(device: ttsim.Device, memory: Any = DRAM) -> ttsim.Tensor:
     return ttsim.Tensor(values, ttsim.bfloat16).to(device, memory)
 
 
-def convolved(x: ttsim.Tensor, function: str = "conv_transpose2d", **changes: Any) -> Any:
+def convolved(x: ttsim.Tensor, **changes: Any) -> Any:
     """A call of 2 x 2 at stride 2; the slope of its activation is told by negative values."""
-    kernel = changes.get("kernel_size", (2, 2))
-    shape = (CHANNELS, CHANNELS // changes.get("groups", 1), *kernel)
-    weight = ttsim.Tensor(np.random.default_rng(1).standard_normal(shape, dtype=np.float32), ttsim.bfloat16)
-    sizes = conv_sizes(SIDE, SIDE, CHANNELS, CHANNELS, *kernel) | {"stride": (2, 2)}
-    return getattr(ttsim, function)(input_tensor=x, weight_tensor=weight, device=x.device(), **sizes | changes)
+    return conv(x.device(), (SIDE, SIDE), seed=1, input_tensor=x, **changes)
 
 
 def pooled(x: ttsim.Tensor, **options: Any) -> ttsim.Tensor:
@@ -53,10 +49,10 @@ CALLS = {
     "low fidelity": lambda x: convolved(x, compute_config=LOFI),
     **{f"slope {slope}": lambda x, slope=slope: convolved(x, conv_config=leaky(slope)) for slope in (0.0, -0.0, 0.5)},
     "from L1": lambda x: convolved(ttsim.to_memory_config(x, L1)),
-    "conv2d": lambda x: convolved(x, "conv2d"),
-    "groups": lambda x: convolved(x, "conv2d", groups=2),
-    "overlapping windows": lambda x: convolved(x, "conv2d", stride=(1, 1)),
-    "a matmul": lambda x: convolved(x, "conv2d", kernel_size=(1, 1), stride=(1, 1)),
+    "conv2d": lambda x: convolved(x, transposed=False),
+    "groups": lambda x: convolved(x, transposed=False, groups=2),
+    "overlapping windows": lambda x: convolved(x, transposed=False, stride=(1, 1)),
+    "a matmul": lambda x: convolved(x, transposed=False, kernel=(1, 1), stride=(1, 1)),
     "pool": pooled,
     "pool, other stride": lambda x: pooled(x, stride=[1, 1]),
     "concat": lambda x: ttsim.concat([x, x], dim=3),
@@ -176,13 +172,16 @@ def test_no_argument_of_a_convolution_but_an_activation_has_fractions() -> None:
 
 @pytest.mark.parametrize(
     ("function", "options"),
-    [("conv2d", {"kernel_size": (9, 2)}), ("conv_transpose2d", {"stride": (1, 1), "padding": (5, 5)})],
+    [
+        ("conv2d", {"transposed": False, "kernel": (9, 2)}),
+        ("conv_transpose2d", {"stride": (1, 1), "padding": (5, 5)}),
+    ],
 )
 def test_outputs_that_there_are_not_take_all_of_dram(function: str, options: dict[str, Any]) -> None:
     """The real library's line, then what is wrong in the call, and not what to free."""
     device = ttsim.open_device(strict=False)
     with pytest.raises(ttsim.ArgumentError, match=r"^Out of Memory: Not enough space to allocate \d+ B DRAM") as told:
-        convolved(image(device), function, **options)
+        convolved(image(device), **options)
     _, ours = str(told.value).splitlines()
     assert ours.startswith(f"{function}: there is no output of ")
 

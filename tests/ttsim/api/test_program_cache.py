@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import ttsim
+from tests.ttsim.api.calls import conv
 from ttsim.runtime.device import Device
 
 HEIGHT = ttsim.TensorMemoryLayout.HEIGHT_SHARDED
@@ -23,18 +24,13 @@ def image(device: Device, layout: ttsim.Layout = ttsim.TILE_LAYOUT, *shape: int)
     return host.to(device, ttsim.L1_MEMORY_CONFIG)
 
 
-def convolved(device: Device, x: ttsim.Tensor, **changes: Any) -> ttsim.Tensor:
+def convolved(device: Device, x: ttsim.Tensor, **changes: Any) -> Any:
     """Two images of 8x8 with 64 channels, through a kernel of 3x3; ``changes`` of a Conv2dConfig, or of the call."""
     fields = ttsim.Conv2dConfig.__annotations__
     config = {"shard_layout": HEIGHT} | {name: value for name, value in changes.items() if name in fields}
     others = {name: value for name, value in changes.items() if name not in fields}
-    weight = ttsim.Tensor(np.zeros((64, 64, 3, 3), np.float32), ttsim.bfloat16)
-    output: ttsim.Tensor = ttsim.conv_transpose2d(
-        input_tensor=x, weight_tensor=weight, device=device, in_channels=64, out_channels=64, batch_size=2,
-        input_height=8, input_width=8, kernel_size=(3, 3), padding=(1, 1), stride=(1, 1),
-        conv_config=ttsim.Conv2dConfig(**config), **others,
-    )  # fmt: skip
-    return output
+    shape = (8, 8), (64, 64), (3, 3), (1, 1)
+    return conv(device, *shape, input_tensor=x, batch_size=2, padding=(1, 1), config=config, **others)
 
 
 def compute(**fields: Any) -> dict[str, Any]:
@@ -133,20 +129,15 @@ def test_shards_that_stay_as_they_are_ask_for_no_other_program(device: Device) -
 def test_slices_that_are_refused_leave_the_program_that_made_an_image(device: Device) -> None:
     """Rows of tiles that are no rows of the image move between tiles, by a program with a map in DRAM, before."""
     x = ttsim.Tensor(np.zeros((1, 1, 18, 32), np.float32), ttsim.bfloat16, layout=ttsim.TILE_LAYOUT).to(device)
-    weight = ttsim.Tensor(np.zeros((32, 32, 1, 1), np.float32), ttsim.bfloat16)
-    call = {
-        "input_tensor": x, "weight_tensor": weight, "device": device, "in_channels": 32, "out_channels": 32,
-        "batch_size": 1, "input_height": 2, "input_width": 9, "kernel_size": (1, 1), "stride": (2, 2),
-        "dram_slice_config": ttsim.Conv2dSliceConfig(slice_type=ttsim.Conv2dDRAMSliceHeight, num_slices=4),
-        "conv_config": ttsim.Conv2dConfig(shard_layout=HEIGHT),
-    }  # fmt: skip
+    slices = ttsim.Conv2dSliceConfig(slice_type=ttsim.Conv2dDRAMSliceHeight, num_slices=4)
+    options = {"dram_slice_config": slices, "config": {"shard_layout": HEIGHT}}
     before = ttsim.get_memory_view(device, ttsim.BufferType.DRAM).total_bytes_allocated_per_bank
     taken = []
     for _ in range(2):
         with pytest.raises(
             RuntimeError, match=r"^Number of slices \(4\) exceeds the maximum allowed \(3\) for the given"
         ):
-            ttsim.conv_transpose2d(**call)
+            conv(device, (2, 9), (32, 32), (1, 1), (2, 2), input_tensor=x, **options)
         assert device.num_program_cache_entries() == 1
         taken.append(ttsim.get_memory_view(device, ttsim.BufferType.DRAM).total_bytes_allocated_per_bank - before)
     assert taken[0] == taken[1] > 0

@@ -8,6 +8,7 @@ import pytest
 import ttsim as ttnn
 from tests.build import place
 from tests.shards import BLOCK, HEIGHT, WIDTH, box, high, in_box, wide
+from tests.sizes import conv_sizes
 from tests.ttsim.api.calls import put, put_all, refusal
 
 L1, DRAM = ttnn.L1_MEMORY_CONFIG, ttnn.DRAM_MEMORY_CONFIG
@@ -15,6 +16,7 @@ HWC, CHW = ttnn.experimental.convert_to_hwc, ttnn.experimental.convert_to_chw
 COLUMNS = ttnn.ShardOrientation.COL_MAJOR
 BILINEAR = {"mode": "bilinear"}
 OTHER_WIDTH = "Device: Changing the last dimension of a sharded tensor is not supported"
+NO_RECTANGLE = place("height/32x32/10")  # a row of cores, and two of the next
 GRID = ttnn.CoreGrid(x=1, y=1).core_range_set()
 IMAGE = "2x3x32x64"
 
@@ -23,6 +25,15 @@ def pool(x, kernel=(2, 2), stride=(2, 2), padding=(0, 0), **options):
     """max_pool2d of images [N, H, W, C], or of 2 images of 6 x 6 x 16 as rows."""
     batch, height, width, channels = x.shape if x.shape[1] > 1 else (2, 6, 6, 16)
     return ttnn.max_pool2d(x, batch, height, width, channels, kernel, stride, padding, **options)
+
+
+def convolved(x, kernel=2):
+    """conv_transpose2d of images [N, H, W, C] to 32 channels, without overlap."""
+    batch, height, width, channels = x.shape
+    weight = ttnn.Tensor(np.ones((channels, 32, kernel, kernel)), ttnn.bfloat16)
+    sizes = conv_sizes(height, width, channels, 32, kernel, kernel, batch=batch)
+    tensors = {"input_tensor": x, "weight_tensor": weight, "device": x.device()}
+    return ttnn.conv_transpose2d(**tensors, **sizes, stride=(kernel, kernel))
 
 
 def in_dram(config):
@@ -249,6 +260,18 @@ REFUSED = [
     ("50 tile height/32x64/1", ttnn.untilize, "Device: Shard shape must be 1D for 1D tensor!"),
     ("32 tile height/64x32/1", lambda x: ttnn.to_layout(x, ttnn.ROW_MAJOR_LAYOUT),
      "Device: Shard shape must be 1D for 1D"),
+    # Sharded images in tiles whose rows a reshape deals anew
+    ("1x5x5x32 tile height/32x32/8", convolved,
+     "Device: Shard height 47 must match physical height 376 for width sharded"),
+    ("1x5x15x32 tile block/32x32/1x5", convolved,
+     "Device: Number of shards along height 5 must not exceed number of rows 3 for row major orientation!"),
+    ("1x6x5x96 tile height/32x96/5x6", lambda x: convolved(x, 1),
+     "Device: MatmulMultiCoreReuseMultiCast1DProgramConfig: input A must be HEIGHT_SHARDED, got: "),
+    ("2x1x32x288 tile width/64x32/3x3", lambda x: convolved(x, 1),
+     "Device: Invalid shard grid: shard core (8, 0) has no L1 bank on this device, which has 64 of them. Derive the "),
+    ("2x1x32x192 tile width/64x32/3x2", lambda x: convolved(x, 1),
+     "Device: MatmulMultiCoreReuseMultiCastProgramConfig: Num output blocks along x (6) must be smaller than or "),
+    ("1x5x15x32 tile", lambda x: convolved(ttnn.to_memory_config(x, NO_RECTANGLE)), "Device: bad optional access\n"),
     # Elements
     ("1x1x32x32 tile + 1x1x32x64 tile", ttnn.add, "Device: Invalid subtile broadcast type\n"),
     ("1x1x32x50 tile + 1x1x32x51 tile", ttnn.add, "Device: Invalid subtile broadcast type\n"),

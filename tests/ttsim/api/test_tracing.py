@@ -1,9 +1,11 @@
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 import ttsim
+from tests.ttsim.api.calls import conv
 
 
 def image(seed: int) -> ttsim.Tensor:
@@ -11,18 +13,10 @@ def image(seed: int) -> ttsim.Tensor:
     return ttsim.Tensor(values, ttsim.bfloat16)
 
 
-def weights() -> ttsim.Tensor:
-    return ttsim.Tensor(np.random.default_rng(9).standard_normal((32, 32, 2, 2), dtype=np.float32), ttsim.bfloat16)
-
-
-def model(x: ttsim.Tensor, device: ttsim.Device, **options: object) -> ttsim.Tensor:
+def model(x: ttsim.Tensor, device: ttsim.Device, **options: Any) -> ttsim.Tensor:
     """Two layers, the second of which takes what the first made; that is freed."""
-    sizes = {"in_channels": 32, "out_channels": 32, "batch_size": 1, "kernel_size": (2, 2), "stride": (2, 2)}
     for side in (8, 16):
-        x = ttsim.conv_transpose2d(
-            input_tensor=x, weight_tensor=weights(), device=device, input_height=side, input_width=side, **sizes,
-            **options,
-        )  # fmt: skip
+        x = conv(device, (side, side), seed=9, input_tensor=x, **options)
     return x
 
 
