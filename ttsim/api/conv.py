@@ -95,7 +95,13 @@ class Windows2d(Convolution):
         }
 
 
-class OfTensors(Convolution):
+class OfTensors(
+    Convolution,
+    parameters="input_tensor weight_tensor device in_channels out_channels batch_size input_height input_width "
+    "input_length kernel_size stride padding output_padding dilation groups dtype bias_tensor conv_config "
+    "compute_config memory_config dram_slice_config slice_config mirror_kernel return_output_dim "
+    "return_weights_and_bias lowering",
+):
     """A convolution that is carried out."""
 
     input_tensor: Tensor = param("[N, H, W, C] or [1, 1, N*H*W, C], on the host or the device.")
@@ -134,14 +140,7 @@ class OfTensors(Convolution):
         return height, width
 
 
-class ConvTranspose2d(
-    OfTensors,
-    Windows2d,
-    name="conv_transpose2d",
-    parameters="input_tensor weight_tensor device in_channels out_channels batch_size input_height input_width "
-    "kernel_size stride padding output_padding dilation groups dtype bias_tensor conv_config compute_config "
-    "memory_config dram_slice_config mirror_kernel return_output_dim return_weights_and_bias lowering",
-):
+class ConvTranspose2d(OfTensors, Windows2d, name="conv_transpose2d"):
     """Transposed convolution of a channels-last tensor.
 
     Returns:
@@ -181,14 +180,7 @@ class ConvTranspose2d(
         )
 
 
-class Conv2d(
-    OfTensors,
-    Windows2d,
-    name="conv2d",
-    parameters="input_tensor weight_tensor device in_channels out_channels batch_size input_height input_width "
-    "kernel_size stride padding dilation groups dtype bias_tensor conv_config compute_config memory_config "
-    "slice_config return_output_dim return_weights_and_bias",
-):
+class Conv2d(OfTensors, Windows2d, name="conv2d"):
     """Convolution of a channels-last tensor.
 
     Returns:
@@ -213,13 +205,7 @@ class Conv2d(
         return self.carry_out(CONV2D, tensors, self.slice_config)
 
 
-class Conv1d(
-    OfTensors,
-    name="conv1d",
-    parameters="input_tensor weight_tensor device in_channels out_channels batch_size input_length kernel_size stride "
-    "padding dilation groups dtype bias_tensor conv_config compute_config memory_config slice_config "
-    "return_output_dim return_weights_and_bias",
-):
+class Conv1d(OfTensors, name="conv1d"):
     """Convolution of channels-last rows, which the real library computes as a conv2d of images of one row.
 
     Its outputs were never compared with recordings of the real library; those of conv2d, which computes them, were.

@@ -1,6 +1,6 @@
 """ttnn's preparations of weights and biases ahead of a convolution: tables of their parameters, and the uploads."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
@@ -16,6 +16,8 @@ from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import Padding, Pair, function_of, param, two
 from ttsim.runtime.types.configs import Conv2dConfig, Conv2dSliceConfig
 from ttsim.runtime.types.tensors import DataType
+
+SLICES: Final = "Slices of inputs in DRAM."
 
 
 class Preparation(Windows2d):
@@ -59,23 +61,12 @@ class Preparation(Windows2d):
             return run(part, {role: tensor}, device)[role]
 
 
-class ForConvTranspose2d(Preparation):
-    """A preparation for conv_transpose2d."""
-
-    dram_slice_config: Conv2dSliceConfig | None = param("Slices of inputs in DRAM.", default=None)
-
-    _rules = CONV_TRANSPOSE2D
-
-
-class ForConv2d(Preparation):
-    """A preparation for conv2d."""
-
-    slice_config: Conv2dSliceConfig | None = param("Slices of inputs in DRAM.", default=None)
-
-    _rules = CONV2D
-
-
-class OfWeights(Preparation):
+class OfWeights(
+    Preparation,
+    parameters="weight_tensor input_memory_config input_layout weights_format in_channels out_channels batch_size "
+    "input_height input_width kernel_size stride padding output_padding dilation has_bias groups device input_dtype "
+    "output_dtype conv_config compute_config dram_slice_config slice_config mirror_kernel",
+):
     """A preparation of weights."""
 
     weight_tensor: Tensor = param("[O, C / groups, kernel height, kernel width].")
@@ -91,7 +82,12 @@ class OfWeights(Preparation):
         return self.prepared(call, "weight", tensor)
 
 
-class OfBias(Preparation):
+class OfBias(
+    Preparation,
+    parameters="bias_tensor input_memory_config input_layout in_channels out_channels batch_size input_height "
+    "input_width kernel_size stride padding dilation device groups input_dtype output_dtype conv_config "
+    "compute_config dram_slice_config slice_config",
+):
     """A preparation of a bias."""
 
     bias_tensor: Tensor = param("[1, 1, 1, O], on the host.")
@@ -109,19 +105,13 @@ class OfBias(Preparation):
         return self.prepared(call, "bias", self.bias_tensor)
 
 
-class PrepareConvTranspose2dWeights(
-    OfWeights,
-    ForConvTranspose2d,
-    name="prepare_conv_transpose2d_weights",
-    parameters="weight_tensor input_memory_config input_layout weights_format in_channels out_channels batch_size "
-    "input_height input_width kernel_size stride padding output_padding dilation has_bias groups device input_dtype "
-    "output_dtype conv_config compute_config dram_slice_config mirror_kernel",
-    prefix="",
-):
+class PrepareConvTranspose2dWeights(OfWeights, name="prepare_conv_transpose2d_weights", prefix=""):
     """The weights as conv_transpose2d with the same arguments prepares them, on the device."""
 
+    _rules = CONV_TRANSPOSE2D
     weight_tensor: Tensor = param("[C, O / groups, kernel height, kernel width].")
     weights_format: str = param('"IOHW"; accepted as in ttnn, which does not read it.')
+    dram_slice_config: Conv2dSliceConfig | None = param(SLICES, default=None)
     output_padding: Pair = param("Rows and columns added at the bottom and on the right.", default=(0, 0))
     mirror_kernel: bool = param("False if the kernel was flipped already.", default=True)
 
@@ -131,40 +121,25 @@ class PrepareConvTranspose2dWeights(
         return super().own_arguments() | own
 
 
-class PrepareConvTranspose2dBias(
-    OfBias,
-    ForConvTranspose2d,
-    name="prepare_conv_transpose2d_bias",
-    parameters="bias_tensor input_memory_config input_layout in_channels out_channels batch_size input_height "
-    "input_width kernel_size stride padding dilation device groups input_dtype output_dtype conv_config "
-    "compute_config dram_slice_config",
-    prefix="",
-):
+class PrepareConvTranspose2dBias(OfBias, name="prepare_conv_transpose2d_bias", prefix=""):
     """The bias as conv_transpose2d with the same arguments prepares it, on the device."""
 
+    _rules = CONV_TRANSPOSE2D
+    dram_slice_config: Conv2dSliceConfig | None = param(SLICES, default=None)
 
-class PrepareConvWeights(
-    OfWeights,
-    ForConv2d,
-    name="prepare_conv_weights",
-    parameters="weight_tensor input_memory_config input_layout weights_format in_channels out_channels batch_size "
-    "input_height input_width kernel_size stride padding dilation has_bias groups device input_dtype output_dtype "
-    "conv_config compute_config slice_config",
-    prefix="",
-):
+
+class PrepareConvWeights(OfWeights, name="prepare_conv_weights", prefix=""):
     """The weights as conv2d with the same arguments prepares them, on the device."""
 
+    _rules = CONV2D
+    slice_config: Conv2dSliceConfig | None = param(SLICES, default=None)
 
-class PrepareConvBias(
-    OfBias,
-    ForConv2d,
-    name="prepare_conv_bias",
-    parameters="bias_tensor input_memory_config input_layout in_channels out_channels batch_size input_height "
-    "input_width kernel_size stride padding dilation device groups input_dtype output_dtype conv_config "
-    "compute_config slice_config",
-    prefix="",
-):
+
+class PrepareConvBias(OfBias, name="prepare_conv_bias", prefix=""):
     """The bias as conv2d with the same arguments prepares it, on the device."""
+
+    _rules = CONV2D
+    slice_config: Conv2dSliceConfig | None = param(SLICES, default=None)
 
 
 def _future_input(

@@ -404,18 +404,21 @@ class Call:
     """
 
     _name: ClassVar[str] = ""
+    _order: ClassVar[Sequence[str]] = ()
     _signature: ClassVar[Signature]
 
     def __init_subclass__(cls, *, name: str = "", parameters: str = "", prefix: str = OPERATIONS) -> None:
         """Reads the fields of the subclass.
 
         ``parameters`` are the names of all fields in the order of the function's signature (default: inherited fields
-        first); ``prefix`` is what the real library's errors put before the name.
+        first), and perhaps of others, for classes that inherit the order; ``prefix`` is what the real library's errors
+        put before the name.
         """
+        cls._order = parameters.split() or cls._order
         if name:
             fields = {key: value for base in reversed(cls.__mro__) for key, value in vars(base).items()}
             params = {key: value for key, value in fields.items() if isinstance(value, Param)}
-            order = parameters.split() or list(params)
+            order = [key for key in cls._order or params if key in params]
             assert set(order) == set(params), set(order) ^ set(params)
             hints = get_type_hints(cls, include_extras=True)
             arguments = {key: replace(params[key], kind=kind_of(hints[key])) for key in order}
