@@ -3,11 +3,14 @@
 import csv
 import json
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from device.spec.device_spec import load_spec
+from ops.passes.cycles import expected_error, expected_errors
+from ops.programs.data_movement.copy import Conversion, CopyTensor
 from tools.validate.__main__ import main
 from tools.validate.prediction import NotPredictedError, Prediction
 from tools.validate.report import sum_up
@@ -15,17 +18,14 @@ from tools.validate.rows import MEASURED, VALIDATORS, read_rows, require_plausib
 
 MOST_BYTES = 1_500_000  # of all measured rows
 GENERATIONS = ("wormhole_b0", "blackhole")
+UNSEEN_ADDS = 0.02  # and at most three quarters: what errors of unseen configurations may lie above those in sample
+TELLING = 5  # configurations from which on a mean tells something
+validated = cache(lambda name: validate(MEASURED / f"{name}.csv"))
 
 
 def written(path, kind, *changes, first=None):
     """A file of a good row (the first one that can be predicted) and others that are changed."""
-    if first is None:
-        for first in read_rows(MEASURED / f"{kind}.csv"):
-            try:
-                VALIDATORS[kind](first)
-                break
-            except NotPredictedError:
-                continue
+    first = first or validated(kind)[0][0].row
     target = path / f"{kind}.csv"
     with target.open("w", encoding="utf-8", newline="") as out:
         writer = csv.DictWriter(out, list(first))
@@ -43,7 +43,7 @@ def run(monkeypatch, *arguments):
     ("name", "mean"), [("conv", 0.05), ("halo", 0.07), ("gemm", 0.04), ("layout_ops", 0.12), ("dispatch", 0.03)]
 )
 def test_errors_are_as_claimed(name, mean):
-    predicted, skipped = validate(MEASURED / f"{name}.csv")
+    predicted, skipped = validated(name)
     counted = [row for row in predicted if row.architecture in GENERATIONS and row.counted]
     assert sum_up(counted).mean < mean
     assert len(predicted) + len(skipped) == len(read_rows(MEASURED / f"{name}.csv"))
@@ -58,6 +58,43 @@ def test_errors_are_as_claimed(name, mean):
         for kind in {row.group[0] for row in counted}:
             own = [row for row in counted if row.group[0] == kind and row.architecture == "blackhole"]
             assert len({row.configuration for row in own}) < 5 or sum_up(own).mean < 0.13, kind
+
+
+def kind_of(name, prediction):
+    """Under which name a program tells that it was measured."""
+    if name == "halo":
+        return "halo of tiles" if prediction.group[1].startswith("tile") else "halo of rows"
+    return {"conv": "convolution", "gemm": "matmul"}.get(name, prediction.group[0])
+
+
+def test_the_errors_that_reports_expect_are_those_of_the_measured_rows():
+    found = {}
+    for name in ("conv", "gemm", "halo", "layout_ops"):
+        for row in validated(name)[0]:
+            if row.counted and "," not in row.architecture:  # not what a library of the time chose by itself
+                found.setdefault((kind_of(name, row), row.architecture), []).append(row)
+    in_sample = {key: sum_up(predictions) for key, predictions in found.items()}
+    table = {(name, row.architecture): row for name, rows in expected_errors().items() for row in rows}
+    assert {key: row.configurations for key, row in table.items()} == {
+        key: errors.configurations for key, errors in in_sample.items()
+    }
+    for key, row in table.items():
+        seen = in_sample[key]
+        if seen.configurations >= TELLING:
+            assert seen.mean * 0.9 <= row.share <= seen.mean * 1.75 + UNSEEN_ADDS, (key, row, seen.mean)
+
+
+def test_every_movement_was_measured_or_says_that_it_was_not():
+    known = set(expected_errors())
+    for conversion in Conversion:
+        assert CopyTensor(conversion).measured_as == (conversion.value if conversion.value in known else "")
+
+
+def test_another_architecture_stands_in_where_nothing_was_measured():
+    assert expected_error("convolution", "wormhole_b0").architecture == "wormhole_b0"
+    assert expected_error("halo of rows", "wormhole_b0").architecture == "blackhole"
+    assert expected_error("convolution", "my own").share == expected_error("convolution", "wormhole_b0").share
+    assert expected_error("Sort", "blackhole") is None
 
 
 def test_measured_rows_stay_small():
@@ -77,12 +114,10 @@ def test_configurations_count_once_with_their_median_row():
     assert figures == pytest.approx((0.15, 0.15, 0.05, 0.2))
 
 
-SIZES = [
-    *(("conv", "in_h"), ("halo", "in_h"), ("gemm", "M"), ("layout_ops", "in_shape"), ("dram_noc", "num_transactions")),
-]
-
-
-@pytest.mark.parametrize(("kind", "column"), [*SIZES, ("conv", "value")])
+@pytest.mark.parametrize(
+    ("kind", "column"),
+    [("conv", "in_h"), ("gemm", "M"), ("layout_ops", "in_shape"), ("dram_noc", "num_transactions"), ("conv", "value")],
+)
 def test_a_size_or_a_measurement_that_is_none_is_a_row_not_predicted(kind, column, tmp_path, monkeypatch, capsys):
     values = ["x", "nan", "-1", "0", ""]
     values += ["inf"] if column == "value" else ["99999999999999999999", "4000000", "[/]", "\x1b[31m"]
@@ -95,14 +130,12 @@ def test_a_size_or_a_measurement_that_is_none_is_a_row_not_predicted(kind, colum
     assert "\x1b" not in shown
 
 
-def test_sizes_that_cannot_be_are_refused_by_name(tmp_path):
-    for value in ("0", "00", "-1"):  # batches may be left out, where there is one
-        ((_, reason),) = validate(written(tmp_path, "gemm", {"batch": value}))[1]
-        assert reason == f"batch must be at least 1, not {value}"
+def test_sizes_that_cannot_be_are_refused_by_name():
     row = read_rows(MEASURED / "layout_ops.csv")[0] | {"commit": "10216031"}  # a hash that is a number
     require_plausible(row)
-    with pytest.raises(NotPredictedError, match="cores must be at most"):
-        require_plausible(row | {"cores": "10216031"})
+    for name, value, text in [("cores", "10216031", "at most 1048576"), ("batch", "00", "at least 1, not 00")]:
+        with pytest.raises(NotPredictedError, match=f"{name} must be {text}"):
+            require_plausible(row | {name: value})
 
 
 def test_shards_that_do_not_fit_their_grid_are_not_predicted(tmp_path):
@@ -125,30 +158,29 @@ def test_a_mistake_of_a_model_is_no_row_that_is_not_understood(tmp_path, monkeyp
         validate(path)
 
 
-@pytest.mark.parametrize("text", ["", "a,b\n", "a,b\n1,2\n", "a,b\n1\n", "\0\n\0"])
-def test_a_file_without_a_row_to_predict_ends_it_in_a_line(tmp_path, text, monkeypatch, capsys):
-    path = tmp_path / "conv.csv"
-    path.write_text(text, encoding="utf-8")
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        *(("conv.csv", text, "conv.csv: ") for text in ("", "a,b\n", "a,b\n1,2\n", "a,b\n1\n", "\0\n\0")),
+        ("convolution.csv", "", "no validator for rows of that name; name it conv"),
+        ("conv_new.csv", None, "no such file"),
+    ],
+)
+def test_a_file_that_is_no_file_of_rows_ends_it_in_a_line(tmp_path, name, text, message, monkeypatch, capsys):
+    path = tmp_path / name
+    if text is not None:
+        path.write_text(text, encoding="utf-8")
     with pytest.raises(SystemExit) as ended:
         run(monkeypatch, path)
     assert ended.value.code == 2
-    assert "Traceback" not in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(("name", "message"), [("convolution.csv", "no validator"), ("conv_new.csv", "no such file")])
-def test_files_that_can_not_be_read_end_it_before_any_work(name, message, tmp_path, capsys, monkeypatch):
-    with pytest.raises(SystemExit):
-        run(monkeypatch, MEASURED / "conv.csv", tmp_path / name)
     shown = capsys.readouterr()
     assert message in shown.err
     assert not shown.out
+    assert "Traceback" not in shown.err
 
 
 def test_the_name_of_a_file_says_who_predicts_it():
-    assert validator_of(Path("somewhere/conv.csv")) is VALIDATORS["conv"]
     assert validator_of(Path("conv_held_back.csv")) is VALIDATORS["conv"]
-    with pytest.raises(ValueError, match=r"convolution\.csv: no validator for rows of that name; name it conv"):
-        validator_of(Path("convolution.csv"))
 
 
 def test_command(tmp_path, capsys, monkeypatch):
@@ -164,13 +196,10 @@ def test_command(tmp_path, capsys, monkeypatch):
     assert len(rows) == 8
     for row in rows:
         assert row["file"] == "conv.csv"
-        assert row["source_path"]
         assert ("predicted_ns" in row) != ("not_predicted" in row)
         if "predicted_ns" in row:
-            assert row["predicted_ns"] > 0
             assert row["measured_ns"] == pytest.approx(float(row["value"]) * (1000 if row["unit"] == "us" else 1))
     run(monkeypatch, path, "--overall")
     printed = capsys.readouterr().out
     assert "conv.csv, blackhole" in printed
     assert "worst configurations" not in printed
-    assert "is a proposal" not in printed
