@@ -32,26 +32,20 @@ FIDELITIES: Final = tuple(ttnn.MathFidelity[name] for name in ("LoFi", "HiFi2", 
 SIZE, IN_CHANNELS, OUT_CHANNELS, KERNEL = 16, 64, 32, 3
 
 
-class Distance(NamedTuple):
-    """One row of the table."""
-
-    output: str
-    dst: int
-    fidelity: str
-    max_ulp: float  # Largest difference in units in the last place
-    differing: float  # Share of elements that differ
-    pcc: float  # Correlation of the two readings
-
-
-class Spread(NamedTuple):
-    """One row of the table of random calls."""
-
-    output: str
-    dst: int
-    calls: int  # How many
-    largest: float  # Largest difference as a share of the largest value of its call
-    usual: float  # The same in the median call
-    other_specials: int  # Calls with infinities and NaN in the input whose outputs are not the same ones
+COLUMNS: Final = {
+    "output": ("output", "{}"),
+    "dst": ("Dst bits", "{}"),
+    "fidelity": ("fidelity", "{}"),
+    "max_ulp": ("max ulp", "{:.3g}"),  # largest difference in units in the last place
+    "differing": ("differing", "{:.1%}"),  # share of elements that differ
+    "pcc": ("PCC", "{:.7f}"),  # correlation of the two readings
+    "calls": ("calls", "{}"),
+    "largest": ("largest", "{:.2%}"),  # largest difference as a share of the largest value of its call
+    "usual": ("usual", "{:.2%}"),  # the same in the median call
+    # calls with infinities and NaN in the input whose outputs are not the same ones
+    "other_specials": ("other specials", "{}"),
+}  # name in JSON -> heading and format
+Row = dict[str, Any]
 
 
 class Call(NamedTuple):
@@ -104,7 +98,7 @@ def random_call(seed: int, *, special: bool) -> Call:
     return Call(image, weights, sizes_of(channels, outputs, (height, width), kernel, int(rng.integers(1, 3))))
 
 
-def spreads(calls: int) -> Iterator[Spread]:
+def spreads(calls: int) -> Iterator[Row]:
     """All rows of the table of random calls."""
     for dtype, fp32_dest in product(DTYPES, (False, True)):
         shares, others = [], 0
@@ -115,14 +109,8 @@ def spreads(calls: int) -> Iterator[Spread]:
             pair = random_call(seed, special=True).readings(dtype, fidelity, fp32_dest=fp32_dest)
             specials = [np.where(np.isfinite(output), 0, output) for output in pair]
             others += not np.array_equal(specials[0], specials[1])
-        yield Spread(
-            output=dtype.format.name,
-            dst=32 if fp32_dest else 16,
-            calls=calls,
-            largest=max(shares),
-            usual=float(np.median(shares)),
-            other_specials=others,
-        )
+        figures = {"calls": calls, "largest": max(shares), "usual": float(np.median(shares)), "other_specials": others}
+        yield {"output": dtype.format.name, "dst": 32 if fp32_dest else 16, **figures}
 
 
 def units_in_the_last_place(values: Array, fmt: DataFormat) -> Array:
@@ -135,7 +123,7 @@ def units_in_the_last_place(values: Array, fmt: DataFormat) -> Array:
     return np.asarray(np.exp2(np.floor(np.log2(magnitudes)) - fmt.mantissa_bits))
 
 
-def distances() -> Iterator[Distance]:
+def distances() -> Iterator[Row]:
     """All rows of the table."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal((1, SIZE, SIZE, IN_CHANNELS), np.float32)
@@ -147,14 +135,12 @@ def distances() -> Iterator[Distance]:
             output.reshape(-1, OUT_CHANNELS) for output in call.readings(dtype, fidelity, fp32_dest=fp32_dest)
         )
         ulps = np.abs(exact - fast) / units_in_the_last_place(exact, dtype.format)
-        yield Distance(
-            output=dtype.format.name,
-            dst=32 if fp32_dest else 16,
-            fidelity=fidelity.name,
-            max_ulp=float(ulps.max()),
-            differing=float((exact != fast).mean()),
-            pcc=float(np.corrcoef(exact.ravel(), fast.ravel())[0, 1]),
-        )
+        figures = {
+            "max_ulp": float(ulps.max()),
+            "differing": float((exact != fast).mean()),
+            "pcc": float(np.corrcoef(exact.ravel(), fast.ravel())[0, 1]),
+        }
+        yield {"output": dtype.format.name, "dst": 32 if fp32_dest else 16, "fidelity": fidelity.name, **figures}
 
 
 def main() -> None:
@@ -165,21 +151,16 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--calls", type=int, default=0, metavar="N", help="N random calls of each kind instead")
     options = parser.parse_args()
-    rows: list[Any] = list(spreads(options.calls) if options.calls > 0 else distances())
+    rows = list(spreads(options.calls) if options.calls > 0 else distances())
     if options.json:
-        print(json.dumps([row._asdict() for row in rows], indent=1))
-    elif options.calls > 0:
-        formats = ("{}", "{}", "{}", "{:.2%}", "{:.2%}", "{}")
-        title, headings = "fast against exact, share of a call's largest value", ["calls", "largest", "usual"]
-        _print(title, ["output"], ["Dst bits", *headings, "other specials"], formats, rows)
-    else:
-        formats = ("{}", "{}", "{}", "{:.3g}", "{:.1%}", "{:.7f}")
-        _print("fast against exact", ["output", "Dst bits", "fidelity"], ["max ulp", "differing", "PCC"], formats, rows)
-
-
-def _print(title: str, texts: list[str], numbers: list[str], formats: tuple[str, ...], rows: list[Any]) -> None:
-    cells = [[form.format(value) for form, value in zip(formats, row, strict=True)] for row in rows]
-    Console().print(table(title, texts, numbers, cells))
+        print(json.dumps(rows, indent=1))
+        return
+    title, texts = (
+        ("fast against exact, share of a call's largest value", 1) if options.calls > 0 else ("fast against exact", 3)
+    )
+    headings = [COLUMNS[name][0] for name in rows[0]]
+    cells = [[COLUMNS[name][1].format(value) for name, value in row.items()] for row in rows]
+    Console().print(table(title, headings[:texts], headings[texts:], cells))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from tools.recorded.compare import compare, distance_from_float64
-from tools.recorded.records import DATA, Outputs, inputs, layer_of_case, read_records, run
+from tools.recorded.records import DATA, Outputs, inputs, pair, read_records, run
+from ttsim.runtime.types.layer import Layer
 from ttsim.study.layers.run import Inputs, exact_output
 
 RECORDS = {
@@ -31,11 +32,24 @@ def differences(record, outputs):
 
 def exact_of(record):
     """The run in float64, where it has values and a definition is at hand."""
-    if "output_array" not in record:
-        return None
-    layer = layer_of_case(record["case"])
-    x, w, b = inputs(record["case"])
-    exact = exact_output(layer, Inputs(x, w, b if layer.bias else None))
+    case = record["case"]
+    config = {name: case["activation"] for name in ("activation",) if case.get(name)} | case.get("conv_config", {})
+    layer = Layer(
+        in_channels=case["in_channels"],
+        out_channels=case["out_channels"],
+        input_height=case["H"],
+        input_width=case["W"],
+        kernel_size=tuple(pair(case["kernel"])),
+        groups=case.get("groups", 1),
+        mirror_kernel=case.get("mirror_kernel") is not False,
+        config=config,
+        **{
+            name: tuple(pair(case.get(name, usual)))
+            for name, usual in (("stride", 1), ("padding", 0), ("output_padding", 0), ("dilation", 1))
+        },
+    )
+    x, w, b = inputs(case)
+    exact = exact_output(layer, Inputs(x, w, b if case.get("has_bias") else None))
     return None if exact is None else exact.reshape(1, 1, -1, layer.out_channels)
 
 

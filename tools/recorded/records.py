@@ -16,7 +16,6 @@ from tools.golden.answers import execute, namespace, opened
 from tools.golden.calls import DEVICE_OF, recorded_call
 from ttsim.runtime.settings import Values
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.types.layer import Layer
 
 Floats = npt.NDArray[np.float32]
 Record = Mapping[str, Any]
@@ -93,10 +92,6 @@ def to_bfloat16(values: Floats) -> Floats:
     return values.astype(ml_dtypes.bfloat16).astype(np.float32)
 
 
-CONFIG_FIELDS = ("weights_dtype", "act_block_h_override", "output_layout", "activation")
-COMPUTE_FIELDS = ("math_fidelity", "fp32_dest_acc_en", "packer_l1_acc", "math_approx_mode", "dst_full_sync_en")
-
-
 def run(record: Record, values: Values = "exact") -> Outcome:
     """Makes the recorded call on a fresh simulated device; without values where none were recorded."""
     outcome, call = Outcome(), recorded_call(record, 0)
@@ -123,39 +118,6 @@ def run(record: Record, values: Values = "exact") -> Outcome:
         except (RuntimeError, ValueError, TypeError) as error:
             outcome.error = str(error)
     return outcome
-
-
-def layer_of_case(case: Mapping[str, Any]) -> Layer:
-    """The layer that a recorded call ran."""
-    config = dict(case.get("conv_config", {})) | {key: case[key] for key in CONFIG_FIELDS if case.get(key)}
-    if case.get("shard_layout"):
-        config["shard_layout"] = f"{case['shard_layout']}_SHARDED"
-    cut = case.get("slice")
-    return Layer(
-        name=case["name"],
-        batch_size=case.get("batch", 1),
-        in_channels=case["in_channels"],
-        out_channels=case["out_channels"],
-        input_height=case["H"],
-        input_width=case["W"],
-        kernel_size=tuple(pair(case["kernel"])),
-        stride=tuple(pair(case.get("stride", 1))),
-        padding=tuple(pair(case.get("padding", 0))),
-        output_padding=tuple(pair(case.get("output_padding", 0))),
-        dilation=tuple(pair(case.get("dilation", 1))),
-        groups=case.get("groups", 1),
-        bias=bool(case.get("has_bias")),
-        mirror_kernel=case.get("mirror_kernel") is not False,
-        input_dtype=case.get("input_dtype", "bfloat16"),
-        input_layout=case.get("input_layout", "ROW_MAJOR"),
-        input_memory=case.get("input_memory", "dram"),
-        input_4d=bool(case.get("input_4d")),
-        weights_dtype=case.get("weights_in_dtype", "bfloat16"),
-        dtype=case.get("dtype"),
-        slice=f"{cut[0]}:{cut[1] or 0}" if isinstance(cut, list) else cut,
-        config=config,
-        compute={key: case[key] for key in COMPUTE_FIELDS if case.get(key) is not None},
-    )
 
 
 def describe(tensor: Tensor) -> dict[str, Any]:

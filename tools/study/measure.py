@@ -38,6 +38,14 @@ class Studied:
     error_share: float | None
     reasons: tuple[str, ...]  # Why that is faster than the model's config, in words; empty if either does not run
 
+    @property
+    def choices(self) -> tuple[Choice | None, ...]:
+        """The default of ttnn, the model's config, tuned; by phases the model's config, tuned; the faster of both."""
+        frame, phase = self.frame, self.phase
+        tuned = [choice for choice in (frame.best, phase.best) if choice is not None]
+        fastest = min(tuned, key=lambda choice: choice.cycles, default=None)
+        return frame.default, frame.given, frame.best, phase.given, phase.best, fastest
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
@@ -97,12 +105,6 @@ def report_on(layer: Layer, device: str, choice: Choice) -> CycleReport:
     placed = place(layer, make_inputs(layer, values=False), _settings(device))
     with placed.device:
         return estimate_cycles(conv_transpose2d, **(placed.arguments | dict(choice.options())))
-
-
-def best_of(layer: Studied) -> Choice | None:
-    """The fastest in either lowering."""
-    choices = [choice for choice in (layer.frame.best, layer.phase.best) if choice is not None]
-    return min(choices, key=lambda choice: choice.cycles, default=None)
 
 
 def _front(machines: DesignResult) -> Sequence[DesignPoint]:

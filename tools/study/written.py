@@ -1,9 +1,9 @@
 """The study in words and pictures: the tables of docs/study.md and the charts beside them."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
-from tools.study.measure import CARDS, COST, SPACE, Studied, Study, best_of
+from tools.study.measure import CARDS, COST, SPACE, Studied, Study
 from ttsim.study.design import DesignPoint
 from ttsim.study.plots import Bars, Chart, Dot, Scatter, to_svg
 from ttsim.study.tune.tuned import Choice
@@ -45,40 +45,32 @@ def named(device: str) -> str:
 
 def row(layer: Studied) -> str:
     """A layer's line in the table of its device."""
-    frame, phase = layer.frame, layer.phase
-    shown = [
-        layer.layer,
-        _cycles(frame.default),
-        _cycles(frame.given),
-        _cycles(frame.best),
-        _times(frame.given, frame.best),
-        _cycles(phase.given),
-        _cycles(phase.best),
-        _times(frame.given, phase.best),
-        ", ".join(_kib(result) for result in (frame.given, frame.best, phase.best)),
-        "unknown" if layer.error_share is None else f"{layer.error_share:.1%}",
+    cycles = ["does not fit" if choice is None else f"{choice.cycles:,}" for choice in layer.choices]
+    _, given, tuned, _, by_phases, _ = layer.choices
+    peaks = ", ".join(
+        "none" if choice is None else f"{choice.l1_peak_bytes / 1024:,.0f}" for choice in (given, tuned, by_phases)
+    )
+    error = "unknown" if layer.error_share is None else f"{layer.error_share:.1%}"
+    gains = [
+        "" if given is None or choice is None else f"{given.cycles / choice.cycles:.2f}"
+        for choice in (tuned, by_phases)
     ]
-    return _line(shown)
+    return _line([layer.layer, *cycles[:3], gains[0], *cycles[3:5], gains[1], peaks, error])
 
 
 def sums(layers: Sequence[Studied]) -> str:
     """The last line of a table: all layers together, of a column in which all run."""
-    columns = [
-        [layer.frame.default for layer in layers],
-        [layer.frame.given for layer in layers],
-        [layer.frame.best for layer in layers],
-        [layer.phase.given for layer in layers],
-        [layer.phase.best for layer in layers],
-    ]
-    default, configured, tuned, by_phases, best = map(_sum, columns)
-    shown = [f"{value:,}" if value else "not all fit" for value in (default, configured, tuned, by_phases, best)]
-    gains = ["" if None in (configured, to) else f"{(configured or 0) / (to or 1):.2f}" for to in (tuned, best)]
+    cycles = [_sum(layers, at, "cycles") for at in range(5)]
+    shown = ["not all fit" if value is None else f"{value:,}" for value in cycles]
+    given = cycles[1]
+    gains = ["" if given is None or to is None else f"{given / to:.2f}" for to in (cycles[2], cycles[4])]
     return _line(["all", *shown[:3], gains[0], *shown[3:], gains[1], "", ""])
 
 
-def _sum(choices: Sequence[Choice | None]) -> int | None:
-    known = [result.cycles for result in choices if result is not None]
-    return sum(known) if len(known) == len(choices) else None
+def _sum(layers: Sequence[Studied], at: int, name: str) -> Any:
+    """The sum of a figure of one choice of all layers; None if not all have it."""
+    choices = [layer.choices[at] for layer in layers]
+    return None if None in choices else sum(getattr(choice, name) for choice in choices)
 
 
 def _machines(study: Study) -> Iterator[str]:
@@ -111,20 +103,10 @@ def _sums(study: Study) -> Iterator[str]:
     yield from _header([*heads, "the faster of both for each layer"])
     for device in devices(study):
         own = [layer for layer in study.layers if layer.device == device]
-        ways = [
-            [layer.frame.given for layer in own],
-            [layer.frame.best for layer in own],
-            [layer.phase.given for layer in own],
-            [layer.phase.best for layer in own],
-            [best_of(layer) for layer in own],
-        ]
-        yield _line([named(device), *map(_microseconds, ways)])
+        times = [_sum(own, at, "nanoseconds") for at in range(1, 6)]
+        shown = ("not all fit" if time is None else f"{time / 1000:,.1f}" for time in times)
+        yield _line([named(device), *shown])
     yield ""
-
-
-def _microseconds(choices: Sequence[Choice | None]) -> str:
-    times = [result.nanoseconds for result in choices if result is not None]
-    return f"{sum(times) / 1000:,.1f}" if len(times) == len(choices) else "not all fit"
 
 
 def _gains(layers: Sequence[Studied]) -> Iterator[str]:
@@ -174,14 +156,13 @@ def _layer_front(study: Study) -> Scatter:
 def _bars(study: Study, device: str) -> Bars:
     """The remaining share of each layer's cycles."""
     own = [layer for layer in study.layers if layer.device == device]
-    ways = [("tuned", [layer.frame for layer in own]), ("by phases, tuned", [layer.phase for layer in own])]
     return Bars(
         title=f"{named(device)}: cycles that are left",
         value_name="of the cycles with the model's config, %",
         groups=tuple(layer.layer.partition(".")[2] for layer in own),
         series=tuple(
-            (name, tuple(_left(layer.frame.given, result.best) for layer, result in zip(own, choices, strict=True)))
-            for name, choices in ways
+            (name, tuple(_left(layer.frame.given, layer.choices[at]) for layer in own))
+            for name, at in (("tuned", 2), ("by phases, tuned", 4))
         ),
     )
 
@@ -196,15 +177,3 @@ def _header(names: Sequence[str]) -> tuple[str, str]:
 
 def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
-
-
-def _cycles(choice: Choice | None) -> str:
-    return "does not fit" if choice is None else f"{choice.cycles:,}"
-
-
-def _times(before: Choice | None, after: Choice | None) -> str:
-    return "" if before is None or after is None else f"{before.cycles / after.cycles:.2f}"
-
-
-def _kib(choice: Choice | None) -> str:
-    return "none" if choice is None else f"{choice.l1_peak_bytes / 1024:,.0f}"
