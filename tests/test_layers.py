@@ -1,9 +1,9 @@
 """The borders between packages and their rooms, read from the source: who may import whom; and some habits."""
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import cache
-from itertools import pairwise
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -70,30 +70,10 @@ ROOMS: dict[str, dict[str, set[str]]] = {
     },
 }
 FILES = sorted(path for package in ARROWS for path in (ROOT / package).rglob("*.py"))
-
-
-def over(paths: Iterable[Path]) -> Callable[[Callable[[Path], None]], Callable[[], None]]:
-    """Makes one test out of a test of one file: it fails with what every file fails with."""
-
-    def decorate(test: Callable[[Path], None]) -> Callable[[], None]:
-        def whole() -> None:
-            failures = []
-            for path in paths:
-                try:
-                    test(path)
-                except AssertionError as error:
-                    failures.append(str(error))
-            assert not failures, "\n".join(failures)
-
-        return whole
-
-    return decorate
-
-
 LOADERS = {ROOT / "device" / "host" / "compiling.py", ROOT / "tools" / "machine.py"}  # what they are told to
 LOADING = ("import_module", "worth_loading")
 FACE = ROOT / "ttsim" / "__init__.py"  # loads its names when they are asked for; its stub says what it imports
-WRITERS = sorted([ROOT / "ttsim" / "report" / "exports.py", *(ROOT / "ttsim" / "report" / "writers").rglob("*.py")])
+WRITERS = {ROOT / "ttsim" / "report" / "exports.py", ROOT / "ttsim" / "report" / "writers"}  # a file, and a folder
 MAY_PRINT = {"ttsim/__main__.py"}
 WRITERS_WITH_RICH = ("table", "terminal")
 RICH_IS_WELCOME = {"ttsim/__main__.py", *(f"ttsim/report/writers/{name}.py" for name in WRITERS_WITH_RICH)}
@@ -149,139 +129,55 @@ def _imports(path: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, str(target.value)
 
 
-def complain(path: Path, lines: list[str]) -> None:
-    where = path.relative_to(ROOT)
-    assert not lines, "\n".join(f"{where}:{line}" for line in lines)
+Complaints = Iterator[tuple[int, str]]  # lines, and what is wrong there
 
 
-def test_every_package_has_sources():
-    assert {package(path) for path in FILES} == set(ARROWS)
+def against_the_arrows(path: Path) -> Complaints:
+    own, home, name = package(path), room(module_name(path)), module_name(path)
+    allowed = ROOMS.get(own, {}).get(home, set()) | {home}
+    for line, target in imported(path):
+        top = target.split(".")[0]
+        if top in set(ARROWS) | OUTSIDE and top not in ARROWS[own]:
+            yield line, f"{own} imports {target}; allowed are {sorted(ARROWS[own])}"
+        elif own in ROOMS and top == own and target in MODULES and room(target) not in allowed:
+            yield line, f"{name} imports {target}; allowed of {own} are {sorted(allowed)}"
 
 
-@over(FILES)
-def test_imports_follow_the_arrows(path):
-    ours = set(ARROWS) | OUTSIDE
-    complain(
-        path,
-        [
-            f"{line}: {package(path)} imports {name}; allowed are {sorted(ARROWS[package(path)])}"
-            for line, name in imported(path)
-            if (top := name.split(".")[0]) in ours and top not in ARROWS[package(path)]
-        ],
-    )
-
-
-@pytest.mark.parametrize("name", ROOMS)
-def test_every_room_has_its_arrows(name):
-    rooms = {room(module) for module in MODULES if module.startswith(f"{name}.")}
-    assert rooms == set(ROOMS[name]) - {"__init__"}
-    assert all(allowed <= set(ROOMS[name]) for allowed in ROOMS[name].values())
-
-
-@over(FILES)
-def test_imports_follow_the_arrows_between_rooms(path):
-    arrows = ROOMS.get(package(path))
-    if arrows is None:
-        return
-    home = room(module_name(path))
-    allowed = arrows.get(home, set()) | {home}
-    complain(
-        path,
-        [
-            f"{line}: {package(path)}/{home} imports {name}; allowed of {package(path)} are {sorted(allowed)}"
-            for line, name in imported(path)
-            if name.split(".")[0] == package(path) and name in MODULES and room(name) not in allowed
-        ],
-    )
-
-
-@over(FILES)
-def test_imports_are_absolute_and_at_the_top(path):
-    found = []
+def relative_inside_or_hidden_imports(path: Path) -> Complaints:
     for node in nodes(path):
         if isinstance(node, ast.ImportFrom) and node.level:
-            found.append(f"{node.lineno}: relative import")
+            yield node.lineno, "relative import"
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
-            inner = (n for n in ast.walk(node) if isinstance(n, ast.Import | ast.ImportFrom))
-            found += [f"{n.lineno}: import inside {getattr(node, 'name', 'lambda')}" for n in inner]
+            for inner in ast.walk(node):
+                if isinstance(inner, ast.Import | ast.ImportFrom):
+                    yield inner.lineno, f"import inside {getattr(node, 'name', 'lambda')}"
         if "TYPE_CHECKING" in (getattr(node, name, "") for name in ("id", "attr", "name")):
-            found.append(f"{node.lineno}: TYPE_CHECKING hides an import; move the type down instead")
-    complain(path, found)
+            yield node.lineno, "TYPE_CHECKING hides an import; move the type down instead"
 
 
-def test_no_import_cycle():
-    edges = {name: {target for _, target in imported(path) if target in MODULES} for name, path in MODULES.items()}
-    circle = circle_of(edges)
-    assert not circle, "import cycle: " + " -> ".join([*circle, circle[0]])
-
-
-def test_no_circle_of_folders():
-    for folder in ["", *(name for name, path in MODULES.items() if path.name == "__init__.py")]:
-        check_folder(folder)
-
-
-def check_folder(folder: str) -> None:
-    """What stands in one folder, files and folders, imports in one direction; "" is the folder of the packages."""
-    depth = len(folder.split(".")) if folder else 0
-    inside = {name: path for name, path in MODULES.items() if not folder or name.startswith(f"{folder}.")}
-    edges: dict[str, dict[str, str]] = {}
-    for name, path in inside.items():
-        for line, target in imported(path):
-            if target in inside and name.split(".")[depth] != (other := target.split(".")[depth]):
-                found = edges.setdefault(name.split(".")[depth], {})
-                found.setdefault(other, f"{path.relative_to(ROOT)}:{line}: imports {target}")
-    circle = circle_of(edges)
-    assert not circle, "\n".join(edges[one][other] for one, other in pairwise([*circle, circle[0]]))
-
-
-def circle_of(edges: Mapping[str, Iterable[str]]) -> list[str]:
-    """Nodes that lead round in a circle; none if there is no circle."""
-    done: set[str] = set()
-
-    def visit(node: str, trail: tuple[str, ...]) -> list[str]:
-        if node in trail:
-            return list(trail[trail.index(node) :])
-        if node not in done:
-            for target in sorted(edges.get(node, ())):
-                if lines := visit(target, (*trail, node)):
-                    return lines
-            done.add(node)
-        return []
-
-    return next((lines for node in sorted(edges) if (lines := visit(node, ()))), [])
-
-
-def test_a_circle_is_found():
-    assert circle_of({"a": ["b"], "b": ["c", "d"], "d": ["e"], "e": ["b"]}) == ["b", "d", "e"]
-    assert circle_of({"a": ["b", "c"], "b": ["c"], "c": []}) == []
-
-
-@over(FILES)
-def test_only_the_edges_print(path):
+def prints_and_rich_off_the_edges(path: Path) -> Complaints:
     where = str(path.relative_to(ROOT))
-    if package(path) == "tools" or where in MAY_PRINT:
-        return
-    complain(path, [f"{n.lineno}: print" for n in nodes(path) if isinstance(n, ast.Name) and n.id == "print"])
+    if package(path) != "tools" and where not in MAY_PRINT:
+        yield from ((n.lineno, "print") for n in nodes(path) if isinstance(n, ast.Name) and n.id == "print")
+    if package(path) != "tools" and where not in RICH_IS_WELCOME:
+        yield from ((line, "imports rich") for line, name in imported(path) if name.split(".")[0] == "rich")
 
 
-@over(FILES)
-def test_rich_stays_in_its_writer(path):
-    where = str(path.relative_to(ROOT))
-    if package(path) == "tools" or where in RICH_IS_WELCOME:
-        return
-    complain(path, [f"{line}: imports rich" for line, name in imported(path) if name.split(".")[0] == "rich"])
-
-
-@over(WRITERS)
-def test_no_writer_computes_a_figure(path):
+def figures_that_writers_compute(path: Path) -> Complaints:
     """Writers choose figures and turn their units; what two figures make is a figure that belongs to the report."""
-    computed = [
-        f"{node.lineno}: {ast.unparse(node)}"
-        for node in nodes(path)
-        if (isinstance(node, ast.BinOp) and not any(isinstance(one, ast.Constant) for one in (node.left, node.right)))
-        or (isinstance(node, ast.Call) and called(node) == "sum")
-    ]
-    complain(path, computed)
+    if WRITERS & {path, *path.parents}:
+        for node in nodes(path):
+            sums = isinstance(node, ast.Call) and called(node) == "sum"
+            constants = [isinstance(getattr(node, side, None), ast.Constant) for side in ("left", "right")]
+            if sums or (isinstance(node, ast.BinOp) and not any(constants)):
+                yield node.lineno, ast.unparse(node)
+
+
+def decisions_by_device_names(path: Path) -> Complaints:
+    if package(path) != "tools" and (ROOT / "device" / "spec" / "catalog") not in path.parents:
+        for value in (value for node in nodes(path) for value in names_decided_on(node)):
+            if isinstance(value, ast.Constant) and value.value in DEVICE_NAMES | ARCHITECTURES:
+                yield value.lineno, f"decides by {value.value!r}; a difference between devices is a field of the spec"
 
 
 def names_decided_on(node: ast.AST) -> Iterator[ast.expr]:
@@ -297,20 +193,42 @@ def names_decided_on(node: ast.AST) -> Iterator[ast.expr]:
         yield from node.args
 
 
-@over(FILES)
-def test_no_decision_by_a_device_name(path):
-    if package(path) == "tools" or (ROOT / "device" / "spec" / "catalog") in path.parents:
-        return
-    names = DEVICE_NAMES | ARCHITECTURES
-    complain(
-        path,
-        [
-            f"{value.lineno}: decides by {value.value!r}; a difference between devices is a field of the spec"
-            for node in nodes(path)
-            for value in names_decided_on(node)
-            if isinstance(value, ast.Constant) and value.value in names
-        ],
-    )
+@pytest.mark.parametrize(
+    "complaints",
+    [
+        against_the_arrows,
+        relative_inside_or_hidden_imports,
+        prints_and_rich_off_the_edges,
+        figures_that_writers_compute,
+        decisions_by_device_names,
+    ],
+)
+def test_no_file_has(complaints: Callable[[Path], Complaints]) -> None:
+    found = [f"{path.relative_to(ROOT)}:{line}: {text}" for path in FILES for line, text in complaints(path)]
+    assert not found, "\n".join(found)
+
+
+def test_every_package_and_room_has_sources():
+    assert {package(path) for path in FILES} == set(ARROWS)
+    for name, rooms in ROOMS.items():
+        assert {room(module) for module in MODULES if module.startswith(f"{name}.")} == set(rooms) - {"__init__"}
+        assert all(allowed <= set(rooms) for allowed in rooms.values())
+
+
+@pytest.mark.parametrize("folder", [None, "", *(name for name, path in MODULES.items() if path.name == "__init__.py")])
+def test_no_imports_go_round_in_a_circle(folder):
+    """Of files (None), and of what stands in one folder; "" is the folder of the packages."""
+    depth = len(folder.split(".")) if folder else 0
+    inside = {name for name in MODULES if not folder or name.startswith(f"{folder}.")}
+
+    def node(name: str) -> str:
+        return name if folder is None else name.split(".")[depth]
+
+    edges: dict[str, set[str]] = {}
+    for name in inside:
+        targets = {node(target) for _, target in imported(MODULES[name]) if target in inside}
+        edges.setdefault(node(name), set()).update(targets - {node(name)})
+    TopologicalSorter(edges).prepare()  # which raises a CycleError that shows the circle
 
 
 def test_no_package_hides_behind_the_tests():

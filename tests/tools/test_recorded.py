@@ -1,0 +1,125 @@
+"""Recorded calls in the planner's words, runs against records, and a sample of records."""
+
+import numpy as np
+import pytest
+
+from device.memory.memory_config import BufferType, TensorMemoryLayout
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
+from ops.planners.conv.arguments import ComputeConfig, SliceConfig, SliceType
+from tools.recorded.arguments import planner_arguments
+from tools.recorded.compare import buffer_difference, compare, correlation, difference, reason
+from tools.recorded.records import DATA, PEAK_FIELDS, Outcome, Outputs, read_records
+from tools.sample_records import choose, shorten, write_arrays, write_records
+
+RECORDS = [record for record in read_records(DATA) if "error" not in record and "cbs" in record]
+OUTPUTS = Outputs(DATA)
+
+
+def perfect(record):
+    """What a simulator without a fault would answer."""
+    keys = ("output", "weight_prepared", "bias_prepared", "output_hw", "ops", "cbs", "buffers")
+    peaks = record.get("resource_per_core") or {}
+    fields = {key: record.get(key) for key in keys} | {
+        "resource_per_core": {key: peaks[key] for key in PEAK_FIELDS if peaks}
+    }
+    return Outcome(fields=fields, values=OUTPUTS.of(record))
+
+
+def test_records_agree_with_themselves():
+    for record in RECORDS:
+        found = compare(record, perfect(record), OUTPUTS.of(record))
+        assert set(found.values()) == {None}, record["name"]
+
+
+def test_every_aspect_can_disagree():
+    record = next(record for record in RECORDS if "output_array" in record and record["cbs"])
+    want = OUTPUTS.of(record)
+    outcome = perfect(record)
+    outcome.values = -want
+    for key in ("ops", "cbs", "buffers"):
+        outcome.fields[key] = outcome.fields[key][1:]
+    outcome.fields["output_hw"] = [1, 1]
+    outcome.fields["resource_per_core"] = {"peak_cb": 1, "peak_l1": 2, "peak_total": 3}
+    found = compare(record, outcome, want)
+    assert all(found[aspect] for aspect in ("values", "specs", "ops", "cbs", "buffers", "peaks"))
+
+
+def test_an_error_agrees_by_its_first_line():
+    record = {"error": "Out of Memory: Not enough space", "case": {}}
+    assert compare(record, Outcome(error="TT_FATAL\nOut of Memory: Not enough space\nmore"), None) == {"error": None}
+    assert compare(record, Outcome(), None)["error"]
+    assert compare({"case": {}}, Outcome(error="no"), None) == {"error": "no"}
+    assert compare({"case": {}, "defect": True}, Outcome(error="no"), None) == {}
+
+
+def test_reason_skips_the_position():
+    assert reason("TT_FATAL @ a.cpp:1: x\ninfo:\nStride of program 12 is 0\nbacktrace") == "Stride of program N is 0"
+
+
+def test_differences_name_the_place():
+    assert difference([1, 2], [1, 2]) is None
+    assert difference([1, 2], [1]) == "2 wanted, 1 got; at 1 want [2], got []"
+    assert buffer_difference([{"size": 8}], [{"size": "8", "address": 0}]) is None
+    assert "at 0" in buffer_difference([{"size": 8}], [{"size": 9}])
+
+
+def test_correlation():
+    values = np.arange(5.0)
+    assert correlation(values, 3 * values + 1) == pytest.approx(1)
+    assert correlation(values, -values) == pytest.approx(-1)
+    assert correlation(np.ones(3), np.ones(3)) == 1
+    assert correlation(np.ones(3), np.zeros(3)) == 0
+
+
+CASE = {"name": "one", "H": 4, "W": 6, "in_channels": 16, "out_channels": 8, "kernel": [3, 2]}
+
+
+def test_defaults_are_those_of_the_records():
+    call = planner_arguments(CASE)
+    assert call.input.spec.shape == (1, 1, 24, 16)
+    assert (call.kernel_size, call.stride, call.padding, call.output_padding) == ((3, 2), (1, 1), (0,) * 4, (0, 0))
+    assert (call.input.spec.data_format, call.bias, call.compute_config, call.slice_config) == (BFLOAT16,) + (None,) * 3
+    assert planner_arguments(CASE | {"padding": [1, 0]}).padding == (1, 1, 0, 0)
+    assert planner_arguments(CASE | {"padding": [1, 0, 2, 3]}).padding == (1, 0, 2, 3)
+
+
+def test_fields():
+    call = planner_arguments(
+        CASE
+        | {"batch": 2, "input_4d": True, "has_bias": True, "weights_in_dtype": "float32", "weights_dtype": "bfloat8_b"}
+        | {"math_fidelity": "HiFi2", "packer_l1_acc": True, "slice": ["W", None], "activation": "RELU", "prep": True}
+        | {"input_spec": ["HEIGHT", [24, 16], [1, 0]], "conv_config": {"padding_mode": "Replicate"}}
+    )
+    memory = call.input.spec.memory_config
+    assert call.input.spec.shape == (2, 4, 6, 16)
+    assert (memory.memory_layout, memory.buffer_type) == (TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1)
+    assert (call.weight.spec.data_format, call.conv_config.weights_format) == (FLOAT32, BFLOAT8_B)
+    assert (call.conv_config.replicate_padding, call.conv_config.activation) == (True, ("relu", ()))
+    assert call.compute_config == ComputeConfig(fidelity_phases=2, packer_l1_acc=True)
+    assert call.slice_config == SliceConfig(slice_type=SliceType.DRAM_WIDTH)
+
+
+def test_a_sample_of_the_sample_is_the_same_every_time():
+    records = read_records(DATA)
+    first = choose(records, {}, 10, 0)
+    assert first == choose(records, {}, 10, 0)
+    assert len(first) == 10
+    assert len({record["name"] for record in first}) > 5
+
+
+def test_large_outputs_stay_out():
+    records = [record for record in read_records(DATA) if "output_array" in record]
+    assert not choose(records, {record["output_array"]: 100 for record in records}, 5, 99)
+
+
+def test_shortening_twice_changes_nothing():
+    assert [shorten(record) for record in read_records(DATA)] == read_records(DATA)
+
+
+def test_files_are_the_same_bytes(tmp_path):
+    for name in ("a", "b"):
+        write_records(tmp_path / f"{name}.gz", [{"y": 1, "x": [2]}])
+        write_arrays(tmp_path / f"{name}.npz", {"k/2": np.arange(3), "k/1": np.zeros(2)})
+    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
+    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
+    assert np.array_equal(np.load(tmp_path / "a.npz")["k/2"], np.arange(3))
