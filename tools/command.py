@@ -4,10 +4,16 @@ import os
 import sys
 import zipfile
 import zlib
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Callable
 from csv import Error as CsvError
 
 from ttsim.report.formatting import printable
+
+
+def tool_parser(name: str, text: str | None) -> ArgumentParser:
+    """A parser of a tool's command line, whose help is the tool's docstring as it stands."""
+    return ArgumentParser(prog=name, description=text, formatter_class=RawDescriptionHelpFormatter)
 
 
 def run_tool(name: str, main: Callable[[], int | None]) -> int:

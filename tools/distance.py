@@ -12,7 +12,6 @@ share of a call's largest value, and, once more with infinities and NaN in the i
 differ.
 """
 
-import argparse
 import json
 import sys
 from collections.abc import Iterator, Mapping
@@ -24,7 +23,7 @@ from rich.console import Console
 
 import ttsim as ttnn
 from device.numbers.formats import GROUP, Array, DataFormat
-from tools.command import run_tool
+from tools.command import run_tool, tool_parser
 from tools.validate.report import table
 
 DTYPES: Final = (ttnn.bfloat16, ttnn.bfloat8_b, ttnn.float32)
@@ -145,9 +144,7 @@ def distances() -> Iterator[Row]:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(
-        prog="tools.distance", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = tool_parser("tools.distance", __doc__)
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--calls", type=int, default=0, metavar="N", help="N random calls of each kind instead")
     options = parser.parse_args()

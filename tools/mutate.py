@@ -11,7 +11,6 @@ has to judge. Tests that do not end in time notice a mutation, too. --list print
 The exit status is 1 if any mutation survives.
 """
 
-import argparse
 import ast
 import os
 import random
@@ -29,7 +28,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final, Literal
 
-from tools.command import run_tool
+from tools.command import run_tool, tool_parser
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 PACKAGES: Final = ("device", "ops", "ttsim")
@@ -249,9 +248,7 @@ def _pytest(root: Path, tests: Sequence[str], limit: float, *, compiles: bool) -
 
 def main(argv: list[str] | None = None, root: Path = ROOT) -> int:
     """Runs the command; returns its exit status."""
-    parser = argparse.ArgumentParser(
-        prog="tools.mutate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = tool_parser("tools.mutate", __doc__)
     parser.add_argument("--seed", type=int, default=0, help="of the draw")
     parser.add_argument("--count", type=int, default=60, help="mutations")
     parser.add_argument("--only", default="", metavar="TEXT", help="files whose path contains this")

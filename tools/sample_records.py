@@ -7,7 +7,6 @@ dispatch, host code only) records are chosen greedily: the next is the one that 
 yet (schemes, formats, errors, options, sequences of operations).
 """
 
-import argparse
 import gzip
 import io
 import json
@@ -21,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from tools.command import run_tool
+from tools.command import run_tool, tool_parser
 from tools.recorded.compare import BUFFER_FIELDS, CB_OPERATIONS, device_operations, reason
 from tools.recorded.records import DATA, Record, pair, read_records
 
@@ -127,7 +126,7 @@ def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
 
 def main() -> None:
     """Choose and write the sample."""
-    parser = argparse.ArgumentParser(prog="tools.sample_records", description=__doc__.split("\n\n")[0])
+    parser = tool_parser("tools.sample_records", __doc__)
     parser.add_argument("source", type=Path)
     parser.add_argument("--bytes", type=int, default=1_200_000, help="of output arrays, before compression")
     parser.add_argument("--to", type=Path, default=DATA)

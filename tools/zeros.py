@@ -6,7 +6,6 @@ Cycles are those of the whole call, of its halo and of its convolution; headroom
 moment, so that a call with any fits. --update writes the tables into a document, between the lines that mark them.
 """
 
-import argparse
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ from pathlib import Path
 
 from device.errors import ArgumentError, DeviceError
 from ops.op_models import load_spec
-from tools.command import run_tool
+from tools.command import run_tool, tool_parser
 from ttsim.runtime.types.layer import Layer
 from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.study.layers.run import Settings, call, make_inputs, place, summary_of
@@ -111,9 +110,7 @@ def updated(document: str, text: str, mark: str = BEGIN) -> str:
 
 def main() -> None:
     """Print the tables, or write them into a document."""
-    parser = argparse.ArgumentParser(
-        prog="tools.zeros", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = tool_parser("tools.zeros", __doc__)
     parser.add_argument("--device", nargs="+", default=list(DEVICES), help="names of the catalog, or TOML files")
     parser.add_argument("--update", type=Path, help="the document")
     options = parser.parse_args()

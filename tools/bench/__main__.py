@@ -30,7 +30,6 @@ networks  a whole pass of each recorded network (tests/data/measured/model_layer
 onednn    oneDNN's transposed convolution and its gradients in float32 with values="fast", against torch's
 """
 
-import argparse
 import json
 import platform
 import sys
@@ -46,7 +45,7 @@ from tools.bench.layers import bench_cycles, bench_layers, bench_planning
 from tools.bench.networks import bench_networks
 from tools.bench.onednn import bench_onednn
 from tools.bench.plans import bench_imports, bench_memory, bench_plans
-from tools.command import run_tool
+from tools.command import run_tool, tool_parser
 from tools.machine import processor
 
 BENCHES: dict[str, Callable[[int], Iterator[Figure]]] = {
@@ -83,9 +82,7 @@ def print_table(figures: list[Figure]) -> None:
 
 def main() -> None:
     """Measures what was asked for and prints it."""
-    parser = argparse.ArgumentParser(
-        prog="tools.bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = tool_parser("tools.bench", __doc__)
     for name in BENCHES:
         parser.add_argument(f"--{name}", action="append_const", const=name, dest="chosen", help=f"measure {name}")
     parser.add_argument("--repeats", type=int, default=3, help="runs of each that count (default 3)")

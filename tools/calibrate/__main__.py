@@ -18,16 +18,14 @@ from rich.table import Table
 from tools.calibrate.cases import PROGRAMS, Case, cases_in
 from tools.calibrate.fit import Fit
 from tools.calibrate.joint import PRIORS, changed_specs, cross_validated_errors, fit_jointly
-from tools.command import run_tool
+from tools.command import run_tool, tool_parser
 from tools.validate.report import Errors, console, error_table, sum_up_errors, table
 from tools.validate.rows import MEASURED
 
 
 def build_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        prog="tools.calibrate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = tool_parser("tools.calibrate", __doc__)
     parser.add_argument(
         "folder", nargs="?", type=Path, default=MEASURED, metavar="FOLDER", help="where PROGRAM.csv lie"
     )

@@ -8,7 +8,6 @@ and sequences of 20 calls of all exported operations on one device. Every fault 
 what makes it happen again (a sequence is shortened first); exit status 1 if there is any.
 """
 
-import argparse
 import gc
 import sys
 from collections import Counter
@@ -17,7 +16,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final
 
-from tools.command import run_tool
+from tools.command import run_tool, tool_parser
 from tools.fuzz import arguments, files, interrupts, sequences
 from tools.fuzz.finding import Finding
 
@@ -36,9 +35,7 @@ KINDS: Final[Mapping[str, Callable[[int, int], Finding]]] = MappingProxyType(
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the command; returns its exit status."""
-    parser = argparse.ArgumentParser(
-        prog="tools.fuzz", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = tool_parser("tools.fuzz", __doc__)
     parser.add_argument("--kind", nargs="+", choices=KINDS, default=["calls"], metavar="KIND", help=", ".join(KINDS))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=300, help="trials of each kind")

@@ -19,7 +19,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from tools.command import run_tool
+from tools.command import run_tool, tool_parser
 from tools.golden.answers import ROOT, answers
 from tools.golden.calls import DEVICES, Call, read_calls, recorded_calls
 from tools.golden.drawn import ALL, drawn_calls
@@ -37,9 +37,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="tools.golden", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = tool_parser("tools.golden", __doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     write = commands.add_parser("write", help="write a record")
     write.add_argument("folder", type=Path, metavar="DIR")

@@ -5,6 +5,7 @@ import inspect
 import json
 import os
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -62,96 +63,8 @@ def file_text(path: Path) -> str:
     return text
 
 
-FILES: Final = {
-    "layers.toml": """\
-[common]
-kernel_size = 2
-stride = 2
-
-[[layer]]
-name = "up"
-in_channels = 32
-out_channels = 16
-input_height = 16
-input_width = 16
-
-[[layer]]
-name = "wide"
-in_channels = 96
-out_channels = 64
-input_height = 8
-input_width = 24
-input_memory = "l1"
-config = { shard_layout = "BLOCK_SHARDED", weights_dtype = "bfloat8_b" }
-
-[[layer]]
-name = "too_large"
-in_channels = 512
-out_channels = 512
-input_height = 128
-input_width = 128
-slice = "l1_full"
-""",
-    "machines.toml": """\
-layers = "layers.toml"
-only = "up"
-
-[device]
-base = "wormhole_n150"
-
-[space]
-grid = ["4x8", "8x8"]
-l1.bytes = ["1MiB", "1464KiB"]
-noc.flit_bytes = [32, 64]
-
-[costs]
-area = "grid.cols * grid.rows * (1.0 + 0.5 * l1.bytes / 2**20 + noc.flit_bytes / 256)"
-""",
-    "lab_card.toml": """\
-extends = "wormhole_n150"
-name = "lab_card"
-
-[grid]
-rows = 4
-
-[dram]
-banks = 6
-""",
-    "broken.toml": 'extends = "wormhole_n150"\nname = "broken"\n\n[grid]\nrowz = 4\n',
-    "script.py": """\
-import sys
-
-import torch_or_not as np
-import ttnn
-
-device = ttnn.open_device(device_id=0, l1_small_size=32768)
-x = ttnn.Tensor(np.ones((1, 1, 64, 32), np.float32), ttnn.bfloat16).to(device, ttnn.L1_MEMORY_CONFIG)
-w = ttnn.Tensor(np.ones((32, 32, 2, 2), np.float32), ttnn.bfloat16)
-for _ in range(2):
-    y = ttnn.conv_transpose2d(
-        input_tensor=x, weight_tensor=w, device=device, in_channels=32, out_channels=32, batch_size=1,
-        input_height=8, input_width=8, kernel_size=(2, 2), stride=(2, 2))
-    z = ttnn.relu(ttnn.to_layout(y, ttnn.TILE_LAYOUT))
-print(sys.argv[1:], z.shape, z.memory_config())
-print(z)
-ttnn.close_device(device)
-""".replace("torch_or_not", "numpy"),
-    "fails.py": "import ttnn\n\n\ndef inner():\n    return ttnn.no_such_operation\n\n\ninner()\n",
-    "test_script.py": """\
-import numpy as np
-import ttnn
-
-
-def test_relu(device):
-    x = ttnn.Tensor(-np.ones((1, 1, 32, 32), np.float32), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT).to(device)
-    assert not ttnn.relu(x).cpu().to_numpy().any()
-
-
-def test_wrong(device):
-    assert ttnn.Shape([1, 2]) == [2, 1]
-""",
-}
-
+# What a command finds in its folder; those that end in .txt have their name without that.
+FILES: Final = Path(__file__).with_name("files")
 # name -> (columns, arguments); files that a command writes into out/ are recorded, too. {name} of another command's
 # output folder stands for a command that runs on what that one wrote.
 COMMANDS: Final[dict[str, tuple[int, str]]] = {
@@ -222,8 +135,8 @@ def command_sections(name: str) -> Sections:
     with tempfile.TemporaryDirectory(prefix="golden-") as temporary:
         folder = Path(temporary)
         (folder / "out").mkdir()
-        for file, text in FILES.items():
-            (folder / file).write_text(text, encoding="utf-8")
+        for path in FILES.iterdir():
+            shutil.copy(path, folder / path.name.removesuffix(".txt"))
         for file, report in BEFORE_COMPARE.items() if arguments.startswith("compare") else ():
             (folder / file).write_text(_run(report, folder, 80).stdout, encoding="utf-8")
         ended = _run(arguments, folder, columns)

@@ -6,13 +6,12 @@ DIR (default: tests/data) holds the records and their outputs; tests/data/README
 step of the project has to reach is left out, and such runs are counted under their reason.
 """
 
-import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from tools.command import run_tool
+from tools.command import run_tool, tool_parser
 from tools.recorded.compare import ASPECTS, compare
 from tools.recorded.records import DATA, Outputs, Record, read_records, run
 
@@ -27,7 +26,7 @@ def compare_all(directory: Path, only: str) -> Iterator[tuple[Record, dict[str, 
 
 def main() -> None:
     """Print how many runs agree, per aspect."""
-    parser = argparse.ArgumentParser(prog="tools.recorded", description=__doc__.split("\n\n")[0])
+    parser = tool_parser("tools.recorded", __doc__)
     parser.add_argument("directory", nargs="?", type=Path, default=DATA)
     parser.add_argument("--only", default="", help="runs whose name contains this")
     parser.add_argument("--show", type=int, default=0, help="print the first N differences of each aspect")

@@ -5,12 +5,11 @@ usage: python -m tools.study [--write] [--processes N]
 Prints the tables; with --write they go into the document, and its charts beside it. Takes some minutes.
 """
 
-import argparse
 import sys
 from pathlib import Path
 from typing import Final
 
-from tools.command import run_tool
+from tools.command import run_tool, tool_parser
 from tools.study.measure import study
 from tools.study.written import charts, tables
 from tools.zeros import updated
@@ -21,9 +20,7 @@ BEGIN: Final = "<!-- python -m tools.study --write -->\n"
 
 def main() -> None:
     """Print the tables, or write them and the charts."""
-    parser = argparse.ArgumentParser(
-        prog="tools.study", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = tool_parser("tools.study", __doc__)
     parser.add_argument("--write", action="store_true", help=f"renew {DOCUMENT.name} and its charts")
     parser.add_argument("--processes", type=int, metavar="N", help="how many (default: one on each core)")
     options = parser.parse_args()

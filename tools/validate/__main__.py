@@ -7,13 +7,12 @@ either predicted or listed with the reason why not. What is printed here uses th
 which were fitted to rows of this kind; for errors on configurations that a fit has not seen, run tools.calibrate.
 """
 
-import argparse
 import json
 import sys
 from collections import Counter
 from pathlib import Path
 
-from tools.command import run_tool
+from tools.command import run_tool, tool_parser
 from tools.validate.report import architecture_errors, console, error_table, group_errors, skipped_table, worst_table
 from tools.validate.rows import validate, validator_of
 from ttsim.report.formatting import printable
@@ -21,9 +20,7 @@ from ttsim.report.formatting import printable
 
 def main() -> None:
     """Validates the files of the command line."""
-    parser = argparse.ArgumentParser(
-        prog="tools.validate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = tool_parser("tools.validate", __doc__)
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE.csv", help="measured rows")
     parser.add_argument("--json", type=Path, metavar="OUT", help="write every row with its prediction")
     parser.add_argument("--worst", type=int, default=8, metavar="N", help="configurations listed (default 8)")

@@ -7,7 +7,6 @@ The layers run one after the other on a simulated device, with what stands betwe
 the memory that the one before left. The sum holds every device operation; one that is not simulated is printed with it.
 """
 
-import argparse
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,6 +17,7 @@ from typing import Any
 from rich.table import Table
 
 from device.spec.device_spec import DeviceSpec, load_spec
+from tools.command import tool_parser
 from tools.validate.network_rows import NetworkStep, WholeFigure, figures_of, steps_of
 from tools.validate.network_run import LayerTime, Software, TimedKind, run_network, softwares, total_ns, totals
 from tools.validate.prediction import NotPredictedError, device_spec
@@ -207,9 +207,7 @@ def document(network: NetworkTime) -> dict[str, Any]:
 
 def main() -> None:
     """Times the network of the command line on every device that is asked for."""
-    parser = argparse.ArgumentParser(
-        prog="tools.validate.network", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = tool_parser("tools.validate.network", __doc__)
     parser.add_argument("--model", default="vgg_unet", help="a network of the files (default vgg_unet)")
     parser.add_argument("--device", nargs="+", default=["n150", "p100"], choices=DEVICES, help="default n150 p100")
     parser.add_argument("--layers", type=Path, default=MEASURED / "model_layers.csv", help="its convolutions")
