@@ -8,7 +8,6 @@ catalog's, and errors by program and group: in sample, and cross-validated by co
 what each core does is the configuration). With several seeds every case counts once for each way to deal the folds.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,19 +20,6 @@ from tools.calibrate.joint import PRIORS, changed_specs, cross_validated_errors,
 from tools.command import run_tool, tool_parser
 from tools.validate.report import Errors, console, error_table, sum_up_errors, table
 from tools.validate.rows import MEASURED
-
-
-def build_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = tool_parser("tools.calibrate", __doc__)
-    parser.add_argument(
-        "folder", nargs="?", type=Path, default=MEASURED, metavar="FOLDER", help="where PROGRAM.csv lie"
-    )
-    parser.add_argument("--arch", nargs="+", choices=list(PRIORS), metavar="NAME", help=", ".join(PRIORS))
-    parser.add_argument("--programs", nargs="+", choices=PROGRAMS, metavar="NAME", help=", ".join(PROGRAMS))
-    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="ways to deal the folds (default 1)")
-    parser.add_argument("--no-unseen", action="store_true", help="no cross-validation, which takes minutes")
-    return parser
 
 
 def constants_table(architecture: str, fit: Fit, priors: dict[str, float], case: Case) -> Table:
@@ -79,7 +65,15 @@ def worst(errors: Sequence[tuple[Case, float]], count: int) -> Table:
 
 def main() -> None:
     """Fit and print."""
-    options = build_parser().parse_args()
+    parser = tool_parser("tools.calibrate", __doc__)
+    parser.add_argument(
+        "folder", nargs="?", type=Path, default=MEASURED, metavar="FOLDER", help="where PROGRAM.csv lie"
+    )
+    parser.add_argument("--arch", nargs="+", choices=list(PRIORS), metavar="NAME", help=", ".join(PRIORS))
+    parser.add_argument("--programs", nargs="+", choices=PROGRAMS, metavar="NAME", help=", ".join(PROGRAMS))
+    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="ways to deal the folds (default 1)")
+    parser.add_argument("--no-unseen", action="store_true", help="no cross-validation, which takes minutes")
+    options = parser.parse_args()
     cases = cases_in(options.folder, options.programs or ())
     if not cases:
         raise ValueError(f"{options.folder}: no row can be used; give a folder of measured rows, as conv.csv has them")

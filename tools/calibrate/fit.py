@@ -22,6 +22,7 @@ PRIOR_SPREAD = 0.3  # a constant is within a factor of exp(0.3) of its prior, in
 LINEAR_BEYOND = 2.0  # spreads
 STEP = 0.02  # of the numerical derivative
 ROUNDS = 8
+TRIES = 4  # of a round, with more damping each time
 LEAST_GAIN = 1e-4
 
 
@@ -34,19 +35,18 @@ class Fit:
 
 
 def fit_constants(residuals: Residuals, priors: Mapping[str, float], *, rounds: int = ROUNDS) -> Fit:
-    """Fits constants to residuals.
+    """Fits constants to residuals, in at most so many rounds of the Levenberg-Marquardt method.
 
     Args:
         residuals: Logarithms of predicted over measured, of all cases, for given constants. The function also gets the
             constant that moved and the residuals before, so that it can skip the cases that do not depend on it.
         priors: The expected constants, where the fit begins. One whose name ends in ``_share`` is at most 1.
-        rounds: Most steps of the Levenberg-Marquardt method.
+        rounds: The most rounds.
     """
-    names = list(priors)
-    prior = np.array([priors[name] for name in names])
+    prior, unit = np.array(list(priors.values())), np.eye(len(priors))
 
     def values_at(logs: Vector) -> dict[str, float]:
-        pairs = zip(names, (prior * np.exp(logs)).tolist(), strict=True)
+        pairs = zip(priors, (prior * np.exp(logs)).tolist(), strict=True)
         return {name: min(value, 1.0) if name.endswith("_share") else value for name, value in pairs}
 
     def costs_of(residuals_there: Vector, logs: Vector) -> Vector:
@@ -55,45 +55,27 @@ def fit_constants(residuals: Residuals, priors: Mapping[str, float], *, rounds: 
         linear = np.sqrt(np.maximum(2 * LINEAR_BEYOND * size - LINEAR_BEYOND**2, 0.0)) / size
         return np.concatenate([scaled * np.where(size < LINEAR_BEYOND, 1.0, linear), logs / PRIOR_SPREAD])
 
-    here = np.zeros(len(names))
+    here, damping, gain = np.zeros(len(priors)), 1e-2, 1.0
     errors = residuals(values_at(here), None, None)
-    cost, damping = costs_of(errors, here), 1e-2
+    cost = costs_of(errors, here)
     for _ in range(rounds):
-        slopes = np.empty((len(cost), len(names)))
-        for number, name in enumerate(names):
-            moved = here.copy()
-            moved[number] += STEP
-            slopes[:, number] = (costs_of(residuals(values_at(moved), name, errors), moved) - cost) / STEP
-        step, damping = _step(residuals, values_at, costs_of, here, cost, slopes, damping)
-        if step is None:
-            break
-        there, errors, lower = step
-        gain = 1 - (lower @ lower) / (cost @ cost)
-        here, cost, damping = there, lower, damping / 3
         if gain < LEAST_GAIN:
             break
-    return Fit(values=values_at(here), pulls=dict(zip(names, (here / PRIOR_SPREAD).tolist(), strict=True)))
-
-
-def _step(
-    residuals: Residuals,
-    values_at: Callable[[Vector], dict[str, float]],
-    costs_of: Callable[[Vector, Vector], Vector],
-    here: Vector,
-    cost: Vector,
-    slopes: Vector,
-    damping: float,
-) -> tuple[tuple[Vector, Vector, Vector] | None, float]:
-    """The next point with its residuals and costs, if one is better, and the damping that led there."""
-    unit = np.eye(len(here))
-    for _ in range(4):
-        there = here + np.linalg.solve(slopes.T @ slopes + damping * unit, -slopes.T @ cost)
-        errors = residuals(values_at(there), None, None)
-        lower = costs_of(errors, there)
-        if lower @ lower < cost @ cost:
-            return (there, errors, lower), damping
-        damping *= 5
-    return None, damping
+        slopes = np.empty((len(cost), len(priors)))
+        for number, name in enumerate(priors):
+            moved = here + STEP * unit[number]
+            slopes[:, number] = (costs_of(residuals(values_at(moved), name, errors), moved) - cost) / STEP
+        gain = 0.0
+        for _ in range(TRIES):
+            there = here + np.linalg.solve(slopes.T @ slopes + damping * unit, -slopes.T @ cost)
+            errors_there = residuals(values_at(there), None, None)
+            lower = costs_of(errors_there, there)
+            if lower @ lower < cost @ cost:
+                gain = float(1 - (lower @ lower) / (cost @ cost))
+                here, errors, cost, damping = there, errors_there, lower, damping / 3
+                break
+            damping *= 5
+    return Fit(values=values_at(here), pulls=dict(zip(priors, (here / PRIOR_SPREAD).tolist(), strict=True)))
 
 
 def folds_of(groups: Sequence[Case], count: int, seed: int) -> list[list[Case]]:

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
-from functools import cache
+from functools import cache, partial
 from io import StringIO
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -22,26 +22,6 @@ from tools.random_calls.drafts import PRELUDE
 
 Array = npt.NDArray[Any]
 DIGITS: Final = 20  # of a hash, hexadecimal
-
-
-class Numbers:
-    """The arrays of calls: random ones, or zeros where values are off."""
-
-    def __init__(self, *, random: bool) -> None:
-        self.random = random
-
-    def normal(self, seed: int, *shapes: Sequence[int], scales: Sequence[float] = ()) -> Any:
-        """float32 arrays of normal numbers, each times its scale; one array for a single shape, else a list."""
-        rng = np.random.default_rng(seed)
-        result = [
-            (rng.standard_normal(shape) * scale).astype(np.float32) if self.random else zeros(shape)
-            for shape, scale in zip(shapes, scales or [1.0] * len(shapes), strict=True)
-        ]
-        return result if len(result) > 1 else result[0]
-
-    def integers(self, seed: int, shape: Sequence[int]) -> Array:
-        """int32 numbers from 0 to 99."""
-        return np.random.default_rng(seed).integers(0, 100, shape, dtype=np.int32)
 
 
 def zeros(shape: Sequence[int]) -> Array:
@@ -180,18 +160,12 @@ def answers(call: Call, device: str, *, strict: bool, known: Aspects | None = No
         return {SAME: "yes"}
     if profile.ran:
         aspects |= reports(profile)
-    return aspects | _planned(call, device, strict=strict)
-
-
-def _planned(call: Call, device: str, *, strict: bool) -> Aspects:
-    """The capture without dispatch of a call on a device of its own."""
     with opened(call, device, strict=strict) as simulated:
         names = namespace(simulated, random=False)
-        setup = outcome(lambda: execute(call.given, names), named="given")
-        if "error of given" in setup:
-            return {}
-        aspects = captured(call, names, ttsim.graph.RunMode.NO_DISPATCH)
-    return {f"without dispatch: {aspect}": text for aspect, text in aspects.items()}
+        if "error of given" not in outcome(lambda: execute(call.given, names), named="given"):
+            planned = captured(call, names, ttsim.graph.RunMode.NO_DISPATCH)
+            aspects |= {f"without dispatch: {aspect}": text for aspect, text in planned.items()}
+    return aspects
 
 
 def computed(call: Call, device: str, values: Values, *, strict: bool) -> Aspects:
@@ -212,13 +186,29 @@ def opened(call: Call, device: str, *, strict: bool, values: Values = "off") -> 
 
 
 def namespace(device: ttsim.Device, *, random: bool) -> dict[str, Any]:
-    """The names that the text of a call knows: those of random calls, and the arrays of recorded ones."""
+    """The names that the text of a call knows: those of random calls, and the arrays of recorded ones.
+
+    Arrays are random, or zeros where values are off. ``normal(seed, *shapes, scales=...)`` gives float32 arrays of
+    normal numbers, each times its scale (one array for a single shape, else a list), ``integers`` int32 numbers from 0
+    to 99.
+    """
     names: dict[str, Any] = {}
     exec(PRELUDE, names)
-    numbers = Numbers(random=random)
+
+    def normal(seed: int, *shapes: Sequence[int], scales: Sequence[float] = ()) -> Any:
+        rng, factors = np.random.default_rng(seed), scales or [1.0] * len(shapes)
+        result = [
+            (rng.standard_normal(shape) * scale).astype(np.float32) if random else zeros(shape)
+            for shape, scale in zip(shapes, factors, strict=True)
+        ]
+        return result if len(result) > 1 else result[0]
+
+    def integers(seed: int, shape: Sequence[int]) -> Array:
+        return np.random.default_rng(seed).integers(0, 100, shape, dtype=np.int32)
+
     if not random:
         names["numbers"] = lambda seed, shape, kind="normal": zeros(shape)
-    return names | {"ttnn": ttsim, "device": device, "normal": numbers.normal, "integers": numbers.integers}
+    return names | {"ttnn": ttsim, "device": device, "normal": normal, "integers": integers}
 
 
 def execute(text: str, names: dict[str, Any]) -> Any:
@@ -286,21 +276,24 @@ def memory(device: ttsim.Device) -> str:
     return plain("\n".join([f"programs: {device.num_program_cache_entries()}", *views]))
 
 
-def described(result: object) -> str:
-    """A result as text: a tensor by its description and address, several one on each line."""
+def described(result: object, *, values: bool = False) -> str:
+    """A result as text: a tensor by its description and address, or by hashes of its values; several on lines."""
     if isinstance(result, tuple | list):
-        return "\n".join(described(item) for item in result) or repr(result)
+        return "\n".join(described(item, values=values) for item in result) or repr(result)
     if isinstance(result, set | frozenset):  # whose order changes from process to process
-        return "\n".join(sorted(described(item) for item in result)) or repr(result)
+        return "\n".join(sorted(map(described, result))) or repr(result)
     if isinstance(result, ttsim.Tensor):
-        return _tensor(result)
+        return array_lines(result.cpu().to_numpy()) if values and result.is_allocated() else _tensor(result)
     if isinstance(result, np.ndarray):
-        return f"array {result.dtype} {list(result.shape)}"
+        return array_lines(result) if values else f"array {result.dtype} {list(result.shape)}"
     if isinstance(result, ttsim.CycleReport):
         return result.explain()
     if isinstance(result, Mapping):
         return "\n".join(f"{key}: {described(item)}" for key, item in result.items())
     return repr(result)
+
+
+values_text = partial(described, values=True)
 
 
 def _tensor(tensor: ttsim.Tensor) -> str:
@@ -310,14 +303,3 @@ def _tensor(tensor: ttsim.Tensor) -> str:
     if not ttsim.is_tensor_storage_on_device(tensor):
         return f"{text} on the host"
     return f"{text} {tensor.memory_config()} at address {tensor.buffer_address()}"
-
-
-def values_text(result: object) -> str:
-    """Hashes of the values of all tensors and arrays of a result; other results as text."""
-    if isinstance(result, tuple | list):
-        return "\n".join(values_text(item) for item in result) or repr(result)
-    if isinstance(result, ttsim.Tensor) and result.is_allocated():
-        return array_lines(result.cpu().to_numpy())
-    if isinstance(result, np.ndarray):
-        return array_lines(result)
-    return described(result)

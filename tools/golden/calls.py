@@ -18,21 +18,14 @@ class Call:
     """What a user might write, in two pieces.
 
     The text knows ``ttnn`` and ``ttsim``, ``np``, ``device`` (open, of the device that is asked), the functions of
-    `tools.random_calls.drafts.PRELUDE`, and of `tools.golden.answers.Numbers` ``normal`` and ``integers``.
-
-    Attributes:
-        name: Group and number: "conv2d/0017".
-        given: Statements before it: tensors, as a rule. A capture does not see these.
-        text: Statements that are captured; the last ones assign ``y``.
-        values: Whether its values are computed, too, and on which devices: names; none for no values.
-        l1_small_size: Bytes, of the device.
+    `tools.random_calls.drafts.PRELUDE`, and ``normal`` and ``integers`` of `tools.golden.answers.namespace`.
     """
 
-    name: str
-    given: str
-    text: str
-    values: tuple[str, ...] = ()
-    l1_small_size: int = 32768
+    name: str  # Group and number: "conv2d/0017"
+    given: str  # Statements before it: tensors, as a rule. A capture does not see these
+    text: str  # Statements that are captured; the last ones assign ``y``
+    values: tuple[str, ...] = ()  # Names of devices on which its values are computed, too
+    l1_small_size: int = 32768  # Bytes, of the device
 
     @property
     def group(self) -> str:
@@ -91,11 +84,10 @@ def recorded_calls(folder: Path) -> list[Call]:
 def recorded_call(record: Mapping[str, Any], number: int) -> Call:
     """A recorded call as Python."""
     case = record["case"]
-    statements = list(_tensor_statements(case))
-    arguments = dict(_arguments(case))
+    statements, arguments = list(_tensor_statements(case)), _arguments(case)
     if case.get("prep"):
         statements += _prepared(case, arguments)
-    text = ", ".join(f"{name}={value}" for name, value in arguments.items())
+    text = _keywords(arguments)
     with_values = record["mode"] == "sim" and "error" not in record and not record.get("defect")
     return Call(
         name=f"recorded/{number:04}",
@@ -134,27 +126,38 @@ def _memory(case: Mapping[str, Any]) -> str:
     return f"ttnn.MemoryConfig(ttnn.TensorMemoryLayout.{scheme}_SHARDED, ttnn.BufferType.L1, {spec})"
 
 
-def _arguments(case: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    yield from (("input_tensor", "x"), ("weight_tensor", "w"), ("bias_tensor", "b"), ("device", "device"))
-    yield from (("in_channels", f"{case['in_channels']}"), ("out_channels", f"{case['out_channels']}"))
-    yield from (("batch_size", f"{case.get('batch', 1)}"), ("input_height", f"{case['H']}"))
-    yield "input_width", f"{case['W']}"
-    defaults = {"kernel": 1, "stride": 1, "padding": 0, "output_padding": 0, "dilation": 1}
-    for name, usual in defaults.items():
-        yield {"kernel": "kernel_size"}.get(name, name), f"{_pair(case.get(name, usual))}"
-    yield "groups", f"{case.get('groups', 1)}"
-    yield "dtype", f"ttnn.{case['dtype']}" if case.get("dtype") else "None"
-    yield "conv_config", _conv_config(case)
+def _arguments(case: Mapping[str, Any]) -> dict[str, str]:
+    """The keyword arguments of a case, as text."""
     compute = {name: case[name] for name in COMPUTE if case.get(name) is not None}
     if "math_fidelity" in compute:
         compute["math_fidelity"] = f"ttnn.MathFidelity.{compute['math_fidelity']}"
-    settings = _keywords(compute)
-    yield "compute_config", f"ttnn.init_device_compute_kernel_config(device.arch(), {settings})" if settings else "None"
-    yield "dram_slice_config", _slices(case.get("slice"))
+    settings = f"ttnn.init_device_compute_kernel_config(device.arch(), {_keywords(compute)})" if compute else "None"
+    arguments: dict[str, object] = {
+        "input_tensor": "x",
+        "weight_tensor": "w",
+        "bias_tensor": "b",
+        "device": "device",
+        "in_channels": case["in_channels"],
+        "out_channels": case["out_channels"],
+        "batch_size": case.get("batch", 1),
+        "input_height": case["H"],
+        "input_width": case["W"],
+        "kernel_size": _pair(case.get("kernel", 1)),
+        "stride": _pair(case.get("stride", 1)),
+        "padding": _pair(case.get("padding", 0)),
+        "output_padding": _pair(case.get("output_padding", 0)),
+        "dilation": _pair(case.get("dilation", 1)),
+        "groups": case.get("groups", 1),
+        "dtype": f"ttnn.{case['dtype']}" if case.get("dtype") else None,
+        "conv_config": _conv_config(case),
+        "compute_config": settings,
+        "dram_slice_config": _slices(case.get("slice")),
+    }
     if case.get("mirror_kernel") is not None:
-        yield "mirror_kernel", f"{case['mirror_kernel']}"
+        arguments["mirror_kernel"] = case["mirror_kernel"]
     if case.get("memory_config"):
-        yield "memory_config", f"ttnn.{case['memory_config']}"
+        arguments["memory_config"] = f"ttnn.{case['memory_config']}"
+    return {name: f"{value}" for name, value in arguments.items()}
 
 
 def _conv_config(case: Mapping[str, Any]) -> str:

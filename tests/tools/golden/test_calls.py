@@ -26,12 +26,6 @@ def test_random_calls_are_always_the_same_and_python():
     assert [bool(drawn_call("neg", number, 1).values) for number in (0, 1, 33)] == [True, False, True]
 
 
-@pytest.mark.parametrize("group", ["network", "conv_transpose2d", "fold"])
-def test_most_random_calls_run(group):
-    found = [answers(drawn_call(group, number, 3), "wormhole_n150", strict=False) for number in range(3)]
-    assert any("result" in aspects for aspects in found)
-
-
 def first(kind):
     prepared = {"values": False, "prepared": True}
     for number, record in enumerate(RECORDS):
@@ -74,9 +68,27 @@ def test_a_recorded_refusal_is_refused():
 
 def test_a_record_is_written_compared_and_written_again_from_its_calls(tmp_path, capsys):
     first, second = tmp_path / "first", tmp_path / "second"
-    assert main(["write", str(first), "--part", "names", "--count", "1", "--processes", "1"]) == 0
+    assert (
+        main(["write", str(first), "--part", "commands", "--only", "version", "--count", "1", "--processes", "1"]) == 0
+    )
     assert capsys.readouterr().out.endswith(" s\n")
-    assert main(["write", str(second), "--part", "names", "--calls-of", str(first), "--processes", "1"]) == 0
+    assert (
+        main(
+            [
+                "write",
+                str(second),
+                "--part",
+                "commands",
+                "--only",
+                "version",
+                "--calls-of",
+                str(first),
+                "--processes",
+                "1",
+            ]
+        )
+        == 0
+    )
     assert (second / "calls.jsonl").read_bytes() == (first / "calls.jsonl").read_bytes()
     capsys.readouterr()
     assert main(["compare", str(first), str(second), "--processes", "1"]) == 0

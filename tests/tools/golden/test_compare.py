@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tools.golden.store import compare_records, differences, read_renames, renamer, summary, title, write_sections
+from tools.golden.store import differences, read_renames, renamer, summary, title
 
 NAME = title("conv2d/0001 wormhole_n150 strict", "explanation")
 LINES = "conv2d takes 95,776 cycles in 5 device operations.\n- HaloDeviceOperation: bound by second reader, 12.5 %."
@@ -82,20 +82,6 @@ def test_maps_are_read_from_files_and_those_of_figures_are_refused(tmp_path):
         path.write_text(text)
         with pytest.raises(ValueError, match=message):
             read_renames(path)
-
-
-def test_records_are_compared_file_by_file(tmp_path):
-    for folder, text in (("a", "1 cycle"), ("b", "2 cycles")):
-        write_sections(tmp_path / folder / "plans" / "conv2d-000.txt.xz", {NAME: text})
-        write_sections(tmp_path / folder / "names" / "ttsim.txt.xz", {NAME: "same"})
-    write_sections(tmp_path / "a" / "plans" / "add-000.txt.xz", {"add/0001 | result": "a"})
-    both = (tmp_path / "a", tmp_path / "b")
-    names = [difference.name for difference in compare_records(*both, {}, processes=1)]
-    assert names == ["add/0001 | result", NAME]
-    assert [difference.name for difference in compare_records(*both, {}, only="conv2d", processes=1)] == [NAME]
-    assert compare_records(*both, {}, parts=["names"], processes=1) == []
-    with pytest.raises(ValueError, match="no file of the chosen parts has 'sub' in its path"):
-        compare_records(*both, {}, only="sub", processes=1)
 
 
 def test_the_summary_shows_each_class_once_by_its_smallest_example():

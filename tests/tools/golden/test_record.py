@@ -1,14 +1,15 @@
 """The answers of a record: every view of a call, as text that depends on neither machine nor moment."""
 
+import shutil
 import sys
 import tempfile
 from dataclasses import replace
 
 import pytest
 
-from tools.golden.answers import MANY, ROOT, SAME, described, lines_of, outcome, plain
+from tools.golden.answers import MANY, ROOT, SAME, lines_of, plain
 from tools.golden.calls import Call, read_calls
-from tools.golden.commands import COMMANDS, _aspects, command_sections, surface_sections
+from tools.golden.commands import COMMANDS, command_sections, surface_sections
 from tools.golden.record import write_record
 from tools.golden.store import clear, compare_records, read_sections, record_files, title, write_sections
 from ttsim.__main__ import build_parser
@@ -58,14 +59,6 @@ def test_a_record_has_every_view_of_a_call(record):
     assert "CREATE TABLE" in next(text for name, text in exports.items() if name.endswith("db.sqlite"))
 
 
-def test_what_is_printed_is_recorded_but_for_sentences_about_the_machine():
-    def run(text):
-        print("a", text)
-        sys.stderr.write("ttsim compiles its loops for this machine: x.\n")
-
-    assert outcome(lambda: run("b"), named="result") == {"result": "None", "printed by result": "a b\n"}
-
-
 def test_changed_values_and_figures_and_a_missing_call_are_found(record, tmp_path):
     other = replace(ADD, text="y = ttnn.add(x, x * 2, memory_config=ttnn.L1_MEMORY_CONFIG)")
     write_record(tmp_path, [other], ["values", "plans"], processes=1)
@@ -80,17 +73,14 @@ def test_changed_values_and_figures_and_a_missing_call_are_found(record, tmp_pat
 
 
 def test_a_part_that_is_written_alone_leaves_the_others(record, tmp_path):
-    write_record(tmp_path, CALLS, ["plans", "values"], processes=1)
-    before = (tmp_path / "plans" / "binary-000.txt.xz").stat().st_mtime_ns
-    write_record(tmp_path, CALLS, ["values"], processes=1)
-    assert record_files(tmp_path) == ["plans/binary-000.txt.xz", "values/binary.txt.xz"]
-    assert (tmp_path / "plans" / "binary-000.txt.xz").stat().st_mtime_ns == before
+    shutil.copytree(record, tmp_path, dirs_exist_ok=True)
+    files = record_files(tmp_path)
     with pytest.raises(ValueError, match="no file of plans has 'unary' in its path"):
         write_record(tmp_path, CALLS, ["plans"], only="unary", processes=1)
     clear(tmp_path, ["plans"], "s/unary")
-    assert len(record_files(tmp_path)) == 2
+    assert record_files(tmp_path) == files
     clear(tmp_path, ["plans"])
-    assert record_files(tmp_path) == ["values/binary.txt.xz"]
+    assert record_files(tmp_path) == [file for file in files if not file.startswith("plans/")]
 
 
 def test_sections_come_back_as_they_were_in_any_order(tmp_path):
@@ -164,12 +154,6 @@ def test_public_names_have_signatures_and_docstrings():
     assert surface["MathFidelity.LoFi | value"]
     text = "\n".join(text for name, text in surface.items() if not name.endswith("docstring"))
     assert not any(home in text for home in ("0x7", "ttsim.runtime.tensor.Tensor", "device.memory."))
-
-
-def test_sets_are_in_an_order_that_does_not_hang_on_the_process():
-    words = frozenset(map(str, range(30)))
-    assert _aspects(words) == {"value": f"frozenset {sorted(map(repr, words))!r}"}
-    assert described({"b", "a"}) == "'a'\n'b'"
 
 
 def test_every_command_runs_and_has_its_help():

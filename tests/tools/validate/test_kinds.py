@@ -97,16 +97,6 @@ def test_a_row_that_says_too_little_is_refused_with_the_reason(predict, row, rea
         predict(row)
 
 
-def test_targets_are_predicted_but_not_counted():
-    reuse = predict_conv(next(row for row in CONV if "act_reuse=on" in row["config"]))
-    assert reuse.program.layout.blocks.k_blocks == 1
-    for row in (reuse, predict_conv(next(row for row in CONV if "target" in row["kind"]))):
-        assert not row.counted
-        assert not row.fitted
-        assert row.group[0] == "target, no measurement"
-        assert row.predicted_ns > 0
-
-
 def test_what_a_convolution_s_row_does_not_say_follows_from_its_source():
     older = predict_conv(conv(device="Blackhole P100"))
     assert older.fixed == frozenset(OF_2025["blackhole"])
