@@ -68,27 +68,10 @@ def test_a_recorded_refusal_is_refused():
 
 def test_a_record_is_written_compared_and_written_again_from_its_calls(tmp_path, capsys):
     first, second = tmp_path / "first", tmp_path / "second"
-    assert (
-        main(["write", str(first), "--part", "commands", "--only", "version", "--count", "1", "--processes", "1"]) == 0
-    )
+    how = ["--part", "commands", "--only", "version", "--processes", "1"]
+    assert main(["write", str(first), "--count", "1", *how]) == 0
     assert capsys.readouterr().out.endswith(" s\n")
-    assert (
-        main(
-            [
-                "write",
-                str(second),
-                "--part",
-                "commands",
-                "--only",
-                "version",
-                "--calls-of",
-                str(first),
-                "--processes",
-                "1",
-            ]
-        )
-        == 0
-    )
+    assert main(["write", str(second), "--calls-of", str(first), *how]) == 0
     assert (second / "calls.jsonl").read_bytes() == (first / "calls.jsonl").read_bytes()
     capsys.readouterr()
     assert main(["compare", str(first), str(second), "--processes", "1"]) == 0
