@@ -37,24 +37,19 @@ FLAG_TRAITS = ("fp32_dest_acc_en", "packer_l1_acc", "mirror_kernel", "has_bias",
 
 def traits(record: Record) -> Iterator[str]:
     """The traits of a record, as words."""
-    case = record["case"]
+    case, arch = record["case"], record["arch"]
     yield f"set {record['set']}"
-    arch_and = f"{record['arch']} {record['mode']}"
-    yield f"{arch_and} {' '.join(dict.fromkeys(device_operations(record)))}"
+    yield f"{arch} {record['mode']} {' '.join(dict.fromkeys(device_operations(record)))}"
     if "error" in record:
         yield "error " + re.sub(r"\d+", "N", reason(record["error"]))[:40]
         return
-    memory = record["output"]["memory_config"].split(",")[0]
-    yield f"{record['arch']} {memory} {record['output']['dtype']} {record['output']['layout']}"
-    for key in PLAIN_TRAITS + CONFIG_TRAITS + FLAG_TRAITS:
-        yield f"{key} {case.get(key)}"
-    for key, value in case.get("conv_config", {}).items():
-        yield f"{key} {value} {case.get('shard_layout')}"
-    yield f"groups {min(case.get('groups', 1), 4)}"
-    yield f"batch {min(case.get('batch', 1), 4)}"
-    for key, usual in (("kernel", 0), ("stride", 1), ("dilation", 1), ("padding", 0), ("output_padding", 0)):
-        yield f"{key} {pair(case.get(key, usual))}"
-    yield f"slice {case.get('slice')}"
+    output = record["output"]
+    yield f"{arch} {output['memory_config'].split(',')[0]} {output['dtype']} {output['layout']}"
+    yield from (f"{key} {case.get(key)}" for key in (*PLAIN_TRAITS, *CONFIG_TRAITS, *FLAG_TRAITS, "slice"))
+    yield from (f"{key} {value} {case.get('shard_layout')}" for key, value in case.get("conv_config", {}).items())
+    yield from (f"{key} {min(case.get(key, 1), 4)}" for key in ("groups", "batch"))
+    usual = {"kernel": 0, "stride": 1, "dilation": 1, "padding": 0, "output_padding": 0}
+    yield from (f"{key} {pair(case.get(key, value))}" for key, value in usual.items())
     yield f"defect {bool(record.get('defect'))}"
 
 

@@ -89,5 +89,5 @@ def check(seed: int, index: int) -> Finding:
     device.clear_program_cache()
     consumed = any(word in text for word in CONSUMING)
     if finding.outcome != "fault" and not consumed and block_tables(device) != before:
-        return Finding(outcome="fault", text="blocks are left", again=finding.again, seconds=finding.seconds)
+        return Finding(outcome="fault", text="blocks are left", again=finding.again)
     return finding

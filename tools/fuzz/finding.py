@@ -1,6 +1,5 @@
 """The outcome of one random trial, whatever its kind, and what every error must be like."""
 
-import time
 from collections import Counter
 from collections.abc import Callable
 from cProfile import Profile
@@ -24,7 +23,6 @@ class Finding:
     outcome: str  # How it ended, in a word or two; "fault" where something does not hold
     text: str = ""  # What does not hold, or the error
     again: str = ""  # What makes it happen again: Python that can be pasted, or the text of a file
-    seconds: float = 0.0  # What it took
     # Of a trial of several calls, how often they ended in which way
     calls: Counter[str] = field(default_factory=Counter)
 
@@ -45,7 +43,7 @@ def tried(
     Too long a run is a fault, too. Its length is counted in calls of functions, because seconds depend on a busy
     machine.
     """
-    begun, profile = time.perf_counter(), Profile(builtins=False, subcalls=False)
+    profile = Profile(builtins=False, subcalls=False)
     try:
         profile.runcall(run)
         text, outcome, limit = "", "runs", RUN_CALLS
@@ -56,11 +54,10 @@ def tried(
             text, outcome = wrong, "fault"
     except Exception as error:
         text, outcome, limit = f"undocumented {type(error).__name__}: {str(error)[:200]}", "fault", RUN_CALLS
-    seconds = time.perf_counter() - begun
     calls = sum(entry.callcount for entry in profile.getstats())
     if outcome != "fault" and calls > limit:
         text, outcome = f"{outcome} after {calls:,} calls of Python's functions", "fault"
-    return Finding(outcome=outcome, text=text, again=again, seconds=seconds)
+    return Finding(outcome=outcome, text=text, again=again)
 
 
 def unreadable(text: str) -> str:

@@ -2,7 +2,6 @@
 
 import gc
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from threading import Thread
@@ -124,11 +123,9 @@ def check(seed: int, index: int) -> Finding:
     rng = np.random.default_rng([seed, index])
     scene = str(rng.choice(list(SCENES)))
     line, warm = int(rng.integers(lines(scene))), bool(rng.random() < 0.3)
-    begun = time.perf_counter()
     came, wrong = found_after(scene, line, warm=warm)
     again = f"tools.fuzz.interrupts.found_after({scene!r}, {line}, warm={warm})"
-    outcome = "fault" if wrong else "interrupted" if came else "over before"
-    return Finding(outcome=outcome, text=wrong, again=again, seconds=time.perf_counter() - begun)
+    return Finding(outcome="fault" if wrong else "interrupted" if came else "over before", text=wrong, again=again)
 
 
 def found_after(scene: str, line: int, *, warm: bool = False) -> tuple[bool, str]:
@@ -163,11 +160,9 @@ def check_threads(seed: int, index: int) -> Finding:
     """Lets threads make calls on one device, switched as often as Python can: every call is whole."""
     rng = np.random.default_rng([seed, index])
     plans = [[str(scene) for scene in rng.choice(list(SCENES), CALLS)] for _ in range(THREADS)]
-    begun = time.perf_counter()
     wrong = found_after_threads(plans)
     again = f"tools.fuzz.interrupts.found_after_threads({plans})"
-    seconds = time.perf_counter() - begun
-    return Finding(outcome="fault" if wrong else "whole", text=wrong, again=again, seconds=seconds)
+    return Finding(outcome="fault" if wrong else "whole", text=wrong, again=again)
 
 
 def found_after_threads(plans: Sequence[Sequence[str]]) -> str:

@@ -442,11 +442,9 @@ def _lower(choices: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 
 def check(seed: int, index: int, *, kind: str = "sequences") -> Finding:
     """Makes a sequence; a fault is shown by the shortest script that is found."""
-    begun = time.perf_counter()
     again = partial(run, kind=KINDS[kind])
     outcome = again(Record((seed, index)))
-    seconds = time.perf_counter() - begun
     if outcome.fault is None:
-        return Finding(outcome="right", calls=outcome.counts, seconds=seconds)
-    shortest, calls = shrunk(outcome, again), outcome.counts
-    return Finding(outcome="fault", text=str(shortest.fault), again=shortest.script, calls=calls, seconds=seconds)
+        return Finding(outcome="right", calls=outcome.counts)
+    shortest = shrunk(outcome, again)
+    return Finding(outcome="fault", text=str(shortest.fault), again=shortest.script, calls=outcome.counts)

@@ -61,21 +61,15 @@ def spoiled(text: str, names: Mapping[str, Any], choices: Choices) -> str:
 def _is_ours(call: ast.Call) -> bool:
     """Whether a call is one of the library's, or of a method, and says itself what it refuses."""
     name = ast.unparse(call.func)
-    return (
-        isinstance(call.func, ast.Attribute) and not name.startswith(("np.", "copy.")) and not name.endswith(UNCHECKED)
-    )
+    return "." in name and not name.startswith(("np.", "copy.")) and not name.endswith(UNCHECKED)
 
 
 def _left_out(call: ast.Call, names: Mapping[str, Any]) -> list[str]:
     """The keywords that a call leaves out, which only functions and configs of the library tell."""
     try:
-        function = eval(ast.unparse(call.func), dict(names))
-        known = (
-            getattr(getattr(function, "_signature", None), "arguments", None) or inspect.signature(function).parameters
-        )
-        kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
-        named = [name for name, parameter in known.items() if getattr(parameter, "kind", None) not in kinds]
-        taken = named[len(call.args) :]
+        parameters = inspect.signature(eval(ast.unparse(call.func), dict(names))).parameters.values()
     except Exception:
         return []
-    return [name for name in taken if all(keyword.arg != name for keyword in call.keywords)]
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    named = [parameter.name for parameter in parameters if parameter.kind in kinds][len(call.args) :]
+    return [name for name in named if all(keyword.arg != name for keyword in call.keywords)]
