@@ -66,10 +66,13 @@ def _is_ours(call: ast.Call) -> bool:
 
 def _left_out(call: ast.Call, names: Mapping[str, Any]) -> list[str]:
     """The keywords that a call leaves out, which only functions and configs of the library tell."""
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     try:
-        parameters = inspect.signature(eval(ast.unparse(call.func), dict(names))).parameters.values()
+        function = eval(ast.unparse(call.func), dict(names))
+        signature = getattr(function, "_signature", None)  # of a config, which takes any field
+        parameters = inspect.signature(function).parameters if signature is None else {}
     except Exception:
         return []
-    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    named = [parameter.name for parameter in parameters if parameter.kind in kinds][len(call.args) :]
-    return [name for name in named if all(keyword.arg != name for keyword in call.keywords)]
+    named = [name for name, parameter in parameters.items() if parameter.kind in kinds]
+    left = (named if signature is None else list(signature.arguments))[len(call.args) :]
+    return [name for name in left if all(keyword.arg != name for keyword in call.keywords)]
