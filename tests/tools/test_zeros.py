@@ -1,11 +1,10 @@
 """What inserted zeros cost: the document's tables are those of the tool, and phases never take longer."""
 
-import sys
 from pathlib import Path
 
 import pytest
 
-from tools.zeros import BEGIN, DEVICES, END, LOWERINGS, cost_of, main, tables, updated
+from tools.zeros import BEGIN, DEVICES, END, LOWERINGS, cost_of, tables, updated
 from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "phase-lowering.md"
@@ -31,14 +30,3 @@ def test_a_document_without_marks_is_refused():
     assert updated(f"a\n{BEGIN}old\n{END}b\n", "new\n") == f"a\n{BEGIN}new\n{END}b\n"
     with pytest.raises(ValueError, match="has no lines"):
         updated("a\n", "new\n")
-
-
-def test_it_prints_what_it_would_write(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(sys, "argv", ["tools.zeros", "--device", "wormhole_n150"])
-    main()
-    printed = capsys.readouterr().out
-    document = tmp_path / "some.md"
-    document.write_text(BEGIN + END)
-    monkeypatch.setattr(sys, "argv", ["tools.zeros", "--device", "wormhole_n150", "--update", str(document)])
-    main()
-    assert document.read_text() == f"{BEGIN}\n{printed}\n{END}"

@@ -2,15 +2,13 @@
 
 import pytest
 
-from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
-from device.spec.parts import GridSpec
 from ops.launch import DispatchCosts
 from ops.programs.conv2d.partition import BLOCK, HEIGHT
-from ops.programs.matmul.op import MatmulProblem, MatmulProgram, Place
+from ops.programs.matmul.op import MatmulProgram, Place
 from tools.validate.conv import predict_conv, predict_halo
 from tools.validate.dispatch import launches, predict_dispatch, predict_transfers, read_transfers
-from tools.validate.gemm import benchmark_config, gemm_measured_cycles, predict_gemm
+from tools.validate.gemm import gemm_measured_cycles, predict_gemm
 from tools.validate.layout_ops import operation, predict_layout_op
 from tools.validate.prediction import OF_2025, NotPredictedError, device_spec
 from tools.validate.rows import MEASURED, read_rows
@@ -134,27 +132,6 @@ def test_a_tuned_matmul_is_the_benchmark_s_program():
     notes = "implied device cycles"
     row = next(row for row in GEMM if notes in row["notes"] and "Tuned" in row["config"])
     assert predict_gemm(row).measured_cycles == pytest.approx(int(row["notes"].rpartition(" ")[2]), rel=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("data_format", "tiles", "expected"),
-    [
-        (BFLOAT16, (128, 128, 128), (16, 8, 8, 4, 2)),  # K of a core in one block, halves of the output each way
-        (BFLOAT8_B, (256, 256, 256), (16, 8, 8, 4, 2)),
-        (BFLOAT4_B, (256, 256, 256), (16, 16, 16, 4, 2)),
-        (BFLOAT8_B, (104, 80, 80), (10, 13, 10, 1, 5)),
-    ],
-)
-def test_how_the_benchmark_cuts(data_format, tiles, expected):
-    m, k, n = tiles
-    problem = MatmulProblem(
-        m_tiles=m, k_tiles=k, n_tiles=n, in_format=data_format, weight_format=data_format, out_format=data_format,
-        bias=False, fp32_dest=False, packer_l1_acc=True,
-    )  # fmt: skip
-    config = benchmark_config(problem, GridSpec(cols=8, rows=8), sharded=False)
-    names = ("in0_block_w", "out_block_h", "out_block_w", "out_subblock_h", "out_subblock_w")
-    assert tuple(getattr(config, name) for name in names) == expected
-    assert config.program is MatmulProgram.MCAST_2D
 
 
 def test_other_matmuls_say_their_program_or_have_it_planned():

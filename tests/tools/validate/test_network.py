@@ -145,14 +145,3 @@ def test_command(tmp_path, capsys, monkeypatch):
     rows = [row for row in software["layers"] if "layer" in row]
     assert [row["layer"] for row in rows] == [row["layer"] for row in LAYERS]
     assert sum(row["predicted_ns"] or 0 for row in rows) == pytest.approx(software["calls_ns"])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [(["--model", "alexnet"], "no layer of alexnet"), (["--layers", "nowhere.csv"], "no such file: nowhere.csv")],
-)
-def test_wrong_arguments_end_it(arguments, message, capsys, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["network", *arguments])
-    with pytest.raises(SystemExit):
-        main()
-    assert message in capsys.readouterr().err

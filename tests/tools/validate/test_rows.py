@@ -4,7 +4,6 @@ import csv
 import json
 import sys
 from functools import cache
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,7 @@ from ops.programs.data_movement.copy import Conversion, CopyTensor
 from tools.validate.__main__ import main
 from tools.validate.prediction import NotPredictedError, Prediction
 from tools.validate.report import sum_up
-from tools.validate.rows import MEASURED, VALIDATORS, read_rows, require_plausible, validate, validator_of
+from tools.validate.rows import MEASURED, read_rows, require_plausible, validate
 
 MOST_BYTES = 1_500_000  # of all measured rows
 GENERATIONS = ("wormhole_b0", "blackhole")
@@ -177,10 +176,6 @@ def test_a_file_that_is_no_file_of_rows_ends_it_in_a_line(tmp_path, name, text, 
     assert message in shown.err
     assert not shown.out
     assert "Traceback" not in shown.err
-
-
-def test_the_name_of_a_file_says_who_predicts_it():
-    assert validator_of(Path("conv_held_back.csv")) is VALIDATORS["conv"]
 
 
 def test_command(tmp_path, capsys, monkeypatch):
