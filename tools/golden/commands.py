@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from contextlib import closing
 from enum import Enum
@@ -65,63 +66,10 @@ def file_text(path: Path) -> str:
 
 # What a command finds in its folder; those that end in .txt have their name without that.
 FILES: Final = Path(__file__).with_name("files")
-# name -> (columns, arguments); files that a command writes into out/ are recorded, too. {name} of another command's
-# output folder stands for a command that runs on what that one wrote.
-COMMANDS: Final[dict[str, tuple[int, str]]] = {
-    **{
-        f"help of {name}": (100, f"{name} --help")
-        for name in ("run", "devices", "exec", "compare", "tune", "design", "sweep")
-    },
-    "help": (80, "--help"),
-    "help of pytest": (80, "pytest --help"),
-    "version": (80, "--version"),
-    "no command": (80, ""),
-    "unknown command": (80, "fly"),
-    "run": (80, "run --layers layers.toml"),
-    "run wide": (160, "run --layers layers.toml --values fast"),
-    "run verbose": (120, "run --layers layers.toml --values off -v --device blackhole_p150"),
-    "run summary": (100, "run --summary --values off --no-suggestions"),
-    "run in JSON": (80, "run --layers layers.toml --values off --json"),
-    "run from flags": (
-        100,
-        "run --shape 1,8,8,32 --out-channels 16 --kernel-size 3 --stride 2 --padding 1 --bias --config"
-        " output_layout=ROW_MAJOR --compute math_fidelity=HiFi2 --set dram.banks=6",
-    ),
-    "run of a wrong flag": (100, "run --shape 1,8,8"),
-    "run of an unknown layer": (100, "run --only nowhere"),
-    "run on an unknown device": (100, "run --device n151"),
-    "run on a broken device": (100, "run --device broken.toml"),
-    "run of an unknown field": (100, "run --shape 1,8,8,32 --config shard_layuot=HEIGHT_SHARDED"),
-    "run with files": (
-        100,
-        "run --layers layers.toml --only up --values fast --html out/page.html --report out/report",
-    ),
-    "devices": (80, "devices"),
-    "two devices": (120, "devices wormhole_n150 blackhole_p150"),
-    "own device": (80, "devices lab_card.toml --set l1.bytes=2MiB"),
-    "devices in JSON": (80, "devices wormhole_n150 wormhole_n300 blackhole_p100a blackhole_p150 --json"),
-    "device explained": (120, "devices wormhole_n150 --explain --only dram"),
-    "exec": (80, "exec --device wormhole_n150 --values exact script.py a --b"),
-    "exec with report": (100, "exec --device blackhole_p150 --values off --report out/report script.py"),
-    "exec tuned": (100, "exec --tune --values off script.py"),
-    "exec of an error": (80, "exec fails.py"),
-    "exec of no file": (80, "exec missing.py"),
-    "pytest": (80, "pytest --values fast -q -p no:cacheprovider test_script.py"),
-    "tune": (120, "tune --layers layers.toml --only up"),
-    "tune of more": (120, "tune --layers layers.toml --only wide --allow fidelity --device blackhole_p150"),
-    "tune in JSON": (80, "tune --layers layers.toml --only up --json"),
-    "sweep": (
-        120,
-        "sweep --layers layers.toml --device wormhole_n150 blackhole_p150 --vary act_block_h_override=0,32"
-        " --vary shard_layout=none,HEIGHT_SHARDED --csv out/rows.csv --json out/rows.json --file out/rows.jsonl",
-    ),
-    "sweep of an unknown setting": (100, "sweep --vary act_block=0,32"),
-    "design": (120, "design machines.toml --csv out/machines.csv --json out/machines.json"),
-    "design of no file": (100, "design nowhere.toml"),
-    "compare": (120, "compare before.json after.json"),
-    "compare in percent": (80, "compare before.json after.json --fail-over 1%"),
-    "compare of no report": (80, "compare layers.toml after.json"),
-}
+# Columns of the terminal, and arguments, by name.
+COMMANDS: Final[dict[str, list[Any]]] = tomllib.loads(
+    Path(__file__).with_name("commands.toml").read_text(encoding="utf-8")
+)
 LAYER_IN_JSON: Final = "run --shape 1,16,16,32 --out-channels 16 --stride 2 --values off --no-suggestions --json"
 BEFORE_COMPARE: Final = {
     "before.json": LAYER_IN_JSON,

@@ -1,6 +1,5 @@
 """All drawn operations, and the exported names that no step calls, each with its reason."""
 
-import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
@@ -10,22 +9,6 @@ from tools.random_calls import convolutions, device_calls, drafts, elementwise, 
 FAMILIES: Final = (tensors, elementwise, convolutions, windows, device_calls)  # each adds its operations
 OPERATIONS: Final[Mapping[str, drafts.Operation]] = MappingProxyType(drafts.OPERATIONS)
 WEIGHTS: Final[Mapping[str, float]] = MappingProxyType(drafts.WEIGHTS)
-
-BESIDE: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {
-        "allocate_tensor_on_device": ("copy_host_to_device_tensor",),
-        "allocate_tensor_on_host": ("copy_device_to_host_tensor",),
-        "dump_tensor": ("load_tensor",),
-        "begin_trace_capture": ("end_trace_capture", "execute_trace", "release_trace"),
-        "graph capture": ("graph.begin_graph_capture", "graph.end_graph_capture"),
-        "conv2d": ("prepare_conv_weights", "prepare_conv_bias"),
-        "conv_transpose2d": ("prepare_conv_transpose2d_weights", "prepare_conv_transpose2d_bias"),
-        "onednn": tuple(f"onednn.conv_transpose{kind}" for kind in device_calls.ONEDNN),
-        "question": tuple(
-            {name for text, _ in device_calls.QUESTIONS for name in re.findall(r"ttsim\.([a-z]\w*)\(", text)}
-        ),
-    }
-)  # other functions that the steps of an operation call
 
 # Why no step calls an exported function.
 _REASONS: Final = {
