@@ -8,7 +8,6 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from device.errors import DeviceError, shown
-from device.machine import Machine
 from device.matrix_unit.arithmetic import EXACT, FAST, Arithmetic
 from device.memory.buffers import Buffer
 from device.memory.memory_config import BufferType
@@ -152,7 +151,7 @@ def run(
     Raises:
         DeviceError: A buffer or the circular buffers of a program do not fit, or a tensor lives on another device.
     """
-    require_here(device, tensors)
+    _require_here(device, tensors)
     dispatch = current().dispatch
     computes = dispatch and device.values != "off"
     arrays = {}
@@ -227,7 +226,8 @@ def place(
     """
     dispatch = current().dispatch
     profiled = bool(device.profilers) and device.cycles and dispatch
-    before = _living(device.machine) if profiled else ()
+    live = device.machine.memory.live() if profiled else ()  # as allocations, so that a profile keeps no values
+    before = tuple(BufferAllocated(buffer.number, buffer.name, buffer.address, buffer.spec) for buffer in live)
     arguments = texts(device.given) if profiled else ()  # before a tensor that it names is released
     events: list[Event] = []
 
@@ -261,34 +261,26 @@ def place(
     return buffers
 
 
-def _living(machine: Machine) -> tuple[BufferAllocated, ...]:
-    """The buffers in the memories, oldest first, as allocations, so that a profile keeps no values."""
-    return tuple(
-        BufferAllocated(buffer.number, buffer.name, buffer.address, buffer.spec) for buffer in machine.memory.live()
-    )
-
-
 def _tensors(plan: Plan, buffers: Mapping[str, Buffer], names: Iterable[str]) -> tuple[tuple[str, MadeTensor], ...]:
     """Tensors of a plan that are on the device, each as its buffer and its spec in the plan."""
     there = ((name, buffers[name]) for name in names if name in buffers and name in plan.tensors)
     return tuple((name, MadeTensor(buffer.number, buffer.address, plan.tensors[name])) for name, buffer in there)
 
 
-def require_here(device: Device, tensors: Mapping[str, Tensor]) -> None:
+def _require_here(device: Device, tensors: Mapping[str, Tensor]) -> None:
     """Raises DeviceError if one of the tensors lives on another device."""
     for name, tensor in tensors.items():
         home = tensor.device()
         if home is not None and home is not device:
-            raise DeviceError(
-                f"{name}_tensor lives on another device, {_distinguished(home)}, than the call runs on, "
-                f"{_distinguished(device)}; bring it to the host with .cpu() and give it to this one with .to(device)"
+            there, here = (  # in words that distinguish devices of a kind, which may have the same number
+                f"{each.spec.name} opened as {each.device_id}{' and closed' if each.machine.closed else ''} "
+                f"(object {id(each):#x})"
+                for each in (home, device)
             )
-
-
-def _distinguished(device: Device) -> str:
-    """A device in words that distinguish it from others of its kind, which may have the same number."""
-    closed = " and closed" if device.machine.closed else ""
-    return f"{device.spec.name} opened as {device.device_id}{closed} (object {id(device):#x})"
+            raise DeviceError(
+                f"{name}_tensor lives on another device, {there}, than the call runs on, {here}; bring it to the host "
+                "with .cpu() and give it to this one with .to(device)"
+            )
 
 
 def _array(name: str, tensor: Tensor, on_device: bool, input_shape: tuple[int, int] | None) -> Array:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, InitVar, asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from device.errors import ArgumentError, shown
 from ops.sensitivity.changes import with_changes
@@ -158,10 +158,9 @@ def default_spec() -> str:
 def default_values() -> Values:
     """What devices compute; raises ArgumentError where the variable has no such value."""
     text = os.environ.get(VALUES_VARIABLE) or "exact"
-    for arg in get_args(Values):
-        if text == arg:
-            return arg  # type: ignore[no-any-return]
-    raise ArgumentError(f"{VALUES_VARIABLE} must be one of {', '.join(get_args(Values))}, not {shown(text)}")
+    if text not in get_args(Values):
+        raise ArgumentError(f"{VALUES_VARIABLE} must be one of {', '.join(get_args(Values))}, not {shown(text)}")
+    return cast(Values, text)
 
 
 def default_strict() -> bool:

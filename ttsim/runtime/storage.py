@@ -106,17 +106,7 @@ def not_allocated(first_line: str = "Tensor is not allocated") -> DeviceError:
 
 
 LARGE_BYTES = 8 << 20  # from which on threads are faster than one: below they only wait for each other
-_DEFAULT_TYPES = {
-    "float64": DataType.FLOAT32,
-    "float32": DataType.FLOAT32,
-    "float16": DataType.FLOAT32,
-    "bfloat16": DataType.BFLOAT16,
-    "int32": DataType.INT32,
-    "uint32": DataType.UINT32,
-    "uint16": DataType.UINT16,
-    "uint8": DataType.UINT8,
-    "int8": DataType.INT8,
-}
+_OTHER_FLOATS = dict.fromkeys(("float64", "float16"), DataType.FLOAT32)
 
 
 def numbers(data: Any) -> Array:
@@ -145,11 +135,12 @@ def numbers(data: Any) -> Array:
 def default_type(values: Array) -> DataType:
     """The data type of an array that came without one."""
     name = values.dtype.name
-    if name not in _DEFAULT_TYPES:
+    data_type = _OTHER_FLOATS.get(name) or DataType.__members__.get(name.upper())
+    if data_type is None:
         raise ArgumentTypeError(
             f"Tensor: there is no data type for {name} values; give one, for example data_type=ttsim.bfloat16"
         )
-    return _DEFAULT_TYPES[name]
+    return data_type
 
 
 def is_torch(data: object) -> bool:

@@ -29,7 +29,9 @@ def stored_in(output_tensor: Tensor, result: Tensor, *, argument: str = "output_
     require_type("output_tensor", Tensor, output_tensor=output_tensor)
     _require_same_spec(argument, output_tensor, result)
     if result.device() is None or result.buffer.written:
-        _store(output_tensor, result)
+        values, buffer, device = result.values(), output_tensor.buffer, output_tensor.device()
+        if device is not None:
+            locked(device.listened(), lambda: buffer.store(values, output_tensor.spec))
     return output_tensor
 
 
@@ -131,12 +133,6 @@ def _require_same_spec(name: str, output_tensor: Tensor, result: Tensor) -> None
             f"{name} must have shape {list(source.shape)}, {result.dtype} and {source.layout}, not "
             f"{list(target.shape)}, {output_tensor.dtype} and {target.layout}"
         )
-
-
-def _store(output_tensor: Tensor, result: Tensor) -> None:
-    values, buffer, device = result.values(), output_tensor.buffer, output_tensor.device()
-    if device is not None:
-        locked(device.listened(), lambda: buffer.store(values, output_tensor.spec))
 
 
 def tensor_like(tensor: Tensor | TensorDescription, device: Device) -> Tensor:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 import ml_dtypes
@@ -71,18 +72,15 @@ def make_inputs(layer: Layer, *, values: bool = True) -> Inputs:
         )
     image = (layer.batch_size, layer.input_height, layer.input_width, layer.in_channels)
     kernel = (layer.in_channels, layer.out_channels // layer.groups, *layer.kernel_size)
-    shapes = [image, kernel, *([(1, 1, 1, layer.out_channels)] if layer.bias else [])]
+    shapes = (image, kernel, (1, 1, 1, layer.out_channels))
     if values:
         rng = np.random.default_rng(layer.seed)
-        arrays = [rng.standard_normal(shape, np.float32) for shape in shapes]
-        arrays[1] *= np.float32(1 / math.sqrt(max(1, layer.in_channels // layer.groups * math.prod(layer.kernel_size))))
-        arrays = [
-            as_stored(arrays[0], layer.input_dtype),
-            *(as_stored(array, layer.weights_dtype) for array in arrays[1:]),
-        ]
+        x, w, b = (rng.standard_normal(shape, np.float32) for shape in shapes)
+        w *= np.float32(1 / math.sqrt(max(1, layer.in_channels // layer.groups * math.prod(layer.kernel_size))))
+        x, w, b = as_stored(x, layer.input_dtype), *(as_stored(array, layer.weights_dtype) for array in (w, b))
     else:
-        arrays = [np.broadcast_to(np.zeros((), np.float32), shape) for shape in shapes]
-    return Inputs(arrays[0], arrays[1], arrays[2] if layer.bias else None)
+        x, w, b = (np.broadcast_to(np.zeros((), np.float32), shape) for shape in shapes)
+    return Inputs(x, w, b if layer.bias else None)
 
 
 def as_stored(values: Floats, dtype: str) -> Floats:
@@ -168,11 +166,6 @@ def member(kind: type[Member], field: str, value: Setting) -> Member:
         known = f"one of {', '.join(names.values())}" if len(names) <= 16 else f"a name of {kind.__name__}"
         raise ArgumentError(f"{field} must be {known}, not {shown(value)}")
     return kind[name]
-
-
-def dtype(name: Setting) -> DataType:
-    """The data type of that name."""
-    return member(DataType, "dtype", name)
 
 
 def core_grid(value: Setting) -> CoreRangeSet:
@@ -323,9 +316,9 @@ def place(layer: Layer, inputs: Inputs, settings: Settings) -> Placed:
     events: list[Event] = []
     device.machine.recorders.append(events)
     shape = inputs.x.shape if layer.input_4d else (1, 1, math.prod(inputs.x.shape[:3]), inputs.x.shape[3])
-    x = Tensor(
-        inputs.x.reshape(shape), dtype(layer.input_dtype), layout=member(Layout, "input_layout", layer.input_layout)
-    )
+    dtype = partial(member, DataType, "dtype")
+    layout = member(Layout, "input_layout", layer.input_layout)
+    x = Tensor(inputs.x.reshape(shape), dtype(layer.input_dtype), layout=layout)
     if layer.input_memory != "host":
         x = x.to(device, {"dram": DRAM_MEMORY_CONFIG, "l1": L1_MEMORY_CONFIG}[layer.input_memory])
     weights_dtype = dtype(layer.weights_dtype)

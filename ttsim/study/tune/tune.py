@@ -160,15 +160,11 @@ def question_of(function: Callable[..., Any], options: Mapping[str, Any], device
             raise ArgumentError(f"tune: {shown(function)} asks for no convolution that can be tuned")
         before = copy_of(device)
         arguments = {name: twin(value, device, before) for name, value in options.items()}
-    names = {"input": "input_tensor", "weight": "weight_tensor", "bias": "bias_tensor"}
-    tensors = {name: arguments.get(option) for name, option in names.items()}
-    there = {
-        name: tensor for name, tensor in tensors.items() if isinstance(tensor, Tensor) and tensor.device() is not None
-    }
+    tensors = {name: arguments.get(f"{name}_tensor") for name in ("input", "weight", "bias")}
+    there = {name: tensor for name, tensor in tensors.items() if isinstance(tensor, Tensor) and tensor.device()}
     buffers = {name: tensor.buffer for name, tensor in there.items()}
-    return Question(
-        call=call, snapshot=MachineSnapshot(before.machine, buffers, device.strict), tensors=tuple(there.values())
-    )
+    snapshot = MachineSnapshot(before.machine, buffers, device.strict)
+    return Question(call=call, snapshot=snapshot, tensors=tuple(there.values()))
 
 
 def answer(question: Question, *, name: str = "") -> Tuned:
@@ -224,8 +220,12 @@ def choice_of(candidate: Candidate, spec: DeviceSpec, *, measured: bool) -> Choi
     slices = None if call.slice_config is None else Conv2dSliceConfig.of(call.slice_config)
     compute = None if call.compute_config is None else WormholeComputeKernelConfig.of(call.compute_config)
     lowering = "phase" if call.rules.by_phases else None
-    arguments: dict[str, Any] = {"conv_config": conv_config, slice_argument(call): slices, "compute_config": compute}
-    arguments["lowering"] = lowering
+    arguments = {
+        "conv_config": conv_config,
+        slice_argument(call): slices,
+        "compute_config": compute,
+        "lowering": lowering,
+    }
     return Choice(
         conv_config=conv_config,
         slice_config=slices,
