@@ -23,43 +23,39 @@ evaluate = Evaluator().row
 SMALL = Layer(name="small", in_channels=32, out_channels=32, input_height=8, input_width=8)
 
 
-def test_every_row_is_that_of_its_own_point():
-    axes = (
-        DesignAxis(name="grid", values=("8x8", "2x1")),
-        DesignAxis(name="l1.bytes", values=("1464KiB", "192KiB", "160KiB")),
-        DesignAxis(name="dispatch_costs.write_cycles", values=("1490", "2000")),
-    )
-    machines = [machine(axes, one) for one in product(*(axis.values for axis in axes))]
-    for layer in (SMALL, replace(SMALL, name="large", input_height=64)):
-        found = rows_of(layer, machines, axes)
-        for row, one in zip(found.rows, machines, strict=True):
-            assert row == replace(evaluate(Point(layer=layer, spec=one.spec)), key="")
-        assert found.read == {"grid", "l1.bytes"}
-        assert found.evaluated == 2 * 3
+def machines_of(*axes):
+    """The machines of a space, in order."""
+    for values in product(*(axis.values for axis in axes)):
+        named = dict(zip((axis.name for axis in axes), values, strict=True))
+        yield Machine(changed(SPEC, [f"{name}={value}" for name, value in named.items()]), named)
 
 
-def machine(axes, values) -> Machine:
-    named = dict(zip((axis.name for axis in axes), values, strict=True))
-    return Machine(changed(SPEC, [f"{name}={value}" for name, value in named.items()]), named)
+WRITE = DesignAxis(name="dispatch_costs.write_cycles", values=("1490", "2000"))
 
 
-def test_an_error_names_its_own_device():
-    """What no DRAM holds is told with the name of the device."""
-    axes = (DesignAxis(name="dispatch_costs.write_cycles", values=("1490", "2000")),)
-    huge = replace(SMALL, name="huge", input_height=100_000, input_width=100_000)
-    machines = [machine(axes, (write,)) for write in axes[0].values]
-    found = rows_of(huge, machines, axes)
-    for row, one in zip(found.rows, machines, strict=True):
-        assert row.device == one.spec.name
-        assert row.error == evaluate(Point(layer=huge, spec=one.spec)).error
-    assert found.evaluated == 1
+@pytest.mark.parametrize(
+    ("sizes", "axes", "read", "evaluated"),
+    [
+        ({}, ("8x8", "2x1"), {"grid", "l1.bytes"}, 6),
+        ({"input_height": 64}, ("8x8", "2x1"), {"grid", "l1.bytes"}, 6),
+        ({"input_height": 100_000, "input_width": 100_000}, (), set(), 1),  # its error names its own device
+    ],
+)
+def test_every_row_is_that_of_its_own_point(sizes, axes, read, evaluated):
+    memories = DesignAxis(name="l1.bytes", values=("1464KiB", "192KiB", "160KiB"))
+    varied = (DesignAxis(name="grid", values=axes), memories, WRITE) if axes else (WRITE,)
+    layer, machines = replace(SMALL, **sizes), list(machines_of(*varied))
+    found = rows_of(layer, machines, varied)
+    for row, machine in zip(found.rows, machines, strict=True):
+        assert row == replace(evaluate(Point(layer=layer, spec=machine.spec)), key="")
+    assert (found.read & {"grid", "l1.bytes"}, found.evaluated) == (read, evaluated)
 
 
 LAYER = Layer(name="one", in_channels=64, out_channels=32, input_height=16, input_width=16, input_memory="l1")
 AXES = (
     DesignAxis(name="clock_hz", values=("1GHz", "2GHz")),
     DesignAxis(name="l1.bytes", values=("64KiB", "128KiB", "1464KiB")),
-    DesignAxis(name="dispatch_costs.write_cycles", values=("1490", "2000")),
+    WRITE,
 )
 SPACE = Design(
     base=SPEC,
@@ -172,18 +168,14 @@ def test_other_processes_give_the_same_and_are_watched(found, monkeypatch):
     assert text == [2, "done", "done"]
 
 
-def test_a_process_that_dies_is_told(monkeypatch):
-    def executor():
-        process = InProcess()
-        monkeypatch.setattr(process, "submit", dead)
-        return process
+def test_a_process_that_dies_is_an_error(monkeypatch):
+    class Dead(InProcess):
+        def submit(self, *_, **__):
+            future = Future()
+            future.set_exception(BrokenExecutor("gone"))
+            return future
 
-    def dead(*_):
-        future = Future()
-        future.set_exception(BrokenExecutor("gone"))
-        return future
-
-    team = nullcontext(Workers(start=executor, slots=2, where="in 2 processes"))
+    team = nullcontext(Workers(start=Dead, slots=2, where="in 2 processes"))
     monkeypatch.setattr("ttsim.study.design.workers", lambda **_: team)
     with pytest.raises(DeviceError, match=r"^design: a process that worked in 2 processes died \(gone\)"):
         design(SPACE)
