@@ -47,7 +47,7 @@ from ttsim.report.writers.table import print_devices, print_fields, print_layers
 from ttsim.report.writers.terminal import progress, say
 from ttsim.runtime.settings import Values, add_changes, add_device, chosen_device
 from ttsim.study.command import add_design, add_sweep, add_tune, faster_line
-from ttsim.study.layers.flags import add_layers_flags, add_opening_flags, chosen_layers
+from ttsim.study.layers.read import add_layers_flags, add_opening_flags, chosen_layers
 from ttsim.study.layers.run import Settings, run_layer
 from ttsim.study.store import model_version
 

@@ -6,8 +6,7 @@ import re
 import pytest
 
 from ttsim.__main__ import build_parser, main
-from ttsim.study.layers.flags import chosen_layers
-from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
+from ttsim.study.layers.read import DEFAULT_LAYERS, chosen_layers, read_layers
 
 SMALL = ["run", "--shape", "1,8,8,32", "--out-channels", "16", "--stride", "2"]
 PLANNED = [*SMALL, "--values", "off", "--no-suggestions"]

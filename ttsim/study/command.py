@@ -16,7 +16,7 @@ from ttsim.runtime.settings import Values, add_changes, add_device, chosen_devic
 from ttsim.runtime.types.layer import SEVERAL, Layer, setting
 from ttsim.study.design import DesignResult, design
 from ttsim.study.interrupts import exit_code, word_for
-from ttsim.study.layers.flags import add_layers_flags, add_opening_flags, chosen_layers
+from ttsim.study.layers.read import add_layers_flags, add_opening_flags, chosen_layers
 from ttsim.study.layers.run import Settings, planned
 from ttsim.study.space import read_sweep
 from ttsim.study.store import Verdict
