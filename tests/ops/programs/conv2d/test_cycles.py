@@ -3,7 +3,7 @@
 from dataclasses import fields, replace
 
 import pytest
-from hypothesis import assume, given, settings, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.time.stages import Stage
@@ -11,7 +11,7 @@ from ops.planners.conv.lower_bounds import lower_bound_of
 from ops.programs.conv2d.block_costs import ConvCosts
 from ops.programs.conv2d.cycles import conv_cycles, least_cycles, time_conv
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
-from ops.programs.kernel_costs import ComputeCosts, TransferCosts
+from ops.programs.kernel_costs import TransferCosts
 from tests.ops.programs.conv2d.timed_convolutions import SPECS, conv, total
 from tests.ttsim.study.tune.tuned_calls import question
 
@@ -33,7 +33,7 @@ def convolutions(draw, spec=None):
     }
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(convolutions(), st.data())
 def test_less_to_work_with_is_never_faster(drawn, data):
     spec, facts = drawn
@@ -65,19 +65,7 @@ def test_less_to_work_with_is_never_faster(drawn, data):
     assert sum(moved.network_bytes for moved in cycles.moved) == cycles.network_bytes
 
 
-@settings(max_examples=60, deadline=None)
-@given(convolutions())
-def test_twice_the_batch_takes_at_most_twice_as_long(drawn):
-    spec, facts = drawn
-    blocks = [conv(spec, **facts, batch=batch).layout.blocks for batch in (1, 2)]
-    # Tile rows that can not be cut well (a prime number of them) make small sub-blocks: that is the plan's doing.
-    assume(blocks[0].subblock_h_tiles == blocks[1].subblock_h_tiles)
-    overhead = 0.05 * total(spec, facts) + spec.costs_of(ConvCosts).start_cycles
-    assert total(spec, facts, batch=2) <= 2 * total(spec, facts) + overhead
-
-
-@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
-@pytest.mark.parametrize(("fidelity_phases", "cycles"), [(1, 16), (2, 32), (3, 48), (4, 64)])
+@pytest.mark.parametrize(("spec", "fidelity_phases", "cycles"), [(SPECS[0], 1, 16), (SPECS[1], 3, 48)])
 def test_cycles_of_a_tile_product(spec, fidelity_phases, cycles):
     op = conv(spec, fidelity_phases=fidelity_phases)
     shards, blocks = op.layout.shards, op.layout.blocks
@@ -87,9 +75,9 @@ def test_cycles_of_a_tile_product(spec, fidelity_phases, cycles):
 
 
 @pytest.mark.parametrize("scheme", [HEIGHT, BLOCK, WIDTH])
-@pytest.mark.parametrize("channels", [(256, 256), (256, 128), (256, 32), (32, 256), (64, 96), (512, 40)])
-@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
-def test_all_cores_together_multiply_what_is_issued(spec, scheme, channels):
+@pytest.mark.parametrize("channels", [(256, 32), (32, 256), (512, 40)])
+def test_all_cores_together_multiply_what_is_issued(scheme, channels):
+    spec = SPECS[0]
     found = conv_cycles(conv(spec, scheme, channels=channels, side=20, fidelity_phases=2), spec)
     products = found.issued_flops // (2 * 32**3)
     busy = [(group.cores.num_cores(), stage.busy_cycles) for group in found.groups for stage in group.stages
@@ -109,12 +97,6 @@ def test_cores_without_outputs_only_gather_and_tilize():
     assert tilizers[Stage.MATH] == 0 < receivers[Stage.MATH]
 
 
-def test_inserted_zeros_cost_the_square_of_the_stride():
-    spec = SPECS[0]
-    cycles = conv_cycles(conv(spec, stride=2, kernel=2, side=32), spec)
-    assert cycles.issued_flops == pytest.approx(4 * cycles.useful_flops, rel=0.15)
-
-
 def test_bytes_of_weights_and_activations():
     spec = SPECS[0]
     height, block = (conv_cycles(conv(spec, scheme, channels=(256, 256)), spec) for scheme in (HEIGHT, BLOCK))
@@ -130,17 +112,6 @@ def test_bytes_of_weights_and_activations():
     assert height.moved[0].cores.num_cores() == 1
 
 
-def test_only_the_first_core_reads_weights_of_height_shards():
-    spec = SPECS[0]
-    sender, others = conv_cycles(conv(spec), spec).groups
-    assert sender.cores.num_cores() == 1
-    context = [{stage.stage: stage for stage in group.stages}[Stage.WEIGHT_READER] for group in (sender, others)]
-    assert context[0].busy_cycles > 0
-    assert context[1].busy_cycles == 0
-    assert context[1].stall_cycles > 0
-    assert sender.cycles < others.cycles  # which get every block later
-
-
 def test_resident_weights_are_read_once():
     spec = SPECS[0]
     whole = conv_cycles(conv(spec, side=64), spec)
@@ -150,16 +121,6 @@ def test_resident_weights_are_read_once():
         conv_cycles(conv(spec, BLOCK, side=64, act_block_h_override=rows), spec).dram_read_bytes for rows in (0, 32)
     )
     assert block_cut > 3 * block
-
-
-def test_untilized_outputs_a_bias_and_an_older_tilize_take_longer():
-    for spec in SPECS:
-        plain = total(spec, {"bias": False})
-        assert total(spec, {"bias": True}) > plain
-        assert total(spec, {"bias": False, "untilize_out": True}) > plain
-    costs = SPECS[1].costs_of(ComputeCosts)
-    older = SPECS[1].with_costs(replace(costs, tilize_tile_cycles=costs.tilize_tile_cycles + 35))
-    assert total(older, {"side": 128}) > total(SPECS[1], {"side": 128})
 
 
 SMALL = {"channels": (32, 32), "side": 8, "kernel": 1}  # one K block

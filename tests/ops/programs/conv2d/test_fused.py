@@ -42,7 +42,7 @@ def bits(case, seed, arithmetic):
 
 
 def test_any_convolution_is_the_same(counted):
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=60, deadline=None)
     @given(cases(), st.integers(0, 99), st.booleans())
     def same(case, seed, whole_groups):
         case = replace(case, outputs=16 * case.groups) if whole_groups else case
@@ -50,7 +50,7 @@ def test_any_convolution_is_the_same(counted):
         assert np.array_equal(bits(case, seed, FAST)[0], bits(case, seed, STEPWISE)[0])
 
     same()
-    assert len(counted) > 50
+    assert len(counted) > 20
 
 
 @pytest.mark.parametrize("outputs", [20, 24, 40])
@@ -60,11 +60,10 @@ def test_columns_that_blas_sums_otherwise_in_other_sizes_go_step_by_step(monkeyp
     assert np.array_equal(bits(case, 7, FAST)[0], bits(case, 7, STEPWISE)[0])
 
 
-@pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize("fp32_dest", [False, True])
+@pytest.mark.parametrize(("bias", "fp32_dest"), [(False, True), (True, False)])
 @pytest.mark.parametrize("packer_l1_acc", [False, True])
 @pytest.mark.parametrize("out_format", [BFLOAT16, FLOAT32, BFLOAT8_B, BFLOAT4_B], ids=str)
-@pytest.mark.parametrize("scheme", [HEIGHT, BLOCK, WIDTH])
+@pytest.mark.parametrize("scheme", [HEIGHT, WIDTH])
 def test_trips_of_every_format_are_the_same(counted, scheme, out_format, packer_l1_acc, fp32_dest, bias):
     """Several K blocks, and more columns than are computed at a time, of which the last are not whole groups."""
     options = ConvOptions(

@@ -1,21 +1,16 @@
 """A convolution laid out: every row and channel is dealt, to as many cores as do not stay empty, in whole blocks."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, strategies as st
 
 from device.errors import DeviceError
 from device.memory.memory_config import BufferType, MemoryConfig, ShardOrientation, ShardSpec, TensorMemoryLayout
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, div_up, round_up
 from device.spec.device_spec import load_spec
 from device.spec.parts import GridSpec, TransferRate
-from ops.programs.conv2d.buffers import ConvBuffers
 from ops.programs.conv2d.op import weight_rows
 from ops.programs.conv2d.partition import (
     BLOCK,
     HEIGHT,
-    SUBBLOCKS,
     WIDTH,
     ConvOptions,
     act_block_height,
@@ -23,7 +18,6 @@ from ops.programs.conv2d.partition import (
     choose_cores,
     largest_divisor,
     most_cores,
-    scheme_alignment,
     sharded_input,
     subblock,
     transfer_rate,
@@ -36,18 +30,41 @@ ROW_MAJOR, COL_MAJOR = ShardOrientation
 counts = st.integers(1, 3000)
 
 
-def nobody_idle(tiles, cores, multiple):
-    """Whether the last of `cores` equal shares, whole multiples of tiles, still begins with something to do."""
-    share = round_up(div_up(tiles, cores), multiple)
-    return cores == 1 or (cores - 1) * share < tiles
-
-
-@given(tiles=counts, limit=st.integers(1, 130), multiple=st.integers(1, 8))
-def test_most_cores_of_which_none_is_idle(tiles, limit, multiple):
-    chosen = most_cores(tiles, limit, multiple)
-    assert 1 <= chosen <= limit
-    assert nobody_idle(tiles, chosen, multiple)
-    assert not any(nobody_idle(tiles, more, multiple) for more in range(chosen + 1, limit + 1))
+@given(st.data())
+def test_rows_and_channels_are_dealt(data):
+    """Every row and channel belongs to one core, no core is idle, and shards hold whole blocks of whole tiles."""
+    scheme, kernel = data.draw(st.sampled_from([HEIGHT, BLOCK, WIDTH])), (data.draw(counts) % 5 + 1, 3)
+    problem = conv_problem(
+        column(data.draw(counts), kernel), (data.draw(counts), data.draw(counts)), row_major=data.draw(st.booleans())
+    )
+    matmul, height = data.draw(st.booleans()), data.draw(st.integers(0, 8))
+    alignment = 32 if scheme is WIDTH else data.draw(st.sampled_from([8, 16, 32]))
+    layout = partitioned(
+        problem, scheme, P150, alignment=alignment, matmul=matmul, act_block_h_override=32 * height,
+        transpose_shards=data.draw(st.booleans()),
+    )  # fmt: skip
+    config, out, shards, blocks = layout.config, layout.out_config, layout.shards, layout.blocks
+    nhw, in_cores, out_cores = config.nhw_cores, config.channel_cores, out.channel_cores
+    for side in (config, out):
+        assert (side.scheme, side.nhw_cores, side.orientation) == (scheme, nhw, config.orientation)
+        assert side.cores.num_cores() == side.nhw_cores * side.channel_cores
+    assert (shards.in_channels, shards.out_channels) == (shards.in_width * in_cores, shards.out_width * out_cores)
+    for total, cores, share, unit in (
+        (problem.in_channels, in_cores, shards.in_width, alignment),
+        (problem.out_channels, out_cores, shards.out_width, 32),
+        (problem.out_rows, nhw, shards.out_rows, 1 if scheme is WIDTH else 32),
+    ):
+        assert total <= cores * share < total + cores * unit
+        assert share % unit == 0
+        assert matmul or (cores - 1) * share < total
+    if scheme is not WIDTH:
+        assert shards.in_rows % 32 == shards.out_row_tiles % blocks.act_h_tiles == 0
+    assert shards.in_rows * nhw >= problem.in_rows
+    assert height == 0 or blocks.act_h_tiles <= height
+    assert shards.out_col_tiles % blocks.subblock_w_tiles == blocks.act_h_tiles % blocks.subblock_h_tiles == 0
+    columns = blocks.k_blocks * blocks.act_w_tiles * 32
+    assert columns == weight_rows(layout, kernel)
+    assert 0 <= columns - shards.in_channels * kernel[0] * kernel[1] < 32 * blocks.k_blocks
 
 
 def test_most_cores_by_hand():
@@ -76,70 +93,6 @@ def test_most_cores_by_hand():
 def test_channel_alignment(scheme, facts, expected):
     defaults = {"row_major": False, "sliced": False, "matmul": False, "shard_width": None}
     assert channel_alignment(scheme, **defaults | facts) == expected
-
-
-def test_alignment_of_an_input_that_is_yet_to_be_sharded():
-    rows, tiles = conv_problem(doubled()), conv_problem(doubled(), row_major=False)
-    assert [scheme_alignment(rows, scheme) for scheme in (HEIGHT, BLOCK, WIDTH)] == [8, 8, 32]
-    assert [scheme_alignment(tiles, scheme) for scheme in (HEIGHT, BLOCK, WIDTH)] == [32, 32, 32]
-    assert scheme_alignment(replace(tiles, sliced=True), HEIGHT) == 8
-    assert scheme_alignment(rows, HEIGHT, matmul=True) == 32
-
-
-def dealt(total, cores, unit):
-    """Positions that each of `cores` gets when each takes the same number of whole units, in order."""
-    share = round_up(total, cores * unit) // cores
-    return [range(min(total, core * share), min(total, (core + 1) * share)) for core in range(cores)]
-
-
-@given(st.data())
-def test_rows_and_channels_are_dealt(data):
-    """Every row and channel belongs to one core, no core is idle, and shards hold whole blocks of whole tiles."""
-    spec, scheme = data.draw(st.sampled_from([SPEC, P150])), data.draw(st.sampled_from([HEIGHT, BLOCK, WIDTH]))
-    kernel = data.draw(st.tuples(st.integers(1, 5), st.integers(1, 5)))
-    problem = conv_problem(
-        column(data.draw(st.integers(1, 9000)), kernel),
-        (data.draw(counts), data.draw(counts)),
-        row_major=data.draw(st.booleans()),
-    )
-    matmul, height = data.draw(st.booleans()), data.draw(st.integers(0, 8))
-    alignment = 32 if scheme is WIDTH else data.draw(st.sampled_from([8, 16, 32]))
-    layout = partitioned(
-        problem, scheme, spec, alignment=alignment, matmul=matmul, act_block_h_override=32 * height,
-        transpose_shards=data.draw(st.booleans()),
-    )  # fmt: skip
-    config, out, shards, blocks = layout.config, layout.out_config, layout.shards, layout.blocks
-    for cores in (config, out):
-        assert (cores.scheme, cores.nhw_cores, cores.orientation) == (scheme, config.nhw_cores, config.orientation)
-        assert cores.cores.num_cores() == cores.nhw_cores * cores.channel_cores
-        end = cores.cores.bounding_box().end
-        assert end.x < spec.grid.cols
-        assert end.y < spec.grid.rows
-    rows = dealt(problem.out_rows, config.nhw_cores, 32 * max(1, height))
-    assert sum(map(len, rows)) == problem.out_rows
-    assert all(rows)
-    assert matmul or all(dealt(problem.in_channels, config.channel_cores, alignment))
-    assert out == config if matmul or scheme is HEIGHT else all(dealt(problem.out_channels, out.channel_cores, 32))
-
-    assert shards.in_rows * config.nhw_cores >= problem.in_rows
-    assert shards.out_rows * out.nhw_cores >= problem.out_rows
-    assert (shards.in_channels, shards.out_channels) == (
-        shards.in_width * config.channel_cores, shards.out_width * out.channel_cores)  # fmt: skip
-    assert 0 <= shards.in_channels - problem.in_channels < config.channel_cores * alignment
-    assert 0 <= shards.out_channels - problem.out_channels < out.channel_cores * 32
-    assert shards.in_width % alignment == shards.out_width % 32 == 0
-    if scheme is WIDTH:
-        assert shards.out_rows == problem.out_rows
-        assert shards.in_rows == (problem.in_rows if problem.row_major else round_up(problem.in_rows, 32))
-    else:
-        assert shards.in_rows % 32 == shards.out_rows % 32 == 0
-        assert (out.nhw_cores - 1) * shards.out_rows < problem.out_rows
-        assert shards.out_row_tiles % blocks.act_h_tiles == 0
-    assert height == 0 or blocks.act_h_tiles <= height
-    assert shards.out_col_tiles % blocks.subblock_w_tiles == blocks.act_h_tiles % blocks.subblock_h_tiles == 0
-    columns = blocks.k_blocks * blocks.act_w_tiles * 32
-    assert columns == weight_rows(layout, kernel)
-    assert 0 <= columns - shards.in_channels * kernel[0] * kernel[1] < 32 * blocks.k_blocks
 
 
 @pytest.mark.parametrize(
@@ -227,14 +180,6 @@ def test_where_tensors_lie():
     assert tiles.input_memory.shard_spec.shape == (32, 32)
 
 
-@given(height=st.integers(1, 64), width=st.integers(1, 64), dst=st.sampled_from([4, 8]))
-def test_subblock_divides_the_block_and_fits_dst(height, width, dst):
-    def fits(h, w):
-        return h * w <= dst and height % h == width % w == 0 and (h == 1 or w == width)
-
-    assert subblock(height, width, dst) == next(sides for sides in SUBBLOCKS if fits(*sides))
-
-
 def test_blocks_by_hand():
     """Wide blocks take rows of tiles, full-width ones rectangles, (2, 4) before (4, 2) before (1, 8).
 
@@ -271,24 +216,6 @@ def test_a_block_must_be_higher_than_a_row_of_the_image():
     message = r"act block h \(2\) to be bigger than output image width in tiles \(2\) for"
     with pytest.raises(DeviceError, match=message):
         partitioned(conv_problem(doubled(40, 20)), HEIGHT, activation_reuse=True, act_block_h_override=64)
-
-
-def test_sizes_and_formats_of_a_problem():
-    problem = conv_problem(doubled(4, 6, batch=3))
-    assert (problem.in_rows, problem.out_rows, problem.kernel) == (72, 3 * 8 * 12, (3, 3))
-    formats = [replace(problem, in_format=one).act_format for one in (BFLOAT16, FLOAT32, BFLOAT8_B)]
-    assert formats == [BFLOAT16, FLOAT32, BFLOAT16]
-
-
-def test_block_counts_k_blocks_once_for_each_output_core():
-    """That is how the real library decides on L1 accumulation."""
-    counted = {}
-    for scheme in (HEIGHT, BLOCK, WIDTH):
-        layout = partitioned(conv_problem(doubled(), (64, 96)), scheme)
-        buffers = ConvBuffers.of(layout, halo_bytes=1, reader_indices_bytes=2)
-        assert (buffers.halo_bytes, buffers.reader_indices_bytes) == (1, 2)
-        counted[scheme] = (layout.blocks.k_blocks, buffers.accumulation_blocks)
-    assert counted == {HEIGHT: (3, 3), BLOCK: (24, 72), WIDTH: (2, 2)}
 
 
 def splits(scheme=HEIGHT, *, height=2, outs=1, dilation=1, matmul=False, forced=None, spec=SPEC, **formats):
@@ -328,18 +255,6 @@ def test_height_splits_when_the_readers_rates_say_so(height, clock):
     spec = SPEC.replace(reader_clock_ghz=clock)
     assert [splits(height=height, outs=outs, spec=spec) for outs in range(1, 40)] == decided
     assert len(set(decided)) == (2 if height == 8 else 1)
-
-
-def boundary(**changes):
-    """The widest output block with which a HEIGHT convolution still splits."""
-    return max((outs for outs in range(1, 60) if splits(height=8, outs=outs, **changes)), default=0)
-
-
-def test_what_makes_activations_dearer_splits_wider_blocks():
-    """A dilation breaks a kernel row into bursts, float32 has twice the bytes, and block floats make weights small."""
-    assert boundary(dilation=3) == boundary(dilation=2) > boundary() > 0
-    assert boundary(weight_format=BFLOAT8_B) > boundary()
-    assert boundary(in_format=FLOAT32) > boundary()
 
 
 def test_rates_are_linear_between_the_floor_and_the_peak():

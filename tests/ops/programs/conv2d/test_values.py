@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings, strategies as st
 
 from device.host.threads import Shared, locked
 from device.matrix_unit.arithmetic import EXACT, FAST
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, quantize, round_up
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, quantize
 from ops.programs.conv2d import values
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH, ConvOptions
 from ops.programs.conv2d.weights import prepare_weights
@@ -32,7 +32,7 @@ LARGEST_EXACT = 127  # magnitudes up to here share an exponent exactly in bfloat
 
 
 @pytest.mark.parametrize("arithmetic", ARITHMETICS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(cases(), st.integers(0, 99))
 def test_small_integers_come_out_exactly(arithmetic, case, seed):
     x, w, b = arrays(case, integers(seed))
@@ -51,7 +51,6 @@ NARROW = replace(ROOMY, options=ConvOptions())
 
 
 @pytest.mark.parametrize("arithmetic", ARITHMETICS)
-@pytest.mark.parametrize("scheme", [HEIGHT, BLOCK, WIDTH])
 @pytest.mark.parametrize(
     ("case", "tolerance"),
     [
@@ -63,21 +62,13 @@ NARROW = replace(ROOMY, options=ConvOptions())
     ],
     ids=["float32", "bfloat16", "bfloat16 in a 16-bit Dst", "bfloat8_b", "LoFi"],
 )
-def test_errors_are_those_of_the_formats(case, tolerance, scheme, arithmetic):
+def test_errors_are_those_of_the_formats(case, tolerance, arithmetic):
     """Root mean square errors, relative to the results; operands have 11, 8, 7 or (LoFi) 5 bits."""
-    case = replace(case, scheme=scheme)
     x, w, b = arrays(case, normal(1))
     x, w, b = (quantize(v, f).astype(np.float32) for v, f in ((x, case.in_format), (w, BFLOAT16), (b, BFLOAT16)))
     want = expected(case, x, w, b)
     got, _ = computed(case, x, w, b, ARITHMETICS[arithmetic])
     assert np.sqrt(np.mean((got - want) ** 2)) < tolerance * np.sqrt(np.mean(want**2))
-
-
-def test_exact_arithmetic_differs_in_the_last_places_only():
-    x, w, b = arrays(NARROW, normal(2))
-    fast, exact = (computed(NARROW, x, w, b, ARITHMETICS[name])[0] for name in ("fast", "exact"))
-    assert (fast != exact).any()
-    assert np.abs(fast - exact).max() < 2**-4 * np.abs(exact).max()
 
 
 @pytest.mark.parametrize("run_elements", [1, 7, 40, 1000])
@@ -296,18 +287,6 @@ def test_activations_come_after_the_bias():
     assert computed(case, x, w, b, FAST)[0].ravel().tolist() == [0.0, 3.0]
     squared = replace(case, activation=("square", ()))
     assert computed(squared, x, w, b, FAST)[0].ravel().tolist() == [4.0, 9.0]
-
-
-@settings(max_examples=30, deadline=None)
-@given(cases())
-def test_padding_channels_do_not_matter(case):
-    """Whatever the padded shapes, the output has the caller's channels only."""
-    op = work_of(case)
-    assert op.layout.shards.out_channels == round_up(op.layout.shards.out_channels, 32)
-    x, w, b = arrays(case, lambda shape: np.zeros(shape, np.float32))
-    got, _ = computed(case, x, w, b, FAST)
-    assert got.shape == (case.batch, *case.geometry.output_shape, case.outputs)
-    assert not got.any()
 
 
 @pytest.mark.parametrize("arithmetic", ARITHMETICS)

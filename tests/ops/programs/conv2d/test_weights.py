@@ -1,4 +1,4 @@
-"""Weights and bias as a program reads them: every element where the rules put it."""
+"""Weights and bias as a program reads them: each element where the rules put it; which preparation serves which use."""
 
 from dataclasses import replace
 
@@ -7,123 +7,120 @@ import pytest
 from hypothesis import given, strategies as st
 
 from device.host.compiling import numba_installed
-from device.memory.memory_config import TensorMemoryLayout
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32, bit_patterns, quantize, round_up
 from ops.programs.conv2d import weights
-from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, WeightsLayout, prepare_bias, prepare_weights
+from ops.programs.conv2d.weights import (
+    AsWanted,
+    PrepareBias,
+    PrepareWeights,
+    WeightsLayout,
+    misfit,
+    prepare_bias,
+    prepare_weights,
+    row_order,
+)
 from tests.build import op_values
+from tests.shards import BLOCK, HEIGHT, WIDTH
 
-SCHEMES = [
-    TensorMemoryLayout.HEIGHT_SHARDED,
-    TensorMemoryLayout.BLOCK_SHARDED,
-    TensorMemoryLayout.WIDTH_SHARDED,
-    TensorMemoryLayout.INTERLEAVED,
-]
+INTERLEAVED = TensorMemoryLayout.INTERLEAVED
 
 
 @st.composite
 def layouts(draw):
-    groups = draw(st.integers(1, 4))
-    in_channels, out_channels = groups * draw(st.integers(1, 20)), groups * draw(st.integers(1, 20))
-    scheme = draw(st.sampled_from(SCHEMES))
-    shards = draw(st.integers(1, 4))
-    align = 8 if scheme in SCHEMES[:2] else 32
+    groups, scheme, shards = draw(st.integers(1, 4)), draw(st.sampled_from([HEIGHT, BLOCK, WIDTH, INTERLEAVED])), 1
+    channels, out_channels = groups * draw(st.integers(1, 20)), groups * draw(st.integers(1, 20))
+    raw_kernel, folded = (draw(st.integers(1, 3)), draw(st.integers(1, 3))), (1, 1)
+    out_first = draw(st.booleans())
+    if out_first and draw(st.booleans()):
+        folded = draw(st.sampled_from([(2, 2), (1, 2), (3, 2)]))
+    in_channels = channels * folded[0] * folded[1]
+    if scheme is BLOCK:
+        shards = draw(st.integers(1, 4))
+    align = 8 if scheme in (HEIGHT, BLOCK) else 32
     return WeightsLayout(
         in_channels=in_channels,
         out_channels=out_channels,
         groups=groups,
-        kernel=(draw(st.integers(1, 3)), draw(st.integers(1, 3))),
-        mirror=draw(st.booleans()),
+        out_first=out_first,
+        folded=folded,
+        raw_kernel=raw_kernel,
+        kernel=(-(-raw_kernel[0] // folded[0]), -(-raw_kernel[1] // folded[1])),
+        mirror=folded == (1, 1) and draw(st.booleans()),
+        full_inner_dim=draw(st.booleans()),
         scheme=scheme,
         padded_in_channels=round_up(in_channels, align * shards),
         padded_out_channels=round_up(out_channels, 32 * draw(st.integers(1, 3))),
         channel_shards=shards,
-        k_block_rows=32 * draw(st.integers(1, 4)) if scheme is TensorMemoryLayout.WIDTH_SHARDED else 32,
+        k_block_rows=32 * draw(st.integers(1, 4)) if scheme is WIDTH else 32,
         data_format=draw(st.sampled_from([FLOAT32, BFLOAT16, BFLOAT8_B, BFLOAT4_B])),
     )
 
 
-def raw_weights(layout):
-    shape = (layout.in_channels, layout.out_channels // layout.groups, *layout.kernel)
-    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
-
-
 def row_of(layout, row, col, channel):
-    """Where the rules put (kernel row, kernel column, input channel), scheme by scheme."""
+    """The row of (kernel row, kernel column, input channel) by the rules, scheme by scheme."""
     kernel_rows, kernel_cols = layout.kernel
-    padded = layout.padded_in_channels
-    if layout.scheme is TensorMemoryLayout.HEIGHT_SHARDED:
-        return row * round_up(padded * kernel_cols, 32) + col * padded + channel
-    if layout.scheme is TensorMemoryLayout.BLOCK_SHARDED:
-        size = padded // layout.channel_shards
-        shard = channel // size
-        return (shard * kernel_rows + row) * round_up(size * kernel_cols, 32) + col * size + channel % size
-    return (row * kernel_cols + col) * padded + channel
+    size = layout.padded_in_channels // layout.channel_shards
+    if layout.scheme in (WIDTH, INTERLEAVED):
+        return (row * kernel_cols + col) * size + channel
+    shard, channel = divmod(channel, size)
+    if layout.full_inner_dim:
+        return shard * round_up(kernel_rows * kernel_cols * size, 32) + (row * kernel_cols + col) * size + channel
+    return (shard * kernel_rows + row) * round_up(size * kernel_cols, 32) + col * size + channel
 
 
-def prepare_slowly(weights, layout):
+def prepare_slowly(raw, layout):
     """The matrix element by element."""
     matrix = np.zeros((layout.rows, layout.padded_out_channels), np.float32)
-    ins, outs = layout.in_channels // layout.groups, layout.out_channels // layout.groups
-    kernel_rows, kernel_cols = layout.kernel
-    for channel, out, row, col in np.ndindex(*weights.shape):
-        value = weights[channel, out, row, col]
+    channels = layout.in_channels // (layout.folded[0] * layout.folded[1])
+    ins, outs = channels // layout.groups, layout.out_channels // layout.groups
+    for first, second, row, col in np.ndindex(*raw.shape):
+        value, out, channel = raw[first, second, row, col], first, first // outs * ins + second
+        if not layout.out_first:
+            out, channel = first // ins * outs + second, first
         if layout.mirror:
-            row, col = kernel_rows - 1 - row, kernel_cols - 1 - col
-        matrix[row_of(layout, row, col, channel), channel // ins * outs + out] = value
+            row, col = layout.kernel[0] - 1 - row, layout.kernel[1] - 1 - col
+        (row, down), (col, across) = divmod(row, layout.folded[0]), divmod(col, layout.folded[1])
+        channel += (down * layout.folded[1] + across) * channels
+        matrix[row_of(layout, row, col, channel), out] = value
     return quantize(matrix, layout.data_format)
 
 
-@given(layouts())
-def test_every_element_is_where_the_rules_put_it(layout):
-    weights = raw_weights(layout)
-    got = prepare_weights(weights, layout)
-    assert got.shape == layout.padded_shape[2:]
-    assert got.shape[0] % 32 == 0
-    assert got.dtype == layout.data_format.storage
-    assert np.array_equal(got.astype(np.float32), prepare_slowly(weights, layout).astype(np.float32))
-
-
-@given(layouts())
-def test_bias_is_the_first_row(layout):
+@given(layouts(), st.booleans())
+def test_every_element_is_where_the_rules_put_it(layout, narrow):
+    raw = np.random.default_rng(0).standard_normal(layout.raw_shape).astype(np.float32)
+    raw = quantize(raw, BFLOAT16) if narrow else raw
+    matrix = prepare_weights(raw, layout)
+    assert (matrix.shape, matrix.dtype) == (layout.padded_shape[2:], layout.data_format.storage)
+    assert matrix.shape[0] % 32 == 0
+    assert np.array_equal(matrix.astype(np.float32), prepare_slowly(raw, layout).astype(np.float32))
     bias = np.random.default_rng(1).standard_normal((1, 1, 1, layout.out_channels)).astype(np.float32)
-    got = prepare_bias(bias, layout)
-    assert got.shape == layout.bias_padded_shape[2:]
+    row = prepare_bias(bias, layout)
     padded = np.zeros(layout.padded_out_channels, np.float32)
     padded[: layout.out_channels] = bias.reshape(-1)
-    assert np.array_equal(got[0], quantize(padded, layout.data_format))
-    assert not got[1:].any()
+    assert row.shape == layout.bias_padded_shape[2:]
+    assert np.array_equal(row[0], quantize(padded, layout.data_format))
+    assert not row[1:].any()
 
 
 def small(**changes):
     base = {
-        "in_channels": 4, "out_channels": 6, "kernel": (2, 2), "scheme": TensorMemoryLayout.HEIGHT_SHARDED,
+        "in_channels": 4, "out_channels": 6, "kernel": (2, 2), "scheme": HEIGHT,
         "padded_in_channels": 8, "padded_out_channels": 32, "data_format": FLOAT32,
     }  # fmt: skip
     return WeightsLayout(**{**base, **changes})
 
 
-def test_shapes_a_user_sees():
-    layout = small()
-    assert (layout.logical_shape, layout.bias_logical_shape) == ((1, 1, 16, 6), (1, 1, 1, 6))
-    assert (layout.padded_shape, layout.bias_padded_shape) == ((1, 1, 64, 32), (1, 1, 32, 32))
-
-
 def test_the_host_prepares_weights_and_bias():
     layout = small(in_channels=2, out_channels=3, kernel=(1, 1), data_format=BFLOAT16)
-    got = op_values(PrepareWeights(layout), np.arange(6, dtype=np.float32).reshape(2, 3, 1, 1))
-    assert (got.shape, got.dtype) == ((1, 1, 32, 32), BFLOAT16.storage)
-    assert got[0, 0, :2, :3].tolist() == [[0, 1, 2], [3, 4, 5]]
+    matrix = op_values(PrepareWeights(layout), np.arange(6, dtype=np.float32).reshape(2, 3, 1, 1))
+    assert (matrix.shape, matrix.dtype) == ((1, 1, 32, 32), BFLOAT16.storage)
+    assert matrix[0, 0, :2, :3].tolist() == [[0, 1, 2], [3, 4, 5]]
     row = op_values(PrepareBias(layout), np.array([[[[7, 8, 9]]]], np.float32))
     assert row.shape == (1, 1, 32, 32)
     assert row[0, 0, 0, :3].tolist() == [7, 8, 9]
-
-
-def test_bfloat16_weights_are_taken_as_they_are():
-    layout = small(data_format=BFLOAT16)
-    weights = quantize(raw_weights(layout), BFLOAT16)
-    assert np.array_equal(prepare_weights(weights, layout), prepare_weights(raw_weights(layout), layout))
-    assert np.array_equal(prepare_bias(weights[0, :, 0, 0], layout)[0, :6], weights[0, :, 0, 0])
+    assert (layout.logical_shape, layout.bias_logical_shape) == ((1, 1, 2, 3), (1, 1, 1, 3))
 
 
 def test_arrays_of_other_shapes():
@@ -134,30 +131,19 @@ def test_arrays_of_other_shapes():
         prepare_bias(np.zeros(4), small())
 
 
-def test_weights_of_an_ordinary_convolution_are_the_transposed_ones_with_sides_swapped():
-    raw = np.arange(6 * 2 * 6, dtype=np.float32).reshape(6, 2, 2, 3)  # out channels first: 3 groups of 2 by 2
-    swapped = raw.reshape(3, 2, 2, 2, 3).swapaxes(1, 2).reshape(6, 2, 2, 3)
-    layout = small(in_channels=6, kernel=(2, 3), groups=3, mirror=False)
-    out_first = prepare_weights(raw, replace(layout, out_first=True))
-    assert out_first.tolist() == prepare_weights(swapped, layout).tolist()
-
-
-JOINED = {"in_channels": 16, "out_channels": 32, "kernel": (3, 3), "channel_shards": 2, "padded_in_channels": 16}
-
-
-def test_all_kernel_rows_of_a_shard_can_be_padded_together():
-    raw = np.random.default_rng(0).standard_normal((16, 32, 3, 3)).astype(np.float32)
-    apart, together = (
-        prepare_weights(raw, small(**JOINED, scheme=SCHEMES[1], full_inner_dim=joined)) for joined in (False, True)
-    )
-    assert (len(apart), len(together)) == (192, 192)  # 3 x 24 -> 3 x 32, and 72 -> 96 rows
-    assert together[:72].tolist() == np.concatenate([apart[row : row + 24] for row in (0, 32, 64)]).tolist()
-    assert not together[72:96].any()
-
-
-def test_k_blocks_of_block_shards_add_no_rows():
-    """BLOCK rows are 2 shards x 3 kernel rows x 32, whatever a K block; WIDTH fills one of 160 with 9 x 16."""
-    assert [small(**JOINED, k_block_rows=160, scheme=scheme).rows for scheme in SCHEMES[1:3]] == [192, 160]
+@pytest.mark.parametrize(
+    ("changes", "rows"),
+    [
+        ({"scheme": BLOCK, "channel_shards": 2}, 2 * 3 * 32),  # BLOCK fills no K blocks; 3 x 24 channels are 3 x 32
+        ({"scheme": BLOCK, "channel_shards": 2, "full_inner_dim": True}, 2 * 96),  # 72 -> 96 rows
+        ({"scheme": WIDTH}, 160),  # one K block of 160 holds 9 x 16
+        ({"whole_blocks": True}, 3 * 160),  # every kernel row a block
+        ({"whole_blocks": True, "scheme": WIDTH}, 160),
+    ],
+)
+def test_rows_by_hand(changes, rows):
+    joined = {"in_channels": 16, "kernel": (3, 3), "padded_in_channels": 16, "k_block_rows": 160}
+    assert small(**joined | changes).rows == rows
 
 
 @pytest.mark.skipif(not numba_installed(), reason="numba is not installed")
@@ -165,14 +151,11 @@ def test_k_blocks_of_block_shards_add_no_rows():
 @pytest.mark.parametrize(
     "change",
     [
-        {},
         {"mirror": False},
-        {"groups": 3},
         {"groups": 15, "padded_in_channels": 45},
         {"out_first": True, "groups": 3},
-        {"scheme": SCHEMES[1], "channel_shards": 2},
-        {"scheme": SCHEMES[2], "k_block_rows": 96},
-        {"full_inner_dim": True},
+        {"scheme": BLOCK, "channel_shards": 2},
+        {"scheme": WIDTH, "k_block_rows": 96},
         {"kernel": (1, 1)},
         {"kernel": (2, 2), "out_first": True},
         {"in_channels": 32, "padded_in_channels": 32, "out_channels": 64, "kernel": (4, 4)},
@@ -181,11 +164,12 @@ def test_k_blocks_of_block_shards_add_no_rows():
     ids=str,
 )
 def test_compiled_loops_lay_out_the_same(monkeypatch, change, fmt, dtype):
-    """Also with numbers that are too large for them, and with those that are none."""
+    """Also with numbers that are too large for them, and with those that are none; several pieces at a time."""
     layout = WeightsLayout(**{
-        "in_channels": 45, "out_channels": 60, "kernel": (3, 2), "scheme": SCHEMES[0], "padded_in_channels": 64,
+        "in_channels": 45, "out_channels": 60, "kernel": (3, 2), "scheme": HEIGHT, "padded_in_channels": 64,
         "padded_out_channels": 64, "data_format": fmt, **change,
     })  # fmt: skip
+    monkeypatch.setattr(weights, "THREAD_NUMBERS", 3 * 24)
     raw = np.random.default_rng(1).standard_normal(layout.raw_shape).astype(dtype)
     raw[3, 1] *= np.float32(1e-30).astype(dtype)
     raw[5, 0] *= np.float32(1e-38).astype(dtype)
@@ -200,13 +184,88 @@ def test_compiled_loops_lay_out_the_same(monkeypatch, change, fmt, dtype):
 
 @pytest.mark.skipif(not numba_installed(), reason="numba is not installed")
 def test_compiled_loops_read_weights_wherever_they_are(monkeypatch):
-    """Two bytes behind a whole word, with gaps between, and several pieces at a time."""
-    layout = small(in_channels=8, kernel=(2, 2), data_format=BFLOAT16)
-    values = raw_weights(layout).astype(BFLOAT16.storage)
-    memory = np.zeros(2 * values.size + 1, BFLOAT16.storage)
+    """Two bytes behind a whole word, with gaps between."""
+    layout = small(in_channels=8, data_format=BFLOAT8_B)
+    raw = np.random.default_rng(0).standard_normal(layout.raw_shape).astype(BFLOAT16.storage)
+    memory = np.zeros(2 * raw.size + 1, BFLOAT16.storage)
     monkeypatch.setattr(weights, "worth_loading", lambda module, seconds: True)
-    monkeypatch.setattr(weights, "THREAD_NUMBERS", 3 * 24)
-    expected = prepare_slowly(values.astype(np.float32), layout)
-    for place in (memory[1 : 1 + values.size], memory[1::2]):
-        place[...] = values.reshape(-1)
-        assert np.array_equal(prepare_weights(place.reshape(values.shape), layout), expected)
+    expected = prepare_slowly(raw.astype(np.float32), layout)
+    for place in (memory[1 : 1 + raw.size], memory[1::2]):
+        place[...] = raw.reshape(-1)
+        assert np.array_equal(prepare_weights(place.reshape(raw.shape), layout), expected)
+
+
+# Which preparation serves which use; schemes are pairs of which real outputs were recorded.
+ON_HEIGHT = small(in_channels=64, out_channels=32, kernel=(3, 3), padded_in_channels=64, data_format=BFLOAT16)
+ON_WIDTH = replace(ON_HEIGHT, scheme=WIDTH, k_block_rows=576)
+ON_BLOCK = replace(ON_HEIGHT, scheme=BLOCK, channel_shards=8)
+ON_ONE_CORE = replace(ON_HEIGHT, scheme=BLOCK)
+FOLDED = replace(
+    ON_HEIGHT, in_channels=4 * 10, kernel=(2, 2), folded=(2, 2), raw_kernel=(3, 4), out_first=True, mirror=False,
+    whole_blocks=True, k_block_rows=128,
+)  # fmt: skip
+UNFOLDED = replace(FOLDED, kernel=(3, 4), folded=(1, 1), in_channels=10, padded_in_channels=16)
+TWO_BY_TWO = replace(ON_HEIGHT, kernel=(2, 2), out_first=True)
+ALL_FOLDED = replace(
+    TWO_BY_TWO, kernel=(1, 1), folded=(2, 2), raw_kernel=(2, 2), in_channels=256, padded_in_channels=256,
+    scheme=INTERLEAVED,
+)  # fmt: skip
+
+
+def test_the_order_of_rows_by_hand():
+    """Two channels in shards of four under two taps: rows of a shard are the taps and channels, then zeros."""
+    order = row_order(small(in_channels=6, kernel=(1, 2), scheme=BLOCK, channel_shards=2, padded_in_channels=8))
+    assert (len(order), order[:9].tolist()) == (64, [0, 1, 2, 3, 6, 7, 8, 9, -1])
+    assert order[32:40].tolist() == [4, 5, -1, -1, 10, 11, -1, -1]
+
+
+@pytest.mark.parametrize(
+    ("prepared", "wanted", "fit"),
+    [
+        *((one, other, True) for one, other in (
+            (ON_HEIGHT, ON_WIDTH), (ON_WIDTH, ON_HEIGHT), (ON_HEIGHT, ON_ONE_CORE), (ON_ONE_CORE, ON_WIDTH),
+            (TWO_BY_TWO, ALL_FOLDED), (ALL_FOLDED, TWO_BY_TWO),  # a folded window is its kernel without padded rows
+            (replace(ON_HEIGHT, data_format=BFLOAT8_B, mirror=False), ON_HEIGHT),
+        )),
+        *((ON_BLOCK, other, False) for other in (ON_HEIGHT, ON_ONE_CORE, ON_WIDTH)),
+        *((other, ON_BLOCK, False) for other in (ON_HEIGHT, ON_ONE_CORE)),
+        (UNFOLDED, FOLDED, False),
+        *((ON_HEIGHT, replace(ON_HEIGHT, **change), False) for change in (
+            {"in_channels": 32, "padded_in_channels": 32}, {"in_channels": 63}, {"kernel": (9, 1)}, {"kernel": (1, 3)},
+            {"groups": 2}, {"out_first": True}, {"out_channels": 31},
+            {"out_channels": 64, "padded_out_channels": 64},
+        )),
+    ],
+)  # fmt: skip
+def test_weights_fit_where_the_matrix_is_the_same(prepared, wanted, fit):
+    spec = TensorSpec(prepared.logical_shape, BFLOAT16, Layout.TILE, padded_shape=prepared.padded_shape)
+    text = misfit(PrepareWeights(prepared), spec, PrepareWeights(wanted))
+    assert (text is None) == fit
+    if text is not None:
+        assert text.startswith("prepared for conv")
+        assert f"kernel {wanted.raw_kernel or wanted.kernel}, {wanted.scheme.name}" in text.partition("used for ")[2]
+
+
+def test_tensors_that_nothing_prepared_and_biases():
+    spec, column = (TensorSpec(shape, BFLOAT16, Layout.TILE) for shape in (ON_HEIGHT.logical_shape, (1, 1, 1, 32)))
+    narrow, wide = small(in_channels=3), replace(ON_HEIGHT, out_channels=64, padded_out_channels=64)
+    row = TensorSpec(narrow.logical_shape, BFLOAT16, Layout.TILE)
+    for prepared, tensor, wanted, text in (
+        (None, spec, PrepareWeights(ON_HEIGHT), None),
+        (None, spec, PrepareWeights(ON_BLOCK), "it was not prepared, its shape is [1, 1, 576, 32], used for "),
+        (None, row, PrepareWeights(narrow), "it was not prepared, "),  # of eight rows three are channels
+        (AsWanted(), spec, PrepareWeights(ON_BLOCK), None),
+        (PrepareBias(ON_BLOCK), column, PrepareBias(ON_HEIGHT), None),
+        (None, column, PrepareBias(ON_HEIGHT), None),
+        (None, spec, PrepareBias(ON_HEIGHT), "it was not prepared, its shape is [1, 1, 576, 32]"),
+        (
+            PrepareBias(wide),
+            column,
+            PrepareBias(ON_HEIGHT),
+            "prepared as a bias of 64 channels in 64 columns",
+        ),
+        (PrepareBias(ON_HEIGHT), column, PrepareWeights(ON_HEIGHT), "prepared as a bias of 32 channels in 32 columns"),
+        (PrepareWeights(ON_HEIGHT), column, PrepareBias(ON_HEIGHT), "prepared as weights, used as a bias of 32 "),
+    ):
+        refused = misfit(prepared, tensor, wanted)
+        assert refused is None if text is None else refused.startswith(text)

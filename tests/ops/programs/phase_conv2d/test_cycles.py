@@ -1,7 +1,6 @@
 """Cycles of output phases: the micro-op's steps in an order of their own, added up by hand."""
 
 from dataclasses import replace
-from itertools import pairwise
 
 import pytest
 
@@ -51,6 +50,7 @@ def test_zeros_are_not_multiplied(planned):
     """64 x 64 pixels, two lines of 128 outputs on each core: 64 of every phase."""
     result, frame = (planned((64, 64), kernel=(4, 4), padding=(1, 1, 1, 1), phases=one) for one in (True, False))
     phase, whole = phase_cycles(result.op, result.spec), conv_cycles(frame.op, frame.spec)
+    assert phase_cycles(result.op, result.spec, contention=False).cycles <= phase.cycles
     assert phase.useful_flops == whole.useful_flops
     assert phase.issued_flops == whole.issued_flops / 4
     assert phase.dram_read_bytes == whole.dram_read_bytes
@@ -64,11 +64,6 @@ def test_the_bias_is_read_once(planned, scheme):
     assert more == readers * biased.op.layout.shards.out_col_tiles * 2048
 
 
-def test_a_larger_image_takes_longer(planned):
-    found = [phase_cycles((result := planned((size, size))).op, result.spec).cycles for size in (32, 64, 128)]
-    assert all(one < other for one, other in pairwise(found))
-
-
 def test_outputs_without_taps_are_finished_too(planned):
     result = planned(kernel=(1, 1), stride=(2, 2), bias=True)
     stages = {stage.stage: stage.busy_cycles for stage in phase_cycles(result.op, result.spec).groups[0].stages}
@@ -76,9 +71,3 @@ def test_outputs_without_taps_are_finished_too(planned):
     whole = {stage.stage: stage.busy_cycles for stage in phase_cycles(alone.op, alone.spec).groups[0].stages}
     assert stages[Stage.UNTILIZE] == whole[Stage.UNTILIZE]
     assert stages[Stage.MATH] < whole[Stage.MATH]
-
-
-def test_without_contention_it_is_no_slower(planned):
-    result = planned((16, 16), channels=(512, 512), scheme="BLOCK_SHARDED")
-    alone = phase_cycles(result.op, result.spec, contention=False)
-    assert alone.cycles <= phase_cycles(result.op, result.spec).cycles

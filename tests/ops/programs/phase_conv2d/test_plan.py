@@ -2,9 +2,15 @@
 
 import pytest
 
+from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
-from device.numbers.formats import BFLOAT8_B
+from device.numbers.formats import BFLOAT8_B, BFLOAT16
+from device.time.stages import Stage
+from ops.op_model import Ends
+from ops.op_models import OP_MODELS
 from ops.programs.conv2d.op import KBlock
+from ops.programs.phase_conv2d.cycles import phase_cycles
+from ops.programs.phase_conv2d.plan import PhaseConv2dOp
 
 
 def groups(planned):
@@ -113,3 +119,16 @@ def test_the_halo_lies_under_the_reader(planned, scheme):
     assert result.buffers()["act_sharded"].view_of == "halo"
     assert result.buffers()["act_sharded"].size_bytes < frame.buffers()["act_sharded"].size_bytes
     assert result.buffers()["out"].size_bytes == frame.buffers()["out"].size_bytes
+
+
+def test_a_program_describes_its_phases_cores_and_stages(planned):
+    """64 outputs of 2 tiles of channels on 8x8 cores: two columns of cores hold them, all eight gather."""
+    result = planned((16, 16), channels=(256, 64), scheme="BLOCK_SHARDED", bias=True)
+    tensor = TensorSpec((1, 1, 32, 32), BFLOAT16, Layout.ROW_MAJOR)
+    description = OP_MODELS[PhaseConv2dOp].describe(result.op, Ends(read=tensor, written=tensor), result.spec)
+    facts = {fact.name: fact.value for fact in description.facts}
+    assert facts == {"scheme": "BLOCK_SHARDED", "output_cores": 16, "phases": 4, "groups": 1}
+    assert description.facts[1].text == "output on 16 of 64 cores"
+    stages = {stage.stage for group in phase_cycles(result.op, result.spec).groups for stage in group.stages}
+    assert stages - {Stage.START, Stage.MATH} <= set(description.stages)  # these mean the same in all programs
+    assert (description.measured_as, description.composed_of) == ("", "the steps of the measured convolution program")
