@@ -1,0 +1,251 @@
+"""Circular buffers of the micro-op by hand (docs/planning.md, Circular buffers), and the L1 estimated by them."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from device.cores import first_cores
+from device.errors import DeviceError
+from device.memory.memory_config import ShardOrientation
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
+from ops.programs.conv2d.buffers import (
+    ConvBuffers,
+    buffer_requests,
+    choose_scheme,
+    estimate_l1,
+    estimated_halo_bytes,
+    local_bytes,
+    placed_buffers,
+    reuse_refusal,
+    reuse_tiles,
+)
+from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH, Blocks, ConvOptions, ParallelConfig, Shards
+from ops.window import PaddedAxis, PaddedInput, convolution_axis
+from tests.ops.programs.conv2d.convolutions import SPEC, column, conv_problem, doubled, partitioned
+
+SIZES = ("in_format", "weight_format", "out_format", "bias")
+GIVEN = ("multicast", "accumulation_blocks")
+BLOCKS = Blocks(act_h_tiles=3, act_w_tiles=5, subblock_h_tiles=1, subblock_w_tiles=2, k_blocks=3)
+ACCUMULATES = {"packer_l1_acc": True, "fp32_dest": True}
+
+
+def arguments(scheme, **changes):
+    """Shares of 6 by 2 tiles, activation blocks of 3 by 5 tiles under 7x3 taps, bfloat16 everywhere."""
+    axis = convolution_axis(input_length=30, kernel=7, stride=1, padding=(0, 0), dilation=1)
+    problem = {name: changes.pop(name) for name in SIZES if name in changes}
+    given_fields = {name: changes.pop(name) for name in GIVEN if name in changes}
+    partition = replace(
+        partitioned(conv_problem(column(256)), scheme, alignment=32),
+        problem=conv_problem(PaddedInput(batch=1, rows=axis, columns=axis), (64, 128), **problem),
+        shards=Shards(in_rows=192, in_channels=64, in_width=32, out_rows=192, out_channels=128, out_width=64),
+        blocks=changes.pop("blocks", BLOCKS),
+        split_reader=changes.pop("split_reader", False),
+        options=ConvOptions(**changes),
+    )
+    fields = {"multicast": scheme is not HEIGHT, "accumulation_blocks": 3, "reader_indices_bytes": 120}
+    return ConvBuffers(layout=partition, kernel=(7, 3), tap_channels=64, halo_bytes=5000, **fields | given_fields)
+
+
+def buffers(scheme, **changes):
+    requests = buffer_requests(arguments(scheme, **changes))
+    return {buffer.name: buffer for buffer in placed_buffers(requests, output="y", halo="x", reader_indices="i")}
+
+
+TILES = {"weights": 10, "partials": 6, "act": 15, "act_tilized": 15, "out": 12}
+
+
+@pytest.mark.parametrize(
+    ("scheme", "changes", "different"),
+    [
+        (HEIGHT, {}, {"weights": 70}),  # two blocks above each other keep the weights of all seven kernel rows
+        (HEIGHT, {"weights_double_buffer": True}, {"weights": 70}),
+        (
+            HEIGHT, {"blocks": replace(BLOCKS, act_h_tiles=6), "weights_double_buffer": True},
+            {"weights": 20, "partials": 12, "act": 30, "act_tilized": 30},
+        ),
+        (HEIGHT, {"blocks": replace(BLOCKS, act_h_tiles=6)}, {"partials": 12, "act": 30, "act_tilized": 30}),
+        (HEIGHT, {"bias": True}, {"weights": 70, "bias": 2}),
+        # Three tile rows: two for the first reader, one for the second; BLOCK needs the halves only where it converts
+        (HEIGHT, {"split_reader": True}, {"weights": 70, "act": 10, "act_second_reader": 5}),
+        (
+            HEIGHT, {"split_reader": True, "act_double_buffer": True},
+            {"weights": 70, "act": 20, "act_second_reader": 10},
+        ),
+        (BLOCK, {}, {}),  # it gathers where it multicasts from
+        (BLOCK, {"split_reader": True}, {}),
+        (BLOCK, {"act_double_buffer": True}, {"act": 30}),
+        (BLOCK, {"out_format": FLOAT32}, {"act_row_major": 15}),
+        (BLOCK, {"split_reader": True, "out_format": FLOAT32}, {"act_second_reader": 5, "act_row_major": 10}),
+        (BLOCK, {"multicast": False}, {"act": None, "act_row_major": 15}),
+        (WIDTH, {}, {"act_row_major": 10}),  # two rows of tiles
+        (WIDTH, {"weights_double_buffer": True}, {"weights": 20, "act_row_major": 10}),
+        # Readers keep a row of the image, 5 tiles, and 64 x 3 x (1 + 8 x 7) numbers for each of their tile rows
+        (
+            HEIGHT, {"activation_reuse": True, "split_reader": True},
+            {"act": 5 + -(-2 * 21888 // 2048), "act_second_reader": 5 + -(-21888 // 2048)},
+        ),
+    ],
+)  # fmt: skip
+def test_tiles_of_each_buffer(scheme, changes, different):
+    tiles = {
+        buffer.name: buffer.size_bytes // buffer.page_bytes
+        for buffer in buffers(scheme, **changes).values()
+        if buffer.page_bytes == buffer.data_format.tile_bytes
+    }
+    assert tiles == {name: count for name, count in (TILES | different).items() if count}
+
+
+def test_formats():
+    """Activations come in the halo's format and are tilized into the output's; weights and bias have their own."""
+    changes = {"in_format": FLOAT32, "weight_format": BFLOAT8_B, "out_format": BFLOAT16, "bias": True}
+    for scheme, gathered in ((HEIGHT, {"act": FLOAT32}), (BLOCK, {"act": BFLOAT16, "act_row_major": FLOAT32})):
+        formats = {name: buffer.data_format for name, buffer in buffers(scheme, **changes).items()}
+        wanted = dict.fromkeys(("act_tilized", "partials", "out"), BFLOAT16)
+        wanted |= gathered | dict.fromkeys(("weights", "bias"), BFLOAT8_B) | {"act_sharded": FLOAT32}
+        assert {name: formats[name] for name in wanted} == wanted
+
+
+def test_views():
+    result = buffers(HEIGHT)
+    assert {name: buffer.view_of for name, buffer in result.items() if buffer.view_of is not None} == {
+        "partials": "y", "out": "y", "reader_indices": "i", "act_sharded": "x",
+    }  # fmt: skip
+    pages = ("reader_indices", "act_sharded", "l1_array")
+    assert [result[name].size_bytes for name in pages] == [120, 5000, 64]
+    assert result["partials"].offset_bytes == 6 * 2048
+    assert local_bytes(result.values()) == (70 + 15 + 15) * 2048 + 64
+    assert buffers(HEIGHT, config_tensors_in_dram=True)["reader_indices"].view_of is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "view_of", "data_format"),
+    [
+        ({"untilize_out": True}, None, BFLOAT16),
+        ({"packer_l1_acc": True}, "y", BFLOAT16),
+        ({"packer_l1_acc": True, "out_format": BFLOAT8_B}, None, BFLOAT16),
+        (ACCUMULATES, None, FLOAT32),
+        # There must be something to add that is not reloaded anyway
+        *((ACCUMULATES | {"bias": False, "accumulation_blocks": blocks}, "y", BFLOAT16) for blocks in (1, 2)),
+        (ACCUMULATES | {"bias": True, "accumulation_blocks": 1}, "y", BFLOAT16),
+        (ACCUMULATES | {"bias": True, "accumulation_blocks": 2}, None, FLOAT32),
+        ({"fp32_dest": True}, "y", BFLOAT16),
+    ],
+)
+def test_partials_lie_on_the_output_only_if_it_can_hold_them(changes, view_of, data_format):
+    partials = buffers(HEIGHT, **changes)["partials"]
+    assert (partials.view_of, partials.data_format) == (view_of, data_format)
+    assert partials.offset_bytes == (6 * 2048 if view_of else 0)
+    assert arguments(HEIGHT, **changes).partials_format is data_format
+
+
+@pytest.mark.parametrize(
+    ("scheme", "in_channels", "out_channels", "multicast"),
+    [(HEIGHT, 64, 64, False), (BLOCK, 64, 32, True), (BLOCK, 32, 64, True), (BLOCK, 32, 32, False),
+     (WIDTH, 64, 32, True), (WIDTH, 32, 32, False)],
+)  # fmt: skip
+def test_activations_travel_if_channels_are_dealt(scheme, in_channels, out_channels, multicast):
+    """BLOCK counts K blocks once for each output core, as the real library does to decide on L1 accumulation."""
+    layout = partitioned(conv_problem(column(256), (in_channels, out_channels)), scheme, alignment=32)
+    result = ConvBuffers.of(layout, halo_bytes=1, reader_indices_bytes=2)
+    assert (result.multicast, result.halo_bytes, result.reader_indices_bytes) == (multicast, 1, 2)
+    copies = layout.out_config.channel_cores if scheme is BLOCK else 1
+    assert result.accumulation_blocks == layout.blocks.k_blocks * copies
+
+
+def test_a_reader_keeps_a_row_of_the_image_and_what_others_add():
+    """5x5 over 11x9 outputs of 32 channels: 90112 B for each of two readers with a tile row each (a real call)."""
+    tiles = reuse_tiles(BFLOAT16, act_h_tiles=1, act_w_tiles=25, columns=9, channels=32, kernel=(5, 5))
+    assert tiles * BFLOAT16.tile_bytes == 90112
+
+
+@pytest.mark.parametrize(
+    ("scheme", "columns", "split", "text"),
+    [
+        (HEIGHT, {}, True, None),
+        (HEIGHT, {}, False, "requires split reader to be on"),
+        (HEIGHT, {"stride": 2}, False, "is not supported for stride > 1"),
+        (HEIGHT, {"stride": 2, "dilation": 2}, True, "is not supported for dilation > 1"),
+        (BLOCK, {"dilation": 2}, True, "is not supported for block sharded"),
+        (WIDTH, {"dilation": 2}, False, None),
+    ],
+)
+def test_programs_that_can_not_reuse_activations(scheme, columns, split, text):
+    rows = PaddedAxis(input_length=11, before=2, after=2, kernel=5)
+    across = PaddedAxis(input_length=11, before=1, after=1, kernel=5, **columns)
+    config = ParallelConfig(scheme, 2, 1, first_cores(2, 8, 8), ShardOrientation.ROW_MAJOR)
+    refused = reuse_refusal(config, PaddedInput(batch=1, rows=rows, columns=across), split_reader=split)
+    assert refused is None if text is None else text in refused.splitlines()[0]
+
+
+def estimate(sizes, scheme, *, matmul=False, **choices):
+    return estimate_l1(sizes, ConvOptions(**choices), SPEC, scheme, matmul=matmul)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "choices", "changes", "halo", "output", "own"),
+    [
+        # 128 x 32 outputs of 3 tiles: 2 tile rows on each of 64 cores; blocks of 6 K tiles, two readers
+        (HEIGHT, {}, {}, 17408, 2 * 3, 18 + 6 + 6 + 12),
+        (HEIGHT, ACCUMULATES, {"bias": True}, 17408, 2 * 3, 18 + 2 * 6 + 6 + 6 + 12 + 3),
+        (HEIGHT, {"activation_reuse": True}, {}, 17408, 2 * 3, 54 + 19 + 19 + 36),
+        (BLOCK, {}, {}, 9792, 16, 3 + 16 + 16 - 2),  # 8 channels on a core; one K block of a tile for each kernel row
+        (BLOCK, ACCUMULATES, {}, 9792, 16, 3 + 16 + 16 - 2 + 2 * 16),
+        (WIDTH, {}, {}, 282880, 128, 9 + 9 * 128 * 2 + 2 * 9),
+    ],
+)
+def test_estimates_by_hand(scheme, choices, changes, halo, output, own):
+    """Tiles of 2048 bytes besides the halo, and 64 bytes of scratch; reader indices lie on their tensor."""
+    found = estimate(conv_problem(doubled(64, 16), (64, 96), **changes), scheme, **choices)
+    assert (found.halo_bytes, found.output_bytes) == (halo, output * 2048)
+    assert found.buffers_bytes - 64 == own * 2048
+    assert found.total_bytes == found.halo_bytes + found.output_bytes + found.buffers_bytes
+
+
+@settings(max_examples=20)
+@given(st.integers(1, 60), st.integers(1, 60), st.sampled_from([3, 32, 512]), st.sampled_from([1, 500]), st.booleans())
+def test_the_scheme_that_takes_least_of_those_allowed(height, width, ins, outs, matmul):
+    sizes = conv_problem(doubled(height, width), (ins, outs))
+    allowed, block, width = (estimate(sizes, scheme, matmul=matmul) for scheme in (HEIGHT, BLOCK, WIDTH))
+    allowed = [allowed, *([] if matmul else [width])]
+    cores = max(side.cores.num_cores() for side in (block.layout.config, block.layout.out_config))
+    allowed += [block] if cores >= SPEC.grid.cols else []
+    least = min(estimated.total_bytes for estimated in allowed)
+    chosen = choose_scheme(sizes, ConvOptions(), SPEC, matmul=matmul)
+    assert chosen.scheme in {estimated.layout.scheme for estimated in allowed if estimated.total_bytes == least}
+    assert dict(chosen.decision.limits)[f"{chosen.scheme.name}_bytes"] == least
+
+
+def test_halo_bytes_by_hand():
+    """One core, 3x3 inputs doubled by a kernel of 3 with padding 1: 8x8 sticks of 8 channels, of which 6x6 outputs."""
+    sizes = conv_problem(doubled(3, 3), (8, 32))
+    assert estimated_halo_bytes(sizes, 1, 8) == 64 * 8 * 2
+    assert estimated_halo_bytes(replace(sizes, in_format=FLOAT32), 1, 8) == 64 * 8 * 4
+
+
+@pytest.mark.parametrize("scheme", [HEIGHT, BLOCK, WIDTH])
+def test_the_callers_grid_is_not_asked_for_an_estimate(scheme):
+    sizes = conv_problem(doubled(16, 16))
+    free = estimate(sizes, scheme)
+    on_grid = estimate(sizes, scheme, core_grid=estimate(sizes, HEIGHT).layout.config.cores)
+    assert on_grid._replace(layout=replace(on_grid.layout, options=free.layout.options)) == free
+
+
+@pytest.mark.parametrize(
+    ("sizes", "choices", "text"),
+    [
+        (
+            (conv_problem(doubled(2, 2)), WIDTH),
+            {"act_block_h_override": 128},
+            r"^Conv2d output block size 4 exceeds the per-core output size 1\nact_block_h_override=128 is ",
+        ),
+        (
+            (conv_problem(doubled(64, 8), in_format=BFLOAT8_B), HEIGHT),
+            {"activation_reuse": True, "act_block_h_override": 64},
+            r"^datum for bfp2, bfp4, bfp8 is invalid\nconv_config.enable_activation_reuse: .* in bfloat8_b can not be ",
+        ),
+    ],
+)
+def test_programs_that_can_not_be_estimated(sizes, choices, text):
+    with pytest.raises(DeviceError, match=text):
+        estimate(*sizes, **choices)
