@@ -1,6 +1,5 @@
 """The models of a conv2d program and of the preparation of its weights and bias."""
 
-from collections.abc import Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import Final
@@ -45,104 +44,95 @@ def describe_conv2d(op: Conv2dOp, ends: Ends, spec: DeviceSpec) -> Description:
 
 def _facts(op: Conv2dOp, spec: DeviceSpec) -> tuple[Detail, ...]:
     layout, blocks, options = op.layout, op.layout.blocks, op.options
-    height, width = blocks.act_h_tiles, blocks.act_w_tiles
-    subblock = (blocks.subblock_h_tiles, blocks.subblock_w_tiles)
+    act_block, subblock = (blocks.act_h_tiles, blocks.act_w_tiles), (blocks.subblock_h_tiles, blocks.subblock_w_tiles)
     part = (layout.shards.out_row_tiles, layout.shards.out_col_tiles)
     dst_tiles = spec.compute.dst_half_tiles(fp32_dest=options.fp32_dest)
-    functions = [] if op.activation is None else [op.activation[0]]
     readers, passes = op.weight_readers, op.weight_passes
-    repeated = f"{passes} times, once for every output block"
-    text = uncompared(functions, fp32_dest=options.fp32_dest)
+    resident = layout.scheme is HEIGHT and op.out_blocks > 1  # where another buffer is of no use
+    text = uncompared([] if op.activation is None else [op.activation[0]], fp32_dest=options.fp32_dest)
+
+    def cores(side: str, config: ParallelConfig) -> Detail:
+        """Cores of one side: across the rows, and across the channels where they are split."""
+        count, parts = config.cores.num_cores(), f"{config.nhw_cores} for rows, {config.channel_cores} for channels"
+        shown = f" ({parts})" if config.scheme is BLOCK else ""
+        return Detail(f"{side}_cores", count, f"{side} on {count} of {spec.grid.cores} cores{shown}")
+
+    def counted(name: str, count: int, what: str) -> Detail:
+        return Detail(name, count, f"{count} {what}{'' if count == 1 else 's'}")
+
+    def either(name: str, value: bool, so: str, other: str) -> Detail:
+        return Detail(name, value, so if value else other)
+
+    def buffers(name: str, what: str, double: bool) -> Detail:
+        return either(name, double, f"{what} double-buffered", f"{what} single-buffered")
+
     return (
         Detail("scheme", layout.scheme.name, layout.scheme.name),
-        _cores("input", layout.config, spec),
-        _cores("output", layout.out_config, spec),
+        cores("input", layout.config),
+        cores("output", layout.out_config),
         Detail("core_tiles", part, f"{part[0]}x{part[1]} output tiles a core"),
-        Detail("act_block_tiles", (height, width), f"activation blocks of {height}x{width} tiles"),
-        _counted("out_blocks", op.out_blocks, "output block"),
+        Detail("act_block_tiles", act_block, f"activation blocks of {act_block[0]}x{act_block[1]} tiles"),
+        counted("out_blocks", op.out_blocks, "output block"),
         Detail("subblock_tiles", subblock, f"sub-blocks of {subblock[0]}x{subblock[1]} (Dst holds {dst_tiles} tiles)"),
-        _counted("k_blocks", blocks.k_blocks, "K block"),
-        Detail(
-            "split_reader",
-            layout.split_reader,
-            "two activation readers" if layout.split_reader else "one activation reader",
-        ),
-        _buffers("act_double_buffer", "activations", double=options.act_double_buffer),
-        _weight_buffers(op),
+        counted("k_blocks", blocks.k_blocks, "K block"),
+        either("split_reader", layout.split_reader, "two activation readers", "one activation reader"),
+        buffers("act_double_buffer", "activations", options.act_double_buffer),
+        Detail("weights_double_buffer", False, "all weights stay in L1")
+        if resident
+        else buffers("weights_double_buffer", "weights", options.weights_double_buffer),
         Detail("weight_readers", readers, f"weights read by {'one core' if readers == 1 else f'{readers} cores'}"),
-        Detail("weight_passes", passes, f"each weight {'once' if passes == 1 else repeated}"),
         Detail(
+            "weight_passes",
+            passes,
+            "each weight once" if passes == 1 else f"each weight {passes} times, once for every output block",
+        ),
+        either(
             "act_multicast",
             layout.multicasts_activations,
-            "activations multicast" if layout.multicasts_activations else "no activations sent between cores",
+            "activations multicast",
+            "no activations sent between cores",
         ),
-        Detail(
-            "l1_accumulation",
-            op.l1_accumulation,
-            "partial sums added in L1" if op.l1_accumulation else "partial sums fetched back",
-        ),
+        either("l1_accumulation", op.l1_accumulation, "partial sums added in L1", "partial sums fetched back"),
         *(() if text is None else (uncompared_fact(text),)),
     )
-
-
-def _cores(side: str, config: ParallelConfig, spec: DeviceSpec) -> Detail:
-    """Cores of one side: across the rows, and across the channels where they are split."""
-    count, parts = config.cores.num_cores(), f"{config.nhw_cores} for rows, {config.channel_cores} for channels"
-    shown = f" ({parts})" if config.scheme is BLOCK else ""
-    return Detail(f"{side}_cores", count, f"{side} on {count} of {spec.grid.cores} cores{shown}")
-
-
-def _weight_buffers(op: Conv2dOp) -> Detail:
-    """Weights of a HEIGHT program with several output blocks stay in L1, where another buffer is of no use."""
-    if op.layout.scheme is HEIGHT and op.out_blocks > 1:
-        return Detail("weights_double_buffer", False, "all weights stay in L1")
-    return _buffers("weights_double_buffer", "weights", double=op.options.weights_double_buffer)
-
-
-def _buffers(name: str, what: str, *, double: bool) -> Detail:
-    return Detail(name, double, f"{what} {'double' if double else 'single'}-buffered")
-
-
-def _counted(name: str, count: int, what: str) -> Detail:
-    return Detail(name, count, f"{count} {what}{'' if count == 1 else 's'}")
 
 
 def conv_attributes(op: Conv2dOp) -> tuple[tuple[str, str], ...]:
     """Blocks, buffers, cores and windows, by the names of the real device operation's attributes."""
     layout, blocks, options = op.layout, op.layout.blocks, op.options
     config, out_config, box = layout.config, layout.out_config, layout.out_config.cores.bounding_box()
-    block_config = {
-        "act_block_h_ntiles": blocks.act_h_tiles,
-        "act_block_w_ntiles": blocks.act_w_tiles,
-        "out_subblock_h_ntiles": blocks.subblock_h_tiles,
-        "out_subblock_w_ntiles": blocks.subblock_w_tiles,
-    }
-    parallelization = {
-        "grid_size": f"(x={box.cols},y={box.rows})",
-        "num_cores_nhw": config.nhw_cores,
-        "num_cores_c_in": config.channel_cores,
-        "num_cores_c_out": out_config.channel_cores,
-        "per_core_out_matrix_height_ntile": layout.shards.out_row_tiles,
-        "per_core_out_matrix_width_ntile": layout.shards.out_col_tiles,
-    }
+
+    def struct(name: str, **fields: object) -> str:
+        return f"{name}({','.join(f'{key}={value}' for key, value in fields.items())})"
+
+    block_config = struct(
+        "Conv2dBlockConfig",
+        act_block_h_ntiles=blocks.act_h_tiles,
+        act_block_w_ntiles=blocks.act_w_tiles,
+        out_subblock_h_ntiles=blocks.subblock_h_tiles,
+        out_subblock_w_ntiles=blocks.subblock_w_tiles,
+    )
+    parallelization = struct(
+        "Conv2dParallelizationConfig",
+        grid_size=f"(x={box.cols},y={box.rows})",
+        num_cores_nhw=config.nhw_cores,
+        num_cores_c_in=config.channel_cores,
+        num_cores_c_out=out_config.channel_cores,
+        per_core_out_matrix_height_ntile=layout.shards.out_row_tiles,
+        per_core_out_matrix_width_ntile=layout.shards.out_col_tiles,
+    )
+    window = sliding_window_text(
+        op.problem.frame, config.cores, nhw_cores=config.nhw_cores, channel_cores=config.channel_cores
+    )
     return (
-        ("block_config", _fields("Conv2dBlockConfig", block_config)),
+        ("block_config", block_config),
         ("enable_act_double_buffer", str(options.act_double_buffer).lower()),
         ("enable_split_reader", str(layout.split_reader).lower()),
         ("enable_weights_double_buffer", str(options.weights_double_buffer).lower()),
         ("output_channels", str(op.problem.out_channels)),
-        ("parallelization_config", _fields("Conv2dParallelizationConfig", parallelization)),
-        (
-            "sliding_window_config",
-            sliding_window_text(
-                op.problem.frame, config.cores, nhw_cores=config.nhw_cores, channel_cores=config.channel_cores
-            ),
-        ),
+        ("parallelization_config", parallelization),
+        ("sliding_window_config", window),
     )
-
-
-def _fields(name: str, fields: Mapping[str, object]) -> str:
-    return f"{name}({','.join(f'{key}={value}' for key, value in fields.items())})"
 
 
 OP_MODELS: Final = (

@@ -138,7 +138,6 @@ SUBBLOCKS = (
 class Shards:
     """Shapes of the input and the output on one core, in elements."""
 
-    in_rows: int  # Rows of an input shard
     in_channels: int  # Padded channels of all input shards together (C_pad)
     in_width: int  # Channels of one input shard
     out_rows: int  # Rows of an output shard
@@ -222,11 +221,6 @@ class ConvPartition:
         placed, numbers = set(self.program_cores.cores()), range(self.config.cores.num_cores())
         numbered = (CoreCoord(number % device_cols, number // device_cols) for number in numbers)
         return next((core for core in numbered if core not in placed), None)
-
-    @property
-    def input_memory(self) -> MemoryConfig:
-        """The place of the sharded input."""
-        return sharded_memory(self.config, self.shards.in_rows, self.shards.in_width)
 
     @property
     def output_memory(self) -> MemoryConfig:
@@ -332,11 +326,15 @@ def _output_cores(
     return parallel_config(config.scheme, config.nhw_cores, channels, config.orientation, grid)
 
 
+def _shard_width(config: ParallelConfig, channels: int, alignment: int) -> int:
+    return round_up(channels, config.channel_cores * alignment) // config.channel_cores
+
+
 def input_shard(
     config: ParallelConfig, *, rows: int, channels: int, alignment: int, row_major: bool
 ) -> tuple[int, int]:
     """(rows, channels) of one shard of a matrix on the cores of an input."""
-    width = round_up(channels, config.channel_cores * alignment) // config.channel_cores
+    width = _shard_width(config, channels, alignment)
     if config.scheme is WIDTH:
         return rows if row_major else round_up(rows, TILE), width
     return round_up(rows, config.nhw_cores * TILE) // config.nhw_cores, width
@@ -417,16 +415,9 @@ def partition_conv(
         DeviceError: The blocks cannot be cut, no activation can be reused, or the given output grid does not fit.
     """
     out_config = _output_cores(config, problem, options, spec.grid, matmul=matmul)
-    in_rows, in_width = input_shard(
-        config,
-        rows=problem.in_rows,
-        channels=problem.in_channels,
-        alignment=alignment,
-        row_major=problem.row_major or problem.sliced,
-    )
+    in_width = _shard_width(config, problem.in_channels, alignment)
     out_channels, nhw = round_up(problem.out_channels, out_config.channel_cores * TILE), out_config.nhw_cores
     shards = Shards(
-        in_rows=in_rows,
         in_channels=in_width * config.channel_cores,
         in_width=in_width,
         out_rows=problem.out_rows if config.scheme is WIDTH else round_up(problem.out_rows, nhw * TILE) // nhw,

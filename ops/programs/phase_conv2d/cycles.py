@@ -18,7 +18,7 @@ from functools import partial
 from device.spec.device_spec import DeviceSpec
 from device.time.engine import Slots, Task, check_emptied, task_of
 from device.time.stages import OperationCycles, Stage
-from ops.programs.conv2d.block_costs import Shipment, conv_steps
+from ops.programs.conv2d.block_costs import conv_steps
 from ops.programs.conv2d.cycles import issued_flops, network_bytes, operation_cycles, useful_flops, weight_bytes
 from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.partition import HEIGHT
@@ -60,24 +60,45 @@ def time_phases(op: PhaseConv2dOp, spec: DeviceSpec, *, contention: bool = True)
     """Walk through a program; arguments as of `phase_cycles`."""
     steps = [conv_steps(part.conv, spec, contention=contention) for part in op.parts]
     timing = begin(_multiplied(op) or [part.conv for part in op.parts], steps[0], spec)
-    sticks = _Sticks(timing.cores, bias=conv_steps(_narrow(op), spec, contention=contention).bias)
+    cores, buffers = timing.cores, [Slots("out_sticks", 1) for _ in timing.cores]
+    biases = iter([conv_steps(_narrow(op), spec, contention=contention).bias])  # behind the first block's weights
+    unplaced: list[Task] = []  # how the block that was finished last is copied, until it is
+
+    def place(cores: Sequence[Core]) -> None:
+        """The second processors copy the block that was finished last, if they have not done so."""
+        for copy in unplaced:
+            for core, buffer in zip(cores, buffers, strict=True):
+                core.second.wait(buffer.front())
+                buffer.empty(core.second.work(copy))
+        unplaced.clear()
+
+    def finish(cores: Sequence[Core], *, task: Task | None, copy: Task) -> None:
+        """Bias and untilizing of a block."""
+        place(cores)  # no weights were read since: a phase without taps
+        for core, buffer in zip(cores, buffers, strict=True):
+            core.compute.wait(buffer.reserve())
+        bring_bias(next(biases, None), cores)
+        for core, buffer in zip(cores, buffers, strict=True):
+            if task is not None:
+                core.compute.work(task)
+            buffer.fill(core.compute.now)
+        unplaced.append(copy)
+
     for part, taken in zip(op.parts, steps, strict=True):
-        copy = _placing(op, part.beside, part.conv.layout.blocks.act_h_tiles)
-        lines = len(part.frames) // part.beside
-        placed = task_of({Stage.WRITER: lines * conv_steps(copy, spec).read.cycles})
-        finish = partial(sticks.finish, task=_finish(op, part, spec), placed=placed)
+        read = conv_steps(_placing(op, part.beside, part.conv.layout.blocks.act_h_tiles), spec).read
+        copy = task_of({Stage.WRITER: len(part.frames) // part.beside * read.cycles})
+        finished = partial(finish, task=_finish(op, part, spec), copy=copy)
         if part.conv.k_blocks:
-            ending = Ending(begun=sticks.place, finish=finish, buffers=sticks.buffers)
-            walk_blocks(part.conv, taken, timing.cores, ending)
+            walk_blocks(part.conv, taken, cores, Ending(begun=place, finish=finished, buffers=buffers))
         else:
             for _ in range(part.conv.out_blocks):
-                finish(timing.cores)
-    sticks.place(timing.cores)
-    for core in timing.cores:
+                finished(cores)
+    place(cores)
+    for core in cores:
         core.compute.wait(core.second.now)
         if not op.options.untilize_out:
             core.compute.work(conv_steps(_placing(op, 1, op.layout.shards.out_row_tiles), spec).tilize)
-    check_emptied("phase conv2d", [*sticks.buffers, *(buffer for core in timing.cores for buffer in core.buffers)])
+    check_emptied("phase conv2d", [*buffers, *(buffer for core in cores for buffer in core.buffers)])
     return timing
 
 
@@ -103,38 +124,3 @@ def _placing(op: PhaseConv2dOp, beside: int, tile_rows: int) -> Conv2dOp:
             blocks=replace(conv.layout.blocks, act_h_tiles=tile_rows, act_w_tiles=shards.out_col_tiles),
         ),
     )
-
-
-class _Sticks:
-    """Finished blocks of some cores on their way to the output shards.
-
-    Attributes:
-        buffers: The buffer of each core.
-    """
-
-    def __init__(self, cores: Sequence[Core], *, bias: tuple[Task, Shipment] | None) -> None:
-        """Begins with no block finished; ``bias`` is how the bias comes, if there is one."""
-        self.buffers = [Slots("out_sticks", 1) for _ in cores]
-        self._unread_bias = bias
-        self._unplaced: Task | None = None  # how a finished block is copied that is still to be
-
-    def place(self, cores: Sequence[Core]) -> None:
-        """The second processors copy the block that was finished last, if they have not done so."""
-        if self._unplaced is not None:
-            for core, buffer in zip(cores, self.buffers, strict=True):
-                core.second.wait(buffer.front())
-                buffer.empty(core.second.work(self._unplaced))
-            self._unplaced = None
-
-    def finish(self, cores: Sequence[Core], *, task: Task | None, placed: Task) -> None:
-        """Bias and untilizing of a block; the bias is read once, behind the first block's weights."""
-        self.place(cores)  # no weights were read since: a phase without taps
-        for core, buffer in zip(cores, self.buffers, strict=True):
-            core.compute.wait(buffer.reserve())
-        bring_bias(self._unread_bias, cores)
-        self._unread_bias = None
-        for core, buffer in zip(cores, self.buffers, strict=True):
-            if task is not None:
-                core.compute.work(task)
-            buffer.fill(core.compute.now)
-        self._unplaced = placed

@@ -16,6 +16,7 @@ from ops.programs.conv2d.partition import (
     act_block_height,
     channel_alignment,
     choose_cores,
+    input_shard,
     largest_divisor,
     most_cores,
     sharded_input,
@@ -58,8 +59,7 @@ def test_rows_and_channels_are_dealt(data):
         assert share % unit == 0
         assert matmul or (cores - 1) * share < total
     if scheme is not WIDTH:
-        assert shards.in_rows % 32 == shards.out_row_tiles % blocks.act_h_tiles == 0
-    assert shards.in_rows * nhw >= problem.in_rows
+        assert shards.out_row_tiles % blocks.act_h_tiles == 0
     assert height == 0 or blocks.act_h_tiles <= height
     assert shards.out_col_tiles % blocks.subblock_w_tiles == blocks.act_h_tiles % blocks.subblock_h_tiles == 0
     columns = blocks.k_blocks * blocks.act_w_tiles * 32
@@ -170,14 +170,15 @@ def test_a_width_program_runs_where_the_side_with_more_cores_lies(outs, cores):
 
 def test_where_tensors_lie():
     """256 outputs of 64 channels; a WIDTH shard is padded to whole tiles of rows only in its memory config."""
-    height = partitioned(conv_problem(doubled()), HEIGHT)
-    shards = ShardSpec(height.config.cores, (32, 64), height.config.orientation)
-    assert height.input_memory.shard_spec == height.output_memory.shard_spec == shards
-    width = partitioned(conv_problem(doubled(3, 3)), WIDTH)
+    height, width = (
+        partitioned(conv_problem(doubled(*size)), scheme) for size, scheme in (((8, 8), HEIGHT), ((3, 3), WIDTH))
+    )
+    assert height.output_memory.shard_spec == ShardSpec(height.config.cores, (32, 64), height.config.orientation)
     assert (width.shards.out_rows, width.output_memory.shard_spec.shape) == (36, (64, 32))
-    assert width.input_memory.shard_spec.shape == (9, 32)
-    tiles = partitioned(conv_problem(doubled(3, 3), row_major=False), WIDTH)
-    assert tiles.input_memory.shard_spec.shape == (32, 32)
+    cases = ((height, True, (32, 64)), (width, True, (9, 32)), (width, False, (32, 32)))
+    for layout, row_major, shape in cases:
+        rows = 64 if layout is height else 9
+        assert input_shard(layout.config, rows=rows, channels=64, alignment=32, row_major=row_major) == shape
 
 
 def test_blocks_by_hand():
