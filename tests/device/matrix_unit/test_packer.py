@@ -1,14 +1,29 @@
 """Packing, unpacking, L1 accumulation and the bias addition against the rules spelt out in integers and fractions."""
 
+import importlib
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from device.matrix_unit.packer import accumulate_l1, add_bias, flushed, pack, tilize, typecast, unpack, without_nan
+from device.host.compiling import numba_installed
+from device.matrix_unit import packer
+from device.matrix_unit.packer import (
+    accumulate_l1,
+    add_bias,
+    flushed,
+    pack,
+    share_exponents,
+    tilize,
+    typecast,
+    unpack,
+    without_nan,
+)
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT16, FLOAT32, GROUP, INT32, quantize
 
+needs_numba = pytest.mark.skipif(not numba_installed(), reason="numba is not installed")
 each_width = pytest.mark.parametrize("fp32_dest", [False, True])
 each_seed = given(seed=st.integers(0, 2**32 - 1), spread=st.sampled_from([0, 1, 3, 9, 14, 40]))
 examples = settings(max_examples=40, deadline=None)
@@ -346,3 +361,85 @@ def test_a_large_tensor_is_converted_in_parts(target):
         for result, row in zip(image, rows, strict=True):
             assert np.array_equal(result, typecast(row, FLOAT32, target))
     assert typecast(x[:0], FLOAT32, target).shape == (0, 2, 1000)
+
+
+# ---- the compiled twins
+
+FORMATS = [FLOAT32, BFLOAT16, BFLOAT8_B, BFLOAT4_B]
+OPERAND = 0xFFFFE000  # what a number of 11 significant bits has
+ODD = [
+    *(0x00000000, 0x80000000, 0x00000001, 0x807FFFFF, 0x007FE000, 0x00800000, 0x80800000),  # zeros, denormals, smallest
+    *(0x7F800000, 0xFF800000, 0x7F800001, 0x7FC00000, 0xFFFFFFFF, 0x7F7FFFFF, 0xFF7FE000),  # infinities, NaN, largest
+    *(0x3F808000, 0xBF808000, 0x3F818000, 0x3F810000, 0x3F820000, 0x3F830000, 0x3F800000, 0xBF800000),  # ties
+]
+
+
+def agree(function, *arrays, **options):
+    """Numpy and the compiled loops give the same bits and leave their arguments alone."""
+    kept, results = [array.copy() for array in arrays], []
+    for loops in (None, importlib.import_module("device.matrix_unit.packing_loops")):
+        with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
+            patch.setattr(packer, "_loops", lambda bits, loops=loops: loops)
+            results.append(function(*arrays, **options).view(np.uint32))
+    assert results[0].shape == results[1].shape
+    assert np.array_equal(*results), [hex(arrays[0].view(np.uint32)[results[0] != results[1]][0])]
+    assert all(np.array_equal(a.view(np.uint32), b.view(np.uint32)) for a, b in zip(arrays, kept, strict=True))
+
+
+def odd_numbers(seed, spread, shape, mask, center):
+    """`numbers`, one in five special."""
+    rng, bits = np.random.default_rng(seed), numbers(seed, spread, shape, center=np.clip(center, spread, 255 - spread))
+    odd = np.where(rng.random(shape) < 0.2, rng.choice(np.array(ODD, np.uint32), shape), bits.view(np.uint32))
+    return (odd & np.uint32(mask)).view(np.float32)
+
+
+@needs_numba
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    spread=st.sampled_from([0, 1, 5, 14, 40, 120]),
+    center=st.sampled_from([3, 11, 127, 236, 240, 252]),
+    fp32_dest=st.booleans(),
+    relu=st.booleans(),
+)
+def test_any_numbers(seed, spread, center, fp32_dest, relu):
+    values = odd_numbers(seed, spread, (3, 48), 0xFFFFFFFF, center)
+    operands = odd_numbers(seed, spread, (3, 48), OPERAND, center)
+    for fmt in FORMATS:
+        agree(unpack, values, fmt=fmt, fp32_dest=fp32_dest)
+        agree(pack, values, fmt=fmt, fp32_dest=fp32_dest, relu=relu)
+    for keeps_tf32, fmt in product((False, True), FORMATS):
+        agree(tilize, values, source=FLOAT32, target=fmt, fp32_dest=fp32_dest, keeps_tf32=keeps_tf32)
+    for fmt in (BFLOAT8_B, BFLOAT4_B):
+        agree(share_exponents, operands, fmt=fmt)
+    for bias in (operands[1], operands[::-1].copy()):
+        agree(add_bias, operands, bias, fp32_dest=fp32_dest)
+
+
+@needs_numba
+@each_width
+def test_special_numbers_side_by_side(fp32_dest):
+    """Every special pattern beside every other, each pair alone in its group."""
+    groups = np.zeros((len(ODD) ** 2, 16), np.uint32)
+    groups[:, :2] = list(product(ODD, ODD))
+    pairs = groups.view(np.float32)
+    for fmt, relu in product(FORMATS, (False, True)):
+        agree(pack, pairs, fmt=fmt, fp32_dest=fp32_dest, relu=relu)
+        agree(unpack, pairs, fmt=fmt, fp32_dest=fp32_dest)
+    operands = (np.array(ODD, np.uint32) & np.uint32(OPERAND)).view(np.float32)
+    agree(add_bias, np.repeat(operands[:, None], len(operands), 1), operands, fp32_dest=fp32_dest)
+
+
+@needs_numba
+@each_width
+@pytest.mark.parametrize("dropped", range(12))
+def test_ties_at_every_place(fp32_dest, dropped):
+    """A half of the last place that is kept, and its neighbors, under a larger number and beside a larger bias."""
+    significands = 0x3F800000 - (dropped << 23) | np.arange(1 << 10, dtype=np.uint32) << np.uint32(13)
+    values = np.concatenate([significands, significands | np.uint32(1 << 31)]).view(np.float32).reshape(-1, 16)
+    values = values.copy()
+    values[:, 0] = 1.0
+    agree(pack, values, fmt=BFLOAT8_B, fp32_dest=fp32_dest)
+    agree(share_exponents, values, fmt=BFLOAT4_B)
+    for bias in (1.0, -1.0, 1.5):
+        agree(add_bias, values, np.full(16, bias, np.float32), fp32_dest=fp32_dest)

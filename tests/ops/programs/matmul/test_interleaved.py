@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.parts import GridSpec
-from ops.programs.matmul.buffers import buffers_bytes, interleaved_config, matmul_circular_buffers, program_cores
+from ops.programs.matmul.buffers import interleaved_config, matmul_circular_buffers, program_cores
 from ops.programs.matmul.op import MatmulProblem, MatmulProgram, k_blocks
 
 GRID = GridSpec(cols=8, rows=8)
@@ -105,11 +105,3 @@ def test_every_output_tile_has_a_core(one, in_dram, l1_bytes):
     assert cores.num_cores() * config.per_core_m * config.per_core_n >= one.m_tiles * one.n_tiles
     assert config.per_core_m % config.out_block_h == 0
     assert config.per_core_n % config.out_block_w == 0
-
-
-@given(one=problems, l1_bytes=st.integers(100_000, 1_400_000))
-def test_blocks_in_dram_fit_unless_they_are_single_tiles(one, l1_bytes):
-    config = interleaved_config(one, GRID, in_dram=True, l1_bytes=l1_bytes)
-    smallest = (config.out_block_h, config.out_block_w) == (1, 1)
-    needed = buffers_bytes(one, config.out_block_h, config.out_block_w, config.in0_block_w)
-    assert smallest or needed < l1_bytes
