@@ -77,31 +77,16 @@ def test_every_recorded_instruction(arch, recordings):
     assert [i for i, equal in results.items() if not equal] == []
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            {"src_a": np.zeros((8, 16), np.uint32)},
-            r"^mvmul: src_a must be bit patterns, uint32 \[16, 16\], not uint32 \[8, 16\]$",
-        ),
-        ({"dst": np.zeros((8, 16), np.float32)}, r"dst must be bit patterns, uint32 \[8, 16\], not float32"),
-        ({"phase": 4}, r"^mvmul: phase must be 0, 1, 2 or 3, not 4$"),
-        (
-            {"arch": "grayskull"},
-            r"^mvmul: arch must be one of 'blackhole', 'wormhole_b0', or a device .*, not 'grayskull'$",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    ({"src_a": np.zeros((8, 16), np.uint32)}, r"src_a must be bit patterns, uint32 \[16, 16\], not uint32 \[8, 16\]$"),
+    ({"dst": np.zeros((8, 16), np.float32)}, r"dst must be bit patterns, uint32 \[8, 16\], not float32"),
+    ({"phase": 4}, r"phase must be 0, 1, 2 or 3, not 4$"),
+    ({"arch": "grayskull"}, r"arch must be one of 'blackhole', 'wormhole_b0', or a device .*, not 'grayskull'$"),
+])  # fmt: skip
 def test_mvmul_names_what_does_not_fit(change, message):
-    arguments = {
-        "src_a": np.zeros((16, 16), np.uint32),
-        "src_b": np.zeros((8, 16), np.uint32),
-        "dst": np.zeros((8, 16), np.uint32),
-        "phase": 0,
-        "fp32_dest": True,
-        "arch": "blackhole",
-    } | change
-    with pytest.raises(ValueError, match=message):
+    zeros = {name: np.zeros((size, 16), np.uint32) for name, size in (("src_a", 16), ("src_b", 8), ("dst", 8))}
+    arguments = {**zeros, "phase": 0, "fp32_dest": True, "arch": "blackhole", **change}
+    with pytest.raises(ValueError, match=f"^mvmul: {message}"):
         mvmul(**arguments)
 
 
@@ -298,23 +283,15 @@ assert "numba" not in sys.modules
 ANY_MODE = mode_of(1, fp32_dest=False)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            {"activations": np.zeros((2, 24), np.float32)},
-            r"share a K that is a multiple of 16, not \[2, 24\] and \[32, 3\]",
-        ),
-        (
-            {"activations": np.zeros((2, 32))},
-            r"activations must be a matrix of float32 or uint32 bit patterns, not float64",
-        ),
-        ({"dst": np.zeros((3, 2), np.float32)}, r"dst must be \[rows, cols\] = \[2, 3\], not \[3, 2\]"),
-        ({"half_counts": [1]}, r"half_counts must name 0, 1 or 2 halves for every K tile and 2 in all .*, not \[1\]"),
-        ({"dst": np.full((2, 3), 1.00001, np.float32)}, r"a 16-bit Dst holds bfloat16 values; cut dst first"),
-        ({"engine": "fast"}, r"engine must be one of auto, compiled, numpy, truth, not 'fast'"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    ({"activations": np.zeros((2, 24), np.float32)},
+     r"share a K that is a multiple of 16, not \[2, 24\] and \[32, 3\]"),
+    ({"activations": np.zeros((2, 32))}, r"activations must be a matrix of float32 or uint32 .*, not float64"),
+    ({"dst": np.zeros((3, 2), np.float32)}, r"dst must be \[rows, cols\] = \[2, 3\], not \[3, 2\]"),
+    ({"half_counts": [1]}, r"half_counts must name 0, 1 or 2 halves for every K tile and 2 in all .*, not \[1\]"),
+    ({"dst": np.full((2, 3), 1.00001, np.float32)}, r"a 16-bit Dst holds bfloat16 values; cut dst first"),
+    ({"engine": "fast"}, r"engine must be one of auto, compiled, numpy, truth, not 'fast'"),
+])  # fmt: skip
 def test_block_product_names_what_does_not_fit(arguments, message):
     usual = {"activations": np.zeros((2, 32), np.float32), "weights": np.zeros((32, 3), np.float32), "mode": ANY_MODE}
     with pytest.raises(ValueError, match=message):

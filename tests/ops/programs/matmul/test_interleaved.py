@@ -9,7 +9,7 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.parts import GridSpec
 from ops.programs.matmul.buffers import interleaved_config, matmul_circular_buffers, program_cores
-from ops.programs.matmul.op import MatmulProblem, MatmulProgram, k_blocks
+from ops.programs.matmul.op import MatmulConfig, MatmulProblem, MatmulProgram, k_blocks
 
 GRID = GridSpec(cols=8, rows=8)
 L1_BYTES = 1360544
@@ -85,6 +85,19 @@ def test_accumulation_in_l1_makes_partial_sums_bfloat16_from_two_blocks_on():
     one = problem(56, 4, 4, B8, F32, B8, l1_acc=True)
     assert buffers(one, in_dram=True)[0] == [4352, 65536, 4352, 8192]
     assert buffers(replace(one, k_tiles=2), in_dram=True)[0][-1] != 8192
+
+
+@pytest.mark.parametrize(("out_sharded", "out"), [(False, (4 * 2048, None)), (True, (8 * 2048, "y"))])
+def test_a_sharded_output_is_held_whole(out_sharded, out):
+    """4 x 2 tiles of a core, in blocks of 2 x 2."""
+    config = MatmulConfig(
+        program=MatmulProgram.MCAST_2D, grid=GRID, in0_block_w=1, out_block_h=2, out_block_w=2, per_core_m=4,
+        per_core_n=2,
+    )  # fmt: skip
+    result = matmul_circular_buffers(
+        problem(32, 4, 16), config, source="x", in_memory=DRAM_MEMORY_CONFIG, output="y", out_sharded=out_sharded
+    )
+    assert [(buffer.size_bytes, buffer.view_of) for buffer in result if buffer.name == "out"] == [out]
 
 
 sides = st.integers(1, 300)
