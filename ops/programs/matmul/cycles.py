@@ -7,6 +7,7 @@ unpacked and packed once more: no measurement; composed of steps that have one.
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from math import isclose
 from typing import ClassVar
 
@@ -57,9 +58,7 @@ class MatmulSteps:
     start: Task  # From the start of the program until a processor begins
     first: Task | None  # A block of the first operand is brought, and sent to all cores that need it
     second: Task | None  # A block of the second operand is
-    multiply: Task  # The first K block is multiplied
-    multiply_next: Task | None = None  # Another one is; None for the same
-    multiply_last: Task | None = None  # The last of several is; None for the same
+    multiply: tuple[Task, Task, Task]  # The first K block is multiplied, one between, the last of several
     finish: Task | None = None  # A finished output block is made ready to be written
     write: Task | None = None
     first_dram: Task | None = None  # The banks deliver what all cores need of the first operand for a K block
@@ -70,10 +69,8 @@ class MatmulSteps:
 
     def multiply_of(self, k_block: int) -> Task:
         """How a K block is multiplied, of those of an output block."""
-        if k_block == 0:
-            return self.multiply
-        last = self.multiply_last if k_block == self.k_blocks - 1 else None
-        return last or self.multiply_next or self.multiply
+        first, between, last = self.multiply
+        return first if k_block == 0 else last if k_block == self.k_blocks - 1 else between
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +132,7 @@ def walk_blocks(step: str, steps: MatmulSteps) -> MatmulTiming:
             left -= 1
             after = [processor.now.cycles for processor in (first, second, compute)]
             whole_blocks = left - 1  # the last one is done in parts
-            steady = first is not second and all(map(_is_same, before, after))
+            steady = first is not second and all(map(partial(isclose, rel_tol=SAME), before, after))
             if whole_blocks > 0 and steps.k_blocks - left > INTERLEAVED_BUFFERING and steady:
                 # All wait for the slowest, and will do so block after block.
                 for processor, task in ((first, steps.first), (second, steps.second), (compute, steps.multiply_of(1))):
@@ -177,11 +174,6 @@ def _slowest(steps: MatmulSteps) -> Task:
     shared = task_of({Stage.DRAM: sum(task.cycles for task in dram)})
     own = [task for task in (steps.multiply_of(1), steps.second, steps.first) if task is not None]
     return max(*own, shared, key=lambda task: task.cycles)
-
-
-def _is_same(cycles: float, others: float) -> bool:
-    """Whether two moments are equal except for rounding."""
-    return isclose(cycles, others, rel_tol=SAME)
 
 
 def _move(processor: Processor, task: Task | None, dram: Processor, share: Task | None) -> None:
@@ -298,7 +290,6 @@ def send_cycles(spec: DeviceSpec, sent_bytes: float, receivers: int) -> float:
 
 def _steps(op: MatmulOp, spec: DeviceSpec, places: Places) -> MatmulSteps:
     """The steps of a core that has the links and the bandwidth of DRAM for itself."""
-    multiply, multiply_next, multiply_last = multiply_tasks(op, spec)
     height, width, _ = block_tiles(op)
     return MatmulSteps(
         out_blocks=out_blocks(op),
@@ -306,9 +297,7 @@ def _steps(op: MatmulOp, spec: DeviceSpec, places: Places) -> MatmulSteps:
         start=task_of({Stage.START: spec.costs_of(MatmulCosts).start_cycles}),
         first=_first_task(op, spec, places.first),
         second=None if places.second is Place.OWN else second_task(op, spec),
-        multiply=multiply,
-        multiply_next=multiply_next,
-        multiply_last=multiply_last,
+        multiply=multiply_tasks(op, spec),
         finish=task_of({Stage.BIAS: add_row_cycles(spec, height * width)}) if op.problem.bias else None,
         write=None if places.output is Place.OWN else _write_task(op, spec),
         parts=_parts(op),

@@ -219,7 +219,7 @@ def _steps(matmul: MatmulOp, gather: CoreShare, spec: DeviceSpec) -> MatmulSteps
             spec, gather.sent * part.tile_bytes / blocks, block_receivers(matmul)[0]
         )
     tilize = {Stage.TILIZE: gather.tiles * tilize_tile_cycles(spec, part, part) / blocks}
-    first_product, next_product, last_product = (
+    product, between, last = (
         task_of({**tilize, **task.path}, {**tilize, **task.busy}) for task in multiply_tasks(matmul, spec)
     )
     untilize_cycles = untilize_tile_cycles(spec, matmul.config.out_block_w)
@@ -230,9 +230,7 @@ def _steps(matmul: MatmulOp, gather: CoreShare, spec: DeviceSpec) -> MatmulSteps
         start=task_of({Stage.START: spec.costs_of(MatmulCosts).start_cycles}),
         first=task_of(first),
         second=second_task(matmul, spec),
-        multiply=first_product,
-        multiply_next=next_product,
-        multiply_last=last_product,
+        multiply=(product, between, last),
         finish=task_of({Stage.UNTILIZE: gather.out_tiles * untilize_cycles / outs}),
         write=task_of({Stage.WRITER: gather.rows * write_cycles / outs}),
         processors=spec.data_movement.processors,

@@ -33,9 +33,10 @@ def steps(
         start=task_of({Stage.START: 100.0}),
         first=task(Stage.READER, first),
         second=task_of({Stage.WEIGHT_READER: second}),
-        multiply=task_of({Stage.MATH: multiply}),
-        multiply_next=task(Stage.MATH, multiply_next),
-        multiply_last=task(Stage.MATH, multiply_last),
+        multiply=tuple(
+            task_of({Stage.MATH: cycles})
+            for cycles in (multiply, multiply_next or multiply, multiply_last or multiply_next or multiply)
+        ),
         finish=task(Stage.UNTILIZE, finish),
         write=task(Stage.WRITER, write),
         first_dram=task(Stage.DRAM, dram[0]),
@@ -128,7 +129,7 @@ def test_processors_share_what_is_to_be_moved(processors, cycles):
         start=task_of({Stage.START: 0.0}),
         first=task_of({Stage.READER: 10.0}),
         second=task_of({Stage.WEIGHT_READER: 6.0}),
-        multiply=task_of({Stage.MATH: 4.0}),
+        multiply=(task_of({Stage.MATH: 4.0}),) * 3,
         write=task_of({Stage.WRITER: 5.0}),
         processors=processors,
     )
