@@ -309,7 +309,7 @@ def test_mode_names_what_does_not_fit():
 
 
 @pytest.fixture
-def told(monkeypatch):
+def judged(monkeypatch):
     """Whether products were taken for ones of narrow numbers."""
     heard, judge = [], blocks._are_narrow
     monkeypatch.setattr(blocks, "_are_narrow", lambda *fields: heard.append(judge(*fields)) or heard[-1])
@@ -338,7 +338,7 @@ def of_field(field, shape, rng, cut=16):
     ],
 )
 def test_numbers_at_both_ends_of_narrow_ones_have_the_bits_of_the_truth(
-    told, activations, weights, dst, narrow, fp32_dest
+    judged, activations, weights, dst, narrow, fp32_dest
 ):
     rng = np.random.default_rng(29)
     left, right = of_field(activations, (24, 64), rng), of_field(weights, (64, 70), rng)
@@ -351,7 +351,7 @@ def test_numbers_at_both_ends_of_narrow_ones_have_the_bits_of_the_truth(
         want = block_product(left, right, start, mode=mode, engine="truth")
         got = block_product(left, right, start, mode=mode, engine="compiled")
         assert np.array_equal(got.view(np.uint32), want.view(np.uint32))
-    assert told == [narrow] * 2
+    assert judged == [narrow] * 2
 
 
 @pytest.mark.parametrize(

@@ -94,13 +94,13 @@ times = st.floats(1, 100)
     )
 )
 def test_blocks_that_are_counted_are_as_if_they_were_walked(facts):
-    found = walk_blocks("matmul", steps(**facts))
+    result = walk_blocks("matmul", steps(**facts))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(block_walk, "isclose", lambda *_, **__: False)
         walked = walk_blocks("matmul", steps(**facts))
-    assert found.cycles == pytest.approx(walked.cycles)
-    assert sum(stage.critical_cycles for stage in found.stages) == pytest.approx(found.cycles)
-    for one, other in zip(found.stages, walked.stages, strict=True):
+    assert result.cycles == pytest.approx(walked.cycles)
+    assert sum(stage.critical_cycles for stage in result.stages) == pytest.approx(result.cycles)
+    for one, other in zip(result.stages, walked.stages, strict=True):
         assert one.stage is other.stage
         assert one.busy_cycles == pytest.approx(other.busy_cycles)
         assert one.stall_cycles == pytest.approx(other.stall_cycles, abs=1e-6)

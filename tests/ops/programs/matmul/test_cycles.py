@@ -86,12 +86,12 @@ BETTER = {
 
 @given(specs, kinds, st.integers(1, 4), st.sampled_from(list(BETTER)))
 def test_a_better_machine_is_never_slower(spec, kind, blocks, figure):
-    one = op(**kind, blocks=blocks)
-    found, better = cycles(one, spec), cycles(one, spec.replace(**{figure: BETTER[figure]}))
-    assert better.cycles <= found.cycles * (1 + 1e-9)
-    math = found.issued_flops / cores_of(one) / (2 * 32**3) * 16 * kind["fidelity_phases"]
-    assert found.cycles >= math
-    assert found.cycles >= (found.dram_read_bytes + found.dram_written_bytes) / bandwidth(spec)
+    matmul = op(**kind, blocks=blocks)
+    result, better = cycles(matmul, spec), cycles(matmul, spec.replace(**{figure: BETTER[figure]}))
+    assert better.cycles <= result.cycles * (1 + 1e-9)
+    math = result.issued_flops / cores_of(matmul) / (2 * 32**3) * 16 * kind["fidelity_phases"]
+    assert result.cycles >= math
+    assert result.cycles >= (result.dram_read_bytes + result.dram_written_bytes) / bandwidth(spec)
 
 
 @given(specs, sizes)
@@ -103,10 +103,10 @@ def test_a_tile_product_costs_16_cycles_a_phase(spec, k):
 
 
 def test_bytes_are_those_of_the_operands():
-    found = cycles(op(m=8, k=16, n=24), load_spec("wormhole_n150"))
-    assert found.dram_read_bytes == (8 * 16 + 16 * 24) * BFLOAT8_B.tile_bytes
-    assert found.dram_written_bytes == 8 * 24 * BFLOAT8_B.tile_bytes
-    assert found.useful_flops == 2 * 8 * 16 * 24 * 32**3
+    result = cycles(op(m=8, k=16, n=24), load_spec("wormhole_n150"))
+    assert result.dram_read_bytes == (8 * 16 + 16 * 24) * BFLOAT8_B.tile_bytes
+    assert result.dram_written_bytes == 8 * 24 * BFLOAT8_B.tile_bytes
+    assert result.useful_flops == 2 * 8 * 16 * 24 * 32**3
 
 
 READ = 4 * 50.0 + 200 + 8 * 3 + 4 * 1088 / 30  # four tiles, in one packet to eight cores
@@ -136,25 +136,25 @@ def test_a_matmul_by_hand(changes, wanted, contention, bound_by):
     """8 x 8 x 8 tiles of bfloat8_b on 8 x 8 cores: one output tile each, in two K blocks of four; HiFi2, Wormhole."""
     assert MULTIPLY < READ
     assert WAITED > 0
-    found = cycles(op(m=8, k=8, n=8), WORMHOLE.replace(**changes))
-    assert found.cycles == pytest.approx(2000 + wanted, rel=1e-12)
-    assert contention is None or found.contention_cycles == pytest.approx(contention)
-    assert found.bound_by is bound_by
+    result = cycles(op(m=8, k=8, n=8), WORMHOLE.replace(**changes))
+    assert result.cycles == pytest.approx(2000 + wanted, rel=1e-12)
+    assert contention is None or result.contention_cycles == pytest.approx(contention)
+    assert result.bound_by is bound_by
 
 
 @given(specs, kinds, st.integers(2, 4))
 def test_batches_follow_each_other(spec, kind, batches):
-    one = op(**kind)
-    several = replace(one, problem=replace(one.problem, batches=batches, second_batched=True))
-    single, found = cycles(one, spec), cycles(several, spec)
-    assert found.useful_flops == batches * single.useful_flops
-    assert found.dram_written_bytes == batches * single.dram_written_bytes
-    assert found.dram_read_bytes == batches * single.dram_read_bytes
+    matmul = op(**kind)
+    several = replace(matmul, problem=replace(matmul.problem, batches=batches, second_batched=True))
+    single, result = cycles(matmul, spec), cycles(several, spec)
+    assert result.useful_flops == batches * single.useful_flops
+    assert result.dram_written_bytes == batches * single.dram_written_bytes
+    assert result.dram_read_bytes == batches * single.dram_read_bytes
     if kind["program"] is not MatmulProgram.SINGLE_TILES:
-        assert found.issued_flops == batches * single.issued_flops
+        assert result.issued_flops == batches * single.issued_flops
         shared = cycles(replace(several, problem=replace(several.problem, first_batched=False)), spec)
-        assert shared.dram_read_bytes < found.dram_read_bytes
-    assert found.cycles >= single.cycles  # single tiles may find idle cores
+        assert shared.dram_read_bytes < result.dram_read_bytes
+    assert result.cycles >= single.cycles  # single tiles may find idle cores
 
 
 @pytest.mark.parametrize(
@@ -166,8 +166,8 @@ def test_batches_follow_each_other(spec, kind, batches):
     ],
 )
 def test_what_else_is_done_to_tiles(change, stage, busy):
-    one = op(m=8, k=8, n=8)
-    changed = cycles(replace(one, problem=replace(one.problem, **change)), WORMHOLE)
-    stages = {found.stage: found.busy_cycles for found in changed.slowest.stages}
+    matmul = op(m=8, k=8, n=8)
+    changed = cycles(replace(matmul, problem=replace(matmul.problem, **change)), WORMHOLE)
+    stages = {result.stage: result.busy_cycles for result in changed.slowest.stages}
     assert stages[stage] == pytest.approx(busy)
-    assert changed.cycles > cycles(one, WORMHOLE).cycles
+    assert changed.cycles > cycles(matmul, WORMHOLE).cycles

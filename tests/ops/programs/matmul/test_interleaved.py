@@ -23,17 +23,17 @@ def problem(m, k, n, in_format=B16, weight_format=B16, out_format=B16, *, bias=F
     )  # fmt: skip
 
 
-def buffers(one, *, in_dram):
-    config = interleaved_config(one, GRID, in_dram=in_dram, l1_bytes=L1_BYTES)
+def buffers(product, *, in_dram):
+    config = interleaved_config(product, GRID, in_dram=in_dram, l1_bytes=L1_BYTES)
     memory = DRAM_MEMORY_CONFIG if in_dram else L1_MEMORY_CONFIG
-    result = matmul_circular_buffers(one, config, source="x", in_memory=memory, output="y", out_sharded=False)
+    result = matmul_circular_buffers(product, config, source="x", in_memory=memory, output="y", out_sharded=False)
     assert len({str(buffer.cores) for buffer in result}) == 1
     assert all(buffer.view_of is None for buffer in result)
     return [buffer.size_bytes for buffer in result], str(result[0].cores)
 
 
 @pytest.mark.parametrize(
-    ("one", "sizes", "cores"),
+    ("product", "sizes", "cores"),
     [
         (problem(4, 16, 2, B8, B16, B16), [4352, 8192, 2048], "{[0-0 - 1-3]}"),
         (problem(2, 20, 2, B8, B16, B16), [2176, 4096, 2048], "{[0-0 - 1-1]}"),
@@ -48,12 +48,12 @@ def buffers(one, *, in_dram):
         ),
     ],
 )
-def test_two_axes(one, sizes, cores):
-    assert buffers(one, in_dram=True) == (sizes, cores)
+def test_two_axes(product, sizes, cores):
+    assert buffers(product, in_dram=True) == (sizes, cores)
 
 
 @pytest.mark.parametrize(
-    ("one", "in_dram", "sizes", "cores"),
+    ("product", "in_dram", "sizes", "cores"),
     [
         (problem(49, 2, 2, B16, B8, F32, fp32_dest=True), True, [4096, 4352, 8192], "{[0-0 - 7-5], [0-6 - 0-6]}"),
         (problem(2, 3, 1, B16, B8, B16, bias=True), True, [4096, 2176, 2048, 1088], "{[0-0 - 1-0]}"),
@@ -62,13 +62,13 @@ def test_two_axes(one, sizes, cores):
         (problem(512, 4, 2, fp32_dest=True, l1_acc=True), False, [65536, 16384, 32768, 65536], "{[0-0 - 7-7]}"),
     ],
 )  # fmt: skip
-def test_one_axis(one, in_dram, sizes, cores):
+def test_one_axis(product, in_dram, sizes, cores):
     """Outputs that are long or thin; in DRAM also those of one row or column of tiles."""
-    assert buffers(one, in_dram=in_dram) == (sizes, cores)
+    assert buffers(product, in_dram=in_dram) == (sizes, cores)
 
 
 @pytest.mark.parametrize(
-    ("one", "sizes", "cores"),
+    ("product", "sizes", "cores"),
     [
         (problem(1, 1, 1), [4096, 4096, 4096], "{[0-0 - 0-0]}"),
         (problem(7, 1, 4, B16, F32, B8, fp32_dest=True), [4096, 8192, 2176], "{[0-0 - 3-3], [0-4 - 2-7]}"),
@@ -76,15 +76,15 @@ def test_one_axis(one, in_dram, sizes, cores):
         (problem(2, 1, 64, B8, B16, B8), [2176, 2048, 2176], "{[0-0 - 7-7]}"),
     ],
 )
-def test_operand_in_l1(one, sizes, cores):
+def test_operand_in_l1(product, sizes, cores):
     """Small products and odd depths are computed tile by tile, or dealt along one axis."""
-    assert buffers(one, in_dram=False) == (sizes, cores)
+    assert buffers(product, in_dram=False) == (sizes, cores)
 
 
 def test_accumulation_in_l1_makes_partial_sums_bfloat16_from_two_blocks_on():
-    one = problem(56, 4, 4, B8, F32, B8, l1_acc=True)
-    assert buffers(one, in_dram=True)[0] == [4352, 65536, 4352, 8192]
-    assert buffers(replace(one, k_tiles=2), in_dram=True)[0][-1] != 8192
+    product = problem(56, 4, 4, B8, F32, B8, l1_acc=True)
+    assert buffers(product, in_dram=True)[0] == [4352, 65536, 4352, 8192]
+    assert buffers(replace(product, k_tiles=2), in_dram=True)[0][-1] != 8192
 
 
 @pytest.mark.parametrize(("out_sharded", "out"), [(False, (4 * 2048, None)), (True, (8 * 2048, "y"))])
@@ -105,16 +105,16 @@ formats = st.sampled_from([B16, B8, F32])
 problems = st.builds(problem, sides, st.integers(1, 64), sides, formats, formats, formats)
 
 
-@given(one=problems, in_dram=st.booleans(), l1_bytes=st.integers(100_000, 1_400_000))
-def test_every_output_tile_has_a_core(one, in_dram, l1_bytes):
-    config = interleaved_config(one, GRID, in_dram=in_dram, l1_bytes=l1_bytes)
-    cores = program_cores(one, config, DRAM_MEMORY_CONFIG)
+@given(product=problems, in_dram=st.booleans(), l1_bytes=st.integers(100_000, 1_400_000))
+def test_every_output_tile_has_a_core(product, in_dram, l1_bytes):
+    config = interleaved_config(product, GRID, in_dram=in_dram, l1_bytes=l1_bytes)
+    cores = program_cores(product, config, DRAM_MEMORY_CONFIG)
     assert GRID.cols > max(core.x for core in cores.cores())
     assert GRID.rows > max(core.y for core in cores.cores())
-    assert k_blocks(one, config) * config.in0_block_w == one.k_tiles
+    assert k_blocks(product, config) * config.in0_block_w == product.k_tiles
     if config.program is MatmulProgram.SINGLE_TILES:
-        assert cores.num_cores() == min(64, one.m_tiles * one.n_tiles)
+        assert cores.num_cores() == min(64, product.m_tiles * product.n_tiles)
         return
-    assert cores.num_cores() * config.per_core_m * config.per_core_n >= one.m_tiles * one.n_tiles
+    assert cores.num_cores() * config.per_core_m * config.per_core_n >= product.m_tiles * product.n_tiles
     assert config.per_core_m % config.out_block_h == 0
     assert config.per_core_n % config.out_block_w == 0

@@ -45,10 +45,10 @@ def test_all_directions_are_the_definition(layer, lowering):
     tensors = ("src", src), ("weights", weights), ("bias", bias)
     forward = problem(validation.forward, *tensors, given=attributes)
     diff = rng.standard_normal(forward.dst_shape)
-    given = {"src": src, "weights": weights, "bias": bias, "diff_dst": diff}
+    arrays = {"src": src, "weights": weights, "bias": bias, "diff_dst": diff}
 
     def same(plan, want):
-        (got,) = run_values(plan, given, READING, op_models=float64.OP_MODELS).values()
+        (got,) = run_values(plan, arrays, READING, op_models=float64.OP_MODELS).values()
         assert got.dtype == np.float64
         np.testing.assert_allclose(got.reshape(want.shape), want, rtol=1e-12, atol=1e-12)
 

@@ -94,13 +94,13 @@ def problem(m, k, n):
 
 @given(st.integers(1, 3000), st.integers(1, 300), st.integers(1, 100), st.booleans())
 def test_blocks_divide_shares_and_fit(m, k, n, rows):
-    found = gathering_config(problem(m, k, n), GRID, l1_bytes=L1_BYTES, rows=rows)
-    assert found.per_core_m * GRID.cores >= m or found.program is not MatmulProgram.MCAST_IN1
-    assert found.per_core_m % found.out_block_h == 0
-    assert found.per_core_n % found.out_block_w == 0
-    assert found.out_block_h % found.out_subblock_h == 0
-    assert found.out_block_w % found.out_subblock_w == 0
-    blocks = (found.out_block_h, found.out_block_w, found.in0_block_w)
+    config = gathering_config(problem(m, k, n), GRID, l1_bytes=L1_BYTES, rows=rows)
+    assert config.per_core_m * GRID.cores >= m or config.program is not MatmulProgram.MCAST_IN1
+    assert config.per_core_m % config.out_block_h == 0
+    assert config.per_core_n % config.out_block_w == 0
+    assert config.out_block_h % config.out_subblock_h == 0
+    assert config.out_block_w % config.out_subblock_w == 0
+    blocks = (config.out_block_h, config.out_block_w, config.in0_block_w)
     assert buffers_bytes(problem(m, k, n), *blocks) < L1_BYTES or blocks[:2] == (1, 1)
 
 
@@ -114,5 +114,5 @@ def test_a_short_side_is_not_split_alone():
 
 
 def test_what_is_gathered_is_gathered_once_if_the_other_side_fits():
-    found = gathering_config(problem(1000, 8, 16), GRID, l1_bytes=L1_BYTES, rows=True)
-    assert found.out_block_w == found.per_core_n == 16
+    config = gathering_config(problem(1000, 8, 16), GRID, l1_bytes=L1_BYTES, rows=True)
+    assert config.out_block_w == config.per_core_n == 16
