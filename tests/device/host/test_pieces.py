@@ -63,9 +63,6 @@ def test_parts_hold_every_row_once(rows, columns, lengths):
     parts = [range(rows)[part] for part in parts_of(rows, columns)]
     assert [len(part) for part in parts] == lengths
     assert [row for part in parts for row in part] == list(range(rows))
-
-
-def test_parts_are_as_large_as_asked_for():
     assert list(parts_of(5, 10, 20)) == [slice(0, 2), slice(2, 4), slice(4, 5)]
 
 
@@ -90,14 +87,6 @@ def test_it_is_made_when_it_is_taken_first_and_gone_with_the_last():
 def test_more_uses_than_said_are_refused():
     with pytest.raises(ValueError, match="more often than its uses say"):
         Shared(list, uses=0).taken()
-
-
-def test_a_failure_to_make_it_counts_as_no_use():
-    tries = iter([None, [1]])
-    shared = Shared(lambda: next(tries)[:], uses=1)
-    with pytest.raises(TypeError):
-        shared.taken()
-    assert shared.taken() == [1]
 
 
 def test_threads_that_come_at_once_share_it():

@@ -114,14 +114,6 @@ def test_products_stay_in_their_thread(monkeypatch):
     assert text == [1, 1, 1]
 
 
-def test_without_openblas_pieces_run_here(monkeypatch):
-    monkeypatch.setattr(threads, "openblas", lambda: None)
-    monkeypatch.setattr(threads, "cores", lambda: 2)
-    seen = set()
-    threads.side_by_side(lambda number: seen.add(threading.get_ident()), range(4))
-    assert seen == {threading.get_ident()}
-
-
 def test_no_piece_warns_of_infinities(monkeypatch, recwarn):
     monkeypatch.setattr(threads, "cores", lambda: 2)
     threads.side_by_side(lambda number: np.float32(3e38) * np.array([10], np.float32), range(3))

@@ -10,7 +10,6 @@ from ops.programs.patch_matmul.gather import (
     own_weights,
     padded,
     patches_of,
-    places,
     runs,
     shared_rows,
 )
@@ -42,11 +41,6 @@ def test_an_image_without_a_margin_is_not_copied():
     image = np.ones((1, 4, 2), np.float32)
     axis = axis_of_windows(input_length=4, outputs=4, kernel=1, start=0, dilation=1)
     assert padded(image, [[axis]])[0] is image
-
-
-def test_places_are_those_of_the_axis():
-    axis = axis_of_windows(input_length=4, outputs=3, kernel=1, start=0, dilation=1, output_offset=1, output_stride=2)
-    assert np.arange(8)[None][places([axis])].tolist() == [[1, 3, 5]]
 
 
 @pytest.mark.parametrize(("positions", "rows"), [(100, 256), (2000, 500), (1 << 20, 8192)])
