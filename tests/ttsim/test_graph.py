@@ -7,6 +7,7 @@ import ttsim
 from device.cores import first_cores
 from device.errors import CircularBufferError
 from device.plan import CircularBufferAllocated, CircularBuffersFreed, OperationBegin, OperationEnd, usage_per_core
+from tests.ttsim.api.calls import conv, put
 from ttsim import graph
 from ttsim.recording import capture
 from ttsim.runtime import session
@@ -157,15 +158,10 @@ def test_garbage_of_other_devices_is_not_captured(device: Device) -> None:
 
 def test_a_refused_operation_is_aborted() -> None:
     device = ttsim.open_device(values="off", l1_small_size=32768)
-    image = ttsim.Tensor(np.zeros((1, 1, 256 * 256, 32), np.float32), ttsim.bfloat16).to(device)
-    weights = ttsim.Tensor(np.zeros((32, 32, 3, 3), np.float32), ttsim.bfloat16)
+    image, full = put(device, "1x1x65536x32"), ttsim.Conv2dL1FullSliceConfig
     graph.begin_graph_capture()
     with pytest.raises(CircularBufferError):
-        ttsim.conv_transpose2d(
-            input_tensor=image, weight_tensor=weights, device=device, in_channels=32, out_channels=32, batch_size=1,
-            input_height=256, input_width=256, kernel_size=(3, 3), stride=(2, 2),
-            dram_slice_config=ttsim.Conv2dL1FullSliceConfig,
-        )  # fmt: skip
+        conv(device, (256, 256), (32, 32), (3, 3), input_tensor=image, dram_slice_config=full)
     trace = graph.end_graph_capture()
     ended = {
         node["params"]["name"]: node["params"].get("aborted") for node in trace if node["node_type"] == "function_end"

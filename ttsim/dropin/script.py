@@ -3,7 +3,7 @@
 import runpy
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -48,7 +48,8 @@ def run_script(
         OSError: The script cannot be read, or the folder cannot be written.
         BaseException: What the script raises, after the report is written.
     """
-    with watched(listens=report is not None or tunes) as profiles:
+    watching: AbstractContextManager[list[Profile]] = watched() if report is not None or tunes else nullcontext([])
+    with watching as profiles:
         try:
             with ttnn_is_ttsim(), as_program(path, arguments):
                 runpy.run_path(str(path), run_name="__main__")
@@ -86,12 +87,9 @@ def as_program(path: Path, arguments: Sequence[str]) -> Iterator[None]:
 
 
 @contextmanager
-def watched(*, listens: bool) -> Iterator[list[Profile]]:
-    """Profiles every device that this thread opens in a ``with`` block, if it listens at all."""
+def watched() -> Iterator[list[Profile]]:
+    """Profiles every device that this thread opens in a ``with`` block."""
     profiles: list[Profile] = []
-    if not listens:
-        yield profiles
-        return
 
     def watch(device: object) -> None:
         if isinstance(device, Device):

@@ -8,7 +8,7 @@ import pytest
 import ttsim
 from ops.planners.conv.arguments import CONV2D
 from tests.build import sized_call
-from tests.sizes import conv_sizes
+from tests.ttsim.api.calls import buffers, conv, put
 from ttsim.api.conv import useful_flops
 
 SCHEMES = [None, *(getattr(ttsim.TensorMemoryLayout, f"{name}_SHARDED") for name in ("HEIGHT", "BLOCK", "WIDTH"))]
@@ -43,15 +43,15 @@ def definition(image: Any, weight: Any, *, stride: Any, padding: Any, dilation: 
 def run(device: Any, image: Any, weight: Any, *, place: Any = DRAM, config: Any = None, **call: Any) -> Any:
     """conv2d of an image [N, H, W, C] and a raw weight, arrays of numpy; place None leaves the image on the host."""
     rows = ttsim.Tensor(image.reshape(1, 1, -1, image.shape[3]), ttsim.bfloat16)
-    (batch, height, width, channels), (outs, _, *kernel) = image.shape, weight.shape
-    return ttsim.conv2d(
-        input_tensor=rows if place is None else rows.to(device, place),
-        weight_tensor=ttsim.Tensor(weight, ttsim.bfloat16),
-        device=device,
-        **conv_sizes(height, width, channels, outs, *kernel, batch=batch),
-        conv_config=None if config is None else ttsim.Conv2dConfig(**config),
-        **call,
-    )
+    tensors = {"input_tensor": rows if place is None else rows.to(device, place), "batch_size": len(image)}
+    tensors["weight_tensor"] = ttsim.Tensor(weight, ttsim.bfloat16)
+    shape = image.shape[1:3], (image.shape[3], len(weight)), weight.shape[2:]
+    return dense(device, *shape, **tensors, config=config, **call)
+
+
+def dense(device: Any, *shape: Any, **call: Any) -> Any:
+    """conv2d of stride 1, where nothing else is said."""
+    return conv(device, *shape, **{"stride": (1, 1), "transposed": False} | call)
 
 
 def both(image_shape, weight_shape, values="exact", strict=None, seed=3, **call):
@@ -163,14 +163,8 @@ def test_what_is_returned_serves_again():
         first, size, (prepared, offsets) = run(device, *ones, bias_tensor=bias, **returned)
         assert size == (2, 2)
         assert first.to_numpy().tolist() == np.full((1, 1, 4, 32), 296).tolist()
-        again, (same_weight, same_bias) = ttsim.conv2d(
-            input_tensor=ttsim.Tensor(ones[0].reshape(1, 1, 16, 32), ttsim.bfloat16).to(device),
-            weight_tensor=prepared,
-            bias_tensor=offsets,
-            device=device,
-            return_weights_and_bias=True,
-            **conv_sizes(4, 4, 32, 32, 3, 3),
-        )
+        ready = {"weight_tensor": prepared, "bias_tensor": offsets, "return_weights_and_bias": True}
+        again, (same_weight, same_bias) = dense(device, (4, 4), (32, 32), (3, 3), **ready)
         assert (same_weight, same_bias) == (prepared, offsets)
         assert again.to_list() == first.to_list()
 
@@ -199,28 +193,19 @@ def zeros(*shape):
 
 def test_tiles_and_rows_share_the_program_behind_their_halos(off):
     caches = []
-    for layout in (ttsim.ROW_MAJOR_LAYOUT, ttsim.TILE_LAYOUT):
-        x = ttsim.Tensor(zeros(1, 1, 4096, 64), ttsim.bfloat16, layout=layout).to(off)
-        ttsim.conv2d(
-            input_tensor=ttsim.to_memory_config(x, L1),
-            weight_tensor=ttsim.Tensor(zeros(64, 64, 3, 3), ttsim.bfloat16),
-            device=off,
-            **conv_sizes(64, 64, 64, 64, 3, 3),
-            padding=(1, 1),
-            conv_config=ttsim.Conv2dConfig(shard_layout=SCHEMES[1]),
-        )
+    for words in ("l1", "l1 tile"):
+        shards = {"shard_layout": SCHEMES[1]}
+        dense(off, (64, 64), (64, 64), (3, 3), words=words, padding=(1, 1), config=shards)
         caches.append({key for key in off.machine.program_cache if key[0] == "conv2d"})
     assert caches[0] == caches[1] != set()
 
 
 def test_a_device_that_keeps_no_programs_frees_what_they_hold(off):
     counts = []
-    x = ttsim.Tensor(zeros(1, 1, 256, 64), ttsim.bfloat16).to(off)
-    weight = ttsim.Tensor(zeros(64, 64, 3, 3), ttsim.bfloat16)
+    x = put(off, "1x1x256x64")
     for switch in (off.disable_and_clear_program_cache, off.enable_program_cache):
         switch()
-        sizes = conv_sizes(16, 16, 64, 64, 3, 3)
-        ttsim.deallocate(ttsim.conv2d(input_tensor=x, weight_tensor=weight, device=off, padding=(1, 1), **sizes))
+        ttsim.deallocate(dense(off, (16, 16), (64, 64), (3, 3), input_tensor=x, padding=(1, 1)))
         counts.append((off.num_program_cache_entries() > 0, len(list(off.machine.memory.live())) > 1))
     assert counts == [(False, False), (True, True)]
 
@@ -233,10 +218,10 @@ def test_weights_in_rows_on_the_device_are_fetched_and_prepared(values):
         image = ttsim.Tensor(rng.standard_normal((1, 1, 42, 32)), ttsim.bfloat16).to(device)
         outputs = []
         for there in (False, True):
-            weight, bias = (ttsim.Tensor(one, ttsim.bfloat16, device if there else None) for one in raw)
-            result, (prepared, _) = ttsim.conv2d(
-                input_tensor=image, weight_tensor=weight, bias_tensor=bias, device=device,
-                **conv_sizes(6, 7, 32, 32, 3, 3), groups=0, return_weights_and_bias=True)  # fmt: skip
+            weight, bias = (ttsim.Tensor(values, ttsim.bfloat16, device if there else None) for values in raw)
+            tensors = {"input_tensor": image, "weight_tensor": weight, "bias_tensor": bias}
+            options = {"groups": 0, "return_weights_and_bias": True}
+            result, (prepared, _) = dense(device, (6, 7), (32, 32), (3, 3), **tensors, **options)
             assert prepared.shape == (1, 1, 288, 32)
             outputs.append(result)
         assert weight.is_allocated()
@@ -245,18 +230,13 @@ def test_weights_in_rows_on_the_device_are_fetched_and_prepared(values):
 
 
 def test_a_transposed_convolution_of_the_same_frame_is_another_program(off):
-    tensors = {
-        "input_tensor": ttsim.Tensor(zeros(1, 1, 42, 32), ttsim.bfloat16).to(off),
-        "weight_tensor": ttsim.Tensor(zeros(32, 32, 3, 3), ttsim.bfloat16),
-    }
+    x = put(off, "1x1x42x32")
 
-    def circular_buffers(function):
-        ttsim.graph.begin_graph_capture()
-        function(**tensors, device=off, **conv_sizes(6, 7, 32, 32, 3, 3), padding=(1, 1))
-        nodes = ttsim.graph.end_graph_capture()
-        return [node["params"]["size"] for node in nodes if node["node_type"] == "circular_buffer_allocate"]
+    def circular_buffers(transposed):
+        options = {"padding": (1, 1), "transposed": transposed}
+        return buffers(lambda: dense(off, (6, 7), (32, 32), (3, 3), input_tensor=x, **options))
 
-    first, again, other = map(circular_buffers, (ttsim.conv2d, ttsim.conv2d, ttsim.conv_transpose2d))
+    first, again, other = map(circular_buffers, (False, False, True))
     assert again == []
     assert len(other) == len(first) > 0
 
@@ -287,14 +267,8 @@ def test_windows_larger_than_the_image_find_no_slices(kernel, place, slices, fir
 
 
 def test_slices_are_not_cut_from_bfloat4_b(off):
-    call = {
-        "input_tensor": ttsim.Tensor(zeros(1, 1, 64, 32), ttsim.bfloat4_b, off),
-        "weight_tensor": ttsim.Tensor(zeros(32, 32, 3, 3), ttsim.bfloat16),
-        "device": off,
-        **conv_sizes(8, 8, 32, 32, 3, 3),
-        "padding": (1, 1),
-    }
-    assert ttsim.conv2d(**call).shape == [1, 1, 64, 32]  # in one piece
+    call = {"words": "bfloat4_b tile", "padding": (1, 1)}
+    assert dense(off, (8, 8), (32, 32), (3, 3), **call).shape == [1, 1, 64, 32]  # in one piece
     rows = ttsim.Conv2dSliceConfig(slice_type=DOWN, num_slices=2)
     with pytest.raises(ttsim.DeviceError, match=r"^Only TILE layout is supported for BFLOAT8_B dtype!"):
-        ttsim.conv2d(**call, slice_config=rows)
+        dense(off, (8, 8), (32, 32), (3, 3), **call, slice_config=rows)
