@@ -31,9 +31,9 @@ def _check_siblings(home: _Path) -> None:
     Both are common names: a ``device.py`` beside a script would be imported instead, and fail far from the cause.
     """
     for name in ("device", "ops"):
-        found = _location(name)
-        if found != home / name:
-            culprit = f"Python finds {found} instead" if found else "Python finds none"
+        location = _location(name)
+        if location != home / name:
+            culprit = f"Python finds {location} instead" if location else "Python finds none"
             raise ImportError(
                 f"ttsim needs its own package {name!r} in {home}, but {culprit}. Rename that file or folder, or run "
                 "from another folder; if the package is missing, install ttsim again"

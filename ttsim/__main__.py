@@ -308,12 +308,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"ttsim: {word_for(interrupt)}\n")
         return exit_code(interrupt)
     except (TTSimError, OSError, MemoryError) as error:
-        print(f"ttsim: {printable(told(error))}", file=sys.stderr)
+        print(f"ttsim: {printable(described(error))}", file=sys.stderr)
         return 2
     return code
 
 
-def told(error: BaseException) -> str:
+def described(error: BaseException) -> str:
     """An error in a line; a path that is too long for one is cut."""
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.strerror}: {shown(str(error.filename), LONGEST_PATH)}"

@@ -4,6 +4,7 @@ Each is linear in each of its two tensors, and its derivatives are the other two
 any order, are again calls of oneDNN on the device.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -77,12 +78,11 @@ class Forward(_Pass):
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         """The gradients that are asked for; that of the bias is a sum on the host."""
         (gradient,), (source, weight) = gradients, ctx.saved_tensors
-        of_source, of_weight, of_bias, _ = ctx.needs_input_grad
-        return (
-            _apply(SourceGradient, gradient, weight, ctx.layer) if of_source else None,
-            _apply(WeightGradient, source, gradient, ctx.layer) if of_weight else None,
-            gradient.sum(dim=(0, *range(2, gradient.dim()))) if of_bias else None,
-            None,
+        return _wanted(
+            ctx,
+            lambda: _apply(SourceGradient, gradient, weight, ctx.layer),
+            lambda: _apply(WeightGradient, source, gradient, ctx.layer),
+            lambda: gradient.sum(dim=(0, *range(2, gradient.dim()))),
         )
 
 
@@ -100,11 +100,10 @@ class SourceGradient(_Pass):
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         """The gradients that are asked for."""
         (outer,), (gradient, weight) = gradients, ctx.saved_tensors
-        of_gradient, of_weight, _ = ctx.needs_input_grad
-        return (
-            _apply(Forward, outer, weight, None, ctx.layer) if of_gradient else None,
-            _apply(WeightGradient, outer, gradient, ctx.layer) if of_weight else None,
-            None,
+        return _wanted(
+            ctx,
+            lambda: _apply(Forward, outer, weight, None, ctx.layer),
+            lambda: _apply(WeightGradient, outer, gradient, ctx.layer),
         )
 
 
@@ -121,11 +120,10 @@ class WeightGradient(_Pass):
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         """The gradients that are asked for."""
         (outer,), (source, gradient) = gradients, ctx.saved_tensors
-        of_source, of_gradient, _ = ctx.needs_input_grad
-        return (
-            _apply(SourceGradient, gradient, outer, ctx.layer) if of_source else None,
-            _apply(Forward, source, outer, None, ctx.layer) if of_gradient else None,
-            None,
+        return _wanted(
+            ctx,
+            lambda: _apply(SourceGradient, gradient, outer, ctx.layer),
+            lambda: _apply(Forward, source, outer, None, ctx.layer),
         )
 
 
@@ -134,8 +132,13 @@ def run(source: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, l
     return _apply(Forward, source, weight, bias, layer)
 
 
-def _apply(made: type[_Pass], *inputs: Any) -> torch.Tensor:
-    apply: Any = made.apply
+def _wanted(ctx: Any, *gradients: Callable[[], torch.Tensor]) -> tuple[torch.Tensor | None, ...]:
+    """The gradients that are asked for; none of the layer."""
+    return *(make() if needed else None for make, needed in zip(gradients, ctx.needs_input_grad, strict=False)), None
+
+
+def _apply(direction: type[_Pass], *inputs: Any) -> torch.Tensor:
+    apply: Any = direction.apply
     result: torch.Tensor = apply(*inputs)
     return result
 

@@ -15,11 +15,6 @@ class _OnDevice(torch.nn.modules.conv._ConvTransposeNd):
     """What the modules add to torch's own, which come after it in the order of bases.
 
     Parameters, their names and what a state_dict holds are torch's. A copy runs on the same device.
-
-    Attributes:
-        simulator: Where passes run.
-        precision: See `ttsim.torch.conv_transpose2d`.
-        lowering: See `ttsim.torch.conv_transpose2d`.
     """
 
     function: ClassVar[Callable[..., torch.Tensor]]
@@ -80,8 +75,8 @@ class _OnDevice(torch.nn.modules.conv._ConvTransposeNd):
 
     def forward(self, input: torch.Tensor, output_size: list[int] | None = None) -> torch.Tensor:
         """The result; ``output_size`` chooses the output padding, as in torch."""
-        given = (self.stride, self.padding, self.kernel_size, self.dilation)
-        stride, padding, kernel, dilation = ([int(side) for side in one] for one in given)
+        sizes = (self.stride, self.padding, self.kernel_size, self.dilation)
+        stride, padding, kernel, dilation = ([int(side) for side in size] for size in sizes)
         more = self._output_padding(input, output_size, stride, padding, kernel, len(kernel), dilation)
         return type(self).function(
             input, self.weight, self.bias, stride, padding, more, self.groups, dilation,
