@@ -157,8 +157,6 @@ def plan_concat(
     """Plan a concatenation of the tensors "input_0", "input_1" and so on.
 
     ``groups`` cuts each of two tensors in HEIGHT shards into parts along the axis; the library does not cut others.
-    Raises ArgumentError if the library takes programs that are not simulated, and DeviceError before anything runs if
-    the tensors do not match; later refusals end the plan.
     """
     require_one_shape(sources, axis)
     where = DRAM_MEMORY_CONFIG if place is None else place

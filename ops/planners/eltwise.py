@@ -336,10 +336,7 @@ def plan_unary(
     place: MemoryConfig | None = None,
     target: TensorSpec | None = None,
 ) -> Plan:
-    """Plan a function of the tensor "input", written into the caller's tensor "target" if given.
-
-    Raises DeviceError if the result does not fit the place, or the caller's tensor.
-    """
+    """Plan a function of the tensor "input", written into the caller's tensor "target" if given."""
     tensors = {"input": source} if target is None else {"input": source, "target": target}
     builder = PlanBuilder(spec, tensors)
     read = builder.tensor("input")

@@ -37,12 +37,7 @@ def plan_to_layout(
     place: MemoryConfig | None = None,
     data_format: DataFormat | None = None,
 ) -> Plan:
-    """Plan the tensor "input" in a layout; the tensor itself, whatever else is asked for, if it has that layout.
-
-    Raises ArgumentError if the library would take padding of shards for rows. Raises DeviceError for rows in another
-    format than the tiles, for shards without whole tiles, and for rows of more than four axes that the library cannot
-    view in four.
-    """
+    """Plan the tensor "input" in a layout; the tensor itself, whatever else is asked for, if it has that layout."""
     source_format, target_format = source.data_format, data_format or source.data_format
     untilizes = layout is Layout.ROW_MAJOR and source.layout is Layout.TILE
     if untilizes and target_format != source_format and (source_format, target_format) != (BFLOAT8_B, BFLOAT16):
@@ -68,11 +63,7 @@ def plan_tilize(
     data_format: DataFormat | None = None,
     on_one_core: bool = False,
 ) -> Plan:
-    """Plan the rows of the tensor "input" as tiles; a ``place`` of None is the place of the rows.
-
-    Raises ArgumentError if the library would take padding of shards for rows. Raises DeviceError if rows or shards are
-    no whole tiles, or the library cannot view rows of more than four axes in four.
-    """
+    """Plan the rows of the tensor "input" as tiles; a ``place`` of None is the place of the rows."""
     if source.layout is not Layout.ROW_MAJOR:
         raise DeviceError("Can only tilize row major data\ninput_tensor: it has tiles already")
     if padded_shape is not None:
@@ -94,11 +85,7 @@ def plan_tilize(
 
 
 def _check_rows(source: TensorSpec, spec: DeviceSpec) -> None:
-    """Raises for rows of more than four axes in shards: the library views all axes before the last three as one.
-
-    Raises ArgumentError if the view includes the padding of shards, which is not simulated, and DeviceError if the
-    library cannot view the rows so.
-    """
+    """Raises for rows of more than four axes in shards: the library views all axes before the last three as one."""
     if len(source.shape) <= RANK:
         return
     seen = viewed(source, (prod(source.shape[: 1 - RANK]), *source.shape[1 - RANK :]), spec)
@@ -136,8 +123,7 @@ def plan_untilize(
     """Plan the tiles of the tensor "input" as rows of the same shape.
 
     Interleaved tiles lose their padding. Tiles in shards keep it: as padding of interleaved rows, and between the
-    images of rows in shards. Raises DeviceError if the rows do not fit their shards, or the library cannot restore more
-    than four axes.
+    images of rows in shards.
     """
     _require_tiles(source)
     where, sharded = source.memory_config if place is None else place, source.memory_config.is_sharded()
@@ -342,10 +328,7 @@ def require_right_rows(plan: Plan) -> None:
 
 
 def plan_move(source: TensorSpec, place: MemoryConfig | None, spec: DeviceSpec) -> Plan:
-    """Plan that the tensor "input" is released and allocated again, as high in its memory as it can lie.
-
-    Raises DeviceError if the tensor is sharded and the place is not.
-    """
+    """Plan that the tensor "input" is released and allocated again, as high in its memory as it can lie."""
     where = source.memory_config if place is None else place
     if source.memory_config.is_sharded() and not where.is_sharded():
         raise DeviceError(

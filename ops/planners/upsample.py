@@ -43,10 +43,7 @@ OPERATION = "UpsampleOperation"
 def plan_upsample(
     source: TensorSpec, scale: tuple[float, float], spec: DeviceSpec, *, place: MemoryConfig | None = None
 ) -> Plan:
-    """Plan the tensor "input", [N, H, W, C], with repeated pixels.
-
-    Raises DeviceError if the result is to be sharded, and the tensor is not.
-    """
+    """Plan the tensor "input", [N, H, W, C], with repeated pixels."""
     where = source.memory_config if place is None else place
     program = _program(source, scale)
     shape = upsampled_shape(source.shape, scale)

@@ -21,10 +21,7 @@ FOLDED: Final = "input.folded"
 
 
 def folded_input(builder: PlanBuilder, call: ConvCall) -> PlanTensor:
-    """The input with its windows folded into channels, as rows: "input.folded" [N, H / sh, W / sw, sh * sw * C].
-
-    All copies made on the way are released. Raises DeviceError if shards cannot be padded, untilized or folded.
-    """
+    """The input with its windows folded into channels, as rows: "input.folded" [N, H / sh, W / sw, sh * sw * C]."""
     source = builder.tensor("input")
     start = uploaded_image(builder, source) if call.input.on_host else source
     image = reshaped(builder, start, call.image_shape, "input.image")

@@ -44,11 +44,7 @@ UNKNOWN = LowerBound()  # nothing is known without a plan
 
 
 def lower_bound_of(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int) -> LowerBound:
-    """Lower bound of a call; unknown for matmuls, folded windows and output phases.
-
-    Raises DeviceError if the call cannot be partitioned or no number of slices fits, NoWindowError if a slice has no
-    window.
-    """
+    """Lower bound of a call; unknown for matmuls, folded windows and output phases."""
     calls = l1_path_calls(call, device_spec, free_l1_bytes=free_l1_bytes)
     bounds = [(_in_one_piece(piece, device_spec), count) for piece, count in calls]
     if not bounds:

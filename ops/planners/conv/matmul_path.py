@@ -258,7 +258,6 @@ def partition_matmul(call: ConvCall, device_spec: DeviceSpec) -> tuple[Partition
     """How a 1x1 convolution is partitioned, and whether its input is sharded.
 
     If the library chose the scheme, the input is not sharded, and the partition says only how the weights are prepared.
-    Raises DeviceError if the input must be sharded anew, but no scheme is given.
     """
     problem, options = call.lower()
     memory = DRAM_MEMORY_CONFIG if call.input.on_host else call.input.spec.memory_config

@@ -184,10 +184,7 @@ def wrapped_output(call: ConvCall) -> TensorSpec:
 
 
 def plan_without_outputs(builder: PlanBuilder, call: ConvCall) -> PlanTensor:
-    """The image of the input and the output buffer of a call that `wraps`; a refusal if both fit DRAM.
-
-    Raises ArgumentError if the output would be block floats in rows.
-    """
+    """The image of the input and the output buffer of a call that `wraps`; a refusal if both fit DRAM."""
     refuse_first(call, (rows_in_dram,))
     image = dram_image(builder, builder.tensor("input"), call.image_shape, on_host=call.input.on_host)
     try:

@@ -49,11 +49,7 @@ from ops.window import NoWindowError
 
 
 def checked_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, function: str) -> ConvCall:
-    """The call as its "weight" or "bias" is prepared, windows folded; ``function`` names the preparation in errors.
-
-    Raises ArgumentError if the real library refuses the preparation, or crashes on the call, and OutOfMemoryError if a
-    tensor is larger than DRAM.
-    """
+    """The call as its "weight" or "bias" is prepared, windows folded; ``function`` names the preparation in errors."""
     if not call.rules.transposed:
         refuse_first(call, (stride_given,), function)
     if call.conv_config.core_grid is None:  # the call's own checks refuse a wrong core grid

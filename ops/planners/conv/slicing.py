@@ -327,8 +327,7 @@ def describe_slices(config: SliceConfig) -> str:
 def choose_slices(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int) -> tuple[SliceConfig, Decision]:
     """The smallest number of slices that fit the free L1, along the given axis or the better guess, then the other.
 
-    Returns the slices and the reason for the choice. Raises OutOfMemoryError, with the real library's text, if no
-    number of slices fits.
+    Returns the slices and the reason for the choice.
     """
     kinds = _kinds(call)
     # Most slices are equal except for their place

@@ -209,7 +209,7 @@ class Operand(NamedTuple):
 def operand(names: Names, name: str, array: Any, precision: Any) -> Operand:
     """An array as an argument of a call; the precision is checked elsewhere.
 
-    Raises ArgumentError for other types than the supported numpy arrays, and for masked elements, which have no value.
+    Masked elements have no value and are refused.
     """
     if not isinstance(array, np.ndarray):
         raise names.error(f"{name} must be a numpy array, not {type(array).__name__}")

@@ -159,10 +159,7 @@ def _run_part(
 
 
 def plan_backward_data(d: Deconvolution, device_spec: DeviceSpec) -> Plan:
-    """Plan ConvTransposeBackwardData of the host tensors "diff_dst" and "weights"; its result is "diff_src".
-
-    The result has rows of channels.
-    """
+    """Plan ConvTransposeBackwardData of the host tensors "diff_dst" and "weights"; its result "diff_src" has rows."""
     builder, geometry = PlanBuilder(device_spec, dict.fromkeys(("diff_dst", "weights"), HOST_TENSOR)), d.geometry
     patches = _patches(d, [strided_axis(axis) for axis in geometry.axes], d.out_channels)
     sticks = _sticks(builder, d, "diff_dst", geometry.output_shape, d.out_channels, d.slicing.in0_slices)

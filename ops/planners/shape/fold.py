@@ -38,10 +38,7 @@ def plan_fold(
     place: MemoryConfig | None = None,
     collapsed: bool = False,
 ) -> Plan:
-    """Plan windows of the images "input", [N, H, W, C], as channels [N, H / rows, W / columns, rows * columns * C].
-
-    Raises ArgumentError for cases that are not simulated, and DeviceError if windows do not fill images or shards.
-    """
+    """Plan windows of the images "input", [N, H, W, C], as channels [N, H / rows, W / columns, rows * columns * C]."""
     if len(source.shape) != RANK:
         raise ArgumentError(f"fold: the tensor must be [N, H, W, C], not of rank {len(source.shape)}")
     if min(window) < 1:

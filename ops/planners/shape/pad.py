@@ -27,11 +27,7 @@ Around = tuple[tuple[int, int], ...]  # before and behind, for each axis
 def plan_pad(
     source: TensorSpec, padding: Around, value: float, spec: DeviceSpec, *, place: MemoryConfig | None = None
 ) -> Plan:
-    """Plan padding of the tensor "input"; without padding, the tensor itself in its place.
-
-    Raises ArgumentError if the library takes programs that are not simulated, and DeviceError if tiles are padded in
-    front or shards do not hold the result.
-    """
+    """Plan padding of the tensor "input"; without padding, the tensor itself in its place."""
     write = partial(padded_by, padding=padding, value=value, name="output", place=place)
     return plan_of(source, spec, write, attempts=True)
 
@@ -236,10 +232,7 @@ def _check_rows(source: TensorSpec, where: MemoryConfig, shape: tuple[int, ...],
 
 
 def fill_padding(builder: PlanBuilder, source: PlanTensor, value: float, name: str) -> PlanTensor:
-    """Fills the padding of tiles with a number, in place; block floats are converted there and back.
-
-    Raises DeviceError if shards hold several images, or the program does not fill tiles of this format.
-    """
+    """Fills the padding of tiles with a number, in place; block floats are converted there and back."""
     source_spec = source.spec
     if not any(side % TILE for side in (1, *source_spec.shape)[-2:]):
         return source

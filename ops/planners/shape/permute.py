@@ -53,10 +53,7 @@ OF_BLOCK_FLOATS: Final = ((0, 1, 3, 2), (1, 0, 2, 3), (1, 0, 3, 2))  # orders th
 def plan_permute(
     source: TensorSpec, axes: tuple[int, ...], spec: DeviceSpec, *, place: MemoryConfig | None = None
 ) -> Plan:
-    """Plan the tensor "input" with permuted axes; the tensor itself, or a copy, if the order stays.
-
-    Raises ArgumentError for cases that are not simulated, and DeviceError if shards do not hold the result.
-    """
+    """Plan the tensor "input" with permuted axes; the tensor itself, or a copy, if the order stays."""
     return _planned("permute", source, place, spec, partial(permuted_by, axes=axes))
 
 

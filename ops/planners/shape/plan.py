@@ -21,10 +21,7 @@ WRAPPED = 1 << 64  # the library's indices of axes have no sign
 def plan_convert_to_hwc(
     source: TensorSpec, spec: DeviceSpec, *, place: MemoryConfig | None = None, data_format: DataFormat | None = None
 ) -> Plan:
-    """Plan the tensor "input", [1, B, C, H*W] in WIDTH shards of rows, with channels last in HEIGHT shards.
-
-    Raises DeviceError if the place is missing or L1 does not align the columns of its shards.
-    """
+    """Plan the tensor "input", [1, B, C, H*W] in WIDTH shards of rows, with channels last in HEIGHT shards."""
     aligned = STICK_BYTES // (source.data_format.element_bytes or 1)
     where = _hwc_place(source, aligned) if place is None else place
     if where.shard_spec is None:
@@ -144,10 +141,7 @@ def _hwc_refusal(source: TensorSpec, result: TensorSpec, spec: DeviceSpec) -> st
 
 
 def plan_convert_to_chw(source: TensorSpec, spec: DeviceSpec, *, data_format: DataFormat | None = None) -> Plan:
-    """Plan the tensor "input", [1, 1, H*W, C] in HEIGHT shards of tiles, with channels first in WIDTH shards.
-
-    Raises DeviceError for a tensor of another sharding or shape.
-    """
+    """Plan the tensor "input", [1, 1, H*W, C] in HEIGHT shards of tiles, with channels first in WIDTH shards."""
     shards = source.memory_config.shard_spec
     if shards is None:
         raise DeviceError("Input tensor must be sharded to infer output memory config\ninput: give HEIGHT shards in L1")

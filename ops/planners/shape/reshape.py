@@ -35,8 +35,7 @@ def plan_reshape(
 ) -> Plan:
     """Plan the tensor "input" in another shape: the same buffer where its pages stay, else by a program.
 
-    ``filler`` is the number in the padding of tiles; None if it does not matter. Raises ArgumentError for cases that
-    are not simulated, and DeviceError if the volumes differ or the result has no shards.
+    ``filler`` is the number in the padding of tiles; None if it does not matter.
     """
     if prod(shape) != source.volume:
         raise DeviceError(

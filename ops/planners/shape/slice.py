@@ -33,8 +33,7 @@ def plan_slice(
 ) -> Plan:
     """Plan a box of the tensor "input": the tensor itself, or a copy of it, if the box holds all of it.
 
-    A ``place`` of None is the tensor's own, in smaller shards. Raises ArgumentError for cases that are not simulated,
-    and DeviceError if the box does not lie within the tensor.
+    A ``place`` of None is the tensor's own, in smaller shards.
     """
     write = partial(_cut, op=_checked(source, begins, ends, steps), name="output", place=place)
     return plan_of(source, spec, write, attempts=True)
