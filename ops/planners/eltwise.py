@@ -183,7 +183,9 @@ def binary_buffers(
         return tiles_of(name, BUFFERING, tensor.spec.data_format, spec)
 
     spread = op.left_format if kind.left else op.second_format
-    on_the_way = _tiles_at_once(op) if on_shards and not kind.what else 1
+    on_the_way = 1
+    if on_shards and not kind.what:  # as many tiles of shards as are computed before they are packed
+        on_the_way = VECTOR_UNIT_TILES if op.by_vector_unit else DST_TILES // (2 if op.fp32_dest else 1)
     return (
         buffer_of("left", left),
         *((tiles_of("left_activated", on_the_way, op.left_format, spec),) if op.left_activations else ()),
@@ -192,13 +194,6 @@ def binary_buffers(
         *((tiles_of("spread", BUFFERING, spread, spec),) if kind.what else ()),
         buffer_of("result", result),
     )
-
-
-def _tiles_at_once(op: Binary) -> int:
-    """Tiles of shards that a core computes before it packs them: as many as Dst holds of the matrix unit's."""
-    if op.by_vector_unit:
-        return VECTOR_UNIT_TILES
-    return DST_TILES // 2 if op.fp32_dest else DST_TILES
 
 
 LONGEST_REPEATED = 6  # axes that may be repeated, counted from the last

@@ -129,12 +129,12 @@ def plan_untilize(
     where, sharded = source.memory_config if place is None else place, source.memory_config.is_sharded()
     cut = source.shape != source.padded_shape and not sharded
     if cut and (source.data_format != BFLOAT16 or on_one_core or where.is_sharded()):
-        write = partial(unpadded_by, shape=source.shape, place=where, name="output", on_one_core=on_one_core)
+        write = partial(unpadded_by, shape=source.shape, place=where)
     else:
         padded = source.padded_shape if sharded and not where.is_sharded() else None
-        result = rows_of(source, source.shape, where, padded)
-        write = partial(untilized_by, target=result, name="output", on_one_core=on_one_core)
-    return _viewed(plan_of(source, spec, write), source.padded_shape, spec)
+        write = partial(untilized_by, target=rows_of(source, source.shape, where, padded))
+    plan = plan_of(source, spec, partial(write, name="output", on_one_core=on_one_core))
+    return _viewed(plan, source.padded_shape, spec)
 
 
 def _require_tiles(source: TensorSpec) -> None:
@@ -222,7 +222,10 @@ def placed(
     gathers = _may_deal(source_spec, current.shard_spec, result.data_format, spec)
     if not place.is_sharded():
         return copied(builder, Conversion.SHARDED_TO_INTERLEAVED if gathers else Conversion.COPY, source, result, name)
-    if not _changes_width(source_spec, place):
+    ends = source_spec.memory_config.shard_spec, place.shard_spec
+    widths = [0 if shards is None else shards.shape[1] for shards in ends]
+    stays = widths[0] == widths[1] or current.memory_layout is place.memory_layout or None in ends
+    if source_spec.layout is Layout.TILE or stays:  # rows of another width and scheme go by way of DRAM
         if data_format is not None:
             return copied(builder, Conversion.COPY, source, result, name)
         if resharding(source_spec, place, spec) is Conversion.RESHARD:
@@ -237,17 +240,6 @@ def placed(
         return copy
     builder.free(between)  # of no use here
     return copied(builder, Conversion.COPY, source, result, name)
-
-
-def _changes_width(source: TensorSpec, place: MemoryConfig) -> bool:
-    """Whether rows move to another scheme with shards of another width, which goes by way of DRAM."""
-    source_shards, target_shards = source.memory_config.shard_spec, place.shard_spec
-    if source.layout is Layout.TILE or source_shards is None or target_shards is None:
-        return False
-    return (
-        source_shards.shape[1] != target_shards.shape[1]
-        and source.memory_config.memory_layout is not place.memory_layout
-    )
 
 
 def _may_deal(source: TensorSpec, shards: ShardSpec | None, made_format: DataFormat, spec: DeviceSpec) -> bool:

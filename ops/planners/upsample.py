@@ -224,13 +224,17 @@ def refuse_bilinear(source: TensorSpec, scale: Sequence[float], spec: DeviceSpec
             "scale_factor: give whole numbers, or use mode 'nearest'"
         )
     place, channels = source.memory_config, source.shape[-1]
-    if not place.is_sharded():
-        _check_dealt(source, spec)
-    elif source.layout is Layout.ROW_MAJOR:
+    if not place.is_sharded() and source.layout is Layout.TILE:  # which all cores get in shards of whole tiles
+        pixels = prod(source.shape[:-1])
+        cores = page_cores(pixels, spec.grid)
+        shards = ShardSpec(cores, (div_up(pixels, cores.num_cores()), channels))
+        dealt = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, shards)
+        TensorSpec((1, 1, pixels, channels), source.data_format, Layout.TILE, dealt)
+    elif place.is_sharded() and source.layout is Layout.ROW_MAJOR:
         viewed(source, (1, 1, prod(source.shape[:-1]), channels), spec)  # refuses rows that shards cut and pad
     if place.memory_layout in (TensorMemoryLayout.INTERLEAVED, TensorMemoryLayout.HEIGHT_SHARDED):
-        if (shards := place.shard_spec) is not None:
-            walked = walk_refusal(shards.grid, row_major=shards.orientation is ShardOrientation.ROW_MAJOR)
+        if (given := place.shard_spec) is not None:
+            walked = walk_refusal(given.grid, row_major=given.orientation is ShardOrientation.ROW_MAJOR)
             if walked is not None:
                 raise DeviceError(f"{walked}\ninput_tensor: reshard it to cores from 0-0 on, row by row")
         if source.data_format not in FORMATS:
@@ -238,13 +242,3 @@ def refuse_bilinear(source: TensorSpec, scale: Sequence[float], spec: DeviceSpec
         if channels % TILE:
             raise DeviceError(f"input channels should be divisible by {TILE}\ninput_tensor: pad {channels} channels")
     raise ArgumentError("upsample: mode 'bilinear' is not simulated; use 'nearest'")
-
-
-def _check_dealt(source: TensorSpec, spec: DeviceSpec) -> None:
-    """Raises DeviceError if the shards that all cores get of an interleaved image in tiles are no whole tiles."""
-    if source.layout is Layout.TILE:
-        pixels = prod(source.shape[:-1])
-        cores = page_cores(pixels, spec.grid)
-        shards = ShardSpec(cores, (div_up(pixels, cores.num_cores()), source.shape[-1]))
-        place = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, shards)
-        TensorSpec((1, 1, pixels, source.shape[-1]), source.data_format, Layout.TILE, place)
