@@ -5,13 +5,13 @@ path). Its slices run on the L1 path.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
-from typing import Final
+from typing import Final, NamedTuple
 
 from device.errors import ArgumentError, DeviceError, OutOfMemoryError, TTSimError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, TensorMemoryLayout
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, MemoryConfig
 from device.numbers.formats import div_up
 from device.plan import Decision, Plan, Step
 from device.spec.device_spec import DeviceSpec
@@ -237,12 +237,17 @@ def dram_path(builder: PlanBuilder, call: ConvCall, source: PlanTensor, *, free_
         _slices(builder, call, config, image, target)
         if builder.refused:
             return target
-        return image_output(builder, target, "output.rows")
+        rows = reshaped(builder, target, (1, 1, prod(out_shape[:-1]), out_shape[-1]), "output.rows")
+        if rows.name != target.name:
+            builder.free(target)
+        return rows
     builder.free(target)  # allocated before the number of slices was known, and not needed for one slice
     output = l1_path(builder, call.as_slice(Operand(spec=image.spec, on_host=False)), image)
     if builder.refused:
         return output
-    return dram_output(builder, output, "output.dram")
+    copy = to_interleaved(builder, output, DRAM_MEMORY_CONFIG, "output.dram")
+    builder.free(output)
+    return copy
 
 
 def _refused(builder: PlanBuilder, call: ConvCall, source: PlanTensor, error: TTSimError) -> PlanTensor:
@@ -257,24 +262,65 @@ def _refused(builder: PlanBuilder, call: ConvCall, source: PlanTensor, error: TT
     return image
 
 
+class _PlannedSlice(NamedTuple):
+    """A slice whose steps are planned."""
+
+    prefix: str  # Prefix of the names of its tensors
+    memory: MemoryConfig  # The place of its window
+    steps: tuple[Step, ...]  # From the window to the output
+    output: PlanTensor
+    columns: int  # Columns of the output, which may exceed the slice's own
+
+
 def _slices(builder: PlanBuilder, call: ConvCall, config: SliceConfig, image: PlanTensor, target: PlanTensor) -> None:
-    """One slice after the other; the first prepares the weights for all. Raises DeviceError if no slice reads input."""
-    ready = call
+    """One slice after the other; the first prepares the weights for all. Raises DeviceError if no slice reads input.
+
+    A slice that differs from an earlier slice only in its place repeats the steps on its own tensors.
+    """
+    ready, (images, height, width, channels) = call, target.spec.shape
     planned: dict[OutputSlice, _PlannedSlice] = {}
     for index, part in enumerate(output_slices(call, config)):
         if part.is_empty:
             continue
-        prefix, earlier = f"slice{index}.", planned.get(part.at_origin)
-        if earlier is None:
-            computed = _one_slice(builder, ready, part, prefix, image)
+        prefix, like = f"slice{index}.", planned.get(part.at_origin)
+        read = Window(
+            shape=call.image_shape,
+            begins=(0, part.down.start, part.across.start, 0),
+            ends=(call.batch_size, part.down.stop, part.across.stop, call.in_channels),
+        )
+        if like is None:
+            dealt = input_cores(ready, part, builder.device_spec)
+            if dealt.choice is not None:
+                builder.decide(dealt.choice.decision)
+            window = sliced_input(builder, image, read, dealt.memory, f"{prefix}input")
+            begin, source = len(builder.steps), Operand(spec=window.spec, on_host=False)
+            output = l1_path(builder, dealt.call.as_slice(source, dealt.cores.scheme), window, prefix=prefix)
+            columns = dealt.problem.frame.columns.outputs
+            computed = _PlannedSlice(prefix, dealt.memory, builder.steps[begin:], output, columns)
         else:
-            computed = _once_more(builder, earlier, _input_window(call, part), prefix, image)
+            window = sliced_input(builder, image, read, like.memory, f"{prefix}input")
+            builder.repeat(like.steps, like.prefix, prefix)
+            name = prefix + like.output.name.removeprefix(like.prefix)
+            computed = like._replace(output=like.output._replace(name=name))
         if builder.refused:
             return
-        _written(builder, part, computed, target)
-        if ready is call:  # the first slice uploads the weights, so that no other is like it
-            ready = _after_first_slice(call, computed.scheme)
-        elif earlier is None:
+        nominal = Window(
+            shape=(images, height, width, channels),
+            begins=(0, part.rows[0], part.columns[0], 0),
+            ends=(images, part.rows[1], part.columns[1], channels),
+        )
+        write_slice(builder, computed.output, target, SliceWrite(nominal, computed.columns), f"{prefix}written")
+        if builder.is_live(window):  # a call without a halo reads it to the end
+            builder.free(window)
+        if ready is call:  # the first slice uploads weights and bias, and chooses the scheme, so no other is like it
+            weight, *bias = (
+                replace(operand, on_host=False, name=name)
+                for operand, name in zip((call.weight, call.bias), operand_names(call), strict=False)
+                if operand is not None
+            )
+            settled = replace(call.conv_config, shard_layout=computed.memory.memory_layout)
+            ready = replace(call, weight=weight, bias=next(iter(bias), None), conv_config=settled)
+        elif like is None:
             planned[part.at_origin] = computed
     if ready is call:
         raise DeviceError(
@@ -282,81 +328,6 @@ def _slices(builder: PlanBuilder, call: ConvCall, config: SliceConfig, image: Pl
             "dram_slice_config: the real library computes nothing then and returns what happens to be in memory; "
             "use fewer slices"
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PlannedSlice:
-    """A slice whose steps are planned."""
-
-    prefix: str  # Prefix of the names of its tensors
-    window: PlanTensor  # Its part of the input
-    scheme: TensorMemoryLayout  # The sharding of the window
-    steps: tuple[Step, ...]  # From the window to the output
-    output: PlanTensor
-    columns: int  # Columns of the output, which may exceed the slice's own
-
-
-def _one_slice(
-    builder: PlanBuilder, call: ConvCall, part: OutputSlice, prefix: str, image: PlanTensor
-) -> _PlannedSlice:
-    """A slice from its part of the input to its output."""
-    dealt = input_cores(call, part, builder.device_spec)
-    if dealt.choice is not None:
-        builder.decide(dealt.choice.decision)
-    scheme = dealt.cores.scheme
-    window = sliced_input(builder, image, _input_window(call, part), dealt.memory, f"{prefix}input")
-    sliced = dealt.call.as_slice(Operand(spec=window.spec, on_host=False), scheme)  # the scheme is fixed
-    begin = len(builder.steps)
-    output = l1_path(builder, sliced, window, prefix=prefix)
-    return _PlannedSlice(
-        prefix=prefix,
-        window=window,
-        scheme=scheme,
-        steps=builder.steps[begin:],
-        output=output,
-        columns=dealt.problem.frame.columns.outputs,
-    )
-
-
-def _once_more(
-    builder: PlanBuilder, earlier: _PlannedSlice, input_window: Window, prefix: str, image: PlanTensor
-) -> _PlannedSlice:
-    """A slice that differs from an earlier slice only in its place: the same steps, on its own tensors."""
-    window = sliced_input(builder, image, input_window, earlier.window.spec.memory_config, f"{prefix}input")
-    begin = len(builder.steps)
-    builder.repeat(earlier.steps, earlier.prefix, prefix)
-    output = earlier.output._replace(name=prefix + earlier.output.name.removeprefix(earlier.prefix))
-    return replace(earlier, prefix=prefix, window=window, steps=builder.steps[begin:], output=output)
-
-
-def _written(builder: PlanBuilder, part: OutputSlice, computed: _PlannedSlice, target: PlanTensor) -> None:
-    """The output of a slice where it belongs in the call's."""
-    images, height, width, channels = target.spec.shape
-    nominal = Window(
-        shape=(images, height, width, channels),
-        begins=(0, part.rows[0], part.columns[0], 0),
-        ends=(images, part.rows[1], part.columns[1], channels),
-    )
-    write = SliceWrite(nominal, computed.columns)
-    write_slice(builder, computed.output, target, write, f"{computed.prefix}written")
-    if builder.is_live(computed.window):  # a call without a halo reads it to the end
-        builder.free(computed.window)
-
-
-def _input_window(call: ConvCall, part: OutputSlice) -> Window:
-    return Window(
-        shape=call.image_shape,
-        begins=(0, part.down.start, part.across.start, 0),
-        ends=(call.batch_size, part.down.stop, part.across.stop, call.in_channels),
-    )
-
-
-def _after_first_slice(call: ConvCall, scheme: TensorMemoryLayout) -> ConvCall:
-    """The call when weights and bias are on the device, prepared for the scheme that the first slice chose for all."""
-    names = operand_names(call)
-    weight = replace(call.weight, on_host=False, name=names[0])
-    bias = None if call.bias is None else replace(call.bias, on_host=False, name=names[1])
-    return replace(call, weight=weight, bias=bias, conv_config=replace(call.conv_config, shard_layout=scheme))
 
 
 def dram_image(
@@ -378,19 +349,3 @@ def dram_image(
     if image.name != source.name:
         builder.adopt(image)
     return image
-
-
-def dram_output(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTensor:
-    """The sharded output of a single slice, copied to DRAM and released."""
-    copy = to_interleaved(builder, source, DRAM_MEMORY_CONFIG, name)
-    builder.free(source)
-    return copy
-
-
-def image_output(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTensor:
-    """The assembled output [N, OH, OW, O] of a sliced run as [1, 1, N*OH*OW, O]; a copy releases its source."""
-    shape = source.spec.shape
-    rows = reshaped(builder, source, (1, 1, prod(shape[:-1]), shape[-1]), name)
-    if rows.name != source.name:
-        builder.free(source)
-    return rows

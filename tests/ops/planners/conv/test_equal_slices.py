@@ -36,8 +36,8 @@ def call(rules, kind, layout, scheme):
 @pytest.mark.parametrize("config", CONFIGS)
 def test_a_slice_like_an_earlier_one_has_the_plan_it_would_have_had(config, monkeypatch):
     planned = []
-    once = conv_plan._one_slice
-    monkeypatch.setattr(conv_plan, "_one_slice", lambda *a: planned.append(a) or once(*a))
+    once = conv_plan.l1_path
+    monkeypatch.setattr(conv_plan, "l1_path", lambda *a, **more: planned.append(a) or once(*a, **more))
     arguments = call(*config)
     plan = plan_convolution(arguments, SPEC, free_l1_bytes=1_000_000)
     assert len(planned) < 6
