@@ -60,18 +60,28 @@ def checked_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, f
         check_possible(call)
         refuse_first(call, (groups_given, raw_weight), function)
         check_sizes(call, device_spec)
-        call = _within_reach(call)
+    else:
+        config, place = call.conv_config, call.input.spec.memory_config
+        moved = config.shard_layout is not None or config.reshard_if_not_optimal or config.override_sharding_config
+        if not moved and not call.is_matmul and place.shard_spec is not None:  # shards are taken to stay where they are
+            call = replace(call, conv_config=replace(config, shard_layout=place.memory_layout))
+        if call.slice_config is None and call.input_height == call.kernel_size[0] == 1:  # a row is never cut
+            call = replace(call, slice_config=SliceConfig(slice_type=SliceType.L1_FULL))
+        refuse_first(call, (_bias_format,) if role == "bias" else ())
+        refuse_first(call, (folded_lengths,) if call.folds else ())
+        refuse_first(call, (weight_refusals if role == "weight" else bias_shape, placing))
+        check_possible(call)
+        check_sizes(call, device_spec)
+        call = _folded(call) if call.folds else call
+        refuse_first(call, () if call.prepared_as_matmul else (_rows_of_blocks,))
+    slices, spec = call.slice_config, call.input.spec
+    if slices is not None and not call.in_one_piece:  # cut out of DRAM, into slices that there are
+        image = replace(call.input, spec=TensorSpec(spec.shape, spec.data_format, spec.layout, DRAM_MEMORY_CONFIG))
+        fewer = min(slices.num_slices, most_slices(call, slices.slice_type))
+        call = replace(call, input=image, slice_config=replace(slices, num_slices=fewer))
+    if call.rules.transposed:
         check_slices(call)
-        return call
-    call = _in_one_piece(_with_kept_shards(call))
-    refuse_first(call, (_bias_format,) if role == "bias" else ())
-    refuse_first(call, (folded_lengths,) if call.folds else ())
-    refuse_first(call, (weight_refusals if role == "weight" else bias_shape, placing))
-    check_possible(call)
-    check_sizes(call, device_spec)
-    call = _folded(call) if call.folds else call
-    refuse_first(call, () if call.prepared_as_matmul else (_rows_of_blocks,))
-    return _within_reach(call)
+    return call
 
 
 def transposed_checks(call: ConvCall, role: str) -> tuple[Check, ...]:
@@ -144,33 +154,6 @@ def _missing_shard_layout(call: ConvCall) -> Iterator[str]:
             "bad optional access\nconv_config.shard_layout: with reshard_if_not_optimal, set it to what the call will "
             "use, or leave reshard_if_not_optimal out"
         )
-
-
-def _within_reach(call: ConvCall) -> ConvCall:
-    """The call with an input that can be cut into slices, and at most as many slices as possible."""
-    config = call.slice_config
-    if config is None or call.takes_l1_path or call.is_matmul:
-        return call
-    spec = call.input.spec
-    image = replace(call.input, spec=TensorSpec(spec.shape, spec.data_format, spec.layout, DRAM_MEMORY_CONFIG))
-    fewer = min(config.num_slices, most_slices(call, config.slice_type))
-    return replace(call, input=image, slice_config=replace(config, num_slices=fewer))
-
-
-def _in_one_piece(call: ConvCall) -> ConvCall:
-    """A convolution of a single row, which the real library never cuts into slices."""
-    if call.slice_config is not None or call.input_height != 1 or call.kernel_size[0] != 1:
-        return call
-    return replace(call, slice_config=SliceConfig(slice_type=SliceType.L1_FULL))
-
-
-def _with_kept_shards(call: ConvCall) -> ConvCall:
-    """A call without a shard_layout, whose shards are taken to stay where they are."""
-    place, config = call.input.spec.memory_config, call.conv_config
-    moved = config.shard_layout is not None or config.reshard_if_not_optimal or config.override_sharding_config
-    if moved or call.is_matmul or place.shard_spec is None:
-        return call
-    return replace(call, conv_config=replace(config, shard_layout=place.memory_layout))
 
 
 def _folded(call: ConvCall) -> ConvCall:
