@@ -24,16 +24,29 @@ def folded_input(builder: PlanBuilder, call: ConvCall) -> PlanTensor:
     """The input with its windows folded into channels, as rows: "input.folded" [N, H / sh, W / sw, sh * sw * C]."""
     source = builder.tensor("input")
     start = uploaded_image(builder, source) if call.input.on_host else source
-    image = reshaped(builder, start, call.image_shape, "input.image")
+    image = current = reshaped(builder, start, call.image_shape, "input.image")
     if image.name != start.name and call.input.on_host:
         builder.free(start)
-    ready = _as_rows(builder, _padded(builder, call, image), image)
-    if ready.spec.memory_config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:  # whole rows of windows on a core
-        place = whole_windows(ready.spec, call.stride, builder.device_spec)
-        ready = _replaced(builder, ready, convert(builder, ready, place, "input.dealt"), image)
-    folded = _folded(builder, call, ready)
+
+    def follow(tensor: PlanTensor) -> PlanTensor:
+        """The next tensor; the current tensor is released unless it is the image."""
+        if current.name not in (image.name, tensor.name):
+            builder.free(current)
+        return tensor
+
+    if any(call.padding):
+        (batch, height, width, channels), (top, bottom, left, right) = image.spec.shape, call.padding
+        shape = (batch, height + top + bottom, width + left + right, channels)
+        padded = TensorSpec(shape, image.spec.data_format, Layout.ROW_MAJOR, image.spec.memory_config)
+        op = PadWith(shape=(batch, height, width, channels), padding=around_image(call.padding))
+        current = builder.run("PadDeviceOperation", op, [image], output=PlanTensor("input.padded", padded))
+    current = follow(_as_rows(builder, current))
+    if current.spec.memory_config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:  # whole rows of windows on a core
+        place = whole_windows(current.spec, call.stride, builder.device_spec)
+        current = follow(convert(builder, current, place, "input.dealt"))
+    folded = _folded(builder, call, current)
     consumes = call.conv_config.deallocate_activation and not call.input.on_host and start.in_l1
-    for tensor in {copy.name: copy for copy in (ready, image)}.values():
+    for tensor in {copy.name: copy for copy in (current, image)}.values():
         if tensor.name != source.name:
             builder.free(tensor)
     if consumes:
@@ -41,18 +54,7 @@ def folded_input(builder: PlanBuilder, call: ConvCall) -> PlanTensor:
     return folded
 
 
-def _padded(builder: PlanBuilder, call: ConvCall, image: PlanTensor) -> PlanTensor:
-    """The image with zeros around it; the image itself without padding."""
-    if not any(call.padding):
-        return image
-    (batch, height, width, channels), (top, bottom, left, right) = image.spec.shape, call.padding
-    shape = (batch, height + top + bottom, width + left + right, channels)
-    padded = TensorSpec(shape, image.spec.data_format, Layout.ROW_MAJOR, image.spec.memory_config)
-    op = PadWith(shape=(batch, height, width, channels), padding=around_image(call.padding))
-    return builder.run("PadDeviceOperation", op, [image], output=PlanTensor("input.padded", padded))
-
-
-def _as_rows(builder: PlanBuilder, image: PlanTensor, original: PlanTensor) -> PlanTensor:
+def _as_rows(builder: PlanBuilder, image: PlanTensor) -> PlanTensor:
     """Rows of tiles that Fold does not read: tiles in shards, and tiles whose rows split words."""
     spec, place = image.spec, image.spec.memory_config
     row_bytes = spec.shape[-1] * (_row_format(spec).element_bytes or 0)
@@ -73,7 +75,7 @@ def _as_rows(builder: PlanBuilder, image: PlanTensor, original: PlanTensor) -> P
             place = replace(place, shard_spec=replace(shards, shape=(rows, shards.shape[1])))
     rows_spec = TensorSpec(spec.shape, _row_format(spec), Layout.ROW_MAJOR, place)
     conversion = Conversion.UNTILIZE if whole else Conversion.UNTILIZE_WITH_UNPADDING
-    return _replaced(builder, image, converted(builder, conversion, image, rows_spec, "input.untiled"), original)
+    return converted(builder, conversion, image, rows_spec, "input.untiled")
 
 
 def _untiled_rows(spec: TensorSpec, shards: ShardSpec) -> int:
@@ -82,13 +84,6 @@ def _untiled_rows(spec: TensorSpec, shards: ShardSpec) -> int:
     if shards.shape[0] > padded and not shards.shape[0] % padded:
         return shards.shape[0] // padded * in_image
     return round_up(div_up(prod(spec.shape[:-1]), shards.num_cores()), TILE)
-
-
-def _replaced(builder: PlanBuilder, old: PlanTensor, new: PlanTensor, original: PlanTensor) -> PlanTensor:
-    """The new tensor; the old tensor is released at once unless it is the original."""
-    if old.name not in (original.name, new.name):
-        builder.free(old)
-    return new
 
 
 def _folded(builder: PlanBuilder, call: ConvCall, image: PlanTensor) -> PlanTensor:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from itertools import product
 from math import prod
+from typing import Any
 
 from device.errors import ArgumentError, shown
 from device.memory.layouts import TensorSpec
@@ -53,27 +54,20 @@ def lowering_of(name: object, caller: str) -> Lowering:
     return Lowering(name)
 
 
+def _window(axis: TransposedAxis) -> dict[str, Any]:
+    """Kernel, stride, padding and dilation of an axis; output padding is subtracted from the padding behind."""
+    padding = (axis.pad_before, axis.pad_after - axis.output_padding)
+    return {"kernel": axis.kernel, "stride": axis.stride, "padding": padding, "dilation": axis.dilation}
+
+
 def frame_axis(axis: TransposedAxis) -> PaddedAxis:
-    """One axis of the zero-filled frame, with mirrored taps; output padding is subtracted from the padding behind."""
-    return transposed_axis(
-        input_length=axis.input_size,
-        kernel=axis.kernel,
-        stride=axis.stride,
-        padding=(axis.pad_before, axis.pad_after - axis.output_padding),
-        output_padding=0,
-        dilation=axis.dilation,
-    )
+    """One axis of the zero-filled frame, with mirrored taps."""
+    return transposed_axis(input_length=axis.input_size, output_padding=0, **_window(axis))
 
 
 def strided_axis(axis: TransposedAxis) -> PaddedAxis:
     """The destination as source positions meet it: position p and tap k at p * stride + k * dilation - padding."""
-    return convolution_axis(
-        input_length=axis.output_size,
-        kernel=axis.kernel,
-        stride=axis.stride,
-        padding=(axis.pad_before, axis.pad_after - axis.output_padding),
-        dilation=axis.dilation,
-    )
+    return convolution_axis(input_length=axis.output_size, **_window(axis))
 
 
 def _patches(d: Deconvolution, axes: Sequence[PaddedAxis], channels: int) -> Patches:
@@ -103,59 +97,30 @@ def plan_forward(
         phases: Sequence[tuple[OutputPhase, ...]] = [tuple(OutputPhase(axis, range(axis.kernel)) for axis in whole)]
     else:
         phases = list(product(*(output_phases(axis) for axis in whole)))
-    names = ["weights.taps"] if len(phases) == 1 else [f"weights.phase{number}" for number in range(len(phases))]
-    weights = [_weights(builder, d, part, name) for part, name in zip(phases, names, strict=True)]
-    for part, phase_weights in zip(phases, weights, strict=True):
-        _run_part(builder, d, part, src, phase_weights, row, dst)
+    parts = [_patches(d, [phase.axis for phase in part], d.in_channels) for part in phases]
+    weights: list[PlanTensor | None] = []
+    for number, (part, patches) in enumerate(zip(phases, parts, strict=True)):
+        if not all(axis.kernel for axis in patches.axes):  # a phase without taps, which is the bias or zeros
+            weights.append(None)
+            continue
+        lasts = [axis.kernel - 1 for axis in geometry.axes]  # the kernel is mirrored
+        taps = tuple(
+            range(last - phase.taps.start, last - phase.taps[-1] - 1, -phase.taps.step)
+            for phase, last in zip(part, lasts, strict=True)
+        )
+        op = PrepareTaps(weights_format=d.weights_format, groups=d.groups, taps=taps, towards_source=False)
+        name = "weights.taps" if len(phases) == 1 else f"weights.phase{number}"
+        weights.append(builder.upload(name, weights_spec(patches, d.out_channels, d.slicing), "weights", op))
+    shape, channels = geometry.output_shape, d.out_channels
+    result: dict[str, Any] = {"out_channels": channels, "out_shape": shape, "out_format": d.dst_format, "bias": bias}
+    for patches, phase_weights in zip(parts, weights, strict=True):
+        if phase_weights is None:
+            run_fill_rows(builder, FillRows(batch=d.batch, axes=patches.axes, **result), row, dst)
+        else:
+            work = patch_matmul_work(patches, slicing=d.slicing, spec=device_spec, **result)
+            run_patch_matmul(builder, work, [src, phase_weights, *row], dst)
     builder.free_others(dst)
     return builder.finish({"output": dst.name}, known_works=OP_MODELS)
-
-
-def _weights(builder: PlanBuilder, d: Deconvolution, part: Sequence[OutputPhase], name: str) -> PlanTensor | None:
-    """The mirrored weights of one output phase or of the frame; None if it has no taps."""
-    patches = _patches(d, [phase.axis for phase in part], d.in_channels)
-    if not all(axis.kernel for axis in patches.axes):
-        return None
-    taps = []
-    for phase, axis in zip(part, d.geometry.axes, strict=True):
-        last = axis.kernel - 1
-        taps.append(range(last - phase.taps.start, last - phase.taps[-1] - 1, -phase.taps.step))
-    op = PrepareTaps(weights_format=d.weights_format, groups=d.groups, taps=tuple(taps), towards_source=False)
-    return builder.upload(name, weights_spec(patches, d.out_channels, d.slicing), "weights", op)
-
-
-def _run_part(
-    builder: PlanBuilder,
-    d: Deconvolution,
-    part: Sequence[OutputPhase],
-    src: PlanTensor,
-    weights: PlanTensor | None,
-    row: list[PlanTensor],
-    dst: PlanTensor,
-) -> None:
-    """The program that computes one output phase or the frame; without weights it writes the bias or zeros."""
-    patches, out_shape = _patches(d, [phase.axis for phase in part], d.in_channels), d.geometry.output_shape
-    if weights is None:
-        fill = FillRows(
-            batch=d.batch,
-            axes=patches.axes,
-            out_channels=d.out_channels,
-            out_shape=out_shape,
-            bias=bool(row),
-            out_format=d.dst_format,
-        )
-        run_fill_rows(builder, fill, row, dst)
-        return
-    op = patch_matmul_work(
-        patches,
-        out_channels=d.out_channels,
-        out_shape=out_shape,
-        slicing=d.slicing,
-        bias=bool(row),
-        out_format=d.dst_format,
-        spec=builder.device_spec,
-    )
-    run_patch_matmul(builder, op, [src, weights, *row], dst)
 
 
 def plan_backward_data(d: Deconvolution, device_spec: DeviceSpec) -> Plan:
