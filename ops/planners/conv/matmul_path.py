@@ -57,14 +57,10 @@ from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProblem, Matmul
 
 
 def matmul_refusals(
-    partitioned: PartitionedConv,
-    problem: MatmulProblem,
-    weights: TensorSpec,
-    memory: MemoryConfig,
-    activation: tuple[str, tuple[float, ...]] | None,
-    device_grid: GridSpec,
+    partitioned: PartitionedConv, op: MatmulOp, weights: TensorSpec, memory: MemoryConfig, device_grid: GridSpec
 ) -> Iterator[str]:
     """Why no matmul program of a 1x1 convolution can be built, in the real library's words and ours."""
+    problem = op.problem
     for name, letter, data_format in (
         ("input_tensor", "A", problem.in_format),
         ("weight_tensor", "B", weights.data_format),
@@ -90,7 +86,7 @@ def matmul_refusals(
             "A 1x1 convolution takes HEIGHT_SHARDED and BLOCK_SHARDED inputs: set shard_layout and "
             "reshard_if_not_optimal"
         )
-    if activation is not None and (text := fused_by_matmul_refusal(activation)) is not None:
+    if op.activation is not None and (text := fused_by_matmul_refusal(op.activation)) is not None:
         yield text
 
 
@@ -237,11 +233,7 @@ def matmul_path(
         tiles = tilized(builder, ready, "input.tiled")
         if consumed:
             builder.free(ready)
-    if tiles.spec.memory_config.is_sharded():
-        output = _sharded_matmul(builder, partitioned, tiles)
-    else:
-        free_bytes = free_l1_bytes - builder.held_l1_bytes
-        output = _interleaved_matmul(builder, partitioned, tiles, free_l1_bytes=free_bytes)
+    output = _multiplied(builder, partitioned, tiles, free_l1_bytes=free_l1_bytes - builder.held_l1_bytes)
     spent = [tiles] if consumed or tiles.name != ready.name else []
     if deallocate and not call.input.on_host and source.in_l1:
         builder.free(*spent)
@@ -306,31 +298,55 @@ def _parts_channels(call: ConvCall, memory: MemoryConfig) -> bool:
     return call.in_channels != sharded_input(memory).channel_cores * memory.shard_spec.shape[1]
 
 
-def _problem(partitioned: PartitionedConv, tiles: PlanTensor, *, bias: bool) -> MatmulProblem:
-    shards, compute = partitioned.layout.shards, partitioned.call.compute
-    return MatmulProblem(
+def _multiplied(
+    builder: PlanBuilder, partitioned: PartitionedConv, tiles: PlanTensor, *, free_l1_bytes: int
+) -> PlanTensor:
+    """The product of tiles and weights: sharded with the blocks of the convolution, or interleaved in DRAM.
+
+    Operations of their own activate an interleaved product and, if the tiles are in L1, add the bias.
+    """
+    call, layout, sizes = partitioned.call, partitioned.layout, partitioned.problem
+    sharded, activation = tiles.spec.memory_config.is_sharded(), call.conv_config.activation
+    weight, *bias = operands(builder, call)
+    problem = MatmulProblem(
         m_tiles=round_up(tiles.spec.padded_shape[-2], TILE) // TILE,
-        k_tiles=round_up(partitioned.problem.in_channels, partitioned.layout.config.channel_cores * TILE) // TILE,
-        n_tiles=shards.out_channels // TILE,
+        k_tiles=round_up(sizes.in_channels, layout.config.channel_cores * TILE) // TILE,
+        n_tiles=layout.shards.out_channels // TILE,
         in_format=tiles.spec.data_format,
-        weight_format=partitioned.problem.weight_format,
-        out_format=partitioned.problem.out_format,
-        bias=bias,
-        fp32_dest=compute.fp32_dest,
-        packer_l1_acc=compute.packer_l1_acc,
+        weight_format=sizes.weight_format,
+        out_format=sizes.out_format,
+        bias=sizes.bias and (sharded or not tiles.in_l1),
+        fp32_dest=call.compute.fp32_dest,
+        packer_l1_acc=call.compute.packer_l1_acc,
     )
-
-
-def _sharded_matmul(builder: PlanBuilder, partitioned: PartitionedConv, tiles: PlanTensor) -> PlanTensor:
-    """A matmul with the blocks of the convolution, and an output sharded as the convolution's."""
-    problem = _problem(partitioned, tiles, bias=partitioned.problem.bias)
     # The real library counts the rows that PadDeviceOperation adds as rows of the tensor, and of the output.
-    rows, columns = tiles.spec.shape[-2], partitioned.problem.out_channels
-    padded = (1, 1, round_up(rows, TILE), round_up(columns, TILE))
-    place = _cores_with_blocks(partitioned.layout, problem)
-    output_spec = TensorSpec((1, 1, rows, columns), problem.out_format, Layout.TILE, place, padded)
-    activation = partitioned.call.conv_config.activation
-    return _matmul(builder, partitioned, tiles, output_spec, problem, _sharded_config(partitioned.layout), activation)
+    rows, columns = tiles.spec.shape[-2], sizes.out_channels
+    if sharded:
+        padded, place = (1, 1, round_up(rows, TILE), round_up(columns, TILE)), _cores_with_blocks(layout, problem)
+        result = TensorSpec((1, 1, rows, columns), problem.out_format, Layout.TILE, place, padded)
+        config = _sharded_config(layout)
+    else:
+        result = TensorSpec((1, 1, rows, columns), problem.out_format, Layout.TILE, DRAM_MEMORY_CONFIG)
+        grid, in_dram = builder.device_spec.grid, not tiles.in_l1
+        config = interleaved_config(problem, grid, in_dram=in_dram, l1_bytes=free_l1_bytes)
+    op = MatmulOp(
+        problem=problem,
+        config=config,
+        fidelity_phases=call.compute.fidelity_phases,
+        out_channels=columns,
+        activation=activation if sharded else None,
+        out_rows=rows,
+    )
+    refused = next(
+        matmul_refusals(partitioned, op, weight.spec, tiles.spec.memory_config, builder.device_spec.grid), None
+    )
+    inputs = [tiles, weight, *(bias if problem.bias else ())]
+    output = run_matmul(builder, op, inputs, result, key=(tiles.spec, weight.spec.padded_shape), refused=refused)
+    if sharded:
+        return output
+    if bias and not problem.bias:
+        output = with_row(builder, output, bias[0], problem.weight_format, "output.biased")
+    return output if activation is None else activated(builder, output, activation, "output.activated")
 
 
 def _cores_with_blocks(layout: ConvPartition, problem: MatmulProblem) -> MemoryConfig:
@@ -377,51 +393,6 @@ def _sharded_config(layout: ConvPartition) -> MatmulConfig:
         per_core_n=shards.out_col_tiles,
         transpose_mcast=config.orientation is ShardOrientation.COL_MAJOR,
     )
-
-
-def _interleaved_matmul(
-    builder: PlanBuilder, partitioned: PartitionedConv, tiles: PlanTensor, *, free_l1_bytes: int
-) -> PlanTensor:
-    """A matmul from DRAM or L1 to DRAM; operations of their own add the bias, if it is from L1, and activate."""
-    fused_bias = partitioned.problem.bias and not tiles.in_l1
-    problem = _problem(partitioned, tiles, bias=fused_bias)
-    rows, columns = tiles.spec.shape[-2], partitioned.problem.out_channels
-    output_spec = TensorSpec((1, 1, rows, columns), problem.out_format, Layout.TILE, DRAM_MEMORY_CONFIG)
-    grid = builder.device_spec.grid
-    config = interleaved_config(problem, grid, in_dram=not tiles.in_l1, l1_bytes=free_l1_bytes)
-    result = _matmul(builder, partitioned, tiles, output_spec, problem, config, None)
-    if partitioned.problem.bias and not fused_bias:
-        bias = operands(builder, partitioned.call)[1]
-        result = with_row(builder, result, bias, problem.weight_format, "output.biased")
-    activation = partitioned.call.conv_config.activation
-    if activation is not None:
-        result = activated(builder, result, activation, "output.activated")
-    return result
-
-
-def _matmul(
-    builder: PlanBuilder,
-    partitioned: PartitionedConv,
-    tiles: PlanTensor,
-    result_spec: TensorSpec,
-    problem: MatmulProblem,
-    config: MatmulConfig,
-    activation: tuple[str, tuple[float, ...]] | None,
-) -> PlanTensor:
-    """One matmul program from tiles to the tensor "output"."""
-    weights = operands(builder, partitioned.call)
-    op = MatmulOp(
-        problem=problem,
-        config=config,
-        fidelity_phases=partitioned.call.compute.fidelity_phases,
-        out_channels=partitioned.problem.out_channels,
-        activation=activation,
-        out_rows=result_spec.shape[-2],
-    )
-    memory, grid = tiles.spec.memory_config, builder.device_spec.grid
-    refused = next(matmul_refusals(partitioned, problem, weights[0].spec, memory, activation, grid), None)
-    inputs = [tiles, *(weights if problem.bias else weights[:1])]
-    return run_matmul(builder, op, inputs, result_spec, key=(tiles.spec, weights[0].spec.padded_shape), refused=refused)
 
 
 def matmul_input(
