@@ -7,7 +7,7 @@ from math import prod
 
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec, aligned_page_bytes
-from device.memory.memory_config import L1_MEMORY_CONFIG, TILE, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
+from device.memory.memory_config import L1_MEMORY_CONFIG, TILE, Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import div_up, round_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
@@ -60,18 +60,13 @@ def _checked(source: TensorSpec, begins: Sequence[int], ends: Sequence[int], ste
     first = tuple(at + side if at < 0 else at for at, side in zip(begins, shape, strict=True))
     last = tuple(at + side if at < 0 else at for at, side in zip(ends, shape, strict=True))
     op = Cut(shape=shape, begins=first, ends=last, steps=tuple(taken))
-    _check_box(op, source)
-    return op
-
-
-def _check_box(op: Cut, source: TensorSpec) -> None:
     if op.has_steps and source.data_format.is_block:
         raise DeviceError(
             "Strided slice is not supported for BFLOAT8 tensors\ninput_tensor: make it bfloat16, with typecast"
         )
-    if min(op.steps, default=1) < 1:
-        axis = next(axis for axis, step in enumerate(op.steps) if step < 1)
-        raise DeviceError(f"Step({axis}) = {op.steps[axis]} should be positive\nslice_step: no axis is read backwards")
+    for axis, step in enumerate(op.steps):
+        if step < 1:
+            raise DeviceError(f"Step({axis}) = {step} should be positive\nslice_step: no axis is read backwards")
     for begin, end in zip(op.begins, op.ends, strict=True):
         if end < begin:
             raise DeviceError(
@@ -92,6 +87,7 @@ def _check_box(op: Cut, source: TensorSpec) -> None:
             raise ArgumentError(
                 f"slice: axis {axis} has no element from {begin} to {end}; empty tensors are not simulated"
             )
+    return op
 
 
 def _cut(builder: PlanBuilder, source: PlanTensor, op: Cut, name: str, place: MemoryConfig | None) -> PlanTensor:
@@ -156,22 +152,20 @@ def _smaller_shards(where: MemoryConfig, op: Cut, *, whole_tiles: bool) -> Memor
         return where
     sides, unit = list(op.result_shape), TILE if whole_tiles else 1
     sides[-2:] = [round_up(side, unit) for side in sides[-2:]]
-    rows, columns = prod(sides[:-1]), sides[-1]
-    high = wide = shards.num_cores()
+    rows, columns, cores = prod(sides[:-1]), sides[-1], shards.num_cores()
+    high = cores if where.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED else 1
+    wide = cores if where.memory_layout is TensorMemoryLayout.WIDTH_SHARDED else 1
     if where.memory_layout is TensorMemoryLayout.BLOCK_SHARDED:
         box = shards.grid.bounding_box()
         high, wide = box.rows, box.cols
-        if shards.num_cores() != high * wide:
+        if cores != high * wide:
             raise DeviceError(
-                f"BLOCK_SHARDED grid must be a full rectangle; got {shards.num_cores()} cores for {high}x{wide} "
+                f"BLOCK_SHARDED grid must be a full rectangle; got {cores} cores for {high}x{wide} "
                 "bounding box\nmemory_config: say where the result goes"
             )
-    shard_shape = {
-        TensorMemoryLayout.HEIGHT_SHARDED: (round_up(div_up(rows, high), unit), columns),
-        TensorMemoryLayout.WIDTH_SHARDED: (rows, round_up(div_up(columns, wide), unit)),
-        TensorMemoryLayout.BLOCK_SHARDED: (round_up(div_up(rows, high), unit), round_up(div_up(columns, wide), unit)),
-    }[where.memory_layout]
-    return replace(where, shard_spec=ShardSpec(shards.grid, shard_shape, shards.orientation))
+    # Rows and columns that are not shared are whole already
+    shard_shape = (round_up(div_up(rows, high), unit), round_up(div_up(columns, wide), unit))
+    return replace(where, shard_spec=replace(shards, shape=shard_shape))
 
 
 def _by_way_of_rows(
