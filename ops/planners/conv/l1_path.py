@@ -212,17 +212,6 @@ def _conv_refusals(partitioned: PartitionedConv, weight: PlanTensor, bias: list[
     yield from filter(None, texts)
 
 
-def _reader_indices(partitioned: PartitionedConv, halo: HaloArguments) -> PlanTensor:
-    """The index tensor of the program's activation readers, sharded as the halo's index tensors."""
-    layout, height = partitioned.layout, partitioned.layout.blocks.act_h_tiles
-    second = height // 2 if layout.split_reader else 0
-    rows = tuple(tiles * TILE for tiles in (height - second, second) if tiles)
-    words = reader_index_words(
-        partitioned.problem.frame, output_rows=layout.shards.out_rows, cores=layout.config.nhw_cores, block_rows=rows
-    )
-    return PlanTensor(f"{partitioned.prefix}reader_indices", config_tensor_spec(halo, words))
-
-
 def _conv(
     builder: PlanBuilder, partitioned: PartitionedConv, halo: PlanTensor, dealt: HaloArguments | None
 ) -> PlanTensor:
@@ -234,7 +223,15 @@ def _conv(
         layout = replace(layout, problem=problem)
         partitioned = replace(partitioned, layout=layout)
     refused = next(_conv_refusals(partitioned, weight, bias), None)
-    indices = _reader_indices(partitioned, dealt or halo_arguments(partitioned, builder.device_spec))
+    height, halo_of = layout.blocks.act_h_tiles, dealt or halo_arguments(partitioned, builder.device_spec)
+    second = height // 2 if layout.split_reader else 0
+    index_words = reader_index_words(  # of the activation readers
+        problem.frame,
+        output_rows=layout.shards.out_rows,
+        cores=layout.config.nhw_cores,
+        block_rows=tuple(tiles * TILE for tiles in (height - second, second) if tiles),
+    )
+    indices = PlanTensor(f"{partitioned.prefix}reader_indices", config_tensor_spec(halo_of, index_words))
     words = indices.spec.shape[-1] * WORD_BYTES
     unfinished = reader_indices_refusal(words, output_rows=layout.shards.out_rows)
     activation = partitioned.call.conv_config.activation

@@ -304,19 +304,6 @@ def guess_slice_type(call: ConvCall) -> SliceType:
     return SliceType.DRAM_HEIGHT if tall else SliceType.DRAM_WIDTH
 
 
-def _reason(config: SliceConfig, refused: tuple[SliceConfig, int] | None, free_l1_bytes: int) -> Decision:
-    """Why these slices were chosen; ``refused`` is the last other number, with the L1 that one of its slices takes."""
-    text = f"{describe_slices(config)}, the least number that fits by the library's estimate: "
-    limits: tuple[tuple[str, int], ...] = (("free_l1_bytes", free_l1_bytes),)
-    if refused is not None:
-        other, needed = refused
-        limits = (("needed_l1_bytes", needed), *limits)
-        text += f"{describe_slices(other)} would take {needed:,} B of a core's L1, and {free_l1_bytes:,} B are free"
-    else:
-        text += f"{free_l1_bytes:,} B of a core's L1 are free"
-    return Decision(name="num_slices", value=config.num_slices, text=text, limits=limits)
-
-
 def describe_slices(config: SliceConfig) -> str:
     """Number and axis in words."""
     if config.num_slices == 1:
@@ -329,19 +316,36 @@ def choose_slices(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int
 
     Returns the slices and the reason for the choice.
     """
-    kinds = _kinds(call)
+    kinds, refused = _kinds(call), None
     # Most slices are equal except for their place
     need = cache(lambda part, several: slice_l1_bytes(call, part, device_spec, slices=1 + several))
-    refused = None
-    for kind in kinds:
-        for count in range(1, most_slices(call, kind) + 1):
-            config = SliceConfig(slice_type=kind, num_slices=count)
-            slices = (part for part in output_slices(call, config) if not part.is_empty)
-            excess = _excess(call, (need(part.at_origin, count > 1) for part in slices), free_l1_bytes)
-            if excess is None:
-                return config, _reason(config, refused, free_l1_bytes)
-            if excess:
-                refused = config, excess
+    for config in (
+        SliceConfig(slice_type=kind, num_slices=count)
+        for kind in kinds
+        for count in range(1, most_slices(call, kind) + 1)
+    ):
+        parts = (part.at_origin for part in output_slices(call, config) if not part.is_empty)
+        needs: Iterable[int] = (need(part, config.num_slices > 1) for part in parts)
+        try:
+            if (
+                call.conv_config.act_block_h_override
+            ):  # the blocks of all slices are checked; else the search ends early
+                needs = list(needs)
+            excess = next((need_bytes for need_bytes in needs if need_bytes > free_l1_bytes), None)
+        except NoWindowError:  # a slice without outputs, on which the real search can crash
+            continue
+        if excess is not None:
+            refused = config, excess
+            continue
+        text = f"{describe_slices(config)}, the least number that fits by the library's estimate: "
+        limits: tuple[tuple[str, int], ...] = (("free_l1_bytes", free_l1_bytes),)
+        if refused is not None:
+            other, needed = refused
+            limits = (("needed_l1_bytes", needed), *limits)
+            text += f"{describe_slices(other)} would take {needed:,} B of a core's L1, and {free_l1_bytes:,} B are free"
+        else:
+            text += f"{free_l1_bytes:,} B of a core's L1 are free"
+        return config, Decision(name="num_slices", value=config.num_slices, text=text, limits=limits)
     most, length = most_slices(call, kinds[-1]), sliced_length(call, kinds[-1])
     raise OutOfMemoryError(
         f"{_none_found(kinds[-1], most, length, free_l1_bytes)}\n"
@@ -396,17 +400,3 @@ def _none_found(kind: SliceType, most: int, length: int, free_l1_bytes: int) -> 
         f"on output dimension {length}. Available L1: {free_l1_bytes} bytes. "
         "Operation requires more memory than available even with maximum slicing."
     )
-
-
-def _excess(call: ConvCall, needs: Iterable[int], free_l1_bytes: int) -> int | None:
-    """L1 of the first slice that does not fit; None if all fit; 0 for a slice without outputs.
-
-    The real search can crash on a slice without outputs. Raises DeviceError if the given blocks of a slice are refused:
-    without given blocks, the first slice that does not fit ends the search.
-    """
-    try:
-        if call.conv_config.act_block_h_override:
-            needs = list(needs)
-        return next((need_bytes for need_bytes in needs if need_bytes > free_l1_bytes), None)
-    except NoWindowError:
-        return 0
