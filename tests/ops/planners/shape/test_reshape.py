@@ -5,7 +5,7 @@ import pytest
 from device.errors import DeviceError
 from device.plan import Refuse
 from ops.op_models import load_spec
-from ops.planners.shape.reshape import plan_reshape
+from ops.planners.shape.reshape import plan_reshape, plan_squeeze
 from tests.build import place, programs, tensor_spec
 
 SPEC = load_spec("wormhole_n150")
@@ -70,3 +70,9 @@ def test_programs_before_a_refusal_run(source, before, text):
 def test_what_is_refused(text, source, shape):
     with pytest.raises(DeviceError, match=text):
         plan_reshape(tensor_spec(source), shape, SPEC)
+
+
+def test_squeezed_rows_keep_the_padding_of_their_shards():
+    plan = plan_squeeze(tensor_spec("1x8x30 block/8x16/2"), [0], SPEC)
+    result = plan.tensors[plan.results["output"]]
+    assert (programs(plan), result.shape, result.padded_shape) == ([], (8, 30), (8, 32))
