@@ -234,8 +234,12 @@ def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor
     kind = NOT_REPEATED if other is None else repeated(left.spec.shape, other.shape)
     shape = left.spec.shape if other is None else _broadcast(left.spec.shape, other.shape)
     if call.target is not None:
-        result = builder.tensor("target")
-        _require_target(call.target, shape)
+        result, ones = builder.tensor("target"), (1,) * abs(len(call.target.shape) - len(shape))
+        if (*ones, *call.target.shape) != shape and call.target.shape != (*ones, *shape):
+            raise DeviceError(
+                f"Shape of Output tensor Shape({list(call.target.shape)}) provided does not match the broadcasted "
+                f"output shape Shape({list(shape)})\noutput_tensor: give one of that shape, or leave it out"
+            )
     else:
         layout, place = Layout.ROW_MAJOR if by_rows else Layout.TILE, _place(call, left.spec, other, shape, spec)
         result = PlanTensor("output", TensorSpec(shape, op.data_format, layout, place))
@@ -279,16 +283,6 @@ def _broadcast(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]
                 f"Broadcast is supported up to rank 6. dim a: {a}, dim b: {b}\nreshape the tensors to fewer axes"
             )
     return tuple(b if a == 1 else a for a, b in zip(first, second, strict=True))
-
-
-def _require_target(target: TensorSpec, shape: tuple[int, ...]) -> None:
-    """Raises DeviceError if a given tensor does not have the shape of the result, up to leading ones."""
-    rank = max(len(target.shape), len(shape))
-    if (1,) * (rank - len(target.shape)) + target.shape != (1,) * (rank - len(shape)) + shape:
-        raise DeviceError(
-            f"Shape of Output tensor Shape({list(target.shape)}) provided does not match the broadcasted output shape "
-            f"Shape({list(shape)})\noutput_tensor: give one of that shape, or leave it out"
-        )
 
 
 def _place(

@@ -148,11 +148,21 @@ def plan_matmul(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_
     op = MatmulOp(
         problem=problem, config=config, fidelity_phases=call.fidelity_phases or 1, out_channels=output_spec.shape[-1]
     )
-    first = _operand(builder, "input", turned=call.transpose_a and not problem.transpose_first)
-    second = _operand(builder, "weight", turned=call.transpose_b and not problem.transpose_second)
-    inputs = [first, second, *((builder.tensor("bias"),) if problem.bias else ())]
+    inputs = [builder.tensor(name) for name in ("input", "weight", *(("bias",) if problem.bias else ()))]
+    turned = (call.transpose_a and not problem.transpose_first, call.transpose_b and not problem.transpose_second)
+    for number, operand in enumerate(inputs[:2]):
+        if turned[number]:  # by an operation of its own, in its own kind of memory
+            spec = transposed_spec(operand.spec)
+            inputs[number] = builder.run(
+                "TransposeDeviceOperation",
+                Transpose(data_format=spec.data_format),
+                [operand],
+                output=PlanTensor(f"{operand.name}.transposed", spec),
+                circular_buffers=transpose_buffers(spec, device_spec.grid),
+                dataflow=True,
+            )
     result = run_matmul(builder, op, inputs, output_spec, key=(call.first, call.second))
-    for operand in (second, first):
+    for operand in (inputs[1], inputs[0]):
         if builder.is_own(operand):
             builder.adopt(operand)
     if call.bias is not None and not problem.bias:
@@ -194,22 +204,6 @@ def _program(call: MatmulArguments, device_spec: DeviceSpec, free_l1_bytes: int)
     if config.program is MatmulProgram.SINGLE_TILES:
         problem = replace(problem, transpose_first=False, transpose_second=False)
     return problem, config
-
-
-def _operand(builder: PlanBuilder, name: str, *, turned: bool) -> PlanTensor:
-    """An operand, transposed by an operation of its own on demand, in its own kind of memory."""
-    operand = builder.tensor(name)
-    if not turned:
-        return operand
-    spec = transposed_spec(operand.spec)
-    return builder.run(
-        "TransposeDeviceOperation",
-        Transpose(data_format=spec.data_format),
-        [operand],
-        output=PlanTensor(f"{name}.transposed", spec),
-        circular_buffers=transpose_buffers(spec, builder.device_spec.grid),
-        dataflow=True,
-    )
 
 
 def run_matmul(

@@ -73,24 +73,20 @@ def l1_path_calls(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int
         slices = choose_slices(call, device_spec, free_l1_bytes=free_l1_bytes)[0]
     if call.slices_skip_dram(slices.num_slices):
         return ((call, 1),)
+
+    def slice_of(part: OutputSlice) -> ConvCall:
+        """A slice as a call of its own, whose window has come to L1."""
+        dealt, data_format = input_cores(call, part, device_spec), call.input.spec.data_format
+        shape = (1, 1, dealt.problem.in_rows, dealt.call.in_channels)
+        row_format = BFLOAT16 if data_format.is_block else data_format
+        window = TensorSpec(shape, row_format, Layout.ROW_MAJOR, dealt.memory)
+        return dealt.call.as_slice(Operand(spec=window, on_host=False), dealt.cores.scheme)
+
     if slices.num_slices > 1:
         counts = Counter(part.at_origin for part in output_slices(call, slices) if not part.is_empty)
-        return tuple((_slice(call, part, device_spec), count) for part, count in counts.items())
+        return tuple((slice_of(part), count) for part, count in counts.items())
     image = TensorSpec(call.image_shape, call.input.spec.data_format, call.input.spec.layout, DRAM_MEMORY_CONFIG)
     return ((call.as_slice(Operand(spec=image, on_host=False)), 1),)
-
-
-def _slice(call: ConvCall, part: OutputSlice, device_spec: DeviceSpec) -> ConvCall:
-    """A slice as a call of its own, whose window has come to L1."""
-    dealt, data_format = input_cores(call, part, device_spec), call.input.spec.data_format
-    of = dealt.call
-    window = TensorSpec(
-        (1, 1, of.batch_size * of.input_height * of.input_width, of.in_channels),
-        BFLOAT16 if data_format.is_block else data_format,
-        Layout.ROW_MAJOR,
-        dealt.memory,
-    )
-    return of.as_slice(Operand(spec=window, on_host=False), dealt.cores.scheme)
 
 
 def _in_one_piece(call: ConvCall, device_spec: DeviceSpec) -> LowerBound:
