@@ -21,7 +21,7 @@ from ops.planners.conv.operands import (
     sticks_bytes,
     upload_weights,
 )
-from ops.planners.conv.phase_program import phase_conv, phases_of, upload_phase_weights
+from ops.planners.conv.phase_program import phase_conv, phase_weights, phases_of
 from ops.programs.buffer_shapes import view_refusal
 from ops.programs.conv2d.buffers import ConvBuffers, buffer_requests, placed_buffers, reuse_refusal
 from ops.programs.conv2d.op import width_refusal
@@ -64,10 +64,7 @@ def l1_path(builder: PlanBuilder, call: ConvCall, source: PlanTensor, *, prefix:
         new = place if partitioned.reshards else None
         sharded = rows_in_shards(builder, source, new, name, deallocate=deallocate)
     phases = phases_of(builder, partitioned) if call.runs_by_phases else None
-    if phases is None:
-        upload_weights(builder, partitioned)
-    else:
-        upload_phase_weights(builder, partitioned)
+    upload_weights(builder, partitioned, phase_weights(partitioned) if call.runs_by_phases else None)
     if builder.refused:
         return sharded
     owned: dict[Freed, list[PlanTensor]] = {freed: [] for freed in Freed}  # the tensors that the path releases, by step

@@ -32,6 +32,7 @@ from ops.programs.conv2d.partition import (
 )
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, WeightsLayout
 from ops.programs.data_movement.placement import flattened
+from ops.programs.phase_conv2d.values import PreparePhaseWeights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,33 +141,33 @@ def output_spec(partitioned: PartitionedConv) -> TensorSpec:
     return TensorSpec(shape, problem.out_format, out_layout, place, alignment=(TILE, TILE))
 
 
-def upload_weights(builder: PlanBuilder, partitioned: PartitionedConv) -> None:
+def upload_weights(
+    builder: PlanBuilder, partitioned: PartitionedConv, by_phases: PreparePhaseWeights | None = None
+) -> None:
     """Prepares weights and bias on the host and uploads them, or ends the plan in a refusal.
 
-    For weights and bias on the device, the plan records the preparation that the call expects.
+    For weights and bias on the device, the plan records the preparation that the call expects. ``by_phases`` splits the
+    weights by output phase.
     """
-    if refuse_operands(builder, partitioned.call):
+    call = partitioned.call
+    if refuse_operands(builder, call):
         return
-    call, taken_for = partitioned.call, read_layout(partitioned)
-    layout, name = weights_layout(partitioned, taken_for), operand_names(call)[0]
+    taken_for, (name, *bias_name) = read_layout(partitioned), operand_names(call)
+    layout = taken_for if by_phases else weights_layout(partitioned, taken_for)
     if not call.weight.on_host or layout != taken_for:
-        builder.expect(name, PrepareWeights(taken_for))
-    if call.weight.on_host:
+        builder.expect(name, by_phases or PrepareWeights(taken_for))
+    if call.weight.on_host and by_phases:
+        builder.upload(name, by_phases.spec, "weight", by_phases)
+    elif call.weight.on_host:
         upload_prepared(builder, name, "weight", layout)
-    prepare_bias(builder, call, layout)
-
-
-def prepare_bias(builder: PlanBuilder, call: ConvCall, layout: WeightsLayout) -> None:
-    """Prepare the bias, if there is one, for weights of a layout; of one on the device, say what it is taken for."""
     if call.bias is None:
         return
-    name = operand_names(call)[1]
     if not call.bias.on_host:
-        builder.expect(name, PrepareBias(layout))
+        builder.expect(bias_name[0], PrepareBias(layout))
         return
     if call.out_channels <= layout.padded_out_channels:  # raw weights may have others
         layout = replace(layout, out_channels=call.out_channels)
-    upload_prepared(builder, name, "bias", layout)
+    upload_prepared(builder, bias_name[0], "bias", layout)
 
 
 def upload_prepared(builder: PlanBuilder, name: str, role: str, layout: WeightsLayout) -> None:

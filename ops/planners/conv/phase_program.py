@@ -12,12 +12,9 @@ from ops.planners.conv.checks import ROWS_OF_BLOCKS
 from ops.planners.conv.operands import (
     PartitionedConv,
     micro_op,
-    operand_names,
     operands,
     output_spec,
-    prepare_bias,
     read_layout,
-    refuse_operands,
     sticks_bytes,
 )
 from ops.programs.conv2d.buffers import ConvBuffers, buffer_requests, local_bytes, placed_buffers
@@ -70,18 +67,6 @@ def _products(groups: tuple[PhaseGroup, ...]) -> int:
         * group.layout.blocks.k_blocks
         for group in groups if group.has_taps
     )  # fmt: skip
-
-
-def upload_phase_weights(builder: PlanBuilder, partitioned: PartitionedConv) -> None:
-    """As `operands.upload_weights`, with the weights split by phase; the bias is prepared as for conv2d."""
-    if refuse_operands(builder, partitioned.call):
-        return
-    call, op, name = partitioned.call, phase_weights(partitioned), operand_names(partitioned.call)[0]
-    if call.weight.on_host:
-        builder.upload(name, op.spec, "weight", op)
-    else:
-        builder.expect(name, op)
-    prepare_bias(builder, call, read_layout(partitioned))
 
 
 def phase_weights(partitioned: PartitionedConv) -> PreparePhaseWeights:
