@@ -303,6 +303,11 @@ def _halo_arguments(call: PoolArguments, sharded: PlanTensor, shards: PoolShards
 def _halo(builder: PlanBuilder, halo: HaloArguments, sharded: PlanTensor) -> PlanTensor:
     plan = plan_halo(halo, input_tensor=sharded.name, output_tensor="halo")
     _check_images(sharded.spec, plan.output, halo.nhw_cores)
+    refused, walked = None, walk_refusal(sharded.spec.shards.grid)
+    if not sharded.in_l1:
+        refused = "Only L1 buffers can have an associated circular buffer!\ninput_tensor: move its shards to L1"
+    elif walked:
+        refused = f"{walked}\ninput_tensor: shard it over cores that fill rows from core (0, 0) on"
     op = HaloOp(plan=plan, fp32_dest=False, filled_by_stick=True)
     return builder.run(
         "HaloDeviceOperation",
@@ -311,7 +316,7 @@ def _halo(builder: PlanBuilder, halo: HaloArguments, sharded: PlanTensor) -> Pla
         output=PlanTensor("halo", plan.output),
         resident=[PlanTensor(name, tensor_spec) for name, tensor_spec in plan.resident],
         circular_buffers=plan.circular_buffers,
-        refused=_halo_refusal(sharded),
+        refused=refused,
         key=("pool halo", op),
     )
 
@@ -377,14 +382,6 @@ def _pool(
         refused=_refusal(sticks.spec, shards),
         key=("pool", op, sticks.spec.memory_config, tensor.spec.memory_config),
     )
-
-
-def _halo_refusal(sharded: PlanTensor) -> str | None:
-    """Why the library does not put the images into their frame, if it does not."""
-    if not sharded.in_l1:
-        return "Only L1 buffers can have an associated circular buffer!\ninput_tensor: move its shards to L1"
-    walked = walk_refusal(sharded.spec.shards.grid)
-    return f"{walked}\ninput_tensor: shard it over cores that fill rows from core (0, 0) on" if walked else None
 
 
 def _refusal(sticks: TensorSpec, shards: PoolShards) -> str | None:

@@ -189,28 +189,18 @@ def _stick_bytes(pixels: TensorSpec, source: TensorSpec) -> int:
 
 
 def _lists(source: TensorSpec, scale: tuple[float, float]) -> TensorSpec:
-    """The lists of sticks, a row for every core that has pixels."""
-    shards = source.shards
-    batch, height, width, _ = source.shape
-    words = interval_words(batch * height, width, int(scale[0]), shards.shape[0])
-    blocks = source.memory_config.memory_layout is TensorMemoryLayout.BLOCK_SHARDED
-    orientation = ShardOrientation.COL_MAJOR if blocks else shards.orientation
-    cores = _working_cores(source)
+    """The lists of sticks, a row for every core that has pixels; of BLOCK shards for every channel core beside them."""
+    shards, cores, (batch, height, width, _) = source.shards, source.data_cores, source.shape
+    words, orientation = interval_words(batch * height, width, int(scale[0]), shards.shape[0]), shards.orientation
+    if source.memory_config.memory_layout is TensorMemoryLayout.BLOCK_SHARDED:
+        used, box = cores.bounding_box().end, shards.grid.bounding_box()
+        by_rows = orientation is ShardOrientation.ROW_MAJOR
+        last = CoreCoord(box.end.x, used.y) if by_rows else CoreCoord(used.x, box.end.y)
+        cores, orientation = CoreRangeSet(CoreRange(box.start, last)), ShardOrientation.COL_MAJOR
     place = MemoryConfig(
         TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1_SMALL, ShardSpec(cores, (1, words), orientation)
     )
     return TensorSpec((cores.num_cores(), words), UINT16, Layout.ROW_MAJOR, place)
-
-
-def _working_cores(source: TensorSpec) -> CoreRangeSet:
-    """The cores that hold pixels of a sharded tensor; of BLOCK shards every channel core beside them, used or not."""
-    holders, grid = source.data_cores, source.shards.grid
-    if source.memory_config.memory_layout is not TensorMemoryLayout.BLOCK_SHARDED:
-        return holders
-    used, box = holders.bounding_box().end, grid.bounding_box()
-    by_rows = source.shards.orientation is ShardOrientation.ROW_MAJOR
-    last = CoreCoord(box.end.x, used.y) if by_rows else CoreCoord(used.x, box.end.y)
-    return CoreRangeSet(CoreRange(box.start, last))
 
 
 FORMATS = (BFLOAT16, BFLOAT8_B)  # block floats leave Halo as bfloat16
