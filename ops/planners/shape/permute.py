@@ -137,22 +137,17 @@ def permuted_by(
     source_spec = source.spec
     if _stays(source_spec, axes):
         return placed(builder, source, source_spec.memory_config if place is None else place, name)
-    if place is not None and source_spec.layout is Layout.ROW_MAJOR:
-        _check_rows(source_spec, place, builder.device_spec)
+    alignment = builder.device_spec.l1.alignment_bytes
+    shards = place.shard_spec if place is not None and source_spec.layout is Layout.ROW_MAJOR else None
+    if place is not None and shards is not None and shard_row_bytes(source_spec, place) % alignment:
+        raise DeviceError(
+            f"Shard page size must be aligned to {alignment}B for L1 Tensor\n"
+            f"memory_config: rows of {shards.shape[1]} elements are not; give wider shards"
+        )
     more = max(0, RANK - len(axes))
     order = (*range(more), *(axis + more for axis in axes))
     result = _ordered(builder, seen(source, (*[1] * more, *source_spec.shape)), order, place, name)
     return seen(result, result.spec.shape[more:])
-
-
-def _check_rows(source: TensorSpec, place: MemoryConfig, spec: DeviceSpec) -> None:
-    """Raises DeviceError for rows of shards that end between aligned addresses."""
-    alignment = spec.l1.alignment_bytes
-    if place.shard_spec is not None and shard_row_bytes(source, place) % alignment:
-        raise DeviceError(
-            f"Shard page size must be aligned to {alignment}B for L1 Tensor\n"
-            f"memory_config: rows of {place.shard_spec.shape[1]} elements are not; give wider shards"
-        )
 
 
 def _ordered(
