@@ -223,7 +223,7 @@ class _Concat:
         return any(
             tensor.padded_shape[-1] * (tensor.data_format.element_bytes or 1)
             % (spec.dram if tensor.memory_config.buffer_type is BufferType.DRAM else spec.l1).alignment_bytes
-            for tensor in (one.spec for one in inputs)
+            for tensor in (source.spec for source in inputs)
         )  # fmt: skip
 
     def _aligned(

@@ -223,8 +223,8 @@ def refuse_bilinear(source: TensorSpec, scale: Sequence[float], spec: DeviceSpec
     elif place.is_sharded() and source.layout is Layout.ROW_MAJOR:
         viewed(source, (1, 1, prod(source.shape[:-1]), channels), spec)  # refuses rows that shards cut and pad
     if place.memory_layout in (TensorMemoryLayout.INTERLEAVED, TensorMemoryLayout.HEIGHT_SHARDED):
-        if (given := place.shard_spec) is not None:
-            walked = walk_refusal(given.grid, row_major=given.orientation is ShardOrientation.ROW_MAJOR)
+        if (input_shards := place.shard_spec) is not None:
+            walked = walk_refusal(input_shards.grid, row_major=input_shards.orientation is ShardOrientation.ROW_MAJOR)
             if walked is not None:
                 raise DeviceError(f"{walked}\ninput_tensor: reshard it to cores from 0-0 on, row by row")
         if source.data_format not in FORMATS:

@@ -198,11 +198,11 @@ def _faults(plan: Plan, operations: list[Operation], call: ConvCall) -> Iterator
 def _misused(plan: Plan, call: ConvCall) -> Iterator[str]:
     """Prepared weights and bias that operations take for others."""
     made_here = {step.tensor: step.op for step in plan.steps if isinstance(step, Allocate)}
-    given = {"weight": call.weight.made_by, "bias": None if call.bias is None else call.bias.made_by}
+    prepared_before = {"weight": call.weight.made_by, "bias": None if call.bias is None else call.bias.made_by}
     for expected in plan.expected:
         if not isinstance(expected.op, PrepareWeights | PrepareBias):
             continue
-        prepared, tensor = {**made_here, **given}.get(expected.tensor), plan.tensors[expected.tensor]
+        prepared, tensor = {**made_here, **prepared_before}.get(expected.tensor), plan.tensors[expected.tensor]
         text = misfit(prepared, tensor, expected.op)
         if text is not None and call.folding is not None and expected.tensor in made_here:
             yield (

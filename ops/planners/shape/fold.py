@@ -127,8 +127,8 @@ def _haloed(builder: PlanBuilder, images: PlanTensor, padding: Around) -> PlanTe
         resident=[PlanTensor(name, tensor_spec) for name, tensor_spec in plan.resident],
         circular_buffers=plan.circular_buffers,
     )
-    shape, made = (batch, height + top + bottom, width + left + right, depth), plan.output
-    return PlanTensor(output.name, TensorSpec(shape, made.data_format, Layout.ROW_MAJOR, made.memory_config))
+    shape, sticks = (batch, height + top + bottom, width + left + right, depth), plan.output
+    return PlanTensor(output.name, TensorSpec(shape, sticks.data_format, Layout.ROW_MAJOR, sticks.memory_config))
 
 
 def _lies_apart(image: TensorSpec, builder: PlanBuilder) -> bool:

@@ -138,18 +138,18 @@ class _Pad:
     def _one_program(
         self, source: PlanTensor, padding: Around, name: str, where: MemoryConfig, shape: tuple[int, ...]
     ) -> PlanTensor:
-        given, spec = source.spec, self.builder.device_spec
-        if given.data_format not in PADDED_FORMATS and (given.layout, given.data_format) != (Layout.TILE, BFLOAT8_B):
+        old, spec = source.spec, self.builder.device_spec
+        if old.data_format not in PADDED_FORMATS and (old.layout, old.data_format) != (Layout.TILE, BFLOAT8_B):
             raise DeviceError(
-                f"Cannot pad {'RM' if given.layout is Layout.ROW_MAJOR else 'tilized'} tensor with specified format\n"
-                f"input_tensor: typecast {given.data_format} first"
+                f"Cannot pad {'RM' if old.layout is Layout.ROW_MAJOR else 'tilized'} tensor with specified format\n"
+                f"input_tensor: typecast {old.data_format} first"
             )
-        _check_rows(given, where, shape, spec)
-        tensor = PlanTensor(name, TensorSpec(shape, given.data_format, given.layout, where))
-        halves = writes_halves(given, tensor.spec)
+        _check_rows(old, where, shape, spec)
+        tensor = PlanTensor(name, TensorSpec(shape, old.data_format, old.layout, where))
+        halves = writes_halves(old, tensor.spec)
         return self.builder.run(
             "PadDeviceOperation",
-            PadWith(shape=_stored_shape(given), padding=padding, value=self.value, in_halves=halves),
+            PadWith(shape=_stored_shape(old), padding=padding, value=self.value, in_halves=halves),
             [source],
             output=tensor,
             circular_buffers=pad_buffers(source, tensor, padding[-1][0], spec),
@@ -165,9 +165,9 @@ class _Pad:
         builder, spec, data_format = self.builder, source.spec, source.spec.data_format
         where = spec.memory_config if place is None else place
         shape = tuple(side + behind for side, (_, behind) in zip(spec.shape, padding, strict=True))
-        stored, given = TensorSpec(shape, data_format, Layout.TILE).padded_shape, spec.padded_shape
+        new_shape, old_shape = TensorSpec(shape, data_format, Layout.TILE).padded_shape, spec.padded_shape
         full = fill_padding(builder, source, self.value, f"{name}.filled")
-        if stored != given:
+        if new_shape != old_shape:
             result = self._whole_tiles(source, full, shape, name, place)
             if full.name != source.name:
                 builder.free(full)
@@ -185,22 +185,22 @@ class _Pad:
     ) -> PlanTensor:
         """More tiles behind tiles that are full."""
         builder, spec, data_format = self.builder, source.spec, source.spec.data_format
-        stored, given = TensorSpec(shape, data_format, Layout.TILE).padded_shape, spec.padded_shape
+        new_shape, old_shape = TensorSpec(shape, data_format, Layout.TILE).padded_shape, spec.padded_shape
         if len(shape) == 1:
             shards = spec.memory_config.shard_spec
-            if shards is not None and shards.shape[1] != given[-1]:
-                refuse_other_width(given, (given[0], stored[-1]), shards)
+            if shards is not None and shards.shape[1] != old_shape[-1]:
+                refuse_other_width(old_shape, (old_shape[0], new_shape[-1]), shards)
             TensorSpec(shape, data_format, Layout.TILE, place or spec.memory_config)  # refuses shards of other sizes
             raise DeviceError(
                 "MeshBuffer must be large enough to hold the tensor.\ninput_tensor: a vector in tiles is padded up to "
                 "the end of its last tile alone; reshape it to rank 2"
             )
-        behind = tuple((0, new - old) for new, old in zip(stored, given, strict=True))
+        behind = tuple((0, new - old) for new, old in zip(new_shape, old_shape, strict=True))
         if any(more < 0 for _, more in behind):
             raise DeviceError(
                 "Output size cannot fit input with offset\n"
-                f"input_tensor: its tiles have the shape {list(given)}, which is more than the result's "
-                f"{list(stored)}; untilize it first"
+                f"input_tensor: its tiles have the shape {list(old_shape)}, which is more than the result's "
+                f"{list(new_shape)}; untilize it first"
             )
         if data_format == BFLOAT8_B:
             wide = typecast_by(builder, full, BFLOAT16, f"{name}.bfloat16")
