@@ -178,11 +178,10 @@ class Space:
         """
         of_devices = [axis for axis in self.axes if axis.kind == DEVICE]
         machines = []
-        for device in self.devices:
-            for values in product(*(axis.values for axis in of_devices)):
-                labels = {axis.name: value for axis, value in zip(of_devices, values, strict=True)}
-                changes = [f"{axis.field}={value}" for axis, value in zip(of_devices, values, strict=True)]
-                machines.append((changed(device, changes), labels))
+        for device, values in product(self.devices, list(product(*(axis.values for axis in of_devices)))):
+            labels = {axis.name: value for axis, value in zip(of_devices, values, strict=True)}
+            changes = [f"{axis.field}={value}" for axis, value in zip(of_devices, values, strict=True)]
+            machines.append((changed(device, changes), labels))
         others = {name: getattr(self, name) for name in ("values", "l1_small_size", "strict")}
         for layer in self.layers:
             variants = [Variant(layer)]

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 import ttsim
-from device.cores import first_cores
-from device.errors import ArgumentError, ArgumentIndexError, ArgumentTypeError, DeviceError, OutOfMemoryError
-from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
+from device.errors import ArgumentError, ArgumentIndexError, ArgumentTypeError, DeviceError
+from device.memory.memory_config import BufferType, Layout
 from ttsim.recording.memory_reports import get_memory_view
 from ttsim.runtime import storage
 from ttsim.runtime.device import Device
@@ -194,19 +193,6 @@ def test_values_stored_with_padding_are_cut(device: Device) -> None:
     assert tensor.padded_values() is stored
     assert tensor.cpu().padded_values().sum() == stored[:, :3, :5].sum()
     assert Tensor([1.0, 2.0], layout=ttsim.TILE_LAYOUT).padded_values()[0, :3].tolist() == [1, 2, 0]
-
-
-def test_shards_must_hold_the_tensor(device: Device) -> None:
-    def place(rows: int) -> MemoryConfig:
-        shards = ShardSpec(first_cores(2, 8, 8), (rows, 16))
-        return MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, shards)
-
-    tensor = Tensor(np.ones((1, 1, 64, 16), np.float32))
-    assert tensor.to(device, place(32)).is_sharded()
-    with pytest.raises(DeviceError, match=r"^Number of shards along height 4 must not exceed number of cores 2"):
-        tensor.to(device, place(16))
-    with pytest.raises(OutOfMemoryError, match=r"^Out of Memory: Not enough space to allocate"):
-        Tensor(np.ones((1, 1, 1 << 16, 16), np.float32)).to(device, place(1 << 15))
 
 
 def test_no_values_where_none_are_computed() -> None:

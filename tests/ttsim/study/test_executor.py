@@ -23,7 +23,7 @@ from ttsim.study.executor import (
     evaluate_chunk,
     same_spec,
     workers,
-)  # fmt: skip
+)
 from ttsim.study.store import Verdict
 
 SPEC = load_spec("wormhole_n150")
@@ -113,18 +113,14 @@ def test_an_interrupt_waits_until_a_process_has_started():
     assert (done, signal.getsignal(signal.SIGINT)) == (["started"], handler)
 
 
-def test_in_this_process():
-    with workers(processes=1, scheduler=None) as team:
-        assert (team.slots, team.start().submit(seen, 1).result()[0]) == (1, 1)
-    assert isinstance(InProcess().submit(seen).exception(), TypeError)
-    assert same_spec(load_spec("wormhole_n150")) is same_spec(load_spec("wormhole_n150"))
-
-
 @pytest.mark.parametrize(("quick", "slots"), [(64, 1), (65, 3), (None, 3)])
-def test_few_quick_points_are_evaluated_here(monkeypatch, quick, slots):
+def test_few_quick_points_are_evaluated_in_this_process(monkeypatch, quick, slots):
     monkeypatch.setattr(executor.os, "sched_getaffinity", lambda _: {0, 1, 2}, raising=False)
     with workers(processes=None, scheduler=None, quick=quick) as team:
         assert team.slots == slots
+    assert InProcess().submit(seen, 1).result()[0] == 1
+    assert isinstance(InProcess().submit(seen).exception(), TypeError)
+    assert same_spec(load_spec("wormhole_n150")) is same_spec(load_spec("wormhole_n150"))
 
 
 @pytest.mark.parametrize(
@@ -224,11 +220,8 @@ def failing_at(number, error):
     return Failing
 
 
-def test_points_of_a_canceled_future_are_evaluated_again():
+def test_canceled_points_are_evaluated_again_and_an_interrupt_takes_rows_that_are_ready():
     assert rows_by(failing_at(1, CancelledError())) == rows_by(InProcess)
-
-
-def test_an_interrupt_takes_rows_that_are_ready():
     rows = []
     with pytest.raises(KeyboardInterrupt):
         Run(POINTS, Workers(start=failing_at(4, KeyboardInterrupt()), slots=1, where="here"), rows.extend).go()
