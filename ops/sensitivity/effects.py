@@ -17,6 +17,7 @@ from device.time.stages import OperationCycles
 from ops.launch import Launch, between_kernels_nanoseconds
 from ops.passes.cycles import launches_of, run_cycles
 from ops.passes.memory import run_memory
+from ops.programs.data_movement.copy import Conversion
 from ops.sensitivity.fields import Field, others, scaled
 from ops.sensitivity.read_set import fields_asked
 from ops.sensitivity.samples import L1_SMALL_BYTES, Sample
@@ -116,6 +117,8 @@ def _fixed(step: Operation | Relocate, plan: Plan) -> FixedOperation:
     # The program is the folder in `ops.programs`, or the file of the family among data movements
     folder, *files = type(step.op).__module__.split(".")[2:]
     program = files[0] if folder == "data_movement" else folder
+    if name.startswith(Conversion.TYPECAST.value):  # a copy that computes
+        program = "typecast"
     return FixedOperation(program, name, Plan(steps=(alone,), tensors=tensors))
 
 

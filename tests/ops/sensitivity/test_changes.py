@@ -301,7 +301,7 @@ def test_a_larger_grid_has_longer_rings(cols, rows, nodes):
     assert len(torus.worker_rows) >= rows
 
 
-MOVEMENTS_BY_TWO = {"concat", "copy", "pad", "reshape", "slice", "upsample"}  # one reads while one writes
+MOVEMENTS_BY_TWO = {"concat", "copy", "pad", "reshape", "slice", "typecast", "upsample"}  # one reads while one writes
 SLOWER_WITH_ONE = {"conv2d", "halo", "matmul", "patch_matmul", "phase_conv2d"} | MOVEMENTS_BY_TWO
 
 
