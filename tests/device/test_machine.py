@@ -1,8 +1,10 @@
+from threading import Thread
+
 import pytest
 
 from device.cores import CoreRangeSet, first_cores
 from device.errors import CircularBufferError, DeviceClosedError, OutOfMemoryError
-from device.machine import Machine
+from device.machine import Machine, Turn
 from device.memory.layouts import BufferSpec, TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig
 from device.numbers.formats import BFLOAT16
@@ -177,3 +179,40 @@ def test_a_refusal_is_recorded_before_it_is_raised() -> None:
     with pytest.raises(CircularBufferError) as clash:
         device.make_program("Conv2dDeviceOperation", [circular("a", 2 * device.spec.l1.bytes)], {})
     assert heard[-1] == Refused(str(clash.value))
+
+
+def elsewhere(function):
+    """What a function returns in another thread."""
+    found = []
+    thread = Thread(target=lambda: found.append(function()))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def test_a_turn_is_one_thread_s_until_it_is_given_up():
+    turn = Turn()
+    assert not turn.mine
+    assert turn.take()
+    assert turn.take(wait=False)  # again is harmless
+    assert turn.mine
+    assert not elsewhere(lambda: turn.take(wait=False))
+    elsewhere(turn.give)  # not its own to give
+    assert turn.mine
+    turn.give()
+    assert not turn.mine
+    turn.give()
+    assert elsewhere(lambda: (turn.take(wait=False), turn.give())[0])
+
+
+def test_who_waits_gets_it():
+    turn, order = Turn(), []
+    turn.take()
+    threads = [Thread(target=lambda: (turn.take(), order.append(1), turn.give())) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    order.append(0)
+    turn.give()
+    for thread in threads:
+        thread.join(timeout=5)
+    assert order == [0, 1, 1, 1]

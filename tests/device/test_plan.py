@@ -1,6 +1,16 @@
 """The hash of a key is computed once."""
 
-from device.plan import Operation
+from device.cores import first_cores
+from device.memory.layouts import BufferSpec
+from device.memory.memory_config import BufferType, TensorMemoryLayout
+from device.plan import (
+    BufferAllocated,
+    BufferFreed,
+    CircularBufferAllocated,
+    CircularBuffersFreed,
+    Operation,
+    usage_per_core,
+)
 
 
 def test_the_key_of_a_program_is_hashed_once():
@@ -17,3 +27,55 @@ def test_the_key_of_a_program_is_hashed_once():
     assert len(hashed) == 1
     assert operation.key == ("op", one)
     assert hash(operation.key) == hash(("op", one))
+
+
+CORES = first_cores(8, 8, 8)
+
+
+def buffer(bank_bytes: int, buffer_type: BufferType = BufferType.L1) -> BufferSpec:
+    return BufferSpec(
+        buffer_type=buffer_type,
+        memory_layout=TensorMemoryLayout.INTERLEAVED,
+        size_bytes=bank_bytes,
+        page_bytes=bank_bytes,
+        bank_bytes=bank_bytes,
+    )
+
+
+def circular(size_bytes: int, *, view: bool = False) -> CircularBufferAllocated:
+    return CircularBufferAllocated("Conv2dDeviceOperation", "act", size_bytes, 105824, CORES, view)
+
+
+def test_nothing_happened() -> None:
+    assert usage_per_core([]) == (0, 0, 0)
+
+
+def test_buffers_of_both_kinds_of_l1_count_and_dram_does_not() -> None:
+    events = [
+        BufferAllocated(1, "a", 0, buffer(100)),
+        BufferAllocated(2, "b", 0, buffer(20, BufferType.L1_SMALL)),
+        BufferAllocated(3, "c", 0, buffer(9999, BufferType.DRAM)),
+        BufferFreed(1, "a", 0, buffer(100)),
+        BufferAllocated(4, "d", 0, buffer(50)),
+    ]
+    assert usage_per_core(events) == (0, 120, 120)
+
+
+def test_circular_buffers_count_until_the_next_program_is_made() -> None:
+    events = [
+        circular(64),
+        circular(36),
+        circular(5000, view=True),
+        BufferAllocated(1, "a", 0, buffer(1000)),
+        CircularBuffersFreed(),
+        circular(80),
+        BufferAllocated(2, "b", 0, buffer(10)),
+    ]
+    assert usage_per_core(events) == (100, 1010, 1100)
+
+
+def test_a_buffer_from_before_the_capture_is_taken_off() -> None:
+    """Recorded: a run that frees its sharded input reports a peak that is lower by that input."""
+    allocated, later = BufferAllocated(2, "b", 0, buffer(130)), BufferAllocated(3, "c", 0, buffer(50))
+    assert usage_per_core([allocated, BufferFreed(1, "a", 0, buffer(100)), later]) == (0, 130, 130)
+    assert usage_per_core([BufferFreed(1, "a", 0, buffer(100)), allocated]) == (0, 30, 30)

@@ -1,8 +1,13 @@
+from itertools import pairwise
+
 import pytest
+from hypothesis import given, strategies as st
 
 from device.cores import first_cores
 from device.errors import DeviceError, OutOfMemoryError
-from device.memory.allocator import Allocator, BankStatistics
+from device.machine import Machine
+from device.memory.allocator import Allocator, BankStatistics, Block, FreeList, Owners
+from device.memory.buffers import Buffer
 from device.memory.layouts import BufferSpec, TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16
@@ -173,3 +178,130 @@ def test_a_copy_goes_its_own_way() -> None:
         other.free(address, one.buffer_type)
         assert other.statistics(one.buffer_type).allocated_bytes_per_bank == 0
         assert allocator.statistics(one.buffer_type).allocated_bytes_per_bank > 0
+
+
+BASE, SIZE, UNIT = 96, 4096, 32
+
+
+def make(*, top_down: bool) -> FreeList:
+    return FreeList(BASE, SIZE, alignment_bytes=UNIT, top_down=top_down)
+
+
+def test_blocks_come_from_the_end_that_was_asked_for() -> None:
+    assert [make(top_down=True).allocate(100), make(top_down=False).allocate(100)] == [BASE + SIZE - 128, BASE]
+
+
+def test_the_first_hole_that_is_large_enough_is_taken_not_the_best_one() -> None:
+    """Observed on the real library: a hole of just the right size further down stays."""
+    for top_down in (True, False):
+        blocks = make(top_down=top_down)
+        large, _, exact, _ = (blocks.allocate(size) for size in (320, 32, 96, 32))
+        assert large is not None
+        assert exact is not None
+        blocks.free(large)
+        blocks.free(exact)
+        assert blocks.allocate(96) == (large + 320 - 96 if top_down else large)
+
+
+def test_neighboring_holes_become_one() -> None:
+    blocks = make(top_down=False)
+    addresses = [blocks.allocate(32) for _ in range(4)]
+    for index in (0, 2, 1):
+        assert blocks.free(addresses[index] or 0)
+    assert blocks.blocks()[0] == Block(BASE, 96, False)
+
+
+def test_an_empty_range_holds_nothing() -> None:
+    assert FreeList(BASE, 0, alignment_bytes=UNIT, top_down=True).allocate(0) is None
+
+
+def test_freeing_an_unknown_address_is_harmless() -> None:
+    blocks = make(top_down=True)
+    assert not blocks.free(BASE)
+    assert blocks.free_bytes == SIZE
+
+
+@given(st.booleans(), st.lists(st.tuples(st.booleans(), st.integers(0, 900), st.integers(0, 30)), max_size=40))
+def test_blocks_tile_the_range_and_never_overlap(top_down: bool, steps: list[tuple[bool, int, int]]) -> None:
+    blocks = make(top_down=top_down)
+    live: dict[int, int] = {}
+    for allocate, size_bytes, pick in steps:
+        if allocate:
+            fits = blocks.largest_free_bytes >= max(size_bytes, 1)
+            address = blocks.allocate(size_bytes)
+            assert (address is not None) == fits
+            if address is not None:
+                assert (address - BASE) % UNIT == 0
+                live[address] = size_bytes
+        elif live:
+            address = sorted(live)[pick % len(live)]
+            del live[address]
+            assert blocks.free(address)
+        found = blocks.blocks()
+        assert found[0].address == BASE
+        assert all(left.address + left.size_bytes == right.address for left, right in pairwise(found))
+        assert sum(block.size_bytes for block in found) == SIZE
+        assert all(left.allocated or right.allocated for left, right in pairwise(found))
+        assert {block.address for block in found if block.allocated} == set(live)
+        assert blocks.allocated_bytes + blocks.free_bytes == SIZE
+        assert blocks.lowest_used == min(live, default=None)
+        numbers = [*(block.number for block in found), *blocks.spare_numbers()]
+        assert sorted(numbers) == list(range(len(numbers)))
+    for address in live:
+        blocks.free(address)
+    (whole,) = blocks.blocks()
+    assert whole == Block(BASE, SIZE, False, whole.number)
+
+
+class Keeper:
+    """Somebody who can be referred to weakly."""
+
+
+@pytest.fixture
+def buffers() -> list[Buffer]:
+    machine = Machine("wormhole_n150")
+    asked = TensorSpec([32, 32], BFLOAT16, Layout.TILE).buffer(machine.spec)
+    return [machine.allocate(asked, name) for name in ("first", "second")]
+
+
+def test_buffers_of_dead_owners_are_freed_once_oldest_first(buffers: list[Buffer]) -> None:
+    owners, keepers, freed = Owners(), [Keeper(), Keeper()], []
+    for buffer, keeper in zip(buffers, keepers, strict=True):
+        owners.own(buffer, keeper)
+    del keeper
+    assert not owners
+    del keepers[0]
+    assert buffers[0].owner is not None
+    assert buffers[0].owner() is None
+    assert owners
+    del keepers[0]
+    for _ in range(2):
+        owners.collect(lambda buffer: freed.append(buffer.name))
+    assert freed == ["first", "second"]
+    assert not owners
+
+
+def test_a_buffer_is_known_until_it_is_free(buffers: list[Buffer]) -> None:
+    owners, keeper = Owners(), Keeper()
+    owners.own(buffers[0], keeper)
+    del keeper
+
+    def interrupted(_: Buffer) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        owners.collect(interrupted)
+    assert owners
+    freed: list[Buffer] = []
+    owners.collect(freed.append)
+    assert freed == [buffers[0]]
+
+
+def test_who_lets_go_for_another_leaves_no_orphan(buffers: list[Buffer]) -> None:
+    owners, first, second = Owners(), Keeper(), Keeper()
+    owners.own(buffers[0], first)
+    owners.own(buffers[0], second)
+    del first
+    assert not owners
+    assert buffers[0].owner is not None
+    assert buffers[0].owner() is second

@@ -1,11 +1,14 @@
 """Roundings in place: numbers worked out by hand, and the same bits with compiled loops as without."""
 
+import importlib
+
 import numpy as np
 import pytest
+from hypothesis import given, strategies as st
 
-from device.host.compiling import numba_installed
+from device.host.compiling import compiled, numba_installed
 from device.numbers import rounding
-from device.numbers.formats import BFLOAT16
+from device.numbers.formats import BFLOAT16, div_up, round_up
 
 needs_numba = pytest.mark.skipif(not numba_installed(), reason="numba is not installed")
 WAYS = ["numpy", pytest.param("loops", marks=needs_numba)]
@@ -118,3 +121,35 @@ def test_loops_give_the_bits_of_numpy(monkeypatch, seed):
     ):
         one, other = by_numpy_and_loops(monkeypatch, call)
         assert np.array_equal(one, other)
+
+
+@given(st.integers(0, 10**9), st.integers(1, 10**5))
+def test_smallest_multiple(value, multiple):
+    rounded = round_up(value, multiple)
+    assert rounded % multiple == 0
+    assert value <= rounded < value + multiple
+    assert div_up(value, multiple) * multiple == rounded
+
+
+@pytest.mark.parametrize(("value", "expected"), [(0, 0), (1, 32), (32, 32), (33, 64)])
+def test_tiles(value, expected):
+    assert round_up(value, 32) == expected
+
+
+@pytest.mark.skipif(not numba_installed(), reason="numba is not installed")
+def test_neighbors_get_the_largest_exponent_of_them():
+    """1.9375 becomes 2 where half of its lowest bit is added; signs and fractions do not count, nor do others."""
+    spread = importlib.import_module("device.numbers.sixteen").spread_exponents
+
+    @compiled
+    def spread_second(bits, added, tops):
+        spread(bits, 16, added, tops)
+
+    values = np.full(48, 256, np.float32)
+    values[16:32] = 0.0
+    values[[18, 31]] = [1.5, -1.9375]
+    for added, largest in ((0, 1.0), (1 << 19, 2.0)):
+        tops = np.full(48, 7, np.int32)
+        spread_second(values.view(np.int32), np.int32(added), tops)
+        assert tops[16:32].view(np.float32).tolist() == [largest] * 16
+        assert tops[:16].tolist() == tops[32:].tolist() == [7] * 16

@@ -1,18 +1,27 @@
 """Routes of the networks, held against walking them link by link."""
 
 import numpy as np
+import pytest
 from hypothesis import given, strategies as st
 
-from device.spec.device_spec import load_spec
+from device.errors import SpecError
+from device.spec.device_spec import catalog_names, load_spec
 from device.time.network import (
     NETWORKS,
     Link,
     Places,
     answer_cycles,
+    bandwidth,
+    hands,
+    movers,
+    page_round_trip_cycles,
     passing_bytes,
+    read_latency_cycles,
     round_links,
     routes,
+    shared_cycles,
     sharing,
+    side_by_side_cycles,
     torus_of,
 )
 
@@ -123,3 +132,61 @@ def test_a_neighbor_on_the_wrong_side_is_reached_round_the_ring():
     first, second = (walk_of(network, (3, 2), (2, 2)) for network in NETWORKS)
     assert [one.col for one in first] == [*range(3, TORUS.cols), 0, 1]
     assert second == (Link(col=3, row=2, along_row=True),)
+
+
+SPEC = load_spec("wormhole_n150")
+
+
+@pytest.mark.parametrize(("processors", "shared"), [(1, (0, 0, 0)), (2, (0, 1, 1)), (3, (0, 1, 2)), (4, (0, 1, 2))])
+def test_the_last_processor_does_what_is_left(processors, shared):
+    result = movers(processors, 3)
+    distinct = list(dict.fromkeys(result))
+    assert tuple(distinct.index(one) for one in result) == shared
+
+
+def test_there_are_no_more_hands_than_processors():
+    assert [hands(SPEC.replace(data_movement_processors=count), 2) for count in (1, 2, 3)] == [1, 2, 2]
+
+
+def test_two_roles_take_turns_on_one_processor():
+    assert side_by_side_cycles(SPEC, 10.0, 6.0) == 10.0
+    assert side_by_side_cycles(SPEC.replace(data_movement_processors=1), 10.0, 6.0) == 16.0
+    with pytest.raises(SpecError, match="data_movement: processors must be a number above zero"):
+        SPEC.replace(data_movement_processors=0)
+
+
+@given(st.sampled_from(catalog_names()), st.integers(1, 16), st.integers(1, 10**9))
+def test_fewer_banks_are_never_faster(name, banks, moved):
+    fewer, more = (load_spec(name).replace(dram_banks=count) for count in (banks, banks + 1))
+    assert bandwidth(fewer) < bandwidth(more)
+    assert shared_cycles(fewer, moved) >= shared_cycles(more, moved)
+    assert shared_cycles(fewer, moved, 0.5) == pytest.approx(2 * shared_cycles(fewer, moved))
+
+
+@given(st.sampled_from(catalog_names()), st.integers(1, 10**6))
+def test_a_round_trip_is_longer_than_the_latency_and_grows(name, size):
+    spec = load_spec(name)
+    assert read_latency_cycles(spec) < page_round_trip_cycles(spec, size) < page_round_trip_cycles(spec, size + 1)
+
+
+def test_figures_by_hand():
+    """Wormhole: twelve banks of 24 GB/s, of which 92.2 % are achieved; 88 ns in a bank, 293 cycles on the way."""
+    spec = load_spec("wormhole_n150")
+    assert bandwidth(spec) == pytest.approx(12 * 24 * 0.922)
+    assert shared_cycles(spec, 265_536) == pytest.approx(1000)
+    assert shared_cycles(spec, 265_536, 0.5) == pytest.approx(2000)
+    assert read_latency_cycles(spec) == 293 + 88
+    assert page_round_trip_cycles(spec, 240) == pytest.approx(381 + 240 / 24)
+
+
+def test_memory_has_a_clock_of_its_own():
+    """At twice the clock the banks deliver half as much in a cycle, and a request is twice as many cycles in them."""
+    spec = load_spec("wormhole_n150")
+    fast = spec.replace(clock_hz=2 * spec.clock_hz)
+    assert bandwidth(fast) == bandwidth(spec) / 2
+    assert read_latency_cycles(fast) == 293 + 2 * 88
+
+
+def test_a_page_that_is_waited_for_is_bound_by_its_link_where_that_is_slower():
+    spec = load_spec("wormhole_n150").replace(dram_bank_bytes_per_second=1e12)
+    assert page_round_trip_cycles(spec, 300) == pytest.approx(381 + 300 / 30)

@@ -1,0 +1,104 @@
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from device.cores import CoreCoord, CoreRange, CoreRangeSet
+from device.errors import DeviceError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import (
+    FACE,
+    L1_MEMORY_CONFIG,
+    TILE,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardOrientation,
+    ShardSpec,
+    TensorMemoryLayout,
+    pad_to_tiles,
+    tilize,
+    untilize,
+)
+from device.numbers.formats import BFLOAT16
+from device.spec.device_spec import load_spec
+
+PLAIN = '{"buffer_type":1,"created_with_nd_shard_spec":false,"memory_layout":0,"per_core_allocation":false}'
+GRID = '[{"end":{"x":3,"y":1},"start":{"x":0,"y":0}}]'
+
+
+def test_texts_are_those_of_the_real_library() -> None:
+    cores = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(3, 1))])
+    config = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(cores, (32, 64)))
+    assert L1_MEMORY_CONFIG.to_json() == PLAIN
+    assert cores.to_json() == GRID
+    assert f'"shard_spec":{{"grid":{GRID},"orientation":0,"shape":[32,64]}}}}' in config.to_json()
+    assert MemoryConfig.from_json(config.to_json()) == config
+    assert (L1_MEMORY_CONFIG.interleaved, config.interleaved, cores.size()) == (True, False, 1)
+    with pytest.raises(ValueError, match="no text of to_json"):
+        MemoryConfig.from_json("[]")
+
+
+WORMHOLE = load_spec("wormhole_n150")
+HEIGHT, BLOCK = TensorMemoryLayout.HEIGHT_SHARDED, TensorMemoryLayout.BLOCK_SHARDED
+ROW, COL = ShardOrientation.ROW_MAJOR, ShardOrientation.COL_MAJOR
+
+
+def tensor(layout, cols, rows, orientation=ROW, memory=BufferType.L1):
+    grid = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(cols - 1, rows - 1))])
+    config = MemoryConfig(layout, memory, ShardSpec(grid, (32, 32), orientation))
+    return TensorSpec((1, 1, 160, 32), BFLOAT16, Layout.TILE, config)
+
+
+@pytest.mark.parametrize(
+    ("given", "core", "memory", "banks"),
+    [
+        (tensor(HEIGHT, 13, 1), "(8, 0)", "L1", 64),
+        (tensor(HEIGHT, 4, 10), "(0, 8)", "L1", 64),
+        (tensor(HEIGHT, 10, 10, COL), "(0, 8)", "L1", 64),
+        (tensor(HEIGHT, 13, 1, memory=BufferType.DRAM), "(12, 0)", "DRAM", 12),
+    ],
+)
+def test_every_core_of_the_grid_must_be_there(given, core, memory, banks):
+    with pytest.raises(DeviceError) as caught:
+        given.buffer(WORMHOLE)
+    first, ours = str(caught.value).splitlines()
+    assert first.startswith(
+        f"Invalid shard grid: shard core {core} has no {memory} bank on this device, which has {banks} of them. Derive"
+    )
+    assert first.endswith("legal only while it is claimed via ServiceCoreManager.")
+    assert core in ours
+
+
+def test_block_shards_count_up_to_the_last():
+    assert tensor(BLOCK, 9, 5).buffer(WORMHOLE).num_cores == 5
+
+
+SIZES = st.integers(1, 70)
+
+
+def test_face_order():
+    tile = tilize(np.arange(1024).reshape(32, 32))[0, 0]
+    assert tile[:16].tolist() == list(range(16))  # row 0 of face (0, 0)
+    assert tile[16] == 32  # row 1
+    assert tile[256] == 16  # face (0, 1) begins at column 16
+    assert tile[512] == 16 * 32  # face (1, 0) begins at row 16
+    assert tile[768] == 16 * 32 + 16
+
+
+@given(SIZES, SIZES, st.lists(st.integers(1, 3), max_size=2))
+def test_every_element_is_where_the_definition_puts_it(rows, cols, lead):
+    matrix = np.arange(1, np.prod(lead, dtype=int) * rows * cols + 1).reshape(*lead, rows, cols)
+    tiles = tilize(matrix)
+    row, col = rows - 1, cols // 2
+    face = (row % TILE // FACE) * 2 + col % TILE // FACE
+    element = face * FACE * FACE + row % FACE * FACE + col % FACE
+    assert (tiles[..., row // TILE, col // TILE, element] == matrix[..., row, col]).all()
+    assert tiles.sum() == matrix.sum()  # the padding is zero
+    assert np.array_equal(untilize(tiles, rows, cols), matrix)
+    assert np.array_equal(untilize(tiles), pad_to_tiles(matrix))
+
+
+def test_whole_tiles_are_not_copied():
+    matrix = np.zeros((64, 32), np.float32)
+    assert pad_to_tiles(matrix) is matrix
+    assert pad_to_tiles(matrix[:33]).shape == (64, 32)
