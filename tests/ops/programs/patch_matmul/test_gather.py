@@ -22,6 +22,7 @@ def test_runs_hold_every_position_once_and_in_order(counts, rows):
     array = np.concatenate([numbers[box].reshape(-1) for box in runs(counts, rows)])
     assert np.array_equal(array, np.arange(prod(counts)))
     assert all(numbers[box].size <= rows or numbers[box].size <= counts[-1] for box in runs(counts, rows))
+    assert len(list(runs(counts, prod(counts)))) == 1
 
 
 @pytest.mark.parametrize("spacing", [1, 2, -1, -3])
