@@ -47,7 +47,7 @@ def block(height, width, *, phases=1, first=BFLOAT16, second=BFLOAT16, subblocks
 
 
 @pytest.mark.parametrize(
-    ("spec", "one", "k_tile"),
+    ("spec", "product", "k_tile"),
     [
         # A row stays, eight tiles of 2048 bytes stream past, 32 cycles each, twice as long as LoFi multiplies.
         (WORMHOLE, block(1, 8), 8 * 32),
@@ -66,13 +66,13 @@ def block(height, width, *, phases=1, first=BFLOAT16, second=BFLOAT16, subblocks
         (WORMHOLE, block(3, 3), 2 * 3 * 32 + 64 - 32),
     ],
 )
-def test_a_k_block_by_hand(spec, one, k_tile):
-    found = multiply_task(spec, one, reload=False)
+def test_a_k_block_by_hand(spec, product, k_tile):
+    task = multiply_task(spec, product, reload=False)
     subblock = 2 * (k_tile + 5)
-    tiles = one.subblock_height * one.subblock_width
+    tiles = product.subblock_height * product.subblock_width
     assert subblock > tiles * 32  # the packer is done before the next sub-block
-    assert found.cycles == pytest.approx(100 + 3 * (subblock + 50) + tiles * 32)
-    assert found.busy[Stage.MATH] == 3 * 2 * tiles * 16 * one.fidelity_phases
+    assert task.cycles == pytest.approx(100 + 3 * (subblock + 50) + tiles * 32)
+    assert task.busy[Stage.MATH] == 3 * 2 * tiles * 16 * product.fidelity_phases
 
 
 def test_what_is_waited_for():

@@ -46,7 +46,7 @@ def test_buffers_in_order_of_allocation():
         sizes(out_shard=(32, 64), tiled=True), halo="halo", halo_bytes=800, indices="lists", indices_bytes=38,
         output="output", cores=CORES,
     )  # fmt: skip
-    assert [(one.name, one.size_bytes, one.view_of) for one in buffers] == [
+    assert [(buffer.name, buffer.size_bytes, buffer.view_of) for buffer in buffers] == [
         ("scalar", 4096, None),
         ("least", 2048, None),
         ("sticks", 800, "halo"),
@@ -135,12 +135,12 @@ def axis(length, taps, step, before=0, spacing=1):
 
 
 def op(rows, columns, channels=1, **changes):
-    one = pool(channels=channels, core_outputs=1, **changes)
-    return replace(one, frame=PaddedInput(batch=1, rows=rows, columns=columns))
+    pool_op = pool(channels=channels, core_outputs=1, **changes)
+    return replace(pool_op, frame=PaddedInput(batch=1, rows=rows, columns=columns))
 
 
-def pooled(one, image):
-    return op_values(one, image).reshape(one.frame.rows.outputs, one.frame.columns.outputs).tolist()
+def pooled(pool_op, image):
+    return op_values(pool_op, image).reshape(pool_op.frame.rows.outputs, pool_op.frame.columns.outputs).tolist()
 
 
 IMAGE = np.float32([[1, -2, 3], [-4, -5, -6], [7, 8, -9]]).reshape(1, 1, 9, 1)
@@ -162,28 +162,28 @@ def test_windows_by_hand(rows, columns, image, wanted):
 
 def test_rows_and_columns_that_fill_shards_are_no_pixels():
     """Two images of 2 x 1 pixels of one channel, in sticks of three numbers, and a stick that fills a shard."""
-    one = op(axis(2, 2, 1), axis(1, 1, 1))
-    one = replace(one, frame=replace(one.frame, batch=2))
+    pool_op = op(axis(2, 2, 1), axis(1, 1, 1))
+    pool_op = replace(pool_op, frame=replace(pool_op.frame, batch=2))
     sticks = np.float32([[1, 9, 9], [2, 9, 9], [4, 9, 9], [3, 9, 9], [8, 8, 8]]).reshape(1, 1, 5, 3)
-    assert op_values(one, sticks).tolist() == [[[[2], [4]]]]
+    assert op_values(pool_op, sticks).tolist() == [[[[2], [4]]]]
 
 
 def test_channels_of_a_block_float_share_an_exponent():
     """Beside 64, seven bits leave 1 of 1.25; of 17 channels the last has neighbors of its own."""
-    one = replace(op(axis(1, 1, 1), axis(1, 1, 1), channels=17), data_format=BFLOAT8_B, tiled=True)
+    pool_op = replace(op(axis(1, 1, 1), axis(1, 1, 1), channels=17), data_format=BFLOAT8_B, tiled=True)
     sticks = np.float32([64, *[1.25] * 16]).reshape(1, 1, 1, 17)
-    assert op_values(one, sticks).ravel().tolist() == [64, *[1] * 15, 1.25]
+    assert op_values(pool_op, sticks).ravel().tolist() == [64, *[1] * 15, 1.25]
 
 
 @pytest.mark.parametrize("data_format", [BFLOAT16, BFLOAT8_B])
 @pytest.mark.parametrize("arithmetic", [EXACT, FAST], ids=["exact", "fast"])
 def test_bands_change_nothing(monkeypatch, data_format, arithmetic):
     """Two images of 13 x 6 pixels with rows of windows that overlap, begin in the padding, and leave a row over."""
-    one = op(axis(13, 3, 2, before=1), axis(6, 2, 2, before=1, spacing=2), channels=3)
-    one = replace(one, frame=replace(one.frame, batch=2), data_format=data_format)
+    pool_op = op(axis(13, 3, 2, before=1), axis(6, 2, 2, before=1, spacing=2), channels=3)
+    pool_op = replace(pool_op, frame=replace(pool_op.frame, batch=2), data_format=data_format)
     sticks = np.random.default_rng(1).standard_normal((1, 1, 2 * 13 * 6, 3), dtype=np.float32).astype(BFLOAT16.storage)
-    whole = op_values(one, sticks, arithmetic=arithmetic)
-    assert whole.shape == (1, 1, 2 * one.frame.rows.outputs * one.frame.columns.outputs, 3)
+    whole = op_values(pool_op, sticks, arithmetic=arithmetic)
+    assert whole.shape == (1, 1, 2 * pool_op.frame.rows.outputs * pool_op.frame.columns.outputs, 3)
     for numbers in (1, 100):
         monkeypatch.setattr("device.host.threads.PART_ELEMENTS", numbers)
-        assert op_values(one, sticks, arithmetic=arithmetic).tobytes() == whole.tobytes()
+        assert op_values(pool_op, sticks, arithmetic=arithmetic).tobytes() == whole.tobytes()

@@ -35,8 +35,8 @@ def tensors(*texts):
 )
 def test_shards_lie_where_they_are(texts, sizes):
     *inputs, result = tensors(*texts)
-    found = [(view.view_of, view.size_bytes) for view in shard_views(inputs, result, SPEC)]
-    assert found == list(zip("abc", sizes, strict=True))
+    views = [(view.view_of, view.size_bytes) for view in shard_views(inputs, result, SPEC)]
+    assert views == list(zip("abc", sizes, strict=True))
 
 
 def test_block_floats_are_bfloat16_while_they_are_turned():

@@ -203,9 +203,9 @@ def test_shards_of_several_whole_images_keep_as_many(shape, rows, images):
 def test_the_first_line_is_the_librarys(before, after, shape, text):
     batch = "1x2x50x100" if shape == "1x2x50x100" else "1x1x100x100"
     source, asked = tensor_spec(f"{batch} tile {PLACES[before]}"), place(PLACES.get(after, after))
-    held = unpadded_place(tensor_spec(f"{batch} tile"), tensor_spec(shape).shape, asked)
+    where = unpadded_place(tensor_spec(f"{batch} tile"), tensor_spec(shape).shape, asked)
     if before == after:
-        held = unpadded_place(source, source.shape, asked)
+        where = unpadded_place(source, source.shape, asked)
     rows = tensor_spec(shape)
-    found = unpadding_refusal(source, type(rows)(rows.shape, BFLOAT16, ROWS, held), asked)
-    assert (found is None) if text is None else found.startswith(text)
+    refusal = unpadding_refusal(source, type(rows)(rows.shape, BFLOAT16, ROWS, where), asked)
+    assert (refusal is None) if text is None else refusal.startswith(text)

@@ -166,8 +166,8 @@ def test_places_of_swaps(text, swapped, result):
 
 
 def test_as_many_shards_of_another_shape():
-    held, quarters = place("height/1024x32/2").shard_spec, place("height/256x64/4").shard_spec
-    assert adjusted(held, (1, 16, 64, 64), (1, 16, 64, 32), Layout.ROW_MAJOR).shape == [1024, 16]
+    halves, quarters = place("height/1024x32/2").shard_spec, place("height/256x64/4").shard_spec
+    assert adjusted(halves, (1, 16, 64, 64), (1, 16, 64, 32), Layout.ROW_MAJOR).shape == [1024, 16]
     assert adjusted(quarters, (1, 16, 64, 64), (1, 1, 31, 64), Layout.ROW_MAJOR) is None  # a quarter of 31 rows
 
 

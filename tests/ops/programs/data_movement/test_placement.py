@@ -38,8 +38,8 @@ def test_which_program_redistributes_shards(before, after, aligned, name):
     """Mirrors tt-metal's to_memory_config and the checks of its Reshard."""
     columns = before.split("x")[1].split("/")[0]
     source = tensor_spec(f"1x1x32x{columns} {before}")
-    found = resharding(source, place(after), SPEC.replace(l1_alignment_bytes=aligned))
-    assert (found and found.value) == name
+    conversion = resharding(source, place(after), SPEC.replace(l1_alignment_bytes=aligned))
+    assert (conversion and conversion.value) == name
 
 
 @pytest.mark.parametrize(
@@ -62,13 +62,14 @@ def test_a_result_is_refused_its_place_when_all_else_has_run(wanted, line):
     assert (last.text if isinstance(last, Refuse) else last.refused).startswith(line)
 
 
-@pytest.mark.parametrize(("where", "buffers"), [("l1", (4096, 2048)), ("height/32x32/1", (0, 0))])
-def test_pages_that_are_moved_up_go_through_buffers_of_their_own(where, buffers):
+@pytest.mark.parametrize(("where", "sizes"), [("l1", [4096, 2048]), ("height/32x32/1", [0, 0])])
+def test_pages_that_are_moved_up_go_through_buffers_of_their_own(where, sizes):
     """A tile of a core twice, or all of its tiles where both places overlap."""
     builder = PlanBuilder(SPEC, {"input": tensor_spec(f"32x32 tile {where}")})
     move_up(builder, builder.tensor("input"))
     (step,) = builder.steps
-    assert tuple(sum(one.size_bytes for one in some) for some in (step.circular_buffers, step.overlapping)) == buffers
+    buffers = step.circular_buffers, step.overlapping
+    assert [sum(buffer.size_bytes for buffer in those) for those in buffers] == sizes
 
 
 def test_rows_of_height_shards_are_padded_across_and_down_before_they_become_tiles():

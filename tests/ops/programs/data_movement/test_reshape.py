@@ -204,11 +204,11 @@ def test_tensors_that_are_seen_anew(source, shape, after):
     ],
 )
 def test_pieces_and_tiles(source, target, segments, fetched):
-    found = tile_map(source, target)
-    assert found == (segments, fetched)
+    counted = tile_map(source, target)
+    assert counted == (segments, fetched)
 
 
 def test_large_tensors_are_sampled():
-    found = tile_map((1, 1, 25281, 256), (1, 159, 159, 256))
-    assert 60 < found[0] < 64
-    assert 1.9 < found[1] < 2.0
+    counted = tile_map((1, 1, 25281, 256), (1, 159, 159, 256))
+    assert 60 < counted[0] < 64
+    assert 1.9 < counted[1] < 2.0

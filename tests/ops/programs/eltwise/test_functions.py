@@ -154,9 +154,9 @@ def test_unknown_activations_are_refused():
 def test_integers(name):
     for data_format in FUNCTIONS[name].integer_formats:
         values = np.arange(-7 if data_format == INT32 else 0, 14)
-        got = applied_to_integers(values.astype(data_format.storage), name, data_format)
+        result = applied_to_integers(values.astype(data_format.storage), name, data_format)
         definition = (lambda x: x) if name == "leaky_relu" else DEFINITIONS[name]  # of formats without a sign alone
-        assert np.array_equal(got, [definition(int(value)) for value in values])
+        assert np.array_equal(result, [definition(int(value)) for value in values])
 
 
 def test_integers_wrap():

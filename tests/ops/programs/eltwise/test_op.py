@@ -26,26 +26,26 @@ def test_the_first_row_of_a_prepared_bias_is_added(arithmetic, data_format, row_
     bias = np.zeros((1, 1, 32, 32), np.float32)
     bias[..., 0, :] = np.arange(32)
     op = AddRow(data_format=data_format, row_format=row_format)
-    got = values(op, MATRIX.astype(data_format.storage), quantize(bias, row_format), arithmetic=arithmetic)
-    assert got.dtype == data_format.storage
-    np.testing.assert_array_equal(got.astype(np.float32), MATRIX + np.arange(20))
+    result = values(op, MATRIX.astype(data_format.storage), quantize(bias, row_format), arithmetic=arithmetic)
+    assert result.dtype == data_format.storage
+    np.testing.assert_array_equal(result.astype(np.float32), MATRIX + np.arange(20))
 
 
 def test_two_float32_are_added_as_floats():
     op = AddRow(data_format=FLOAT32, row_format=FLOAT32)
-    got = values(op, np.full((1, 20), 1 + 2.0**-20, np.float32), np.zeros((32, 32), np.float32))
-    assert (got == 1 + 2.0**-20).all()
+    result = values(op, np.full((1, 20), 1 + 2.0**-20, np.float32), np.zeros((32, 32), np.float32))
+    assert (result == 1 + 2.0**-20).all()
 
 
 @pytest.mark.parametrize("data_format", [BFLOAT16, BFLOAT8_B, FLOAT32], ids=str)
 def test_relu_is_exact(data_format):
-    got = values(Activate(name="relu", parameters=(), data_format=data_format), MATRIX.astype(data_format.storage))
-    np.testing.assert_array_equal(got.astype(np.float32), np.maximum(MATRIX, 0))
+    result = values(Activate(name="relu", parameters=(), data_format=data_format), MATRIX.astype(data_format.storage))
+    np.testing.assert_array_equal(result.astype(np.float32), np.maximum(MATRIX, 0))
 
 
 def test_a_function_with_a_parameter():
-    got = values(Activate(name="leaky_relu", parameters=(0.5,), data_format=FLOAT32), MATRIX)
-    np.testing.assert_array_equal(got, np.where(MATRIX > 0, MATRIX, MATRIX / 2))
+    result = values(Activate(name="leaky_relu", parameters=(0.5,), data_format=FLOAT32), MATRIX)
+    np.testing.assert_array_equal(result, np.where(MATRIX > 0, MATRIX, MATRIX / 2))
 
 
 def test_a_16_bit_dst_cuts_the_number_that_fills():
@@ -58,9 +58,9 @@ def test_a_16_bit_dst_cuts_the_number_that_fills():
 def test_a_result_of_another_format_is_packed_to_it():
     """Sixteen neighbors share the exponent of 4: units of 1/16, half up."""
     row = np.array([[4.0, 0.15625, 0.14] + [-1.0] * 13], np.float32).astype(BFLOAT16.storage)
-    got = values(Activate(name="relu", parameters=(), data_format=BFLOAT16, out_format=BFLOAT8_B), row)
-    assert got.dtype == BFLOAT8_B.storage
-    assert got[0, :4].astype(float).tolist() == [4.0, 0.1875, 0.125, 0.0]
+    result = values(Activate(name="relu", parameters=(), data_format=BFLOAT16, out_format=BFLOAT8_B), row)
+    assert result.dtype == BFLOAT8_B.storage
+    assert result[0, :4].astype(float).tolist() == [4.0, 0.1875, 0.125, 0.0]
     wide = Activate(name="relu", parameters=(), data_format=BFLOAT16, out_format=FLOAT32)
     assert values(wide, row).dtype == np.float32
 
@@ -131,5 +131,5 @@ def test_integers_are_exact_modulo_their_range(operation, data_format, fields, l
     second = None if right is None else data_format
     op = Binary(operation=operation, left_format=data_format, right_format=second, data_format=data_format, **fields)
     arrays = [None if number is None else np.array([number], data_format.storage) for number in (left, right)]
-    got = values(op, *arrays)
-    assert (got.dtype, int(got[0])) == (data_format.storage, want)
+    result = values(op, *arrays)
+    assert (result.dtype, int(result[0])) == (data_format.storage, want)
