@@ -30,16 +30,12 @@ def rescaled(shards: ShardSpec, before: TensorSpec, padded_shape: tuple[int, ...
 
 def on_all_cores(padded_shape: tuple[int, ...], layout: TensorMemoryLayout, spec: DeviceSpec) -> ShardSpec:
     """Shards on all cores of a device, as the library chooses them for a result with a sharding but no shards."""
-    grid, sides = spec.grid, (prod(padded_shape[:-1]), padded_shape[-1])
-    down, across = {
-        TensorMemoryLayout.HEIGHT_SHARDED: (grid.cores, None),
-        TensorMemoryLayout.WIDTH_SHARDED: (None, grid.cores),
-        TensorMemoryLayout.BLOCK_SHARDED: (grid.rows, grid.cols),
-    }[layout]
-    rows, columns = (
-        side if parts is None else round_up(div_up(side, parts), TILE)
-        for side, parts in zip(sides, (down, across), strict=True)
-    )
+    grid, rows, columns = spec.grid, prod(padded_shape[:-1]), padded_shape[-1]
+    by_blocks = layout is TensorMemoryLayout.BLOCK_SHARDED
+    if layout is not TensorMemoryLayout.WIDTH_SHARDED:
+        rows = round_up(div_up(rows, grid.rows if by_blocks else grid.cores), TILE)
+    if layout is not TensorMemoryLayout.HEIGHT_SHARDED:
+        columns = round_up(div_up(columns, grid.cols if by_blocks else grid.cores), TILE)
     return ShardSpec(first_cores(grid.cores, grid.cols, grid.rows), (rows, columns))
 
 
@@ -50,18 +46,14 @@ def lies_in_place(read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> bo
     tile's elements, and end where L1 is aligned.
     """
     before, after = read.memory_config, written.memory_config
-    if (
-        before.shard_spec is None
-        or after.shard_spec is None
-        or BufferType.DRAM in (before.buffer_type, after.buffer_type)
-    ):
+    in_dram = BufferType.DRAM in (before.buffer_type, after.buffer_type)
+    if in_dram or before.memory_layout is not after.memory_layout or is_uneven(read) or is_uneven(written):
         return False
-    alike = before.memory_layout is after.memory_layout and before.shard_spec.grid == after.shard_spec.grid
-    if not alike or is_uneven(read) or is_uneven(written):
+    shards = [place.shard_spec for place in (before, after) if place.shard_spec is not None]
+    if len(shards) < 2 or shards[0].grid != shards[1].grid:
         return False
     return read.layout is Layout.TILE or all(
-        prod(shards.shape) % TILE**2 == 0 and rows_follow(read, shards.shape[1], spec)
-        for shards in (before.shard_spec, after.shard_spec)
+        prod(part.shape) % TILE**2 == 0 and rows_follow(read, part.shape[1], spec) for part in shards
     )
 
 
