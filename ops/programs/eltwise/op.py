@@ -187,18 +187,11 @@ class Activate(Eltwise):
 
 
 class BinaryOperation(Enum):
-    """What is done to two operands; values are ttnn's names."""
+    """What is done to two operands; values are ttnn's names, and numpy's."""
 
     ADD = "add"
     SUBTRACT = "subtract"
     MULTIPLY = "multiply"
-
-
-INTEGER_OPERATIONS: Final = {
-    BinaryOperation.ADD: np.add,
-    BinaryOperation.SUBTRACT: np.subtract,
-    BinaryOperation.MULTIPLY: np.multiply,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,14 +255,23 @@ class Binary(Eltwise):
         if self.right_format is None:
             right = quantize(np.asarray(self.scalar, np.float32), self.scalar_format)
         shape = np.broadcast_shapes(left.shape, right.shape)
-        seen = (
-            self._seen(np.atleast_1d(operand.astype(np.float32)), data_format, functions, arithmetic, mode)
-            for operand, data_format, functions in (
-                (left, self.left_format, self.left_activations),
-                (right, self.second_format, self.right_activations),
-            )
+
+        def seen(operand: Array, data_format: DataFormat, functions: Activations) -> Array:
+            """An operand as the operation computes on it: float32, after its functions, which are packed in its format.
+
+            It is whole in a 32-bit Dst of the vector unit, else as the matrix unit has it.
+            """
+            numbers = np.atleast_1d(operand.astype(np.float32))
+            if functions:
+                dst = numbers if mode.fp32_dest else arithmetic.unpack(numbers, data_format, fp32_dest=False)
+                numbers = _activated(dst, functions, data_format, arithmetic, mode).astype(np.float32)
+            if not self.by_vector_unit or not mode.fp32_dest:
+                numbers = arithmetic.unpack(numbers, data_format, fp32_dest=mode.fp32_dest)
+            return np.broadcast_to(numbers, shape or (1,)).copy()
+
+        operands = self._in_order(
+            seen(left, self.left_format, self.left_activations), seen(right, self.second_format, self.right_activations)
         )
-        operands = self._in_order(*(np.broadcast_to(operand, shape or (1,)).copy() for operand in seen))
         dst = self._combined(*operands, arithmetic, context.spec.compute)
         return _activated(dst, self.activations, self.data_format, arithmetic, mode).reshape(shape)
 
@@ -289,28 +291,9 @@ class Binary(Eltwise):
             applied(right, self.right_activations, self.left_format),
         )
         with np.errstate(over="ignore"):
-            numbers = INTEGER_OPERATIONS[self.operation](*(operand.astype(np.int64) for operand in operands))
+            numbers = getattr(np, self.operation.value)(*(operand.astype(np.int64) for operand in operands))
             result = np.asarray(numbers, np.int64).astype(self.data_format.storage)
         return applied(result, self.activations, self.data_format)
-
-    def _seen(
-        self,
-        values: Array,
-        data_format: DataFormat,
-        functions: Activations,
-        arithmetic: Arithmetic,
-        mode: VectorUnitMode,
-    ) -> Array:
-        """An operand as the operation computes on it: float32, after its functions, which are packed in its format.
-
-        It is whole in a 32-bit Dst of the vector unit, else as the matrix unit has it.
-        """
-        if functions:
-            dst = values if mode.fp32_dest else arithmetic.unpack(values, data_format, fp32_dest=False)
-            values = _activated(dst, functions, data_format, arithmetic, mode).astype(np.float32)
-        if self.by_vector_unit and mode.fp32_dest:
-            return values
-        return arithmetic.unpack(values, data_format, fp32_dest=mode.fp32_dest)
 
     def _combined(self, left: Array, right: Array, arithmetic: Arithmetic, compute: ComputeSpec) -> Array:
         """Dst, as wide as the operation has it."""
