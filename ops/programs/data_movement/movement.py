@@ -151,12 +151,12 @@ def pages_of(tensor: TensorSpec, cores: int) -> Pages:
         page_bytes, pages = tensor.data_format.tile_bytes, div_up(rows, TILE) * div_up(cols, TILE)
     else:
         page_bytes, pages = row_bytes(tensor, width), rows * div_up(cols, width)
-    core_pages = 0
+    core_pages = div_up(pages, cores)
     if shards is not None:
         high, wide = shards.shape
         core_pages = div_up(high, TILE) * div_up(wide, TILE) if tiled else high
     return Pages(
-        core_pages=core_pages or div_up(pages, cores),
+        core_pages=core_pages,
         page_bytes=page_bytes,
         all_pages=pages,
         tiles=tiled,

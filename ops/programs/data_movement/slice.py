@@ -334,25 +334,21 @@ def sliced_input(
     if whole and tensor_spec.shards.shape[1] == channels:
         flat = PlanTensor(image.name, TensorSpec(shape, data_format, Layout.ROW_MAJOR, image.spec.memory_config))
         return converted(builder, Conversion.INTERLEAVED_TO_SHARDED, flat, tensor_spec, name)
+    size, refused = row_bytes(tensor_spec, shards.shape[1]), None
+    alignment_bytes = builder.device_spec.l1.alignment_bytes
+    if image.spec.layout is Layout.ROW_MAJOR and size % alignment_bytes:
+        refused = (
+            f"Output row size {size} must be aligned to the destination buffer BufferType::L1 alignment "
+            f"{alignment_bytes}\ninput_tensor: slices of its {channels} channels of {data_format} have rows of {size} "
+            "bytes on every core; typecast it to bfloat16, or put it in L1"
+        )
     return builder.run(
         "PaddedSliceDeviceOperation",
         PaddedSlice(window),
         [image],
         output=output,
         circular_buffers=padded_slice_buffers(image, output, builder.device_spec),
-        refused=_narrow_rows(image.spec, tensor_spec, builder.device_spec.l1.alignment_bytes),
-    )
-
-
-def _narrow_rows(image: TensorSpec, target: TensorSpec, alignment_bytes: int) -> str | None:
-    """Why rows cannot be cut out of an image of rows, in the real library's words and ours; None if they can."""
-    size = row_bytes(target, target.shards.shape[1])
-    if image.layout is Layout.TILE or size % alignment_bytes == 0:
-        return None
-    return (
-        f"Output row size {size} must be aligned to the destination buffer BufferType::L1 alignment "
-        f"{alignment_bytes}\ninput_tensor: slices of its {target.shape[-1]} channels of {target.data_format} have rows "
-        f"of {size} bytes on every core; typecast it to bfloat16, or put it in L1"
+        refused=refused,
     )
 
 
@@ -375,12 +371,12 @@ def write_slice(builder: PlanBuilder, result: PlanTensor, target: PlanTensor, wr
 
 def _untilized(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTensor:
     """Tiles as rows; padding goes, except to the width of the shards."""
-    spec, buffers = source.spec, tuple[CircularBuffer, ...]()
-    tensor_spec = TensorSpec(spec.shape, spec.data_format, Layout.ROW_MAJOR, spec.memory_config)
-    conversion, sharded = Conversion.UNTILIZE, spec.memory_config.is_sharded()
+    spec, buffers, conversion = source.spec, tuple[CircularBuffer, ...](), Conversion.UNTILIZE
+    result = PlanTensor(name, TensorSpec(spec.shape, spec.data_format, Layout.ROW_MAJOR, spec.memory_config))
+    sharded = spec.memory_config.is_sharded()
     if not sharded and spec.data_format == BFLOAT16 and fits_generated_code(spec):
-        conversion, result = Conversion.UNTILIZE_CODEGEN, PlanTensor(name, tensor_spec)
+        conversion = Conversion.UNTILIZE_CODEGEN
         buffers = buffers_of_copy(conversion, source, result, builder.device_spec)
     elif not sharded and spec.shape != spec.padded_shape:
         conversion = Conversion.UNTILIZE_WITH_UNPADDING
-    return converted(builder, conversion, source, tensor_spec, name, buffers)
+    return converted(builder, conversion, source, result.spec, name, buffers)
