@@ -183,10 +183,12 @@ def tile_blocks(
     high, wide = (side // TILE for side in (TILE, *tiles.padded_shape)[-2:])
     images = prod(tiles.padded_shape[:-2])
     core_tiles = div_up(prod((1, *source.padded_shape)[-2:]) // TILE**2, cores)
-    by_rows = conversion is Conversion.UNTILIZE
+    by_rows, smallest = conversion is Conversion.UNTILIZE, isqrt(max(core_tiles, 1) - 1) + 1
 
     def cut(rows: int) -> TileBlocks:
-        side = _block_side(core_tiles, rows, wide, cores)
+        """In the smallest squares that hold a core's tiles and leave a core over; else in single tiles."""
+        sides = range(smallest, max(smallest, rows, wide) + 1)
+        side = next((side for side in sides if div_up(wide, side) * div_up(rows, side) < cores), 1)
         return TileBlocks(side=side, high=rows, wide=wide, images=images, row_wise=by_rows)
 
     blocks = cut(high)
@@ -198,13 +200,6 @@ def tile_blocks(
     counted = cut(high * images) if by_rows else blocks
     is_wide = wide > WIDE_TILES and (counted.high > WIDE_TILES or wide > counted.high)
     return blocks if is_wide and dealt_evenly(high * images, cores)[0] < counted.num_cores else None
-
-
-def _block_side(core_tiles: int, high: int, wide: int, cores: int) -> int:
-    """Tiles on a side of the smallest square that holds a core's tiles and leaves a core over; 1 if there is none."""
-    first = max(isqrt(core_tiles) + (isqrt(core_tiles) ** 2 != core_tiles), 1)
-    sides = range(first, max(first, high, wide) + 1)
-    return next((side for side in sides if div_up(wide, side) * div_up(high, side) < cores), 1)
 
 
 def _in_blocks(sides: Sides, blocks: TileBlocks, spec: DeviceSpec) -> Sides:

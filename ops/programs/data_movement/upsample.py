@@ -45,11 +45,6 @@ class Upsample(DataMovement):
     source_format: DataFormat
     data_format: DataFormat
 
-    @property
-    def result_shape(self) -> tuple[int, int, int, int]:
-        """Shape of the result."""
-        return upsampled_shape(self.shape, self.scale)
-
     def moved(self, values: Array) -> Array:
         """The result in storage of its format.
 
@@ -60,7 +55,7 @@ class Upsample(DataMovement):
             images = unpack(np.ascontiguousarray(images), FLOAT32, fp32_dest=False)
         if self.source_format != self.data_format:
             images = typecast(images, self.source_format, self.data_format)
-        _, high, wide, _ = self.result_shape
+        _, high, wide, _ = upsampled_shape(self.shape, self.scale)
         rows, columns = (
             _taken(result, side, factor)
             for result, side, factor in zip((high, wide), self.shape[1:3], self.scale, strict=True)
