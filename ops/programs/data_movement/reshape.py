@@ -247,12 +247,9 @@ def stick_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> t
     copies = 2 if divides and (written % WORD_BYTES == 0 or not in_dram) else 1
     slots = 1
     if read % WORD_BYTES or written % WORD_BYTES:  # what else lies in L1 than both tensors, the plan does not know
-        in_l1 = [
-            tensor_buffer
-            for tensor_buffer in (source.buffer(spec), target.buffer(spec))
-            if tensor_buffer.buffer_type is BufferType.L1
-        ]
-        room = spec.l1.usable_bytes - sum(tensor_buffer.bank_bytes for tensor_buffer in in_l1)
+        both = source.buffer(spec), target.buffer(spec)
+        taken = sum(tensor.bank_bytes for tensor in both if tensor.buffer_type is BufferType.L1)
+        room = spec.l1.usable_bytes - taken
         slots = max(1, min(WRITES, (room - copies * READS * place) // (copies * result)))
     sizes = {"read": READS * place, "made": slots * result}
     return tuple(
