@@ -96,21 +96,6 @@ def test_every_operation_is_told_in_order(made) -> None:
     ]  # a loop's line is one layer
 
 
-def test_the_high_water_mark_names_what_lives_there(made) -> None:
-    mark, operations = made.network().high_water, made.network().operations
-    assert mark.operation is not None
-    there = operations[mark.operation]
-    assert (
-        mark.total_bytes
-        == max(operation.l1_bytes for operation in operations)
-        == there.circular_bytes + there.buffer_bytes
-    )
-    assert there.buffer_bytes == sum(one.bank_bytes for one in mark.buffers)
-    (given,) = [one for one in mark.buffers if not one.function]
-    assert (given.memory, given.where) == ("L1", "")  # what the script itself put there
-    assert all(one.where.startswith("test_network.py:") for one in mark.buffers if one.function)
-
-
 def test_the_same_calls_give_the_same_bytes(made) -> None:
     with opened() as device, ttnn.profile(device) as again:
         network(device)

@@ -52,14 +52,6 @@ def test_a_shown_report_finds_out_its_launches_when_asked(profile) -> None:
     assert report.launches.programs == len(profile.calls[0].ran)
 
 
-def test_a_report_on_a_network_shows_its_memory(profile) -> None:
-    network = profile.network()
-    shown = document(network._repr_html_())
-    assert all(f"{operation.cycles:,}" in shown for operation in network.operations)
-    assert all(f"{block.held.size_bytes:,}" in shown for block in network.l1.blocks)
-    assert "Roofline" not in shown
-
-
 def test_advice_is_kept_and_nothing_ran(profile) -> None:
     assert "Hardware bottleneck" in document(profile.report(suggestions=True)._repr_html_())
     with ttnn.open_device(values="off") as device, ttnn.profile(device) as empty:

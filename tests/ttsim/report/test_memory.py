@@ -124,19 +124,13 @@ WORK = Held(name="act", kind=CIRCULAR, address=SPEC.l1.base_bytes, size_bytes=20
 
 
 def test_a_buffer_lives_from_the_first_operation_that_finds_it_to_the_last() -> None:
-    found = l1_map([(KEPT,), (WORK, KEPT), (WORK,), (KEPT,)], SPEC)
-    assert [(block.held.name, block.first, block.last) for block in found.blocks] == [
-        ("input", 0, 1), ("act", 1, 1), ("act", 2, 2), ("input", 3, 3)
+    blocks = l1_map([(KEPT,), (WORK, KEPT), (WORK,), (KEPT,)], SPEC).blocks
+    assert [(block.held.name, block.first, block.last, block.left_share, block.width_share) for block in blocks] == [
+        ("input", 0, 1, 0, 0.5), ("act", 1, 1, 0.25, 0.25), ("act", 2, 2, 0.5, 0.25), ("input", 3, 3, 0.75, 0.25)
     ]  # fmt: skip
-
-
-def test_blocks_stand_where_they_lie() -> None:
-    kept, op = l1_map([(KEPT,), (WORK, KEPT)], SPEC).blocks
-    assert (kept.left_share, kept.width_share, kept.top_share) == (0.0, 1.0, 0.0)
-    assert kept.height_share == 4096 / END
-    assert (op.left_share, op.width_share) == (0.5, 0.5)
+    assert (blocks[0].top_share, blocks[0].height_share) == (0.0, 4096 / END)
+    assert blocks[1].top_share == 1 - (SPEC.l1.base_bytes + 2048) / END
     assert l1_map([], SPEC).blocks == ()
-    assert op.top_share == 1 - (SPEC.l1.base_bytes + 2048) / END
 
 
 def test_cores_are_rectangles() -> None:
