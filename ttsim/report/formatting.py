@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from itertools import accumulate, zip_longest
+from math import isfinite
 from typing import Any, Final, Generic, TypeVar
 
 STEERING: Final = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories: control, formatting, lone surrogates, separators
@@ -21,7 +22,8 @@ def printable(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(
-        _written(character) if unicodedata.category(character) in STEERING else character for character in text
+        character.encode("unicode_escape").decode("ascii") if unicodedata.category(character) in STEERING else character
+        for character in text
     )
 
 
@@ -60,26 +62,11 @@ def _cells(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def _written(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
-
-
 RowT = TypeVar("RowT")
 UNIT = re.compile(r"(?<=\d) (?=%|us\b|cycles\b|[kKMGT]?i?B\b|[MGT]?FLOP|GHz|K blocks?\b)")  # the space in front of one
 NO_BREAK = "\N{NO-BREAK SPACE}"
 GAP = 2  # spaces between columns
 LEAST_WRAPPED = 40  # least characters of a wrapped line, even on a narrower terminal
-
-
-def aligned(rows: Sequence[Sequence[str]], *, words: Collection[int]) -> list[str]:
-    """A plain-text table with headings first: columns in `words` are left-aligned, others right-aligned."""
-    widths = [max(map(cells_of, column)) for column in zip(*rows, strict=True)]
-    return [
-        (" " * GAP)
-        .join(_padded(cell, width, left=at in words) for at, (cell, width) in enumerate(zip(row, widths, strict=True)))
-        .rstrip()
-        for row in rows
-    ]
 
 
 def fitted(
@@ -91,18 +78,16 @@ def fitted(
     heading go as well; a width of None keeps all columns. `words` are the headings of left-aligned columns; rows may be
     shorter than the headings.
     """
-    headings = list(rows[0])
     columns = list(zip_longest(*rows, fillvalue=""))
-    indices = list(range(len(headings)))
     if width is not None:
-        indices = [at for at in indices if any(columns[at][1:]) or len(rows) == 1]
-        widths = [max(map(cells_of, column)) + GAP for column in columns]
+        columns = [column for column in columns if any(column[1:]) or len(rows) == 1]
         for name in least_needed:
-            at = headings.index(name)
-            if at in indices and sum(widths[index] for index in indices) - GAP > width:
-                indices.remove(at)
-    shown = list(zip(*(columns[at] for at in indices), strict=True))
-    return aligned(shown, words=[at for at, column in enumerate(indices) if headings[column] in words])
+            needed = sum(max(map(cells_of, column)) + GAP for column in columns) - GAP
+            if needed > width:
+                columns = [column for column in columns if column[0] != name]
+    widths = [max(map(cells_of, column)) for column in columns]
+    left = [column[0] in words for column in columns]
+    return [(" " * GAP).join(map(_padded, row, widths, left)).rstrip() for row in zip(*columns, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -143,7 +128,7 @@ def terminal_width() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else None
 
 
-def _padded(cell: str, width: int, *, left: bool) -> str:
+def _padded(cell: str, width: int, left: bool) -> str:
     room = " " * (width - cells_of(cell))
     return cell + room if left else room + cell
 
@@ -178,9 +163,7 @@ def plain(value: Any) -> Any:
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
-    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
-        return None
-    return value
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def joined(phrases: Sequence[str]) -> str:

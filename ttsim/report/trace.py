@@ -98,33 +98,22 @@ def _slices(
 ) -> Iterator[Event]:
     """The slices of an operation: on the device, then on every core, then its stages on the core."""
 
-    def piece(process: int, stage: str, lasts: float, **arguments: int | str) -> Event:
-        return {
-            "ph": "X",
-            "name": _name(op.name),
-            "cat": stage or "operation",
-            "pid": process,
-            "tid": threads[stage],
-            "ts": _time(op.start_nanoseconds),
-            "dur": _time(lasts),
-            "args": arguments,
-        }
+    def piece(process: int, stage: str, lasts: float, arguments: dict[str, Any]) -> Event:
+        what = {"ph": "X", "name": _name(op.name), "cat": stage or "operation", "pid": process, "tid": threads[stage]}
+        return {**what, "ts": _time(op.start_nanoseconds), "dur": _time(lasts), "args": arguments}
 
-    text: dict[str, int | str] = {"cycles": time.cycles, "bound by": time.bound_by, "operation": op.number}
-    yield piece(DEVICE, WHOLE, time.nanoseconds, **text)
+    facts = {"cycles": time.cycles, "bound by": time.bound_by, "operation": op.number}
+    yield piece(DEVICE, WHOLE, time.nanoseconds, facts)
     for group in time.groups:
-        whole = nanoseconds(group.cycles, spec.clock_hz)
+        whole, facts = nanoseconds(group.cycles, spec.clock_hz), {"cycles": group.cycles, "operation": op.number}
         for core in group.coordinates:
-            yield piece(processes[core], WHOLE, whole, cycles=group.cycles, operation=op.number)
+            yield piece(processes[core], WHOLE, whole, facts)
             for stage in group.stages:
                 if stage.busy_cycles:
-                    lasts = min(stage.busy_cycles + stage.stall_cycles, group.cycles)
-                    spent = {
-                        "busy": stage.busy_cycles,
-                        "waiting": stage.stall_cycles,
-                        "critical": stage.critical_cycles,
-                    }
-                    yield piece(processes[core], stage.stage, nanoseconds(lasts, spec.clock_hz), **spent)
+                    lasts = nanoseconds(min(stage.busy_cycles + stage.stall_cycles, group.cycles), spec.clock_hz)
+                    spent = (stage.busy_cycles, stage.stall_cycles, stage.critical_cycles)
+                    arguments = dict(zip(("busy", "waiting", "critical"), spent, strict=True))
+                    yield piece(processes[core], stage.stage, lasts, arguments)
 
 
 def _levels(operations: Sequence[OpRun], *, known: bool) -> Iterator[Event]:

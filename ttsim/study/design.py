@@ -16,7 +16,7 @@ from ops.passes.sensitivity import Sensitivity, sensitivities
 from ops.sensitivity.fields import numeric_fields
 from ops.sensitivity.read_set import fields_asked
 from ttsim.recording.profiling import cycles_of
-from ttsim.report.formatting import aligned, csv_text, printable_lines, text
+from ttsim.report.formatting import csv_text, fitted, printable_lines, text
 from ttsim.runtime.traces import RanCall
 from ttsim.runtime.types.layer import Layer
 from ttsim.study.evaluate import Evaluator, Point
@@ -212,7 +212,7 @@ class DesignResult:
             figures = [f"{point.costs[name]:.6g}" for name in costs]
             values = [point.values[name] for name in names]
             rows.append([*values, f"{(point.nanoseconds or 0) / 1000:,.2f} us", share, *figures, f"{others or ''}"])
-        return ["Pareto front, the fastest first:", *aligned(rows, words=range(len(names)))]
+        return ["Pareto front, the fastest first:", *fitted(rows, None, words=names)]
 
 
 def _means(axis: AxisEffect) -> str:

@@ -36,15 +36,8 @@ def timeline(operations: Sequence[OpRun], stages: Sequence[str], times: Sequence
 
 def l1_picture(memory: L1Map, steps: Sequence[Tick]) -> Markup:
     """The map of L1: operations to the right, addresses upward."""
-    firmware = tag(
-        "rect",
-        hint(f"firmware: {memory.base_bytes:,} B"),
-        class_="firmware",
-        x="0",
-        width="100%",
-        y=share(1 - memory.base_share),
-        height=share(memory.base_share),
-    )
+    place = {"x": "0", "width": "100%", "y": share(1 - memory.base_share), "height": share(memory.base_share)}
+    firmware = tag("rect", hint(f"firmware: {memory.base_bytes:,} B"), class_="firmware", **place)
     name = f"Buffers in L1 of a core over {memory.operations} operations; the table below lists them"
     drawn = image(name, firmware, *map(_block, memory.blocks), class_="l1")
     return picture(name, drawn, _axis(steps), _key(KIND_CLASSES))
@@ -60,18 +53,10 @@ def roof_bars(roofs: Sequence[OpRun]) -> Markup:
     """For each operation the least time of matrix units, DRAM and networks, as shares of the operation's time."""
     shown = []
     for op in roofs:
-        shares = {} if op.time is None else op.time.limit_shares
-        bars = (
-            tag(
-                "rect",
-                hint(f"#{op.number} {op.name}: {name} needs at least {percent(least)} of the time"),
-                class_=f"roof-{name.lower()}",
-                width=share(least),
-                height=6,
-                y=8 * at,
-            )
-            for at, (name, least) in enumerate(shares.items())
-        )
+        bars = []
+        for at, (name, least) in enumerate(op.time.limit_shares.items() if op.time else ()):
+            summary = hint(f"#{op.number} {op.name}: {name} needs at least {percent(least)} of the time")
+            bars.append(tag("rect", summary, class_=f"roof-{name.lower()}", width=share(least), height=6, y=8 * at))
         name = tag("span", label(f"#{op.number} {op.name.removesuffix(DEVICE_OPERATION)}"))
         shown.append(tag("div", name, tag("svg", *bars, class_="roof", aria_hidden="true"), class_="lane"))
     title = "What matrix units, DRAM and networks need at least; the table below has the numbers"
@@ -117,27 +102,23 @@ def _by(place: str) -> str:
 
 
 def _axis(ticks: Sequence[Tick]) -> Markup:
-    sides = ("end" if tick.share > LAST_SHARE else "start" for tick in ticks)
     marks = (
-        tag("text", text(tick.text), x=share(tick.share), y=12, text_anchor=side)
-        for tick, side in zip(ticks, sides, strict=True)
+        tag(
+            "text",
+            text(tick.text),
+            x=share(tick.share),
+            y=12,
+            text_anchor="end" if tick.share > LAST_SHARE else "start",
+        )
+        for tick in ticks
     )
     lines = (tag("line", x1=share(tick.share), x2=share(tick.share), y1=0, y2=3) for tick in ticks)
     return tag("svg", *lines, *marks, class_="axis", aria_hidden="true") if ticks else Markup("")
 
 
-def _bar(op: OpRun, summary: str, style: str, opacity: str = "", *, y: str = "0", height: str = "100%") -> Markup:
-    darkness = {"fill_opacity": opacity} if opacity else {}
-    return tag(
-        "rect",
-        hint(summary),
-        class_=style,
-        x=share(op.left_share),
-        width=share(op.width_share),
-        y=y,
-        height=height,
-        **darkness,
-    )
+def _bar(op: OpRun, summary: str, style: str, **places: str) -> Markup:
+    across = {"x": share(op.left_share), "width": share(op.width_share), "y": "0", "height": "100%"}
+    return tag("rect", hint(summary), class_=style, **{**across, **places})
 
 
 def _stage_lane(name: str, operations: Sequence[OpRun]) -> Markup:
@@ -147,8 +128,9 @@ def _stage_lane(name: str, operations: Sequence[OpRun]) -> Markup:
             if own.stage == name and (own.busy_cycles or own.critical_cycles):
                 shares = f"busy {percent(own.busy_share)}, waiting {percent(own.stall_share)}"
                 summary = f"{_summary(operation)}: {name} {shares}, {percent(own.critical_share)} of the critical path"
-                bars += [_bar(operation, summary, "busy", f"{own.busy_share:.3f}", height="65%")]
-                bars += [_bar(operation, summary, "critical", f"{own.critical_share:.3f}", y="65%", height="35%")]
+                busy = {"height": "65%", "fill_opacity": f"{own.busy_share:.3f}"}
+                critical = {"y": "65%", "height": "35%", "fill_opacity": f"{own.critical_share:.3f}"}
+                bars += [_bar(operation, summary, "busy", **busy), _bar(operation, summary, "critical", **critical)]
     return _lane(name, bars)
 
 
@@ -159,17 +141,14 @@ def _lane(name: str, bars: Sequence[Markup]) -> Markup:
 def _block(block: L1Block) -> Markup:
     buffer = block.held
     until = f"#{block.first}" if block.first == block.last else f"#{block.first} to #{block.last}"
-    summary = (
-        f"{short(buffer.name)}: {buffer.kind}, {buffer.size_bytes:,} B at {buffer.address:,}, {until}{_by(buffer.made)}"
-    )
+    place = f"{buffer.size_bytes:,} B at {buffer.address:,}, {until}{_by(buffer.made)}"
     style = KIND_CLASSES[buffer.kind]
     room = block.height_share >= NAMED_HEIGHT and block.width_share >= NAMED_WIDTH
-    named = [tag("text", label(buffer.name), class_=f"on-{style}", x=4, y=12)] if room else []
     return tag(
         "svg",
-        hint(summary),
+        hint(f"{short(buffer.name)}: {buffer.kind}, {place}"),
         tag("rect", class_=style, width="100%", height="100%"),
-        *named,
+        *([tag("text", label(buffer.name), class_=f"on-{style}", x=4, y=12)] if room else ()),
         x=share(block.left_share),
         y=share(block.top_share),
         width=share(block.width_share),
@@ -178,19 +157,11 @@ def _block(block: L1Block) -> Markup:
 
 
 def _heat_map(shown: CoreMap, grid: Grid) -> Markup:
-    cells = (
-        tag(
-            "rect",
-            hint(f"core {core.column}-{core.row}: {shown.name} {figure:,} {shown.unit}, {percent(part)} {shown.whole}"),
-            class_="cell",
-            x=core.column,
-            y=core.row,
-            width=1,
-            height=1,
-            fill_opacity=f"{part:.3f}",
-        )
-        for core, figure, part in zip(grid.cores, shown.figures, shown.shares, strict=True)
-    )
+    cells = []
+    for core, figure, part in zip(grid.cores, shown.figures, shown.shares, strict=True):
+        summary = f"core {core.column}-{core.row}: {shown.name} {figure:,} {shown.unit}, {percent(part)} {shown.whole}"
+        place = {"x": core.column, "y": core.row, "width": 1, "height": 1, "fill_opacity": f"{part:.3f}"}
+        cells.append(tag("rect", hint(summary), class_="cell", **place))
     name = f"{shown.name}, core by core; the table below has the numbers"
     drawn = image(name, *cells, class_="grid", viewBox=f"0 0 {grid.columns} {grid.rows}")
     least, most = min(shown.figures), max(shown.figures)

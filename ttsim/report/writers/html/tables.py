@@ -70,7 +70,7 @@ L1: Final[Sequence[TableColumn[OpRun]]] = (
     TableColumn("of L1", lambda op: percent(op.l1_share)),
 )
 RATED: Final[Sequence[TableColumn[OpRun]]] = (
-    TableColumn("of roof", _detail(lambda op: percent(op.roofline.share) if op.roofline.cycles else "")),
+    OF_ROOF,
     TableColumn(
         "error expected", _detail(lambda op: "not measured" if op.error.share is None else percent(op.error.share))
     ),
@@ -173,38 +173,34 @@ EXCESSES: Final = (
         CALLED_BY,
     ),
 )
-Told = tuple[str, str]  # What, and its figure
-TOLD: Final = (
-    TableColumn[Told]("what", lambda row: row[0], words=True),
-    TableColumn[Told]("figure", lambda row: row[1]),
+FIGURES: Final = (
+    TableColumn[tuple[str, str]]("what", lambda row: row[0], words=True),
+    TableColumn[tuple[str, str]]("figure", lambda row: row[1]),
 )
 
 
 def flops_table(total: Totals) -> Markup:
     """Issued and useful FLOP."""
-    math = total.math
-    rows = [
-        (
-            "issued FLOP (inserted zeros and padding to tiles included; what tt-perf-report shows)",
-            f"{math.issued_flops:,}",
-        ),
-        ("useful FLOP (those of the definition)", f"{math.useful_flops:,}"),
-        ("useful, of the issued", percent(math.useful_share)),
-        ("useful FLOP/s", f"{count_of(math.flops_per_second)}FLOP/s"),
-        ("matrix units of the device busy", percent(math.device_utilization)),
-    ]
-    return table("Multiplications and additions", TOLD, rows if math.issued_flops else [])
+    math, issued = total.math, "issued FLOP (inserted zeros and padding to tiles included; what tt-perf-report shows)"
+    rows = {
+        issued: f"{math.issued_flops:,}",
+        "useful FLOP (those of the definition)": f"{math.useful_flops:,}",
+        "useful, of the issued": percent(math.useful_share),
+        "useful FLOP/s": f"{count_of(math.flops_per_second)}FLOP/s",
+        "matrix units of the device busy": percent(math.device_utilization),
+    }
+    return table("Multiplications and additions", FIGURES, rows.items() if math.issued_flops else [])
 
 
 def accuracy_table(accuracy: Accuracy) -> Markup:
     """How close the output is to float64."""
-    rows = [
-        ("PCC", f"{accuracy.pcc:.7f}"),
-        ("largest absolute error", f"{accuracy.max_abs_error:.4g}"),
-        ("rms error", f"{accuracy.rms_error:.4g}"),
-        ("deviation of the exact output", f"{accuracy.exact_std:.4g}"),
-    ]
-    return table("The output against float64", TOLD, rows)
+    rows = {
+        "PCC": f"{accuracy.pcc:.7f}",
+        "largest absolute error": f"{accuracy.max_abs_error:.4g}",
+        "rms error": f"{accuracy.rms_error:.4g}",
+        "deviation of the exact output": f"{accuracy.exact_std:.4g}",
+    }
+    return table("The output against float64", FIGURES, rows.items())
 
 
 PARTITIONS: Final = (
