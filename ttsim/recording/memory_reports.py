@@ -23,6 +23,8 @@ LAST_CLASS_BYTES = 128 << 20
 COLUMNS = ("Block", "Address", "Size", "PrevID", "NextID", "Allocated")
 KEYS = ("blockID", "address", "size", "prevID", "nextID", "allocated")  # of a block table
 COLUMN_WIDTH = 12
+USES = ("no", "yes")
+TOTALS = ("total_bytes_per_bank", "allocated_bytes_per_bank", "free_bytes_per_bank", "largest_free_bytes_per_bank")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,22 +93,17 @@ def memory_reports(device: Device, *, before_closing: bool = False) -> dict[str,
     """
     last = device.machine.at_close if before_closing else None
     allocator = _as_it_is(device) if last is None else last
-    statistics = [allocator.statistics(memory) for memory in MEMORIES]
-    l1 = statistics[MEMORIES.index(BufferType.L1)]
-    largest = l1.largest_free_bytes_per_bank
+    statistics = {memory: allocator.statistics(memory) for memory in MEMORIES}
+    l1 = statistics[BufferType.L1]
     files = {
         "l1_usage_summary.csv": [
             "This report indicates available space for interleaving L1 buffers",
             ", Largest Contiguous Free Block (B), Total Free L1 Space (B)",
-            f",{largest},{largest * l1.num_banks}",
+            f",{l1.largest_free_bytes_per_bank},{l1.largest_free_bytes_per_bank * l1.num_banks}",
         ],
         "memory_usage_summary.csv": [
             ", Total Allocatable Size (B), Total Allocated (B), Total Free (B), Largest Free Block (B)",
-            *(
-                f",{statistic.total_bytes_per_bank},{statistic.allocated_bytes_per_bank},{statistic.free_bytes_per_bank},"
-                f"{statistic.largest_free_bytes_per_bank}"
-                for statistic in statistics
-            ),
+            *(f",{','.join(str(getattr(memory, name)) for name in TOTALS)}" for memory in statistics.values()),
         ],
         "detailed_memory_usage.csv": [line for memory in MEMORIES for line in _details(allocator, memory)],
     }
@@ -118,28 +115,21 @@ def _as_it_is(device: Device) -> Allocator:
     return locked(device.machine, lambda: device.machine.allocator.copy())
 
 
-def _block_table(blocks: Sequence[Block], none: object) -> Iterator[tuple[object, ...]]:
+def _block_table(blocks: Sequence[Block], none: object) -> list[tuple[object, ...]]:
     """Number, address, size, neighbors and use of blocks, in the order of their numbers."""
-    neighbors = zip(blocks, (None, *blocks[:-1]), (*blocks[1:], None), strict=True) if blocks else ()
-    for block, before, after in sorted(neighbors, key=lambda three: three[0].number):
-        yield (
-            block.number,
-            block.address - blocks[0].address,
-            block.size_bytes,
-            none if before is None else before.number,
-            none if after is None else after.number,
-            "yes" if block.allocated else "no",
-        )
+    numbers = [none, *(block.number for block in blocks), none]
+    return sorted(
+        (block.number, block.address - blocks[0].address, block.size_bytes, before, after, USES[block.allocated])
+        for block, before, after in zip(blocks, numbers, numbers[2:], strict=False)
+    )
 
 
 def _details(allocator: Allocator, memory: BufferType) -> Iterator[str]:
     """Totals over all banks of a memory, then the allocator's statistics of one bank."""
     statistics, blocks = allocator.statistics(memory), allocator.blocks(memory)
-    banks = statistics.num_banks
     yield f",{memory.name}"
-    yield f",Total allocatable (B):,{statistics.total_bytes_per_bank * banks}"
-    yield f",Total allocated (B):,{statistics.allocated_bytes_per_bank * banks}"
-    yield f",Total free (B):,{statistics.free_bytes_per_bank * banks}"
+    for name, total in zip(("allocatable", "allocated", "free"), TOTALS, strict=False):
+        yield f",Total {name} (B):,{getattr(statistics, total) * statistics.num_banks}"
     yield "FreeListOpt allocator info:"
     yield "segregated free blocks by size:"
     yield from _size_classes(blocks, statistics.total_bytes_per_bank)

@@ -246,11 +246,5 @@ def _best_of_each(tried: Iterable[Tried], before: Measured) -> list[Tried]:
 
 
 def _change(attempt: Attempt, took: Measured, before: Measured) -> Change:
-    return Change(
-        kind=attempt.kind,
-        text=attempt.text,
-        arguments=arguments_source(attempt.options),
-        cycles=took.cycles,
-        saved_share=1 - took.cycles / before.cycles,
-        price=attempt.price,
-    )
+    arguments, saved_share = arguments_source(attempt.options), 1 - took.cycles / before.cycles
+    return Change(attempt.kind, attempt.text, arguments, took.cycles, saved_share, attempt.price)

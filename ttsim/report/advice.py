@@ -8,7 +8,7 @@ from ops.passes.sensitivity import Sensitivity
 from ttsim.report.formatting import TableColumn, count_of, cycles, percent, table_lines, wrapped
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Change:
     """A change of a call's arguments, simulated."""
 
@@ -20,7 +20,7 @@ class Change:
     price: str = ""  # The loss, such as precision; empty if there is none
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class MachineChange:
     """A change of a device's figure, with the same plan."""
 
@@ -53,11 +53,9 @@ def machine_changes(
         times = [
             (time, factor) for factor, time in ((2.0, sensitivity.doubled_time), (0.5, sensitivity.halved_time)) if time
         ]
-        if times and 1 - min(times)[0] >= least_share:
-            time, factor = min(times)
-            changes.append(
-                MachineChange(figure=sensitivity.figure, factor=factor, value=sensitivity.value, saved_share=1 - time)
-            )
+        time, factor = min(times, default=(1.0, 1.0))
+        if 1 - time >= least_share:
+            changes.append(MachineChange(sensitivity.figure, factor, sensitivity.value, 1 - time))
     return tuple(sorted(changes, key=lambda change: (-change.saved_share, change.figure))[:most])
 
 

@@ -15,7 +15,7 @@ TIMED = (CYCLES, LAUNCHES)
 SHOWN_ELASTICITY = 0.0005  # a table shows thousandths
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class FieldFigures:
     """A field of a device, with its meaning and its effects."""
 
@@ -29,7 +29,7 @@ class FieldFigures:
     source: str  # The comment behind it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class DeviceFigures:
     """A device with all its fields."""
 
@@ -61,20 +61,14 @@ def explained(
             return comment
         return f"changed from {spelled(field, value)}{f': {comment}' if comment else ''}"
 
-    fields = tuple(
-        FieldFigures(
-            name=effect.field.name,
-            value=effect.field.value,
-            unit=effect.field.unit,
-            better=effect.field.better.value,
-            meaning=words_of(effect.field.path),
-            moves=effect.moves,
-            elasticity=dict(effect.elasticity),
-            source=source(effect.field),
+    fields = []
+    for effect in effects(wanted, samples(), spec, planned=planners_samples(), watch=done):
+        field, moves = effect.field, (effect.moves, dict(effect.elasticity))
+        meaning = words_of(field.path)
+        fields.append(
+            FieldFigures(field.name, field.value, field.unit, field.better.value, meaning, *moves, source(field))
         )
-        for effect in effects(wanted, samples(), spec, planned=planners_samples(), watch=done)
-    )
-    return DeviceFigures(name=spec.name, fields=fields)
+    return DeviceFigures(spec.name, tuple(fields))
 
 
 def moved(field: FieldFigures) -> Iterator[str]:
@@ -87,7 +81,7 @@ def moved(field: FieldFigures) -> Iterator[str]:
         yield from (move for move in field.moves if move in TIMED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class FieldDifference:
     """A field that differs between two devices."""
 
@@ -102,16 +96,12 @@ def differences(first: DeviceSpec, second: DeviceSpec) -> tuple[FieldDifference,
     """Every field that differs, except the name, in the order of a device's file."""
     before, after = ({field.name: field for field in fields_of(spec)} for spec in (first, second))
 
-    def difference(name: str) -> FieldDifference:
+    changes = []
+    for name in dict.fromkeys((*before, *after)):
         was, now = before.get(name), after.get(name)
-        either = was or now
-        return FieldDifference(
-            name=name,
-            unit="" if either is None else either.unit,
-            before=None if was is None else was.value,
-            after=None if now is None else now.value,
-            ratio=now.value / was.value if was and now and was.numeric and now.numeric else None,
-        )
-
-    changes = (difference(name) for name in dict.fromkeys((*before, *after)) if name != "name")
-    return tuple(change for change in changes if change.before != change.after)
+        unit = was.unit if was else now.unit if now else ""
+        values = (was.value if was else None, now.value if now else None)
+        if name != "name" and values[0] != values[1]:
+            ratio = now.value / was.value if was and now and was.numeric and now.numeric else None
+            changes.append(FieldDifference(name, unit, *values, ratio))
+    return tuple(changes)

@@ -12,7 +12,7 @@ from ttsim.report.accuracy import Accuracy
 from ttsim.report.advice import Advice, advice_lines, help_lines, paste_lines, sensitivity_lines
 from ttsim.report.cycle_report import CycleReport, call_lines, launch_summary
 from ttsim.report.cycles import CallTime, OperationTime, StageTime
-from ttsim.report.devices import DeviceFigures, FieldDifference, differences, moved
+from ttsim.report.devices import DeviceFigures, differences, moved
 from ttsim.report.explain import explain_inclusion, not_counting, operation_lines, untimed_lines
 from ttsim.report.formatting import TableColumn, by, cycles, percent, short_name, table_lines, time, wrapped
 from ttsim.report.memory import AnyBufferUse, CircularBufferUse, L1Use, LayerResult, OperationUse, Partition, Summary
@@ -278,37 +278,23 @@ def kib(size_bytes: int) -> str:
     return f"{size_bytes / 1024:,.1f} KiB"
 
 
-NUMBERS = ("cores", "clock", "L1 a core", "DRAM banks", "DRAM")
-
-
 def print_devices(console: Console, specs: Sequence[DeviceSpec]) -> None:
     """One line for each device; all figures of a single device, and the differences of two devices."""
-    console.print(overview(specs))
+    table = _plain_table()
+    table.add_column("device", overflow="fold")
+    table.add_column("architecture", no_wrap=True)
+    for heading in ("cores", "clock", "L1 a core", "DRAM banks", "DRAM"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for spec in specs:
+        cores, clock = f"{spec.grid.cols}x{spec.grid.rows}", f"{spec.clock_hz / 1e9:g} GHz"
+        dram = (str(spec.dram.banks), f"{spec.dram.peak_bytes_per_second / 1e9:g} GB/s")
+        table.add_row(escaped(spec.name), escaped(spec.arch), cores, clock, kib(spec.l1.usable_bytes), *dram)
+    console.print(table)
     if len(specs) == 1:
         for field in fields_of(specs[0]):
             console.print(escaped(f"{field.name} = {field.value} {field.unit}".rstrip()), highlight=False)
     elif len(specs) == 2:
         print_differences(console, *specs)
-
-
-def overview(specs: Sequence[DeviceSpec]) -> Table:
-    """A row for each device."""
-    table = _plain_table()
-    table.add_column("device", overflow="fold")
-    table.add_column("architecture", no_wrap=True)
-    for heading in NUMBERS:
-        table.add_column(heading, justify="right", no_wrap=True)
-    for spec in specs:
-        table.add_row(
-            escaped(spec.name),
-            escaped(spec.arch),
-            f"{spec.grid.cols}x{spec.grid.rows}",
-            f"{spec.clock_hz / 1e9:g} GHz",
-            kib(spec.l1.usable_bytes),
-            str(spec.dram.banks),
-            f"{spec.dram.peak_bytes_per_second / 1e9:g} GB/s",
-        )
-    return table
 
 
 def print_differences(console: Console, first: DeviceSpec, second: DeviceSpec) -> None:
@@ -326,7 +312,8 @@ def print_differences(console: Console, first: DeviceSpec, second: DeviceSpec) -
         if inner != part:
             table.add_row(escaped(f"[{inner}]"))
             part = inner
-        table.add_row(*map(escaped, (name, change.unit, _shown(change.before), _shown(change.after), _ratio(change))))
+        ratio = "" if change.ratio is None else f"{change.ratio:.3g}"
+        table.add_row(*map(escaped, (name, change.unit, _shown(change.before), _shown(change.after), ratio)))
     if changes:
         console.print(table)
 
@@ -339,10 +326,6 @@ def _shown(value: Any) -> str:
     if value is None:
         return "-"
     return f"{value:,}".removesuffix(".0") if type(value) in (int, float) else str(value)
-
-
-def _ratio(change: FieldDifference) -> str:
-    return "" if change.ratio is None else f"{change.ratio:.3g}"
 
 
 LEGEND = (

@@ -53,33 +53,33 @@ OPEN_ROWS: Final = 40  # longer tables open when asked for
 def page_html(page: Page) -> str:
     """The document that shows a page."""
     several = len(page.parts) > 1
-    head = joined(
-        [
-            Markup('<meta charset="utf-8">'),
-            Markup(f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'),
-            Markup('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-            Markup('<meta name="color-scheme" content="light dark">'),
-            tag("title", label(page.title)),
-            tag("style", Markup(STYLE)),
-        ]
-    )
     links = (tag("li", tag("a", label(part.name), href=f"#part{at}")) for at, part in enumerate(page.parts))
+    parts = (_part(part, at, part.name if several else "What ran") for at, part in enumerate(page.parts))
     body = joined(
         [
             tag("a", text("Skip to the report"), class_="skip", href="#report"),
             tag("header", tag("h1", label(page.title)), tag("p", text(f"{page.device}, {page.clock_hz / 1e9:g} GHz"))),
             tag("nav", tag("ul", *links), aria_label="Parts") if several else NOTHING,
-            tag(
-                "main",
-                table(*tables.OVERVIEW, page.parts) if several else NOTHING,
-                *(_part(part, at, part.name if several else "What ran") for at, part in enumerate(page.parts)),
-                id="report",
-            ),
+            tag("main", table(*tables.OVERVIEW, page.parts) if several else NOTHING, *parts, id="report"),
             tag("footer", tag("p", text(page.counted))),
             tag("script", Markup(SCRIPT)),
         ]
     )
-    return f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{body}\n</body>\n</html>\n'
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{POLICY}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{label(page.title)}</title>
+<style>{STYLE}</style>
+</head>
+<body>
+{body}
+</body>
+</html>
+"""
 
 
 def _part(part: Part, at: int, heading: str) -> Markup:
