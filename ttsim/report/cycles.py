@@ -244,11 +244,6 @@ class Sums(NamedTuple):
         return share_of(count, nanoseconds(self.cycles, spec.clock_hz) / 1e9)
 
 
-def added(sums: Sequence[Sums]) -> Sums:
-    """The sum of several `Sums`."""
-    return Sums(*map(sum, zip(*sums, strict=True)))
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Traffic(Row):
     """Bytes moved, and their average rates."""
@@ -473,7 +468,7 @@ class Totals(Row):
     error = Column[TotalError](
         lambda total: total_error([(op.timed.description.measured_as, op.cycles, op.error) for op in total.operations])
     )
-    sums = Derived[Sums](lambda total: added([op.sums for op in total.operations]))
+    sums = Derived[Sums](lambda total: Sums(*map(sum, zip(*(op.sums for op in total.operations), strict=True))))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -64,7 +64,7 @@ class CoreMap(NamedTuple):
     shares: list[float]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Grid:
     """The worker cores, row by row, idle cores included."""
 
@@ -76,22 +76,22 @@ class Grid:
     @property
     def maps(self) -> Iterator[CoreMap]:
         """The figures that are not 0 on all cores; bytes are shares of the core with most bytes."""
-        cores = self.cores
-        for name, figures, shares in (
-            ("at work", [core.cycles for core in cores], [core.share for core in cores]),
-            ("busiest stage", [core.busy_cycles for core in cores], [core.busy_share for core in cores]),
-            ("waiting", [core.stall_cycles for core in cores], [core.stall_share for core in cores]),
+        for name, figure, share in (
+            ("at work", "cycles", "share"),
+            ("busiest stage", "busy_cycles", "busy_share"),
+            ("waiting", "stall_cycles", "stall_share"),
+            ("circular buffers", "circular_bytes", ""),
+            ("from and to DRAM", "dram_bytes", ""),
+            ("over the networks", "network_bytes", ""),
         ):
-            if any(figures):
-                yield CoreMap(name, "cycles", "of all cycles", figures, shares)
-        for name, whole, figures, most in (
-            ("circular buffers", "of L1", [core.circular_bytes for core in cores], self.usable_bytes),
-            ("from and to DRAM", "of the most", [core.dram_bytes for core in cores], None),
-            ("over the networks", "of the most", [core.network_bytes for core in cores], None),
-        ):
-            if any(figures):
-                of = max(figures) if most is None else most
-                yield CoreMap(name, "B", whole, figures, [share_of(figure, of) for figure in figures])
+            figures = [getattr(core, figure) for core in self.cores]
+            if share and any(figures):
+                yield CoreMap(name, "cycles", "of all cycles", figures, [getattr(core, share) for core in self.cores])
+            elif any(figures):
+                l1 = figure == "circular_bytes"
+                most = self.usable_bytes if l1 else max(figures)
+                shares = [share_of(figure, most) for figure in figures]
+                yield CoreMap(name, "B", "of L1" if l1 else "of the most", figures, shares)
 
 
 def grid_of(cores: Sequence[CoreTime], spec: DeviceSpec | None = None, l1: L1Map | None = None) -> Grid:
@@ -105,19 +105,12 @@ def grid_of(cores: Sequence[CoreTime], spec: DeviceSpec | None = None, l1: L1Map
     else:
         columns, rows = spec.grid.cols, spec.grid.rows
     circular_bytes = {} if l1 is None else _circular_bytes(l1)
-    return Grid(
-        columns=columns,
-        rows=rows,
-        cores=tuple(
-            replace(
-                known.get((column, row)) or CoreTime(column=column, row=row, of_cycles=0),
-                circular_bytes=circular_bytes.get((column, row), 0),
-            )
-            for row in range(rows)
-            for column in range(columns)
-        ),
-        usable_bytes=0 if spec is None else spec.l1.usable_bytes,
+    places = [(column, row) for row in range(rows) for column in range(columns)]
+    every = (known.get(place) or CoreTime(column=place[0], row=place[1], of_cycles=0) for place in places)
+    filled = (
+        replace(core, circular_bytes=circular_bytes.get(place, 0)) for place, core in zip(places, every, strict=True)
     )
+    return Grid(columns, rows, tuple(filled), 0 if spec is None else spec.l1.usable_bytes)
 
 
 def _circular_bytes(l1: L1Map) -> dict[Core, int]:
@@ -168,10 +161,11 @@ def roof_chart(operations: Sequence[OpRun]) -> RoofChart | None:
     placed = [(op, op.time) for op in operations if op.time and op.time.roofline.issued_flops_per_dram_byte]
     if not placed:
         return None
-    peaks, slope = _peaks([time for _, time in placed]), _dram_rate([time for _, time in placed])
-    intensities = [time.roofline.issued_flops_per_dram_byte for _, time in placed]
-    across = _axis([*intensities, *(peak / slope for peak in peaks.values() if slope)])
-    upward = _axis([*(time.issued_flops_per_second for _, time in placed), *peaks.values()])
+    timed = [time for _, time in placed]
+    peaks, slope = _peaks(timed), _dram_rate(timed)
+    work = [(op.roofline.issued_flops_per_dram_byte, op.issued_flops_per_second) for op in timed]
+    across = _axis([*(intensity for intensity, _ in work), *(peak / slope for peak in peaks.values() if slope)])
+    upward = _axis([*(rate for _, rate in work), *peaks.values()])
 
     def place(intensity: float, rate: float) -> Point:
         return across.share(intensity), 1 - upward.share(rate)
@@ -179,20 +173,13 @@ def roof_chart(operations: Sequence[OpRun]) -> RoofChart | None:
     lines: list[tuple[str, Point, Point]] = []
     if slope and peaks:
         first, last = max(10.0**across.low, 10.0**upward.low / slope), max(peaks.values()) / slope
-        endpoints = (place(first, first * slope), place(last, last * slope))
-        lines.append((f"DRAM {count_of(slope)}B/s", *endpoints))
+        lines.append((f"DRAM {count_of(slope)}B/s", place(first, first * slope), place(last, last * slope)))
     for phases, peak in peaks.items():
         begins, height = place(peak / slope if slope else 10.0**across.low, peak)
         name = f"{FIDELITIES.get(phases, 'matrix units')} {count_of(peak)}FLOP/s"
         lines.append((name, (begins, height), (1.0, height)))
-    return RoofChart(
-        points=[
-            (op, place(time.roofline.issued_flops_per_dram_byte, time.issued_flops_per_second)) for op, time in placed
-        ],
-        lines=lines,
-        across=across.ticks("FLOP/B"),
-        upward=upward.ticks("FLOP/s"),
-    )
+    points = [(op, place(*rates)) for (op, _), rates in zip(placed, work, strict=True)]
+    return RoofChart(points, lines, across.ticks("FLOP/B"), upward.ticks("FLOP/s"))
 
 
 def _peaks(timed: Sequence[OperationTime]) -> dict[int, float]:

@@ -19,7 +19,6 @@ from ttsim.report.cycles import (
     MathUse,
     OperationTime,
     Roofline,
-    added,
     call_times,
     error_bar,
     stage_times,
@@ -118,7 +117,7 @@ def test_roofs_are_the_devices_and_not_the_partitions(halo, conv, spec):
     assert found.issued_flops_per_dram_byte == 32 * 50 * PRODUCT_FLOPS / 100_000
     other = time_of(halo, spec).roofline
     assert (other.bound, other.cycles) == ("network", round(12_000 / (8 * spec.noc.link_bytes_per_cycle)))
-    both = Roofline(added([time_of(timed, spec).sums for timed in (halo, conv)]))
+    both = totals([CallRun(name="f", spec=spec, ran=(halo, conv))], spec).roofline
     assert (both.bound, both.cycles) == ("math", found.cycles + other.cycles)
     assert Roofline(products(0, spec, phases=0)).bound == "none"
     few, many = (Roofline(products(640, spec, phases=1, cores=cores)) for cores in (1, 64))
