@@ -25,7 +25,7 @@ from ttsim.report.advice import Advice, machine_changes
 from ttsim.report.cycle_report import CycleReport, cycle_report
 from ttsim.report.cycles import CallRun
 from ttsim.report.memory import fullest_core_bytes
-from ttsim.report.network import LivingBuffer, NetworkReport, Runs, network_report
+from ttsim.report.network import LivingBuffer, NetworkReport, Runs, local_buffers, network_report
 from ttsim.report.pages import Page, Source, page_of_calls, page_of_network
 from ttsim.report.writers.html.document import page_frame
 from ttsim.runtime.call_source import estimate_source
@@ -194,14 +194,13 @@ def runs_of(calls: Sequence[RanCall], taken: Sequence[CallRun], spec: DeviceSpec
                 )
                 for event in live
             )
-            circular = [buffer for buffer in step.circular_buffers if buffer.view_of is None]
             runs.add(
                 name=step.name,
                 call=number,
                 function=call.function,
                 where=where,
                 taken=figures,
-                l1=(fullest_core_bytes(circular), sum(buffer.bank_bytes for buffer in buffers)),
+                l1=(fullest_core_bytes(local_buffers(step)), sum(buffer.bank_bytes for buffer in buffers)),
                 buffers=buffers,
                 step=step,
                 tensors=call.plan.tensors,

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final
 
 from device.errors import ArgumentError, ArgumentTypeError, shown
-from device.memory.buffers import place
 from device.plan import (
     Allocate,
     CircularBufferAllocated,
@@ -29,7 +28,7 @@ from ttsim.recording.memory_reports import memory_reports
 from ttsim.recording.profiling import Profile, ends_of_operations, page_of_run, places, runs_of, sources
 from ttsim.report.cycle_report import cycle_report
 from ttsim.report.exports import config, database, device_log, npe_files, ops_perf_results
-from ttsim.report.network import OpRun, names_read, network_report
+from ttsim.report.network import OpRun, names_read, network_report, placed_buffers
 from ttsim.report.record import Record, RecordedCall, known_arch, numbered
 from ttsim.report.timelines import Document, timeline
 from ttsim.report.trace import trace_json_gz
@@ -139,9 +138,7 @@ def _with_circular_buffers(call: RanCall, spec: DeviceSpec) -> Iterator[Event]:
         if isinstance(event, OperationEnd):
             step = next(steps)
             if not shown:
-                local = [buffer for buffer in step.circular_buffers if buffer.view_of is None]
-                placed = place([(buffer.size_bytes, buffer.cores) for buffer in local], spec.l1)
-                for buffer, address in zip(local, placed.addresses, strict=True):
+                for buffer, address in placed_buffers(step, spec):
                     where = (buffer.size_bytes, address, buffer.cores)
                     yield CircularBufferAllocated(step.name, buffer.name, *where, view=False)
             yield CircularBuffersFreed()

@@ -1,7 +1,7 @@
 """The device operations that ran, one row each, and the report on a network: their sums, and L1 at its fullest."""
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
@@ -97,9 +97,7 @@ class OpRun(Row, figures="number name call function where"):
     left_share = Derived[float](lambda op: share_of(op.start_nanoseconds, op.runs.nanoseconds))
     width_share = Derived[float](lambda op: share_of(op.nanoseconds, op.runs.nanoseconds))
     # Circular buffers of its program that are no views, in order of allocation
-    circular_buffers = Derived[tuple[CircularBuffer, ...]](
-        lambda op: tuple(buffer for buffer in op.step.circular_buffers if buffer.view_of is None)
-    )
+    circular_buffers = Derived[tuple[CircularBuffer, ...]](lambda op: tuple(local_buffers(op.step)))
     # The tensors that it reads, and the tensor that it makes or writes into
     inputs = Derived[tuple[TensorSpec, ...]](lambda op: tuple(op.tensors[name] for name in names_read(op.step)))
     output = Derived[TensorSpec](
@@ -126,6 +124,18 @@ class OpRun(Row, figures="number name call function where"):
 def place_of(function: str, where: str) -> str:
     """A function, and the lines of a script."""
     return f"{function}, {where}" if where else function
+
+
+def local_buffers(step: Operation) -> list[CircularBuffer]:
+    """The circular buffers of a program that are no views, in order of allocation."""
+    return [buffer for buffer in step.circular_buffers if buffer.view_of is None]
+
+
+def placed_buffers(step: Operation, spec: DeviceSpec) -> Iterable[tuple[CircularBuffer, int]]:
+    """The circular buffers that are no views, at the addresses of every program."""
+    local = local_buffers(step)
+    placed = place([(buffer.size_bytes, buffer.cores) for buffer in local], spec.l1)
+    return zip(local, placed.addresses, strict=True)
 
 
 def names_read(step: Operation) -> tuple[str, ...]:
@@ -251,10 +261,9 @@ def sums(operations: Sequence[OpRun], *, by: Callable[[OpRun], str]) -> tuple[Su
 
 def held(op: OpRun, spec: DeviceSpec) -> list[Held]:
     """The contents of L1 at the fullest moment of an operation: its circular buffers, then buffers, oldest first."""
-    addresses = place([(buffer.size_bytes, buffer.cores) for buffer in op.circular_buffers], spec.l1).addresses
     circular = (
         Held(buffer.name, CIRCULAR, address, buffer.size_bytes, str(buffer.cores), ranges_of(buffer.cores))
-        for buffer, address in zip(op.circular_buffers, addresses, strict=True)
+        for buffer, address in placed_buffers(op.step, spec)
     )
     buffers = (
         Held(buffer.name, buffer.memory, buffer.address, buffer.bank_bytes, made=buffer.place) for buffer in op.buffers

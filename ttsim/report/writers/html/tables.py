@@ -1,15 +1,17 @@
 """Tables of a page, each a caption and a list of columns. All figures are those of the reports."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
+from ttsim.report import network
 from ttsim.report.accuracy import Accuracy
 from ttsim.report.advice import SENSITIVITY_TABLE, SENSITIVITY_TITLE, SHOWN_FIGURES, Advice, Change
 from ttsim.report.cycles import CoreTime, OperationTime, Totals
 from ttsim.report.explain import FIDELITIES
 from ttsim.report.formatting import TableColumn, by, count_of, cycles, percent, time
 from ttsim.report.memory import DEVICE_OPERATION, L1Block, OperationUse, Partition
-from ttsim.report.network import NOWHERE, OpRun, Sum
+from ttsim.report.network import OpRun, Sum
 from ttsim.report.pages import Part
 from ttsim.report.writers.html.elements import Markup, table
 
@@ -25,10 +27,6 @@ OVERVIEW: Final = (
 )
 
 
-def _timed(text: Callable[[OpRun], str]) -> Callable[[OpRun], str]:
-    return lambda op: "" if op.untimed else text(op)
-
-
 def _detail(text: Callable[[OperationTime], str]) -> Callable[[OpRun], str]:
     return lambda op: "" if op.time is None else text(op.time)
 
@@ -41,21 +39,17 @@ def _flops(figure: Callable[[OperationTime], float]) -> Callable[[OpRun], str]:
     return _detail(lambda op: count_of(figure(op)) if op.math.issued_flops else "")
 
 
-NUMBER: Final = TableColumn[OpRun]("#", lambda op: f"{op.number}")
+SHARED: Final = {column.heading: column for column in network.OPERATIONS}
+NUMBER: Final = SHARED["#"]
 NAME: Final = TableColumn[OpRun]("operation", lambda op: op.name, words=True)
 CALLED_BY: Final = TableColumn[OpRun]("called by", lambda op: op.place, words=True)
+CYCLES: Final = TableColumn[OpRun]("cycles", lambda op: "" if op.untimed else cycles(op.cycles))
 OF_ROOF: Final = TableColumn[OpRun](
     "of roof", _detail(lambda op: percent(op.roofline.share) if op.roofline.cycles else "")
 )
-OPERATIONS: Final[Sequence[TableColumn[OpRun]]] = (
-    NUMBER,
-    NAME,
-    CALLED_BY,
-    TableColumn("cycles", _timed(lambda op: cycles(op.cycles))),
-    TableColumn("time", _timed(lambda op: time(op.nanoseconds))),
-    TableColumn("share", _timed(lambda op: percent(op.width_share))),
-    TableColumn("bound by", _timed(lambda op: op.bound_by), words=True),
-    TableColumn("cores", _timed(lambda op: f"{op.core_count}")),
+OPERATIONS: Final = (
+    *(NUMBER, NAME, CALLED_BY, CYCLES),
+    *(SHARED[heading] for heading in ("time", "share", "bound by", "cores")),
 )
 DETAILS: Final[Sequence[TableColumn[OpRun]]] = (
     TableColumn("fidelity", _detail(lambda op: FIDELITIES.get(op.fidelity_phases, "")), words=True),
@@ -239,13 +233,10 @@ def machine_table(advice: Advice) -> Markup:
 
 
 SUMS: Final = (
-    TableColumn[Sum]("name", lambda sums: sums.name or NOWHERE, words=True),
+    TableColumn[Sum]("name", lambda sums: sums.name or network.NOWHERE, words=True),
     TableColumn[Sum]("calls", lambda sums: f"{sums.calls}"),
-    TableColumn[Sum]("operations", lambda sums: f"{sums.count}"),
-    TableColumn[Sum]("cycles", lambda sums: cycles(sums.cycles)),
-    TableColumn[Sum]("time", lambda sums: time(sums.nanoseconds)),
-    TableColumn[Sum]("share", lambda sums: percent(sums.share)),
-    TableColumn[Sum]("L1 B", lambda sums: f"{sums.l1_bytes:,}"),
+    replace(network.COUNT, heading="operations"),
+    *network.SUMS[1:],
 )
 
 
