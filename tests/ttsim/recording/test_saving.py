@@ -1,13 +1,9 @@
 """Reports on disk: which files, the same bytes twice, and names that cannot be."""
 
-import csv
-import io
-import json
 import os
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import replace
 
 import pytest
 
@@ -92,27 +88,6 @@ def test_a_closed_device_is_told_as_it_was_before(tmp_path):
     text = (tmp_path / "closed" / usage).read_text()
     assert text == (tmp_path / "open" / usage).read_text()
     assert text.splitlines()[2].split(",")[2] == str(2 * 2048)  # L1: two tiles
-
-
-def test_a_device_whose_name_means_harm_reaches_no_file_as_it_is(tmp_path):
-    harm = "=1+1,b;c'd\"e<script>&" + "x" * 70  # a device has no longer name, and none that cannot be printed
-    spec = replace(ttnn.load_spec("wormhole_n150"), name=harm, arch=harm, cluster=harm)
-    with ttnn.open_device(spec=spec, values="off") as device, ttnn.profile(device) as profile:
-        x = tensor(device, 1, 1, 32, 32)
-        ttnn.relu(x)
-        ttnn.save_report(tmp_path, profile)
-    for path in tmp_path.rglob("*.html"):
-        assert "<script>&x" not in path.read_text()
-    for path in tmp_path.rglob("*.json"):
-        json.loads(path.read_text())
-    with closing(sqlite3.connect(tmp_path / "generated" / "ttnn" / "reports" / "report" / "db.sqlite")) as db:
-        assert db.execute("SELECT value FROM report_metadata WHERE key = 'device'").fetchall() == [(harm,)]
-    (results,) = tmp_path.rglob("ops_perf_results_*.csv")
-    head, row = csv.reader(io.StringIO(results.read_text()))
-    assert len(head) == len(row)
-    assert dict(zip(head, row, strict=True))["DEVICE ARCH"] == "wormhole_b0"  # the family
-    (log,) = tmp_path.rglob("profile_log_device.csv")
-    assert log.read_text().startswith("ARCH: wormhole_b0, ")
 
 
 def test_a_call_that_does_not_fit_leaves_no_table_without_rows(tmp_path):

@@ -8,7 +8,8 @@ import ttsim
 from device.errors import DeviceError, OutOfMemoryError
 from ops.passes.sensitivity import Sensitivity
 from tests.ttsim.recording.calls import opened, options as options_of_conv
-from ttsim.recording.suggestions import TRIALS, Measured, Search, attempts
+from tests.ttsim.report.test_approved import approve
+from ttsim.recording.suggestions import TRIALS, Attempt, Measured, Search, arguments_source, attempts
 from ttsim.report.advice import Advice, explain_advice, machine_changes
 from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.study.layers.run import Settings, make_inputs, place
@@ -49,33 +50,27 @@ def small(device, **changes):
     return options_of_conv(device, memory=ttsim.DRAM_MEMORY_CONFIG, **changes)
 
 
-def test_what_is_given_up_is_said():
+def test_what_is_tried():
+    """Of an input in DRAM, in L1 and in float32, of other configs, and of another function; a product has no config."""
+    source, sliced = ttsim.TensorDescription((1, 1, 64, 32), ttsim.float32), ttsim.Conv2dL1FullSliceConfig
+    config = ttsim.Conv2dConfig(weights_dtype=ttsim.float32, act_block_h_override=64, force_split_reader=True)
+    compute = ttsim.WormholeComputeKernelConfig(math_fidelity=ttsim.MathFidelity.HiFi2, packer_l1_acc=True)
+    shards = ttsim.create_sharded_memory_config((32, 32), ttsim.CoreGrid(x=1, y=2), ttsim.ShardStrategy.HEIGHT)
+    described = ttsim.TensorDescription((1, 1, 64, 32), memory_config=shards)
     with opened() as device:
-        tried = list(attempts(ttsim.conv_transpose2d, small(device)))
-    prices = {one.text: one.price for one in tried if one.price}
-    assert prices["math_fidelity=LoFi"] == "fewer bits of each product"
-    assert prices["weights_dtype=bfloat8_b"] == "the weights lose precision"
-    assert prices['lowering="phase"'].startswith("a lowering of this library")
-    assert {"2 slices of the height", "no slices", "act_block_h_override=32"} <= {one.text for one in tried}
-
-
-def test_sums_in_float32_are_kept_where_weights_become_float32():
-    """They do so by default where input and prepared weights are float32; whoever gives them up is told the price."""
-    config = ttsim.Conv2dConfig(weights_dtype=ttsim.float32)
-    source = ttsim.TensorDescription((1, 1, 64, 32), ttsim.float32)
-    with opened() as device:
-        options = small(device, input_tensor=source, conv_config=config)
-        tried = {attempt.text: attempt for attempt in attempts(ttsim.conv_transpose2d, options)}
-    assert tried["packer_l1_acc=True"].options["compute_config"].fp32_dest_acc_en
-    assert tried["fp32_dest_acc_en=False"].price == "sums in bfloat16"
-
-
-def test_an_input_in_l1_is_not_sliced_and_a_product_has_no_config():
-    with opened() as device:
-        options = small(device)
-        options["input_tensor"] = ttsim.to_memory_config(options["input_tensor"], ttsim.L1_MEMORY_CONFIG)
-        assert "dram_slice_config" not in {attempt.kind for attempt in attempts(ttsim.conv_transpose2d, options)}
-    assert list(attempts(ttsim.matmul, {})) == []
+        calls = [
+            (ttsim.conv_transpose2d, small(device)),
+            (ttsim.conv_transpose2d, small(device, input_tensor=source, conv_config=config, dram_slice_config=sliced)),
+            (ttsim.conv_transpose2d, small(device, input_tensor=described, compute_config=compute, lowering="phase")),
+            (ttsim.conv2d, small(device, weight_tensor=ttsim.TensorDescription((16, 32, 3, 3)))),
+            (ttsim.matmul, {}),
+        ]
+        lines = [
+            f"{attempt.kind}: {attempt.text} ({attempt.price}): {arguments_source(attempt.options)}"
+            for function, options in calls
+            for attempt in (*attempts(function, options), Attempt("", "", {}))
+        ]
+    approve("attempts.txt", "\n".join(lines) + "\n")
 
 
 def test_a_search_tries_everything_alone_then_on_top_of_the_best():
@@ -153,15 +148,6 @@ def test_a_failing_call_is_searched_only_where_it_should(suggestions, monkeypatc
             ttsim.conv_transpose2d(device=device, dram_slice_config=ttsim.Conv2dL1FullSliceConfig, **options)
     assert bool(asked) == suggestions
     assert ("searched" in str(raised.value)) == suggestions
-
-
-def test_a_conv2d_is_advised_by_the_names_of_its_own_arguments():
-    with opened() as device:
-        options = small(device)
-        options["weight_tensor"] = ttsim.TensorDescription((16, 32, 3, 3))
-        kinds = {attempt.kind for attempt in attempts(ttsim.conv2d, options)}
-    assert "slice_config" in kinds
-    assert not {"dram_slice_config", "lowering"} & kinds
 
 
 def test_a_machine_changes_by_the_better_of_twice_and_half():
