@@ -138,6 +138,7 @@ SUBBLOCKS = (
 class Shards:
     """Shapes of the input and the output on one core, in elements."""
 
+    in_rows: int  # Rows of an input shard, for reports
     in_channels: int  # Padded channels of all input shards together (C_pad)
     in_width: int  # Channels of one input shard
     out_rows: int  # Rows of an output shard
@@ -326,15 +327,11 @@ def _output_cores(
     return parallel_config(config.scheme, config.nhw_cores, channels, config.orientation, grid)
 
 
-def _shard_width(config: ParallelConfig, channels: int, alignment: int) -> int:
-    return round_up(channels, config.channel_cores * alignment) // config.channel_cores
-
-
 def input_shard(
     config: ParallelConfig, *, rows: int, channels: int, alignment: int, row_major: bool
 ) -> tuple[int, int]:
     """(rows, channels) of one shard of a matrix on the cores of an input."""
-    width = _shard_width(config, channels, alignment)
+    width = round_up(channels, config.channel_cores * alignment) // config.channel_cores
     if config.scheme is WIDTH:
         return rows if row_major else round_up(rows, TILE), width
     return round_up(rows, config.nhw_cores * TILE) // config.nhw_cores, width
@@ -415,9 +412,16 @@ def partition_conv(
         DeviceError: The blocks cannot be cut, no activation can be reused, or the given output grid does not fit.
     """
     out_config = _output_cores(config, problem, options, spec.grid, matmul=matmul)
-    in_width = _shard_width(config, problem.in_channels, alignment)
+    in_rows, in_width = input_shard(
+        config,
+        rows=problem.in_rows,
+        channels=problem.in_channels,
+        alignment=alignment,
+        row_major=problem.row_major or problem.sliced,
+    )
     out_channels, nhw = round_up(problem.out_channels, out_config.channel_cores * TILE), out_config.nhw_cores
     shards = Shards(
+        in_rows=in_rows,
         in_channels=in_width * config.channel_cores,
         in_width=in_width,
         out_rows=problem.out_rows if config.scheme is WIDTH else round_up(problem.out_rows, nhw * TILE) // nhw,

@@ -38,7 +38,7 @@ def arguments(scheme, **changes):
     partition = replace(
         partitioned(conv_problem(column(256)), scheme, alignment=32),
         problem=conv_problem(PaddedInput(batch=1, rows=axis, columns=axis), (64, 128), **problem),
-        shards=Shards(in_channels=64, in_width=32, out_rows=192, out_channels=128, out_width=64),
+        shards=Shards(in_rows=0, in_channels=64, in_width=32, out_rows=192, out_channels=128, out_width=64),
         blocks=changes.pop("blocks", BLOCKS),
         split_reader=changes.pop("split_reader", False),
         options=ConvOptions(**changes),
