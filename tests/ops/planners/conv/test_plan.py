@@ -97,7 +97,7 @@ def numbers(made, seed):
     return got, np.maximum(want, 0) if made.conv_config.activation else want
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(calls(), st.integers(0, 99))
 def test_plans_compute_small_integers_exactly_and_leave_their_results_and_programs_only(made, seed):
     assume(not (made.is_matmul and any(made.output_padding)))

@@ -65,7 +65,7 @@ def part_of(made, part, x, w):
     return computed[:, :, : part.columns[1] - part.columns[0]]
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(calls(), st.sampled_from(KINDS), st.integers(1, 4))
 def test_slices_compute_their_parts(made, kind, count):
     """Unless the real library's own arithmetic gives a slice too few outputs, near the end of padded images."""

@@ -41,7 +41,7 @@ def operations(plan):
 
 
 @given(pairs, pairs, pairs, st.sampled_from([1, 2]), st.sampled_from(Lowering), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_both_lowerings_compute_the_definition(stride, kernel, dilation, groups, lowering, biased):
     d, rng = problem(stride, kernel, dilation=dilation, groups=groups), np.random.default_rng(2)
     shapes = {"src": d.src_shape, "weights": (4, 6 // groups, *kernel), "bias": (6,)}
