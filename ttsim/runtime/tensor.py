@@ -80,7 +80,7 @@ def _block(values: Array, number_format: str, indent: int) -> str:
 
 
 class Tensor(Operators):
-    """A tensor of ttnn."""
+    """A tensor of ttnn, with values on the host or in a buffer of a device."""
 
     __slots__ = ("__weakref__", "_id", "_storage", "_values", "made_by", "spec")
 

@@ -44,7 +44,7 @@ class Best:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepResult:
-    """Every point of a sweep with its row."""
+    """Every point of a sweep with its row; ``best()`` has the fastest, ``records()`` a flat dict of each point."""
 
     axes: tuple[str, ...]  # Names of the settings that were varied
     samples: tuple[Sample, ...]  # Values on the axes, by name, and row of each point, in order

@@ -147,7 +147,7 @@ MACHINES = pytest.mark.parametrize(
     ("name", "factors", "every"),  # one operation of so many
     [
         ("wormhole_n150", (2.0,), 3),
-        pytest.param("blackhole_p150", (2.0, 0.5), 1, marks=pytest.mark.slow),
+        pytest.param("blackhole_p150", (2.0, 0.5), 2, marks=pytest.mark.slow),
     ],
 )
 

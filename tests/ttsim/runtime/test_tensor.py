@@ -143,14 +143,12 @@ def test_deallocation(device: Device) -> None:
     assert not host.is_allocated()
 
 
-def test_to_dtype_rounds_host_tensors_alone(device: Device) -> None:
+def test_to_dtype_rounds_host_tensors() -> None:
     values = np.array([[1.00390625, 2.0, 3.0]], np.float32)
     assert ttsim.to_dtype(Tensor(values), ttsim.bfloat16).to_list() == [[1.0, 2.0, 3.0]]
     assert ttsim.to_dtype(Tensor(np.ones((32, 64), np.float32)), ttsim.bfloat8_b).layout is Layout.TILE
-    with pytest.raises(ttsim.DeviceError, match=r"^Expected Tensor with HostStorage, got StorageType::DEVICE"):
-        ttsim.to_dtype(Tensor(values).to(device), ttsim.bfloat16)
     padded = (
-        r"^to_dtype: Converting layout to Layout::TILE implicitly changed physical shape from \(1, 3\) to \(32, 32\) "
+        r"^to_dtype: Converting layout to Layout::TILE implicitly changed physical shape from \(1, 3\) to \(32, 32\)"
     )
     with pytest.raises(ttsim.DeviceError, match=padded):
         ttsim.to_dtype(Tensor(values), ttsim.bfloat8_b)

@@ -12,7 +12,7 @@ from ttsim.runtime.types.configs import Conv2dConfig, Conv2dSliceConfig, Wormhol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """A way to make a call that runs."""
+    """A way to make a call that runs: its configs and its costs; ``options()`` has them as arguments of the call."""
 
     conv_config: Conv2dConfig
     slice_config: Conv2dSliceConfig | None  # None for slices that the library chooses
@@ -41,7 +41,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuned:
-    """What was found for a call on a device."""
+    """Ways to make a call on a device; ``print(tuned)`` says in words what ``tuned.best`` and the others cost."""
 
     name: str  # Of the call
     device: str
@@ -136,7 +136,7 @@ class TunedLayer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TunedNetwork:
-    """What was found for a network."""
+    """Ways to make the convolutions of a network; ``print(tuned)`` says in words what changes in which line."""
 
     device: str
     clock_hz: int
