@@ -331,32 +331,26 @@ def frame_sources(frame: PaddedInput, start: int, stop: int) -> Integers:
     place.
     """
     sticks = np.arange(start, stop, dtype=np.int64)
-    if frame.replicate:
-        sticks = _nearest_inside(frame, sticks)
+    if frame.replicate:  # the nearest stick between the first and the last input of both axes
+        line, column = np.divmod(sticks, frame.columns.length)
+        image, row = np.divmod(line, frame.rows.length)
+        row, column = (
+            np.clip(place, axis.before, axis.before + (axis.input_length - 1) * axis.input_dilation)
+            for axis, place in ((frame.rows, row), (frame.columns, column))
+        )
+        sticks = (image * frame.rows.length + row) * frame.columns.length + column
     below = data_before(frame, sticks)
     return np.where(data_before(frame, sticks + 1) > below, below, -1)
 
 
-def _nearest_inside(frame: PaddedInput, sticks: Integers) -> Integers:
-    """The stick nearest to each of ``sticks`` between the first and the last input of both axes."""
-    line, column = np.divmod(sticks, frame.columns.length)
-    image, row = np.divmod(line, frame.rows.length)
-    inside_row, inside_column = (
-        np.clip(place, axis.before, axis.before + (axis.input_length - 1) * axis.input_dilation)
-        for axis, place in ((frame.rows, row), (frame.columns, column))
-    )
-    nearest: Integers = (image * frame.rows.length + inside_row) * frame.columns.length + inside_column
-    return nearest
-
-
 def dense_frame(frame: PaddedInput) -> PaddedInput:
     """The image of a frame with the padding that its output phases reach; a window is a stick."""
-    return PaddedInput(batch=frame.batch, rows=_dense_axis(frame.rows), columns=_dense_axis(frame.columns))
-
-
-def _dense_axis(axis: PaddedAxis) -> PaddedAxis:
-    before, after = margins(phase.axis for phase in output_phases(axis, whole=True))
-    return PaddedAxis(input_length=axis.input_length, before=before, after=after, kernel=1)
+    rows, columns = (
+        PaddedAxis(input_length=axis.input_length, before=before, after=after, kernel=1)
+        for axis in (frame.rows, frame.columns)
+        for before, after in (margins(phase.axis for phase in output_phases(axis, whole=True)),)
+    )
+    return PaddedInput(batch=frame.batch, rows=rows, columns=columns)
 
 
 def dense_bounds(frame: PaddedInput, *, output_rows: int, cores: int) -> tuple[Integers, Integers]:
@@ -393,12 +387,9 @@ def _read(axis: PaddedAxis, dense: PaddedAxis) -> tuple[Integers, Integers]:
     """[outputs] first dense position that an output or a later one reads, and last that it or an earlier one reads."""
     first, last = np.full(axis.outputs, dense.length - 1), np.zeros(axis.outputs, np.int64)
     for phase in output_phases(axis, whole=True):
-        phase_axis = phase.axis
-        if phase_axis.kernel:
-            first[phase_axis.places] = (
-                dense.before - phase_axis.before + np.arange(phase_axis.outputs) * phase_axis.stride
-            )
-            last[phase_axis.places] = first[phase_axis.places] + phase_axis.reach
+        if (own := phase.axis).kernel:
+            first[own.places] = dense.before - own.before + np.arange(own.outputs) * own.stride
+            last[own.places] = first[own.places] + own.reach
     return np.minimum.accumulate(first[::-1])[::-1], np.maximum.accumulate(last)
 
 

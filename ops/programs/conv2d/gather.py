@@ -16,7 +16,6 @@ from device.host.threads import parts_of
 from device.matrix_unit.arithmetic import Arithmetic, cut
 from device.matrix_unit.exact import MatrixUnitMode
 from device.numbers.formats import BFLOAT16, Array, Integers, div_up, to_read, write_exactly
-from device.numbers.vector_unit import VectorUnitMode
 from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.op import Conv2dOp, KBlock, weight_rows_of
 from ops.window import OutputPhase, PaddedAxis, output_phases, phase_margins
@@ -42,11 +41,6 @@ class GatheredInput:
             fp32_dest=self.op.options.fp32_dest,
             minus_one_quirk=self.spec.compute.minus_one_quirk,
         )
-
-    @property
-    def vector_unit(self) -> VectorUnitMode:
-        """How the vector unit is set up."""
-        return VectorUnitMode(fp32_dest=self.op.options.fp32_dest, reciprocal_table=self.spec.compute.reciprocal_table)
 
     @property
     def converts_per_pixel(self) -> bool:

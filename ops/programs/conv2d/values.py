@@ -16,6 +16,7 @@ from device.matrix_unit.arithmetic import FAST, RUN_ELEMENTS, arithmetic_of
 from device.matrix_unit.fused import ALIKE_COLUMNS, FusedLoop, KLoop, MetPixels, RunOperands, fused_loop
 from device.numbers.formats import Array, DataFormat, div_up, round_up, write_exactly
 from device.numbers.rounding import widen_rows
+from device.numbers.vector_unit import VectorUnitMode
 from ops.op_model import ValuesContext, given, matrix, row
 from ops.programs.conv2d.gather import (
     HALF,
@@ -192,7 +193,8 @@ def _finish(context: GatheredInput, dst: Array, bias: Array | None, out_format: 
         dst = arithmetic.add_bias(dst, bias, fp32_dest=fp32_dest)
     relu = op.activation is not None and op.activation[0] == "relu"
     if op.activation is not None and not relu:
-        dst = apply_activation(dst, *op.activation, mode=context.vector_unit)
+        mode = VectorUnitMode(fp32_dest=fp32_dest, reciprocal_table=context.spec.compute.reciprocal_table)
+        dst = apply_activation(dst, *op.activation, mode=mode)
     if op.options.untilize_out:
         packed = arithmetic.pack(dst, op.partials_format, fp32_dest=fp32_dest)
         dst = arithmetic.unpack(packed, op.partials_format, fp32_dest=fp32_dest)

@@ -23,7 +23,7 @@ from ops.programs.conv2d.cycles import issued_flops, network_bytes, operation_cy
 from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.partition import HEIGHT
 from ops.programs.conv2d.walk import ConvTiming, Core, Ending, begin, bring_bias, walk_blocks
-from ops.programs.phase_conv2d.plan import PhaseConv2dOp, PhasePart
+from ops.programs.phase_conv2d.plan import PhaseConv2dOp, PhasePart, sticks_format
 from ops.window import convolution_axis
 
 
@@ -118,7 +118,7 @@ def _placing(op: PhaseConv2dOp, beside: int, tile_rows: int) -> Conv2dOp:
         conv,
         layout=replace(
             conv.layout,
-            problem=replace(conv.problem, frame=frame, in_format=op.sticks_format, bias=False),
+            problem=replace(conv.problem, frame=frame, in_format=sticks_format(op.problem), bias=False),
             config=conv.layout.config._replace(scheme=HEIGHT),
             shards=replace(shards, in_width=shards.out_width * beside),
             blocks=replace(conv.layout.blocks, act_h_tiles=tile_rows, act_w_tiles=shards.out_col_tiles),

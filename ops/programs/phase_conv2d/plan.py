@@ -59,14 +59,9 @@ class PhaseConv2dOp(DeviceOp):
         """The caller's choices."""
         return self.layout.options
 
-    @property
-    def sticks_format(self) -> DataFormat:
-        """Format of finished sticks until they are copied to their places."""
-        return sticks_format(self.problem)
-
 
 def sticks_format(problem: ConvProblem) -> DataFormat:
-    """Format of finished sticks: the output's, or bfloat16 where the output's format has no sticks."""
+    """Format of finished sticks until they are copied to their places: the output's, or bfloat16 if that has none."""
     return FLOAT32 if problem.out_format == FLOAT32 else BFLOAT16
 
 

@@ -14,7 +14,7 @@ from ops.op_model import ValuesContext, given, matrix, row
 from ops.programs.conv2d.gather import HALF, GatheredInput, Image, prepare_image
 from ops.programs.conv2d.values import convolve_into, loop_for
 from ops.programs.conv2d.weights import WeightsLayout, prepare_weights
-from ops.programs.phase_conv2d.plan import PhaseConv2dOp
+from ops.programs.phase_conv2d.plan import PhaseConv2dOp, sticks_format
 from ops.window import index_of
 
 
@@ -26,7 +26,7 @@ def phases_convolved(op: PhaseConv2dOp, inputs: Sequence[Array | None], context:
     sticks, weights, *bias = map(given, inputs)
     frame, matrices = op.problem.frame, matrix(weights)
     added = row(bias[0]) if bias else None
-    stick_format = op.sticks_format
+    stick_format = sticks_format(op.problem)
     channels, tiled = op.problem.out_channels, not op.options.untilize_out
     stored_channels = round_up(channels, HALF) if op.problem.out_format.is_block else channels
     result = np.empty((frame.batch, frame.rows.outputs, frame.columns.outputs, stored_channels), stick_format.storage)
@@ -53,7 +53,7 @@ def _tilized(op: PhaseConv2dOp, sticks: Array, context: ValuesContext) -> Array:
     for part in parts_of(*rows.shape):
         values = rows[part].astype(np.float32)
         result = context.arithmetic.tilize(
-            values, op.sticks_format, out, fp32_dest=op.options.fp32_dest, keeps_tf32=keeps_tf32
+            values, sticks_format(op.problem), out, fp32_dest=op.options.fp32_dest, keeps_tf32=keeps_tf32
         )
         write_exactly(result, tiles[part])
     return tiles.reshape(sticks.shape)

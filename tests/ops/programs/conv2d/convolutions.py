@@ -5,7 +5,6 @@ from typing import Any
 from device.memory.memory_config import TensorMemoryLayout
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import DeviceSpec, load_spec
-from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.partition import (
     ConvOptions,
     ConvPartition,
@@ -53,24 +52,13 @@ def partitioned(
     *,
     alignment: int | None = None,
     matmul: bool = False,
+    choices: ConvOptions | None = None,
     **options: Any,
 ) -> ConvPartition:
-    """A convolution with the library's cores and blocks."""
-    alignment, choices = alignment or scheme_alignment(problem, scheme, matmul=matmul), ConvOptions(**options)
+    """A convolution with the library's cores and blocks; choices are given together or one by one."""
+    alignment, choices = (
+        alignment or scheme_alignment(problem, scheme, matmul=matmul),
+        choices or ConvOptions(**options),
+    )
     config = choose_cores(problem, choices, spec, scheme, alignment=alignment, matmul=matmul)
     return partition_conv(problem, choices, spec, config, alignment=alignment, matmul=matmul)
-
-
-def planned_op(
-    problem: ConvProblem,
-    options: ConvOptions,
-    scheme: TensorMemoryLayout,
-    spec: DeviceSpec,
-    *,
-    fidelity_phases: int,
-    activation: tuple[str, tuple[float, ...]] | None = None,
-) -> Conv2dOp:
-    """The same as an operation."""
-    config = choose_cores(problem, options, spec, scheme, alignment=(aligned := scheme_alignment(problem, scheme)))
-    layout = partition_conv(problem, options, spec, config, alignment=aligned)
-    return Conv2dOp.of(layout, fidelity_phases=fidelity_phases, activation=activation)

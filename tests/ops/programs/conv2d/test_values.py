@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
-from device.host.threads import Shared, locked
+from device.host.threads import Shared
 from device.matrix_unit.arithmetic import EXACT, FAST
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, quantize
 from ops.programs.conv2d import values
@@ -101,8 +101,7 @@ def test_channels_are_put_together(case, arithmetic, apart, monkeypatch):
     widths = set()
 
     def shared(make, uses):
-        (channels,) = make.args
-        widths.add(channels.stop - channels.start)
+        widths.add(make.args[0].stop - make.args[0].start)
         return Shared(make, uses=uses)
 
     for name, changed in {
@@ -117,30 +116,6 @@ def test_channels_are_put_together(case, arithmetic, apart, monkeypatch):
         assert widths == ({16} if apart else {112})
     else:
         assert widths == ({32, 8} if apart else {40})
-
-
-def test_operands_of_two_strips_are_held_at_a_time(monkeypatch):
-    """Four strips of a 3x3 kernel with stride 2, each in several runs of rows that share its operands."""
-    uses_left = {}
-    most = []
-
-    class Counted(Shared):
-        def __init__(self, make, *, uses):
-            super().__init__(make, uses=uses)
-            self.uses = uses
-
-        def taken(self):
-            uses_left[self] = uses_left.get(self, self.uses) - 1
-            most.append(sum(1 for left in uses_left.values() if left))
-            return super().taken()
-
-    monkeypatch.setattr(values, "Shared", Counted)
-    monkeypatch.setattr(values, "RUN_ELEMENTS", 200)
-    case = Case(channels=16, size=(8, 8))
-    computed(case, *arrays(case, normal(5)), replace(FAST, each=locked))
-    assert len(uses_left) == 4
-    assert max(most) == 2
-    assert not any(uses_left.values())
 
 
 def test_parts_of_a_width_shard():

@@ -9,12 +9,13 @@ from device.host.products import multiplies_in_place
 from device.memory.memory_config import TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, DataFormat, quantize
 from device.spec.device_spec import load_spec
-from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH, ConvOptions, ConvProblem
+from ops.programs.conv2d.op import Conv2dOp
+from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH, ConvOptions
 from ops.programs.conv2d.weights import WeightsLayout, prepare_bias, prepare_weights
 from ops.reference import conv_transpose_channels_last, plan_geometry
 from ops.window import PaddedInput, transposed_axis
 from tests.build import op_values
-from tests.ops.programs.conv2d.convolutions import planned_op
+from tests.ops.programs.conv2d.convolutions import conv_problem, partitioned
 
 SPEC = load_spec("wormhole_n150").replace(grid_cols=3, grid_rows=2)
 DEFAULTS = ConvOptions()
@@ -58,16 +59,9 @@ class Case:
             )
             for n in (0, 1)
         )
-        return ConvProblem(
-            frame=PaddedInput(batch=self.batch, rows=rows, columns=columns, replicate=self.replicate),
-            in_channels=self.channels,
-            out_channels=self.outputs,
-            in_format=self.in_format,
-            weight_format=self.weight_format,
-            out_format=self.out_format,
-            row_major=self.row_major,
-            bias=self.bias,
-        )
+        frame = PaddedInput(batch=self.batch, rows=rows, columns=columns, replicate=self.replicate)
+        names = ("in_format", "weight_format", "out_format", "row_major", "bias")
+        return conv_problem(frame, (self.channels, self.outputs), **{name: getattr(self, name) for name in names})
 
     @property
     def geometry(self):
@@ -83,14 +77,8 @@ class Case:
 
 
 def work_of(case):
-    return planned_op(
-        case.problem,
-        case.options,
-        case.scheme,
-        SPEC,
-        fidelity_phases=case.fidelity_phases,
-        activation=case.activation,
-    )
+    layout = partitioned(case.problem, case.scheme, SPEC, choices=case.options)
+    return Conv2dOp.of(layout, fidelity_phases=case.fidelity_phases, activation=case.activation)
 
 
 def weights_layout(case, op):
