@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import WITH_EXTRAS
 from ttsim.__main__ import build_parser, main
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -60,25 +61,16 @@ def test_scripts_are_short():
     assert [script for script in SCRIPTS if len([line for line in script.splitlines() if line.strip()]) > 14] == []
 
 
-@pytest.mark.parametrize("command", [c for c in SINGLE if " -m " in c])
-def test_module_of_a_command_exists(command):
-    words = shlex.split(command)
-    module = words[words.index("-m") + 1]
-    assert find_spec(module) is not None, f"{module} of {command!r}"
-
-
-@pytest.mark.parametrize("command", [c for c in SINGLE if "-m ttsim" in c])
-def test_arguments_of_a_command_are_understood(command):
-    words = shlex.split(command)
-    options, rest = build_parser().parse_known_args(words[words.index("ttsim") + 1 :])
-    assert options.command == "pytest" or not rest
-
-
-@pytest.mark.parametrize("command", SINGLE)
-def test_files_of_a_command_exist(command):
-    for word in shlex.split(command):
-        if word.startswith((".ci/", "tools/", "tests/")):
-            assert (ROOT / word).exists(), word
+def test_commands_name_modules_arguments_and_files_that_exist():
+    for command in SINGLE:
+        words = shlex.split(command)
+        if "-m" in words:
+            assert find_spec(words[words.index("-m") + 1]) is not None, command
+        if "-m ttsim" in command:
+            options, rest = build_parser().parse_known_args(words[words.index("ttsim") + 1 :])
+            assert options.command == "pytest" or not rest, command
+        for word in words:
+            assert not word.startswith((".ci/", "tools/", "tests/")) or (ROOT / word).exists(), word
 
 
 def test_both_commands_set_a_fresh_machine_up():
@@ -89,16 +81,6 @@ def test_both_commands_set_a_fresh_machine_up():
     assert setups[1].endswith(TESTS)
     assert setups == [line for line in README.splitlines() if line.startswith("python3 -m venv ")]  # .ci/run takes them
     assert f'"$python" {TESTS} ' in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("target", re.findall(r"\]\(([^)#]+)\)", README))
-def test_links_lead_somewhere(target):
-    assert target.startswith("http") or (ROOT / target).exists()
-
-
-@pytest.mark.parametrize("path", sorted(set(re.findall(r"`((?:ttsim|ops|device|tools|tests|docs)/[\w./]+)`", README))))
-def test_paths_in_prose_exist(path):
-    assert (ROOT / path).exists()
 
 
 @pytest.mark.slow
@@ -123,3 +105,7 @@ def test_figures_are_those_that_tools_print(block):
 
 def test_every_tool_that_the_readme_quotes_is_held():
     assert [block.split()[3] for block in PRINTED] == ["tools.distance", "tools.validate"]
+
+
+def test_places_that_are_set_apart_exist():
+    assert [place for place in WITH_EXTRAS if not (ROOT / "tests" / place.partition("::")[0]).exists()] == []
