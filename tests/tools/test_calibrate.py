@@ -11,8 +11,7 @@ from device.spec.device_spec import load_spec
 from ops.programs.kernel_costs import TransferCosts
 from tools.calibrate.__main__ import figures, main
 from tools.calibrate.cases import PROGRAMS, Case, cases_in
-from tools.calibrate.fit import PRIOR_SPREAD, fit_constants
-from tools.calibrate.joint import PRIORS, changed_specs, cross_validated_errors, fit_jointly
+from tools.calibrate.fit import PRIOR_SPREAD, PRIORS, changed_specs, cross_validated_errors, fit_constants, fit_jointly
 from tools.validate.prediction import Prediction
 from tools.validate.report import sum_up_errors
 from tools.validate.rows import MEASURED

@@ -6,9 +6,8 @@ import pytest
 from device.memory.memory_config import BufferType, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from ops.planners.conv.arguments import ComputeConfig, SliceConfig, SliceType
-from tools.recorded.arguments import planner_arguments
 from tools.recorded.compare import buffer_difference, compare, correlation, difference, reason
-from tools.recorded.records import DATA, PEAK_FIELDS, Outcome, Outputs, read_records
+from tools.recorded.records import DATA, PEAK_FIELDS, Outcome, Outputs, planner_arguments, read_records
 from tools.sample_records import choose, shorten, write_arrays, write_records
 
 RECORDS = [record for record in read_records(DATA) if "error" not in record and "cbs" in record]

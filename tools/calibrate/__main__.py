@@ -15,8 +15,7 @@ from pathlib import Path
 from rich.table import Table
 
 from tools.calibrate.cases import PROGRAMS, Case, cases_in
-from tools.calibrate.fit import Fit
-from tools.calibrate.joint import PRIORS, changed_specs, cross_validated_errors, fit_jointly
+from tools.calibrate.fit import PRIORS, Fit, changed_specs, cross_validated_errors, fit_jointly
 from tools.command import run_tool, tool_parser
 from tools.validate.report import Errors, console, error_table, sum_up_errors, table
 from tools.validate.rows import MEASURED

@@ -15,8 +15,7 @@ from tools.golden.answers import Aspects, answers, computed
 from tools.golden.calls import DEVICES, Call, write_calls
 from tools.golden.commands import COMMANDS, command_sections, export_aspects, exported, surface_sections
 from tools.golden.experiments import EXPERIMENTS, LAYERS
-from tools.golden.store import SUFFIX, Sections, clear, titled, write_sections
-from tools.golden.work import each
+from tools.golden.store import SUFFIX, Sections, clear, each, titled, write_sections
 from tools.machine import load_loops, processor
 
 ABOUT: Final = "about.json"

@@ -1,4 +1,4 @@
-"""Recorded runs of the real ttnn.conv_transpose2d: reading them, and remaking their inputs."""
+"""Recorded runs of the real ttnn.conv_transpose2d: reading them, remaking their inputs, and their planner's words."""
 
 import gzip
 import json
@@ -12,8 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 import ttsim
+from ops.planners.conv.arguments import CONV_TRANSPOSE2D, ConvCall
 from tools.golden.answers import execute, namespace, opened
 from tools.golden.calls import DEVICE_OF, recorded_call
+from ttsim.api.conv import ConvTranspose2d, operand
 from ttsim.runtime.settings import Values
 from ttsim.runtime.tensor import Tensor
 
@@ -151,3 +153,25 @@ def read_trace(trace: Any) -> dict[str, Any]:
     usage = ttsim.graph.extract_resource_usage_per_core(trace)
     peaks = {key: getattr(usage, key) for key in PEAK_FIELDS}
     return {"ops": ops, "cbs": circular, "buffers": buffers, "resource_per_core": peaks}
+
+
+def planner_arguments(case: Mapping[str, Any], arch: str = "wh") -> ConvCall:
+    """The arguments that `plan_convolution` takes: those of the call, with weights and bias as they were before."""
+    call = recorded_call({"case": {**case, "prep": None}, "arch": arch, "mode": "plan"}, 0)
+    text = call.text.replace("ttnn.conv_transpose2d(", "planned(", 1)
+    with opened(call, DEVICE_OF[arch], strict=False) as device:
+        names = namespace(device, random=False) | {"planned": ConvTranspose2d}
+        execute(call.given, names)
+        checked: ConvTranspose2d = execute(text, names)
+        bias = None if checked.bias_tensor is None else operand(checked.bias_tensor)
+        return checked.arguments(
+            CONV_TRANSPOSE2D,
+            out=checked.dtype,
+            slices=checked.dram_slice_config,
+            input=operand(checked.input_tensor),
+            weight=operand(checked.weight_tensor),
+            bias=bias,
+            output_padding=tuple(checked.output_padding),
+            mirror_kernel=checked.mirror_kernel,
+            memory_config=checked.memory_config,
+        )

@@ -18,7 +18,7 @@ from tools.bench import __main__ as bench, exact, figure as figures_of, layers, 
 from tools.bench.figure import TORCH, Figure, all_locked, least_seconds, race, run_times
 from tools.bench.layers import AGAIN, FIRST, GENERATIONS, NEW, REPORT, REPORT_AGAIN, REPORT_NEW, call_seconds
 from tools.machine import LOOPS
-from tools.recorded.arguments import planner_arguments
+from tools.recorded.records import planner_arguments
 from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.study.layers.run import make_inputs
 
