@@ -82,12 +82,12 @@ def _asked(ask: Callable[[Call], Mapping[str, Aspects]], calls: Sequence[Call]) 
 
 def _plans(call: Call) -> dict[str, Aspects]:
     """The answers to a call without values, on both devices, strict and not."""
-    found: dict[str, Aspects] = {}
+    sections: dict[str, Aspects] = {}
     for device in DEVICES:
         strict = answers(call, device, strict=True)
-        found[f"{call.name} {device} strict"] = strict
-        found[f"{call.name} {device} not strict"] = answers(call, device, strict=False, known=strict)
-    return found
+        sections[f"{call.name} {device} strict"] = strict
+        sections[f"{call.name} {device} not strict"] = answers(call, device, strict=False, known=strict)
+    return sections
 
 
 def _values(call: Call) -> dict[str, Aspects]:

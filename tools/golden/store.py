@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Final, Literal, TypeVar
@@ -158,7 +158,7 @@ def compare_records(
     if not files:
         raise ValueError(f"no file of the chosen parts has {only!r} in its path")
     compare = partial(compare_files, before, after, renames)
-    return [difference for found in each(compare, files, processes) for difference in found]
+    return list(chain.from_iterable(each(compare, files, processes)))
 
 
 def compare_files(before: Path, after: Path, renames: Mapping[str, str], file: str) -> list[Difference]:
@@ -219,7 +219,7 @@ def summary(differences: Iterable[Difference], *, most: int = 40) -> Iterator[st
     classes = defaultdict[tuple[str, Kind, str], list[Difference]](list)
     following, left = 0, Counter[str]()
     for group in calls.values():
-        outcomes = [found for found in group if found.kind.startswith("only") and OUTCOME.search(found.name)]
+        outcomes = [entry for entry in group if entry.kind.startswith("only") and OUTCOME.search(entry.name)]
         following += len(group) - len(outcomes) if outcomes else 0
         for difference in outcomes or group:
             classes[difference.part, difference.kind, difference.of].append(difference)

@@ -27,7 +27,16 @@ from tools.random_calls.drafts import (
     operation,
 )
 from tools.random_calls.elementwise import FUNCTIONS, applied, compute_config, norm
-from tools.random_calls.references import Pair, Sides, convolved, framed, regrouped_error, sum_error, zeros_between
+from tools.random_calls.references import (
+    Pair,
+    Sides,
+    convolved,
+    framed,
+    regrouped_error,
+    sum_error,
+    sums,
+    zeros_between,
+)
 
 CHANNELS: Final = (32, 1, 3, 8, 16, 24, 33, 64, 96, 128)
 MOST_PRODUCTS: Final = 10_000_000
@@ -141,14 +150,11 @@ class Convolution:
 
     def expected(self, image: Array, input_dtype: str, weights: Array, bias: Array | None) -> Expected:
         """What the call must give."""
-        values, terms = self.result(image, weights), self.result(np.abs(image), np.abs(weights))
-        squares = self.result(image**2, weights**2)
+        values, terms, squares = sums(self.result, image, weights, bias)
         weights_error = 0.5 * regrouped_error(weights, self.weights_dtype) if self.weights_dtype in BLOCKS else 0.0
         image_error = regrouped_error(image, self.out) if self.out in BLOCKS and input_dtype != self.out else 0.0
         spoiled = np.sqrt(self.result(np.full(image.shape, image_error**2), weights**2))
         spoiled = spoiled + np.sqrt(self.result(image**2, np.full(weights.shape, weights_error**2)))
-        if bias is not None:
-            values, terms, squares = values + bias.ravel(), terms + np.abs(bias).ravel(), squares + bias.ravel() ** 2
         low = "LoFi" in self.rest.get("compute_config", "") or self.weights_dtype in BLOCKS
         bound = sum_error(values, terms, squares, self.depth, self.out, low_fidelity=low) + 4 * spoiled
         if bias is not None:
@@ -349,7 +355,7 @@ def convolution(draft: Draft) -> Step | None:
     targets = {"size": f"{name}, {name}s", "weights": f"{name}, {pair}", "both": f"{name}, {name}s, {pair}"}
     text += f"{targets.get(returned, name)} = {call.text(x, operands, returned)}"
     if problem:
-        return Step(text=text, results=draft.made, contradictory=problem, frees=frees)
+        return Step(text=text, results=draft.operand_results, contradictory=problem, frees=frees)
     facts: dict[str, object] = {}
     if returned in ("size", "both"):
         facts = {f"{name}s": call.output_size[1] if function == "conv1d" else list(call.output_size)}
@@ -358,7 +364,7 @@ def convolution(draft: Draft) -> Step | None:
         if not call.activation:
             state.prepared[f"{name}v"] = call, weights, bias, name
     results = {
-        **draft.made,
+        **draft.operand_results,
         name: lambda: call.expected(x.values, x.dtype, weights.values, bias.values if bias else None),
         **dict.fromkeys(opaque, Expected),
     }

@@ -378,7 +378,7 @@ class Draft(Choices):
         return self.option("output_tensor", self.target)
 
     @property
-    def made(self) -> Results:
+    def operand_results(self) -> Results:
         """What the operands must be, by their names."""
         return {
             operand.name: partial(Expected, values=operand.values, dtypes=(operand.dtype,)) for operand in self.operands
@@ -406,7 +406,7 @@ class Draft(Choices):
         statement = whole or (call if self.target else f"{self.name} = {call}")
         return Step(
             text="".join(operand.text for operand in self.operands) + statement,
-            results={**self.made, self.target or self.name: expect},
+            results={**self.operand_results, self.target or self.name: expect},
             frees=frees,
         )
 

@@ -21,7 +21,7 @@ from tools.random_calls.drafts import (
     of_tensor,
     operation,
 )
-from tools.random_calls.references import regrouped_error, rounding, sum_error
+from tools.random_calls.references import regrouped_error, rounding, sum_error, sums
 
 _erf: Final = np.vectorize(erf, otypes=[np.float64])
 
@@ -223,9 +223,7 @@ def product(draft: Draft, x: Shadow) -> Step | None:
     place = draft.required
 
     def expected() -> Expected:
-        values, terms, squares = np.matmul(a, b), np.matmul(np.abs(a), np.abs(b)), np.matmul(a * a, b * b)
-        if row is not None:
-            values, terms, squares = values + row.values, terms + np.abs(row.values), squares + row.values**2
+        values, terms, squares = sums(np.matmul, a, b, None if row is None else row.values)
         bound = sum_error(values, terms, squares, depth, out, low_fidelity=low)
         # a block float that is transposed on its way is packed again, with other neighbors
         packed_a, packed_b = (

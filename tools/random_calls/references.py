@@ -1,5 +1,6 @@
 """Convolutions and windows in float64, and how far the device's results may lie from them."""
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -124,6 +125,12 @@ def movement_error(values: Array, dtype: str, *, regrouped: bool = True) -> Arra
 def regrouped_error(values: Array, dtype: str) -> float:
     """The error of one rounding of any element to a data type, whatever its neighbors are."""
     return float(rounding(np.full(1, np.abs(values).max(initial=0.0)), dtype)[0])
+
+
+def sums(product: Callable[[Array, Array], Array], a: Array, b: Array, row: Array | None) -> tuple[Array, Array, Array]:
+    """A product with a row added, and the sums of its terms' magnitudes and of their squares."""
+    added = np.zeros(1) if row is None else row.ravel()
+    return product(a, b) + added, product(np.abs(a), np.abs(b)) + np.abs(added), product(a * a, b * b) + added**2
 
 
 def sum_error(values: Array, terms: Array, squares: Array, count: int, dtype: str, *, low_fidelity: bool) -> Array:

@@ -157,7 +157,7 @@ def filled_l1(draft: Draft) -> Step:
 def command_queue(draft: Draft) -> Step:
     """A tensor that is made within the block of a queue."""
     operand = draft.operand("q", (1, 1, 32, 32), "bfloat16", where=DRAM)
-    return Step(text=f"with ttsim.command_queue(0):\n    {operand.text.strip()}", results=draft.made)
+    return Step(text=f"with ttsim.command_queue(0):\n    {operand.text.strip()}", results=draft.operand_results)
 
 
 def in_rows(dtype: str) -> str:

@@ -1,6 +1,5 @@
 """What the study measures: a machine that a design finds, and each layer on each device in all ways to make it."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -14,7 +13,7 @@ from ttsim.runtime.types.layer import Layer
 from ttsim.study.design import DesignPoint, DesignResult, design
 from ttsim.study.executor import workers
 from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
-from ttsim.study.layers.run import Settings, make_inputs, place
+from ttsim.study.layers.run import Placed, Settings, make_inputs, place
 from ttsim.study.tune.tune import EFFORT, differences, tune
 from ttsim.study.tune.tuned import Choice, Tuned
 
@@ -73,7 +72,8 @@ def invented_of(machines: DesignResult) -> DesignPoint:
     )
     if base is None:
         raise ArgumentError(f"study: the space of {SPACE.name} has to hold {machines.base} itself, and it must run all")
-    return next(point for point in _front(machines) if point.costs[COST] <= base.costs[COST])
+    front = (machines.points[at] for at in machines.front)
+    return next(point for point in front if point.costs[COST] <= base.costs[COST])
 
 
 def studied(layer: Layer, device: str) -> Studied:
@@ -95,21 +95,18 @@ def studied(layer: Layer, device: str) -> Studied:
 def tuned(layer: Layer, device: str, lowering: str) -> Tuned:
     """What the tuner finds in one lowering, which it leaves as it is."""
     effort = EFFORT if lowering == "zero_insertion" else PHASE_EFFORT
-    placed = place(layer, make_inputs(layer, values=False), _settings(device))
+    placed = _placed(layer, device)
     with placed.device:
         return tune(conv_transpose2d, keep=KEPT, effort=effort, name=layer.name, lowering=lowering, **placed.arguments)
 
 
 def report_on(layer: Layer, device: str, choice: Choice) -> CycleReport:
     """The cycles of a choice."""
-    placed = place(layer, make_inputs(layer, values=False), _settings(device))
+    placed = _placed(layer, device)
     with placed.device:
         return estimate_cycles(conv_transpose2d, **(placed.arguments | dict(choice.options())))
 
 
-def _front(machines: DesignResult) -> Sequence[DesignPoint]:
-    return [machines.points[at] for at in machines.front]
-
-
-def _settings(device: str) -> Settings:
-    return Settings(spec=load_spec(device), values="off", suggestions=False)
+def _placed(layer: Layer, device: str) -> Placed:
+    settings = Settings(spec=load_spec(device), values="off", suggestions=False)
+    return place(layer, make_inputs(layer, values=False), settings)

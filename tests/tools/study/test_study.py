@@ -63,15 +63,15 @@ def test_tables_and_charts_of_a_part(part):
 
 
 def test_what_does_not_fit_is_no_figure(part):
-    one = part.layers[0]
-    found = replace(one, frame=replace(one.frame, given=None, default=None), error_share=None)
-    tuned, phases = one.frame.best, one.phase.best
+    layer = part.layers[0]
+    found = replace(layer, frame=replace(layer.frame, given=None, default=None), error_share=None)
+    tuned, phases = layer.frame.best, layer.phase.best
     cells = row(found).strip("| ").split(" | ")
     assert cells[:5] == ["small", "does not fit", "does not fit", f"{tuned.cycles:,}", ""]
-    assert cells[5:7] == [f"{one.phase.given.cycles:,}", f"{phases.cycles:,}"]
+    assert cells[5:7] == [f"{layer.phase.given.cycles:,}", f"{phases.cycles:,}"]
     assert cells[-2:] == [f"none, {tuned.l1_peak_bytes / 1024:,.0f}, {phases.l1_peak_bytes / 1024:,.0f}", "unknown"]
-    assert sums([one]).startswith(f"| all | {one.frame.default.cycles:,} | {one.frame.given.cycles:,} |")
-    assert sums([one, found]).startswith(f"| all | not all fit | not all fit | {2 * tuned.cycles:,} |  |")
+    assert sums([layer]).startswith(f"| all | {layer.frame.default.cycles:,} | {layer.frame.given.cycles:,} |")
+    assert sums([layer, found]).startswith(f"| all | not all fit | not all fit | {2 * tuned.cycles:,} |  |")
 
 
 def test_a_layer_in_both_lowerings(part):
