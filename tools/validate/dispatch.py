@@ -27,8 +27,10 @@ from tools.validate.prediction import CARDS, NotPredictedError, Prediction, Row
 GOLDEN: Final = "CI golden"
 GRIDS: Final = {"wormhole_b0": (8, 7), "blackhole": (12, 9)}  # columns and rows that every card has
 ETHERNET_BOARD: Final = "wormhole_n300"  # whose Ethernet cores dispatch
-PROCESSORS: Final = {"brisc_only": 1, "ncrisc_only": 1, "trisc_only": 3, "brisc_trisc_only": 4, "one_processor": 1}
-ONE_PROCESSOR: Final = ("sems_", "eth_dispatch", "256_bytes_brisc_only")
+PROCESSORS: Final = {
+    **dict.fromkeys(("brisc_only", "ncrisc_only", "one_processor", "sems_", "eth_dispatch", "256_bytes_brisc_only"), 1),
+    **{"trisc_only": 3, "brisc_trisc_only": 4},
+}  # of a core that have a kernel, by what a test's name begins with; else all five
 ALL_CORES: Final = ("all_cores", "kernel_groups", "maxed_config", "only_all_processors")
 GROUPS: Final = 8
 SLOW_KERNEL_CYCLES: Final = 40_000  # of the tests that hide fast programs behind a slow one
@@ -83,16 +85,11 @@ def launches(row: Row) -> tuple[DeviceSpec, tuple[Launch, ...]]:
     spec = load_spec(ETHERNET_BOARD if test == "eth_dispatch" else CARDS[row["arch"]])
     by_cycles = test.startswith("256_bytes")
     shadow = re.search(r"kernel_groups_(\d+)_shadow", test)
-    kernel_groups = 1
-    if "kernel_groups" in test:
-        kernel_groups = columns - 1 if shadow else GROUPS
+    kernel_groups = 1 if "kernel_groups" not in test else columns - 1 if shadow else GROUPS
     buffer_groups = GROUPS if test.endswith("_8g") else 1
-    processors = _processors(test)
-    cores = 1
-    if any(word in test for word in ALL_CORES):
-        cores = columns * rows
-    elif "left_processors" in test:
-        cores = rows
+    processors = next((count for words, count in PROCESSORS.items() if test.startswith(words)), 5)
+    everywhere, maxed = any(word in test for word in ALL_CORES), test.startswith("maxed_config")
+    cores = columns * rows if everywhere else rows if "left_processors" in test else 1
     program = LaunchedProgram(
         name=test,
         cores=cores,
@@ -106,22 +103,14 @@ def launches(row: Row) -> tuple[DeviceSpec, tuple[Launch, ...]]:
         common_arguments=_number(r"_(\d+)_crta", test),
         semaphores=MOST_SEMAPHORES if test.startswith("sems_") else _number(r"_(\d+)sem", test),
     )
-    if test.startswith("maxed_config"):
+    if maxed:
         program = replace(program, arguments=MOST_ARGUMENTS, circular_buffers=MOST_BUFFERS, semaphores=MOST_SEMAPHORES)
     kernel_cycles = size if by_cycles else _number(r"^(\d+)_kernel_", test)
-    if shadow:
-        kernel_cycles = SLOW_KERNEL_CYCLES
-    elif test == "load_prefetcher_test":
+    if test == "load_prefetcher_test":
         kernel_cycles = CACHE_KERNEL_CYCLES
-    fast = int(shadow[1]) if shadow else 0
-    return spec, (Launch(program, kernel_cycles), *[Launch(program, 0)] * fast)
-
-
-def _processors(test: str) -> int:
-    """Processors of a core that have a kernel."""
-    if test.startswith(ONE_PROCESSOR):
-        return 1
-    return next((count for words, count in PROCESSORS.items() if test.startswith(words)), 5)
+    if not shadow:
+        return spec, (Launch(program, kernel_cycles),)
+    return spec, (Launch(program, SLOW_KERNEL_CYCLES), *[Launch(program, 0)] * int(shadow[1]))
 
 
 def _number(pattern: str, test: str) -> int:
