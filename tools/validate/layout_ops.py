@@ -59,9 +59,8 @@ def predict_layout_op(row: Row) -> Prediction:
     if "profiler" not in row["kind"]:
         raise NotPredictedError(f"{row['kind']}: no profiler row with both sides' layout")
     spec = with_software_of_2025(device_spec(row))
-    cores = int(row["cores"])
     try:
-        source, target = _tensor(row, "in", cores, spec), _tensor(row, "out", cores, spec)
+        source, target = _tensor(row, "in", spec), _tensor(row, "out", spec)
         if name == "Reshape":
             source, target = _unpadded(source, target)
         movement = _movement(row, source, target, spec)
@@ -123,8 +122,9 @@ def _columns(row: Row) -> tuple[int, int] | None:
     return None if begins is None or ends is None else (int(begins[3]), int(ends[3]))
 
 
-def _tensor(row: Row, side: str, cores: int, spec: DeviceSpec) -> TensorSpec:
+def _tensor(row: Row, side: str, spec: DeviceSpec) -> TensorSpec:
     """The tensor of one side of a row."""
+    cores = int(row["cores"])
     shape = tuple(int(size) for size in row[f"{side}_shape"].split("x"))
     layout = Layout.TILE if row[f"{side}_layout"] == "TILE" else Layout.ROW_MAJOR
     data_format = FORMATS[row["dtype_in0" if side == "in" else "dtype_out"]]
@@ -132,43 +132,30 @@ def _tensor(row: Row, side: str, cores: int, spec: DeviceSpec) -> TensorSpec:
     buffer_type = BufferType.L1 if memory.startswith("L1") else BufferType.DRAM
     if "SHARDED" not in memory:
         return TensorSpec(shape, data_format, layout, MemoryConfig(TensorMemoryLayout.INTERLEAVED, buffer_type))
-    scheme = TensorMemoryLayout[memory.removeprefix("L1_")]
-    shards = _shards(row, side, scheme, shape, cores, layout, spec)
+    scheme, recorded = TensorMemoryLayout[memory.removeprefix("L1_")], row["out_shard"]
+    size = re.match(r"(\d+)x(\d+) (\w+)", recorded)
+    # recorded for an output, else computed; a move has the same shards on both sides
+    if size is not None and (side == "out" or operation(row) in ("Move", "Tilize", "Untilize")):
+        shards = ShardSpec(core_ranges(recorded), (int(size[1]), int(size[2])), ShardOrientation[size[3]])
+    else:
+        shards = _even_shards(scheme, prod(shape[:-1]), shape[-1], cores, layout, spec)
     padded = (*shape[:-2], round_up(shape[-2], shards.shape[0]), round_up(shape[-1], shards.shape[1]))
     return TensorSpec(shape, data_format, layout, MemoryConfig(scheme, buffer_type, shards), padded)
 
 
-def _shards(
-    row: Row,
-    side: str,
-    scheme: TensorMemoryLayout,
-    shape: tuple[int, ...],
-    cores: int,
-    layout: Layout,
-    spec: DeviceSpec,
+def _even_shards(
+    scheme: TensorMemoryLayout, rows: int, width: int, cores: int, layout: Layout, spec: DeviceSpec
 ) -> ShardSpec:
-    """The shards of one side: recorded for an output, else computed; a move has the same shards on both sides."""
-    recorded = row["out_shard"]
-    size = re.match(r"(\d+)x(\d+) (\w+)", recorded)
-    if size is not None and (side == "out" or operation(row) in ("Move", "Tilize", "Untilize")):
-        return ShardSpec(core_ranges(recorded), (int(size[1]), int(size[2])), ShardOrientation[size[3]])
-    rows, width = prod(shape[:-1]), shape[-1]
-    grain = TILE if layout is Layout.TILE else 1
-    down, across = _split(scheme, rows, width, cores, spec)
+    """The shards of so many cores; of blocks the evenest that fit the grid, which may stand across it."""
+    grid, grain = spec.grid, TILE if layout is Layout.TILE else 1
+    down, across = (cores, 1) if scheme is TensorMemoryLayout.HEIGHT_SHARDED else (1, cores)
+    columns, lines, orientation = grid.cols, grid.rows, ShardOrientation.ROW_MAJOR
+    if scheme is TensorMemoryLayout.BLOCK_SHARDED:
+        pairs = [(cores // wide, wide) for wide in range(1, cores + 1) if cores % wide == 0]
+        fitting = [pair for pair in pairs if max(pair) <= max(grid.cols, grid.rows)] or pairs
+        down, across = min(fitting, key=lambda pair: (rows % (TILE * pair[0]) > 0) + (width % (TILE * pair[1]) > 0))
+        columns, lines = across, down
+        if down > grid.rows or across > grid.cols:
+            columns, lines, orientation = down, across, ShardOrientation.COL_MAJOR
     shard = (round_up(div_up(rows, down), grain), round_up(div_up(width, across), grain))
-    if scheme is not TensorMemoryLayout.BLOCK_SHARDED:
-        return ShardSpec(first_cores(cores, spec.grid.cols, spec.grid.rows), shard, ShardOrientation.ROW_MAJOR)
-    if down <= spec.grid.rows and across <= spec.grid.cols:
-        return ShardSpec(first_cores(cores, across, down), shard, ShardOrientation.ROW_MAJOR)
-    return ShardSpec(first_cores(cores, down, across), shard, ShardOrientation.COL_MAJOR)
-
-
-def _split(scheme: TensorMemoryLayout, rows: int, width: int, cores: int, spec: DeviceSpec) -> tuple[int, int]:
-    """The numbers of cores along rows and along columns."""
-    if scheme is TensorMemoryLayout.HEIGHT_SHARDED:
-        return cores, 1
-    if scheme is TensorMemoryLayout.WIDTH_SHARDED:
-        return 1, cores
-    pairs = [(cores // across, across) for across in range(1, cores + 1) if cores % across == 0]
-    fitting = [pair for pair in pairs if max(pair) <= max(spec.grid.cols, spec.grid.rows)] or pairs
-    return min(fitting, key=lambda pair: (rows % (TILE * pair[0]) > 0) + (width % (TILE * pair[1]) > 0))
+    return ShardSpec(first_cores(cores, columns, lines), shard, orientation)
