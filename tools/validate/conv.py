@@ -11,6 +11,7 @@ are neither in the rows nor in a plan, and are read from their sources:
 
 import re
 from functools import partial
+from math import prod
 
 from device.errors import TTSimError
 from device.memory.memory_config import TILE, ShardOrientation, TensorMemoryLayout
@@ -43,6 +44,7 @@ from tools.validate.prediction import (
     core_ranges,
     device_spec,
     measured_ns,
+    numbers,
     run_of,
     with_software_of_2025,
 )
@@ -64,8 +66,7 @@ def predict_conv(row: Row) -> Prediction:
     spec, older = device_spec(row), row["kind"] == PROFILER
     if older:
         spec = with_software_of_2025(spec)
-    elements = int(row["batch"]) * int(row["in_h"]) * int(row["in_w"]) * int(row["in_c"])
-    if elements > spec.grid.cols * spec.grid.rows * spec.l1.bytes:
+    if prod(numbers(row, "batch in_h in_w in_c")) > spec.grid.cols * spec.grid.rows * spec.l1.bytes:
         raise NotPredictedError("the L1 of all cores is too small for the input, even at a byte for each number")
     try:
         op = _op(row, spec)
@@ -131,32 +132,23 @@ def _problem(row: Row) -> ConvProblem:
 
 def _options(row: Row) -> ConvOptions:
     """The config of the row; a benchmark row with a block height gives the resulting height in per_core_m_tiles."""
-    config = row["config"]
-    benchmark = "kernel=" in config
-    height = row["act_block_h_tiles"] and (row["per_core_m_tiles"] if benchmark else row["act_block_h_tiles"])
+    config, (size, width) = row["config"], numbers(row, "k_h in_w")
+    flags = set(re.findall(r"(\w+)=true", config))
+    height = row["act_block_h_tiles"] and row["per_core_m_tiles" if "kernel=" in config else "act_block_h_tiles"]
     both = "act+weights double buffer" in config
+    resnet = "model=resnet50" in config and (size == 3 or (size == 1 and width < RESNET_NARROW_IMAGE))
     return ConvOptions(
         act_block_h_override=int(height or 0) * TILE,
-        untilize_out=_flag(config, "untilize_out"),
-        act_double_buffer=both or "act_block_double_buffer" in config or _flag(config, "enable_act_double_buffer"),
-        weights_double_buffer=both or _flag(config, "enable_weights_double_buffer") or _resnet_weights(row),
+        untilize_out="untilize_out" in flags,
+        act_double_buffer=both or "act_block_double_buffer" in config or "enable_act_double_buffer" in flags,
+        weights_double_buffer=both or "enable_weights_double_buffer" in flags or resnet,
         activation_reuse=any(mark in config for mark in REUSE),
-        full_inner_dim=_flag(config, "full_inner_dim"),
+        full_inner_dim="full_inner_dim" in flags,
         force_split_reader=False if "enable_split_reader=false" in config else None,
-        config_tensors_in_dram=_flag(config, "config_tensors_in_dram"),
+        config_tensors_in_dram="config_tensors_in_dram" in flags,
         fp32_dest=row["fp32_acc"] == "1",
         packer_l1_acc=row["packer_l1_acc"] == "1",
     )
-
-
-def _flag(config: str, name: str) -> bool:
-    return f"{name}=true" in config
-
-
-def _resnet_weights(row: Row) -> bool:
-    """Whether ResNet-50 double buffers these weights."""
-    size, width = int(row["k_h"]), int(row["in_w"])
-    return "model=resnet50" in row["config"] and (size == 3 or (size == 1 and width < RESNET_NARROW_IMAGE))
 
 
 def _given_cores(row: Row, spec: DeviceSpec) -> ParallelConfig | None:
