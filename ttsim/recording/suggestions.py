@@ -13,6 +13,7 @@ from typing import Any, Final
 from device.errors import ArgumentError, DeviceError
 from device.memory.memory_config import TILE, BufferType, MemoryConfig, TensorMemoryLayout
 from ops.planners.conv.arguments import default_compute_config
+from ops.planners.onednn.plan import Lowering
 from ttsim.report.advice import Advice, Change
 from ttsim.runtime.call_source import compute_config_source, conv_config_source, slice_config_source
 from ttsim.runtime.tensor import Tensor
@@ -60,7 +61,7 @@ def attempts(function: Any, options: Mapping[str, Any]) -> Iterator[Attempt]:
     yield from _layouts(config, options)
     yield from _slices(options, "slice_config" if "slice_config" in known else "dram_slice_config")
     yield from _arithmetic(config, options)
-    if "lowering" in known and options.get("lowering", "frame") == "frame":
+    if "lowering" in known and options.get("lowering") != Lowering.PHASE:
         price = "a lowering of this library that ttnn does not have"
         yield Attempt("lowering", 'lowering="phase"', {"lowering": "phase"}, price)
 

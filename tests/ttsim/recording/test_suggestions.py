@@ -59,7 +59,7 @@ def test_what_is_tried():
     described = ttsim.TensorDescription((1, 1, 64, 32), memory_config=shards)
     with opened() as device:
         calls = [
-            (ttsim.conv_transpose2d, small(device)),
+            (ttsim.conv_transpose2d, small(device, lowering="zero_insertion")),
             (ttsim.conv_transpose2d, small(device, input_tensor=source, conv_config=config, dram_slice_config=sliced)),
             (ttsim.conv_transpose2d, small(device, input_tensor=described, compute_config=compute, lowering="phase")),
             (ttsim.conv2d, small(device, weight_tensor=ttsim.TensorDescription((16, 32, 3, 3)))),
