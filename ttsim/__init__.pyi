@@ -88,18 +88,6 @@ from ttsim.runtime.device import (
     MeshCoordinate as MeshCoordinate, MeshDevice as MeshDevice, MeshShape as MeshShape, close_device as close_device,
     manage_device as manage_device, open_device as open_device,
 )
-from ttsim.runtime.mesh import (
-    ConcatMesh2dToTensor as ConcatMesh2dToTensor, ConcatMeshToTensor as ConcatMeshToTensor,
-    DispatchCoreAxis as DispatchCoreAxis, DispatchCoreConfig as DispatchCoreConfig,
-    DispatchCoreType as DispatchCoreType, FabricConfig as FabricConfig, FabricManagerMode as FabricManagerMode,
-    FabricReliabilityMode as FabricReliabilityMode, FabricTensixConfig as FabricTensixConfig,
-    FabricUDMMode as FabricUDMMode, ReplicateTensorToMesh as ReplicateTensorToMesh,
-    ShardTensor2dMesh as ShardTensor2dMesh, ShardTensorToMesh as ShardTensorToMesh,
-    SystemMeshDescriptor as SystemMeshDescriptor, close_mesh_device as close_mesh_device,
-    concat_mesh_to_tensor_composer as concat_mesh_to_tensor_composer, open_mesh_device as open_mesh_device,
-    replicate_tensor_to_mesh_mapper as replicate_tensor_to_mesh_mapper, set_fabric_config as set_fabric_config,
-    shard_tensor_to_mesh_mapper as shard_tensor_to_mesh_mapper, using_distributed_env as using_distributed_env,
-)
 from ttsim.runtime.settings import (
     CONFIG as CONFIG, CONFIG_OVERRIDES as CONFIG_OVERRIDES, CONFIG_PATH as CONFIG_PATH, Config as Config,
     load_config_from_dictionary as load_config_from_dictionary,
@@ -108,12 +96,22 @@ from ttsim.runtime.settings import (
 )
 from ttsim.runtime.storage import StorageType as StorageType
 from ttsim.runtime.system import (
-    ClusterType as ClusterType, GetDefaultDevice as GetDefaultDevice, GetNumAvailableDevices as GetNumAvailableDevices,
-    GetNumPCIeDevices as GetNumPCIeDevices, GetPCIeDeviceID as GetPCIeDeviceID,
-    ReadDeviceProfiler as ReadDeviceProfiler, SetDefaultDevice as SetDefaultDevice, device_names as device_names,
+    ClusterType as ClusterType, ConcatMesh2dToTensor as ConcatMesh2dToTensor, ConcatMeshToTensor as ConcatMeshToTensor,
+    DispatchCoreAxis as DispatchCoreAxis, DispatchCoreConfig as DispatchCoreConfig,
+    DispatchCoreType as DispatchCoreType, FabricConfig as FabricConfig, FabricManagerMode as FabricManagerMode,
+    FabricReliabilityMode as FabricReliabilityMode, FabricTensixConfig as FabricTensixConfig,
+    FabricUDMMode as FabricUDMMode, GetDefaultDevice as GetDefaultDevice,
+    GetNumAvailableDevices as GetNumAvailableDevices, GetNumPCIeDevices as GetNumPCIeDevices,
+    GetPCIeDeviceID as GetPCIeDeviceID, ReadDeviceProfiler as ReadDeviceProfiler,
+    ReplicateTensorToMesh as ReplicateTensorToMesh, SetDefaultDevice as SetDefaultDevice,
+    ShardTensor2dMesh as ShardTensor2dMesh, ShardTensorToMesh as ShardTensorToMesh,
+    SystemMeshDescriptor as SystemMeshDescriptor, close_mesh_device as close_mesh_device,
+    concat_mesh_to_tensor_composer as concat_mesh_to_tensor_composer, device_names as device_names,
     get_arch_name as get_arch_name, get_device_ids as get_device_ids, get_num_devices as get_num_devices,
     get_pcie_device_ids as get_pcie_device_ids, is_blackhole as is_blackhole, is_wormhole_b0 as is_wormhole_b0,
-    synchronize_device as synchronize_device,
+    open_mesh_device as open_mesh_device, replicate_tensor_to_mesh_mapper as replicate_tensor_to_mesh_mapper,
+    set_fabric_config as set_fabric_config, shard_tensor_to_mesh_mapper as shard_tensor_to_mesh_mapper,
+    synchronize_device as synchronize_device, using_distributed_env as using_distributed_env,
 )
 from ttsim.runtime.tensor import Tensor as Tensor
 from ttsim.runtime.tensor_copies import (

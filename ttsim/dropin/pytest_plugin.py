@@ -16,8 +16,7 @@ import pytest
 
 from ttsim.dropin.finder import TtnnFinder, install, uninstall
 from ttsim.runtime.device import CreateDevice, Device, MeshShape, close_device
-from ttsim.runtime.mesh import open_mesh_device
-from ttsim.runtime.system import GetDefaultDevice, SetDefaultDevice, get_arch_name
+from ttsim.runtime.system import GetDefaultDevice, SetDefaultDevice, get_arch_name, open_mesh_device
 
 SEED = 213919
 SELECTIONS = (

@@ -1,15 +1,18 @@
-"""The system that devices are opened on, under ttnn's names: one card of one chip, of the kind that is asked for.
+"""The system that devices are opened on, one card of one chip, and meshes of its device, under ttnn's names.
 
-Functions that are given no device tell of the default device, or else of the open device that was opened last, or else
-of the one that the environment names.
+Functions without a device use the default device, or else the open device that was opened last, or else the device that
+the environment names. Mappers and composers say how a tensor is spread over the devices of a mesh and brought together
+again; over one device both leave the tensor as it is. Anything that needs a second device is refused.
 """
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from device.cores import PlainEnum
+from device.errors import ArgumentError
 from device.spec.device_spec import DeviceSpec, catalog_names
 from ops.sensitivity.changes import load_spec
-from ttsim.runtime.device import Arch, Device, open_devices
+from ttsim.runtime.device import Arch, Device, MeshCoordinate, MeshShape, close_device, open_device, open_devices
 from ttsim.runtime.session import current, remember
 from ttsim.runtime.settings import default_spec
 from ttsim.runtime.types.call import require_type, require_type_or_none
@@ -119,3 +122,195 @@ def _arch(function: str, device: Device | None) -> Arch:
 def device_names() -> tuple[str, ...]:
     """Names that ``open_device(spec=...)`` knows."""
     return catalog_names()
+
+
+class DispatchCoreType(PlainEnum):
+    """Which cores dispatch programs, with ttnn's names; here no core is taken for it."""
+
+    WORKER = 0
+    ETH = 1
+
+
+class DispatchCoreAxis(PlainEnum):
+    """Along which side of the grid they lie, with ttnn's names."""
+
+    ROW = 0
+    COL = 1
+
+
+@dataclass(slots=True)
+class DispatchCoreConfig:
+    """Which cores dispatch programs: accepted as in ttnn and without effect, since all worker cores work."""
+
+    type: DispatchCoreType | None = None
+    axis: DispatchCoreAxis | None = None
+    fabric_tensix_config: object = None
+
+
+def open_mesh_device(
+    mesh_shape: MeshShape | None = None,
+    l1_small_size: int = 0,
+    trace_region_size: int = 0,
+    num_command_queues: int = 1,
+    dispatch_core_config: object = None,
+    offset: MeshCoordinate | None = None,
+    physical_device_ids: Sequence[int] = (),
+    worker_l1_size: int = 0,
+) -> Device:
+    """Opens a mesh of one device; the arguments besides its shape are those of ``open_device``.
+
+    Args:
+        mesh_shape: 1 x 1; None for that.
+        offset: The place of the mesh in the system; None or all zeros.
+        physical_device_ids: Which devices: none, or one number, which the device gets.
+
+    Raises:
+        ArgumentError: The mesh has more than one device.
+    """
+    shape = MeshShape(1, 1) if mesh_shape is None else mesh_shape
+    require_type("open_mesh_device", MeshShape, mesh_shape=shape)
+    if shape.mesh_size() != 1 or len(physical_device_ids) > 1 or any(offset or ()):
+        raise ArgumentError(
+            f"open_mesh_device: ttsim simulates one device, not {shape} at {list(offset or (0, 0))}; open "
+            "MeshShape(1, 1)"
+        )
+    return open_device(
+        physical_device_ids[0] if physical_device_ids else 0,
+        l1_small_size=l1_small_size,
+        trace_region_size=trace_region_size,
+        num_command_queues=num_command_queues,
+        worker_l1_size=worker_l1_size,
+    )
+
+
+close_mesh_device = close_device
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicateTensorToMesh:
+    """A mapper: a copy for every device, which is the tensor itself on one."""
+
+    mesh_device: Device
+
+
+@dataclass(frozen=True, slots=True)
+class ShardTensorToMesh:
+    """A mapper: a part along ``dim`` for every device, which is the whole tensor on one."""
+
+    mesh_device: Device
+    dim: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConcatMeshToTensor:
+    """A composer: the parts of all devices joined along ``dim``, which is the one part that there is."""
+
+    mesh_device: Device
+    dim: int
+    mesh_shape_override: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShardTensor2dMesh:
+    """A mapper: parts along two axes for rows and columns of devices, which is the whole tensor on one."""
+
+    mesh_device: Device
+    mesh_shape: object
+    dims: Sequence[int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ConcatMesh2dToTensor:
+    """A composer: the parts of rows and columns of devices joined, which is the one part that there is."""
+
+    mesh_device: Device
+    mesh_shape: object
+    dims: Sequence[int]
+
+
+def replicate_tensor_to_mesh_mapper(mesh_device: Device) -> ReplicateTensorToMesh:
+    """ReplicateTensorToMesh under its newer name."""
+    return ReplicateTensorToMesh(mesh_device)
+
+
+def shard_tensor_to_mesh_mapper(mesh_device: Device, dim: int) -> ShardTensorToMesh:
+    """ShardTensorToMesh under its newer name."""
+    return ShardTensorToMesh(mesh_device, dim)
+
+
+def concat_mesh_to_tensor_composer(mesh_device: Device, dim: int) -> ConcatMeshToTensor:
+    """ConcatMeshToTensor under its newer name."""
+    return ConcatMeshToTensor(mesh_device, dim)
+
+
+class SystemMeshDescriptor:
+    """The devices of the system."""
+
+    def shape(self) -> MeshShape:
+        """One row, one column."""
+        return MeshShape(1, 1)
+
+
+def using_distributed_env() -> bool:
+    """No: everything runs in this process."""
+    return False
+
+
+class FabricConfig(PlainEnum):
+    """Links between devices, with ttnn's names: there are none, so that only DISABLED can be set."""
+
+    DISABLED = 0
+    FABRIC_1D_NEIGHBOR_EXCHANGE = 1
+    FABRIC_1D = 2
+    FABRIC_1D_RING = 3
+    FABRIC_2D = 4
+    FABRIC_2D_TORUS_X = 5
+    FABRIC_2D_TORUS_Y = 6
+    FABRIC_2D_TORUS_XY = 7
+    CUSTOM = 8
+
+
+class FabricTensixConfig(PlainEnum):
+    """Worker cores that serve links between devices, with ttnn's names: none do."""
+
+    DISABLED = 0
+    MUX = 1
+
+
+class FabricReliabilityMode(PlainEnum):
+    """How links begin, with ttnn's names: there are none."""
+
+    STRICT_INIT = 0
+    RELAXED_INIT = 1
+    DYNAMIC_RECONFIG = 2
+
+
+class FabricUDMMode(PlainEnum):
+    """Moving data over links, with ttnn's names: nothing does."""
+
+    DISABLED = 0
+    ENABLED = 1
+
+
+class FabricManagerMode(PlainEnum):
+    """Who manages links, with ttnn's names: nobody has to."""
+
+    ENABLED = 0
+    INIT_FABRIC = 1
+    TERMINATE_FABRIC = 2
+    DEFAULT = 3
+
+
+def set_fabric_config(config: FabricConfig, *settings: object) -> None:
+    """Switches links between devices off, as they are.
+
+    Args:
+        config: DISABLED.
+        *settings: Accepted as in ttnn; links that are off have none.
+
+    Raises:
+        ArgumentError: It is to switch them on.
+    """
+    require_type("set_fabric_config", FabricConfig, config=config)
+    if config is not FabricConfig.DISABLED:
+        raise ArgumentError(f"set_fabric_config: ttsim simulates one device, which has no links; not {config}")

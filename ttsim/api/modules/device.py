@@ -11,12 +11,10 @@ from ttsim.runtime.device import (
     manage_device as manage_device,
     open_device as open_device,
 )
-from ttsim.runtime.mesh import (
+from ttsim.runtime.system import (
     DispatchCoreAxis as DispatchCoreAxis,
     DispatchCoreConfig as DispatchCoreConfig,
     DispatchCoreType as DispatchCoreType,
-)
-from ttsim.runtime.system import (
     GetDefaultDevice as GetDefaultDevice,
     GetNumAvailableDevices as GetNumAvailableDevices,
     GetNumPCIeDevices as GetNumPCIeDevices,
