@@ -305,21 +305,34 @@ def data_before(frame: PaddedInput, sticks: Integers) -> Integers:
     return (image * data_rows + above) * data_columns + in_data_row * frame.columns.data_before(column)
 
 
-def count_breaks(frame: PaddedInput, numbers: Integers) -> Integers:
-    """The number of data sticks below each of ``numbers`` that padding follows: in a row, behind a row or an image."""
-    rows, columns, (data_rows, data_columns) = frame.rows, frame.columns, frame.data_shape
-    if not data_columns:
-        return np.zeros_like(numbers)
+def data_sticks(frame: PaddedInput, numbers: Integers) -> Integers:
+    """The stick of each data number, the inverse of `data_before`, for a frame that cuts no inputs off."""
+    rows, columns = frame.rows, frame.columns
+    line, column = np.divmod(numbers, columns.input_length)
+    image, row = np.divmod(line, rows.input_length)
+    in_row = columns.before + column * columns.input_dilation
+    sticks: Integers = (image * rows.length + rows.before + row * rows.input_dilation) * columns.length + in_row
+    return sticks
+
+
+def data_breaks(frame: PaddedInput) -> tuple[bool, bool, bool]:
+    """Whether padding follows a data stick within a row, at the end of a row, at the end of an image."""
     rows_fill, columns_fill = (
         axis.before == 0 and (data - 1) * axis.input_dilation + 1 == axis.length
-        for axis, data in ((rows, data_rows), (columns, data_columns))
+        for axis, data in zip((frame.rows, frame.columns), frame.data_shape, strict=True)
     )
-    row_breaks = not (columns_fill and rows.input_dilation == 1)
-    image_breaks = not (columns_fill and rows_fill)
+    at_row_end = not (columns_fill and frame.rows.input_dilation == 1)
+    return frame.columns.input_dilation > 1, at_row_end, not (columns_fill and rows_fill)
+
+
+def count_breaks(frame: PaddedInput, numbers: Integers) -> Integers:
+    """The number of data sticks below each of ``numbers`` that padding follows."""
+    data_rows, data_columns = frame.data_shape
+    if not data_columns:
+        return np.zeros_like(numbers)
+    in_row, at_row_end, at_image_end = data_breaks(frame)
     row, image = numbers // data_columns, numbers // (data_rows * data_columns)
-    breaks: Integers = (
-        (numbers - row) * (columns.input_dilation > 1) + (row - image) * row_breaks + image * image_breaks
-    )
+    breaks: Integers = (numbers - row) * in_row + (row - image) * at_row_end + image * at_image_end
     return breaks
 
 

@@ -169,13 +169,10 @@ def _padding(plan: HaloPlan, zeros_bytes: int) -> Floats:
         return np.array([sticks, sticks * div_up(stick, zeros_bytes)])
 
     low, high = runs.within(ranges)
-    below = np.zeros((2, len(runs.begin) + 1), np.int64)
-    np.cumsum(amounts(runs.end - runs.begin), axis=1, out=below[:, 1:])
     bounds = np.array([low, (low + high) // 2, high])
-    halves = np.diff(below[:, bounds], axis=1)
+    halves = np.diff(runs.below(bounds, amounts), axis=1)
     # A core's range may cut its first and its last run
-    edges = np.minimum(np.array([low, np.maximum(high - 1, low)]), len(runs.begin) - 1)
-    begin, end = runs.begin[edges], runs.end[edges]
+    begin, end = runs.edges(np.array([low, np.maximum(high - 1, low)]))
     inside = (np.minimum(end, ranges.stops) - np.maximum(begin, ranges.starts)) * (high > low)
     first, last = (amounts(end - begin) - amounts(inside)).swapaxes(0, 1)
     several = high - low > 1

@@ -5,16 +5,22 @@ transfer is a run of sticks that lie next to each other at both ends. Plans coun
 cycles, and frames that replicate, need a list of them (`list_transfers`).
 """
 
-from functools import lru_cache
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from device.numbers.formats import Integers, div_up
-from ops.window import PaddedInput, count_breaks, data_before, frame_sources, window_starts
-
-MOST_KEPT: Final = 4  # frames whose runs are cached
+from ops.window import (
+    PaddedInput,
+    count_breaks,
+    data_before,
+    data_breaks,
+    data_sticks,
+    frame_sources,
+    window_starts,
+)
 
 
 class StickRanges(NamedTuple):
@@ -156,7 +162,6 @@ class _DataRuns(NamedTuple):
     source: Integers  # The input that the first stick holds
 
 
-@lru_cache(MOST_KEPT)
 def _data_runs(frame: PaddedInput) -> _DataRuns:
     """All runs of neighboring data sticks: rows of an image, or single sticks between inserted zeros, then joined."""
     if frame.replicate:
@@ -176,6 +181,9 @@ def _data_runs(frame: PaddedInput) -> _DataRuns:
     return _DataRuns(begin[first[:-1]], begin[first[1:]] + length, source[first[:-1]])
 
 
+Amounts: TypeAlias = Callable[[Integers], Integers]  # [2, ...] of runs of so many sticks each
+
+
 class PaddingRuns(NamedTuple):
     """Runs of neighboring padding sticks; the last is the end of the frame, even if it has no padding."""
 
@@ -187,9 +195,62 @@ class PaddingRuns(NamedTuple):
         low = np.searchsorted(self.end, ranges.starts, side="right")
         return low, np.maximum(np.searchsorted(self.begin, ranges.stops, side="left"), low)
 
+    def edges(self, numbers: Integers) -> tuple[Integers, Integers]:
+        """The first stick of each run, and the last one + 1."""
+        known = np.minimum(numbers, len(self.begin) - 1)
+        return self.begin[known], self.end[known]
 
-def padding_runs(frame: PaddedInput) -> PaddingRuns:
-    """All runs of neighboring padding sticks: what lies between the data."""
+    def below(self, numbers: Integers, amounts: Amounts) -> Integers:
+        """[2, ...] amounts of all runs below each number."""
+        total = np.zeros((2, len(self.begin) + 1), np.int64)
+        np.cumsum(amounts(self.end - self.begin), axis=1, out=total[:, 1:])
+        return total[:, numbers]
+
+
+class EvenPaddingRuns(NamedTuple):
+    """The same ahead of the data, behind every ``span`` data sticks, and behind the last; the ends may be empty."""
+
+    frame: PaddedInput
+    span: int  # Data sticks between two runs
+
+    def within(self, ranges: StickRanges) -> tuple[Integers, Integers]:
+        """As `PaddingRuns.within`."""
+        low = -(-(ranges.first_data + ~ranges.begins_with_padding) // self.span)
+        return low, np.maximum(ranges.last_stick_data // self.span + 1, low)
+
+    def edges(self, numbers: Integers) -> tuple[Integers, Integers]:
+        """As `PaddingRuns.edges`."""
+        frame, data = self.frame, numbers * self.span
+        begin = np.where(numbers > 0, data_sticks(frame, data - 1) + 1, 0)
+        return begin, np.where(data < frame.data, data_sticks(frame, data), frame.sticks)
+
+    def below(self, numbers: Integers, amounts: Amounts) -> Integers:
+        """As `PaddingRuns.below`: ahead of the data, between data of a row, behind rows, behind images, at the end."""
+        rows, columns, runs = self.frame.rows, self.frame.columns, self.frame.data // self.span
+        data = np.clip(numbers - 1, 0, runs - 1) * self.span
+        images = data // (columns.input_length * rows.input_length)
+        lines = data // columns.input_length - images
+        inner = data // self.span - lines - images
+        first = rows.before * columns.length + columns.before
+        data_row = (columns.input_length - 1) * columns.input_dilation + 1
+        row_end = rows.input_dilation * columns.length - data_row
+        image_end = (rows.length - (rows.input_length - 1) * rows.input_dilation) * columns.length - data_row
+        lengths = np.array([first, columns.input_dilation - 1, row_end, image_end, image_end - first])
+        counts = np.array([numbers > 0, inner, lines, images, numbers > runs])
+        below: Integers = np.tensordot(amounts(lengths), counts, 1)
+        return below
+
+
+def padding_runs(frame: PaddedInput) -> PaddingRuns | EvenPaddingRuns:
+    """All runs of neighboring padding sticks: what lies between the data, in closed form where the runs are even."""
+    rows, columns, (in_row, at_row_end, at_image_end) = frame.rows, frame.columns, data_breaks(frame)
+    cuts = any(axis.before < 0 or axis.after < 0 for axis in (rows, columns))
+    # Inputs apart within a row, but not from row to row (a kernel of one column, say), or likewise rows and images
+    uneven = (in_row and not at_row_end) or (frame.batch > 1 and at_row_end and not at_image_end)
+    if not (frame.replicate or cuts or uneven):
+        image = columns.input_length * rows.input_length
+        whole = image if at_image_end else image * frame.batch
+        return EvenPaddingRuns(frame, 1 if in_row else columns.input_length if at_row_end else whole)
     data = _data_runs(frame)
     begin, end = np.append(0, data.end), np.append(data.begin, frame.sticks)
     filled = end > begin

@@ -94,8 +94,9 @@ def test_the_traffic_is_that_of_the_lists(kind):
             assert np.array_equal(table[processor].sum(axis=1), wanted)
         for core, (first, last) in enumerate(zip(low, high, strict=True)):
             numbers = np.array_split(np.arange(first, last)[::-1], 2)[1 - processor]  # the second has one more
-            begin = np.maximum(runs.begin[numbers], plan.ranges.starts[core])
-            lengths = (np.minimum(runs.end[numbers], plan.ranges.stops[core]) - begin).tolist()
+            begin, end = runs.edges(numbers)
+            begin, end = np.maximum(begin, plan.ranges.starts[core]), np.minimum(end, plan.ranges.stops[core])
+            lengths = (end - begin).tolist()
             copies = sum(own // together + own % together if together else 2 * own for own in lengths)
             amounts = (traffic.padding_runs, traffic.padding_sticks, traffic.zero_copies)
             assert [amount[processor, core] for amount in amounts] == [len(lengths), sum(lengths), copies]

@@ -24,6 +24,10 @@ from tests.ops.window.drawn_frames import axes, frames
 BLOCK = 32  # sticks of a source that one processor sends before the other one's turn
 
 
+def amounts(sticks):
+    return np.array([sticks, sticks // 4 + sticks % 4])
+
+
 @st.composite
 def halos(draw, *, replicates=True):
     """A frame, sticks of an input shard, and what each core needs."""
@@ -114,15 +118,23 @@ def test_runs_of_padding(halo):
     low, high = runs.within(ranges)
     for core, wanted in enumerate(padding_by_stick(frame, ranges)):
         own, start = np.arange(low[core], high[core]), ranges.starts[core]
-        begin, end = np.maximum(runs.begin[own], start), np.minimum(runs.end[own], ranges.stops[core])
+        begin, end = runs.edges(own)
+        begin, end = np.maximum(begin, start), np.minimum(end, ranges.stops[core])
         assert list(zip((begin - start).tolist(), (end - begin).tolist(), strict=True)) == wanted
+    numbers = np.arange(int(high.max()))
+    begin, end = runs.edges(numbers)
+    below = runs.below(np.arange(len(numbers) + 1), amounts)
+    assert below.tolist() == [[0, *np.cumsum(each).tolist()] for each in amounts(end - begin)]
 
 
 def test_runs_of_padding_by_hand():
     """Two rows of two inputs, two apart, and a zero around: 5x5 sticks with data at 6, 8, 16 and 18."""
     axis = transposed_axis(input_length=2, kernel=2, stride=2, padding=(0, 0), output_padding=0, dilation=1)
     runs = padding_runs(PaddedInput(batch=1, rows=axis, columns=axis))
-    assert (runs.begin.tolist(), runs.end.tolist()) == ([0, 7, 9, 17, 19], [6, 8, 16, 18, 25])
+    assert np.array(runs.edges(np.arange(5))).tolist() == [[0, 7, 9, 17, 19], [6, 8, 16, 18, 25]]
+    sticks, filled = runs.below(np.arange(6), amounts).tolist()
+    assert sticks == [0, 6, 7, 14, 15, 21]
+    assert filled == [0, 3, 4, 8, 9, 12]  # four sticks at a time, then one by one
 
 
 @pytest.mark.parametrize(
