@@ -121,3 +121,5 @@ def test_a_device_without_l1_small_or_a_view_of_traces(tmp_path: Path, monkeypat
         ttsim.get_memory_view(device, BufferType.TRACE)
     summary = (tmp_path / "generated" / "reports" / "memory_usage_summary.csv").read_text()
     assert summary.splitlines()[-1] == ",0,0,0,0"
+    detailed = (tmp_path / "generated" / "reports" / "detailed_memory_usage.csv").read_text()
+    assert detailed.count("  Size class 1: (2048 - inf) blocks: \n") == 1  # of no memory there are two classes

@@ -108,6 +108,12 @@ def test_a_search_is_bounded_and_not_fooled():
     options = {"input_tensor": ttsim.TensorDescription((1, 1, 64, 32))}
     long = Search(ttsim.conv2d, options, lambda _: Measured(cycles=10, untimed=0, effort=10_000))
     assert long.run(before).tried == 1
+
+    def fails(_):
+        raise OutOfMemoryError("no")
+
+    costly = Measured(cycles=1000, untimed=0, effort=2000)
+    assert Search(ttsim.conv2d, options, fails).run(costly).tried == 3  # a call that fails costs as much as the first
     hidden = Search(ttsim.conv2d, options, lambda _: Measured(cycles=10, untimed=1, effort=1))
     assert hidden.run(before).changes == ()  # something is faster because nobody knows what a part of it takes
 
