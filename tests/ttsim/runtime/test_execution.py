@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ttsim
-from ops.programs.conv2d import weights as prepared
+from ops.programs.conv2d import model
 from ttsim.runtime.execution import texts
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.traces import CallSite, script_sites
@@ -38,8 +38,8 @@ def convolve(device, weight):
 @pytest.fixture
 def preparations(monkeypatch):
     counted = []
-    real = prepared.prepare_weights
-    monkeypatch.setattr(prepared, "prepare_weights", lambda *given: counted.append(1) or real(*given))
+    real = model.prepare_weights
+    monkeypatch.setattr(model, "prepare_weights", lambda *given: counted.append(1) or real(*given))
     return counted
 
 
