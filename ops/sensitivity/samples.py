@@ -29,6 +29,7 @@ from ops.planners.conv.arguments import (
     ConvCall,
     ConvConfig,
     ConvRules,
+    Lowering,
     Operand,
     SliceConfig,
     SliceType,
@@ -37,7 +38,7 @@ from ops.planners.conv.plan import plan_convolution
 from ops.planners.eltwise import BinaryArguments, plan_binary
 from ops.planners.matmul import MatmulArguments, plan_matmul
 from ops.planners.onednn.checks import Deconvolution
-from ops.planners.onednn.plan import Lowering, plan_backward_data, plan_backward_weights, plan_forward
+from ops.planners.onednn.plan import plan_backward_data, plan_backward_weights, plan_forward
 from ops.planners.pool import PoolArguments, plan_max_pool2d
 from ops.planners.rand import plan_rand
 from ops.planners.shape.fold import plan_fold

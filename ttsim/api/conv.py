@@ -19,10 +19,11 @@ from ops.planners.conv.arguments import (
     ConvCall,
     ConvConfig,
     ConvRules,
+    Lowering,
     Operand,
+    lowering_of,
 )
 from ops.planners.conv.plan import check_call, plan_call, reads_free_l1
-from ops.planners.onednn.plan import Lowering, lowering_of
 from ttsim.diagnose import MachineSnapshot, explain_oom
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import free_l1_bytes, on_device, require_allocated, run

@@ -13,6 +13,7 @@ from device.errors import ArgumentError
 from device.numbers.formats import Array
 from device.plan import Plan, ProgramKey
 from ops.passes.values import run_values
+from ops.planners.conv.arguments import Lowering, lowering_of
 from ops.planners.onednn import checks
 from ops.planners.onednn.checks import (
     BACKPROP_FILTERS,
@@ -24,7 +25,7 @@ from ops.planners.onednn.checks import (
     Operand,
     operand,
 )
-from ops.planners.onednn.plan import Lowering, lowering_of, plan_backward_data, plan_backward_weights, plan_forward
+from ops.planners.onednn.plan import plan_backward_data, plan_backward_weights, plan_forward
 from ops.programs.patch_matmul import float64
 from ops.programs.patch_matmul.op import Precision
 from ops.programs.patch_matmul.values import from_canonical, image_of, weights_of

@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from device.errors import ArgumentError, DeviceError
 from device.memory.memory_config import TILE, BufferType, MemoryConfig, TensorMemoryLayout
-from ops.planners.conv.arguments import default_compute_config
-from ops.planners.onednn.plan import Lowering
+from ops.planners.conv.arguments import Lowering, default_compute_config
 from ttsim.report.advice import Advice, Change
 from ttsim.runtime.call_source import compute_config_source, conv_config_source, slice_config_source
 from ttsim.runtime.tensor import Tensor

@@ -15,7 +15,7 @@ import numpy as np
 from device.errors import CircularBufferError, OutOfMemoryError, TTSimError
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
-from ops.planners.onednn.plan import Lowering
+from ops.planners.conv.arguments import Lowering
 from ops.programs.conv2d.partition import ConvOptions
 from ttsim.recording.profiling import timed_call
 from ttsim.report.cycles import totals

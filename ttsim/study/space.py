@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, get_args
 
 from device.errors import ArgumentError, SpecError, nearest, shown
 from device.spec.device_spec import DeviceSpec
-from ops.planners.onednn.plan import Lowering, lowering_of
+from ops.planners.conv.arguments import Lowering, lowering_of
 from ops.sensitivity.changes import (
     GRID,
     SEPARATOR,

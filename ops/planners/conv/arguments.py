@@ -1,13 +1,14 @@
 """The arguments of a convolution, in the machine's own types and checked by type only, and its variants' rules."""
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from enum import Enum
+from enum import Enum, StrEnum
 from math import prod
 from typing import Any, Final
 
 from device.cores import CoreRangeSet
-from device.errors import ArgumentError
+from device.errors import ArgumentError, shown
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
 from device.numbers.formats import FLOAT32, DataFormat, div_up
@@ -93,6 +94,23 @@ class Freed(Enum):
     AFTER_HALO = 0
     AFTER_PROGRAM = 1
     AFTER_MOVE = 2  # Of the output to the call's memory_config
+
+
+class Lowering(StrEnum):
+    """Lowerings of the forward operation; the values are the names that users give."""
+
+    ZERO_INSERTION = "zero_insertion"
+    PHASE = "phase"
+
+
+def lowering_of(name: object, caller: str) -> Lowering:
+    """The lowering of a name; raises ArgumentError for an unknown name, and warns of the former name "frame"."""
+    if name == "frame":
+        warnings.warn(f'{caller}: lowering="frame" is now called "zero_insertion"', FutureWarning, stacklevel=3)
+        return Lowering.ZERO_INSERTION
+    if not isinstance(name, str) or name not in list(Lowering):
+        raise ArgumentError(f"{caller}: lowering must be one of {', '.join(Lowering)}, not {shown(name)}")
+    return Lowering(name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

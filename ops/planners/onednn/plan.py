@@ -1,13 +1,10 @@
 """Plans of oneDNN's deconvolution, its data gradient and its weight gradient."""
 
-import warnings
 from collections.abc import Sequence
-from enum import StrEnum
 from itertools import product
 from math import prod
 from typing import Any
 
-from device.errors import ArgumentError, shown
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
 from device.numbers.formats import FLOAT32
@@ -15,6 +12,7 @@ from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.op_models import OP_MODELS
+from ops.planners.conv.arguments import Lowering
 from ops.planners.onednn.checks import Deconvolution
 from ops.programs.patch_matmul.gather import bundle_count
 from ops.programs.patch_matmul.op import FillRows, Patches, PrepareBias, PrepareSticks, PrepareTaps
@@ -35,23 +33,6 @@ from ops.window import OutputPhase, PaddedAxis, convolution_axis, output_phases,
 
 # What the tensors of a plan are on the host does not matter to it: each is prepared as its operation says.
 HOST_TENSOR = TensorSpec((1,), FLOAT32, Layout.ROW_MAJOR)
-
-
-class Lowering(StrEnum):
-    """Lowerings of the forward operation; the values are the names that users give."""
-
-    ZERO_INSERTION = "zero_insertion"
-    PHASE = "phase"
-
-
-def lowering_of(name: object, caller: str) -> Lowering:
-    """The lowering of a name; raises ArgumentError for an unknown name, and warns of the former name "frame"."""
-    if name == "frame":
-        warnings.warn(f'{caller}: lowering="frame" is now called "zero_insertion"', FutureWarning, stacklevel=3)
-        return Lowering.ZERO_INSERTION
-    if not isinstance(name, str) or name not in list(Lowering):
-        raise ArgumentError(f"{caller}: lowering must be one of {', '.join(Lowering)}, not {shown(name)}")
-    return Lowering(name)
 
 
 def _window(axis: TransposedAxis) -> dict[str, Any]:

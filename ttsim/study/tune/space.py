@@ -19,11 +19,17 @@ from device.errors import ArgumentError, DeviceError, shown
 from device.memory.memory_config import TILE, BufferType, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, div_up
 from device.spec.device_spec import DeviceSpec
-from ops.planners.conv.arguments import CONV_TRANSPOSE2D_BY_PHASES, ConvCall, ConvConfig, SliceConfig, SliceType
+from ops.planners.conv.arguments import (
+    CONV_TRANSPOSE2D_BY_PHASES,
+    ConvCall,
+    ConvConfig,
+    Lowering,
+    SliceConfig,
+    SliceType,
+)
 from ops.planners.conv.lower_bounds import l1_path_calls
 from ops.planners.conv.operands import PartitionedConv, partition_call
 from ops.planners.conv.slicing import most_slices
-from ops.planners.onednn.plan import Lowering
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.window import NoWindowError
 from ttsim.runtime.types.configs import WormholeComputeKernelConfig

@@ -10,8 +10,7 @@ from device.memory.memory_config import BufferType
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import nanoseconds
 from ops.op_models import OP_MODELS
-from ops.planners.conv.arguments import ConvCall
-from ops.planners.onednn.plan import Lowering
+from ops.planners.conv.arguments import ConvCall, Lowering
 from ttsim.diagnose import MachineSnapshot
 from ttsim.recording.profiling import copy_of, timed_call, twin, uncaptured
 from ttsim.recording.suggestions import arguments_source

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from device.time.stages import nanoseconds
-from ops.planners.onednn.plan import Lowering
+from ops.planners.conv.arguments import Lowering
 from ttsim.report.formatting import cycles, percent, printable, printable_lines, time
 from ttsim.runtime.types.configs import Conv2dConfig, Conv2dSliceConfig, WormholeComputeKernelConfig
 

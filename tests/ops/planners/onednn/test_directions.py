@@ -14,8 +14,9 @@ from device.spec.device_spec import load_spec
 from ops.op_model import ValuesContext
 from ops.passes.memory import run_memory
 from ops.passes.values import run_values
+from ops.planners.conv.arguments import Lowering
 from ops.planners.onednn.checks import Deconvolution
-from ops.planners.onednn.plan import Lowering, plan_backward_data, plan_backward_weights, plan_forward
+from ops.planners.onednn.plan import plan_backward_data, plan_backward_weights, plan_forward
 from ops.programs.patch_matmul.op import FillRows, PatchMatmul
 from ops.programs.patch_matmul.values import image_of, weights_of
 from ops.reference import conv_transpose, data_gradient, plan_geometry, weights_gradient

@@ -7,8 +7,9 @@ from device.matrix_unit.arithmetic import EXACT
 from device.spec.device_spec import load_spec
 from ops.op_model import ValuesContext
 from ops.passes.values import run_values
+from ops.planners.conv.arguments import Lowering
 from ops.planners.onednn import checks as operands, checks as validation
-from ops.planners.onednn.plan import Lowering, plan_backward_data, plan_backward_weights, plan_forward
+from ops.planners.onednn.plan import plan_backward_data, plan_backward_weights, plan_forward
 from ops.programs.patch_matmul import float64
 from ops.programs.patch_matmul.op import SumSections
 from ops.reference import conv_transpose, data_gradient, weights_gradient
