@@ -22,9 +22,8 @@ from ops.programs.data_movement.conversions import (
     unpadded_by,
     untilized_by,
 )
-from ops.programs.data_movement.copy import Conversion
+from ops.programs.data_movement.copy import Conversion, misplaced_rows
 from ops.programs.data_movement.placement import move_up, resharding, viewed
-from ops.programs.data_movement.reshard import misplaced_rows
 
 RANK = 4  # axes that the programs of the library take at most
 

@@ -16,9 +16,8 @@ from ops.planners.conv.slicing import output_slices, slices_name, way_out
 from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, misfit
-from ops.programs.data_movement.copy import Conversion, CopyTensor
+from ops.programs.data_movement.copy import Conversion, CopyTensor, misplaced_rows
 from ops.programs.data_movement.placement import whole_shards
-from ops.programs.data_movement.reshard import misplaced_rows
 from ops.programs.data_movement.slice import SliceWrite, Window
 from ops.programs.halo.plan import HaloOp
 from ops.programs.phase_conv2d.plan import PhaseConv2dOp

@@ -21,10 +21,9 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, UINT8, DataFormat, div_u
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.buffer_shapes import BUFFERING, page_cores, row_bytes, shard_counts, tile_buffer
-from ops.programs.data_movement.copy import Conversion, CopyTensor, fits_generated_code
+from ops.programs.data_movement.copy import Conversion, CopyTensor, Uneven, fits_generated_code, uneven
 from ops.programs.data_movement.copy_buffers import buffers_of_copy, clone_buffers, images_of_shard, resharded_bytes
 from ops.programs.data_movement.placement import in_memory
-from ops.programs.data_movement.reshard import Uneven, uneven
 
 GENERATED_FORMATS = (BFLOAT16, BFLOAT8_B)  # of interleaved tiles that a program of their own untilizes
 

@@ -6,7 +6,7 @@ from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardOrientation, ShardSpec
 from device.numbers.formats import BFLOAT16
-from ops.programs.data_movement.reshard import Uneven, uneven
+from ops.programs.data_movement.copy import Uneven, uneven
 from tests.shards import BLOCK, HEIGHT, WIDTH, in_box
 
 TURNED = ShardOrientation.COL_MAJOR
