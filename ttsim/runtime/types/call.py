@@ -20,6 +20,7 @@ from typing import (
     Any,
     ClassVar,
     ParamSpec,
+    Protocol,
     Self,
     TypeVar,
     Union,
@@ -35,6 +36,7 @@ from device.errors import ArgumentTypeError, shown
 
 P = ParamSpec("P")
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 REQUIRED = object()
 DOC_COLUMNS = 116  # of a line of a docstring that is made
 SECTIONS = ("Attributes", "Args", "Returns", "Raises")  # of a docstring, in order
@@ -433,9 +435,13 @@ class Call:
         """Takes the fields; raises ArgumentTypeError for a wrong, unknown, missing or doubled one."""
         vars(self).update(self._signature.bind(args, fields))
 
-    def run(self) -> Any:
+
+class Runs(Protocol[R_co]):
+    """A call that can be carried out."""
+
+    def run(self) -> R_co:
         """Carries the call out."""
-        raise NotImplementedError
+        ...
 
 
 RAISES: Mapping[str, str] = MappingProxyType(
@@ -448,11 +454,12 @@ RAISES: Mapping[str, str] = MappingProxyType(
 )  # of most functions; their docstrings say more where there is more to say
 
 
-def function_of(kind: type[Call]) -> Callable[..., Any]:
-    """The function that makes and carries out calls of one kind."""
+def function_of(call: Callable[P, Runs[R]]) -> Callable[P, R]:
+    """The function that makes and carries out calls of one kind; type checkers see its parameters and its result."""
+    kind: Any = call
 
-    def function(*args: object, **kwargs: object) -> Any:
-        return kind(*args, **kwargs).run()
+    def function(*args: P.args, **kwargs: P.kwargs) -> R:
+        return call(*args, **kwargs).run()
 
     hints, params = get_type_hints(kind, include_extras=True), kind._signature.arguments
     parameters = [
