@@ -19,7 +19,7 @@ from ops.op_models import OP_MODELS
 from ops.passes.caches import PlanCache
 from ops.passes.cycles import TimedOperation, launches_of, operations_of, run_cycles
 from ops.passes.sensitivity import sensitivities
-from ops.programs.conv2d.buffers import SCHEME_DECISION
+from ops.programs.conv2d.op import SCHEME_DECISION
 from ttsim.recording.suggestions import LEAST_SHARE, Measured, Search
 from ttsim.report.advice import Advice, machine_changes
 from ttsim.report.cycle_report import CycleReport, cycle_report

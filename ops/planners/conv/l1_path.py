@@ -23,8 +23,7 @@ from ops.planners.conv.operands import (
 )
 from ops.planners.conv.phase_program import phase_conv, phase_weights, phases_of
 from ops.programs.buffer_shapes import view_refusal
-from ops.programs.conv2d.buffers import ConvBuffers, buffer_requests, placed_buffers, reuse_refusal
-from ops.programs.conv2d.op import width_refusal
+from ops.programs.conv2d.op import ConvBuffers, buffer_requests, placed_buffers, reuse_refusal, width_refusal
 from ops.programs.conv2d.partition import WIDTH, sharded_input
 from ops.programs.data_movement import placement
 from ops.programs.data_movement.copy import Conversion, CopyTensor

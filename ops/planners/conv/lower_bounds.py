@@ -12,9 +12,8 @@ from ops.planners.conv.arguments import ConvCall, Operand
 from ops.planners.conv.l1_path import halo_arguments, reads_input
 from ops.planners.conv.operands import PartitionedConv, micro_op, output_spec, partition_call
 from ops.planners.conv.slicing import OutputSlice, choose_slices, input_cores, output_slices
-from ops.programs.conv2d.buffers import ConvBuffers, buffer_requests, local_bytes
 from ops.programs.conv2d.cycles import least_cycles
-from ops.programs.conv2d.op import Conv2dOp
+from ops.programs.conv2d.op import Conv2dOp, ConvBuffers, buffer_requests, local_bytes
 from ops.programs.conv2d.partition import ConvOptions
 from ops.programs.conv2d.walk import time_conv
 from ops.programs.halo.plan import halo_output

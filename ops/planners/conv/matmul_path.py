@@ -30,7 +30,7 @@ from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.conv.arguments import ConvCall
 from ops.planners.conv.operands import PartitionedConv, dealt_anew, operands, upload_weights
 from ops.planners.matmul import run_matmul
-from ops.programs.conv2d.buffers import choose_scheme
+from ops.programs.conv2d.op import choose_scheme
 from ops.programs.conv2d.partition import (
     BLOCK,
     HEIGHT,

@@ -11,8 +11,7 @@ from device.numbers.formats import BFLOAT16, FLOAT32, UINT32, round_up
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.conv.arguments import ConvCall, Operand
-from ops.programs.conv2d.buffers import ConvBuffers, SchemeChoice, choose_scheme
-from ops.programs.conv2d.op import Conv2dOp, KBlock
+from ops.programs.conv2d.op import Conv2dOp, ConvBuffers, KBlock, SchemeChoice, choose_scheme
 from ops.programs.conv2d.partition import (
     BLOCK,
     HEIGHT,

@@ -17,8 +17,7 @@ from ops.planners.conv.operands import (
     read_layout,
     sticks_bytes,
 )
-from ops.programs.conv2d.buffers import ConvBuffers, buffer_requests, local_bytes, placed_buffers
-from ops.programs.conv2d.op import width_refusal
+from ops.programs.conv2d.op import ConvBuffers, buffer_requests, local_bytes, placed_buffers, width_refusal
 from ops.programs.conv2d.partition import HEIGHT, WIDTH
 from ops.programs.conv2d.weights import AsWanted
 from ops.programs.halo.plan import WORD_BYTES, HaloArguments, config_tensor_spec

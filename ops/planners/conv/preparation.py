@@ -38,7 +38,7 @@ from ops.planners.conv.operands import (
 from ops.planners.conv.plan import builder_of, plan_convolution
 from ops.planners.conv.slicing import choose_slices, first_slice, input_cores, most_slices
 from ops.planners.conv.strict import raw_weight
-from ops.programs.conv2d.buffers import choose_scheme
+from ops.programs.conv2d.op import choose_scheme
 from ops.programs.conv2d.partition import (
     choose_cores,
     partition_conv,

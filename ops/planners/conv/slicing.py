@@ -15,7 +15,7 @@ from device.numbers.formats import div_up, round_up
 from device.plan import Decision
 from device.spec.device_spec import DeviceSpec
 from ops.planners.conv.arguments import ConvCall, SliceConfig, SliceType
-from ops.programs.conv2d.buffers import SchemeChoice, choose_scheme, estimate_layout, estimated_halo_bytes
+from ops.programs.conv2d.op import SchemeChoice, choose_scheme, estimate_layout, estimated_halo_bytes
 from ops.programs.conv2d.partition import (
     WIDTH,
     ConvOptions,

@@ -1,16 +1,317 @@
-"""The device operation of a conv2d program and its K blocks, as data for the passes over values and cycles."""
+"""The conv2d program as data for the passes: its operation, K blocks, and circular buffers with the estimate of L1."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from device.memory.memory_config import TILE
-from device.numbers.formats import DataFormat, Integers
-from device.plan import DeviceOp
-from ops.programs.conv2d.buffers import ConvBuffers
-from ops.programs.conv2d.partition import HEIGHT, WIDTH, ConvOptions, ConvPartition, ConvProblem, weight_rows
+from device.errors import DeviceError
+from device.memory.memory_config import TILE, TensorMemoryLayout
+from device.numbers.formats import BFLOAT16, FLOAT32, UINT16, DataFormat, Integers, div_up, round_up
+from device.plan import CircularBuffer, Decision, DeviceOp
+from device.spec.device_spec import DeviceSpec
+from ops.programs.buffer_shapes import buffer, tile_buffer
+from ops.programs.conv2d.partition import (
+    BLOCK,
+    HEIGHT,
+    WIDTH,
+    ConvOptions,
+    ConvPartition,
+    ConvProblem,
+    ParallelConfig,
+    choose_cores,
+    partition_conv,
+    scheme_alignment,
+    weight_rows,
+)
+from ops.programs.halo.transfers import most_sticks
+from ops.window import PaddedInput
+
+L1_ARRAY_BYTES: Final = 64  # scratch for semaphores and addresses; same in every recorded run
+BYTES_PER_INDEX: Final = 2  # the estimate takes one uint16 for each output row
+SCHEME_DECISION: Final = "shard_layout"  # under this name plans say which scheme was chosen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvBuffers:
+    """What decides the circular buffers of a conv2d program; `of` fills in what estimates count in another way."""
+
+    layout: ConvPartition
+    kernel: tuple[int, int]  # (kh, kw)
+    multicast: bool  # Activations are sent between the cores of a row
+    accumulation_blocks: int  # K blocks as the real library counts them to decide on L1 accumulation
+    tap_channels: int  # Rows of weights of a tap; read where activations are reused
+    reader_indices_bytes: int = 0  # Bytes of the reader indices of one core
+    halo_bytes: int = 0  # Bytes of the halo output on one core
+
+    @classmethod
+    def of(cls, layout: ConvPartition, *, reader_indices_bytes: int = 0, halo_bytes: int = 0) -> "ConvBuffers":
+        """The buffers' sizes for the program of a convolution."""
+        kernel = layout.problem.kernel
+        return cls(
+            layout=layout,
+            kernel=kernel,
+            multicast=layout.multicasts_activations,
+            accumulation_blocks=_exchanged_blocks(layout),
+            tap_channels=weight_rows(layout, kernel) // prod(kernel) if layout.options.activation_reuse else 0,
+            reader_indices_bytes=reader_indices_bytes,
+            halo_bytes=halo_bytes,
+        )
+
+    @property
+    def l1_accumulation(self) -> bool:
+        """Whether packer_l1_acc has an effect: there must be something to accumulate that is not reloaded anyway."""
+        blocks, layout = self.accumulation_blocks, self.layout
+        return layout.options.packer_l1_acc and ((layout.problem.bias and blocks > 1) or blocks > 2)
+
+    @property
+    def partials_format(self) -> DataFormat:
+        """Format of the partial sums between K blocks."""
+        if self.l1_accumulation:
+            return FLOAT32 if self.layout.options.fp32_dest else BFLOAT16
+        return self.layout.problem.out_format
+
+
+def _exchanged_blocks(layout: ConvPartition) -> int:
+    """K blocks of a core, in BLOCK programs times the cores of the output channels."""
+    return layout.blocks.k_blocks * (layout.out_config.channel_cores if layout.scheme is BLOCK else 1)
+
+
+def buffer_requests(conv: ConvBuffers) -> list[CircularBuffer]:
+    """The circular buffers of a conv2d program, in order of allocation (docs/planning.md, Circular buffers).
+
+    Those that lie on a tensor's shard name it "output", "halo" or "reader_indices" (`placed_buffers`).
+    """
+    layout, problem, options = conv.layout, conv.layout.problem, conv.layout.options
+    scheme, blocks, shards, cores = layout.scheme, layout.blocks, layout.shards, layout.program_cores
+    act_format, out_format, weight_format = problem.act_format, problem.out_format, problem.weight_format
+    act_h, act_w, out_w = blocks.act_h_tiles, blocks.act_w_tiles, shards.out_col_tiles
+    weight_blocks = 2 if options.weights_double_buffer else 1
+    if options.reuses_activations(scheme):
+        weight_blocks = 1
+    elif scheme is HEIGHT and shards.out_row_tiles // act_h > 1:
+        weight_blocks = conv.kernel[0]
+
+    # Partial sums of one block share the last output block if they have the output's format.
+    output = tile_buffer("out", shards.out_row_tiles * out_w, out_format, cores, "output")
+    partials = tile_buffer("partials", act_h * out_w, conv.partials_format, cores)
+    if not options.untilize_out and conv.partials_format == out_format:
+        partials = partials._replace(view_of="output", offset_bytes=output.size_bytes - partials.size_bytes)
+
+    first_tiles, second_tiles = _gathered(conv)
+    act_tiles, act_tiles_format, row_major_tiles = first_tiles, act_format, 0
+    if scheme is not HEIGHT:
+        act_tiles, act_tiles_format = first_tiles + second_tiles if conv.multicast else 0, out_format
+        row_major_tiles = 2 * act_w if scheme is WIDTH else first_tiles
+        if scheme is BLOCK and act_format == out_format and conv.multicast:
+            row_major_tiles = second_tiles = 0  # activations that need no conversion are gathered where they are sent
+
+    requests = (
+        tile_buffer("weights", out_w * act_w * weight_blocks, weight_format, cores),
+        partials,
+        tile_buffer("act", act_tiles, act_tiles_format, cores),
+        tile_buffer("act_second_reader", second_tiles, act_format, cores),
+        tile_buffer("act_tilized", act_h * act_w, out_format, cores),
+        tile_buffer("bias", out_w if problem.bias else 0, weight_format, cores),
+        tile_buffer("act_row_major", row_major_tiles, act_format, cores),
+        output,
+        buffer(
+            "reader_indices",
+            conv.reader_indices_bytes,
+            UINT16,
+            cores,
+            None if options.config_tensors_in_dram else "reader_indices",
+        ),
+        buffer("l1_array", L1_ARRAY_BYTES, UINT16, cores),
+        buffer("act_sharded", conv.halo_bytes, act_format, cores, "halo"),
+    )
+    return [request for request in requests if request.size_bytes]
+
+
+def _gathered(conv: ConvBuffers) -> tuple[int, int]:
+    """Tiles that the first reader gathers, and tiles that the second reader gathers."""
+    layout, heights = conv.layout, conv.layout.reader_tile_rows
+    double, width = 2 if layout.options.act_double_buffer else 1, layout.blocks.act_w_tiles
+    if not (layout.options.activation_reuse and layout.split_reader):
+        return double * heights[0] * width, double * heights[1] * width
+    data_format, columns = layout.problem.act_format, layout.problem.frame.columns.outputs
+    first, second = (
+        reuse_tiles(
+            data_format,
+            act_h_tiles=height,
+            act_w_tiles=width,
+            columns=columns,
+            channels=conv.tap_channels,
+            kernel=conv.kernel,
+        )
+        for height in heights
+    )
+    return double * first, double * second
+
+
+def reuse_tiles(
+    data_format: DataFormat, *, act_h_tiles: int, act_w_tiles: int, columns: int, channels: int, kernel: tuple[int, int]
+) -> int:
+    """Tiles of a reader that keeps a row of the image and what further rows add."""
+    row_tiles = div_up(columns, TILE)
+    added = channels * kernel[1] * (1 + -columns % TILE * kernel[0]) * (data_format.element_bytes or 0)
+    return row_tiles * act_w_tiles + div_up(div_up(act_h_tiles, row_tiles) * added, data_format.tile_bytes)
+
+
+def reuse_refusal(config: ParallelConfig, frame: PaddedInput, *, split_reader: bool) -> str | None:
+    """Why the program can not reuse activations, in the real library's words and ours; None if it can, or is WIDTH."""
+    axes, way_out = (frame.rows, frame.columns), "conv_config.enable_activation_reuse: leave it out"
+    if config.scheme is BLOCK:
+        return f"Activation data reuse is not supported for block sharded\n{way_out}, or use HEIGHT_SHARDED"
+    if config.scheme is not HEIGHT:
+        return None
+    for name in ("dilation", "stride"):
+        if any(getattr(axis, name) != 1 for axis in axes):
+            return f"Activation data reuse is not supported for {name} > 1\n{way_out}"
+    if not split_reader:
+        return f"Activation data reuse requires split reader to be on\n{way_out}, or leave force_split_reader out"
+    return None
+
+
+def placed_buffers(requests: Iterable[CircularBuffer], **tensors: str) -> tuple[CircularBuffer, ...]:
+    """The circular buffers of a program on the tensors called ``output``, ``halo`` and ``reader_indices``."""
+    return tuple(
+        [
+            request if request.view_of is None else request._replace(view_of=tensors[request.view_of])
+            for request in requests
+        ]
+    )
+
+
+def local_bytes(buffers: Iterable[CircularBuffer]) -> int:
+    """Bytes of the buffers that take L1 of their own."""
+    return sum([request.size_bytes for request in buffers if request.view_of is None])
+
+
+class L1Estimate(NamedTuple):
+    """Bytes on each core that a convolution takes, as the real library estimates them."""
+
+    layout: ConvPartition  # The layout that was estimated
+    halo_bytes: int
+    output_bytes: int
+    buffers_bytes: int  # Circular buffers that take L1 of their own
+
+    @property
+    def total_bytes(self) -> int:
+        """The bytes that the choice of a scheme compares."""
+        return self.buffers_bytes + self.output_bytes + self.halo_bytes
+
+    @property
+    def cores(self) -> int:
+        """Cores of the larger side."""
+        return max(self.layout.config.cores.num_cores(), self.layout.out_config.cores.num_cores())
+
+
+def estimate_l1(
+    problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, scheme: TensorMemoryLayout, *, matmul: bool
+) -> L1Estimate:
+    """Estimate one scheme, with the library's choice of cores; `partition_conv` may refuse the blocks."""
+    alignment = scheme_alignment(problem, scheme, matmul=matmul)
+    free = options if options.core_grid is None else replace(options, core_grid=None)
+    config = choose_cores(problem, free, spec, scheme, alignment=alignment, matmul=matmul)
+    layout = partition_conv(problem, options, spec, config, alignment=alignment, matmul=matmul)
+    return estimate_layout(layout, alignment, estimated_halo_bytes(problem, config.nhw_cores, layout.shards.in_width))
+
+
+def estimated_halo_bytes(problem: ConvProblem, nhw_cores: int, shard_width: int) -> int:
+    """Bytes of the halo output on one core."""
+    rows = round_up(problem.frame.outputs, nhw_cores * TILE) // nhw_cores
+    sticks = most_sticks(problem.frame, output_rows=rows, cores=nhw_cores)
+    return sticks * shard_width * (problem.act_format.element_bytes or 0)
+
+
+def estimate_layout(layout: ConvPartition, alignment: int | None, halo_bytes: int) -> L1Estimate:
+    """Estimate a partition and its halo: all but HEIGHT multicast, every output row has a reader index.
+
+    `alignment` is that of the channels before the weights are prepared; None where the estimate knows the prepared
+    weights.
+
+    Raises:
+        DeviceError: An activation block is higher than a core's share of the output, or the readers of a block float
+            would reuse activations.
+    """
+    problem, options, shards, blocks = layout.problem, layout.options, layout.shards, layout.blocks
+    if blocks.act_h_tiles > shards.out_row_tiles:
+        raise DeviceError(
+            f"Conv2d output block size {blocks.act_h_tiles * shards.out_col_tiles} exceeds the per-core output size "
+            f"{shards.out_row_tiles * shards.out_col_tiles}\n"
+            f"act_block_h_override={options.act_block_h_override} is more than a core's {shards.out_rows} output rows: "
+            "leave it 0 or set shard_layout to a scheme with more rows for each core"
+        )
+    if options.activation_reuse and layout.split_reader and problem.in_format.is_block:
+        raise DeviceError(
+            "datum for bfp2, bfp4, bfp8 is invalid\n"
+            f"conv_config.enable_activation_reuse: the buffers of an input in {problem.in_format} can not be estimated "
+            "with it; leave it out, or use bfloat16"
+        )
+    channels, counted_blocks = shards.in_channels, _exchanged_blocks(layout)
+    if alignment is not None:
+        channels = round_up(problem.in_channels, alignment)
+        columns = div_up(problem.out_channels, TILE) // shards.out_col_tiles if layout.scheme is BLOCK else 1
+        counted_blocks = channels * prod(problem.kernel) // TILE // blocks.act_w_tiles * columns
+    requests = buffer_requests(
+        ConvBuffers(
+            layout=layout,
+            kernel=problem.kernel,
+            multicast=layout.scheme is not HEIGHT,
+            accumulation_blocks=counted_blocks,
+            tap_channels=channels,
+            reader_indices_bytes=shards.out_row_tiles * TILE * BYTES_PER_INDEX,
+        )
+    )
+    return L1Estimate(
+        layout=layout,
+        halo_bytes=halo_bytes,
+        output_bytes=next(request.size_bytes for request in requests if request.name == "out"),
+        buffers_bytes=local_bytes(requests),
+    )
+
+
+class SchemeChoice(NamedTuple):
+    """A shard scheme that the library picked."""
+
+    layout: ConvPartition  # The layout that was estimated
+    decision: Decision  # The reason
+
+    @property
+    def scheme(self) -> TensorMemoryLayout:
+        """The scheme."""
+        return self.layout.scheme
+
+
+def choose_scheme(problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, *, matmul: bool) -> SchemeChoice:
+    """The shard scheme the real library picks by default: least L1, if BLOCK has a grid row and WIDTH is no matmul."""
+    estimates = [estimate_l1(problem, options, spec, scheme, matmul=matmul) for scheme in (HEIGHT, BLOCK, WIDTH)]
+    best, block, width = estimates
+    if block.total_bytes < best.total_bytes and block.cores >= spec.grid.cols:
+        best = block
+    if width.total_bytes < best.total_bytes and not matmul:
+        best = width
+    return SchemeChoice(best.layout, _decision(best.layout.scheme.name, estimates))
+
+
+def _decision(name: str, estimates: Sequence[L1Estimate]) -> Decision:
+    """Why a scheme is taken: of the schemes that can run, it is estimated to take the least L1."""
+    text = ", ".join(
+        f"{estimate.layout.scheme.name} {estimate.total_bytes:,} B on "
+        f"{'one core' if estimate.cores == 1 else f'each of {estimate.cores}'}"
+        for estimate in estimates
+    )
+    return Decision(
+        name=SCHEME_DECISION,
+        value=name,
+        text=f"shard_layout is the library's choice, {name}: of the schemes that may run it has the least L1 by the "
+        f"library's estimate ({text}), whatever it takes in time",
+        limits=tuple((f"{estimate.layout.scheme.name}_bytes", estimate.total_bytes) for estimate in estimates),
+    )
+
 
 UNMATCHED: Final = "The width of tensor a needs to match the height of tensor b"
 

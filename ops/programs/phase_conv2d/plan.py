@@ -17,8 +17,7 @@ from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat, Integers, roun
 from device.plan import CircularBuffer, DeviceOp
 from device.spec.device_spec import DeviceSpec
 from ops.programs.buffer_shapes import tile_buffer
-from ops.programs.conv2d.buffers import ConvBuffers, buffer_requests
-from ops.programs.conv2d.op import Conv2dOp, KBlock, k_block_order
+from ops.programs.conv2d.op import Conv2dOp, ConvBuffers, KBlock, buffer_requests, k_block_order
 from ops.programs.conv2d.partition import ConvOptions, ConvPartition, ConvProblem, k_block_tiles, plan_blocks
 from ops.programs.conv2d.weights import WeightsLayout
 from ops.window import OutputPhase, PaddedInput, output_phases, phase_outputs, tap_classes

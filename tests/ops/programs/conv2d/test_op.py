@@ -9,7 +9,7 @@ from device.cores import first_cores
 from device.errors import DeviceError
 from device.memory.memory_config import ShardOrientation
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
-from ops.programs.conv2d.buffers import (
+from ops.programs.conv2d.op import (
     ConvBuffers,
     buffer_requests,
     choose_scheme,
