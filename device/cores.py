@@ -104,7 +104,7 @@ def _runs(covered: Columns, columns: Sequence[int]) -> list[tuple[int, int]]:
     return result
 
 
-MOST_KEPT: Final = 1024  # sets of cores that planners ask for again and again; hash and box of each are found once
+CACHE_SIZE: Final = 1024  # sets of cores that planners ask for again and again; hash and box of each are found once
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -401,7 +401,7 @@ def _make_integers(coordinates: CoreCoord | CoreGrid) -> None:
             raise ArgumentTypeError(f"{owner}: {name} must be an integer, not {shown(value)}") from None
 
 
-@lru_cache(MOST_KEPT)
+@lru_cache(CACHE_SIZE)
 def first_cores(count: int, grid_cols: int, grid_rows: int, row_wise: bool = True) -> CoreRangeSet:
     """The first ``count`` cores of a grid, filled row by row (or column by column): full lines, then the begun one."""
     if not 1 <= count <= grid_cols * grid_rows:
@@ -419,7 +419,7 @@ def first_cores(count: int, grid_cols: int, grid_rows: int, row_wise: bool = Tru
     return CoreRangeSet(ranges)
 
 
-@lru_cache(MOST_KEPT)
+@lru_cache(CACHE_SIZE)
 def core_rectangle(cols: int, rows: int) -> CoreRangeSet:
     """The first ``cols`` columns of the first ``rows`` rows of a grid; equal arguments give one set."""
     return CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(cols - 1, rows - 1)))

@@ -97,8 +97,8 @@ class Machine:
         self.recorders: list[list[Event]] = []  # each gets every event
         self.closed = False
         self.at_close: Allocator | None = None  # the contents of the memories before the machine was closed
-        self._buffers_made = 0
-        self._programs_made = 0
+        self._buffer_count = 0
+        self._program_count = 0
 
     @property
     def l1_small_bytes(self) -> int:
@@ -118,7 +118,7 @@ class Machine:
         other = Machine(self.spec, l1_small_bytes=self.l1_small_bytes)
         other._allocator = self.allocator.copy()
         other.closed, other.keeps_programs = self.closed, self.keeps_programs
-        other._buffers_made, other._programs_made = self._buffers_made, self._programs_made
+        other._buffer_count, other._program_count = self._buffer_count, self._program_count
         twins = {}
         for buffer in self.memory.live():
             twin = Buffer(buffer.spec, buffer.address, device_spec=self.spec, name=buffer.name, number=buffer.number)
@@ -161,8 +161,8 @@ class Machine:
         result = None
         try:
             address = self._allocator.allocate(buffer) if placed else 0
-            self._buffers_made += 1
-            result = Buffer(buffer, address, device_spec=self.spec, name=name, number=self._buffers_made, placed=placed)
+            self._buffer_count += 1
+            result = Buffer(buffer, address, device_spec=self.spec, name=name, number=self._buffer_count, placed=placed)
             if placed:
                 self.memory.add(result)
             self.record(BufferAllocated(result.number, name, address, buffer, by, tensor))
@@ -214,7 +214,7 @@ class Machine:
         self._require_open()
         noun = "dataflow buffer" if dataflow else "circular buffer"
         self._refuse_if(lambda: check_count(len(circular_buffers), self.spec.l1, noun=noun))
-        self._programs_made += 1
+        self._program_count += 1
         self.record(CircularBuffersFreed())
         requests = [(buffer.size_bytes, buffer.cores) for buffer in circular_buffers if buffer.view_of is None]
         placement = place(requests, self.spec.l1)
@@ -231,7 +231,7 @@ class Machine:
                 self.record(
                     CircularBufferAllocated(operation, buffer.name, buffer.size_bytes, address, buffer.cores, *kind)
                 )
-        program = Program(tuple(addresses), placement.regions, self._programs_made, noun)
+        program = Program(tuple(addresses), placement.regions, self._program_count, noun)
         if placed:
             self._check(program)
         return program
@@ -290,7 +290,7 @@ class Machine:
     def begin(self) -> "Moment":
         """Remembers the state, for ``roll_back``; frees what the interpreter collected meanwhile."""
         self.collect()
-        return Moment(self._buffers_made, len(self.program_cache), tuple(self.recorders))
+        return Moment(self._buffer_count, len(self.program_cache), tuple(self.recorders))
 
     def roll_back(self, moment: "Moment", *, programs: bool) -> None:
         """Frees the buffers that were made since a moment and that nobody keeps; may be repeated.

@@ -145,7 +145,7 @@ class Plan:
 _L1: Final = (BufferType.L1, BufferType.L1_SMALL)
 
 
-class MadeTensor(NamedTuple):
+class WrittenTensor(NamedTuple):
     """A tensor that a device operation wrote."""
 
     number: int  # Running number of its buffer on the device
@@ -156,7 +156,7 @@ class MadeTensor(NamedTuple):
 class ReadTensor(NamedTuple):
     """What a device operation or a function reads."""
 
-    tensor: MadeTensor  # What it is taken for
+    tensor: WrittenTensor  # What it is taken for
     buffer: BufferSpec  # Where it lies
 
 
@@ -177,7 +177,7 @@ class OperationEnd(NamedTuple):
 
     name: str  # The name it began with
     aborted: bool = False  # Whether an error ended it
-    made: tuple[MadeTensor, ...] = ()  # The outputs of a device operation, or what it wrote into; none of a function
+    made: tuple[WrittenTensor, ...] = ()  # The outputs of a device operation, or what it wrote into; none of a function
     cached: bool = False  # Whether its program was found in the program cache
     hosts: tuple[TensorSpec, ...] = ()  # Tensors on the host that a function made, in order
 

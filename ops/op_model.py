@@ -152,10 +152,10 @@ def model_of(op: type[M]) -> OpModel[M]:
     return OpModel(op=op, values=op.values, cycles=op.cycles, describe=op.describe)
 
 
-Meanings: TypeAlias = Mapping[type[DeviceOp], OpModel[Any]]
+OpModels: TypeAlias = Mapping[type[DeviceOp], OpModel[Any]]
 
 
-def op_model_of(op: DeviceOp | None, op_models: Meanings) -> OpModel[Any]:
+def op_model_of(op: DeviceOp | None, op_models: OpModels) -> OpModel[Any]:
     """The model of an operation; raises AssertionError if the table lacks it, a bug of the plan or of the table."""
     result = None if op is None else op_models.get(type(op))
     if result is None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from device.spec import device_spec
 from device.spec.device_spec import Costs, DeviceSpec
 from ops.launch import DispatchCosts
-from ops.op_model import Meanings, ModeledOp, OpModel, model_of
+from ops.op_model import ModeledOp, OpModel, OpModels, model_of
 from ops.programs.conv2d.block_costs import ConvCosts
 from ops.programs.conv2d.model import OP_MODELS as CONV2D
 from ops.programs.data_movement.channels import ChannelsFirst, ChannelsLast
@@ -69,7 +69,7 @@ _MODELS: Final[tuple[OpModel[Any], ...]] = (
     *PATCH_MATMUL,
     *PHASE_CONV2D,
 )
-OP_MODELS: Final[Meanings] = MappingProxyType({model.op: model for model in _MODELS})
+OP_MODELS: Final[OpModels] = MappingProxyType({model.op: model for model in _MODELS})
 
 
 COSTS: tuple[type[Costs], ...] = (

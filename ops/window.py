@@ -11,7 +11,7 @@ import numpy as np
 from device.cores import CoreRangeSet
 from device.numbers.formats import Integers, div_up
 
-MOST_KEPT: Final = 256  # axes whose output phases are cached
+CACHE_SIZE: Final = 256  # axes whose output phases are cached
 
 
 class NoWindowError(ValueError):
@@ -172,7 +172,7 @@ class OutputPhase:
         return tuple(start + tap * spacing for tap in range(self.axis.kernel))
 
 
-@lru_cache(MOST_KEPT)
+@lru_cache(CACHE_SIZE)
 def output_phases(axis: PaddedAxis, *, whole: bool = False) -> tuple[OutputPhase, ...]:
     """The output phases of an axis; together they hold every output once. Outputs without taps are zero.
 

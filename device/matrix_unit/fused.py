@@ -20,8 +20,8 @@ from device.numbers.rounding import sharing
 
 CHUNK_ELEMENTS: Final = 1 << 14  # of sums that are computed at a time, so that they stay in the cache
 SUM_SECONDS: Final = 2.5e-9  # that numpy takes from a product to an output, for each, as measured for upconv1
-ALIKE_COLUMNS: Final = 16  # any multiple of which OpenBLAS's kernels sum alike, in small matrices and in large ones
-_MOST_KEPT: Final = 64  # kinds of loops whose words are kept
+EQUAL_SUM_COLUMNS: Final = 16  # any multiple of which OpenBLAS's kernels sum alike, in small matrices and in large ones
+_CACHE_SIZE: Final = 64  # kinds of loops whose words are kept
 _TF32: Final = -0x2000  # masks as signed numbers
 _UPPER: Final = -0x10000
 
@@ -112,7 +112,7 @@ def compute_run(loops: Any, sgemm: int, words: tuple[Any, ...], run: RunOperands
     )
 
 
-@lru_cache(_MOST_KEPT)
+@lru_cache(_CACHE_SIZE)
 def _words(k_loop: KLoop) -> tuple[Any, ...]:
     """A K loop as compiled loops take it: the steps, how partial sums and outputs are packed, masks, roundings."""
     partials, result, fp32_dest = k_loop.partials, k_loop.out_format, k_loop.fp32_dest

@@ -91,7 +91,7 @@ class WeightCache:
         """Bytes of all cached arrays."""
         return self._arrays.size
 
-    def made_of(self, raw: Array, op: DeviceOp, make: Callable[[], Array]) -> Array:
+    def derived_from(self, raw: Array, op: DeviceOp, make: Callable[[], Array]) -> Array:
         """The array that an operation makes of a host tensor; read-only if it is cached."""
         if not _lasting(raw):
             return make()
@@ -169,7 +169,7 @@ class PlanCache:
         return (id(spec), key) in self._plans
 
     def plan_of(self, key: ProgramKey, spec: DeviceSpec, make: Callable[[], Plan]) -> Plan:
-        """The plan of a call on ``spec`` (`one_of_alike` of equal specs); an error of ``make`` is not cached."""
+        """The plan of a call on ``spec`` (`canonical_spec` of equal specs); an error of ``make`` is not cached."""
         here = (id(spec), key)
         cached = self._plans.get(here)
         if cached is not None:
@@ -180,9 +180,9 @@ class PlanCache:
 
     def cycles_of(self, plan: Plan, spec: DeviceSpec, *, ran: tuple[int, ...]) -> PlanCycles:
         """Cycles of the device operations of a plan that ran; arguments as of `run_cycles`."""
-        return self.made_of(plan, spec, ran, lambda: run_cycles(plan, spec, ran=ran))
+        return self.derived_from(plan, spec, ran, lambda: run_cycles(plan, spec, ran=ran))
 
-    def made_of(self, plan: Plan, spec: DeviceSpec, key: Hashable, make: Callable[[], T]) -> T:
+    def derived_from(self, plan: Plan, spec: DeviceSpec, key: Hashable, make: Callable[[], T]) -> T:
         """The value that ``make`` derives from a plan, cached under a key as long as the plan is.
 
         The value must not refer to anything that lives on a device, and must not be changed.
@@ -205,7 +205,7 @@ def plans_of_process() -> PlanCache:
     return PlanCache()
 
 
-def one_of_alike(spec: DeviceSpec) -> DeviceSpec:
+def canonical_spec(spec: DeviceSpec) -> DeviceSpec:
     """The first of all specs that are equal and have the same text.
 
     Equal is not enough: 1 is equal to 1.0, and reports show the difference.

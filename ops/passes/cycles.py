@@ -18,7 +18,7 @@ from device.spec.device_spec import DeviceSpec
 from device.time.network import hands
 from device.time.stages import OperationCycles, Stage
 from ops.launch import Launch, LaunchedProgram
-from ops.op_model import NO_DESCRIPTION, CyclesContext, Description, Ends, Meanings, NoModelError, OpModel, op_model_of
+from ops.op_model import NO_DESCRIPTION, CyclesContext, Description, Ends, NoModelError, OpModel, OpModels, op_model_of
 from ops.op_models import OP_MODELS
 
 
@@ -57,7 +57,7 @@ def run_cycles(
     *,
     ran: Iterable[int] | None = None,
     contention: bool = True,
-    op_models: Meanings = OP_MODELS,
+    op_models: OpModels = OP_MODELS,
 ) -> PlanCycles:
     """Cycles of the device operations of a plan; equal programs, such as slices, are timed once."""
     context = CyclesContext(spec=spec, contention=contention)
@@ -78,7 +78,7 @@ def run_cycles(
 
 
 def timed_operation(
-    name: str, op: DeviceOp | None, ends: Ends, context: CyclesContext, op_models: Meanings = OP_MODELS
+    name: str, op: DeviceOp | None, ends: Ends, context: CyclesContext, op_models: OpModels = OP_MODELS
 ) -> TimedOperation:
     """One operation; without cycles only if it has no model."""
     model = op_model_of(op, op_models)

@@ -16,7 +16,6 @@ from device.plan import (
     Allocate,
     CircularBuffer,
     Free,
-    MadeTensor,
     Operation,
     OperationBegin,
     OperationEnd,
@@ -25,6 +24,7 @@ from device.plan import (
     Refuse,
     Relocate,
     Step,
+    WrittenTensor,
 )
 from device.spec.device_spec import DeviceSpec
 
@@ -167,9 +167,9 @@ class _MemoryPass:
         names = (tensor for tensor in step.inputs if tensor in self.tensors and tensor in self.buffers)
         return tuple(ReadTensor(self._tensor(name), self.buffers[name].spec) for name in names)
 
-    def _tensor(self, name: str) -> MadeTensor:
+    def _tensor(self, name: str) -> WrittenTensor:
         buffer = self.buffers[name]
-        return MadeTensor(buffer.number, buffer.address, self.tensors[name])
+        return WrittenTensor(buffer.number, buffer.address, self.tensors[name])
 
     def _abort(self, step: Operation) -> None:
         """Releases the outputs and the resident tensors of an operation whose program could not be built."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from device.numbers.formats import Array
 from device.plan import Allocate, DeviceOp, Free, Operation, Plan
-from ops.op_model import Meanings, ValuesContext, op_model_of
+from ops.op_model import OpModels, ValuesContext, op_model_of
 from ops.op_models import OP_MODELS
 from ops.passes.caches import WeightCache
 
@@ -17,7 +17,7 @@ def run_values(
     inputs: Mapping[str, Array],
     context: ValuesContext,
     *,
-    op_models: Meanings = OP_MODELS,
+    op_models: OpModels = OP_MODELS,
     kept: WeightCache | None = None,
 ) -> dict[str, Array]:
     """The arrays of the plan's results by name, as the device stores them, from the arrays of its inputs by name.
@@ -29,14 +29,14 @@ def run_values(
 
 
 def _run(
-    plan: Plan, arrays: dict[str, Array], context: ValuesContext, op_models: Meanings, weight_cache: WeightCache | None
+    plan: Plan, arrays: dict[str, Array], context: ValuesContext, op_models: OpModels, weight_cache: WeightCache | None
 ) -> dict[str, Array]:
     for step in plan.steps:
         match step:
             case Allocate(source=str(source)):
                 raw, op = arrays[source], step.op
                 if op is not None and weight_cache is not None:
-                    raw = weight_cache.made_of(raw, op, partial(_made, raw, op, context, op_models))
+                    raw = weight_cache.derived_from(raw, op, partial(_made, raw, op, context, op_models))
                 elif op is not None:
                     raw = _made(raw, op, context, op_models)
                 arrays[step.tensor] = raw
@@ -51,6 +51,6 @@ def _run(
     return {name: arrays[name] for name in plan.results.values()}
 
 
-def _made(raw: Array, op: DeviceOp, context: ValuesContext, op_models: Meanings) -> Array:
+def _made(raw: Array, op: DeviceOp, context: ValuesContext, op_models: OpModels) -> Array:
     array: Array = op_model_of(op, op_models).values(op, [raw], context)
     return array

@@ -339,12 +339,12 @@ def plan_unary(
             f"Preallocated: Shape({list(target.shape)})\noutput_tensor: give one of the input's shape and layout"
         )
     written = builder.tensor("target") if target is not None else PlanTensor("output", _result(source, place, spec))
-    made_format = written.spec.data_format
+    output_format = written.spec.data_format
     op = Activate(
         name=function[0],
         parameters=function[1],
         data_format=source.data_format,
-        out_format=None if made_format == source.data_format else made_format,
+        out_format=None if output_format == source.data_format else output_format,
     )
     shape_key = None if source.layout is Layout.TILE else source.padded_shape  # tiles have one program for all shapes
     output = builder.run(

@@ -216,9 +216,9 @@ def placed(
         return source
     result, current = in_place(source_spec, place, data_format), source_spec.memory_config
     if not current.is_sharded():
-        deals = place.is_sharded() and _may_deal(source_spec, place.shard_spec, result.data_format, spec)
+        deals = place.is_sharded() and _may_redistribute(source_spec, place.shard_spec, result.data_format, spec)
         return copied(builder, Conversion.INTERLEAVED_TO_SHARDED if deals else Conversion.COPY, source, result, name)
-    gathers = _may_deal(source_spec, current.shard_spec, result.data_format, spec)
+    gathers = _may_redistribute(source_spec, current.shard_spec, result.data_format, spec)
     if not place.is_sharded():
         return copied(builder, Conversion.SHARDED_TO_INTERLEAVED if gathers else Conversion.COPY, source, result, name)
     ends = source_spec.memory_config.shard_spec, place.shard_spec
@@ -233,7 +233,7 @@ def placed(
         return copied(builder, Conversion.COPY, source, result, name)
     by_way = in_place(source_spec, DRAM_MEMORY_CONFIG, data_format)
     between = copied(builder, Conversion.SHARDED_TO_INTERLEAVED, source, by_way, f"{name}.interleaved")
-    if _may_deal(by_way, place.shard_spec, result.data_format, spec):
+    if _may_redistribute(by_way, place.shard_spec, result.data_format, spec):
         copy = copied(builder, Conversion.INTERLEAVED_TO_SHARDED, between, result, name)
         builder.free(between)
         return copy
@@ -241,10 +241,12 @@ def placed(
     return copied(builder, Conversion.COPY, source, result, name)
 
 
-def _may_deal(source: TensorSpec, shards: ShardSpec | None, made_format: DataFormat, spec: DeviceSpec) -> bool:
+def _may_redistribute(
+    source: TensorSpec, shards: ShardSpec | None, output_format: DataFormat, spec: DeviceSpec
+) -> bool:
     """Whether the programs between shards and interleaved memory take a tensor."""
     return source.layout is Layout.TILE or (
-        source.data_format == made_format and shards is not None and rows_follow(source, shards.shape[1], spec)
+        source.data_format == output_format and shards is not None and rows_follow(source, shards.shape[1], spec)
     )
 
 

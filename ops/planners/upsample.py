@@ -47,15 +47,15 @@ def plan_upsample(
     where = source.memory_config if place is None else place
     program = _program(source, scale)
     shape = upsampled_shape(source.shape, scale)
-    made_format = BFLOAT16 if source.data_format == BFLOAT8_B else source.data_format
+    output_format = BFLOAT16 if source.data_format == BFLOAT8_B else source.data_format
     result_place = where if not where.is_sharded() else _shards(source, where, scale, program)
-    tensor = PlanTensor("output", TensorSpec(shape, made_format, Layout.ROW_MAJOR, result_place))
+    tensor = PlanTensor("output", TensorSpec(shape, output_format, Layout.ROW_MAJOR, result_place))
     op = Upsample(
         program=program or UpsampleProgram.PAGES,
         shape=source.shape,
         scale=scale,
         source_format=source.data_format,
-        data_format=made_format,
+        data_format=output_format,
     )
     refused = _refused(source, tensor.spec, scale, program, spec)
 

@@ -118,7 +118,7 @@ def shard_counts(scheme: TensorMemoryLayout, shards: ShardSpec) -> tuple[int, in
     return (box.rows, box.cols) if shards.orientation is ShardOrientation.ROW_MAJOR else (box.cols, box.rows)
 
 
-def dealt_evenly(items: int, cores: int) -> tuple[int, int]:
+def spread_evenly(items: int, cores: int) -> tuple[int, int]:
     """(cores with items, items of each of them) when items are distributed evenly; the last core may have fewer."""
     core_items = div_up(items, cores)
     return div_up(items, core_items), core_items
@@ -134,7 +134,7 @@ def pipelined_cycles(parts: Sequence[float], count: int) -> float:
     return sum(parts) + (count - 1) * max(parts)
 
 
-def alike_cycles(
+def uniform_cycles(
     cores: CoreRangeSet,
     body_cycles: float,
     busy_cycles: Mapping[Stage, float],

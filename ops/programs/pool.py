@@ -17,7 +17,7 @@ from device.spec.device_spec import DeviceSpec
 from device.time.network import hands
 from device.time.stages import OperationCycles, Stage
 from ops.op_model import CyclesContext, Description, Ends, ModeledOp, ValuesContext, given
-from ops.programs.buffer_shapes import BUFFERING, alike_cycles, buffer, sized_buffers
+from ops.programs.buffer_shapes import BUFFERING, buffer, sized_buffers, uniform_cycles
 from ops.programs.kernel_costs import ComputeCosts, TransferCosts, pack_tile_cycles, unpack_tile_cycles
 from ops.window import PaddedInput
 
@@ -76,7 +76,7 @@ class MaxPool(ModeledOp):
             Stage.MATH: outputs * reduced,
             Stage.PACK: outputs * packed,
         }
-        return alike_cycles(ends.written.shards.grid, body, busy, spec)
+        return uniform_cycles(ends.written.shards.grid, body, busy, spec)
 
     def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
         """What the stages of a pool do."""

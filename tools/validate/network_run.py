@@ -20,7 +20,7 @@ from device.memory.memory_config import Layout
 from device.numbers.formats import FLOAT32, div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles
-from ops.op_model import CyclesContext, Ends, Meanings
+from ops.op_model import CyclesContext, Ends, OpModels
 from ops.op_models import OP_MODELS
 from ops.programs.data_movement.copy import CopyTensor
 from ops.programs.data_movement.movement import movement_cycles
@@ -59,7 +59,7 @@ def _copy_of_2025(op: CopyTensor, ends: Ends, context: CyclesContext) -> Operati
     return movement_cycles(movement, context.spec, contention=context.contention)
 
 
-MODELS_OF: Final[Mapping[Software, Meanings]] = MappingProxyType(
+MODELS_OF: Final[Mapping[Software, OpModels]] = MappingProxyType(
     {
         Software.RELEASE: OP_MODELS,
         Software.OF_2025: {**OP_MODELS, CopyTensor: replace(OP_MODELS[CopyTensor], cycles=_copy_of_2025)},

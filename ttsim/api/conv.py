@@ -261,7 +261,7 @@ class Conv1d(OfTensors, name="conv1d"):
 
 def operand(tensor: Tensor) -> Operand:
     """A tensor as an argument of a plan."""
-    return Operand(spec=tensor.spec, on_host=tensor.device() is None, made_by=tensor.made_by)
+    return Operand(spec=tensor.spec, on_host=tensor.device() is None, created_by=tensor.created_by)
 
 
 def fetched(tensor: Tensor) -> Tensor:

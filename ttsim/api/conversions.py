@@ -16,7 +16,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
 from device.numbers.formats import Array
 from ops.planners.to_config import plan_to_layout, plan_to_memory_config, plan_typecast, require_right_rows
-from ttsim.api.device_calls import carried_out, kept_plan, require_left_out
+from ttsim.api.device_calls import cached_plan, carried_out, require_left_out
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import on_device
 from ttsim.runtime.tensor import Tensor
@@ -186,7 +186,7 @@ def to_layout(
     device = tensor.device()
     if device is not None:
         data_format = None if dtype is None else dtype.format
-        plan = kept_plan(plan_to_layout, device, tensor.spec, layout, place=memory_config, data_format=data_format)
+        plan = cached_plan(plan_to_layout, device, tensor.spec, layout, place=memory_config, data_format=data_format)
         return carried_out("to_layout", plan, tensor, device)
     if layout is Layout.ROW_MAJOR and tensor.dtype.format.is_block:
         tensor = tensor.with_dtype(DataType.BFLOAT16)
@@ -244,7 +244,7 @@ def typecast(
     if device is None:
         changed = input_tensor if input_tensor.dtype is dtype else input_tensor.with_dtype(dtype)
     else:
-        plan = kept_plan(plan_typecast, device, input_tensor.spec, dtype.format, place=memory_config)
+        plan = cached_plan(plan_typecast, device, input_tensor.spec, dtype.format, place=memory_config)
         changed = carried_out("typecast", plan, input_tensor, device)
     return changed if output_tensor is None else stored_in(output_tensor, changed)
 
@@ -267,10 +267,10 @@ def to_memory_config(
     require_type("to_memory_config", MemoryConfig, memory_config=memory_config)
     require_type_or_none("to_memory_config", DataType, dtype=dtype)
     device = tensor.device()
-    if device is None or tensor.made_by is not None:  # what was prepared keeps its padding
+    if device is None or tensor.created_by is not None:  # what was prepared keeps its padding
         return tensor.with_memory_config(memory_config)
     data_format = None if dtype is None else dtype.format
-    plan = kept_plan(plan_to_memory_config, device, tensor.spec, memory_config, data_format=data_format)
+    plan = cached_plan(plan_to_memory_config, device, tensor.spec, memory_config, data_format=data_format)
     if device.strict:
         require_right_rows(plan)
     return carried_out("to_memory_config", plan, tensor, device)

@@ -65,7 +65,7 @@ def required_device(owner: str, tensor: Tensor, *, lost: str = INPUT_LOST) -> De
     return device
 
 
-def kept_plan(planner: Callable[..., Plan], device: Device, *arguments: Hashable, **options: Hashable) -> Plan:
+def cached_plan(planner: Callable[..., Plan], device: Device, *arguments: Hashable, **options: Hashable) -> Plan:
     """The plan of a call, from the cache if an equal call came before.
 
     ``planner`` plans by its arguments, the device's spec and its options.
@@ -96,7 +96,7 @@ def converted(
         DeviceError: The tensor is on the host or was deallocated.
     """
     device = required_device(owner.rpartition(".")[2], tensor, lost=lost)
-    plan = kept_plan(planner, device, tensor.spec, *arguments, **options)
+    plan = cached_plan(planner, device, tensor.spec, *arguments, **options)
     if device.strict and strict is not None:
         strict(plan)
     return carried_out(owner, plan, tensor, device)

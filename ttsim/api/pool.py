@@ -7,7 +7,7 @@ from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 from device.memory.memory_config import Layout, MemoryConfig, TensorMemoryLayout
 from ops.planners.pool import PoolArguments, plan_max_pool2d, require_numbers, validate
 from ops.planners.upsample import plan_upsample, refuse_bilinear, require_whole_numbers
-from ttsim.api.device_calls import carried_out, converted, kept_plan, operation, require_left_out, required_device
+from ttsim.api.device_calls import cached_plan, carried_out, converted, operation, require_left_out, required_device
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import Padding, Pair, four, two
 from ttsim.runtime.types.configs import WormholeComputeKernelConfig
@@ -87,7 +87,7 @@ def max_pool2d(
     validate(call)
     if device.strict:
         require_numbers(call)
-    plan = kept_plan(plan_max_pool2d, device, call)
+    plan = cached_plan(plan_max_pool2d, device, call)
     require_left_out("max_pool2d", dram_slice_config=dram_slice_config)
     return carried_out("max_pool2d", plan, input_tensor, device)
 

@@ -16,11 +16,11 @@ from ops.planners.shape.reshape import plan_reshape, plan_squeeze, plan_unsqueez
 from ops.planners.shape.slice import plan_slice
 from ttsim.api.device_calls import (
     LOST,
+    cached_plan,
     carried_out,
     converted,
     format_of,
     integers_of,
-    kept_plan,
     operation,
     operation_as,
     require_left_out,
@@ -71,7 +71,7 @@ def concat(
 
     def call() -> Tensor:
         specs = tuple(tensor.spec for tensor in tensors)
-        plan = kept_plan(plan_concat, device, specs, axis, place=memory_config, groups=group_count)
+        plan = cached_plan(plan_concat, device, specs, axis, place=memory_config, groups=group_count)
         with device.function("ttnn.concat"):
             return run(plan, {f"input_{number}": tensor for number, tensor in enumerate(tensors)}, device)["output"]
 
@@ -290,10 +290,10 @@ def _reshaped(
 ) -> Tensor:
     """The tensor in a shape of its volume, by a plan; by its own method on the host, and for prepared weights."""
     device = tensor.device()
-    if device is None or tensor.made_by is not None:
+    if device is None or tensor.created_by is not None:
         return tensor.reshape(shape)
     require_allocated(tensor)
-    return carried_out(owner, kept_plan(planner, device, tensor.spec, *arguments, **options), tensor, device)
+    return carried_out(owner, cached_plan(planner, device, tensor.spec, *arguments, **options), tensor, device)
 
 
 @on_device

@@ -18,11 +18,11 @@ from device.plan import (
     CircularBufferAllocated,
     CircularBuffersFreed,
     Event,
-    MadeTensor,
     OperationBegin,
     OperationEnd,
+    WrittenTensor,
 )
-from ops.op_model import CyclesContext, Ends, Meanings
+from ops.op_model import CyclesContext, Ends, OpModels
 from ops.passes.cycles import timed_operation
 from ttsim.report.cycles import kernel_nanoseconds, whole
 
@@ -45,7 +45,7 @@ def host_params(spec: TensorSpec, number: int) -> dict[str, object]:
     }
 
 
-def device_params(tensor: MadeTensor, buffer: Mapping[str, object]) -> dict[str, object]:
+def device_params(tensor: WrittenTensor, buffer: Mapping[str, object]) -> dict[str, object]:
     """The parameters of a node of a device tensor, whose buffer has the parameters `buffer`."""
     where = {"address": tensor.address, "device_id": DEVICE_ID, "mesh_device_id": MESH_ID}
     return {
@@ -250,7 +250,7 @@ class _Writer:
         self._next_number += 1
         return self.node("tensor", host_params(spec, self._next_number - 1))
 
-    def _device_tensor(self, tensor: MadeTensor, lies_in: BufferSpec | None = None) -> Node:
+    def _device_tensor(self, tensor: WrittenTensor, lies_in: BufferSpec | None = None) -> Node:
         """Appends a tensor and connects it to its buffer, which is appended behind it if the capture lacks it."""
         key = (tensor.number, tensor.address)
         if key in self._buffers:
@@ -299,13 +299,13 @@ class _Writer:
         result = self._child("buffer_deallocate" if freed else "buffer_allocate", params)
         result["connections"].append(self._buffers[key])
         if event.by:
-            tensor = () if spec is None else (MadeTensor(event.number, event.address, spec),)
+            tensor = () if spec is None else (WrittenTensor(event.number, event.address, spec),)
             self._end(OperationEnd(event.by, made=tensor))
         if freed:
             del self._buffers[key]
 
 
-def captured_nodes(events: Sequence[Event], op_models: Meanings) -> list[Node]:
+def captured_nodes(events: Sequence[Event], op_models: OpModels) -> list[Node]:
     """The nodes of a capture, for devices whose operations have these models; equal programs are timed once."""
     known: dict[object, NodeText] = {}
 

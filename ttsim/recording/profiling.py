@@ -14,7 +14,7 @@ from device.errors import ArgumentTypeError, shown
 from device.memory.memory_config import BufferType
 from device.plan import BufferAllocated, BufferFreed, Event, OperationBegin, OperationEnd, Plan
 from device.spec.device_spec import DeviceSpec
-from ops.op_model import Meanings
+from ops.op_model import OpModels
 from ops.op_models import OP_MODELS
 from ops.passes.caches import PlanCache
 from ops.passes.cycles import TimedOperation, launches_of, operations_of, run_cycles
@@ -143,7 +143,7 @@ def _most_rows(plan: Plan) -> int:
 
 
 def timed_call(
-    call: RanCall, spec: DeviceSpec, *, op_models: Meanings = OP_MODELS, plans: PlanCache | None = None
+    call: RanCall, spec: DeviceSpec, *, op_models: OpModels = OP_MODELS, plans: PlanCache | None = None
 ) -> CallRun:
     """The cycles of a call on a device; `plans` caches the cycles of plans."""
 
@@ -159,7 +159,7 @@ def timed_call(
 
     if plans is None or op_models is not OP_MODELS:
         return run(run_cycles(call.plan, spec, ran=call.ran, op_models=op_models).operations)
-    return plans.made_of(
+    return plans.derived_from(
         call.plan,
         spec,
         (call.function, call.ran, call.useful_flops),
@@ -167,7 +167,7 @@ def timed_call(
     )
 
 
-def cycles_of(call: RanCall, spec: DeviceSpec, *, op_models: Meanings = OP_MODELS) -> float:
+def cycles_of(call: RanCall, spec: DeviceSpec, *, op_models: OpModels = OP_MODELS) -> float:
     """Cycles of a call's operations on any machine; operations without a model count 0."""
     ran = run_cycles(call.plan, spec, ran=call.ran, op_models=op_models).operations
     return fsum(op.cycles.cycles for op in ran if op.cycles is not None)
@@ -409,4 +409,4 @@ def twin(value: Any, device: Device, copy: Device) -> Any:
     if not isinstance(value, Tensor) or value.device() is not device or not value.is_allocated():
         return value
     buffer = copy.machine.memory.at(value.buffer.spec.buffer_type, value.buffer_address())
-    return Tensor.of_buffer(copy, buffer, value.spec, made_by=value.made_by)
+    return Tensor.of_buffer(copy, buffer, value.spec, created_by=value.created_by)

@@ -14,11 +14,11 @@ from device.plan import (
     CircularBuffersFreed,
     DeviceOp,
     Event,
-    MadeTensor,
     Operation,
     OperationBegin,
     OperationEnd,
     Refuse,
+    WrittenTensor,
 )
 from device.spec.device_spec import DeviceSpec
 from ops.op_model import op_model_of
@@ -91,7 +91,7 @@ def _timelines(operations: Iterable[OpRun], profile: Profile) -> Iterator[tuple[
             yield program, timeline(sent, spec, known_arch(spec) or "unknown")
 
 
-def _tensors(call: RanCall) -> Iterator[MadeTensor]:
+def _tensors(call: RanCall) -> Iterator[WrittenTensor]:
     yield from (tensor for _, tensor in call.inputs)  # including the tensors that the call writes into
     for end in ends_of_operations(call.events):
         yield from end.made

@@ -35,7 +35,7 @@ CIRCULAR: Final = "circular buffer"
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Occupant:
     """A buffer in L1 during a device operation."""
 
     name: str
@@ -51,7 +51,7 @@ class Held:
 class L1Block(Row, figures="held first last"):
     """A buffer from one device operation to another; shares are those of a picture, time to the right, addresses up."""
 
-    held: Held
+    held: Occupant
     first: int  # Number of the first device operation that has the buffer
     last: int  # Number of the last one
     operations: int  # How many there are
@@ -76,15 +76,15 @@ class L1Map:
     blocks: tuple[L1Block, ...]  # Buffers, in the order of their first operations
 
 
-def l1_map(moments: Sequence[Sequence[Held]], spec: DeviceSpec) -> L1Map:
+def l1_map(moments: Sequence[Sequence[Occupant]], spec: DeviceSpec) -> L1Map:
     """The map over device operations in sequence, from the L1 buffers during each of them.
 
     A circular buffer belongs to one operation; any other buffer lives through consecutive operations that have it.
     """
-    spans: list[tuple[Held, list[int]]] = []
-    alive: dict[Held, list[int]] = {}
+    spans: list[tuple[Occupant, list[int]]] = []
+    alive: dict[Occupant, list[int]] = {}
     for number, moment in enumerate(moments):
-        spanned: dict[Held, list[int]] = {}
+        spanned: dict[Occupant, list[int]] = {}
         for buffer in moment:
             span = alive.get(buffer) if buffer.kind != CIRCULAR else None
             if span is None:
@@ -166,14 +166,14 @@ class OperationUse(Row, figures="name"):
     in_l1 = Derived[list[BufferAllocated]](lambda op: [event for event in op.live if event.buffer.buffer_type in IN_L1])
 
     @property
-    def held(self) -> list[Held]:
+    def held(self) -> list[Occupant]:
         """The contents of L1: circular buffers, then buffers."""
         circular = (
-            Held(event.name, CIRCULAR, event.address, event.size_bytes, str(event.cores), ranges_of(event.cores))
+            Occupant(event.name, CIRCULAR, event.address, event.size_bytes, str(event.cores), ranges_of(event.cores))
             for event in self.local
         )
         buffers = (
-            Held(event.name, event.buffer.buffer_type.name, event.address, event.buffer.bank_bytes)
+            Occupant(event.name, event.buffer.buffer_type.name, event.address, event.buffer.bank_bytes)
             for event in self.in_l1
         )
         return [*circular, *buffers]

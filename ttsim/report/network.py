@@ -29,7 +29,7 @@ from ttsim.report.formatting import (
     time,
     wrapped,
 )
-from ttsim.report.memory import CIRCULAR, Held, L1Map, l1_map
+from ttsim.report.memory import CIRCULAR, L1Map, Occupant, l1_map
 from ttsim.report.rows import Column, Derived, Report, Row
 
 CALL_COUNT_STEP: Final = 1024  # of the real library's profiler, from one device operation to the next
@@ -259,14 +259,15 @@ def sums(operations: Sequence[OpRun], *, by: Callable[[OpRun], str]) -> tuple[Su
     return tuple(Sum(name, ops) for name, ops in together.items())
 
 
-def held(op: OpRun, spec: DeviceSpec) -> list[Held]:
+def held(op: OpRun, spec: DeviceSpec) -> list[Occupant]:
     """The contents of L1 at the fullest moment of an operation: its circular buffers, then buffers, oldest first."""
     circular = (
-        Held(buffer.name, CIRCULAR, address, buffer.size_bytes, str(buffer.cores), ranges_of(buffer.cores))
+        Occupant(buffer.name, CIRCULAR, address, buffer.size_bytes, str(buffer.cores), ranges_of(buffer.cores))
         for buffer, address in placed_buffers(op.step, spec)
     )
     buffers = (
-        Held(buffer.name, buffer.memory, buffer.address, buffer.bank_bytes, made=buffer.place) for buffer in op.buffers
+        Occupant(buffer.name, buffer.memory, buffer.address, buffer.bank_bytes, made=buffer.place)
+        for buffer in op.buffers
     )
     return [*circular, *buffers]
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from device.memory.layouts import TensorSpec, page_places
 from device.memory.memory_config import BufferType
-from device.plan import BufferAllocated, BufferFreed, Event, MadeTensor, OperationBegin, OperationEnd, Refused
+from device.plan import BufferAllocated, BufferFreed, Event, OperationBegin, OperationEnd, Refused, WrittenTensor
 from device.spec.device_spec import DeviceSpec, catalog_names, load_spec
 from ttsim.report.cycle_report import CycleReport
 from ttsim.report.memory import living_after
@@ -117,7 +117,7 @@ class Record:
     l1_small_bytes: int  # Per core
     calls: tuple[RecordedCall, ...]
     operations: tuple[OpRun, ...]  # Of all calls, in order
-    tensors: dict[MadeTensor, int]  # Tensors on the device that calls read or made, with their numbers
+    tensors: dict[WrittenTensor, int]  # Tensors on the device that calls read or made, with their numbers
     # Network traffic by program number, for programs whose model knows routes
     timelines: tuple[tuple[int, Document], ...]
     cycles: CycleReport  # The report on cycles
@@ -133,9 +133,9 @@ class Record:
     )
 
 
-def numbered(tensors: Iterable[MadeTensor]) -> dict[MadeTensor, int]:
+def numbered(tensors: Iterable[WrittenTensor]) -> dict[WrittenTensor, int]:
     """A number for each tensor: that of its buffer; further tensors in the same buffer get numbers behind the last."""
-    first: dict[int, MadeTensor] = {}
+    first: dict[int, WrittenTensor] = {}
     views = [tensor for tensor in dict.fromkeys(tensors) if first.setdefault(tensor.number, tensor) != tensor]
     numbers = {tensor: number for number, tensor in first.items()}
     return numbers | {view: number for number, view in enumerate(views, start=max(first, default=0) + 1)}
@@ -171,10 +171,10 @@ def known_arch(spec: DeviceSpec) -> str:
     return spec.family if any(load_spec(name).family == spec.family for name in catalog_names()) else ""
 
 
-def lifetimes(calls: Sequence[RecordedCall], tensors: Mapping[MadeTensor, int]) -> list[Lifetime]:
+def lifetimes(calls: Sequence[RecordedCall], tensors: Mapping[WrittenTensor, int]) -> list[Lifetime]:
     """The lifetimes of tensors, by their numbers."""
-    made: dict[MadeTensor, tuple[int | None, At]] = {}
-    read: dict[MadeTensor, tuple[int | None, At]] = {}
+    made: dict[WrittenTensor, tuple[int | None, At]] = {}
+    read: dict[WrittenTensor, tuple[int | None, At]] = {}
     for call in calls:
         for event in call.events:
             if isinstance(event, OperationBegin):

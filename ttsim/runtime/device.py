@@ -15,9 +15,9 @@ from device.errors import ArgumentError, ArgumentTypeError, shown
 from device.machine import Machine
 from device.plan import Event, OperationBegin, OperationEnd
 from device.spec.device_spec import DeviceSpec
-from ops.op_model import Meanings
+from ops.op_model import OpModels
 from ops.op_models import OP_MODELS
-from ops.passes.caches import WeightCache, one_of_alike, plans_of_process
+from ops.passes.caches import WeightCache, canonical_spec, plans_of_process
 from ops.planners.conv.arguments import ConvCall
 from ops.sensitivity.changes import load_spec
 from ttsim.runtime.session import current, locked, remember
@@ -110,7 +110,7 @@ class Device:
         cycles: bool = True,
         strict: bool = True,
         suggestions: bool = True,
-        op_models: Meanings = OP_MODELS,
+        op_models: OpModels = OP_MODELS,
     ) -> None:
         if not isinstance(values, str) or values not in get_args(Values):
             known = ", ".join(get_args(Values))
@@ -120,7 +120,7 @@ class Device:
         self.device_id = required_integer("open_device", "device_id", device_id)  # The number it was opened with
         if self.device_id < 0:
             raise ArgumentError(f"open_device: device_id must be at least 0, not {device_id}; 0 is usual")
-        self.machine = Machine(one_of_alike(load_spec(spec)), l1_small_bytes=small)  # Memories and program cache
+        self.machine = Machine(canonical_spec(load_spec(spec)), l1_small_bytes=small)  # Memories and program cache
         self.values = values  # As of open_device
         self.cycles = cycles  # Whether cycles are estimated
         self.strict = strict  # Whether calls that the real library accepts and gets wrong are refused

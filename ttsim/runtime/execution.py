@@ -12,7 +12,7 @@ from device.matrix_unit.arithmetic import EXACT, FAST, Arithmetic
 from device.memory.buffers import Buffer
 from device.memory.memory_config import BufferType
 from device.numbers.formats import Array
-from device.plan import Allocate, BufferAllocated, Event, MadeTensor, Plan
+from device.plan import Allocate, BufferAllocated, Event, Plan, WrittenTensor
 from ops.op_model import ValuesContext
 from ops.passes.cycles import steps_that_ran
 from ops.passes.memory import run_memory
@@ -22,7 +22,7 @@ from ttsim.runtime.device import Device
 from ttsim.runtime.session import current, locked
 from ttsim.runtime.storage import not_allocated
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.traces import RanCall, TracedCall, script_sites
+from ttsim.runtime.traces import RanCall, TracedCall, call_sites
 from ttsim.runtime.types.tensors import DataType, Shape
 
 LONGEST = 2000  # characters of an argument that is told in full
@@ -164,7 +164,7 @@ def run(
     for role, name in plan.results.items():
         own = tensors.get(name)
         if own is None or buffers.get(name) is not on_device.get(name):  # its own, or moved to another place
-            own = Tensor.of_buffer(device, buffers[name], plan.tensors[name], made_by=prepared.get(name))
+            own = Tensor.of_buffer(device, buffers[name], plan.tensors[name], created_by=prepared.get(name))
         elif plan.tensors[name] != own.spec:
             own = own.seen_as(plan.tensors[name])
         results[role] = own
@@ -241,7 +241,7 @@ def place(
             useful_flops=useful_flops,
             asked=asked,
             given=arguments,
-            sites=script_sites(),
+            sites=call_sites(),
             before=before,
             events=tuple(events),
             inputs=_tensors(plan, on_device, on_device),
@@ -261,10 +261,10 @@ def place(
     return buffers
 
 
-def _tensors(plan: Plan, buffers: Mapping[str, Buffer], names: Iterable[str]) -> tuple[tuple[str, MadeTensor], ...]:
+def _tensors(plan: Plan, buffers: Mapping[str, Buffer], names: Iterable[str]) -> tuple[tuple[str, WrittenTensor], ...]:
     """Tensors of a plan that are on the device, each as its buffer and its spec in the plan."""
     there = ((name, buffers[name]) for name in names if name in buffers and name in plan.tensors)
-    return tuple((name, MadeTensor(buffer.number, buffer.address, plan.tensors[name])) for name, buffer in there)
+    return tuple((name, WrittenTensor(buffer.number, buffer.address, plan.tensors[name])) for name, buffer in there)
 
 
 def _require_here(device: Device, tensors: Mapping[str, Tensor]) -> None:

@@ -9,7 +9,7 @@ from weakref import ReferenceType
 
 from device.machine import Machine
 from device.plan import Event
-from ops.op_model import Meanings
+from ops.op_model import OpModels
 
 
 class Capture:
@@ -18,10 +18,10 @@ class Capture:
     def __init__(self, *, dispatch: bool) -> None:
         self.dispatch = dispatch  # Whether captured calls run; otherwise nothing is placed and addresses are 0
         self.events: list[Event] = []  # What happened, in order
-        self.op_models: Meanings = {}  # The models of operations of the devices that it listens to
+        self.op_models: OpModels = {}  # The models of operations of the devices that it listens to
         self._machines: list[Machine] = []
 
-    def listen(self, machine: Machine, op_models: Meanings) -> None:
+    def listen(self, machine: Machine, op_models: OpModels) -> None:
         """Records what happens on a device from now on; doing so twice is harmless."""
         if machine not in self._machines:
             self._machines.append(machine)

@@ -14,7 +14,7 @@ from device.host.threads import side_by_side
 from device.memory.buffers import Buffer
 from device.memory.layouts import TensorSpec
 from device.numbers.formats import Array, DataFormat, quantize
-from device.plan import MadeTensor, OperationBegin, OperationEnd, ReadTensor
+from device.plan import OperationBegin, OperationEnd, ReadTensor, WrittenTensor
 from ops.programs.patch_matmul.gather import copy_in_pieces
 from ttsim.runtime.device import Device
 from ttsim.runtime.session import locked
@@ -88,7 +88,7 @@ def placed(device: Device, values: Array | None, spec: TensorSpec, *, by: str) -
 def record_fetched(storage: DeviceStorage, spec: TensorSpec, brought: TensorSpec) -> None:
     """Records that a tensor was brought from ``storage`` to the host, where it is ``brought``."""
     buffer, machine = storage.buffer, storage.device.listened()
-    read = ReadTensor(MadeTensor(buffer.number, buffer.address, spec), buffer.spec)
+    read = ReadTensor(WrittenTensor(buffer.number, buffer.address, spec), buffer.spec)
 
     def record() -> None:
         machine.record(OperationBegin("Tensor::cpu", read=(read,)))

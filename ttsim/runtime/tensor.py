@@ -82,13 +82,13 @@ def _block(values: Array, number_format: str, indent: int) -> str:
 class Tensor(Operators):
     """A tensor of ttnn, with values on the host or in a buffer of a device."""
 
-    __slots__ = ("__weakref__", "_id", "_storage", "_values", "made_by", "spec")
+    __slots__ = ("__weakref__", "_id", "_storage", "_values", "created_by", "spec")
 
     _id: int
     spec: TensorSpec  # Shape, format, layout and place
     # The operation that prepared it as weights or bias of a convolution, with their layout; None of all other tensors.
     # Copies to other places keep it, and the padding that is part of prepared weights.
-    made_by: DeviceOp | None
+    created_by: DeviceOp | None
     _values: Array | None  # Of a host tensor; None once it is deallocated
     _storage: DeviceStorage | None  # Of a device tensor
 
@@ -134,53 +134,53 @@ class Tensor(Operators):
     def _set(
         self,
         spec: TensorSpec,
-        made_by: DeviceOp | None = None,
+        created_by: DeviceOp | None = None,
         *,
         values: Array | None = None,
         storage: DeviceStorage | None = None,
     ) -> "Tensor":
         """Itself, with these fields; one of several sharers of a buffer."""
-        self.spec, self.made_by, self._values, self._storage = spec, made_by, values, storage
+        self.spec, self.created_by, self._values, self._storage = spec, created_by, values, storage
         if storage is not None:
             storage.sharers.add(self)
         return self
 
     @classmethod
-    def of_host(cls, values: Array, spec: TensorSpec, *, made_by: DeviceOp | None = None) -> "Tensor":
+    def of_host(cls, values: Array, spec: TensorSpec, *, created_by: DeviceOp | None = None) -> "Tensor":
         """A host tensor of rounded values that will not change, in spec.shape and the format's storage type.
 
         What was prepared comes in spec.padded_shape.
         """
-        return cls.__new__(cls)._set(spec, made_by, values=frozen(values))
+        return cls.__new__(cls)._set(spec, created_by, values=frozen(values))
 
     @classmethod
     def of_buffer(
-        cls, device: Device, buffer: Buffer, spec: TensorSpec, *, made_by: DeviceOp | None = None
+        cls, device: Device, buffer: Buffer, spec: TensorSpec, *, created_by: DeviceOp | None = None
     ) -> "Tensor":
         """A device tensor that owns ``buffer`` from now on."""
-        return cls._sharing(DeviceStorage(device, buffer), spec, made_by)
+        return cls._sharing(DeviceStorage(device, buffer), spec, created_by)
 
     @classmethod
-    def _sharing(cls, storage: DeviceStorage, spec: TensorSpec, made_by: DeviceOp | None = None) -> "Tensor":
-        return cls.__new__(cls)._set(spec, made_by, storage=storage)
+    def _sharing(cls, storage: DeviceStorage, spec: TensorSpec, created_by: DeviceOp | None = None) -> "Tensor":
+        return cls.__new__(cls)._set(spec, created_by, storage=storage)
 
     def __copy__(self) -> "Tensor":
         """A tensor of the same values; on a device it shares the buffer, which lives as long as either."""
         if self._storage is None:
-            return Tensor.of_host(self._carried(), self.spec, made_by=self.made_by)
-        return Tensor._sharing(self._storage, self.spec, self.made_by)
+            return Tensor.of_host(self._carried(), self.spec, created_by=self.created_by)
+        return Tensor._sharing(self._storage, self.spec, self.created_by)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Tensor":
         """A tensor with values, and on a device a buffer, of its own."""
         if self._storage is None:
-            return Tensor.of_host(self._carried().copy(), self.spec, made_by=self.made_by)
+            return Tensor.of_host(self._carried().copy(), self.spec, created_by=self.created_by)
         return self.with_memory_config(self.spec.memory_config)
 
     def __reduce__(self) -> Any:
         """How a host tensor is written to a file; raises DeviceError for one on a device."""
         if self._storage is not None:
             raise DeviceError("a tensor on a device cannot be pickled; bring it to the host first, with .cpu()")
-        return partial(Tensor.of_host, made_by=self.made_by), (self._carried(), self.spec)
+        return partial(Tensor.of_host, created_by=self.created_by), (self._carried(), self.spec)
 
     @property
     def shape(self) -> Shape:
@@ -339,11 +339,11 @@ class Tensor(Operators):
 
     def _carried(self) -> Array:
         """The values that go with the tensor to another place: of what was prepared, the padding, too."""
-        return self.values() if self.made_by is None else self.padded_values()
+        return self.values() if self.created_by is None else self.padded_values()
 
     def _spec_in(self, place: MemoryConfig) -> TensorSpec:
         """The tensor in another place."""
-        padded_shape = None if self.made_by is None else self.spec.padded_shape
+        padded_shape = None if self.created_by is None else self.spec.padded_shape
         return TensorSpec(self.spec.shape, self.spec.data_format, self.layout, place, padded_shape)
 
     def to_numpy(self) -> Array:
@@ -407,13 +407,13 @@ class Tensor(Operators):
             raise ArgumentTypeError(f"to: the target must be a device or a layout, not {type(target).__name__}")
         require_type_or_none("to", MemoryConfig, mem_config=mem_config)
         spec = self._spec_in(mem_config or DRAM_MEMORY_CONFIG)
-        return Tensor._sharing(placed(target, self._carried(), spec, by="Tensor::to_device"), spec, self.made_by)
+        return Tensor._sharing(placed(target, self._carried(), spec, by="Tensor::to_device"), spec, self.created_by)
 
     def cpu(self, blocking: bool = True, cq_id: int | None = None) -> "Tensor":
         """The tensor on the host; itself if it is there. It is there at once, by whatever queue."""
         if self._storage is None:
             return self
-        brought = Tensor.of_host(self._carried(), self._spec_in(DRAM_MEMORY_CONFIG), made_by=self.made_by)
+        brought = Tensor.of_host(self._carried(), self._spec_in(DRAM_MEMORY_CONFIG), created_by=self.created_by)
         record_fetched(self._storage, self.spec, brought.spec)
         return brought
 
@@ -424,7 +424,7 @@ class Tensor(Operators):
         if device is None:
             raise AssertionError("a tensor with a buffer is on a device")
         spec = self._spec_in(mem_config)
-        return Tensor._sharing(placed(device, values, spec, by=CREATED), spec, self.made_by)
+        return Tensor._sharing(placed(device, values, spec, by=CREATED), spec, self.created_by)
 
     def with_dtype(self, dtype: DataType) -> "Tensor":
         """The values rounded to another data type, as the host or device rounds; block floats come out in tiles."""

@@ -145,5 +145,7 @@ def tensor_like(tensor: Tensor | TensorDescription, device: Device) -> Tensor:
         spec = TensorSpec(tensor.shape, tensor.dtype.format, tensor.layout, place)
     if on_host:
         return Tensor.of_host(np.broadcast_to(np.zeros((), spec.data_format.storage), spec.shape), spec)
-    made_by = tensor.made_by if isinstance(tensor, Tensor) else AsWanted()
-    return Tensor.of_buffer(device, device.machine.allocate(spec.buffer(device.spec), "input"), spec, made_by=made_by)
+    created_by = tensor.created_by if isinstance(tensor, Tensor) else AsWanted()
+    return Tensor.of_buffer(
+        device, device.machine.allocate(spec.buffer(device.spec), "input"), spec, created_by=created_by
+    )

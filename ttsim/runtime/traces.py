@@ -13,7 +13,7 @@ from device.errors import DeviceError
 from device.memory.buffers import Buffer, Memory
 from device.memory.layouts import TensorSpec
 from device.numbers.formats import Array
-from device.plan import BufferAllocated, Event, MadeTensor, Plan
+from device.plan import BufferAllocated, Event, Plan, WrittenTensor
 from ops.planners.conv.arguments import ConvCall
 
 
@@ -117,7 +117,7 @@ class CallSite(NamedTuple):
     line: int  # Counted from 1
 
 
-def script_sites() -> tuple[CallSite, ...]:
+def call_sites() -> tuple[CallSite, ...]:
     """The lines that run in this thread, outermost first, without this library's and those of installed packages."""
     sites = []
     frame = sys._getframe(1)
@@ -149,6 +149,8 @@ class RanCall:
     sites: tuple[CallSite, ...] = ()  # The script's lines that ran meanwhile, outermost first
     before: tuple[BufferAllocated, ...] = ()  # What lay in its memories when it began, oldest first
     events: tuple[Event, ...] = ()  # What happened on the device meanwhile
-    inputs: tuple[tuple[str, MadeTensor], ...] = ()  # What it read that was on the device already, by name in the plan
-    results: tuple[tuple[str, MadeTensor], ...] = ()  # What it returned, likewise
+    inputs: tuple[
+        tuple[str, WrittenTensor], ...
+    ] = ()  # What it read that was on the device already, by name in the plan
+    results: tuple[tuple[str, WrittenTensor], ...] = ()  # What it returned, likewise
     error: str = ""  # Why it did not fit; empty if it did. Nothing ran then, and the events are those of its planning.

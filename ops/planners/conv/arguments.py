@@ -85,7 +85,7 @@ class Operand:
     spec: TensorSpec  # Its shape, format, layout and place (of a host tensor the place says nothing)
     on_host: bool
     name: str = ""  # Its name in a plan, where that is not the argument's own
-    made_by: DeviceOp | None = None  # The op that prepared the weights or the bias
+    created_by: DeviceOp | None = None  # The op that prepared the weights or the bias
 
 
 class Freed(Enum):

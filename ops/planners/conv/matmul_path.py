@@ -28,7 +28,7 @@ from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.conv.arguments import ConvCall
-from ops.planners.conv.operands import PartitionedConv, dealt_anew, operands, upload_weights
+from ops.planners.conv.operands import PartitionedConv, operands, redistributed, upload_weights
 from ops.planners.matmul import run_matmul
 from ops.programs.conv2d.op import choose_scheme
 from ops.programs.conv2d.partition import (
@@ -269,7 +269,7 @@ def partition_matmul(call: ConvCall, device_spec: DeviceSpec) -> tuple[Partition
     chosen = scheme or choose_scheme(problem, options, device_spec, matmul=True).scheme
     config = choose_cores(problem, options, device_spec, chosen, alignment=TILE, matmul=True)
     layout = partition_conv(problem, options, device_spec, config, alignment=TILE, matmul=True)
-    place = dealt_anew(call, problem, config, matmul=True)
+    place = redistributed(call, problem, config, matmul=True)
     elsewhere = replace(place, buffer_type=memory.buffer_type) != memory  # only the shards differ
     reshards = scheme is None or elsewhere or _parts_channels(call, memory)
     partitioned = PartitionedConv(

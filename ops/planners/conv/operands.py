@@ -81,7 +81,7 @@ def partition_call(call: ConvCall, device_spec: DeviceSpec, *, prefix: str = "")
             layout, refused = _partitioned(problem, options, device_spec, config, aligned)
         shards = memory.shard_spec
         stays = shards is not None and config == sharded_input(memory) and not shards.shape[1] % before
-        place = memory if stays else dealt_anew(call, problem, config)
+        place = memory if stays else redistributed(call, problem, config)
         alignment = call.input_alignment(place)
         if layout.shards.in_channels != round_up(problem.in_channels, config.channel_cores * alignment):
             layout, refused = _partitioned(problem, options, device_spec, config, alignment)
@@ -113,7 +113,9 @@ def _partitioned(
         return replace(layout, problem=problem), str(error)
 
 
-def dealt_anew(call: ConvCall, problem: ConvProblem, config: ParallelConfig, *, matmul: bool = False) -> MemoryConfig:
+def redistributed(
+    call: ConvCall, problem: ConvProblem, config: ParallelConfig, *, matmul: bool = False
+) -> MemoryConfig:
     """Shards of all rows and channels of the input tensor, which may differ from the call's sizes.
 
     WIDTH shards of rows keep the rows that fill the last tiles of a window that was cut out of tiles.

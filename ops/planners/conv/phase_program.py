@@ -79,7 +79,7 @@ def check_phase_weights(plan: Plan, call: ConvCall) -> None:
     """Refuses weights on the device that were prepared for anything else than this plan of output phases."""
     if call.weight.on_host:
         return
-    prepared = call.weight.made_by
+    prepared = call.weight.created_by
     for expected in plan.expected:
         ours = isinstance(expected.op, PreparePhaseWeights) and expected.tensor == (call.weight.name or "weight")
         if ours and prepared != expected.op and not isinstance(prepared, AsWanted):

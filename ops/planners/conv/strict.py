@@ -197,7 +197,7 @@ def _faults(plan: Plan, operations: list[Operation], call: ConvCall) -> Iterator
 def _misused(plan: Plan, call: ConvCall) -> Iterator[str]:
     """Prepared weights and bias that operations take for others."""
     made_here = {step.tensor: step.op for step in plan.steps if isinstance(step, Allocate)}
-    prepared_before = {"weight": call.weight.made_by, "bias": None if call.bias is None else call.bias.made_by}
+    prepared_before = {"weight": call.weight.created_by, "bias": None if call.bias is None else call.bias.created_by}
     for expected in plan.expected:
         if not isinstance(expected.op, PrepareWeights | PrepareBias):
             continue

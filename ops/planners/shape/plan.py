@@ -33,13 +33,15 @@ def plan_convert_to_hwc(
         )
     _require_rank("convert_to_hwc", source)
     _, batch, channels, pixels = source.shape[-4:]
-    padded_channels, made_format = round_up(channels, aligned), data_format or source.data_format
+    padded_channels, output_format = round_up(channels, aligned), data_format or source.data_format
     tensor = PlanTensor(
-        "output", TensorSpec((1, 1, batch * pixels, padded_channels), made_format, Layout.ROW_MAJOR, where)
+        "output", TensorSpec((1, 1, batch * pixels, padded_channels), output_format, Layout.ROW_MAJOR, where)
     )
     refused = _hwc_refusal(source, tensor.spec, spec)
     shape = (1, batch, channels, pixels)
-    op = ChannelsLast(shape=shape, channels=padded_channels, source_format=source.data_format, data_format=made_format)
+    op = ChannelsLast(
+        shape=shape, channels=padded_channels, source_format=source.data_format, data_format=output_format
+    )
     return _plan_of_program(op, source, tensor, refused, spec)
 
 
@@ -152,9 +154,9 @@ def plan_convert_to_chw(source: TensorSpec, spec: DeviceSpec, *, data_format: Da
     where = MemoryConfig(
         TensorMemoryLayout.WIDTH_SHARDED, BufferType.L1, ShardSpec(shards.grid, (channels, shards.shape[0]))
     )
-    made_format = data_format or source.data_format
-    tensor = PlanTensor("output", TensorSpec((1, 1, channels, pixels), made_format, Layout.ROW_MAJOR, where))
-    op = ChannelsFirst(shape=source.shape, source_format=source.data_format, data_format=made_format)
+    output_format = data_format or source.data_format
+    tensor = PlanTensor("output", TensorSpec((1, 1, channels, pixels), output_format, Layout.ROW_MAJOR, where))
+    op = ChannelsFirst(shape=source.shape, source_format=source.data_format, data_format=output_format)
     return _plan_of_program(op, source, tensor, _chw_refusal(source, spec), spec)
 
 

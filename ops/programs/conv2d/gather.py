@@ -22,7 +22,7 @@ from ops.window import OutputPhase, PaddedAxis, output_phases, phase_margins
 
 CONVERTED_TOGETHER: Final = 1 << 18  # numbers of an image; with fewer, threads wait for the interpreter
 HALF: Final = 16  # columns of one step of the matrix unit, and of one group of a block float
-MOST_KEPT: Final = 64  # convolutions whose strips are cached
+CACHE_SIZE: Final = 64  # convolutions whose strips are cached
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def runs(batch: int, strip: Strip, outputs: int) -> Iterator[Run]:
         yield Run(strip, image, first, min(step, rows - first))
 
 
-@lru_cache(MOST_KEPT)
+@lru_cache(CACHE_SIZE)
 def strips(
     blocks: tuple[KBlock, ...], rows: PaddedAxis, columns: PaddedAxis, corner: tuple[int, int]
 ) -> tuple[Strip, ...]:
@@ -206,7 +206,7 @@ def _met_blocks(
     )
 
 
-@lru_cache(MOST_KEPT)
+@lru_cache(CACHE_SIZE)
 def met_pixels(strip: Strip, row: int, pixel: int) -> tuple[Integers, Integers]:
     """Taps and blocks of `MetPixels` in an image with `row` elements in a row and `pixel` elements in a pixel.
 

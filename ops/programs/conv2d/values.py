@@ -13,7 +13,7 @@ import numpy as np
 
 from device.host.threads import Shared
 from device.matrix_unit.arithmetic import FAST, RUN_ELEMENTS, arithmetic_of
-from device.matrix_unit.fused import ALIKE_COLUMNS, FusedLoop, KLoop, MetPixels, RunOperands, fused_loop
+from device.matrix_unit.fused import EQUAL_SUM_COLUMNS, FusedLoop, KLoop, MetPixels, RunOperands, fused_loop
 from device.numbers.formats import Array, DataFormat, div_up, round_up, write_exactly
 from device.numbers.rounding import widen_rows
 from device.numbers.vector_unit import VectorUnitMode
@@ -233,7 +233,7 @@ def computes(
     """
     strip, (_, _, columns, channels) = run.strip, image.pixels.shape
     taps, blocks = met_pixels(strip, columns * channels, channels)
-    if strip.width == 1 or weights.shape[1] % ALIKE_COLUMNS or not len(blocks):
+    if strip.width == 1 or weights.shape[1] % EQUAL_SUM_COLUMNS or not len(blocks):
         return False
     down, across = columns * channels * strip.down.axis.stride, channels * strip.across[0].axis.stride
     operands = RunOperands(

@@ -19,7 +19,7 @@ from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles, Stage
 from ops.builder import PlanTensor
 from ops.op_model import CyclesContext, Description, Detail, Ends, ModeledOp
-from ops.programs.buffer_shapes import alike_cycles, buffer, pipelined_cycles, sized_buffers
+from ops.programs.buffer_shapes import buffer, pipelined_cycles, sized_buffers, uniform_cycles
 from ops.programs.kernel_costs import (
     ComputeCosts,
     TransferCosts,
@@ -72,7 +72,7 @@ class ChannelsLast(ModeledOp):
             Stage.UNTILIZE: blocks * tiles * turned,
             Stage.WRITER: blocks * copied,
         }
-        return alike_cycles(shards.grid, blocks * of_block, busy, spec)
+        return uniform_cycles(shards.grid, blocks * of_block, busy, spec)
 
     def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
         """The blocks of pixels, and what the stages do."""
@@ -113,7 +113,7 @@ class ChannelsFirst(ModeledOp):
         copied = local_sticks_cycles(spec, CHW_BATCH * self.shape[-1], stick_bytes)
         body = pipelined_cycles((turned, copied), batches)
         busy = {Stage.UNTILIZE: batches * turned, Stage.WRITER: batches * copied}
-        return alike_cycles(shards.grid, body, busy, spec)
+        return uniform_cycles(shards.grid, body, busy, spec)
 
     def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
         """What the stages do."""

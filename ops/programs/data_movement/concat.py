@@ -19,13 +19,13 @@ from ops.builder import PlanTensor
 from ops.op_model import CyclesContext, Description, Ends, ValuesContext, given
 from ops.programs.buffer_shapes import (
     BUFFERING,
-    alike_cycles,
-    dealt_evenly,
     page_cores,
     paged_buffer,
     row_bytes,
     shard_view,
+    spread_evenly,
     tile_buffer,
+    uniform_cycles,
     volume_tiles,
 )
 from ops.programs.data_movement.movement import DataMovement, Movement, copy_movement
@@ -73,7 +73,7 @@ class Concatenate(DataMovement):
         if not _joins_shards(ends):
             return DataMovement.cycles(self, ends, context)
         copying = _turned if is_turned(self, ends) else _copied
-        return alike_cycles(ends.written.shards.grid, *copying(self, ends, context.spec), context.spec)
+        return uniform_cycles(ends.written.shards.grid, *copying(self, ends, context.spec), context.spec)
 
     def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
         """What its stages do."""
@@ -131,7 +131,7 @@ def page_buffers(inputs: Sequence[TensorSpec], result: TensorSpec, spec: DeviceS
 def ragged_buffers(inputs: Sequence[TensorSpec], result: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Buffers for columns that end within tiles: a row of tiles is untilized, joined stick by stick and tilized."""
     read, (rows, written) = sum(tensor.matrix[1] // TILE for tensor in inputs), (side // TILE for side in result.matrix)
-    used, _ = dealt_evenly(rows, spec.grid.cores)
+    used, _ = spread_evenly(rows, spec.grid.cores)
     chosen = first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=False)
     cores = CoreRangeSet([CoreRange(core, core) for core in chosen.cores(row_major=False)])
     sizes = {"tiles": BUFFERING * read, "sticks": read, "joined": written, "result": BUFFERING * written}
@@ -169,10 +169,10 @@ def _turned(op: Concatenate, ends: Ends, spec: DeviceSpec) -> tuple[float, dict[
     tile_rows, tiles = div_up(rows, TILE), div_up(columns, TILE)
     data_format = ends.written.data_format
     between = BFLOAT16 if data_format.is_block else data_format
-    turning, turning_back = (
+    transposing, transposing_back = (
         convert_tile_cycles(spec, *formats) for formats in ((data_format, between), (between, data_format))
     )
-    computed = 2 * spec.costs_of(ComputeCosts).block_cycles + tiles * (turning + turning_back)
+    computed = 2 * spec.costs_of(ComputeCosts).block_cycles + tiles * (transposing + transposing_back)
     together = sum(shape[op.axis] for shape in op.shapes)
     widths = [tiles * shape[op.axis] / together * between.tile_bytes / op.groups for shape in op.shapes]
     copied = sum(local_sticks_cycles(spec, op.groups, width) for width in widths)

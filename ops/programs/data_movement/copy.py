@@ -27,7 +27,7 @@ from device.numbers.formats import BFLOAT16, Array, DataFormat, Integers, div_up
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from device.time.network import NETWORKS
-from ops.programs.buffer_shapes import dealt_evenly, page_cores, row_bytes
+from ops.programs.buffer_shapes import page_cores, row_bytes, spread_evenly
 from ops.programs.data_movement.movement import Access, DataMovement, Movement, Pages, Sides, copy_pages, sides_of
 
 
@@ -205,7 +205,7 @@ def tile_blocks(
     # To choose, Untilize counts the blocks that all images would have as one, though it cuts every image
     counted = cut(high * images) if by_rows else blocks
     is_wide = wide > WIDE_TILES and (counted.high > WIDE_TILES or wide > counted.high)
-    return blocks if is_wide and dealt_evenly(high * images, cores)[0] < counted.num_cores else None
+    return blocks if is_wide and spread_evenly(high * images, cores)[0] < counted.num_cores else None
 
 
 def _in_blocks(sides: Sides, blocks: TileBlocks, spec: DeviceSpec) -> Sides:

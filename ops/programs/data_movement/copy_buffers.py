@@ -17,11 +17,11 @@ from ops.builder import PlanTensor
 from ops.programs.buffer_shapes import (
     BUFFERING,
     buffer,
-    dealt_evenly,
     page_cores,
     paged_buffer,
     row_bytes,
     scratchpad,
+    spread_evenly,
     tile_buffer,
 )
 from ops.programs.data_movement.copy import TILIZES, Conversion, TileBlocks, generated_pieces, tile_blocks
@@ -68,7 +68,7 @@ def buffers_of_copy(
         if untilizes and target.memory_config.is_sharded():
             across = _shard_tiles(target)[1]
     else:
-        used, core_rows = dealt_evenly(rows, spec.grid.cores)
+        used, core_rows = spread_evenly(rows, spec.grid.cores)
         cores = first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=untilizes).merged()
         depth = BUFFERING if core_rows > 1 and untilizes else 1
     return _both_buffers("argument", "result", depth * across, source, target, cores)

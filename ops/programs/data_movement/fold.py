@@ -16,7 +16,7 @@ from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.time.network import hands
 from ops.builder import PlanTensor
-from ops.programs.buffer_shapes import BUFFERING, buffer, dealt_evenly, row_bytes, shard_view
+from ops.programs.buffer_shapes import BUFFERING, buffer, row_bytes, shard_view, spread_evenly
 from ops.programs.data_movement.copy import untilize_pages
 from ops.programs.data_movement.movement import Access, DataMovement, Movement, sides_of
 from ops.programs.data_movement.pad import around_image
@@ -130,4 +130,4 @@ def _tile_buffers(image: TensorSpec, window: tuple[int, int], spec: DeviceSpec) 
 
 def _sharing(parts: int, spec: DeviceSpec) -> CoreRangeSet:
     """As many cores, row by row, as share the items evenly except for the last core."""
-    return first_cores(dealt_evenly(parts, spec.grid.cores)[0], spec.grid.cols, spec.grid.rows)
+    return first_cores(spread_evenly(parts, spec.grid.cores)[0], spec.grid.cols, spec.grid.rows)

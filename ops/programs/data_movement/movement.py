@@ -20,7 +20,7 @@ from device.spec.device_spec import DeviceSpec
 from device.time.network import shared_cycles
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
 from ops.op_model import CyclesContext, Description, Detail, Ends, ModeledOp
-from ops.programs.buffer_shapes import dealt_evenly, row_bytes
+from ops.programs.buffer_shapes import row_bytes, spread_evenly
 from ops.programs.kernel_costs import (
     StickCosts,
     TransferCosts,
@@ -131,7 +131,7 @@ def sides_of(source: TensorSpec, target: TensorSpec, spec: DeviceSpec, *, on_one
     else:
         changes = source.layout is not target.layout
         items = div_up(source.matrix[0], TILE) if changes else pages_of(target, 1).all_pages
-        used = 1 if on_one_core else dealt_evenly(items, spec.grid.cores)[0]
+        used = 1 if on_one_core else spread_evenly(items, spec.grid.cores)[0]
         cores = first_cores(used, spec.grid.cols, spec.grid.rows)
     count, width = cores.num_cores(), (target if target.layout is Layout.TILE else source).matrix[1]
     read, written = pages_of(source, count), pages_of(target, count)

@@ -40,14 +40,14 @@ from ops.builder import PlanTensor
 from ops.op_model import CyclesContext, Description, Ends
 from ops.programs.buffer_shapes import (
     BUFFERING,
-    alike_cycles,
     buffer,
-    dealt_evenly,
     page_alignment_bytes,
     page_cores,
     pipelined_cycles,
     row_bytes,
     sized_buffers,
+    spread_evenly,
+    uniform_cycles,
     volume_tiles,
 )
 from ops.programs.data_movement.movement import Access, DataMovement, Movement, Pages, copy_movement, sides_of
@@ -101,7 +101,7 @@ class Permute(DataMovement):
             prod(tensor.shape) * (tensor.data_format.element_bytes or 0) if _in_dram(tensor) else 0
             for tensor in (ends.read, ends.written)
         )
-        return alike_cycles(cores, body, busy, context.spec, dram_read_bytes=read, dram_written_bytes=written)
+        return uniform_cycles(cores, body, busy, context.spec, dram_read_bytes=read, dram_written_bytes=written)
 
     def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
         """By the model of its cycles."""
@@ -136,7 +136,7 @@ class Permute(DataMovement):
         shape = (1,) * (rank - len(read.shape)) + read.shape
         moved, columns = shape[self.axes[-1]], shape[-1]
         others, high, wide = prod(read.shape[:-1]) // moved, div_up(moved, TILE), div_up(columns, TILE)
-        used, core_blocks = dealt_evenly(others * high * wide, spec.grid.cores)
+        used, core_blocks = spread_evenly(others * high * wide, spec.grid.cores)
         faces = TILE // FACE if in_tiles else 1
         longest = TILE // faces
         reads = pieces(sides.read, others * moved * wide * faces, min(longest, columns), used)

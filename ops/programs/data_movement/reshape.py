@@ -422,7 +422,7 @@ class RowMover:
         if spec.data_format.is_block:
             return self._block_floats(read)
         if rows:
-            name = self._before_dealing("moved")
+            name = self._before_distribution("moved")
             result = self._in_place(self._by_program(read, without_shards(self.where), name))
         else:
             result = self.filled_tiles(self._by_program(read, self.place, self.name))
@@ -473,13 +473,13 @@ class RowMover:
         moved = self._by_program(wide, without_shards(self.where), f"{self.name}.moved")
         if is_ragged(self.shape):
             self.filled(moved)
-        narrow = typecast_by(builder, moved, self.source.spec.data_format, self._before_dealing("narrow"))
+        narrow = typecast_by(builder, moved, self.source.spec.data_format, self._before_distribution("narrow"))
         builder.free(moved)
         result = self._in_place(narrow)
         builder.free(wide)
         return result
 
-    def _before_dealing(self, step: str) -> str:
+    def _before_distribution(self, step: str) -> str:
         """Name of the tensor before it is sharded; the result's name if it is not sharded."""
         return f"{self.name}.{step}" if self.place.is_sharded() else self.name
 

@@ -29,7 +29,7 @@ from ops.op_model import (
     row,
     uncompared_fact,
 )
-from ops.programs.buffer_shapes import alike_cycles, pipelined_cycles
+from ops.programs.buffer_shapes import pipelined_cycles, uniform_cycles
 from ops.programs.eltwise.functions import RELU, applied_to_integers, apply_activation, uncompared
 from ops.programs.kernel_costs import (
     ComputeCosts,
@@ -107,7 +107,7 @@ class Eltwise(ModeledOp):
         steps = {
             Stage.READER: reading, Stage.UNPACK: unpack, Stage.MATH: math, Stage.PACK: pack, Stage.WRITER: writing,
         }  # fmt: skip
-        return alike_cycles(
+        return uniform_cycles(
             cores,
             body,
             {stage: share * cycles for stage, cycles in steps.items()} | {Stage.DRAM: shared},

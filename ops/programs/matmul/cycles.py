@@ -244,10 +244,10 @@ def multiply_tasks(op: MatmulOp, spec: DeviceSpec) -> tuple[Task, Task, Task]:
     problem, config = op.problem, op.config
     height, width, depth = block_tiles(op)
     last = k_blocks(problem, config) - 1
-    turning: dict[Stage, float] = {}
+    transposing: dict[Stage, float] = {}
     if problem.transpose_first:
         turned = height * depth * convert_tile_cycles(spec, problem.in_format, problem.in_format)
-        turning[Stage.TILIZE] = spec.costs_of(ComputeCosts).block_cycles + turned
+        transposing[Stage.TILIZE] = spec.costs_of(ComputeCosts).block_cycles + turned
 
     def task(k_block: int) -> Task:
         block = ProductBlock(
@@ -261,7 +261,7 @@ def multiply_tasks(op: MatmulOp, spec: DeviceSpec) -> tuple[Task, Task, Task]:
             fidelity_phases=op.fidelity_phases,
         )
         product = multiply_task(spec, block, reload=reloads(problem, config, k_block))
-        return task_of({**turning, **product.path}, {**turning, **product.busy}) if turning else product
+        return task_of({**transposing, **product.path}, {**transposing, **product.busy}) if transposing else product
 
     return task(0), task(min(1, last)), task(last)
 

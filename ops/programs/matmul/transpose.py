@@ -36,10 +36,10 @@ class Transpose(ModeledOp):
         read, spec = ends.read, context.spec
         copied = movement_cycles(copy_movement(read, ends.written, spec), spec, contention=context.contention)
         core_tiles = div_up(prod(read.padded_shape) // TILE**2, copied.cores)
-        turning = core_tiles * convert_tile_cycles(spec, self.data_format, self.data_format)
-        cycles = max(copied.cycles, turning)
+        transposing = core_tiles * convert_tile_cycles(spec, self.data_format, self.data_format)
+        cycles = max(copied.cycles, transposing)
         critical = cycles - copied.cycles
-        turned = StageCycles(Stage.TILIZE, turning, critical_cycles=critical)
+        turned = StageCycles(Stage.TILIZE, transposing, critical_cycles=critical)
         slowest = copied.slowest
         group = CoreGroupCycles(cores=slowest.cores, cycles=cycles, stages=(*slowest.stages, turned))
         return replace(

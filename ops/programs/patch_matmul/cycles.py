@@ -15,7 +15,7 @@ from device.spec.device_spec import DeviceSpec
 from device.time.engine import task_of
 from device.time.network import shared_cycles, side_by_side_cycles
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
-from ops.programs.buffer_shapes import alike_cycles
+from ops.programs.buffer_shapes import uniform_cycles
 from ops.programs.kernel_costs import (
     ComputeCosts,
     StickCosts,
@@ -163,7 +163,7 @@ def fill_rows_cycles(op: FillRows, spec: DeviceSpec, *, contention: bool = True)
     cores, costs = min(rows, spec.grid.cores), spec.costs_of(StickCosts)
     write = div_up(rows, cores) * write_stick_cycles(spec, row_bytes)
     dram = shared_cycles(spec, rows * row_bytes, costs.dram_write_share) if contention else 0.0
-    return alike_cycles(
+    return uniform_cycles(
         first_cores(cores, spec.grid.cols, spec.grid.rows),
         max(write, dram),
         {Stage.WRITER: write, Stage.DRAM: dram},
@@ -189,7 +189,7 @@ def sum_sections_cycles(op: SumSections, spec: DeviceSpec, *, contention: bool =
         Stage.DRAM: shared_cycles(spec, moved) if contention else 0.0,
     }
     moving = side_by_side_cycles(spec, stages[Stage.READER], stages[Stage.WRITER])
-    return alike_cycles(
+    return uniform_cycles(
         first_cores(cores, spec.grid.cols, spec.grid.rows),
         max(moving, *stages.values()),
         stages,

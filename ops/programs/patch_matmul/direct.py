@@ -30,7 +30,7 @@ from ops.window import PaddedAxis
 LEAST_CHANNELS = 16  # of a product that is worth BLAS
 LEAST_ROWS = 16  # of such a product
 MOST_CALLS = 1 << 16  # products whose list is made
-MOST_KEPT = 64  # layers whose list is kept
+CACHE_SIZE = 64  # layers whose list is kept
 MOST_CHANNELS = 128  # of a block of a weight gradient, so that it stays in the cache
 PIECES = 8  # that outputs are cut into, at least
 SECTIONS = 4  # and the positions of a weight gradient, with the blocks of its channels
@@ -82,7 +82,7 @@ class Layer(NamedTuple):
     outputs: tuple[slice, ...] = ()  # Outputs of the first axis that each piece computes
 
 
-@lru_cache(MOST_KEPT)
+@lru_cache(CACHE_SIZE)
 def output_products(axes: tuple[PaddedAxis, ...], batch: int, channels: tuple[int, int], bundles: int) -> Layer | None:
     """The products of an image, in pieces of outputs of the first axis; None if gathering patches takes less.
 
@@ -150,7 +150,7 @@ def add_up_directly(
     return True
 
 
-@lru_cache(MOST_KEPT)
+@lru_cache(CACHE_SIZE)
 def pixel_products(axes: tuple[PaddedAxis, ...], batch: int, channels: tuple[int, int], bundles: int) -> Layer | None:
     """The products of a weight gradient, in sections of positions; None if it takes less to gather patches.
 

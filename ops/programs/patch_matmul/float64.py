@@ -14,7 +14,7 @@ import numpy as np
 
 from device.numbers.formats import Array
 from device.plan import DeviceOp
-from ops.op_model import Meanings, ValuesContext, ValuesOf, given
+from ops.op_model import OpModels, ValuesContext, ValuesOf, given
 from ops.programs.patch_matmul import model as model
 from ops.programs.patch_matmul.direct import inputs_of
 from ops.programs.patch_matmul.gather import places
@@ -83,6 +83,6 @@ _VALUES: Final[dict[type[DeviceOp], ValuesOf[Any]]] = {
     FillRows: _filled_rows,
     SumSections: _added,
 }
-OP_MODELS: Final[Meanings] = MappingProxyType(
+OP_MODELS: Final[OpModels] = MappingProxyType(
     {op_model.op: replace(op_model, values=_VALUES.get(op_model.op, op_model.values)) for op_model in model.OP_MODELS}
 )

@@ -14,7 +14,7 @@ from device.memory.memory_config import L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16
 from device.plan import Allocate, DeviceOp, Operation, Plan, ProgramKey, Relocate
 from device.spec.device_spec import load_spec
-from ops.passes.caches import MOST_MADE, PlanCache, WeightCache, one_of_alike
+from ops.passes.caches import MOST_MADE, PlanCache, WeightCache, canonical_spec
 from ops.passes.cycles import run_cycles
 from ops.planners.to_config import plan_to_layout
 
@@ -56,24 +56,24 @@ def test_a_plan_is_made_once_for_a_call_and_a_spec():
 
 
 def test_one_spec_stands_for_all_that_are_alike():
-    first = one_of_alike(SPEC.replace(name="alike"))
-    assert one_of_alike(SPEC.replace(name="alike")) is first
-    assert one_of_alike(pickle.loads(pickle.dumps(first))) is first
-    assert one_of_alike(first.replace(dram_banks=first.dram.banks - 1)) is not first
+    first = canonical_spec(SPEC.replace(name="alike"))
+    assert canonical_spec(SPEC.replace(name="alike")) is first
+    assert canonical_spec(pickle.loads(pickle.dumps(first))) is first
+    assert canonical_spec(first.replace(dram_banks=first.dram.banks - 1)) is not first
 
 
 @pytest.mark.parametrize("other", [10**9 * 1.0, np.float64(10**9), True])
 def test_equal_figures_of_other_types_are_not_alike(other):
-    first = one_of_alike(SPEC.replace(name="of types", clock_hz=int(other)))
+    first = canonical_spec(SPEC.replace(name="of types", clock_hz=int(other)))
     written_otherwise = replace(first, clock_hz=other)
     assert written_otherwise == first
-    assert one_of_alike(written_otherwise) is written_otherwise
-    assert one_of_alike(first) is first
+    assert canonical_spec(written_otherwise) is written_otherwise
+    assert canonical_spec(first) is first
 
 
 def test_a_spec_that_can_not_be_looked_up_stands_for_itself():
     with_a_list = replace(SPEC, tables=list(SPEC.tables))
-    assert one_of_alike(with_a_list) is with_a_list
+    assert canonical_spec(with_a_list) is with_a_list
 
 
 def test_the_plan_that_was_not_used_for_longest_goes_first():
@@ -130,14 +130,14 @@ def test_cycles_are_read_once_for_what_ran_and_the_device():
 def test_what_is_made_of_a_plan_is_kept_with_it_for_its_device_and_bounded():
     kept, other = PlanCache(), SPEC.replace(clock_hz=SPEC.clock_hz - 1)
     plan = kept.plan_of(CALL, SPEC, lambda: of_length(1))
-    first = kept.made_of(plan, SPEC, "a key", lambda: [1])
-    assert kept.made_of(plan, SPEC, "a key", lambda: [2]) is first
-    assert kept.made_of(plan, SPEC, "another", lambda: [2]) == [2]
-    assert kept.made_of(plan, other, "a key", lambda: [3]) == [3]
+    first = kept.derived_from(plan, SPEC, "a key", lambda: [1])
+    assert kept.derived_from(plan, SPEC, "a key", lambda: [2]) is first
+    assert kept.derived_from(plan, SPEC, "another", lambda: [2]) == [2]
+    assert kept.derived_from(plan, other, "a key", lambda: [3]) == [3]
     for number in range(MOST_MADE):
-        kept.made_of(plan, SPEC, number, list)
-    assert kept.made_of(plan, SPEC, "a key", lambda: [4]) == [4]
-    assert kept.made_of(of_length(1), SPEC, "a key", lambda: [5]) == [5]  # an equal plan, but not this one
+        kept.derived_from(plan, SPEC, number, list)
+    assert kept.derived_from(plan, SPEC, "a key", lambda: [4]) == [4]
+    assert kept.derived_from(of_length(1), SPEC, "a key", lambda: [5]) == [5]  # an equal plan, but not this one
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ class Weights(WeightCache):
             self.calls += 1
             return raw * times
 
-        return self.made_of(raw, Doubled(times), make)
+        return self.derived_from(raw, Doubled(times), make)
 
 
 def frozen(values, dtype=np.float32):

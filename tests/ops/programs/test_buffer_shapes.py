@@ -9,15 +9,15 @@ from device.spec.device_spec import load_spec
 from device.time.stages import Stage, StageCycles
 from ops.builder import PlanTensor
 from ops.programs.buffer_shapes import (
-    alike_cycles,
-    dealt_evenly,
     paged_buffer,
     pipelined_cycles,
     scratchpad,
     shard_counts,
     shard_view,
     sized_buffers,
+    spread_evenly,
     tile_buffer,
+    uniform_cycles,
 )
 from tests.build import buffer_rows, tensor_spec
 from tests.shards import BLOCK, HEIGHT, WIDTH, in_box
@@ -68,14 +68,14 @@ def test_shards_down_and_across_of_three_columns_and_two_rows_of_cores(scheme, o
     [(1, 64, 1, 1), (64, 64, 64, 1), (65, 64, 33, 2), (128, 64, 64, 2), (150, 64, 50, 3), (5, 1, 1, 5)],
 )
 def test_all_but_the_last_core_have_as_many(items, cores, used, core_items):
-    assert dealt_evenly(items, cores) == (used, core_items)
+    assert spread_evenly(items, cores) == (used, core_items)
 
 
 def test_cores_start_and_do_the_same():
     """Pieces pass the slowest part one behind the other: 30 through all parts, then four times 20."""
     assert [pipelined_cycles((5, 20, 5), count) for count in (1, 5)] == [30, 30 + 4 * 20]
     busy = {Stage.READER: 40.0, Stage.MATH: 70.0, Stage.WRITER: 0.0}
-    cycles = alike_cycles(CORES, 100.0, busy, SPEC, dram_read_bytes=64, contention_cycles=25.0)
+    cycles = uniform_cycles(CORES, 100.0, busy, SPEC, dram_read_bytes=64, contention_cycles=25.0)
     assert (cycles.cycles, cycles.cores, cycles.dram_read_bytes, cycles.contention_cycles) == (1100.0, 3, 64, 25.0)
     stages = ((Stage.START, 1000.0), (Stage.READER, 40.0), (Stage.MATH, 70.0))
     assert cycles.groups[0].stages == tuple(StageCycles(stage, count) for stage, count in stages)

@@ -17,7 +17,7 @@ from device.plan import (
 from device.spec.device_spec import load_spec
 from ttsim.report.accuracy import Accuracy
 from ttsim.report.cycles import ranges_of
-from ttsim.report.memory import CIRCULAR, Held, fullest_core_bytes, l1_map, living_after, operation_uses, summarize
+from ttsim.report.memory import CIRCULAR, Occupant, fullest_core_bytes, l1_map, living_after, operation_uses, summarize
 
 SPEC = load_spec("wormhole_n150")
 USABLE = SPEC.l1.usable_bytes
@@ -119,8 +119,8 @@ def test_fullest_core(local, bytes_):
 
 
 END = SPEC.l1.bytes
-KEPT = Held(name="input", kind="L1", address=END - 4096, size_bytes=4096)
-WORK = Held(name="act", kind=CIRCULAR, address=SPEC.l1.base_bytes, size_bytes=2048)
+KEPT = Occupant(name="input", kind="L1", address=END - 4096, size_bytes=4096)
+WORK = Occupant(name="act", kind=CIRCULAR, address=SPEC.l1.base_bytes, size_bytes=2048)
 
 
 def test_a_buffer_lives_from_the_first_operation_that_finds_it_to_the_last() -> None:

@@ -7,7 +7,7 @@ import pytest
 from tests.ttsim.report.ran_operations import runs_of, untimed
 from ttsim.report.cycle_report import cycle_report
 from ttsim.report.cycles import CallRun
-from ttsim.report.memory import CIRCULAR, Held, l1_map
+from ttsim.report.memory import CIRCULAR, Occupant, l1_map
 from ttsim.report.network import Runs, network_report
 from ttsim.report.pages import grid_of, page_of_network, roof_chart, steps, times
 from ttsim.report.writers.html.document import page_html
@@ -58,7 +58,7 @@ def test_nothing_ran(spec) -> None:
 
 
 def test_every_core_has_its_time_and_its_circular_buffers(report, spec) -> None:
-    first = Held(name="a", kind=CIRCULAR, address=0, size_bytes=64, ranges=((0, 0, 1, 0),))
+    first = Occupant(name="a", kind=CIRCULAR, address=0, size_bytes=64, ranges=((0, 0, 1, 0),))
     second = replace(first, name="b", ranges=((1, 0, 1, 0),))
     grid = grid_of(report.total.cores, spec, l1_map([(first, second), (second,)], spec))
     assert (grid.columns, grid.rows, len(grid.cores)) == (8, 8, 64)

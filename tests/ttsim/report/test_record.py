@@ -17,12 +17,12 @@ from device.numbers.formats import BFLOAT16
 from device.plan import (
     BufferAllocated,
     BufferFreed,
-    MadeTensor,
     Operation,
     OperationBegin,
     OperationEnd,
     ReadTensor,
     Refused,
+    WrittenTensor,
 )
 from ops.launch import Launch, LaunchedProgram, Replay, gaps_nanoseconds
 from tests.ttsim.report.ran_operations import runs_of, untimed
@@ -53,7 +53,7 @@ def test_operations_follow_each_other_with_their_gaps(halo, spec):
 
 def test_a_tensor_has_the_number_of_its_buffer_and_a_view_one_of_its_own():
     flat = TensorSpec([1, 1, 1, 1024], BFLOAT16, Layout.ROW_MAJOR)
-    one, view, other = MadeTensor(4, 0, TENSOR), MadeTensor(4, 0, flat), MadeTensor(7, 64, TENSOR)
+    one, view, other = WrittenTensor(4, 0, TENSOR), WrittenTensor(4, 0, flat), WrittenTensor(7, 64, TENSOR)
     assert numbered([one, view, one, other]) == {one: 4, other: 7, view: 8}
 
 
@@ -106,7 +106,7 @@ def runs(read, made, spec):
 
 
 def test_a_given_tensor_that_is_written_into_was_made_before(spec):
-    given = MadeTensor(1, 64, TENSOR)
+    given = WrittenTensor(1, 64, TENSOR)
     before = (allocated(1, TENSOR, spec),)
     call = RecordedCall(function="f", number=1, before=before, at=("a.py", 3), events=runs([given], (given,), spec))
     (found,) = lifetimes([call], {given: 1})
@@ -114,7 +114,7 @@ def test_a_given_tensor_that_is_written_into_was_made_before(spec):
 
 
 def test_tensors_are_made_read_and_freed(spec):
-    given, inner, out = (MadeTensor(number, 64 * number, TENSOR) for number in (1, 2, 3))
+    given, inner, out = (WrittenTensor(number, 64 * number, TENSOR) for number in (1, 2, 3))
     buffers = [allocated(number, TENSOR, spec) for number in (1, 2, 3)]
 
     first = RecordedCall(

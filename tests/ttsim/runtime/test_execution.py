@@ -9,7 +9,7 @@ import ttsim
 from ops.programs.conv2d import model
 from ttsim.runtime.execution import texts
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.traces import CallSite, script_sites
+from ttsim.runtime.traces import CallSite, call_sites
 
 KERNEL = (32, 16, 2, 2)
 SIZES = {"in_channels": 32, "out_channels": 16, "batch_size": 1, "input_height": 8, "input_width": 8}
@@ -124,7 +124,7 @@ def test_texts_of_values_of_every_kind():
 
 
 def here():
-    return script_sites()
+    return call_sites()
 
 
 def test_lines_of_a_script_outermost_first_without_packages():
@@ -132,6 +132,6 @@ def test_lines_of_a_script_outermost_first_without_packages():
     outer, inner = sites[-2:]
     assert (outer.file, inner.file, outer.line - inner.line) == (__file__, __file__, 4)
     assert "python.py" not in {Path(site.file).name for site in sites}  # of pytest, which runs this
-    space = {"script_sites": script_sites}
+    space = {"script_sites": call_sites}
     exec(compile("def f():\n    return script_sites()\nfound = f()", "<cell>", "exec"), space)
     assert space["found"][-2:] == (CallSite("<cell>", 3), CallSite("<cell>", 2))

@@ -16,7 +16,7 @@ from device.machine import Machine
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout
 from device.numbers.formats import BFLOAT16, FLOAT32
-from device.plan import MadeTensor, Operation
+from device.plan import Operation, WrittenTensor
 from device.spec.device_spec import DeviceSpec
 from ops.passes.cycles import run_cycles
 from ops.planners.conv.arguments import ConvCall, Operand
@@ -71,7 +71,7 @@ def chains(calls: Sequence[RanCall]) -> tuple[tuple[Recorded, ...], ...]:
     return tuple(map(tuple, joined))
 
 
-def _output(ran: RanCall) -> MadeTensor | None:
+def _output(ran: RanCall) -> WrittenTensor | None:
     return dict(ran.results).get(ran.plan.results.get("output", ""))
 
 
