@@ -132,6 +132,6 @@ def test_lines_of_a_script_outermost_first_without_packages():
     outer, inner = sites[-2:]
     assert (outer.file, inner.file, outer.line - inner.line) == (__file__, __file__, 4)
     assert "python.py" not in {Path(site.file).name for site in sites}  # of pytest, which runs this
-    space = {"script_sites": call_sites}
-    exec(compile("def f():\n    return script_sites()\nfound = f()", "<cell>", "exec"), space)
+    space = {"call_sites": call_sites}
+    exec(compile("def f():\n    return call_sites()\nfound = f()", "<cell>", "exec"), space)
     assert space["found"][-2:] == (CallSite("<cell>", 3), CallSite("<cell>", 2))
