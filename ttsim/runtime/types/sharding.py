@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import cast
 
-from device.cores import CoreCoord, CoreGrid, CoreRange, CoreRangeSet, PlainEnum
+from device.cores import CoreCoord, CoreGrid, CoreRange, CoreRangeSet, PlainEnum, first_cores
 from device.errors import ArgumentError, ArgumentTypeError, shown
 from device.memory.memory_config import BufferType, MemoryConfig, ShardOrientation, ShardSpec, TensorMemoryLayout
 from ttsim.runtime.types.call import required_integer
@@ -119,8 +119,4 @@ def num_cores_to_corerangeset(target_num_cores: int, grid_size: CoreCoord, row_w
         raise ArgumentError(
             f"num_cores_to_corerangeset: a grid of {grid_size.x} x {grid_size.y} does not have {count} cores"
         )
-    length = grid_size.x if row_wise else grid_size.y
-    whole, rest = divmod(count, length)
-    corners = [((0, 0), (length - 1, whole - 1))] * (whole > 0) + [((0, whole), (rest - 1, whole))] * (rest > 0)
-    order = 1 if row_wise else -1
-    return CoreRangeSet([CoreRange(CoreCoord(*first[::order]), CoreCoord(*last[::order])) for first, last in corners])
+    return first_cores(count, grid_size.x, grid_size.y, row_wise)

@@ -53,5 +53,6 @@ def test_first_cores_of_a_grid() -> None:
     assert str(ttsim.num_cores_to_corerangeset(10, grid, True)) == "{[0-0 - 7-0], [0-1 - 1-1]}"
     assert str(ttsim.num_cores_to_corerangeset(10, grid)) == "{[0-0 - 0-7], [1-0 - 1-1]}"
     assert str(ttsim.num_cores_to_corerangeset(16, grid, row_wise=True)) == "{[0-0 - 7-1]}"
-    with pytest.raises(ValueError, match="does not have 65 cores"):
-        ttsim.num_cores_to_corerangeset(65, grid)
+    for count in (0, 65):
+        with pytest.raises(ValueError, match=f"does not have {count} cores"):
+            ttsim.num_cores_to_corerangeset(count, grid)
