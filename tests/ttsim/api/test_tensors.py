@@ -21,6 +21,7 @@ def small(device: ttsim.Device | None = None) -> ttsim.Tensor:
 
 
 def test_defaults_are_those_of_the_real_library() -> None:
+    assert tuple(ttsim.zeros((0, 32)).shape) == (0, 32)
     output = ttsim.zeros((2, 3))
     assert (output.shape, output.dtype, output.layout) == ([2, 3], ttsim.bfloat16, ROWS)
     assert ttsim.full((2, 2), 7, ttsim.int32).to_list() == [[7, 7], [7, 7]]
