@@ -5,7 +5,7 @@ call returns (`adopt`), or never, because the caller gets the tensor (`finish`).
 unless the plan frees them on the caller's behalf.
 """
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -27,74 +27,42 @@ from device.plan import (
 )
 from device.spec.device_spec import DeviceSpec
 
-
-def verify(plan: Plan, *, given: Collection[str], known_works: Collection[type] | None = None) -> None:
-    """Raises AssertionError, with the step, for an inconsistent plan, which is a bug of the plan's author.
-
-    Every name is known where it is used, every buffer that the plan allocates is released once or returned, nothing is
-    read or released after its release, and every op has a model. A plan that ends in a refusal returns nothing.
-    """
-    live: set[str] = set(given)
-    own: set[str] = set()
-    for number, step in enumerate(plan.steps):
-        fault = _fault(step, live, own)
-        op = None if isinstance(step, Free | Refuse) else step.op
-        if fault is None and known_works is not None and op is not None and type(op) not in known_works:
-            fault = f"nothing is known of the work {type(op).__name__}"
-        if fault is not None:
-            raise AssertionError(f"step {number} of the plan, {_named(step)}: {fault}")
-    if plan.refused:
-        return
-    results = set(plan.results.values())
-    if missing := sorted(results - live):
-        raise AssertionError(f"the plan returns {', '.join(missing)}, which is not there at its end")
-    if left := sorted(own - results):
-        raise AssertionError(f"the plan neither releases nor returns {', '.join(left)}")
-
-
-def _fault(step: Step, live: set[str], own: set[str]) -> str | None:
-    """The fault of a step; None updates the names of readable tensors and of the plan's own to those after the step."""
-    created: list[str] = []
-    match step:
-        case Allocate():
-            if step.source is not None and step.source not in live:
-                return f"its source {step.source} is not there"
-            created = [step.tensor]
-        case Free():
-            if step.tensor not in live:
-                return "it is not there, or was released before"
-            live.discard(step.tensor)
-            own.discard(step.tensor)
-        case Relocate():
-            return None if step.tensor in live else "it is not there"
-        case Operation():
-            for name in step.inputs:
-                if name not in live:
-                    return f"its input {name} is not there"
-            created = [output.tensor for output in step.outputs]
-            seen = {*step.inputs, *created, *[tensor.tensor for tensor in step.resident]}
-            for buffer in step.circular_buffers:
-                if buffer.view_of is not None and buffer.view_of not in seen:
-                    return (
-                        f"its circular buffer {buffer.name} lies on {buffer.view_of}, which it neither reads nor makes"
-                    )
-    for name in created:
-        if name in live:
-            return f"there is a tensor {name} already"
-        live.add(name)
-        own.add(name)
-    return None
-
-
-def _named(step: Step) -> str:
-    """A step in an error."""
-    if isinstance(step, Refuse):
-        return f"Refuse {step.text}"
-    return step.name if isinstance(step, Operation) else f"{type(step).__name__} {step.tensor}"
-
-
 CREATED: Final = "tt::tt_metal::create_device_tensor"
 UPLOADED: Final = "Tensor::to_device"
+
+
+def verify(plan: Plan, given: Collection[str]) -> None:
+    """Raises AssertionError, with the step, for an inconsistent plan, which is a bug of the plan's author.
+
+    Every tensor exists where it is used, and every buffer that the plan allocates is released once or returned. A plan
+    that ends in a refusal returns nothing.
+    """
+    live, own, results = set(given), set[str](), set(plan.results.values())
+    for number, step in enumerate(plan.steps):
+        used, created = _tensors(step)
+        faults = [f"there is no tensor {name}" for name in used if name not in live]
+        faults += [f"there is a tensor {name} already" for name in created if name in live]
+        if faults:
+            raise AssertionError(f"step {number} of the plan, {type(step).__name__}: {faults[0]}")
+        if isinstance(step, Free):
+            live.discard(step.tensor)
+            own.discard(step.tensor)
+        live.update(created)
+        own.update(created)
+    if not plan.refused and (not results <= live or own - results):
+        raise AssertionError(f"the plan returns {sorted(results)}, but its tensors at the end are {sorted(own)}")
+
+
+def _tensors(step: Step) -> tuple[Sequence[str], Sequence[str]]:
+    """The tensors that a step uses, and the tensors that it creates."""
+    match step:
+        case Allocate(tensor=tensor, source=source):
+            return () if source is None else (source,), (tensor,)
+        case Operation(inputs=inputs, outputs=outputs):
+            return inputs, [output.tensor for output in outputs]
+        case Free(tensor=tensor) | Relocate(tensor=tensor):
+            return (tensor,), ()
+    return (), ()
 
 
 class PlanTensor(NamedTuple):
@@ -113,13 +81,13 @@ class PlanTensor(NamedTuple):
 
 
 class PlanBuilder:
-    """A plan under construction for the machine ``device_spec``."""
+    """A plan under construction for the machine ``device_spec``; inputs that are None do not exist."""
 
-    def __init__(self, device_spec: DeviceSpec, inputs: Mapping[str, TensorSpec]) -> None:
+    def __init__(self, device_spec: DeviceSpec, inputs: Mapping[str, TensorSpec | None]) -> None:
         """Starts an empty plan."""
         self.device_spec = device_spec
-        self._inputs = dict(inputs)
-        self._tensors = dict(inputs)
+        self._inputs = {name: spec for name, spec in inputs.items() if spec is not None}
+        self._tensors = dict(self._inputs)
         self._steps: list[Step] = []
         self._own_l1_bytes: dict[str, int] = {}  # bytes per L1 bank of the plan's own live tensors
         self._freed: set[str] = set()
@@ -136,9 +104,9 @@ class PlanBuilder:
         """Records a choice made for the caller; a repeated decision counts once."""
         self._decisions |= {decision: None}
 
-    def allocate(self, name: str, spec: TensorSpec, *, by: str = CREATED) -> PlanTensor:
+    def allocate(self, name: str, spec: TensorSpec) -> PlanTensor:
         """Allocates a tensor that a later operation writes."""
-        return self._allocated(Allocate(name, self._buffer(spec), by), spec)
+        return self._allocated(Allocate(name, self._buffer(spec), CREATED), spec)
 
     def upload(self, name: str, spec: TensorSpec, source: str, op: DeviceOp | None = None) -> PlanTensor:
         """Writes a host tensor to the device, changed by ``op`` if given; the padding of ``spec`` is zero."""
@@ -151,7 +119,7 @@ class PlanBuilder:
         reads: Sequence[PlanTensor],
         *,
         output: PlanTensor | None = None,
-        resident: Sequence[PlanTensor] = (),
+        resident: Sequence[tuple[str, TensorSpec]] = (),
         circular_buffers: tuple[CircularBuffer, ...] = (),
         dataflow: bool = False,
         key: Hashable = None,
@@ -164,25 +132,21 @@ class PlanBuilder:
         ``refused`` says why the program cannot be built, ``unfinished`` why it cannot be finished once its config
         tensors are made.
         """
-        written = reads[-1] if output is None else output
+        outputs, written = ((), reads[-1]) if output is None else ((output,), output)
         source = reads[0].spec if len(reads) > (output is None) else None
-        self._operated(
-            Operation(
-                name=operation,
-                inputs=tuple([tensor.name for tensor in reads]),
-                outputs=() if output is None else (Allocate(output.name, self._buffer(output.spec)),),
-                resident=tuple([Allocate(tensor.name, self._buffer(tensor.spec), UPLOADED) for tensor in resident]),
-                circular_buffers=circular_buffers,
-                dataflow=dataflow,
-                op=op,
-                key=(operation, source, written.spec, op) if key is None else key,
-                refused=refused,
-                unfinished=unfinished,
-            ),
-            () if output is None else (output.spec,),
+        step = Operation(
+            name=operation,
+            inputs=tuple([tensor.name for tensor in reads]),
+            outputs=tuple([Allocate(tensor.name, self._buffer(tensor.spec)) for tensor in outputs]),
+            resident=tuple([Allocate(name, self._buffer(spec), UPLOADED) for name, spec in resident]),
+            circular_buffers=circular_buffers,
+            dataflow=dataflow,
+            op=op,
+            key=(operation, source, written.spec, op) if key is None else key,
+            refused=refused,
+            unfinished=unfinished,
         )
-        for tensor in resident:
-            self._tensors[tensor.name] = tensor.spec
+        self._operated(step, [spec for _, spec in (*outputs, *resident)])
         return written
 
     def repeat(self, steps: Sequence[Step], prefix: str, again: str) -> None:
@@ -200,10 +164,8 @@ class PlanBuilder:
                 case Relocate(tensor=tensor):
                     self._steps.append(replace(step, tensor=named(tensor)))
                 case Operation():
-                    self._operated(_renamed(step, named), [self._tensors[output.tensor] for output in step.outputs])
-                    self._tensors.update(
-                        (named(output.tensor), self._tensors[output.tensor]) for output in step.resident
-                    )
+                    specs = [self._tensors[tensor.tensor] for tensor in (*step.outputs, *step.resident)]
+                    self._operated(_renamed(step, named), specs)
 
     def relocate(self, tensor: PlanTensor, op: DeviceOp, *buffers: tuple[CircularBuffer, ...]) -> None:
         """Releases a tensor and allocates it again, as high as it can lie; ``op`` moves it (buffers: `Relocate`)."""
@@ -222,15 +184,10 @@ class PlanBuilder:
         try:
             return write()
         except DeviceError as error:
-            if not self.begun:
+            if not self._steps:
                 raise
             self.refuse(error)
             return otherwise
-
-    @property
-    def begun(self) -> bool:
-        """Whether the plan has a step."""
-        return bool(self._steps)
 
     @property
     def refused(self) -> bool:
@@ -243,6 +200,13 @@ class PlanBuilder:
             self._steps.append(Free(tensor.name))
             self._own_l1_bytes.pop(tensor.name, None)
             self._freed.add(tensor.name)
+
+    def free_own(self, *tensors: PlanTensor, keep: Collection[PlanTensor] = ()) -> None:
+        """Releases those of some tensors that the plan owns, in order, except the buffers of ``keep``."""
+        kept = {tensor.name for tensor in keep}
+        for tensor in tensors:
+            if self.is_own(tensor) and tensor.name not in kept:
+                self.free(tensor)
 
     def expect(self, name: str, op: DeviceOp) -> None:
         """A tensor that is on the device is read as if ``op`` had prepared it."""
@@ -270,27 +234,24 @@ class PlanBuilder:
         """Bytes of every L1 bank that the plan's own tensors take at this point."""
         return sum(self._own_l1_bytes.values())
 
-    def free_others(self, *survivors: PlanTensor) -> None:
-        """Releases all tensors of the plan except ``survivors``, in the order of allocation."""
-        names = {tensor.name for tensor in survivors}
-        self.free(*(self.tensor(name) for name in list(self._own_l1_bytes) if name not in names))
+    def free_others(self, survivor: PlanTensor) -> None:
+        """Releases all tensors of the plan except ``survivor``, in the order of allocation."""
+        self.free(*[self.tensor(name) for name in self._own_l1_bytes if name != survivor.name])
 
     def free_adopted(self) -> None:
         """Releases the adopted tensors that are still live."""
-        self.free(*(self.tensor(name) for name in self._adopted if name in self._own_l1_bytes))
+        self.free_own(*map(self.tensor, self._adopted))
 
-    def finish(
-        self,
-        results: Mapping[str, str],
-        seen: Mapping[str, TensorSpec] | None = None,
-        *,
-        known_works: Collection[type] | None = None,
-    ) -> Plan:
-        """The plan, once `verify` accepts it; ``seen`` are the specs of results that are views."""
-        tensors = {**self._tensors, **(seen or {})}
-        steps, expected, chosen = tuple(self._steps), tuple(self._expected), tuple(self._decisions)
-        plan = Plan(steps=steps, tensors=tensors, results=dict(results), expected=expected, decisions=chosen)
-        verify(plan, given=self._inputs, known_works=known_works)
+    def finish(self, results: Mapping[str, PlanTensor]) -> Plan:
+        """The plan that returns these tensors by role, once `verify` accepts it."""
+        plan = Plan(
+            steps=tuple(self._steps),
+            tensors={**self._tensors, **dict(results.values())},
+            results={role: tensor.name for role, tensor in results.items()},
+            expected=tuple(self._expected),
+            decisions=tuple(self._decisions),
+        )
+        verify(plan, self._inputs)
         return plan
 
     def _buffer(self, spec: TensorSpec) -> BufferSpec:
@@ -306,9 +267,13 @@ class PlanBuilder:
         return PlanTensor(step.tensor, spec)
 
     def _operated(self, step: Operation, specs: Sequence[TensorSpec]) -> None:
+        """Adds an operation with the specs of its outputs and then of its resident tensors."""
         self._steps.append(step)
-        for result, spec in zip(step.outputs, specs, strict=True):
-            self._hold(result, spec)
+        outputs = len(step.outputs)
+        for output, spec in zip(step.outputs, specs[:outputs], strict=True):
+            self._hold(output, spec)
+        for tensor, spec in zip(step.resident, specs[outputs:], strict=True):
+            self._tensors[tensor.tensor] = spec
 
     def _hold(self, allocation: Allocate, spec: TensorSpec) -> None:
         in_l1 = allocation.buffer.buffer_type is BufferType.L1
@@ -319,15 +284,35 @@ class PlanBuilder:
 
 def _renamed(step: Operation, named: Callable[[str], str]) -> Operation:
     """An operation on other tensors."""
+
+    def allocations(steps: Iterable[Allocate]) -> tuple[Allocate, ...]:
+        return tuple([allocation._replace(tensor=named(allocation.tensor)) for allocation in steps])
+
     return replace(
         step,
         inputs=tuple([named(tensor) for tensor in step.inputs]),
-        outputs=tuple([Allocate(named(output.tensor), output.buffer, output.by) for output in step.outputs]),
-        resident=tuple([Allocate(named(output.tensor), output.buffer, output.by) for output in step.resident]),
+        outputs=allocations(step.outputs),
+        resident=allocations(step.resident),
         circular_buffers=tuple(
-            [
-                buffer if buffer.view_of is None else buffer._replace(view_of=named(buffer.view_of))
-                for buffer in step.circular_buffers
-            ]
+            [buffer._replace(view_of=buffer.view_of and named(buffer.view_of)) for buffer in step.circular_buffers]
         ),
     )
+
+
+def plan_of(
+    inputs: TensorSpec | Mapping[str, TensorSpec | None],
+    spec: DeviceSpec,
+    write: Callable[..., PlanTensor],
+    *,
+    attempts: bool = False,
+) -> Plan:
+    """The plan of what ``write`` writes of the named inputs that exist, or of one "input"; its result is "output".
+
+    ``write`` takes the builder and the inputs in order. With ``attempts``, steps before a DeviceError run and the plan
+    ends in the error; otherwise the error is raised.
+    """
+    named = {"input": inputs} if isinstance(inputs, TensorSpec) else inputs
+    builder = PlanBuilder(spec, named)
+    tensors = [builder.tensor(name) for name, source in named.items() if source is not None]
+    result = builder.attempt(lambda: write(builder, *tensors), tensors[0]) if attempts else write(builder, *tensors)
+    return builder.finish({"output": result})

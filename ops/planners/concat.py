@@ -21,8 +21,7 @@ from device.memory.memory_config import (
 from device.numbers.formats import BFLOAT16, FLOAT32, round_up
 from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
-from ops.builder import PlanBuilder, PlanTensor
-from ops.planners.plan_of import plan_of
+from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.shape.permute import seen, transposed_by
 from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import row_bytes

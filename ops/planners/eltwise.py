@@ -10,8 +10,7 @@ from device.memory.memory_config import BufferType, Layout, MemoryConfig, Tensor
 from device.numbers.formats import INT32, UINT8, UINT16, UINT32, DataFormat
 from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
-from ops.builder import PlanBuilder, PlanTensor
-from ops.op_models import OP_MODELS
+from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.programs.buffer_shapes import BUFFERING
 from ops.programs.data_movement.conversions import in_other_layout
 from ops.programs.eltwise.buffers import (
@@ -201,31 +200,29 @@ LONGEST_REPEATED = 6  # axes that may be repeated, counted from the last
 
 def plan_binary(call: BinaryArguments, spec: DeviceSpec) -> Plan:
     """Plan a call of the tensors "input", "input_b" and "target"; raises DeviceError for unfit shapes or places."""
-    named = {"input": call.left, "input_b": call.right, "target": call.target}
-    builder = PlanBuilder(spec, {name: tensor_spec for name, tensor_spec in named.items() if tensor_spec is not None})
-    inputs = [builder.tensor(name) for name in ("input", "input_b") if named[name] is not None]
-    in_rows = [tensor.spec.layout is Layout.ROW_MAJOR for tensor in inputs]
-    sharded = any(tensor.spec.memory_config.is_sharded() for tensor in inputs)
-    by_rows = all(in_rows) and not sharded
+    in_rows = [tensor.layout is Layout.ROW_MAJOR for tensor in (call.left, call.right) if tensor is not None]
+    by_rows = all(in_rows) and not any(
+        tensor is not None and tensor.memory_config.is_sharded() for tensor in (call.left, call.right)
+    )
     if all(in_rows) and call.target is not None:
         raise DeviceError(
             "Optional output tensor with Row Major input is not supported right now for Elementwise operations\n"
             "output_tensor: leave it out, or give the inputs in TILE_LAYOUT"
         )
     require_formats(call.op, call.out_format or call.op.data_format)
-    read = (
-        inputs
-        if by_rows
-        else [in_other_layout(builder, tensor, Layout.TILE, f"{tensor.name}.tiles") for tensor in inputs]
-    )
-    result = _combined(builder, call, read, by_rows=by_rows)
-    if all(in_rows) and not by_rows:
-        tiles, result = result, in_other_layout(builder, result, Layout.ROW_MAJOR, "output.rows")
-        builder.free(tiles)
-    for tensor in reversed(read):
-        if builder.is_own(tensor) and tensor.name != result.name:
-            builder.free(tensor)
-    return builder.finish({"output": result.name}, known_works=OP_MODELS)
+
+    def write(builder: PlanBuilder, *tensors: PlanTensor) -> PlanTensor:
+        read = list(tensors[: len(in_rows)])
+        if not by_rows:
+            read = [in_other_layout(builder, tensor, Layout.TILE, f"{tensor.name}.tiles") for tensor in read]
+        result = _combined(builder, call, read, by_rows=by_rows)
+        if all(in_rows) and not by_rows:
+            tiles, result = result, in_other_layout(builder, result, Layout.ROW_MAJOR, "output.rows")
+            builder.free(tiles)
+        builder.free_own(*reversed(read), keep=[result])
+        return result
+
+    return plan_of({"input": call.left, "input_b": call.right, "target": call.target}, spec, write)
 
 
 def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor], *, by_rows: bool) -> PlanTensor:
@@ -326,37 +323,38 @@ def plan_unary(
     target: TensorSpec | None = None,
 ) -> Plan:
     """Plan a function of the tensor "input", written into the caller's tensor "target" if given."""
-    tensors = {"input": source} if target is None else {"input": source, "target": target}
-    builder = PlanBuilder(spec, tensors)
-    read = builder.tensor("input")
-    _require_format(source, function[0], target)
+    name, parameters = function
+    _require_format(source, name, target)
     stays = (source.memory_config if place is None else place).is_sharded()
     if stays and source.memory_config.is_sharded() and len(source.padded_shape) < 2:
-        raise DeviceError(f"Rank must be at least 2\n{function[0]}: reshape the vector of rows in shards to rank 2")
+        raise DeviceError(f"Rank must be at least 2\n{name}: reshape the vector of rows in shards to rank 2")
     if target is not None and (target.shape, target.layout) != (source.shape, source.layout):
         raise DeviceError(
             f"Unary: Preallocated output shape must match computed shape. Computed: Shape({list(source.shape)}), "
             f"Preallocated: Shape({list(target.shape)})\noutput_tensor: give one of the input's shape and layout"
         )
-    written = builder.tensor("target") if target is not None else PlanTensor("output", _result(source, place, spec))
-    output_format = written.spec.data_format
+    written = PlanTensor("output", _result(source, place, spec)) if target is None else PlanTensor("target", target)
+    format_after = written.spec.data_format
     op = Activate(
-        name=function[0],
-        parameters=function[1],
+        name=name,
+        parameters=parameters,
         data_format=source.data_format,
-        out_format=None if output_format == source.data_format else output_format,
+        out_format=None if format_after == source.data_format else format_after,
     )
     shape_key = None if source.layout is Layout.TILE else source.padded_shape  # tiles have one program for all shapes
-    output = builder.run(
-        "UnaryDeviceOperation",
-        op,
-        [read] if target is None else [read, written],
-        output=written if target is None else None,
-        circular_buffers=unary_buffers(read, written, spec),
-        dataflow=True,
-        key=("unary", op, source.layout, source.memory_config, written.spec.memory_config, shape_key),
-    )
-    return builder.finish({"output": output.name}, known_works=OP_MODELS)
+
+    def write(builder: PlanBuilder, read: PlanTensor, *into: PlanTensor) -> PlanTensor:
+        return builder.run(
+            "UnaryDeviceOperation",
+            op,
+            [read, *into],
+            output=None if into else written,
+            circular_buffers=unary_buffers(read, written, spec),
+            dataflow=True,
+            key=("unary", op, source.layout, source.memory_config, written.spec.memory_config, shape_key),
+        )
+
+    return plan_of({"input": source, "target": target}, spec, write)
 
 
 def _require_format(source: TensorSpec, name: str, target: TensorSpec | None) -> None:

@@ -13,8 +13,7 @@ from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32, DataFormat, div_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
-from ops.builder import PlanBuilder, PlanTensor
-from ops.op_models import OP_MODELS
+from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.programs.eltwise.buffers import activated, with_row
 from ops.programs.matmul.buffers import interleaved_config, matmul_circular_buffers
 from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram
@@ -141,36 +140,38 @@ def batches_mismatch(axis: int, first: int, second: int) -> str:
 def plan_matmul(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_bytes: int) -> Plan:
     """Plan a call of the tensors "input", "weight" and "bias"; raises ArgumentError if the program cannot run it."""
     call = with_defaults(arguments, device_spec)
-    operands = {"input": call.first, "weight": call.second, "bias": call.bias}
-    builder = PlanBuilder(device_spec, {name: spec for name, spec in operands.items() if spec is not None})
     problem, config = _program(call, device_spec, free_l1_bytes)
     output_spec = TensorSpec(call.output_shape, call.output_format, Layout.TILE, call.memory_config)
     op = MatmulOp(
         problem=problem, config=config, fidelity_phases=call.fidelity_phases or 1, out_channels=output_spec.shape[-1]
     )
-    inputs = [builder.tensor(name) for name in ("input", "weight", *(("bias",) if problem.bias else ()))]
-    turned = (call.transpose_a and not problem.transpose_first, call.transpose_b and not problem.transpose_second)
-    for number, operand in enumerate(inputs[:2]):
-        if turned[number]:  # by an operation of its own, in its own kind of memory
-            spec = transposed_spec(operand.spec)
-            inputs[number] = builder.run(
-                "TransposeDeviceOperation",
-                Transpose(data_format=spec.data_format),
-                [operand],
-                output=PlanTensor(f"{operand.name}.transposed", spec),
-                circular_buffers=transpose_buffers(spec, device_spec.grid),
-                dataflow=True,
-            )
-    result = run_matmul(builder, op, inputs, output_spec, key=(call.first, call.second))
-    for operand in (inputs[1], inputs[0]):
-        if builder.is_own(operand):
-            builder.adopt(operand)
-    if call.bias is not None and not problem.bias:
-        result = with_row(builder, result, builder.tensor("bias"), call.bias.data_format, "output.biased")
-    if call.activation is not None:
-        result = activated(builder, result, call.activation, "output.activated")
-    builder.free_adopted()
-    return builder.finish({"output": result.name}, known_works=OP_MODELS)
+    turns = (call.transpose_a and not problem.transpose_first, call.transpose_b and not problem.transpose_second)
+
+    def write(builder: PlanBuilder, first: PlanTensor, second: PlanTensor, *bias: PlanTensor) -> PlanTensor:
+        inputs = [
+            _transposed(builder, operand) if turned else operand
+            for operand, turned in zip((first, second), turns, strict=True)
+        ]
+        fused = bias if problem.bias else ()
+        result = run_matmul(builder, op, [*inputs, *fused], output_spec, key=(call.first, call.second))
+        if call.bias is not None and not problem.bias:
+            result = with_row(builder, result, bias[0], call.bias.data_format, "output.biased")
+        if call.activation is not None:
+            result = activated(builder, result, call.activation, "output.activated")
+        builder.free_own(*reversed(inputs))
+        return result
+
+    return plan_of({"input": call.first, "weight": call.second, "bias": call.bias}, device_spec, write)
+
+
+def _transposed(builder: PlanBuilder, operand: PlanTensor) -> PlanTensor:
+    """An operand transposed by an operation of its own, in its own kind of memory."""
+    result = PlanTensor(f"{operand.name}.transposed", transposed_spec(operand.spec))
+    op = Transpose(data_format=result.spec.data_format)
+    buffers = transpose_buffers(result.spec, builder.device_spec.grid)
+    return builder.run(
+        "TransposeDeviceOperation", op, [operand], output=result, circular_buffers=buffers, dataflow=True
+    )
 
 
 def _program(call: MatmulArguments, device_spec: DeviceSpec, free_l1_bytes: int) -> tuple[MatmulProblem, MatmulConfig]:

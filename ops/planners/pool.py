@@ -21,8 +21,7 @@ from device.numbers.formats import BFLOAT16, INT32, UINT32, DataFormat, div_up, 
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
-from ops.builder import PlanBuilder, PlanTensor
-from ops.op_models import OP_MODELS
+from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.to_config import placed
 from ops.programs.conv2d.partition import (
     ParallelConfig,
@@ -172,22 +171,24 @@ STICK_ALIGNMENT = 8  # channels of 16 bytes
 SCHEMES = (Scheme.HEIGHT_SHARDED, Scheme.WIDTH_SHARDED, Scheme.BLOCK_SHARDED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolShards:
-    """Where a pool runs."""
-
-    config: ParallelConfig
-    rows: int  # Rows of a shard of the result
-    columns: int
-
-
-def pool_shards(call: PoolArguments, config: ParallelConfig) -> PoolShards:
-    """The shards of the result on the cores of the input: half tiles of channels, if these are whole half tiles."""
+def result_shard(call: PoolArguments, config: ParallelConfig) -> tuple[int, int]:
+    """Rows and columns of a shard of the result on the cores of the input, in half tiles if channels fill these."""
     rows = round_up(call.frame.outputs, config.nhw_cores * (TILE if call.tiled else 1)) // config.nhw_cores
     channels = div_up(call.channels, config.channel_cores)
     halves = channels <= FACE or channels % FACE == 0
-    unit = FACE if halves and not call.tiled else TILE
-    return PoolShards(config=config, rows=rows, columns=round_up(channels, unit))
+    return rows, round_up(channels, FACE if halves and not call.tiled else TILE)
+
+
+def _sizes(call: PoolArguments, config: ParallelConfig, shard: tuple[int, int]) -> PoolSizes:
+    """The sizes of the program whose result has shards of some rows and columns."""
+    return PoolSizes(
+        taps=prod(call.kernel),
+        channels=div_up(call.channels, config.channel_cores),
+        out_shard=shard,
+        data_format=call.data_format,
+        tiled=call.tiled,
+        config_tensor_in_dram=call.config_tensor_in_dram,
+    )
 
 
 def pool_cores(call: PoolArguments, scheme: Scheme, grid: GridSpec, *, alignment: int) -> ParallelConfig:
@@ -235,74 +236,70 @@ def _l1_bytes(call: PoolArguments, config: ParallelConfig) -> int:
     rows = call.frame.outputs
     if config.scheme is not Scheme.WIDTH_SHARDED:
         rows = round_up(rows, config.nhw_cores * TILE) // config.nhw_cores
-    channels = div_up(call.channels, config.channel_cores)
-    return PoolSizes(
-        taps=call.kernel[0] * call.kernel[1],
-        channels=channels,
-        out_shard=(rows, round_up(channels, TILE if call.tiled else FACE)),
-        data_format=call.data_format,
-        tiled=call.tiled,
-        config_tensor_in_dram=call.config_tensor_in_dram,
-    ).l1_bytes
+    channels = round_up(div_up(call.channels, config.channel_cores), TILE if call.tiled else FACE)
+    return _sizes(call, config, (rows, channels)).l1_bytes
 
 
 def plan_max_pool2d(call: PoolArguments, spec: DeviceSpec) -> Plan:
     """Plan a call, validated; its images are the tensor "input"."""
-    builder = PlanBuilder(spec, {"input": call.source})
-    source = builder.tensor("input")
-    interleaved = call.source.memory_config.shard_spec is None
-    sharded = source
-    if interleaved:
-        flat = reshaped(builder, source, flattened(call.source.shape), "input.flat")
-        sharded = placed(builder, flat, input_memory(call, chosen_cores(call, spec.grid)), "input.sharded")
-        if builder.is_own(flat):
-            builder.free(flat)
-    shards = pool_shards(call, sharded_input(sharded.spec.memory_config))
-    halo = _halo_arguments(call, sharded, shards, spec)
-    sticks = _halo(builder, halo, sharded)
-    own = builder.is_own(sharded)
-    if call.deallocate_input or (own and call.source.memory_config.buffer_type is BufferType.DRAM):
-        builder.free(sharded)
-    if call.reallocate_halo:
-        move_up(builder, sticks)
-    if call.return_indices and _refusal(sticks.spec, shards) is None:
-        builder.refuse(ArgumentError("max_pool2d: return_indices is not simulated; leave it out"))
-        return builder.finish({"output": sticks.name}, known_works=OP_MODELS)
-    result = _pool(builder, call, halo, sticks, shards)
-    if call.place is not None:
-        pooled = result
-        result = placed(builder, pooled, call.place, "output.placed")
-        if result is not pooled:
-            builder.free(pooled)
-    builder.free(sticks)
-    if own and builder.is_live(sharded):
-        builder.free(sharded)
-    return builder.finish({"output": result.name}, known_works=OP_MODELS)
+    in_dram = call.source.memory_config.buffer_type is BufferType.DRAM
+
+    def write(builder: PlanBuilder, source: PlanTensor) -> PlanTensor:
+        sharded = source
+        if source.spec.memory_config.shard_spec is None:
+            flat = reshaped(builder, source, flattened(source.spec.shape), "input.flat")
+            sharded = placed(builder, flat, input_memory(call, chosen_cores(call, spec.grid)), "input.sharded")
+            builder.free_own(flat)
+        config = sharded_input(sharded.spec.memory_config)
+        shard = result_shard(call, config)
+        halo = _halo_arguments(call, config, shard[0], sharded.spec, spec)
+        sticks = _halo(builder, halo, sharded)
+        if call.deallocate_input or (in_dram and builder.is_own(sharded)):
+            builder.free(sharded)
+        if call.reallocate_halo:
+            move_up(builder, sticks)
+        if call.return_indices and _refusal(sticks.spec, config) is None:
+            builder.refuse(ArgumentError("max_pool2d: return_indices is not simulated; leave it out"))
+            return sticks
+        pooled = _pool(builder, call, halo, sticks, _sizes(call, config, shard))
+        result = pooled if call.place is None else placed(builder, pooled, call.place, "output.placed")
+        builder.free_own(pooled, keep=[result])
+        builder.free(sticks)
+        builder.free_own(sharded)
+        return result
+
+    return plan_of(call.source, spec, write)
 
 
-def _halo_arguments(call: PoolArguments, sharded: PlanTensor, shards: PoolShards, spec: DeviceSpec) -> HaloArguments:
-    input_shards = sharded.spec.shards
+def _halo_arguments(
+    call: PoolArguments, config: ParallelConfig, output_rows: int, images: TensorSpec, spec: DeviceSpec
+) -> HaloArguments:
+    input_rows, width = images.shards.shape
     return HaloArguments(
         frame=call.frame,
-        scheme=shards.config.scheme,
-        orientation=shards.config.orientation,
-        cores=shards.config.cores,
-        nhw_cores=shards.config.nhw_cores,
-        channel_cores=shards.config.channel_cores,
-        input_rows=input_shards.shape[0],
-        output_rows=shards.rows,
-        shard_width=input_shards.shape[1],
-        data_format=sharded.spec.data_format,
+        **config._asdict(),
+        input_rows=input_rows,
+        output_rows=output_rows,
+        shard_width=width,
+        data_format=images.data_format,
         stick_alignment_bytes=spec.l1.alignment_bytes,
-        tiled=sharded.spec.layout is Layout.TILE,
-        input_matrix=sharded.spec.matrix,
+        tiled=images.layout is Layout.TILE,
+        input_matrix=images.matrix,
         config_tensors_in_dram=call.config_tensor_in_dram,
     )
 
 
 def _halo(builder: PlanBuilder, halo: HaloArguments, sharded: PlanTensor) -> PlanTensor:
+    """The sticks of the images; raises DeviceError for images in shards, whose sticks the library deals to the images.
+
+    Each image has H rows of as many sticks.
+    """
     plan = plan_halo(halo, input_tensor=sharded.name, output_tensor="halo")
-    _check_images(sharded.spec, plan.output, halo.nhw_cores)
+    sticks, (batch, height) = plan.output, sharded.spec.shape[:2]
+    share = div_up(sticks.shape[-2], batch)
+    shards = replace(sticks.shards, shape=(div_up(batch * share, halo.nhw_cores), sticks.shards.shape[1]))
+    place = replace(sticks.memory_config, shard_spec=shards)
+    TensorSpec((batch, height, share, sticks.shape[-1]), sticks.data_format, sticks.layout, place)
     refused, walked = None, walk_refusal(sharded.spec.shards.grid)
     if not sharded.in_l1:
         refused = "Only L1 buffers can have an associated circular buffer!\ninput_tensor: move its shards to L1"
@@ -313,86 +310,62 @@ def _halo(builder: PlanBuilder, halo: HaloArguments, sharded: PlanTensor) -> Pla
         "HaloDeviceOperation",
         op,
         [sharded],
-        output=PlanTensor("halo", plan.output),
-        resident=[PlanTensor(name, tensor_spec) for name, tensor_spec in plan.resident],
+        output=PlanTensor("halo", sticks),
+        resident=plan.resident,
         circular_buffers=plan.circular_buffers,
         refused=refused,
         key=("pool halo", op),
     )
 
 
-def _check_images(images: TensorSpec, sticks: TensorSpec, cores: int) -> None:
-    """Raises DeviceError for images in shards: the library shares the sticks out to the images, and each has H."""
-    (batch, height), (*_, count, channels), place = images.shape[:2], sticks.shape, sticks.memory_config
-    share = div_up(count, batch)
-    shards = replace(sticks.shards, shape=(div_up(batch * share, cores), sticks.shards.shape[1]))
-    TensorSpec((batch, height, share, channels), sticks.data_format, sticks.layout, replace(place, shard_spec=shards))
-
-
 def _pool(
-    builder: PlanBuilder, call: PoolArguments, halo: HaloArguments, sticks: PlanTensor, shards: PoolShards
+    builder: PlanBuilder, call: PoolArguments, halo: HaloArguments, sticks: PlanTensor, sizes: PoolSizes
 ) -> PlanTensor:
+    (rows, columns), config = sizes.out_shard, sharded_input(sticks.spec.memory_config)
     op = MaxPool(
         frame=call.frame,
         channels=call.channels,
-        channel_cores=shards.config.channel_cores,
-        core_outputs=shards.rows,
+        channel_cores=config.channel_cores,
+        core_outputs=rows,
         in_format=sticks.spec.data_format,
         data_format=call.data_format,
         tiled=call.tiled,
     )
-    words = reader_index_words(
-        call.frame, output_rows=shards.rows, cores=shards.config.nhw_cores, block_rows=(shards.rows,)
-    )
+    words = reader_index_words(call.frame, output_rows=rows, cores=config.nhw_cores, block_rows=(rows,))
     indices = PlanTensor("reader_indices", config_tensor_spec(halo, words))
-    shape = (1, 1, call.frame.outputs, call.channels)
-    layout = Layout.TILE if call.tiled else Layout.ROW_MAJOR
-    tensor = PlanTensor(
-        "output",
-        TensorSpec(shape, call.data_format, layout, sharded_memory(shards.config, shards.rows, shards.columns)),
-    )
-    halo_shards = sticks.spec.shards
-    channels = div_up(call.channels, shards.config.channel_cores)
-    wide = min(halo_shards.shape[1], call.channels, sticks.spec.shape[-1] // shards.config.channel_cores)
-    stick_elements = halo_shards.shape[0] * wide
-    sizes = PoolSizes(
-        taps=op.taps,
-        channels=channels,
-        out_shard=(shards.rows, shards.columns),
-        data_format=call.data_format,
-        tiled=call.tiled,
-        config_tensor_in_dram=call.config_tensor_in_dram,
-    )
+    shape, layout = (1, 1, call.frame.outputs, call.channels), Layout.TILE if call.tiled else Layout.ROW_MAJOR
+    output_spec = TensorSpec(shape, call.data_format, layout, sharded_memory(config, rows, columns))
+    high, wide = sticks.spec.shards.shape
+    wide = min(wide, call.channels, sticks.spec.shape[-1] // config.channel_cores)
     buffers = pool_buffers(
         sizes,
         halo=sticks.name,
-        halo_bytes=stick_elements * (sticks.spec.data_format.element_bytes or 0),
+        halo_bytes=high * wide * (sticks.spec.data_format.element_bytes or 0),
         indices=indices.name,
         indices_bytes=words * WORD_BYTES,
-        output=tensor.name,
-        cores=shards.config.cores,
+        output="output",
+        cores=config.cores,
     )
     return builder.run(
         "Pool2D",
         op,
         [sticks],
-        output=tensor,
+        output=PlanTensor("output", output_spec),
         resident=[indices],
         circular_buffers=buffers,
-        refused=_refusal(sticks.spec, shards),
-        key=("pool", op, sticks.spec.memory_config, tensor.spec.memory_config),
+        refused=_refusal(sticks.spec, config),
+        key=("pool", op, sticks.spec.memory_config, output_spec.memory_config),
     )
 
 
-def _refusal(sticks: TensorSpec, shards: PoolShards) -> str | None:
+def _refusal(sticks: TensorSpec, config: ParallelConfig) -> str | None:
     """Why the library does not build the program, if it does not."""
     if sticks.data_format != BFLOAT16:
         return "Only BFLOAT16 supported for now\ninput_tensor: typecast it to bfloat16"
-    width, channel_cores = sticks.shape[-1], shards.config.channel_cores
+    width, channel_cores = sticks.shape[-1], config.channel_cores
     if width % channel_cores:
         return (
             f"For width and block sharding, input channels ({width}) should be divisible by num_shards "
-            f"({channel_cores})\n"
-            "input_tensor: shard it over as many cores as divide its channels"
+            f"({channel_cores})\ninput_tensor: shard it over as many cores as divide its channels"
         )
     return None

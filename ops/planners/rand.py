@@ -8,32 +8,27 @@ from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
-from ops.builder import PlanBuilder, PlanTensor
-from ops.op_models import OP_MODELS
+from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.programs.data_movement.conversions import in_other_layout, typecast_by
 from ops.programs.rand import EvenlyDistributed, rand_buffers
 
 
 def plan_rand(tensor: TensorSpec, spec: DeviceSpec, *, low: float, high: float, seed: int) -> Plan:
     """Plan a tensor of evenly distributed numbers."""
-    builder, place = PlanBuilder(spec, {}), tensor.memory_config
-    drawn = tensor.data_format if tensor.data_format in (BFLOAT16, FLOAT32) else FLOAT32
-    tiles = TensorSpec(tensor.shape, drawn, Layout.TILE, place)
+    place, drawn = tensor.memory_config, tensor.data_format if tensor.data_format in (BFLOAT16, FLOAT32) else FLOAT32
+    tiles = PlanTensor("drawn", TensorSpec(tensor.shape, drawn, Layout.TILE, place))
     op = EvenlyDistributed(shape=tensor.shape, low=low, high=high, seed=seed, data_format=drawn)
-    result = builder.run(
-        "RandDeviceOperation",
-        op,
-        [],
-        output=PlanTensor("drawn", tiles),
-        circular_buffers=rand_buffers(tiles, spec),
-        key=("rand", tiles),
-    )
-    if drawn != tensor.data_format:
-        cast = typecast_by(builder, result, tensor.data_format, "cast", place=place)
-        builder.free(result)
-        result = cast
-    if tensor.layout is Layout.ROW_MAJOR:
-        rows = in_other_layout(builder, result, Layout.ROW_MAJOR, "rows", place=place)
-        builder.free(result)
-        result = rows
-    return builder.finish({"output": result.name}, known_works=OP_MODELS)
+    buffers = rand_buffers(tiles.spec, spec)
+
+    def write(builder: PlanBuilder) -> PlanTensor:
+        result = builder.run(
+            "RandDeviceOperation", op, [], output=tiles, circular_buffers=buffers, key=("rand", tiles.spec)
+        )
+        if drawn != tensor.data_format:
+            result = typecast_by(builder, tiles, tensor.data_format, "cast", place=place)
+            builder.free(tiles)
+        rows = in_other_layout(builder, result, tensor.layout, "rows", place=place)
+        builder.free_own(result, keep=[rows])
+        return rows
+
+    return plan_of({}, spec, write)

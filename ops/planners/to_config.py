@@ -10,8 +10,7 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, Memory
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, DataFormat
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
-from ops.builder import PlanBuilder, PlanTensor
-from ops.planners.plan_of import plan_of
+from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.programs.buffer_shapes import row_bytes, rows_follow
 from ops.programs.data_movement.conversions import (
     copied,

@@ -22,8 +22,7 @@ from device.memory.memory_config import (
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT16, div_up, round_up
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
-from ops.builder import PlanBuilder, PlanTensor
-from ops.planners.plan_of import plan_of
+from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.programs.buffer_shapes import page_cores, row_bytes, shard_counts
 from ops.programs.data_movement.placement import viewed
 from ops.programs.data_movement.upsample import (

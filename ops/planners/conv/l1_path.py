@@ -157,7 +157,7 @@ def _halo(
         op,
         [sharded],
         output=PlanTensor(name, output),
-        resident=[PlanTensor(*tensor) for tensor in plan.resident],
+        resident=plan.resident,
         circular_buffers=plan.circular_buffers,
         key=("halo", *_window(partitioned.call), plan.arguments, sharded.spec),
         refused=next(_halo_refusals(partitioned, sharded, plan, builder.device_spec), None),

@@ -16,7 +16,6 @@ from device.numbers.formats import div_up
 from device.plan import Decision, Plan, Step
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.op_models import OP_MODELS
 from ops.planners.conv.arguments import COUNTS, ConvCall, Operand, SliceConfig, refuse_first
 from ops.planners.conv.checks import (
     check_arguments,
@@ -32,7 +31,7 @@ from ops.planners.conv.checks import (
 from ops.planners.conv.folding import FOLDED, folded_call, folded_input, sliced_as
 from ops.planners.conv.l1_path import l1_path
 from ops.planners.conv.matmul_path import matmul_path
-from ops.planners.conv.operands import operand_names
+from ops.planners.conv.operands import operand_names, operands
 from ops.planners.conv.phase_program import PHASES, check_phase_weights
 from ops.planners.conv.slicing import (
     OutputSlice,
@@ -140,20 +139,20 @@ def plan_convolution(
 
 def builder_of(call: ConvCall, device_spec: DeviceSpec) -> PlanBuilder:
     """An empty plan of a call; its tensors are "input", "weight" and, if there is one, "bias"."""
-    operands = {"input": call.input, "weight": call.weight, "bias": call.bias}
-    return PlanBuilder(device_spec, {name: operand.spec for name, operand in operands.items() if operand is not None})
+    bias = None if call.bias is None else call.bias.spec
+    return PlanBuilder(device_spec, {"input": call.input.spec, "weight": call.weight.spec, "bias": bias})
 
 
 def finished(builder: PlanBuilder, call: ConvCall, output: PlanTensor, *, returns_weights: bool) -> Plan:
     """The plan of a call whose steps are written, with its last releases and its results, if any."""
     if builder.refused:
         return builder.finish({})
-    names = operand_names(call)
     builder.free_adopted()
-    if not returns_weights:
-        builder.free(*(tensor for tensor in map(builder.tensor, names) if builder.is_own(tensor)))
-    operands = dict(zip(("weight", "bias"), names, strict=False)) if returns_weights else {}
-    return builder.finish({"output": output.name, **operands}, {output.name: output.spec}, known_works=OP_MODELS)
+    prepared = operands(builder, call)
+    if returns_weights:
+        return builder.finish({"output": output, **dict(zip(("weight", "bias"), prepared, strict=False))})
+    builder.free_own(*prepared)
+    return builder.finish({"output": output})
 
 
 def wrapped_output(call: ConvCall) -> TensorSpec:

@@ -9,7 +9,6 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, Layout
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder
-from ops.op_models import OP_MODELS
 from ops.planners.conv.arguments import Check, ConvCall, Folding, SliceConfig, SliceType, refuse_first
 from ops.planners.conv.checks import (
     SEARCH_CHECKS,
@@ -186,7 +185,7 @@ def plan_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, free
     if role == "weight":
         layout = replace(layout, full_inner_dim=partitioned.options.full_inner_dim)
     upload_prepared(builder, name, role, layout)
-    return builder.finish({role: name}, known_works=OP_MODELS)
+    return builder.finish({role: builder.tensor(name)})
 
 
 def plan_rows(call: ConvCall, role: str, device_spec: DeviceSpec) -> Plan:
@@ -211,7 +210,7 @@ def plan_rows(call: ConvCall, role: str, device_spec: DeviceSpec) -> Plan:
             for name, shape in shapes.items()
         ]
         builder.free(*reversed(rows))
-    return builder.finish({}, known_works=OP_MODELS)
+    return builder.finish({})
 
 
 def partition_preparation(call: ConvCall, device_spec: DeviceSpec, slices: SliceConfig | None) -> PartitionedConv:

@@ -11,7 +11,6 @@ from device.numbers.formats import FLOAT32
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.op_models import OP_MODELS
 from ops.planners.conv.arguments import Lowering
 from ops.planners.onednn.checks import Deconvolution
 from ops.programs.patch_matmul.gather import bundle_count
@@ -101,7 +100,7 @@ def plan_forward(
             work = patch_matmul_work(patches, slicing=d.slicing, spec=device_spec, **result)
             run_patch_matmul(builder, work, [src, phase_weights, *row], dst)
     builder.free_others(dst)
-    return builder.finish({"output": dst.name}, known_works=OP_MODELS)
+    return builder.finish({"output": dst})
 
 
 def plan_backward_data(d: Deconvolution, device_spec: DeviceSpec) -> Plan:
@@ -125,7 +124,7 @@ def plan_backward_data(d: Deconvolution, device_spec: DeviceSpec) -> Plan:
     )
     run_patch_matmul(builder, op, [sticks, weights], result)
     builder.free_others(result)
-    return builder.finish({"output": result.name}, known_works=OP_MODELS)
+    return builder.finish({"output": result})
 
 
 def plan_backward_weights(d: Deconvolution, device_spec: DeviceSpec) -> Plan:
@@ -142,4 +141,4 @@ def plan_backward_weights(d: Deconvolution, device_spec: DeviceSpec) -> Plan:
     sticks = _sticks(builder, d, "diff_dst", geometry.output_shape, d.out_channels, d.slicing.in1_slices)
     result = run_pixel_matmul(builder, op, [rows, sticks], "diff_weights")
     builder.free_others(result)
-    return builder.finish({"output": result.name}, known_works=OP_MODELS)
+    return builder.finish({"output": result})

@@ -9,8 +9,7 @@ from device.memory.memory_config import L1_MEMORY_CONFIG, Layout, MemoryConfig, 
 from device.numbers.formats import div_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
-from ops.builder import PlanBuilder, PlanTensor
-from ops.planners.plan_of import plan_of
+from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.shape.pad import Around, padded_by
 from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import page_alignment_bytes, shard_row_bytes
@@ -124,7 +123,7 @@ def _haloed(builder: PlanBuilder, images: PlanTensor, padding: Around) -> PlanTe
         HaloOp(plan=plan, fp32_dest=False),
         [images],
         output=PlanTensor("halo", plan.output),
-        resident=[PlanTensor(name, tensor_spec) for name, tensor_spec in plan.resident],
+        resident=plan.resident,
         circular_buffers=plan.circular_buffers,
     )
     shape, sticks = (batch, height + top + bottom, width + left + right, depth), plan.output

@@ -10,8 +10,7 @@ from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, 
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, GROUP, INT32, UINT8, UINT16, UINT32, div_up, round_up
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
-from ops.builder import PlanBuilder, PlanTensor
-from ops.planners.plan_of import plan_of
+from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import row_bytes, shard_row_bytes
 from ops.programs.data_movement.conversions import typecast_by

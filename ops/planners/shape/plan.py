@@ -8,8 +8,7 @@ from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, 
 from device.numbers.formats import DataFormat, div_up, round_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
-from ops.builder import PlanBuilder, PlanTensor
-from ops.planners.plan_of import plan_of
+from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.programs.buffer_shapes import view_refusal
 from ops.programs.data_movement.channels import ChannelsFirst, ChannelsLast, chw_buffers, hwc_buffers, output_bytes
 

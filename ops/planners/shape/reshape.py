@@ -10,8 +10,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, Layout, MemoryConfig, TensorMemoryLayout
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
-from ops.builder import PlanBuilder, PlanTensor
-from ops.planners.plan_of import plan_of
+from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.shape.pad import fill_padding
 from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import rows_follow, shard_counts

@@ -11,8 +11,7 @@ from device.memory.memory_config import L1_MEMORY_CONFIG, TILE, Layout, MemoryCo
 from device.numbers.formats import div_up, round_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
-from ops.builder import PlanBuilder, PlanTensor
-from ops.planners.plan_of import plan_of
+from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import page_alignment_bytes, row_bytes, shard_row_bytes
 from ops.programs.data_movement.conversions import in_other_layout, unpadding_refusal

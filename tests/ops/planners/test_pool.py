@@ -10,7 +10,7 @@ from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.plan import Operation, Refuse
 from ops.op_models import load_spec
-from ops.planners.pool import PoolArguments, chosen_cores, plan_max_pool2d, pool_shards
+from ops.planners.pool import PoolArguments, chosen_cores, plan_max_pool2d, result_shard
 from tests.build import tensor_spec
 from tests.shards import HEIGHT, WIDTH, in_box
 
@@ -59,12 +59,12 @@ def pool(channels, image=(16, 16), scheme=None, tiled=False):
 
 
 def shards_of(sizes):
-    return pool_shards(sizes, chosen_cores(sizes, SPEC.grid))
+    return result_shard(sizes, chosen_cores(sizes, SPEC.grid))
 
 
 @pytest.mark.parametrize(("channels", "columns"), [(8, 16), (16, 16), (24, 32), (40, 64), (48, 48), (72, 96), (80, 80)])
 def test_shards_of_whole_half_tiles_stay_as_wide_as_they_are(channels, columns):
-    assert shards_of(pool(channels, scheme=HEIGHT)).columns == columns
+    assert shards_of(pool(channels, scheme=HEIGHT))[1] == columns
 
 
 def test_the_scheme_that_takes_least_is_chosen():

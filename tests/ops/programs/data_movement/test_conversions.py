@@ -30,7 +30,7 @@ def planned(write, source, spec=SPEC, **arguments):
     """The one step of a plan that makes "output" of a tensor, and the tensor."""
     builder = PlanBuilder(spec, {"input": tensor_spec(source)})
     result = write(builder, builder.tensor("input"), name="output", **arguments)
-    (step,) = builder.finish({"output": result.name}).steps
+    (step,) = builder.finish({"output": result}).steps
     return step, result.spec
 
 

@@ -78,7 +78,7 @@ def test_rows_of_height_shards_are_padded_across_and_down_before_they_become_til
     given = type(given)(given.shape, given.data_format, given.layout, place("height/32x96/5"), (1, 1, 144, 96))
     builder = PlanBuilder(SPEC, {"input": given})
     result = tilized(builder, builder.tensor("input"), "tiles")
-    plan = builder.finish({"tiles": result.name})
+    plan = builder.finish({"tiles": result})
     names = [step.name.removesuffix("DeviceOperation") for step in plan.steps if isinstance(step, Operation)]
     assert names == ["Pad", "Pad", "Tilize"]
     dealt = [plan.tensors[name].shards.shape for name in ("tiles.across", "tiles.down", "tiles")]

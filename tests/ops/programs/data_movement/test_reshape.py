@@ -85,7 +85,7 @@ def planned(source, shape):
     """The plan, released tensors and the result of a reshape of "x" to "y"."""
     builder = PlanBuilder(SPEC, {"x": tensor_spec(source)})
     result = reshaped(builder, builder.tensor("x"), shape, "y")
-    plan = builder.finish({"output": result.name})
+    plan = builder.finish({"output": result})
     return plan, [step.tensor for step in plan.steps if isinstance(step, Free)], result
 
 

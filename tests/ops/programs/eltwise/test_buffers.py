@@ -21,7 +21,7 @@ def test_adding_a_row(rows, matrix_format, row_format, sizes):
     builder = PlanBuilder(N150, {"bias": row})
     source = builder.allocate("x", matrix)
     result = with_row(builder, source, builder.tensor("bias"), row.data_format, "sum")
-    _, step, freed = builder.finish({"output": result.name}).steps
+    _, step, freed = builder.finish({"output": result}).steps
     assert [buffer.size_bytes for buffer in step.circular_buffers] == sizes
     assert {str(buffer.cores) for buffer in step.circular_buffers} == {"{[0-0 - 7-7]}"}
     assert (freed.tensor, result.spec) == ("x", matrix)
