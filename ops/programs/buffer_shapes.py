@@ -102,6 +102,16 @@ def page_alignment_bytes(place: MemoryConfig, spec: DeviceSpec) -> int:
     return (spec.dram if place.buffer_type is BufferType.DRAM else spec.l1).alignment_bytes
 
 
+def aligned_page(tensor: TensorSpec, spec: DeviceSpec) -> int:
+    """Bytes of a page of a tensor with what aligns it in its memory."""
+    return aligned_page_bytes(tensor.buffer(spec).page_bytes, tensor.memory_config.buffer_type, spec)
+
+
+def in_dram(tensor: TensorSpec) -> bool:
+    """Whether a tensor lies in DRAM."""
+    return tensor.memory_config.buffer_type is BufferType.DRAM
+
+
 def volume_tiles(tensor: TensorSpec) -> int:
     """Tiles of a tensor."""
     rows, columns = tensor.matrix

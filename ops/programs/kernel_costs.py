@@ -13,91 +13,53 @@ from device.time.stages import Stage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferCosts(Costs):
-    """What a data movement processor spends on each transfer.
-
-    Attributes:
-        read_issue_cycles: Between two reads whose addresses are worked out.
-        stateful_issue_cycles: Between two transfers that repeat the settings of the one before.
-        write_issue_cycles: Between two writes whose addresses are worked out.
-        page_issue_cycles: Between two reads of pages of an interleaved buffer, whose banks are worked out as well.
-        multicast_receiver_cycles: Of a multicast, for each packet and receiver.
-    """
+    """What a data movement processor spends on each transfer."""
 
     TABLE: ClassVar[str] = "transfer_costs"
 
-    read_issue_cycles: float
-    stateful_issue_cycles: float
-    write_issue_cycles: float
-    page_issue_cycles: float
-    multicast_receiver_cycles: float
+    read_issue_cycles: float  # Between two reads whose addresses are worked out
+    stateful_issue_cycles: float  # Between two transfers that repeat the settings of the one before
+    write_issue_cycles: float  # Between two writes whose addresses are worked out
+    page_issue_cycles: float  # Between two reads of pages of an interleaved buffer, whose banks are worked out as well
+    multicast_receiver_cycles: float  # Of a multicast, for each packet and receiver
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComputeCosts(Costs):
-    """What the compute threads spend on each call, besides what the widths of `ComputeSpec` take.
-
-    Attributes:
-        tilize_tile_cycles: Of tilizing, for each tile.
-        tilize_row_cycles: For each row of tiles.
-        tilize_call_cycles: For each block.
-        untilize_block_cycles: Of untilizing, for each row of tiles.
-        untilize_narrow_tile_cycles: For each tile of rows that fit one half of the destination registers.
-        untilize_wide_tile_cycles: For each tile of wider rows.
-        matmul_call_cycles: For each K tile of a sub-block.
-        subblock_cycles: For each sub-block.
-        block_cycles: For each block, and for bias and untilize passes.
-        reload_cycles: For each reload of partials.
-        reload_tile_cycles: For each reloaded tile.
-        add_tile_cycles: For each tile that is added to another, as a bias is.
-        vector_tile_cycles: For each tile that passes through the vector unit once.
-    """
+    """What the compute threads spend on each call, besides what the widths of `ComputeSpec` take."""
 
     TABLE: ClassVar[str] = "compute_costs"
 
-    tilize_tile_cycles: float
-    tilize_row_cycles: float
-    tilize_call_cycles: float
-    untilize_block_cycles: float
-    untilize_narrow_tile_cycles: float
-    untilize_wide_tile_cycles: float
-    matmul_call_cycles: float
-    subblock_cycles: float
-    block_cycles: float
-    reload_cycles: float
-    reload_tile_cycles: float
-    add_tile_cycles: float
-    vector_tile_cycles: float
+    tilize_tile_cycles: float  # Of tilizing, for each tile
+    tilize_row_cycles: float  # For each row of tiles
+    tilize_call_cycles: float  # For each block
+    untilize_block_cycles: float  # Of untilizing, for each row of tiles
+    untilize_narrow_tile_cycles: float  # For each tile of rows that fit one half of the destination registers
+    untilize_wide_tile_cycles: float  # For each tile of wider rows
+    matmul_call_cycles: float  # For each K tile of a sub-block
+    subblock_cycles: float  # For each sub-block
+    block_cycles: float  # For each block, and for bias and untilize passes
+    reload_cycles: float  # For each reload of partials
+    reload_tile_cycles: float  # For each reloaded tile
+    add_tile_cycles: float  # For each tile that is added to another, as a bias is
+    vector_tile_cycles: float  # For each tile that passes through the vector unit once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StickCosts(Costs):
-    """Reading and writing pages that are waited for, and sticks, in cycles unless named otherwise.
-
-    Measured in data movement programs.
-
-    Attributes:
-        start_cycles: Kernel start and skew between cores.
-        write_access_ns: Of a write to DRAM, from its arrival at a bank to its acknowledgment.
-        page_rate_share: Part of a bank's rate that one core gets for one page.
-        wait_share: Part of the pages of all other cores that a page waits behind, each of which is waited for.
-        group_wait_share: The same of sticks that are asked for in groups.
-        dram_write_share: Part of the DRAM bandwidth that writing cores get.
-        dram_stick_share: Part of it that cores reading sticks get.
-        stick_cycles: Between two sticks that one core reads, or writes out of a row of tiles.
-        stick_write_cycles: Between two sticks of a shard written to DRAM.
-    """
+    """Reading and writing pages that are waited for, and sticks, as measured in data movement programs."""
 
     TABLE: ClassVar[str] = "movement_costs"
 
-    start_cycles: float
-    write_access_ns: float
-    page_rate_share: float
-    wait_share: float
-    group_wait_share: float
-    dram_write_share: float
-    dram_stick_share: float
-    stick_cycles: float
-    stick_write_cycles: float
+    start_cycles: float  # Kernel start and skew between cores
+    write_access_ns: float  # Of a write to DRAM, from its arrival at a bank to its acknowledgment
+    page_rate_share: float  # Part of a bank's rate that one core gets for one page
+    wait_share: float  # Part of the pages of all other cores that a page waits behind, each of which is waited for
+    group_wait_share: float  # The same of sticks that are asked for in groups
+    dram_write_share: float  # Part of the DRAM bandwidth that writing cores get
+    dram_stick_share: float  # Part of it that cores reading sticks get
+    stick_cycles: float  # Between two sticks that one core reads, or writes out of a row of tiles
+    stick_write_cycles: float  # Between two sticks of a shard written to DRAM
 
 
 def unpack_tile_cycles(spec: DeviceSpec, tile_bytes: float) -> float:

@@ -12,14 +12,15 @@ import numpy as np
 
 from device.matrix_unit.packer import typecast
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import TILE, BufferType
+from device.memory.memory_config import TILE
 from device.numbers.formats import BFLOAT16, Array, DataFormat, div_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
-from device.time.stages import OperationCycles, Stage
+from device.time.stages import Stage
 from ops.builder import PlanTensor
-from ops.op_model import CyclesContext, Description, Detail, Ends, ModeledOp
-from ops.programs.buffer_shapes import buffer, pipelined_cycles, sized_buffers, uniform_cycles
+from ops.op_model import Detail, Ends
+from ops.programs.buffer_shapes import buffer, in_dram, pipelined_cycles, row_bytes, sized_buffers
+from ops.programs.data_movement.movement import Composed, DataMovement
 from ops.programs.kernel_costs import (
     ComputeCosts,
     TransferCosts,
@@ -36,7 +37,7 @@ CHW_BATCH: Final = CHW_TILES // 2  # tiles that are turned at once when channels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChannelsLast(ModeledOp):
+class ChannelsLast(DataMovement):
     """[1, B, C, H*W] becomes [1, 1, B*H*W, channels] in another format, zeros behind the channels."""
 
     shape: tuple[int, ...]
@@ -51,48 +52,36 @@ class ChannelsLast(ModeledOp):
         filled = np.pad(rows, ((0, 0), (0, 0), (0, 0), (0, self.channels - channels)))
         return typecast(filled, self.source_format, self.data_format)
 
-    def cycles(self, ends: Ends, context: CyclesContext) -> OperationCycles:
+    def composed(self, ends: Ends, spec: DeviceSpec) -> Composed:
         """Block by block, each in one piece: a row of pixels of each channel is read, tilized, turned, and copied."""
-        spec, shards, data_format = context.spec, ends.written.shards, ends.read.data_format
+        shards, data_format = ends.written.shards, ends.read.data_format
         costs, element_bytes = spec.costs_of(ComputeCosts), data_format.element_bytes or 0
         pixels, channels = shards.shape
         block = hwc_block(pixels)
-        tiles, blocks, row_bytes = div_up(block, TILE), div_up(pixels, block), block * element_bytes
-        in_dram = ends.read.memory_config.buffer_type is BufferType.DRAM
-        read = waited_read_cycles(spec, row_bytes, in_dram=in_dram)
+        tiles, blocks, line_bytes = div_up(block, TILE), div_up(pixels, block), block * element_bytes
+        read = waited_read_cycles(spec, line_bytes, in_dram=in_dram(ends.read))
         issue = spec.costs_of(TransferCosts).read_issue_cycles
-        read += (self.shape[2] - 1) * max(issue, row_bytes / spec.noc.link_bytes_per_cycle)
+        read += (self.shape[2] - 1) * max(issue, line_bytes / spec.noc.link_bytes_per_cycle)
         tilized = costs.tilize_call_cycles + tiles * tilize_tile_cycles(spec, data_format, BFLOAT16)
         turned = untilize_tile_cycles(spec, 1)
         copied = div_up(tiles, WRITERS) * local_sticks_cycles(spec, TILE, channels * element_bytes)
-        of_block = read + tilized + turned + max((tiles - 1) * turned, copied)
-        busy = {
-            Stage.READER: blocks * read,
-            Stage.TILIZE: blocks * tilized,
-            Stage.UNTILIZE: blocks * tiles * turned,
-            Stage.WRITER: blocks * copied,
-        }
-        return uniform_cycles(shards.grid, blocks * of_block, busy, spec)
-
-    def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
-        """The blocks of pixels, and what the stages do."""
-        pixels = ends.written.shards.shape[0]
-        block = hwc_block(pixels)
         text = f"{pixels:,} pixels of a core in blocks of {block:,}"
-        return Description(
-            facts=(Detail(name="block_pixels", value=block, text=text),),
+        return Composed(
+            cores=shards.grid,
+            body_cycles=blocks * (read + tilized + turned + max((tiles - 1) * turned, copied)),
             stages={
-                Stage.READER: "a block of pixels is read channel by channel",
-                Stage.TILIZE: "channels become tiles",
-                Stage.UNTILIZE: "tiles are turned and become rows",
-                Stage.WRITER: "two processors copy pixels out of the tiles, stick by stick",
+                Stage.READER: (blocks * read, "a block of pixels is read channel by channel"),
+                Stage.TILIZE: (blocks * tilized, "channels become tiles"),
+                Stage.UNTILIZE: (blocks * tiles * turned, "tiles are turned and become rows"),
+                Stage.WRITER: (blocks * copied, "two processors copy pixels out of the tiles, stick by stick"),
             },
-            composed_of="reading, tilizing, untilizing and copying sticks as in other programs",
+            steps="reading, tilizing, untilizing and copying sticks",
+            details=(Detail(name="block_pixels", value=block, text=text),),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChannelsFirst(ModeledOp):
+class ChannelsFirst(DataMovement):
     """[1, 1, H*W, C] becomes [1, 1, C, H*W] in another format."""
 
     shape: tuple[int, ...]
@@ -104,24 +93,22 @@ class ChannelsFirst(ModeledOp):
         turned = np.ascontiguousarray(values.reshape(self.shape).swapaxes(-1, -2))
         return typecast(turned, self.source_format, self.data_format)
 
-    def cycles(self, ends: Ends, context: CyclesContext) -> OperationCycles:
+    def composed(self, ends: Ends, spec: DeviceSpec) -> Composed:
         """A few tiles after the others: turned, and their channels copied to their rows meanwhile."""
-        spec, shards = context.spec, ends.read.shards
+        shards = ends.read.shards
         batches = div_up(div_up(shards.shape[0], TILE) * div_up(shards.shape[1], TILE), CHW_BATCH)
         turned = CHW_BATCH * untilize_tile_cycles(spec, 1)
         stick_bytes = TILE * (BFLOAT16.element_bytes or 0)
         copied = local_sticks_cycles(spec, CHW_BATCH * self.shape[-1], stick_bytes)
-        body = pipelined_cycles((turned, copied), batches)
-        busy = {Stage.UNTILIZE: batches * turned, Stage.WRITER: batches * copied}
-        return uniform_cycles(shards.grid, body, busy, spec)
-
-    def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
-        """What the stages do."""
-        stages = {
-            Stage.UNTILIZE: "tiles are turned and become rows",
-            Stage.WRITER: "rows of channels are copied where they belong, stick by stick",
-        }
-        return Description(stages=stages, composed_of="untilizing and copying sticks as in other programs")
+        return Composed(
+            cores=shards.grid,
+            body_cycles=pipelined_cycles((turned, copied), batches),
+            stages={
+                Stage.UNTILIZE: (batches * turned, "tiles are turned and become rows"),
+                Stage.WRITER: (batches * copied, "rows of channels are copied where they belong, stick by stick"),
+            },
+            steps="untilizing and copying sticks",
+        )
 
 
 def hwc_block(pixels: int) -> int:
@@ -131,15 +118,17 @@ def hwc_block(pixels: int) -> int:
 
 def hwc_buffers(source: PlanTensor, target: PlanTensor) -> tuple[CircularBuffer, ...]:
     """Circular buffers of a program that puts channels last: shards, gathered pixels, tiles in three stages, result."""
-    out_shards, in_shards, data_format = target.spec.shards, source.spec.shards, source.spec.data_format
-    element_bytes, cores = data_format.element_bytes or 0, out_shards.grid
-    in_dram = source.spec.memory_config.buffer_type is BufferType.DRAM
-    channels, block = source.spec.shape[2], hwc_block(out_shards.shape[0])
-    in_bytes = (channels if in_dram else in_shards.shape[0]) * in_shards.shape[1] * element_bytes
+    data_format, cores, channels = source.spec.data_format, target.spec.shards.grid, source.spec.shape[2]
+    (rows, columns), block, reads_dram = (
+        source.spec.shards.shape,
+        hwc_block(target.spec.shards.shape[0]),
+        in_dram(source.spec),
+    )
+    in_bytes = row_bytes(source.spec, (channels if reads_dram else rows) * columns)
     tiles = div_up(block, TILE) * BFLOAT16.tile_bytes
     return (
-        buffer("input", in_bytes, data_format, cores, None if in_dram else source.name),
-        buffer("gathered", channels * block * element_bytes, data_format, cores),
+        buffer("input", in_bytes, data_format, cores, None if reads_dram else source.name),
+        buffer("gathered", row_bytes(source.spec, channels * block), data_format, cores),
         *sized_buffers(dict.fromkeys(("tiled", "turned_0", "turned_1"), tiles), BFLOAT16, cores),
         buffer("output", output_bytes(source.spec, target.spec), data_format, cores, target.name),
     )
@@ -147,16 +136,16 @@ def hwc_buffers(source: PlanTensor, target: PlanTensor) -> tuple[CircularBuffer,
 
 def output_bytes(source: TensorSpec, target: TensorSpec) -> int:
     """Bytes of the buffer that lies on a shard of channels last; the library counts elements of the source."""
-    return prod(target.shards.shape) * (source.data_format.element_bytes or 0)
+    return row_bytes(source, prod(target.shards.shape))
 
 
 def chw_buffers(source: PlanTensor, target: PlanTensor) -> tuple[CircularBuffer, ...]:
     """Circular buffers of a program that puts channels first: both shards, and tiles on their way."""
-    out_shards, in_shards = target.spec.shards, source.spec.shards
-    in_bytes = prod(in_shards.shape) // TILE**2 * source.spec.data_format.tile_bytes
-    out_bytes = prod(out_shards.shape) * (target.spec.data_format.element_bytes or 0)
+    cores = source.spec.shards.grid
+    in_bytes = prod(source.spec.shards.shape) // TILE**2 * source.spec.data_format.tile_bytes
+    out_bytes = row_bytes(target.spec, prod(target.spec.shards.shape))
     return (
-        buffer("input", in_bytes, source.spec.data_format, in_shards.grid, source.name),
-        buffer("output", out_bytes, target.spec.data_format, in_shards.grid, target.name),
-        buffer("turned", CHW_TILES * BFLOAT16.tile_bytes, BFLOAT16, in_shards.grid),
+        buffer("input", in_bytes, source.spec.data_format, cores, source.name),
+        buffer("output", out_bytes, target.spec.data_format, cores, target.name),
+        buffer("turned", CHW_TILES * BFLOAT16.tile_bytes, BFLOAT16, cores),
     )

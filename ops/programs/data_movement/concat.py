@@ -10,25 +10,27 @@ import numpy as np
 from device.cores import CoreRange, CoreRangeSet, first_cores
 from device.host.threads import parts_of
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import TILE, BufferType, Layout, TensorMemoryLayout
+from device.memory.memory_config import TILE, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, Array, bit_patterns, div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
-from device.time.stages import OperationCycles, Stage
+from device.time.network import hands
+from device.time.stages import Stage
 from ops.builder import PlanTensor
-from ops.op_model import CyclesContext, Description, Ends, ValuesContext, given
+from ops.op_model import Ends, ValuesContext, given
 from ops.programs.buffer_shapes import (
     BUFFERING,
+    in_dram,
+    page_alignment_bytes,
     page_cores,
     paged_buffer,
     row_bytes,
     shard_view,
     spread_evenly,
     tile_buffer,
-    uniform_cycles,
     volume_tiles,
 )
-from ops.programs.data_movement.movement import DataMovement, Movement, copy_movement
+from ops.programs.data_movement.movement import Composed, DataMovement, Movement, copy_movement
 from ops.programs.kernel_costs import ComputeCosts, convert_tile_cycles, local_sticks_cycles
 
 COPIED_TOGETHER: Final = 1 << 20  # numbers that one thread copies at a time
@@ -68,34 +70,11 @@ class Concatenate(DataMovement):
         place = written.memory_config if read.memory_config.is_sharded() else read.memory_config
         return copy_movement(TensorSpec(written.shape, written.data_format, written.layout, place), written, spec)
 
-    def cycles(self, ends: Ends, context: CyclesContext) -> OperationCycles:
-        """By where the tensors lie, and in which layout."""
-        if not _joins_shards(ends):
-            return DataMovement.cycles(self, ends, context)
-        copying = _turned if is_turned(self, ends) else _copied
-        return uniform_cycles(ends.written.shards.grid, *copying(self, ends, context.spec), context.spec)
-
-    def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
-        """What its stages do."""
-        if not _joins_shards(ends):
-            return DataMovement.describe(self, ends, spec)
-        return TURNED if is_turned(self, ends) else COPIED
-
-
-TURNED: Final = Description(
-    stages={
-        Stage.READER: "rows of turned tiles are copied side by side within the core",
-        Stage.MATH: "tiles are turned before that, and turned back after it",
-    },
-    composed_of="unpacking, packing and copying tiles as in other programs",
-)
-COPIED: Final = Description(
-    stages={
-        Stage.READER: "one processor copies half of the sticks within the core",
-        Stage.SECOND_READER: "the other copies the other half",
-    },
-    composed_of="copying sticks within a core as in other programs",
-)
+    def composed(self, ends: Ends, spec: DeviceSpec) -> Composed | None:
+        """What joins shards: by where the tensors lie, and in which layout."""
+        if not (ends.read.memory_config.is_sharded() and ends.written.memory_config.is_sharded()):
+            return None
+        return (_turned if is_turned(self, ends) else _copied)(self, ends, spec)
 
 
 def shard_views(inputs: Sequence[PlanTensor], result: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
@@ -123,8 +102,8 @@ def page_buffers(inputs: Sequence[TensorSpec], result: TensorSpec, spec: DeviceS
     page_bytes, pages = row_bytes(result), result.matrix[0]
     if result.layout is Layout.TILE:
         page_bytes, pages = result.data_format.tile_bytes, volume_tiles(result)
-    in_dram = any(tensor.memory_config.buffer_type is BufferType.DRAM for tensor in (inputs[0], result))
-    aligned = round_up(page_bytes, (spec.dram if in_dram else spec.l1).alignment_bytes)
+    place = next((tensor.memory_config for tensor in (inputs[0], result) if in_dram(tensor)), result.memory_config)
+    aligned = round_up(page_bytes, page_alignment_bytes(place, spec))
     return (paged_buffer("pages", BUFFERING, aligned, result.data_format, page_cores(pages, spec.grid)),)
 
 
@@ -145,11 +124,10 @@ def is_turned(op: Concatenate, ends: Ends) -> bool:
     return by_height and side_by_side and ends.written.layout is Layout.TILE
 
 
-def _copied(op: Concatenate, ends: Ends, spec: DeviceSpec) -> tuple[float, dict[Stage, float]]:
+def _copied(op: Concatenate, ends: Ends, spec: DeviceSpec) -> Composed:
     """Sticks or tiles of every tensor in turn, half of them by each of two kernels, or all by the only processor."""
-    kernels = (Stage.READER, Stage.SECOND_READER)[: spec.data_movement.processors]
     (rows, columns), data_format = ends.written.shards.shape, ends.written.data_format
-    element_bytes, copying = data_format.element_bytes or 0, 0.0
+    element_bytes, copying, kernels = data_format.element_bytes or 0, 0.0, hands(spec, 2)
     together = sum(shape[op.axis] for shape in op.shapes)
     for shape in op.shapes:
         part = shape[op.axis] / together
@@ -159,15 +137,19 @@ def _copied(op: Concatenate, ends: Ends, spec: DeviceSpec) -> tuple[float, dict[
             pages, page_bytes = rows * op.groups, columns * part / op.groups * element_bytes
         else:
             pages, page_bytes = round(rows * part), columns * element_bytes
-        copying += local_sticks_cycles(spec, div_up(pages, len(kernels)), page_bytes)
-    return copying, dict.fromkeys(kernels, copying)
+        copying += local_sticks_cycles(spec, div_up(pages, kernels), page_bytes)
+    stages = {
+        Stage.READER: (copying, "one processor copies half of the sticks within the core"),
+        Stage.SECOND_READER: (copying * (kernels > 1), "the other copies the other half"),
+    }
+    cores, steps = ends.written.shards.grid, "copying sticks within a core"
+    return Composed(cores=cores, body_cycles=copying, stages=stages, steps=steps)
 
 
-def _turned(op: Concatenate, ends: Ends, spec: DeviceSpec) -> tuple[float, dict[Stage, float]]:
+def _turned(op: Concatenate, ends: Ends, spec: DeviceSpec) -> Composed:
     """Each row of tiles is transposed, joined by a reader and transposed back, in sequence."""
-    rows, columns = ends.written.shards.shape
-    tile_rows, tiles = div_up(rows, TILE), div_up(columns, TILE)
-    data_format = ends.written.data_format
+    shards, data_format = ends.written.shards, ends.written.data_format
+    tile_rows, tiles = (div_up(side, TILE) for side in shards.shape)
     between = BFLOAT16 if data_format.is_block else data_format
     transposing, transposing_back = (
         convert_tile_cycles(spec, *formats) for formats in ((data_format, between), (between, data_format))
@@ -176,8 +158,9 @@ def _turned(op: Concatenate, ends: Ends, spec: DeviceSpec) -> tuple[float, dict[
     together = sum(shape[op.axis] for shape in op.shapes)
     widths = [tiles * shape[op.axis] / together * between.tile_bytes / op.groups for shape in op.shapes]
     copied = sum(local_sticks_cycles(spec, op.groups, width) for width in widths)
-    return tile_rows * (computed + copied), {Stage.READER: tile_rows * copied, Stage.MATH: tile_rows * computed}
-
-
-def _joins_shards(ends: Ends) -> bool:
-    return ends.read.memory_config.is_sharded() and ends.written.memory_config.is_sharded()
+    stages = {
+        Stage.READER: (tile_rows * copied, "rows of turned tiles are copied side by side within the core"),
+        Stage.MATH: (tile_rows * computed, "tiles are turned before that, and turned back after it"),
+    }
+    body, steps = tile_rows * (computed + copied), "unpacking, packing and copying tiles"
+    return Composed(cores=shards.grid, body_cycles=body, stages=stages, steps=steps)

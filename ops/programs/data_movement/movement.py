@@ -7,7 +7,7 @@ blocks on to each other: the slowest works all the time, the others add their fi
 Constants by `tools.calibrate` from profiler rows.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import ClassVar, Final
@@ -20,7 +20,7 @@ from device.spec.device_spec import DeviceSpec
 from device.time.network import shared_cycles
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
 from ops.op_model import CyclesContext, Description, Detail, Ends, ModeledOp
-from ops.programs.buffer_shapes import row_bytes, spread_evenly
+from ops.programs.buffer_shapes import row_bytes, spread_evenly, uniform_cycles
 from ops.programs.kernel_costs import (
     StickCosts,
     TransferCosts,
@@ -183,23 +183,14 @@ def copy_pages(sides: Sides) -> Movement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovementCosts(StickCosts):
-    """Constants of the model of data movement programs, in cycles: those of pages and sticks, and besides them others.
+    """Constants of the model of data movement programs besides those of pages and sticks, in cycles."""
 
-    Attributes:
-        box_stick_cycles: Between two sticks written into a box of an image.
-        local_stick_cycles: Between two sticks copied within a core.
-        store_cycles: For each word that a processor fills, and for each byte that it copies by itself.
-        integer_tile_cycles: For each tile whose numbers become integers.
-        reshard_cycles: Setting up the copies of a reshard.
-        segment_cycles: For each piece that a reshape moves between pages.
-    """
-
-    box_stick_cycles: float
-    local_stick_cycles: float
-    store_cycles: float
-    integer_tile_cycles: float
-    reshard_cycles: float
-    segment_cycles: float
+    box_stick_cycles: float  # Between two sticks written into a box of an image
+    local_stick_cycles: float  # Between two sticks copied within a core
+    store_cycles: float  # For each word that a processor fills, and for each byte that it copies by itself
+    integer_tile_cycles: float  # For each tile whose numbers become integers
+    reshard_cycles: float  # Setting up the copies of a reshard
+    segment_cycles: float  # For each piece that a reshape moves between pages
 
 
 def movement_cycles(movement: Movement, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
@@ -305,8 +296,21 @@ def _write_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:
     return pages.core_pages * page
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Composed:
+    """The cycles of a program whose cores all do the same, composed of steps that other programs were measured with."""
+
+    cores: CoreRangeSet
+    body_cycles: float  # After the start of a core
+    stages: Mapping[Stage, tuple[float, str]]  # How long each stage works in that time, and what it does
+    steps: str  # That it is composed of, in words
+    details: tuple[Detail, ...] = ()  # What was decided when the program was planned
+    dram_read_bytes: int = 0
+    dram_written_bytes: int = 0
+
+
 class DataMovement(ModeledOp):
-    """The base of operations whose cycles follow from the pages that they read and write."""
+    """The base of operations whose cycles follow from the pages that they read and write, or from their steps."""
 
     __slots__ = ()
     MEASURED: ClassVar[bool] = False  # There are public measurements of such programs, under the name of the class
@@ -325,13 +329,29 @@ class DataMovement(ModeledOp):
         """The pages of the program: by default all of the source are waited for and all of the result are written."""
         return copy_movement(read, written, spec)
 
+    def composed(self, ends: Ends, spec: DeviceSpec) -> Composed | None:
+        """The steps of a program that does more than move pages; None if its `movement` says all."""
+        return None
+
     def cycles(self, ends: Ends, context: CyclesContext) -> OperationCycles:
-        """Cycles of the movement."""
-        movement = self.movement(ends.read, ends.written, context.spec)
-        return movement_cycles(movement, context.spec, contention=context.contention)
+        """Cycles of the steps, or of the movement."""
+        spec, composed = context.spec, self.composed(ends, context.spec)
+        if composed is None:
+            movement = self.movement(ends.read, ends.written, spec)
+            return movement_cycles(movement, spec, contention=context.contention)
+        busy = {stage: cycles for stage, (cycles, _) in composed.stages.items()}
+        read, written = composed.dram_read_bytes, composed.dram_written_bytes
+        body = composed.body_cycles
+        return uniform_cycles(composed.cores, body, busy, spec, dram_read_bytes=read, dram_written_bytes=written)
 
     def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
         """The pages of both sides, and what the stages do."""
+        composed = self.composed(ends, spec)
+        if composed is not None:
+            texts = {stage: text for stage, (_, text) in composed.stages.items()}
+            return Description(
+                facts=composed.details, stages=texts, composed_of=f"{composed.steps} as in other programs"
+            )
         return Description(
             facts=lambda: (*_details(self.movement(ends.read, ends.written, spec)), *self.details),
             stages=lambda: _stage_texts(self.movement(ends.read, ends.written, spec)),

@@ -10,7 +10,6 @@ come out 1 to 9 % too fast, and pieces between 46 % too fast and 8 % too slow. S
 buffers: tt-metal 0.81.1 (data_movement/permute, transpose and common), compared with recorded plans.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
@@ -19,7 +18,7 @@ import numpy as np
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
 from device.matrix_unit.packer import pack
-from device.memory.layouts import TensorSpec, aligned_page_bytes
+from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
     FACE,
     L1_MEMORY_CONFIG,
@@ -35,22 +34,24 @@ from device.numbers.formats import GROUP, Array, DataFormat, div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
-from device.time.stages import OperationCycles, Stage
+from device.time.network import hands
+from device.time.stages import Stage
 from ops.builder import PlanTensor
-from ops.op_model import CyclesContext, Description, Ends
+from ops.op_model import Ends
 from ops.programs.buffer_shapes import (
     BUFFERING,
+    aligned_page,
     buffer,
+    in_dram,
     page_alignment_bytes,
     page_cores,
     pipelined_cycles,
     row_bytes,
     sized_buffers,
     spread_evenly,
-    uniform_cycles,
     volume_tiles,
 )
-from ops.programs.data_movement.movement import Access, DataMovement, Movement, Pages, copy_movement, sides_of
+from ops.programs.data_movement.movement import Access, Composed, DataMovement, Movement, Pages, copy_movement, sides_of
 from ops.programs.kernel_costs import (
     ComputeCosts,
     StickCosts,
@@ -91,24 +92,23 @@ class Permute(DataMovement):
         filled[..., :columns] = turned
         return pack(filled, self.packed, fp32_dest=False)[..., :columns].astype(self.packed.storage)
 
-    def cycles(self, ends: Ends, context: CyclesContext) -> OperationCycles:
-        """By where the tensors lie, and which axes move."""
-        model = _model(self, ends)
-        if model is None:
-            return DataMovement.cycles(self, ends, context)
-        cores, body, busy = model(self, ends, context.spec)
+    def composed(self, ends: Ends, spec: DeviceSpec) -> Composed | None:
+        """The movement of rows; None for tiles, for rows that stay whole, and for shards whose axes move otherwise."""
+        rank, sharded = len(self.axes), [tensor.memory_config.is_sharded() for tensor in (ends.read, ends.written)]
+        if ends.read.layout is not Layout.ROW_MAJOR or rank < 3:
+            return None
+        moved = tuple(axis - rank for place, axis in enumerate(self.axes) if axis != place)
+        if not any(sharded) and self.axes[-1] != rank - 1:
+            model = _by_tiles
+        elif all(sharded) and moved in ((-1, -2), (-2, -3)):
+            model = _turned_in_place if moved == (-1, -2) else _fetched
+        else:
+            return None
         read, written = (
-            prod(tensor.shape) * (tensor.data_format.element_bytes or 0) if _in_dram(tensor) else 0
+            prod(tensor.shape) * (tensor.data_format.element_bytes or 0) if in_dram(tensor) else 0
             for tensor in (ends.read, ends.written)
         )
-        return uniform_cycles(cores, body, busy, context.spec, dram_read_bytes=read, dram_written_bytes=written)
-
-    def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
-        """By the model of its cycles."""
-        model = _model(self, ends)
-        if model is None:
-            return DataMovement.describe(self, ends, spec)
-        return FETCHED if model is _fetched else TURNED
+        return replace(model(self, ends, spec), dram_read_bytes=read, dram_written_bytes=written)
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
         """The pages of a program that tilizes no rows: whole ones are copied, others moved in pieces."""
@@ -145,99 +145,72 @@ class Permute(DataMovement):
         return Movement(cores=cores, reads=reads, writes=writes, blocks=core_blocks)
 
 
-FETCHED: Final = Description(
-    stages={
-        Stage.READER: "one processor fetches half of the sticks from where they lie",
-        Stage.SECOND_READER: "the other fetches the other half",
-    },
-    composed_of="reading sticks of other cores as in other programs",
-)
-TURNED: Final = Description(
-    stages={
-        Stage.READER: "rows are read, as far as tiles reach",
-        Stage.TILIZE: "rows become tiles",
-        Stage.UNTILIZE: "tiles are turned and become rows",
-        Stage.WRITER: "rows are written where they belong",
-    },
-    composed_of="reading, tilizing, untilizing and writing rows as in other programs",
-)
-
-
 DIRECT_TILES: Final = 8  # tiles of a column whose rows the packer writes straight into the result
 
-Stages = dict[Stage, float]
-Model = Callable[[Permute, Ends, DeviceSpec], tuple[CoreRangeSet, float, Stages]]
 
-
-def _model(op: Permute, ends: Ends) -> Model | None:
-    """The movement of rows; None for tiles, for rows that stay whole, and for shards whose axes move otherwise."""
-    rank = len(op.axes)
-    sharded = [tensor.memory_config.is_sharded() for tensor in (ends.read, ends.written)]
-    if ends.read.layout is not Layout.ROW_MAJOR or rank < 3:
-        return None
-    if not any(sharded):
-        return _by_tiles if op.axes[-1] != rank - 1 else None
-    moved = tuple(axis - rank for place, axis in enumerate(op.axes) if axis != place)
-    return MODELS.get(moved) if all(sharded) else None
-
-
-def _by_tiles(op: Permute, ends: Ends, spec: DeviceSpec) -> tuple[CoreRangeSet, float, Stages]:
+def _by_tiles(op: Permute, ends: Ends, spec: DeviceSpec) -> Composed:
     """One part of a tile after the other: rows along the axis that becomes the last, up to the end of a tile."""
     last, moved = op.shape[-1], op.shape[op.axes[-1]]
     count = prod(op.shape) // (last * moved) * div_up(last, TILE) * div_up(moved, TILE)
     used = min(count, spec.grid.cores)
     rows, width = min(TILE, moved), min(TILE, last)
     element_bytes, link = ends.read.data_format.element_bytes or 0, spec.noc.link_bytes_per_cycle
-    read_latency = waited_read_cycles(spec, 0, in_dram=_in_dram(ends.read))
+    read_latency = waited_read_cycles(spec, 0, in_dram=in_dram(ends.read))
     read = burst_cycles(spec.costs_of(TransferCosts).page_issue_cycles, rows, width * element_bytes, read_latency, link)
-    answered = write_latency_cycles(spec, in_dram=_in_dram(ends.written))
+    answered = write_latency_cycles(spec, in_dram=in_dram(ends.written))
     written = burst_cycles(spec.costs_of(StickCosts).stick_cycles, width, rows * element_bytes, answered, link)
-    turned = _tilized(1, ends.read, spec), untilize_tile_cycles(spec, 1)
-    body, busy = _in_stages(read, *turned, written, div_up(count, used))
-    return first_cores(used, spec.grid.cols, spec.grid.rows), body, busy
+    cores = first_cores(used, spec.grid.cols, spec.grid.rows)
+    steps = read, _tilized(1, ends.read, spec), untilize_tile_cycles(spec, 1), written
+    return _turned(cores, steps, div_up(count, used))
 
 
-def _in_stages(read: float, tilized: float, turned: float, written: float, blocks: int) -> tuple[float, Stages]:
-    """Cycles of blocks that are read, tilized and turned by one unit, and written; and of each stage."""
-    stages = {Stage.READER: read, Stage.TILIZE: tilized, Stage.UNTILIZE: turned, Stage.WRITER: written}
-    body = pipelined_cycles((read, tilized + turned, written), blocks)
-    return body, {stage: blocks * cycles for stage, cycles in stages.items()}
-
-
-def _fetched(op: Permute, ends: Ends, spec: DeviceSpec) -> tuple[CoreRangeSet, float, Stages]:
-    """Two kernels fetch half of a core's sticks each, one stick after the other; or one kernel fetches all."""
-    kernels = (Stage.READER, Stage.SECOND_READER)[: spec.data_movement.processors]
-    shards = ends.written.shards
-    rows, columns = shards.shape
-    issue, link = spec.costs_of(TransferCosts).read_issue_cycles, spec.noc.link_bytes_per_cycle
-    stick_bytes, round_trip = row_bytes(ends.read, columns), core_round_trip_cycles(spec)
-    share = burst_cycles(issue, div_up(rows, len(kernels)), stick_bytes, round_trip, link)
-    return shards.grid, share, dict.fromkeys(kernels, share)
-
-
-def _turned_in_place(op: Permute, ends: Ends, spec: DeviceSpec) -> tuple[CoreRangeSet, float, Stages]:
+def _turned_in_place(op: Permute, ends: Ends, spec: DeviceSpec) -> Composed:
     """Image by image of a core's shard: sticks are copied to where they are tilized, and turned."""
     shards = ends.read.shards
     height, width = op.shape[-2:]
     down, across = div_up(height, TILE), div_up(width, TILE)
     read = down * local_sticks_cycles(spec, min(TILE, height), row_bytes(ends.read, width))
-    tilized = _tilized(down * across, ends.read, spec)
     turned = down * across * untilize_tile_cycles(spec, down)
     apart = down > DIRECT_TILES
     written = local_sticks_cycles(spec, width, row_bytes(ends.read, height)) if apart else 0.0
-    return shards.grid, *_in_stages(read, tilized, turned, written, div_up(shards.shape[0], height))
+    steps = read, _tilized(down * across, ends.read, spec), turned, written
+    return _turned(shards.grid, steps, div_up(shards.shape[0], height))
 
 
-MODELS: Final[dict[tuple[int, ...], Model]] = {(-1, -2): _turned_in_place, (-2, -3): _fetched}  # by the axes that move
+def _turned(cores: CoreRangeSet, steps: tuple[float, float, float, float], blocks: int) -> Composed:
+    """Blocks that are read, tilized and turned by one unit, and written, by the cycles of these steps."""
+    read, tilized, turned, written = steps
+    texts = {
+        Stage.READER: "rows are read, as far as tiles reach",
+        Stage.TILIZE: "rows become tiles",
+        Stage.UNTILIZE: "tiles are turned and become rows",
+        Stage.WRITER: "rows are written where they belong",
+    }
+    return Composed(
+        cores=cores,
+        body_cycles=pipelined_cycles((read, tilized + turned, written), blocks),
+        stages={stage: (blocks * cycles, text) for (stage, text), cycles in zip(texts.items(), steps, strict=True)},
+        steps="reading, tilizing, untilizing and writing rows",
+    )
+
+
+def _fetched(op: Permute, ends: Ends, spec: DeviceSpec) -> Composed:
+    """Two kernels fetch half of a core's sticks each, one stick after the other; or one kernel fetches all."""
+    shards, kernels = ends.written.shards, hands(spec, 2)
+    rows, columns = shards.shape
+    issue, link = spec.costs_of(TransferCosts).read_issue_cycles, spec.noc.link_bytes_per_cycle
+    stick_bytes, round_trip = row_bytes(ends.read, columns), core_round_trip_cycles(spec)
+    share = burst_cycles(issue, div_up(rows, kernels), stick_bytes, round_trip, link)
+    stages = {
+        Stage.READER: (share, "one processor fetches half of the sticks from where they lie"),
+        Stage.SECOND_READER: (share * (kernels > 1), "the other fetches the other half"),
+    }
+    return Composed(cores=shards.grid, body_cycles=share, stages=stages, steps="reading sticks of other cores")
 
 
 def _tilized(tiles: int, tensor: TensorSpec, spec: DeviceSpec) -> float:
     tile_cycles = tilize_tile_cycles(spec, tensor.data_format, tensor.data_format)
     return spec.costs_of(ComputeCosts).tilize_call_cycles + tiles * tile_cycles
-
-
-def _in_dram(tensor: TensorSpec) -> bool:
-    return tensor.memory_config.buffer_type is BufferType.DRAM
 
 
 def permute_buffers(
@@ -397,7 +370,7 @@ def transpose_buffers(
     elif swapped == MIDDLE_TWO and rows:
         if rows_stay:
             return row_views()
-        pages, aligned = prod(tensor.shape[:-1]), [_aligned_page(end, spec) for end in (tensor, result)]
+        pages, aligned = prod(tensor.shape[:-1]), [aligned_page(end, spec) for end in (tensor, result)]
         sizes = {"rows": div_up(pages, grid.cores) * max(row_bytes(tensor, tensor.shape[-1]), *aligned)}
     elif swapped == MIDDLE_TWO:
         pages = max(pages, volume_tiles(result) // (result.padded_shape[-2] // TILE))
@@ -419,7 +392,3 @@ def transpose_buffers(
         sizes["turned"] = BUFFERING * tile_bytes
     cores = in_place[0].cores if in_place else page_cores(pages, grid)
     return *in_place, *sized_buffers(sizes, data_format, cores)
-
-
-def _aligned_page(tensor: TensorSpec, spec: DeviceSpec) -> int:
-    return aligned_page_bytes(tensor.buffer(spec).page_bytes, tensor.memory_config.buffer_type, spec)
