@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Final
 
 import numpy as np
 
@@ -15,15 +14,16 @@ from device.numbers.formats import BFLOAT16, UINT16, Array, DataFormat, div_up, 
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.time.network import hands
-from device.time.stages import OperationCycles, Stage
-from ops.op_model import CyclesContext, Description, Ends, ModeledOp, ValuesContext, given
-from ops.programs.buffer_shapes import BUFFERING, buffer, sized_buffers, uniform_cycles
+from device.time.stages import Stage
+from ops.op_model import Ends, ValuesContext, given
+from ops.programs.buffer_shapes import BUFFERING, buffer, sized_buffers
+from ops.programs.data_movement.movement import Composed, DataMovement
 from ops.programs.kernel_costs import ComputeCosts, TransferCosts, pack_tile_cycles, unpack_tile_cycles
 from ops.window import PaddedInput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MaxPool(ModeledOp):
+class MaxPool(DataMovement):
     """A max pool program."""
 
     frame: PaddedInput  # The images with what lies around them, which is less than every number, and their windows
@@ -63,54 +63,44 @@ class MaxPool(ModeledOp):
         context.arithmetic.each(pool, [(image, part) for image in range(batch) for part in parts])
         return result.reshape(1, 1, -1, self.channels)
 
-    def cycles(self, ends: Ends, context: CyclesContext) -> OperationCycles:
-        """Cycles of the core with the most outputs; all cores but the last have equally many."""
-        spec, outputs = context.spec, self.core_outputs
-        read, reduced, packed = window_cycles(self, spec)
-        readers = hands(spec, 2)
+    def composed(self, ends: Ends, spec: DeviceSpec) -> Composed:
+        """The steps of the core with the most outputs; all cores but the last have equally many."""
+        channels = div_up(self.channels, self.channel_cores)
+        tiles, columns, tile_bytes = div_up(channels, TILE), self.frame.columns, self.in_format.tile_bytes
+        issue, costs = spec.costs_of(TransferCosts).stateful_issue_cycles, spec.costs_of(ComputeCosts)
+        neighbors = columns.kernel if columns.dilation == 1 and tiles <= WIDEST else 1
+        sticks_bytes = neighbors * channels * (self.in_format.element_bytes or 0)
+        read = self.taps // neighbors * max(issue, sticks_bytes / spec.noc.link_bytes_per_cycle)
+        reduced = tiles * (costs.tilize_tile_cycles + unpack_tile_cycles(spec, tile_bytes) + spec.compute.phase_cycles)
+        packed = tiles * pack_tile_cycles(spec, tile_bytes / TILE)  # one row
+        if self.tiled:
+            packed += tiles * pack_tile_cycles(spec, self.data_format.tile_bytes) / TILE
+        outputs, readers = self.core_outputs, hands(spec, 2)
         first = div_up(outputs, readers)
-        body = read + reduced + packed + (outputs - 1) * max(read / readers, reduced, packed)
-        busy = {
-            Stage.READER: first * read,
-            Stage.SECOND_READER: (outputs - first) * read,
-            Stage.MATH: outputs * reduced,
-            Stage.PACK: outputs * packed,
-        }
-        return uniform_cycles(ends.written.shards.grid, body, busy, spec)
-
-    def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
-        """What the stages of a pool do."""
-        return POOLED
-
-
-POOLED: Final = Description(
-    stages={
-        Stage.READER: "one reader gathers every other window",
-        Stage.SECOND_READER: "the other reader gathers the others",
-        Stage.MATH: "windows are tilized and reduced",
-        Stage.PACK: "results are packed into L1",
-    },
-    composed_of="gathering, tilizing, reducing and packing of windows as in other programs",
-)
+        return Composed(
+            cores=ends.written.shards.grid,
+            body_cycles=read + reduced + packed + (outputs - 1) * max(read / readers, reduced, packed),
+            stages={
+                Stage.READER: (first * read, "one reader gathers every other window"),
+                Stage.SECOND_READER: ((outputs - first) * read, "the other reader gathers the others"),
+                Stage.MATH: (outputs * reduced, "windows are tilized and reduced"),
+                Stage.PACK: (outputs * packed, "results are packed into L1"),
+            },
+            steps="gathering, tilizing, reducing and packing of windows",
+        )
 
 
 def _framed(image: Array, frame: PaddedInput, first: int, outputs: int) -> Array:
-    """Frame rows [rows, columns, C] under a number of window rows, float32, surrounded by -infinity."""
+    """Frame rows [rows, columns, C] under a number of window rows, float32, surrounded by -infinity; without NaN."""
     rows, columns = frame.rows, frame.columns
     begin = first * rows.stride - rows.before  # in the image, where both may lie outside
     end = begin + (outputs - 1) * rows.stride + rows.reach + 1
     inside = slice(max(begin, 0), max(min(end, rows.input_length), 0))
-    if (inside.start, inside.stop) == (begin, end) and not columns.before and not columns.after:
-        return _ordered(image[inside].astype(np.float32))
-    framed = np.full((end - begin, columns.length, image.shape[-1]), -np.inf, np.float32)
-    part = image[inside]
-    framed[inside.start - begin :, columns.before :][: len(part), : columns.input_length] = part
-    return _ordered(framed)
-
-
-def _ordered(values: Array) -> Array:
-    """float32 with every NaN replaced by the infinity of its sign."""
-    return without_nan(values.view(np.uint32)).view(np.float32)
+    framed = image[inside].astype(np.float32)
+    if (inside.start, inside.stop) != (begin, end) or columns.before or columns.after:
+        part, framed = framed, np.full((end - begin, columns.length, image.shape[-1]), -np.inf, np.float32)
+        framed[inside.start - begin :, columns.before :][: len(part), : columns.input_length] = part
+    return without_nan(framed.view(np.uint32)).view(np.float32)
 
 
 def _largest(framed: Array, frame: PaddedInput, outputs: int) -> Array:
@@ -118,12 +108,8 @@ def _largest(framed: Array, frame: PaddedInput, outputs: int) -> Array:
     rows, columns = frame.rows, frame.columns
     result = np.full((outputs, columns.outputs, framed.shape[-1]), -np.inf, np.float32)
     for down, across in product(range(rows.kernel), range(columns.kernel)):
-        first_row, first_column = down * rows.dilation, across * columns.dilation
-        met = framed[
-            first_row : first_row + (outputs - 1) * rows.stride + 1 : rows.stride,
-            first_column : first_column + (columns.outputs - 1) * columns.stride + 1 : columns.stride,
-        ]
-        np.maximum(result, met, out=result)
+        below, behind = framed[down * rows.dilation :: rows.stride], across * columns.dilation
+        np.maximum(result, below[:outputs, behind :: columns.stride][:, : columns.outputs], out=result)
     return result
 
 
@@ -186,21 +172,3 @@ def pool_buffers(
         *sized_buffers({"windows_0": windows, "windows_1": windows, **untilized}, BFLOAT16, cores),
         buffer("output", sizes.out_bytes, sizes.data_format, cores, output),
     )
-
-
-def window_cycles(op: MaxPool, spec: DeviceSpec) -> tuple[float, float, float]:
-    """Cycles of a reader, of the matrix unit and of the packer for one window."""
-    channels = div_up(op.channels, op.channel_cores)
-    sizes = PoolSizes(
-        taps=op.taps, channels=channels, out_shard=(1, channels), data_format=op.data_format, tiled=op.tiled
-    )
-    stick_bytes = channels * (op.in_format.element_bytes or 0)
-    neighbors = op.frame.columns.kernel if op.frame.columns.dilation == 1 and sizes.channel_tiles <= WIDEST else 1
-    issue, costs = spec.costs_of(TransferCosts).stateful_issue_cycles, spec.costs_of(ComputeCosts)
-    read = op.taps // neighbors * max(issue, stick_bytes * neighbors / spec.noc.link_bytes_per_cycle)
-    tile_bytes = op.in_format.tile_bytes
-    tile = costs.tilize_tile_cycles + unpack_tile_cycles(spec, tile_bytes) + spec.compute.phase_cycles
-    packed = sizes.channel_tiles * pack_tile_cycles(spec, tile_bytes / TILE)  # one row
-    if op.tiled:
-        packed += sizes.channel_tiles * pack_tile_cycles(spec, op.data_format.tile_bytes) / TILE
-    return read, sizes.channel_tiles * tile, packed
