@@ -149,7 +149,6 @@ def _whole_stages(stages: Iterable[StageCycles]) -> Iterable[StageCycles]:
         yield StageCycles(stage.stage, whole(stage.busy_cycles), whole(stage.stall_cycles), critical)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class StageTime(Row, figures="stage does busy_cycles stall_cycles critical_cycles"):
     """One stage of a core, or of several operations together; shares are shares of the operations' cycles."""
 
@@ -200,7 +199,6 @@ def spent_cycles(stages: Sequence[StageTime]) -> dict[str, int]:
     return {stage.stage: stage.critical_cycles if walked else stage.busy_cycles for stage in stages}
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class CoreGroupTime(Row):
     """Cores that do the same work."""
 
@@ -244,7 +242,6 @@ class Sums(NamedTuple):
         return share_of(count, nanoseconds(self.cycles, spec.clock_hz) / 1e9)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Traffic(Row):
     """Bytes moved, and their average rates."""
 
@@ -260,7 +257,6 @@ class Traffic(Row):
     network_bytes_per_second = Column[float](lambda row: row.sums.rate(row.sums.network_bytes, row.spec))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class MathUse(Row, figures="issued_flops useful_flops"):
     """The work of the matrix units."""
 
@@ -277,7 +273,6 @@ class MathUse(Row, figures="issued_flops useful_flops"):
     flops_per_second = Column[float](lambda row: row.sums.rate(row.useful_flops, row.spec))  # Useful FLOP
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Roofline(Row):
     """The least cycles that each resource of the device needs for the work at full use."""
 
@@ -298,10 +293,10 @@ class Roofline(Row):
     )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class CoreTime(
     Row,
     figures="column row cycles share busy_cycles busy_share stall_cycles stall_share dram_bytes network_bytes",
+    kw_only=True,
 ):
     """One core over a call, or over all calls; shares are shares of all cycles."""
 
@@ -360,8 +355,7 @@ class UntimedOperation:
     position: int  # Index among the device operations of its call, timed or not
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class OperationTime(Row):
+class OperationTime(Row, kw_only=True):
     """One device operation that has a model."""
 
     timed: TimedOperation  # Its cycles are not None
@@ -440,8 +434,7 @@ def _ends(groups: Sequence[CoreGroupTime]) -> dict[Core, int]:
     return dict(sorted(end_cycles.items(), key=lambda end: end[0][::-1]))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Totals(Row):
+class Totals(Row, kw_only=True):
     """Operations in sequence, together."""
 
     operations: tuple[OperationTime, ...]
@@ -516,8 +509,7 @@ def totals(calls: Sequence[CallRun], spec: DeviceSpec) -> Totals:
     return Totals(operations=tuple(op for call in calls for op in call.operations), spec=spec, useful_flops=sum(useful))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class CallTime(Row):
+class CallTime(Row, kw_only=True):
     """One call of a function, in a report."""
 
     run: CallRun

@@ -47,7 +47,6 @@ class Occupant:
     made: str = ""  # Who made it, in words; empty if it is not known
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class L1Block(Row, figures="held first last"):
     """A buffer from one device operation to another; shares are those of a picture, time to the right, addresses up."""
 
@@ -98,7 +97,6 @@ def l1_map(moments: Sequence[Sequence[Occupant]], spec: DeviceSpec) -> L1Map:
     return L1Map(base, end, base / end, len(moments), blocks)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class CircularBufferUse(Row):
     """A circular buffer of one device operation."""
 
@@ -115,7 +113,6 @@ class CircularBufferUse(Row):
     ranges = Column[Ranges](lambda use: ranges_of(use.event.cores))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class BufferUse(Row):
     """A buffer that exists while a device operation runs."""
 
@@ -136,7 +133,6 @@ class BufferUse(Row):
 AnyBufferUse = CircularBufferUse | BufferUse
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class OperationUse(Row, figures="name"):
     """One device operation, its circular buffers, and the buffers at its end."""
 
@@ -179,7 +175,6 @@ class OperationUse(Row, figures="name"):
         return [*circular, *buffers]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class L1Use(Row, figures="usable_bytes"):
     """L1 of a core over the whole call, with the buffers from before the call."""
 
@@ -197,7 +192,6 @@ class L1Use(Row, figures="usable_bytes"):
     tightest = Column[str](lambda use: use.tight.name if use.tight else "")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Partition(Row):
     """The partition of a convolution; sizes are rows and channels on a core, or height and width in tiles."""
 
@@ -221,7 +215,6 @@ class Partition(Row):
     convolutions = Column[int](lambda cut: cut.times)  # Of the call's convolutions (one per slice), how many
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class OutputUse(Row, figures="shape padded_shape dtype layout memory_config place height width"):
     """The output tensor."""
 

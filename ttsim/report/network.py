@@ -54,8 +54,7 @@ class LivingBuffer:
         return place_of(self.function, self.where)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class OpRun(Row, figures="number name call function where"):
+class OpRun(Row, figures="number name call function where", kw_only=True):
     """A device operation that ran."""
 
     number: int  # Counted from 0
@@ -207,7 +206,6 @@ class LivingCircularBuffer:
     cores: str  # Where, as ttnn prints it
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Sum(Row, figures="name"):
     """Operations of one kind or of one line of the script, together."""
 
@@ -225,7 +223,6 @@ class Sum(Row, figures="name"):
     l1_bytes = Column[int](lambda sums: max(op.l1_bytes for op in sums.parts))  # The most of an operation on a core
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class HighWater(Row, figures="operation nanoseconds usable_bytes"):
     """L1 of a core at the fullest moment of a pass, and its buffers.
 

@@ -1,8 +1,8 @@
 """Rows of reports: records whose figures are columns, each declared once and computed on first access."""
 
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
-from typing import Any, ClassVar, Generic, Self, TypeVar, overload
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, ClassVar, Generic, Self, TypeVar, dataclass_transform, overload
 
 from ttsim.report.formatting import terminal_width, text
 
@@ -59,6 +59,7 @@ class Report:
         return self.table(terminal_width())
 
 
+@dataclass_transform(eq_default=False, frozen_default=True)
 class Row:
     """A frozen dataclass with columns: its figures are the fields that `figures` names, followed by its columns.
 
@@ -67,9 +68,10 @@ class Row:
 
     figures: ClassVar[tuple[str, ...]] = ()
 
-    def __init_subclass__(cls, figures: str = "") -> None:
+    def __init_subclass__(cls, figures: str = "", kw_only: bool = False) -> None:
         columns = (name for name, value in vars(cls).items() if type(value) is Column)
         cls.figures = tuple(dict.fromkeys((*figures.split(), *columns)))
+        dataclass(frozen=True, eq=False, repr=False, kw_only=kw_only)(cls)
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and as_dict(self) == as_dict(other)
