@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from device.errors import ArgumentTypeError, shown
 from device.memory.memory_config import BufferType
-from device.plan import BufferAllocated, BufferFreed, Event, OperationBegin, OperationEnd, Plan
+from device.plan import BufferAllocated, Event, OperationBegin, OperationEnd
 from device.spec.device_spec import DeviceSpec
 from ops.op_model import OpModels
 from ops.op_models import OP_MODELS
@@ -24,7 +24,7 @@ from ttsim.recording.suggestions import LEAST_SHARE, Measured, Search
 from ttsim.report.advice import Advice, machine_changes
 from ttsim.report.cycle_report import CycleReport, cycle_report
 from ttsim.report.cycles import CallRun
-from ttsim.report.memory import fullest_core_bytes
+from ttsim.report.memory import fullest_core_bytes, living
 from ttsim.report.network import LivingBuffer, NetworkReport, Runs, local_buffers, network_report
 from ttsim.report.pages import Page, Source, page_of_calls, page_of_network
 from ttsim.report.writers.html.document import page_frame
@@ -101,7 +101,10 @@ class Profile:
 
     def machine_advice(self, cycles: int) -> Advice:
         """What the calls depend on that have run so far, and take so many cycles; their plans are held."""
-        sensitivity = sensitivities(self.device.spec, self._cycles_on)
+        models = self.device.op_models  # cycles are fractions, so that small changes show
+        sensitivity = sensitivities(
+            self.device.spec, lambda spec: fsum(cycles_of(call, spec, op_models=models) for call in self.ran)
+        )
         return Advice(
             cycles=cycles,
             machine=machine_changes(sensitivity, least_share=LEAST_SHARE, most=MOST_OF_MACHINE),
@@ -111,17 +114,14 @@ class Profile:
     def measured(self) -> Measured:
         """What the calls take that have run so far."""
         taken = self.taken()
-        chosen = [
-            decision.value
-            for call in self.calls
-            for decision in call.plan.decisions
-            if decision.name == SCHEME_DECISION
-        ]
+        plans = [call.plan for call in self.calls]
+        decisions = (decision for plan in plans for decision in plan.decisions if decision.name == SCHEME_DECISION)
+        rows = (max((prod(tensor.shape[:-1]) for tensor in plan.tensors.values()), default=0) for plan in plans)
         return Measured(
             cycles=sum(call.total.cycles for call in taken),
             untimed=sum(len(call.untimed) for call in taken),
-            effort=sum(len(call.plan.steps) + _most_rows(call.plan) // ROWS_OF_A_STEP for call in self.calls),
-            scheme=", ".join(map(str, chosen)),
+            effort=sum(len(plan.steps) + most // ROWS_OF_A_STEP for plan, most in zip(plans, rows, strict=True)),
+            scheme=", ".join(str(decision.value) for decision in decisions),
         )
 
     def taken(self) -> list[CallRun]:
@@ -132,14 +132,6 @@ class Profile:
     def runs(self) -> Runs:
         """The device operations of these calls."""
         return runs_of(self.ran, self.taken(), self.device.spec)
-
-    def _cycles_on(self, spec: DeviceSpec) -> float:
-        """Cycles of the same plans on another machine, in fractions, so that small changes show."""
-        return fsum(cycles_of(call, spec, op_models=self.device.op_models) for call in self.ran)
-
-
-def _most_rows(plan: Plan) -> int:
-    return max((prod(tensor.shape[:-1]) for tensor in plan.tensors.values()), default=0)
 
 
 def timed_call(
@@ -184,16 +176,7 @@ def runs_of(calls: Sequence[RanCall], taken: Sequence[CallRun], spec: DeviceSpec
         for step, timed, figures, live, end in zip(
             steps, run.ran, run.in_order, fullest_moments(call), ends, strict=True
         ):
-            buffers = tuple(
-                LivingBuffer(
-                    event.name,
-                    event.buffer.buffer_type.name,
-                    event.buffer.bank_bytes,
-                    event.address,
-                    *makers.get(event.number, ("", "")),
-                )
-                for event in live
-            )
+            buffers = tuple(LivingBuffer.of(event, *makers.get(event.number, ("", ""))) for event in live)
             runs.add(
                 name=step.name,
                 call=number,
@@ -223,15 +206,10 @@ def ends_of_operations(events: Sequence[Event]) -> Iterator[OperationEnd]:
 
 def fullest_moments(call: RanCall) -> Iterator[tuple[BufferAllocated, ...]]:
     """The buffers in L1 at the fullest moment of each device operation of a call, oldest first."""
-    live = {event.number: event for event in call.before if event.buffer.buffer_type is not BufferType.DRAM}
     fullest: tuple[BufferAllocated, ...] | None = None
-    for event in call.events:
-        if isinstance(event, BufferAllocated) and event.buffer.buffer_type is not BufferType.DRAM:
-            live[event.number] = event
-        elif isinstance(event, BufferFreed):
-            live.pop(event.number, None)
+    for event, live in living(call.before, call.events):
         if isinstance(event, OperationBegin) or fullest is not None:
-            now = tuple(live.values())
+            now = tuple(held for held in live.values() if held.buffer.buffer_type is not BufferType.DRAM)
             fullest = now if fullest is None else max(fullest, now, key=_bank_bytes)
         if isinstance(event, OperationEnd) and fullest is not None:
             yield fullest
@@ -336,43 +314,26 @@ def estimate_cycles(
             f"estimate_cycles: function must be one of this library, such as ttsim.conv_transpose2d, not "
             f"{shown(function)}"
         )
-    result = _tried(function, arguments, options, device, suggestions=device.suggestions)
-    report = result.report()
-    return replace(report, advice=_advice(result, function, arguments, options, device)) if suggestions else report
 
+    def tried(options: Mapping[str, Any], *, suggestions: bool = False) -> Profile:
+        """The profile of the call with these keyword arguments on a copy of the device."""
+        with uncaptured(), copy_of(device, suggestions=suggestions) as copy:
+            positional = [twin(value, device, copy) for value in arguments]
+            named = {name: twin(value, device, copy) for name, value in options.items()}
+            if "device" in signature(function).parameters:
+                named["device"] = copy
+            with profile(copy) as profiled:
+                function(*positional, **named)
+        return profiled
 
-def _advice(
-    call_profile: Profile,
-    function: Callable[..., Any],
-    arguments: Sequence[Any],
-    options: Mapping[str, Any],
-    device: Device,
-) -> Advice:
-    def measure(others: Mapping[str, Any]) -> Measured:
-        return _tried(function, arguments, others, device, suggestions=False).measured()
-
+    call_profile = tried(options, suggestions=device.suggestions)
+    report = call_profile.report()
+    if not suggestions:
+        return report
     before = call_profile.measured()
     machine = call_profile.machine_advice(before.cycles)
-    advice = Search(function, options, measure).run(before)
-    return replace(advice, machine=machine.machine, sensitivity=machine.sensitivity)
-
-
-def _tried(
-    function: Callable[..., Any],
-    arguments: Sequence[Any],
-    options: Mapping[str, Any],
-    device: Device,
-    *,
-    suggestions: bool,
-) -> Profile:
-    with uncaptured(), copy_of(device, suggestions=suggestions) as copy:
-        positional = [twin(value, device, copy) for value in arguments]
-        named = {name: twin(value, device, copy) for name, value in options.items()}
-        if "device" in signature(function).parameters:
-            named["device"] = copy
-        with profile(copy) as profiled:
-            function(*positional, **named)
-    return profiled
+    advice = Search(function, options, lambda others: tried(others).measured()).run(before)
+    return replace(report, advice=replace(advice, machine=machine.machine, sensitivity=machine.sensitivity))
 
 
 @contextmanager

@@ -195,7 +195,8 @@ def save_report(directory: str | Path, profile: Profile, *, name: str = "report"
     folder = Path(directory)
     files = report_files(profile, name)
     for path in {PERFORMANCE / name / file for file in (f"ops_perf_results_{name}.csv", *OF_TIME)} - set(files):
-        _remove(folder / path)
+        with suppress(FileNotFoundError, NotADirectoryError, ValueError):
+            (folder / path).unlink()  # Of an earlier report
     for path, content in files.items():
         try:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -245,9 +246,3 @@ def report_files(profile: Profile, name: str) -> dict[Path, bytes]:
         Path(f"{name}.trace.json.gz"): trace_json_gz(record.network.operations, spec),
         **{path: text.encode() for path, text in texts.items()},
     }
-
-
-def _remove(path: Path) -> None:
-    """Removes a file of an earlier report, if the file exists."""
-    with suppress(FileNotFoundError, NotADirectoryError, ValueError):
-        path.unlink()

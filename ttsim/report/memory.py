@@ -1,7 +1,7 @@
 """L1 of a core: buffers at each device operation, a map over operations, and the report on a call."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -45,6 +45,11 @@ class Occupant:
     cores: str = ""  # The cores of a circular buffer, as ttnn prints them; empty for other buffers
     ranges: Ranges = ()  # `cores` as rectangles
     made: str = ""  # Who made it, in words; empty if it is not known
+
+    @classmethod
+    def of(cls, buffer: CircularBuffer | CircularBufferAllocated, address: int) -> "Occupant":
+        """A circular buffer at its address."""
+        return cls(buffer.name, CIRCULAR, address, buffer.size_bytes, str(buffer.cores), ranges_of(buffer.cores))
 
 
 class L1Block(Row, figures="held first last"):
@@ -164,15 +169,12 @@ class OperationUse(Row, figures="name"):
     @property
     def held(self) -> list[Occupant]:
         """The contents of L1: circular buffers, then buffers."""
-        circular = (
-            Occupant(event.name, CIRCULAR, event.address, event.size_bytes, str(event.cores), ranges_of(event.cores))
-            for event in self.local
-        )
-        buffers = (
-            Occupant(event.name, event.buffer.buffer_type.name, event.address, event.buffer.bank_bytes)
-            for event in self.in_l1
-        )
-        return [*circular, *buffers]
+        circular = (Occupant.of(event, event.address) for event in self.local)
+        buffers = ((event, event.buffer) for event in self.in_l1)
+        return [
+            *circular,
+            *(Occupant(event.name, spec.buffer_type.name, event.address, spec.bank_bytes) for event, spec in buffers),
+        ]
 
 
 class L1Use(Row, figures="usable_bytes"):
@@ -301,11 +303,10 @@ def l1_use(spec: DeviceSpec, events: Sequence[Event], operations: Sequence[Opera
 
 def operation_uses(spec: DeviceSpec, before: Sequence[Event], events: Sequence[Event]) -> tuple[OperationUse, ...]:
     """The device operations of a call, each with the memory contents at its end or at its failure."""
-    live = living_after((), before)
     uses: list[OperationUse] = []
     circular: list[CircularBufferAllocated] = []
     running = ""
-    for event in (*events, None):
+    for event, live in living(living_after((), before).values(), (*events, None)):
         if isinstance(event, CircularBufferAllocated):
             circular.append(event)
         elif isinstance(event, CircularBuffersFreed):
@@ -315,24 +316,26 @@ def operation_uses(spec: DeviceSpec, before: Sequence[Event], events: Sequence[E
         elif running and (event is None or (isinstance(event, OperationEnd) and event.name == running)):
             uses.append(OperationUse(running, spec, tuple(circular), tuple(live.values())))
             running = ""
-        elif event is not None:
-            _follow(live, event)
     return tuple(uses)
 
 
-def living_after(before: Iterable[BufferAllocated], events: Iterable[Event]) -> dict[int, BufferAllocated]:
-    """The buffers that live after some events by number, oldest first; `before` lived at their start."""
+def living(
+    before: Iterable[BufferAllocated], events: Iterable[Event | None]
+) -> Iterator[tuple[Event | None, dict[int, BufferAllocated]]]:
+    """Each event, and the buffers that live after it by number, oldest first; `before` lived at their start."""
     live = {event.number: event for event in before}
     for event in events:
-        _follow(live, event)
+        if isinstance(event, BufferAllocated):
+            live[event.number] = event
+        elif isinstance(event, BufferFreed):
+            live.pop(event.number, None)
+        yield event, live
+
+
+def living_after(before: Iterable[BufferAllocated], events: Iterable[Event]) -> dict[int, BufferAllocated]:
+    """The buffers that live after some events by number, oldest first."""
+    *_, (_, live) = living(before, (None, *events))
     return live
-
-
-def _follow(live: dict[int, BufferAllocated], event: Event) -> None:
-    if isinstance(event, BufferAllocated):
-        live[event.number] = event
-    elif isinstance(event, BufferFreed):
-        live.pop(event.number, None)
 
 
 def fullest_core_bytes(local: Sequence[CircularBufferAllocated | CircularBuffer]) -> int:

@@ -9,13 +9,13 @@ from typing import Any, Final
 
 from device.memory.buffers import place
 from device.memory.layouts import TensorSpec
-from device.plan import CircularBuffer, Operation
+from device.plan import BufferAllocated, CircularBuffer, Operation
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import nanoseconds
 from ops.launch import Launch, Replay, gaps_nanoseconds
 from ops.passes.cycles import TimedOperation
 from ttsim.report.cycle_report import INCLUDES, LEAVES_OUT, LaunchTimes, launch_lines, launch_times
-from ttsim.report.cycles import Core, OperationTime, UntimedOperation, kernel_nanoseconds, ranges_of, share_of
+from ttsim.report.cycles import Core, OperationTime, UntimedOperation, kernel_nanoseconds, share_of
 from ttsim.report.explain import explain_inclusion
 from ttsim.report.formatting import (
     TableColumn,
@@ -29,7 +29,7 @@ from ttsim.report.formatting import (
     time,
     wrapped,
 )
-from ttsim.report.memory import CIRCULAR, L1Map, Occupant, l1_map
+from ttsim.report.memory import L1Map, Occupant, l1_map
 from ttsim.report.rows import Column, Derived, Report, Row
 
 CALL_COUNT_STEP: Final = 1024  # of the real library's profiler, from one device operation to the next
@@ -47,6 +47,12 @@ class LivingBuffer:
     address: int  # On every core that has it
     function: str = ""  # The function of the library that made it; empty if it was there before the first call
     where: str = ""  # The lines of the script that made it; empty before the first call
+
+    @classmethod
+    def of(cls, event: BufferAllocated, function: str, where: str) -> "LivingBuffer":
+        """An allocated buffer, and who made it."""
+        spec = event.buffer
+        return cls(event.name, spec.buffer_type.name, spec.bank_bytes, event.address, function, where)
 
     @property
     def place(self) -> str:
@@ -145,24 +151,16 @@ def names_read(step: Operation) -> tuple[str, ...]:
 class Runs(list[OpRun]):
     """All device operations that ran, in order."""
 
-    clock_hz: int
-    spec: DeviceSpec | None  # None if only the clock is known
-    launches: list[Launch]  # Launches of the operations
-
     def __init__(self, clock_hz: int, spec: DeviceSpec | None = None) -> None:
         super().__init__()
         self.clock_hz = clock_hz
-        self.spec = spec
-        self.launches = []
+        self.spec = spec  # None if only the clock is known
+        self.usable_bytes = 0 if spec is None else spec.l1.usable_bytes  # The usable L1 of a core
+        self.launches: list[Launch] = []  # Of the operations
 
     def add(self, **facts: Any) -> None:
         """Appends an operation with these fields and the next number."""
         self.append(OpRun(number=len(self), runs=self, **facts))
-
-    @property
-    def usable_bytes(self) -> int:
-        """The usable L1 of a core; 0 without a device."""
-        return 0 if self.spec is None else self.spec.l1.usable_bytes
 
     @cached_property
     def starts(self) -> list[int]:
@@ -258,10 +256,7 @@ def sums(operations: Sequence[OpRun], *, by: Callable[[OpRun], str]) -> tuple[Su
 
 def held(op: OpRun, spec: DeviceSpec) -> list[Occupant]:
     """The contents of L1 at the fullest moment of an operation: its circular buffers, then buffers, oldest first."""
-    circular = (
-        Occupant(buffer.name, CIRCULAR, address, buffer.size_bytes, str(buffer.cores), ranges_of(buffer.cores))
-        for buffer, address in placed_buffers(op.step, spec)
-    )
+    circular = (Occupant.of(buffer, address) for buffer, address in placed_buffers(op.step, spec))
     buffers = (
         Occupant(buffer.name, buffer.memory, buffer.address, buffer.bank_bytes, made=buffer.place)
         for buffer in op.buffers

@@ -84,28 +84,19 @@ def chunks_of(
             page = event.buffer.page_bytes
             for bank, start, size, pages in _banks(tensors[event.number], page, spec):
                 row, column = divmod(bank, spec.grid.cols)
-                yield Chunk(
-                    event.address,
-                    bank,
-                    column,
-                    row,
-                    event.address + start,
-                    size,
-                    page,
-                    pages,
-                    event.buffer.buffer_type.value,
-                )
+                place = (event.address, bank, column, row, event.address + start)
+                yield Chunk(*place, size, page, pages, event.buffer.buffer_type.value)
 
 
 @lru_cache(maxsize=256)
 def _banks(tensor: TensorSpec, page_bytes: int, spec: DeviceSpec) -> list[tuple[int, int, int, int]]:
     """Bank, first offset, bytes to the end of the last page, and number of pages."""
-    places, result = page_places(tensor, spec), []
-    for bank in np.unique(places.banks):
-        offsets = places.offsets[places.banks == bank]
-        first = int(offsets.min())
-        result.append((int(bank), first, int(offsets.max()) + page_bytes - first, len(offsets)))
-    return result
+    places = page_places(tensor, spec)
+    order = np.lexsort((places.offsets, places.banks))
+    banks, first, counts = np.unique(places.banks[order], return_index=True, return_counts=True)
+    offsets = places.offsets[order]
+    starts, ends = offsets[first], offsets[first + counts - 1] + page_bytes
+    return list(zip(*(column.tolist() for column in (banks, starts, ends - starts, counts)), strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
