@@ -40,12 +40,7 @@ class MemoryView:
 
 
 def get_memory_view(device: Device, buffer_type: BufferType) -> MemoryView:
-    """How full a memory of a device is.
-
-    Raises:
-        ArgumentTypeError: It is no device.
-        DeviceError: The device has no such memory.
-    """
+    """How full a memory of a device is; raises DeviceError for a memory that devices do not have."""
     require_type("get_memory_view", Device, device=device)
     require_type("get_memory_view", BufferType, buffer_type=buffer_type)
     if buffer_type not in MEMORIES:
@@ -64,16 +59,7 @@ def get_memory_view(device: Device, buffer_type: BufferType) -> MemoryView:
 
 
 def dump_device_memory_state(device: Device, prefix: str = "") -> None:
-    """Writes three CSV files into generated/reports of the working directory, as ttnn does.
-
-    Args:
-        device: The device.
-        prefix: What the names of the files begin with.
-
-    Raises:
-        ArgumentTypeError: It is no device, or the prefix no text.
-        ArgumentError: The prefix cannot be part of a file's name.
-    """
+    """Writes three CSV files, whose names begin with the prefix, into generated/reports of the working directory."""
     require_type("dump_device_memory_state", Device, device=device)
     require_type("dump_device_memory_state", str, prefix=prefix)
     REPORTS.mkdir(parents=True, exist_ok=True)

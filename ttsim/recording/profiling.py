@@ -273,9 +273,6 @@ def profile(device: Device) -> AbstractContextManager[Profile]:
 
     Calls that a graph capture does not dispatch take no time and are left out. A device opened with ``cycles=False``
     records nothing.
-
-    Raises:
-        ArgumentTypeError: It is no device.
     """
     require_type("profile", Device, device=device)
     return _profile(device)
@@ -302,10 +299,7 @@ def estimate_cycles(
         device: Where it would run; it stays as it is, and so do the tensors. The function gets it if it takes a device.
         suggestions: Search for other configs that would be faster, too, and say which figures of the machine the call
             depends on: the report's ``advice``. The search is bounded, and takes some ten times as long as the call.
-        **options: Of the call.
-
-    Raises:
-        Exception: Whatever the call raises, for example because it does not fit.
+        **options: Of the call, whose errors are raised here.
     """
     require_type("estimate_cycles", Device, device=device)
     require_type("estimate_cycles", bool, suggestions=suggestions)

@@ -168,20 +168,9 @@ def save_report(directory: str | Path, profile: Profile, *, name: str = "report"
     operation ran, since viewers refuse a table without rows), generated/reports/<name>_*.csv (how full the memories
     are now, or were before the device was closed, as ``dump_device_memory_state`` tells it), <name>.html (a page that
     needs nothing else), <name>.trace.json.gz (a timeline for Perfetto) and <name>.json.
-    Several reports may share one.
+    Several reports may share one; the files of an earlier report of the same name are replaced.
 
-    Args:
-        directory: Where; it is made. Files of an earlier report of the same name are replaced.
-        profile: What to write; it may go on.
-        name: Of the report.
-
-    Returns:
-        The directory.
-
-    Raises:
-        ArgumentTypeError: An argument is of the wrong type.
-        ArgumentError: The name cannot be that of a file everywhere, or the directory none at all.
-        OSError: A file cannot be written.
+    Returns the directory; raises ArgumentError for a name that cannot be that of a file everywhere.
     """
     if not isinstance(directory, str | Path):
         raise ArgumentTypeError(f"save_report: directory must be a path, not {shown(directory)}")

@@ -116,6 +116,7 @@ class CircularBufferUse(Row):
     view = Column[bool](lambda use: use.event.view)  # A view on a tensor's shard, without L1 of its own
     l1_share = Column[float](lambda use: 0.0 if use.view else use.size_bytes / use.usable_bytes)  # Of the usable L1
     ranges = Column[Ranges](lambda use: ranges_of(use.event.cores))
+    core_bytes = Derived[int](lambda use: use.size_bytes)
 
 
 class BufferUse(Row):
@@ -133,6 +134,8 @@ class BufferUse(Row):
     l1_share = Column[float](  # Of the usable L1; 0 in DRAM
         lambda use: use.bank_bytes / use.usable_bytes if use.event.buffer.buffer_type in IN_L1 else 0.0
     )
+    core_bytes = Derived[int](lambda use: use.bank_bytes)
+    view = Derived[bool](lambda use: False)
 
 
 AnyBufferUse = CircularBufferUse | BufferUse

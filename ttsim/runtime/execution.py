@@ -29,10 +29,7 @@ LONGEST = 2000  # characters of an argument that is told in full
 
 
 def texts(arguments: Iterable[tuple[str, object]]) -> tuple[tuple[str, str], ...]:
-    """Arguments as text: keywords in the script's order, then positional arguments.
-
-    The text describes tensors and arrays without their values.
-    """
+    """Arguments as text, which describes tensors and arrays without their values."""
     return tuple((name, _text(value)) for name, value in arguments)
 
 
@@ -148,8 +145,7 @@ def run(
         input_shape: Sticks and channels that the call says its input has, if they differ: a surplus is left out, what
             is missing reads as zero.
 
-    Raises:
-        DeviceError: A buffer or the circular buffers of a program do not fit, or a tensor lives on another device.
+    Raises DeviceError if a buffer or the circular buffers of a program do not fit, or a tensor lives elsewhere.
     """
     _require_here(device, tensors)
     dispatch = current().dispatch
@@ -221,8 +217,7 @@ def place(
 ) -> dict[str, Buffer]:
     """Allocates a plan's buffers and records the device operations that ran; returns the results' buffers by name.
 
-    ``on_device`` are the buffers of the plan's tensors that are on the device already; ``useful_flops`` and ``asked``
-    are those of `run`.
+    ``on_device`` are the buffers of the plan's tensors that are on the device already.
     """
     dispatch = current().dispatch
     profiled = bool(device.profilers) and device.cycles and dispatch
@@ -290,10 +285,7 @@ def _array(name: str, tensor: Tensor, on_device: bool, input_shape: tuple[int, i
 
 
 def _sticks(values: Array, sticks: int, channels: int) -> Array:
-    """The first ``channels`` of as many sticks as there are; else the first elements of all; [1, 1, sticks, channels].
-
-    Zeros where there are none.
-    """
+    """[1, 1, sticks, channels]: the first channels of as many sticks, else the first elements of all, then zeros."""
     if values.size == sticks * values.shape[-1] and values.shape[-1] > channels:
         return values.reshape(1, 1, sticks, -1)[..., :channels]
     result = np.zeros(sticks * channels, values.dtype)

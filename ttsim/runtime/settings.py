@@ -71,15 +71,9 @@ CONFIG_OVERRIDES = os.environ.get(OVERRIDES_VARIABLE)
 
 
 def load_config_from_dictionary(config: Mapping[str, Any], from_file: bool = False) -> None:
-    """Sets fields of CONFIG.
+    """Sets fields of CONFIG, by name; each value is of a type that makes one of the field's.
 
-    Args:
-        config: Values by name, each of a type that makes one of the field's.
-        from_file: Leave out unknown names, as of a file that another version wrote.
-
-    Raises:
-        ArgumentTypeError: It is no mapping.
-        ArgumentError: A name is unknown.
+    An unknown name raises ArgumentError, or is left out ``from_file``, which another version may have written.
     """
     require_type("load_config_from_dictionary", Mapping, config=config)
     for name, value in config.items():
@@ -91,12 +85,7 @@ def load_config_from_dictionary(config: Mapping[str, Any], from_file: bool = Fal
 
 
 def load_config_from_json_file(json_path: str | Path) -> None:
-    """Sets fields of CONFIG from a JSON file; unknown names are left out.
-
-    Raises:
-        OSError: The file cannot be read.
-        ArgumentError: It holds no JSON object.
-    """
+    """Sets fields of CONFIG from a JSON file without unknown names; raises ArgumentError if it holds no JSON object."""
     load_config_from_dictionary(_object(Path(json_path).read_text(encoding="utf-8"), str(json_path)), from_file=True)
 
 

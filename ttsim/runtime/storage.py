@@ -66,10 +66,7 @@ class DeviceStorage:
 
 
 def placed(device: Device, values: Array | None, spec: TensorSpec, *, by: str) -> DeviceStorage:
-    """A new buffer for a tensor, with values if there are any, in the logical or the padded shape.
-
-    ``by`` is the function of the real library that asks for the buffer.
-    """
+    """A new buffer for a tensor, asked for by a function of the real library; with values if there are any."""
     if device.traces.capturing is not None:
         raise DeviceError(
             f"Writes are not supported during trace capture.\n{by}: it is no device operation here; do it before the "
@@ -110,12 +107,7 @@ _OTHER_FLOATS = dict.fromkeys(("float64", "float16"), DataType.FLOAT32)
 
 
 def numbers(data: Any) -> Array:
-    """An array of the numbers that an object holds.
-
-    Raises:
-        ArgumentTypeError: There are none.
-        ArgumentError: Rows of different lengths, or masked elements, which stand for no number.
-    """
+    """An array of the numbers that an object holds; raises ArgumentError or ArgumentTypeError if there are others."""
     if isinstance(data, np.ma.MaskedArray) and np.ma.getmaskarray(data).any():
         raise ArgumentError(
             f"Tensor: data has {np.count_nonzero(np.ma.getmaskarray(data))} masked elements, which are no numbers; "

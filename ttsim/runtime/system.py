@@ -21,25 +21,9 @@ from ttsim.runtime.types.call import require_type, require_type_or_none
 class ClusterType(PlainEnum):
     """Kinds of systems, with ttnn's names and numbers."""
 
-    INVALID = 0
-    N150 = 1
-    N300 = 2
-    T3K = 3
-    GALAXY = 4
-    TG = 5
-    P100 = 6
-    P150 = 7
-    P150_X2 = 8
-    P150_X4 = 9
-    SIMULATOR_WORMHOLE_B0 = 10
-    SIMULATOR_BLACKHOLE = 11
-    N300_2x2 = 12
-    P150_X8 = 13
-    P300 = 14
-    SIMULATOR_QUASAR = 15
-    BLACKHOLE_GALAXY = 16
-    P300_X2 = 17
-    CUSTOM = 18
+    INVALID, N150, N300, T3K, GALAXY, TG, P100, P150, P150_X2, P150_X4 = range(10)
+    SIMULATOR_WORMHOLE_B0, SIMULATOR_BLACKHOLE, N300_2x2, P150_X8, P300 = range(10, 15)
+    SIMULATOR_QUASAR, BLACKHOLE_GALAXY, P300_X2, CUSTOM = range(15, 19)
 
 
 def SetDefaultDevice(device: Device | None) -> None:  # noqa: N802 - ttnn's name
@@ -127,15 +111,13 @@ def device_names() -> tuple[str, ...]:
 class DispatchCoreType(PlainEnum):
     """Which cores dispatch programs, with ttnn's names; here no core is taken for it."""
 
-    WORKER = 0
-    ETH = 1
+    WORKER, ETH = range(2)
 
 
 class DispatchCoreAxis(PlainEnum):
     """Along which side of the grid they lie, with ttnn's names."""
 
-    ROW = 0
-    COL = 1
+    ROW, COL = range(2)
 
 
 @dataclass(slots=True)
@@ -157,15 +139,9 @@ def open_mesh_device(
     physical_device_ids: Sequence[int] = (),
     worker_l1_size: int = 0,
 ) -> Device:
-    """Opens a mesh of one device; the arguments besides its shape are those of ``open_device``.
+    """Opens a mesh of one device, at the beginning of the system; raises ArgumentError for a larger mesh.
 
-    Args:
-        mesh_shape: 1 x 1; None for that.
-        offset: The place of the mesh in the system; None or all zeros.
-        physical_device_ids: Which devices: none, or one number, which the device gets.
-
-    Raises:
-        ArgumentError: The mesh has more than one device.
+    A number in ``physical_device_ids`` is the device's; the other arguments are those of ``open_device``.
     """
     shape = MeshShape(1, 1) if mesh_shape is None else mesh_shape
     require_type("open_mesh_device", MeshShape, mesh_shape=shape)
@@ -259,58 +235,36 @@ def using_distributed_env() -> bool:
 class FabricConfig(PlainEnum):
     """Links between devices, with ttnn's names: there are none, so that only DISABLED can be set."""
 
-    DISABLED = 0
-    FABRIC_1D_NEIGHBOR_EXCHANGE = 1
-    FABRIC_1D = 2
-    FABRIC_1D_RING = 3
-    FABRIC_2D = 4
-    FABRIC_2D_TORUS_X = 5
-    FABRIC_2D_TORUS_Y = 6
-    FABRIC_2D_TORUS_XY = 7
-    CUSTOM = 8
+    DISABLED, FABRIC_1D_NEIGHBOR_EXCHANGE, FABRIC_1D, FABRIC_1D_RING, FABRIC_2D = range(5)
+    FABRIC_2D_TORUS_X, FABRIC_2D_TORUS_Y, FABRIC_2D_TORUS_XY, CUSTOM = range(5, 9)
 
 
 class FabricTensixConfig(PlainEnum):
     """Worker cores that serve links between devices, with ttnn's names: none do."""
 
-    DISABLED = 0
-    MUX = 1
+    DISABLED, MUX = range(2)
 
 
 class FabricReliabilityMode(PlainEnum):
     """How links begin, with ttnn's names: there are none."""
 
-    STRICT_INIT = 0
-    RELAXED_INIT = 1
-    DYNAMIC_RECONFIG = 2
+    STRICT_INIT, RELAXED_INIT, DYNAMIC_RECONFIG = range(3)
 
 
 class FabricUDMMode(PlainEnum):
     """Moving data over links, with ttnn's names: nothing does."""
 
-    DISABLED = 0
-    ENABLED = 1
+    DISABLED, ENABLED = range(2)
 
 
 class FabricManagerMode(PlainEnum):
     """Who manages links, with ttnn's names: nobody has to."""
 
-    ENABLED = 0
-    INIT_FABRIC = 1
-    TERMINATE_FABRIC = 2
-    DEFAULT = 3
+    ENABLED, INIT_FABRIC, TERMINATE_FABRIC, DEFAULT = range(4)
 
 
 def set_fabric_config(config: FabricConfig, *settings: object) -> None:
-    """Switches links between devices off, as they are.
-
-    Args:
-        config: DISABLED.
-        *settings: Accepted as in ttnn; links that are off have none.
-
-    Raises:
-        ArgumentError: It is to switch them on.
-    """
+    """Switches links between devices off, as they are; raises ArgumentError for any other config."""
     require_type("set_fabric_config", FabricConfig, config=config)
     if config is not FabricConfig.DISABLED:
         raise ArgumentError(f"set_fabric_config: ttsim simulates one device, which has no links; not {config}")

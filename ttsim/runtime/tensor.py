@@ -40,19 +40,20 @@ from ttsim.runtime.storage import (
 from ttsim.runtime.types.call import require_type_or_none
 from ttsim.runtime.types.tensors import DataType, Shape, Tile, resolved_shape
 
-EDGE_ITEMS = 2  # of an axis that is cut
-LONGEST = 4  # axis that is shown whole
-HEAD = len("ttnn.Tensor(")
+EDGE_ITEMS = 2  # shown of each end of an axis of more than twice as many
+HEAD = "ttnn.Tensor("
 LARGEST_RATIO, LARGEST, SMALLEST = 1000, 1e8, 1e-4  # beyond these, numbers are printed with exponents
 INTEGER = "{:5d}"
 FIXED, SCIENTIFIC = "{:7.4f}", "{:11.4e}"
+LINE = 10**9  # characters: a row is one line
 
 
 def printed(values: Array) -> str:
     """Values as a tensor prints them: axes of five and more cut to the first and last two, a column for the sign."""
-    if not values.size:
-        return "[]"
-    return _block(values, _number_format(values), HEAD)
+    number = _number_format(values).format
+    text = np.array2string(values, LINE, separator=", ", prefix=HEAD, formatter={"all": number}, threshold=0,
+                           edgeitems=EDGE_ITEMS)  # fmt: skip
+    return text.replace(", ..., ", ",  ..., ")
 
 
 def _number_format(values: Array) -> str:
@@ -64,19 +65,6 @@ def _number_format(values: Array) -> str:
         return FIXED
     low, high = float(magnitudes.min()), float(magnitudes.max())
     return SCIENTIFIC if high > LARGEST_RATIO * low or high > LARGEST or low < SMALLEST else FIXED
-
-
-def _block(values: Array, number_format: str, indent: int) -> str:
-    """The text of one axis and its contents; ``indent`` is the column of the bracket."""
-    if not values.ndim:
-        return number_format.format(values.item())
-    count = len(values)
-    shown = range(count) if count <= LONGEST else (*range(EDGE_ITEMS), *range(count - EDGE_ITEMS, count))
-    blocks = [_block(values[place], number_format, indent + 1) for place in shown]
-    if count > LONGEST:
-        blocks.insert(EDGE_ITEMS, " ..." if values.ndim == 1 else "...")
-    between = ", " if values.ndim == 1 else "," + "\n" * (values.ndim - 1) + " " * (indent + 1)
-    return f"[{between.join(blocks)}]"
 
 
 class Tensor(Operators):
@@ -105,12 +93,8 @@ class Tensor(Operators):
         Args:
             data: The values, in logical order.
             data_type: What to round them to; None for what the array holds.
-            layout: TILE by default for block floats, else ROW_MAJOR.
+            layout: TILE by default for block floats, which have no rows, else ROW_MAJOR.
             mem_config: Place on the device; DRAM by default.
-
-        Raises:
-            ArgumentTypeError: ``data`` holds no numbers, or another argument is not of its type.
-            DeviceError: Block floats in row-major layout, or no room on the device.
         """
         values = numbers(data)
         chosen = default_type(values) if data_type is None else data_type
@@ -147,10 +131,7 @@ class Tensor(Operators):
 
     @classmethod
     def of_host(cls, values: Array, spec: TensorSpec, *, created_by: DeviceOp | None = None) -> "Tensor":
-        """A host tensor of rounded values that will not change, in spec.shape and the format's storage type.
-
-        What was prepared comes in spec.padded_shape.
-        """
+        """A host tensor of rounded values, in spec.shape or, if prepared, spec.padded_shape; they will not change."""
         return cls.__new__(cls)._set(spec, created_by, values=frozen(values))
 
     @classmethod
@@ -274,11 +255,7 @@ class Tensor(Operators):
 
     @property
     def buffer(self) -> Buffer:
-        """The buffer of a device tensor.
-
-        Raises:
-            DeviceError: It is on the host, or was deallocated.
-        """
+        """The buffer of a device tensor; raises DeviceError for a host tensor or a deallocated one."""
         if self._storage is None:
             raise DeviceError(
                 "Device Operations expect device tensors as inputs\nthe tensor is on the host; use .to(device) first"
@@ -296,8 +273,7 @@ class Tensor(Operators):
     def values(self) -> Array:
         """Read-only values in the format's storage type, in the logical shape, wherever the tensor is.
 
-        Raises:
-            DeviceError: It was deallocated, or its device computes no values.
+        Raises DeviceError if the tensor was deallocated, or its device computes no values.
         """
         if self._storage is None:
             if self._values is None:
@@ -357,11 +333,7 @@ class Tensor(Operators):
         return nested
 
     def item(self) -> float:
-        """The only value of a tensor with one element.
-
-        Raises:
-            DeviceError: It has more, or none; the first line is the real library's.
-        """
+        """The only value of a tensor with one element; raises DeviceError for any other tensor."""
         if self.spec.volume != 1:
             raise DeviceError(
                 f"tensor.item() requires tensor to have exactly one element, but got {self.spec.volume} elements\n"
@@ -371,11 +343,7 @@ class Tensor(Operators):
         return value
 
     def to_torch(self) -> Any:
-        """The values as a torch tensor: bfloat16, float32 (block floats too) or integers; raises as ``values``.
-
-        Raises:
-            ImportError: torch is not installed.
-        """
+        """The values as a torch tensor: bfloat16, float32 (block floats too) or integers; raises as ``values``."""
         return torch_from_numpy(self.to_numpy(), self.spec.data_format.name)
 
     def to(
@@ -394,10 +362,7 @@ class Tensor(Operators):
             mem_config: Place on the device; DRAM by default.
             cq_id: Has no meaning here: there is one queue.
 
-        Raises:
-            ArgumentTypeError: The target or ``mem_config`` is something else.
-            OutOfMemoryError: No room.
-            DeviceError: The shards do not fit the tensor, or it was deallocated.
+        Raises DeviceError if the shards do not fit the tensor or the device, or the tensor was deallocated.
         """
         targets = [argument for argument in (target, device, target_layout) if argument is not None]
         target = targets[0] if len(targets) == 1 else None
@@ -432,13 +397,10 @@ class Tensor(Operators):
         return self._changed(TensorSpec(self.spec.shape, dtype.format, layout, self.spec.memory_config))
 
     def reshape(self, *shape: SupportsIndex | Sequence[int]) -> "Tensor":
-        """The same elements in another shape; one side may be -1.
+        """The same elements in another shape, of which one side may be -1; raises DeviceError for another volume.
 
-        A device tensor whose pages stay the same keeps its buffer; another gets a new one, in shards that are dealt
-        anew if it is sharded.
-
-        Raises:
-            DeviceError: The shapes have different volumes, or the shards do not hold the new one.
+        A device tensor whose pages stay the same keeps its buffer; another gets a new one, with new shards if it is
+        sharded.
         """
         wanted = resolved_shape(shape, self.spec.volume)
         spec = TensorSpec(wanted, self.spec.data_format, self.layout, memory_after(self.spec, wanted))
@@ -452,11 +414,7 @@ class Tensor(Operators):
     def pad_to_tile(self, pad_value: float) -> "Tensor":
         """The same host tensor with its last two axes filled up to whole tiles; one axis counts as a row.
 
-        Args:
-            pad_value: What padding would hold; it never reaches a result here.
-
-        Raises:
-            DeviceError: It is on a device.
+        Padding would hold ``pad_value``, which never reaches a result here.
         """
         self._require_host("pad_to_tile")
         spec = self.spec
@@ -466,13 +424,9 @@ class Tensor(Operators):
         return Tensor.of_host(self.values(), padded_spec)
 
     def unpad_from_tile(self, output_tensor_shape: Sequence[int]) -> "Tensor":
-        """The top left part of a host tensor in rows, as large as a tensor that was filled up to this one's tiles.
+        """The top left part of a host tensor in rows, of a shape that fills the same tiles.
 
-        Args:
-            output_tensor_shape: Of the part; equal to this shape but for the last two axes.
-
-        Raises:
-            DeviceError: It is on a device or in tiles, or the part is not one that fills the same tiles.
+        Raises DeviceError for another shape, which may differ from this tensor's in the last two axes alone.
         """
         self._require_host("unpad_from_tile")
         spec = self.spec
@@ -509,9 +463,7 @@ class Tensor(Operators):
     def deallocate(self, force: bool = False) -> None:
         """Frees the tensor's memory; doing so twice is harmless.
 
-        Args:
-            force: Free a buffer that other tensors share, too; without it, such a buffer is kept. (``ttnn.deallocate``
-                forces by default, this method does not.)
+        A buffer that other tensors share is kept without ``force``. (``ttnn.deallocate`` forces by default.)
         """
         if self._storage is None:
             self._values = None

@@ -19,12 +19,9 @@ from ttsim.runtime.types.tensors import DataType, TensorDescription
 
 
 def stored_in(output_tensor: Tensor, result: Tensor, *, argument: str = "output_tensor") -> Tensor:
-    """``output_tensor`` with the values of a tensor of the same shape, data type and layout.
+    """``output_tensor`` with the values of a tensor of the same shape, data type and layout; others raise DeviceError.
 
-    ``argument`` is the caller's name of ``output_tensor``, for errors.
-
-    Raises:
-        DeviceError: The two differ, or ``output_tensor`` is on the host.
+    Errors call ``output_tensor`` by the name ``argument``.
     """
     require_type("output_tensor", Tensor, output_tensor=output_tensor)
     _require_same_spec(argument, output_tensor, result)
@@ -38,12 +35,7 @@ def stored_in(output_tensor: Tensor, result: Tensor, *, argument: str = "output_
 def copy_host_to_device_tensor(host_tensor: Tensor, device_tensor: Tensor, cq_id: int | None = None) -> None:
     """Puts the values of a host tensor into a device tensor of the same shape, data type and layout, at its address.
 
-    Args:
-        device_tensor: Where they go.
-        cq_id: Has no meaning here: there is one queue.
-
-    Raises:
-        DeviceError: The tensors differ, or one is not where it should be.
+    ``cq_id`` has no meaning here: there is one queue. Raises DeviceError for other tensors.
     """
     require_type("copy_host_to_device_tensor", Tensor, host_tensor=host_tensor, device_tensor=device_tensor)
     if host_tensor.device() is not None:
@@ -54,14 +46,9 @@ def copy_host_to_device_tensor(host_tensor: Tensor, device_tensor: Tensor, cq_id
 def copy_device_to_host_tensor(
     device_tensor: Tensor, host_tensor: Tensor, blocking: bool = True, cq_id: int | None = None
 ) -> None:
-    """Puts the values of a device tensor into a host tensor of the same shape, data type and layout.
+    """Puts the values of a device tensor into a host tensor of the same shape, data type and layout, at once.
 
-    Args:
-        host_tensor: Where they go.
-        blocking: Has no meaning here: the values are there at once.
-
-    Raises:
-        DeviceError: The tensors differ, or one is not where it should be.
+    ``blocking`` and ``cq_id`` have no meaning here. Raises DeviceError for other tensors.
     """
     require_type("copy_device_to_host_tensor", Tensor, device_tensor=device_tensor, host_tensor=host_tensor)
     if host_tensor.device() is not None or device_tensor.device() is None:
@@ -76,10 +63,6 @@ def allocate_tensor_on_device(spec: TensorSpec | Sequence[int], *place: Any) -> 
     Args:
         spec: A tensor's spec, and then the device; or its shape, and then data type, layout, device and, if not
             DRAM, memory config.
-
-    Raises:
-        ArgumentTypeError: These are other arguments.
-        OutOfMemoryError: No room.
     """
     if not isinstance(spec, TensorSpec):
         if len(place) not in (3, 4):
@@ -99,12 +82,7 @@ def allocate_tensor_on_device(spec: TensorSpec | Sequence[int], *place: Any) -> 
 
 
 def allocate_tensor_on_host(spec: TensorSpec, device: Device) -> Tensor:
-    """A host tensor of zeros, for copy_device_to_host_tensor to fill.
-
-    Args:
-        spec: Shape, data type and layout.
-        device: Where it would be copied from.
-    """
+    """A host tensor of zeros of this shape, data type and layout, for copy_device_to_host_tensor to fill."""
     require_type("allocate_tensor_on_host", TensorSpec, spec=spec)
     require_type("allocate_tensor_on_host", Device, device=device)
     tensor = Tensor(np.zeros(spec.shape, np.float32), DataType.of(spec.data_format), layout=spec.layout)

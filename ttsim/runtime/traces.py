@@ -38,10 +38,7 @@ class Trace:
     def replay(self, memory: Memory) -> None:
         """Runs the calls again on the live buffers in ``memory``.
 
-        A deallocated buffer may have another of its kind in its place, which is read instead.
-
-        Raises:
-            DeviceError: An input that no call of the trace makes was deallocated, and nothing like it lies there.
+        In the place of a deallocated buffer, another of its kind is read; raises DeviceError if there is none.
         """
         result: dict[int, tuple[Buffer, TensorSpec, Array]] = {}
         for call in self.calls:
@@ -80,7 +77,6 @@ class MeshTraceId:
     number: int
 
     def __repr__(self) -> str:
-        """As the real library prints it."""
         return f"MeshTraceId({self.number})"
 
 

@@ -1,6 +1,6 @@
 """Reports for a terminal, drawn with rich. All figures are those of the summary."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from rich.console import Console
@@ -15,7 +15,7 @@ from ttsim.report.cycles import CallTime, OperationTime, StageTime
 from ttsim.report.devices import DeviceFigures, differences, moved
 from ttsim.report.explain import explain_inclusion, not_counting, operation_lines, untimed_lines
 from ttsim.report.formatting import TableColumn, by, cycles, percent, short_name, table_lines, time, wrapped
-from ttsim.report.memory import AnyBufferUse, CircularBufferUse, L1Use, LayerResult, OperationUse, Partition, Summary
+from ttsim.report.memory import AnyBufferUse, CircularBufferUse, LayerResult, OperationUse, Partition, Summary
 from ttsim.report.writers.terminal import escaped, say, show
 
 SHOWN_SHARE = 0.005  # stages below this share are left out; a table shows more stages than a text
@@ -78,12 +78,8 @@ def stage_lines(operation: OperationTime, width: int) -> list[str]:
         TableColumn[StageTime]("waiting", lambda stage: percent(stage.stall_share) if walked else ""),
         TableColumn[StageTime]("critical", lambda stage: percent(stage.critical_share) if walked else ""),
     )
-    shown = (
-        stage
-        for stage in operation.stages
-        if max(stage.busy_share, stage.stall_share, stage.critical_share) >= SHOWN_SHARE
-    )
-    return table_lines(columns, shown, width)
+    shares = ((max(own.busy_share, own.stall_share, own.critical_share), own) for own in operation.stages)
+    return table_lines(columns, (stage for most, stage in shares if most >= SHOWN_SHARE), width)
 
 
 LABEL = 11  # characters of a headline's label
@@ -142,12 +138,6 @@ MEMORY: Final[Sequence[TableColumn[OperationUse]]] = (
 )
 
 
-def _l1_share(use: AnyBufferUse) -> str:
-    if isinstance(use, CircularBufferUse):
-        return "view" if use.view else f"{use.l1_share:.1%}"
-    return f"{use.l1_share:.1%}" if use.l1_share else ""
-
-
 def _where(use: AnyBufferUse) -> str:
     if isinstance(use, CircularBufferUse):
         return _cores(use.cores) or f"{use.core_count} cores"
@@ -156,10 +146,8 @@ def _where(use: AnyBufferUse) -> str:
 
 BUFFERS: Final[Sequence[TableColumn[AnyBufferUse]]] = (
     TableColumn("(circular) buffer", lambda use: short_name(use.name), words=True),
-    TableColumn(
-        "bytes a core", lambda use: f"{use.size_bytes if isinstance(use, CircularBufferUse) else use.bank_bytes:,}"
-    ),
-    TableColumn("of L1", _l1_share),
+    TableColumn("bytes a core", lambda use: f"{use.core_bytes:,}"),
+    TableColumn("of L1", lambda use: "view" if use.view else f"{use.l1_share:.1%}" if use.l1_share else ""),
     TableColumn("address", lambda use: str(use.address)),
     TableColumn("where", _where, words=True, goes=1),
 )
@@ -185,13 +173,9 @@ def print_layer(console: Console, result: LayerResult, *, details: bool = False)
     layer = result.layer
     show(console, ["", short_name(layer.name, LONGEST_TITLE)], style="bold")
     image = by((layer.batch_size, layer.input_height, layer.input_width, layer.in_channels))
-    kernel, stride = by(layer.kernel_size), by(layer.stride)
-    say(
-        console,
-        f"{image} {layer.input_dtype} {layer.input_layout} in {layer.input_memory} -> {layer.out_channels} channels, "
-        f"kernel {kernel}, stride {stride}",
-        indent=LABEL,
-    )
+    source = f"{image} {layer.input_dtype} {layer.input_layout} in {layer.input_memory}"
+    window = f"kernel {by(layer.kernel_size)}, stride {by(layer.stride)}"
+    say(console, f"{source} -> {layer.out_channels} channels, {window}", indent=LABEL)
     if result.summary is None:
         say(console, result.error or "no result", indent=2, style="red")
         print_operations(console, result.reached, details=details)
@@ -207,50 +191,33 @@ def print_layer(console: Console, result: LayerResult, *, details: bool = False)
             print_advice(console, result.summary.cycles.advice, details=details)
 
 
-def headlines(summary: Summary) -> list[str]:
+def headlines(summary: Summary) -> Iterator[str]:
     """Output, partitions, L1, accuracy and cycles, a line each."""
-    output = summary.output
-    lines = [
-        f"device     {short_name(summary.device, LONGEST_TITLE)}",
-        f"output     {list(output.shape)} {output.dtype} {output.layout}, {output.height}x{output.width} an image",
-        f"place      {output.place}",
-        *(f"partition  {partition_line(partition)}" for partition in summary.partitions),
-        f"L1         {l1_line(summary.l1)}",
-    ]
-    if summary.accuracy is not None:
-        lines.append(f"accuracy   {accuracy_line(summary.accuracy)}")
+    output, use, near = summary.output, summary.l1, summary.accuracy
+    yield f"device     {short_name(summary.device, LONGEST_TITLE)}"
+    yield f"output     {list(output.shape)} {output.dtype} {output.layout}, {output.height}x{output.width} an image"
+    yield f"place      {output.place}"
+    for cut in summary.partitions:
+        cores = f"{cut.input_cores} -> {cut.output_cores} cores {_cores(cut.cores)}".rstrip()
+        shards = f"shards {by(cut.input_shard)} -> {by(cut.output_shard)}"
+        blocks = f"blocks of {by(cut.act_block_tiles)} tiles, sub-blocks of {by(cut.subblock_tiles)}"
+        times = f"{cut.convolutions} convolutions, " if cut.convolutions > 1 else ""
+        readers = "split reader" if cut.split_reader else "one reader"
+        yield f"partition  {times}{cut.scheme}, {cores}, {shards}, {blocks}, {cut.k_blocks} K blocks, {readers}"
+    yield (
+        f"L1         peak {kib(use.peak_total_bytes)} of {kib(use.usable_bytes)} a core ({use.peak_share:.1%}): circular "
+        f"buffers {kib(use.peak_circular_bytes)}, buffers {kib(use.peak_buffer_bytes)}; headroom "
+        f"{kib(use.headroom_bytes)} ({use.headroom_share:.1%}) in {short_name(use.tightest) or 'no operation'}"
+    )
+    if near is not None:
+        yield (
+            f"accuracy   PCC {near.pcc:.7f} against float64, max error {near.max_abs_error:.4g}, rms "
+            f"{near.rms_error:.4g} (the output's deviation is {near.exact_std:.4g})"
+        )
     if summary.cycles is not None:
-        lines += [f"cycles     {cycles_line(summary.cycles, call)}" for call in summary.cycles.calls]
+        yield from (f"cycles     {cycles_line(summary.cycles, call)}" for call in summary.cycles.calls)
         if summary.cycles.launches.readings:
-            lines.append(f"between    {launch_summary(summary.cycles.launches)}, not counting compiling")
-    return lines
-
-
-def partition_line(partition: Partition) -> str:
-    """The partition of a convolution."""
-    cores = f"{partition.input_cores} -> {partition.output_cores} cores {_cores(partition.cores)}".rstrip()
-    shards = f"shards {by(partition.input_shard)} -> {by(partition.output_shard)}"
-    blocks = f"blocks of {by(partition.act_block_tiles)} tiles, sub-blocks of {by(partition.subblock_tiles)}"
-    readers = "split reader" if partition.split_reader else "one reader"
-    times = f"{partition.convolutions} convolutions, " if partition.convolutions > 1 else ""
-    return f"{times}{partition.scheme}, {cores}, {shards}, {blocks}, {partition.k_blocks} K blocks, {readers}"
-
-
-def l1_line(use: L1Use) -> str:
-    """L1 of a core over the call."""
-    return (
-        f"peak {kib(use.peak_total_bytes)} of {kib(use.usable_bytes)} a core ({use.peak_share:.1%}): circular buffers "
-        f"{kib(use.peak_circular_bytes)}, buffers {kib(use.peak_buffer_bytes)}; headroom {kib(use.headroom_bytes)} "
-        f"({use.headroom_share:.1%}) in {short_name(use.tightest) or 'no operation'}"
-    )
-
-
-def accuracy_line(accuracy: Accuracy) -> str:
-    """How close the output is to float64."""
-    return (
-        f"PCC {accuracy.pcc:.7f} against float64, max error {accuracy.max_abs_error:.4g}, rms {accuracy.rms_error:.4g} "
-        f"(the output's deviation is {accuracy.exact_std:.4g})"
-    )
+            yield f"between    {launch_summary(summary.cycles.launches)}, not counting compiling"
 
 
 def print_operations(console: Console, operations: Sequence[OperationUse], *, details: bool) -> None:

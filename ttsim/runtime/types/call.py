@@ -152,6 +152,13 @@ def _conversion(value: object) -> str:
     return "; ttsim.from_torch makes one of it" if array else ""
 
 
+_PLAIN = {
+    int: Kind("non-negative int", _integer),
+    bool: Kind("bool", _boolean),
+    NoneType: Kind("None", _instance(NoneType).convert),
+}
+
+
 def _either(kinds: Sequence[Kind]) -> Kind:
     def convert(value: Any) -> Any:
         for kind in kinds:
@@ -171,13 +178,7 @@ def kind_of(hint: Any) -> Kind:
         return next(extra for extra in get_args(hint) if isinstance(extra, Kind))
     if get_origin(hint) in (Union, UnionType):
         return _either(tuple(map(kind_of, get_args(hint))))
-    if hint is int:
-        return Kind("non-negative int", _integer)
-    if hint is bool:
-        return Kind("bool", _boolean)
-    if hint is NoneType:
-        return Kind("None", _instance(NoneType).convert)
-    return _instance(hint)
+    return _PLAIN.get(hint) or _instance(hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,30 +194,23 @@ class Signature:
     retired: Mapping[str, str] = field(default_factory=dict)
 
     def bind(self, args: tuple[object, ...], arguments: Mapping[str, object]) -> dict[str, Any]:
-        """Every argument in its plain form, with defaults.
-
-        Raises:
-            ArgumentTypeError: An argument is unknown, missing, given twice or of the wrong type; or one too many has no
-                name.
-        """
+        """Every argument in its plain form, with defaults; raises ArgumentTypeError for the first that is wrong."""
         by_position = (name for name, argument in self.arguments.items() if not argument.kw_only)
         named = dict(zip(by_position, args, strict=False))
         for name in named:
             if name in arguments:
-                raise ArgumentTypeError(self.refusal(arguments, f"{name} is given twice, by position and by name"))
+                raise self.error(arguments, f"{name} is given twice, by position and by name")
         args, arguments = args[len(named) :], {**named, **arguments}
         if args:
-            raise ArgumentTypeError(
-                self.refusal(arguments, f"arguments are keyword-only, but {len(args)} came without a name")
-            )
+            raise self.error(arguments, f"arguments are keyword-only, but {len(args)} came without a name")
         for name in arguments:
             if name not in self.arguments and not self.known(name, stack_level=4):
-                raise ArgumentTypeError(self.refusal(arguments, f"there is no {name!r}{self.nearest(name)}"))
+                raise self.error(arguments, f"there is no {name!r}{self.nearest(name)}")
         bound = {}
         for name, argument in self.arguments.items():
             value = arguments.get(name, argument.default)
             if value is REQUIRED:
-                raise ArgumentTypeError(self.refusal(arguments, f"{name} is missing; it must be {argument.kind.text}"))
+                raise self.error(arguments, f"{name} is missing; it must be {argument.kind.text}")
             bound[name] = self.convert(name, value, arguments) if name in arguments else value
         return bound
 
@@ -227,7 +221,7 @@ class Signature:
             return kind.convert(value)
         except (TypeError, ValueError):
             what = f"{name} must be {kind.text}, not {shown(value)}{kind.hint(value)}"
-            raise ArgumentTypeError(self.refusal(arguments or {name: value}, what)) from None
+            raise self.error(arguments or {name: value}, what) from None
 
     def known(self, name: str, *, stack_level: int) -> bool:
         """Whether a name means something; warns if it is a retired one."""
@@ -241,27 +235,20 @@ class Signature:
         close = get_close_matches(name, self.arguments, n=1)
         return f"; did you mean {close[0]!r}?" if close else ""
 
-    def refusal(self, arguments: Mapping[str, object], what: str) -> str:
-        """The first line of the real library, what is wrong in our words, and the rest of the library's text."""
+    def error(self, arguments: Mapping[str, object], what: str) -> ArgumentTypeError:
+        """An error of the real library's first line, what is wrong in our words, and the rest of the library's text."""
         wanted = ", ".join(
             f"{name}: {argument.kind.text}" + ("" if argument.default is REQUIRED else f" = {argument.default}")
             for name, argument in self.arguments.items()
         )
-        first = incompatible(self.entry)
         if self.entry.startswith(OPERATIONS):
             received = ", ".join(f"{name}={shown(value)}" for name, value in arguments.items())
             short = self.entry.rpartition(".")[2]
-            return (
-                f"{first}\n{self.name}: {what}\n\nCalled with:\n  {short}({received})\n\n"
-                f"Available signatures:\n  {short}(*, {wanted})"
-            )
-        received = ", ".join(f"{name}: {type(value).__name__}" for name, value in arguments.items())
-        return (
-            f"{first}\n"
-            f"{self.name}: {what}\n"
-            f"    1. {self.entry}(*, {wanted})\n\n"
-            f"Invoked with types: kwargs = {{ {received} }}"
-        )
+            rest = f"\nCalled with:\n  {short}({received})\n\nAvailable signatures:\n  {short}(*, {wanted})"
+        else:
+            received = ", ".join(f"{name}: {type(value).__name__}" for name, value in arguments.items())
+            rest = f"    1. {self.entry}(*, {wanted})\n\nInvoked with types: kwargs = {{ {received} }}"
+        return ArgumentTypeError(f"{incompatible(self.entry)}\n{self.name}: {what}\n{rest}")
 
 
 def incompatible(entry: str) -> str:
@@ -272,8 +259,6 @@ def incompatible(entry: str) -> str:
 
 def checked_as(prefix: str = OPERATIONS, name: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]:
     """A decorator that checks a function's arguments by their annotations before calling it.
-
-    All are keyword arguments, but for those that the function itself takes by position.
 
     Args:
         prefix: What the real library's errors put before the name: "ttnn." and the modules of an operation; nothing

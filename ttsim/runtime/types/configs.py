@@ -44,11 +44,7 @@ class UnaryWithParam:
     params: tuple[float, ...]  # Its numbers, for example the slope of a LEAKY_RELU
 
     def __init__(self, op_type: UnaryOpType | tuple[UnaryOpType, float], *params: float) -> None:
-        """Takes a UnaryOpType with up to two numbers, or one with its number as a tuple.
-
-        Raises:
-            ArgumentTypeError: There is no UnaryOpType, or its parameters are not up to two numbers.
-        """
+        """Takes a UnaryOpType with up to two numbers, or one with its number as a tuple; else ArgumentTypeError."""
         op: object = op_type
         if isinstance(op_type, tuple) and len(op_type) == MOST_PARAMETERS and not params:
             op, params = op_type[0], op_type[1:]
@@ -79,8 +75,7 @@ class UnaryWithParam:
 class PaddingMode(PlainEnum):
     """What lies outside the image."""
 
-    Zeros = 0
-    Replicate = 1
+    Zeros, Replicate = range(2)
 
 
 def _activation(value: Any) -> UnaryWithParam | None:
@@ -181,20 +176,10 @@ class Conv2dConfig(CheckedRecord):
 class SliceTypeEnum(PlainEnum):
     """How a call on a tensor in DRAM is cut into slices of its output."""
 
-    L1Full = 0
-    DRAMSliceHeight = 1
-    DRAMSliceWidth = 2
+    L1Full, DRAMSliceHeight, DRAMSliceWidth = range(3)  # numbered as `SliceType`
 
 
-Conv2dL1Full = SliceTypeEnum.L1Full
-Conv2dDRAMSliceHeight = SliceTypeEnum.DRAMSliceHeight
-Conv2dDRAMSliceWidth = SliceTypeEnum.DRAMSliceWidth
-
-_SLICE_TYPES = {
-    Conv2dL1Full: SliceType.L1_FULL,
-    Conv2dDRAMSliceHeight: SliceType.DRAM_HEIGHT,
-    Conv2dDRAMSliceWidth: SliceType.DRAM_WIDTH,
-}
+Conv2dL1Full, Conv2dDRAMSliceHeight, Conv2dDRAMSliceWidth = SliceTypeEnum
 
 
 class Conv2dSliceConfig(CheckedRecord):
@@ -207,17 +192,16 @@ class Conv2dSliceConfig(CheckedRecord):
 
     def argument(self) -> SliceConfig:
         """The config in the machine's own types."""
-        return SliceConfig(slice_type=_SLICE_TYPES[self.slice_type], num_slices=self.num_slices)
+        return SliceConfig(slice_type=SliceType(self.slice_type.value), num_slices=self.num_slices)
 
     @classmethod
     def of(cls, config: SliceConfig) -> "Conv2dSliceConfig":
         """The config that means these slices of the machine."""
-        kinds = {kind: name for name, kind in _SLICE_TYPES.items()}
-        return cls(slice_type=kinds[config.slice_type], num_slices=config.num_slices)
+        return cls(slice_type=SliceTypeEnum(config.slice_type.value), num_slices=config.num_slices)
 
     def __repr__(self) -> str:
         """As the real library prints it."""
-        name = _SLICE_TYPES[self.slice_type].name
+        name = SliceType(self.slice_type.value).name
         return f"Op2DSliceConfig(slice_type=SliceType::{name},num_slices={self.num_slices})"
 
 
@@ -260,12 +244,7 @@ class MathFidelity(PlainEnum):
 class ThrottleLevel(PlainEnum):
     """How far matrix products are slowed down; accepted, and without effect on a convolution."""
 
-    NO_THROTTLE = 0
-    LEVEL_1 = 1
-    LEVEL_2 = 2
-    LEVEL_3 = 3
-    LEVEL_4 = 4
-    LEVEL_5 = 5
+    NO_THROTTLE, LEVEL_1, LEVEL_2, LEVEL_3, LEVEL_4, LEVEL_5 = range(6)
 
 
 class WormholeComputeKernelConfig(CheckedRecord):
@@ -320,15 +299,8 @@ def init_device_compute_kernel_config(
     dst_full_sync_en: bool = False,
     throttle_level: ThrottleLevel = ThrottleLevel.NO_THROTTLE,
 ) -> WormholeComputeKernelConfig:
-    """A compute config for an architecture (``device.arch()``; all have the same fields).
-
-    Args:
-        arch: The architecture; it changes nothing.
-        device_kernel_config: A config to give back as it is, instead of making one of the other arguments.
-    """
-    if device_kernel_config is not None:
-        return device_kernel_config
-    return WormholeComputeKernelConfig(
+    """``device_kernel_config`` if there is one, else a config of the other arguments; ``arch`` changes nothing."""
+    return device_kernel_config or WormholeComputeKernelConfig(
         math_fidelity=math_fidelity,
         math_approx_mode=math_approx_mode,
         fp32_dest_acc_en=fp32_dest_acc_en,

@@ -13,16 +13,7 @@ from ttsim.runtime.types.call import required_integer
 class ShardStrategy(PlainEnum):
     """How a tensor is cut into shards."""
 
-    HEIGHT = 1
-    WIDTH = 2
-    BLOCK = 3
-
-
-_LAYOUTS = {
-    ShardStrategy.HEIGHT: TensorMemoryLayout.HEIGHT_SHARDED,
-    ShardStrategy.WIDTH: TensorMemoryLayout.WIDTH_SHARDED,
-    ShardStrategy.BLOCK: TensorMemoryLayout.BLOCK_SHARDED,
-}
+    HEIGHT, WIDTH, BLOCK = range(1, 4)
 
 
 def create_sharded_memory_config(
@@ -42,9 +33,7 @@ def create_sharded_memory_config(
         orientation: Direction of dealing; None for row by row.
         use_height_and_width_as_shard_shape: ``shape`` is that of a shard; (width, height) if dealt by columns.
 
-    Raises:
-        ArgumentError: An argument is of another type, or the cores do not divide the tensor; the first line is the real
-            library's.
+    Raises ArgumentError if the cores do not divide the tensor.
     """
     listed = isinstance(shape, list | tuple) and len(shape) >= 2
     if not listed or not all(isinstance(side, int) for side in shape):
@@ -63,7 +52,7 @@ def create_sharded_memory_config(
     else:
         text = "give the shape of a shard and use_height_and_width_as_shard_shape=True, or a CoreGrid"
         raise _invalid("height and width must be shard shape with CoreRangeSet", text)
-    return MemoryConfig(_LAYOUTS[strategy], BufferType.L1, ShardSpec(cores, shard, dealt))
+    return MemoryConfig(TensorMemoryLayout[f"{strategy.name}_SHARDED"], BufferType.L1, ShardSpec(cores, shard, dealt))
 
 
 def _invalid(first_line: str, text: str) -> ArgumentError:
@@ -102,16 +91,7 @@ def _even_shard(
 
 
 def num_cores_to_corerangeset(target_num_cores: int, grid_size: CoreCoord, row_wise: bool = False) -> CoreRangeSet:
-    """The first cores of a grid: whole rows and the rest of one, or whole columns.
-
-    Args:
-        grid_size: Columns and rows of the grid.
-        row_wise: Row by row; otherwise column by column.
-
-    Raises:
-        ArgumentTypeError: An argument is of another type.
-        ArgumentError: The grid has fewer cores.
-    """
+    """The first cores of a grid, row by row or column by column; raises ArgumentError if the grid has fewer cores."""
     count = required_integer("num_cores_to_corerangeset", "target_num_cores", target_num_cores)
     if not isinstance(grid_size, CoreCoord):
         raise ArgumentTypeError(f"num_cores_to_corerangeset: grid_size must be a CoreCoord, not {shown(grid_size)}")

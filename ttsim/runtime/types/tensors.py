@@ -18,14 +18,7 @@ from ttsim.runtime.types.call import require_type, require_type_or_none, require
 class DataType(PlainEnum):
     """What the elements of a tensor are; the numbers are ttnn's."""
 
-    BFLOAT16 = 0
-    FLOAT32 = 1
-    UINT32 = 2
-    BFLOAT8_B = 3
-    BFLOAT4_B = 4
-    UINT8 = 5
-    UINT16 = 6
-    INT32 = 7
+    BFLOAT16, FLOAT32, UINT32, BFLOAT8_B, BFLOAT4_B, UINT8, UINT16, INT32 = range(8)
     INT8 = 9
 
     @property
@@ -101,9 +94,7 @@ class Tile:
 def resolved_shape(sides: Sequence[SupportsIndex | Sequence[int]], volume: int) -> tuple[int, ...]:
     """The shape asked of a reshape: integers one by one or as one sequence, at most one of them -1.
 
-    Raises:
-        ArgumentTypeError: These are no integers.
-        DeviceError: The volume does not fit; the first line is the real library's.
+    Raises ArgumentTypeError for other sides, DeviceError for another volume.
     """
     first = sides[0] if len(sides) == 1 else sides
     try:
