@@ -1,8 +1,9 @@
 """Pages of reports on calls, on a network, and on layers: parts, and the figures of their pictures."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count, groupby
 from math import ceil, floor, log10
 from typing import Final, NamedTuple
 
@@ -17,7 +18,6 @@ from ttsim.report.formatting import by, count_of, counted, cycles, percent, time
 from ttsim.report.memory import CIRCULAR, L1Map, LayerResult, OperationUse, Partition, Summary, l1_map
 from ttsim.report.network import NetworkReport, OpRun, Runs, Sum
 from ttsim.report.rows import Derived
-from ttsim.runtime.types.layer import Layer
 
 MOST_STEPS: Final = 12  # marks on an axis
 MOST_TIMES: Final = 6
@@ -48,10 +48,17 @@ def times(nanoseconds: float) -> tuple[Tick, ...]:
 
 def _step(least: float) -> int:
     """The smallest number of 1, 2, 5, 10, 20, 50 ... that is at least `least`."""
-    ten = 1
-    while 5 * ten < least:
-        ten *= 10
-    return next(factor * ten for factor in (1, 2, 5) if factor * ten >= least)
+    return int(next(step * 10**power for power in count() for step in (1, 2, 5) if step * 10**power >= least))
+
+
+MAPS: Final = {  # figures of a core that are drawn
+    "at work": "cycles",
+    "busiest stage": "busy_cycles",
+    "waiting": "stall_cycles",
+    "circular buffers": "circular_bytes",
+    "from and to DRAM": "dram_bytes",
+    "over the networks": "network_bytes",
+}
 
 
 class CoreMap(NamedTuple):
@@ -76,17 +83,11 @@ class Grid:
     @property
     def maps(self) -> Iterator[CoreMap]:
         """The figures that are not 0 on all cores; bytes are shares of the core with most bytes."""
-        for name, figure, share in (
-            ("at work", "cycles", "share"),
-            ("busiest stage", "busy_cycles", "busy_share"),
-            ("waiting", "stall_cycles", "stall_share"),
-            ("circular buffers", "circular_bytes", ""),
-            ("from and to DRAM", "dram_bytes", ""),
-            ("over the networks", "network_bytes", ""),
-        ):
+        for name, figure in MAPS.items():
             figures = [getattr(core, figure) for core in self.cores]
-            if share and any(figures):
-                yield CoreMap(name, "cycles", "of all cycles", figures, [getattr(core, share) for core in self.cores])
+            if any(figures) and "cycles" in figure:
+                shares = [getattr(core, figure.replace("cycles", "share")) for core in self.cores]
+                yield CoreMap(name, "cycles", "of all cycles", figures, shares)
             elif any(figures):
                 l1 = figure == "circular_bytes"
                 most = self.usable_bytes if l1 else max(figures)
@@ -97,32 +98,25 @@ class Grid:
 def grid_of(cores: Sequence[CoreTime], spec: DeviceSpec | None = None, l1: L1Map | None = None) -> Grid:
     """Every worker core of a device, from the busy cores and the circular buffers in the map of L1.
 
-    Without a device, the grid ends with the last busy core.
+    Without a device, the grid ends with the last busy core. A core has the circular buffers of its fullest operation.
     """
     known = {(core.column, core.row): core for core in cores}
-    if spec is None:
-        columns, rows = (max((place[axis] for place in known), default=-1) + 1 for axis in (0, 1))
-    else:
+    columns, rows = (max((place[axis] for place in known), default=-1) + 1 for axis in (0, 1))
+    if spec is not None:
         columns, rows = spec.grid.cols, spec.grid.rows
-    circular_bytes = {} if l1 is None else _circular_bytes(l1)
-    places = [(column, row) for row in range(rows) for column in range(columns)]
-    every = (known.get(place) or CoreTime(column=place[0], row=place[1], of_cycles=0) for place in places)
+    circular: defaultdict[Core, Counter[int]] = defaultdict(Counter)  # Bytes by operation
+    for block in () if l1 is None else l1.blocks:
+        for core in cores_in(block.held.ranges) if block.held.kind == CIRCULAR else ():
+            circular[core][block.first] += block.held.size_bytes
     filled = (
-        replace(core, circular_bytes=circular_bytes.get(place, 0)) for place, core in zip(places, every, strict=True)
+        replace(
+            known.get((column, row)) or CoreTime(column=column, row=row, of_cycles=0),
+            circular_bytes=max(circular[column, row].values(), default=0),
+        )
+        for row in range(rows)
+        for column in range(columns)
     )
     return Grid(columns, rows, tuple(filled), 0 if spec is None else spec.l1.usable_bytes)
-
-
-def _circular_bytes(l1: L1Map) -> dict[Core, int]:
-    """The most bytes that the circular buffers of one operation take, by core."""
-    of_operations: defaultdict[tuple[int, Core], int] = defaultdict(int)
-    for block in l1.blocks:
-        for core in cores_in(block.held.ranges) if block.held.kind == CIRCULAR else ():
-            of_operations[block.first, core] += block.held.size_bytes
-    most: defaultdict[Core, int] = defaultdict(int)
-    for (_, core), size_bytes in of_operations.items():
-        most[core] = max(most[core], size_bytes)
-    return most
 
 
 class _Axis(NamedTuple):
@@ -183,13 +177,12 @@ def roof_chart(operations: Sequence[OpRun]) -> RoofChart | None:
 
 
 def _peaks(timed: Sequence[OperationTime]) -> dict[int, float]:
-    """The peak FLOP/s of all matrix units by fidelity phases, from the operation with most matrix cycles."""
-    longest: dict[int, OperationTime] = {}
-    for op in sorted(timed, key=lambda op: (op.fidelity_phases, op.roofline.math_cycles), reverse=True):
-        longest.setdefault(op.fidelity_phases, op)
+    """The peak FLOP/s of all matrix units by fidelity phases, from the first operation with most matrix cycles."""
+    ops_of_phases = groupby(sorted(timed, key=lambda op: op.fidelity_phases), lambda op: op.fidelity_phases)
+    longest = [(phases, max(ops, key=lambda op: op.roofline.math_cycles)) for phases, ops in ops_of_phases]
     return {
         phases: op.math.issued_flops / _nanoseconds(op, op.roofline.math_cycles) * 1e9
-        for phases, op in sorted(longest.items())
+        for phases, op in longest
         if op.roofline.math_cycles
     }
 
@@ -224,7 +217,7 @@ class Part:
     """A call, a network, or a layer on a page; what its reports do not know is empty or None."""
 
     name: str  # Its title
-    asked: Sequence[tuple[str, str]]  # The request, in lines of name and text
+    asked: Mapping[str, str]  # The request: texts by name
     verdict: Sequence[str] = ()  # Results as lines, the most important first
     operations: Sequence[OpRun]  # In order
     report: CycleReport | None = None  # The cycles of its calls
@@ -245,7 +238,15 @@ class Part:
         lambda part: launch_lines((part.report or part.network).launches) if part.report or part.network else ()
     )
     memory = Derived[Sequence[OperationUse]](lambda part: _uses(part.result) if part.result else ())
-    l1 = Derived[L1Map | None](lambda part: _l1(part))  # L1 of a core over the operations
+    l1 = Derived[L1Map | None](  # L1 of a core over the operations
+        lambda part: (
+            part.network.l1
+            if part.network
+            else l1_map([use.held for use in part.memory], part.spec)
+            if part.spec
+            else None
+        )
+    )
     grid = Derived[Grid | None](  # The worker cores
         lambda part: (
             grid_of(part.report.total.cores if part.report else (), part.spec, part.l1) if part.detailed else None
@@ -268,17 +269,11 @@ class Part:
     )
     timed = Derived[Sequence[OpRun]](lambda part: [op for op in part.operations if part.detailed and op.time])
     stages = Derived[Sequence[str]](lambda part: _stages(part.timed))
-    roofs = Derived[
-        Sequence[OpRun]
-    ](  # The longest operations, the longest first
-        lambda part: sorted((op for op in part.timed if op.cycles), key=lambda op: -op.cycles)[:SHOWN_ROOFS]
-    )
-    excesses = Derived[
-        Sequence[OpRun]
-    ](  # The operations that are farthest above their roofs, the farthest first
-        lambda part: sorted(
-            (op for op in part.timed if op.time.cycles_above_roof > 0), key=lambda op: -op.time.cycles_above_roof
-        )[:SHOWN_EXCESSES]
+    # The longest operations, the longest first
+    roofs = Derived[Sequence[OpRun]](lambda part: _most(part.timed, lambda op: op.cycles, SHOWN_ROOFS))
+    # The operations that are farthest above their roofs, the farthest first
+    excesses = Derived[Sequence[OpRun]](
+        lambda part: _most(part.timed, lambda op: op.time.cycles_above_roof if op.time else 0, SHOWN_EXCESSES)
     )
     chart = Derived[RoofChart | None](lambda part: roof_chart(part.timed))  # None without a point
     steps = Derived[tuple[Tick, ...]](lambda part: steps(len(part.operations)))  # Marks of the axis of operations
@@ -287,15 +282,14 @@ class Part:
     )
 
 
+def _most(timed: Sequence[OpRun], cycles: Callable[[OpRun], int], count: int) -> Sequence[OpRun]:
+    """The operations with most of some cycles, without those that have none."""
+    return sorted((op for op in timed if cycles(op) > 0), key=cycles, reverse=True)[:count]
+
+
 def _uses(result: LayerResult) -> Sequence[OperationUse]:
     """The device operations of a layer with their buffers and headroom, as far as it came."""
     return result.reached if result.summary is None else result.summary.operations
-
-
-def _l1(part: Part) -> L1Map | None:
-    if part.network is not None:
-        return part.network.l1
-    return l1_map([use.held for use in part.memory], part.spec) if part.spec else None
 
 
 def _stages(timed: Sequence[OpRun]) -> list[str]:
@@ -318,20 +312,16 @@ class Page:
 
 def page_of_calls(report: CycleReport) -> Page:
     """The page of a report on cycles alone."""
-    calls, operations = report.calls, report.operations
+    calls, operations = report.calls, len(report.operations)
     runs = Runs(report.clock_hz)
     for number, call in enumerate(calls):
         for taken in call.run.in_order:
             runs.add(name=taken.name, call=number, function=call.name, where="", taken=taken)
     missing = _without(sum(len(call.untimed) for call in calls))
-    part = Part(
-        name=calls[0].name if len(calls) == 1 else f"{len(calls)} calls",
-        asked=_counts(len(calls), len(operations)),
-        verdict=(f"It takes {_took(report)}, in {counted(len(operations), 'device operation')}{missing}.",),
-        operations=runs,
-        report=report,
-    )
-    return _page(report, part)
+    name = calls[0].name if len(calls) == 1 else f"{len(calls)} calls"
+    verdict = f"It takes {_took(report)}, in {counted(operations, 'device operation')}{missing}."
+    asked = _counts(len(calls), operations)
+    return _page(report, Part(name=name, asked=asked, verdict=(verdict,), operations=runs, report=report))
 
 
 def page_of_network(
@@ -375,32 +365,26 @@ def _part_of_layer(result: LayerResult, spec: DeviceSpec) -> Part:
     for use, taken in zip(uses, each, strict=True):
         l1 = (use.circular_bytes, use.buffer_bytes)
         runs.add(name=use.name, call=0, function="", where="", taken=taken, l1=l1)
+    layer = result.layer
+    image = by((layer.batch_size, layer.input_height, layer.input_width, layer.in_channels))
+    asked = {
+        "input": f"{image} {layer.input_dtype} {layer.input_layout} in {layer.input_memory}",
+        "output channels": f"{layer.out_channels}",
+        "kernel": by(layer.kernel_size),
+        "stride": by(layer.stride),
+        "padding": ", ".join(map(str, layer.padding)),
+        "groups": f"{layer.groups}",
+    }
+    verdict = () if summary is None else _layer_verdict(summary)
+    sources = (Source(layer.name, result.source),) if result.source else ()
     return Part(
-        name=result.layer.name,
-        asked=_request(result.layer),
-        verdict=() if summary is None else _layer_verdict(summary),
-        operations=runs,
-        report=report,
-        result=result,
-        spec=spec,
-        sources=(Source(result.layer.name, result.source),) if result.source else (),
-    )
+        name=layer.name, asked=asked, verdict=verdict, operations=runs, report=report, result=result, spec=spec,
+        sources=sources,
+    )  # fmt: skip
 
 
-def _counts(calls: int, operations: int) -> Sequence[tuple[str, str]]:
-    return (("calls", f"{calls}"), ("device operations", f"{operations}"))
-
-
-def _request(layer: Layer) -> list[tuple[str, str]]:
-    image = f"{layer.batch_size}x{layer.input_height}x{layer.input_width}x{layer.in_channels}"
-    return [
-        ("input", f"{image} {layer.input_dtype} {layer.input_layout} in {layer.input_memory}"),
-        ("output channels", f"{layer.out_channels}"),
-        ("kernel", by(layer.kernel_size)),
-        ("stride", by(layer.stride)),
-        ("padding", ", ".join(map(str, layer.padding))),
-        ("groups", f"{layer.groups}"),
-    ]
+def _counts(calls: int, operations: int) -> Mapping[str, str]:
+    return {"calls": f"{calls}", "device operations": f"{operations}"}
 
 
 def _took(report: CycleReport | NetworkReport) -> str:

@@ -205,8 +205,8 @@ def headlines(summary: Summary) -> Iterator[str]:
         readers = "split reader" if cut.split_reader else "one reader"
         yield f"partition  {times}{cut.scheme}, {cores}, {shards}, {blocks}, {cut.k_blocks} K blocks, {readers}"
     yield (
-        f"L1         peak {kib(use.peak_total_bytes)} of {kib(use.usable_bytes)} a core ({use.peak_share:.1%}): circular "
-        f"buffers {kib(use.peak_circular_bytes)}, buffers {kib(use.peak_buffer_bytes)}; headroom "
+        f"L1         peak {kib(use.peak_total_bytes)} of {kib(use.usable_bytes)} a core ({use.peak_share:.1%}): "
+        f"circular buffers {kib(use.peak_circular_bytes)}, buffers {kib(use.peak_buffer_bytes)}; headroom "
         f"{kib(use.headroom_bytes)} ({use.headroom_share:.1%}) in {short_name(use.tightest) or 'no operation'}"
     )
     if near is not None:

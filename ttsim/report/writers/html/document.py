@@ -7,7 +7,7 @@ from html import escape
 from importlib.resources import files
 from typing import Final
 
-from ttsim.report.advice import BOTTLENECK, advice_lines, paste_lines
+from ttsim.report.advice import BOTTLENECK, SHOWN_FIGURES, advice_lines, paste_lines
 from ttsim.report.explain import operation_lines
 from ttsim.report.pages import Page, Part
 from ttsim.report.writers.html import pictures, tables
@@ -100,7 +100,7 @@ def _part(part: Part, at: int, heading: str) -> Markup:
         section("Cores", *_cores(part)),
         section("Roofline", *_roofline(part)),
         section("Issued and useful work", NOTHING if part.total is None else tables.flops_table(part.total)),
-        section("Accuracy", _accuracy(part)),
+        section("Accuracy", tables.accuracy_table(part), lines(filter(None, [part.unknown_accuracy]))),
         section("Partition", table(*tables.PARTITIONS, part.partitions)),
         section("In words", *_words(part)),
         section("The call as Python" if len(part.sources) == 1 else "Calls as Python", *_sources(part)),
@@ -108,7 +108,7 @@ def _part(part: Part, at: int, heading: str) -> Markup:
 
 
 def _verdict(part: Part) -> Markup:
-    request = joined(joined([tag("dt", text(name)), tag("dd", text(value))]) for name, value in part.asked)
+    request = joined(joined([tag("dt", text(name)), tag("dd", text(value))]) for name, value in part.asked.items())
     said, style = lines(part.verdict), "verdict"
     if part.error is not None:
         said = joined([tag("p", tag("strong", text("It failed."))), tag("pre", text(part.error), tabindex=0)])
@@ -156,22 +156,16 @@ def _changes(part: Part) -> Iterator[Markup]:
         yield table(*tables.EXCESSES, part.excesses)
     advice = part.advice
     if advice is not None:
-        yield tables.advice_table(advice)
+        together = [] if advice.together is None else [advice.together]
+        yield table(*tables.CHANGES, (*advice.changes, *together, *advice.at_a_price))
         yield _source("\n".join(line.strip() for line in paste_lines(advice)))
         yield more("In words", lines(advice_lines(advice)))
-        if advice.sensitivity:
-            yield more(BOTTLENECK, tables.machine_table(advice))
+        yield more(BOTTLENECK, table(*tables.MACHINE, advice.sensitivity[:SHOWN_FIGURES]))
 
 
 def _words(part: Part) -> Iterator[Markup]:
     if len(part.calls) <= SHOWN_CALLS:
         yield from (lines(line.removeprefix("- ") for line in operation_lines(call)) for call in part.calls)
-
-
-def _accuracy(part: Part) -> Markup:
-    if part.accuracy is not None:
-        return tables.accuracy_table(part.accuracy)
-    return lines([part.unknown_accuracy] if part.unknown_accuracy else [])
 
 
 def _sources(part: Part) -> Iterator[Markup]:

@@ -7,7 +7,7 @@ from typing import Final
 from ttsim.report.formatting import count_of, cycles, percent, time
 from ttsim.report.memory import CIRCULAR, DEVICE_OPERATION, L1Block, L1Map
 from ttsim.report.network import OpRun
-from ttsim.report.pages import CoreMap, Grid, RoofChart, Tick
+from ttsim.report.pages import Grid, RoofChart, Tick
 from ttsim.report.writers.html.elements import Markup, hint, image, label, picture, share, short, tag, text
 
 COLORS: Final = tuple(f"color{at}" for at in range(12))  # of operations, in order of their names' first appearance
@@ -17,15 +17,9 @@ LAST_SHARE: Final = 0.95  # of an axis: texts of later marks are right-aligned
 NAMED_WIDTH: Final = 0.1  # of the picture: narrower blocks have no room for a name
 
 
-def colors_of(operations: Sequence[OpRun]) -> dict[str, str]:
-    """A CSS class for each name of an operation."""
-    names = dict.fromkeys(operation.name for operation in operations)
-    return dict(zip(names, cycle(COLORS), strict=False))
-
-
 def timeline(operations: Sequence[OpRun], stages: Sequence[str], times: Sequence[Tick]) -> Markup:
     """A lane for operations, and a lane for each stage of their slowest cores; darker bars are busier."""
-    colors = colors_of(operations)
+    colors = dict(zip(dict.fromkeys(op.name for op in operations), cycle(COLORS), strict=False))  # CSS classes
     timed = [operation for operation in operations if not operation.untimed]
     bars = [_bar(op, f"{_summary(op)}, bound by {op.bound_by}{_by(op.place)}", colors[op.name]) for op in timed]
     lanes = [_lane("operations", bars), *(_stage_lane(stage, timed) for stage in stages)]
@@ -41,12 +35,6 @@ def l1_picture(memory: L1Map, steps: Sequence[Tick]) -> Markup:
     name = f"Buffers in L1 of a core over {memory.operations} operations; the table below lists them"
     drawn = image(name, firmware, *map(_block, memory.blocks), class_="l1")
     return picture(name, drawn, _axis(steps), _key(KIND_CLASSES))
-
-
-def heat_maps(grid: Grid) -> Markup:
-    """Heat maps of the cores, one for each figure."""
-    maps = tag("div", *(_heat_map(core_map, grid) for core_map in grid.maps), class_="maps")
-    return picture("Cores of the grid; the table below has the numbers", maps)
 
 
 def roof_bars(roofs: Sequence[OpRun]) -> Markup:
@@ -102,15 +90,10 @@ def _by(place: str) -> str:
 
 
 def _axis(ticks: Sequence[Tick]) -> Markup:
+    anchors = ("end" if tick.share > LAST_SHARE else "start" for tick in ticks)
     marks = (
-        tag(
-            "text",
-            text(tick.text),
-            x=share(tick.share),
-            y=12,
-            text_anchor="end" if tick.share > LAST_SHARE else "start",
-        )
-        for tick in ticks
+        tag("text", text(tick.text), x=share(tick.share), y=12, text_anchor=anchor)
+        for tick, anchor in zip(ticks, anchors, strict=True)
     )
     lines = (tag("line", x1=share(tick.share), x2=share(tick.share), y1=0, y2=3) for tick in ticks)
     return tag("svg", *lines, *marks, class_="axis", aria_hidden="true") if ticks else Markup("")
@@ -156,14 +139,18 @@ def _block(block: L1Block) -> Markup:
     )
 
 
-def _heat_map(shown: CoreMap, grid: Grid) -> Markup:
-    cells = []
-    for core, figure, part in zip(grid.cores, shown.figures, shown.shares, strict=True):
-        summary = f"core {core.column}-{core.row}: {shown.name} {figure:,} {shown.unit}, {percent(part)} {shown.whole}"
-        place = {"x": core.column, "y": core.row, "width": 1, "height": 1, "fill_opacity": f"{part:.3f}"}
-        cells.append(tag("rect", hint(summary), class_="cell", **place))
-    name = f"{shown.name}, core by core; the table below has the numbers"
-    drawn = image(name, *cells, class_="grid", viewBox=f"0 0 {grid.columns} {grid.rows}")
-    least, most = min(shown.figures), max(shown.figures)
-    span = f"{least:,} to {most:,} {shown.unit}" if least < most else f"{most:,} {shown.unit}"
-    return tag("figure", drawn, tag("figcaption", tag("b", text(shown.name)), text(f" {span}")))
+def heat_maps(grid: Grid) -> Markup:
+    """Heat maps of the cores, one for each figure."""
+    maps = []
+    for name, unit, whole, figures, shares in grid.maps:
+        cells = []
+        for core, figure, part in zip(grid.cores, figures, shares, strict=True):
+            summary = f"core {core.column}-{core.row}: {name} {figure:,} {unit}, {percent(part)} {whole}"
+            place = {"x": core.column, "y": core.row, "width": 1, "height": 1, "fill_opacity": f"{part:.3f}"}
+            cells.append(tag("rect", hint(summary), class_="cell", **place))
+        title = f"{name}, core by core; the table below has the numbers"
+        drawn = image(title, *cells, class_="grid", viewBox=f"0 0 {grid.columns} {grid.rows}")
+        least, most = min(figures), max(figures)
+        span = f"{least:,} to {most:,} {unit}" if least < most else f"{most:,} {unit}"
+        maps.append(tag("figure", drawn, tag("figcaption", tag("b", text(name)), text(f" {span}"))))
+    return picture("Cores of the grid; the table below has the numbers", tag("div", *maps, class_="maps"))

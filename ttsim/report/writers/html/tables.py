@@ -5,8 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from ttsim.report import network
-from ttsim.report.accuracy import Accuracy
-from ttsim.report.advice import SENSITIVITY_TABLE, SENSITIVITY_TITLE, SHOWN_FIGURES, Advice, Change
+from ttsim.report.advice import SENSITIVITY_TABLE, SENSITIVITY_TITLE, Change
 from ttsim.report.cycles import CoreTime, OperationTime, Totals
 from ttsim.report.explain import FIDELITIES
 from ttsim.report.formatting import TableColumn, by, count_of, cycles, percent, time
@@ -186,14 +185,14 @@ def flops_table(total: Totals) -> Markup:
     return table("Multiplications and additions", FIGURES, rows.items() if math.issued_flops else [])
 
 
-def accuracy_table(accuracy: Accuracy) -> Markup:
-    """How close the output is to float64."""
-    rows = {
-        "PCC": f"{accuracy.pcc:.7f}",
-        "largest absolute error": f"{accuracy.max_abs_error:.4g}",
-        "rms error": f"{accuracy.rms_error:.4g}",
-        "deviation of the exact output": f"{accuracy.exact_std:.4g}",
-    }
+def accuracy_table(part: Part) -> Markup:
+    """How close the output is to float64; empty if that is not known."""
+    rows = {} if part.accuracy is None else {
+        "PCC": f"{part.accuracy.pcc:.7f}",
+        "largest absolute error": f"{part.accuracy.max_abs_error:.4g}",
+        "rms error": f"{part.accuracy.rms_error:.4g}",
+        "deviation of the exact output": f"{part.accuracy.exact_std:.4g}",
+    }  # fmt: skip
     return table("The output against float64", FIGURES, rows.items())
 
 
@@ -213,25 +212,15 @@ PARTITIONS: Final = (
     ),
 )
 CHANGES: Final = (
-    TableColumn[Change]("change", lambda change: change.text, words=True),
-    TableColumn[Change]("cycles", lambda change: cycles(change.cycles)),
-    TableColumn[Change]("saved", lambda change: percent(change.saved_share)),
-    TableColumn[Change]("price", lambda change: change.price, words=True),
+    "Changes of the call, each tried on the model",
+    (
+        TableColumn[Change]("change", lambda change: change.text, words=True),
+        TableColumn[Change]("cycles", lambda change: cycles(change.cycles)),
+        TableColumn[Change]("saved", lambda change: percent(change.saved_share)),
+        TableColumn[Change]("price", lambda change: change.price, words=True),
+    ),
 )
-
-
-def advice_table(advice: Advice) -> Markup:
-    """Changes of the call that were tried, with their gains."""
-    together = [] if advice.together is None else [advice.together]
-    changes = (*advice.changes, *together, *advice.at_a_price)
-    return table("Changes of the call, each tried on the model", CHANGES, changes)
-
-
-def machine_table(advice: Advice) -> Markup:
-    """Changes of the machine, with their gains."""
-    return table(SENSITIVITY_TITLE, SENSITIVITY_TABLE, advice.sensitivity[:SHOWN_FIGURES])
-
-
+MACHINE: Final = (SENSITIVITY_TITLE, SENSITIVITY_TABLE)
 SUMS: Final = (
     TableColumn[Sum]("name", lambda sums: sums.name or network.NOWHERE, words=True),
     TableColumn[Sum]("calls", lambda sums: f"{sums.calls}"),
