@@ -1,9 +1,11 @@
 """What docs/ says can be found, run and read: fields, examples, sections that code cites, paths."""
 
 import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -11,19 +13,18 @@ import pytest
 from device.spec.device_spec import load_spec
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCS = sorted((ROOT / "docs").glob("*.md"))
-TEXTS = {path.name: path.read_text(encoding="utf-8") for path in DOCS}
+DOCS = sorted((ROOT / "docs").rglob("*.md"))
+TEXTS = {path.relative_to(ROOT / "docs").as_posix(): path.read_text(encoding="utf-8") for path in DOCS}
+PAGES = {name: f"docs/{name}" for name in TEXTS} | {"README.md": "README.md"}
 SOURCES = sorted(path for folder in ("device", "ops", "ttsim", "tools") for path in (ROOT / folder).rglob("*.py"))
-BLOCK = re.compile(r"```(\w+)\n(.*?)```", flags=re.DOTALL)
-NAMED = re.compile(r"# ([\w./]+\.\w+)\n")
 HEADING = re.compile(r"^#+ (?:\d+\. )?(.+)$", flags=re.MULTILINE)
-CITATION = re.compile(r"docs/([\w-]+\.md), (\[+[\w.]+\]+|\w[\w-]*(?: [\w-]+)*)")
-RUN_ALL = """
-import pathlib, runpy
-for path in sorted(pathlib.Path().glob("example*.py")):
-    runpy.run_path(path, run_name="__main__")
-"""
+CITATION = re.compile(r"docs/([\w/-]+\.md), (\[+[\w.]+\]+|\w[\w-]*(?: [\w-]+)*)")
 TABLE = re.compile(r"^### (.+?)\n(.*?)(?=^##|\Z)", flags=re.DOTALL | re.MULTILINE)
+
+
+def text_of(file: str) -> str:
+    """The text of a page, in whatever folder the page is."""
+    return next(text for name, text in TEXTS.items() if name.rpartition("/")[2] == file)
 
 
 def fields_of(values: dict[str, object], table: str = "Device") -> Iterator[tuple[str, str]]:
@@ -40,7 +41,7 @@ def fields_of(values: dict[str, object], table: str = "Device") -> Iterator[tupl
 
 def documented_fields() -> Iterator[tuple[str, str]]:
     """Every field that docs/device-fields.md names, as (heading of its table, name)."""
-    for heading, body in TABLE.findall(TEXTS["device-fields.md"]):
+    for heading, body in TABLE.findall(text_of("device-fields.md")):
         for table in heading.split(", "):
             name = table if table == "Device" else table.removeprefix("[").removesuffix("]")
             for field in re.findall(r"^\| `(\w+)` \|", body, flags=re.MULTILINE):
@@ -63,7 +64,7 @@ def test_device_file_names_every_field_and_no_other():
 
 def test_every_row_of_a_device_table_says_what_it_moves():
     readers = {"plan", "memory", "values", "cycles", "launches", "report"}
-    for row in re.findall(r"^\| `\w+` \|.*$", TEXTS["device-fields.md"], flags=re.MULTILINE):
+    for row in re.findall(r"^\| `\w+` \|.*$", text_of("device-fields.md"), flags=re.MULTILINE):
         cells = [cell.strip() for cell in row.strip("|").split("|")]
         assert len(cells) == 5, row
         assert cells[2], row
@@ -71,24 +72,34 @@ def test_every_row_of_a_device_table_says_what_it_moves():
         assert set(cells[3].split(", ")) <= readers or cells[1] == "list", row
 
 
-@pytest.mark.parametrize("name", [name for name, text in TEXTS.items() if "```python" in text])
-def test_examples_run_in_order(name, tmp_path):
-    """A block that begins with a file's name is that file; all others of Python run beside it, each on its own."""
-    for number, (language, text) in enumerate(BLOCK.findall(TEXTS[name])):
-        if named := NAMED.match(text):
-            (tmp_path / named[1]).write_text(text, encoding="utf-8")
-        elif language == "python":
-            (tmp_path / f"example{number:03}.py").write_text(text, encoding="utf-8")
+def runs() -> Iterator[object]:
+    """The pages that have code, as test parameters."""
+    for name, path in PAGES.items():
+        text = (ROOT / path).read_text(encoding="utf-8")
+        if "```python" in text or "```text" in text:
+            yield pytest.param(path, id=name, marks=[pytest.mark.slow] if text.startswith("<!-- slow") else [])
+
+
+@pytest.mark.parametrize("page", list(runs()))
+def test_code_runs_and_prints_the_outputs_that_are_shown(page, tmp_path):
+    if "\nimport torch" in (ROOT / page).read_text(encoding="utf-8") and find_spec("torch") is None:
+        pytest.skip("torch is not installed")
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", RUN_ALL],
+        [sys.executable, "-W", "error", ROOT / "docs" / "outputs.py", ROOT / page],
         cwd=tmp_path,
-        env={"PYTHONPATH": str(ROOT), "PATH": ""},
+        env={"PATH": ""},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=240,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_pictures_are_those_that_the_script_draws():
+    drawn = dict(runpy.run_path(str(ROOT / "docs" / "pictures.py"))["pictures"]())
+    files = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "pictures").iterdir()}
+    assert files == drawn
 
 
 def test_sections_that_are_cited_exist():
@@ -104,16 +115,16 @@ def test_nothing_cites_a_document_that_is_not_here():
     for path in SOURCES:
         text = path.read_text(encoding="utf-8")
         assert not re.search(r"\(reference,|reference, sections?|exact values, sections?", text), path
-        for document in re.findall(r"docs/([\w-]+\.md)", text):
+        for document in re.findall(r"docs/([\w/-]+\.md)", text):
             assert document in TEXTS, f"{path}: {document}"
 
 
-@pytest.mark.parametrize("path", [*DOCS, ROOT / "README.md"], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [*DOCS, ROOT / "README.md", ROOT / "CONTRIBUTING.md"], ids=lambda path: path.name)
 def test_paths_and_links_exist(path):
     text = path.read_text(encoding="utf-8")
     for named in re.findall(r"`((?:ttsim|ops|device|tools|tests|docs)/[\w./-]+)`", text):
         assert (ROOT / named).exists(), named
-    for target in re.findall(r"\]\(([^)#]+)\)", text):
+    for target in re.findall(r"(?:\]\(|src=\"|srcset=\")([^)#\"]+)", text):
         assert target.startswith("http") or (path.parent / target).exists(), target
     anchors = {re.sub(r"[^\w\- ]", "", line).lower().replace(" ", "-") for line in re.findall(r"^#+ (.+)$", text, re.M)}
     for anchor in re.findall(r"\]\(#([^)]+)\)", text):
@@ -122,7 +133,7 @@ def test_paths_and_links_exist(path):
 
 def defects() -> list[list[str]]:
     """The cells of every row of docs/real-defects.md."""
-    rows = [line for line in TEXTS["real-defects.md"].splitlines() if line.startswith("| ") and "::" in line]
+    rows = [line for line in text_of("real-defects.md").splitlines() if line.startswith("| ") and "::" in line]
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", row)[1:-1]] for row in rows]
 
 
