@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final
 
 from device.spec.device_spec import Costs, DeviceSpec
 from device.time.stages import nanoseconds
@@ -163,56 +163,47 @@ class Launch:
 
 def kernel_end_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec, replay: Replay) -> list[float]:
     """The end of the kernels of each program of a queue, from the time its first command can be made or fetched."""
-    return _ends(_brought(queue, spec), _made_nanoseconds(queue, spec, replay), spec)
+    return _ends(queue, _launched(queue, spec), spec, replay)
 
 
 def between_kernels_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec) -> dict[Replay, float]:
     """The time without kernels between the first command and the last kernel's end."""
-    if not queue:
-        return dict.fromkeys(Replay, 0.0)
     kernels = sum(nanoseconds(launch.kernel_cycles, spec.clock_hz) for launch in queue)
-    brought = _brought(queue, spec)
-    return {replay: _ends(brought, _made_nanoseconds(queue, spec, replay), spec)[-1] - kernels for replay in Replay}
+    launched = _launched(queue, spec)
+    return {replay: _ends(queue, launched, spec, replay)[-1] - kernels if queue else 0.0 for replay in Replay}
 
 
-class _Brought(NamedTuple):
-    """The duration of a launch's steps, in nanoseconds, for any replay."""
-
-    fetch: float  # The prefetching core is busy
-    write: float  # The dispatching core is busy
-    run: float  # From the go signal to the end of the kernels
-    core_bytes: int  # In the configuration buffer of each core meanwhile
-
-
-def _brought(queue: Sequence[Launch], spec: DeviceSpec) -> list[_Brought]:
-    """Every launch of a queue."""
-    clock_hz, cycles = spec.clock_hz, [launch_cycles(launch.program, spec) for launch in queue]
+def _launched(queue: Sequence[Launch], spec: DeviceSpec) -> list[tuple[float, float, float]]:
+    """Nanoseconds in which each program is fetched, written, and run from the go signal to the end of its kernels."""
+    cycles = [(launch_cycles(launch.program, spec), launch.kernel_cycles) for launch in queue]
     return [
-        _Brought(
-            nanoseconds(taken.fetch, clock_hz),
-            nanoseconds(taken.write, clock_hz),
-            nanoseconds(taken.start + launch.kernel_cycles, clock_hz),
-            launch.program.core_bytes,
+        (
+            nanoseconds(taken.fetch, spec.clock_hz),
+            nanoseconds(taken.write, spec.clock_hz),
+            nanoseconds(taken.start + kernel, spec.clock_hz),
         )
-        for launch, taken in zip(queue, cycles, strict=True)
+        for taken, kernel in cycles
     ]
 
 
-def _ends(launched: Sequence[_Brought], made_nanoseconds: Sequence[float], spec: DeviceSpec) -> list[float]:
-    """As `kernel_end_nanoseconds`, from the durations of each launch and the times when its commands are made."""
+def _ends(
+    queue: Sequence[Launch], launched: Sequence[tuple[float, float, float]], spec: DeviceSpec, replay: Replay
+) -> list[float]:
+    """As `kernel_end_nanoseconds`."""
     room = spec.costs_of(DispatchCosts).config_buffer_bytes
     fetched = written = ended = 0.0
     kernel_ends: list[float] = []
     freed, waiting_bytes = 0, 0
-    for launch, result in zip(launched, made_nanoseconds, strict=True):
-        waiting_bytes += launch.core_bytes
+    made_nanoseconds = _made_nanoseconds(queue, spec, replay)
+    for launch, (fetch, write, run), made in zip(queue, launched, made_nanoseconds, strict=True):
+        waiting_bytes += launch.program.core_bytes
         while waiting_bytes > room and freed < len(kernel_ends):
-            waiting_bytes -= launched[freed].core_bytes
+            waiting_bytes -= queue[freed].program.core_bytes
             freed += 1
         has_room = kernel_ends[freed - 1] if freed else 0.0
-        fetched = max(fetched, result) + launch.fetch
-        written = max(max(written, has_room) + launch.write, fetched)
-        ended = max(written, ended) + launch.run
+        fetched = max(fetched, made) + fetch
+        written = max(max(written, has_room) + write, fetched)
+        ended = max(written, ended) + run
         kernel_ends.append(ended)
     return kernel_ends
 

@@ -1,4 +1,4 @@
-"""Transposed convolution by its definition: sizes, gradients and float64 values, the reference of everything else."""
+"""Transposed convolution by its definition: sizes and float64 values, the reference of everything else."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -139,33 +139,7 @@ def input_size_of(output_size: int, axis: TransposedAxis) -> int:
 AnyIndex: TypeAlias = Any  # an index of an array: an ellipsis and slices, or an ellipsis and indices
 
 
-def data_gradient(diff_dst: Array, weights: Array, geometry: Geometry, *, groups: int = 1) -> Array:
-    """The gradient of the source, float64 [N, I, *input], with weights [I, O / groups, *kernel]."""
-    batch, ins, outs = len(diff_dst), weights.shape[0], weights.shape[1]
-    grouped = diff_dst.astype(np.float64).reshape(batch, groups, outs, *geometry.output_shape)
-    matrices = weights.astype(np.float64).reshape(groups, ins // groups, outs, *geometry.kernel_shape)
-    result = np.zeros((batch, groups, ins // groups, *geometry.input_shape))
-    for tap, inputs, outputs in _meetings(geometry):
-        met = grouped[outputs]
-        products = matrices[tap] @ met.reshape(*met.shape[:3], -1)
-        result[inputs] += products.reshape(batch, groups, ins // groups, *met.shape[3:])
-    return result.reshape(batch, ins, *geometry.input_shape)
-
-
-def weights_gradient(src: Array, diff_dst: Array, geometry: Geometry, *, groups: int = 1) -> Array:
-    """The gradient of the weights, float64 [I, O / groups, *kernel], with a source [N, I, *input]."""
-    batch, ins, outs = len(src), src.shape[1] // groups, diff_dst.shape[1] // groups
-    source = src.astype(np.float64).reshape(batch, groups, ins, *geometry.input_shape)
-    target = diff_dst.astype(np.float64).reshape(batch, groups, outs, *geometry.output_shape)
-    result = np.zeros((groups, ins, outs, *geometry.kernel_shape))
-    for tap, inputs, outputs in _meetings(geometry):
-        left, right = source[inputs], target[outputs]
-        pixels = left.reshape(batch, groups, ins, -1) @ right.reshape(batch, groups, outs, -1).swapaxes(-1, -2)
-        result[tap] = pixels.sum(axis=0)
-    return result.reshape(groups * ins, outs, *geometry.kernel_shape)
-
-
-def _meetings(geometry: Geometry) -> Iterator[tuple[AnyIndex, AnyIndex, AnyIndex]]:
+def meetings(geometry: Geometry) -> Iterator[tuple[AnyIndex, AnyIndex, AnyIndex]]:
     """The index of every tap that meets inputs, the inputs, and the outputs."""
     for tap in np.ndindex(*geometry.kernel_shape):
         reaches = [axis.reach(k) for axis, k in zip(geometry.axes, tap, strict=True)]
@@ -186,7 +160,7 @@ def conv_transpose(
     grouped = src.astype(np.float64).reshape(batch, groups, ins, *geometry.input_shape)
     matrices = weights.astype(np.float64).reshape(groups, ins, outs, *geometry.kernel_shape)
     dst = np.zeros((batch, groups, outs, *geometry.output_shape))
-    for tap, inputs, outputs in _meetings(geometry):
+    for tap, inputs, outputs in meetings(geometry):
         met = grouped[inputs]
         products = matrices[tap].swapaxes(-1, -2) @ met.reshape(*met.shape[:3], -1)
         dst[outputs] += products.reshape(batch, groups, outs, *met.shape[3:])

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from device.plan import MOVE, DeviceOp, Event, Operation, OperationBegin, Plan, Refuse, Relocate
 from device.spec.device_spec import DeviceSpec
 from device.time.network import hands
 from device.time.stages import OperationCycles, Stage
 from ops.launch import Launch, LaunchedProgram
-from ops.op_model import NO_DESCRIPTION, CyclesContext, Description, Ends, NoModelError, OpModel, OpModels, op_model_of
+from ops.op_model import NO_DESCRIPTION, CyclesContext, Description, Ends, NoModelError, OpModels, op_model_of
 from ops.op_models import OP_MODELS
 
 
@@ -67,10 +67,7 @@ def run_cycles(
     times = Counter(step.name for step in steps)
     for step in steps:
         ends = _ends(step, plan)
-        if times[step.name] == 1:  # no other can be equal
-            timed.append(timed_operation(step.name, step.op, ends, context, op_models))
-            continue
-        same = (step.name, step.op, ends)
+        same = (step.name, step.op, ends) if times[step.name] > 1 else step.name  # whose hash is quicker
         if same not in known:
             known[same] = timed_operation(step.name, step.op, ends, context, op_models)
         timed.append(known[same])
@@ -84,7 +81,9 @@ def timed_operation(
     model = op_model_of(op, op_models)
     phases, description = model.fidelity_phases(op), model.describe(op, ends, context.spec)
     try:
-        return TimedOperation(name, _cycles(model, op, ends, context), "", phases, description)
+        if model.cycles is None:
+            raise NoModelError(model.no_model)
+        return TimedOperation(name, model.cycles(op, ends, context), "", phases, description)
     except NoModelError as error:
         return TimedOperation(name, None, str(error), phases, description)
 
@@ -100,13 +99,8 @@ def operations_of(plan: Plan, ran: Iterable[int] | None = None) -> Iterator[Oper
         if isinstance(step, Operation):
             yield step
         elif isinstance(step, Relocate):
-            yield Operation(
-                name=MOVE,
-                inputs=(step.tensor,),
-                circular_buffers=step.circular_buffers,
-                op=step.op,
-                key=(MOVE, step.buffer),
-            )
+            buffers, key = step.circular_buffers, (MOVE, step.buffer)
+            yield Operation(name=MOVE, inputs=(step.tensor,), circular_buffers=buffers, op=step.op, key=key)
         elif isinstance(step, Refuse):
             raise step.error(step.text)
 
@@ -122,12 +116,6 @@ def _ends(step: Operation, plan: Plan) -> Ends:
     written = step.outputs[0].tensor if step.outputs else step.inputs[-1]
     read = step.inputs[0] if step.inputs else written
     return Ends(read=plan.tensors[read], written=plan.tensors[written])
-
-
-def _cycles(model: OpModel[Any], op: DeviceOp | None, ends: Ends, context: CyclesContext) -> OperationCycles:
-    if model.cycles is None:
-        raise NoModelError(model.no_model)
-    return model.cycles(op, ends, context)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,6 @@ from device.numbers.formats import div_up
 from device.plan import (
     MOVE,
     Allocate,
-    CircularBuffer,
     Free,
     Operation,
     OperationBegin,
@@ -63,43 +62,25 @@ def _overlap(before: Buffer, after: Buffer, spec: DeviceSpec) -> bool:
     return low.address + bank_pages * aligned_page_bytes(place.page_bytes, place.buffer_type, spec) > high.address
 
 
-def _whole_pages_refusal(buffers: tuple[CircularBuffer, ...]) -> str | None:
-    """The library's refusal of circular buffers without a whole number of pages; else None."""
-    for buffer in buffers:
-        if buffer.size_bytes % buffer.page_bytes:
-            return (
-                f"Total circular buffer size {buffer.size_bytes} B must be divisible by page size {buffer.page_bytes} "
-                "B\n"
-                "memory_config: leave it out; a move into shards that overlap the tensor needs pages of the same size"
-            )
-    return None
-
-
 class _MemoryPass:
     """The buffers of a plan while it is read."""
 
     def __init__(
         self, device: Machine, buffers: dict[str, Buffer], tensors: Mapping[str, TensorSpec], *, dispatch: bool
     ) -> None:
-        self.device = device
-        self.buffers = buffers
-        self.tensors = tensors
-        self.dispatch = dispatch
-        self.unkept: list[Buffer] = []
-        self.index = 0
+        self.device, self.buffers, self.tensors, self.dispatch = device, buffers, tensors, dispatch
 
     def take(self, index: int, step: Step) -> None:
         """Runs one step."""
-        self.index = index
         match step:
             case Allocate():
-                self._allocate(step)
+                self.buffers[step.tensor] = self._allocated(step)
             case Free(tensor=tensor):
                 self.device.free(self.buffers[tensor])
             case Relocate():
-                self._relocate(step)
+                self._relocate(index, step)
             case Operation():
-                self._program(step)
+                self._program(index, step)
             case Refuse(text=text, error=error):
                 raise error(text)
 
@@ -109,101 +90,79 @@ class _MemoryPass:
             if name not in keep:
                 self.device.free(buffer)
 
-    def _allocate(self, step: Allocate) -> Buffer:
-        buffer = self.device.allocate(
-            step.buffer, step.tensor, by=step.by, placed=self.dispatch, tensor=self._spec(step)
-        )
-        self.buffers[step.tensor] = buffer
-        return buffer
+    def _allocated(self, step: Allocate) -> Buffer:
+        spec = self.tensors.get(step.tensor)
+        return self.device.allocate(step.buffer, step.tensor, by=step.by, placed=self.dispatch, tensor=spec)
 
-    def _spec(self, step: Allocate) -> TensorSpec | None:
-        return self.tensors.get(step.tensor)
-
-    def _relocate(self, step: Relocate) -> None:
+    def _relocate(self, index: int, step: Relocate) -> None:
+        """Allocates a tensor anew; the whole tensor is read before it is written if both places overlap and it fits."""
         before = self.buffers[step.tensor]
         self.device.free(before)
-        after = self._allocate(Allocate(step.tensor, step.buffer))
+        after = self.buffers[step.tensor] = self._allocated(Allocate(step.tensor, step.buffer))
         if (after.address, after.spec.buffer_type) == (before.address, before.spec.buffer_type):
             return
-        together = bool(step.overlapping) and _overlap(before, after, self.device.spec) and self._has_room(step, after)
-        self._program(
-            Operation(
-                name=MOVE,
-                inputs=(step.tensor,),
-                circular_buffers=step.overlapping if together else step.circular_buffers,
-                op=step.op,
-                key=(MOVE, step.buffer, together),
-                refused=_whole_pages_refusal(step.overlapping) if together else None,
-            )
-        )
-
-    def _has_room(self, step: Relocate, after: Buffer) -> bool:
-        """Whether all that a core moves fits below where it goes."""
-        l1 = self.device.spec.l1
+        l1, refused = self.device.spec.l1, None
         limit = after.address if after.spec.buffer_type is BufferType.L1 else l1.bytes
-        return l1.base_bytes + sum(buffer.size_bytes for buffer in step.overlapping) <= limit
+        fits = l1.base_bytes + sum(buffer.size_bytes for buffer in step.overlapping) <= limit
+        together = bool(step.overlapping) and fits and _overlap(before, after, self.device.spec)
+        ragged = [buffer for buffer in step.overlapping if buffer.size_bytes % buffer.page_bytes]
+        if together and ragged:
+            refused = (
+                f"Total circular buffer size {ragged[0].size_bytes} B must be divisible by page size "
+                f"{ragged[0].page_bytes} B\n"
+                "memory_config: leave it out; a move into shards that overlap the tensor needs pages of the same size"
+            )
+        buffers, key = step.overlapping if together else step.circular_buffers, (MOVE, step.buffer, together)
+        inputs = (step.tensor,)
+        move = Operation(name=MOVE, inputs=inputs, circular_buffers=buffers, op=step.op, key=key, refused=refused)
+        self._program(index, move)
 
-    def _program(self, step: Operation) -> None:
-        read, spec = self._read(step), self.device.spec
-        self.device.record(
-            OperationBegin(step.name, step.op, read, spec=spec, dispatched=self.dispatch, step=self.index)
-        )
+    def _program(self, index: int, step: Operation) -> None:
+        device, resident = self.device, list[Buffer]()
+        inputs = [name for name in step.inputs if name in self.tensors and name in self.buffers]
+        read = tuple([ReadTensor(self._tensor(name), self.buffers[name].spec) for name in inputs])
+        device.record(OperationBegin(step.name, step.op, read, spec=device.spec, dispatched=self.dispatch, step=index))
         try:
             for output in step.outputs:
-                self._allocate(output)
-            cached = self.dispatch and step.key in self.device.program_cache
+                self.buffers[output.tensor] = self._allocated(output)
+            cached = self.dispatch and step.key in device.program_cache
             if cached:
-                self.device.run_cached(step.key)
+                device.run_cached(step.key)
             else:
-                self._make_program(step)
+                self._make_program(step, resident)
         except BaseException:
-            self._abort(step)
+            outputs = [self.buffers[name] for name in [out.tensor for out in step.outputs] if name in self.buffers]
+            for buffer in (*resident, *reversed(outputs)):
+                device.free(buffer)
+            device.record(OperationEnd(step.name, aborted=True))
             raise
         written = [output.tensor for output in step.outputs] or step.inputs[-1:]
         result = tuple(self._tensor(name) for name in written if name in self.tensors)
-        self.device.record(OperationEnd(step.name, made=result, cached=cached))
-
-    def _read(self, step: Operation) -> tuple[ReadTensor, ...]:
-        names = (tensor for tensor in step.inputs if tensor in self.tensors and tensor in self.buffers)
-        return tuple(ReadTensor(self._tensor(name), self.buffers[name].spec) for name in names)
+        device.record(OperationEnd(step.name, made=result, cached=cached))
 
     def _tensor(self, name: str) -> WrittenTensor:
         buffer = self.buffers[name]
         return WrittenTensor(buffer.number, buffer.address, self.tensors[name])
 
-    def _abort(self, step: Operation) -> None:
-        """Releases the outputs and the resident tensors of an operation whose program could not be built."""
-        for buffer in self.unkept:
-            self.device.free(buffer)
-        for output in reversed(step.outputs):
-            if output.tensor in self.buffers:
-                self.device.free(self.buffers[output.tensor])
-        self.device.record(OperationEnd(step.name, aborted=True))
-
-    def _make_program(self, step: Operation) -> None:
-        device = self.device
+    def _make_program(self, step: Operation, resident: list[Buffer]) -> None:
+        """Builds a program; its config tensors are added to ``resident`` as they are allocated."""
         if step.refused is not None:
             raise DeviceError(step.refused)
         for tensor in step.resident:
-            result = device.allocate(
-                tensor.buffer, tensor.tensor, by=tensor.by, placed=self.dispatch, tensor=self._spec(tensor)
-            )
-            self.unkept.append(result)
+            resident.append(self._allocated(tensor))
         if step.unfinished is not None:
             raise DeviceError(step.unfinished)
-        resident = {tensor.tensor: buffer for tensor, buffer in zip(step.resident, self.unkept, strict=True)}
-        known = {**self.buffers, **resident}
-        addresses = {
-            buffer.view_of: known[buffer.view_of].address
-            for buffer in step.circular_buffers
-            if buffer.view_of is not None
-        }
-        program = device.make_program(
-            step.name, step.circular_buffers, addresses, placed=self.dispatch, dataflow=step.dataflow
+        known = {**self.buffers, **dict(zip([tensor.tensor for tensor in step.resident], resident, strict=True))}
+        views = {buffer.view_of for buffer in step.circular_buffers if buffer.view_of is not None}
+        program = self.device.make_program(
+            step.name,
+            step.circular_buffers,
+            {view: known[view].address for view in views},
+            placed=self.dispatch,
+            dataflow=step.dataflow,
         )
         if self.dispatch:
-            device.cache_program(step.key, program, self.unkept)
+            self.device.cache_program(step.key, program, resident)
         else:
-            for buffer in self.unkept:
-                device.free(buffer)
-        self.unkept = []
+            for buffer in resident:
+                self.device.free(buffer)

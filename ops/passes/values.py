@@ -24,33 +24,25 @@ def run_values(
 
     ``kept`` caches the prepared host tensors.
     """
+    arrays = dict(inputs)
+
+    def prepared(raw: Array, op: DeviceOp) -> Array:
+        array: Array = op_model_of(op, op_models).values(op, [raw], context)
+        return array
+
     with np.errstate(over="ignore", invalid="ignore"):  # infinities are numbers to the device, which warns of nothing
-        return _run(plan, dict(inputs), context, op_models, kept)
-
-
-def _run(
-    plan: Plan, arrays: dict[str, Array], context: ValuesContext, op_models: OpModels, weight_cache: WeightCache | None
-) -> dict[str, Array]:
-    for step in plan.steps:
-        match step:
-            case Allocate(source=str(source)):
-                raw, op = arrays[source], step.op
-                if op is not None and weight_cache is not None:
-                    raw = weight_cache.derived_from(raw, op, partial(_made, raw, op, context, op_models))
-                elif op is not None:
-                    raw = _made(raw, op, context, op_models)
-                arrays[step.tensor] = raw
-            case Free(tensor=tensor):
-                arrays.pop(tensor, None)
-            case Operation():
-                read = [arrays.get(name) for name in step.inputs]
-                result = op_model_of(step.op, op_models).values(step.op, read, context)
-                arrays[step.outputs[0].tensor if step.outputs else step.inputs[-1]] = result
-            case _:
-                pass
+        for step in plan.steps:
+            match step:
+                case Allocate(source=str(source)):
+                    raw, op = arrays[source], step.op
+                    if op is not None:
+                        make = partial(prepared, raw, op)
+                        raw = make() if kept is None else kept.derived_from(raw, op, make)
+                    arrays[step.tensor] = raw
+                case Free(tensor=tensor):
+                    arrays.pop(tensor, None)
+                case Operation():
+                    read = [arrays.get(name) for name in step.inputs]
+                    result = op_model_of(step.op, op_models).values(step.op, read, context)
+                    arrays[step.outputs[0].tensor if step.outputs else step.inputs[-1]] = result
     return {name: arrays[name] for name in plan.results.values()}
-
-
-def _made(raw: Array, op: DeviceOp, context: ValuesContext, op_models: OpModels) -> Array:
-    array: Array = op_model_of(op, op_models).values(op, [raw], context)
-    return array

@@ -12,11 +12,10 @@ from ops.reference import (
     automatic_padding,
     conv_transpose,
     conv_transpose_channels_last,
-    data_gradient,
     input_size_of,
     plan_geometry,
-    weights_gradient,
 )
+from tests.gradients import data_gradient, weights_gradient
 
 SMALL_AXES = st.builds(
     TransposedAxis,

@@ -7,7 +7,8 @@ import pytest
 import ttsim
 from device.plan import Operation
 from device.spec.device_spec import load_spec
-from ops.reference import conv_transpose, data_gradient, plan_geometry, weights_gradient
+from ops.reference import conv_transpose, plan_geometry
+from tests.gradients import data_gradient, weights_gradient
 from ttsim import onednn
 
 FORMATS = {

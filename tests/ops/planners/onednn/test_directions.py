@@ -19,7 +19,8 @@ from ops.planners.onednn.checks import Deconvolution
 from ops.planners.onednn.plan import plan_backward_data, plan_backward_weights, plan_forward
 from ops.programs.patch_matmul.op import FillRows, PatchMatmul
 from ops.programs.patch_matmul.values import image_of, weights_of
-from ops.reference import conv_transpose, data_gradient, plan_geometry, weights_gradient
+from ops.reference import conv_transpose, plan_geometry
+from tests.gradients import data_gradient, weights_gradient
 
 SPEC = load_spec("wormhole_n150")
 FAST_CONTEXT = ValuesContext(spec=SPEC, arithmetic=FAST)

@@ -12,7 +12,8 @@ from ops.planners.onednn import checks as operands, checks as validation
 from ops.planners.onednn.plan import plan_backward_data, plan_backward_weights, plan_forward
 from ops.programs.patch_matmul import float64
 from ops.programs.patch_matmul.op import SumSections
-from ops.reference import conv_transpose, data_gradient, weights_gradient
+from ops.reference import conv_transpose
+from tests.gradients import data_gradient, weights_gradient
 
 SPEC = load_spec("wormhole_n150")
 READING = ValuesContext(spec=SPEC, arithmetic=EXACT)

@@ -23,8 +23,9 @@ from ops.programs.patch_matmul.op import (
 )
 from ops.programs.patch_matmul.plan import patch_matmul_work, pixel_matmul_work
 from ops.programs.patch_matmul.values import WEIGHTS_FORMATS, canonical_shape, from_canonical, to_canonical
-from ops.reference import conv_transpose, data_gradient, plan_geometry, weights_gradient
+from ops.reference import conv_transpose, plan_geometry
 from ops.window import axis_of_windows
+from tests.gradients import data_gradient, weights_gradient
 
 SPEC = load_spec("wormhole_n150")
 READINGS = [ValuesContext(spec=SPEC, arithmetic=arithmetic) for arithmetic in (FAST, EXACT)]
