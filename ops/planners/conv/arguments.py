@@ -88,14 +88,6 @@ class Operand:
     created_by: DeviceOp | None = None  # The op that prepared the weights or the bias
 
 
-class Freed(Enum):
-    """The step of the L1 path after which a tensor is released."""
-
-    AFTER_HALO = 0
-    AFTER_PROGRAM = 1
-    AFTER_MOVE = 2  # Of the output to the call's memory_config
-
-
 class Lowering(StrEnum):
     """Lowerings of the forward operation; the values are the names that users give."""
 
@@ -123,8 +115,9 @@ class ConvRules:
     whole_window_is_slice: bool = False  # A window that is the whole image is sharded as a slice is
     # A host input of a matmul on the DRAM path is sharded from the image in DRAM, not uploaded once more
     shards_uploaded_image: bool = True
-    copy_freed: Freed = Freed.AFTER_HALO  # When a sharded copy of the input is released
-    halo_freed: Freed = Freed.AFTER_MOVE  # When the halo's output is
+    # A sharded copy of the input is released at the end, and the halo's output after the program, not the other way
+    # around: the copy after the halo, and the halo's output at the end
+    frees_copy_last: bool = False
     skips_halo: bool = True  # The micro-op reads a WIDTH sharded input itself if it has no padding
     orders_full_inner_dim: bool = True  # Weights are prepared in the order that full_inner_dim reads them in
     reuses_activations: bool = True  # The micro-op obeys enable_activation_reuse; else only estimates count on it
@@ -139,8 +132,7 @@ CONV_TRANSPOSE2D: Final = ConvRules(
     one_slice_skips_dram=True,
     whole_window_is_slice=True,
     shards_uploaded_image=False,
-    copy_freed=Freed.AFTER_MOVE,
-    halo_freed=Freed.AFTER_PROGRAM,
+    frees_copy_last=True,
     skips_halo=False,
     orders_full_inner_dim=False,
     reuses_activations=False,

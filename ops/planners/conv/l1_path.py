@@ -1,15 +1,19 @@
-"""The L1 path: shard, prepare weights, halo, move, conv2d (docs/planning.md, L1 path); DRAM slices run it as well."""
+"""The L1 path: shard, prepare weights, halo, move, conv2d (docs/planning.md, L1 path); DRAM slices run it as well.
+
+A call by output phases takes the same steps with weights and a program of its own.
+"""
 
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from typing import Final
 
 from device.cores import CoreCoord
-from device.errors import DeviceError
+from device.errors import ArgumentError, DeviceError
 from device.memory.memory_config import TILE, ShardOrientation
+from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.planners.conv.arguments import ConvCall, Freed
+from ops.planners.conv.arguments import ConvCall
 from ops.planners.conv.checks import ROWS_OF_BLOCKS, rows_refusal
 from ops.planners.conv.operands import (
     PartitionedConv,
@@ -17,14 +21,22 @@ from ops.planners.conv.operands import (
     operands,
     output_spec,
     partition_call,
+    read_layout,
     size_refusal,
     sticks_bytes,
     upload_weights,
 )
-from ops.planners.conv.phase_program import phase_conv, phase_weights, phases_of
 from ops.programs.buffer_shapes import view_refusal
-from ops.programs.conv2d.op import ConvBuffers, buffer_requests, placed_buffers, reuse_refusal, width_refusal
-from ops.programs.conv2d.partition import WIDTH, sharded_input
+from ops.programs.conv2d.op import (
+    ConvBuffers,
+    buffer_requests,
+    local_bytes,
+    placed_buffers,
+    reuse_refusal,
+    width_refusal,
+)
+from ops.programs.conv2d.partition import HEIGHT, WIDTH, sharded_input
+from ops.programs.conv2d.weights import AsWanted
 from ops.programs.data_movement import placement
 from ops.programs.data_movement.copy import Conversion, CopyTensor
 from ops.programs.data_movement.reshape import rows_in_shards
@@ -40,11 +52,23 @@ from ops.programs.halo.plan import (
     reader_indices_refusal,
     walk_refusal,
 )
-from ops.window import dense_frame
+from ops.programs.halo.transfers import most_sticks
+from ops.programs.phase_conv2d.plan import (
+    PhaseConv2dOp,
+    PhaseGroup,
+    PhasePart,
+    partition_phases,
+    phase_buffer_requests,
+    phase_index_words,
+    weights_of_phases,
+)
+from ops.programs.phase_conv2d.values import PreparePhaseWeights
+from ops.window import dense_bounds, dense_frame
 
 NO_SHARDS = "input_tensor: flat it has no shards, as its grid is no rectangle; give it as [1, 1, N*H*W, C]"
-
 CONV2D: Final = "Conv2dDeviceOperation"
+PHASE_CONV2D: Final = "PhaseConv2dDeviceOperation"
+PHASES: Final = 'conv_transpose2d, lowering="phase"'
 
 
 def l1_path(builder: PlanBuilder, call: ConvCall, source: PlanTensor, *, prefix: str = "") -> PlanTensor:
@@ -63,43 +87,35 @@ def l1_path(builder: PlanBuilder, call: ConvCall, source: PlanTensor, *, prefix:
         new = place if partitioned.reshards else None
         sharded = rows_in_shards(builder, source, new, name, deallocate=deallocate)
     phases = phases_of(builder, partitioned) if call.runs_by_phases else None
-    upload_weights(builder, partitioned, phase_weights(partitioned) if call.runs_by_phases else None)
+    upload_weights(builder, partitioned, None if phases is None else phase_weights(partitioned))
     if builder.refused:
         return sharded
-    owned: dict[Freed, list[PlanTensor]] = {freed: [] for freed in Freed}  # the tensors that the path releases, by step
-    if sharded.name != source.name:
-        owned[call.rules.copy_freed].append(sharded)
-        owned[Freed.AFTER_MOVE].append(sharded)  # where there is no halo
-    if deallocate:
-        owned[Freed.AFTER_HALO].append(sharded)
-
-    def release(freed: Freed, *, survivor: PlanTensor | None = None) -> None:
-        for tensor in owned[freed]:
-            if tensor is not survivor and builder.is_live(tensor):
-                builder.free(tensor)
-
+    copies, halos = [sharded] if sharded.name != source.name else [], list[PlanTensor]()
     activations, dealt = sharded, None
     if not reads_input(partitioned):
         activations, dealt = _halo(builder, partitioned, sharded)
-        if activations.name == sharded.name:  # the halo is refused, and no later step runs
+        if dealt is None:  # the halo is refused, and no later step runs
             return activations
-        release(Freed.AFTER_HALO)
-        owned[call.rules.halo_freed].insert(0, activations)
+        halos = [activations]
+        if deallocate or (copies and not call.rules.frees_copy_last):
+            builder.free(sharded)
         if call.conv_config.reallocate_halo_output:
             placement.move_up(builder, activations)
+    dealt = dealt or halo_arguments(partitioned, builder.device_spec)
     if phases is None:
         output = _conv(builder, partitioned, activations, dealt)
     else:
-        output = phase_conv(builder, partitioned, phases, activations, halo_arguments(partitioned, builder.device_spec))
+        output = _phase_conv(builder, partitioned, phases, activations, dealt)
     if output is activations:  # the program was refused
-        release(Freed.AFTER_MOVE, survivor=output)
+        builder.free_own(*copies, keep=[output])
         return output
-    release(Freed.AFTER_PROGRAM)
+    if call.rules.frees_copy_last:
+        builder.free(*halos)
     if call.memory_config is not None:
         output = placement.to_config(builder, output, call.memory_config, f"{prefix}output.placed")
         if builder.refused:
             return output
-    release(Freed.AFTER_MOVE)
+    builder.free_own(*halos, *copies)
     return output
 
 
@@ -120,11 +136,7 @@ def halo_arguments(
     return HaloArguments(
         frame=dense_frame(frame) if by_phases else frame,
         outputs_of=frame if by_phases else None,
-        scheme=place.memory_layout,
-        orientation=shards.orientation,
-        cores=shards.grid,
-        nhw_cores=layout.config.nhw_cores,
-        channel_cores=sharded_input(place).channel_cores,
+        **sharded_input(place)._replace(nhw_cores=layout.config.nhw_cores)._asdict(),
         input_rows=shards.shape[0],
         output_rows=layout.shards.out_rows,
         shard_width=shards.shape[1],
@@ -147,14 +159,13 @@ def _halo(
     except DeviceError as error:  # a reshape left other shards than the partition expects
         refused = builder.run("HaloDeviceOperation", CopyTensor(Conversion.COPY), [sharded], refused=str(error))
         return refused, None
-    op = HaloOp(plan=plan, fp32_dest=partitioned.options.fp32_dest)
     output = plan.output
     if not sharded.in_l1:  # the halo is allocated in the input's memory, and then refused
         place = replace(output.memory_config, buffer_type=sharded.spec.memory_config.buffer_type)
         output = replace(output, memory_config=place)
     halo = builder.run(
         "HaloDeviceOperation",
-        op,
+        HaloOp(plan=plan, fp32_dest=partitioned.options.fp32_dest),
         [sharded],
         output=PlanTensor(name, output),
         resident=plan.resident,
@@ -189,60 +200,51 @@ def _halo_refusals(
         yield f"{first}\ninput_tensor: {formats}; typecast it"
 
 
-def _conv_refusals(partitioned: PartitionedConv, weight: PlanTensor, bias: list[PlanTensor]) -> Iterator[str]:
+def _conv_refusals(
+    partitioned: PartitionedConv, weight: PlanTensor, bias: list[PlanTensor], *, too_many_indices: bool
+) -> Iterator[str | None]:
     """Why the conv2d program does not read its input or its operands, in the real library's words and ours."""
     layout, problem, options = partitioned.layout, partitioned.problem, partitioned.options
     shards, config = partitioned.input_memory.shard_spec, layout.config
     width, rows = None if shards is None else shards.shape[1], weight.spec.padded_shape[-2]
-    texts = [rows_refusal(problem.out_format) if options.untilize_out else None]
+    yield rows_refusal(problem.out_format) if options.untilize_out else None
     if width is not None and config.scheme is not WIDTH and width * config.channel_cores < problem.in_channels:
-        texts.append(
+        yield (
             f"Incorrect padding of input channels!\ninput_tensor: its shards hold {width} channels on "
             f"{config.channel_cores} cores, and the call has {problem.in_channels}; give as many"
         )
-    texts.append(width_refusal(layout, problem.kernel, given_width=width, prepared_rows=rows))
+    yield width_refusal(layout, problem.kernel, given_width=width, prepared_rows=rows)
     if options.activation_reuse:
-        texts.append(reuse_refusal(config, problem.frame, split_reader=layout.split_reader))
+        yield reuse_refusal(config, problem.frame, split_reader=layout.split_reader)
     prepared = [weight.spec.padded_shape, *((1, 1, *tensor.spec.padded_shape) for tensor in bias)]
-    texts += [size_refusal(layout, problem.out_channels, prepared), partitioned.refused]
-    yield from filter(None, texts)
+    yield size_refusal(layout, problem.out_channels, prepared)
+    yield partitioned.refused
+    activation = partitioned.call.conv_config.activation
+    if activation is not None and (layout.scheme is WIDTH or not too_many_indices):  # WIDTH asks for its code first
+        yield fused_by_conv_refusal(activation)
 
 
-def _conv(
-    builder: PlanBuilder, partitioned: PartitionedConv, halo: PlanTensor, dealt: HaloArguments | None
-) -> PlanTensor:
-    """The conv2d program on a halo's output, planned with these arguments, or on the input itself."""
-    weight, *bias = operands(builder, partitioned.call)
+def _conv(builder: PlanBuilder, partitioned: PartitionedConv, halo: PlanTensor, dealt: HaloArguments) -> PlanTensor:
+    """The conv2d program on the output of a halo of these arguments, or on the input itself."""
+    (weight, *bias), options = operands(builder, partitioned.call), partitioned.options
     layout, problem = partitioned.layout, partitioned.problem
     if problem.weight_format != weight.spec.data_format:  # programs ask the tensor, not the config
         problem = replace(problem, weight_format=weight.spec.data_format)
         layout = replace(layout, problem=problem)
         partitioned = replace(partitioned, layout=layout)
-    refused = next(_conv_refusals(partitioned, weight, bias), None)
-    height, halo_of = layout.blocks.act_h_tiles, dealt or halo_arguments(partitioned, builder.device_spec)
+    height = layout.blocks.act_h_tiles
     second = height // 2 if layout.split_reader else 0
-    index_words = reader_index_words(  # of the activation readers
-        problem.frame,
-        output_rows=layout.shards.out_rows,
-        cores=layout.config.nhw_cores,
-        block_rows=tuple(tiles * TILE for tiles in (height - second, second) if tiles),
+    out_rows, block_rows = layout.shards.out_rows, tuple(tiles * TILE for tiles in (height - second, second) if tiles)
+    index_words = reader_index_words(
+        problem.frame, output_rows=out_rows, cores=layout.config.nhw_cores, block_rows=block_rows
     )
-    indices = PlanTensor(f"{partitioned.prefix}reader_indices", config_tensor_spec(halo_of, index_words))
+    indices = PlanTensor(f"{partitioned.prefix}reader_indices", config_tensor_spec(dealt, index_words))
     words = indices.spec.shape[-1] * WORD_BYTES
-    unfinished = reader_indices_refusal(words, output_rows=layout.shards.out_rows)
-    activation = partitioned.call.conv_config.activation
-    if activation is not None and (unfinished is None or layout.scheme is WIDTH):  # WIDTH asks for its code first
-        refused = refused or fused_by_conv_refusal(activation)
-    if unfinished is None and (core := layout.unplaced_core(builder.device_spec.grid.cols)) is not None:
-        unfinished = (
-            "Multicast runtime arguments target an unplaced core\n"
-            f"conv_config.core_grid: the WIDTH_SHARDED convolution leaves cores without output channels, and counts "
-            f"them up to {core}, where it does not run; use one row of cores, whole rows of the device, or as many "
-            "cores as there are tiles of output channels"
-        )
+    unfinished = reader_indices_refusal(words, output_rows=out_rows)
+    refusals = _conv_refusals(partitioned, weight, bias, too_many_indices=unfinished is not None)
+    refused = next(filter(None, refusals), None)
     buffers = ConvBuffers.of(layout, halo_bytes=sticks_bytes(halo, problem), reader_indices_bytes=words)
     op, reads = micro_op(partitioned.call, layout, buffers), [halo, weight, *bias]
-    options = partitioned.options
     if options.untilize_out and problem.out_format.is_block:
         builder.run(CONV2D, op, reads, refused=ROWS_OF_BLOCKS)
         return halo
@@ -268,7 +270,20 @@ def _conv(
             output.spec,
         ),
         refused=refused,
-        unfinished=unfinished,
+        unfinished=unfinished or _unplaced(partitioned, builder.device_spec),
+    )
+
+
+def _unplaced(partitioned: PartitionedConv, spec: DeviceSpec) -> str | None:
+    """Why a WIDTH program is not finished: it counts a core on which it does not run."""
+    core = partitioned.layout.unplaced_core(spec.grid.cols)
+    if core is None:
+        return None
+    return (
+        "Multicast runtime arguments target an unplaced core\n"
+        f"conv_config.core_grid: the WIDTH_SHARDED convolution leaves cores without output channels, and counts "
+        f"them up to {core}, where it does not run; use one row of cores, whole rows of the device, or as many "
+        "cores as there are tiles of output channels"
     )
 
 
@@ -276,3 +291,130 @@ def _window(call: ConvCall) -> tuple[Hashable, ...]:
     """The part of the program key that halo and conv2d share: the image, its windows, the compute config."""
     window = (call.kernel_size, call.stride, call.padding, call.output_padding, call.dilation)
     return call.rules.transposed, call.image_shape, window, call.compute
+
+
+# Output phases
+
+
+def phases_of(builder: PlanBuilder, partitioned: PartitionedConv) -> tuple[PhaseGroup, ...]:
+    """The output phases of a call; raises DeviceError if blocks cannot be cut.
+
+    Phases of different rows are joined where cores exchange activations, so that they are sent once, if the joined
+    program takes no more tile products, and no more L1 than the micro-op over the frame with inserted zeros and its
+    halo. HEIGHT keeps phases apart: its weights come in few blocks, and the weights of one row are read while those of
+    another are multiplied.
+    """
+    layout, problem = partitioned.layout, partitioned.problem
+    apart, joined = (partition_phases(layout, builder.device_spec, joins_rows=joins) for joins in (False, True))
+    if layout.scheme is HEIGHT or _products(joined) > _products(apart):
+        return apart
+    shares = {"output_rows": layout.shards.out_rows, "cores": layout.config.nhw_cores}
+    stick_bytes = layout.shards.in_width * (problem.act_format.element_bytes or 0)
+    starts, stops = dense_bounds(problem.frame, **shares)
+    joined_bytes = stick_bytes * int((stops - starts).max()) + local_bytes(_requests(partitioned, joined))
+    frame_buffers = buffer_requests(ConvBuffers.of(layout))
+    fits = joined_bytes <= stick_bytes * most_sticks(problem.frame, **shares) + local_bytes(frame_buffers)
+    return joined if fits else apart
+
+
+def _products(groups: tuple[PhaseGroup, ...]) -> int:
+    """Tile products of a core."""
+    sizes = [(group.layout.shards, group.layout.blocks) for group in groups if group.has_taps]
+    return sum(out.out_row_tiles * out.out_col_tiles * block.act_w_tiles * block.k_blocks for out, block in sizes)
+
+
+def phase_weights(partitioned: PartitionedConv) -> PreparePhaseWeights:
+    """How the weights of a call are prepared."""
+    whole = read_layout(partitioned)
+    phases = weights_of_phases(partitioned.layout, whole)
+    return PreparePhaseWeights(kernel=whole.kernel, mirror=whole.mirror, parts=phases)
+
+
+def check_phase_weights(plan: Plan, call: ConvCall) -> None:
+    """Refuses weights on the device that were prepared for anything else than this plan of output phases."""
+    if call.weight.on_host:
+        return
+    prepared = call.weight.created_by
+    for expected in plan.expected:
+        ours = isinstance(expected.op, PreparePhaseWeights) and expected.tensor == (call.weight.name or "weight")
+        if ours and prepared != expected.op and not isinstance(prepared, AsWanted):
+            raise ArgumentError(
+                f"{PHASES}: weight_tensor is on the device and was not prepared for this call and lowering; pass it "
+                "as it was made, on the host, or as an earlier call of the same arguments returned it"
+            )
+
+
+def _phase_conv(
+    builder: PlanBuilder,
+    partitioned: PartitionedConv,
+    groups: tuple[PhaseGroup, ...],
+    halo: PlanTensor,
+    dealt: HaloArguments,
+) -> PlanTensor:
+    """The output of the program of all output phases; the halo's if the program is refused."""
+    reads, layout = [halo, *operands(builder, partitioned.call)], partitioned.layout
+    words = phase_index_words(groups, layout)
+    indices = PlanTensor(f"{partitioned.prefix}reader_indices", config_tensor_spec(dealt, words))
+    matrices = phase_weights(partitioned).rows
+    parts = tuple(
+        PhasePart(
+            conv=micro_op(partitioned.call, group.layout, buffers, group.k_blocks),
+            frames=group.frames,
+            weights=tuple(matrices.get(taps, range(0)) for taps in group.taps),
+            beside=group.beside,
+        )
+        for group, buffers in zip(groups, _buffers(groups), strict=True)
+    )
+    op = PhaseConv2dOp(layout=layout, parts=parts)
+    refused = next(filter(None, map(_phase_refusal, groups)), None)
+    if partitioned.options.untilize_out and partitioned.problem.out_format.is_block:
+        refused = ROWS_OF_BLOCKS
+    if refused is not None:
+        builder.run(PHASE_CONV2D, op, reads, refused=refused)
+        return halo
+    output = PlanTensor(f"{partitioned.prefix}output", output_spec(partitioned))
+    halo_bytes = sticks_bytes(halo, partitioned.problem)
+    requests = _requests(partitioned, groups, halo_bytes=halo_bytes, index_bytes=words * WORD_BYTES)
+    return builder.run(
+        PHASE_CONV2D,
+        op,
+        reads,
+        output=output,
+        resident=[indices],
+        circular_buffers=placed_buffers(requests, output=output.name, halo=halo.name, reader_indices=indices.name),
+        key=("phase conv2d", op, reads[1].spec.padded_shape),
+    )
+
+
+def _requests(
+    partitioned: PartitionedConv, groups: tuple[PhaseGroup, ...], *, halo_bytes: int = 0, index_bytes: int = 0
+) -> list[CircularBuffer]:
+    """The circular buffers of the program; its views count nothing where their tensors are not known yet."""
+    buffers = [replace(buffer, halo_bytes=halo_bytes, reader_indices_bytes=index_bytes) for buffer in _buffers(groups)]
+    return phase_buffer_requests(buffers, partitioned.layout)
+
+
+def _buffers(groups: tuple[PhaseGroup, ...]) -> list[ConvBuffers]:
+    """The circular buffer parameters of every group; all groups take the partial sums of the longest group."""
+    buffers = []
+    for group in groups:
+        rows, columns = group.kernel
+        kernel = (1, rows * columns) if group.layout.joins_kernel_rows else group.kernel
+        buffers.append(replace(ConvBuffers.of(group.layout), kernel=kernel))
+    longest = max(buffer.accumulation_blocks for buffer in buffers)
+    return [replace(buffer, accumulation_blocks=longest) for buffer in buffers]
+
+
+def _phase_refusal(group: PhaseGroup) -> str | None:
+    """Why a group of phases can not be cut into its blocks; None if it can."""
+    layout, width = group.layout, group.layout.shards.in_width
+    if not group.has_taps:
+        return None
+    text = width_refusal(layout, group.kernel)
+    core_blocks = layout.blocks.k_blocks // layout.config.channel_cores
+    if text is None and layout.scheme is WIDTH and width % (core_blocks * TILE):
+        text = (
+            f"conv_config.act_block_w_div cuts the {width} channels of every WIDTH_SHARDED core into "
+            f"{core_blocks} parts that are no whole tiles; use a divisor of {width // TILE}, such as 1"
+        )
+    return text

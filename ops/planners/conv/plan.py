@@ -29,10 +29,9 @@ from ops.planners.conv.checks import (
     rows_in_dram,
 )
 from ops.planners.conv.folding import FOLDED, folded_call, folded_input, sliced_as
-from ops.planners.conv.l1_path import l1_path
+from ops.planners.conv.l1_path import PHASES, check_phase_weights, l1_path
 from ops.planners.conv.matmul_path import matmul_path
 from ops.planners.conv.operands import operand_names, operands
-from ops.planners.conv.phase_program import PHASES, check_phase_weights
 from ops.planners.conv.slicing import (
     OutputSlice,
     check_slice_count,
