@@ -49,7 +49,8 @@ def call_seconds(
     placed = place(layer, inputs, settings)
     if again:
         summary_of(placed, call(placed))
-        placed = replace(placed, before=len(placed.events))
+        placed = replace(placed, before=(*placed.before, *placed.events))
+        placed.events.clear()
     start = clock()
     called = call(placed)
     summary_of(placed, called)

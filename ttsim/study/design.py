@@ -1,10 +1,11 @@
 """ttsim.design: time and costs of every machine of a space, and the Pareto front."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from itertools import product
+from itertools import chain, product
 from math import fsum
 from operator import mul
 from pathlib import Path
@@ -21,26 +22,11 @@ from ttsim.runtime.traces import RanCall
 from ttsim.runtime.types.layer import Layer
 from ttsim.study.evaluate import Evaluator, Point
 from ttsim.study.executor import workers
-from ttsim.study.layers.run import Settings, call, make_inputs, place
+from ttsim.study.layers.run import call, make_inputs, place
 from ttsim.study.space import Design, DesignAxis, read_design
 from ttsim.study.store import Row, Verdict, front
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeylessPoint(Point):
-    """A point on a device that records field reads; computing a key would read all fields."""
-
-    @property
-    def key(self) -> str:
-        """No key."""
-        return ""
-
-
-class Machine(NamedTuple):
-    """A device of a space."""
-
-    spec: DeviceSpec
-    values: Mapping[str, str]  # By axis name; equal values have equal texts
+Machine: TypeAlias = tuple[DeviceSpec, Mapping[str, str]]  # a device, and its values by axis name
 
 
 class LayerRows(NamedTuple):
@@ -70,22 +56,22 @@ def rows_of(layer: Layer, machines: Sequence[Machine], axes: Sequence[DesignAxis
             read = tuple(axis.name for axis in axes if not fields.isdisjoint(axis.fields))
             known.setdefault(read, {})[tuple(values[name] for name in read)] = row
         rows.append(replace(row, device=spec.name, error=row.error.replace(row.device, spec.name)))
-    return LayerRows(tuple(rows), frozenset(name for read in known for name in read), evaluated)
+    return LayerRows(tuple(rows), frozenset(chain.from_iterable(known)), evaluated)
 
 
 def _evaluated(layer: Layer, spec: DeviceSpec) -> tuple[Row, frozenset[str]]:
     """The row of a layer on a device, and the device's fields that were read for the row."""
     rows: list[Row] = []
-    point = KeylessPoint(layer=layer, spec=spec)
-    read = fields_asked(lambda noting: rows.append(Evaluator().row(replace(point, spec=noting))), spec)
+
+    def evaluate(noting: DeviceSpec) -> None:
+        rows.append(Evaluator().row(Point(layer=layer, spec=noting), keyed=False))
+
+    read = fields_asked(evaluate, spec)
     return rows[0], read
 
 
 FORMAT: Final = 1  # raised when a field changes its meaning or goes
 FIGURES: Final = ("nanoseconds", "cycles_error_share", "untimed_operations", "device", "reason")
-OF_ROWS: Final = (  # figures of a layer from its row
-    "layer", "error", "cycles", "nanoseconds", "cycles_error_share", "untimed_operations", "l1_headroom_bytes",
-)  # fmt: skip
 STRONGEST: Final = 5  # sensitivities in the table
 LONGEST_REASON: Final = 76  # characters of a line
 
@@ -147,13 +133,13 @@ class DesignResult:
     looked: int  # Layers on machines that were worked out; the others could not differ from one of them
     sensitivity: tuple[Sensitivity, ...]  # Of the time on the base device with its plans fixed, the strongest first
 
-    def to_dict(self) -> dict[str, Any]:
-        """All figures, by the names of their fields."""
-        return {"format": FORMAT, **asdict(self)}
-
     def to_json(self) -> str:
         """All figures; the same bytes for the same design."""
         return text(self.to_dict())
+
+    def to_dict(self) -> dict[str, Any]:
+        """All figures, by the names of their fields."""
+        return {"format": FORMAT, **asdict(self)}
 
     def records(self) -> list[dict[str, Any]]:
         """A flat dict of each machine, all with the same keys: ``pandas.DataFrame(found.records())``."""
@@ -255,12 +241,11 @@ def design(file: str | Path | Design, *, processes: int | None = 1, watch: Watch
     names = [axis.name for axis in space.axes]
     values = [dict(zip(names, combined, strict=True)) for combined in product(*(axis.values for axis in space.axes))]
     devices = [(space.device(combined), combined) for combined in values]
-    machines = [Machine(spec, combined) for spec, combined in devices if not isinstance(spec, str)]
-    costs = [_costs(space, machine.spec) for machine in machines]
+    machines = [(spec, combined) for spec, combined in devices if not isinstance(spec, str)]
+    costs = [_costs(space, spec) for spec, _ in machines]
     layers = _rows(space, machines, processes, watch)
     rows = zip(*(layer.rows for layer in layers), strict=True)
-    counts = [space.count(layer.name) for layer in space.layers]
-    run = (_point(*figures, counts) for figures in zip(machines, rows, costs, strict=True))
+    run = (_point(space, *figures) for figures in zip(machines, rows, costs, strict=True))
     points = tuple(
         DesignPoint(values=combined, reason=spec) if isinstance(spec, str) else next(run) for spec, combined in devices
     )
@@ -271,7 +256,7 @@ def design(file: str | Path | Design, *, processes: int | None = 1, watch: Watch
     return DesignResult(
         base=space.base.name,
         layers=tuple(layer.name for layer in space.layers),
-        axes=_effects(space, points, frozenset[str]().union(*(layer.read for layer in layers))),
+        axes=tuple(_effects(space, points, frozenset[str]().union(*(layer.read for layer in layers)))),
         points=points,
         front=tuple(timed[place][0] for place in best),
         alike=tuple(duplicates[aims[place]] - 1 for place in best),
@@ -301,16 +286,20 @@ def _rows(space: Design, machines: Sequence[Machine], processes: int | None, wat
                 future.cancel()
 
 
-def _point(machine: Machine, rows: Sequence[Row], costs: Mapping[str, float], counts: Sequence[int]) -> DesignPoint:
+def _point(space: Design, machine: Machine, rows: Sequence[Row], costs: Mapping[str, float]) -> DesignPoint:
     layers = tuple(
-        LayerOutcome(count=count, verdict=row.verdict.value, **{name: getattr(row, name) for name in OF_ROWS})
-        for row, count in zip(rows, counts, strict=True)
+        LayerOutcome(
+            count=space.count(row.layer),
+            verdict=row.verdict.value,
+            **{name: getattr(row, name) for name in LayerOutcome.__dataclass_fields__.keys() - {"count", "verdict"}},
+        )
+        for row in rows
     )
-    point = DesignPoint(values=machine.values, device=machine.spec.name, costs=costs, layers=layers)
-    stopped = next((layer for layer in layers if layer.verdict != Verdict.FITS), None)
-    if stopped is not None:
-        reason = f"{stopped.layer} {stopped.verdict}: {next(iter(stopped.error.splitlines()), '')}"
-        return replace(point, reason=reason)
+    point = DesignPoint(values=machine[1], device=machine[0].name, costs=costs, layers=layers)
+    for layer in layers:
+        if layer.verdict != Verdict.FITS:
+            line, *_ = layer.error.splitlines() or [""]
+            return replace(point, reason=f"{layer.layer} {layer.verdict}: {line}")
     times = [layer.count * (layer.nanoseconds or 0.0) for layer in layers]
     total = fsum(times)
     shares = [layer.cycles_error_share for layer in layers if layer.cycles_error_share is not None]
@@ -335,8 +324,7 @@ def _costs(space: Design, spec: DeviceSpec) -> dict[str, float]:
     return costs
 
 
-def _effects(space: Design, points: Sequence[DesignPoint], read: frozenset[str]) -> tuple[AxisEffect, ...]:
-    effects = []
+def _effects(space: Design, points: Sequence[DesignPoint], read: frozenset[str]) -> Iterator[AxisEffect]:
     priced = {name for formula in space.costs.values() for name in formula.names}
     for axis in space.axes:
         groups: dict[tuple[str, ...], list[float | None]] = {}  # Times of points that agree in all other fields
@@ -345,26 +333,20 @@ def _effects(space: Design, points: Sequence[DesignPoint], read: frozenset[str])
                 others = tuple(value for name, value in point.values.items() if name != axis.name)
                 groups.setdefault(others, []).append(point.nanoseconds)
         times = [[time for time in group if time is not None] for group in groups.values()]
-        shares = [max(group) / min(group) - 1 for group in times if len(group) > 1]
-        effects.append(
-            AxisEffect(
-                name=axis.name,
-                values=len(axis.values),
-                read=axis.name in read,
-                moves_share=max(shares, default=None),
-                decides=any(0 < len(ran) < len(group) for ran, group in zip(times, groups.values(), strict=True)),
-                priced=not priced.isdisjoint(axis.fields),
-            )
+        yield AxisEffect(
+            name=axis.name,
+            values=len(axis.values),
+            read=axis.name in read,
+            moves_share=max((max(group) / min(group) - 1 for group in times if len(group) > 1), default=None),
+            decides=any(0 < len(ran) < len(group) for ran, group in zip(times, groups.values(), strict=True)),
+            priced=not priced.isdisjoint(axis.fields),
         )
-    return tuple(effects)
 
 
 def _ran(layer: Layer, spec: DeviceSpec) -> list[RanCall]:
     """The calls of a layer on a device; empty if the layer does not fit."""
-    settings = Settings(spec=spec, values="off", suggestions=False)
-    try:
-        placed = place(layer, make_inputs(layer, values=False), settings)
+    with suppress(TTSimError):
+        placed = place(layer, make_inputs(layer, values=False), Point(layer=layer, spec=spec))
         with placed.device:
             return call(placed).profile.calls
-    except TTSimError:
-        return []
+    return []

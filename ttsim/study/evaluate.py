@@ -19,9 +19,9 @@ from ops.planners.conv.arguments import Lowering
 from ops.programs.conv2d.partition import ConvOptions
 from ttsim.recording.profiling import timed_call
 from ttsim.report.cycles import totals
-from ttsim.report.formatting import plain
+from ttsim.report.formatting import by, plain
 from ttsim.report.memory import l1_use, operation_uses
-from ttsim.runtime.settings import USUAL_L1_SMALL_SIZE, Values
+from ttsim.runtime.settings import Values
 from ttsim.runtime.types.layer import FIELDS, SETTINGS, Layer, Setting
 from ttsim.study.layers.run import (
     Called,
@@ -34,7 +34,6 @@ from ttsim.study.layers.run import (
     layouts_of,
     make_inputs,
     place,
-    split,
 )
 from ttsim.study.store import Row, Verdict, model_version
 
@@ -101,29 +100,24 @@ def _compared(kind: type) -> Callable[[Any], tuple[Any, ...]]:
 
 PLANS_KEPT: Final = 4096  # whose cycles a process remembers: some hundred bytes each
 LAYER_INPUTS: Final = tuple(name for name in FIELDS if name not in ("name", "source", *SETTINGS))
-OTHERS: Final = ("lowering", "values", "l1_small_size", "strict")  # fields of a point beside layer and device
+OTHERS: Final = ("lowering", "values", "l1_small_size", "strict")  # inputs of a point beside layer and device
 DEFINITION: Final = ("activation", "padding_mode")  # settings of a config that the exact output depends on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class Point(Settings):
     """A layer with its configs on a device; equal points have equal keys."""
 
     layer: Layer  # Sizes, data types, Conv2dConfig, slices, compute config
-    spec: DeviceSpec
     lowering: str = Lowering.ZERO_INSERTION.value  # "zero_insertion", or "phase"
     values: Values = "off"  # "off" for plan, memory and cycles; "exact" or "fast" for the accuracy, too
-    l1_small_size: int = USUAL_L1_SMALL_SIZE  # Bytes of L1 kept for index tables
-    strict: bool = True  # Refuse what the real library accepts and gets wrong
+    suggestions: bool = False
 
     @property
     def inputs(self) -> dict[str, Setting | None]:
         """All settings except names and the device, flat; sizes of several axes as "2x2"."""
-        flat = {name: getattr(self.layer, name) for name in LAYER_INPUTS}
-        flat = {
-            name: "x".join(map(str, value)) if isinstance(value, tuple | list) else value
-            for name, value in flat.items()
-        }
+        values = ((name, getattr(self.layer, name)) for name in LAYER_INPUTS)
+        flat = {name: by(value) if isinstance(value, tuple | list) else value for name, value in values}
         for name in SETTINGS:
             flat |= {f"{name}.{key}": value for key, value in sorted(getattr(self.layer, name).items())}
         return flat | {name: getattr(self, name) for name in OTHERS}
@@ -143,49 +137,41 @@ class Evaluator:
         self._timings: dict[tuple[str, tuple[int, ...], DeviceSpec], dict[str, Any]] = {}
         self._exact: tuple[Layer, Inputs, Doubles | None] | None = None
 
-    def row(self, point: Point) -> Row:
-        """The row of a point; a point that does not run, or an internal error, becomes a row with the error."""
-        try:
-            return Context().run(self._row, point)  # captures do not see a device in another context
-        except (OutOfMemoryError, CircularBufferError) as error:
-            return refusal(point, Verdict.DOES_NOT_FIT, str(error))
-        except TTSimError as error:
-            return refusal(point, Verdict.REFUSED, str(error))
-        except Exception as error:  # one bad point never stops the others
-            return refusal(point, Verdict.FAILED, f"{type(error).__name__}: {error}")
+    def row(self, point: Point, *, keyed: bool = True) -> Row:
+        """The row of a point; a point that does not run, or an internal error, becomes a row with the error.
 
-    def _row(self, point: Point) -> Row:
-        """The row of a call that runs; raises TTSimError if the call does not run."""
-        settings = Settings(
-            spec=point.spec,
-            values=point.values,
-            l1_small_size=point.l1_small_size,
-            strict=point.strict,
-            suggestions=False,
-        )
+        The key, which all figures of the device go into, is left empty without `keyed`.
+        """
+        try:
+            figures = Context().run(self._figures, point)  # captures do not see a device in another context
+        except TTSimError as error:
+            is_short = isinstance(error, OutOfMemoryError | CircularBufferError)
+            figures = {"verdict": Verdict.DOES_NOT_FIT if is_short else Verdict.REFUSED, "error": str(error)}
+        except Exception as error:  # one bad point never stops the others
+            figures = {"verdict": Verdict.FAILED, "error": f"{type(error).__name__}: {error}"}
+        return row_of(point, keyed=keyed, **figures)
+
+    def _figures(self, point: Point) -> dict[str, Any]:
+        """The figures of a call; raises TTSimError if the call does not run."""
         inputs, exact = self._inputs(point)
-        placed = place(point.layer, inputs, settings)
+        placed = place(point.layer, inputs, point)
         placed.arguments["lowering"] = point.lowering
         with placed.device:
             called = call(placed)
             accuracy = None if point.values == "off" else accuracy_of(called.output, exact)
-        before, events = split(placed)
-        l1 = l1_use(point.spec, placed.events, operation_uses(point.spec, before, events))
+        uses = operation_uses(point.spec, placed.before, placed.events)
+        l1 = l1_use(point.spec, [*placed.before, *placed.events], uses)
         measured: dict[str, Any] = {} if accuracy is None else plain(asdict(accuracy))
         measured.pop("exact_std", None)
-        return Row(
-            key=point.key,
-            layer=point.layer.name,
-            device=point.spec.name,
-            inputs=point.inputs,
-            verdict=Verdict.FITS,
-            clock_hz=point.spec.clock_hz,
-            shard_layout=", ".join(dict.fromkeys(layout.scheme.name for layout in layouts_of(events))),
-            l1_peak_bytes=l1.peak_total_bytes,
-            l1_headroom_bytes=l1.headroom_bytes,
+        return {
+            "verdict": Verdict.FITS,
+            "clock_hz": point.spec.clock_hz,
+            "shard_layout": ", ".join(dict.fromkeys(layout.scheme.name for layout in layouts_of(placed.events))),
+            "l1_peak_bytes": l1.peak_total_bytes,
+            "l1_headroom_bytes": l1.headroom_bytes,
             **self._timing(called, point.spec),
             **measured,
-        )
+        }
 
     def _timing(self, called: Called, spec: DeviceSpec) -> dict[str, Any]:
         """Key and cycles of a call; an equal plan is not timed again on the same device."""
@@ -228,15 +214,14 @@ def evaluator() -> Evaluator:
     return Evaluator()
 
 
-def refusal(point: Point, verdict: Verdict, error: str) -> Row:
-    """The row of a point that does not run."""
-    layer, device = point.layer.name, point.spec.name
-    return Row(key=point.key, layer=layer, device=device, inputs=point.inputs, verdict=verdict, error=error)
+def row_of(point: Point, *, keyed: bool = True, **figures: Any) -> Row:
+    """The row of a point with these figures."""
+    key = point.key if keyed else ""
+    return Row(key=key, layer=point.layer.name, device=point.spec.name, inputs=point.inputs, **figures)
 
 
 @lru_cache(maxsize=64)
 def _spec_text(spec: DeviceSpec) -> str:
-    """All figures of a device."""
     return _json(spec.to_dict())
 
 

@@ -25,7 +25,7 @@ from typing import Any, Final, TypeAlias
 
 from device.errors import ArgumentError, DeviceError, TTSimError, shown
 from device.spec.device_spec import DeviceSpec
-from ttsim.study.evaluate import Point, evaluator, refusal
+from ttsim.study.evaluate import Point, evaluator, row_of
 from ttsim.study.store import Row, Verdict, model_version
 
 # Processes have one thread each, since as many processes as cores share the cores
@@ -274,7 +274,8 @@ class Run:
                 "too little memory, an engine that was shut down, or a script that calls ttsim.sweep outside of "
                 'if __name__ == "__main__":'
             )
-        self.take([refusal(point, Verdict.LOST, f"the process that evaluated this point died twice: {reason}")])
+        text = f"the process that evaluated this point died twice: {reason}"
+        self.take([row_of(point, verdict=Verdict.LOST, error=text)])
 
     def _harvest(self) -> None:
         """Takes finished rows when the run ends early, and waits shortly for running chunks."""

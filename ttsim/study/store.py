@@ -1,7 +1,6 @@
 """Rows of a study, one for each point, and a file of rows that survives a killed process."""
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -9,7 +8,6 @@ from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from io import FileIO
 from operator import le
 from pathlib import Path
 from typing import Any, Final, Self
@@ -128,7 +126,6 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 FORMAT: Final = 1  # raised when a field of `Row` changes its meaning or goes
-HOW: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)  # the file is opened
 UNLOCKED: Final = "this system has no file locks that ttsim knows: let no two sweeps write to {path} at once"
 
 
@@ -145,19 +142,17 @@ class Store:
         self.rows: dict[str, Row] = {}  # Rows of the file, by key
         # A note about the file; empty if there is none
         self.note = "" if fcntl is not None else UNLOCKED.format(path=path)
-        self._file = FileIO(os.open(path, HOW, 0o666), "r+")
+        self._file = path.open("a+b")
         try:
             if fcntl is not None:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._recover(_line({"ttsim_rows": FORMAT, "model": model}))
-        except BlockingIOError as error:
+        except BaseException as error:
             self._file.close()
-            raise ArgumentError(
-                f"{path} is being written by another process; wait until it ends, or give another file"
-            ) from error
-        except BaseException:
-            self._file.close()
-            raise
+            if not isinstance(error, BlockingIOError):
+                raise
+            text = f"{path} is being written by another process; wait until it ends, or give another file"
+            raise ArgumentError(text) from error
 
     def append(self, rows: Iterable[Row]) -> None:
         """Adds rows, which then survive the end of the process; raises OSError."""
@@ -173,13 +168,13 @@ class Store:
 
     def _recover(self, head: bytes) -> None:
         """Reads the rows, cuts off an unfinished line, and writes the first line of a new file."""
-        content = self._file.readall()
-        first, ended, _ = content.partition(b"\n")
-        if not ended and head.startswith(first):  # a new file, or an unfinished first line
+        self._file.seek(0)
+        first, *lines = self._file.read().splitlines(keepends=True) or [b""]
+        if first != head and head.startswith(first):  # a new file, or an unfinished first line
             self._file.truncate(0)
             self._write(head)
             return
-        if first + ended != head:
+        if first != head:
             if "ttsim_rows" not in _loaded(first):
                 raise ArgumentError(f"{self.path} is there and no file of rows of ttsim; give another name")
             raise ArgumentError(
@@ -187,24 +182,23 @@ class Store:
                 f"and this version writes {head.decode().strip()}; rows are not mixed: give another file, or delete "
                 "this one"
             )
-        whole = content.rfind(b"\n") + 1
-        lines = content[len(head) : whole].splitlines(keepends=True)
+        if lines and not lines[-1].endswith(b"\n"):
+            lines.pop()
         for number, line in enumerate(lines, start=2):
             try:
                 row = Row.from_dict(_loaded(line))
             except (TypeError, ValueError) as error:
-                if number < len(lines) + 1:
+                if number <= len(lines):
                     text = f"{self.path}: line {number} is no row; delete that line, or the file"
                     raise ArgumentError(text) from error
-                whole -= len(line)
+                lines.pop()
             else:
                 self.rows[row.key] = row
-        self._file.truncate(whole)
+        self._file.truncate(len(head) + sum(map(len, lines)))
 
     def _write(self, text: bytes) -> None:
-        rest = memoryview(text)
-        while rest:
-            rest = rest[self._file.write(rest) :]
+        self._file.write(text)
+        self._file.flush()
 
 
 def _line(values: dict[str, Any]) -> bytes:

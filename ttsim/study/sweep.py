@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, fields
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -86,8 +85,8 @@ class SweepResult:
             top: How many points of each layer on each device, the fastest first; fewer where fewer run.
         """
         groups: dict[tuple[str, str], list[Sample]] = {}
-        for labels, row in self.samples:
-            groups.setdefault((row.layer, row.device), []).append((labels, row))
+        for sample in self.samples:
+            groups.setdefault((sample[1].layer, sample[1].device), []).append(sample)
         return tuple(best for group, samples in groups.items() for best in _best(*group, samples, top))
 
     def to_csv(self) -> str:
@@ -183,16 +182,16 @@ def sweep(
     with nullcontext() if file is None else Store(Path(file), model_version()) as store:
         rows: dict[str, Row] = {} if store is None else {key: store.rows[key] for key in points if key in store.rows}
         missing = [point for key, point in points.items() if key not in rows]
-        progress = partial(Progress, total=len(points), found=len(rows))
-        tell = watch or (lambda _: None)
+        found = len(rows)
 
         def take(new: list[Row]) -> None:
-            if store is not None:
+            if store is not None and new:
                 store.append(row for row in new if row.verdict is not Verdict.LOST)  # a lost one is tried again
             rows.update({row.key: row for row in new})
-            tell(progress(done=len(rows)))
+            if watch is not None:
+                watch(Progress(total=len(points), done=len(rows), found=found))
 
-        tell(progress(done=len(rows)))
+        take([])
         if missing:
             quick = len(missing) if all(point.values == "off" for point in missing) else None
             with workers(processes=processes, scheduler=scheduler, quick=quick) as team:
@@ -290,9 +289,11 @@ def charts_of(result: SweepResult, across: Sequence[str] = ()) -> list[Chart]:
     two, or one is no axis.
     """
     names = axes_of(result)
-    chosen = [_axis(name, names) for name in across] or [name for name in names if name not in (LAYER, DEVICE)][:2]
-    if across and len(set(chosen)) != 2:
-        raise ArgumentError(f"sweep: a heat map has two different axes, not {', '.join(across)}")
+    chosen = [name for name in names if name not in (LAYER, DEVICE)][:2]
+    if across:
+        chosen = [_axis(name, names) for name in across]
+        if len(set(chosen)) != 2:
+            raise ArgumentError(f"sweep: a heat map has two different axes, not {', '.join(across)}")
     best = {(best.layer, best.device): best.nanoseconds for best in result.best()}
     layers, devices = (tuple(dict.fromkeys(names)) for names in zip(*best, strict=True))
     bars = Bars(

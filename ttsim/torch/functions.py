@@ -1,8 +1,10 @@
 """torch.nn.functional's transposed convolutions on a simulated device, with gradients."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
+from inspect import signature
 from operator import index
-from typing import Any, Final, Protocol
+from typing import Any, Concatenate, Final, ParamSpec
 
 import torch
 
@@ -17,82 +19,65 @@ FLOAT64: Final = "float64"
 LEAST: Final = {"stride": 1, "padding": 0, "output_padding": 0, "dilation": 1}
 
 Sizes = int | Sequence[int]
+P = ParamSpec("P")
 
 
-class Function(Protocol):
-    """The type of the functions below, for type checkers; each says itself what it takes."""
+def conv_transpose(
+    rank: int,
+    input: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
+    *,
+    device: Device | None = None,
+    precision: str = PRECISION,
+    lowering: str = LOWERING,
+) -> torch.Tensor:
+    """The transposed convolution of `rank` spatial axes."""
+    name = f"conv_transpose{rank}d"
+    tensors = {"input": input, "weight": weight} | ({} if bias is None else {"bias": bias})
+    _check_tensors(name, rank, tensors, precision)
+    sizes = (stride, padding, output_padding, dilation)
+    strides, pads, more, dilations = (_each(name, rank, what, size) for what, size in zip(LEAST, sizes, strict=True))
+    if any(extra >= max(step, gap) for extra, step, gap in zip(more, strides, dilations, strict=True)):
+        raise ArgumentError(
+            "output padding must be smaller than either stride or dilation\n"
+            f"{name}: on every axis, and output_padding is {list(more)} with stride {list(strides)} and dilation "
+            f"{list(dilations)}; use less of it"
+        )
+    batched = input if input.dim() == rank + 2 else input.unsqueeze(0)
+    window = {"strides": strides, "pads_begin": pads, "pads_end": pads, "dilations": dilations}
+    formats = {"data_format": "NCX", "weights_format": "IOX"}
+    layer = Layer(
+        function=name,
+        attributes={**window, "output_padding": more, "groups": groups, **formats},
+        source_shape=tuple(batched.shape),
+        weight_shape=tuple(weight.shape),
+        device=device,
+        precision=precision,
+        lowering=lowering,
+    )
+    result = run(batched, weight, bias, layer)
+    return result if batched is input else result.squeeze(0)
 
-    def __call__(
-        self,
-        input: torch.Tensor,
-        weight: torch.Tensor,
-        bias: torch.Tensor | None = None,
-        stride: Sizes = 1,
-        padding: Sizes = 0,
-        output_padding: Sizes = 0,
-        groups: int = 1,
-        dilation: Sizes = 1,
-        *,
-        device: Device | None = None,
-        precision: str = PRECISION,
-        lowering: str = LOWERING,
-    ) -> torch.Tensor:
-        """The result."""
 
-
-def _function(spatial: str, kernel: str, outputs: str) -> Function:
+def _function(
+    shared: Callable[Concatenate[int, P], torch.Tensor], spatial: str, kernel: str, outputs: str
+) -> Callable[P, torch.Tensor]:
     """The function of some spatial axes; the texts are the names of axes of input, weight and result."""
     rank = len(spatial.split(", "))
     name = f"conv_transpose{rank}d"
 
-    def function(
-        input: torch.Tensor,
-        weight: torch.Tensor,
-        bias: torch.Tensor | None = None,
-        stride: Sizes = 1,
-        padding: Sizes = 0,
-        output_padding: Sizes = 0,
-        groups: int = 1,
-        dilation: Sizes = 1,
-        *,
-        device: Device | None = None,
-        precision: str = PRECISION,
-        lowering: str = LOWERING,
-    ) -> torch.Tensor:
-        tensors = {"input": input, "weight": weight} | ({} if bias is None else {"bias": bias})
-        _check_tensors(name, rank, tensors, precision)
-        sizes = (stride, padding, output_padding, dilation)
-        strides, pads, more, dilations = (
-            _each(name, rank, what, size) for what, size in zip(LEAST, sizes, strict=True)
-        )
-        if any(extra >= max(step, gap) for extra, step, gap in zip(more, strides, dilations, strict=True)):
-            raise ArgumentError(
-                "output padding must be smaller than either stride or dilation\n"
-                f"{name}: on every axis, and output_padding is {list(more)} with stride {list(strides)} and dilation "
-                f"{list(dilations)}; use less of it"
-            )
-        batched = input if input.dim() == rank + 2 else input.unsqueeze(0)
-        layer = Layer(
-            function=name,
-            attributes={
-                "strides": strides,
-                "pads_begin": pads,
-                "pads_end": pads,
-                "dilations": dilations,
-                "output_padding": more,
-                "groups": groups,
-                "data_format": "NCX",
-                "weights_format": "IOX",
-            },
-            source_shape=tuple(batched.shape),
-            weight_shape=tuple(weight.shape),
-            device=device,
-            precision=precision,
-            lowering=lowering,
-        )
-        result = run(batched, weight, bias, layer)
-        return result if batched is input else result.squeeze(0)
+    @wraps(shared)
+    def function(*args: P.args, **kwargs: P.kwargs) -> torch.Tensor:
+        return shared(rank, *args, **kwargs)
 
+    own = signature(shared)
+    function.__signature__ = own.replace(parameters=[*own.parameters.values()][1:])  # type: ignore[attr-defined]
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""torch.nn.functional.{name} on a simulated device, with gradients of any order.
 
@@ -120,9 +105,9 @@ def _function(spatial: str, kernel: str, outputs: str) -> Function:
     return function
 
 
-conv_transpose1d = _function("L", "k", "OL")
-conv_transpose2d = _function("H, W", "kh, kw", "OH, OW")
-conv_transpose3d = _function("D, H, W", "kd, kh, kw", "OD, OH, OW")
+conv_transpose1d = _function(conv_transpose, "L", "k", "OL")
+conv_transpose2d = _function(conv_transpose, "H, W", "kh, kw", "OH, OW")
+conv_transpose3d = _function(conv_transpose, "D, H, W", "kd, kh, kw", "OD, OH, OW")
 
 
 def _check_tensors(name: str, rank: int, tensors: dict[str, Any], precision: str) -> None:

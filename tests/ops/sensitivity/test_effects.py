@@ -29,8 +29,7 @@ from ops.sensitivity.fields import fields_of, numeric_fields, scaled
 from ops.sensitivity.read_set import fields_asked
 from ops.sensitivity.samples import Sample, planners_samples, samples
 from ttsim.runtime.types.layer import Layer
-from ttsim.study.design import KeylessPoint
-from ttsim.study.evaluate import Evaluator
+from ttsim.study.evaluate import Evaluator, Point
 
 AT_A_TIME = 6  # calls that are tried, before the fields that they moved need not be tried again
 
@@ -164,7 +163,7 @@ def test_a_listening_device_is_the_device():
 def cycles_and_memory(spec):
     """All that a row of a layer says, on a device."""
     layer = Layer(name="small", in_channels=64, out_channels=32, input_height=16, input_width=16)
-    return replace(Evaluator().row(KeylessPoint(layer=layer, spec=spec)), device="")
+    return replace(Evaluator().row(Point(layer=layer, spec=spec), keyed=False), device="")
 
 
 @pytest.mark.parametrize(

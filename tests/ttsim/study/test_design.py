@@ -13,7 +13,7 @@ import ttsim
 from device.errors import ArgumentError, DeviceError
 from ops.sensitivity.changes import changed, formula, load_spec
 from ttsim.runtime.types.layer import Layer
-from ttsim.study.design import Machine, design, rows_of
+from ttsim.study.design import design, rows_of
 from ttsim.study.evaluate import Evaluator, Point
 from ttsim.study.executor import InProcess, Workers
 from ttsim.study.space import Design, DesignAxis
@@ -27,7 +27,7 @@ def machines_of(*axes):
     """The machines of a space, in order."""
     for values in product(*(axis.values for axis in axes)):
         named = dict(zip((axis.name for axis in axes), values, strict=True))
-        yield Machine(changed(SPEC, [f"{name}={value}" for name, value in named.items()]), named)
+        yield changed(SPEC, [f"{name}={value}" for name, value in named.items()]), named
 
 
 WRITE = DesignAxis(name="dispatch_costs.write_cycles", values=("1490", "2000"))
@@ -46,8 +46,8 @@ def test_every_row_is_that_of_its_own_point(sizes, axes, read, evaluated):
     varied = (DesignAxis(name="grid", values=axes), memories, WRITE) if axes else (WRITE,)
     layer, machines = replace(SMALL, **sizes), list(machines_of(*varied))
     found = rows_of(layer, machines, varied)
-    for row, machine in zip(found.rows, machines, strict=True):
-        assert row == replace(evaluate(Point(layer=layer, spec=machine.spec)), key="")
+    for row, (spec, _) in zip(found.rows, machines, strict=True):
+        assert row == replace(evaluate(Point(layer=layer, spec=spec)), key="")
     assert (found.read & {"grid", "l1.bytes"}, found.evaluated) == (read, evaluated)
 
 

@@ -249,8 +249,8 @@ class Placed:
 
     device: Device
     arguments: dict[str, Any]  # Keyword arguments of conv_transpose2d; the input is in the layer's input memory
-    events: list[Event]  # Events on the device since its opening
-    before: int  # How many of them there are already
+    before: tuple[Event, ...]  # Events on the device since its opening
+    events: list[Event]  # Later events, those of the call
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,9 +277,8 @@ def run_layer(layer: Layer, settings: Settings, *, watch: Callable[[Profile], ob
         try:
             called = call(placed)
         except (TTSimError, MemoryError) as error:
-            return LayerResult(
-                layer=layer, error=str(error), reached=operation_uses(settings.spec, *split(placed)), source=source
-            )
+            reached = operation_uses(settings.spec, placed.before, placed.events)
+            return LayerResult(layer=layer, error=str(error), reached=reached, source=source)
         accuracy = None if settings.values == "off" else accuracy_of(called.output, exact_output(layer, inputs))
         summary = summary_of(placed, called, accuracy)
         if watch is not None:
@@ -305,14 +304,8 @@ def place(layer: Layer, inputs: Inputs, settings: Settings) -> Placed:
     Raises ArgumentError for an unknown name in the layer; ArgumentTypeError for an unknown field of a config or a wrong
     type; DeviceError if the input does not fit.
     """
-    device = Device(
-        settings.spec,
-        l1_small_size=settings.l1_small_size,
-        values=settings.values,
-        cycles=settings.cycles,
-        strict=settings.strict,
-        suggestions=settings.suggestions,
-    )
+    options = {name: getattr(settings, name) for name in Settings.__dataclass_fields__ if name != "spec"}
+    device = Device(settings.spec, **options)
     events: list[Event] = []
     device.machine.recorders.append(events)
     shape = inputs.x.shape if layer.input_4d else (1, 1, math.prod(inputs.x.shape[:3]), inputs.x.shape[3])
@@ -338,7 +331,9 @@ def place(layer: Layer, inputs: Inputs, settings: Settings) -> Placed:
         for name in sorted(ConvTranspose2d.parameters(), key=lambda name: name not in TENSORS)
         if name in own or name in FIELDS
     }
-    return Placed(device=device, arguments=arguments, events=events, before=len(events))
+    before = tuple(events)
+    events.clear()
+    return Placed(device=device, arguments=arguments, before=before, events=events)
 
 
 def call(placed: Placed) -> Called:
@@ -350,22 +345,16 @@ def call(placed: Placed) -> Called:
 
 def summary_of(placed: Placed, called: Called, accuracy: Accuracy | None = None) -> Summary:
     """The figures of a call."""
-    before, events = split(placed)
     return summarize(
         spec=placed.device.spec,
-        before=before,
-        events=events,
-        layouts=layouts_of(events),
+        before=placed.before,
+        events=placed.events,
+        layouts=layouts_of(placed.events),
         output=called.output.spec,
         output_size=called.size,
         accuracy=accuracy,
         cycles=called.profile.report() if placed.device.cycles else None,
     )
-
-
-def split(placed: Placed) -> tuple[list[Event], list[Event]]:
-    """The events before the call, and those of the call."""
-    return placed.events[: placed.before], placed.events[placed.before :]
 
 
 def layouts_of(events: Iterable[Event]) -> list[ConvPartition]:
