@@ -14,7 +14,7 @@ usage: python -m ttsim --version
 --set FIELD=VALUE, wherever a device is chosen, changes a field of it: --set dram.banks=16 --set l1.bytes=2MiB.
 """
 
-from ttsim.study.interrupts import INTERRUPTED, ending_on_sigterm, exit_code, word_for  # before what takes long to load
+from ttsim.study.interrupts import INTERRUPTED, ending_of, ending_on_sigterm  # before what takes long to load
 
 # isort: split
 import argparse
@@ -45,10 +45,10 @@ from ttsim.report.writers.html.document import page_html
 from ttsim.report.writers.json import devices_as_json, fields_as_json, layers_as_json
 from ttsim.report.writers.table import print_devices, print_fields, print_layers
 from ttsim.report.writers.terminal import progress, say
-from ttsim.runtime.settings import Values, add_changes, add_device, chosen_device
-from ttsim.study.command import add_design, add_sweep, add_tune, faster_line
+from ttsim.runtime.settings import Values, add_changes, add_device
+from ttsim.study.command import add_design, add_sweep, add_switches, add_tune, command, faster_line, settings_of
 from ttsim.study.layers.read import add_layers_flags, add_opening_flags, chosen_layers
-from ttsim.study.layers.run import Settings, run_layer
+from ttsim.study.layers.run import run_layer
 from ttsim.study.store import model_version
 
 VERSION = "0.1.0"
@@ -85,104 +85,66 @@ def build_parser() -> argparse.ArgumentParser:
     parser = Parser(prog="ttsim", description="Transposed convolution on a simulated device.")
     parser.add_argument("--version", action=Version, nargs=0, help="of ttsim, of the ttnn it follows, and of the model")
     commands = parser.add_subparsers(dest="command", required=True)
-    _add_run(commands)
-    devices = commands.add_parser("devices", help="list devices, show all figures of one, what differs between two")
+    add_run(commands)
+    devices = command(
+        commands, "devices", devices_command, "list devices, show all figures of one, what differs between two"
+    )
     devices.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(catalog_names())}, or TOML files")
     add_changes(devices)
-    devices.add_argument(
-        "--explain",
-        action="store_true",
-        help="each field's unit and source, and what it moves: about 24 s for all fields of a device",
-    )
+    explain = "each field's unit and source, and what it moves: about 24 s for all fields of a device"
+    add_switches(devices, {"--explain": explain})
     devices.add_argument("--only", default="", metavar="TEXT", help="explain the fields whose name contains this")
-    devices.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    devices.set_defaults(run=devices_command)
-    script = commands.add_parser(
-        "exec",
-        help="run a script that imports ttnn",
-        description="Runs an unchanged script; `import ttnn` gives ttsim there. Its own arguments come after its name.",
-    )
+    add_switches(devices, {"--json": "print JSON instead of a table"})
+    about = "Runs an unchanged script; `import ttnn` gives ttsim there. Its own arguments come after its name."
+    script = command(commands, "exec", exec_command, "run a script that imports ttnn", about)
     add_choices(script)
     script.add_argument("--report", type=Path, metavar="DIR", help="write the cycles of each device into this folder")
-    script.add_argument(
-        "--tune",
-        action="store_true",
-        help="find the best configs of its convolutions and their output layouts",
-    )
+    add_switches(script, {"--tune": "find the best configs of its convolutions and their output layouts"})
     script.add_argument("script", type=Path, metavar="SCRIPT", help="a Python file")
     script.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="of the script")
-    script.set_defaults(run=exec_command)
-    _add_compare(commands)
-    tests = commands.add_parser(
-        "pytest",
-        help="run tests that import ttnn",
-        description="Runs pytest on unchanged tests, with the fixtures of tt-metal; it takes all arguments of pytest.",
-        allow_abbrev=False,
+    about = (
+        "Matches the device operations of two reports in order: what takes longer, and what is different. A file "
+        "ending in .csv is an ops_perf_results of tt-metal's profiler, or ours; any other a report in JSON."
     )
+    compared = command(
+        commands, "compare", compare_command, "compare two reports, or a report and what a card's profiler wrote", about
+    )
+    source = "of run --json, --report or to_json(), or of a card"
+    compared.add_argument("before", type=Path, metavar="BEFORE", help=source)
+    compared.add_argument("after", type=Path, metavar="AFTER", help="likewise")
+    limit = "exit with 1 if it takes longer by more than this"
+    compared.add_argument("--fail-over", type=percent_share, metavar="PERCENT", help=limit)
+    compared.add_argument("--device-id", type=int, metavar="NUMBER", help="of a CSV with several devices, this one")
+    about = "Runs pytest on unchanged tests, with the fixtures of tt-metal; it takes all arguments of pytest."
+    tests = command(commands, "pytest", pytest_command, "run tests that import ttnn", about, allow_abbrev=False)
     add_choices(tests)
-    tests.set_defaults(run=pytest_command)
     add_sweep(commands)
     add_tune(commands)
     add_design(commands)
     return parser
 
 
-def _add_run(commands: Any) -> None:
-    """Adds the command that runs layers to what `add_subparsers` gave."""
-    run = commands.add_parser(
-        "run",
-        help="run layers and report what they use",
-        description="Runs one layer from flags, the layers of a file, or the eight layers of two U-Nets.",
-    )
-    add_layers_flags(run)
-    add_device(run)
-    run.add_argument(
-        "--values", choices=get_args(Values), default="exact", help="exact: bit for bit; off: plan memory only"
-    )
-    add_opening_flags(run)
-    run.add_argument(
-        "--no-suggestions",
-        action="store_true",
-        help="do not look for what would fit, or be faster, and what the cycles hang on",
-    )
-    run.add_argument("-v", "--verbose", action="store_true", help="every buffer, what each stage does, and all advice")
-    run.add_argument("--summary", action="store_true", help="of several layers, one line for each alone")
-    run.add_argument("--json", action="store_true", help="print JSON instead of tables")
-    run.add_argument(
-        "--report", type=Path, metavar="DIR", help="write what ttnn-visualizer and tt-perf-report open, for each layer"
-    )
-    run.add_argument("--html", type=Path, metavar="FILE", help="write a page that needs nothing else, too")
-    run.set_defaults(run=run_command)
-
-
-def _add_compare(commands: Any) -> None:
-    """Adds the command that compares two reports likewise."""
-    compared = commands.add_parser(
-        "compare",
-        help="compare two reports, or a report and what a card's profiler wrote",
-        description="Matches the device operations of two reports in order: what takes longer, and what is different. "
-        "A file ending in .csv is an ops_perf_results of tt-metal's profiler, or ours; any other a report in JSON.",
-    )
-    compared.add_argument(
-        "before", type=Path, metavar="BEFORE", help="of run --json, --report or to_json(), or of a card"
-    )
-    compared.add_argument("after", type=Path, metavar="AFTER", help="likewise")
-    compared.add_argument(
-        "--fail-over", type=percent_share, metavar="PERCENT", help="exit with 1 if it takes longer by more than this"
-    )
-    compared.add_argument("--device-id", type=int, metavar="NUMBER", help="of a CSV with several devices, this one")
-    compared.set_defaults(run=compare_command)
+def add_run(commands: Any) -> None:
+    """Adds the command that runs layers to the result of `add_subparsers`."""
+    about = "Runs one layer from flags, the layers of a file, or the eight layers of two U-Nets."
+    parser = command(commands, "run", run_command, "run layers and report what they use", about)
+    add = parser.add_argument
+    add_layers_flags(parser)
+    add_device(parser)
+    add("--values", choices=get_args(Values), default="exact", help="exact: bit for bit; off: plan memory only")
+    add_opening_flags(parser)
+    advice = "do not look for what would fit, or be faster, and what the cycles hang on"
+    add_switches(parser, {"--no-suggestions": advice})
+    add("-v", "--verbose", action="store_true", help="every buffer, what each stage does, and all advice")
+    summary = "of several layers, one line for each alone"
+    add_switches(parser, {"--summary": summary, "--json": "print JSON instead of tables"})
+    add("--report", type=Path, metavar="DIR", help="write what ttnn-visualizer and tt-perf-report open, for each layer")
+    add("--html", type=Path, metavar="FILE", help="write a page that needs nothing else, too")
 
 
 def run_command(options: argparse.Namespace) -> int:
     """Run the chosen layers; one that fails does not stop the others. Returns the exit code."""
-    settings = Settings(
-        spec=load_spec(chosen_device(options)),
-        values=options.values,
-        l1_small_size=options.l1_small_size,
-        strict=not options.no_strict,
-        suggestions=not options.no_suggestions,
-    )
+    settings = settings_of(options, values=options.values, suggestions=not options.no_suggestions)
     layers, results = chosen_layers(options, where="run"), []
     with progress("layers") as begin:
         done = begin(len(layers))
@@ -195,9 +157,8 @@ def run_command(options: argparse.Namespace) -> int:
         print(layers_as_json(results))
     else:
         print_layers(console(), results, each=not options.summary, details=options.verbose)
-        if settings.suggestions and (
-            line := faster_line([result.layer for result in results if result.error is None], settings)
-        ):
+        ran = [result.layer for result in results if result.error is None]
+        if settings.suggestions and (line := faster_line(ran, settings)):
             print(line)
     return int(any(result.error is not None for result in results))
 
@@ -216,10 +177,7 @@ def devices_command(options: argparse.Namespace) -> int:
     names = [with_changes(name, options.changes) for name in options.names or catalog_names()]
     if not options.explain:
         specs = [load_spec(name) for name in names]
-        if options.json:
-            print(devices_as_json(specs))
-        else:
-            print_devices(console(), specs)
+        print(devices_as_json(specs)) if options.json else print_devices(console(), specs)
         return 0
     devices = []
     for name in names:
@@ -227,9 +185,9 @@ def devices_command(options: argparse.Namespace) -> int:
             devices.append(explained(name, options.only, watch=begin))
     if options.json:
         print(fields_as_json(devices))
-    else:
-        for device in devices:
-            print_fields(console(), device)
+        return 0
+    for device in devices:
+        print_fields(console(), device)
     return 0
 
 
@@ -263,11 +221,7 @@ def compare_command(options: argparse.Namespace) -> int:
 
 
 def percent_share(text: str) -> float:
-    """A share, from 5 or 5%.
-
-    Raises:
-        argparse.ArgumentTypeError: It is no such number, or below 0.
-    """
+    """A share, from 5 or 5%; raises ArgumentTypeError for anything else."""
     try:
         share = float(text.removesuffix("%")) / 100
     except ValueError:
@@ -305,8 +259,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt as interrupt:
-        sys.stderr.write(f"ttsim: {word_for(interrupt)}\n")
-        return exit_code(interrupt)
+        code, word = ending_of(interrupt)
+        sys.stderr.write(f"ttsim: {word}\n")
     except (TTSimError, OSError, MemoryError) as error:
         print(f"ttsim: {printable(described(error))}", file=sys.stderr)
         return 2

@@ -120,13 +120,6 @@ TRIED = ConvCall(
 )
 
 
-def test_a_call_that_fits():
-    trial = attempt(TRIED, SNAPSHOT)
-    assert trial.error is None
-    assert trial.events
-    assert not MACHINE.memory.live()
-
-
 @pytest.mark.parametrize("kind", [ArgumentError, DeviceError, NoWindowError, ValueError, KeyError, RuntimeError])
 def test_what_refuses_a_call_is_the_result_and_a_mistake_of_ours_is_not(monkeypatch, kind):
     def broken(*_, **__):
@@ -229,20 +222,6 @@ def test_the_text_of_circular_buffers_beyond_l1() -> None:
         "  conv_config=ttnn.Conv2dConfig(act_block_h_override=1024)",
         "  dram_slice_config=ttnn.Conv2dSliceConfig(slice_type=ttnn.Conv2dDRAMSliceWidth, num_slices=2)",
     ]
-
-
-def test_tensors_of_others_are_named_and_what_fits_beside_them_is_found() -> None:
-    device = opened()
-    other = ttsim.Tensor(np.zeros((1, 1, 32 * 32, 32 * 40), np.float32), ttsim.bfloat16, layout=ttsim.TILE_LAYOUT)
-    kept = other.to(device, ttsim.L1_MEMORY_CONFIG)
-    held = ttsim.get_memory_view(device, BufferType.L1).total_bytes_allocated_per_bank
-    big = [kept] + [other.to(device, ttsim.L1_MEMORY_CONFIG) for _ in range(1300000 // held - 1)]
-    call = arguments(device, 64, 64, 64, dram_slice_config=L1_FULL)
-    lines = refused(call)
-    assert any("buffer 'tensor' from before the call" in line for line in lines)
-    for suggestion in suggestions(lines):
-        ttsim.conv_transpose2d(**pasted(suggestion, call)).deallocate()
-    assert len(big) > 1
 
 
 def test_nothing_is_suggested_when_nothing_fits() -> None:

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -15,7 +15,7 @@ from ttsim.report.writers.terminal import progress
 from ttsim.runtime.settings import Values, add_changes, add_device, chosen_device, default_spec
 from ttsim.runtime.types.layer import SEVERAL, Layer, setting
 from ttsim.study.design import DesignResult, design
-from ttsim.study.interrupts import exit_code, word_for
+from ttsim.study.interrupts import ending_of
 from ttsim.study.layers.read import add_layers_flags, add_opening_flags, chosen_layers
 from ttsim.study.layers.run import Settings, planned
 from ttsim.study.space import read_sweep
@@ -25,14 +25,36 @@ from ttsim.study.tune.space import ALLOWED, SEARCHED, SHORT
 from ttsim.study.tune.tune import EFFORT, short, tune
 
 
+def command(
+    commands: Any, name: str, run: Callable[[argparse.Namespace], int], help: str, about: str | None = None, **more: Any
+) -> argparse.ArgumentParser:
+    """The parser of a command, added to the result of `add_subparsers`; `run` returns the exit code."""
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=help, description=about, **more)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def add_switches(parser: argparse.ArgumentParser, switches: Mapping[str, str]) -> None:
+    """Adds flags without a value, with their texts."""
+    for name, help in switches.items():
+        parser.add_argument(name, action="store_true", help=help)
+
+
+def settings_of(options: argparse.Namespace, *, values: Values, suggestions: bool) -> Settings:
+    """The settings of the flags that choose and open a device; raises SpecError for an unknown device."""
+    spec, strict = load_spec(chosen_device(options)), not options.no_strict
+    return Settings(
+        spec=spec, values=values, l1_small_size=options.l1_small_size, strict=strict, suggestions=suggestions
+    )
+
+
 def add_sweep(commands: Any) -> None:
     """Adds the command to the result of `add_subparsers`."""
-    parser = commands.add_parser(
-        "sweep",
-        help="run layers with many configs on many devices",
-        description="Plans and times every combination of layers, devices and settings, and prints the best of each "
-        "layer on each device.",
+    about = (
+        "Plans and times every combination of layers, devices and settings, and prints the best of each layer on each "
+        "device."
     )
+    parser = command(commands, "sweep", sweep_command, "run layers with many configs on many devices", about)
     add = parser.add_argument
     add("space", nargs="?", type=Path, metavar="FILE", help="TOML file of layers, devices and settings")
     vary = "values of a setting, such as shard_layout=none,HEIGHT_SHARDED or dram.banks=6,12; may be repeated"
@@ -51,7 +73,6 @@ def add_sweep(commands: Any) -> None:
     _add_results(parser, table="points", document="points")
     add("--plot", type=Path, metavar="FILE", help="write charts: an .svg or .html that needs nothing else")
     add("--across", nargs=2, default=(), metavar="KEY", help="the two settings of heat maps (default: the first two)")
-    parser.set_defaults(run=sweep_command)
 
 
 def _add_results(parser: argparse.ArgumentParser, *, table: str, document: str) -> None:
@@ -78,8 +99,9 @@ def sweep_command(options: argparse.Namespace) -> int:
             result = sweep(**arguments, watch=_steps(begin))
     except KeyboardInterrupt as interrupt:
         advice = "give --file to keep rows" if options.file is None else f"the same command goes on with {options.file}"
-        sys.stderr.write(f"ttsim: {word_for(interrupt)}; {printable(advice)}\n")
-        return exit_code(interrupt)
+        code, word = ending_of(interrupt)
+        sys.stderr.write(f"ttsim: {word}; {printable(advice)}\n")
+        return code
     _write(options, result)
     if options.plot is not None:
         write_plot(result, options.plot, options.across)
@@ -142,12 +164,11 @@ WORTH_TELLING: Final = 1.5  # times as fast: the threshold of the last line of `
 
 def add_tune(commands: Any) -> None:
     """Adds the command to the result of `add_subparsers`."""
-    parser = commands.add_parser(
-        "tune",
-        help="find the best config of layers",
-        description="Compares all configs of a layer that can differ, and prints the fastest, why it is, and those "
-        "that are slower but take less L1 or are more exact.",
+    about = (
+        "Compares all configs of a layer that can differ, and prints the fastest, why it is, and those that are slower "
+        "but take less L1 or are more exact."
     )
+    parser = command(commands, "tune", tune_command, "find the best config of layers", about)
     add_layers_flags(parser)
     add_device(parser)
     add_opening_flags(parser)
@@ -156,8 +177,7 @@ def add_tune(commands: Any) -> None:
     add("--allow", type=names, default=(), metavar="FIELD,...", help=f"change the result's precision, too: {changed}")
     add("--keep", type=names, default=(), metavar="FIELD,...", help=f"leave as given: {', '.join(SEARCHED)}")
     add("--effort", type=int, default=EFFORT, metavar="N", help=f"calls that may be tried (default: {EFFORT})")
-    add("--json", action="store_true", help="print JSON instead of words")
-    parser.set_defaults(run=tune_command)
+    add_switches(parser, {"--json": "print JSON instead of words"})
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -170,13 +190,7 @@ def tune_command(options: argparse.Namespace) -> int:
 
     Raises TTSimError if a flag, a file or a device is wrong; OSError if a file cannot be read.
     """
-    settings = Settings(
-        spec=load_spec(chosen_device(options)),
-        values="off",
-        l1_small_size=options.l1_small_size,
-        strict=not options.no_strict,
-        suggestions=False,
-    )
+    settings = settings_of(options, values="off", suggestions=False)
     results = []
     for layer in chosen_layers(options, where="tune"):
         with planned(layer, settings) as (device, arguments):
@@ -209,18 +223,15 @@ def faster_line(layers: Sequence[Layer], settings: Settings) -> str:
 
 def add_design(commands: Any) -> None:
     """Adds the command to the result of `add_subparsers`."""
-    parser = commands.add_parser(
-        "design",
-        help="vary fields of a device against costs",
-        description="Works out what layers take on every machine of a space, and what each machine costs, and prints "
-        "the machines of which no other is better in time and all costs (docs/design-a-machine.md).",
+    about = (
+        "Works out what layers take on every machine of a space, and what each machine costs, and prints the machines "
+        "of which no other is better in time and all costs (docs/design-a-machine.md)."
     )
+    parser = command(commands, "design", design_command, "vary fields of a device against costs", about)
     parser.add_argument("space", type=Path, metavar="FILE", help="TOML file of a device, a space, costs and layers")
-    parser.add_argument(
-        "--processes", type=int, metavar="N", help="how many (default: one on each core, where there is much to do)"
-    )
+    processes = "how many (default: one on each core, where there is much to do)"
+    parser.add_argument("--processes", type=int, metavar="N", help=processes)
     _add_results(parser, table="machines", document="figures")
-    parser.set_defaults(run=design_command)
 
 
 def design_command(options: argparse.Namespace) -> int:

@@ -20,14 +20,9 @@ class TerminatedError(KeyboardInterrupt):
     """SIGTERM arrived; handled as Ctrl-C."""
 
 
-def exit_code(interrupt: KeyboardInterrupt) -> int:
-    """The exit code of a command that was interrupted or terminated."""
-    return TERMINATED if isinstance(interrupt, TerminatedError) else INTERRUPTED
-
-
-def word_for(interrupt: KeyboardInterrupt) -> str:
-    """Whether the command was interrupted or terminated."""
-    return "terminated" if isinstance(interrupt, TerminatedError) else "interrupted"
+def ending_of(interrupt: KeyboardInterrupt) -> tuple[int, str]:
+    """The exit code of a command that was interrupted or terminated, and which of the two."""
+    return (TERMINATED, "terminated") if isinstance(interrupt, TerminatedError) else (INTERRUPTED, "interrupted")
 
 
 @contextmanager

@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 
 import ttsim
-from ops.planners.conv.arguments import CONV2D
-from tests.build import sized_call
 from tests.ttsim.api.calls import buffers, conv, put
-from ttsim.api.conv import useful_flops
 
 SCHEMES = [None, *(getattr(ttsim.TensorMemoryLayout, f"{name}_SHARDED") for name in ("HEIGHT", "BLOCK", "WIDTH"))]
 DRAM, L1 = ttsim.DRAM_MEMORY_CONFIG, ttsim.L1_MEMORY_CONFIG
@@ -169,24 +166,6 @@ def test_what_is_returned_serves_again():
         assert again.to_list() == first.to_list()
 
 
-def test_flops_of_the_definition():
-    """One image of 8x8, stride 2: 16 outputs of 6 channels, each of 4 channels and 9 positions."""
-    window = {"groups": 2, "stride": (2, 2), "padding": (1, 1, 1, 1)}
-    assert useful_flops(sized_call((8, 8), (8, 6), rules=CONV2D, **window)) == 2 * 16 * 6 * 4 * 9
-
-
-def test_wrong_calls_are_refused(off):
-    image, weight = np.ones((1, 8, 8, 32), np.float32), np.ones((32, 32, 2, 2), np.float32)
-    for error, text, kernel, call in (
-        (ttsim.DeviceError, r"K dimension in tiles must match between input A \(4\) and input B \(8\)", weight,
-         {"stride": (2, 2), "config": {"shard_layout": SCHEMES[1]}}),
-        (TypeError, "did you mean 'slice_config'", weight, {"dram_slice_config": None}),
-        (ttsim.ArgumentError, "weight_tensor must have the shape", np.ones((32, 16, 2, 2), np.float32), {}),
-    ):  # fmt: skip
-        with pytest.raises(error, match=text):
-            run(off, image, kernel, **call)
-
-
 def zeros(*shape):
     return np.zeros(shape, np.float32)
 
@@ -264,14 +243,6 @@ def test_windows_larger_than_the_image_find_no_slices(kernel, place, slices, fir
     *before, ours = str(refused.value).splitlines()
     assert ours.startswith(f"conv2d: kernel_size {kernel} with dilation (1, 1) does not fit an image of 4 x 4 ")
     assert before[:1] == [] if not first else before[0].startswith(first)
-
-
-def test_slices_are_not_cut_from_bfloat4_b(off):
-    call = {"words": "bfloat4_b tile", "padding": (1, 1)}
-    assert dense(off, (8, 8), (32, 32), (3, 3), **call).shape == [1, 1, 64, 32]  # in one piece
-    rows = ttsim.Conv2dSliceConfig(slice_type=DOWN, num_slices=2)
-    with pytest.raises(ttsim.DeviceError, match=r"^Only TILE layout is supported for BFLOAT8_B dtype!"):
-        dense(off, (8, 8), (32, 32), (3, 3), **call, slice_config=rows)
 
 
 def row_call(device, rows, weight, **changes):

@@ -67,56 +67,6 @@ def test_shards_that_the_image_does_not_fit_are_asked_for_their_cores_and_their_
             assert result.shape == [1, 1, 576, 16]
 
 
-def allocations(device: ttsim.Device, raw: ttsim.Tensor, **changed: Any) -> list[int]:
-    """The bytes that a preparation allocates, buffer by buffer."""
-    ttsim.graph.begin_graph_capture(ttsim.graph.RunMode.NORMAL)
-    prepared(device, raw, **changed)
-    trace = ttsim.graph.end_graph_capture()
-    return [int(node["params"]["size"]) for node in trace if node["node_type"] == "buffer_allocate"]
-
-
-def test_a_convolution_of_one_row_is_prepared_as_one_that_is_not_sliced() -> None:
-    """So that no operands in rows are allocated to plan its slices, as they are for other images in DRAM."""
-    with ttsim.open_device(l1_small_size=32768, values="off") as device:
-        raw = ttsim.Tensor(np.zeros((16, 32, 1, 3), np.float32), ttsim.bfloat16)
-        row = {"input_layout": ttsim.ROW_MAJOR_LAYOUT, "input_memory_config": ttsim.DRAM_MEMORY_CONFIG}
-        config = ttsim.Conv2dConfig(weights_dtype=ttsim.bfloat16, shard_layout=ttsim.TensorMemoryLayout.HEIGHT_SHARDED)
-        row |= {"kernel_size": (1, 3), "padding": (0, 0), "conv_config": config}
-        assert allocations(device, raw, **row, input_height=1, input_width=64) == [3 * 2048]
-        assert allocations(device, raw, **row) == [16 * 32 * 3 * 2, 3 * 2048]
-
-
-def test_a_bias_of_a_call_that_no_slices_fit_is_refused_as_the_call_is() -> None:
-    with ttsim.open_device(l1_small_size=32768, values="off") as device:
-        bias = ttsim.Tensor(np.zeros((1, 1, 1, 64), np.float32), ttsim.bfloat16)
-        config = ttsim.Conv2dConfig(weights_dtype=ttsim.float32, shard_layout=ttsim.TensorMemoryLayout.HEIGHT_SHARDED)
-        image = {"input_memory_config": ttsim.DRAM_MEMORY_CONFIG, "input_layout": ttsim.ROW_MAJOR_LAYOUT}
-        image |= {"in_channels": 1033, "out_channels": 64, "batch_size": 5, "input_height": 35, "input_width": 3}
-        with pytest.raises(ttsim.OutOfMemoryError, match=r"^DRAM Auto slice could not find valid slice configuration"):
-            ttsim.prepare_conv_bias(bias_tensor=bias, **arguments(device, **image, padding=(0, 0), conv_config=config))
-
-
-def test_shards_without_a_shard_layout_are_taken_to_stay() -> None:
-    """The call itself deals shards of 6 channels anew, and then has to be told how."""
-    with ttsim.open_device(l1_small_size=32768, values="off") as device:
-        grid = ttsim.CoreRangeSet([ttsim.CoreRange(ttsim.CoreCoord(0, 0), ttsim.CoreCoord(5, 0))])
-        shards = ttsim.ShardSpec(grid, (64, 6), ttsim.ShardOrientation.ROW_MAJOR)
-        place = ttsim.MemoryConfig(ttsim.TensorMemoryLayout.WIDTH_SHARDED, ttsim.BufferType.L1, shards)
-        given = {"input_layout": ttsim.ROW_MAJOR_LAYOUT, "input_memory_config": place}
-        assert allocations(device, weights(32, 3), **given) == [6 * 32 * 9 // 32 * 2048]
-
-
-def test_folded_windows_side_by_side_leave_a_matmul() -> None:
-    """As the real library prepares 16 channels of 2x2 windows at stride 2 from DRAM: 64 rows."""
-    with ttsim.open_device(l1_small_size=32768) as device:
-        changed = {"in_channels": 16, "kernel_size": (2, 2), "stride": (2, 2), "padding": (0, 0)}
-        result = prepared(device, weights(16, 2), input_memory_config=ttsim.DRAM_MEMORY_CONFIG, **changed)
-        assert (result.shape, result.padded_shape) == ([1, 1, 64, 16], [1, 1, 64, 32])
-        wide = {"kernel_size": (2, 3), "stride": (2, 3), "padding": (0, 0), "in_channels": 16, "input_width": 9}
-        raw = ttsim.Tensor(np.ones((16, 16, 2, 3), np.float32), ttsim.bfloat16)
-        assert prepared(device, raw, input_memory_config=ttsim.DRAM_MEMORY_CONFIG, **wide).shape == [1, 1, 96, 16]
-
-
 def test_refusals_begin_with_the_words_of_the_real_library() -> None:
     with ttsim.open_device(l1_small_size=32768) as device:
         folding = ttsim.Conv2dConfig(enable_kernel_stride_folding=True)

@@ -3,7 +3,6 @@
 A strict device refuses calls that the real library computes wrongly; another computes what a device would.
 """
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -164,14 +163,6 @@ def test_slices_that_the_library_chose_keep_their_scheme() -> None:
     assert np.array_equal(numbers(small, *shape, **how, config={"reshard_if_not_optimal": True}), plain)
 
 
-def test_slices_on_given_cores_have_room_for_their_scheme() -> None:
-    """Section A1 of the review: this call raised a raw IndexError."""
-    call = ((4, 8), (128, 128), (1, 1), (1, 2))
-    how: dict[str, Any] = {"words": "tile", "dram_slice_config": rows(4)}
-    given = numbers(opened(), *call, **how, config={"override_sharding_config": True, "core_grid": box(8, 8)})
-    assert np.array_equal(given, numbers(opened(), *call, **how))
-
-
 @pytest.mark.parametrize(
     "words", ["height/32x32/8", "width/160x32/4", "bfloat8_b width/160x32/4", "float32 block/160x32/1x1"]
 )
@@ -189,16 +180,6 @@ def test_numbers_do_not_depend_on_the_shards_of_images(words: str) -> None:
 WIDE = ((3, 8), (33, 20), (2, 5), (2, 3))
 
 
-def test_parts_of_width_blocks_leave_the_bias_alone() -> None:
-    """Section A2 of the review."""
-    how: dict[str, Any] = {"bias": 7.0, "dram_slice_config": L1_FULL}
-    config = {"shard_layout": WIDTH, "act_block_w_div": 2}
-    with pytest.raises(ArgumentError, match=r"act_block_w_div cuts the 32 channels .* use a divisor of 1, such as 1$"):
-        numbers(opened(), *WIDE, **how, config=config)
-    assert set(numbers(opened(strict=False), *WIDE, **how, config=config).ravel()) == {7.0}
-    assert len(set(numbers(opened(), *WIDE, **how, config=config | {"act_block_w_div": 1}).ravel())) > 100
-
-
 def test_what_others_planned_is_refused_every_time() -> None:
     """Plans are kept for all devices of a spec: here of the arguments something is wrong, then of the plan."""
     how: dict[str, Any] = {"dram_slice_config": L1_FULL}
@@ -213,42 +194,7 @@ def test_what_others_planned_is_refused_every_time() -> None:
                 numbers(opened(), *WIDE, **how, **wrong, config=config)
 
 
-def test_slices_repeat_edges_of_their_own() -> None:
-    """Section A3 of the review."""
-    shape = ((12, 10), (16, 16), (3, 3))
-    how: dict[str, Any] = {"padding": (1, 1), "config": {"padding_mode": "Replicate"}}
-    with pytest.raises(
-        ArgumentError, match=r"padding_mode Replicate repeats pixels .* leave dram_slice_config out, or"
-    ):
-        numbers(opened(), *shape, **how, dram_slice_config=rows(3))
-    whole = numbers(opened(), *shape, **how)
-    assert np.array_equal(numbers(opened(strict=False), *shape, **how), whole)
-    assert correlation(numbers(opened(strict=False), *shape, **how, dram_slice_config=rows(3)), whole) < 0.99
-
-
-def test_slices_that_lack_rows_leave_what_no_slice_wrote() -> None:
-    """Section A7 of the review: only a warning, and NaN came back."""
-    shape = ((8, 8), (32, 32), (4, 4), (1, 1))
-    how: dict[str, Any] = {"dram_slice_config": rows(4), "config": {"output_layout": ttsim.ROW_MAJOR_LAYOUT}}
-    text = "conv_transpose2d: dram_slice_config: a slice that stands for 3 x 11 outputs computes 2 x 11"
-    with pytest.raises(ArgumentError, match=f"^{re.escape(text)}"):
-        numbers(opened(), *shape, **how)
-    assert np.isnan(numbers(opened(strict=False), *shape, **how)).any()
-
-
 ODD = ((8, 8), (64, 32), (3, 3))
-
-
-def test_idle_cores_of_a_given_grid_are_refused() -> None:
-    """Section G5 of the review: values of the real library depend on what lay in memory."""
-
-    def on(device: Device, columns: int) -> np.ndarray:
-        config = {"shard_layout": HEIGHT, "override_sharding_config": True, "core_grid": box(columns)}
-        return numbers(device, *ODD, padding=(1, 1), dram_slice_config=rows(2), config=config)
-
-    with pytest.raises(ArgumentError, match=r"leaves 3 of its 7 HEIGHT_SHARDED cores idle.*the 4 that this"):
-        on(opened(), 7)
-    assert np.array_equal(on(opened(strict=False), 7), on(opened(), 4))
 
 
 @pytest.mark.parametrize("scheme", [HEIGHT, WIDTH])

@@ -83,47 +83,6 @@ def test_both_lowerings_agree_on_integers(changes):
     agree(arguments(**given, compute_config=EXACT_SUMS) | rest)
 
 
-@pytest.mark.parametrize(
-    ("spec", "dtype"),
-    [("wormhole_n150", ttnn.bfloat16), ("wormhole_n150", ttnn.float32), ("blackhole_p150", ttnn.bfloat16)],
-)
-@pytest.mark.parametrize("fidelity", ["LoFi", "HiFi2", "HiFi3", "HiFi4"])
-def test_exact_values_are_near_the_fast_ones_in_every_fidelity(spec, dtype, fidelity):
-    """Integers in HiFi4 are the same bits."""
-    config = ttnn.WormholeComputeKernelConfig(
-        math_fidelity=getattr(ttnn.MathFidelity, fidelity), fp32_dest_acc_en=True, packer_l1_acc=True
-    )
-    call = arguments((3, 3), batch=1, dtype=dtype, compute_config=config, bias_tensor=bias(dtype=dtype))
-    if fidelity != "HiFi4":
-        for name in ("input_tensor", "weight_tensor"):
-            call[name] = ttnn.Tensor(np.random.default_rng(4).normal(size=call[name].shape).astype(np.float32), dtype)
-    results = []
-    for values in ("exact", "fast"):
-        with opened(values=values, spec=spec) as device:
-            results += both(device, **call)
-    for result in results[1:]:
-        np.testing.assert_allclose(result, results[0], rtol=0, atol=0 if fidelity == "HiFi4" else 0.04)
-
-
-@pytest.mark.parametrize(
-    ("layout", "memory", "shape"),
-    [
-        (ttnn.ROW_MAJOR_LAYOUT, ttnn.DRAM_MEMORY_CONFIG, (2, 5, 6, 32)),
-        (ttnn.TILE_LAYOUT, ttnn.DRAM_MEMORY_CONFIG, (1, 1, 60, 32)),
-        (ttnn.ROW_MAJOR_LAYOUT, ttnn.L1_MEMORY_CONFIG, (1, 1, 60, 32)),
-        (ttnn.TILE_LAYOUT, ttnn.L1_MEMORY_CONFIG, (2, 5, 6, 32)),
-    ],
-)
-def test_inputs_on_the_device(layout, memory, shape):
-    call = arguments(compute_config=EXACT_SUMS)
-    with opened() as device:
-        host = ttnn.conv_transpose2d(device=device, lowering="phase", **call).to_numpy()
-        call["input_tensor"] = call["input_tensor"].reshape(shape).to(layout).to(device, memory)
-        output = ttnn.conv_transpose2d(device=device, lowering="phase", **call)
-        assert np.array_equal(output.to_numpy(), host)
-        assert call["input_tensor"].is_allocated()
-
-
 def test_a_sharded_input_comes_from_an_earlier_call():
     with opened() as device:
         first = arguments((8, 8), kernel=(2, 2), batch=1) | {"dtype": ttnn.bfloat16}
@@ -145,31 +104,6 @@ def test_only_what_is_asked_for_stays():
         assert not source.is_allocated()
         left = [one for one in device.machine.memory.live() if one.spec.buffer_type is not BufferType.L1_SMALL]
         assert [one.address for one in left] == [output.buffer_address()]
-
-
-@pytest.mark.parametrize(
-    ("layout", "memory", "dtype", "place"),
-    [
-        (ttnn.TILE_LAYOUT, None, None, None),
-        (ttnn.ROW_MAJOR_LAYOUT, None, ttnn.float32, None),
-        (ttnn.TILE_LAYOUT, ttnn.DRAM_MEMORY_CONFIG, ttnn.bfloat8_b, ttnn.L1_MEMORY_CONFIG),
-        (ttnn.ROW_MAJOR_LAYOUT, ttnn.L1_MEMORY_CONFIG, ttnn.bfloat16, ttnn.L1_MEMORY_CONFIG),
-        (ttnn.TILE_LAYOUT, ttnn.L1_MEMORY_CONFIG, ttnn.float32, ttnn.L1_MEMORY_CONFIG),
-        (ttnn.ROW_MAJOR_LAYOUT, None, None, ttnn.L1_MEMORY_CONFIG),
-    ],
-)
-def test_the_output_lies_where_the_frame_lowering_puts_it(layout, memory, dtype, place):
-    call = arguments(memory_config=memory, conv_config=ttnn.Conv2dConfig(output_layout=layout)) | {"dtype": dtype}
-    result = []
-    for lowering in ("zero_insertion", "phase"):
-        with opened() as device:
-            given = call["input_tensor"] if place is None else call["input_tensor"].to(device, place)
-            whole = call | {"input_tensor": given}
-            result.append(ttnn.conv_transpose2d(device=device, lowering=lowering, return_output_dim=True, **whole))
-    (frame, size), (phase, own) = result
-    assert own == size == (11, 13)
-    assert (phase.shape, phase.layout, phase.dtype) == (frame.shape, frame.layout, frame.dtype)
-    assert phase.memory_config() == frame.memory_config()
 
 
 @pytest.mark.parametrize(
@@ -284,15 +218,6 @@ def test_slices_agree_with_the_frame_on_integers(cut, geometry):
     agree(arguments((12, 64), **GEOMETRIES[geometry], **more), strict=False)
 
 
-def test_a_stride_of_one_is_the_frame_lowering():
-    call = arguments(stride=(1, 1), padding=(1, 1), conv_config=ttnn.Conv2dConfig(enable_activation_reuse=False))
-    reports = []
-    for lowering in ("zero_insertion", "phase"):
-        with opened(values="off") as device:
-            reports.append(ttnn.estimate_cycles(ttnn.conv_transpose2d, device=device, lowering=lowering, **call))
-    assert reports[0].cycles == reports[1].cycles
-
-
 def test_weights_that_were_prepared_once_serve_again():
     call = arguments((8, 8), bias_tensor=bias(), return_weights_and_bias=True)
     with opened() as device:
@@ -300,21 +225,3 @@ def test_weights_that_were_prepared_once_serve_again():
         again = call | {"weight_tensor": weight, "bias_tensor": row}
         second, _ = ttnn.conv_transpose2d(device=device, lowering="phase", **again)
         assert np.array_equal(first.to_numpy(), second.to_numpy())
-
-
-def test_a_query_needs_no_device():
-    call = arguments((16, 16)) | {
-        "input_tensor": ttnn.TensorDescription((1, 1, 512, 32), memory_config=ttnn.L1_MEMORY_CONFIG)
-    }
-    frame, phase = (ttnn.query_op_constraints(lowering=one, **call) for one in ("zero_insertion", "phase"))
-    assert phase.status is ttnn.ExecutionStatus.Success
-    assert phase.l1_output_buffer_per_core == frame.l1_output_buffer_per_core
-
-
-def test_what_does_not_fit_is_told_as_ever():
-    call = arguments((64, 64), kernel=(2, 2), batch=1, channels=(1024, 1024), dtype=ttnn.bfloat16)
-    config = ttnn.Conv2dConfig(shard_layout=ttnn.TensorMemoryLayout.HEIGHT_SHARDED)
-    with opened(values="off", spec="wormhole_n150") as device:
-        call["input_tensor"] = call["input_tensor"].to(device, ttnn.L1_MEMORY_CONFIG)
-        with pytest.raises(ttnn.OutOfMemoryError, match=r"Out of Memory|beyond max L1 size|clash"):
-            ttnn.conv_transpose2d(device=device, lowering="phase", conv_config=config, **call)

@@ -1,4 +1,3 @@
-import warnings
 from typing import Any
 
 import numpy as np
@@ -81,18 +80,6 @@ def test_output_format_and_place(device):
     assert output.memory_config() == ttsim.L1_MEMORY_CONFIG
     assert set(output.to_numpy().ravel().tolist()) == {64.0}
     assert ttsim.matmul(first, second).dtype == ttsim.bfloat16
-
-
-def test_infinities_and_overflows_raise_no_warning(device):
-    first = np.full((32, 64), 3e38, np.float32)
-    first[::2, ::3], first[1::2, ::3] = np.inf, -np.inf
-    second, offset = np.full((64, 32), -3e38, np.float32), np.full((1, 32), np.inf, np.float32)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for dtype in (ttsim.bfloat16, ttsim.float32, ttsim.bfloat8_b):
-            given = [tensor(values, device, dtype) for values in (first, second)]
-            for place in (ttsim.DRAM_MEMORY_CONFIG, ttsim.L1_MEMORY_CONFIG):
-                ttsim.linear(*given, bias=tensor(offset, device, dtype), memory_config=place)
 
 
 @pytest.mark.parametrize(

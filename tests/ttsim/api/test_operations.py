@@ -455,17 +455,6 @@ def test_the_accurate_sigmoid_has_two_names_and_one_program(device):
     assert ttnn.elu(x, alpha=2.0).shape == [32, 32]
 
 
-def test_every_operation_takes_time(device):
-    x, vector = put_all(device, "1x1x64x64 tile + 50 tile bfloat8_b")
-    with ttnn.profile(device) as profile:
-        ttnn.relu(ttnn.add(x, 1.0))
-        ttnn.reshape(vector, (5, 10))
-        ttnn.slice(vector, [3], [40])
-    calls = profile.report().calls
-    assert [operation.name for operation in calls[0].operations] == ["BinaryNgDeviceOperation"]
-    assert all(operation.cycles > 0 for call in calls for operation in call.operations)
-
-
 PADDED = [
     ("float32 rows", (2, 30), 1.5, "as two numbers of bfloat16"),
     ("float32 rows", (2, 30), 0, ""),

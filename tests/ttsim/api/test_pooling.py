@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
-from tests.shards import wide
-from tests.ttsim.api.calls import captured, operations
+from tests.ttsim.api.calls import captured
 
 IMAGE = np.arange(2 * 6 * 6 * 16, dtype=np.float32).reshape(2, 6, 6, 16) % 113 - 50  # whole numbers are exact
 
@@ -41,20 +40,6 @@ def test_windows_may_end_behind_the_image_with_ceil_mode(device):
     assert np.array_equal(result.to_numpy(), expected(0))
 
 
-def test_it_shards_frames_moves_and_pools_in_time(device):
-    with ttnn.profile(device) as profile:
-        names = operations(lambda: pooled(device, memory_config=ttnn.DRAM_MEMORY_CONFIG))
-    assert names == ["InterleavedToSharded", "Halo", "Move", "ShardedToInterleaved"]  # and, by another name:
-    (call,) = profile.report().calls
-    assert call.operations[-2].name == "Pool2D"
-    assert all(operation.cycles > 0 for operation in call.operations)
-
-
-def test_the_result_lies_on_the_cores_of_its_rows(device):
-    shards = pooled(device, applied_shard_scheme=ttnn.TensorMemoryLayout.HEIGHT_SHARDED).memory_config().shard_spec
-    assert (shards.num_cores(), shards.shape) == (18, (1, 16))  # eighteen outputs, dealt row by row
-
-
 def test_a_nan_is_larger_than_infinity_and_packed_as_it(device):
     """A negative one is less than all others."""
     image = np.zeros((1, 1, 16, 16), np.float32)
@@ -84,12 +69,3 @@ def test_tiled_images_are_dealt_by_their_rows_with_padding(device):
     by_height = ttnn.TensorMemoryLayout.HEIGHT_SHARDED
     result = ttnn.max_pool2d(x, 2, 6, 6, 16, **call, applied_shard_scheme=by_height)
     assert np.array_equal(result.to_numpy(), expected())
-
-
-def test_sticks_of_a_core_count_its_share_of_the_channels(device):
-    """Of sixteen channels in one WIDTH shard of 32, each of eight cores counts two."""
-    _, _, nodes = captured(
-        lambda: pooled(device, layout=ttnn.TILE_LAYOUT, place=wide((96, 32), 8), kernel_size=(2, 2), padding=(0, 0))
-    )
-    sizes = [int(node["params"]["size"]) for node in nodes if node["node_type"] == "circular_buffer_allocate"]
-    assert (sizes[1], sizes[-5]) == (72 * 64, 72 * 2 * 4)

@@ -63,10 +63,9 @@ def chains(calls: Sequence[RanCall]) -> tuple[tuple[Recorded, ...], ...]:
         own = readers.get(output.number, [])
         moved = _moved(own[0], output.spec) if len(own) == 1 else None
         recorded = Recorded(number=number, ran=ran, call=_unprepared(ran.asked), output=output.spec, moved_to=moved)
-        if handed is not None and _input_number(ran) == handed:
-            joined[-1].append(recorded)
-        else:
-            joined.append([recorded])
+        if handed is None or _input_number(ran) != handed:
+            joined.append([])
+        joined[-1].append(recorded)
         handed = output.number if len(own) == 1 else None
     return tuple(map(tuple, joined))
 
@@ -167,27 +166,25 @@ class _Chain:
 
     def layers(self, where: list[str]) -> Iterator[TunedLayer]:
         """The best choice for each layer; a chain stays as it is if a call cannot be repeated as it ran."""
+        layers = [
+            TunedLayer(where=where[recorded.number], function=recorded.ran.function) for recorded in self.recorded
+        ]
         try:
             before = [
                 evaluate(recorded.call, snapshot_before(recorded, self.device, recorded.call.input.spec))
                 for recorded in self.recorded
             ]
         except DeviceError as error:
-            reason = str(error).splitlines()[0]
-            for recorded in self.recorded:
-                yield TunedLayer(
-                    where=where[recorded.number], function=recorded.ran.function, note=f"left as it is: {reason}"
-                )
+            yield from (replace(layer, note=f"left as it is: {str(error).splitlines()[0]}") for layer in layers)
             return
         best = self._best(before)
         moved = best.cycles - sum(step.cycles for step in best.steps)
-        for recorded, old, new in zip(self.recorded, before, best.steps, strict=True):
-            yield TunedLayer(
-                where=where[recorded.number],
-                function=recorded.ran.function,
+        for layer, old, new in zip(layers, before, best.steps, strict=True):
+            yield replace(
+                layer,
                 cycles_before=old.cycles,
                 cycles=new.cycles,
-                moved_cycles=moved if recorded is self.recorded[-1] else 0,
+                moved_cycles=moved if layer is layers[-1] else 0,
                 choice=choice_of(new, self.device.spec, measured=False),
                 changed=new.call.conv_config != old.call.conv_config or new.call.slice_config != old.call.slice_config,
             )
@@ -254,7 +251,5 @@ def moving_cycles(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> i
         plan = plan_to_memory_config(source, target.memory_config, spec)
     except DeviceError:
         return None
-    timed = run_cycles(plan, spec).operations
-    if any(op.cycles is None for op in timed):
-        return None
-    return sum(whole(op.cycles.cycles) for op in timed if op.cycles is not None)
+    took = [op.cycles and whole(op.cycles.cycles) for op in run_cycles(plan, spec).operations]
+    return None if None in took else sum(filter(None, took))

@@ -60,7 +60,7 @@ def evaluate(call: ConvCall, snapshot: MachineSnapshot, *, rms_error: float = 0.
         call=call,
         cycles=sum(cycles for _, cycles in took),
         around_cycles=sum(cycles for name, cycles in took if name not in (CONV2D, MOVE)),
-        untimed=sum(op.cycles is None for op in timed),
+        untimed=len(timed) - len(took),
         l1_peak_bytes=l1_bytes_before(snapshot) + usage_per_core(trial.events).peak_total,
         rms_error=rms_error,
         plan=trial.plan,
@@ -192,9 +192,5 @@ class Search:
 
 def front(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """The Pareto front by cycles, L1 and error, the fastest first; of equal candidates the first."""
-    return tuple(
-        candidates[at]
-        for at in unbeaten(
-            [(candidate.cycles, candidate.l1_peak_bytes, candidate.rms_error) for candidate in candidates]
-        )
-    )
+    costs = [(candidate.cycles, candidate.l1_peak_bytes, candidate.rms_error) for candidate in candidates]
+    return tuple(candidates[at] for at in unbeaten(costs))

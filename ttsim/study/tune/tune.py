@@ -1,9 +1,10 @@
 """ttsim.tune: the fastest, smallest and most exact ways to make a call on a device, with reasons."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
+from functools import partial
 from math import inf
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 from device.memory.memory_config import BufferType
@@ -82,17 +83,12 @@ SHORT_EFFORT: Final = 40
 SHORT_FAMILIES: Final = 500
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """The inputs of a tuning."""
+class Question(NamedTuple):
+    """A call to tune."""
 
     call: ConvCall  # The call as it is given
     snapshot: MachineSnapshot  # The device as it is before the call
-    allow: frozenset[str] = frozenset()  # Fields that may change the result
-    keep: frozenset[str] = frozenset()  # Searched fields that stay as they are given
-    effort: int = EFFORT  # Calls that may be tried
-    most_families: int | None = None  # Families that are looked at; None for all
-    tensors: tuple[Tensor, ...] = ()  # Device tensors of the call, kept alive by the question
+    tensors: tuple[Tensor, ...]  # Device tensors of the call, kept alive by the question
 
 
 def tune(
@@ -131,15 +127,13 @@ def tune(
         if field not in SEARCHED:
             raise ArgumentError(f"tune: keep takes {', '.join(SEARCHED)}, not {shown(field)}")
     question = question_of(function, options, device)
-    return answer(replace(question, allow=allowed(allow), keep=frozenset(keep), effort=effort), name=name)
+    return answer(question, allow=allowed(allow), keep=keep, effort=effort, name=name)
 
 
 def short(function: Callable[..., Any], options: Mapping[str, Any], device: Device) -> Tuned:
     """The result of a short search, in the time of some tens of calls; arguments and errors as of `tune`."""
     question = question_of(function, options, device)
-    return answer(
-        replace(question, keep=frozenset(SHORT_SEARCH_KEEPS), effort=SHORT_EFFORT, most_families=SHORT_FAMILIES)
-    )
+    return answer(question, keep=SHORT_SEARCH_KEEPS, effort=SHORT_EFFORT, most_families=SHORT_FAMILIES)
 
 
 def question_of(function: Callable[..., Any], options: Mapping[str, Any], device: Device) -> Question:
@@ -163,42 +157,46 @@ def question_of(function: Callable[..., Any], options: Mapping[str, Any], device
     there = {name: tensor for name, tensor in tensors.items() if isinstance(tensor, Tensor) and tensor.device()}
     buffers = {name: tensor.buffer for name, tensor in there.items()}
     snapshot = MachineSnapshot(before.machine, buffers, device.strict)
-    return Question(call=call, snapshot=snapshot, tensors=tuple(there.values()))
+    return Question(call, snapshot, tuple(there.values()))
 
 
-def answer(question: Question, *, name: str = "") -> Tuned:
-    """The result of a tuning."""
-    call, snapshot = question.call, question.snapshot
+def answer(
+    question: Question,
+    *,
+    allow: Collection[str] = (),
+    keep: Collection[str],
+    effort: int,
+    most_families: int | None = None,
+    name: str = "",
+) -> Tuned:
+    """The result of a tuning that may change the arithmetic by the fields `allow`."""
+    call, snapshot, _ = question
     spec = snapshot.machine.spec
-    search = Search(snapshot=snapshot, effort=question.effort, most_families=question.most_families)
+    search = Search(snapshot=snapshot, effort=effort, most_families=most_families)
     free = snapshot.machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
-    measured = bool(question.allow)
-    error = measured_error(call, spec) if measured else 0.0
-    space = Space(call=call, spec=spec, free_l1_bytes=free, keep=question.keep)
+    error = measured_error(call, spec) if allow else 0.0
+    space = Space(call=call, spec=spec, free_l1_bytes=free, keep=frozenset(keep))
     given, given_error = _attempted(search, call, error)
     default, default_error = _attempted(search, space.plain(), error)
     run = [candidate for candidate in (given, default) if candidate is not None]
     search.most_cycles = min((candidate.cycles for candidate in run), default=inf)
     untimed = min((candidate.untimed for candidate in run), default=0)
-    for number, other in enumerate(arithmetics(call, question.allow)):
+    for number, other in enumerate(arithmetics(call, allow)):
         exact = measured_error(other, spec) if number else error
         own = replace(space, call=other)
         search.run(own, most_untimed=untimed, rms_error=exact, begin=(other, own.plain()) if number else ())
     best = [candidate for candidate in search.front if candidate.untimed <= untimed]
     before = default or given
     differs = best and before is not None and best[0] is not before
-    given_choice, default_choice, *choices = (
-        None if candidate is None else choice_of(candidate, spec, measured=measured)
-        for candidate in (given, default, *best)
-    )
+    choice = partial(choice_of, spec=spec, measured=bool(allow))
     return Tuned(
         name=name or f"ttnn.{call.rules.function}",
         device=spec.name,
-        given=given_choice,
+        given=given and choice(given),
         given_error=given_error,
-        default=default_choice,
+        default=default and choice(default),
         default_error=default_error,
-        front=tuple(choice for choice in choices if choice is not None),
+        front=tuple(map(choice, best)),
         reasons=differences(report_on(best[0], spec), report_on(before, spec)) if differs and before else (),
         **asdict(search.count),
     )

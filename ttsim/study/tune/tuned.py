@@ -1,7 +1,7 @@
 """What a tuner found, as values to use and to read."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Final
 
 from device.time.stages import nanoseconds
@@ -76,11 +76,7 @@ class Tuned:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name in ("given", "default"):
-            values[name] = values[name] and values[name].to_dict()
-        values |= {"front": [choice.to_dict() for choice in self.front], "reasons": list(self.reasons)}
-        return values | {"gain": self.gain, "gain_over_given": self.gain_over_given}
+        return _plain(self) | {"gain": self.gain, "gain_over_given": self.gain_over_given}
 
     def __str__(self) -> str:
         """All of it in words."""
@@ -107,6 +103,15 @@ class Tuned:
             left = percent(max(0.0, 1 - self.least_untried_cycles / self.best.cycles))
             extent += f", {self.untried:,} families left untried, which could save at most {left} more"
         return printable_lines("\n".join([*lines, f"  {extent}"]))
+
+
+def _plain(value: Any) -> Any:
+    """Records as dicts, and tuples as lists."""
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, Choice):
+        return value.to_dict()
+    return {field.name: _plain(getattr(value, field.name)) for field in fields(value)} if is_dataclass(value) else value
 
 
 def _figures(choice: Choice) -> str:
@@ -152,13 +157,9 @@ class TunedNetwork:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values."""
-        layers = [
-            {field.name: getattr(layer, field.name) for field in fields(layer) if field.name != "choice"}
-            | {"choice": layer.choice and layer.choice.to_dict()}
-            for layer in self.layers
-        ]
-        names = ("device", "clock_hz", "cycles_before", "cycles", "chains", "gain")
-        return {"format": 1, **{name: getattr(self, name) for name in names}, "layers": layers}
+        values = _plain(self)
+        layers = values.pop("layers")
+        return {"format": 1, **values, "gain": self.gain, "layers": layers}
 
     def __str__(self) -> str:
         """All of it in words."""
