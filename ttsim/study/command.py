@@ -186,10 +186,7 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def tune_command(options: argparse.Namespace) -> int:
-    """Tunes the chosen layers and returns the exit code: 1 if a layer has no config that runs.
-
-    Raises TTSimError if a flag, a file or a device is wrong; OSError if a file cannot be read.
-    """
+    """Tunes the chosen layers and returns the exit code: 1 if a layer has no config that runs."""
     settings = settings_of(options, values="off", suggestions=False)
     results = []
     for layer in chosen_layers(options, where="tune"):

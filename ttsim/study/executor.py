@@ -238,10 +238,7 @@ class Run:
         return True
 
     def _settle(self) -> None:
-        """Waits for at least one chunk, takes its rows, and notes lost points.
-
-        Raises DeviceError if no worker is left, or too many points were lost.
-        """
+        """Waits for at least one chunk, takes its rows, and notes lost points."""
         done: set[Future[list[Row]]] = set()
         while self.flying and not done:
             done, _ = wait(self.flying, timeout=LISTEN_SECONDS, return_when=FIRST_COMPLETED)

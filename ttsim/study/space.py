@@ -172,10 +172,7 @@ class Space:
                 raise ArgumentError(f"sweep: two of the {what} are called {shown(twice)}; give each a name of its own")
 
     def samples(self) -> Iterator[tuple[Point, Mapping[str, Any]]]:
-        """Each point with its values on the axes; the last axis changes fastest, then devices, then layers slowest.
-
-        Raises SpecError if a device cannot combine the values of some axes.
-        """
+        """Each point with its values on the axes; the last axis changes fastest, then devices, then layers slowest."""
         of_devices = [axis for axis in self.axes if axis.kind == DEVICE]
         machines = []
         for device, values in product(self.devices, list(product(*(axis.values for axis in of_devices)))):
@@ -286,11 +283,7 @@ def _beside(path: Path, device: Any) -> str:
 
 
 def read_design(path: Path) -> Design:
-    """The design of a file: `[device]`, `[space]`, `[costs]`, `[counts]`, and layers by path or table.
-
-    Raises ArgumentError if an entry is wrong; SpecError for an unknown device or field, or a wrong value; OSError if a
-    file cannot be read.
-    """
+    """The design of a file: `[device]`, `[space]`, `[costs]`, `[counts]`, and layers by path or table."""
     document = read_toml(path, "a design")
     check_keys(str(path), document, DESIGN_KEYS)
     tables = {name: document.get(name, {}) for name in DESIGN_TABLES}

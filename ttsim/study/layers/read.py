@@ -53,11 +53,7 @@ REQUIRED = tuple(name for name, field in FIELDS.items() if field.default is fiel
 
 
 def read_layers(path: Path) -> tuple[Layer, ...]:
-    """All layers of a file, in order.
-
-    Raises ArgumentError, with file, layer and key, if the file is no TOML or has an invalid layer; OSError if
-    unreadable.
-    """
+    """All layers of a file, in order."""
     return layers_of(read_toml(path, "a file of layers"), str(path))
 
 

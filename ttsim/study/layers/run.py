@@ -299,11 +299,7 @@ def planned(layer: Layer, settings: Settings) -> Iterator[tuple[Device, dict[str
 
 
 def place(layer: Layer, inputs: Inputs, settings: Settings) -> Placed:
-    """A fresh device with the layer's input, and the arguments of the call.
-
-    Raises ArgumentError for an unknown name in the layer; ArgumentTypeError for an unknown field of a config or a wrong
-    type; DeviceError if the input does not fit.
-    """
+    """A fresh device with the layer's input, and the arguments of the call."""
     options = {name: getattr(settings, name) for name in Settings.__dataclass_fields__ if name != "spec"}
     device = Device(settings.spec, **options)
     events: list[Event] = []

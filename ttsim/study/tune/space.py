@@ -227,10 +227,7 @@ def allowed(names: Collection[str]) -> frozenset[str]:
 
 
 def arithmetics(call: ConvCall, allow: Collection[str]) -> Iterator[ConvCall]:
-    """The call with every allowed arithmetic, the original first.
-
-    Raises ArgumentError if `allow` is set for a convolution whose accuracy is not measured here.
-    """
+    """The call with every allowed arithmetic, the original first."""
     if allow and not call.rules.transposed:
         raise ArgumentError(
             "tune: allow changes the arithmetic of conv_transpose2d alone, whose accuracy is measured; leave it out"

@@ -137,10 +137,7 @@ def short(function: Callable[..., Any], options: Mapping[str, Any], device: Devi
 
 
 def question_of(function: Callable[..., Any], options: Mapping[str, Any], device: Device) -> Question:
-    """The convolution that a call runs, and the device before it.
-
-    Raises ArgumentError if the call runs no convolution, or is refused before planning.
-    """
+    """The convolution that a call runs, and the device before it."""
     with uncaptured():
         with copy_of(device) as copy:
             try:
