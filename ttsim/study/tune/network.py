@@ -251,5 +251,6 @@ def moving_cycles(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> i
         plan = plan_to_memory_config(source, target.memory_config, spec)
     except DeviceError:
         return None
-    took = [op.cycles and whole(op.cycles.cycles) for op in run_cycles(plan, spec).operations]
-    return None if None in took else sum(filter(None, took))
+    timed = run_cycles(plan, spec).operations
+    took = [whole(op.cycles.cycles) for op in timed if op.cycles is not None]
+    return sum(took) if len(took) == len(timed) else None

@@ -185,13 +185,13 @@ def answer(
     best = [candidate for candidate in search.front if candidate.untimed <= untimed]
     before = default or given
     differs = best and before is not None and best[0] is not before
-    choice = partial(choice_of, spec=spec, measured=bool(allow))
+    choice: Callable[[Candidate], Choice] = partial(choice_of, spec=spec, measured=bool(allow))
     return Tuned(
         name=name or f"ttnn.{call.rules.function}",
         device=spec.name,
-        given=given and choice(given),
+        given=None if given is None else choice(given),
         given_error=given_error,
-        default=default and choice(default),
+        default=None if default is None else choice(default),
         default_error=default_error,
         front=tuple(map(choice, best)),
         reasons=differences(report_on(best[0], spec), report_on(before, spec)) if differs and before else (),

@@ -76,7 +76,7 @@ class Tuned:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values."""
-        return _plain(self) | {"gain": self.gain, "gain_over_given": self.gain_over_given}
+        return {**_plain(self), "gain": self.gain, "gain_over_given": self.gain_over_given}
 
     def __str__(self) -> str:
         """All of it in words."""
