@@ -247,8 +247,8 @@ def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor
         "BinaryNgDeviceOperation",
         op,
         read if call.target is None else [*read, result],
-        output=result if call.target is None else None,
-        circular_buffers=binary_buffers(op, left, right, result, kind, spec, on_shards=on_shards),
+        result if call.target is None else None,
+        binary_buffers(op, left, right, result, kind, spec, on_shards=on_shards),
         key=(
             "binary",
             op.operation,
@@ -348,8 +348,8 @@ def plan_unary(
             "UnaryDeviceOperation",
             op,
             [read, *into],
-            output=None if into else written,
-            circular_buffers=unary_buffers(read, written, spec),
+            None if into else written,
+            unary_buffers(read, written, spec),
             dataflow=True,
             key=("unary", op, source.layout, source.memory_config, written.spec.memory_config, shape_key),
         )

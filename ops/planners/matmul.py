@@ -169,9 +169,7 @@ def _transposed(builder: PlanBuilder, operand: PlanTensor) -> PlanTensor:
     result = PlanTensor(f"{operand.name}.transposed", transposed_spec(operand.spec))
     op = Transpose(data_format=result.spec.data_format)
     buffers = transpose_buffers(result.spec, builder.device_spec.grid)
-    return builder.run(
-        "TransposeDeviceOperation", op, [operand], output=result, circular_buffers=buffers, dataflow=True
-    )
+    return builder.run("TransposeDeviceOperation", op, [operand], result, buffers, dataflow=True)
 
 
 def _program(call: MatmulArguments, device_spec: DeviceSpec, free_l1_bytes: int) -> tuple[MatmulProblem, MatmulConfig]:
@@ -230,8 +228,8 @@ def run_matmul(
         "MatmulDeviceOperation",
         op,
         inputs,
-        output=PlanTensor("output", result_spec),
-        circular_buffers=buffers,
+        PlanTensor("output", result_spec),
+        buffers,
         dataflow=True,
         key=("matmul", op, *key, result_spec),
         refused=refused,

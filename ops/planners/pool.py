@@ -310,9 +310,9 @@ def _halo(builder: PlanBuilder, halo: HaloArguments, sharded: PlanTensor) -> Pla
         "HaloDeviceOperation",
         op,
         [sharded],
-        output=PlanTensor("halo", sticks),
+        PlanTensor("halo", sticks),
+        plan.circular_buffers,
         resident=plan.resident,
-        circular_buffers=plan.circular_buffers,
         refused=refused,
         key=("pool halo", op),
     )
@@ -350,9 +350,9 @@ def _pool(
         "Pool2D",
         op,
         [sticks],
-        output=PlanTensor("output", output_spec),
+        PlanTensor("output", output_spec),
+        buffers,
         resident=[indices],
-        circular_buffers=buffers,
         refused=_refusal(sticks.spec, config),
         key=("pool", op, sticks.spec.memory_config, output_spec.memory_config),
     )

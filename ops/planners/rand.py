@@ -21,9 +21,7 @@ def plan_rand(tensor: TensorSpec, spec: DeviceSpec, *, low: float, high: float, 
     buffers = rand_buffers(tiles.spec, spec)
 
     def write(builder: PlanBuilder) -> PlanTensor:
-        result = builder.run(
-            "RandDeviceOperation", op, [], output=tiles, circular_buffers=buffers, key=("rand", tiles.spec)
-        )
+        result = builder.run("RandDeviceOperation", op, [], tiles, buffers, key=("rand", tiles.spec))
         if drawn != tensor.data_format:
             result = typecast_by(builder, tiles, tensor.data_format, "cast", place=place)
             builder.free(tiles)

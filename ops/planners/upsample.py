@@ -67,16 +67,7 @@ def plan_upsample(
             buffers = page_buffers(tensor.spec, spec)
         else:
             buffers = interleaved_buffers(source, tensor.spec, spec)
-        return builder.run(
-            OPERATION,
-            op,
-            [images],
-            output=tensor,
-            resident=lists,
-            circular_buffers=buffers,
-            dataflow=True,
-            refused=refused,
-        )
+        return builder.run(OPERATION, op, [images], tensor, buffers, resident=lists, dataflow=True, refused=refused)
 
     return plan_of(source, spec, write)
 

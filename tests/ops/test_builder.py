@@ -30,7 +30,7 @@ def begun():
 
 
 def copied(builder, source, name, spec=IN_DRAM):
-    return builder.run("CopyDeviceOperation", Nothing(), [source], output=PlanTensor(name, spec))
+    return builder.run("CopyDeviceOperation", Nothing(), [source], PlanTensor(name, spec))
 
 
 def test_an_operation_without_output_writes_into_its_last_input():
@@ -76,9 +76,9 @@ def test_steps_are_written_once_more_for_other_tensors():
         "CopyDeviceOperation",
         Nothing(),
         [x, w],
-        output=PlanTensor("a.y", IN_L1),
+        PlanTensor("a.y", IN_L1),
+        buffers,
         resident=[PlanTensor("a.config", IN_DRAM)],
-        circular_buffers=buffers,
         key="same",
     )
     builder.relocate(y, Nothing())

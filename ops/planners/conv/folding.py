@@ -39,7 +39,7 @@ def folded_input(builder: PlanBuilder, call: ConvCall) -> PlanTensor:
         shape = (batch, height + top + bottom, width + left + right, channels)
         padded = TensorSpec(shape, image.spec.data_format, Layout.ROW_MAJOR, image.spec.memory_config)
         op = PadWith(shape=(batch, height, width, channels), padding=around_image(call.padding))
-        current = builder.run("PadDeviceOperation", op, [image], output=PlanTensor("input.padded", padded))
+        current = builder.run("PadDeviceOperation", op, [image], PlanTensor("input.padded", padded))
     current = follow(_as_rows(builder, current))
     if current.spec.memory_config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:  # whole rows of windows on a core
         place = whole_windows(current.spec, call.stride, builder.device_spec)
@@ -102,7 +102,7 @@ def _folded(builder: PlanBuilder, call: ConvCall, image: PlanTensor) -> PlanTens
     shape = (batch, height // rows, width // columns, positions * channels)
     folded = TensorSpec(shape, _row_format(image.spec), Layout.ROW_MAJOR, place)
     fold = FoldWindows(window=call.stride, image=(batch, height, width, channels), data_format=folded.data_format)
-    return builder.run("Fold", fold, [image], output=PlanTensor(FOLDED, folded))
+    return builder.run("Fold", fold, [image], PlanTensor(FOLDED, folded))
 
 
 def _row_format(spec: TensorSpec) -> DataFormat:

@@ -122,9 +122,9 @@ def _haloed(builder: PlanBuilder, images: PlanTensor, padding: Around) -> PlanTe
         "HaloDeviceOperation",
         HaloOp(plan=plan, fp32_dest=False),
         [images],
-        output=PlanTensor("halo", plan.output),
+        PlanTensor("halo", plan.output),
+        plan.circular_buffers,
         resident=plan.resident,
-        circular_buffers=plan.circular_buffers,
     )
     shape, sticks = (batch, height + top + bottom, width + left + right, depth), plan.output
     return PlanTensor(output.name, TensorSpec(shape, sticks.data_format, Layout.ROW_MAJOR, sticks.memory_config))
@@ -162,8 +162,8 @@ def _folded(
         "Fold",
         FoldWindows(window=window, image=(batch, height, width, channels), data_format=data_format, padding=halo),
         [image],
-        output=tensor,
-        circular_buffers=fold_buffers(image, tensor, window, builder.device_spec),
+        tensor,
+        fold_buffers(image, tensor, window, builder.device_spec),
         dataflow=True,
     )
 

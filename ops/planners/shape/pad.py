@@ -150,8 +150,8 @@ class _Pad:
             "PadDeviceOperation",
             PadWith(shape=_stored_shape(old), padding=padding, value=self.value, in_halves=halves),
             [source],
-            output=tensor,
-            circular_buffers=pad_buffers(source, tensor, padding[-1][0], spec),
+            tensor,
+            pad_buffers(source, tensor, padding[-1][0], spec),
             dataflow=True,
         )
 
@@ -254,10 +254,6 @@ def fill_padding(builder: PlanBuilder, source: PlanTensor, value: float, name: s
     shape = (1,) * (len(source_spec.padded_shape) - len(source_spec.shape)) + source_spec.shape  # a vector is one row
     op = FillTiles(shape=shape, padded_shape=source_spec.padded_shape, value=value)
     builder.run(
-        "FillPadDeviceOperation",
-        op,
-        [source],
-        circular_buffers=fill_buffers(source_spec, builder.device_spec),
-        dataflow=True,
+        "FillPadDeviceOperation", op, [source], buffers=fill_buffers(source_spec, builder.device_spec), dataflow=True
     )
     return source

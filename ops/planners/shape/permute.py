@@ -313,4 +313,4 @@ def _run(
     data_format, turns = source.spec.data_format, axes[-1] != len(axes) - 1
     op = Permute(shape=source.spec.shape, axes=axes, packed=data_format if data_format.is_block and turns else None)
     name = f"{program}DeviceOperation"
-    return builder.run(name, op, [source], output=result, circular_buffers=buffers, dataflow=dataflow)
+    return builder.run(name, op, [source], result, buffers, dataflow=dataflow)

@@ -53,7 +53,7 @@ def _plan_of_program(
 
     def write(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
         buffers = () if refused else buffers_of(tensor, result)
-        return builder.run(name, op, [tensor], output=result, circular_buffers=buffers, refused=refused)
+        return builder.run(name, op, [tensor], result, buffers, refused=refused)
 
     return plan_of(source, spec, write)
 

@@ -119,14 +119,7 @@ def _cut(builder: PlanBuilder, source: PlanTensor, op: Cut, name: str, place: Me
         raise DeviceError((unpadding_refusal(source_spec, read.spec, where) if cut_off else None) or refused)
     if as_rows and place is not None and place.is_sharded():
         _require_view(cut.spec, spec, tilized=again)
-    box = builder.run(
-        "SliceDeviceOperation",
-        op,
-        [read],
-        output=cut,
-        circular_buffers=slice_buffers(op, read, cut, spec),
-        dataflow=True,
-    )
+    box = builder.run("SliceDeviceOperation", op, [read], cut, slice_buffers(op, read, cut, spec), dataflow=True)
     result = in_other_layout(builder, box, source_spec.layout, name)
     builder.free(*(tensor for tensor in (box, read) if tensor.name not in (result.name, source.name)))
     return result

@@ -44,9 +44,7 @@ def copied(
     refused = refused or next(_refusals(op, source.spec, target, spec), None)
     buffers = () if refused else buffers_of_copy(conversion, source, result, spec, on_one_core=on_one_core)
     by_dataflow = conversion is not Conversion.UNTILIZE_CODEGEN
-    return builder.run(
-        op.name, op, [source], output=result, circular_buffers=buffers, dataflow=by_dataflow, refused=refused
-    )
+    return builder.run(op.name, op, [source], result, buffers, dataflow=by_dataflow, refused=refused)
 
 
 def cloned(builder: PlanBuilder, source: PlanTensor, place: MemoryConfig, name: str) -> PlanTensor:
@@ -54,7 +52,7 @@ def cloned(builder: PlanBuilder, source: PlanTensor, place: MemoryConfig, name: 
     output = PlanTensor(name, in_memory(source.spec, place))
     buffers = clone_buffers(source.spec, output.spec, builder.device_spec)
     op = _copy_op(Conversion.COPY, source.spec, output.spec)
-    return builder.run("CloneOperation", op, [source], output=output, circular_buffers=buffers, dataflow=True)
+    return builder.run("CloneOperation", op, [source], output, buffers, dataflow=True)
 
 
 def _copy_op(
@@ -350,6 +348,4 @@ def typecast_by(
         for name, tensor in (("argument", read), ("result", result))
     )
     op = CopyTensor(Conversion.TYPECAST, (source.data_format, data_format))
-    return builder.run(
-        "TypecastDeviceOperation", op, [read], output=result, circular_buffers=buffers, dataflow=True, refused=refused
-    )
+    return builder.run("TypecastDeviceOperation", op, [read], result, buffers, dataflow=True, refused=refused)

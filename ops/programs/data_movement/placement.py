@@ -90,7 +90,7 @@ def converted(
 ) -> PlanTensor:
     """A program of a convolution that copies a tensor to a new place, layout or format."""
     op, output = CopyTensor(conversion), PlanTensor(name, target)
-    return builder.run(op.name, op, [source], output=output, circular_buffers=circular_buffers)
+    return builder.run(op.name, op, [source], output, circular_buffers)
 
 
 def fill(builder: PlanBuilder, conversion: Conversion, source: PlanTensor, target: PlanTensor) -> None:

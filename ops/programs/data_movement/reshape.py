@@ -405,7 +405,7 @@ class RowMover:
     def filled(self, tensor: PlanTensor) -> PlanTensor:
         """Tiles with zeros in their padding, if they have any, since padding shares exponents with numbers."""
         buffers = fill_buffers(tensor.spec, self.builder.device_spec)
-        self.builder.run("FillPadDeviceOperation", FillPad(), [tensor], circular_buffers=buffers, dataflow=True)
+        self.builder.run("FillPadDeviceOperation", FillPad(), [tensor], buffers=buffers, dataflow=True)
         return tensor
 
     def filled_tiles(self, tensor: PlanTensor) -> PlanTensor:
@@ -457,9 +457,9 @@ class RowMover:
             "ReshapeViewDeviceOperation",
             Reshape(self.shape),
             [read],
-            output=PlanTensor(name, result),
+            PlanTensor(name, result),
+            buffers,
             resident=resident,
-            circular_buffers=buffers,
             dataflow=True,
             key=key,
         )

@@ -346,8 +346,8 @@ def sliced_input(
         "PaddedSliceDeviceOperation",
         PaddedSlice(window),
         [image],
-        output=output,
-        circular_buffers=padded_slice_buffers(image, output, builder.device_spec),
+        output,
+        padded_slice_buffers(image, output, builder.device_spec),
         refused=refused,
     )
 
@@ -365,7 +365,7 @@ def write_slice(builder: PlanBuilder, result: PlanTensor, target: PlanTensor, wr
     operation, buffers = "SliceWriteDeviceOperation", slice_write_buffers(result.spec, builder.device_spec)
     # a program of interleaved rows learns where a slice goes when it runs
     key = (operation, result.spec, target.spec, write.window.window_shape, write.source_width) if buffers else None
-    builder.run(operation, write, [result, target], circular_buffers=buffers, key=key)
+    builder.run(operation, write, [result, target], buffers=buffers, key=key)
     builder.free(result)
 
 

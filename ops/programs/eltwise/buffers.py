@@ -92,8 +92,8 @@ def with_row(
         "BinaryNgDeviceOperation",
         AddRow(data_format=matrix.spec.data_format, row_format=row_format),
         [matrix, row],
-        output=PlanTensor(name, matrix.spec),
-        circular_buffers=tuple(
+        PlanTensor(name, matrix.spec),
+        tuple(
             tiles_of(role, BUFFERING, (row if "row" in role else matrix).spec.data_format, builder.device_spec)
             for role in ("matrix", "row", *spread, "sum")
         ),
@@ -111,10 +111,8 @@ def activated(
         "UnaryDeviceOperation",
         Activate(name=activation[0], parameters=activation[1], data_format=data_format),
         [source],
-        output=result,
-        circular_buffers=tuple(
-            tiles_of(role, BUFFERING, data_format, builder.device_spec) for role in ("argument", "result")
-        ),
+        result,
+        tuple(tiles_of(role, BUFFERING, data_format, builder.device_spec) for role in ("argument", "result")),
         dataflow=True,
         refused=operation_refusal(activation, data_format),
     )

@@ -175,13 +175,7 @@ def run_patch_matmul(builder: PlanBuilder, op: PatchMatmul, inputs: Sequence[Pla
     ]
     if op.bias:
         buffers.append(_buffer("bias", matmul.config.out_block_w, bias_bytes, FLOAT32, cores))
-    builder.run(
-        "PatchMatmulDeviceOperation",
-        op,
-        [*inputs, output],
-        circular_buffers=tuple(buffers),
-        key=("patch matmul", op),
-    )
+    builder.run("PatchMatmulDeviceOperation", op, [*inputs, output], buffers=tuple(buffers), key=("patch matmul", op))
 
 
 def run_fill_rows(builder: PlanBuilder, op: FillRows, inputs: Sequence[PlanTensor], output: PlanTensor) -> None:
@@ -193,7 +187,7 @@ def run_fill_rows(builder: PlanBuilder, op: FillRows, inputs: Sequence[PlanTenso
         "FullDeviceOperation",
         op,
         [*inputs, output],
-        circular_buffers=(_buffer("stick", 1, stick_bytes, op.out_format, cores),),
+        buffers=(_buffer("stick", 1, stick_bytes, op.out_format, cores),),
         key=("fill rows", op),
     )
 
@@ -214,8 +208,8 @@ def run_pixel_matmul(builder: PlanBuilder, op: PixelMatmul, inputs: Sequence[Pla
         "PixelMatmulDeviceOperation",
         op,
         inputs,
-        output=PlanTensor(output if op.sections == 1 else f"{output}.sections", sections_spec(op)),
-        circular_buffers=buffers,
+        PlanTensor(output if op.sections == 1 else f"{output}.sections", sections_spec(op)),
+        buffers,
         key=("pixel matmul", op),
     )
     return sums if op.sections == 1 else _sum_sections(builder, op, sums, output)
@@ -234,8 +228,8 @@ def _sum_sections(builder: PlanBuilder, op: PixelMatmul, sums: PlanTensor, outpu
         "ReduceDeviceOperation",
         done,
         [sums],
-        output=PlanTensor(output, tensor_spec),
-        circular_buffers=(
+        PlanTensor(output, tensor_spec),
+        (
             _buffer("in0", BUFFERING * block_tiles, FLOAT32.tile_bytes, FLOAT32, cores),
             _buffer("out", BUFFERING * block_tiles, op.out_format.tile_bytes, op.out_format, cores),
         ),

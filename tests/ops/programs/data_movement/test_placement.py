@@ -55,7 +55,7 @@ def test_a_result_is_refused_its_place_when_all_else_has_run(wanted, line):
     tensor = tensor_spec("32x32 tile height/32x32/1")
     builder = PlanBuilder(SPEC, {"input": tensor})
     op, read = CopyTensor(Conversion.COPY), builder.tensor("input")
-    result = builder.run("Work", op, [read], output=PlanTensor("y", tensor))
+    result = builder.run("Work", op, [read], PlanTensor("y", tensor))
     to_config(builder, result, replace(tensor.memory_config, shard_spec=None) if wanted is None else place(wanted), "z")
     first, last = builder.steps
     assert first.name == "Work"
