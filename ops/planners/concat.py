@@ -7,6 +7,7 @@ gathered, and interleaved tensors page by page.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
@@ -264,8 +265,8 @@ class _Concat:
         if place.is_sharded() or (in_l1 and joins_in_place(first, self.axis)):
             return self._of_shards(inputs, name)
         gathered = [placed(builder, tensor, place, f"{tensor.name}.interleaved") for tensor in inputs]
-        result, input_names = self._interleaved(gathered, name), {tensor.name for tensor in inputs}
-        builder.free(*(tensor for tensor in gathered if tensor.name not in input_names))
+        result = self._interleaved(gathered, name)
+        builder.free_own(*gathered, keep=inputs)
         return result
 
     def _spec(self, sources: Sequence[TensorSpec], place: MemoryConfig | None = None) -> TensorSpec:
@@ -288,7 +289,8 @@ class _Concat:
         elif refused is None:
             turns = pair and specs[0].layout is Layout.TILE
             buffers = (turned_buffers if turns else shard_views)(inputs, joined, spec)
-        self._run(inputs, joined, buffers, groups=self.groups if pair else 1, dataflow=pair, refused=refused)
+        groups = self.groups if pair else 1
+        self._run(inputs, joined, groups, buffers=buffers, dataflow=pair, refused=refused)
         if sharded:
             return joined
         result = placed(self.builder, joined, self.place, name)
@@ -316,30 +318,12 @@ class _Concat:
         if not specs[0].memory_config.is_sharded() and any(tensor.memory_config.is_sharded() for tensor in specs):
             raise DeviceError(MIXED)
         buffers = (ragged_buffers if ragged else page_buffers)(specs, result.spec, self.builder.device_spec)
-        return self._run(inputs, result, buffers, dataflow=not ragged)
+        return self._run(inputs, result, buffers=buffers, dataflow=not ragged)
 
-    def _run(
-        self,
-        inputs: Sequence[PlanTensor],
-        result: PlanTensor,
-        buffers: tuple[CircularBuffer, ...],
-        *,
-        dataflow: bool,
-        groups: int = 1,
-        refused: str | None = None,
-    ) -> PlanTensor:
+    def _run(self, inputs: Sequence[PlanTensor], result: PlanTensor, groups: int = 1, **how: Any) -> PlanTensor:
         specs = tuple(tensor.spec for tensor in inputs)
         op = Concatenate(axis=self.axis, shapes=tuple(tensor.shape for tensor in specs), groups=groups)
-        return self.builder.run(
-            CONCAT,
-            op,
-            inputs,
-            result,
-            buffers,
-            dataflow=dataflow,
-            key=("concat", op, specs, result.spec),
-            refused=refused,
-        )
+        return self.builder.run(CONCAT, op, inputs, result, key=("concat", op, specs, result.spec), **how)
 
 
 def _cuts_rows(tensor: TensorSpec) -> bool:

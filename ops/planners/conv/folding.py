@@ -25,31 +25,21 @@ def folded_input(builder: PlanBuilder, call: ConvCall) -> PlanTensor:
     source = builder.tensor("input")
     start = uploaded_image(builder, source) if call.input.on_host else source
     image = current = reshaped(builder, start, call.image_shape, "input.image")
-    if image.name != start.name and call.input.on_host:
-        builder.free(start)
-
-    def follow(tensor: PlanTensor) -> PlanTensor:
-        """The next tensor; the current tensor is released unless it is the image."""
-        if current.name not in (image.name, tensor.name):
-            builder.free(current)
-        return tensor
-
+    builder.free_own(start, keep=[image])
     if any(call.padding):
         (batch, height, width, channels), (top, bottom, left, right) = image.spec.shape, call.padding
         shape = (batch, height + top + bottom, width + left + right, channels)
         padded = TensorSpec(shape, image.spec.data_format, Layout.ROW_MAJOR, image.spec.memory_config)
-        op = PadWith(shape=(batch, height, width, channels), padding=around_image(call.padding))
+        op = PadWith(shape=image.spec.shape, padding=around_image(call.padding))
         current = builder.run("PadDeviceOperation", op, [image], PlanTensor("input.padded", padded))
-    current = follow(_as_rows(builder, current))
-    if current.spec.memory_config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:  # whole rows of windows on a core
-        place = whole_windows(current.spec, call.stride, builder.device_spec)
-        current = follow(convert(builder, current, place, "input.dealt"))
-    folded = _folded(builder, call, current)
-    consumes = call.conv_config.deallocate_activation and not call.input.on_host and start.in_l1
-    for tensor in {copy.name: copy for copy in (current, image)}.values():
-        if tensor.name != source.name:
-            builder.free(tensor)
-    if consumes:
+    ready = rows = _as_rows(builder, current)
+    builder.free_own(current, keep=[image, rows])
+    if rows.spec.memory_config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:  # whole rows of windows on a core
+        ready = convert(builder, rows, whole_windows(rows.spec, call.stride, builder.device_spec), "input.dealt")
+        builder.free_own(rows, keep=[image, ready])
+    folded = _folded(builder, call, ready)
+    builder.free_own(ready, image)
+    if call.conv_config.deallocate_activation and not call.input.on_host and start.in_l1:
         builder.free(source)
     return folded
 

@@ -236,8 +236,7 @@ def dram_path(builder: PlanBuilder, call: ConvCall, source: PlanTensor, *, free_
         if builder.refused:
             return target
         rows = reshaped(builder, target, (1, 1, prod(out_shape[:-1]), out_shape[-1]), "output.rows")
-        if rows.name != target.name:
-            builder.free(target)
+        builder.free_own(target, keep=[rows])
         return rows
     builder.free(target)  # allocated before the number of slices was known, and not needed for one slice
     output = l1_path(builder, call.as_slice(Operand(spec=image.spec, on_host=False)), image)
@@ -275,17 +274,13 @@ def _slices(builder: PlanBuilder, call: ConvCall, config: SliceConfig, image: Pl
 
     A slice that differs from an earlier slice only in its place repeats the steps on its own tensors.
     """
-    ready, (images, height, width, channels) = call, target.spec.shape
+    ready = call
     planned: dict[OutputSlice, _PlannedSlice] = {}
     for index, part in enumerate(output_slices(call, config)):
         if part.is_empty:
             continue
         prefix, like = f"slice{index}.", planned.get(part.at_origin)
-        read = Window(
-            shape=call.image_shape,
-            begins=(0, part.down.start, part.across.start, 0),
-            ends=(call.batch_size, part.down.stop, part.across.stop, call.in_channels),
-        )
+        read = _window(call.image_shape, part.down[:2], part.across[:2])
         if like is None:
             dealt = input_cores(ready, part, builder.device_spec)
             if dealt.choice is not None:
@@ -302,14 +297,9 @@ def _slices(builder: PlanBuilder, call: ConvCall, config: SliceConfig, image: Pl
             computed = like._replace(output=like.output._replace(name=name))
         if builder.refused:
             return
-        nominal = Window(
-            shape=(images, height, width, channels),
-            begins=(0, part.rows[0], part.columns[0], 0),
-            ends=(images, part.rows[1], part.columns[1], channels),
-        )
-        write_slice(builder, computed.output, target, SliceWrite(nominal, computed.columns), f"{prefix}written")
-        if builder.is_live(window):  # a call without a halo reads it to the end
-            builder.free(window)
+        written = SliceWrite(_window(target.spec.shape, part.rows, part.columns), computed.columns)
+        write_slice(builder, computed.output, target, written, f"{prefix}written")
+        builder.free_own(window)  # a call without a halo reads it to the end
         if ready is call:  # the first slice uploads weights and bias, and chooses the scheme, so no other is like it
             weight, *bias = (
                 replace(operand, on_host=False, name=name)
@@ -326,6 +316,13 @@ def _slices(builder: PlanBuilder, call: ConvCall, config: SliceConfig, image: Pl
             "dram_slice_config: the real library computes nothing then and returns what happens to be in memory; "
             "use fewer slices"
         )
+
+
+def _window(shape: tuple[int, ...], rows: tuple[int, int], columns: tuple[int, int]) -> Window:
+    """Some rows and columns of images, from the first to one past the last."""
+    images, height, width, channels = shape
+    begins, ends = (0, rows[0], columns[0], 0), (images, rows[1], columns[1], channels)
+    return Window(shape=(images, height, width, channels), begins=begins, ends=ends)
 
 
 def dram_image(

@@ -13,6 +13,7 @@ from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.shape.pad import Around, padded_by
 from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import page_alignment_bytes, shard_row_bytes
+from ops.programs.conv2d.partition import sharded_input
 from ops.programs.data_movement.conversions import in_other_layout
 from ops.programs.data_movement.fold import (
     FoldWindows,
@@ -49,11 +50,9 @@ def plan_fold(
 
     def write(builder: PlanBuilder, images: PlanTensor) -> PlanTensor:
         ready = _ready(builder, images, window, padding)
-        folded = result = _folded(builder, ready, window, halo, collapsed=collapsed)
-        if place is not None and (result := placed(builder, folded, place, "output.placed")).name != folded.name:
-            builder.free(folded)
-        if ready.name != images.name:
-            builder.free(ready)
+        folded = _folded(builder, ready, window, halo, collapsed=collapsed)
+        result = folded if place is None else placed(builder, folded, place, "output.placed")
+        builder.free_own(folded, ready, keep=[result])
         return result
 
     return plan_of(source, spec, write)
@@ -61,29 +60,26 @@ def plan_fold(
 
 def _ready(builder: PlanBuilder, images: PlanTensor, window: tuple[int, int], padding: Around) -> PlanTensor:
     """The images as the program takes them: padded, as rows unless it takes tiles, in shards of whole windows."""
-    high, current = in_high_shards(images.spec), images
-
-    def follow(tensor: PlanTensor) -> None:
-        """The tensor takes the place of the current one, which is released."""
-        nonlocal current
-        if current.name not in (tensor.name, images.name):
-            builder.free(current)
-        current = tensor
-
+    high, current, spec = in_high_shards(images.spec), images, builder.device_spec
     if high:
         current = _haloed(builder, images, padding)
         padding = (*[(0, 0)] * 2, padding[2])
-    elif _lies_apart(images.spec, builder):
+    elif _lies_apart(images.spec, spec):
         current = placed(builder, images, L1_MEMORY_CONFIG, "gathered")
-    follow(padded_by(builder, current, ((0, 0), *padding), 0.0, "padded"))
+    padded = padded_by(builder, current, ((0, 0), *padding), 0.0, "padded")
+    builder.free_own(current, keep=[padded])
     if not high:
-        _check_sides(current.spec, window)
-    if high or not (current.spec.layout is Layout.ROW_MAJOR or folds_tiles(current.spec, window, builder.device_spec)):
-        follow(in_other_layout(builder, current, Layout.ROW_MAJOR, "rows"))
-    if high:
-        _check_sides(current.spec, window)
-        follow(placed(builder, current, whole_windows(current.spec, window, builder.device_spec), "dealt"))
-    return current
+        _check_sides(padded.spec, window)
+        if padded.spec.layout is Layout.ROW_MAJOR or folds_tiles(padded.spec, window, spec):
+            return padded
+    rows = in_other_layout(builder, padded, Layout.ROW_MAJOR, "rows")
+    builder.free_own(padded, keep=[rows])
+    if not high:
+        return rows
+    _check_sides(rows.spec, window)
+    dealt = placed(builder, rows, whole_windows(rows.spec, window, spec), "dealt")
+    builder.free_own(rows, keep=[dealt])
+    return dealt
 
 
 def _haloed(builder: PlanBuilder, images: PlanTensor, padding: Around) -> PlanTensor:
@@ -98,19 +94,15 @@ def _haloed(builder: PlanBuilder, images: PlanTensor, padding: Around) -> PlanTe
         )
     (batch, height, width, depth), shards = images.spec.shape, images.spec.shards
     rows, columns = (
-        PaddedAxis(input_length=side, before=before, after=after, kernel=1, dilation=1, stride=1)
+        PaddedAxis(input_length=side, before=before, after=after, kernel=1)
         for side, before, after in ((height, top, bottom), (width, left, right))
     )
-    frame, cores = PaddedInput(batch=batch, rows=rows, columns=columns), shards.num_cores()
+    frame, config = PaddedInput(batch=batch, rows=rows, columns=columns), sharded_input(images.spec.memory_config)
     halo = HaloArguments(
         frame=frame,
-        scheme=TensorMemoryLayout.HEIGHT_SHARDED,
-        orientation=shards.orientation,
-        cores=shards.grid,
-        nhw_cores=cores,
-        channel_cores=1,
+        **config._asdict(),
         input_rows=shards.shape[0],
-        output_rows=div_up(frame.outputs, cores),
+        output_rows=div_up(frame.outputs, config.nhw_cores),
         shard_width=shards.shape[1],
         data_format=images.spec.data_format,
         stick_alignment_bytes=builder.device_spec.l1.alignment_bytes,
@@ -118,25 +110,18 @@ def _haloed(builder: PlanBuilder, images: PlanTensor, padding: Around) -> PlanTe
         input_matrix=images.spec.matrix,
     )
     plan = plan_halo(halo, input_tensor=images.name, output_tensor="halo")
-    output = builder.run(
-        "HaloDeviceOperation",
-        HaloOp(plan=plan, fp32_dest=False),
-        [images],
-        PlanTensor("halo", plan.output),
-        plan.circular_buffers,
-        resident=plan.resident,
-    )
+    op, output = HaloOp(plan=plan, fp32_dest=False), PlanTensor("halo", plan.output)
+    builder.run("HaloDeviceOperation", op, [images], output, plan.circular_buffers, resident=plan.resident)
     shape, sticks = (batch, height + top + bottom, width + left + right, depth), plan.output
-    return PlanTensor(output.name, TensorSpec(shape, sticks.data_format, Layout.ROW_MAJOR, sticks.memory_config))
+    return PlanTensor("halo", TensorSpec(shape, sticks.data_format, Layout.ROW_MAJOR, sticks.memory_config))
 
 
-def _lies_apart(image: TensorSpec, builder: PlanBuilder) -> bool:
+def _lies_apart(image: TensorSpec, spec: DeviceSpec) -> bool:
     """Whether columns of rows lie in shards that end between aligned addresses."""
     place = image.memory_config
     by_columns = place.memory_layout in (TensorMemoryLayout.WIDTH_SHARDED, TensorMemoryLayout.BLOCK_SHARDED)
-    if not by_columns or image.layout is Layout.TILE:
-        return False
-    return shard_row_bytes(image, place) % page_alignment_bytes(place, builder.device_spec) != 0
+    rows = by_columns and image.layout is Layout.ROW_MAJOR
+    return rows and shard_row_bytes(image, place) % page_alignment_bytes(place, spec) != 0
 
 
 def _folded(
@@ -158,14 +143,9 @@ def _folded(
     seen = (1, 1, prod(shape[:-1]), shape[-1]) if collapsed else shape
     tensor = PlanTensor("output", TensorSpec(seen, data_format, Layout.ROW_MAJOR, place))
     _check_shards(image.spec, window)
-    return builder.run(
-        "Fold",
-        FoldWindows(window=window, image=(batch, height, width, channels), data_format=data_format, padding=halo),
-        [image],
-        tensor,
-        fold_buffers(image, tensor, window, builder.device_spec),
-        dataflow=True,
-    )
+    op = FoldWindows(window=window, image=(batch, height, width, channels), data_format=data_format, padding=halo)
+    buffers = fold_buffers(image, tensor, window, builder.device_spec)
+    return builder.run("Fold", op, [image], tensor, buffers, dataflow=True)
 
 
 def _check_sides(image: TensorSpec, window: tuple[int, int]) -> None:

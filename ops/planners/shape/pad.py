@@ -74,8 +74,7 @@ def padded_by(
     for number, part in enumerate((*first, last)):
         is_last = number == len(first)
         more = padded(current, part, name if is_last else f"{name}.{number}", place if is_last else None)
-        if current.name not in (source.name, more.name):
-            builder.free(current)
+        builder.free_own(current, keep=[source, more])
         current = more
     return current
 
@@ -168,15 +167,13 @@ class _Pad:
         full = fill_padding(builder, source, self.value, f"{name}.filled")
         if new_shape != old_shape:
             result = self._whole_tiles(source, full, shape, name, place)
-            if full.name != source.name:
-                builder.free(full)
+            builder.free_own(full, keep=[source])
         else:
             result = PlanTensor(full.name, TensorSpec(shape, data_format, Layout.TILE, spec.memory_config))
         if result.spec.memory_config.is_sharded() is where.is_sharded():
             return result
         moved = placed(builder, result, where, f"{name}.moved")
-        if result.name != source.name:
-            builder.free(result)
+        builder.free_own(result, keep=[source])
         return moved
 
     def _whole_tiles(

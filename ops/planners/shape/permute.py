@@ -113,8 +113,7 @@ def _gathered(
     """The result of ``turn`` on the tensor interleaved in L1."""
     read = placed(builder, source, L1_MEMORY_CONFIG, f"{name}.gathered")
     result = turn(read)
-    if result.name != read.name:
-        builder.free(read)
+    builder.free_own(read, keep=[result])
     return result
 
 
@@ -176,17 +175,13 @@ def _by_swaps(
     builder: PlanBuilder, source: PlanTensor, swaps: Swaps, place: MemoryConfig | None, name: str
 ) -> PlanTensor:
     """Swaps one after the other; intermediate tensors are released at the end, the last first."""
-    current, between = source, []
-    for number, swapped in enumerate(swaps, 1):
-        is_last = number == len(swaps)
-        result = transposed_by(
-            builder, current, swapped, place if is_last else None, name if is_last else f"{name}.{number}"
-        )
-        if current.name not in (source.name, result.name):
-            between.append(current)
-        current = result
-    builder.free(*reversed(between))
-    return current
+    *first, last = swaps
+    tensors = [source]
+    for number, swapped in enumerate(first, 1):
+        tensors.append(transposed_by(builder, tensors[-1], swapped, None, f"{name}.{number}"))
+    result = transposed_by(builder, tensors[-1], last, place, name)
+    builder.free_own(*reversed(tensors), keep=[source, result])
+    return result
 
 
 def _as_before(
@@ -194,7 +189,7 @@ def _as_before(
 ) -> PlanTensor:
     """The permuted tensor in the format of the source; the converted tensors are released."""
     result = typecast_by(builder, permuted, source.spec.data_format, name)
-    builder.free(*{tensor.name: tensor for tensor in (permuted, wide) if tensor.name != source.name}.values())
+    builder.free_own(permuted, wide, keep=[source])
     return result
 
 

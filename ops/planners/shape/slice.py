@@ -121,7 +121,7 @@ def _cut(builder: PlanBuilder, source: PlanTensor, op: Cut, name: str, place: Me
         _require_view(cut.spec, spec, tilized=again)
     box = builder.run("SliceDeviceOperation", op, [read], cut, slice_buffers(op, read, cut, spec), dataflow=True)
     result = in_other_layout(builder, box, source_spec.layout, name)
-    builder.free(*(tensor for tensor in (box, read) if tensor.name not in (result.name, source.name)))
+    builder.free_own(box, read, keep=[result, source])
     return result
 
 
@@ -178,7 +178,7 @@ def _by_way_of_rows(
     read = placed(builder, source, L1_MEMORY_CONFIG, f"{name}.gathered") if gathers else source
     box = _cut(builder, read, op, f"{name}.cut" if target != L1_MEMORY_CONFIG else name, L1_MEMORY_CONFIG)
     result = placed(builder, box, target, name)
-    builder.free(*(tensor for tensor in (box, read) if tensor.name not in (result.name, source.name)))
+    builder.free_own(box, read, keep=[result, source])
     return result
 
 
