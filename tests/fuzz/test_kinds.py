@@ -8,7 +8,7 @@ from tools.fuzz.__main__ import KINDS, main
 from tools.fuzz.finding import tried, unreadable
 
 FEW = {
-    **{"calls": 24, "exact": 4, "twins": 6, "sequences": 10, "arguments": 80, "specs": 30, "layers": 12},
+    **{"calls": 24, "exact": 4, "sequences": 10, "arguments": 80, "specs": 30, "layers": 12},
     **{"rows": 10, "interrupts": 30, "threads": 4},
 }
 

@@ -2,9 +2,9 @@
 
 usage: python -m tools.fuzz [--kind KIND ...] [--seed N] [--count N] [--first N]
 
-Kinds: calls on strict devices (the usual kind), exact (the same, bit for bit), twins (the same made in other ways, to
-compare), odd arguments of public functions, damaged files (specs, layers, rows), interrupts, threads on one device,
-and sequences of 20 calls of all exported operations on one device. Every fault is printed with its seed, its index and
+Kinds: convolutions on strict devices (calls, the usual kind, and exact, the same with exact values), odd arguments of
+public functions, damaged files (specs, layers, rows), interrupts, threads on one device, and sequences of 20 calls of
+all exported operations on one device. Every fault is printed with its seed, its index and
 what makes it happen again (a sequence is shortened first); exit status 1 if there is any.
 """
 
@@ -14,24 +14,21 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
-from types import MappingProxyType
 from typing import Final
 
 from tools.command import run_tool, tool_parser
 from tools.fuzz import arguments, files, interrupts, sequences
 from tools.fuzz.finding import Finding
 
-KINDS: Final[Mapping[str, Callable[[int, int], Finding]]] = MappingProxyType(
-    {
-        **{kind: partial(sequences.check, kind=kind) for kind in sequences.KINDS},
-        "arguments": arguments.check,
-        "specs": files.check_spec,
-        "layers": files.check_layers,
-        "rows": files.check_rows,
-        "interrupts": interrupts.check,
-        "threads": interrupts.check_threads,
-    }
-)
+KINDS: Final[Mapping[str, Callable[[int, int], Finding]]] = {
+    **{kind: partial(sequences.check, kind=kind) for kind in sequences.LENGTHS},
+    "arguments": arguments.check,
+    "specs": files.check_spec,
+    "layers": files.check_layers,
+    "rows": files.check_rows,
+    "interrupts": interrupts.check,
+    "threads": interrupts.check_threads,
+}
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Callable
 from cProfile import Profile
 from dataclasses import dataclass, field
+from pathlib import Path
+from traceback import extract_tb
 
 import ttsim
 from device.memory.memory_config import BufferType
@@ -68,3 +70,9 @@ def unreadable(text: str) -> str:
     if not first.isprintable():
         return f"control characters in the first line: {first[:200]!r}"
     return f"a first line of {len(first)} characters: {first[:100]!r}" if len(first) > LONGEST_LINE else ""
+
+
+def place_of(error: BaseException) -> str:
+    """The last file and line of an error."""
+    last = extract_tb(error.__traceback__)[-1:]
+    return "".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in last)

@@ -1,6 +1,5 @@
 """Random calls of a record: steps of random sequences, drawn on a device without values."""
 
-from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
@@ -20,17 +19,10 @@ NETWORK: Final = "network"  # several steps one after the other
 LENGTH: Final = 8  # steps of a network
 TENSORS: Final = 2  # that a call finds
 TRIES: Final = 12  # until an operation finds tensors that it takes
-_LARGE: Final = {
-    "conv_transpose2d": 850,
-    "conv2d": 500,
-    "matmul": 180,
-    "linear": 180,
-    "onednn": 180,
-    ODD: 400,
-    NETWORK: 400,
+# Calls of each group in a whole record.
+GROUPS: Final = {name: round(32 * weight) for name, weight in WEIGHTS.items()} | {
+    **{"conv_transpose2d": 850, "conv2d": 500, "matmul": 180, "linear": 180, "onednn": 180, ODD: 400, NETWORK: 400}
 }
-_NAMES: Final = [name for name in OPERATIONS if name != "convolution again"]
-GROUPS: Final[Mapping[str, int]] = {name: round(32 * WEIGHTS[name]) for name in _NAMES} | _LARGE
 ALL: Final = sum(GROUPS.values())
 # How often all pixels of an image stand in one axis, for the operations that take images.
 FLAT: Final = {
@@ -42,12 +34,8 @@ VALUES_EVERY: Final = 33  # calls of a group of which the values of the first on
 
 def drawn_calls(count: int = ALL, seed: int = SEED) -> list[Call]:
     """About so many random calls, dealt to the groups as in a whole record, at least one of each."""
-    return [drawn_call(group, number, seed) for group, share in dealt(count).items() for number in range(share)]
-
-
-def dealt(count: int) -> dict[str, int]:
-    """How many calls each group has in a record of so many."""
-    return {group: max(1, round(calls * count / ALL)) for group, calls in GROUPS.items()}
+    dealt = {group: max(1, round(calls * count / ALL)) for group, calls in GROUPS.items()}
+    return [drawn_call(group, number, seed) for group, share in dealt.items() for number in range(share)]
 
 
 @cache
@@ -61,30 +49,33 @@ def drawn_call(group: str, number: int, seed: int) -> Call:
     names: dict[str, Any] = {}
     exec(PRELUDE, names)
     names["device"] = _device()
-    state = State(names, from_host=True)
-    name = str(generator.choice(_NAMES)) if group == ODD else group
-    statements = [text for at in range(TENSORS) if (text := _tensor(generator, state, at, name))]
-    texts: list[str] = []
-    result = "None"
+    state = State(names)
+    name = str(generator.choice(list(OPERATIONS))) if group == ODD else group
+    statements = [_tensor(generator, state, at, name) for at in range(TENSORS)]
+    texts, result = list[str](), "None"
     for at in range(TENSORS, TENSORS + LENGTH if group == NETWORK else TENSORS + 1):
-        drawn = str(generator.choice(_NAMES)) if group == NETWORK else name
-        step = _step(generator, state, at * TRIES, drawn, statements)
+        drawn = str(generator.choice(list(OPERATIONS))) if group == NETWORK else name
+        step = None
+        for more in range(TRIES):  # while the operation takes none of the tensors, others are made
+            step = OPERATIONS[drawn](Draft(generator, state, at * TRIES))
+            if step is not None:
+                break
+            statements.append(_tensor(generator, state, at * TRIES + more + 1, drawn))
         if step is None:
             continue
         text = step.text.partition(REFERENCE)[0]
         text = spoiled(text, names, Draft(generator, state, 0)) if group == ODD else text
-        if group != NETWORK or _carried_out(step, state, at):
+        if group != NETWORK or _carried_out(step, state):
             texts.append(text)
-            result = _result(step, at * TRIES)
+            result = _result(step, f"t{at * TRIES}")
     state.shadows.clear()
     names.clear()
     _device().clear_program_cache()
-    values = (DEVICES[number % len(DEVICES)],) if number % VALUES_EVERY == 0 and group != ODD else ()
     return Call(
         name=f"{group.replace(' ', '_')}/{number:04}",
-        given="\n".join(statements),
+        given="\n".join(filter(None, statements)),
         text="\n".join([*texts, f"y = {result}"]),
-        values=values,
+        values=(DEVICES[number % len(DEVICES)],) if number % VALUES_EVERY == 0 and group != ODD else (),
     )
 
 
@@ -92,20 +83,10 @@ def _tensor(generator: np.random.Generator, state: State, at: int, name: str) ->
     """Makes a tensor for a call; the statement, empty if it is refused."""
     draft = Draft(generator, state, at)
     step = image(draft, FLAT[name]) if name in FLAT else OPERATIONS["from_numpy"](draft)
-    return step.text if step is not None and _carried_out(step, state, at) else ""
+    return step.text if step is not None and _carried_out(step, state) else ""
 
 
-def _step(generator: np.random.Generator, state: State, at: int, name: str, statements: list[str]) -> Step | None:
-    """A step of an operation; while the operation takes none of the tensors, others are made."""
-    for more in range(TRIES):
-        step = OPERATIONS[name](Draft(generator, state, at))
-        if step is not None:
-            return step
-        statements += filter(None, [_tensor(generator, state, at + more + 1, name)])
-    return None
-
-
-def _carried_out(step: Step, state: State, at: int) -> bool:
+def _carried_out(step: Step, state: State) -> bool:
     """Whether a step runs on the device without values; its tensors may be taken by later steps."""
     try:
         exec(step.text, state.names)
@@ -113,16 +94,16 @@ def _carried_out(step: Step, state: State, at: int) -> bool:
         return False
     for name in step.frees:
         state.shadows.pop(name, None)
-    for place, name in enumerate(step.results):
+    for name in step.results:
         tensor = state.names.get(name)
         if isinstance(tensor, ttsim.Tensor) and tensor.is_allocated():
             zeros = np.broadcast_to(np.float64(0), tuple(tensor.shape))
-            state.shadows[name] = Shadow(100 * at + place, name, tensor, zeros, name in step.opaque)
+            state.shadows[name] = Shadow(name, tensor, zeros, name in step.opaque)
     return True
 
 
-def _result(step: Step, at: int) -> str:
+def _result(step: Step, own: str) -> str:
     """The results of a step: its tensor, prepared weights and other answers; else the tensor that it wrote."""
-    names = [name for name in step.results if name == f"t{at}"] + [*step.opaque, *step.facts]
+    names = [name for name in step.results if name == own] + [*step.opaque, *step.facts]
     names = names or list(step.results)[-1:]
     return f"[{', '.join(names)}]" if len(names) > 1 else names[0] if names else "None"

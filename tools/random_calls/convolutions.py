@@ -3,7 +3,6 @@
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -15,7 +14,6 @@ from tools.random_calls.drafts import (
     DRAM,
     INTEGERS,
     KINDS,
-    L1,
     UNSPECIFIED,
     USUAL,
     Draft,
@@ -46,35 +44,25 @@ RARE_ACTIVATIONS: Final = (
     "exp", "sqrt", "log", "abs", "neg", "square", "relu6", "hardsigmoid", "hardswish", "softplus", "recip", "mish",
     "sin", "erf", "power", "hardtanh", "identity", "sign", "rsqrt", "selu", "softsign", "celu", "threshold", "floor",
 )  # fmt: skip
-PARAMETERS: Final = MappingProxyType(
-    {
-        "leaky_relu": (0.125,),
-        "elu": (1.0,),
-        "power": (2.0,),
-        "celu": (1.0,),
-        "hardtanh": (-1.0, 1.0),
-        "threshold": (0.5, 1.0),
-        "selu": (1.67, 1.05),
-        "softplus": (1.0, 20.0),
-    }
-)
+PARAMETERS: Final = {
+    **{"leaky_relu": (0.125,), "elu": (1.0,), "power": (2.0,), "celu": (1.0,), "hardtanh": (-1.0, 1.0)},
+    **{"threshold": (0.5, 1.0), "selu": (1.67, 1.05), "softplus": (1.0, 20.0)},
+}
 SCHEMES: Final = tuple(f"ttsim.TensorMemoryLayout.{kind}_SHARDED" for kind in KINDS)
 RARELY: Final = (0.07, "True", "True", "True", "True", "False")
 # How often a field of the Conv2dConfig is given, and its values.
-FIELDS: Final[Mapping[str, tuple[object, ...]]] = MappingProxyType(
-    {
-        "weights_dtype": (0.4, *(f"ttsim.{dtype}" for dtype in (*USUAL, "bfloat4_b"))),
-        "shard_layout": (0.4, *SCHEMES),
-        "act_block_h_override": (0.2, 32, 64, 96, 160, 512),
-        "output_layout": (0.25, "ttsim.ROW_MAJOR_LAYOUT"),
-        "reallocate_halo_output": (0.1, "False"),
-        "act_block_w_div": (0.1, 2, 1, 3, 4, 8),
-        "padding_mode": (0.05, '"Replicate"', '"Zeros"'),
-        **dict.fromkeys(("enable_kernel_stride_folding", "force_split_reader"), RARELY),
-        **{name: RARELY for name, usual in vars(ttsim.Conv2dConfig()).items() if usual is False},
-        "override_sharding_config": (0.0,),
-    }
-)
+FIELDS: Final[Mapping[str, tuple[Any, ...]]] = {
+    "weights_dtype": (0.4, *(f"ttsim.{dtype}" for dtype in (*USUAL, "bfloat4_b"))),
+    "shard_layout": (0.4, *SCHEMES),
+    "act_block_h_override": (0.2, 32, 64, 96, 160, 512),
+    "output_layout": (0.25, "ttsim.ROW_MAJOR_LAYOUT"),
+    "reallocate_halo_output": (0.1, "False"),
+    "act_block_w_div": (0.1, 2, 1, 3, 4, 8),
+    "padding_mode": (0.05, '"Replicate"', '"Zeros"'),
+    **dict.fromkeys(("enable_kernel_stride_folding", "force_split_reader"), RARELY),
+    **{name: RARELY for name, usual in vars(ttsim.Conv2dConfig()).items() if usual is False},
+    "override_sharding_config": (0.0, "False"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,14 +161,14 @@ class Convolution:
         """Keyword arguments as text, but for the operands."""
         numbers: dict[str, object] = {"in_channels": self.channels[0], "out_channels": self.channels[1]}
         numbers |= {"batch_size": self.batch, "groups": self.groups}
+        windows = {"kernel_size": self.kernel, "stride": self.stride, "dilation": self.dilation}
         if self.function == "conv1d":
-            numbers |= {"input_length": self.size[1], "kernel_size": self.kernel[1], "stride": self.stride[1]}
-            numbers |= {"padding": self.sides.left, "dilation": self.dilation[1]}
+            numbers |= {"input_length": self.size[1], "padding": self.sides.left}
+            numbers |= {name: columns for name, (_, columns) in windows.items()}
         else:
             before, after = self.sides[::2], self.sides[1::2]
-            numbers |= {"input_height": self.size[0], "input_width": self.size[1], "kernel_size": self.kernel}
-            numbers |= {"stride": self.stride, "padding": before if before == after else tuple(self.sides)}
-            numbers["dilation"] = self.dilation
+            numbers |= {"input_height": self.size[0], "input_width": self.size[1], **windows}
+            numbers["padding"] = before if before == after else tuple(self.sides)
         if self.transposed:
             numbers |= {"output_padding": self.output_padding, "mirror_kernel": self.mirrored}
         if self.config:
@@ -188,13 +176,9 @@ class Convolution:
             numbers["conv_config"] = f"ttsim.{kind}({named(**self.config)[2:]})"
         return {name: f"{value}" for name, value in numbers.items()} | dict(self.rest)
 
-    def text(self, x: object, operands: Sequence[object], returned: str = "", **more: str) -> str:
+    def text(self, x: object, operands: Sequence[object], **more: str) -> str:
         """The call with an input, and with weights and a bias, which may be empty."""
         weights, bias = operands
-        if returned in ("size", "both"):
-            more["return_output_dim"] = "True"
-        if returned in ("weights", "both"):
-            more["return_weights_and_bias"] = "True"
         start = f"input_tensor={x}, weight_tensor={weights}, device=device"
         return f"ttsim.{self.function}({start}{named(bias_tensor=bias, **self.keywords(), **more)})"
 
@@ -255,7 +239,7 @@ def configured(draft: Draft, call: Convolution, x: Shadow) -> Convolution:
     """The convolution with configs, most of them ordinary."""
     config: dict[str, object] = {}
     for name, (share, *choices) in FIELDS.items():
-        if draft.chance(float(str(share))):
+        if draft.chance(share):
             config[name] = draft.pick(choices)
     if draft.chance(0.1):
         config["core_grid"] = f"cores({', '.join(map(str, draft.rectangles()))})"
@@ -286,47 +270,34 @@ def _slices(draft: Draft) -> str:
 def raw_operands(draft: Draft, call: Convolution) -> tuple[Operand, Operand | None, str]:
     """Weights and perhaps a bias, rarely odd ones, and why they are impossible if they are."""
     dtype, shape, problem = draft.pick(("bfloat16", "bfloat16", "float32")), call.weights_shape, ""
-    options: dict[str, Any] = {"layout": "ROW_MAJOR"}
-    match draft.below(100):
-        case 99:
-            options["layout"] = "TILE"
-        case 98:
-            options = {"where": DRAM, "layout": draft.pick(("ROW_MAJOR", "TILE"))}
-        case 97:
-            dtype, options["layout"] = draft.pick(BLOCKS), "TILE"
-        case 96:
-            shape = draft.pick((shape[::-1], (shape[0] + 1, *shape[1:]), shape[1:], (1, *shape)))
-            problem = "weights of another shape" if shape != call.weights_shape else ""
-        case 95:
-            dtype, problem = draft.pick(INTEGERS), "weights of integers"
-    weights = draft.operand("w", shape, dtype, **options)
-    if not draft.chance(0.4):
+    places = draft.pick(({"layout": "TILE"}, {"where": DRAM, "layout": "ROW_MAJOR"}, {"where": DRAM, "layout": "TILE"}))
+    odd = draft.pick(("place", "block", "shape", "integers")) if draft.chance(0.05) else ""
+    if odd == "shape":
+        shape = draft.pick((shape[::-1], (shape[0] + 1, *shape[1:]), shape[1:], (1, *shape)))
+        problem = "weights of another shape" if shape != call.weights_shape else ""
+    elif odd:
+        dtype = {"place": dtype, "block": draft.pick(BLOCKS), "integers": draft.pick(INTEGERS)}[odd]
+        problem = "weights of integers" if odd == "integers" else ""
+    weights = draft.operand("w", shape, dtype, **places if odd == "place" else {"layout": "ROW_MAJOR"})
+    if draft.chance(0.6):
         return weights, None, problem
     columns = call.channels[1]
     row: tuple[int, ...] = (1, 1, 1, columns)
-    dtype, options = "bfloat16" if dtype in INTEGERS else dtype, {"layout": "ROW_MAJOR"}
-    match draft.below(100) // 2:
-        case 49:
-            dtype = draft.pick(("float32", "bfloat16", "bfloat8_b"))
-        case 48:
-            row = draft.pick(((columns,), (1, columns), (1, 1, columns), (1, 1, 1, columns + 1), (1, 1, 32, columns)))
-            problem = problem or ("a bias of another size" if int(np.prod(row)) != columns else "")
-        case 47:
-            options["layout"] = "TILE"
-        case 46:
-            options = {"where": DRAM, "layout": draft.pick(("ROW_MAJOR", "TILE"))}
-    return weights, draft.operand("b", row, dtype, **options), problem
+    dtype = "bfloat16" if dtype in INTEGERS else dtype
+    odd = draft.pick(("dtype", "place", "shape")) if draft.chance(0.08) else ""
+    if odd == "dtype":
+        dtype = draft.pick(("float32", "bfloat16", "bfloat8_b"))
+    elif odd == "shape":
+        row = draft.pick(((columns,), (1, columns), (1, 1, columns), (1, 1, 1, columns + 1), (1, 1, 32, columns)))
+        problem = problem or ("a bias of another size" if int(np.prod(row)) != columns else "")
+    return weights, draft.operand("b", row, dtype, **places if odd == "place" else {"layout": "ROW_MAJOR"}), problem
 
 
-@operation("conv_transpose2d", weight=8)
-@operation("conv2d", weight=5)
-@operation("conv1d", weight=2)
+@operation("conv_transpose2d", "conv2d", "conv1d")
 def convolution(draft: Draft) -> Step | None:
     """A convolution of a live tensor, perhaps with weights that are prepared by a function or by the call."""
-    integers, state, function = draft.chance(0.02), draft.state, draft.function
-    x = draft.shadow(
-        lambda x: (x.on_device or state.from_host) and not x.opaque and len(x.shape) > 1 and x.is_float != integers
-    )
+    integers, state, function, name = draft.chance(0.02), draft.state, draft.function, draft.name
+    x = draft.tensor(lambda x: len(x.shape) > 1 and x.is_float != integers, anywhere=True)
     if x is None or (len(x.shape) != 4 and not draft.chance(0.05)):
         return None
     plain = window(function, draft, x) or window(function, draft, x) or window(function, draft, x)
@@ -337,10 +308,10 @@ def convolution(draft: Draft) -> Step | None:
     problem = "an input of integers" if integers else problem
     weights_dtype = str(call.config.get("weights_dtype", "")).removeprefix("ttsim.") or weights.dtype
     call = replace(call, weights_dtype=weights_dtype)
-    returned = draft.pick(("", "size", "weights", "both")) if draft.chance(0.4) else ""
     frees = state.sharing(x) if call.config.get("deallocate_activation") == "True" else ()
-    name, operands, opaque = draft.name, [str(weights), str(bias or "")], list[str]()
-    text, twins = "".join(operand.text for operand in draft.operands), dict[str, tuple[str, bool]]()
+    operands, opaque, more = [str(weights), str(bias or "")], list[str](), dict[str, str]()
+    text, targets = "".join(operand.text for operand in draft.operands), [name]
+    facts: dict[str, object] = {}
     if x.on_device and draft.chance(0.12) and function != "conv1d" and not problem:
         order = '"IOHW"' if call.transposed else '"OIHW"'
         preparing = {"weight_tensor": weights.name, "weights_format": order, "has_bias": f"{bias is not None}"}
@@ -349,94 +320,20 @@ def convolution(draft: Draft) -> Step | None:
             text += f"{name}q = {call.prepared(x, 'bias', bias_tensor=bias.name)}\n"
         operands = [f"{name}p", f"{name}q" if bias else ""]
         opaque = [operand for operand in operands if operand]
-    elif state.with_twins and not frees:
-        twins = _twins(draft, call, x, operands)
-    pair = f"({name}v, {name}c)" if bias else f"({name}v, _)"
-    targets = {"size": f"{name}, {name}s", "weights": f"{name}, {pair}", "both": f"{name}, {name}s, {pair}"}
-    text += f"{targets.get(returned, name)} = {call.text(x, operands, returned)}"
+    if draft.chance(0.2):
+        more["return_output_dim"] = "True"
+        targets.append(f"{name}s")
+        facts = {f"{name}s": call.output_size[1] if function == "conv1d" else list(call.output_size)}
+    if draft.chance(0.2):
+        more["return_weights_and_bias"] = "True"
+        targets.append(f"({name}v, {name}c)" if bias else f"({name}v, _)")
+        opaque += [f"{name}v", f"{name}c"] if bias else [f"{name}v"]
+    text += f"{', '.join(targets)} = {call.text(x, operands, **more)}"
     if problem:
         return Step(text=text, results=draft.operand_results, contradictory=problem, frees=frees)
-    facts: dict[str, object] = {}
-    if returned in ("size", "both"):
-        facts = {f"{name}s": call.output_size[1] if function == "conv1d" else list(call.output_size)}
-    if returned in ("weights", "both"):
-        opaque += [f"{name}v", f"{name}c"][: 1 + (bias is not None)]
-        if not call.activation:
-            state.prepared[f"{name}v"] = call, weights, bias, name
     results = {
         **draft.operand_results,
         name: lambda: call.expected(x.values, x.dtype, weights.values, bias.values if bias else None),
         **dict.fromkeys(opaque, Expected),
     }
-    return Step(text=text, results=results, facts=facts, opaque=tuple(opaque), frees=frees, twins=twins)
-
-
-def _elsewhere(draft: Draft, call: Convolution) -> Convolution:
-    """The call in other shards, blocks or slices."""
-    config = {name: text for name, text in call.config.items() if name not in ("shard_layout", "act_block_h_override")}
-    rest = {name: text for name, text in call.rest.items() if not name.endswith("slice_config")}
-    if draft.chance(0.6):
-        config["shard_layout"] = draft.pick(SCHEMES)
-    if draft.chance(0.3):
-        config["act_block_h_override"] = 32
-    if draft.chance(0.4):
-        rest[call.slicing] = _slices(draft)
-    return replace(call, config=config, rest=rest)
-
-
-def _twins(draft: Draft, call: Convolution, x: Shadow, operands: Sequence[str]) -> dict[str, tuple[str, bool]]:
-    """Other ways to make a call, each with whether all bits are the same."""
-    other = _elsewhere(draft, call)
-    pair = [f"{name}2" if operand else "" for name, operand in zip("wb", operands, strict=True)]
-    over_host = [f"{prepared}.cpu().to(device)" if prepared else "" for prepared in pair]
-    place = draft.pick([place for place in (DRAM, L1) if not x.on_device or place not in str(x.tensor.memory_config())])
-
-    def by(first: Convolution, prepared: Sequence[str]) -> str:
-        return f"_, (w2, b2) = {first.text(x, operands, 'weights')}\ntwin = {call.text(x, prepared)}"
-
-    twins = {
-        "weights prepared by the call itself": (by(call, pair), True),
-        "prepared weights that went over the host": (by(call, over_host), True),
-        f"weights prepared by {other.config}, {other.rest}": (by(other, pair), False),
-        f"{other.config}, {other.rest}": (f"twin = {other.text(x, operands)}", False),
-        f"the input in {place}": (f"twin = {call.text(f'{x}.cpu().to(device, {place})', operands)}", False),
-    }
-    if call.transposed:
-        twins['lowering="phase"'] = (f"twin = {call.text(x, operands, lowering=repr('phase'))}", False)
-    return twins
-
-
-@operation("convolution again", weight=4)
-def again(draft: Draft) -> Step | None:
-    """A convolution with weights that an earlier call prepared, which may be another one in a few arguments."""
-    weights = draft.shadow(lambda x: x.name in draft.state.prepared)
-    if weights is None:
-        return None
-    call, raw, raw_bias, name = draft.state.prepared[weights.name]
-    bias = f"{name}c" if raw_bias is not None else ""
-    if bias and bias not in draft.state.shadows:
-        return None
-    config = dict(call.config)
-    if draft.chance(0.25):
-        call = replace(call, size=(call.size[0] + (call.function != "conv1d"), call.size[1] + 1))
-    if draft.chance(0.15):
-        call = replace(call, batch=call.batch % 3 + 1)
-    if draft.chance(0.15):
-        config["act_block_h_override"] = "32"
-    if draft.chance(0.15):
-        config["shard_layout"] = draft.pick(SCHEMES)
-    if draft.chance(0.1):
-        config["weights_dtype"] = f"ttsim.{draft.pick(USUAL)}"
-    rest = {name: text for name, text in call.rest.items() if name != "memory_config"}
-    if min(call.output_size) < 1:
-        return None
-    rows = call.batch * call.size[0] * call.size[1]
-    dtype, layout = draft.pick((("bfloat16", "ROW_MAJOR"), ("bfloat16", "TILE"), ("float32", "TILE")))
-    image = draft.operand("a", (1, 1, rows, call.channels[0]), dtype, layout=layout, where=DRAM)
-    whole = replace(call, config=config, rest=rest, out=call.out if "dtype" in rest else dtype)
-    bias_values = raw_bias.values if raw_bias else None
-    return draft.gives(
-        expect=lambda: whole.expected(image.values, dtype, raw.values, bias_values),
-        text=whole.text(image, (weights, bias)),
-        frees=(image.name,) if config.get("deallocate_activation") == "True" else (),
-    )
+    return Step(text=text, results=results, facts=facts, opaque=tuple(opaque), frees=frees)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from tools.random_calls.drafts import Draft, Shadow, Step, of_tensor, operation
+from tools.random_calls.drafts import Draft, Shadow, Step, is_float, of_tensor, operation
 from tools.random_calls.elementwise import applied
 
 
@@ -15,7 +15,7 @@ def program_cache(draft: Draft) -> Step:
     return Step(text=f"device.{draft.pick(methods)}()")
 
 
-@of_tensor("begin_trace_capture", accept=lambda x: x.is_float)
+@of_tensor("begin_trace_capture", accept=is_float)
 def trace(draft: Draft, x: Shadow) -> Step:
     """A function of a tensor, captured and carried out again."""
     name = draft.name
@@ -44,7 +44,7 @@ finally:
 }
 
 
-@of_tensor(*LOOKS, accept=lambda x: x.is_float, weight=0.3)
+@of_tensor(*LOOKS, accept=is_float)
 def look(draft: Draft, x: Shadow) -> Step:
     """A call that is looked at: by a capture of the graph, an estimate on a copy of the device, or a profile."""
     name = f"{draft.name}n"
@@ -52,13 +52,13 @@ def look(draft: Draft, x: Shadow) -> Step:
     return Step(text=LOOKS[draft.function].format(name, x, mode=mode, function=function), facts={name: True})
 
 
-@operation("query_op_constraints", weight=0.3)
+@operation("query_op_constraints")
 def query_op_constraints(draft: Draft) -> Step:
     """What a call would need, on no device."""
     how = "in_channels=32, out_channels=32, batch_size=1, input_height=4, input_width=8, kernel_size=(2, 2)"
-    text = f"{draft.name}n = ttsim.query_op_constraints(spec=device.spec, strict=device.strict, "
+    text = "ttsim.query_op_constraints(spec=device.spec, strict=device.strict, "
     text += f"input_tensor=ttsim.TensorDescription((1, 1, 32, 32)), {how}).status.name"
-    return Step(text=text, facts={f"{draft.name}n": "Success"})
+    return draft.fact(text, "Success")
 
 
 QUESTIONS: Final[tuple[tuple[str, Callable[[Shadow], object]], ...]] = (
@@ -94,45 +94,37 @@ QUESTIONS: Final[tuple[tuple[str, Callable[[Shadow], object]], ...]] = (
 def question(draft: Draft, x: Shadow) -> Step:
     """What a tensor or the device says of itself."""
     text, answer = draft.pick(QUESTIONS)
-    name = f"{draft.name}n"
-    return Step(text=f"{name} = {text.format(x)}", facts={name: answer(x)})
+    return draft.fact(text.format(x), answer(x))
 
 
 REFERENCE: Final = "\nwanted = "  # what stands before the reference of a call of oneDNN
-ONEDNN: Final = ("", "_backward_data", "_backward_weights", "_backprop_filters")  # of conv_transpose
 
 
-@operation("onednn", weight=0.3)
+@operation("onednn")
 def onednn(draft: Draft) -> Step:
     """One of oneDNN's calls on the device: numpy arrays in and out, nothing stays on the device."""
-    kind, name, axes = draft.pick(ONEDNN), f"{draft.name}n", draft.pick((2, 2, 1, 3))
-    batch, inside, outside, groups = (
-        draft.between(1, 2),
-        draft.between(1, 5),
-        draft.between(1, 5),
-        draft.pick((1, 1, 2)),
-    )
-    inside, outside = groups * inside, groups * outside
+    kind, name, axes = draft.below(4), f"{draft.name}n", draft.pick((2, 2, 1, 3))
+    batch, groups = draft.between(1, 2), draft.pick((1, 1, 2))
+    inside, outside = groups * draft.between(1, 5), groups * draft.between(1, 5)
     sizes = [draft.between(2, 6 if axes < 3 else 3) for _ in range(axes)]
     kernel_sizes, strides = [draft.between(1, 3) for _ in sizes], [draft.between(1, 2) for _ in sizes]
     before = [draft.below(2) if count > 2 else 0 for count in kernel_sizes]
     outputs = [(s - 1) * step + t - p for s, step, t, p in zip(sizes, strides, kernel_sizes, before, strict=True)]
     image, delta = (batch, *sizes, inside), (batch, *outputs, outside)
-    kernel = (*kernel_sizes, outside // groups, inside)
-    swapped = (*kernel_sizes, inside, outside // groups)
-    operands, shape, more = {
-        "": ((image, kernel), delta, ()),
-        "_backward_data": ((delta, kernel), image, ()),
-        "_backward_weights": ((image, delta), kernel, (kernel,)),
-        "_backprop_filters": ((image, delta), swapped, (swapped,)),
-    }[kind]
+    kernel, swapped = (*kernel_sizes, outside // groups, inside), (*kernel_sizes, inside, outside // groups)
+    function, operands, shape = (
+        ("conv_transpose", (image, kernel), delta),
+        ("conv_transpose_backward_data", (delta, kernel), image),
+        ("conv_transpose_backward_weights", (image, delta), kernel),
+        ("conv_transpose_backprop_filters", (image, delta), swapped),
+    )[kind]
     seed = draft.below(1000)
-    arguments = [f"numbers({seed + place}, {sides})" for place, sides in enumerate(operands)] + [f"{s}" for s in more]
+    arguments = [f"numbers({seed + place}, {sides})" for place, sides in enumerate(operands)]
+    arguments += [f"{shape}"] if kind > 1 else []
     how = f"strides={strides}, pads_begin={before}, pads_end={[0] * axes}, dilations={[1] * axes}, groups={groups}"
     doubles = re.sub(r"(numbers\(\d+, \([\d, ]+\)\))", r"\1.astype(np.float64)", ", ".join(arguments))
-    lowering = draft.pick(("", ', lowering="phase"')) if not kind else ""
-    text = f"{name} = ttsim.onednn.conv_transpose{kind}({', '.join(arguments)}, {how}, device=device, "
+    lowering = draft.pick(("", ', lowering="phase"')) if kind == 0 else ""
+    text = f"{name} = ttsim.onednn.{function}({', '.join(arguments)}, {how}, device=device, "
     text += f'precision="{draft.pick(("ieee", "device"))}"{lowering})'
-    text += f'{REFERENCE}ttsim.onednn.conv_transpose{kind}({doubles}, {how}, precision="float64")\n'
-    text += f"{name} = ({name}.shape, bool(np.allclose({name}, wanted, rtol=0.02, atol=0.05)))"
-    return Step(text=text, facts={name: (shape, True)})
+    text += f'{REFERENCE}ttsim.onednn.{function}({doubles}, {how}, precision="float64")\n'
+    return draft.fact(f"({name}.shape, bool(np.allclose({name}, wanted, rtol=0.02, atol=0.05)))", (shape, True), text)

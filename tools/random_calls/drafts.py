@@ -1,10 +1,11 @@
-"""What random calls are drawn from: choices that can be replayed, the tensors that live on a device, and drafts."""
+"""What random calls are drawn from: choices, the tensors that live on a device, and drafts of calls."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import prod
 from typing import Any, Final, Self, TypeVar
+from zlib import crc32
 
 import numpy as np
 
@@ -55,30 +56,22 @@ def shards(kind, shape, *rectangles, orientation="ROW_MAJOR", buffer="L1"):
 
 
 class Choices:
-    """Choices that are drawn from a generator, or replayed from a record.
+    """Choices of a generator."""
 
-    A replayed choice that has become impossible turns into the nearest possible one, and a missing one into 0. The
-    simplest option of every choice is therefore its first: shrinking a sequence means lowering numbers.
-    """
-
-    def __init__(self, source: np.random.Generator | Sequence[int]) -> None:
-        self._generator = source if isinstance(source, np.random.Generator) else None
-        self._recorded: Iterator[int] = iter(() if isinstance(source, np.random.Generator) else source)
-        self.taken: list[int] = []  # The choices so far, as numbers
+    def __init__(self, generator: np.random.Generator) -> None:
+        self.generator = generator
 
     def below(self, limit: int) -> int:
         """A number from 0 to ``limit - 1``."""
-        drawn = min(next(self._recorded, 0), limit - 1) if self._generator is None else self._generator.integers(limit)
-        self.taken.append(int(drawn))
-        return self.taken[-1]
+        return int(self.generator.integers(limit))
 
     def between(self, least: int, most: int) -> int:
         """A number from ``least`` to ``most``."""
         return least + self.below(most - least + 1)
 
     def chance(self, probability: float) -> bool:
-        """True with a probability, which counts in hundredths."""
-        return self.below(100) >= 100 - round(100 * probability)
+        """True with a probability."""
+        return bool(self.generator.random() < probability)
 
     def pick(self, options: Sequence[T]) -> T:
         """One of several options."""
@@ -88,22 +81,11 @@ class Choices:
         """Two numbers from ``least`` to ``most``."""
         return self.between(least, most), self.between(least, most)
 
-    def member(self, numbers: Sequence[int]) -> int:
-        """One of several numbers, recorded as itself: removing others does not change the choice."""
-        if self._generator is None:
-            recorded = next(self._recorded, 0)
-            number = recorded if recorded in numbers else numbers[-1]
-        else:
-            number = numbers[int(self._generator.integers(len(numbers)))]
-        self.taken.append(number)
-        return number
-
 
 @dataclass(slots=True)
 class Shadow:
     """A live tensor and its contents."""
 
-    number: int  # Stays the same when other steps of the sequence are left out
     name: str  # The tensor's name in the script
     tensor: ttsim.Tensor
     values: Array  # float64 (of integers, too): the exact contents; empty for a tensor that is not read
@@ -134,11 +116,6 @@ class Shadow:
         return self.layout == "TILE"
 
     @property
-    def is_read(self) -> bool:
-        """Whether the values are compared after every call: not those of tensors that only take room."""
-        return bool(self.tensor.logical_volume() <= MOST_READ)
-
-    @property
     def on_device(self) -> bool:
         """Whether the tensor lives on the device."""
         return self.tensor.device() is not None
@@ -155,9 +132,6 @@ class State:
 
     names: dict[str, Any]  # The names of the script, the prelude's included
     shadows: dict[str, Shadow] = field(default_factory=dict)  # Live tensors by name
-    prepared: dict[str, Any] = field(default_factory=dict)  # Convolutions by the name of weights that they prepared
-    from_host: bool = False  # Whether convolutions take tensors on the host, too
-    with_twins: bool = False  # Whether convolutions tell other ways to be made
 
     @property
     def device(self) -> ttsim.Device:
@@ -185,24 +159,19 @@ class Expected:
     norm: float | None = None  # The largest relative L2 error of all elements together; None for no such limit
 
 
-Results = Mapping[str, Callable[[], Expected]]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """One call."""
 
     text: str  # Python that makes the call and names the tensors that it returns
     # What each tensor that the call returns or writes must be, by name; computed after the call
-    results: Results = field(default_factory=dict)
+    results: Mapping[str, Callable[[], Expected]] = field(default_factory=dict)
     frees: tuple[str, ...] = ()  # Names of tensors that the call releases, or may release
     # Other answers of the call, by the name that the text gives them: what must be equal
     facts: Mapping[str, object] = field(default_factory=dict)
     opaque: tuple[str, ...] = ()  # Names of results whose values are the library's own matter, such as prepared weights
     # Why no result can be right; a strict device must refuse the call. Empty for a possible call.
     contradictory: str = ""
-    # Other ways to make the call: Python that assigns `twin`, and whether all bits are the same, by what is different
-    twins: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
 
 
 def named(**arguments: object) -> str:
@@ -226,9 +195,9 @@ class Operand:
 class Draft(Choices):
     """The choices of one step, the tensors that it may use, and the call that is being drawn."""
 
-    def __init__(self, source: np.random.Generator | Sequence[int], state: State, number: int) -> None:
-        super().__init__(source)
-        self.state, self.number = state, number
+    def __init__(self, generator: np.random.Generator, state: State, number: int) -> None:
+        super().__init__(generator)
+        self.state = state
         self.name = f"t{number}"  # of the step's first result
         self.function = ""  # name of the operation that is drawn
         self.arguments: list[str] = []
@@ -237,16 +206,20 @@ class Draft(Choices):
         self.place = ""  # the memory config that it asks for; empty for none
         self.target = ""  # name of the live tensor that takes the result; empty for a new one
 
-    def tensor(self, accept: Callable[[Shadow], bool] = lambda shadow: True) -> Shadow | None:
-        """A live tensor on the device with axes and numbers of its own; None if there is none."""
-        return self.shadow(
-            lambda shadow: shadow.on_device and not shadow.opaque and bool(shadow.shape) and accept(shadow)
-        )
+    def tensor(
+        self, accept: Callable[[Shadow], bool] = lambda shadow: True, *, anywhere: bool = False
+    ) -> Shadow | None:
+        """A live tensor with axes and known numbers, on the device unless ``anywhere``; None if there is none.
 
-    def shadow(self, accept: Callable[[Shadow], bool] = lambda shadow: True) -> Shadow | None:
-        """A live tensor, wherever it is; None if there is none."""
-        accepted = {shadow.number: shadow for shadow in self.state.shadows.values() if accept(shadow)}
-        return accepted[self.member(list(accepted))] if accepted else None
+        The choice among some tensors stays the same when others are left out of a sequence.
+        """
+        salt = self.below(1 << 30)
+        accepted = [
+            shadow
+            for shadow in self.state.shadows.values()
+            if (anywhere or shadow.on_device) and not shadow.opaque and shadow.shape and accept(shadow)
+        ]
+        return min(accepted, key=lambda shadow: crc32(f"{salt} {shadow}".encode()), default=None)
 
     def evaluated(self, text: str) -> Any:
         """The value of a text of the script."""
@@ -276,16 +249,11 @@ class Draft(Choices):
     def rectangles(self) -> list[tuple[int, int, int, int]]:
         """Cores: mostly one rectangle from the corner, rarely one elsewhere or several."""
         grid = self.state.device.compute_with_storage_grid_size()
-        x, y = self.below(grid.x), self.below(grid.y)
-        form = self.below(100)
-        if form < 70:
-            return [(0, 0, x, y)]
-        if form < 85:
-            return [(self.between(0, x), self.between(0, y), x, y)]
-        if form < 95:
-            full = self.between(1, grid.y - 1)
-            return [(0, 0, grid.x - 1, full - 1), (0, full, x, full)]
-        return [(0, 0, x, 0), (0, 2, x, 2)]
+        x, y, full = self.below(grid.x), self.below(grid.y), self.between(1, grid.y - 1)
+        elsewhere = [(self.between(0, x), self.between(0, y), x, y)]
+        two = [(0, 0, grid.x - 1, full - 1), (0, full, x, full)]
+        forms = (*[[(0, 0, x, y)]] * 14, *[elsewhere] * 3, *[two] * 2, [(0, 0, x, 0), (0, 2, x, 2)])
+        return self.pick(forms)
 
     def shards(self, sides: Sequence[int], *, tiled: bool) -> str:
         """A sharded memory config that holds a tensor; rarely one whose shards are larger than they must be."""
@@ -299,7 +267,7 @@ class Draft(Choices):
         *most, rows, columns = (1, 1, *sides)
         row_unit = TILE if tiled else 1
         column_unit = TILE if tiled else 1 if kind == "HEIGHT" else self.pick((8, 8, 8, 16, 1))
-        rows, columns = round_up(rows, row_unit) * prod(most), round_up(columns, TILE if tiled else 1)
+        rows, columns = round_up(rows, row_unit) * prod(most), round_up(columns, row_unit)
         height = round_up(div_up(rows, high), row_unit) + (row_unit * self.below(3) if self.chance(0.1) else 0)
         shape = (height, round_up(div_up(columns, wide), column_unit))
         more = named(orientation='"COL_MAJOR"' * turned, buffer='"DRAM"' * (buffer == "DRAM"))
@@ -378,7 +346,7 @@ class Draft(Choices):
         return self.option("output_tensor", self.target)
 
     @property
-    def operand_results(self) -> Results:
+    def operand_results(self) -> dict[str, Callable[[], Expected]]:
         """What the operands must be, by their names."""
         return {
             operand.name: partial(Expected, values=operand.values, dtypes=(operand.dtype,)) for operand in self.operands
@@ -410,44 +378,59 @@ class Draft(Choices):
             frees=frees,
         )
 
+    def fact(self, value: str, answer: object, before: str = "") -> Step:
+        """The step that asks for the value of a text, which must be equal to an answer."""
+        return Step(text=f"{before}{self.name}n = {value}", facts={f"{self.name}n": answer})
 
-Operation = Callable[[Draft], Step | None]
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operation that can be drawn."""
+
+    name: str
+    draw: Callable[..., Step | None]  # Takes a draft, and the tensor if the operation has ``accept``
+    accept: Callable[[Shadow], bool] | None = None  # Filters the live tensors; None: the operation needs none
+    anywhere: bool = False  # Whether the tensor may be on the host
+
+    def __call__(self, draft: Draft) -> Step | None:
+        """Draws a call; None where there is no tensor for it."""
+        draft.function = self.name
+        if self.accept is None:
+            return self.draw(draft)
+        source = draft.tensor(self.accept, anywhere=self.anywhere)
+        return None if source is None else self.draw(draft, source)
+
+
 OPERATIONS: Final[dict[str, Operation]] = {}  # by name; the modules of this package add theirs
-WEIGHTS: Final[dict[str, float]] = {}  # how often each is drawn, against the others
 
 
-def operation(*names: str, weight: float = 1.0) -> Callable[[Operation], Operation]:
-    """Adds operations that one function draws; `Draft.function` tells it which."""
+def operation(*names: str) -> Callable[[Callable[[Draft], Step | None]], Callable[[Draft], Step | None]]:
+    """Adds operations that one function draws; `Draft.function` says which."""
 
-    def add(draw: Operation) -> Operation:
-        for name in names:
-            OPERATIONS[name], WEIGHTS[name] = partial(_drawn, draw, name), weight
+    def add(draw: Callable[[Draft], Step | None]) -> Callable[[Draft], Step | None]:
+        OPERATIONS.update({name: Operation(name, draw) for name in names})
         return draw
 
     return add
 
 
 def of_tensor(
-    *names: str,
-    accept: Callable[[Shadow], bool] = lambda shadow: True,
-    anywhere: bool = False,
-    weight: float = 1.0,
-) -> Callable[[Callable[[Draft, Shadow], Step | None]], Operation]:
-    """Adds operations of a live tensor: it is drawn first, and without one there is no step.
+    *names: str, accept: Callable[[Shadow], bool] = lambda shadow: True, anywhere: bool = False
+) -> Callable[[Callable[[Draft, Shadow], Step | None]], Callable[[Draft, Shadow], Step | None]]:
+    """Adds operations of a live tensor, which is drawn first; without one there is no step."""
 
-    ``accept`` filters the tensors; ``anywhere`` includes tensors on the host.
-    """
-
-    def add(draw: Callable[[Draft, Shadow], Step | None]) -> Operation:
-        def whole(draft: Draft) -> Step | None:
-            source = draft.shadow(lambda x: not x.opaque and accept(x)) if anywhere else draft.tensor(accept)
-            return None if source is None else draw(draft, source)
-
-        return operation(*names, weight=weight)(whole)
+    def add(draw: Callable[[Draft, Shadow], Step | None]) -> Callable[[Draft, Shadow], Step | None]:
+        OPERATIONS.update({name: Operation(name, draw, accept, anywhere) for name in names})
+        return draw
 
     return add
 
 
-def _drawn(draw: Operation, name: str, draft: Draft) -> Step | None:
-    draft.function = name
-    return draw(draft)
+def is_float(x: Shadow) -> bool:
+    """Whether a tensor holds floats."""
+    return x.is_float
+
+
+def is_image(x: Shadow) -> bool:
+    """Whether a tensor of floats has the four axes of images."""
+    return x.is_float and len(x.shape) == 4

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from math import erf, sqrt
-from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -30,48 +29,37 @@ def _sigmoid(x: Array) -> Array:
     return np.asarray(0.5 + 0.5 * np.tanh(x / 2))
 
 
-FUNCTIONS: Final[Mapping[str, Callable[[Array], Array]]] = MappingProxyType(
-    {
-        "relu": lambda x: np.maximum(x, 0),
-        "relu6": lambda x: np.clip(x, 0, 6),
-        "abs": np.abs,
-        "neg": np.negative,
-        "square": np.square,
-        "exp": np.exp,
-        "sqrt": np.sqrt,
-        "log": np.log,
-        "sigmoid": _sigmoid,
-        "sigmoid_accurate": _sigmoid,
-        "silu": lambda x: x * _sigmoid(x),
-        "tanh": np.tanh,
-        "gelu": lambda x: x * (0.5 + 0.5 * _erf(x / sqrt(2))),
-        "elu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
-        "hardsigmoid": lambda x: np.clip(x / 6 + 0.5, 0, 1),
-        "hardswish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
-        "leaky_relu": lambda x: np.where(x > 0, x, 0.125 * x),
-        "mish": lambda x: x * np.tanh(np.logaddexp(0, x)),
-        "softplus": lambda x: np.logaddexp(0, x),
-    }
-)
-UNARY: Final = tuple(name for name in FUNCTIONS if name != "softplus")
-EXACT: Final = ("relu", "relu6", "abs", "neg")  # but for the rounding of the result
-ABSOLUTE: Final = {
-    "gelu": 0.03,
-    "sigmoid": 0.02,
-    "sigmoid_accurate": 0.02,
-    "silu": 0.02,
-    "mish": 0.02,
-    "tanh": 0.01,
-    "square": 0.0,
+FUNCTIONS: Final[Mapping[str, Callable[[Array], Array]]] = {
+    "relu": lambda x: np.maximum(x, 0),
+    "relu6": lambda x: np.clip(x, 0, 6),
+    "abs": np.abs,
+    "neg": np.negative,
+    "square": np.square,
+    "exp": np.exp,
+    "sqrt": np.sqrt,
+    "log": np.log,
+    "sigmoid": _sigmoid,
+    "sigmoid_accurate": _sigmoid,
+    "silu": lambda x: x * _sigmoid(x),
+    "tanh": np.tanh,
+    "gelu": lambda x: x * (0.5 + 0.5 * _erf(x / sqrt(2))),
+    "elu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
+    "hardsigmoid": lambda x: np.clip(x / 6 + 0.5, 0, 1),
+    "hardswish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
+    "leaky_relu": lambda x: np.where(x > 0, x, 0.125 * x),
+    "mish": lambda x: x * np.tanh(np.logaddexp(0, x)),
+    "softplus": lambda x: np.logaddexp(0, x),
 }
+EXACT: Final = ("relu", "relu6", "abs", "neg")  # but for the rounding of the result
+ABSOLUTE: Final = {"square": 0.0, "tanh": 0.01} | dict.fromkeys(("sigmoid", "sigmoid_accurate", "silu", "mish"), 0.02)
 RELATIVE: Final = 2.0**-6  # of the kernels' polynomials
 PARAMETERS: Final = {"leaky_relu": ("negative_slope", "0.125"), "elu": ("alpha", "1.0")}
-DEFINED: Final[Mapping[str, Callable[[Array], Array]]] = MappingProxyType(
-    {"sqrt": lambda x: x >= 0, "log": lambda x: x > 0, "exp": lambda x: x < 60}
-)
-BINARY: Final[Mapping[str, Callable[[Array, Array], Array]]] = MappingProxyType(
-    {"add": np.add, "subtract": np.subtract, "sub": np.subtract, "multiply": np.multiply, "mul": np.multiply}
-)
+DEFINED: Final[Mapping[str, Callable[[Array], Array]]] = {
+    **{"sqrt": lambda x: x >= 0, "log": lambda x: x > 0, "exp": lambda x: x < 60}
+}
+BINARY: Final[Mapping[str, Callable[[Array, Array], Array]]] = {
+    **{"add": np.add, "subtract": np.subtract, "sub": np.subtract, "multiply": np.multiply, "mul": np.multiply}
+}
 SIGNS: Final = {"add": "+", "subtract": "-", "multiply": "*"}
 
 
@@ -81,7 +69,7 @@ def applied(name: str, argument: Array, dtype: str) -> tuple[Array, Array]:
         values = np.asarray(FUNCTIONS[name](argument), np.float64)
     error = 2 * rounding(values, dtype)
     if name not in EXACT:
-        error = error + np.abs(values) * RELATIVE + ABSOLUTE.get(name, 2.0**-7)
+        error = error + np.abs(values) * RELATIVE + ABSOLUTE.get(name, 0.03 if name == "gelu" else 2.0**-7)
     known = DEFINED[name](argument) if name in DEFINED else np.ones(argument.shape, bool)
     error = np.where(known & np.isfinite(values) & (np.abs(values) < 1e30), error, np.inf)
     # in a block float an element that is not known may raise the exponent of its neighbors
@@ -89,7 +77,7 @@ def applied(name: str, argument: Array, dtype: str) -> tuple[Array, Array]:
     return values, error
 
 
-@operation(*UNARY, weight=0.4)
+@operation(*(name for name in FUNCTIONS if name != "softplus"))
 def unary(draft: Draft) -> Step | None:
     """A function of every element."""
     function = draft.function
@@ -104,7 +92,7 @@ def unary(draft: Draft) -> Step | None:
     return draft.gives(values, bound, dtypes=(x.dtype,), layout=x.layout)
 
 
-@operation(*(f"{name}{mark}" for name in BINARY for mark in ("", "_")), weight=0.6)
+@operation(*(f"{name}{mark}" for name in BINARY for mark in ("", "_")))
 def binary(draft: Draft) -> Step | None:
     """A function of two tensors, or of a tensor and a number, in either order."""
     first = draft.tensor()
@@ -152,10 +140,9 @@ def binary(draft: Draft) -> Step | None:
 
 def _second(draft: Draft, first: Shadow) -> Shadow | Operand | float:
     """A number, a new tensor that is a row, a column or a single number of the first one, or a live tensor."""
-    form = draft.below(10)
-    if form < 3:
+    if draft.chance(0.3):
         return draft.pick((2.0, 0.5, -1.0, 3.0, 0.3))
-    if form >= 5:
+    if draft.chance(0.7):
         return draft.tensor(lambda other: _fits(first, other)) or first
     sides = tuple(side if draft.chance(0.5) else 1 for side in first.shape)
     sides = sides[1:] if len(sides) > 1 and draft.chance(0.2) else sides
@@ -166,28 +153,25 @@ def _second(draft: Draft, first: Shadow) -> Shadow | Operand | float:
 
 
 def _fits(first: Shadow, other: Shadow) -> bool:
-    try:
-        return bool(np.broadcast_shapes(first.shape, other.shape))
-    except ValueError:
-        return False
+    """Whether numpy would broadcast two shapes."""
+    pairs = zip(first.shape[::-1], other.shape[::-1], strict=False)
+    return all(side == across or 1 in (side, across) for side, across in pairs)
 
 
 WIDTHS: Final = (32, 1, 8, 33, 64, 100, 128)
-NORMS: Final = MappingProxyType({"bfloat4_b": 0.9, "bfloat8_b": 0.12})  # relative L2 by the coarsest format; else:
-USUAL_NORM: Final = 0.06
-FIDELITIES: Final = ("HiFi4", "HiFi3", "HiFi2", "LoFi")
+NORMS: Final = {"bfloat4_b": 0.9, "bfloat8_b": 0.12}  # relative L2 by the coarsest format; else 0.06
 
 
 def norm(*dtypes: str, low_fidelity: bool) -> float:
     """The largest relative L2 error of sums of products of these data types."""
-    return max([USUAL_NORM, *(NORMS.get(dtype, 0.0) for dtype in dtypes)]) + (0.06 if low_fidelity else 0.0)
+    return max(NORMS.get(dtype, 0.06) for dtype in dtypes) + (0.06 if low_fidelity else 0.0)
 
 
 def compute_config(draft: Draft) -> str:
     """A compute kernel config; empty for none."""
     if not draft.chance(0.4):
         return ""
-    fields = [f"math_fidelity=ttsim.MathFidelity.{draft.pick(FIDELITIES)}"]
+    fields = [f"math_fidelity=ttsim.MathFidelity.{draft.pick(('HiFi4', 'HiFi3', 'HiFi2', 'LoFi'))}"]
     fields += [f"{name}={draft.chance(0.5)}" for name in ("fp32_dest_acc_en", "packer_l1_acc")]
     for name in ("math_approx_mode", "dst_full_sync_en"):
         fields += [f"{name}={draft.chance(0.5)}"] if draft.chance(0.15) else []

@@ -1,14 +1,31 @@
-"""All drawn operations, and the exported names that no step calls, each with its reason."""
+"""All drawn operations, how often each is drawn, and the exported names that no step calls, each with its reason."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
+
+import numpy as np
 
 from tools.random_calls import convolutions, device_calls, drafts, elementwise, tensors, windows
 
 FAMILIES: Final = (tensors, elementwise, convolutions, windows, device_calls)  # each adds its operations
-OPERATIONS: Final[Mapping[str, drafts.Operation]] = MappingProxyType(drafts.OPERATIONS)
-WEIGHTS: Final[Mapping[str, float]] = MappingProxyType(drafts.WEIGHTS)
+OPERATIONS: Final = drafts.OPERATIONS
+_OFTEN: Final = {
+    14: "from_numpy", 8: "conv_transpose2d", 5: "conv2d", 2.5: "concat max_pool2d",
+    2: "conv1d reshape slice pad permute to_layout to_memory_config", 1.5: "upsample fold",
+    0.3: "as_tensor from_torch zeros ones empty full zeros_like ones_like empty_like full_like arange rand onednn "
+    "command_queue dump_tensor estimate_cycles profile query_op_constraints",
+}  # fmt: skip
+_MANY: Final = (elementwise.unary, elementwise.binary)  # of which there are many
+# How often each operation is drawn, against the others.
+WEIGHTS: Final = {name: 0.5 if operation.draw in _MANY else 1.0 for name, operation in OPERATIONS.items()} | {
+    name: weight for weight, names in _OFTEN.items() for name in names.split()
+}
+_ODDS: Final = np.cumsum(list(WEIGHTS.values())) / sum(WEIGHTS.values())
+
+
+def drawn_name(choices: drafts.Choices) -> str:
+    """The name of an operation."""
+    return list(OPERATIONS)[int(np.searchsorted(_ODDS, choices.generator.random(), side="right"))]
+
 
 # Why no step calls an exported function.
 _REASONS: Final = {
@@ -39,6 +56,4 @@ _REASONS: Final = {
     "always refuses": "experimental.conv3d",
     "carries out what the four functions of oneDNN prepare, which are drawn": "onednn.run",
 }
-NOT_DRAWN: Final[Mapping[str, str]] = MappingProxyType(
-    {name: reason for reason, names in _REASONS.items() for name in names.split()}
-)
+NOT_DRAWN: Final = {name: reason for reason, names in _REASONS.items() for name in names.split()}

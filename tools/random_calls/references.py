@@ -1,7 +1,7 @@
 """Convolutions and windows in float64, and how far the device's results may lie from them."""
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -22,14 +22,11 @@ class Sides(NamedTuple):
 
 def framed(image: Array, sides: Sides, *, replicate: bool = False, fill: float = 0.0) -> Array:
     """An image [N, H, W, C] with padding around it; negative padding cuts rows and columns off."""
-    rows = np.arange(-sides.top, image.shape[1] + sides.bottom)
-    columns = np.arange(-sides.left, image.shape[2] + sides.right)
-    inside_rows, inside_columns = np.clip(rows, 0, image.shape[1] - 1), np.clip(columns, 0, image.shape[2] - 1)
-    result = image[:, inside_rows][:, :, inside_columns]
-    if not replicate:
-        inside = (rows == inside_rows)[:, None, None] & (columns == inside_columns)[None, :, None]
-        result = np.where(inside, result, fill)
-    return np.asarray(result)
+    around = [(0, 0), (max(sides.top, 0), max(sides.bottom, 0)), (max(sides.left, 0), max(sides.right, 0)), (0, 0)]
+    pairs = zip(image.shape[1:3], sides[::2], sides[1::2], strict=True)
+    cut = [slice(max(-before, 0), size + min(after, 0)) for size, before, after in pairs]
+    kind: dict[str, Any] = {"mode": "edge"} if replicate else {"constant_values": fill}
+    return np.pad(image[:, cut[0], cut[1]], around, **kind)
 
 
 def zeros_between(image: Array, stride: Pair) -> Array:
@@ -87,39 +84,33 @@ BLOCK_BITS: Final = {"bfloat8_b": 6, "bfloat4_b": 2}  # fraction bits of the lar
 
 
 def rounding(values: Array, dtype: str) -> Array:
-    """The error of one rounding to a data type, for each element; block floats may also be cut."""
+    """The error of one rounding to a data type, for each element; block floats may also be cut.
+
+    The last place of an element of a block float follows from the largest of its 16 neighbors in a row.
+    """
     magnitudes = np.abs(np.asarray(values, np.float64))
-    if dtype in BLOCK_BITS:
-        return block_units(magnitudes, BLOCK_BITS[dtype])
-    share = {"bfloat16": 2.0**-8, "float32": CUT_TO_TF32}.get(dtype)
-    return np.zeros_like(magnitudes) if share is None else magnitudes * share + SMALLEST
-
-
-def block_units(magnitudes: Array, bits: int) -> Array:
-    """The last place of each element of a block float, by the largest of its 16 neighbors in a row."""
+    if dtype not in BLOCK_BITS:
+        share = {"bfloat16": 2.0**-8, "float32": CUT_TO_TF32}.get(dtype)
+        return np.zeros_like(magnitudes) if share is None else magnitudes * share + SMALLEST
     rows = magnitudes.reshape(*magnitudes.shape[:-1], -1) if magnitudes.ndim else magnitudes.reshape(1)
     width = rows.shape[-1]
     groups = np.pad(rows, [(0, 0)] * (rows.ndim - 1) + [(0, -width % GROUP)])
     peak = groups.reshape(*rows.shape[:-1], -1, GROUP).max(-1)
     # 1 % above: a number that is rounded up to a power of 2 raises the exponent of its group
     exponents = np.floor(np.log2(np.maximum(peak * 1.01, 2.0**-126)))
-    units = np.repeat(2.0 ** (exponents - bits), GROUP, axis=-1)[..., :width]
+    units = np.repeat(2.0 ** (exponents - BLOCK_BITS[dtype]), GROUP, axis=-1)[..., :width]
     return units.reshape(magnitudes.shape) + SMALLEST
 
 
-def movement_error(values: Array, dtype: str, *, regrouped: bool = True) -> Array:
+def movement_error(values: Array, dtype: str) -> Array:
     """The error of a movement of numbers: none for bfloat16, the cut of a float32, a rounding of a block float.
 
-    ``regrouped``: the elements of a block float may get other neighbors, perhaps in several passes; the error is then
-    that of the largest number of all.
+    The elements of a block float may get other neighbors, perhaps in several passes: the error is that of the largest
+    number of all.
     """
     if dtype == "float32":
         return np.abs(values) * CUT_TO_TF32 + SMALLEST
-    if dtype not in BLOCK_BITS or not values.size:
-        return np.zeros(np.shape(values))
-    if not regrouped:
-        return rounding(values, dtype)
-    return np.asarray(2 * block_units(np.full(np.shape(values), np.abs(values).max()), BLOCK_BITS[dtype]))
+    return np.full(np.shape(values), 2 * regrouped_error(values, dtype) if dtype in BLOCK_BITS else 0.0)
 
 
 def regrouped_error(values: Array, dtype: str) -> float:

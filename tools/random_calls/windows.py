@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from device.numbers.formats import Array, round_up
-from tools.random_calls.drafts import KINDS, Draft, Expected, Shadow, Step, of_tensor, operation
+from device.numbers.formats import round_up
+from tools.random_calls.drafts import KINDS, Draft, Expected, Shadow, Step, is_image, of_tensor, operation
 from tools.random_calls.references import Sides, interpolated, largest, movement_error, rounding
 from tools.random_calls.tensors import INTERLEAVED, in_rows, moved
 
 
-@of_tensor("max_pool2d", accept=lambda x: len(x.shape) == 4 and x.is_float, weight=2.5)
+@of_tensor("max_pool2d", accept=is_image)
 def max_pool2d(draft: Draft, x: Shadow) -> Step:
     """The largest number under every window."""
     batch, height, width, channels = x.shape
@@ -36,14 +36,13 @@ def max_pool2d(draft: Draft, x: Shadow) -> Step:
     def expected() -> Expected:
         image = x.values.reshape(batch, height, width, channels)
         values = largest(image, kernel, stride, sides, dilation, ceil_mode=ceil_mode).reshape(1, 1, -1, channels)
-        bound = 2 * rounding(values, "bfloat16") if x.dtype == "float32" else 0.0
-        bound = bound + (rounding(values, out) if out != "bfloat16" else 0.0)
+        bound = 2 * rounding(values, "bfloat16") * (x.dtype == "float32") + rounding(values, out) * (out != "bfloat16")
         return Expected(values=values, bound=bound, dtypes=(out,), layout=layout or "ROW_MAJOR", place=place)
 
     return draft.gives(expect=expected, frees=draft.state.sharing(x) if releases else ())
 
 
-@of_tensor("upsample", accept=lambda x: len(x.shape) == 4 and x.is_float and x.values.size < 10_000, weight=1.5)
+@of_tensor("upsample", accept=lambda x: is_image(x) and x.values.size < 10_000)
 def upsample(draft: Draft, x: Shadow) -> Step:
     """Larger images."""
     factors = draft.pair(1, 3)
@@ -60,7 +59,7 @@ def upsample(draft: Draft, x: Shadow) -> Step:
     return draft.gives(values, bound, dtypes=(x.dtype, in_rows(x.dtype)))
 
 
-@of_tensor("fold", accept=lambda x: len(x.shape) == 4 and x.is_float, weight=1.5)
+@of_tensor("fold", accept=is_image)
 def fold(draft: Draft, x: Shadow) -> Step:
     """Windows as channels."""
     ring = draft.below(2) if draft.chance(0.15) else 0
@@ -68,11 +67,10 @@ def fold(draft: Draft, x: Shadow) -> Step:
         draft.pick([step for step in (2, 1, 4, 3) if (side + 2 * ring) % step == 0 or draft.chance(0.04)])
         for side in x.shape[1:3]
     )
-    collapse = draft.chance(0.15)
     image = np.pad(x.values, ((0, 0), (ring, ring), (ring, ring), (0, 0)))
     batch, height, width, channels = image.shape
-    draft.call(x, down, across)
-    draft.option("padding", (ring, ring) if ring else "").option("collapse_output", collapse or "")
+    draft.call(x, down, across).option("padding", (ring, ring) if ring else "")
+    collapse = "collapse_output=True" in draft.sometimes(0.15, "collapse_output", True).arguments
     if height % down or width % across:
         return Step(text=draft.gives().text, contradictory="the windows do not fill the image")
     blocks = image.reshape(batch, height // down, down, width // across, across, channels)
@@ -81,35 +79,24 @@ def fold(draft: Draft, x: Shadow) -> Step:
     return moved(draft, x, values, dtypes=(in_rows(x.dtype), x.dtype), layout=None)
 
 
-@operation("experimental.convert_to_hwc")
-def convert_to_hwc(draft: Draft) -> Step:
-    """Channels first to channels last."""
-    count = draft.pick((1, 2, 4, 8))
-    channels, size = draft.pick((1, 3, 4, 8, 16, 20)), 32 * draft.between(1, 4) * count
-    dtype, batch = draft.pick(("bfloat16", "bfloat16", "float32")), draft.pick((1, 1, 1, 2))
-    buffer = draft.pick(("L1", "L1", "DRAM"))
-    where = f'shards("WIDTH", ({batch * channels}, {size // count}), (0, 0, {count - 1}, 0), buffer="{buffer}")'
-    out = draft.pick(("bfloat16", "float32")) if draft.chance(0.2) else dtype
-    whole = np.zeros((1, 1, batch * size, round_up(channels, 16 // (2 if dtype == "bfloat16" else 4))))
-    return _turned(draft, (1, batch, channels, size), dtype, where, out, whole)
-
-
-@operation("experimental.convert_to_chw")
-def convert_to_chw(draft: Draft) -> Step:
-    """Channels last to channels first."""
-    count = draft.pick((1, 2, 4, 8))
-    channels, size = draft.pick((1, 2, 3, 4, 8, 32)), 32 * draft.between(1, 4) * count
-    dtype = draft.pick(("bfloat16", "bfloat16", "bfloat8_b"))
-    where = f'shards("HEIGHT", ({size // count}, 32), (0, 0, {count - 1}, 0))'
-    out = draft.pick(("bfloat16", "float32")) if dtype != "bfloat16" or draft.chance(0.2) else dtype
-    return _turned(draft, (1, 1, size, channels), dtype, where, out, np.zeros((1, 1, channels, size)))
-
-
-def _turned(draft: Draft, sides: tuple[int, ...], dtype: str, where: str, out: str, whole: Array) -> Step:
+@operation("experimental.convert_to_hwc", "experimental.convert_to_chw")
+def swapped(draft: Draft) -> Step:
     """A tensor with its last two axes swapped, in the first columns of an array of zeros."""
-    x = draft.operand("a", sides, dtype, layout="TILE" if draft.function.endswith("chw") else "ROW_MAJOR", where=where)
-    turned = x.values[0].swapaxes(1, 2).reshape(whole.shape[2], -1)
-    whole[0, 0, :, : turned.shape[1]] = turned
+    count, last = draft.pick((1, 2, 4, 8)), draft.function.endswith("hwc")
+    channels, size, batch = draft.pick((1, 3, 4, 8, 16, 20, 32)), 32 * draft.between(1, 4) * count, 1
+    dtype, kind, shard, buffer = draft.pick(("bfloat16", "bfloat16", "bfloat8_b")), "HEIGHT", (size // count, 32), "L1"
+    sides, turned = (1, 1, size, channels), (1, 1, channels, size)
+    if last:
+        dtype, batch = draft.pick(("bfloat16", "bfloat16", "float32")), draft.pick((1, 1, 1, 2))
+        kind, shard, buffer = "WIDTH", (batch * channels, size // count), draft.pick(("L1", "L1", "DRAM"))
+        sides = (1, batch, channels, size)
+        turned = (1, 1, batch * size, round_up(channels, 16 // (2 if dtype == "bfloat16" else 4)))
+    where = f'shards("{kind}", {shard}, (0, 0, {count - 1}, 0), buffer="{buffer}")'
+    out = dtype if last else "bfloat16"
+    out = draft.pick(("bfloat16", "float32")) if draft.chance(0.2) or dtype == "bfloat8_b" else out
+    x, values = draft.operand("a", sides, dtype, layout="ROW_MAJOR" if last else "TILE", where=where), np.zeros(turned)
+    swapped = x.values[0].swapaxes(1, 2).reshape(turned[2], -1)
+    values[0, 0, :, : swapped.shape[1]] = swapped
     draft.call(x).option("dtype", f"ttsim.{out}" if out != dtype else "")
-    bound = movement_error(whole, dtype) + rounding(whole, out) * (out != dtype)
-    return draft.gives(whole, bound, dtypes=(out,), layout="ROW_MAJOR")
+    bound = movement_error(values, dtype) + rounding(values, out) * (out != dtype)
+    return draft.gives(values, bound, dtypes=(out,), layout="ROW_MAJOR")

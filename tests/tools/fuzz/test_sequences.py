@@ -1,24 +1,23 @@
 """A run looks at everything after each call; a sequence with a fault is made shorter."""
 
-from collections import Counter
-
 import numpy as np
 import pytest
 
 import ttsim
-from tools.fuzz.sequences import KINDS, Fault, Outcome, Record, Run, run, shrunk
-from tools.random_calls.drafts import Choices, Expected, Step
+from tools.fuzz import sequences
+from tools.fuzz.sequences import LENGTHS, Fault, Outcome, Run, run
+from tools.random_calls.drafts import Expected, Step
 
-STRICT, LAX = [0, 0, 0, 0], [0, 0, 99, 0]
+STRICT, LAX = "l1_small_size=32768", "l1_small_size=32768, strict=False"
 MADE = "t0 = ttsim.from_numpy(numbers(1, (32, 64)), ttsim.bfloat16, layout=ttsim.TILE_LAYOUT, device=device)"
 NEG = "t1 = ttsim.neg(t0)"
 
 
 def begun(opening):
     """A run with a tensor `t0`, and its values."""
-    going = Run(Choices(opening))
+    going = Run(opening)
     wanted = np.asarray(going.state.names["numbers"](1, (32, 64)), np.float64)
-    going.carry_out("from_numpy", Step(text=MADE, results={"t0": lambda: Expected(values=wanted, bound=0.02)}), 0)
+    going.carry_out("from_numpy", Step(text=MADE, results={"t0": lambda: Expected(values=wanted, bound=0.02)}))
     return going, going.state.shadows["t0"].values
 
 
@@ -33,7 +32,7 @@ def fault_of(text, *, opening=STRICT, frees=(), facts=None, factor=-1.0, **more)
     expected = Expected(**{"values": factor * values, **more})
     results = {"t1": lambda: expected} if "t1 =" in text else {}
     with pytest.raises(Fault) as caught:
-        going.carry_out("a call", Step(text=text, results=results, frees=frees, facts=facts or {}), 1)
+        going.carry_out("a call", Step(text=text, results=results, frees=frees, facts=facts or {}))
     return caught.value
 
 
@@ -65,10 +64,10 @@ def test_a_fault_is_found(text, more, kind, part):
 def test_a_right_call_is_right(going):
     values = going.state.shadows["t0"].values
     expected = Expected(values=-values, dtypes=("bfloat16",), layout="TILE")
-    going.carry_out("neg", Step(text=NEG, results={"t1": lambda: expected}), 1)
+    going.carry_out("neg", Step(text=NEG, results={"t1": lambda: expected}))
     freeing = Step(text="ttsim.deallocate(t0)", frees=("t0",))
-    going.carry_out("deallocate", freeing, 2)
-    going.carry_out("a call", Step(text="ttsim.permute(t1, (0, 0))"), 3)
+    going.carry_out("deallocate", freeing)
+    going.carry_out("a call", Step(text="ttsim.permute(t1, (0, 0))"))
     assert going.counts == {"right": 3, "refused": 1}
     assert list(going.state.shadows) == ["t1"]
     assert going.script.endswith(f"{NEG}\nttsim.deallocate(t0)\n# refused: ttsim.permute(t1, (0, 0))\n")
@@ -78,9 +77,9 @@ def test_a_right_call_is_right(going):
 def test_tensors_that_share_a_buffer_change_together(going):
     values = going.state.shadows["t0"].values
     text = "t1 = ttsim.reshape(t0, [1, 32, 64])"
-    going.carry_out("reshape", Step(text=text, results={"t1": lambda: Expected(values=values[None])}), 1)
+    going.carry_out("reshape", Step(text=text, results={"t1": lambda: Expected(values=values[None])}))
     doubled = Expected(values=2 * values)
-    going.carry_out("mul_", Step(text="ttsim.mul_(t0, 2.0)", results={"t0": lambda: doubled}), 2)
+    going.carry_out("mul_", Step(text="ttsim.mul_(t0, 2.0)", results={"t0": lambda: doubled}))
     assert np.array_equal(going.state.shadows["t1"].values[0], doubled.values)
     assert set(going.state.sharing(going.state.shadows["t0"])) == {"t0", "t1"}
 
@@ -91,10 +90,10 @@ def test_a_strict_device_must_refuse_what_has_no_right_result():
         result = {"t1": lambda values=values: Expected(values=-values)}
         impossible = Step(text=NEG, contradictory="weights of another shape", results=result)
         if opening is LAX:
-            going.carry_out("a call", impossible, 1)
+            going.carry_out("a call", impossible)
         else:
             with pytest.raises(Fault, match="accepted: weights of another shape on a strict device"):
-                going.carry_out("a call", impossible, 1)
+                going.carry_out("a call", impossible)
 
 
 def test_a_device_that_is_not_strict_may_be_as_wrong_as_the_library(monkeypatch):
@@ -107,50 +106,25 @@ def test_a_device_that_is_not_strict_may_be_as_wrong_as_the_library(monkeypatch)
         return plain(tensor)
 
     monkeypatch.setattr(ttsim, "neg", strictly)
-    going.carry_out("neg", Step(text=NEG, results={"t1": lambda: Expected(values=values)}), 1)
+    going.carry_out("neg", Step(text=NEG, results={"t1": lambda: Expected(values=values)}))
     assert not going.state.device.strict
 
 
-@pytest.mark.parametrize(("twin", "exact"), [("ttsim.add(t0, 1e-3)", True), ("t0", False), ("ttsim.neg(x)", True)])
-def test_a_twin_that_differs_is_found(twin, exact):
-    going, values = begun(STRICT)
-    step = Step(
-        text=NEG,
-        results={"t1": lambda: Expected(values=-values, bound=0.01)},
-        twins={"refused": ("twin = ttsim.permute(t0, (0, 0))", True), "other": (f"x = t0\ntwin = {twin}", exact)},
-    )
-    if "x" in twin:
-        going.carry_out("a call", step, 1)
-        return
-    with pytest.raises(Fault, match="a twin differs: other: "):
-        going.carry_out("a call", step, 1)
-
-
-@pytest.mark.parametrize("kind", ["sequences", "twins"])
+@pytest.mark.parametrize("kind", ["sequences", "calls"])
 def test_a_sequence_can_be_run_again(kind):
-    first = run(Record((5, 1)), KINDS[kind])
-    again = run(first.record, KINDS[kind])
-    assert again.script == first.script
-    assert again.record == first.record
+    first = run(5, 1, kind, range(LENGTHS[kind]))
+    assert (first.fault, run(5, 1, kind, range(LENGTHS[kind])).script) == (None, first.script)
     exec(first.script, {})
 
 
-def outcome_of(record, fault):
-    return Outcome(record, "", Counter(), fault)
+def test_steps_are_left_out_of_a_sequence_with_a_fault(monkeypatch):
+    """Of steps that fail where step 2 was carried out before step 9."""
 
+    def outcome(seed, index, kind, steps):
+        fails = {2, 9} <= set(steps)
+        return Outcome(f"{steps}", fault=Fault("call", "wrong", "") if fails else None, steps=[step for step in steps if step < 10])
 
-def again(record):
-    """There is a fault where the last step has a choice of 5 or more, and step 2 is there."""
-    last = record.steps[max(record.steps)]
-    found = 2 in record.steps and max(record.steps) == 9 and max(last, default=0) >= 5
-    return outcome_of(record, Fault("call", "wrong", "") if found else None)
-
-
-def test_steps_are_left_out_and_choices_lowered():
-    record = Record(None, (1, 2), {number: (3, number, 40) for number in range(10)})
-    first = outcome_of(record, Fault("call", "wrong", ""))
-    found = shrunk(first, again).record
-    assert list(found.steps) == [2, 9]
-    assert found.steps[2] == (*found.opening, 0) == (0, 0, 0)
-    assert sorted(found.steps[9]) == [0, 0, 5]
-    assert shrunk(first, again, seconds=0.0).record is record
+    monkeypatch.setattr(sequences, "run", outcome)
+    assert sequences.shortened(0, 0, "sequences", outcome(0, 0, "", range(10))).steps == [2, 9]
+    found = sequences.check(0, 0)
+    assert (found.outcome, found.text, found.again) == ("fault", "call: wrong: ", "[2, 9]")

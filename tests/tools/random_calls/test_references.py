@@ -1,4 +1,4 @@
-"""Choices can be replayed; references are those of the definitions, and bounds hold without being wide."""
+"""References are those of the definitions, and bounds hold without being wide."""
 
 import numpy as np
 import pytest
@@ -6,31 +6,10 @@ import pytest
 from device.numbers.formats import FORMATS, quantize
 from ops.reference import conv_transpose_channels_last, plan_geometry
 from tools.random_calls.convolutions import Convolution
-from tools.random_calls.drafts import Choices
 from tools.random_calls.references import Sides, interpolated, largest, regrouped_error, rounding, sum_error
 
 NUMBERS = np.random.default_rng(0).standard_normal((64, 40)).astype(np.float32) * np.float32(37)
 IMAGE = np.arange(12.0).reshape(1, 3, 4, 1)
-
-
-def test_a_replay_makes_the_recorded_choices():
-    def draw(choices):
-        some = [choices.below(7), choices.between(2, 5), choices.pick("abc"), choices.chance(0.5), choices.pair(1, 9)]
-        return [*some, choices.member([8, 16, 24])]
-
-    first = Choices(np.random.default_rng(3))
-    drawn = draw(first)
-    again = Choices(first.taken)
-    assert draw(again) == drawn
-    assert again.taken == first.taken
-
-
-def test_what_is_missing_or_impossible_is_the_simplest_or_the_nearest():
-    choices = Choices([5, 9])
-    assert [choices.below(3), choices.pick("abc"), choices.pick("abc"), choices.between(4, 6)] == [2, "c", "a", 4]
-    assert choices.taken == [2, 2, 0, 0]
-    assert [Choices(recorded).chance(0.01) for recorded in ([], [98], [99])] == [False, False, True]
-    assert [Choices([16]).member(numbers) for numbers in ([8, 16, 24], [16, 24], [8, 24])] == [16, 16, 24]
 
 
 @pytest.mark.parametrize("name", ["bfloat16", "bfloat8_b", "bfloat4_b"])
