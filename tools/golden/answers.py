@@ -6,7 +6,7 @@ import json
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from functools import cache, partial
 from io import StringIO
@@ -29,58 +29,60 @@ def zeros(shape: Sequence[int]) -> Array:
     return np.broadcast_to(np.float32(0), tuple(shape))
 
 
-def array_text(array: Array) -> str:
-    """Type, shape and hash of the bits of an array; all numbers where there are at most eight."""
-    bits = np.ascontiguousarray(array)
-    digest = hashlib.sha256(bits.tobytes()).hexdigest()[:DIGITS]
-    shown = f" {bits.ravel().tolist()}" if bits.size <= 8 else ""
-    return f"{bits.dtype} {list(bits.shape)} {digest}{shown}"
-
-
 def array_lines(array: Array) -> str:
-    """`array_text` of an array, and of each image of a batch, so that a difference can be located."""
-    rows = [f"[{index}] {array_text(image)}" for index, image in enumerate(array)] if 1 < len(array) <= 8 else []
-    return "\n".join([array_text(array), *rows])
+    """Type, shape and hash of the bits of an array, and of each image of a batch, so that a difference can be located.
+
+    All numbers are shown where there are at most eight.
+    """
+    rows = [f"[{index}] {_array_text(image)}" for index, image in enumerate(array)] if 1 < len(array) <= 8 else []
+    return "\n".join([_array_text(array), *rows])
+
+
+def _array_text(array: Array) -> str:
+    bits = np.ascontiguousarray(array)
+    shown = f" {bits.ravel().tolist()}" if bits.size <= 8 else ""
+    return f"{bits.dtype} {list(bits.shape)} {_digest(bits.tobytes())}{shown}"
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:DIGITS]
 
 
 def column_text(column: Sequence[Any]) -> str:
     """A column of figures as their sum and a hash, one of words as the different words and a hash of their order."""
     if all(isinstance(figure, int | float) for figure in column):
-        return f"sum {sum(column)!r} hash {_digest(list(column))}"
+        return f"sum {sum(column)!r} hash {_digest(repr(list(column)).encode())}"
     words = list(dict.fromkeys(map(repr, column)))
-    return f"{', '.join(words)} hash {_digest([words.index(repr(figure)) for figure in column])}"
-
-
-def _digest(values: list[Any]) -> str:
-    return hashlib.sha256(repr(values).encode()).hexdigest()[:DIGITS]
+    return f"{', '.join(words)} hash {_digest(repr([words.index(repr(figure)) for figure in column]).encode())}"
 
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 
-# (pattern, what stands there instead): the reason is the comment of each
-REPLACED: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
-    (re.compile(re.escape(str(ROOT))), "<project>"),  # where the clone lies
-    (re.compile(re.escape(tempfile.gettempdir()) + r"/golden-[A-Za-z0-9_]+"), "<temporary>"),  # a command's own folder
-    (re.compile(re.escape(sys.prefix) + r"(?=/)"), "<python>"),  # where Python lies
-    (re.compile(re.escape(sys.base_prefix) + r"(?=/)"), "<python>"),  # where the Python of an environment lies
-    (re.compile(r"\bat 0x[0-9a-f]{6,}"), "at <address>"),  # addresses of Python's objects
-    (re.compile(r"\bin \d+\.\d+s\b"), "in <time> s"),  # how long pytest took
-    (re.compile(r"^ttsim compiles its loops .*\n?", re.MULTILINE), ""),  # once on a machine
+# (pattern, what stands there instead)
+REPLACED: Final = tuple(
+    (re.compile(pattern, re.MULTILINE), instead)
+    for pattern, instead in (
+        (re.escape(str(ROOT)), "<project>"),  # where the clone lies
+        (re.escape(tempfile.gettempdir()) + r"/golden-[A-Za-z0-9_]+", "<temporary>"),  # a command's own folder
+        (re.escape(sys.prefix) + r"(?=/)", "<python>"),  # where Python lies
+        (re.escape(sys.base_prefix) + r"(?=/)", "<python>"),  # where the Python of an environment lies
+        (r"\bat 0x[0-9a-f]{6,}", "at <address>"),  # addresses of Python's objects
+        (r"\bin \d+\.\d+s\b", "in <time> s"),  # how long pytest took
+        (r"^ttsim compiles its loops .*\n?", ""),  # once on a machine
+        # hashes of ttsim's sources, or of a plan in words that users do not see; digits alone are a figure
+        (r"(?<![.\w])(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{16}(?:[0-9a-f]{48})?(?!\w)", "<hash>"),
+    )
 )
-# Of ttsim's sources, or of a plan in words that users do not see.
-HASH: Final = re.compile(r"(?<![.\w])[0-9a-f]{16}(?:[0-9a-f]{48})?(?!\w)")
 
 
 def plain(text: str) -> str:
     """A text without what differs from machine to machine or from run to run."""
     for pattern, instead in REPLACED:
         text = pattern.sub(instead, text)
-    return HASH.sub(_plain_hash, text)
+    return text
 
 
-def _plain_hash(match: re.Match[str]) -> str:
-    """A mark for a hash; digits alone are a figure."""
-    return match.group() if match.group().isdecimal() or match.group().isalpha() else "<hash>"
+MANY: Final = 17  # objects of a list from which on columns are hashed: more than the stages of an operation
 
 
 def lines_of(value: Any) -> str:
@@ -89,34 +91,25 @@ def lines_of(value: Any) -> str:
     A list of many objects with equal keys, such as the cores of a device, is a line for each key: the sum and a hash
     of its column, so that the key at fault is found without a line for each core.
     """
-    lines: list[str] = []
-    _walk("", value, lines.append)
-    return "\n".join(lines)
+    return "\n".join(_lines("", value))
 
 
-MANY: Final = 17  # objects of a list from which on columns are hashed: more than the stages of an operation
-
-
-def _walk(path: str, value: Any, write: Callable[[str], None]) -> None:
+def _lines(path: str, value: Any) -> Iterator[str]:
     if isinstance(value, Mapping):
         flat = {key: item for key, item in value.items() if _is_flat(item)}
-        inline = ", ".join(f"{key}: {item!r}" for key, item in flat.items())
         if flat or not value:
-            write(f"{path or 'all'} {inline}")
+            yield f"{path or 'all'} {', '.join(f'{key}: {item!r}' for key, item in flat.items())}"
         for key, item in value.items():
             if key not in flat:
-                _walk(f"{path}.{key}" if path else str(key), item, write)
-    elif isinstance(value, list) and not _is_flat(value):
-        keys = _shared_keys(value)
-        if len(value) >= MANY and keys:
-            write(f"{path} {len(value)} rows")
-            for key in keys:
-                write(f"{path}.{key} {column_text([row[key] for row in value])}")
-        else:
-            for index, item in enumerate(value):
-                _walk(f"{path}[{index}]", item, write)
+                yield from _lines(f"{path}.{key}" if path else str(key), item)
+    elif _is_flat(value):
+        yield f"{path} {value!r}"
+    elif len(value) >= MANY and all(_is_row(row) and list(row) == list(value[0]) for row in value) and value[0]:
+        yield f"{path} {len(value)} rows"
+        yield from (f"{path}.{key} {column_text([row[key] for row in value])}" for key in value[0])
     else:
-        write(f"{path} {value!r}")
+        for index, item in enumerate(value):
+            yield from _lines(f"{path}[{index}]", item)
 
 
 def _is_flat(value: Any) -> bool:
@@ -126,13 +119,9 @@ def _is_flat(value: Any) -> bool:
     return not isinstance(value, Mapping)
 
 
-def _shared_keys(rows: list[Any]) -> list[str]:
-    """The keys of rows that all have the same flat keys; else none."""
-    if not all(isinstance(row, Mapping) for row in rows):
-        return []
-    keys = list(rows[0])
-    same = all(list(row) == keys and all(map(_is_flat, row.values())) for row in rows)
-    return keys if same else []
+def _is_row(value: Any) -> bool:
+    """Whether a value is an object of flat values."""
+    return isinstance(value, Mapping) and all(map(_is_flat, value.values()))
 
 
 Values = Literal["exact", "fast", "off"]
@@ -171,13 +160,8 @@ def answers(call: Call, device: str, *, strict: bool, known: Aspects | None = No
 def computed(call: Call, device: str, values: Values, *, strict: bool) -> Aspects:
     """Hashes of the values of a call, or its error."""
     with opened(call, device, strict=strict, values=values) as simulated:
-        names = namespace(simulated, random=True)
-
-        def run() -> Any:
-            execute(call.given, names)
-            return execute(call.text, names)
-
-        return outcome(run, named=values, show=values_text)
+        text, names = f"{call.given}\n{call.text}", namespace(simulated, random=True)
+        return outcome(lambda: execute(text, names), named=values, show=values_text)
 
 
 def opened(call: Call, device: str, *, strict: bool, values: Values = "off") -> ttsim.Device:

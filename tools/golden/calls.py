@@ -54,22 +54,27 @@ def read_calls(folder: Path) -> list[Call]:
     """The calls of a record; raises ValueError if the folder holds no calls, or a line that is no call."""
     try:
         lines = (folder / FILE).read_text(encoding="utf-8").splitlines()
-        return [_call(json.loads(line)) for line in lines]
+        return [Call(**{**fields, "values": tuple(fields["values"])}) for fields in map(json.loads, lines)]
     except FileNotFoundError:
         raise ValueError(f"{folder} holds no {FILE}, so it is no record; name the folder of a whole record") from None
     except (TypeError, KeyError, json.JSONDecodeError) as error:
         raise ValueError(f"{folder / FILE} has a line that is no call: {error}") from None
 
 
-def _call(fields: dict[str, Any]) -> Call:
-    return Call(**{**fields, "values": tuple(fields["values"])})
-
-
 FILES: Final = ("recorded_runs.jsonl.gz", "cases.jsonl.gz")
 DEVICE_OF: Final = {"wh": "wormhole_n150", "bh": "blackhole_p150"}
 COMPUTE: Final = ("math_fidelity", "fp32_dest_acc_en", "packer_l1_acc", "math_approx_mode", "dst_full_sync_en")
 SLICES: Final = {"H": "Conv2dDRAMSliceHeight", "W": "Conv2dDRAMSliceWidth"}
-PREPARED_WITHOUT: Final = {"input_tensor", "weight_tensor", "bias_tensor", "output_padding", "mirror_kernel", "dtype"}
+WINDOW: Final = {"stride": 1, "padding": 0, "output_padding": 0, "dilation": 1}  # with what they usually are
+PREPARED_WITHOUT: Final = [
+    "input_tensor",
+    "weight_tensor",
+    "bias_tensor",
+    "output_padding",
+    "mirror_kernel",
+    "dtype",
+    "memory_config",
+]
 
 
 def recorded_calls(folder: Path) -> list[Call]:
@@ -87,12 +92,11 @@ def recorded_call(record: Mapping[str, Any], number: int) -> Call:
     statements, arguments = list(_tensor_statements(case)), _arguments(case)
     if case.get("prep"):
         statements += _prepared(case, arguments)
-    text = _keywords(arguments)
     with_values = record["mode"] == "sim" and "error" not in record and not record.get("defect")
     return Call(
         name=f"recorded/{number:04}",
         given="\n".join(statements),
-        text=f"y = ttnn.conv_transpose2d({text}, return_output_dim=True, return_weights_and_bias=True)",
+        text=f"y = ttnn.conv_transpose2d({_keywords(arguments)}, return_output_dim=True, return_weights_and_bias=True)",
         values=(DEVICE_OF[record["arch"]],) if with_values else (),
         l1_small_size=case.get("l1_small_size", 32768),
     )
@@ -121,9 +125,18 @@ def _memory(case: Mapping[str, Any]) -> str:
     if not case.get("input_spec"):
         return "ttnn.L1_MEMORY_CONFIG" if case.get("input_memory") == "l1" else "ttnn.DRAM_MEMORY_CONFIG"
     scheme, shard, (column, row) = case["input_spec"]
-    cores = f"ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord({column}, {row}))])"
-    spec = f"ttnn.ShardSpec({cores}, {list(shard)}, ttnn.ShardOrientation.ROW_MAJOR)"
-    return f"ttnn.MemoryConfig(ttnn.TensorMemoryLayout.{scheme}_SHARDED, ttnn.BufferType.L1, {spec})"
+    return f'shards("{scheme}", {list(shard)}, (0, 0, {column}, {row}))'
+
+
+# Fields of configs -> the key of a case, and the text of its value.
+FIELDS: Final = {
+    "padding_mode": ("padding_mode", "ttnn.PaddingMode.{}"),
+    "weights_dtype": ("weights_dtype", "ttnn.{}"),
+    "shard_layout": ("shard_layout", "ttnn.TensorMemoryLayout.{}_SHARDED"),
+    "act_block_h_override": ("act_block_h_override", "{}"),
+    "output_layout": ("output_layout", "ttnn.{}_LAYOUT"),
+    "activation": ("activation", "ttnn.UnaryWithParam(ttnn.UnaryOpType['{}'.upper()])"),
+}
 
 
 def _arguments(case: Mapping[str, Any]) -> dict[str, str]:
@@ -132,24 +145,17 @@ def _arguments(case: Mapping[str, Any]) -> dict[str, str]:
     if "math_fidelity" in compute:
         compute["math_fidelity"] = f"ttnn.MathFidelity.{compute['math_fidelity']}"
     settings = f"ttnn.init_device_compute_kernel_config(device.arch(), {_keywords(compute)})" if compute else "None"
-    arguments: dict[str, object] = {
-        "input_tensor": "x",
-        "weight_tensor": "w",
-        "bias_tensor": "b",
-        "device": "device",
-        "in_channels": case["in_channels"],
-        "out_channels": case["out_channels"],
-        "batch_size": case.get("batch", 1),
-        "input_height": case["H"],
-        "input_width": case["W"],
-        "kernel_size": _pair(case.get("kernel", 1)),
-        "stride": _pair(case.get("stride", 1)),
-        "padding": _pair(case.get("padding", 0)),
-        "output_padding": _pair(case.get("output_padding", 0)),
-        "dilation": _pair(case.get("dilation", 1)),
+    given = {**case, **case.get("conv_config", {})}
+    fields = dict(case.get("conv_config", {}))
+    fields |= {name: text.format(given[key]) for name, (key, text) in FIELDS.items() if given.get(key)}
+    arguments: dict[str, object] = {"input_tensor": "x", "weight_tensor": "w", "bias_tensor": "b", "device": "device"}
+    arguments |= {name: case[name] for name in ("in_channels", "out_channels")} | {"batch_size": case.get("batch", 1)}
+    arguments |= {"input_height": case["H"], "input_width": case["W"], "kernel_size": _pair(case.get("kernel", 1))}
+    arguments |= {name: _pair(case.get(name, usual)) for name, usual in WINDOW.items()}
+    arguments |= {
         "groups": case.get("groups", 1),
         "dtype": f"ttnn.{case['dtype']}" if case.get("dtype") else None,
-        "conv_config": _conv_config(case),
+        "conv_config": f"ttnn.Conv2dConfig({_keywords(fields)})" if fields else None,
         "compute_config": settings,
         "dram_slice_config": _slices(case.get("slice")),
     }
@@ -158,23 +164,6 @@ def _arguments(case: Mapping[str, Any]) -> dict[str, str]:
     if case.get("memory_config"):
         arguments["memory_config"] = f"ttnn.{case['memory_config']}"
     return {name: f"{value}" for name, value in arguments.items()}
-
-
-def _conv_config(case: Mapping[str, Any]) -> str:
-    fields = dict(case.get("conv_config", {}))
-    if "padding_mode" in fields:
-        fields["padding_mode"] = f"ttnn.PaddingMode.{fields['padding_mode']}"
-    if case.get("weights_dtype"):
-        fields["weights_dtype"] = f"ttnn.{case['weights_dtype']}"
-    if case.get("shard_layout"):
-        fields["shard_layout"] = f"ttnn.TensorMemoryLayout.{case['shard_layout']}_SHARDED"
-    if case.get("act_block_h_override"):
-        fields["act_block_h_override"] = case["act_block_h_override"]
-    if case.get("output_layout"):
-        fields["output_layout"] = f"ttnn.{case['output_layout']}_LAYOUT"
-    if case.get("activation"):
-        fields["activation"] = f"ttnn.UnaryWithParam(ttnn.UnaryOpType.{case['activation'].upper()})"
-    return f"ttnn.Conv2dConfig({_keywords(fields)})" if fields else "None"
 
 
 def _slices(cut: Any) -> str:
@@ -189,16 +178,10 @@ def _slices(cut: Any) -> str:
 def _prepared(case: Mapping[str, Any], arguments: Mapping[str, str]) -> list[str]:
     """Statements that prepare weights and bias before the call."""
     shared = {name: value for name, value in arguments.items() if name not in PREPARED_WITHOUT}
-    shared.pop("memory_config", None)
-    shared |= {
-        "input_memory_config": "x.memory_config()",
-        "input_layout": "x.layout",
-        "output_dtype": arguments["dtype"],
-    }
-    shared["input_dtype"] = f"ttnn.{case.get('input_dtype', 'bfloat16')}"
-    own = {"weight_tensor": "w", "weights_format": "'IOHW'", "output_padding": arguments["output_padding"]}
-    own["has_bias"] = f"{bool(case.get('has_bias'))}"
-    own |= {"mirror_kernel": arguments["mirror_kernel"]} if "mirror_kernel" in arguments else {}
+    shared |= {"input_memory_config": "x.memory_config()", "input_layout": "x.layout", "input_dtype": "x.dtype"}
+    shared["output_dtype"] = arguments["dtype"]
+    own = {name: arguments[name] for name in ("output_padding", "mirror_kernel") if name in arguments}
+    own |= {"weight_tensor": "w", "weights_format": "'IOHW'", "has_bias": f"{bool(case.get('has_bias'))}"}
     lines = [f"w = ttnn.prepare_conv_transpose2d_weights({_keywords(own | shared)})"]
     if case.get("has_bias"):
         lines.append(f"b = ttnn.prepare_conv_transpose2d_bias({_keywords({'bias_tensor': 'b'} | shared)})")

@@ -1,13 +1,10 @@
 """A whole record: its parts, and the work that each takes."""
 
-import json
-import platform
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib import metadata
 from pathlib import Path
 from typing import Final
 
@@ -16,9 +13,7 @@ from tools.golden.calls import DEVICES, Call, write_calls
 from tools.golden.commands import COMMANDS, command_sections, export_aspects, exported, surface_sections
 from tools.golden.experiments import EXPERIMENTS, LAYERS
 from tools.golden.store import SUFFIX, Sections, clear, each, titled, write_sections
-from tools.machine import load_loops, processor
-
-ABOUT: Final = "about.json"
+from tools.machine import load_loops
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +43,6 @@ def write_record(
         raise ValueError(f"no file of {', '.join(chosen)} has {only!r} in its path")
     clear(folder, chosen, only)
     write_calls(folder, calls)
-    (folder / ABOUT).write_text(json.dumps(about(), indent=1) + "\n", encoding="utf-8")
     each(partial(run_task, folder), sorted(tasks, key=lambda task: -task.cost), processes)
     return time.perf_counter() - begun
 
@@ -76,17 +70,16 @@ def _asked(ask: Callable[[Call], Mapping[str, Aspects]], calls: Sequence[Call]) 
     sections: Sections = {}
     for call in calls:
         for name, aspects in ask(call).items():
-            sections |= titled(name, aspects)
+            sections |= titled(f"{call.name} {name}", aspects)
     return sections
 
 
 def _plans(call: Call) -> dict[str, Aspects]:
     """The answers to a call without values, on both devices, strict and not."""
-    sections: dict[str, Aspects] = {}
+    sections = {}
     for device in DEVICES:
-        strict = answers(call, device, strict=True)
-        sections[f"{call.name} {device} strict"] = strict
-        sections[f"{call.name} {device} not strict"] = answers(call, device, strict=False, known=strict)
+        sections[f"{device} strict"] = strict = answers(call, device, strict=True)
+        sections[f"{device} not strict"] = answers(call, device, strict=False, known=strict)
     return sections
 
 
@@ -97,52 +90,30 @@ def _values(call: Call) -> dict[str, Aspects]:
     """
     load_loops()
     return {
-        f"{call.name} {device}": computed(call, device, "exact", strict=False)
-        | computed(call, device, "fast", strict=False)
+        device: computed(call, device, "exact", strict=False) | computed(call, device, "fast", strict=False)
         for device in call.values
     }
 
 
 def _exports(call: Call) -> dict[str, Aspects]:
     """The files of a call, on both devices."""
-    return {f"{call.name} {device}": export_aspects(call, device) for device in DEVICES}
+    return {device: export_aspects(call, device) for device in DEVICES}
 
 
-def _commands(part: str, calls: Sequence[Call]) -> list[Task]:
-    return [Task(f"{part}/{name.replace(' ', '-')}", 5.0, partial(command_sections, name)) for name in COMMANDS]
+def _of_makers(makers: Mapping[str, Callable[[], Sections]], part: str, calls: Sequence[Call]) -> list[Task]:
+    """Files that no calls are needed for, each with its maker."""
+    return [Task(f"{part}/{file}", 5.0, make) for file, make in makers.items()]
 
 
-def _experiments(part: str, calls: Sequence[Call]) -> list[Task]:
-    pairs = [(kind, layer) for kind in EXPERIMENTS for layer in LAYERS]
-    return [Task(f"{part}/{kind}-{layer}", 20.0, partial(EXPERIMENTS[kind], layer)) for kind, layer in pairs]
-
-
-def _names(part: str, calls: Sequence[Call]) -> list[Task]:
-    return [Task(f"{part}/ttsim", 5.0, surface_sections)]
-
-
+_COMMANDS: Final = {name.replace(" ", "-"): partial(command_sections, name) for name in COMMANDS}
+_EXPERIMENTS: Final = {
+    f"{kind}-{layer}": partial(experiment, layer) for kind, experiment in EXPERIMENTS.items() for layer in LAYERS
+}
 PARTS: Final[Mapping[str, Callable[[str, Sequence[Call]], list[Task]]]] = {
     "plans": partial(_of_calls, _plans, lambda call: True, lambda call: call.chunk),
     "values": partial(_of_calls, _values, lambda call: call.values, lambda call: call.group),
     "exports": partial(_of_calls, _exports, exported, lambda call: call.group),
-    "commands": _commands,
-    "experiments": _experiments,
-    "names": _names,
+    "commands": partial(_of_makers, _COMMANDS),
+    "experiments": partial(_of_makers, _EXPERIMENTS),
+    "names": partial(_of_makers, {"ttsim": surface_sections}),
 }  # a new part is one more entry: it gives the files of calls
-
-
-def about() -> dict[str, object]:
-    """On what a record was written, and which of its parts depend on that; nothing here is compared."""
-    installed = {package.metadata["Name"].lower(): package.version for package in metadata.distributions()}
-    packages = ("numpy", "ml_dtypes", "rich", "numba", "torch", "pytest")
-    return {
-        "machine": {"processor": processor(), "system": platform.system(), "python": platform.python_version()},
-        "packages": {package: installed.get(package, "not installed") for package in packages},
-        "what differs from machine to machine": {
-            "values, fast": "sums in floating point: the same on processors with the same vector instructions, "
-            "where both have numba or neither",
-            "commands, help": "argparse breaks lines as the version of Python does",
-            "commands, pytest": "as the version of pytest writes it",
-            "names, annotations": "as the version of Python writes them; of extras only where they are installed",
-        },
-    }

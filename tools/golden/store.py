@@ -15,6 +15,10 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Final, Literal, TypeVar
 
+SUFFIX: Final = ".txt.xz"
+PRESET: Final = 1  # of xz: higher ones take three times as long for a tenth less
+
+Sections = dict[str, str]  # title -> text
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -26,12 +30,6 @@ def each(function: Callable[[T], R], items: Sequence[T], processes: int | None =
         return list(map(function, items))
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         return list(pool.map(function, items))
-
-
-SUFFIX: Final = ".txt.xz"
-PRESET: Final = 1  # of xz: higher ones take three times as long for a tenth less
-
-Sections = dict[str, str]  # title -> text
 
 
 def title(name: str, aspect: str) -> str:
@@ -49,10 +47,8 @@ def write_sections(path: Path, sections: Mapping[str, str], *, preset: int = PRE
 
     A title is a line of its own; each line of a section's text follows with one space in front.
     """
-    lines: list[str] = []
-    for name in sorted(sections):
-        lines += [name, *(f" {line}" for line in sections[name].split("\n"))]
-    text = "".join(f"{line}\n" for line in lines)
+    newline = "\n"
+    text = "".join(f"{name}\n {sections[name].replace(newline, newline + ' ')}\n" for name in sorted(sections))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(lzma.compress(text.encode(errors="backslashreplace"), preset=preset))
 
@@ -63,14 +59,8 @@ def read_sections(path: Path) -> Sections:
         text = lzma.decompress(path.read_bytes()).decode()
     except (lzma.LZMAError, UnicodeDecodeError):
         raise ValueError(f"{path} is no file of a record; `python -m tools.golden write` writes such files") from None
-    sections: dict[str, list[str]] = {}
-    lines: list[str] = []
-    for line in text.split("\n")[:-1]:
-        if line.startswith(" "):
-            lines.append(line[1:])
-        else:
-            lines = sections[line] = []
-    return {name: "\n".join(lines) for name, lines in sections.items()}
+    sections = (section.split("\n ", 1) for section in re.split(r"\n(?! )", text)[:-1])
+    return {name: content.replace("\n ", "\n") for name, content in sections}
 
 
 def record_files(folder: Path) -> list[str]:
@@ -114,23 +104,22 @@ def read_renames(path: Path) -> dict[str, str]:
 
     An entry without letters is a ValueError: it could hide a figure.
     """
-    text = path.read_text(encoding="utf-8")
     try:
-        data = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    except (json.JSONDecodeError, tomllib.TOMLDecodeError) as error:
+        text = path.read_text(encoding="utf-8")
+        result = dict(_entries(json.loads(text) if path.suffix == ".json" else tomllib.loads(text)))
+    except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
-    result = dict(_entries(data, path))
     for old, new in result.items():
         if re.sub(r"\D", "", old) != re.sub(r"\D", "", new) or not re.search(r"[A-Za-z]", old):
             raise ValueError(f"{path}: {old!r} -> {new!r} changes digits, which would hide a figure; rename words only")
     return result
 
 
-def _entries(data: object, path: Path) -> Iterator[tuple[str, str]]:
+def _entries(data: object) -> Iterator[tuple[str, str]]:
     if not isinstance(data, Mapping):
-        raise ValueError(f"{path}: a rename map is a table of old words and new ones, not {type(data).__name__}")
+        raise ValueError(f"a rename map is a table of old words and new ones, not {type(data).__name__}")
     for old, new in data.items():
-        yield from [(old, new)] if isinstance(new, str) else _entries(new, path)
+        yield from [(old, new)] if isinstance(new, str) else _entries(new)
 
 
 def renamer(renames: Mapping[str, str]) -> Callable[[str], str]:
