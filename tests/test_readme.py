@@ -13,7 +13,8 @@ from ttsim.__main__ import build_parser
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-COMMAND = re.compile(r"^(?:python3? -m|python docs|bash|ttsim) .+|(?<=\| `)python -m .+?(?=`)", flags=re.MULTILINE)
+BLOCK = re.compile(r"^```sh\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"(?<=\| `)python -m .+?(?=`)")
 NUMBER = r"\d(?:[\d,.]*\d)?"
 TESTS = "-m pytest -n auto --dist worksteal"
 
@@ -21,7 +22,7 @@ TESTS = "-m pytest -n auto --dist worksteal"
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_name_modules_arguments_and_files_that_exist(page):
     text = page.read_text(encoding="utf-8").replace("\\\n", " ")
-    for command in COMMAND.findall(text):
+    for command in (*"\n".join(BLOCK.findall(text)).splitlines(), *INLINE.findall(text)):
         if "[" in command or "..." in command:
             continue  # the grammar of a command, not a command
         for part in command.split("&&"):
