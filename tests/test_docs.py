@@ -102,6 +102,12 @@ def test_pictures_are_those_that_the_script_draws():
     assert files == drawn
 
 
+def test_the_api_reference_has_every_public_name():
+    modules = set(re.findall(r"^::: names of (\S+)$", "\n".join(TEXTS.values()), flags=re.MULTILINE))
+    public = runpy.run_path(str(ROOT / "docs" / "hooks.py"))["public_names"]()
+    assert modules == set(public) - {"ttsim", "ttsim.api.modules"}  # modules, which have pages or sections of their own
+
+
 def test_sections_that_are_cited_exist():
     headings = {name: HEADING.findall(text) for name, text in TEXTS.items()}
     cited = list(citations())

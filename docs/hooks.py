@@ -1,0 +1,34 @@
+"""Expands ``::: names of MODULE`` on a page of the site to all public names that ttsim takes from the module."""
+
+import ast
+import importlib
+import pathlib
+import re
+import sys
+from typing import Any
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+LINE = re.compile(r"^::: names of ([\w.]+)$", flags=re.MULTILINE)
+sys.path.insert(0, str(ROOT))
+
+
+def public_names() -> dict[str, list[str]]:
+    """The public names of each module, as the stub of ttsim says."""
+    stub = ast.parse((ROOT / "ttsim" / "__init__.pyi").read_text(encoding="utf-8"))
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    return {str(node.module): [alias.name for alias in node.names] for node in imports}
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """The page with an entry for each name."""
+    return LINE.sub(lambda found: "\n\n".join(_entry(found[1], name) for name in public_names()[found[1]]), markdown)
+
+
+def _entry(module: str, name: str) -> str:
+    loaded = importlib.import_module(module)
+    if vars(loaded).get(name) is not None:
+        return f"::: {module}.{name}"
+    text = (getattr(loaded, name).__doc__ or "A text of the environment; None where there is none.").partition(
+        "\n\nArgs"
+    )
+    return f"## {name}\n\n{text[0]}"  # computed when asked for: mkdocstrings does not find it
