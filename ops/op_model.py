@@ -50,6 +50,16 @@ class Detail:
     text: str  # The same in words, as part of a list
 
 
+def counted(name: str, count: int, noun: str) -> Detail:
+    """How many there are: "one core", "8 cores"."""
+    return Detail(name, count, f"one {noun}" if count == 1 else f"{count} {noun}s")
+
+
+def tiles(name: str, height: int, width: int, text: str) -> Detail:
+    """Height and width in tiles, in a text with their place: "blocks of {} tiles"."""
+    return Detail(name, (height, width), text.format(f"{height}x{width}"))
+
+
 def uncompared_fact(text: str) -> Detail:
     """That numbers of a device operation were never compared with recordings (`device.numbers.vector_unit`)."""
     return Detail(name="uncompared", value=True, text=text)

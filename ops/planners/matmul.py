@@ -217,8 +217,7 @@ def run_matmul(
     """One matmul program from two operands, and a bias if given, to the tensor "output"."""
     first = inputs[0]
     buffers = matmul_circular_buffers(
-        op.problem,
-        op.config,
+        op,
         source=first.name,
         in_memory=first.spec.memory_config,
         output="output",

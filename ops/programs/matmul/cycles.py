@@ -8,13 +8,12 @@ unpacked and packed once more: no measurement; composed of steps that have one.
 
 from dataclasses import dataclass, replace
 from functools import partial
-from math import isclose
 from typing import ClassVar
 
 from device.cores import CoreRangeSet, first_cores
 from device.numbers.formats import DataFormat
 from device.spec.device_spec import Costs, DeviceSpec
-from device.time.engine import Moment, Processor, Slots, Task, check_emptied, stage_report, task_of
+from device.time.engine import Moment, Processor, Slots, Task, check_emptied, repeat, stage_report, task_of
 from device.time.network import movers, read_latency_cycles, shared_cycles
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
 from ops.programs.kernel_costs import (
@@ -27,26 +26,8 @@ from ops.programs.kernel_costs import (
     read_page_cycles,
     write_page_cycles,
 )
-from ops.programs.matmul.buffers import INTERLEAVED_BUFFERING
-from ops.programs.matmul.op import (
-    IN_DRAM,
-    TILE_PRODUCT_FLOPS,
-    MatmulOp,
-    Operands,
-    Place,
-    Places,
-    block_receivers,
-    block_tiles,
-    cores_of,
-    issued_flops,
-    k_blocks,
-    operands_of,
-    out_blocks,
-    partials_format,
-    reloads,
-)
-
-SAME = 1e-12  # what rounding makes of equal moments
+from ops.programs.matmul.buffers import BUFFERING
+from ops.programs.matmul.op import IN_DRAM, TILE_PRODUCT_FLOPS, MatmulOp, Place, Places, operands_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +47,6 @@ class MatmulSteps:
     write_dram: Task | None = None  # They take an output block of every core
     parts: int = 1  # Parts in which an output block is finished, each written while the next is on its way
     processors: int = 2  # Data movement processors of a core
-
-    def multiply_of(self, k_block: int) -> Task:
-        """How a K block is multiplied, of those of an output block."""
-        first, between, last = self.multiply
-        return first if k_block == 0 else last if k_block == self.k_blocks - 1 else between
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,74 +82,60 @@ def walk_blocks(step: str, steps: MatmulSteps) -> MatmulTiming:
     """Run the processors of one core through the program."""
     first, second, writer = movers(steps.processors, 3)
     compute, dram = Processor(), Processor()
-    for processor in dict.fromkeys((first, second, writer, compute)):
+    processors = list(dict.fromkeys((first, second, writer, compute)))
+    for processor in processors:
         processor.work(steps.start)
     dram.wait(compute.now)
-    in0, in1, out = Slots("in0", INTERLEAVED_BUFFERING), Slots("in1", INTERLEAVED_BUFFERING), Slots("out", 1)
-    pace = _slowest(steps)
+    in0, in1, out = Slots("in0", BUFFERING), Slots("in1", BUFFERING), Slots("out", 1)
     write, write_dram = _part(steps.write, steps.parts), _part(steps.write_dram, steps.parts)
-    for _ in range(steps.out_blocks):
+
+    def multiply(task: Task, parts: int = 1) -> list[Moment]:
+        """A K block is brought and multiplied in parts; the result is the end of each part."""
+        moved = (first, in0, steps.first, steps.first_dram), (second, in1, steps.second, steps.second_dram)
+        for mover, buffer, bring, share in moved:
+            mover.wait(buffer.reserve())
+            _move(mover, bring, dram, share)
+            buffer.fill(mover.now)
+        compute.wait(in0.front())
+        compute.wait(in1.front())
+        ready = _work(compute, task, parts)
+        in0.empty(compute.now)
+        in1.empty(compute.now)
+        return ready
+
+    def out_block() -> None:
         compute.wait(out.reserve())
-        ready: list[Moment] = []
-        left = steps.k_blocks
-        while left:
-            before = [processor.now.cycles + pace.cycles for processor in (first, second, compute)]
-            first.wait(in0.reserve())
-            _move(first, steps.first, dram, steps.first_dram)
-            in0.fill(first.now)
-            second.wait(in1.reserve())
-            _move(second, steps.second, dram, steps.second_dram)
-            in1.fill(second.now)
-            compute.wait(in0.front())
-            compute.wait(in1.front())
-            ready = _work(compute, steps.multiply_of(steps.k_blocks - left), steps.parts if left == 1 else 1)
-            in0.empty(compute.now)
-            in1.empty(compute.now)
-            left -= 1
-            after = [processor.now.cycles for processor in (first, second, compute)]
-            whole_blocks = left - 1  # the last one is done in parts
-            steady = first is not second and all(map(partial(isclose, rel_tol=SAME), before, after))
-            if whole_blocks > 0 and steps.k_blocks - left > INTERLEAVED_BUFFERING and steady:
-                # All wait for the slowest, and will do so block after block.
-                for processor, task in ((first, steps.first), (second, steps.second), (compute, steps.multiply_of(1))):
-                    processor.go_on(whole_blocks, task, pace)
-                for task in (steps.first_dram, steps.second_dram):
-                    if task is not None:
-                        dram.go_on(whole_blocks, task, task)
-                in0.go_on(whole_blocks, pace)
-                in1.go_on(whole_blocks, pace)
-                left -= whole_blocks
+        begin, between, last = steps.multiply
+        if steps.k_blocks > 1:
+            multiply(begin)
+            repeat(steps.k_blocks - 2, partial(multiply, between), [*processors, dram], (in0, in1))
+        ready = multiply(last if steps.k_blocks > 1 else begin, steps.parts)
         if steps.finish is not None:
             ready = _work(compute, steps.finish, steps.parts)
         out.fill(compute.now)
-        if steps.write is not None:
-            for moment in ready:
-                writer.wait(moment)
-                _move(writer, write, dram, write_dram)
-        out.empty(compute.now if steps.write is None else writer.now)
+        for moment in ready if write is not None else ():
+            writer.wait(moment)
+            _move(writer, write, dram, write_dram)
+        out.empty(compute.now if write is None else writer.now)
+
+    for _ in range(steps.out_blocks):
+        out_block()
     check_emptied(step, (in0, in1, out))
     return MatmulTiming(first, second, writer, compute, dram)
 
 
 def _part(task: Task | None, parts: int) -> Task | None:
+    """One of equal parts of a task."""
     if task is None or parts == 1:
         return task
-    path = {stage: cycles / parts for stage, cycles in task.path.items()}
-    return task_of(path, {stage: cycles / parts for stage, cycles in task.busy.items()})
+    path, busy = ({stage: cycles / parts for stage, cycles in each.items()} for each in (task.path, task.busy))
+    return task_of(path, busy)
 
 
 def _work(processor: Processor, task: Task, parts: int) -> list[Moment]:
     """A processor does a task in parts; the result is the end of each part."""
-    part = _part(task, parts)
-    return [] if part is None else [processor.work(part) for _ in range(parts)]
-
-
-def _slowest(steps: MatmulSteps) -> Task:
-    """The step that limits how fast K blocks follow each other, once all processors have begun."""
-    dram = [task for task in (steps.first_dram, steps.second_dram) if task is not None]
-    shared = task_of({Stage.DRAM: sum(task.cycles for task in dram)})
-    own = [task for task in (steps.multiply_of(1), steps.second, steps.first) if task is not None]
-    return max(*own, shared, key=lambda task: task.cycles)
+    part = _part(task, parts) or task
+    return [processor.work(part) for _ in range(parts)]
 
 
 def _move(processor: Processor, task: Task | None, dram: Processor, share: Task | None) -> None:
@@ -212,10 +174,10 @@ def matmul_cycles(
     contention: bool = True,
 ) -> OperationCycles:
     """Cycles of one matmul program on `cores`: the first of the grid if not given."""
-    problem, config, operands = op.problem, op.config, operands_of(op, places)
+    problem, grid, operands = op.problem, op.config.grid, operands_of(op, places)
     free = time_matmul(op, spec, places, contention=False)
     timing = time_matmul(op, spec, places) if contention else free
-    used = first_cores(cores_of(op), config.grid.cols, config.grid.rows) if cores is None else cores
+    used = first_cores(op.cores, grid.cols, grid.rows) if cores is None else cores
     return OperationCycles(
         cycles=timing.cycles,
         groups=(CoreGroupCycles(cores=used, cycles=timing.cycles, stages=timing.stages),),
@@ -223,27 +185,33 @@ def matmul_cycles(
         dram_read_bytes=operands.first_read_bytes + operands.second_read_bytes,
         dram_written_bytes=operands.written_bytes,
         network_bytes=operands.sent_bytes,
-        issued_flops=issued_flops(op),
+        issued_flops=op.issued_flops,
         useful_flops=problem.batches * problem.m_tiles * problem.n_tiles * problem.k_tiles * TILE_PRODUCT_FLOPS,
         contention_cycles=max(0.0, timing.cycles - free.cycles),
     )
 
 
 def time_matmul(op: MatmulOp, spec: DeviceSpec, places: Places = IN_DRAM, *, contention: bool = True) -> MatmulTiming:
-    """The processors, after the program, of a core that is never idle; arguments as of `matmul_cycles`."""
-    steps, operands = _steps(op, spec, places), operands_of(op, places)
+    """The processors, after the program, of a core that is never idle; arguments as of `matmul_cycles`.
+
+    With contention a core shares with all others the bandwidth of DRAM, and the links on which data of both directions
+    meet: the first operand is read over the network of the writer, and the output written over that of the reader.
+    """
+    steps, operands, costs = _steps(op, spec, places), operands_of(op, places), spec.costs_of(MatmulCosts)
     if contention:
-        steps = _with_crossed_links(steps, spec, operands)
-        moved = operands.first_read_bytes, operands.second_read_bytes, operands.written_bytes
-        steps = with_shared_dram(steps, spec, *moved)
+        read, written = operands.first_read_bytes, operands.written_bytes
+        first = _crossed(spec, steps.first, read / (steps.out_blocks * steps.k_blocks), costs.crossed_read_links)
+        write = _crossed(spec, steps.write, written / steps.out_blocks, costs.crossed_write_links)
+        steps = replace(steps, first=first, write=write)
+        steps = with_shared_dram(steps, spec, read, operands.second_read_bytes, written)
     return walk_blocks("matmul", steps)
 
 
 def multiply_tasks(op: MatmulOp, spec: DeviceSpec) -> tuple[Task, Task, Task]:
     """How a core multiplies the first K block of an output block, those between, and the last of several."""
-    problem, config = op.problem, op.config
-    height, width, depth = block_tiles(op)
-    last = k_blocks(problem, config) - 1
+    problem, subblock = op.problem, (op.config.out_subblock_h, op.config.out_subblock_w)
+    height, width, depth = op.block_tiles
+    last = op.k_blocks - 1
     transposing: dict[Stage, float] = {}
     if problem.transpose_first:
         turned = height * depth * convert_tile_cycles(spec, problem.in_format, problem.in_format)
@@ -251,16 +219,16 @@ def multiply_tasks(op: MatmulOp, spec: DeviceSpec) -> tuple[Task, Task, Task]:
 
     def task(k_block: int) -> Task:
         block = ProductBlock(
-            subblock_height=config.out_subblock_h,
-            subblock_width=config.out_subblock_w,
-            subblocks=height * width / (config.out_subblock_h * config.out_subblock_w),
+            subblock_height=subblock[0],
+            subblock_width=subblock[1],
+            subblocks=height * width / (subblock[0] * subblock[1]),
             depth=depth,
             first_format=problem.in_format,
             second_format=problem.weight_format,
-            packed_format=problem.out_format if k_block == last else partials_format(problem, config),
+            packed_format=problem.out_format if k_block == last else op.partials_format,
             fidelity_phases=op.fidelity_phases,
         )
-        product = multiply_task(spec, block, reload=reloads(problem, config, k_block))
+        product = multiply_task(spec, block, reload=op.reloads(k_block))
         return task_of({**transposing, **product.path}, {**transposing, **product.busy}) if transposing else product
 
     return task(0), task(min(1, last)), task(last)
@@ -268,9 +236,9 @@ def multiply_tasks(op: MatmulOp, spec: DeviceSpec) -> tuple[Task, Task, Task]:
 
 def second_task(op: MatmulOp, spec: DeviceSpec) -> Task:
     """A core brings a K block of the second operand: reads its tiles, and sends them on if others need them."""
-    _, width, depth = block_tiles(op)
+    _, width, depth = op.block_tiles
     context, sending = Stage.WEIGHT_READER, Stage.WEIGHT_MULTICAST
-    return _bring(spec, width * depth, op.problem.weight_format, block_receivers(op)[1], context, sending)
+    return _bring(spec, width * depth, op.problem.weight_format, op.receivers[1], context, sending)
 
 
 def _bring(
@@ -290,53 +258,30 @@ def send_cycles(spec: DeviceSpec, sent_bytes: float, receivers: int) -> float:
 
 def _steps(op: MatmulOp, spec: DeviceSpec, places: Places) -> MatmulSteps:
     """The steps of a core that has the links and the bandwidth of DRAM for itself."""
-    height, width, _ = block_tiles(op)
+    problem, (height, width, depth) = op.problem, op.block_tiles
+    parts = max(1, round(height * width / (op.config.out_subblock_h * op.config.out_subblock_w)))
+    first, in_format, receivers = None, problem.in_format, op.receivers[0]
+    if places.first is not Place.OWN:
+        first = _bring(spec, height * depth, in_format, receivers, Stage.READER, Stage.ACT_MULTICAST)
+    elif receivers > 1:
+        sent_bytes = height * depth * in_format.tile_bytes
+        first = task_of({Stage.ACT_MULTICAST: send_cycles(spec, sent_bytes, receivers)})
+    # A core waits for the last tile of each part of an output block that it writes
+    written = height * width * write_page_cycles(spec, problem.out_format.tile_bytes) + parts * read_latency_cycles(
+        spec
+    )
     return MatmulSteps(
-        out_blocks=out_blocks(op),
-        k_blocks=k_blocks(op.problem, op.config),
+        out_blocks=op.out_blocks,
+        k_blocks=op.k_blocks,
         start=task_of({Stage.START: spec.costs_of(MatmulCosts).start_cycles}),
-        first=_first_task(op, spec, places.first),
+        first=first,
         second=None if places.second is Place.OWN else second_task(op, spec),
         multiply=multiply_tasks(op, spec),
-        finish=task_of({Stage.BIAS: add_row_cycles(spec, height * width)}) if op.problem.bias else None,
-        write=None if places.output is Place.OWN else _write_task(op, spec),
-        parts=_parts(op),
+        finish=task_of({Stage.BIAS: add_row_cycles(spec, height * width)}) if problem.bias else None,
+        write=None if places.output is Place.OWN else task_of({Stage.WRITER: written}),
+        parts=parts,
         processors=spec.data_movement.processors,
     )
-
-
-def _first_task(op: MatmulOp, spec: DeviceSpec, place: Place) -> Task | None:
-    """A core brings a K block of the first operand; None if nobody does."""
-    height, _, depth = block_tiles(op)
-    tiles, data_format, shared = height * depth, op.problem.in_format, block_receivers(op)[0]
-    if place is not Place.OWN:
-        return _bring(spec, tiles, data_format, shared, Stage.READER, Stage.ACT_MULTICAST)
-    if shared == 1:
-        return None
-    return task_of({Stage.ACT_MULTICAST: send_cycles(spec, tiles * data_format.tile_bytes, shared)})
-
-
-def _write_task(op: MatmulOp, spec: DeviceSpec) -> Task:
-    """A core writes an output block, and waits for the last tile of each part of it."""
-    height, width, _ = block_tiles(op)
-    tile = write_page_cycles(spec, op.problem.out_format.tile_bytes)
-    return task_of({Stage.WRITER: height * width * tile + _parts(op) * read_latency_cycles(spec)})
-
-
-def _parts(op: MatmulOp) -> int:
-    height, width, _ = block_tiles(op)
-    return max(1, round(height * width / (op.config.out_subblock_h * op.config.out_subblock_w)))
-
-
-def _with_crossed_links(steps: MatmulSteps, spec: DeviceSpec, operands: Operands) -> MatmulSteps:
-    """The steps of a core that shares with all others the links on which data of both directions meet.
-
-    The first operand is read over the network of the writer, and the output written over the network of the reader.
-    """
-    first_bytes = operands.first_read_bytes / (steps.out_blocks * steps.k_blocks)
-    costs, write_bytes = spec.costs_of(MatmulCosts), operands.written_bytes / steps.out_blocks
-    first = _crossed(spec, steps.first, first_bytes, costs.crossed_read_links)
-    return replace(steps, first=first, write=_crossed(spec, steps.write, write_bytes, costs.crossed_write_links))
 
 
 def with_shared_dram(
@@ -346,15 +291,10 @@ def with_shared_dram(
 
     The bytes are those that all cores read of either operand, and write.
     """
-
-    def task(moved_bytes: float) -> Task | None:
-        return task_of({Stage.DRAM: shared_cycles(spec, moved_bytes, share)}) if moved_bytes else None
-
     blocks = steps.out_blocks * steps.k_blocks
     first, second, write = (
-        task(first_bytes / blocks),
-        task(second_bytes / blocks),
-        task(written_bytes / steps.out_blocks),
+        task_of({Stage.DRAM: shared_cycles(spec, moved / count, share)}) if moved else None
+        for moved, count in ((first_bytes, blocks), (second_bytes, blocks), (written_bytes, steps.out_blocks))
     )
     return replace(steps, first_dram=first, second_dram=second, write_dram=write)
 

@@ -17,24 +17,16 @@ from ops.op_model import (
     Ends,
     OpModel,
     ValuesContext,
+    counted,
     given,
     matrix,
     row,
+    tiles,
     uncompared_fact,
 )
 from ops.programs.eltwise.functions import uncompared
 from ops.programs.matmul.cycles import matmul_cycles
-from ops.programs.matmul.op import (
-    MatmulConfig,
-    MatmulOp,
-    Place,
-    Places,
-    cores_of,
-    k_blocks,
-    out_blocks,
-    place_text,
-    sent_operands,
-)
+from ops.programs.matmul.op import MatmulConfig, MatmulOp, Place, Places, place_text
 from ops.programs.matmul.transpose import transposed
 from ops.programs.matmul.values import matmul_values
 
@@ -62,31 +54,25 @@ def describe_matmul(op: MatmulOp, ends: Ends, spec: DeviceSpec) -> Description:
 
 def matmul_facts(op: MatmulOp) -> tuple[Detail, ...]:
     """Program, cores and blocks."""
-    problem, config, count = op.problem, op.config, cores_of(op)
-    part, block = (config.per_core_m, config.per_core_n), (config.out_block_h, config.out_block_w)
-    subblock, depth = (config.out_subblock_h, config.out_subblock_w), k_blocks(problem, config)
-    outs = out_blocks(op)
-    sent = [name for name, sends in zip(("first", "second"), sent_operands(config), strict=True) if sends]
-    facts = [
+    config, batches = op.config, op.problem.batches
+    sent = [name for name, sends in zip(("first", "second"), op.sends, strict=True) if sends]
+    text = uncompared([] if op.activation is None else [op.activation[0]], fp32_dest=op.problem.fp32_dest)
+    return (
         Detail("program", config.program.name, config.program.name),
-        Detail("cores", count, "one core" if count == 1 else f"{count} cores"),
-        Detail("core_tiles", part, f"{part[0]}x{part[1]} output tiles a core"),
-        Detail("out_block_tiles", block, f"output blocks of {block[0]}x{block[1]} tiles"),
-        Detail("out_blocks", outs, "one output block" if outs == 1 else f"{outs} output blocks"),
-        Detail("subblock_tiles", subblock, f"sub-blocks of {subblock[0]}x{subblock[1]}"),
-        Detail("k_blocks", depth, "one K block" if depth == 1 else f"{depth} K blocks"),
+        counted("cores", op.cores, "core"),
+        tiles("core_tiles", config.per_core_m, config.per_core_n, "{} output tiles a core"),
+        tiles("out_block_tiles", config.out_block_h, config.out_block_w, "output blocks of {} tiles"),
+        counted("out_blocks", op.out_blocks, "output block"),
+        tiles("subblock_tiles", config.out_subblock_h, config.out_subblock_w, "sub-blocks of {}"),
+        counted("k_blocks", op.k_blocks, "K block"),
         Detail(
             "multicast_operands",
             ", ".join(sent),
             f"{' and '.join(sent)} operand multicast" if sent else "each core reads its own operands",
         ),
-    ]
-    functions = [] if op.activation is None else [op.activation[0]]
-    if (text := uncompared(functions, fp32_dest=problem.fp32_dest)) is not None:
-        facts.append(uncompared_fact(text))
-    if problem.batches > 1:
-        facts.append(Detail("batches", problem.batches, f"{problem.batches} batches, one by one"))
-    return tuple(facts)
+        *(() if text is None else (uncompared_fact(text),)),
+        *((Detail("batches", batches, f"{batches} batches, one by one"),) if batches > 1 else ()),
+    )
 
 
 def _program_config(config: MatmulConfig) -> str:

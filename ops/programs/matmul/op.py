@@ -6,12 +6,16 @@ second operand, N columns of the second and of the output.
 
 from dataclasses import dataclass
 from enum import Enum
+from math import prod
+from typing import Final
 
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType
 from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat, div_up
 from device.plan import DeviceOp
 from device.spec.parts import GridSpec
+
+TILE_PRODUCT_FLOPS: Final = 2 * TILE**3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,35 +88,109 @@ class MatmulOp(DeviceOp):
     # to its numbers. None for as many as there are numbers.
     out_rows: int | None = None
 
+    @property
+    def k_blocks(self) -> int:
+        """K blocks, between which partial sums pass through the packer."""
+        return div_up(self.problem.k_tiles, self.config.in0_block_w)
 
-def k_blocks(problem: MatmulProblem, config: MatmulConfig) -> int:
-    """K blocks, between which partial sums pass through the packer."""
-    return div_up(problem.k_tiles, config.in0_block_w)
+    @property
+    def l1_accumulation(self) -> bool:
+        """Whether packer_l1_acc has an effect: from two K blocks on, with and without a bias."""
+        return self.problem.packer_l1_acc and self.k_blocks > 1
 
+    @property
+    def partials_format(self) -> DataFormat:
+        """Format of the partial sums: float32 whenever Dst is, unlike in a convolution."""
+        if self.problem.fp32_dest:
+            return FLOAT32
+        return BFLOAT16 if self.l1_accumulation else self.problem.out_format
 
-def l1_accumulation(problem: MatmulProblem, config: MatmulConfig) -> bool:
-    """Whether packer_l1_acc has an effect: from two K blocks on, with and without a bias."""
-    return problem.packer_l1_acc and k_blocks(problem, config) > 1
+    def reloads(self, k_block: int) -> bool:
+        """Whether a K block fetches the partial sums back; if they are added in L1, only the last block does.
 
+        With a bias the last block need not: the bias is added to the sums in L1.
+        """
+        if k_block == 0 or not self.l1_accumulation:
+            return k_block > 0
+        return k_block == self.k_blocks - 1 and not self.problem.bias
 
-def reloads(problem: MatmulProblem, config: MatmulConfig, k_block: int) -> bool:
-    """Whether a K block fetches the partial sums back; if they are added in L1, only the last block does.
+    @property
+    def single_tiles(self) -> bool:
+        """Whether every core computes its output tiles one by one."""
+        return self.config.program is MatmulProgram.SINGLE_TILES
 
-    With a bias the last block need not: the bias is added to the sums in L1.
-    """
-    if k_block == 0 or not l1_accumulation(problem, config):
-        return k_block > 0
-    return k_block == k_blocks(problem, config) - 1 and not problem.bias
+    @property
+    def sends(self) -> tuple[bool, bool]:
+        """Whether blocks of the first operand are multicast, and those of the second."""
+        program = self.config.program
+        both = program is MatmulProgram.MCAST_2D
+        return both or program is MatmulProgram.MCAST_IN0, both or program is MatmulProgram.MCAST_IN1
 
+    @property
+    def sharers(self) -> tuple[int, int]:
+        """Cores that need the same rows of the first operand, and the same columns of the second."""
+        problem, config = self.problem, self.config
+        return div_up(problem.n_tiles, config.per_core_n), div_up(problem.m_tiles, config.per_core_m)
 
-def partials_format(problem: MatmulProblem, config: MatmulConfig) -> DataFormat:
-    """Format of the partial sums: float32 whenever Dst is, unlike in a convolution."""
-    if problem.fp32_dest:
-        return FLOAT32
-    return BFLOAT16 if l1_accumulation(problem, config) else problem.out_format
+    @property
+    def receivers(self) -> tuple[int, int]:
+        """Cores that get a block of either operand from the core that sends it, that core among them."""
+        first, second = (
+            min(self.cores, many) if sent else 1 for many, sent in zip(self.sharers, self.sends, strict=True)
+        )
+        return first, second
 
+    @property
+    def passes(self) -> tuple[int, int]:
+        """How often a core's part of each operand is needed: for every column, and every row, of its output blocks."""
+        problem, config = self.problem, self.config
+        if self.single_tiles:
+            tiles = div_up(problem.m_tiles * problem.n_tiles, config.grid.cores)
+            return tiles, tiles
+        return div_up(config.per_core_n, config.out_block_w), div_up(config.per_core_m, config.out_block_h)
 
-TILE_PRODUCT_FLOPS = 2 * TILE**3
+    @property
+    def _core_batches(self) -> int:
+        """Batches of a core: all of them, unless their tiles are distributed as those of a single batch."""
+        return 1 if self.single_tiles else self.problem.batches
+
+    @property
+    def _shares(self) -> int:
+        """Parts of the output, which cores compute one after the other if there are more parts than cores."""
+        return self.problem.batches // self._core_batches * prod(self.sharers)
+
+    @property
+    def cores(self) -> int:
+        """Cores that compute."""
+        return min(self._shares, self.config.grid.cores)
+
+    @property
+    def core_shares(self) -> int:
+        """Parts of the output that a core computes in sequence, of all its batches."""
+        return div_up(self._shares, self.cores) * self._core_batches
+
+    @property
+    def out_blocks(self) -> int:
+        """Output blocks that a core computes, one after the other."""
+        config = self.config
+        down, across = div_up(config.per_core_m, config.out_block_h), div_up(config.per_core_n, config.out_block_w)
+        return self.core_shares * down * across
+
+    @property
+    def block_tiles(self) -> tuple[float, float, float]:
+        """Height, width and depth of a block: even shares of a core's part, which all blocks together are."""
+        problem, config = self.problem, self.config
+        return (
+            config.per_core_m / div_up(config.per_core_m, config.out_block_h),
+            config.per_core_n / div_up(config.per_core_n, config.out_block_w),
+            problem.k_tiles / self.k_blocks,
+        )
+
+    @property
+    def issued_flops(self) -> int:
+        """Multiplications and additions of all cores."""
+        tiles = self.core_shares * self.config.per_core_m * self.config.per_core_n * self.problem.k_tiles
+        return self.cores * tiles * TILE_PRODUCT_FLOPS
 
 
 class Place(Enum):
@@ -153,98 +231,19 @@ class Operands:
     sent_bytes: int  # Bytes that leave a core over a network
 
 
-def issued_flops(op: MatmulOp) -> int:
-    """Multiplications and additions of all cores."""
-    config = op.config
-    products = _rounds(op) * _passed_batches(op) * config.per_core_m * config.per_core_n * op.problem.k_tiles
-    return cores_of(op) * products * TILE_PRODUCT_FLOPS
-
-
-def out_blocks(op: MatmulOp) -> int:
-    """Output blocks that a core computes, one after the other."""
-    config = op.config
-    across = div_up(config.per_core_n, config.out_block_w)
-    return _rounds(op) * _passed_batches(op) * div_up(config.per_core_m, config.out_block_h) * across
-
-
-def block_tiles(op: MatmulOp) -> tuple[float, float, float]:
-    """Height, width and depth of a block: even shares of a core's part, so that all blocks together are that part."""
-    problem, config = op.problem, op.config
-    return (
-        config.per_core_m / div_up(config.per_core_m, config.out_block_h),
-        config.per_core_n / div_up(config.per_core_n, config.out_block_w),
-        problem.k_tiles / k_blocks(problem, config),
-    )
-
-
 def operands_of(op: MatmulOp, places: Places = IN_DRAM) -> Operands:
     """What a program moves; arguments as of `matmul_cycles`."""
-    problem, config = op.problem, op.config
+    problem = op.problem
     written = problem.batches * problem.m_tiles * problem.n_tiles
+    sides = (problem.m_tiles, problem.in_format), (problem.n_tiles, problem.weight_format)
     moved = []  # bytes of each operand that all cores take
-    for number, data_format in enumerate((problem.in_format, problem.weight_format)):
-        tiles = (
-            problem.k_tiles * (problem.n_tiles if number else problem.m_tiles) * operand_passes(problem, config)[number]
-        )
-        tiles *= 1 if sent_operands(config)[number] else sharers(op)[number]
+    for number, (side, data_format) in enumerate(sides):
+        tiles = problem.k_tiles * side * op.passes[number] * (1 if op.sends[number] else op.sharers[number])
         tiles *= 1 if problem.keeps_first and not number else problem.batches
-        if config.program is MatmulProgram.SINGLE_TILES:
-            tiles = written * problem.k_tiles
-        moved.append(tiles * data_format.tile_bytes)
-    first, second = moved
+        moved.append((written * problem.k_tiles if op.single_tiles else tiles) * data_format.tile_bytes)
     return Operands(
-        first_read_bytes=first if places.first is Place.DRAM else 0,
-        second_read_bytes=second if places.second is Place.DRAM else 0,
+        first_read_bytes=moved[0] if places.first is Place.DRAM else 0,
+        second_read_bytes=moved[1] if places.second is Place.DRAM else 0,
         written_bytes=written * problem.out_format.tile_bytes if places.output is Place.DRAM else 0,
-        sent_bytes=sum(size for size, sent in zip(moved, sent_operands(config), strict=True) if sent),
+        sent_bytes=sum(size for size, sent in zip(moved, op.sends, strict=True) if sent),
     )
-
-
-def sent_operands(config: MatmulConfig) -> tuple[bool, bool]:
-    """Whether blocks of the first operand are multicast, and those of the second."""
-    both = config.program is MatmulProgram.MCAST_2D
-    return both or config.program is MatmulProgram.MCAST_IN0, both or config.program is MatmulProgram.MCAST_IN1
-
-
-def sharers(op: MatmulOp) -> tuple[int, int]:
-    """Cores that need the same rows of the first operand, and the same columns of the second."""
-    problem, config = op.problem, op.config
-    return div_up(problem.n_tiles, config.per_core_n), div_up(problem.m_tiles, config.per_core_m)
-
-
-def block_receivers(op: MatmulOp) -> tuple[int, int]:
-    """Cores that get a block of either operand from the core that sends it, that core among them."""
-    first, second = (
-        min(cores_of(op), shared) if sent else 1
-        for sent, shared in zip(sent_operands(op.config), sharers(op), strict=True)
-    )
-    return first, second
-
-
-def _shares(op: MatmulOp) -> int:
-    """Parts of the output, one for each core."""
-    across, down = sharers(op)
-    return op.problem.batches // _passed_batches(op) * down * across
-
-
-def _passed_batches(op: MatmulOp) -> int:
-    """Batches that every core computes: all of them, unless their tiles are distributed as those of a single batch."""
-    return 1 if op.config.program is MatmulProgram.SINGLE_TILES else op.problem.batches
-
-
-def cores_of(op: MatmulOp) -> int:
-    """Cores that compute."""
-    return min(_shares(op), op.config.grid.cores)
-
-
-def _rounds(op: MatmulOp) -> int:
-    """Parts of the output that a core computes in sequence."""
-    return div_up(_shares(op), cores_of(op))
-
-
-def operand_passes(problem: MatmulProblem, config: MatmulConfig) -> tuple[int, int]:
-    """How often a core's part of each operand is needed: for every column, and every row, of its output blocks."""
-    if config.program is MatmulProgram.SINGLE_TILES:
-        tiles = div_up(problem.m_tiles * problem.n_tiles, config.grid.cores)
-        return tiles, tiles
-    return div_up(config.per_core_n, config.out_block_w), div_up(config.per_core_m, config.out_block_h)

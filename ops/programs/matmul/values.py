@@ -13,7 +13,7 @@ from device.numbers.formats import FLOAT32, Array, DataFormat
 from device.numbers.vector_unit import VectorUnitMode
 from device.spec.device_spec import DeviceSpec
 from ops.programs.eltwise.functions import apply_activation
-from ops.programs.matmul.op import MatmulOp, k_blocks, l1_accumulation, partials_format
+from ops.programs.matmul.op import MatmulOp
 
 HALVES = 2  # 16-column halves of a tile
 
@@ -62,8 +62,8 @@ def _multiply(op: MatmulOp, rows: Array, weights: Array, mode: MatrixUnitMode, a
     it.
     """
     problem, fp32_dest = op.problem, mode.fp32_dest
-    partials, accumulates = partials_format(problem, op.config), l1_accumulation(problem, op.config)
-    columns, blocks = op.config.in0_block_w * TILE, k_blocks(problem, op.config)
+    partials, accumulates = op.partials_format, op.l1_accumulation
+    columns, blocks = op.config.in0_block_w * TILE, op.k_blocks
     packed: Array | None = None
     for block in range(blocks):
         final = block == blocks - 1 and not problem.bias

@@ -34,20 +34,7 @@ from ops.programs.matmul.cycles import (
     walk_blocks,
     with_shared_dram,
 )
-from ops.programs.matmul.op import (
-    MatmulOp,
-    Place,
-    Places,
-    block_receivers,
-    cores_of,
-    issued_flops,
-    k_blocks,
-    operand_passes,
-    operands_of,
-    out_blocks,
-    sent_operands,
-    sharers,
-)
+from ops.programs.matmul.op import MatmulOp, Place, Places, operands_of
 from ops.programs.patch_matmul.op import FillRows, Patches, PatchMatmul, PixelMatmul, SumSections
 from ops.window import output_phases
 
@@ -75,8 +62,7 @@ def core_share(op: PatchMatmul | PixelMatmul) -> CoreShare:
     """
     patches, config, problem, passes = op.patches, op.matmul.config, op.matmul.problem, len(op.slicing.passes)
     again, sends, readers = (
-        both[0 if isinstance(op, PatchMatmul) else 1]
-        for both in (operand_passes(problem, config), sent_operands(config), sharers(op.matmul))
+        both[0 if isinstance(op, PatchMatmul) else 1] for both in (op.matmul.passes, op.matmul.sends, op.matmul.sharers)
     )
     if isinstance(op, PatchMatmul):
         positions, taps, side = min(config.per_core_m * TILE, patches.rows), patches.tap_count, config.per_core_m
@@ -137,7 +123,7 @@ def product_cycles(op: PatchMatmul | PixelMatmul, spec: DeviceSpec, *, contentio
     bundles, start_cycles = patches.bundles, steps.start.cycles
     stages = tuple(stage if stage.stage is Stage.START else _times(stage, bundles) for stage in timing.stages)
     cycles = start_cycles + bundles * (timing.cycles - start_cycles)
-    used = first_cores(cores_of(matmul), matmul.config.grid.cols, matmul.config.grid.rows)
+    used = first_cores(matmul.cores, matmul.config.grid.cols, matmul.config.grid.rows)
     others = op.out_channels if isinstance(op, PatchMatmul) else op.channels
     met = patches.rows * patches.tap_count * present_share(patches)
     return OperationCycles(
@@ -147,7 +133,7 @@ def product_cycles(op: PatchMatmul | PixelMatmul, spec: DeviceSpec, *, contentio
         dram_read_bytes=bundles * (operands.second_read_bytes + share.read_bytes),
         dram_written_bytes=bundles * share.written_bytes,
         network_bytes=bundles * (operands.sent_bytes + share.read_bytes + share.written_bytes),
-        issued_flops=bundles * issued_flops(matmul),
+        issued_flops=bundles * matmul.issued_flops,
         # Multiplications and additions of the definition, without padding, inserted zeros and further passes.
         useful_flops=round(2 * met * patches.channels * others / patches.groups),
         contention_cycles=bundles * max(0.0, timing.cycles - free.cycles),
@@ -208,16 +194,14 @@ def _times(stage: StageCycles, count: int) -> StageCycles:
 
 def _steps(matmul: MatmulOp, gather: CoreShare, spec: DeviceSpec) -> MatmulSteps:
     """The steps of a core that has the bandwidth of DRAM for itself: a core's share of everything, block by block."""
-    link, outs, depth = spec.noc.link_bytes_per_cycle, out_blocks(matmul), k_blocks(matmul.problem, matmul.config)
+    link, outs, depth = spec.noc.link_bytes_per_cycle, matmul.out_blocks, matmul.k_blocks
     blocks = outs * depth
     part = FLOAT32 if matmul.problem.in_format == FLOAT32 else BFLOAT16
     stick_cycles = read_stick_cycles(spec, gather.stick_bytes)
     zeros_cycles = max(spec.costs_of(TransferCosts).stateful_issue_cycles, gather.stick_bytes / link)
     first = {Stage.READER: (gather.sticks * stick_cycles + gather.zeros * zeros_cycles) / blocks}
     if gather.sent:
-        first[Stage.ACT_MULTICAST] = send_cycles(
-            spec, gather.sent * part.tile_bytes / blocks, block_receivers(matmul)[0]
-        )
+        first[Stage.ACT_MULTICAST] = send_cycles(spec, gather.sent * part.tile_bytes / blocks, matmul.receivers[0])
     tilize = {Stage.TILIZE: gather.tiles * tilize_tile_cycles(spec, part, part) / blocks}
     product, between, last = (
         task_of({**tilize, **task.path}, {**tilize, **task.busy}) for task in multiply_tasks(matmul, spec)

@@ -167,7 +167,7 @@ def _matmul(
 def run_patch_matmul(builder: PlanBuilder, op: PatchMatmul, inputs: Sequence[PlanTensor], output: PlanTensor) -> None:
     """One program that writes into its result; the inputs are the image, the weights and, if there is one, the bias."""
     matmul, bias_bytes = op.matmul, FLOAT32.storage.itemsize * TILE
-    cores = program_cores(matmul.problem, matmul.config, DRAM_MEMORY_CONFIG)
+    cores = program_cores(matmul, DRAM_MEMORY_CONFIG)
     buffers = [
         *_matmul_buffers(matmul, inputs[0].name, output.name),
         _rows("patches", matmul.config.in0_block_w, op.slicing.part_format, cores),
@@ -196,7 +196,7 @@ def run_pixel_matmul(builder: PlanBuilder, op: PixelMatmul, inputs: Sequence[Pla
     """The programs that make a sum over all positions of two images: one, or two if bands make sums of their own."""
     matmul, grid = op.matmul, builder.device_spec.grid
     bands = range(op.sections)
-    band = program_cores(matmul.problem, matmul.config, DRAM_MEMORY_CONFIG)
+    band = program_cores(matmul, DRAM_MEMORY_CONFIG)
     box = band.bounding_box()
     cores = band if op.sections == 1 else first_cores(box.cols * box.rows * len(bands), box.cols, grid.rows)
     buffers = (
@@ -239,7 +239,7 @@ def _sum_sections(builder: PlanBuilder, op: PixelMatmul, sums: PlanTensor, outpu
 
 def _matmul_buffers(matmul: MatmulOp, source: str, output: str) -> tuple[CircularBuffer, ...]:
     return matmul_circular_buffers(
-        matmul.problem, matmul.config, source=source, in_memory=DRAM_MEMORY_CONFIG, output=output, out_sharded=False
+        matmul, source=source, in_memory=DRAM_MEMORY_CONFIG, output=output, out_sharded=False
     )
 
 

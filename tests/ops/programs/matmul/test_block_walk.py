@@ -96,7 +96,7 @@ times = st.floats(1, 100)
 def test_blocks_that_are_counted_are_as_if_they_were_walked(facts):
     result = walk_blocks("matmul", steps(**facts))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(block_walk, "isclose", lambda *_, **__: False)
+        patch.setattr("device.time.engine.FEWEST", 10**9)
         walked = walk_blocks("matmul", steps(**facts))
     assert result.cycles == pytest.approx(walked.cycles)
     assert sum(stage.critical_cycles for stage in result.stages) == pytest.approx(result.cycles)

@@ -12,7 +12,7 @@ from device.time.network import bandwidth
 from device.time.stages import Stage
 from ops.programs.kernel_costs import ComputeCosts
 from ops.programs.matmul.cycles import matmul_cycles as cycles
-from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram, cores_of
+from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram
 
 FIGURES = {
     "matmul_costs_start_cycles": 2000.0,
@@ -89,7 +89,7 @@ def test_a_better_machine_is_never_slower(spec, kind, blocks, figure):
     matmul = op(**kind, blocks=blocks)
     result, better = cycles(matmul, spec), cycles(matmul, spec.replace(**{figure: BETTER[figure]}))
     assert better.cycles <= result.cycles * (1 + 1e-9)
-    math = result.issued_flops / cores_of(matmul) / (2 * 32**3) * 16 * kind["fidelity_phases"]
+    math = result.issued_flops / matmul.cores / (2 * 32**3) * 16 * kind["fidelity_phases"]
     assert result.cycles >= math
     assert result.cycles >= (result.dram_read_bytes + result.dram_written_bytes) / bandwidth(spec)
 

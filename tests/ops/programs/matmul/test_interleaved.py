@@ -9,7 +9,7 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.parts import GridSpec
 from ops.programs.matmul.buffers import interleaved_config, matmul_circular_buffers, program_cores
-from ops.programs.matmul.op import MatmulConfig, MatmulProblem, MatmulProgram, k_blocks
+from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram
 
 GRID = GridSpec(cols=8, rows=8)
 L1_BYTES = 1360544
@@ -23,10 +23,14 @@ def problem(m, k, n, in_format=B16, weight_format=B16, out_format=B16, *, bias=F
     )  # fmt: skip
 
 
+def op(product, config):
+    return MatmulOp(problem=product, config=config, fidelity_phases=1, out_channels=32)
+
+
 def buffers(product, *, in_dram):
     config = interleaved_config(product, GRID, in_dram=in_dram, l1_bytes=L1_BYTES)
     memory = DRAM_MEMORY_CONFIG if in_dram else L1_MEMORY_CONFIG
-    result = matmul_circular_buffers(product, config, source="x", in_memory=memory, output="y", out_sharded=False)
+    result = matmul_circular_buffers(op(product, config), source="x", in_memory=memory, output="y", out_sharded=False)
     assert len({str(buffer.cores) for buffer in result}) == 1
     assert all(buffer.view_of is None for buffer in result)
     return [buffer.size_bytes for buffer in result], str(result[0].cores)
@@ -94,8 +98,9 @@ def test_a_sharded_output_is_held_whole(out_sharded, out):
         program=MatmulProgram.MCAST_2D, grid=GRID, in0_block_w=1, out_block_h=2, out_block_w=2, per_core_m=4,
         per_core_n=2,
     )  # fmt: skip
+    matmul = op(problem(32, 4, 16), config)
     result = matmul_circular_buffers(
-        problem(32, 4, 16), config, source="x", in_memory=DRAM_MEMORY_CONFIG, output="y", out_sharded=out_sharded
+        matmul, source="x", in_memory=DRAM_MEMORY_CONFIG, output="y", out_sharded=out_sharded
     )
     assert [(buffer.size_bytes, buffer.view_of) for buffer in result if buffer.name == "out"] == [out]
 
@@ -108,10 +113,10 @@ problems = st.builds(problem, sides, st.integers(1, 64), sides, formats, formats
 @given(product=problems, in_dram=st.booleans(), l1_bytes=st.integers(100_000, 1_400_000))
 def test_every_output_tile_has_a_core(product, in_dram, l1_bytes):
     config = interleaved_config(product, GRID, in_dram=in_dram, l1_bytes=l1_bytes)
-    cores = program_cores(product, config, DRAM_MEMORY_CONFIG)
+    cores = program_cores(op(product, config), DRAM_MEMORY_CONFIG)
     assert GRID.cols > max(core.x for core in cores.cores())
     assert GRID.rows > max(core.y for core in cores.cores())
-    assert k_blocks(product, config) * config.in0_block_w == product.k_tiles
+    assert op(product, config).k_blocks * config.in0_block_w == product.k_tiles
     if config.program is MatmulProgram.SINGLE_TILES:
         assert cores.num_cores() == min(64, product.m_tiles * product.n_tiles)
         return

@@ -1,5 +1,7 @@
 """What passes read of a matmul and of a transpose."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,15 +12,7 @@ from ops.op_models import OP_MODELS
 from ops.programs.data_movement.movement import copy_movement, movement_cycles
 from ops.programs.matmul.buffers import interleaved_config
 from ops.programs.matmul.cycles import matmul_cycles
-from ops.programs.matmul.op import (
-    MatmulConfig,
-    MatmulOp,
-    MatmulProblem,
-    MatmulProgram,
-    Place,
-    Places,
-    sent_operands,
-)
+from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram, Place, Places
 from ops.programs.matmul.transpose import Transpose
 from tests.build import N150, op_cycles, op_values, tensor_spec
 
@@ -80,4 +74,4 @@ def test_a_transpose_turns_tiles_while_it_copies_them():
 )
 def test_operands_that_are_multicast(program, sent):
     config = MatmulConfig(program=MatmulProgram[program], grid=N150.grid, in0_block_w=1)
-    assert sent_operands(config) == sent
+    assert replace(op(bias=False), config=config).sends == sent

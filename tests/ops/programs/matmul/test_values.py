@@ -10,14 +10,7 @@ from device.matrix_unit.arithmetic import EXACT, FAST
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, quantize
 from device.spec.device_spec import load_spec
 from device.spec.parts import GridSpec
-from ops.programs.matmul.op import (
-    MatmulConfig,
-    MatmulOp,
-    MatmulProblem,
-    MatmulProgram,
-    l1_accumulation,
-    partials_format,
-)
+from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram
 from ops.programs.matmul.values import matmul_values
 
 SPEC = load_spec("wormhole_n150")
@@ -82,7 +75,7 @@ def test_a_wide_dst_keeps_its_sums_between_blocks(bias):
     narrow = work_of(k=4, bias=bias)
     assert matmul_values(wide, rows, weights, row, SPEC, EXACT)[0, 0] == 258
     assert matmul_values(narrow, rows, weights, row, SPEC, EXACT)[0, 0] != 257
-    assert partials_format(wide.problem, wide.config) == FLOAT32
+    assert wide.partials_format == FLOAT32
 
 
 def test_reloaded_float32_is_not_cut():
@@ -100,5 +93,5 @@ def test_reloaded_float32_is_not_cut():
 )
 def test_accumulation_in_l1_from_two_blocks_on(k, asked, effective):
     op = work_of(k=k, out=BFLOAT8_B, l1_acc=asked)
-    assert l1_accumulation(op.problem, op.config) is effective
-    assert partials_format(op.problem, op.config) == (BFLOAT16 if effective else BFLOAT8_B)
+    assert op.l1_accumulation is effective
+    assert op.partials_format == (BFLOAT16 if effective else BFLOAT8_B)
