@@ -41,12 +41,6 @@ class Moment(NamedTuple):
 BEGIN = Moment(0.0)
 
 
-def later(moment: Moment, times: int, pace: Task) -> Moment:
-    """A moment after a task was done several times over."""
-    path = {stage: times * cycles for stage, cycles in pace.path.items()}
-    return Moment(moment.cycles + times * pace.cycles, moment, task_of(path))
-
-
 def after(moment: Moment, task: Task) -> Moment:
     """A moment after a task that no processor of the walk does: of another core, or of the network."""
     return Moment(moment.cycles + task.cycles, moment, task)
@@ -90,13 +84,6 @@ class Processor:
         before = self.now
         self.now = Moment(before.cycles + task.cycles, before, task)
         return self.now
-
-    def go_on(self, times: int, task: Task | None, pace: Task) -> None:
-        """Does a task ``times`` over, at the pace of the task of the processor that all wait for; None: only wait."""
-        if task is not None:
-            self._done[task] = self._done.get(task, 0) + times
-        self.waited_cycles += times * (pace.cycles - (0.0 if task is None else task.cycles))
-        self.now = later(self.now, times, pace)
 
     @property
     def worked(self) -> tuple[float, dict[Task, int]]:
@@ -176,11 +163,6 @@ class Slots:
         emptied = min(self.blocks, len(self._emptied))
         self._filled[len(self._emptied) :] = moments[emptied:]
         self._emptied[-self.blocks :] = moments[:emptied]
-
-    def go_on(self, times: int, pace: Task) -> None:
-        """Passes ``times`` more blocks, at a pace as in `Processor.go_on`."""
-        last = self._emptied[-self.blocks :]
-        self._emptied[-self.blocks :] = [later(moment, times, pace) for moment in last]
 
     @property
     def left(self) -> int:

@@ -16,7 +16,6 @@ from device.matrix_unit.arithmetic import FAST, RUN_ELEMENTS, arithmetic_of
 from device.matrix_unit.fused import EQUAL_SUM_COLUMNS, FusedLoop, KLoop, MetPixels, RunOperands, fused_loop
 from device.numbers.formats import Array, DataFormat, div_up, round_up, write_exactly
 from device.numbers.rounding import widen_rows
-from device.numbers.vector_unit import VectorUnitMode
 from ops.op_model import ValuesContext, given, matrix, row
 from ops.programs.conv2d.gather import (
     HALF,
@@ -31,7 +30,7 @@ from ops.programs.conv2d.gather import (
     strips,
 )
 from ops.programs.conv2d.op import Conv2dOp
-from ops.programs.eltwise.functions import apply_activation
+from ops.programs.k_blocks import finish, sum_blocks
 from ops.window import PaddedAxis, PaddedInput, frame_sources
 
 OPERAND_ELEMENTS: Final = 1 << 18  # of weights that are worth making an operand of at a time
@@ -102,14 +101,14 @@ def convolve_into(
         out_format: Format that a finished block is packed to.
         loop: The compiled loop that computes runs of outputs; without it runs go step by step.
     """
-    problem, blocks = context.op.problem, context.op.k_blocks
+    op, arithmetic, mode, problem = context.op, context.arithmetic, context.mode, context.op.problem
     width = round_up(problem.out_channels, HALF if problem.out_format.is_block else 1)
     bias_row: Array | None = None
     if bias is not None:
         filled = np.zeros(width, np.float32)
         filled[: len(bias)] = bias[:width]
         bias_row = _unpacked(context, filled)
-    all_strips = strips(blocks, problem.frame.rows, problem.frame.columns, (image.top, image.left))
+    all_strips = strips(op.k_blocks, problem.frame.rows, problem.frame.columns, (image.top, image.left))
 
     def compute(piece: Piece) -> None:
         run, part = piece.run, piece.channels
@@ -117,16 +116,33 @@ def convolve_into(
         operand, place = piece.operands.taken()[piece.part], run.place(result[..., part])
         if loop is not None and computes(loop, image, run, operand, added, result, place):
             return
-        dst = _multiply(context, image, run, operand, has_bias=bias_row is not None)
+        ends = pairwise(run.strip.ends)
+        products = (
+            (gather(context, image, block, run), operand[first:end], block.half_counts) if block.taps else None
+            for block, (first, end) in zip(run.strip.blocks, ends, strict=True)
+        )
+        dst = sum_blocks(
+            products,
+            len(run.strip.blocks),
+            arithmetic,
+            mode,
+            op.partials_format,
+            accumulates=op.l1_accumulation,
+            has_bias=bias is not None,
+        )
         if dst is None:
             dst = np.zeros((run.outputs, operand.shape[1]), np.float32)
-        values = _finish(context, dst, added, out_format).reshape(*place.shape[:-1], -1)
+        # A ROW_MAJOR output makes one more trip through partials and Dst
+        trip = op.partials_format if op.options.untilize_out else None
+        values = finish(
+            dst, added, op.activation, out_format, arithmetic, context.spec, fp32_dest=mode.fp32_dest, trip=trip
+        ).reshape(*place.shape[:-1], -1)
         write_exactly(values[..., : place.shape[-1]], place)
 
     by_strip = [_pieces(context, strip, weights, width) for strip in all_strips]
     locked = [zip_longest(*by_strip[n : n + IN_TURN]) for n in range(0, len(by_strip), IN_TURN)]
     pieces = [piece for turns in locked for turn in turns for piece in turn if piece is not None]
-    context.arithmetic.each(compute, pieces)
+    arithmetic.each(compute, pieces)
 
 
 def _pieces(context: GatheredInput, strip: Strip, weights: Array, end: int) -> Iterator[Piece]:
@@ -155,50 +171,6 @@ def _unpacked(context: GatheredInput, values: Array) -> Array:
     """Weights or bias, float32, as the matrix unit reads them."""
     op = context.op
     return context.arithmetic.unpack(values, op.problem.weight_format, fp32_dest=op.options.fp32_dest)
-
-
-def _multiply(context: GatheredInput, image: Image, run: Run, operand: Array, *, has_bias: bool) -> Array | None:
-    """All K blocks of a run, with the trips through the packer between them (docs/values.md, Partial sums).
-
-    A block that the run does not meet leaves partial sums as they are: a second trip through the packer changes
-    nothing. `operand` holds the weights of all K blocks; with a bias the last block makes the trip, too. The result is
-    Dst before bias, activation and final pack, float32 [run.outputs, columns]; None if it is zero.
-    """
-    arithmetic, mode, blocks = context.arithmetic, context.mode, run.strip.blocks
-    partials, accumulates = context.op.partials_format, context.op.l1_accumulation
-    packed: Array | None = None
-    dst: Array | None = None
-    for block, (first, end) in zip(blocks, pairwise(run.strip.ends), strict=True):
-        final = block is blocks[-1] and not has_bias
-        dst = None
-        if packed is not None and (final or not accumulates):
-            dst = arithmetic.unpack(packed, partials, fp32_dest=mode.fp32_dest)
-        if not block.taps:
-            continue
-        activations = gather(context, image, block, run)
-        dst = arithmetic.product(activations, operand[first:end], dst, mode=mode, half_counts=block.half_counts)
-        if not final:
-            repacked = arithmetic.pack(dst, partials, fp32_dest=mode.fp32_dest)
-            adds = packed is not None and accumulates
-            packed = arithmetic.accumulate_l1(packed, repacked, partials) if packed is not None and adds else repacked
-    if has_bias and packed is not None:
-        dst = arithmetic.unpack(packed, partials, fp32_dest=mode.fp32_dest)
-    return dst
-
-
-def _finish(context: GatheredInput, dst: Array, bias: Array | None, out_format: DataFormat) -> Array:
-    """Bias, activation and final pack; a ROW_MAJOR output makes one more trip through partials and Dst."""
-    op, arithmetic, fp32_dest = context.op, context.arithmetic, context.mode.fp32_dest
-    if bias is not None:
-        dst = arithmetic.add_bias(dst, bias, fp32_dest=fp32_dest)
-    relu = op.activation is not None and op.activation[0] == "relu"
-    if op.activation is not None and not relu:
-        mode = VectorUnitMode(fp32_dest=fp32_dest, reciprocal_table=context.spec.compute.reciprocal_table)
-        dst = apply_activation(dst, *op.activation, mode=mode)
-    if op.options.untilize_out:
-        packed = arithmetic.pack(dst, op.partials_format, fp32_dest=fp32_dest)
-        dst = arithmetic.unpack(packed, op.partials_format, fp32_dest=fp32_dest)
-    return arithmetic.pack(dst, out_format, fp32_dest=fp32_dest, relu=relu)
 
 
 def loop_for(context: GatheredInput, out_format: DataFormat, elements: int) -> FusedLoop | None:

@@ -118,8 +118,7 @@ def walk_blocks(step: str, steps: MatmulSteps) -> MatmulTiming:
             _move(writer, write, dram, write_dram)
         out.empty(compute.now if write is None else writer.now)
 
-    for _ in range(steps.out_blocks):
-        out_block()
+    repeat(steps.out_blocks, out_block, [*processors, dram], (in0, in1, out))
     check_emptied(step, (in0, in1, out))
     return MatmulTiming(first, second, writer, compute, dram)
 

@@ -5,9 +5,11 @@ from typing import Final
 
 import numpy as np
 
+from device.matrix_unit.arithmetic import RUN_ELEMENTS, Arithmetic, arithmetic_of, cut
+from device.matrix_unit.exact import MatrixUnitMode
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import BufferType
-from device.numbers.formats import Array
+from device.memory.memory_config import TILE, BufferType
+from device.numbers.formats import FLOAT32, Array, DataFormat
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles, Stage
 from ops.op_model import (
@@ -25,10 +27,12 @@ from ops.op_model import (
     uncompared_fact,
 )
 from ops.programs.eltwise.functions import uncompared
+from ops.programs.k_blocks import finish, sum_blocks
 from ops.programs.matmul.cycles import matmul_cycles
 from ops.programs.matmul.op import MatmulConfig, MatmulOp, Place, Places, place_text
 from ops.programs.matmul.transpose import transposed
-from ops.programs.matmul.values import matmul_values
+
+HALVES: Final = 2  # 16-column halves of a tile
 
 
 def describe_matmul(op: MatmulOp, ends: Ends, spec: DeviceSpec) -> Description:
@@ -82,6 +86,54 @@ def _program_config(config: MatmulConfig) -> str:
         f"in0_block_w={config.in0_block_w},out_subblock_h={config.out_subblock_h},"
         f"out_subblock_w={config.out_subblock_w},per_core_M={config.per_core_m},per_core_N={config.per_core_n})"
     )
+
+
+def matmul_values(
+    op: MatmulOp, rows: Array, weights: Array, bias: Array | None, spec: DeviceSpec, arithmetic: Arithmetic
+) -> Array:
+    """The output [M, out_channels] of one matmul program, in storage of the output format.
+
+    Rows are [M, K] in storage of the input format; their columns may lack the padding to tiles. Weights are the padded
+    matrix [K, N], the bias is [N], each in storage of its own format. Where a matmul differs from a convolution
+    (docs/values.md, Matmul), activations are multiplied as they come, and float32 partial sums are reloaded whole.
+    """
+    problem, arithmetic = op.problem, arithmetic_of(arithmetic, rows, weights, bias)
+    fp32_dest, partials = problem.fp32_dest, op.partials_format
+    depth, columns = problem.k_tiles * TILE, op.config.in0_block_w * TILE
+    mode = MatrixUnitMode(
+        fidelity_phases=op.fidelity_phases, fp32_dest=fp32_dest, minus_one_quirk=spec.compute.minus_one_quirk
+    )
+    activation_mask, weight_mask = arithmetic.operand_masks(mode)
+
+    def unpacked(values: Array, data_format: DataFormat) -> Array:
+        """Values as the matrix unit reads them, float32."""
+        return arithmetic.unpack(values.astype(np.float32, copy=False), data_format, fp32_dest=fp32_dest)
+
+    operand = cut(unpacked(weights[:depth], problem.weight_format), weight_mask)
+    added = None if bias is None else unpacked(bias, problem.added_format)
+    result = np.empty((rows.shape[0], op.out_channels), problem.out_format.storage)
+    step = max(1, RUN_ELEMENTS // weights.shape[1])
+
+    def compute(start: int) -> None:
+        run = np.zeros((min(step, rows.shape[0] - start), depth), np.float32)
+        run[:, : rows.shape[1]] = rows[start : start + step]
+        activations = cut(unpacked(run, problem.in_format), activation_mask)
+        parts = [slice(first, first + columns) for first in range(0, depth, columns)]
+        dst = sum_blocks(
+            ((activations[:, k], operand[k], (HALVES,) * op.config.in0_block_w) for k in parts),
+            len(parts),
+            arithmetic,
+            mode,
+            partials,
+            accumulates=op.l1_accumulation,
+            has_bias=problem.bias,
+            reloads_whole=partials == FLOAT32 and fp32_dest,
+        )
+        finished = finish(given(dst), added, op.activation, problem.out_format, arithmetic, spec, fp32_dest=fp32_dest)
+        result[start : start + step] = finished[:, : op.out_channels]
+
+    arithmetic.each(compute, range(0, rows.shape[0], step))
+    return result
 
 
 def _values(op: MatmulOp, inputs: Sequence[Array | None], context: ValuesContext) -> Array:

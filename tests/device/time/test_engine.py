@@ -108,26 +108,6 @@ def test_a_block_that_nobody_empties_is_found_at_the_end():
         check_emptied("conv2d", (act, weights))
 
 
-def test_blocks_that_go_on_alike_can_be_counted():
-    """Ten blocks of a slow reader: walked, and two of them walked and the others counted."""
-    walked_reader, walked = pipeline(10, 7, 10, held=2)
-    reader, compute, slots = Processor(), Processor(), Slots("act", 2)
-    read, multiply = task_of({Stage.READER: 10}), task_of({Stage.MATH: 7})
-    for _ in range(2):
-        reader.wait(slots.reserve())
-        slots.fill(reader.work(read))
-        compute.wait(slots.front())
-        slots.empty(compute.work(multiply))
-    reader.go_on(8, read, read)
-    compute.go_on(8, multiply, read)
-    slots.go_on(8, read)
-    assert (reader.now.cycles, compute.now.cycles) == (walked_reader.now.cycles, walked.now.cycles) == (100, 107)
-    assert (compute.waited_cycles, compute.busy_cycles()) == (walked.waited_cycles, walked.busy_cycles())
-    assert critical_cycles(compute.now) == critical_cycles(walked.now) == {Stage.READER: 100, Stage.MATH: 7}
-    assert slots.reserve().cycles == 97  # the last block but one was multiplied then
-    assert slots.left == 0
-
-
 def test_what_others_do_is_on_the_path_and_keeps_no_processor_busy() -> None:
     own, other = task_of({Stage.MATH: 5.0}), task_of({Stage.NETWORK: 3.0})
     processor = Processor()
