@@ -10,8 +10,8 @@ from device.matrix_unit.arithmetic import EXACT, FAST
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, quantize
 from device.spec.device_spec import load_spec
 from device.spec.parts import GridSpec
-from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram
 from ops.programs.matmul.model import matmul_values
+from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram
 
 SPEC = load_spec("wormhole_n150")
 ARITHMETICS = {"fast": FAST, "exact": EXACT}
