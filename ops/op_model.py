@@ -55,6 +55,11 @@ def counted(name: str, count: int, noun: str) -> Detail:
     return Detail(name, count, f"one {noun}" if count == 1 else f"{count} {noun}s")
 
 
+def either(name: str, value: bool, text: str, otherwise: str) -> Detail:
+    """What is so or not, with the text for both."""
+    return Detail(name, value, text if value else otherwise)
+
+
 def tiles(name: str, height: int, width: int, text: str) -> Detail:
     """Height and width in tiles, in a text with their place: "blocks of {} tiles"."""
     return Detail(name, (height, width), text.format(f"{height}x{width}"))

@@ -62,7 +62,7 @@ from ops.programs.phase_conv2d.plan import (
     phase_index_words,
     weights_of_phases,
 )
-from ops.programs.phase_conv2d.values import PreparePhaseWeights
+from ops.programs.phase_conv2d.model import PreparePhaseWeights
 from ops.window import dense_bounds, dense_frame
 
 NO_SHARDS = "input_tensor: flat it has no shards, as its grid is no rectangle; give it as [1, 1, N*H*W, C]"

@@ -31,7 +31,7 @@ from ops.programs.conv2d.partition import (
 )
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, WeightsLayout
 from ops.programs.data_movement.placement import flattened
-from ops.programs.phase_conv2d.values import PreparePhaseWeights
+from ops.programs.phase_conv2d.model import PreparePhaseWeights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

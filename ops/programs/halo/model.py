@@ -10,7 +10,7 @@ from device.matrix_unit.packer import unpack
 from device.numbers.formats import FLOAT32, Array
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles, Stage
-from ops.op_model import CyclesContext, Description, Detail, Ends, OpModel, values_of_first
+from ops.op_model import CyclesContext, Description, Detail, Ends, OpModel, counted, either, values_of_first
 from ops.programs.halo.cycles import halo_cycles, halo_sent
 from ops.programs.halo.plan import HaloArguments, HaloOp
 from ops.window import sliding_window_text
@@ -37,13 +37,13 @@ def describe_halo(op: HaloOp, ends: Ends, spec: DeviceSpec) -> Description:
 
 
 def _facts(halo: HaloArguments, sticks: int) -> tuple[Detail, ...]:
-    count, in_dram = halo.cores.num_cores(), halo.config_tensors_in_dram
+    lists = "config tensors in DRAM", "config tensors in L1_SMALL"
     return (
         Detail("scheme", halo.scheme.name, halo.scheme.name),
-        Detail("cores", count, "one core" if count == 1 else f"{count} cores"),
+        counted("cores", halo.cores.num_cores(), "core"),
         Detail("sticks_a_core", sticks, f"up to {sticks:,} sticks of the frame on a core"),
-        Detail("untilizes", halo.tiled, "tiles untilized on the way" if halo.tiled else "input in rows already"),
-        Detail("config_tensors_in_dram", in_dram, f"config tensors in {'DRAM' if in_dram else 'L1_SMALL'}"),
+        either("untilizes", halo.tiled, "tiles untilized on the way", "input in rows already"),
+        either("config_tensors_in_dram", halo.config_tensors_in_dram, *lists),
     )
 
 

@@ -1,6 +1,7 @@
 """The model of a matmul: values, cycles and description."""
 
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -33,6 +34,16 @@ from ops.programs.matmul.op import MatmulConfig, MatmulOp, Place, Places, place_
 from ops.programs.matmul.transpose import transposed
 
 HALVES: Final = 2  # 16-column halves of a tile
+COMMON_STAGES: Final = MappingProxyType(  # of every program that multiplies as a matmul does
+    {
+        Stage.WEIGHT_READER: "the second operand is read from DRAM, tile by tile",
+        Stage.WEIGHT_MULTICAST: "blocks of the second operand are sent on to the cores that share them",
+        Stage.UNPACK: "tiles are brought to the matrix unit",
+        Stage.PACK: "results are packed into L1",
+        Stage.NETWORK: "transfers wait for others on the same links",
+        Stage.DRAM: "DRAM delivers or takes what all cores move",
+    }
+)
 
 
 def describe_matmul(op: MatmulOp, ends: Ends, spec: DeviceSpec) -> Description:
@@ -40,15 +51,10 @@ def describe_matmul(op: MatmulOp, ends: Ends, spec: DeviceSpec) -> Description:
     return Description(
         facts=matmul_facts(op),
         stages={
+            **COMMON_STAGES,
             Stage.READER: f"the first operand is read from {place_text(ends.read)}, tile by tile",
             Stage.ACT_MULTICAST: "blocks of the first operand are sent on to the cores that share them",
-            Stage.WEIGHT_READER: "the second operand is read from DRAM, tile by tile",
-            Stage.WEIGHT_MULTICAST: "blocks of the second operand are sent on to the cores that share them",
-            Stage.UNPACK: "tiles are brought to the matrix unit",
-            Stage.PACK: "results are packed into L1",
-            Stage.NETWORK: "transfers wait for others on the same links",
             Stage.WRITER: f"finished output blocks are written to {place_text(ends.written)}",
-            Stage.DRAM: "DRAM delivers or takes what all cores move",
         },
         measured_as="matmul" if op.problem.batches == 1 else "",
         composed_of="single matmuls, one for each batch",

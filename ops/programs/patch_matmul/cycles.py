@@ -5,8 +5,8 @@ of a matmul do, every block with its share of a core's sticks, tiles and rows. E
 of a frame are not read from DRAM but filled from the core's own L1.
 """
 
-from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 from device.cores import first_cores
 from device.memory.memory_config import TILE
@@ -34,61 +34,57 @@ from ops.programs.matmul.cycles import (
     walk_blocks,
     with_shared_dram,
 )
-from ops.programs.matmul.op import MatmulOp, Place, Places, operands_of
+from ops.programs.matmul.op import Place, Places, operands_of
 from ops.programs.patch_matmul.op import FillRows, Patches, PatchMatmul, PixelMatmul, SumSections
 from ops.window import output_phases
 
 
-@dataclass(frozen=True, slots=True)
-class CoreShare:
-    """The work of one core, and the operations of all cores."""
+class CoreShare(NamedTuple):
+    """The work of one core, and the bytes of all cores."""
 
-    sticks: float  # Sticks of a core that come from DRAM
-    zeros: float  # Sticks that it fills with zeros
+    sticks: float  # Sticks of a core, from DRAM or zeros
     stick_bytes: int
-    tiles: int
-    sent: int  # Tiles it sends on to other cores
+    tiles: int  # Tiles that it makes of them, and sends on if others share them
     rows: int
     row_bytes: int
-    out_tiles: int
     read_bytes: int  # Gathered by all cores
     written_bytes: int  # Written by all cores
 
 
-def core_share(op: PatchMatmul | PixelMatmul) -> CoreShare:
+def core_share(op: PatchMatmul | PixelMatmul, present: float) -> CoreShare:
     """The work of a core: one operand is gathered by every core for its own part, or by one of those that share it.
 
     The first operand of a patch matmul is gathered, and the second of a pixel matmul.
     """
     patches, config, problem, passes = op.patches, op.matmul.config, op.matmul.problem, len(op.slicing.passes)
-    again, sends, readers = (
-        both[0 if isinstance(op, PatchMatmul) else 1] for both in (op.matmul.passes, op.matmul.sends, op.matmul.sharers)
-    )
+    again, sends, readers = (both[_gathered(op)] for both in (op.matmul.passes, op.matmul.sends, op.matmul.sharers))
     if isinstance(op, PatchMatmul):
         positions, taps, side = min(config.per_core_m * TILE, patches.rows), patches.tap_count, config.per_core_m
         all_rows, core_rows, columns = patches.rows, positions, op.out_channels // patches.bundles
-        itemsize = op.out_format.storage.itemsize
+        out_format = op.out_format
     else:
         positions, side = problem.k_tiles // passes * TILE, config.per_core_n
         taps = min(patches.tap_count, div_up(config.per_core_n * TILE, patches.tap_columns))
         channels, columns = op.channels // patches.bundles, patches.tap_count * patches.channels // patches.bundles
         all_rows, core_rows = op.sections * channels, min(config.per_core_m * TILE, channels)
-        itemsize = (op.out_format if op.sections == 1 else FLOAT32).storage.itemsize
-    present, tiles = present_share(patches), problem.k_tiles * side * again
+        out_format = op.out_format if op.sections == 1 else FLOAT32
+    itemsize = out_format.storage.itemsize
     stick_bytes = patches.channels // patches.bundles * op.slicing.part_format.storage.itemsize
-    gathered = patches.rows * patches.tap_count * present * again * passes * (1 if sends else readers)
+    read = patches.rows * patches.tap_count * present * again * passes * (1 if sends else readers)
     return CoreShare(
-        sticks=positions * again * passes * taps * present,
-        zeros=positions * again * passes * taps * (1 - present),
+        sticks=positions * again * passes * taps,
         stick_bytes=stick_bytes,
-        tiles=tiles,
-        sent=tiles if sends else 0,
+        tiles=problem.k_tiles * side * again,
         rows=core_rows,
         row_bytes=min(config.per_core_n * TILE, columns) * itemsize,
-        out_tiles=config.per_core_m * config.per_core_n,
-        read_bytes=round(gathered * stick_bytes),
+        read_bytes=round(read * stick_bytes),
         written_bytes=all_rows * columns * itemsize,
     )
+
+
+def _gathered(op: PatchMatmul | PixelMatmul) -> int:
+    """Which operand is gathered."""
+    return 0 if isinstance(op, PatchMatmul) else 1
 
 
 def present_share(patches: Patches) -> float:
@@ -112,9 +108,9 @@ def _met(start: int, step: int, outputs: int, size: int) -> int:
 
 def product_cycles(op: PatchMatmul | PixelMatmul, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
     """Cycles of all bundles of a program in sequence; with `contention` the cores share the bandwidth of DRAM."""
-    matmul, share, patches = op.matmul, core_share(op), op.patches
-    operands = operands_of(matmul, Places(first=Place.OWN, output=Place.OWN))
-    steps = _steps(matmul, share, spec)
+    matmul, patches, grid, present = op.matmul, op.patches, op.matmul.config.grid, present_share(op.patches)
+    share, operands = core_share(op, present), operands_of(matmul, Places(first=Place.OWN, output=Place.OWN))
+    steps = _steps(op, share, present, spec)
     free = timing = walk_blocks("patch_matmul", steps)
     if contention:
         moved = share.read_bytes, operands.second_read_bytes, share.written_bytes
@@ -123,9 +119,8 @@ def product_cycles(op: PatchMatmul | PixelMatmul, spec: DeviceSpec, *, contentio
     bundles, start_cycles = patches.bundles, steps.start.cycles
     stages = tuple(stage if stage.stage is Stage.START else _times(stage, bundles) for stage in timing.stages)
     cycles = start_cycles + bundles * (timing.cycles - start_cycles)
-    used = first_cores(matmul.cores, matmul.config.grid.cols, matmul.config.grid.rows)
+    used = first_cores(matmul.cores, grid.cols, grid.rows)
     others = op.out_channels if isinstance(op, PatchMatmul) else op.channels
-    met = patches.rows * patches.tap_count * present_share(patches)
     return OperationCycles(
         cycles=cycles,
         groups=(CoreGroupCycles(cores=used, cycles=cycles, stages=stages),),
@@ -135,7 +130,9 @@ def product_cycles(op: PatchMatmul | PixelMatmul, spec: DeviceSpec, *, contentio
         network_bytes=bundles * (operands.sent_bytes + share.read_bytes + share.written_bytes),
         issued_flops=bundles * matmul.issued_flops,
         # Multiplications and additions of the definition, without padding, inserted zeros and further passes.
-        useful_flops=round(2 * met * patches.channels * others / patches.groups),
+        useful_flops=round(
+            2 * (patches.rows * patches.tap_count * present) * patches.channels * others / patches.groups
+        ),
         contention_cycles=bundles * max(0.0, timing.cycles - free.cycles),
     )
 
@@ -164,14 +161,12 @@ def sum_sections_cycles(op: SumSections, spec: DeviceSpec, *, contention: bool =
     cores = min(op.rows, spec.grid.cores)
     share = div_up(op.rows, cores)
     in_bytes, out_bytes = (op.columns * data_format.storage.itemsize for data_format in (FLOAT32, op.out_format))
-    read = read_stick_cycles(spec, in_bytes)
-    write = write_stick_cycles(spec, out_bytes)
     moved = op.rows * (op.sections * in_bytes + out_bytes)
     tiles = div_up(share, TILE) * div_up(op.columns, TILE) * op.sections
     stages = {
-        Stage.READER: share * op.sections * read,
+        Stage.READER: share * op.sections * read_stick_cycles(spec, in_bytes),
         Stage.MATH: tiles * spec.costs_of(ComputeCosts).add_tile_cycles,
-        Stage.WRITER: share * write,
+        Stage.WRITER: share * write_stick_cycles(spec, out_bytes),
         Stage.DRAM: shared_cycles(spec, moved) if contention else 0.0,
     }
     moving = side_by_side_cycles(spec, stages[Stage.READER], stages[Stage.WRITER])
@@ -187,35 +182,33 @@ def sum_sections_cycles(op: SumSections, spec: DeviceSpec, *, contention: bool =
 
 def _times(stage: StageCycles, count: int) -> StageCycles:
     """A stage that repeats its work."""
-    return StageCycles(
-        stage.stage, count * stage.busy_cycles, count * stage.stall_cycles, count * stage.critical_cycles
-    )
+    spent = (stage.busy_cycles, stage.stall_cycles, stage.critical_cycles)
+    return StageCycles(stage.stage, *(count * cycles for cycles in spent))
 
 
-def _steps(matmul: MatmulOp, gather: CoreShare, spec: DeviceSpec) -> MatmulSteps:
+def _steps(op: PatchMatmul | PixelMatmul, share: CoreShare, present: float, spec: DeviceSpec) -> MatmulSteps:
     """The steps of a core that has the bandwidth of DRAM for itself: a core's share of everything, block by block."""
-    link, outs, depth = spec.noc.link_bytes_per_cycle, matmul.out_blocks, matmul.k_blocks
-    blocks = outs * depth
+    matmul, config, link = op.matmul, op.matmul.config, spec.noc.link_bytes_per_cycle
+    blocks = matmul.out_blocks * matmul.k_blocks
     part = FLOAT32 if matmul.problem.in_format == FLOAT32 else BFLOAT16
-    stick_cycles = read_stick_cycles(spec, gather.stick_bytes)
-    zeros_cycles = max(spec.costs_of(TransferCosts).stateful_issue_cycles, gather.stick_bytes / link)
-    first = {Stage.READER: (gather.sticks * stick_cycles + gather.zeros * zeros_cycles) / blocks}
-    if gather.sent:
-        first[Stage.ACT_MULTICAST] = send_cycles(spec, gather.sent * part.tile_bytes / blocks, matmul.receivers[0])
-    tilize = {Stage.TILIZE: gather.tiles * tilize_tile_cycles(spec, part, part) / blocks}
+    zeros_cycles = max(spec.costs_of(TransferCosts).stateful_issue_cycles, share.stick_bytes / link)
+    read = share.sticks * present * read_stick_cycles(spec, share.stick_bytes)
+    first = {Stage.READER: (read + share.sticks * (1 - present) * zeros_cycles) / blocks}
+    if matmul.sends[_gathered(op)]:
+        first[Stage.ACT_MULTICAST] = send_cycles(spec, share.tiles * part.tile_bytes / blocks, matmul.receivers[0])
+    tilize = {Stage.TILIZE: share.tiles * tilize_tile_cycles(spec, part, part) / blocks}
     product, between, last = (
         task_of({**tilize, **task.path}, {**tilize, **task.busy}) for task in multiply_tasks(matmul, spec)
     )
-    untilize_cycles = untilize_tile_cycles(spec, matmul.config.out_block_w)
-    write_cycles = write_stick_cycles(spec, gather.row_bytes)
+    untilize_cycles = config.per_core_m * config.per_core_n * untilize_tile_cycles(spec, config.out_block_w)
     return MatmulSteps(
-        out_blocks=outs,
-        k_blocks=depth,
+        out_blocks=matmul.out_blocks,
+        k_blocks=matmul.k_blocks,
         start=task_of({Stage.START: spec.costs_of(MatmulCosts).start_cycles}),
         first=task_of(first),
         second=second_task(matmul, spec),
         multiply=(product, between, last),
-        finish=task_of({Stage.UNTILIZE: gather.out_tiles * untilize_cycles / outs}),
-        write=task_of({Stage.WRITER: gather.rows * write_cycles / outs}),
+        finish=task_of({Stage.UNTILIZE: untilize_cycles / matmul.out_blocks}),
+        write=task_of({Stage.WRITER: share.rows * write_stick_cycles(spec, share.row_bytes) / matmul.out_blocks}),
         processors=spec.data_movement.processors,
     )

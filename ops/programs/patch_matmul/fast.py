@@ -1,20 +1,16 @@
-"""Patches times weights with BLAS: float32 products and sums, whatever the order in which a program adds them.
+"""Patches times weights with BLAS: float32 products and sums, whatever the order in which a program adds them."""
 
-Products are made where their operands lie (`direct`), or of patches that are gathered in runs of positions that stay in
-the cache. Runs that do not depend on each other are pieces of work, which may be done side by side; they are cut alike
-for any number of threads.
-"""
-
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterator, Sequence
+from functools import lru_cache, partial
 from itertools import product
-from math import prod
+from math import gcd, prod
 from operator import call
+from typing import NamedTuple
 
 import numpy as np
 
-from device.numbers.formats import Array
-from ops.programs.patch_matmul.direct import add_up_directly, sum_directly
+from device.host.products import UNPACKED, Matrix, add_products, blas_adds
+from device.numbers.formats import Array, div_up
 from ops.programs.patch_matmul.gather import (
     LEAST_PIECES,
     Each,
@@ -22,6 +18,7 @@ from ops.programs.patch_matmul.gather import (
     Piece,
     Scratch,
     added_up,
+    bundle_count,
     by_phases,
     contiguous,
     dense_bundles,
@@ -34,6 +31,182 @@ from ops.programs.patch_matmul.gather import (
     shared_rows,
 )
 from ops.programs.patch_matmul.op import Patches, PatchMatmul
+from ops.window import PaddedAxis
+
+LEAST_CHANNELS = 16  # of a product that is worth BLAS
+LEAST_ROWS = 16  # of such a product
+MOST_CALLS = 1 << 16  # products whose list is made
+CACHE_SIZE = 64  # layers whose list is kept
+MOST_CHANNELS = 128  # of a block of a weight gradient, so that it stays in the cache
+PIECES = 8  # that outputs are cut into, at least
+SECTIONS = 4  # and the positions of a weight gradient, with the blocks of its channels
+
+
+def _distances(axis: PaddedAxis) -> tuple[int, int]:
+    """How far outputs lie apart under which a tap meets inputs, and how far those inputs do."""
+    shared = gcd(axis.input_dilation, axis.stride)
+    return axis.input_dilation // shared, axis.stride // shared
+
+
+def inputs_of(axis: PaddedAxis) -> Array:
+    """The input that each tap meets under each output, [outputs, taps]; -1 for a zero."""
+    lies = np.add.outer(np.arange(axis.outputs) * axis.stride + axis.start, np.arange(axis.kernel) * axis.dilation)
+    inputs, between = np.divmod(lies, axis.input_dilation)
+    return np.where((between == 0) & (inputs >= 0) & (inputs < axis.input_length), inputs, -1)
+
+
+def meetings(axes: Sequence[PaddedAxis], most: int) -> Array:
+    """What taps meet, by outputs of all axes but the last: int64 [several, 4].
+
+    The columns are how many outputs, at most so many, lie evenly on the last axis, as do the inputs that a tap meets
+    under them; then the first output, the tap, and the first input, each counted through over all axes.
+    """
+    *outer, last = axes
+    rows = np.zeros((1, 3), np.int64)  # outputs, taps and inputs of all axes but the last that meet
+    sizes = np.array([(axis.outputs, axis.kernel, axis.input_length) for axis in axes])
+    for axis, size in zip(outer, sizes, strict=False):
+        inputs = inputs_of(axis)
+        met = np.column_stack([np.argwhere(inputs >= 0), inputs[inputs >= 0]])
+        rows = (rows[:, None] * size + met).reshape(-1, 3)
+    rows = rows[np.lexsort(rows.T[::-1])]
+    in_row, inputs = list[tuple[int, int, int, int]](), inputs_of(last)
+    for tap in range(last.kernel):
+        outputs = np.flatnonzero(inputs[:, tap] >= 0)
+        for first in range(0, len(outputs), most):
+            output = int(outputs[first])
+            in_row.append((min(most, len(outputs) - first), output, tap, int(inputs[output, tap])))
+    met = np.tile(np.array(in_row, np.int64).reshape(-1, 4), (len(rows), 1, 1))
+    met[..., 1:] += rows[:, None] * sizes[-1]
+    return met.reshape(-1, 4)
+
+
+class Layer(NamedTuple):
+    """The products of a layer; the channels of a bundle of groups are cut into blocks."""
+
+    blocks: tuple[int, int]  # Channels of a block of the first and of the second operand's side
+    pieces: tuple[Array, ...]  # Calls of `add_products`
+    outputs: tuple[slice, ...] = ()  # Outputs of the first axis that each piece computes
+
+
+@lru_cache(CACHE_SIZE)
+def output_products(axes: tuple[PaddedAxis, ...], batch: int, channels: tuple[int, int], bundles: int) -> Layer | None:
+    """The products of an image, in pieces of outputs of the first axis; None if gathering patches takes less.
+
+    Channels are those of a bundle of inputs and of outputs. Sums begin with the outputs of their piece.
+    """
+    (ins, outs), last, first = channels, axes[-1], axes[0]
+    cuts = (n for n in range(outs, min(outs, LEAST_CHANNELS) - 1, -1) if outs % n == 0)
+    block = next((n for n in cuts if n * ins * LEAST_ROWS <= UNPACKED), 0)
+    if ins < LEAST_CHANNELS or last.outputs < _distances(last)[0] * LEAST_ROWS or not block or len(axes) == 1:
+        return None
+    met = meetings(axes, UNPACKED // (block * ins))
+    if not 0 < len(met) * bundles <= MOST_CALLS:
+        return None
+    bundle, pieces, spans = np.arange(bundles)[:, None], list[Array](), list[slice]()
+    taps, outputs = prod(axis.kernel for axis in axes), prod(axis.outputs for axis in axes[1:])
+    many = div_up(first.outputs, div_up(PIECES, batch))
+    for begin in range(0, first.outputs, many):
+        end = min(begin + many, first.outputs)
+        count, output, tap, source = met[slice(*np.searchsorted(met[:, 1] // outputs, (begin, end)))].T
+        places = (source * bundles + bundle) * ins, (bundle * taps + tap) * ins * outs
+        total = ((output - begin * outputs) * bundles + bundle) * outs
+        calls = np.stack(np.broadcast_arrays(count, ins, *places, total), -1)
+        pieces.append(calls.reshape(-1, 5))
+        spans.append(slice(begin, end))
+    return Layer((ins, block), tuple(pieces), tuple(spans))
+
+
+def add_up_directly(
+    axes: tuple[PaddedAxis, ...], image: Array, weights: Array, bias: Array | None, result: Array, each: Each
+) -> bool:
+    """Computes all outputs [N, *out_shape, O] of a float32 image [N, *spatial, C]; whether that is worth it.
+
+    The image is contiguous. Weights are float32 [groups, *taps, C / groups, O / groups], the bias is [O] or None.
+    """
+    (groups, *_, ins, outs), (batch, *out_shape, _) = weights.shape, result.shape
+    whole = all((axis.places, n) == (slice(0, n, 1), axis.outputs) for axis, n in zip(axes, out_shape, strict=True))
+    bundles = bundle_count(groups, groups * ins, groups * outs, least=LEAST_CHANNELS)
+    ins, outs = (groups // bundles * channels for channels in (ins, outs))
+    layer = output_products(axes, batch, (ins, outs), bundles) if whole and blas_adds() else None
+    if layer is None or not result.flags.c_contiguous:
+        return False
+    matrices = contiguous(dense_bundles(weights, bundles), each)
+    scratch, row = Scratch(), np.zeros(outs * bundles, np.float32) if bias is None else bias
+    row, (apart, step) = np.tile(row, (result.shape[-2], 1)), _distances(axes[-1])
+
+    def compute(number: int, calls: Array, outputs: slice) -> None:
+        place, block = result[number, outputs], layer.blocks[1]
+        ready = place.dtype == np.float32
+        sums = place if ready else scratch.array(place.shape)
+        sums[...] = row
+        for column in range(0, outs, block):
+            left, right = Matrix(image[number], step * ins * bundles), Matrix(matrices, outs, column)
+            add_products(calls, block, left, right, Matrix(sums, apart * outs * bundles, column))
+        if not ready:
+            put(sums, place)
+
+    each(
+        call,
+        [
+            partial(compute, number, *piece)
+            for number in range(batch)
+            for piece in zip(layer.pieces, layer.outputs, strict=True)
+        ],
+    )
+    return True
+
+
+@lru_cache(CACHE_SIZE)
+def pixel_products(axes: tuple[PaddedAxis, ...], batch: int, channels: tuple[int, int], bundles: int) -> Layer | None:
+    """The products of a weight gradient, in sections of positions; None if it takes less to gather patches.
+
+    The axes are those of the patches of the other image, none with inserted zeros. Channels are those of a bundle of
+    the image, and of the other image.
+    """
+    (ins, outs), last = channels, axes[-1]
+    block, columns = (
+        next((n for n in range(min(side, MOST_CHANNELS), LEAST_CHANNELS - 1, -1) if side % n == 0), 0)
+        for side in channels
+    )
+    if len(axes) == 1 or not (block and columns) or last.outputs < LEAST_ROWS:
+        return None
+    met = meetings(axes, UNPACKED // (block * columns))
+    if not 0 < len(met) * bundles * batch <= MOST_CALLS:
+        return None
+    image, bundle = np.arange(batch)[:, None, None], np.arange(bundles)
+    taps, positions, inputs = (
+        prod(getattr(axis, name) for axis in axes) for name in ("kernel", "outputs", "input_length")
+    )
+    count, output, tap, source = met.T[..., None]
+    left = ((image * positions + output) * bundles + bundle) * ins
+    right, total = ((image * inputs + source) * bundles + bundle) * outs, (bundle * taps + tap) * ins * outs
+    calls = np.stack(np.broadcast_arrays(block, count, left, right, total), -1).reshape(-1, 5)
+    sections = div_up(SECTIONS, (ins // block) * (outs // columns))
+    return Layer((block, columns), tuple(np.array_split(calls, sections)))
+
+
+def sum_directly(axes: tuple[PaddedAxis, ...], image: Array, other: Array, groups: int, each: Each) -> Array | None:
+    """The products of all positions, added up: float32 [groups, taps, I / groups, O / groups]; None if not worth it.
+
+    The image is float32 [N, *positions, I], the other one [N, *spatial, O], both contiguous.
+    """
+    bundles = bundle_count(groups, image.shape[-1], other.shape[-1], least=LEAST_CHANNELS)
+    ins, outs = image.shape[-1] // bundles, other.shape[-1] // bundles
+    layer = pixel_products(axes, len(image), (ins, outs), bundles) if blas_adds() else None
+    if layer is None:
+        return None
+    (block, columns), taps = layer.blocks, prod(axis.kernel for axis in axes)
+    sums = np.zeros((len(layer.pieces), bundles, taps, ins, outs), np.float32)
+
+    def add_up(section: int, row: int, column: int) -> None:
+        left = Matrix(image, ins * bundles, row, transposed=True)
+        right = Matrix(other, axes[-1].stride * outs * bundles, column)
+        total = Matrix(sums[section], outs, row * outs + column)
+        add_products(layer.pieces[section], columns, left, right, total)
+
+    blocks = range(len(sums)), range(0, ins, block), range(0, outs, columns)
+    each(call, [partial(add_up, *at) for at in product(*blocks)])
+    return own_weights(added_up(sums), groups // bundles)
 
 
 def patch_matmul(op: PatchMatmul, image: Array, weights: Array, bias: Array | None, result: Array, each: Each) -> None:

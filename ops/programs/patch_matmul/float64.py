@@ -16,7 +16,7 @@ from device.numbers.formats import Array
 from device.plan import DeviceOp
 from ops.op_model import OpModels, ValuesContext, ValuesOf, given
 from ops.programs.patch_matmul import model as model
-from ops.programs.patch_matmul.direct import inputs_of
+from ops.programs.patch_matmul.fast import inputs_of
 from ops.programs.patch_matmul.gather import places
 from ops.programs.patch_matmul.op import FillRows, PatchMatmul, PixelMatmul, SumSections
 from ops.window import PaddedAxis

@@ -1,12 +1,12 @@
 """The models of the patch programs, and of what the host does around them."""
 
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import Stage
-from ops.op_model import Description, Detail, Ends, OpModel, cycles_of_work, values_of_first
-from ops.programs.matmul.model import matmul_facts
+from ops.op_model import Description, Detail, Ends, OpModel, ValuesOf, cycles_of_work, values_of_first
+from ops.programs.matmul.model import COMMON_STAGES, matmul_facts
 from ops.programs.patch_matmul import cycles, values
 from ops.programs.patch_matmul.op import (
     FillRows,
@@ -20,17 +20,12 @@ from ops.programs.patch_matmul.op import (
 
 PRODUCTS: Final = MappingProxyType(
     {
+        **COMMON_STAGES,
         Stage.READER: "sticks of patches are gathered from DRAM, zeros filled from L1",
         Stage.ACT_MULTICAST: "gathered blocks are sent on to the cores that share them",
-        Stage.WEIGHT_READER: "the second operand is read from DRAM, tile by tile",
-        Stage.WEIGHT_MULTICAST: "blocks of the second operand are sent on to the cores that share them",
         Stage.TILIZE: "gathered sticks become tiles",
-        Stage.UNPACK: "tiles are brought to the matrix unit",
-        Stage.PACK: "results are packed into L1",
-        Stage.NETWORK: "transfers wait for others on the same links",
         Stage.UNTILIZE: "tiles of the result become rows",
         Stage.WRITER: "rows of the result are written to DRAM",
-        Stage.DRAM: "DRAM delivers or takes what all cores move",
     }
 )
 ROWS: Final = MappingProxyType(
@@ -41,10 +36,8 @@ ROWS: Final = MappingProxyType(
         Stage.DRAM: "DRAM delivers or takes what all cores move",
     }
 )
-COMPOSED: Final = (
-    "the blocks of a matmul, sticks that are read and written as in movements, tilizing as in a convolution and "
-    "untilizing as in a halo"
-)
+MOVED: Final = "sticks that are read and written as in movements"
+COMPOSED: Final = f"the blocks of a matmul, {MOVED}, tilizing as in a convolution and untilizing as in a halo"
 
 
 def describe_product(op: PatchMatmul | PixelMatmul, ends: Ends, spec: DeviceSpec) -> Description:
@@ -52,41 +45,32 @@ def describe_product(op: PatchMatmul | PixelMatmul, ends: Ends, spec: DeviceSpec
     bundles, passes = op.patches.bundles, len(op.slicing.passes)
     facts = (
         *matmul_facts(op.matmul),
-        Detail(
-            name="passes", value=passes, text="one pass" if passes == 1 else f"{passes} passes over slices of digits"
-        ),
-        Detail(name="bundles", value=bundles, text="one bundle" if bundles == 1 else f"{bundles} bundles of groups"),
+        Detail("passes", passes, "one pass" if passes == 1 else f"{passes} passes over slices of digits"),
+        Detail("bundles", bundles, "one bundle" if bundles == 1 else f"{bundles} bundles of groups"),
     )
     return Description(facts=facts, stages=PRODUCTS, composed_of=COMPOSED)
 
 
 def describe_rows(op: FillRows | SumSections, ends: Ends, spec: DeviceSpec) -> Description:
     """A program that writes rows."""
-    facts: tuple[Detail, ...] = ()
-    if isinstance(op, SumSections):
-        facts = (Detail(name="sections", value=op.sections, text=f"sums of {op.sections} bands of cores"),)
-    return Description(facts=facts, stages=ROWS, composed_of="sticks that are read and written as in movements")
+    sections = op.sections if isinstance(op, SumSections) else 0
+    facts = (Detail("sections", sections, f"sums of {sections} bands of cores"),) if sections else ()
+    return Description(facts=facts, stages=ROWS, composed_of=MOVED)
 
 
-def _fidelity_phases(op: PatchMatmul | PixelMatmul) -> int:
-    return op.matmul.fidelity_phases
+def _product(op: type[Any], multiplied: ValuesOf[Any]) -> OpModel[Any]:
+    return OpModel(
+        op=op,
+        values=multiplied,
+        cycles=cycles_of_work(cycles.product_cycles),
+        fidelity_phases=lambda op: op.matmul.fidelity_phases,
+        describe=describe_product,
+    )
 
 
 OP_MODELS: Final = (
-    OpModel(
-        op=PatchMatmul,
-        values=values.patch_matmul,
-        cycles=cycles_of_work(cycles.product_cycles),
-        fidelity_phases=_fidelity_phases,
-        describe=describe_product,
-    ),
-    OpModel(
-        op=PixelMatmul,
-        values=values.pixel_matmul,
-        cycles=cycles_of_work(cycles.product_cycles),
-        fidelity_phases=_fidelity_phases,
-        describe=describe_product,
-    ),
+    _product(PatchMatmul, values.patch_matmul),
+    _product(PixelMatmul, values.pixel_matmul),
     OpModel(
         op=FillRows, values=values.fill_rows, cycles=cycles_of_work(cycles.fill_rows_cycles), describe=describe_rows
     ),

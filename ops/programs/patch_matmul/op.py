@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 
+from device.matrix_unit.arithmetic import cut
 from device.memory.memory_config import TILE
 from device.numbers.formats import BFLOAT16, FLOAT32, Array, DataFormat, div_up, round_up
 from device.plan import DeviceOp
@@ -23,10 +24,8 @@ IN1_BITS: Final = 5  # and of the second
 ALL_PHASES: Final = 4  # HiFi4
 FEWEST_FOR_TF32: Final = 3  # fidelity phases that multiply all bits of the first operand
 
-TF32: Final = 0xFFFFE000  # sign, exponent and ten bits
-SIX_BITS: Final = 0xFFFE0000  # of the mantissa: what the first operand keeps in one fidelity phase or two
-NINE_BITS: Final = 0xFFFFC000  # what the second operand keeps in two fidelity phases or more
-FOUR_BITS: Final = 0xFFF80000  # and in one
+# Masks of what is left of a float32's mantissa: TF32 has ten bits
+TF32, NINE_BITS, SIX_BITS, FOUR_BITS = (-1 << dropped for dropped in (13, 14, 17, 19))
 
 
 class Precision(Enum):
@@ -59,14 +58,11 @@ def slicing_of(data_format: DataFormat, precision: Precision, *, fidelity_phases
     if precision is Precision.DEVICE:
         return Slicing(part_format=data_format, fidelity_phases=fidelity_phases)
     wanted = SINGLE_BITS if data_format == FLOAT32 else HALF_BITS
-    pairs = [(i, j) for i in range(wanted) for j in range(wanted) if i * IN0_BITS + j * IN1_BITS < wanted]
-    passes = tuple(sorted(pairs, key=lambda pair: -(pair[0] * IN0_BITS + pair[1] * IN1_BITS)))
+    depths = {(i, j): i * IN0_BITS + j * IN1_BITS for i in range(wanted) for j in range(wanted)}  # of a pass, in bits
+    passes = sorted((pair for pair, depth in depths.items() if depth < wanted), key=lambda pair: -depths[pair])
+    in0_slices, in1_slices = (1 + max(numbers) for numbers in zip(*passes, strict=True))
     return Slicing(
-        part_format=BFLOAT16,
-        in0_slices=1 + max(i for i, _ in passes),
-        in1_slices=1 + max(j for _, j in passes),
-        passes=passes,
-        fidelity_phases=1,
+        part_format=BFLOAT16, in0_slices=in0_slices, in1_slices=in1_slices, passes=tuple(passes), fidelity_phases=1
     )
 
 
@@ -98,20 +94,17 @@ def slices(values: Array, count: int, bits: int, exponent: int) -> tuple[Array, 
 def multiplied_whole(values: Array, slicing: Slicing, *, weights_side: bool) -> Array:
     """What all passes together see of an operand: all of it, or in a single pass what the matrix unit takes.
 
-    Three fidelity phases count as four: they leave out products of lowest bits only.
+    The second operand keeps nine bits of the mantissa, or four in one fidelity phase; the first keeps ten, or six in
+    one phase or two. Three phases count as four: they leave out products of lowest bits only.
     """
     if len(slicing.passes) > 1:
         return values
+    mask = -1
     if slicing.fidelity_phases < (2 if weights_side else FEWEST_FOR_TF32):
-        return cut(values, FOUR_BITS if weights_side else SIX_BITS)
-    if slicing.part_format == FLOAT32 or (weights_side and slicing.part_format != BFLOAT16):
-        return cut(values, NINE_BITS if weights_side else TF32)
-    return values
-
-
-def cut(values: Array, mask: int) -> Array:
-    """float32 with only the bits of a mask."""
-    return (np.ascontiguousarray(values).view(np.uint32) & np.uint32(mask)).view(np.float32)
+        mask = FOUR_BITS if weights_side else SIX_BITS
+    elif slicing.part_format == FLOAT32 or (weights_side and slicing.part_format != BFLOAT16):
+        mask = NINE_BITS if weights_side else TF32
+    return values if mask == -1 else cut(values.copy(), mask)
 
 
 HALF = 16  # channels of a tap are padded to this, so that taps never share a step of the matrix unit

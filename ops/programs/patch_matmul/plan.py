@@ -6,6 +6,7 @@ gathered, before they are tilized, and rows as they are written, after they are 
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any, Final
 
 from device.cores import CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec
@@ -15,6 +16,7 @@ from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
 from ops.builder import PlanBuilder, PlanTensor
+from ops.programs.buffer_shapes import BUFFERING, buffer, paged_buffer, tile_buffer
 from ops.programs.matmul.buffers import (
     blocked_config,
     buffers_bytes,
@@ -25,7 +27,9 @@ from ops.programs.matmul.buffers import (
 from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram
 from ops.programs.patch_matmul.op import FillRows, Patches, PatchMatmul, PixelMatmul, Slicing, SumSections
 
-DEPTHS = (4, 2, 1)  # K tiles of a block, as tried: deeper ones need fewer handshakes
+DEPTHS: Final = (4, 2, 1)  # K tiles of a block, as tried: deeper ones need fewer handshakes
+MATMUL_SHARE: Final = (2, 5)  # of L1; the buffers added here take less than another two fifths
+LEAST_K_TILES: Final = 8  # of a band: fewer are not worth a sum of their own
 
 
 def gathering_config(problem: MatmulProblem, grid: GridSpec, *, l1_bytes: int, rows: bool) -> MatmulConfig:
@@ -37,25 +41,15 @@ def gathering_config(problem: MatmulProblem, grid: GridSpec, *, l1_bytes: int, r
     if 2 * gathered < grid.cores:
         return interleaved_config(problem, grid, in_dram=True, l1_bytes=l1_bytes)
     share = div_up(gathered, grid.cores)
-    per_core_m, per_core_n = (share, problem.n_tiles) if rows else (problem.m_tiles, share)
+    per_core = (share, problem.n_tiles) if rows else (problem.m_tiles, share)
     # As much as fits of the side that is not gathered, so that it is read once.
-    heights, widths = _divisors(per_core_m), _divisors(per_core_n)
+    heights, widths = ([part for part in range(side, 0, -1) if side % part == 0] for side in per_core)
     sides = [(h, w) for w in widths for h in heights] if rows else [(h, w) for h in heights for w in widths]
     depths = [depth for depth in DEPTHS if problem.k_tiles % depth == 0]
     blocks = ((height, width, depth) for height, width in sides for depth in depths)
     block = next((block for block in blocks if buffers_bytes(problem, *block) < l1_bytes), (1, 1, 1))
     program = MatmulProgram.MCAST_IN1 if rows else MatmulProgram.MCAST_IN0
-    return blocked_config(problem, grid, program, block, (per_core_m, per_core_n))
-
-
-def _divisors(side: int) -> list[int]:
-    """Divisors, largest first."""
-    return [part for part in range(side, 0, -1) if side % part == 0]
-
-
-MATMUL_SHARE = (2, 5)  # of L1; the buffers added here take less than another two fifths
-BUFFERING = 2
-LEAST_K_TILES = 8  # of a band: fewer are not worth a sum of their own
+    return blocked_config(problem, grid, program, block, per_core)
 
 
 def sticks_spec(positions: int, channels: int, slicing: Slicing, parts: int) -> TensorSpec:
@@ -95,27 +89,12 @@ def sections_spec(op: PixelMatmul) -> TensorSpec:
 
 
 def patch_matmul_work(
-    patches: Patches,
-    *,
-    out_channels: int,
-    out_shape: Sequence[int],
-    slicing: Slicing,
-    bias: bool,
-    out_format: DataFormat,
-    spec: DeviceSpec,
+    patches: Patches, *, out_channels: int, slicing: Slicing, spec: DeviceSpec, **result: Any
 ) -> PatchMatmul:
-    """The work of one patch matmul of at least one tap, with its blocks."""
-    columns = out_channels // patches.bundles
-    rows = div_up(patches.rows, TILE)
-    return PatchMatmul(
-        patches=patches,
-        out_channels=out_channels,
-        out_shape=tuple(out_shape),
-        slicing=slicing,
-        matmul=_matmul(slicing, rows, patches.column_tiles, div_up(columns, TILE), columns, spec),
-        bias=bias,
-        out_format=out_format,
-    )
+    """The work of one patch matmul of at least one tap, with its blocks; ``result`` are the other fields of the op."""
+    columns, rows = out_channels // patches.bundles, div_up(patches.rows, TILE)
+    matmul = _matmul(slicing, rows, patches.column_tiles, div_up(columns, TILE), columns, spec)
+    return PatchMatmul(patches=patches, out_channels=out_channels, slicing=slicing, matmul=matmul, **result)
 
 
 def pixel_matmul_work(
@@ -138,14 +117,7 @@ def pixel_matmul_work(
 
 
 def _matmul(
-    slicing: Slicing,
-    m_tiles: int,
-    k_tiles: int,
-    n_tiles: int,
-    columns: int,
-    spec: DeviceSpec,
-    *,
-    rows: int | None = None,
+    slicing: Slicing, m_tiles: int, k_tiles: int, n_tiles: int, columns: int, spec: DeviceSpec, *, rows: int = 0
 ) -> MatmulOp:
     """The matmul of one bundle, all passes along K; ``rows`` are those of the grid for a band that gathers columns."""
     problem = MatmulProblem(
@@ -159,96 +131,74 @@ def _matmul(
         fp32_dest=True,
         packer_l1_acc=False,
     )
-    grid, (share, of) = spec.grid if rows is None else replace(spec.grid, rows=rows), MATMUL_SHARE
-    config = gathering_config(problem, grid, l1_bytes=spec.l1.usable_bytes * share // of, rows=rows is None)
+    grid, (share, of) = replace(spec.grid, rows=rows) if rows else spec.grid, MATMUL_SHARE
+    config = gathering_config(problem, grid, l1_bytes=spec.l1.usable_bytes * share // of, rows=not rows)
     return MatmulOp(problem=problem, config=config, fidelity_phases=slicing.fidelity_phases, out_channels=columns)
 
 
 def run_patch_matmul(builder: PlanBuilder, op: PatchMatmul, inputs: Sequence[PlanTensor], output: PlanTensor) -> None:
     """One program that writes into its result; the inputs are the image, the weights and, if there is one, the bias."""
-    matmul, bias_bytes = op.matmul, FLOAT32.storage.itemsize * TILE
-    cores = program_cores(matmul, DRAM_MEMORY_CONFIG)
-    buffers = [
-        *_matmul_buffers(matmul, inputs[0].name, output.name),
-        _rows("patches", matmul.config.in0_block_w, op.slicing.part_format, cores),
-        _rows("rows", matmul.config.out_block_w, op.out_format, cores),
-    ]
+    width, bias_bytes = op.matmul.config.out_block_w, FLOAT32.storage.itemsize * TILE
+    cores = program_cores(op.matmul, DRAM_MEMORY_CONFIG)
+    buffers = _product_buffers(op, op.matmul.config.in0_block_w, op.out_format, inputs[0].name, output.name, cores)
     if op.bias:
-        buffers.append(_buffer("bias", matmul.config.out_block_w, bias_bytes, FLOAT32, cores))
-    builder.run("PatchMatmulDeviceOperation", op, [*inputs, output], buffers=tuple(buffers), key=("patch matmul", op))
+        buffers += (paged_buffer("bias", width, bias_bytes, FLOAT32, cores),)
+    builder.run("PatchMatmulDeviceOperation", op, [*inputs, output], buffers=buffers, key=("patch matmul", op))
 
 
 def run_fill_rows(builder: PlanBuilder, op: FillRows, inputs: Sequence[PlanTensor], output: PlanTensor) -> None:
     """One program that writes the bias, its only input, or zeros into its result."""
-    grid = builder.device_spec.grid
-    stick_bytes = op.out_channels * op.out_format.storage.itemsize
-    cores = first_cores(grid.cores, grid.cols, grid.rows)
-    builder.run(
-        "FullDeviceOperation",
-        op,
-        [*inputs, output],
-        buffers=(_buffer("stick", 1, stick_bytes, op.out_format, cores),),
-        key=("fill rows", op),
-    )
+    grid, stick_bytes = builder.device_spec.grid, op.out_channels * op.out_format.storage.itemsize
+    stick = buffer("stick", stick_bytes, op.out_format, first_cores(grid.cores, grid.cols, grid.rows))
+    builder.run("FullDeviceOperation", op, [*inputs, output], buffers=(stick,), key=("fill rows", op))
 
 
 def run_pixel_matmul(builder: PlanBuilder, op: PixelMatmul, inputs: Sequence[PlanTensor], output: str) -> PlanTensor:
     """The programs that make a sum over all positions of two images: one, or two if bands make sums of their own."""
     matmul, grid = op.matmul, builder.device_spec.grid
-    bands = range(op.sections)
-    band = program_cores(matmul, DRAM_MEMORY_CONFIG)
-    box = band.bounding_box()
-    cores = band if op.sections == 1 else first_cores(box.cols * box.rows * len(bands), box.cols, grid.rows)
-    buffers = (
-        *(buffer._replace(cores=cores) for buffer in _matmul_buffers(matmul, inputs[0].name, output)),
-        _rows("patches", matmul.config.out_block_w, op.slicing.part_format, cores),
-        _rows("rows", matmul.config.out_block_w, op.out_format if op.sections == 1 else FLOAT32, cores),
-    )
+    cores, sums_spec = program_cores(matmul, DRAM_MEMORY_CONFIG), sections_spec(op)
+    if op.sections > 1:
+        box = cores.bounding_box()
+        cores = first_cores(box.cols * box.rows * op.sections, box.cols, grid.rows)
     sums = builder.run(
         "PixelMatmulDeviceOperation",
         op,
         inputs,
-        PlanTensor(output if op.sections == 1 else f"{output}.sections", sections_spec(op)),
-        buffers,
+        PlanTensor(output if op.sections == 1 else f"{output}.sections", sums_spec),
+        _product_buffers(op, matmul.config.out_block_w, sums_spec.data_format, inputs[0].name, output, cores),
         key=("pixel matmul", op),
     )
-    return sums if op.sections == 1 else _sum_sections(builder, op, sums, output)
-
-
-def _sum_sections(builder: PlanBuilder, op: PixelMatmul, sums: PlanTensor, output: str) -> PlanTensor:
-    tensor_spec = TensorSpec((op.channels, sums.spec.shape[1]), op.out_format, Layout.ROW_MAJOR)
-    done = SumSections(
-        sections=op.sections, rows=tensor_spec.shape[0], columns=tensor_spec.shape[1], out_format=op.out_format
-    )
-    device_spec = builder.device_spec
-    grid = device_spec.grid
-    cores = first_cores(min(op.channels, grid.cores), grid.cols, grid.rows)
-    block_tiles = min(div_up(sums.spec.shape[1], TILE), device_spec.compute.dst_tiles)
+    if op.sections == 1:
+        return sums
+    rows, columns = op.channels, sums_spec.shape[1]
+    result = TensorSpec((rows, columns), op.out_format, Layout.ROW_MAJOR)
+    added = SumSections(sections=op.sections, rows=rows, columns=columns, out_format=op.out_format)
+    cores = first_cores(min(rows, grid.cores), grid.cols, grid.rows)
+    tiles = BUFFERING * min(div_up(columns, TILE), builder.device_spec.compute.dst_tiles)
     return builder.run(
         "ReduceDeviceOperation",
-        done,
+        added,
         [sums],
-        PlanTensor(output, tensor_spec),
-        (
-            _buffer("in0", BUFFERING * block_tiles, FLOAT32.tile_bytes, FLOAT32, cores),
-            _buffer("out", BUFFERING * block_tiles, op.out_format.tile_bytes, op.out_format, cores),
-        ),
-        key=("sum sections", done, sums.spec),
+        PlanTensor(output, result),
+        (tile_buffer("in0", tiles, FLOAT32, cores), tile_buffer("out", tiles, op.out_format, cores)),
+        key=("sum sections", added, sums_spec),
     )
 
 
-def _matmul_buffers(matmul: MatmulOp, source: str, output: str) -> tuple[CircularBuffer, ...]:
-    return matmul_circular_buffers(
-        matmul, source=source, in_memory=DRAM_MEMORY_CONFIG, output=output, out_sharded=False
+def _product_buffers(
+    op: PatchMatmul | PixelMatmul,
+    patch_tiles: int,
+    out_format: DataFormat,
+    source: str,
+    output: str,
+    cores: CoreRangeSet,
+) -> tuple[CircularBuffer, ...]:
+    """The buffers of a matmul on some cores, and row-major rows of one tile height: gathered ones and finished ones."""
+    buffers = matmul_circular_buffers(
+        op.matmul, source=source, in_memory=DRAM_MEMORY_CONFIG, output=output, out_sharded=False
     )
-
-
-def _rows(name: str, tiles: int, data_format: DataFormat, cores: CoreRangeSet) -> CircularBuffer:
-    """Row-major rows of one tile height."""
-    return _buffer(name, BUFFERING * tiles, data_format.tile_bytes, data_format, cores)
-
-
-def _buffer(name: str, pages: int, page_bytes: int, data_format: DataFormat, cores: CoreRangeSet) -> CircularBuffer:
-    return CircularBuffer(
-        name=name, size_bytes=pages * page_bytes, page_bytes=page_bytes, data_format=data_format, cores=cores
+    return (
+        *(buffer._replace(cores=cores) for buffer in buffers),
+        tile_buffer("patches", BUFFERING * patch_tiles, op.slicing.part_format, cores),
+        tile_buffer("rows", BUFFERING * op.matmul.config.out_block_w, out_format, cores),
     )

@@ -66,9 +66,15 @@ def rounded(values: Array, data_format: DataFormat) -> Array:
 def fill_rows(op: FillRows, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
     """The result with its untouched positions filled; inputs are the bias, if there is one, and the target."""
     *bias, target = inputs
-    result = _target(op.batch, op.out_shape, op.out_channels, op.out_format, target)
+    result = _target(op, op.batch, target)
     result[places(op.axes)] = rounded(given(bias[0]).astype(np.float32), op.out_format) if bias else 0
     return result
+
+
+def _target(op: FillRows | PatchMatmul, batch: int, target: Array | None) -> Array:
+    """The result [N, *out_shape, O] that programs write into; a new one before the first."""
+    shape = (batch, *op.out_shape, op.out_channels)
+    return np.empty(shape, op.out_format.storage) if target is None else target
 
 
 def patch_matmul(op: PatchMatmul, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
@@ -80,10 +86,9 @@ def patch_matmul(op: PatchMatmul, inputs: Sequence[Array | None], context: Value
     """
     *operands, target = inputs
     image, weights, *several = map(given, operands)
-    bias = several[0] if several else None
-    patches = op.patches
+    bias, patches = several[0] if several else None, op.patches
     image = image.reshape(patches.batch, *(axis.input_length for axis in patches.axes), patches.channels)
-    result = _target(patches.batch, op.out_shape, op.out_channels, op.out_format, target)
+    result = _target(op, patches.batch, target)
     if not context.arithmetic.slice_by_slice:
         pixels = multiplied_whole(np.ascontiguousarray(image, np.float32), op.slicing, weights_side=False)
         matrices = multiplied_whole(weights, op.slicing, weights_side=True)
@@ -94,12 +99,6 @@ def patch_matmul(op: PatchMatmul, inputs: Sequence[Array | None], context: Value
     for phase in by_phases(patches.axes, pixels, weights, bias, result):
         _sliced_phase(op, phase, exponents, bias, context)
     return result
-
-
-def _target(
-    batch: int, out_shape: tuple[int, ...], channels: int, data_format: DataFormat, target: Array | None
-) -> Array:
-    return np.empty((batch, *out_shape, channels), data_format.storage) if target is None else target
 
 
 def _sliced_phase(
@@ -142,34 +141,29 @@ def pixel_matmul(op: PixelMatmul, inputs: Sequence[Array | None], context: Value
     The channels of the first input [N, *positions, I] become rows, the patches of the second [N, *spatial, O] columns.
     Sums are float32, or have storage of the output format if there is one band.
     """
-    image, other = map(given, inputs)
-    patches = op.patches
+    (image, other), patches = map(given, inputs), op.patches
     if not context.arithmetic.slice_by_slice:
         rows = multiplied_whole(np.ascontiguousarray(image, np.float32), op.slicing, weights_side=False)
         columns = multiplied_whole(np.ascontiguousarray(other, np.float32), op.slicing, weights_side=True)
         sums = fast.pixel_matmul(patches, rows, columns, context.arithmetic.each)[None]
     else:
         view = patches_of(*padded(other, [[axis] for axis in patches.axes]), patches.axes)
-        sums = _sliced_sums(op, image.astype(np.float32), view, context)
-        channels = (op.channels // patches.groups, patches.channels // patches.groups)
-        sums = sums.reshape(op.sections, patches.groups, *patches.taps, *channels)
+        pixels = image.astype(np.float32).reshape(-1, op.channels)
+        sums = _sliced_sums(op, pixels, view.reshape(len(pixels), patches.tap_count, patches.channels), context)
     return rounded(sums, op.out_format) if op.sections == 1 else sums
 
 
-def _sliced_sums(op: PixelMatmul, image: Array, view: Array, context: ValuesContext) -> Array:
-    """float32 [sections, groups, taps, I / groups, O / groups]."""
-    patches, taps = op.patches, op.patches.tap_count
-    size, bundles = patches.groups // patches.bundles, patches.bundles
+def _sliced_sums(op: PixelMatmul, pixels: Array, taps: Array, context: ValuesContext) -> Array:
+    """float32 [sections, groups, *taps, I / groups, O / groups] of [positions, I] and [positions, taps, O]."""
+    patches, bundles, size = op.patches, op.patches.bundles, op.patches.groups // op.patches.bundles
     ins, outs = op.channels // bundles, patches.channels // bundles
-    pixels = image.reshape(-1, op.channels)
     band = op.matmul.problem.k_tiles // len(op.slicing.passes) * TILE
-    flat = view.reshape(len(pixels), taps, patches.channels)
-    exponents = (grid_exponent(pixels), grid_exponent(flat))
-    sums = np.zeros((op.sections, bundles, size, taps, ins // size, outs // size), np.float32)
+    exponents = (grid_exponent(pixels), grid_exponent(taps))
+    sums = np.zeros((op.sections, bundles, size, patches.tap_count, ins // size, outs // size), np.float32)
     for section, bundle in product(range(op.sections), range(bundles)):
-        places_of = slice(section * band, (section + 1) * band)
-        left = pixels[places_of, bundle * ins : (bundle + 1) * ins]
-        right = flat[places_of, :, bundle * outs : (bundle + 1) * outs]
+        positions = slice(section * band, (section + 1) * band)
+        left = pixels[positions, bundle * ins : (bundle + 1) * ins]
+        right = taps[positions, :, bundle * outs : (bundle + 1) * outs]
         if not len(left):
             continue
         right = right.reshape(len(left), -1)  # without the zeros of each tap, whose sums nobody reads
@@ -177,8 +171,8 @@ def _sliced_sums(op: PixelMatmul, image: Array, view: Array, context: ValuesCont
         matrices = (np.pad(left, depth).T.copy(), np.pad(right, depth))
         halves = (TILE // HALF,) * (len(matrices[1]) // TILE)
         whole = _passes(matrices, exponents, op.slicing, halves, context)
-        sums[section, bundle] = own_weights(whole.reshape(1, ins, taps, outs).swapaxes(1, 2), size)
-    return sums
+        sums[section, bundle] = own_weights(whole.reshape(1, ins, -1, outs).swapaxes(1, 2), size)
+    return sums.reshape(op.sections, patches.groups, *patches.taps, ins // size, outs // size)
 
 
 def _passes(
@@ -194,19 +188,13 @@ def _passes(
     """
     arithmetic, quirk = context.arithmetic, context.spec.compute.minus_one_quirk
     mode = MatrixUnitMode(fidelity_phases=slicing.fidelity_phases, fp32_dest=True, minus_one_quirk=quirk)
-    in0, in1 = (
-        [
-            arithmetic.unpack(part, slicing.part_format, fp32_dest=True)
-            for part in slices(operand, count, bits, exponent)
-        ]
-        for operand, count, bits, exponent in (
-            (operands[0], slicing.in0_slices, IN0_BITS, exponents[0]),
-            (operands[1], slicing.in1_slices, IN1_BITS, exponents[1]),
-        )
+    sides = (
+        (operands[0], slicing.in0_slices, IN0_BITS, exponents[0]),
+        (operands[1], slicing.in1_slices, IN1_BITS, exponents[1]),
     )
     in0, in1 = (
-        [cut(part, mask) for part in parts]
-        for parts, mask in zip((in0, in1), arithmetic.operand_masks(mode), strict=True)
+        [cut(arithmetic.unpack(part, slicing.part_format, fp32_dest=True), mask) for part in slices(*side)]
+        for side, mask in zip(sides, arithmetic.operand_masks(mode), strict=True)
     )
     dst = np.zeros((len(in0[0]), in1[0].shape[1]), np.float32)
     at_once = max(1, STACKED_ELEMENTS // max(1, in0[0].size + in1[0].size))
@@ -249,9 +237,7 @@ def to_canonical(weights: Array, weights_format: str) -> Array:
 
 def from_canonical(weights: Array, weights_format: str) -> Array:
     """An array [I, O / groups, *kernel] as a view in the order of a format."""
-    axes = canonical_axes(weights_format, weights.ndim)
-    stored = sorted(range(weights.ndim), key=lambda axis: axes[axis])
-    return weights.transpose(stored)
+    return weights.transpose(np.argsort(canonical_axes(weights_format, weights.ndim)))
 
 
 def prepare_sticks(op: PrepareSticks, image: Array) -> Array:
@@ -275,17 +261,14 @@ def prepare_taps(op: PrepareTaps, weights: Array) -> Array:
     ins, outs, *kernel = canonical.shape
     grouped = canonical.reshape(op.groups, ins // op.groups, outs, *kernel)
     index: list[Any] = [index_of(taps) for taps in op.taps]
-    picked = grouped[(..., *index)]
-    channels = (2, 1) if op.towards_source else (1, 2)
-    return picked.transpose(0, *range(3, picked.ndim), *channels)
+    return np.moveaxis(grouped[(..., *index)], (1, 2), (-1, -2) if op.towards_source else (-2, -1))
 
 
 def weights_of(sums: Array, weights_format: str) -> Array:
     """Stored weights of matrices [groups, *taps, in, out], contiguous."""
-    groups, ins, outs = sums.shape[0], sums.shape[-2], sums.shape[-1]
-    kernel = sums.shape[1:-2]
-    canonical = sums.transpose(0, sums.ndim - 2, sums.ndim - 1, *range(1, sums.ndim - 2))
-    stored = from_canonical(canonical.reshape(groups * ins, outs, *kernel), weights_format)
+    groups, *kernel, ins, outs = sums.shape
+    canonical = np.moveaxis(sums, (-2, -1), (1, 2)).reshape(groups * ins, outs, *kernel)
+    stored = from_canonical(canonical, weights_format)
     array = np.empty(stored.shape, stored.dtype)
     copy_in_pieces(array, stored, side_by_side)
     return array

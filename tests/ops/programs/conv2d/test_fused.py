@@ -11,7 +11,7 @@ from device.host.products import sgemm_address
 from device.matrix_unit import fused
 from device.matrix_unit.arithmetic import FAST
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32
-from ops.programs.conv2d import values
+from ops.programs.conv2d import model as values
 from ops.programs.conv2d.gather import met_pixels, strips
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH, ConvOptions
 from tests.ops.programs.conv2d.value_cases import Case, arrays, cases, computed, for_equal_bits, work_of

@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings, strategies as st
 from device.host.threads import Shared
 from device.matrix_unit.arithmetic import EXACT, FAST
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, quantize
-from ops.programs.conv2d import values
+from ops.programs.conv2d import model as values
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH, ConvOptions
 from ops.programs.conv2d.weights import prepare_weights
 from tests.ops.programs.conv2d.value_cases import (

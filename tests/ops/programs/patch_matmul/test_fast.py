@@ -13,7 +13,7 @@ from device.host import products, threads
 from device.host.products import UNPACKED, blas_adds
 from device.host.threads import locked, side_by_side
 from ops.programs.patch_matmul import fast, gather
-from ops.programs.patch_matmul.direct import PIECES, meetings, output_products, pixel_products
+from ops.programs.patch_matmul.fast import PIECES, meetings, output_products, pixel_products
 from ops.programs.patch_matmul.float64 import _gathered, _products
 from ops.programs.patch_matmul.gather import bundle_count, contiguous
 from ops.programs.patch_matmul.op import Patches

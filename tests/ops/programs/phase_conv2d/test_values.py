@@ -14,7 +14,7 @@ from ops.op_model import ValuesContext
 from ops.planners.conv.arguments import ComputeConfig
 from ops.programs.conv2d.gather import GatheredInput
 from ops.programs.conv2d.model import OP_MODELS as CONV2D
-from ops.programs.phase_conv2d.values import PreparePhaseWeights, phases_convolved, prepared_phase_weights
+from ops.programs.phase_conv2d.model import PreparePhaseWeights, phases_convolved, prepared_phase_weights
 from tests.build import op_values
 
 CONFIGS = {
