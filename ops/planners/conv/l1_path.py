@@ -53,6 +53,7 @@ from ops.programs.halo.plan import (
     walk_refusal,
 )
 from ops.programs.halo.transfers import most_sticks
+from ops.programs.phase_conv2d.model import PreparePhaseWeights
 from ops.programs.phase_conv2d.plan import (
     PhaseConv2dOp,
     PhaseGroup,
@@ -62,7 +63,6 @@ from ops.programs.phase_conv2d.plan import (
     phase_index_words,
     weights_of_phases,
 )
-from ops.programs.phase_conv2d.model import PreparePhaseWeights
 from ops.window import dense_bounds, dense_frame
 
 NO_SHARDS = "input_tensor: flat it has no shards, as its grid is no rectangle; give it as [1, 1, N*H*W, C]"
