@@ -13,8 +13,16 @@ from device.spec.device_spec import load_spec
 from tools.bench.figure import TORCH, Figure, race, threads, timed, torch
 from tools.bench.layers import unseen
 from tools.machine import load_loops
-from tools.validate.network_rows import POOL, NetworkStep, Walk, steps_of
-from tools.validate.network_run import device_of, needed_again, network_passed, operand_shapes
+from tools.validate.network_walk import (
+    POOL,
+    NetworkStep,
+    Walk,
+    device_of,
+    needed_again,
+    network_passed,
+    operand_shapes,
+    steps_of,
+)
 from tools.validate.rows import MEASURED, read_rows
 from ttsim.recording.profiling import profile
 from ttsim.report.accuracy import measure

@@ -1,13 +1,12 @@
 """Predict measured rows and show how far off the predictions are.
 
-usage: python -m tools.validate FILE.csv [...] [--json OUT] [--worst N] [--overall]
+usage: python -m tools.validate FILE.csv [...] [--worst N] [--overall]
 
 The name of a file says what its rows measure (conv.csv, ...). Rows of one configuration count as one. Every row is
 either predicted or listed with the reason why not. What is printed here uses the constants of the device catalog,
 which were fitted to rows of this kind; for errors on configurations that a fit has not seen, run tools.calibrate.
 """
 
-import json
 import sys
 from collections import Counter
 from pathlib import Path
@@ -22,7 +21,6 @@ def main() -> None:
     """Validates the files of the command line."""
     parser = tool_parser("tools.validate", __doc__)
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE.csv", help="measured rows")
-    parser.add_argument("--json", type=Path, metavar="OUT", help="write every row with its prediction")
     parser.add_argument("--worst", type=int, default=8, metavar="N", help="configurations listed (default 8)")
     parser.add_argument("--overall", action="store_true", help="one table of all files, by architecture, and no more")
     options = parser.parse_args()
@@ -33,7 +31,7 @@ def main() -> None:
             parser.error(str(error))
         if not path.is_file():
             parser.error(f"{path}: no such file")
-    screen, rows, overall = console(), [], []
+    screen, overall = console(), []
     for path in options.files:
         try:
             predicted, skipped = validate(path)
@@ -42,10 +40,6 @@ def main() -> None:
         if not predicted:
             ((reason, _),) = Counter(reason for _, reason in skipped).most_common(1)
             parser.error(printable(f"{path}: no row can be predicted; {reason}"))
-        for row in predicted:
-            times = {"measured_ns": row.measured_ns, "predicted_ns": row.predicted_ns}
-            rows.append({**row.row, "file": path.name, **times, "counted": row.counted, "remark": row.remark})
-        rows += [{**row, "file": path.name, "not_predicted": reason} for row, reason in skipped]
         overall += [((path.name, *group), errors) for group, errors in architecture_errors(predicted)]
         if not options.overall:
             screen.print(error_table(f"{path.name}: errors with the constants of the catalog", group_errors(predicted)))
@@ -54,8 +48,6 @@ def main() -> None:
                 screen.print(skipped_table(skipped))
     if options.overall:
         screen.print(error_table("errors with the constants of the catalog", overall))
-    if options.json is not None:
-        options.json.write_text(json.dumps(rows, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":

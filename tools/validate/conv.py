@@ -24,7 +24,6 @@ from ops.programs.conv2d.partition import (
     WIDTH,
     ConvOptions,
     ConvProblem,
-    ParallelConfig,
     choose_cores,
     parallel_config,
     partition_conv,
@@ -50,7 +49,8 @@ from tools.validate.prediction import (
 )
 
 SCHEMES = {"HS": HEIGHT, "BS": BLOCK, "WS": WIDTH}
-SHAPE = ("batch", "in_c", "out_c", "in_h", "in_w", "k_h", "k_w", "s_h", "s_w", "pad_t", "pad_b", "pad_l", "pad_r")
+PADS = ("pad_t", "pad_b", "pad_l", "pad_r")
+SHAPE = ("batch", "in_c", "out_c", "in_h", "in_w", "k_h", "k_w", "s_h", "s_w", *PADS)
 RESNET_NARROW_IMAGE = 56
 REUSE = ("activation_reuse=true", "act_reuse=on")
 PROFILER = "measured (device profiler)"  # all such rows are of 2025
@@ -73,6 +73,10 @@ def predict_conv(row: Row) -> Prediction:
     except (TTSimError, StopIteration) as error:
         raise NotPredictedError(f"no plan: {error}") from error
     counted, layout = "target" not in row["kind"], op.layout
+    size = f"{row['batch']}x{row['in_h']}x{row['in_w']}x{row['in_c']}->{row['out_c']}"
+    pads = "p" + "".join(row[name] for name in PADS)
+    formats = f"{row['dtype_in1']}->{row['dtype_out']}"
+    options = f"bias={row['bias']} l1_acc={row['packer_l1_acc']} block={row['act_block_h_tiles'] or 'auto'}"
     return Prediction(
         row=row,
         spec=spec,
@@ -82,7 +86,7 @@ def predict_conv(row: Row) -> Prediction:
         ends=("ncrisc_ns", "brisc_ns"),
         group=(*(() if counted else ("target, no measurement",)), row["device"], row["shard"], row["fidelity"]),
         architecture=row["arch"],
-        configuration=configuration(row),
+        configuration=(row["device"], row["shard"], row["fidelity"], size, _kernel(row), pads, formats, options),
         counted=counted,
         remark="" if counted else row["kind"],
         fitted=counted,
@@ -98,27 +102,13 @@ def _conv_cycles(op: Conv2dOp, spec: DeviceSpec) -> tuple[float, ...]:
     return timing.end.cycles, *ends
 
 
-def configuration(row: Row) -> tuple[str, ...]:
-    """What tells configurations apart, in short."""
-    size = f"{row['batch']}x{row['in_h']}x{row['in_w']}x{row['in_c']}->{row['out_c']}"
-    kernel = f"k{row['k_h']}x{row['k_w']}s{row['s_h']}d{row['d_h']}"
-    pads = "p" + "".join(row[name] for name in ("pad_t", "pad_b", "pad_l", "pad_r"))
-    formats = f"{row['dtype_in1']}->{row['dtype_out']}"
-    options = f"bias={row['bias']} l1_acc={row['packer_l1_acc']} block={row['act_block_h_tiles'] or 'auto'}"
-    return (row["device"], row["shard"], row["fidelity"], size, kernel, pads, formats, options)
+def _kernel(row: Row) -> str:
+    return f"k{row['k_h']}x{row['k_w']}s{row['s_h']}d{row['d_h']}"
 
 
 def _op(row: Row, spec: DeviceSpec) -> Conv2dOp:
-    problem, options, scheme = _problem(row), _options(row), SCHEMES[row["shard"]]
-    alignment = scheme_alignment(problem, scheme)
-    config = _given_cores(row, spec) or choose_cores(problem, options, spec, scheme, alignment=alignment)
-    layout = partition_conv(problem, options, spec, config, alignment=alignment)
-    activation = ("relu", ()) if "RELU" in row["config"] else None
-    return Conv2dOp.of(layout, fidelity_phases=PHASES[row["fidelity"]], activation=activation)
-
-
-def _problem(row: Row) -> ConvProblem:
-    return ConvProblem(
+    """The convolution as planned; a benchmark row with a block height gives the resulting one in per_core_m_tiles."""
+    problem = ConvProblem(
         frame=_frame(row),
         in_channels=int(row["in_c"]),
         out_channels=int(row["out_c"]),
@@ -128,34 +118,33 @@ def _problem(row: Row) -> ConvProblem:
         row_major="TILE input" not in row["memory"],
         bias=row["bias"] == "true",
     )
-
-
-def _options(row: Row) -> ConvOptions:
-    """The config of the row; a benchmark row with a block height gives the resulting height in per_core_m_tiles."""
-    config, (size, width) = row["config"], numbers(row, "k_h in_w")
-    flags = set(re.findall(r"(\w+)=true", config))
-    height = row["act_block_h_tiles"] and row["per_core_m_tiles" if "kernel=" in config else "act_block_h_tiles"]
-    both = "act+weights double buffer" in config
-    resnet = "model=resnet50" in config and (size == 3 or (size == 1 and width < RESNET_NARROW_IMAGE))
-    return ConvOptions(
+    text, (size, width) = row["config"], numbers(row, "k_h in_w")
+    flags = set(re.findall(r"(\w+)=true", text))
+    height = row["act_block_h_tiles"] and row["per_core_m_tiles" if "kernel=" in text else "act_block_h_tiles"]
+    both = "act+weights double buffer" in text
+    resnet = "model=resnet50" in text and (size == 3 or (size == 1 and width < RESNET_NARROW_IMAGE))
+    options = ConvOptions(
         act_block_h_override=int(height or 0) * TILE,
         untilize_out="untilize_out" in flags,
-        act_double_buffer=both or "act_block_double_buffer" in config or "enable_act_double_buffer" in flags,
+        act_double_buffer=both or "act_block_double_buffer" in text or "enable_act_double_buffer" in flags,
         weights_double_buffer=both or "enable_weights_double_buffer" in flags or resnet,
-        activation_reuse=any(mark in config for mark in REUSE),
+        activation_reuse=any(mark in text for mark in REUSE),
         full_inner_dim="full_inner_dim" in flags,
-        force_split_reader=False if "enable_split_reader=false" in config else None,
+        force_split_reader=False if "enable_split_reader=false" in text else None,
         config_tensors_in_dram="config_tensors_in_dram" in flags,
         fp32_dest=row["fp32_acc"] == "1",
         packer_l1_acc=row["packer_l1_acc"] == "1",
     )
-
-
-def _given_cores(row: Row, spec: DeviceSpec) -> ParallelConfig | None:
-    if not (row["cores_nhw"] and row["cores_c_in"]):
-        return None
-    nhw, channels, scheme = int(row["cores_nhw"]), int(row["cores_c_in"]), SCHEMES[row["shard"]]
-    return parallel_config(scheme, nhw, channels, ShardOrientation.ROW_MAJOR, spec.grid)
+    scheme = SCHEMES[row["shard"]]
+    alignment = scheme_alignment(problem, scheme)
+    if row["cores_nhw"] and row["cores_c_in"]:
+        nhw, channels = numbers(row, "cores_nhw cores_c_in")
+        config = parallel_config(scheme, nhw, channels, ShardOrientation.ROW_MAJOR, spec.grid)
+    else:
+        config = choose_cores(problem, options, spec, scheme, alignment=alignment)
+    layout = partition_conv(problem, options, spec, config, alignment=alignment)
+    activation = ("relu", ()) if "RELU" in text else None
+    return Conv2dOp.of(layout, fidelity_phases=PHASES[row["fidelity"]], activation=activation)
 
 
 ALWAYS_IN_DRAM = "DeepLabV3+"  # a run whose convolutions keep config tensors in DRAM
@@ -168,19 +157,17 @@ def predict_halo(row: Row) -> Prediction:
     if shards is None or not all(row[name] for name in NEEDED):
         raise NotPredictedError("the row gives no shards, so that nobody knows who sends what")
     spec = device_spec(row)
-    scheme, frame = TensorMemoryLayout[row["shard"]], _frame(row)
-    nhw_cores = int(row["cores_nhw"])
+    frame, nhw_cores = _frame(row), int(row["cores_nhw"])
     whole = TILE if row["out_tiled"] == "true" else 1
-    output_rows = div_up(div_up(frame.outputs, whole), nhw_cores) * whole
     arguments = HaloArguments(
         frame=frame,
-        scheme=scheme,
+        scheme=TensorMemoryLayout[row["shard"]],
         orientation=ShardOrientation.ROW_MAJOR,
         cores=core_ranges(row["grid"]),
         nhw_cores=nhw_cores,
         channel_cores=int(row["cores_c"]),
         input_rows=int(shards[1]),
-        output_rows=output_rows,
+        output_rows=div_up(div_up(frame.outputs, whole), nhw_cores) * whole,
         shard_width=int(shards[2]),
         data_format=FORMATS[row["dtype_in0"]],
         stick_alignment_bytes=spec.l1.alignment_bytes,
@@ -188,14 +175,14 @@ def predict_halo(row: Row) -> Prediction:
         config_tensors_in_dram=row["config_tensors_in_dram"] == "true",
     )
     plan = plan_halo(arguments, input_tensor="input", output_tensor="halo")
-    pool, traffic = _is_pool(row), halo_traffic(plan, spec)
+    in_l1 = ALWAYS_IN_DRAM in row["notes"] and row["config_tensors_in_dram"] == "false"
+    pool, traffic = row["out_tiled"] == "false" or in_l1, halo_traffic(plan, spec)
 
     def cycles_on(spec: DeviceSpec) -> tuple[float, ...]:
         times = halo_times(plan, traffic, spec, filled_by_stick=pool)
         return times.cycles, *times.ends.max(axis=1).tolist()
 
-    pads = "p" + ",".join(row[name] for name in ("pad_t", "pad_b", "pad_l", "pad_r"))
-    kernel = f"k{row['k_h']}x{row['k_w']}s{row['s_h']}d{row['d_h']}"
+    pads = "p" + ",".join(row[name] for name in PADS)
     size = f"{row['in_h']}x{row['in_w']}x{row['in_c']}"
     return Prediction(
         row=row,
@@ -206,15 +193,9 @@ def predict_halo(row: Row) -> Prediction:
         ends=("brisc_ns", "ncrisc_ns"),
         group=(row["device"], row["in_layout"].lower(), row["shard"]),
         architecture=row["arch"],
-        configuration=(run_of(row), size, kernel, pads, row["in_layout"], row["shard"]),
+        configuration=(run_of(row), size, _kernel(row), pads, row["in_layout"], row["shard"]),
         remark="non-zero padding" if pool else "",
     )
-
-
-def _is_pool(row: Row) -> bool:
-    if row["out_tiled"] == "false":
-        return True
-    return ALWAYS_IN_DRAM in row["notes"] and row["config_tensors_in_dram"] == "false"
 
 
 def _frame(row: Row) -> PaddedInput:

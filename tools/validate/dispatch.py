@@ -49,7 +49,7 @@ def predict_dispatch(row: Row) -> Prediction:
         program=programs,
         measured_ns=float(row["value"]) * 1000,
         cycles_on=partial(iteration_cycles, programs),
-        group=(row["device"], dispatch_kind(row)),
+        group=(row["device"], next(kind for kind, text in KINDS.items() if re.search(text, row["test"]))),
         architecture=row["arch"],
         configuration=(row["arch"], row["test"], row["size_bytes"]),
         fold=(row["arch"], row["test"]),  # with all its sizes
@@ -64,16 +64,13 @@ def iteration_cycles(programs: tuple[Launch, ...], spec: DeviceSpec) -> tuple[fl
     return (taken / counted * spec.clock_hz / 1e9,)
 
 
-def dispatch_kind(row: Row) -> str:
-    """What a test is about, for tables."""
-    for kind, words in (
-        ("slow kernels", ("_kernel_all", "256_bytes", "shadow", "prefetcher")),
-        ("groups", ("kernel_groups", "8g")),
-        ("arguments", ("rta", "maxed")),
-    ):
-        if any(word in row["test"] for word in words):
-            return kind
-    return "Ethernet" if row["test"] == "eth_dispatch" else "kernels and buffers"
+KINDS: Final = {
+    "slow kernels": r"_kernel_all|256_bytes|shadow|prefetcher",
+    "groups": r"kernel_groups|8g",
+    "arguments": r"rta|maxed",
+    "Ethernet": r"^eth_dispatch$",
+    "kernels and buffers": "",
+}  # what a test is about, for tables, by what its name holds; the first counts
 
 
 def launches(row: Row) -> tuple[DeviceSpec, tuple[Launch, ...]]:
@@ -88,7 +85,7 @@ def launches(row: Row) -> tuple[DeviceSpec, tuple[Launch, ...]]:
     kernel_groups = 1 if "kernel_groups" not in test else columns - 1 if shadow else GROUPS
     buffer_groups = GROUPS if test.endswith("_8g") else 1
     processors = next((count for words, count in PROCESSORS.items() if test.startswith(words)), 5)
-    everywhere, maxed = any(word in test for word in ALL_CORES), test.startswith("maxed_config")
+    everywhere = any(word in test for word in ALL_CORES)
     cores = columns * rows if everywhere else rows if "left_processors" in test else 1
     program = LaunchedProgram(
         name=test,
@@ -103,7 +100,7 @@ def launches(row: Row) -> tuple[DeviceSpec, tuple[Launch, ...]]:
         common_arguments=_number(r"_(\d+)_crta", test),
         semaphores=MOST_SEMAPHORES if test.startswith("sems_") else _number(r"_(\d+)sem", test),
     )
-    if maxed:
+    if test.startswith("maxed_config"):
         program = replace(program, arguments=MOST_ARGUMENTS, circular_buffers=MOST_BUFFERS, semaphores=MOST_SEMAPHORES)
     kernel_cycles = size if by_cycles else _number(r"^(\d+)_kernel_", test)
     if test == "load_prefetcher_test":

@@ -24,29 +24,13 @@ T = TypeVar("T")
 # How the benchmark cuts a shape, which is given by a core's tiles down, of K, and across: "K blocks of what a core
 # holds of the first operand" x "output blocks down, and across".
 SMALL: Final = "2x2x2 2x4x4 2x4x8 4x4x4 4x4x8 4x8x8 8x8x8 8x8x12 13x10x10"
+LARGE: Final = {"1x2": "16x16x16", "2x4": "32x32x32", "4x8": "64x64x64"}
+WIDE: Final = {"2x1": "12x12x12 12x12x16", "4x1": "12x16x16"}
+FOUR_BITS: Final = {"2x1": "12x16x16 16x16x16", "2x2": "32x32x32", "4x4": "64x64x64"}
 CUTS: Final[Mapping[DataFormat, Mapping[str, str]]] = {
-    BFLOAT16: {
-        "1x1": SMALL,
-        "2x1": "8x12x12 12x12x16 12x16x16",
-        "4x1": "12x12x12",
-        "1x2": "16x16x16",
-        "2x4": "32x32x32",
-        "4x8": "64x64x64",
-    },
-    BFLOAT8_B: {
-        "1x1": f"{SMALL} 8x12x12",
-        "2x1": "12x12x12 12x12x16",
-        "4x1": "12x16x16",
-        "1x2": "16x16x16",
-        "2x4": "32x32x32",
-        "4x8": "64x64x64",
-    },
-    BFLOAT4_B: {
-        "1x1": f"{SMALL} 8x12x12 12x12x12 12x12x16",
-        "2x1": "12x16x16 16x16x16",
-        "2x2": "32x32x32",
-        "4x4": "64x64x64",
-    },
+    BFLOAT16: {"1x1": SMALL, "2x1": "8x12x12 12x12x16 12x16x16", "4x1": "12x12x12", **LARGE},
+    BFLOAT8_B: {"1x1": f"{SMALL} 8x12x12", **WIDE, **LARGE},
+    BFLOAT4_B: {"1x1": f"{SMALL} 8x12x12 12x12x12 12x12x16", **FOUR_BITS},
 }
 
 
@@ -120,7 +104,7 @@ class Gemm:
 def predict_gemm(row: Row) -> Prediction:
     """Predicts the kernel cycles of one row that says what was multiplied, and how."""
     kind = kind_of(row)
-    gemm = READERS[kind](row)
+    gemm = read_gemm(row, kind)
     copied = COPIED in row["notes"]
     size = (row["device"], row["grid"], f"{row['M']}x{row['K']}x{row['N']}", row["dtype_in0"], row["fidelity"])
     program = re.sub(r";use_trace=\w+", "", row["config"])  # with and without a trace the device does the same
@@ -188,56 +172,40 @@ def _known(row: Row, column: str, values: Mapping[str, T]) -> T:
     return values[row[column]]
 
 
-def _op(row: Row, problem: MatmulProblem, config: MatmulConfig) -> MatmulOp:
-    phases = _known(row, "fidelity", PHASES)
-    return MatmulOp(problem=problem, config=config, fidelity_phases=phases, out_channels=problem.n_tiles * TILE)
-
-
 def _grid(row: Row, spec: DeviceSpec) -> GridSpec:
     """The grid that a row names; the device's if it names none."""
     size = re.fullmatch(r"(\d+)x(\d+)", row["grid"])
     return GridSpec(cols=int(size[1]), rows=int(size[2])) if size else spec.grid
 
 
-def _read_tuned(row: Row) -> Gemm:
-    spec, problem = device_spec(row), _problem(row)
+# Of a row: the program, or None where the real library chooses it, and where operands and output lie.
+Read = tuple[MatmulConfig | None, Places]
+
+
+def _read_tuned(row: Row, spec: DeviceSpec, problem: MatmulProblem) -> Read:
     sharded = "in0_sharded=True" in row["config"]
     config = benchmark_config(problem, _grid(row, spec), sharded=sharded)
-    places = Places(first=Place.OWN, output=Place.OWN) if sharded else IN_DRAM
-    return Gemm(spec, _op(row, problem, config), places)
+    return config, Places(first=Place.OWN, output=Place.OWN) if sharded else IN_DRAM
 
 
-def _read_out_of_box(row: Row) -> Gemm:
-    spec, problem = device_spec(row), _problem(row)
-    config = interleaved_config(problem, _grid(row, spec), in_dram=True, l1_bytes=spec.l1.usable_bytes)
-    return Gemm(spec, _op(row, problem, config), IN_DRAM)
+def _read_out_of_box(row: Row, spec: DeviceSpec, problem: MatmulProblem) -> Read:
+    return None, IN_DRAM
 
 
-def _read_profiled(row: Row) -> Gemm:
-    """A program of the profiler's: the config that it names, or the one that the real library chooses."""
-    spec, problem = device_spec(row), _problem(row)
-    if "64-core" in row["device"] or "64 cores" in row["device"]:
-        spec = spec.replace(grid_cols=8, grid_rows=8)
+def _read_profiled(row: Row, spec: DeviceSpec, problem: MatmulProblem) -> Read:
+    """A program of the profiler's: the config that it names as the real library prints it, or the chosen one."""
     first, second, output = (PLACES.get(memory, Place.OWN) for memory in row["memory"].replace("->", ",").split(","))
-    places = Places(first=first, second=second, output=output)
-    name = row["config"].split("(")[0]
-    if name in PROGRAMS:
-        config = _named_config(row["config"], PROGRAMS[name])
-    elif Place.OWN in (first, second, output):
-        raise NotPredictedError("the program of a sharded matmul is not said")
-    else:
-        in_dram = places == IN_DRAM
-        config = interleaved_config(problem, spec.grid, in_dram=in_dram, l1_bytes=spec.l1.usable_bytes)
-    return Gemm(spec, _op(row, problem, config), places, whole=True)
-
-
-def _named_config(text: str, program: MatmulProgram) -> MatmulConfig:
-    """A program config as the real library prints it."""
+    places, text = Places(first=first, second=second, output=output), row["config"]
+    program = PROGRAMS.get(text.split("(")[0])
+    if program is None:
+        if Place.OWN in (first, second, output):
+            raise NotPredictedError("the program of a sharded matmul is not said")
+        return None, places
     size = re.search(r"grid_size=\(x=(\d+);y=(\d+)\)", text)
     said = {name: int(number) for name, number in re.findall(r"(\w+)=(\d+)", text)}
     if size is None or said.get("gather_in0"):
         raise NotPredictedError("the program config has no grid, or gathers its first operand")
-    return _config(
+    config = _config(
         MatmulProgram.MCAST_IN0 if said.get("mcast_in0") else program,
         GridSpec(cols=int(size[1]), rows=int(size[2])),
         said["in0_block_w"],
@@ -245,24 +213,39 @@ def _named_config(text: str, program: MatmulProgram) -> MatmulConfig:
         (said["out_subblock_h"], said["out_subblock_w"]),
         (said["per_core_M"], said["per_core_N"]),
     )
+    return config, places
 
 
-def _read_single_core(row: Row) -> Gemm:
+def _read_single_core(row: Row, spec: DeviceSpec, problem: MatmulProblem) -> Read:
     """One core that holds both operands and the output."""
-    spec, problem = load_spec(CARDS[row["arch"]]), _problem(row)
     cut = re.search(r"num_blocks=\d+ of K=(\d+);out subblock (\d+)x(\d+)", row["config"])
     if cut is None:
         raise NotPredictedError("the row does not say blocks and sub-blocks")
     depth, high, wide = map(int, cut.groups())
     whole = (problem.m_tiles, problem.n_tiles)
     config = _config(MatmulProgram.MCAST_2D, GridSpec(cols=1, rows=1), depth // TILE, whole, (high, wide), whole)
-    places = Places(first=Place.OWN, second=Place.OWN, output=Place.OWN)
-    return Gemm(spec, _op(row, problem, config), places, whole=True)
+    return config, Places(first=Place.OWN, second=Place.OWN, output=Place.OWN)
 
 
-READERS: Final[dict[str, Callable[[Row], Gemm]]] = {
+READERS: Final[dict[str, Callable[[Row, DeviceSpec, MatmulProblem], Read]]] = {
     TUNED: _read_tuned,
     "out of box": _read_out_of_box,
     "profiled": _read_profiled,
     SINGLE: _read_single_core,
 }
+WHOLE: Final = ("profiled", SINGLE)  # kinds of which the whole program was measured
+
+
+def read_gemm(row: Row, kind: str) -> Gemm:
+    """The matmul that a row of a kind measured."""
+    spec = load_spec(CARDS[row["arch"]]) if kind == SINGLE else device_spec(row)
+    problem = _problem(row)
+    config, places = READERS[kind](row, spec, problem)
+    if kind == "profiled" and ("64-core" in row["device"] or "64 cores" in row["device"]):
+        spec = spec.replace(grid_cols=8, grid_rows=8)
+    if config is None:
+        grid = spec.grid if kind in WHOLE else _grid(row, spec)
+        config = interleaved_config(problem, grid, in_dram=places == IN_DRAM, l1_bytes=spec.l1.usable_bytes)
+    phases, channels = _known(row, "fidelity", PHASES), problem.n_tiles * TILE
+    op = MatmulOp(problem=problem, config=config, fidelity_phases=phases, out_channels=channels)
+    return Gemm(spec, op, places, whole=kind in WHOLE)

@@ -1,54 +1,154 @@
 """Sum up the device operations of a network, and hold the sum against its measured time.
 
 usage: python -m tools.validate.network [--model NAME] [--device NAME ...] [--layers FILE] [--flow FILE] [--ops FILE]
-                                        [--as-planned] [--json OUT]
+                                        [--as-planned]
 
 The layers run one after the other on a simulated device, with what stands between them: everything finds the shards and
-the memory that the one before left. The sum holds every device operation; one that is not simulated is printed with it.
+the memory that the one before left. The sum holds every device operation; what is not planned is listed. Nothing here
+is fitted: the constants are those of the device's description.
 """
 
-import json
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
+from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Final, NamedTuple
 
+import numpy as np
 from rich.table import Table
 
+from device.errors import DeviceError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import Layout
+from device.numbers.formats import FLOAT32, div_up
 from device.spec.device_spec import DeviceSpec, load_spec
-from tools.command import tool_parser
-from tools.validate.network_rows import NetworkStep, WholeFigure, figures_of, steps_of
-from tools.validate.network_run import LayerTime, Software, TimedKind, run_network, softwares, total_ns, totals
-from tools.validate.prediction import NotPredictedError, device_spec
+from device.time.stages import OperationCycles
+from ops.op_model import CyclesContext, Ends, OpModels
+from ops.op_models import OP_MODELS
+from ops.programs.data_movement.copy import CopyTensor
+from ops.programs.data_movement.movement import movement_cycles
+from tools.command import run_tool, tool_parser
+from tools.validate.network_walk import BETWEEN, NetworkStep, Walk, device_of, needed_again, operand_shapes, steps_of
+from tools.validate.prediction import OF_2025, NotPredictedError, Row, device_spec, with_software_of_2025
 from tools.validate.report import console, table
 from tools.validate.rows import MEASURED, read_rows
+from ttsim.recording.profiling import profile, timed_call
+from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.traces import RanCall
 
-_NOT_SEEN = {"shard_seen": "", "notes": "sharded as the release plans it; a profile shows otherwise"}
-DEVICES = {"n150": "wormhole_n150", "p100": "blackhole_p100", "p150": "blackhole_p150"}
-KERNELS = ("Conv2d", "Matmul")
+_NOT_SEEN: Final = {"shard_seen": "", "notes": "sharded as the release plans it; a profile shows otherwise"}
+DEVICES: Final = {"n150": "wormhole_n150", "p100": "blackhole_p100", "p150": "blackhole_p150"}
+CLOSING: Final = (
+    "Only totals of this network are published, no time of a layer or an operation: errors of operations may cancel "
+    "out in the sum. No constant was fitted to the total; the readings (shards that a profile shows, whose software) "
+    "were chosen with it known. A measurement does not say its software: that it is of 2025 is inferred, where it lies "
+    "near the target of the 2025-12 tree."
+)
+
+
+class Software(Enum):
+    """Whose kernels are timed; the value is how a report names it."""
+
+    RELEASE = "release 0.81.1"
+    OF_2025 = "software of 2025"
+
+
+def _copy_of_2025(op: CopyTensor, ends: Ends, context: CyclesContext) -> OperationCycles:
+    """Programs of 2025 copy every stick twice when they shard a tensor."""
+    movement = op.movement(ends.read, ends.written, context.spec, bounces_always=True)
+    return movement_cycles(movement, context.spec, contention=context.contention)
+
+
+MODELS_OF: Final[Mapping[Software, OpModels]] = {
+    Software.RELEASE: OP_MODELS,
+    Software.OF_2025: {**OP_MODELS, CopyTensor: replace(OP_MODELS[CopyTensor], cycles=_copy_of_2025)},
+}
+
+
+class Timed(NamedTuple):
+    """A device operation and its time."""
+
+    name: str  # Without the ending that all share
+    time_ns: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerTime:
+    """What became of one step of a network."""
+
+    step: NetworkStep
+    operations: tuple[Timed, ...] = ()  # Device operations of its call; none for the end of the network
+    between: tuple[Timed, ...] = ()  # Device operations before it
+    scheme: str = ""  # How its output is dealt to how many cores
+    reason: str = ""  # Why it was not timed, or not entirely; empty if it was
+
+    @property
+    def time_ns(self) -> float:
+        """Of the call."""
+        return total_ns(self.operations)
+
+
+def total_ns(operations: Iterable[Timed]) -> float:
+    """The time of some operations together."""
+    return sum(operation.time_ns for operation in operations)
+
+
+class Totals(NamedTuple):
+    """Sums over a network."""
+
+    calls_ns: float  # Of all calls of convolutions
+    between_ns: float  # Of what is timed between them
+    timed_ns: float  # Of both
+    operations: int  # Device operations that are timed
+    failed: int  # Layers without a time, or with a part of it missing
+
+
+def totals(times: Sequence[LayerTime]) -> Totals:
+    """Sums up the steps of a network."""
+    calls_ns = sum(layer.time_ns for layer in times)
+    between_ns = sum(total_ns(layer.between) for layer in times)
+    count = sum(len(layer.operations) + len(layer.between) for layer in times)
+    return Totals(calls_ns, between_ns, calls_ns + between_ns, count, sum(bool(layer.reason) for layer in times))
+
+
+class WholeFigure(NamedTuple):
+    """A figure of the whole network on one device."""
+
+    row: Row  # As it stands in its file
+    time_ns: float  # Time of one run of the network
+    measured: bool  # It was measured; otherwise it is a target that somebody set
+
+
+def figures_of(model: str, operations: Sequence[Row]) -> tuple[list[WholeFigure], list[tuple[Row, str]]]:
+    """What is known of the time of a whole network, measurements first, and rows that give no time."""
+    figures, left = list[WholeFigure](), list[tuple[Row, str]]()
+    for row in (row for row in operations if row["model"].partition(" ")[0] == model):
+        value, images = float(row["value"]), int(row["batch"] or 1)
+        times_ns = {"ms": value * 1e6, "samples/s": images / value * 1e9}
+        if row["unit"] in times_ns:
+            figures.append(WholeFigure(row, times_ns[row["unit"]], "measured" in row["kind"]))
+        else:
+            left.append((row, f"a figure in {row['unit']} gives no time"))
+    return sorted(figures, key=lambda figure: not figure.measured), left
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkTime:
     """A network on one device."""
 
-    model: str
-    spec: DeviceSpec
+    title: str  # Which network on which device
     times: Mapping[Software, Sequence[LayerTime]]  # What became of its steps, by whose kernels were timed
     figures: Sequence[WholeFigure]  # What is known of the whole, on devices of this architecture; measurements first
     measured: WholeFigure | None  # The measurement on this device; None if there is none
-
-    @property
-    def title(self) -> str:
-        """Which network on which device."""
-        return f"{self.model} on {self.spec.name}"
 
 
 def time_network(
     model: str, spec: DeviceSpec, steps: Sequence[NetworkStep], figures: Sequence[WholeFigure]
 ) -> NetworkTime:
-    """Times a network on a device."""
+    """Times a network on a device; also by kernels of 2025 where those that tilize were replaced since."""
 
     def is_here(figure: WholeFigure) -> bool:
         try:
@@ -56,28 +156,91 @@ def time_network(
         except NotPredictedError:
             return False
 
+    softwares = (Software.RELEASE, Software.OF_2025) if spec.arch in OF_2025 else (Software.RELEASE,)
     here = [figure for figure in figures if figure.row["arch"] == spec.arch]
     return NetworkTime(
-        model=model,
-        spec=spec,
-        times={software: run_network(steps, spec, software) for software in softwares(spec)},
+        title=f"{model} on {spec.name}",
+        times={software: run_network(steps, spec, software) for software in softwares},
         figures=here,
         measured=next(filter(is_here, here), None),
     )
+
+
+def run_network(
+    steps: Sequence[NetworkStep], spec: DeviceSpec, software: Software = Software.RELEASE
+) -> list[LayerTime]:
+    """Times all convolutions of a network on a fresh device; plans are those of the release.
+
+    ``software`` says whose kernels: those of 2025 tilize slower, and copy every stick twice when they shard a tensor,
+    as `tools.validate` assumes for measured rows of that time.
+    """
+    spec = with_software_of_2025(spec) if software is Software.OF_2025 else spec
+    with device_of(steps, spec, "off") as device:
+        walk = Walk(device, needed_again(steps))
+        return [_step(walk, step, software) for step in steps]
+
+
+def _step(walk: Walk, step: NetworkStep, software: Software) -> LayerTime:
+    """The result of one step, which includes its errors."""
+    if step.word not in BETWEEN:
+        walk.x = None
+        return LayerTime(step=step, reason=f"before it stands {step.word}, which is not known")
+    result = LayerTime(step=step)
+    walk.begin(step)
+    try:
+        with profile(walk.device) as profiled:
+            BETWEEN[step.word](walk, step)
+        between, missing = _times(profiled.calls, walk.device.spec, software)
+        result = replace(result, between=between, reason="; ".join(missing))
+        if step.row is None:
+            return result
+        with profile(walk.device) as profiled:
+            output = walk.convolve(step, *map(_empty, operand_shapes(step.row)))
+    except (DeviceError, ValueError, KeyError) as error:
+        walk.x = None
+        return replace(result, reason=f"not planned: {str(error).splitlines()[0]}")
+    operations, more = _times(profiled.calls, walk.device.spec, software)
+    return replace(result, operations=operations, scheme=_scheme(output), reason="; ".join(missing + more))
+
+
+def _times(calls: Iterable[RanCall], spec: DeviceSpec, software: Software) -> tuple[tuple[Timed, ...], list[str]]:
+    """The operations of calls with their times, and what is not timed."""
+    timed = [timed_call(call, spec, op_models=MODELS_OF[software]) for call in calls]
+    times = tuple(
+        Timed(operation.name.removesuffix("DeviceOperation"), operation.taken.cycles / spec.clock_hz * 1e9)
+        for call in timed
+        for operation in call.operations
+    )
+    return times, [f"{missing.name} is not timed: {missing.reason}" for call in timed for missing in call.untimed]
+
+
+def _empty(shape: tuple[int, ...]) -> Tensor:
+    """A host tensor of zeros that takes no memory."""
+    return Tensor.of_host(np.broadcast_to(np.float32(0), shape), TensorSpec(shape, FLOAT32, Layout.ROW_MAJOR))
+
+
+def _scheme(output: Tensor) -> str:
+    config = output.memory_config()
+    if config.shard_spec is None:
+        return f"interleaved {config.buffer_type.name}"
+    shards = prod(map(div_up, output.padded_shape[-2:], config.shard_spec.shape))
+    return f"{config.memory_layout.name.partition('_')[0].lower()} {min(shards, config.shard_spec.grid.num_cores())}"
 
 
 def layers_table(network: NetworkTime) -> Table:
     """One line for each layer, in microseconds; stages as the release has them."""
     rows = []
     for layer, *others in zip(*network.times.values(), strict=True):
-        if layer.step.row is None:
+        if (row := layer.step.row) is None:
             continue
-        named = (("Halo",), ("Move",), KERNELS)
-        sums = [total_ns(kind for kind in layer.operations if kind.name in names) for names in named]
+        named = (("Halo",), ("Move",), ("Conv2d", "Matmul"))
+        sums = [total_ns(operation for operation in layer.operations if operation.name in names) for names in named]
         cells = [*sums, layer.time_ns - sum(sums), layer.time_ns, *(other.time_ns for other in others)]
         shown = [_us(cell) if layer.operations else "-" for cell in cells]
+        kind = "T" if row["op"] == "conv_transpose2d" else ""
+        shape = f"{row['in_h']}x{row['in_w']} {row['in_c']}->{row['out_c']} {kind}k{row['k']}s{row['s']}"
         before = _us(total_ns(layer.between)) if layer.between else ""
-        rows.append([layer.step.row["layer"], shape(layer), layer.scheme, *shown, before])
+        rows.append([row["layer"], shape, layer.scheme, *shown, before])
     numbers = ["halo", "move", "conv", "other", *(software.value for software in network.times), "before it"]
     title = f"{network.title}: calls of convolutions, predicted us"
     return table(title, ["layer", "shape", "output on"], numbers, rows)
@@ -85,15 +248,16 @@ def layers_table(network: NetworkTime) -> Table:
 
 def kinds_table(network: NetworkTime) -> Table:
     """Sums by kind of operation, in microseconds."""
-    rows = []
-    for where, chosen in (("in the calls", "operations"), ("between them", "between")):
-        spent = {software: defaultdict[str, list[float]](list) for software in network.times}
-        for software, times in network.times.items():
-            for kind in (kind for layer in times for kind in getattr(layer, chosen)):
-                spent[software][kind.name].append(kind.time_ns)
-        first = next(iter(spent.values()))
-        for name in sorted(first, key=lambda name: -sum(first[name])):
-            rows.append([where, name, str(len(first[name])), *(_us(sum(own[name])) for own in spent.values())])
+    spent = defaultdict[tuple[str, str], dict[Software, list[float]]](lambda: defaultdict(list))
+    for software, times in network.times.items():
+        for layer in times:
+            for where, operations in (("in the calls", layer.operations), ("between them", layer.between)):
+                for operation in operations:
+                    spent[where, operation.name][software].append(operation.time_ns)
+    rows = [
+        [*key, f"{len(own[Software.RELEASE])}", *(_us(sum(own[software])) for software in network.times)]
+        for key, own in sorted(spent.items(), key=lambda item: (item[0][0] < "c", -sum(item[1][Software.RELEASE])))
+    ]
     numbers = ["count", *(software.value for software in network.times)]
     return table(f"{network.title}: predicted us by kind of operation", ["where", "operation"], numbers, rows)
 
@@ -101,12 +265,8 @@ def kinds_table(network: NetworkTime) -> Table:
 def whole_table(network: NetworkTime) -> Table:
     """The sum beside every figure of the whole network, in milliseconds."""
     sums = [totals(times) for times in network.times.values()]
-    parts = (
-        ("calls of convolutions", "calls_ns"),
-        ("what stands between them", "between_ns"),
-        ("all that is timed", "timed_ns"),
-    )
-    rows = [[what, "", *(_ms(getattr(total, name)) for total in sums)] for what, name in parts]
+    parts = ("calls of convolutions", "what stands between them", "all that is timed")
+    rows = [[part, "", *(_ms(total[place]) for total in sums)] for place, part in enumerate(parts)]
     for figure in network.figures:
         row, kind = figure.row, "measured" if figure.measured else "target"
         source = row["source_path"] if figure.measured else row["notes"] or row["source_path"]
@@ -116,51 +276,21 @@ def whole_table(network: NetworkTime) -> Table:
     return table(f"{network.title}: the sum beside the whole network", ["what"], numbers, rows)
 
 
-def problems_table(rows: Iterable[tuple[str, str]]) -> Table:
-    """Layers and rows without a time, with the reason."""
-    return table("not timed", ["layer or row", "reason"], [], rows)
-
-
 def sentences(network: NetworkTime) -> list[str]:
-    """What the sum is, and what it leaves out, in words."""
+    """What the sum is, in words."""
     lines, measured = [], network.measured
     for software, times in network.times.items():
         sums = totals(times)
-        missing, count = ", ".join(f"{n} {name}" for name, n in sums.left_out.items()), sum(sums.left_out.values())
-        text = f"{network.spec.name}, kernels of the {software.value}: the convolutions take {_ms(sums.calls_ns)} ms"
-        text += f", with what stands between them {_ms(sums.timed_ns)} ms in {sums.operations} operations."
-        text += f" Left out: {count} operations ({missing})." if count else " Nothing is left out."
+        text = f"{network.title}, kernels of the {software.value}: the convolutions take {_ms(sums.calls_ns)} ms, with "
+        text += f"what stands between them {_ms(sums.timed_ns)} ms in {sums.operations} operations."
         if measured is None:
             text += " There is no measurement of this device."
         else:
-            counted = f", {measured.operations} were measured" if measured.operations else ""
-            text += f" With them {sums.operations + count} operations run here{counted}. Of the measured "
-            text += f"{_ms(measured.time_ns)} ms the convolutions are {100 * sums.calls_ns / measured.time_ns:.1f} %, "
-            text += f"all that is timed {100 * sums.timed_ns / measured.time_ns:.1f} %."
-        if sums.failed:
-            text += f" The sum is too low: {sums.failed} layers are listed as not timed."
+            counted = f" in {measured.row['n_ops']} operations" if measured.row["n_ops"] else ""
+            text += f" {_ms(measured.time_ns)} ms{counted} were measured."
+        text += f" The sum is too low: {sums.failed} layers are listed as not timed." if sums.failed else ""
         lines.append(text)
-    if len(network.times) > 1 and measured is not None:
-        targets = [figure for figure in network.figures if not figure.measured]
-        nearest = min(targets, key=lambda figure: abs(figure.time_ns - measured.time_ns), default=None)
-        text = "The measurement does not say its software."
-        if nearest is not None and "2025" in nearest.row["notes"]:
-            text += " That it is of 2025 is inferred: it lies near the target of the 2025-12 tree and far from the "
-            text += "current one."
-        lines.append(text)
-    lines.append(
-        "Only totals of this network are published, no time of a layer or an operation: errors of operations may "
-        "cancel out in the sum. No constant was fitted to the total; the readings (shards that a profile shows, whose "
-        "software) were chosen with it known."
-    )
-    return lines
-
-
-def shape(layer: LayerTime) -> str:
-    """What a layer computes, in short."""
-    row = layer.step.row or {}
-    kind = "T" if row["op"] == "conv_transpose2d" else ""
-    return f"{row['in_h']}x{row['in_w']} {row['in_c']}->{row['out_c']} {kind}k{row['k']}s{row['s']}"
+    return [*lines, CLOSING]
 
 
 def _us(time_ns: float) -> str:
@@ -169,40 +299,6 @@ def _us(time_ns: float) -> str:
 
 def _ms(time_ns: float) -> str:
     return f"{time_ns / 1e6:.3f}"
-
-
-def document(network: NetworkTime) -> dict[str, Any]:
-    """A network with all columns of its layers, times in nanoseconds."""
-
-    def kinds(operations: Iterable[TimedKind]) -> list[dict[str, Any]]:
-        return [{"name": kind.name, "predicted_ns": kind.time_ns} for kind in operations]
-
-    softwares = []
-    for software, times in network.times.items():
-        sums = totals(times)
-        figures = {"calls_ns": sums.calls_ns, "between_ns": sums.between_ns, "left_out": dict(sums.left_out)}
-        layers = [
-            {
-                **(layer.step.row or {}),
-                "before": layer.step.flow["before"],
-                "output_on": layer.scheme,
-                "predicted_ns": layer.time_ns if layer.operations else None,
-                "operations": kinds(layer.operations),
-                "between": kinds(layer.between),
-                "left_out": list(layer.left_out),
-                "reason": layer.reason,
-            }
-            for layer in times
-        ]
-        softwares.append({"software": software.value, **figures, "layers": layers})
-    whole = [{**figure.row, "time_ns": figure.time_ns, "measured": figure.measured} for figure in network.figures]
-    return {
-        "model": network.model,
-        "device": network.spec.name,
-        "measured_ns": None if network.measured is None else network.measured.time_ns,
-        "figures": whole,
-        "software": softwares,
-    }
 
 
 def main() -> None:
@@ -216,37 +312,29 @@ def main() -> None:
     parser.add_argument(
         "--as-planned", action="store_true", help="shard as the release plans it, also where a profile shows otherwise"
     )
-    parser.add_argument("--json", type=Path, metavar="OUT", help="write every layer with its prediction")
     options = parser.parse_args()
-    missing = [path for path in (options.layers, options.flow, options.ops) if not path.is_file()]
-    if missing:
-        parser.error(f"no such file: {', '.join(map(str, missing))}")
     steps, unmatched = steps_of(options.model, read_rows(options.layers), read_rows(options.flow))
     if not any(step.row is not None for step in steps):
         parser.error(f"no layer of {options.model} is both in {options.layers} and in {options.flow}")
     if options.as_planned:
         steps = [replace(step, flow={**step.flow, **_NOT_SEEN}) if step.flow["shard_seen"] else step for step in steps]
     figures, unread = figures_of(options.model, read_rows(options.ops))
-    screen, documents = console(), []
+    screen = console()
+    problems = [(row["layer"], reason) for row, reason in unmatched]
+    problems += [(row["source_path"], reason) for row, reason in unread]
     for name in options.device:
         network = time_network(options.model, load_spec(DEVICES[name]), steps, figures)
-        documents.append(document(network))
         for shown in (layers_table(network), kinds_table(network), whole_table(network)):
             screen.print(shown)
         for line in sentences(network):
             screen.print(line, highlight=False, soft_wrap=True)
         first = next(iter(network.times.values()))
-        troubles = [(f"{name}, {layer.step.flow['layer'] or 'end'}", layer.reason) for layer in first if layer.reason]
-        if troubles:
-            screen.print(problems_table(troubles))
+        problems += [(f"{name}, {layer.step.flow['layer'] or 'end'}", layer.reason) for layer in first if layer.reason]
     for row in (step.flow for step in steps if step.flow["notes"]):
         screen.print(f"of {row['layer']}: {row['notes']}", highlight=False, soft_wrap=True)
-    if unmatched or unread:
-        rows = [(row["layer"], reason) for row, reason in unmatched]
-        screen.print(problems_table(rows + [(row["source_path"], reason) for row, reason in unread]))
-    if options.json is not None:
-        options.json.write_text(json.dumps(documents, indent=1), encoding="utf-8")
+    if problems:
+        screen.print(table("not timed", ["layer or row", "reason"], [], problems))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool("tools.validate.network", main))

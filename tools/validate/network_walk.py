@@ -1,11 +1,16 @@
-"""The files of a network: its layers, what stands between them, and what was measured of the whole."""
+"""A network on its way through a simulated device: its layers, and what stands between them.
 
-from collections.abc import Callable, Mapping, Sequence
+Every layer gets the tensor that the layer before left in L1, so that shards are inherited and a tensor moves where it
+moves on the device.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import ttsim
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
-from device.errors import ArgumentError, DeviceError
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
@@ -17,15 +22,27 @@ from device.memory.memory_config import (
     TensorMemoryLayout,
 )
 from device.numbers.formats import BFLOAT16, Array, div_up, quantize
+from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
-from tools.validate.prediction import NotPredictedError, Row, numbers
+from tools.validate.conv import SCHEMES
+from tools.validate.prediction import Row, numbers
+from ttsim.api.conv import conv2d, conv_transpose2d
 from ttsim.runtime.device import Device
+from ttsim.runtime.settings import Values
 from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.types.configs import (
+    Conv2dConfig,
+    MathFidelity,
+    UnaryOpType,
+    UnaryWithParam,
+    WormholeComputeKernelConfig,
+)
+from ttsim.runtime.types.tensors import DataType, bfloat4_b, bfloat8_b, bfloat16, float32
 
-NS_PER_MS = 1e6
-NS_PER_S = 1e9
-POOL = 2  # size and stride of the pools
-INPUT_CHANNELS = 16  # what the first convolution's channels are padded to
+L1_SMALL_BYTES: Final = {"vgg_unet": 32768, "vanilla_unet": 98304}  # what their tests open devices with
+DTYPES: Final[Mapping[str, DataType]] = {"bf16": bfloat16, "bfp8_b": bfloat8_b, "bfp4_b": bfloat4_b, "fp32": float32}
+POOL: Final = 2  # size and stride of the pools
+INPUT_CHANNELS: Final = 16  # what the first convolution's channels are padded to
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,21 +58,16 @@ class NetworkStep:
         return tuple(self.flow["before"].split(":")) if self.flow["before"] else ()
 
     @property
+    def word(self) -> str:
+        """The word alone."""
+        return self.flow["before"].partition(":")[0]
+
+    @property
     def layer(self) -> Row:
         """The row of the layer that follows; raises DeviceError if none does."""
         if self.row is None:
             raise DeviceError("no layer follows")
         return self.row
-
-
-@dataclass(frozen=True, slots=True)
-class WholeFigure:
-    """A figure of the whole network on one device."""
-
-    row: Row  # As it stands in its file
-    time_ns: float  # Time of one run of the network
-    measured: bool  # It was measured; otherwise it is a target that somebody set
-    operations: int  # Device operations it counts; 0 if the row does not say
 
 
 def steps_of(model: str, layers: Sequence[Row], flow: Sequence[Row]) -> tuple[list[NetworkStep], list[tuple[Row, str]]]:
@@ -68,31 +80,6 @@ def steps_of(model: str, layers: Sequence[Row], flow: Sequence[Row]) -> tuple[li
     return [NetworkStep(rows.get(layer), row) for layer, row in order.items() if layer in {"", *rows}], left
 
 
-def figures_of(model: str, operations: Sequence[Row]) -> tuple[list[WholeFigure], list[tuple[Row, str]]]:
-    """What is known of the time of a whole network, measurements first, and rows that give no time."""
-    figures, left = list[WholeFigure](), list[tuple[Row, str]]()
-    for row in operations:
-        if row["model"].partition(" ")[0] == model:
-            try:
-                figures.append(_figure(row))
-            except NotPredictedError as error:
-                left.append((row, str(error)))
-    return sorted(figures, key=lambda figure: not figure.measured), left
-
-
-def _figure(row: Row) -> WholeFigure:
-    """Raises NotPredictedError for a row in another unit."""
-    value = float(row["value"])
-    match row["unit"]:
-        case "ms":
-            time_ns = value * NS_PER_MS
-        case "samples/s":
-            time_ns = NS_PER_S / value * int(row["batch"] or 1)
-        case unit:
-            raise NotPredictedError(f"a figure in {unit} gives no time")
-    return WholeFigure(row, time_ns, measured="measured" in row["kind"], operations=int(row["n_ops"] or 0))
-
-
 @dataclass(slots=True)
 class Walk:
     """A network on its way through a device."""
@@ -103,7 +90,6 @@ class Walk:
     # Layers whose outputs a step took up: the script releases these outputs at the end of its block
     taken: list[str] = field(default_factory=list)
     x: Tensor | None = None  # What the last step left; None if it left nothing
-    left_out: list[str] = field(default_factory=list)  # The library's operations in the step that are not simulated
     image: Array | None = None  # Numbers of the network's input, [N, C, H, W]; None where there are no values
 
     def current(self) -> Tensor:
@@ -137,18 +123,13 @@ class Walk:
     def start(self, step: NetworkStep) -> None:
         """The network's input [N, C, H, W], height sharded over the named grid; channels are padded, and put last."""
         grid, (batch, channels, height, width) = _grid(step.before[1]), numbers(step.layer, "batch in_c in_h in_w")
-        rows, pixels = batch * INPUT_CHANNELS * height, batch * height * width
-        whole = (1, 1, pixels, INPUT_CHANNELS)
-        self._take((batch, channels, height, width), _sharded(HEIGHT, grid, (div_up(rows, grid.num_cores()), width)))
-        try:
-            self.becomes(ttsim.pad(self.current(), [(0, 0), (0, INPUT_CHANNELS - channels), (0, 0), (0, 0)], 0.0))
-            turned = ttsim.permute(self.current(), (0, 2, 3, 1))
-            self.outputs["padded input"] = self.current()  # a variable of the script holds it to the end
-            self.becomes(turned)
-            self.becomes(ttsim.reshape(self.current(), whole))
-        except ArgumentError:  # shards that these are not simulated for
-            self._take(whole, _sharded(HEIGHT, grid, (div_up(pixels, grid.num_cores()), INPUT_CHANNELS)))
-            self.left_out += ("Pad", "Transpose", "Transpose")
+        rows = div_up(batch * INPUT_CHANNELS * height, grid.num_cores())
+        self._take((batch, channels, height, width), _sharded(HEIGHT, grid, (rows, width)))
+        self.becomes(ttsim.pad(self.current(), [(0, 0), (0, INPUT_CHANNELS - channels), (0, 0), (0, 0)], 0.0))
+        turned = ttsim.permute(self.current(), (0, 2, 3, 1))
+        self.outputs["padded input"] = self.current()  # a variable of the script holds it to the end
+        self.becomes(turned)
+        self.becomes(ttsim.reshape(self.current(), (1, 1, batch * height * width, INPUT_CHANNELS)))
 
     def start_flat(self, step: NetworkStep) -> None:
         """The network's input [N, 1, C, H * W], width sharded over the named grid; channels are put last."""
@@ -160,18 +141,8 @@ class Walk:
     def pool(self, step: NetworkStep) -> None:
         """A maximum pool whose output a layer reads."""
         batch, height, width, channels = numbers(step.layer, "batch in_h in_w in_c")
-        pooled = ttsim.max_pool2d(
-            input_tensor=self.current(),
-            batch_size=batch,
-            input_h=POOL * height,
-            input_w=POOL * width,
-            channels=channels,
-            kernel_size=[POOL, POOL],
-            stride=[POOL, POOL],
-            padding=[0, 0],
-            dilation=[1, 1],
-        )
-        self.becomes(pooled)
+        sizes, windows = (batch, POOL * height, POOL * width, channels), ([POOL] * 2, [POOL] * 2, [0, 0], [1, 1])
+        self.becomes(ttsim.max_pool2d(self.current(), *sizes, *windows))
 
     def save_pool(self, step: NetworkStep) -> None:
         """Keeps the output of the named layer in DRAM, and pools it."""
@@ -230,6 +201,47 @@ class Walk:
         """The network's output with its channels first."""
         self.becomes(ttsim.experimental.convert_to_chw(self.current(), dtype=ttsim.bfloat16))
 
+    def convolve(self, step: NetworkStep, weight: Tensor, bias: Tensor) -> Tensor:
+        """The convolution of a layer, on the output of the last step, which it replaces."""
+        row, flow = step.layer, step.flow
+        batch, height, width, ins, outs = numbers(row, "batch in_h in_w in_c out_c")
+        size, stride, padding = numbers(row, "k s pad")
+        shard, name = flow["shard_seen"] or row["shard"], row["activation"].upper()
+        output = (conv_transpose2d if row["op"] == "conv_transpose2d" else conv2d)(
+            input_tensor=self.current(),
+            weight_tensor=weight,
+            bias_tensor=bias,
+            device=self.device,
+            in_channels=ins,
+            out_channels=outs,
+            batch_size=batch,
+            input_height=height,
+            input_width=width,
+            kernel_size=(size, size),
+            stride=(stride, stride),
+            padding=(padding, padding),
+            dtype=DTYPES[flow["dtype_out"] if row["dtype_out"].startswith("(") else row["dtype_out"]],
+            conv_config=Conv2dConfig(
+                weights_dtype=DTYPES[row["dtype_in1"]],
+                activation=None if name == "NONE" else UnaryWithParam(UnaryOpType[name]),
+                shard_layout=None if shard == "auto" else SCHEMES[shard],
+                act_block_h_override=int(row["act_block_h"] or 0),
+                reshard_if_not_optimal=flow["reshard_if_not_optimal"] == "1",
+                deallocate_activation=flow["deallocate_activation"] == "1",
+                enable_act_double_buffer=row["act_dbuf"] == "1",
+                enable_weights_double_buffer=row["w_dbuf"] == "1",
+                output_layout=Layout[row["out_layout"]],
+            ),
+            compute_config=WormholeComputeKernelConfig(
+                math_fidelity=MathFidelity[row["fidelity"]],
+                fp32_dest_acc_en=row["fp32_acc"] == "1",
+                packer_l1_acc=row["packer_l1_acc"] == "1",
+            ),
+        )
+        assert isinstance(output, Tensor)  # a call that asks for nothing else returns its output
+        self.becomes(output, row["layer"])
+        return output
+
     def _take(self, shape: tuple[int, ...], memory: MemoryConfig) -> None:
         """A row-major tensor on the device, with the numbers of the image in their order if there are any."""
         spec = TensorSpec(shape, BFLOAT16, Layout.ROW_MAJOR, memory)
@@ -256,3 +268,32 @@ def _grid(text: str) -> CoreRangeSet:
 
 def _sharded(scheme: TensorMemoryLayout, grid: CoreRangeSet, shape: tuple[int, int]) -> MemoryConfig:
     return MemoryConfig(scheme, BufferType.L1, ShardSpec(grid, shape))
+
+
+def device_of(steps: Sequence[NetworkStep], spec: DeviceSpec, values: Values) -> Device:
+    """A device as the network's test opens it."""
+    small = max((L1_SMALL_BYTES.get(step.flow["model"], 0) for step in steps), default=0)
+    # Not strict: the first layer's input has more channels than the call says, which the real library allows.
+    return Device(spec, l1_small_size=small, values=values, strict=False)
+
+
+def needed_again(steps: Iterable[NetworkStep]) -> frozenset[str]:
+    """Layers whose outputs stay in L1 until a later step takes them up."""
+    return frozenset(step.before[1] for step in steps if step.before[:1] == ("concat",))
+
+
+def network_passed(walk: Walk, steps: Iterable[NetworkStep], operands: Mapping[str, tuple[Tensor, Tensor]]) -> Tensor:
+    """The output of a whole network, with the numbers of the walk's image."""
+    for step in steps:
+        walk.begin(step)
+        BETWEEN[step.word](walk, step)
+        if step.row is not None:
+            walk.convolve(step, *operands[step.row["layer"]])
+    return walk.current()
+
+
+def operand_shapes(row: Row) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Of a layer's weights and bias."""
+    ins, outs, size = numbers(row, "in_c out_c k")
+    channels = (ins, outs) if row["op"] == "conv_transpose2d" else (outs, ins)
+    return (*channels, size, size), (1, 1, 1, outs)
