@@ -22,14 +22,7 @@ from device.plan import (
 )
 from device.spec.device_spec import DeviceSpec
 from ops.passes.memory import run_memory
-from ops.planners.conv.alternatives import (
-    MOST_SLICES,
-    TOGETHER,
-    alternatives,
-    automatic,
-    costs,
-    index_tensors_in_dram,
-)
+from ops.planners.conv.alternatives import MOST_SLICES, TOGETHER, alternatives, automatic, costs, index_tensors_in_dram
 from ops.planners.conv.arguments import ConvCall
 from ops.planners.conv.plan import check_call, plan_call
 from ops.window import NoWindowError
@@ -148,11 +141,7 @@ def attempt(
         free_l1_bytes = machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
         machine.recorders.append(events)
         plan = plan_call(
-            call,
-            machine.spec,
-            free_l1_bytes=free_l1_bytes,
-            returns_weights=returns_weights,
-            strict=snapshot.strict,
+            call, machine.spec, free_l1_bytes=free_l1_bytes, returns_weights=returns_weights, strict=snapshot.strict
         )
         run_memory(plan, machine, inputs)
     except (ArgumentError, DeviceError, NoWindowError) as error:

@@ -251,10 +251,7 @@ def typecast(
 
 @on_device
 def to_memory_config(
-    tensor: Tensor,
-    memory_config: MemoryConfig,
-    dtype: DataType | None = None,
-    output_tensor: Tensor | None = None,
+    tensor: Tensor, memory_config: MemoryConfig, dtype: DataType | None = None, output_tensor: Tensor | None = None
 ) -> Tensor:
     """The device tensor in another place, by a device operation; itself if it is there and its data type stays.
 

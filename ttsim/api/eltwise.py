@@ -15,16 +15,7 @@ from ttsim.api.device_calls import format_of, require_left_out
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.types.call import (
-    OPERATIONS,
-    RAISES,
-    Call,
-    checked_as,
-    documented,
-    function_of,
-    incompatible,
-    param,
-)
+from ttsim.runtime.types.call import OPERATIONS, RAISES, Call, checked_as, documented, function_of, incompatible, param
 from ttsim.runtime.types.configs import UnaryOpType, UnaryWithParam
 from ttsim.runtime.types.tensors import DataType
 
@@ -33,8 +24,7 @@ class Combination(Call):
     """What all functions of two operands have."""
 
     input_tensor_a: object = param(
-        "[..., rows, columns] on the device, tiles or rows; or a number, and then the other is a tensor.",
-        kw_only=False,
+        "[..., rows, columns] on the device, tiles or rows; or a number, and then the other is a tensor.", kw_only=False
     )
     input_tensor_b: object = param("A tensor likewise, or a number.", kw_only=False)
     fast_and_approximate_mode: bool | None = param(
@@ -240,10 +230,7 @@ class GeluVariant(PlainEnum):
 
 # Keywords of one function alone, each with the value that alone is simulated.
 FIXED_KEYWORDS: Final[Mapping[str, Mapping[str, object]]] = MappingProxyType(
-    {
-        "sigmoid": {"vector_mode": 4, "mode": SigmoidMode.Accurate},
-        "gelu": {"variant": GeluVariant.Accurate},
-    }
+    {"sigmoid": {"vector_mode": 4, "mode": SigmoidMode.Accurate}, "gelu": {"variant": GeluVariant.Accurate}}
 )
 
 

@@ -152,12 +152,7 @@ def permute(
 
 @on_device
 def transpose(
-    input_tensor: Tensor,
-    dim1: int,
-    dim2: int,
-    *,
-    memory_config: MemoryConfig | None = None,
-    pad_value: object = None,
+    input_tensor: Tensor, dim1: int, dim2: int, *, memory_config: MemoryConfig | None = None, pad_value: object = None
 ) -> Tensor:
     """Two axes swapped; arguments and errors as of `permute`."""
     require_type("transpose", Tensor, input_tensor=input_tensor)

@@ -25,15 +25,7 @@ from ops.planners.to_config import (
     require_right_rows,
 )
 from ops.programs.data_movement.conversions import keeps_padding
-from ttsim.api.device_calls import (
-    LOST,
-    converted,
-    format_of,
-    integers_of,
-    operation,
-    require_left_out,
-    required_device,
-)
+from ttsim.api.device_calls import LOST, converted, format_of, integers_of, operation, require_left_out, required_device
 from ttsim.runtime.execution import on_device
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.tensor_copies import stored_in
@@ -113,9 +105,7 @@ def _in_shards(
 
 @operation
 def sharded_to_interleaved(
-    input_tensor: Tensor,
-    memory_config: MemoryConfig | None = None,
-    output_dtype: DataType | None = None,
+    input_tensor: Tensor, memory_config: MemoryConfig | None = None, output_dtype: DataType | None = None
 ) -> Tensor:
     """An interleaved copy of a sharded tensor; an interleaved tensor itself, wherever it lies.
 

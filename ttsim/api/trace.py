@@ -118,10 +118,7 @@ def _trace(function: str, device: Device, trace_id: MeshTraceId) -> Trace:
 
 
 def record_event(
-    mesh_device: Device,
-    cq_id: int | None = None,
-    sub_device_ids: Sequence[object] = (),
-    device_range: object = None,
+    mesh_device: Device, cq_id: int | None = None, sub_device_ids: Sequence[object] = (), device_range: object = None
 ) -> MeshEvent:
     """An event on a queue, which has passed.
 

@@ -41,7 +41,7 @@ DIGITS: Final = 16  # of a plan's key
 ASKED: Final[Mapping[type, frozenset[str]]] = {  # fields that hold requests, next to a layout with the outcome
     ConvOptions: frozenset(
         {"act_block_h_override", "core_grid", "force_split_reader", "output_grid", "transpose_shards"}
-    ),
+    )
 }
 PLAIN: Final = frozenset({int, bool, str, float, type(None), range})
 

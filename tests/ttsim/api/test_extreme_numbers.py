@@ -51,8 +51,7 @@ def test_a_convolution(device: ttsim.Device, number: float, activation: Any) -> 
             **conv_sizes(4, 4, 32, 32, 2, 2),
             stride=(2, 2),
             conv_config=ttsim.Conv2dConfig(
-                weights_dtype=weights_dtype,
-                activation=None if activation is None else ttsim.UnaryWithParam(activation),
+                weights_dtype=weights_dtype, activation=None if activation is None else ttsim.UnaryWithParam(activation)
             ),
             compute_config=ttsim.WormholeComputeKernelConfig(fp32_dest_acc_en=dtype is ttsim.float32),
         )

@@ -172,10 +172,7 @@ def test_no_argument_of_a_convolution_but_an_activation_has_fractions() -> None:
 
 @pytest.mark.parametrize(
     ("function", "options"),
-    [
-        ("conv2d", {"transposed": False, "kernel": (9, 2)}),
-        ("conv_transpose2d", {"stride": (1, 1), "padding": (5, 5)}),
-    ],
+    [("conv2d", {"transposed": False, "kernel": (9, 2)}), ("conv_transpose2d", {"stride": (1, 1), "padding": (5, 5)})],
 )
 def test_outputs_that_there_are_not_take_all_of_dram(function: str, options: dict[str, Any]) -> None:
     """The real library's line, then what is wrong in the call, and not what to free."""

@@ -13,17 +13,7 @@ from ops.op_models import load_spec
 from ttsim.runtime.types.layer import Layer
 from ttsim.study import executor
 from ttsim.study.evaluate import Evaluator, Point
-from ttsim.study.executor import (
-    THREADS,
-    InProcess,
-    Pool,
-    Run,
-    Workers,
-    chunks_of,
-    evaluate_chunk,
-    same_spec,
-    workers,
-)
+from ttsim.study.executor import THREADS, InProcess, Pool, Run, Workers, chunks_of, evaluate_chunk, same_spec, workers
 from ttsim.study.store import Verdict
 
 SPEC = load_spec("wormhole_n150")
