@@ -79,51 +79,39 @@ def test_what_the_programs_of_a_convolution_are_told_apart_by(device: Device, ch
     assert device.num_program_cache_entries() == 3 + programs
 
 
-def test_invalid_and_low_fidelity_are_two_though_they_compute_alike(device: Device) -> None:
-    x = image(device)
-    convolved(device, x, **compute())
-    convolved(device, x, **compute(math_fidelity=ttsim.MathFidelity.LoFi))
-    assert device.num_program_cache_entries() == 5
+RESULT = "the result before"
+ROWS, TILES = ttsim.ROW_MAJOR_LAYOUT, ttsim.TILE_LAYOUT
+# Inputs and changes of calls one after the other, and how many programs are cached after each
+SEQUENCES = {
+    "an invalid fidelity computes as a low one": [
+        (TILES, compute(), 3), (TILES, compute(math_fidelity=ttsim.MathFidelity.LoFi), 5)],
+    # An input is padded to whole shards on its way, a convolution's output to tiles
+    "a convolution's tiles have a halo of their own": [(TILES, {}, 3), (RESULT, {}, 4), (RESULT, {}, 4)],
+    "rows are the same to a halo whoever made them": [
+        (TILES, {"output_layout": ROWS}, 3), (RESULT, {}, 5), (ROWS, {}, 6)],  # the last program shards rows
+    "an input that was moved is the same to a halo": [(TILES, {"deallocate_activation": True}, 5), (TILES, {}, 5)],
+    # Another shard layout than that of the input is asked for, and left out of account
+    "shards stay as they are": [(TILES, {}, 3), (RESULT, {}, 4), (RESULT, {"shard_layout": BLOCK}, 4)],
+}  # fmt: skip
 
 
-def test_a_halo_of_a_convolutions_tiles_is_another_than_that_of_sharded_tiles(device: Device) -> None:
-    """An input is padded to whole shards on its way, a convolution's output to tiles; what the caller sharded, too."""
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_programs_that_calls_share(device: Device, name: str) -> None:
+    result = None
+    for source, changes, programs in SEQUENCES[name]:
+        result = convolved(device, result if source is RESULT else image(device, source), **changes)
+        assert device.num_program_cache_entries() == programs
+
+
+def test_a_program_that_makes_its_output_is_another_than_one_that_fills_it(device: Device) -> None:
     x = image(device)
-    y = convolved(device, x)
-    assert device.num_program_cache_entries() == 3
-    z = convolved(device, y)
-    assert device.num_program_cache_entries() == 4  # the halo
-    convolved(device, z)
-    assert device.num_program_cache_entries() == 4
+    convolved(device, convolved(device, x))
     four = ttsim.CoreRangeSet([ttsim.CoreRange(ttsim.CoreCoord(0, 0), ttsim.CoreCoord(3, 0))])
     shards = ttsim.ShardSpec(four, (32, 64), ttsim.ShardOrientation.ROW_MAJOR)
     own = ttsim.to_memory_config(x, ttsim.MemoryConfig(HEIGHT, ttsim.BufferType.L1, shards))
-    assert device.num_program_cache_entries() == 5  # a program that makes its output is another than one that fills it
+    assert device.num_program_cache_entries() == 5
     convolved(device, own)
     assert device.num_program_cache_entries() == 5
-
-
-def test_rows_are_the_same_to_a_halo_whoever_made_them(device: Device) -> None:
-    y = convolved(device, image(device), output_layout=ttsim.ROW_MAJOR_LAYOUT)
-    convolved(device, y)
-    assert device.num_program_cache_entries() == 5
-    convolved(device, image(device, ttsim.ROW_MAJOR_LAYOUT))
-    assert device.num_program_cache_entries() == 6  # the program that shards rows
-
-
-def test_an_input_that_was_moved_is_the_same_to_a_halo(device: Device) -> None:
-    convolved(device, image(device), deallocate_activation=True)
-    assert device.num_program_cache_entries() == 5  # two moves
-    convolved(device, image(device))
-    assert device.num_program_cache_entries() == 5
-
-
-def test_shards_that_stay_as_they_are_ask_for_no_other_program(device: Device) -> None:
-    """Another shard layout than that of the input is asked for, and left out of account."""
-    y = convolved(device, image(device))
-    convolved(device, y)
-    convolved(device, y, shard_layout=BLOCK)
-    assert device.num_program_cache_entries() == 4
 
 
 def test_slices_that_are_refused_leave_the_program_that_made_an_image(device: Device) -> None:

@@ -80,14 +80,6 @@ def test_exact_output_is_the_definition(bias):
     np.testing.assert_allclose(exact_output(layer, inputs), expected, rtol=1e-12, atol=1e-12)
 
 
-def test_without_mirroring_the_kernel_arrives_flipped():
-    plain = Layer(**TINY, kernel_size=(3, 3))
-    inputs = make_inputs(plain)
-    flipped = inputs._replace(w=inputs.w[..., ::-1, ::-1])
-    other = Layer(**TINY, kernel_size=(3, 3), mirror_kernel=False)
-    np.testing.assert_array_equal(exact_output(plain, inputs), exact_output(other, flipped))
-
-
 def test_activations():
     sigmoid = 1 / (1 + math.exp(-2))
     at_two = {"relu": 2, "relu6": 2, "sigmoid": sigmoid, "silu": 2 * sigmoid, "gelu": 1.954499736, "tanh": math.tanh(2)}

@@ -10,23 +10,9 @@ import ttsim
 from device.errors import DeviceError
 from device.memory.memory_config import Layout
 from ops.planners.conv.arguments import SliceType
-from tests.ttsim.study.tune.tuned_calls import options, question
+from tests.ttsim.study.tune.tuned_calls import question
 from ttsim.study.tune.search import GRAIN, Search, evaluate, front
 from ttsim.study.tune.space import SEARCHED, Space, allowed, arithmetics, measured_error
-
-
-@pytest.mark.parametrize("kind", ["l1", "dram"])
-def test_cycles_are_those_of_the_report(kind):
-    asked = question(kind)
-    result = evaluate(asked.call, asked.snapshot)
-    memory = ttsim.L1_MEMORY_CONFIG if kind == "l1" else ttsim.DRAM_MEMORY_CONFIG
-    with ttsim.open_device(l1_small_size=32768, spec="wormhole_n150", values="off") as device:
-        report = ttsim.estimate_cycles(ttsim.conv_transpose2d, device=device, **options(memory))
-    assert result.cycles == report.cycles
-    assert 0 < result.around_cycles < result.cycles
-    assert result.output.shape == (1, 1, 256, 32)
-    with pytest.raises(DeviceError, match="stride"):
-        evaluate(replace(asked.call, stride=(0, 0)), asked.snapshot)
 
 
 def space(kind, *, keep=(), **changes):
