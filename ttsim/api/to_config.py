@@ -1,7 +1,7 @@
 """ttnn's functions that change the layout or the memory config of a tensor."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, overload
+from typing import Annotated, Any, get_overloads, overload
 
 from device.cores import CoreCoord, CoreRangeSet, core_rectangle
 from device.errors import ArgumentError
@@ -29,7 +29,7 @@ from ttsim.api.device_calls import LOST, converted, format_of, integers_of, oper
 from ttsim.runtime.execution import on_device
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.tensor_copies import stored_in
-from ttsim.runtime.types.call import checked_as, integers
+from ttsim.runtime.types.call import integers, signature_of
 from ttsim.runtime.types.tensors import DataType
 
 
@@ -37,7 +37,7 @@ from ttsim.runtime.types.tensors import DataType
 def interleaved_to_sharded(
     input_tensor: Tensor,
     grid: CoreCoord | CoreRangeSet,
-    shard_shape: Sequence[int],
+    shard_shape: Annotated[Sequence[int], integers(2)],
     shard_scheme: TensorMemoryLayout,
     shard_orientation: ShardOrientation,
     output_dtype: DataType | None = None,
@@ -72,35 +72,18 @@ def interleaved_to_sharded(*arguments: Any, **named: Any) -> Tensor:
         OutOfMemoryError: No room.
     """
     has_grid = "grid" in named or any(isinstance(argument, CoreCoord | CoreRangeSet) for argument in arguments[1:2])
-    return (_in_shards_on_grid if has_grid else _in_shards)(*arguments, **named)
+    given = (WITH_GRID if has_grid else WITH_CONFIG).bind(arguments, named)
+    if has_grid:
+        grid, scheme, orientation = (given[name] for name in ("grid", "shard_scheme", "shard_orientation"))
+        cores = core_rectangle(grid.x, grid.y) if isinstance(grid, CoreCoord) else grid
+        place = MemoryConfig(scheme, BufferType.L1, ShardSpec(cores, given["shard_shape"], orientation))
+    else:
+        place = given["sharded_memory_config"]
+    owner, data_format = "interleaved_to_sharded", format_of(given["output_dtype"])
+    return converted(owner, plan_interleaved_to_sharded, given["input_tensor"], place, data_format=data_format)
 
 
-@checked_as(name="interleaved_to_sharded")
-def _in_shards_on_grid(
-    input_tensor: Tensor,
-    grid: CoreCoord | CoreRangeSet,
-    shard_shape: Annotated[Sequence[int], integers(2)],
-    shard_scheme: TensorMemoryLayout,
-    shard_orientation: ShardOrientation,
-    output_dtype: DataType | None = None,
-    *,
-    keep_l1_aligned: bool | None = False,
-) -> Tensor:
-    cores = core_rectangle(grid.x, grid.y) if isinstance(grid, CoreCoord) else grid
-    place = MemoryConfig(shard_scheme, BufferType.L1, ShardSpec(cores, shard_shape, shard_orientation))
-    return _in_shards(input_tensor, place, output_dtype)
-
-
-@checked_as(name="interleaved_to_sharded")
-def _in_shards(
-    input_tensor: Tensor,
-    sharded_memory_config: MemoryConfig,
-    output_dtype: DataType | None = None,
-    *,
-    keep_l1_aligned: bool | None = False,
-) -> Tensor:
-    owner, planner = "interleaved_to_sharded", plan_interleaved_to_sharded
-    return converted(owner, planner, input_tensor, sharded_memory_config, data_format=format_of(output_dtype))
+WITH_GRID, WITH_CONFIG = map(signature_of, get_overloads(interleaved_to_sharded))
 
 
 @operation

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from device.numbers.formats import Array
-from ops.planners.onednn.checks import BACKPROP_FILTERS, BACKWARD_WEIGHTS
-from ttsim.onednn.calls import OPERATIONS, Call, GraphOperation, backward_data, backward_weights, forward, run
+from ops.planners.onednn.checks import BACKPROP_FILTERS, BACKWARD_DATA, BACKWARD_WEIGHTS, FORWARD
+from ttsim.onednn.calls import OPERATIONS, Call, GraphOperation, call_of, run
 from ttsim.runtime.device import Device
 
 __all__ = [
@@ -79,9 +79,9 @@ def conv_transpose(
         ArgumentError: An argument breaks a rule of the text.
         DeviceError: The call does not fit the device.
     """
-    attributes = _attributes(locals())
-    call = forward(src, weights, bias, attributes, precision, lowering, dst_shape, strict=strict)
-    return run(call, device)
+    arrays, attributes = {"src": src, "weights": weights, "bias": bias}, _attributes(locals())
+    options = {"lowering": lowering, "dst_shape": dst_shape, "strict": strict}
+    return run(call_of(FORWARD, attributes, precision, arrays, **options), device)
 
 
 def conv_transpose_backward_data(
@@ -115,8 +115,8 @@ def conv_transpose_backward_data(
         ArgumentError: An argument breaks a rule of the text.
         DeviceError: The call does not fit the device.
     """
-    attributes = _attributes(locals())
-    return run(backward_data(diff_dst, weights, attributes, precision, src_shape), device)
+    arrays, attributes = {"diff_dst": diff_dst, "weights": weights}, _attributes(locals())
+    return run(call_of(BACKWARD_DATA, attributes, precision, arrays, src_shape=src_shape), device)
 
 
 def conv_transpose_backward_weights(
@@ -153,11 +153,9 @@ def conv_transpose_backward_weights(
         ArgumentError: An argument breaks a rule of the text.
         DeviceError: The call does not fit the device.
     """
-    attributes = _attributes(locals())
-    return run(
-        backward_weights(BACKWARD_WEIGHTS, src, diff_dst, weights_shape, attributes, precision, diff_weights_shape),
-        device,
-    )
+    arrays, attributes = {"src": src, "diff_dst": diff_dst}, _attributes(locals())
+    options = {"weights_shape": weights_shape, "declared": diff_weights_shape}
+    return run(call_of(BACKWARD_WEIGHTS, attributes, precision, arrays, **options), device)
 
 
 def conv_transpose_backprop_filters(
@@ -192,10 +190,8 @@ def conv_transpose_backprop_filters(
         ArgumentError: An argument breaks a rule of the text.
         DeviceError: The call does not fit the device.
     """
-    attributes = _attributes(locals())
-    return run(
-        backward_weights(BACKPROP_FILTERS, input_forward, output_delta, filter_shape, attributes, precision), device
-    )
+    arrays, attributes = {"src": input_forward, "diff_dst": output_delta}, _attributes(locals())
+    return run(call_of(BACKPROP_FILTERS, attributes, precision, arrays, weights_shape=filter_shape), device)
 
 
 ATTRIBUTES: Final = (

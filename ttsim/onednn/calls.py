@@ -71,9 +71,19 @@ class Call:
     shape = property(attrgetter("prepared.shape"), doc="Shape of the result.")
 
 
-def _call(names: Names, precision: Any, attributes: dict[str, Any], arrays: Mapping[str, Any], **options: Any) -> Call:
-    """A call of arrays by their names in the plan."""
+def call_of(
+    names: Names, attributes: dict[str, Any], precision: Any, arrays: Mapping[str, Any], **options: Any
+) -> Call:
+    """A call with the attributes of the text, of arrays by their names in the plan; raises ArgumentError.
+
+    ``options`` are ``lowering``, ``dst_shape`` and ``strict`` of ConvTranspose, ``src_shape`` of its data gradient,
+    ``weights_shape`` and ``declared`` of its weights' gradient in the newer or older form.
+    """
+    if names is FORWARD:
+        require_type(FORWARD.operation, bool, strict=options.get("strict", False))
+        options["lowering"] = lowering_of(options["lowering"], FORWARD.operation).value
     called = {"src": names.src, "diff_dst": names.diff_dst}
+    arrays = {role: array for role, array in arrays.items() if role != "bias" or array is not None}
     operands = {role: operand(names, called.get(role, role), array, precision) for role, array in arrays.items()}
     return Call(_prepared(operands, names, attributes, precision=precision, **options), arrays)
 
@@ -102,46 +112,6 @@ def _prepared(
         )
     finish = partial(image_of, channels_last=problem.channels_last)
     return Prepared(name=names.operation, problem=problem, plan=plan, shape=shape, finish=finish)
-
-
-def forward(
-    src: Any,
-    weights: Any,
-    bias: Any,
-    attributes: dict[str, Any],
-    precision: Any,
-    lowering: Any,
-    dst_shape: Any = None,
-    *,
-    strict: bool = False,
-) -> Call:
-    """A call of ConvTranspose with the attributes of the text; raises ArgumentError."""
-    require_type(FORWARD.operation, bool, strict=strict)
-    name = lowering_of(lowering, FORWARD.operation).value
-    arrays = {"src": src, "weights": weights} | ({} if bias is None else {"bias": bias})
-    return _call(FORWARD, precision, attributes, arrays, lowering=name, dst_shape=dst_shape, strict=strict)
-
-
-def backward_data(
-    diff_dst: Any, weights: Any, attributes: dict[str, Any], precision: Any, src_shape: Any = None
-) -> Call:
-    """A call of ConvTransposeBackwardData with the attributes of the text; raises ArgumentError."""
-    arrays = {"diff_dst": diff_dst, "weights": weights}
-    return _call(BACKWARD_DATA, precision, attributes, arrays, src_shape=src_shape)
-
-
-def backward_weights(
-    names: Names,
-    src: Any,
-    diff_dst: Any,
-    weights_shape: Any,
-    attributes: dict[str, Any],
-    precision: Any,
-    declared: Any = None,
-) -> Call:
-    """A call of the weights' gradient, newer or older form, with the attributes of the text; raises ArgumentError."""
-    arrays = {"src": src, "diff_dst": diff_dst}
-    return _call(names, precision, attributes, arrays, weights_shape=weights_shape, declared=declared)
 
 
 def run(call: Call, device: Device | None = None) -> Array:
@@ -236,14 +206,16 @@ class GraphOperation:
 def _graph_call(names: Names, inputs: Sequence[Any], attributes: dict[str, Any], precision: str, lowering: str) -> Call:
     """A call with the attributes of a graph, where the layout of weights has a default of its own."""
     attributes = {names.weights_format: names.usual_format} | attributes
-    first, second, *rest = inputs
+    options: dict[str, Any]
     if names is BACKWARD_DATA:
-        return backward_data(first, second, attributes, precision)
-    if names is FORWARD:
-        return forward(first, second, rest[0], attributes, precision, lowering)
-    attribute = attributes.pop(names.weights_shape, None)
-    shape = attribute if rest[0] is None else rest[0]
-    return backward_weights(names, first, second, shape, attributes, precision)
+        roles, options = ("diff_dst", "weights"), {}
+    elif names is FORWARD:
+        roles, options = ("src", "weights", "bias"), {"lowering": lowering}
+    else:
+        attribute = attributes.pop(names.weights_shape, None)
+        options = {"weights_shape": attribute if inputs[2] is None else inputs[2]}
+        roles = ("src", "diff_dst")
+    return call_of(names, attributes, precision, dict(zip(roles, inputs, strict=False)), **options)
 
 
 OPERATIONS: Final[Mapping[str, GraphOperation]] = MappingProxyType(

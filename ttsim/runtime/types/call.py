@@ -267,17 +267,7 @@ def checked_as(prefix: str = OPERATIONS, name: str = "") -> Callable[[Callable[P
     """
 
     def check(function: Callable[P, R]) -> Callable[P, R]:
-        called = name or function.__name__
-        arguments = {
-            parameter.name: Param(
-                "",
-                REQUIRED if parameter.default is Parameter.empty else parameter.default,
-                parameter.kind is Parameter.KEYWORD_ONLY,
-                kind_of(parameter.annotation),
-            )
-            for parameter in signature(function).parameters.values()
-        }
-        wanted = Signature(prefix + called, called, arguments)
+        wanted = signature_of(function, prefix, name)
 
         @wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -286,6 +276,21 @@ def checked_as(prefix: str = OPERATIONS, name: str = "") -> Callable[[Callable[P
         return call
 
     return check
+
+
+def signature_of(function: Callable[..., object], prefix: str = OPERATIONS, name: str = "") -> Signature:
+    """The checked arguments of a function, by its annotations; `prefix` and `name` are those of `checked_as`."""
+    called = name or function.__name__
+    arguments = {
+        parameter.name: Param(
+            "",
+            REQUIRED if parameter.default is Parameter.empty else parameter.default,
+            parameter.kind is Parameter.KEYWORD_ONLY,
+            kind_of(parameter.annotation),
+        )
+        for parameter in signature(function).parameters.values()
+    }
+    return Signature(prefix + called, called, arguments)
 
 
 checked = checked_as()
