@@ -46,12 +46,13 @@ class Shortage(NamedTuple):
 
 def shortage(events: Sequence[Event], before: Iterable[Buffer]) -> Shortage | None:
     """The memory in which an allocation of a call failed, or None; `before` are the buffers from before the call."""
-    refusal = next(((index, event) for index, event in enumerate(events) if isinstance(event, Refused)), None)
-    if refusal is None:
+    refused = [(index, event.buffer) for index, event in enumerate(events) if isinstance(event, Refused)]
+    if not refused:
         return None
-    earlier, buffer = events[: refusal[0]], refusal[1].buffer
+    (index, buffer), *_ = refused
+    earlier = events[:index]
     memory = BufferType.L1 if buffer is None else buffer.buffer_type
-    programs = list(_circular_buffers(earlier)) if buffer is None else []
+    programs = _circular_buffers(earlier) if buffer is None else []
     sizes: Counter[str] = Counter()
     for consumer in (*_buffers(earlier, before, memory), *programs):
         sizes[consumer.text] += consumer.size_bytes
@@ -90,7 +91,7 @@ def _buffers(events: Iterable[Event], before: Iterable[Buffer], memory: BufferTy
     yield from live.values()
 
 
-def _circular_buffers(events: Iterable[Event]) -> Iterator[Consumer]:
+def _circular_buffers(events: Iterable[Event]) -> list[Consumer]:
     """Circular buffers of the last program that are no views."""
     buffers: list[Consumer] = []
     for event in events:
@@ -98,7 +99,7 @@ def _circular_buffers(events: Iterable[Event]) -> Iterator[Consumer]:
             buffers.clear()
         elif isinstance(event, CircularBufferAllocated) and not event.view:
             buffers.append(Consumer(f"circular buffer {event.name!r} of {event.operation}", event.size_bytes))
-    yield from buffers
+    return buffers
 
 
 class MachineSnapshot(NamedTuple):
@@ -191,12 +192,10 @@ def explain_oom(call: ConvCall, snapshot: MachineSnapshot, *, planned: bool = Tr
     fitting = list(islice(_index_tensors(call, snapshot) if small else _configs(call, snapshot), SHOWN))
     if not fitting:
         fitting = list(islice(_left_to_the_library(call, snapshot), 1))
+    head = "What fits, each simulated on this device as it is now, the smallest change first:"
+    nothing = "No config that was tried makes it fit as the device is now."
     lines = [] if short is None else _largest(short, snapshot)
-    if not fitting:
-        lines.append("No config that was tried makes it fit as the device is now.")
-        return "\n".join(lines)
-    lines.append("What fits, each simulated on this device as it is now, the smallest change first:")
-    return "\n".join([*lines, *(f"  {change}" for change in fitting)])
+    return "\n".join([*lines, head if fitting else nothing, *(f"  {change}" for change in fitting)])
 
 
 def _shortage(call: ConvCall, snapshot: MachineSnapshot) -> Shortage | None:
@@ -214,10 +213,8 @@ def _largest(short: Shortage, snapshot: MachineSnapshot) -> list[str]:
     where = "of a bank of DRAM" if short.memory is BufferType.DRAM else f"of a core's {short.memory.name}"
     if not short.consumers or not total:
         return []
-    return [
-        f"The largest parts {where} ({total} B) at that moment:",
-        *(f"  {size} B ({100 * size / total:.0f} %): {text}" for text, size in short.consumers[:SHOWN]),
-    ]
+    largest = [f"  {size} B ({100 * size / total:.0f} %): {text}" for text, size in short.consumers[:SHOWN]]
+    return [f"The largest parts {where} ({total} B) at that moment:", *largest]
 
 
 def _configs(call: ConvCall, snapshot: MachineSnapshot) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """What a call would take of a device, without one: ttnn's graph constraint query."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from contextvars import Context
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,13 +76,14 @@ def query_op_constraints(
 def _query(device: Device, arguments: Mapping[str, Any]) -> OpConstraints:
     events: list[Event] = []
     device.machine.recorders.append(events)
-    call = _with_weights(dict(arguments))
+    call = dict(arguments)
+    if "weight_tensor" not in call and {"in_channels", "out_channels", "kernel_size"} <= call.keys():
+        with suppress(TypeError, ValueError):  # the call itself reports missing and wrong arguments
+            outputs = call["out_channels"] // max(call.get("groups", 1), 1)
+            call["weight_tensor"] = TensorDescription((call["in_channels"], outputs, *call["kernel_size"]))
+    described = [name for name, value in call.items() if isinstance(value, Tensor | TensorDescription)]
     try:
-        tensors = {
-            name: tensor_like(value, device)
-            for name, value in call.items()
-            if isinstance(value, Tensor | TensorDescription)
-        }
+        tensors = {name: tensor_like(call[name], device) for name in described}
         results = _tensors(conv_transpose2d(**(call | tensors | {"device": device})))
     except (DeviceError, ArgumentError) as error:
         return OpConstraints(status=ExecutionStatus.Error, error_message=str(error))
@@ -98,21 +100,8 @@ def _query(device: Device, arguments: Mapping[str, Any]) -> OpConstraints:
     )
 
 
-def _with_weights(call: dict[str, Any]) -> dict[str, Any]:
-    """The arguments, with raw weights if there are none; the call itself reports missing arguments."""
-    if "weight_tensor" not in call and {"in_channels", "out_channels", "kernel_size"} <= call.keys():
-        try:
-            outputs = call["out_channels"] // max(call.get("groups", 1), 1)
-            call["weight_tensor"] = TensorDescription((call["in_channels"], outputs, *call["kernel_size"]))
-        except (TypeError, ValueError):
-            return call
-    return call
-
-
 def _tensors(returned: Any) -> list[Tensor]:
     """The device tensors among what a call returned."""
-    if isinstance(returned, Tensor):
-        return [returned]
-    return [
-        tensor for value in returned if value is not None and not isinstance(value, int) for tensor in _tensors(value)
-    ]
+    if isinstance(returned, tuple):
+        return [tensor for value in returned for tensor in _tensors(value)]
+    return [returned] if isinstance(returned, Tensor) else []

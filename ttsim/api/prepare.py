@@ -7,7 +7,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.plan import Allocate, Plan
-from ops.planners.conv.arguments import CONV2D, CONV_TRANSPOSE2D, ConvCall, ConvRules, Operand
+from ops.planners.conv.arguments import CONV2D, CONV_TRANSPOSE2D, ConvRules, Operand
 from ops.planners.conv.preparation import checked_preparation, plan_preparation, plan_rows
 from ops.programs.data_movement.placement import whole_shards
 from ttsim.api.conv import Windows2d, operand
@@ -34,20 +34,17 @@ class Preparation(Windows2d):
 
     _rules: ClassVar[ConvRules]
 
-    def call_to_come(self, *, weight: Operand, bias: Operand | None) -> ConvCall:
-        """The call that the tensor is prepared for."""
+    def own_arguments(self) -> dict[str, Any]:
+        """Further arguments of `ConvCall` that only some preparations have."""
+        return {}
+
+    def prepared(self, role: str, tensor: Tensor, *, weight: Operand, bias: Operand | None) -> Tensor:
+        """The tensor ("weight" or "bias", on the host) as the call to come prepares it; of its plan only the upload."""
+        device, own = self.device, self.own_arguments()
         image = (self.batch_size, self.input_height, self.input_width, self.in_channels)
         place = _future_input(image, self.input_dtype, self.input_layout, self.input_memory_config)
-        own = self.own_arguments()
-        return self.arguments(self._rules, out=self.output_dtype, input=place, weight=weight, bias=bias, **own)
-
-    def own_arguments(self) -> dict[str, Any]:
-        """Slices, and further arguments of `ConvCall` that only some preparations have."""
-        return {"slices": getattr(self, "dram_slice_config" if self._rules.transposed else "slice_config")}
-
-    def prepared(self, call: ConvCall, role: str, tensor: Tensor) -> Tensor:
-        """The tensor ("weight" or "bias", on the host) as the call prepares it: of its plan the upload alone is run."""
-        device = self.device
+        own["slices"] = getattr(self, "dram_slice_config" if self._rules.transposed else "slice_config")
+        call = self.arguments(self._rules, out=self.output_dtype, input=place, weight=weight, bias=bias, **own)
         call = checked_preparation(call, role, device.spec, function=self._name)
         before = plan_rows(call, role, device.spec)
         plan = plan_preparation(call, role, device.spec, free_l1_bytes=free_l1_bytes(device))
@@ -78,8 +75,7 @@ class OfWeights(
         require_allocated(self.weight_tensor)
         tensor = self.weight_tensor.cpu()
         bias = _placeholder((1, 1, 1, self.out_channels)) if self.has_bias else None
-        call = self.call_to_come(weight=Operand(spec=tensor.spec, on_host=True), bias=bias)
-        return self.prepared(call, "weight", tensor)
+        return self.prepared("weight", tensor, weight=Operand(spec=tensor.spec, on_host=True), bias=bias)
 
 
 class OfBias(
@@ -101,8 +97,7 @@ class OfBias(
         channels = (self.in_channels, self.out_channels)
         first, second = channels if self._rules.transposed else channels[::-1]
         weight = _placeholder((first, second // max(self.groups, 1), *two(self.kernel_size)))
-        call = self.call_to_come(weight=weight, bias=operand(self.bias_tensor))
-        return self.prepared(call, "bias", self.bias_tensor)
+        return self.prepared("bias", self.bias_tensor, weight=weight, bias=operand(self.bias_tensor))
 
 
 class PrepareConvTranspose2dWeights(OfWeights, name="prepare_conv_transpose2d_weights", prefix=""):
@@ -116,9 +111,8 @@ class PrepareConvTranspose2dWeights(OfWeights, name="prepare_conv_transpose2d_we
     mirror_kernel: bool = param("False if the kernel was flipped already.", default=True)
 
     def own_arguments(self) -> dict[str, Any]:
-        """Slices, output padding, and whether the kernel is flipped here."""
-        own = {"output_padding": two(self.output_padding), "mirror_kernel": self.mirror_kernel}
-        return super().own_arguments() | own
+        """Output padding, and whether the kernel is flipped here."""
+        return {"output_padding": two(self.output_padding), "mirror_kernel": self.mirror_kernel}
 
 
 class PrepareConvTranspose2dBias(OfBias, name="prepare_conv_transpose2d_bias", prefix=""):

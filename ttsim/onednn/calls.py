@@ -206,6 +206,7 @@ class GraphOperation:
 def _graph_call(names: Names, inputs: Sequence[Any], attributes: dict[str, Any], precision: str, lowering: str) -> Call:
     """A call with the attributes of a graph, where the layout of weights has a default of its own."""
     attributes = {names.weights_format: names.usual_format} | attributes
+    roles: tuple[str, ...]
     options: dict[str, Any]
     if names is BACKWARD_DATA:
         roles, options = ("diff_dst", "weights"), {}
