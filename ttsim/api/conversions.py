@@ -98,15 +98,11 @@ def as_tensor(
     mesh_mapper: object = None,
     cache_dump_mode: object = None,
 ) -> Tensor:
-    """A tensor of a torch tensor; arguments that are not told here are those of `from_torch`.
+    """A tensor of a torch tensor; other arguments and errors are those of `from_torch`.
 
     Args:
-        cache_file_name: Accepted as in ttnn; files are not cached.
+        cache_file_name: Accepted as in ttnn, as ``cache_dump_mode`` is; files are not cached.
         preprocess: Called with the values; what it returns is taken.
-        cache_dump_mode: Accepted as in ttnn, like ``cache_file_name``.
-
-    Raises:
-        DeviceError: As from_torch.
     """
     values = tensor if preprocess is None else preprocess(tensor)
     return from_torch(values, dtype, layout=layout, device=device, memory_config=memory_config, mesh_mapper=mesh_mapper)
@@ -131,7 +127,6 @@ def to_torch(
 
     Raises:
         DeviceError: It was deallocated, its device computes no values, or a side to be left out is not 1.
-        ImportError: torch is not installed.
     """
     require_type("to_torch", Tensor, tensor=tensor)
     result = tensor.to_torch()
@@ -300,14 +295,9 @@ def get_memory_config(tensor: Tensor) -> MemoryConfig | None:
 
 
 def dump_tensor(file_name: str | Path, tensor: Tensor) -> None:
-    """Writes a tensor; its place on a device is not written.
+    """Writes a tensor, but for its place on a device, into a file of exactly this name.
 
-    Args:
-        file_name: The file; the name is taken as it is.
-
-    Raises:
-        DeviceError: It was deallocated, or its device computes no values.
-        OSError: The file cannot be written.
+    Raises DeviceError for a tensor that was deallocated, or whose device computes no values.
     """
     require_type("dump_tensor", Tensor, tensor=tensor)
     kind = json.dumps({"dtype": tensor.dtype.name, "layout": tensor.layout.name})
@@ -316,15 +306,9 @@ def dump_tensor(file_name: str | Path, tensor: Tensor) -> None:
 
 
 def load_tensor(file_name: str | Path, device: Device | None = None) -> Tensor:
-    """A tensor that `dump_tensor` wrote.
+    """A tensor that `dump_tensor` wrote, in DRAM of a device or on the host.
 
-    Args:
-        device: Where to put it, in DRAM; None for the host.
-
-    Raises:
-        OSError: The file cannot be read.
-        ArgumentError: It is no such file, or shorter than the values that it claims to hold; files of the real library
-            have another format.
+    Raises ArgumentError for another file (those of the real library have another format), or one that was cut short.
     """
     require_type_or_none("load_tensor", Device, device=device)
     path = Path(file_name)

@@ -28,16 +28,9 @@ def full(
     device: Device | None = None,
     memory_config: MemoryConfig | None = None,
 ) -> Tensor:
-    """A tensor of one number.
+    """A tensor of one number, in bfloat16, in ROW_MAJOR layout and in DRAM by default.
 
-    Args:
-        dtype: bfloat16 by default.
-        layout: ROW_MAJOR by default.
-        memory_config: Place on the device; DRAM by default.
-
-    Raises:
-        ArgumentTypeError: An argument is of another type.
-        DeviceError: Block floats in row-major layout, or no room.
+    Raises DeviceError for block floats in row-major layout, or when there is no room.
     """
     require_type("full", Real, fill_value=fill_value)
     return _filled_tensor(
@@ -86,17 +79,10 @@ def full_like(
     device: Device | None = None,
     memory_config: MemoryConfig | None = None,
 ) -> Tensor:
-    """A tensor of one number, with the shape of another.
+    """A tensor of one number, with the shape of another, and its data type, layout and place by default.
 
     For tiles of floats on the device that stay what they are, it is a device operation; bfloat16 and block floats get
-    the number cut to bfloat16. All else is made on the host.
-
-    Args:
-        dtype: None for that of the other, as for the arguments that follow.
-
-    Raises:
-        ArgumentTypeError: An argument is of another type.
-        DeviceError: Block floats in row-major layout, or no room.
+    the number cut to bfloat16. All else is made on the host. Errors are those of `full`.
     """
     return _filled("full_like", tensor, fill_value, dtype, layout, device, memory_config)
 
@@ -143,15 +129,9 @@ def arange(
     memory_config: MemoryConfig = DRAM_MEMORY_CONFIG,
     layout: Layout = Layout.ROW_MAJOR,
 ) -> Tensor:
-    """Numbers from ``start`` up to ``end``, which is left out.
+    """Numbers from ``start`` up to ``end``, which is left out, each by ``step`` above the one before.
 
-    Args:
-        start: The first; with ``end`` left out this is the end, and the first is 0.
-        step: From one to the next.
-
-    Raises:
-        ArgumentTypeError: An argument is of another type.
-        ArgumentError: ``step`` is zero.
+    Without an ``end``, ``start`` is the end, and the first number is 0. Raises ArgumentError where ``step`` is zero.
     """
     require_type("arange", int, start=start, step=step)
     require_type_or_none("arange", int, end=end)
@@ -172,15 +152,10 @@ def rand(
     high: float = 1.0,
     seed: int = 0,
 ) -> Tensor:
-    """Evenly distributed numbers; the distribution is the real library's, the numbers are not.
+    """Evenly distributed numbers from ``low`` up to ``high``, which is left out.
 
-    Args:
-        high: The end, which is left out.
-        seed: The same seed gives the same numbers. The real library takes a seed of its own for 0; here 0 is a seed.
-
-    Raises:
-        ArgumentTypeError: An argument is of another type.
-        DeviceError: No room.
+    The distribution is the real library's, the numbers are not. The same seed gives the same numbers; for the seed 0
+    the real library takes one of its own.
     """
     require_type("rand", Device, device=device)
     require_type("rand", int, seed=seed)
@@ -292,13 +267,5 @@ def element_size(dtype: DataType) -> int:
 
 @checked_as("")
 def get_conv_output_dim(input: int, window: int, stride: int = 1, pad: int = 0, dilation: int = 1) -> int:
-    """Outputs of a convolution along one axis.
-
-    Args:
-        input: Pixels.
-        window: Taps.
-        stride: Pixels from one output to the next.
-        pad: Zeros at each end.
-        dilation: Pixels from one tap to the next.
-    """
+    """Outputs along an axis of ``input`` pixels, with ``pad`` zeros at each end, by a kernel of ``window`` taps."""
     return (input + 2 * pad - dilation * (window - 1) - 1) // stride + 1

@@ -87,13 +87,8 @@ def converted(
 ) -> Tensor:
     """The result of a device operation on one tensor, planned by its spec, arguments and options.
 
-    Args:
-        owner: The function, with the module of ttnn that has it.
-        strict: Refuses plans on a strict device.
-        lost: What is said of a tensor that was deallocated.
-
-    Raises:
-        DeviceError: The tensor is on the host or was deallocated.
+    ``owner`` is the function with the module of ttnn that has it, ``strict`` refuses plans on a strict device, and
+    ``lost`` is said of a tensor that was deallocated. Raises DeviceError for such a tensor and one on the host.
     """
     device = required_device(owner.rpartition(".")[2], tensor, lost=lost)
     plan = cached_plan(planner, device, tensor.spec, *arguments, **options)

@@ -52,14 +52,9 @@ def concat(
             then the second, and so on. Others are not cut, as in ttnn.
         sub_core_grids: Not simulated.
 
-    Returns:
-        As long along ``dim`` as all together.
-
     Raises:
-        ArgumentTypeError: An argument is of the wrong type.
         ArgumentError: What is not simulated is asked for.
         DeviceError: The tensors do not go together, or one is on the host.
-        OutOfMemoryError: No room.
     """
     require_type_or_none("concat", MemoryConfig, memory_config=memory_config)
     index, group_count = required_integer("concat", "dim", dim), required_integer("concat", "groups", groups)
@@ -235,10 +230,7 @@ def convert_to_chw(input: Tensor, *, dtype: DataType | None = None) -> Tensor:
     """[1, 1, H*W, C] as [1, 1, C, H*W].
 
     Args:
-        input: Tiles in HEIGHT shards, in L1.
-
-    Raises:
-        DeviceError: The tensor is sharded in another way, on the host, or a block float without a dtype.
+        input: Tiles in HEIGHT shards, in L1; block floats need a dtype.
     """
     return converted("experimental.convert_to_chw", plan_convert_to_chw, input, data_format=format_of(dtype))
 
@@ -293,15 +285,7 @@ def _reshaped(
 
 @on_device
 def squeeze(input_tensor: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
-    """The same elements without sides of 1.
-
-    Args:
-        dim: Which sides, if they are 1; None for all.
-
-    Raises:
-        ArgumentTypeError: ``dim`` is neither an integer nor a sequence of them.
-        DeviceError: There is no such side.
-    """
+    """The same elements without sides of 1: all of them, or those in ``dim``; raises DeviceError for a missing axis."""
     require_type("squeeze", Tensor, input_tensor=input_tensor)
     shape = input_tensor.shape
     axes = range(len(shape)) if dim is None else dim if isinstance(dim, Sequence) else (dim,)
@@ -327,9 +311,7 @@ def stack(input_tensors: Sequence[Tensor], dim: int) -> Tensor:
         dim: Where the new axis is in the result; negative ones count from the last.
 
     Raises:
-        ArgumentTypeError: An argument is of the wrong type.
         DeviceError: There is no tensor or no such axis, the tensors do not go together, or one is on the host.
-        OutOfMemoryError: No room.
     """
     if not _are_tensors(input_tensors):
         raise ArgumentTypeError(f"stack: input_tensors must be a sequence of tensors, not {shown(input_tensors)}")

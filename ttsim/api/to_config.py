@@ -90,12 +90,7 @@ WITH_GRID, WITH_CONFIG = map(signature_of, get_overloads(interleaved_to_sharded)
 def sharded_to_interleaved(
     input_tensor: Tensor, memory_config: MemoryConfig | None = None, output_dtype: DataType | None = None
 ) -> Tensor:
-    """An interleaved copy of a sharded tensor; an interleaved tensor itself, wherever it lies.
-
-    Args:
-        memory_config: Where it goes; DRAM by default.
-        output_dtype: Of the copy; None for that of the tensor.
-    """
+    """An interleaved copy of a sharded tensor, in DRAM by default; an interleaved tensor itself, wherever it lies."""
     owner, place = "sharded_to_interleaved", DRAM_MEMORY_CONFIG if memory_config is None else memory_config
     required_device(owner, input_tensor)
     if not input_tensor.spec.memory_config.is_sharded():
@@ -105,16 +100,11 @@ def sharded_to_interleaved(
 
 @operation
 def reshard(input_tensor: Tensor, output_memory_config: MemoryConfig, output_tensor: Tensor | None = None) -> Tensor:
-    """A copy of a sharded tensor in other shards.
-
-    Args:
-        output_memory_config: The other shards.
-        output_tensor: A tensor of the same shape that takes the result.
+    """A copy of a sharded tensor in other shards, or in an output tensor of the same shape.
 
     Raises:
         ArgumentError: On a strict device, rows whose parts the real library misplaces.
-        DeviceError: A tensor or its shards are not what the program takes, or ``output_tensor`` is another kind of
-            tensor.
+        DeviceError: A tensor or its shards are not what the program takes.
     """
     dealt = converted("reshard", plan_reshard, input_tensor, output_memory_config, strict=require_right_rows)
     return dealt if output_tensor is None else stored_in(output_tensor, dealt)
@@ -126,10 +116,7 @@ def move(input_tensor: Tensor, *, memory_config: MemoryConfig | None = None) -> 
 
     Args:
         input_tensor: On the device; it is gone afterwards.
-        memory_config: Where it goes; None for where it is.
-
-    Raises:
-        DeviceError: It is sharded, and the place is not.
+        memory_config: Where it goes; None for where it is. A sharded tensor goes to shards alone.
     """
     return converted("move", plan_move, input_tensor, memory_config, lost=LOST)
 
@@ -149,11 +136,7 @@ def tilize(
     use_low_perf: object = None,
     sub_core_grids: object = None,
 ) -> Tensor:
-    """Rows as tiles; they must be whole tiles.
-
-    Raises:
-        DeviceError: Rows or shards are no whole tiles.
-    """
+    """Rows as tiles; rows and shards must be whole tiles."""
     require_left_out("tilize", use_low_perf=use_low_perf, sub_core_grids=sub_core_grids)
     on_one_core, data_format = not use_multicore, format_of(dtype)
     place = memory_config

@@ -26,11 +26,7 @@ class QueueId(int):
 
 @contextmanager
 def command_queue(cq_id: int) -> Iterator[None]:
-    """For the length of a ``with`` block, calls go to a queue; here they go where all calls go.
-
-    Raises:
-        ArgumentError: No queue is given.
-    """
+    """For the length of a ``with`` block, calls go to a queue: where all calls go; raises ArgumentError without one."""
     if cq_id is None:
         raise ArgumentError("cq_id cannot be None in command_queue context\ncommand_queue: give 0 or 1")
     yield
@@ -48,13 +44,9 @@ def is_trace_capture_active(device: Device) -> bool:
 
 
 def begin_trace_capture(mesh_device: Device, *, cq_id: int | None = None) -> MeshTraceId:
-    """Remembers, until end_trace_capture, the calls on a device; they run meanwhile, too.
+    """Remembers, until end_trace_capture, the calls on a device; they run meanwhile, too, and there is one queue.
 
-    Args:
-        cq_id: Has no meaning here: there is one queue.
-
-    Raises:
-        ArgumentError: Another capture runs on the device.
+    Raises ArgumentError while another capture runs on the device.
     """
     require_type("begin_trace_capture", Device, mesh_device=mesh_device)
     traces = mesh_device.traces
@@ -67,11 +59,7 @@ def begin_trace_capture(mesh_device: Device, *, cq_id: int | None = None) -> Mes
 
 
 def end_trace_capture(mesh_device: Device, trace_id: MeshTraceId, *, cq_id: int | None = None) -> None:
-    """Ends a capture.
-
-    Raises:
-        ArgumentError: This trace is not being captured.
-    """
+    """Ends a capture; raises ArgumentError where this trace is not being captured."""
     trace, traces = _trace("end_trace_capture", mesh_device, trace_id), mesh_device.traces
     if traces.capturing is not trace:
         raise ArgumentError(f"end_trace_capture: {trace_id} is not being captured")
@@ -82,10 +70,7 @@ def end_trace_capture(mesh_device: Device, trace_id: MeshTraceId, *, cq_id: int 
 def execute_trace(
     mesh_device: Device, trace_id: MeshTraceId, *, cq_id: int | None = None, blocking: bool = True
 ) -> None:
-    """Carries out the calls of a trace on what their inputs hold now; profiles see them again.
-
-    Args:
-        blocking: Has no meaning here: the calls have finished when it returns.
+    """Carries out the calls of a trace on what their inputs hold now, and then returns; profiles see the calls again.
 
     Raises:
         ArgumentError: There is no such trace, or one is still being captured: a replay is no part of it.
@@ -120,12 +105,7 @@ def _trace(function: str, device: Device, trace_id: MeshTraceId) -> Trace:
 def record_event(
     mesh_device: Device, cq_id: int | None = None, sub_device_ids: Sequence[object] = (), device_range: object = None
 ) -> MeshEvent:
-    """An event on a queue, which has passed.
-
-    Args:
-        cq_id: The queue's number, for display.
-        sub_device_ids: Has no meaning here: there is one.
-    """
+    """An event on a queue, which has passed; the queue's number is for display."""
     require_type("record_event", Device, mesh_device=mesh_device)
     number, mesh_device.traces.events = mesh_device.traces.events, mesh_device.traces.events + 1
     return MeshEvent(number, mesh_device.id(), cq_id or 0)

@@ -144,14 +144,9 @@ def preprocess_embedding_weight(weight: Any, *, dtype: DataType) -> Tensor:
 
 
 def fold_batch_norm2d_into_conv2d(conv: Any, bn: Any) -> tuple[Any, Any]:
-    """Weight and bias of a convolution that does what a convolution and the batch norm after it do.
+    """Weight and bias of a convolution that does what a torch Conv2d and the BatchNorm2d after it do, in evaluation.
 
-    Args:
-        conv: A torch Conv2d, weight [O, I, kernel height, kernel width].
-        bn: A torch BatchNorm2d of O channels, in evaluation.
-
-    Raises:
-        ArgumentError: The batch norm keeps no statistics.
+    Raises ArgumentError for a batch norm that keeps no statistics.
     """
     if not bn.track_running_stats:
         raise ArgumentError("BatchNorm2d must have track_running_stats=True to be folded into Conv2d")
@@ -163,10 +158,9 @@ def fold_batch_norm2d_into_conv2d(conv: Any, bn: Any) -> tuple[Any, Any]:
 def convert_torch_model_to_ttnn_model(
     model: Any, *, convert_to_ttnn: Choice, custom_preprocessor: Preprocessor | None, name: str, ttnn_module_args: Any
 ) -> Any:
-    """The parameters of a module and of the modules in it.
+    """The parameters of a torch module and of the modules in it.
 
     Args:
-        model: The torch module.
         convert_to_ttnn: Says of a module and its name whether its own parameters become tensors of ttsim.
         custom_preprocessor: Gives the parameters of a module and its name in its own way; nothing for the default.
         name: Of the module in the whole model.
@@ -324,16 +318,12 @@ def infer_ttnn_module_args(*, model: Any, run_model: Callable[[Any], Any] | None
     """Runs a torch model once and notes what its layers are called with.
 
     Args:
-        model: The torch module.
         run_model: Calls the model that it is given; None for nothing at all.
         device: Put among what convolutions are called with.
 
     Returns:
         By names of modules, nested as they are, for convolutions, max pools and group norms; an empty dict for every
         other layer that ran. A number is a key as text and as a number. None without ``run_model``.
-
-    Raises:
-        ImportError: torch is not installed.
     """
     if run_model is None:
         return None
@@ -396,12 +386,7 @@ def _child(place: DotDict, name: str, usual: DotDict) -> DotDict:
 def merge_ttnn_module_args_into_parameters(parameters: Any, ttnn_module_args: Any) -> Any:
     """Adds to the parameters of each layer, as ``ttnn_module_args``, what it was called with, but for its device.
 
-    Args:
-        parameters: A ParameterDict or ParameterList; changed.
-        ttnn_module_args: Of `infer_ttnn_module_args`, for the same model.
-
-    Returns:
-        The parameters.
+    ``parameters`` are changed and returned; the arguments are those of `infer_ttnn_module_args` for the same model.
     """
     if isinstance(ttnn_module_args, ModuleArgs):
         ttnn_module_args.pop("device", None)

@@ -115,15 +115,9 @@ def _prepared(
 
 
 def run(call: Call, device: Device | None = None) -> Array:
-    """Runs a call.
+    """The result of a call on a device: the given one, the default one, or a fresh one with ``values="fast"``.
 
-    Args:
-        call: What to run; `GraphOperation.call` makes it.
-        device: Where; None for the default device, or a fresh one with ``values="fast"``.
-
-    Returns:
-        The result; on a device with ``values="off"``, and in a capture without dispatch, an array of NaN that takes no
-        memory.
+    On a device with ``values="off"``, and in a capture without dispatch, it is an array of NaN that takes no memory.
     """
     prepared = call.prepared
     require_type_or_none(prepared.name, Device, device=device)
@@ -168,16 +162,13 @@ class GraphOperation:
         precision: str = "ieee",
         lowering: str = Lowering.ZERO_INSERTION.value,
     ) -> Call:
-        """Validates a call without running it.
+        """Validates a call without running it; raises ArgumentError where an argument breaks a rule of the text.
 
         Args:
             inputs: Arrays in the order of the text; optional ones may be None or left out.
             attributes: By the text's names.
             precision: "ieee", "device" or "float64".
             lowering: Of the forward operation, "zero_insertion" or "phase".
-
-        Raises:
-            ArgumentError: An argument breaks a rule of the text.
         """
         tensors = list(inputs)
         if not self.required <= len(tensors) <= len(self.inputs) or any(

@@ -38,26 +38,12 @@ class _OnDevice(torch.nn.modules.conv._ConvTransposeNd):
         precision: str = PRECISION,
         lowering: str = LOWERING,
     ) -> None:
-        """A module; the arguments ahead of the star are torch's.
+        """A module; the arguments ahead of the star are torch's, but that ``padding_mode`` can only be "zeros".
 
         Args:
-            kernel_size: For every axis, or one for all.
-            stride: Distance of inputs in the result.
-            padding: Cut off at both ends.
-            output_padding: Added at the end.
-            groups: Groups of channels.
-            bias: Whether there is one.
-            dilation: Distance between taps.
-            padding_mode: "zeros".
-            device: Where torch keeps the parameters.
-            dtype: Their type.
             simulator: Where passes run; None for the default device, or for each pass a fresh one.
             precision: "ieee", "device" or "float64".
             lowering: Of the forward pass, "zero_insertion" or "phase".
-
-        Raises:
-            ArgumentError: Another padding_mode.
-            ValueError: torch refuses an argument.
         """
         name = type(self).__name__
         if padding_mode != "zeros":

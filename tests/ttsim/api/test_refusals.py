@@ -229,6 +229,7 @@ REFUSED = [
       for change in (ttnn.tilize_with_zero_padding, lambda x: ttnn.to_layout(x, ttnn.TILE_LAYOUT))),
     ("2x50x60 tile height/32x64/4", ttnn.untilize,
      "Argument: untilize: images of 50 rows are padded to 64 in the shards"),
+    ("1x1x2x64x60 tile", ttnn.untilize, "Device: MeshBuffer must be large enough to hold the tensor."),
     ("1x1x1x64x96 tile block/32x64/2x2", ttnn.untilize, OTHER_WIDTH),
     ("50 tile height/32x64/1", ttnn.untilize, "Device: Shard shape must be 1D for 1D tensor!"),
     ("32 tile height/64x32/1", lambda x: ttnn.to_layout(x, ttnn.ROW_MAJOR_LAYOUT),

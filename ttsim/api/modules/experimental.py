@@ -31,18 +31,7 @@ def conv3d(
 ) -> Tensor:
     """Refuses: convolutions in three dimensions are not simulated as ttnn computes them.
 
-    Args:
-        input_tensor: [N, D, H, W, C].
-        device: Where to run.
-        bias_tensor: As prepared, if any.
-        kernel_size: Depth, height and width.
-        padding_mode: What stands around the image.
-        memory_config: Place of the output.
-        compute_kernel_config: Fidelity and accumulators.
-
-    Raises:
-        ArgumentTypeError: An argument is of another type.
-        ArgumentError: Always; where a stride or the groups are 0, with the real library's words.
+    Raises ArgumentError always; where a stride or the groups are 0, with the real library's words.
     """
     require_type("conv3d", Tensor, input_tensor=input_tensor, weight_tensor=weight_tensor)
     if 0 in tuple(stride):
