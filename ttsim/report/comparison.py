@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -100,12 +101,10 @@ def matched(before: Sequence[str], after: Sequence[str]) -> list[tuple[int | Non
     pairs = [(at, at) for at in range(head)] + [(head + row, head + column) for row, column in inner]
     pairs += [(len(before) - at, len(after) - at) for at in range(tail, -1, -1)]  # the last stands behind the end
     matches: list[tuple[int | None, int | None]] = []
-    first = second = 0
-    for row, column in pairs:
-        matches += [(at, None) for at in range(first, row)]
-        matches += [(None, at) for at in range(second, column)]
+    for (first, second), (row, column) in pairwise([(-1, -1), *pairs]):
+        matches += [(at, None) for at in range(first + 1, row)]
+        matches += [(None, at) for at in range(second + 1, column)]
         matches.append((row, column))
-        first, second = row + 1, column + 1
     return matches[:-1]
 
 
@@ -159,6 +158,7 @@ class Pair(NamedTuple):
 
     before: ReportedOperation | None  # None if the first report lacks the operation
     after: ReportedOperation | None  # None if the second report lacks the operation
+    times: tuple[int | None, int | None]  # Of both; None if unknown
     change: Change  # A missing operation counts 0
     causes: tuple[Difference, ...]  # Its differences
 
@@ -174,6 +174,11 @@ class KindChange(NamedTuple):
     name: str  # Conv2d, Halo ..
     counts: tuple[int, int] | None  # How many there are in each report; None of all kinds together
     change: Change
+
+    @property
+    def times(self) -> tuple[int, int]:
+        """The time in both reports."""
+        return self.change
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,31 +200,20 @@ class Comparison:
     def table(self, width: int | None = None) -> str:
         """The sums, the kinds, and the operations that differ with the causes, in lines of `width` characters."""
         different = [pair for pair in self.pairs if pair.change.more or pair.causes]
-        words = [self._head(), *self._counts(different), *self.notes]
-        lines = [line for text in words for line in wrapped(text, width, indent=2)]
+        lines = [line for text in (*self._words(different), *self.notes) for line in wrapped(text, width, indent=2)]
         name = TableColumn[Any]("kind", lambda row: short_name(row.name), words=True)
-        change = (
+        times = (
+            TableColumn[Any]("before", lambda row: self._text(row.times[0])),
+            TableColumn[Any]("after", lambda row: self._text(row.times[1])),
             TableColumn[Any]("change", lambda row: self._text(row.change.more, sign="+"), goes=1),
             TableColumn[Any]("of it", lambda row: _percent(row.change.share)),
         )
         if self.kinds:
             kinds = sorted(self.kinds, key=lambda kind: -abs(kind.change.more))
-            columns = (
-                name,
-                TableColumn[Any]("count", _count, goes=2),
-                TableColumn[Any]("before", lambda kind: self._text(kind.change.before)),
-                TableColumn[Any]("after", lambda kind: self._text(kind.change.after)),
-                *change,
-            )
+            columns = (name, TableColumn[Any]("count", _count, goes=2), *times)
             lines += ["", *table_lines(columns, [*kinds, KindChange("together", None, self.change)], width)]
         if different:
-            shown = (
-                replace(name, heading="operation"),
-                TableColumn[Any]("before", lambda pair: self._taken(pair.before)),
-                TableColumn[Any]("after", lambda pair: self._taken(pair.after)),
-                *change,
-            )
-            head, *rest = table_lines(shown, different, width)
+            head, *rest = table_lines((replace(name, heading="operation"), *times), different, width)
             lines += ["", head]
             for pair, line in zip(different, rest, strict=True):
                 why = printable(", ".join(text for _, text in pair.causes)[:LONGEST_CAUSES])
@@ -230,14 +224,12 @@ class Comparison:
         """The table: as wide as the terminal where one shows it, whole elsewhere."""
         return self.table(terminal_width())
 
-    def _head(self) -> str:
+    def _words(self, different: Sequence[Pair]) -> Iterator[str]:
+        """The sums, the number of operations in both reports, and the number that differ by each cause."""
         first, second = (short_name(device) or "an unknown device" for device in self.devices)
         sums = f"{self._text(self.change.before)} -> {self._text(self.change.after)}"
         share = "" if self.change.share is None else f" ({_percent(self.change.share)})"
-        return f"{sums} {'cycles' if self.unit == CYCLES else 'us'}{share}, {first} before, {second} after"
-
-    def _counts(self, different: Sequence[Pair]) -> Iterator[str]:
-        """The number of operations in both reports, and the number that differ by each cause."""
+        yield f"{sums} {'cycles' if self.unit == CYCLES else 'us'}{share}, {first} before, {second} after"
         alone = Counter(pair.causes[0][1] for pair in different if None in (pair.before, pair.after))
         same = len(self.pairs) - len(different)
         counts = [f"{len(self.pairs) - alone.total()} operations are in both"]
@@ -248,12 +240,10 @@ class Comparison:
         if differences:
             yield f"What differs: {', '.join(differences)}."
 
-    def _text(self, value: int, *, sign: str = "") -> str:
+    def _text(self, value: int | None, *, sign: str = "") -> str:
+        if value is None:
+            return ""
         return f"{value:{sign},}" if self.unit == CYCLES else f"{value / 1e3:{sign},.2f}"
-
-    def _taken(self, side: ReportedOperation | None) -> str:
-        taken = None if side is None else side.taken(self.unit)
-        return "" if taken is None else self._text(taken)
 
 
 def compare(before: Reported, after: Reported) -> Comparison:
@@ -264,19 +254,16 @@ def compare(before: Reported, after: Reported) -> Comparison:
         _pair(None if row is None else before.operations[row], None if at is None else after.operations[at], unit)
         for row, at in matched(*kinds)
     ]
+    of_kinds = (
+        (kind, (kinds[0].count(kind), kinds[1].count(kind)), [pair for pair in pairs if kind_of(pair.name) == kind])
+        for kind in dict.fromkeys((*kinds[0], *kinds[1]))
+    )
     return Comparison(
         unit=unit,
         devices=(before.device, after.device),
         change=_together(pairs),
         pairs=tuple(pairs),
-        kinds=tuple(
-            KindChange(
-                kind,
-                (kinds[0].count(kind), kinds[1].count(kind)),
-                _together(pair for pair in pairs if kind_of(pair.name) == kind),
-            )
-            for kind in dict.fromkeys((*kinds[0], *kinds[1]))
-        ),
+        kinds=tuple(KindChange(kind, counts, _together(own)) for kind, counts, own in of_kinds),
         notes=tuple(_notes(before, after)),
     )
 
@@ -284,12 +271,12 @@ def compare(before: Reported, after: Reported) -> Comparison:
 def _pair(before: ReportedOperation | None, after: ReportedOperation | None, unit: str) -> Pair:
     was, now = (0 if side is None else side.taken(unit) for side in (before, after))
     change = Change(0, 0) if was is None or now is None else Change(was, now)
-    return Pair(before, after, change, causes_of(before, after, stages=unit == CYCLES))
+    times = (was if before else None, now if after else None)
+    return Pair(before, after, times, change, causes_of(before, after, stages=unit == CYCLES))
 
 
 def _together(pairs: Iterable[Pair]) -> Change:
-    changes = [pair.change for pair in pairs]
-    return Change(sum(change.before for change in changes), sum(change.after for change in changes))
+    return Change(*(sum(side) for side in zip((0, 0), *(pair.change for pair in pairs), strict=True)))
 
 
 def _notes(before: Reported, after: Reported) -> Iterator[str]:

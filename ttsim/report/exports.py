@@ -19,16 +19,18 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
+from functools import partial
 from typing import Any, Final
 
-from device.memory.layouts import BufferSpec, TensorSpec
+from device.memory.layouts import TensorSpec
 from device.memory.memory_config import MemoryConfig
+from device.plan import BufferAllocated
 from ops.window import ranges_text
 from ttsim.report.cycles import OperationTime, kernel_nanoseconds
 from ttsim.report.explain import FIDELITIES
 from ttsim.report.formatting import csv_text, printable, text
 from ttsim.report.network import OpRun
-from ttsim.report.record import Record, chunks_of
+from ttsim.report.record import DEVICE_FIGURES, Record, RecordedCall, chunks_of
 
 CORE: Final = re.compile(r"(\d+)-(\d+)")
 GENERATED: Final = "Codegen"  # in names such as UntilizeCodegenDeviceOperation
@@ -51,13 +53,11 @@ def place_text(config: MemoryConfig) -> str:
 
 def memory_config_text(config: MemoryConfig) -> str:
     """A memory config; its shards have the ``halo`` that viewers look for."""
-    shards = config.shard_spec
-    dealt = "std::nullopt"
+    shards, dealt = config.shard_spec, "std::nullopt"
     if shards is not None:
-        dealt = (
-            f"ShardSpec(grid={ranges_text(shards.grid)},shape={{{shards.shape[0]}, {shards.shape[1]}}},"
-            f"orientation=ShardOrientation::{shards.orientation.name},halo=0)"
-        )
+        sides = ", ".join(map(str, shards.shape))
+        orientation = f"ShardOrientation::{shards.orientation.name}"
+        dealt = f"ShardSpec(grid={ranges_text(shards.grid)},shape={{{sides}}},orientation={orientation},halo=0)"
     return (
         f"MemoryConfig(memory_layout=TensorMemoryLayout::{config.memory_layout.name},"
         f"buffer_type=BufferType::{config.buffer_type.name},shard_spec={dealt},nd_shard_spec=std::nullopt,"
@@ -73,7 +73,16 @@ def viewer_ranges(cores: str) -> str:
 SCHEMA_VERSION: Final = "2.1"
 INCOMPLETE: Final = "incomplete_operation"  # the real library's name for a function that did not end
 COMPARED: Final = "tensor_id int, golden_tensor_id int, matches int, desired_pcc float, actual_pcc float"
-Table = tuple[str, Iterable[tuple[Any, ...]]]  # columns and rows
+Rows = Callable[[Record], Iterable[tuple[Any, ...]]]
+
+
+def _nothing(record: Record) -> Iterable[tuple[Any, ...]]:
+    return ()
+
+
+def _of_calls(rows: Callable[[RecordedCall, Record], Iterable[Iterable[Any]]]) -> Rows:
+    """The rows of all calls, each behind the number of its call."""
+    return lambda record: ((call.number, *row) for call in record.calls for row in rows(call, record))
 
 
 def _source(at: tuple[str, int]) -> tuple[str | None, int | None]:
@@ -86,8 +95,9 @@ def _tensor(spec: TensorSpec) -> tuple[str, ...]:
     return (*described, memory_config_text(spec.memory_config))
 
 
-def _buffer(buffer: BufferSpec) -> tuple[int, int, int]:
-    return buffer.bank_bytes, buffer.buffer_type.value, buffer.memory_layout.value
+def _buffer(event: BufferAllocated) -> tuple[int, ...]:
+    buffer = event.buffer
+    return event.address, buffer.bank_bytes, buffer.buffer_type.value, buffer.memory_layout.value
 
 
 def _node(node: Mapping[str, Any], device_id: int) -> dict[str, Any]:
@@ -98,104 +108,101 @@ def _node(node: Mapping[str, Any], device_id: int) -> dict[str, Any]:
     return {**node, "id": node["counter"], "params": params}
 
 
-def _tables(record: Record) -> dict[str, Table]:
-    """The tables by name; the visualizer expands buffer_chunks into buffer_pages, which are many times as large."""
-    device, calls, tensors = record.device_id, record.calls, record.tensors.items()
-    kinds = {tensor: tensor.spec.memory_config.buffer_type.value for tensor, _ in tensors}
-    metadata = {"schema_version": SCHEMA_VERSION, "generator": "ttsim", "device": printable(record.cycles.device)}
-    return {
-        "devices": (", ".join(f"{name} int" for name in record.device), [tuple(record.device.values())]),
-        "operations": (
-            "operation_id int UNIQUE, name text, duration float",
-            [(call.number, printable(call.function), call.nanoseconds / 1e9) for call in calls],
+TABLES: Final[Mapping[str, tuple[str, Rows]]] = {  # columns and rows
+    "devices": (", ".join(f"{name} int" for name in DEVICE_FIGURES), lambda record: [tuple(record.device.values())]),
+    "operations": (
+        "operation_id int UNIQUE, name text, duration float",
+        _of_calls(lambda call, record: [(printable(call.function), call.nanoseconds / 1e9)]),
+    ),
+    "operation_arguments": (
+        "operation_id int, name text, value text",
+        _of_calls(lambda call, record: (map(printable, argument) for argument in call.arguments)),
+    ),
+    "tensors": (
+        "tensor_id int UNIQUE, shape text, dtype text, layout text, memory_config text, device_id int, "
+        "address int, buffer_type int",
+        lambda record: (
+            (number, *_tensor(spec), record.device_id, address, spec.memory_config.buffer_type.value)
+            for (_, address, spec), number in record.tensors.items()
         ),
-        "operation_arguments": (
-            "operation_id int, name text, value text",
-            [(call.number, *map(printable, argument)) for call in calls for argument in call.arguments],
+    ),
+    "device_tensors": (
+        "tensor_id int, device_id int, address int",
+        lambda record: ((number, record.device_id, tensor.address) for tensor, number in record.tensors.items()),
+    ),
+    "input_tensors": (
+        "operation_id int, input_index int, tensor_id int",
+        _of_calls(lambda call, record: enumerate(call.inputs)),
+    ),
+    "output_tensors": (
+        "operation_id int, output_index int, tensor_id int",
+        _of_calls(lambda call, record: enumerate(call.outputs)),
+    ),
+    "buffers": (
+        "operation_id int, device_id int, address int, max_size_per_bank int, buffer_type int, buffer_layout int",
+        _of_calls(lambda call, record: ((record.device_id, *_buffer(event)) for event in call.living)),
+    ),
+    "buffer_pages": (
+        "operation_id int, device_id int, address int, core_y int, core_x int, bank_id int, page_index int, "
+        "page_address int, page_size int, buffer_type int",
+        _nothing,
+    ),
+    "buffer_chunks": (  # the visualizer expands them into buffer_pages, which are many times as large
+        "operation_id int, device_id int, address int, bank_id int, core_x int, core_y int, chunk_address int, "
+        "chunk_size int, page_size int, num_pages int, buffer_type int",
+        _of_calls(
+            lambda call, record: (
+                (record.device_id, *chunk) for chunk in chunks_of(call.living, record.buffers, record.spec)
+            )
         ),
-        "tensors": (
-            "tensor_id int UNIQUE, shape text, dtype text, layout text, memory_config text, device_id int, "
-            "address int, buffer_type int",
-            [(number, *_tensor(tensor.spec), device, tensor.address, kinds[tensor]) for tensor, number in tensors],
+    ),
+    "tensor_lifetime": (
+        "tensor_id int UNIQUE, producer_operation_id int, last_use_operation_id int, deallocate_operation_id int, "
+        "producer_source_file text, producer_source_line int, last_use_source_file text, last_use_source_line int",
+        lambda record: (
+            (tensor, made, last_read, freed, *_source(made_at), *_source(last_read_at))
+            for tensor, made, made_at, last_read, last_read_at, freed in record.lifetimes
         ),
-        "device_tensors": (
-            "tensor_id int, device_id int, address int",
-            [(number, device, tensor.address) for tensor, number in tensors],
+    ),
+    "captured_graph": (
+        "operation_id int, captured_graph text",
+        _of_calls(lambda call, record: [(json.dumps([_node(node, record.device_id) for node in call.nodes]),)]),
+    ),
+    "report_metadata": (
+        "key text UNIQUE, value text",
+        lambda record: (
+            ("schema_version", SCHEMA_VERSION),
+            ("generator", "ttsim"),
+            ("device", printable(record.cycles.device)),
         ),
-        "input_tensors": (
-            "operation_id int, input_index int, tensor_id int",
-            [(call.number, *read) for call in calls for read in enumerate(call.inputs)],
+    ),
+    "errors": (
+        "operation_id int, operation_name text, error_type text, error_message text, stack_trace text, timestamp text",
+        _of_calls(
+            lambda call, record: (
+                (*map(printable, (call.function, INCOMPLETE, error, call.where)), "")
+                for error in filter(None, [call.error])
+            )
         ),
-        "output_tensors": (
-            "operation_id int, output_index int, tensor_id int",
-            [(call.number, *output) for call in calls for output in enumerate(call.outputs)],
-        ),
-        "buffers": (
-            "operation_id int, device_id int, address int, max_size_per_bank int, buffer_type int, buffer_layout int",
-            [(call.number, device, event.address, *_buffer(event.buffer)) for call in calls for event in call.living],
-        ),
-        "buffer_pages": (
-            "operation_id int, device_id int, address int, core_y int, core_x int, bank_id int, page_index int, "
-            "page_address int, page_size int, buffer_type int",
-            [],
-        ),
-        "buffer_chunks": (
-            "operation_id int, device_id int, address int, bank_id int, core_x int, core_y int, chunk_address int, "
-            "chunk_size int, page_size int, num_pages int, buffer_type int",
-            [
-                (call.number, device, *chunk)
-                for call in calls
-                for chunk in chunks_of(call.living, record.buffers, record.spec)
-            ],
-        ),
-        "tensor_lifetime": (
-            "tensor_id int UNIQUE, producer_operation_id int, last_use_operation_id int, deallocate_operation_id int, "
-            "producer_source_file text, producer_source_line int, last_use_source_file text, last_use_source_line int",
-            [
-                (
-                    life.tensor,
-                    life.made,
-                    life.last_read,
-                    life.freed,
-                    *_source(life.made_at),
-                    *_source(life.last_read_at),
-                )
-                for life in record.lifetimes
-            ],
-        ),
-        "captured_graph": (
-            "operation_id int, captured_graph text",
-            [(call.number, json.dumps([_node(node, device) for node in call.nodes])) for call in calls],
-        ),
-        "report_metadata": ("key text UNIQUE, value text", metadata.items()),
-        "errors": (
-            "operation_id int, operation_name text, error_type text, error_message text, stack_trace text, "
-            "timestamp text",
-            [
-                (call.number, printable(call.function), INCOMPLETE, printable(call.error), printable(call.where), "")
-                for call in calls
-                if call.error
-            ],
-        ),
-        "source_files": ("id INTEGER PRIMARY KEY, path text UNIQUE NOT NULL, contents text", []),
-        "stack_traces": (
-            "operation_id int, stack_trace text, source_file_id int",
-            [(call.number, printable(call.where), None) for call in calls if call.where],
-        ),
-        "local_tensor_comparison_records": (COMPARED, []),
-        "global_tensor_comparison_records": (COMPARED, []),
-    }
+    ),
+    "source_files": ("id INTEGER PRIMARY KEY, path text UNIQUE NOT NULL, contents text", _nothing),
+    "stack_traces": (
+        "operation_id int, stack_trace text, source_file_id int",
+        _of_calls(lambda call, record: ((printable(where), None) for where in filter(None, [call.where]))),
+    ),
+    "local_tensor_comparison_records": (COMPARED, _nothing),
+    "global_tensor_comparison_records": (COMPARED, _nothing),
+}
 
 
 def database(record: Record) -> bytes:
     """The bytes of db.sqlite; equal for equal records and versions of SQLite."""
-    tables = _tables(record)
     with closing(sqlite3.connect(":memory:")) as connection:
-        for name, (columns, _) in tables.items():
+        for name, (columns, _) in TABLES.items():
             connection.execute(f"CREATE TABLE {name} ({columns})")
-        for name, (columns, rows) in tables.items():
+        for name, (columns, rows) in TABLES.items():
             values = ", ".join("?" * len(columns.split(", ")))
-            connection.executemany(f"INSERT INTO {name} VALUES ({values})", rows)
+            connection.executemany(f"INSERT INTO {name} VALUES ({values})", rows(record))
         connection.commit()
         return connection.serialize()
 
@@ -253,18 +260,14 @@ COLUMNS: Final[Mapping[str, Cell]] = {
 }
 
 
-def _shape_cell(axis: int) -> Callable[[TensorSpec], object]:
+def _side(spec: TensorSpec, axis: int) -> str:
     """One of the last four axes; axes that a tensor lacks are 1, earlier axes are left out."""
-
-    def text(spec: TensorSpec) -> str:
-        padded, logical = ((1, 1, 1, 1, *shape)[-len(AXES) :][axis] for shape in (spec.padded_shape, spec.shape))
-        return f"{padded}[{logical}]"
-
-    return text
+    padded, logical = ((1, 1, 1, 1, *shape)[-len(AXES) :][axis] for shape in (spec.padded_shape, spec.shape))
+    return f"{padded}[{logical}]"
 
 
 TENSOR_COLUMNS: Final[Mapping[str, Callable[[TensorSpec], object]]] = {
-    **{f"{axis}_PAD[LOGICAL]": _shape_cell(at) for at, axis in enumerate(AXES)},
+    **{f"{axis}_PAD[LOGICAL]": partial(_side, axis=at) for at, axis in enumerate(AXES)},
     "LAYOUT": lambda spec: spec.layout.name,
     "DATATYPE": dtype_text,
     "MEMORY": lambda spec: f"DEV_0_{place_text(spec.memory_config)}",

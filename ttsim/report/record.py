@@ -1,10 +1,10 @@
 """The record of what ran on a device, from which `export` writes files for other tools."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise, takewhile
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -132,29 +132,32 @@ def numbered(tensors: Iterable[WrittenTensor]) -> dict[WrittenTensor, int]:
     return numbers | {view: number for number, view in enumerate(views, start=max(first, default=0) + 1)}
 
 
+DEVICE_FIGURES: Final[Mapping[str, Callable[[DeviceSpec, int], int]]] = {
+    "device_id": lambda spec, bank: 0,
+    "num_y_cores": lambda spec, bank: spec.grid.rows,
+    "num_x_cores": lambda spec, bank: spec.grid.cols,
+    "num_y_compute_cores": lambda spec, bank: spec.grid.rows,
+    "num_x_compute_cores": lambda spec, bank: spec.grid.cols,
+    "worker_l1_size": lambda spec, bank: spec.l1.bytes,
+    "l1_num_banks": lambda spec, bank: spec.grid.cores,
+    "l1_bank_size": lambda spec, bank: bank,
+    "address_at_first_l1_bank": lambda spec, bank: spec.l1.base_bytes,
+    "address_at_first_l1_cb_buffer": lambda spec, bank: spec.l1.base_bytes,
+    "num_banks_per_storage_core": lambda spec, bank: 1,
+    "num_compute_cores": lambda spec, bank: spec.grid.cores,
+    "num_storage_cores": lambda spec, bank: 0,
+    "total_l1_memory": lambda spec, bank: spec.l1.bytes * spec.grid.cores,
+    "total_l1_for_tensors": lambda spec, bank: bank * spec.grid.cores,
+    "total_l1_for_interleaved_buffers": lambda spec, bank: bank * spec.grid.cores,
+    "total_l1_for_sharded_buffers": lambda spec, bank: bank * spec.grid.cores,
+    "cb_limit": lambda spec, bank: spec.l1.usable_bytes,
+}
+
+
 def device_figures(spec: DeviceSpec, l1_small_bytes: int) -> dict[str, int]:
     """A device by the columns of the visualizer's table of devices; `l1_small_bytes` are per core."""
-    cores, bank = spec.grid.cores, spec.l1.usable_bytes - l1_small_bytes
-    return {
-        "device_id": 0,
-        "num_y_cores": spec.grid.rows,
-        "num_x_cores": spec.grid.cols,
-        "num_y_compute_cores": spec.grid.rows,
-        "num_x_compute_cores": spec.grid.cols,
-        "worker_l1_size": spec.l1.bytes,
-        "l1_num_banks": cores,
-        "l1_bank_size": bank,
-        "address_at_first_l1_bank": spec.l1.base_bytes,
-        "address_at_first_l1_cb_buffer": spec.l1.base_bytes,
-        "num_banks_per_storage_core": 1,
-        "num_compute_cores": cores,
-        "num_storage_cores": 0,
-        "total_l1_memory": spec.l1.bytes * cores,
-        "total_l1_for_tensors": bank * cores,
-        "total_l1_for_interleaved_buffers": bank * cores,
-        "total_l1_for_sharded_buffers": bank * cores,
-        "cb_limit": spec.l1.usable_bytes,
-    }
+    bank = spec.l1.usable_bytes - l1_small_bytes
+    return {name: figure(spec, bank) for name, figure in DEVICE_FIGURES.items()}
 
 
 def known_arch(spec: DeviceSpec) -> str:

@@ -9,7 +9,7 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any, Final
@@ -55,8 +55,13 @@ def read_rows(path: Path, device_id: int | None = None) -> Reported:
         if all(MOMENT.fullmatch(row.get(ORDER, "")) for row in of_device):
             of_device.sort(key=lambda row: int(row[ORDER]))  # in the order of the host's launches
         arch = archs[0] if archs else ""
+        others = Counter(row.get(KIND) != SIGNPOST for row in rows if not _on_device(row))
+        left_out = tuple(
+            f"{count:,} {('signpost', 'other row')[other]}{'s' * (count > 1)}"
+            for other, count in sorted(others.items())
+        )
         operations = tuple(map(_operation, of_device))
-        return Reported(device=arch, arch=arch, clock_hz=0, operations=operations, left_out=tuple(_left_out(rows)))
+        return Reported(device=arch, arch=arch, clock_hz=0, operations=operations, left_out=left_out)
     except (UnicodeDecodeError, csv.Error) as error:
         raise ArgumentError(f"{named} is no CSV of a profiler ({shown(str(error))})") from None
     except ArgumentError as error:
@@ -93,13 +98,6 @@ def _of_device(rows: Sequence[Row], device_id: int | None) -> list[Row]:
     if not chosen:
         raise ArgumentError(f"it has no device {device_id}, but {listed}; correct --device-id")
     return chosen
-
-
-def _left_out(rows: Sequence[Row]) -> Iterator[str]:
-    kinds = Counter("signpost" if row.get(KIND) == SIGNPOST else "other row" for row in rows if not _on_device(row))
-    for kind in ("signpost", "other row"):
-        if kinds[kind]:
-            yield f"{kinds[kind]:,} {kind}{'s' * (kinds[kind] > 1)}"
 
 
 def _operation(row: Row) -> ReportedOperation:
@@ -150,7 +148,8 @@ def read_report(path: Path, device_id: int | None = None) -> Reported:
         if not reports:
             return Reported(device="", clock_hz=0, operations=())
         device, clock_hz = str(reports[0]["device"]), int(reports[0]["clock_hz"])
-        operations = tuple(_read_operation(op, clock_hz) for report in reports for op in _operations(report))
+        calls = (call for report in reports for call in ([report] if "operations" in report else report["calls"]))
+        operations = tuple(_read_operation(op, clock_hz) for call in calls for op in call["operations"])
         name = device.partition(",")[0]  # a device of the catalog, changed or not
         arch = load_spec(name).arch if name in catalog_names() else ""
         return Reported(device=device, arch=arch, clock_hz=clock_hz, operations=operations)
@@ -172,11 +171,6 @@ def _reports(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         return [document]
     summaries = [layer["summary"] for layer in document["layers"]]
     return [summary["cycles"] for summary in summaries if summary is not None and summary["cycles"] is not None]
-
-
-def _operations(report: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    calls = [report] if "operations" in report else report["calls"]
-    return [op for call in calls for op in call["operations"]]
 
 
 def _read_operation(op: Mapping[str, Any], clock_hz: int) -> ReportedOperation:
