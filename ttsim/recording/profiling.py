@@ -62,23 +62,17 @@ class ShownNetwork(NetworkReport):
 
 
 class Profile:
-    """The calls made on a device while a profile runs; ``profile`` makes it.
-
-    Attributes:
-        device: Where.
-        calls: What ran, or did not fit, in order.
-    """
+    """The calls made on a device while a profile runs; ``profile`` makes it."""
 
     def __init__(self, device: Device) -> None:
         self.device = device
-        self.calls: list[RanCall] = []
+        self.calls: list[RanCall] = []  # What ran, or did not fit, in order
 
     def report(self, *, suggestions: bool = False) -> CycleReport:
         """The cycles of all calls that have run so far; the profile may go on.
 
-        Args:
-            suggestions: Say which figures of the machine the calls depend on, too, and how much; this reads their
-                cycles again for every figure. (What other configs would give, `estimate_cycles` finds out.)
+        With `suggestions`, the calls are timed again for every figure of the machine, to find those that they depend
+        on. (`estimate_cycles` finds out what other configs would give.)
         """
         report = cycle_report(self.taken(), self.device.spec, ShownCycles)
         return replace(report, advice=self.machine_advice(report.cycles)) if suggestions else report

@@ -130,30 +130,20 @@ class CycleReport(Report):
     """What calls took on a device.
 
     ``print(report)`` shows a table; all figures are fields, and lie the same way in ``to_json()``.
-
-    Attributes:
-        device: Its name.
-        clock_hz: Its clock.
-        worker_cores: Of the whole grid.
-        calls: In order, each with its operations.
-        total: All together.
-        launches: What passes between operations; no other figure has it in. Found out when asked for.
-        includes: What the cycles count.
-        leaves_out: What they do not count.
-        advice: What would make them faster; None where nobody asked.
     """
 
     FORMAT = 2
 
-    device: str
+    device: str  # Its name
     clock_hz: int
-    worker_cores: int
-    calls: tuple[CallTime, ...]
-    total: Totals
+    worker_cores: int  # Of the whole grid
+    calls: tuple[CallTime, ...]  # In order, each with its operations
+    total: Totals  # All together
+    # The dispatch overhead, which no other figure includes; computed when it is read
     launches: Lazy[LaunchTimes] = Lazy()  # noqa: RUF009 (a descriptor, not a default)
-    includes: tuple[str, ...] = INCLUDES
-    leaves_out: tuple[str, ...] = LEAVES_OUT
-    advice: Advice | None = None
+    includes: tuple[str, ...] = INCLUDES  # What the cycles count
+    leaves_out: tuple[str, ...] = LEAVES_OUT  # What they do not count
+    advice: Advice | None = None  # What would make the calls faster; None if nobody asked
 
     @property
     def cycles(self) -> int:
@@ -174,18 +164,12 @@ class CycleReport(Report):
         """Where the time goes and what bounds it, in words."""
         if not self.calls:
             return f"No call that takes cycles was made on {self.device}."
-        paragraphs = [explain_call(call, self.device) for call in self.calls]
+        paragraphs = [explain_call(call, self.device) for call in self.calls] + launch_lines(self.launches)
         advice = [] if self.advice is None else [explain_advice(self.advice)]
-        counted = explain_inclusion(self.includes, self.leaves_out)
-        return "\n".join([*paragraphs, *launch_lines(self.launches), *advice, counted])
+        return "\n".join([*paragraphs, *advice, explain_inclusion(self.includes, self.leaves_out)])
 
     def table(self, width: int | None = None) -> str:
-        """A table, and what it counts.
-
-        Args:
-            width: Characters of a line: what does not fit is left out column by column, and words go on below. None:
-                everything, on lines as long as it takes.
-        """
+        """A table, and what it counts, in lines of `width` characters, for which columns go; None keeps everything."""
         if not self.calls:
             return self.explain()
         missing = not_counting([op for call in self.calls for op in call.untimed])

@@ -466,11 +466,7 @@ class Totals(Row, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True)
 class CallRun:
-    """A call that ran, and the device operations that it ran.
-
-    Attributes:
-        launches: What was launched, untimed operations included, in order; computed at the first look.
-    """
+    """A call that ran, and the device operations that it ran."""
 
     name: str
     ran: tuple[TimedOperation, ...]  # In order, with and without a model
@@ -478,6 +474,7 @@ class CallRun:
     # Multiplications and additions of its definition; None for the sum over the operations
     useful_flops: int | None = None
     decisions: tuple[Decision, ...] = ()  # The planner's choices
+    # What was launched, untimed operations included, in order; computed when it is read
     launches: Lazy[tuple[Launch, ...]] = Lazy(lambda call: ())  # noqa: RUF009 (a descriptor, not a default)
 
     @cached_property

@@ -40,14 +40,10 @@ class DeviceFigures:
 def explained(
     device: str | Path, only: str = "", *, watch: Callable[[int], Callable[[], object]] | None = None
 ) -> DeviceFigures:
-    """The meanings and effects of a device's fields.
+    """The meanings and effects of those fields of a device whose names contain `only`.
 
-    Args:
-        device: A name of the catalog, or the path of a TOML file, with changes as `load_spec` takes them.
-        only: A text that the names of the fields contain.
-        watch: Called with the number of fields; returns the function that is called after each field.
-
-    Raises SpecError if there is no such device.
+    `watch` gets the number of fields, and returns the function that is called after each field. Raises SpecError if
+    there is no such device.
     """
     spec, base = load_spec(device), split_changes(device)[0] if isinstance(device, str) else device
     sources, before = sources_of(base), {field.name: field.value for field in fields_of(load_spec(base))}
@@ -99,9 +95,8 @@ def differences(first: DeviceSpec, second: DeviceSpec) -> tuple[FieldDifference,
     changes = []
     for name in dict.fromkeys((*before, *after)):
         was, now = before.get(name), after.get(name)
-        unit = was.unit if was else now.unit if now else ""
         values = (was.value if was else None, now.value if now else None)
         if name != "name" and values[0] != values[1]:
             ratio = now.value / was.value if was and now and was.numeric and now.numeric else None
-            changes.append(FieldDifference(name, unit, *values, ratio))
+            changes.append(FieldDifference(name, (after | before)[name].unit, *values, ratio))
     return tuple(changes)

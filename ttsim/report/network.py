@@ -195,13 +195,14 @@ class Runs(list[OpRun]):
         return [start + gap for start, gap in zip(self.starts, waited, strict=False)]
 
 
-@dataclass(frozen=True, slots=True)
-class LivingCircularBuffer:
+class LivingCircularBuffer(Row):
     """A circular buffer of a running program that is no view."""
 
-    name: str
-    size_bytes: int  # On each of its cores
-    cores: str  # Where, as ttnn prints it
+    buffer: CircularBuffer
+
+    name = Column[str](lambda row: row.buffer.name)
+    size_bytes = Column[int](lambda row: row.buffer.size_bytes)  # On each of its cores
+    cores = Column[str](lambda row: str(row.buffer.cores))  # As ttnn prints them
 
 
 class Sum(Row, figures="name"):
@@ -236,10 +237,7 @@ class HighWater(Row, figures="operation nanoseconds usable_bytes"):
     total_bytes = Column[int](lambda mark: mark.fullest.l1_bytes if mark.fullest else 0)
     share = Column[float](lambda mark: mark.total_bytes / mark.usable_bytes)
     circular_buffers = Column[tuple[LivingCircularBuffer, ...]](  # In order of allocation
-        lambda mark: tuple(
-            LivingCircularBuffer(buffer.name, buffer.size_bytes, str(buffer.cores))
-            for buffer in (mark.fullest.circular_buffers if mark.fullest else ())
-        )
+        lambda mark: tuple(map(LivingCircularBuffer, mark.fullest.circular_buffers if mark.fullest else ()))
     )
     buffers = Column[tuple[LivingBuffer, ...]](
         lambda mark: mark.fullest.buffers if mark.fullest else ()
@@ -300,39 +298,23 @@ LAYERS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkReport(Report):
-    """What calls did on a device, one after the other: ``print(report)`` shows tables, ``to_json()`` has all figures.
-
-    Attributes:
-        device: Its name.
-        clock_hz: Its clock.
-        calls: How many calls ran a device operation.
-        cycles: Of all operations that a model knows.
-        nanoseconds: The same in time.
-        operations: The device operations in order, those that no model knows among them.
-        kinds: Sums over operations of one name, in order of the first.
-        layers: Sums over operations that the same lines of the script ran, likewise.
-        high_water: L1 at its fullest moment.
-        l1: What lies in L1 of a core over all operations, each at its fullest moment.
-        launches: What passes between operations; no other figure has it in.
-        includes: What the cycles count.
-        leaves_out: What they do not count.
-    """
+    """What calls did on a device in sequence: ``print(report)`` shows tables, ``to_json()`` has all figures."""
 
     FORMAT = 1
 
-    device: str
+    device: str  # Its name
     clock_hz: int
-    calls: int
-    cycles: int
-    nanoseconds: float
-    operations: tuple[OpRun, ...]
-    kinds: tuple[Sum, ...]
-    layers: tuple[Sum, ...]
-    high_water: HighWater
-    l1: L1Map
-    launches: LaunchTimes
-    includes: tuple[str, ...] = INCLUDES
-    leaves_out: tuple[str, ...] = LEAVES_OUT
+    calls: int  # How many calls ran a device operation
+    cycles: int  # Of all operations that a model knows
+    nanoseconds: float  # The same in time
+    operations: tuple[OpRun, ...]  # The device operations in order, with and without a model
+    kinds: tuple[Sum, ...]  # Sums over operations of one name, in order of the first
+    layers: tuple[Sum, ...]  # Sums over operations that the same lines of the script ran, in order of the first
+    high_water: HighWater  # L1 at its fullest moment
+    l1: L1Map  # L1 of a core over all operations, each at its fullest moment
+    launches: LaunchTimes  # The dispatch overhead, which no other figure includes
+    includes: tuple[str, ...] = INCLUDES  # What the cycles count
+    leaves_out: tuple[str, ...] = LEAVES_OUT  # What they do not count
 
     @property
     def untimed(self) -> tuple[OpRun, ...]:
@@ -349,34 +331,21 @@ class NetworkReport(Report):
         )
 
     def table(self, width: int | None = None) -> str:
-        """Tables: operations, kinds, layers; then the fullest moment of L1.
-
-        Args:
-            width: Characters of a line: what does not fit is left out column by column, and words go on below. None:
-                everything, on lines as long as it takes.
-        """
+        """Tables of operations, kinds and layers, then the fullest moment of L1, in lines of `width` characters."""
         if not self.operations:
             return f"No device operation ran on {self.device}."
-        below = [
-            *(f"Not counted: #{op.number} {op.name}, {op.untimed}" for op in self.untimed),
-            *launch_lines(self.launches),
-            explain_inclusion(self.includes, self.leaves_out),
-        ]
-        return "\n".join(
-            [
-                *wrapped(self.headline, width, indent=2),
-                "",
-                *table_lines(OPERATIONS, self.operations, width),
-                "\nBy kind",
-                *table_lines(KINDS, sorted(self.kinds, key=lambda kind: -kind.cycles), width),
-                "\nBy line of the script",
-                *table_lines(LAYERS, self.layers, width),
-                "",
-                *(line for text in _fullest(self.high_water) for line in wrapped(text, width, indent=4)),
-                "",
-                *(line for text in below for line in wrapped(text, width, indent=2)),
-            ]
+        untimed = [f"Not counted: #{op.number} {op.name}, {op.untimed}" for op in self.untimed]
+        below = [*untimed, *launch_lines(self.launches), explain_inclusion(self.includes, self.leaves_out)]
+        kinds = sorted(self.kinds, key=lambda kind: -kind.cycles)
+        parts = (
+            wrapped(self.headline, width, indent=2),
+            table_lines(OPERATIONS, self.operations, width),
+            ["By kind", *table_lines(KINDS, kinds, width)],
+            ["By line of the script", *table_lines(LAYERS, self.layers, width)],
+            [line for text in _fullest(self.high_water) for line in wrapped(text, width, indent=4)],
+            [line for text in below for line in wrapped(text, width, indent=2)],
         )
+        return "\n\n".join(map("\n".join, parts))
 
 
 def network_report(runs: Runs, spec: DeviceSpec, kind: type[NetworkReport] = NetworkReport) -> NetworkReport:
@@ -409,11 +378,11 @@ def _fullest(mark: HighWater) -> Iterator[str]:
         yield f"  {circular.size_bytes:>9,} B  circular buffer {circular.name} on {circular.cores}"
     for buffer in mark.buffers:
         if buffer.memory != SMALL:
-            maker = (
+            known = (
                 f"of {buffer.function} ({_line(buffer.where)})" if buffer.function else "made outside of these calls"
             )
-            named = f"{printable(buffer.name)}, {maker}"
-            yield f"  {buffer.bank_bytes:>9,} B  {buffer.memory} at {buffer.address}: {named}"
+            place = f"{buffer.memory} at {buffer.address}"
+            yield f"  {buffer.bank_bytes:>9,} B  {place}: {printable(buffer.name)}, {known}"
     small = [buffer.bank_bytes for buffer in mark.buffers if buffer.memory == SMALL]
     if small:
         yield f"  {sum(small):>9,} B  {SMALL}: {len(small)} config tensors of programs in the cache"
