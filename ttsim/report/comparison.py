@@ -221,7 +221,6 @@ class Comparison:
         return "\n".join(lines)
 
     def __str__(self) -> str:
-        """The table: as wide as the terminal where one shows it, whole elsewhere."""
         return self.table(terminal_width())
 
     def _words(self, different: Sequence[Pair]) -> Iterator[str]:

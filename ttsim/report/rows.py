@@ -55,7 +55,6 @@ class Report:
         return text(self.to_dict())
 
     def __str__(self) -> str:
-        """The table: as wide as the terminal where one shows it, whole elsewhere."""
         return self.table(terminal_width())
 
 

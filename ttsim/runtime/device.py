@@ -32,7 +32,6 @@ class _Sides:
     __slots__ = ("_sides",)
 
     def __init__(self, *sides: int | Sequence[int]) -> None:
-        """Takes the numbers; raises ArgumentTypeError for what is no integer."""
         lengths = sides[0] if len(sides) == 1 and not isinstance(sides[0], int) else sides
         try:
             self._sides: tuple[int, ...] = tuple(index(length) for length in lengths)  # type: ignore[arg-type]
@@ -59,7 +58,6 @@ class _Sides:
         return hash(self._sides)
 
     def __repr__(self) -> str:
-        """As the real library prints it: ``MeshShape([1, 1])``."""
         return f"{type(self).__name__}({list(self._sides)})"
 
 
@@ -79,17 +77,13 @@ class MeshCoordinate(_Sides):
     __slots__ = ()
 
 
-DEFAULT_L1_SMALL_SIZE = 0
-DEFAULT_TRACE_REGION_SIZE = 0
-DEFAULT_WORKER_L1_SIZE = 0
+DEFAULT_L1_SMALL_SIZE = DEFAULT_TRACE_REGION_SIZE = DEFAULT_WORKER_L1_SIZE = 0
 
 
 class Arch(PlainEnum):
     """Architectures; the names are ttnn's."""
 
-    WORMHOLE_B0 = 2
-    BLACKHOLE = 3
-    QUASAR = 4
+    WORMHOLE_B0, BLACKHOLE, QUASAR = range(2, 5)
 
     @classmethod
     def of(cls, spec: DeviceSpec) -> "Arch":
@@ -239,13 +233,11 @@ class Device:
         self.kept.clear()
 
     def __enter__(self) -> Self:
-        """Itself."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Closes the device."""
         self.close()
 
     def __reduce__(self) -> str:
@@ -253,7 +245,6 @@ class Device:
         raise ArgumentTypeError("a device cannot be copied or pickled; bring tensors to the host first, with .cpu()")
 
     def __repr__(self) -> str:
-        """Name and grid."""
         grid = self.spec.grid
         return f"MeshDevice(1x1 grid, 1 devices: {self.spec.name}, {grid.cols}x{grid.rows} cores)"
 
@@ -293,14 +284,10 @@ def open_device(
         dispatch_core_config: Accepted as in ttnn; no worker core is taken away for dispatch.
         worker_l1_size: Accepted as in ttnn; the L1 of a worker is as large as the description says.
 
-    Raises:
-        ArgumentTypeError: A number is no integer, or a flag no bool.
-        ArgumentError: ``values``, ``device_id`` or a variable of the environment is none that there is.
-        SpecError: The device is unknown.
-        DeviceError: ``l1_small_size`` leaves no L1.
+    Raises SpecError for an unknown device, and ArgumentError for any other value that there is not.
     """
-    sizes = (("trace_region_size", trace_region_size), ("worker_l1_size", worker_l1_size))
-    for name, value in (*sizes, ("num_command_queues", num_command_queues)):
+    sizes = {"trace_region_size": trace_region_size, "worker_l1_size": worker_l1_size}
+    for name, value in {**sizes, "num_command_queues": num_command_queues}.items():
         required_integer("open_device", name, value)
     opened = Device(
         default_spec() if spec is None else spec,

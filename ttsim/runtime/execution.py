@@ -45,7 +45,7 @@ def _text(value: Any) -> str:
         )
     if isinstance(value, list | tuple):
         inner = ", ".join(map(_text, value))
-        return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' if len(value) == 1 else ''})"
+        return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' * (len(value) == 1)})"
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{_text(name)}: {_text(item)}' for name, item in value.items())}}}"
     if hasattr(value, "shape") and hasattr(value, "dtype"):
@@ -98,13 +98,9 @@ def on_device(function: Callable[P, R]) -> Callable[P, R]:
 
 def _device_among(values: Iterable[object]) -> Device | None:
     """The first device, or else the device of the first tensor on one."""
-    home = None
-    for value in values:
-        if isinstance(value, Device):
-            return value
-        if home is None and isinstance(value, Tensor):
-            home = value.device()
-    return home
+    known = list(values)
+    homes = [value.device() for value in known if isinstance(value, Tensor)]
+    return next((value for value in (*known, *homes) if isinstance(value, Device)), None)
 
 
 def locked_on(device: Device, function: Callable[[], R]) -> R:
@@ -150,9 +146,8 @@ def run(
     _require_here(device, tensors)
     dispatch = current().dispatch
     computes = dispatch and device.values != "off"
-    arrays = {}
-    if computes:
-        arrays = {name: _array(name, tensor, _lives(tensor), input_shape) for name, tensor in tensors.items()}
+    read = tensors.items() if computes else ()
+    arrays = {name: _array(name, tensor, _lives(tensor), input_shape) for name, tensor in read}
     on_device = {name: tensor.buffer for name, tensor in tensors.items() if _lives(tensor)}
     buffers = on_device | place(plan, on_device, device, useful_flops=useful_flops, asked=asked)
     results = {}
@@ -226,23 +221,15 @@ def place(
     arguments = texts(device.given) if profiled else ()  # before a tensor that it names is released
     events: list[Event] = []
 
-    def record(*, ran: tuple[int, ...] = (), buffers: Mapping[str, Buffer] | None = None, error: str = "") -> None:
-        if not profiled:
-            return
+    def record(
+        ran: tuple[int, ...] = (), buffers: Mapping[str, Buffer] = MappingProxyType({}), error: str = ""
+    ) -> None:
+        inputs = _tensors(plan, on_device, on_device)
+        results = _tensors(plan, buffers, dict.fromkeys(plan.results.values()))
         call = RanCall(
-            function=device.running,
-            plan=plan,
-            ran=ran,
-            useful_flops=useful_flops,
-            asked=asked,
-            given=arguments,
-            sites=call_sites(),
-            before=before,
-            events=tuple(events),
-            inputs=_tensors(plan, on_device, on_device),
-            results=_tensors(plan, buffers or {}, dict.fromkeys(plan.results.values())),
-            error=error,
-        )
+            function=device.running, plan=plan, ran=ran, useful_flops=useful_flops, asked=asked, given=arguments,
+            sites=call_sites(), before=before, events=tuple(events), inputs=inputs, results=results, error=error,
+        )  # fmt: skip
         for profiler in device.profilers:
             profiler.append(call)
 
@@ -250,9 +237,11 @@ def place(
         try:
             buffers = run_memory(plan, machine, on_device, dispatch=dispatch)
         except DeviceError as error:
-            record(error=str(error))
+            if profiled:
+                record(error=str(error))
             raise
-    record(ran=steps_that_ran(events), buffers=buffers)
+    if profiled:
+        record(steps_that_ran(events), buffers)
     return buffers
 
 
@@ -296,6 +285,5 @@ def _sticks(values: Array, sticks: int, channels: int) -> Array:
 
 def require_allocated(*tensors: Tensor | None, first_line: str = "Tensor is not allocated") -> None:
     """Raises DeviceError if one of the tensors was deallocated."""
-    for tensor in tensors:
-        if tensor is not None and not tensor.is_allocated():
-            raise not_allocated(first_line)
+    if not all(tensor is None or tensor.is_allocated() for tensor in tensors):
+        raise not_allocated(first_line)

@@ -4,28 +4,20 @@ The functions are looked up in the package when an operator is used, so that thi
 """
 
 import sys
-from dataclasses import dataclass
+from collections.abc import Callable
 from operator import index as integer
-from typing import Any
+from typing import Any, NamedTuple
 
 from device.errors import ArgumentError, ArgumentIndexError, ArgumentTypeError, DeviceError, shown
 from device.memory.layouts import TensorSpec
 from device.numbers.formats import quantize
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Box:
+class Box(NamedTuple):
     """The part of a tensor that an index names."""
 
-    begins: tuple[int, ...]  # First index on each axis
-    ends: tuple[int, ...]  # One past the last index on each axis
-    steps: tuple[int, ...]  # From index to index
+    corners: tuple[tuple[int, ...], ...]  # First indices, indices behind the last, and steps, as in ttnn.slice
     gone: tuple[int, ...]  # Axes that a single index takes away
-
-    @property
-    def corners(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-        """Begins, ends and steps, in the order of ttnn.slice."""
-        return self.begins, self.ends, self.steps
 
 
 def box_of(index: Any, shape: tuple[int, ...]) -> Box:
@@ -41,7 +33,7 @@ def box_of(index: Any, shape: tuple[int, ...]) -> Box:
     items[at:at] = [slice(None)] * (len(shape) - len(items))
     begins, ends, steps = zip(*(_span(item, axis, shape[axis]) for axis, item in enumerate(items)), strict=True)
     gone = tuple(axis for axis, item in enumerate(items) if not isinstance(item, slice))
-    return Box(begins=begins, ends=ends, steps=steps, gone=gone)
+    return Box((begins, ends, steps), gone)
 
 
 def _span(part: Any, axis: int, side: int) -> tuple[int, int, int]:
@@ -66,38 +58,25 @@ def _span(part: Any, axis: int, side: int) -> tuple[int, int, int]:
 FACE = __name__.partition(".")[0]  # the package whose functions the operators are
 
 
+def _binary(name: str, *, swapped: bool = False) -> Callable[[Any, Any], Any]:
+    """The operator that calls a function of the package."""
+
+    def operator(self: Any, other: Any) -> Any:
+        return _function(name)(*((other, self) if swapped else (self, other)))
+
+    return operator
+
+
 class Operators:
     """What `+`, `-` and `*` mean for tensors, and for a tensor and a number; and brackets behind a tensor."""
 
     __slots__ = ()
-
-    def __add__(self, other: Any) -> Any:
-        """The sum, by the function `add`."""
-        return _function("add")(self, other)
-
-    __radd__ = __add__
-
-    def __sub__(self, other: Any) -> Any:
-        """The difference, by the function `subtract`."""
-        return _function("subtract")(self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        """The difference of a number and the tensor, by the function `subtract`."""
-        return _function("subtract")(other, self)
-
-    def __truediv__(self, other: Any) -> Any:
-        """The quotient, by the function `div`; raises AttributeError while there is none."""
-        return _function("div")(self, other)
-
-    def __matmul__(self, other: Any) -> Any:
-        """The matrix product, by the function `matmul`."""
-        return _function("matmul")(self, other)
-
-    def __mul__(self, other: Any) -> Any:
-        """The product, by the function `multiply`."""
-        return _function("multiply")(self, other)
-
-    __rmul__ = __mul__
+    __add__ = __radd__ = _binary("add")
+    __sub__ = _binary("subtract")
+    __rsub__ = _binary("subtract", swapped=True)
+    __mul__ = __rmul__ = _binary("multiply")
+    __truediv__ = _binary("div")  # raises AttributeError while there is no `div`
+    __matmul__ = _binary("matmul")
 
     def __getitem__(self, index: Any) -> Any:
         """The part of the tensor that an index names, by the functions `slice` and `squeeze`; see `box_of`."""
@@ -111,9 +90,10 @@ class Operators:
 
 def _on_host(tensor: Any, box: Box) -> Any:
     """The part of a tensor on the host; raises DeviceError where indices are left out."""
-    if any(step != 1 for step in box.steps):
+    begins, ends, steps = box.corners
+    if any(step != 1 for step in steps):
         raise DeviceError("Host tensors cannot be accessed with non-unit stride\ngive it to a device with .to(device)")
-    values = tensor.values()[tuple(map(slice, box.begins, box.ends))]
+    values = tensor.values()[tuple(map(slice, begins, ends))]
     spec = TensorSpec(values.shape, tensor.spec.data_format, tensor.layout)
     return type(tensor).of_host(quantize(values, spec.data_format), spec)
 

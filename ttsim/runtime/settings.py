@@ -49,7 +49,6 @@ class Config:
     strict_ccl_topology: bool = False
 
     def __post_init__(self, other: "Config | None") -> None:
-        """Copies the other one, if there is one."""
         if other is not None:
             for name in names():
                 setattr(self, name, getattr(other, name))
@@ -91,8 +90,7 @@ def load_config_from_json_file(json_path: str | Path) -> None:
 
 def save_config_to_json_file(json_path: str | Path) -> None:
     """Writes CONFIG into a JSON file; raises OSError if it cannot be written."""
-    plain = {name: str(value) if isinstance(value, Path) else value for name, value in asdict(CONFIG).items()}
-    Path(json_path).write_text(json.dumps(plain, indent=4), encoding="utf-8")
+    Path(json_path).write_text(json.dumps(asdict(CONFIG), indent=4, default=str), encoding="utf-8")
 
 
 @contextmanager
@@ -169,14 +167,8 @@ def add_device(parser: ArgumentParser) -> None:
 
 def add_changes(parser: ArgumentParser) -> None:
     """Adds the flag that changes fields of the device."""
-    parser.add_argument(
-        "--set",
-        dest="changes",
-        action="append",
-        default=[],
-        metavar="FIELD=VALUE",
-        help="change a field of the device, such as dram.banks=16, l1.bytes=2MiB, grid=9x7; may be repeated",
-    )
+    text = "change a field of the device, such as dram.banks=16, l1.bytes=2MiB, grid=9x7; may be repeated"
+    parser.add_argument("--set", dest="changes", action="append", default=[], metavar="FIELD=VALUE", help=text)
 
 
 def chosen_device(options: Namespace) -> str:

@@ -24,8 +24,7 @@ from ttsim.runtime.types.tensors import DataType
 class StorageType(PlainEnum):
     """Where the values of a tensor are."""
 
-    HOST = 0
-    DEVICE = 1
+    HOST, DEVICE = range(2)
 
 
 class DeviceStorage:
@@ -108,10 +107,9 @@ _OTHER_FLOATS = dict.fromkeys(("float64", "float16"), DataType.FLOAT32)
 
 def numbers(data: Any) -> Array:
     """An array of the numbers that an object holds; raises ArgumentError or ArgumentTypeError if there are others."""
-    if isinstance(data, np.ma.MaskedArray) and np.ma.getmaskarray(data).any():
+    if masked := np.count_nonzero(np.ma.getmaskarray(data)) if isinstance(data, np.ma.MaskedArray) else 0:
         raise ArgumentError(
-            f"Tensor: data has {np.count_nonzero(np.ma.getmaskarray(data))} masked elements, which are no numbers; "
-            "give them a value with data.filled(...)"
+            f"Tensor: data has {masked} masked elements, which are no numbers; give them a value with data.filled(...)"
         )
     try:
         values = numpy_from_torch(data) if is_torch(data) else np.asarray(data)

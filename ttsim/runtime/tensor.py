@@ -288,15 +288,14 @@ class Tensor(Operators):
 
     def _logical(self, stored: Array) -> Array:
         """What is stored, without padding."""
-        if stored.size == self.spec.volume:
-            return frozen(stored.reshape(self.spec.shape))
         sides = self.spec.shape
-        if len(sides) > 1 and prod(sides[:-1]) == prod(stored.shape[:-1]):  # a view of rows that were filled up
-            stored = stored.reshape(*sides[:-1], stored.shape[-1])
-        elif len(sides) > 1 and prod(sides[:-2]) == prod(stored.shape[:-2]):  # a view of tiles that were filled up
-            stored = stored.reshape(*sides[:-2], *stored.shape[-2:])
-        lead: tuple[int | slice, ...] = (0,) * (stored.ndim - len(sides))
-        logical = stored[lead + tuple(slice(side) for side in sides)]
+        if stored.size == self.spec.volume:
+            return frozen(stored.reshape(sides))
+        for axes in (1, 2) if len(sides) > 1 else ():  # a view of rows, or of tiles, that were filled up
+            if prod(sides[:-axes]) == prod(stored.shape[:-axes]):
+                stored = stored.reshape(*sides[:-axes], *stored.shape[-axes:])
+                break
+        logical = stored[(0,) * (stored.ndim - len(sides)) + tuple(map(slice, sides))]
         if logical.shape != sides:
             raise DeviceError(
                 f"the tensor of shape {list(sides)} shares its memory with a tensor of shape {list(stored.shape)}, "
@@ -385,11 +384,9 @@ class Tensor(Operators):
     def with_memory_config(self, mem_config: MemoryConfig) -> "Tensor":
         """A device tensor in another place; raises DeviceError for a host tensor, or when there is no room."""
         values = self._carried() if self.buffer.written else None
-        device = self.device()
-        if device is None:
-            raise AssertionError("a tensor with a buffer is on a device")
+        assert self._storage is not None
         spec = self._spec_in(mem_config)
-        return Tensor._sharing(placed(device, values, spec, by=CREATED), spec, self.created_by)
+        return Tensor._sharing(placed(self._storage.device, values, spec, by=CREATED), spec, self.created_by)
 
     def with_dtype(self, dtype: DataType) -> "Tensor":
         """The values rounded to another data type, as the host or device rounds; block floats come out in tiles."""
@@ -456,8 +453,7 @@ class Tensor(Operators):
 
     def seen_as(self, spec: TensorSpec) -> "Tensor":
         """A device tensor's buffer under another shape."""
-        if self._storage is None:
-            raise AssertionError("a tensor on the host has no buffer to see under another shape")
+        assert self._storage is not None
         return Tensor._sharing(self._storage, spec)
 
     def deallocate(self, force: bool = False) -> None:

@@ -368,13 +368,11 @@ class CheckedRecord:
         return twin
 
     def __eq__(self, other: object) -> bool:
-        """Whether the other is the same kind of config with equal fields."""
         return type(other) is type(self) and vars(self) == vars(other)
 
     __hash__ = None  # type: ignore[assignment]  # fields can be assigned
 
     def __repr__(self) -> str:
-        """Fields by name, as the real library prints configs."""
         return f"{type(self).__name__}({','.join(f'{name}={_cpp(value)}' for name, value in vars(self).items())})"
 
 

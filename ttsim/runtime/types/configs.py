@@ -67,7 +67,6 @@ class UnaryWithParam:
         object.__setattr__(self, "params", plain)
 
     def __repr__(self) -> str:
-        """As the real library prints it."""
         params = f", params={list(self.params)}" if self.params else ""
         return f"UnaryWithParam(op_type=UnaryOpType::{self.op_type.name}{params})"
 
@@ -200,7 +199,6 @@ class Conv2dSliceConfig(CheckedRecord):
         return cls(slice_type=SliceTypeEnum(config.slice_type.value), num_slices=config.num_slices)
 
     def __repr__(self) -> str:
-        """As the real library prints it."""
         name = SliceType(self.slice_type.value).name
         return f"Op2DSliceConfig(slice_type=SliceType::{name},num_slices={self.num_slices})"
 
@@ -209,7 +207,6 @@ class _L1Full(Conv2dSliceConfig):
     """The ready-made config for no slices at all; a constant, so it cannot be changed."""
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Raises AttributeError."""
         raise AttributeError(
             f"Conv2dL1FullSliceConfig is a constant: {name} cannot become {shown(value)}; make a Conv2dSliceConfig "
             "instead"

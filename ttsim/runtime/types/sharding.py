@@ -45,10 +45,11 @@ def create_sharded_memory_config(
     dealt = orientation or ShardOrientation.ROW_MAJOR
     cores = _cores(core_grid)
     *outer, height, width = shape
+    by_rows = dealt is ShardOrientation.ROW_MAJOR
     if use_height_and_width_as_shard_shape:
-        shard = (height, width) if dealt is ShardOrientation.ROW_MAJOR else (width, height)
+        shard = (height, width) if by_rows else (width, height)
     elif isinstance(core_grid, CoreGrid):
-        shard = _even_shard((prod(outer) * height, width), core_grid, strategy, dealt)
+        shard = _even_shard((prod(outer) * height, width), core_grid, strategy, by_rows=by_rows)
     else:
         text = "give the shape of a shard and use_height_and_width_as_shard_shape=True, or a CoreGrid"
         raise _invalid("height and width must be shard shape with CoreRangeSet", text)
@@ -73,21 +74,15 @@ def _cores(grid: object) -> CoreRangeSet:
     return CoreRangeSet((CoreRange(CoreCoord(0, 0), CoreCoord(whole.x - 1, whole.y - 1)), row))
 
 
-def _even_shard(
-    matrix: tuple[int, int], grid: CoreGrid, strategy: ShardStrategy, dealt: ShardOrientation
-) -> tuple[int, int]:
+def _even_shard(matrix: tuple[int, int], grid: CoreGrid, strategy: ShardStrategy, *, by_rows: bool) -> tuple[int, int]:
     """The part of a matrix that each core of a grid has."""
-    down, across = (grid.y, grid.x) if dealt is ShardOrientation.ROW_MAJOR else (grid.x, grid.y)
-    counts = {
-        ShardStrategy.HEIGHT: (grid.num_cores, 1),
-        ShardStrategy.WIDTH: (1, grid.num_cores),
-        ShardStrategy.BLOCK: (down, across),
-    }[strategy]
-    if any(side % count for side, count in zip(matrix, counts, strict=True)):
-        shards = f"{counts[0]} x {counts[1]} shards; take another grid"
-        text = f"{matrix[0]} x {matrix[1]} elements do not divide into {shards}"
-        raise _invalid("Invalid sharding core_grid", text)
-    return matrix[0] // counts[0], matrix[1] // counts[1]
+    blocks = (grid.y, grid.x) if by_rows else (grid.x, grid.y)
+    (height, width), cores = matrix, grid.num_cores
+    down, across = {"HEIGHT": (cores, 1), "WIDTH": (1, cores), "BLOCK": blocks}[strategy.name]
+    if height % down or width % across:
+        shards = f"{down} x {across} shards; take another grid"
+        raise _invalid("Invalid sharding core_grid", f"{height} x {width} elements do not divide into {shards}")
+    return height // down, width // across
 
 
 def num_cores_to_corerangeset(target_num_cores: int, grid_size: CoreCoord, row_wise: bool = False) -> CoreRangeSet:

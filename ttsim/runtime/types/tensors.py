@@ -61,17 +61,14 @@ class Shape(tuple[int, ...]):
         return Shape((1,) * missing + tuple(self)) if missing >= 0 else Shape(tuple(self)[-missing:])
 
     def __eq__(self, other: object) -> bool:
-        """Whether the other is a sequence of the same numbers."""
         return isinstance(other, list | tuple) and tuple(self) == tuple(other)
 
     def __ne__(self, other: object) -> bool:
-        """Whether it is not."""
         return not self == other
 
     __hash__ = tuple.__hash__
 
     def __repr__(self) -> str:
-        """As the real library prints it: ``Shape([1, 1, 4, 4])``."""
         return f"Shape({list(self)})"
 
 
@@ -82,12 +79,10 @@ class Tile:
     tile_shape: Sequence[int] = (TILE, TILE)  # Rows and columns; 32 x 32 alone are simulated
 
     def __post_init__(self) -> None:
-        """Refuses other sizes."""
         if tuple(self.tile_shape) != (TILE, TILE):
             raise DeviceError(f"Tile: tiles of {shown(self.tile_shape)} are not simulated; {TILE} x {TILE} are")
 
     def __repr__(self) -> str:
-        """As the real library prints it."""
         return f"Tile with shape: {list(self.tile_shape)}"
 
 
@@ -125,7 +120,6 @@ class TensorDescription:
     memory_config: MemoryConfig | None = None  # Place on the device; None for a tensor on the host
 
     def __post_init__(self) -> None:
-        """Refuses what no tensor has; any sequence of integers is a shape."""
         require_type("TensorDescription", DataType, dtype=self.dtype)
         require_type("TensorDescription", Layout, layout=self.layout)
         require_type_or_none("TensorDescription", MemoryConfig, memory_config=self.memory_config)
