@@ -127,11 +127,10 @@ def test_a_slower_report_fails() -> None:
     assert not compare(AFTER, BEFORE).fails(0.0)
 
 
-@pytest.mark.parametrize("name", ["[red]x", "a\nb\x1b[31m", "\u202e\u2028", "層" * 5000])
+@pytest.mark.parametrize("name", ["[red]x", "a\nb\x1b[31m\u202e\u2028", "層" * 5000])
 def test_a_hostile_name_stays_on_its_row(name: str) -> None:
     hostile = Reported(device=name, arch=name, clock_hz=10**9, operations=(operation(name, 1_234_567, cores=3),))
-    same = Reported(device="d", arch="b", clock_hz=10**9, operations=(operation(name, 1_000_000, bound=name),))
-    for found in (compare(hostile, same), compare(report(), hostile)):
+    for found in (compare(hostile, report(operation(name, 1_000_000, bound=name))), compare(report(), hostile)):
         lines = found.table(80).split("\n")
         assert not set("".join(lines)) & set("\x1b\r\u202e\u2028")
         rows = [line for line in lines if "1,234,567" in line]

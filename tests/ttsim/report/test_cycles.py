@@ -45,7 +45,6 @@ def test_groups_of_cores_are_expanded_and_the_slowest_is_shown(halo, spec):
     assert [(stage.stage, stage.busy_cycles) for stage in found.stages] == [("start", 100), ("network", 900)]
     assert (found.contention_cycles, found.cycles_without_contention) == (250, 750)
     assert found.on_core(2, 0).cycles == 400
-    assert found.on_core(0, 0) is found.groups[0]
     with pytest.raises(ValueError, match=r"^HaloDeviceOperation: core 4-0 takes no part; 4 others do$"):
         found.on_core(4, 0)
 
@@ -64,10 +63,8 @@ def test_a_call_adds_up(call, halo, conv, spec):
     assert (total.math.useful_flops, total.math.useful_share) == (32 * 10 * PRODUCT_FLOPS, 0.2)
     assert total.math.utilization == 50 * 32 * 32 / (4 * 1000 + 32 * 4000)
     assert total.math.device_utilization == 50 * 32 * 32 / (64 * 5000)
-    # Without a definition of the call, the operations say what is useful
-    assert (
-        totals([CallRun(name="f", spec=spec, ran=(conv, conv))], spec).math.useful_flops == 2 * 32 * 20 * PRODUCT_FLOPS
-    )
+    twice = totals([CallRun(name="f", spec=spec, ran=(conv, conv))], spec)  # which knows of no definition
+    assert twice.math.useful_flops == 2 * 32 * 20 * PRODUCT_FLOPS
     first, second = call_times([call, CallRun(name="f", spec=spec, ran=(conv,))])
     assert (first.share, second.share, second.operations[0].share) == (5000 / 9000, 4000 / 9000, 1)
 
@@ -129,7 +126,7 @@ def test_the_nearest_whole_number():
     assert [whole(cycles) for cycles in (0.4, 0.5, 1.5, 2.5, 7.6, 1.5 - 2e-16)] == [0, 0, 2, 2, 8, 2]
 
 
-def operation_in_fractions():
+def test_an_operation_in_whole_cycles(spec):
     stages = (
         StageCycles(Stage.READER, 40.4, critical_cycles=33.4),
         StageCycles(Stage.MATH, 60.5, stall_cycles=1.2, critical_cycles=33.4),
@@ -140,11 +137,8 @@ def operation_in_fractions():
         CoreGroupCycles(cores=apart, cycles=101.0, stages=stages),
         CoreGroupCycles(cores=first_cores(1, 8, 8), cycles=50.0, stages=stages[:1]),
     )
-    return OperationCycles(cycles=100.2, groups=groups, bound_by=Stage.WRITER, contention_cycles=0.7)
-
-
-def test_an_operation_in_whole_cycles(spec):
-    found = whole_operation(operation_in_fractions())
+    given = OperationCycles(cycles=100.2, groups=groups, bound_by=Stage.WRITER, contention_cycles=0.7)
+    found = whole_operation(given)
     assert (found.cycles, found.contention_cycles) == (100, 1)
     assert [group.cycles for group in found.groups] == [100, 50]  # none ends after the operation
     assert (found.cores, found.bound_by) == (7, Stage.WRITER)
@@ -180,15 +174,9 @@ def test_where_an_error_comes_from():
     assert error_bar(Description(), "blackhole").text == "no measurement"
 
 
-LAUNCH_SPEC = load_spec("wormhole_n150").replace(
-    dispatch_costs_fetch_cycles=2000,
-    dispatch_costs_write_cycles=100,
-    dispatch_costs_write_core_cycles=1,
-    dispatch_costs_binary_bytes_per_cycle=16,
-    dispatch_costs_start_cycles=800,
-    dispatch_costs_host_launch_nanoseconds=5000,
-    dispatch_costs_host_bytes_per_second=1_000_000_000,
-)
+COSTS = {"fetch_cycles": 2000, "write_cycles": 100, "write_core_cycles": 1, "binary_bytes_per_cycle": 16,
+         "start_cycles": 800, "host_launch_nanoseconds": 5000, "host_bytes_per_second": 1_000_000_000}  # fmt: skip
+LAUNCH_SPEC = load_spec("wormhole_n150").replace(**{f"dispatch_costs_{name}": cost for name, cost in COSTS.items()})
 PROGRAM = LaunchedProgram(name="One", cores=1, processors=1, binaries=1, binary_bytes=1600, key="one")
 
 
@@ -215,14 +203,6 @@ def test_a_report_is_frozen_and_fits_the_terminal(report, monkeypatch):
     assert str(report) == report.table(80) != report.table()
 
 
-def test_a_table_of_any_width_has_whole_rows(report):
-    for width in (80, 100, 120):
-        lines = report.table(width).splitlines()
-        assert max(map(len, lines)) <= width
-        conv = next(line for line in lines if line.startswith("Conv2d"))
-        assert ("25 GB/s" in conv, "20.0 %" in conv) == (width >= 100, width >= 120)
-
-
 def test_what_is_not_counted_is_said_first(conv, spec):
     """Each name once; a report of which nothing is missing does not mention it."""
     sort, fold = untimed("Sort", "no model"), untimed("Fold", "no model")
@@ -235,9 +215,6 @@ def test_what_is_not_counted_is_said_first(conv, spec):
     assert first.startswith(f"f {took}, not counting Sort.")
     assert second == "g takes no cycles on wormhole_n150, not counting Sort and Fold."
     assert third.startswith(f"h {took}. Its")
-    assert cycles_line(report, report.calls[0]).startswith(
-        "4,000 in 4.00 us at 1 GHz, not counting Sort, 100.0 % of it Conv2dDeviceOperation"
-    )
     assert cycles_line(report, report.calls[1]) == "no operation that takes cycles, not counting Sort and Fold"
 
 

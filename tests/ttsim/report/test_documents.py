@@ -13,11 +13,12 @@ from tests.ttsim.report.ran_operations import runs_of, untimed
 from tests.ttsim.report.test_approved import LAYER
 from ttsim.report.cycle_report import cycle_report
 from ttsim.report.cycles import CallRun
-from ttsim.report.formatting import cycles
+from ttsim.report.formatting import TableColumn, cycles
 from ttsim.report.memory import LayerResult
 from ttsim.report.network import LivingBuffer, network_report
 from ttsim.report.pages import Page, Source, page_of_layers, page_of_network
 from ttsim.report.writers.html.document import HASH, SCRIPT, page_frame, page_html
+from ttsim.report.writers.html.elements import hint, label, more, section, table, tag, text
 from ttsim.study.layers.run import Settings, run_layer
 
 SPEC = load_spec("wormhole_n150")
@@ -66,14 +67,21 @@ def page(*results: LayerResult) -> str:
     return page_html(page_of_layers(results, SPEC))
 
 
+def test_names_are_one_line_and_texts_have_theirs() -> None:
+    assert label("a\n<b>") == "a\\n&lt;b&gt;"
+    assert text("a\n<b>") == "a\n&lt;b&gt;"
+    assert tag("p", class_="a", aria_label='"x"') == '<p class="a" aria-label="&quot;x&quot;"></p>'
+    assert label("n" * 121) == "n" * 120 + "... (121 characters)"
+    assert hint("n" * 401) == f"<title>{'n' * 400}... (401 characters)</title>"  # a hint is cut later
+    assert section("Heading") == section("Heading", text("")) == more("Heading", text("")) == ""
+    columns = [TableColumn[str]("#", lambda row: row, words=True), TableColumn[str]("nothing", lambda row: "")]
+    assert ("nothing" in table("Caption", columns, ["0"]), table("Caption", columns, [])) == (False, "")
+
+
 def test_the_figures_of_a_layer_are_those_of_the_report_and_it_needs_nothing_else(result) -> None:
     document, summary = page(result), result.summary
-    read = Reader(document)
-    figures = [
-        result.source,
-        f"{summary.cycles.total.math.issued_flops:,}",
-        f"{summary.cycles.total.math.useful_flops:,}",
-    ]
+    read, math = Reader(document), summary.cycles.total.math
+    figures = [result.source, f"{math.issued_flops:,}", f"{math.useful_flops:,}"]
     for op in summary.cycles.operations:
         figures += [op.name, cycles(op.cycles)]
     for use in summary.operations:

@@ -6,6 +6,7 @@ import pytest
 
 from ttsim.report.formatting import (
     cells_of,
+    count_of,
     csv_text,
     fitted,
     printable,
@@ -57,59 +58,37 @@ def test_words_break_between_words_and_not_before_a_unit() -> None:
     assert wrapped("  is indented", 80) == ["  is indented"]
 
 
-def test_a_pipe_has_no_width(monkeypatch) -> None:
-    assert terminal_width() is None
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    monkeypatch.setenv("COLUMNS", "93")
-    assert terminal_width() == 93
+def test_a_pipe_has_no_width() -> None:
+    assert terminal_width() is None  # of a terminal: test_cycles
 
 
-def test_figures_that_json_has_not_are_null():
+def test_json_has_no_nan_and_csv_no_formula():
     assert text({"a": (1, nan), "b": {"c": -inf}}) == '{\n "a": [\n  1,\n  null\n ],\n "b": {\n  "c": null\n }\n}'
-
-
-def test_a_table_has_a_line_for_each_record():
-    records = [{"a": 1, "b": None}, {"b": 'x,"y"\n'}]
-    assert csv_text(["b", "a"], records) == 'b,a\n,1\n"x,""y""\n",\n'
-    assert csv_text([], []) == "\n"
-
-
-def test_no_cell_is_a_formula_and_numbers_stay_numbers():
+    assert csv_text(["b", "a"], [{"a": 1, "b": None}, {"b": 'x,"y"\n'}]) == 'b,a\n,1\n"x,""y""\n",\n'
     texts = ["=cmd|' /C calc'!A0", "+1", "-x", "@sum", "\tx", "a=b"]
-    assert csv_text(["a"], [{"a": one} for one in texts]) == "a\n'=cmd|' /C calc'!A0\n'+1\n'-x\n'@sum\n'\tx\na=b\n"
-    assert csv_text(["a", "b"], [{"a": -1, "b": -1.5}]) == "a,b\n-1,-1.5\n"
+    assert csv_text(["a"], [{"a": cell} for cell in texts]) == "a\n'=cmd|' /C calc'!A0\n'+1\n'-x\n'@sum\n'\tx\na=b\n"
+    assert csv_text(["a", "b"], [{"a": -1, "b": -1.5}]) == "a,b\n-1,-1.5\n"  # numbers stay numbers
 
 
 @pytest.mark.parametrize(
-    ("name", "written"),
+    ("function", "given", "written"),
     [
-        ("plain [red]", "plain [red]"),
-        ("a\nb\r\x1b[0m\x00", "a\\nb\\r\\x1b[0m\\x00"),
-        ("\u202e\u2028\u2029\ud800", "\\u202e\\u2028\\u2029\\ud800"),
-        ("é層", "é層"),
+        (printable, ["plain [red]"], "plain [red]"),
+        (printable, ["a\nb\r\x1b[0m\x00"], "a\\nb\\r\\x1b[0m\\x00"),
+        (printable, ["\u202e\u2028\u2029\ud800é層"], "\\u202e\\u2028\\u2029\\ud800é層"),
+        (printable_lines, ["a\x1b\nb\r"], "a\\x1b\nb\\r"),
+        (short_name, ["abcdef", 6], "abcdef"),
+        (short_name, ["abcdefg", 6], "abcde…"),
+        (short_name, ["層層層", 6], "層層層"),
+        (short_name, ["層層層層", 6], "層層…"),  # five places: a character takes two
+        (short_name, ["a\nb\nc", 6], "a\\nb\\…"),
+        (short_name, ["x" * 10_000], "x" * 39 + "…"),
+        (short_place, ["folder/script.py:123", 20], "folder/script.py:123"),
+        (short_place, ["folder/script.py:123", 9], "…t.py:123"),
+        (cells_of, ["ab"], 2), (cells_of, ["e\u0301"], 1), (cells_of, ["層"], 2), (cells_of, ["é"], 1),
+        (count_of, [999], "999 "), (count_of, [1000], "1 k"), (count_of, [1.5e6], "1.5 M"), (count_of, [2e9], "2 G"),
+        (count_of, [3.25e12], "3.25 T"), (count_of, [4e15], "4 P"),
     ],
-)
-def test_what_steers_is_written_out(name: str, written: str) -> None:
-    assert printable(name) == written
-
-
-def test_lines_of_a_text_stay() -> None:
-    assert printable_lines("a\x1b\nb\r") == "a\\x1b\nb\\r"
-
-
-def test_a_name_is_cut_to_places_of_a_line() -> None:
-    assert short_name("abcdef", 6) == "abcdef"
-    assert short_name("abcdefg", 6) == "abcde…"
-    assert short_name("層層層", 6) == "層層層"
-    assert short_name("層層層層", 6) == "層層…"  # five places: a character takes two
-    assert short_name("a\nb\nc", 6) == "a\\nb\\…"
-    assert cells_of(short_name("x" * 10_000)) == 40
-
-
-def test_a_place_keeps_its_line() -> None:
-    assert short_place("folder/script.py:123", 20) == "folder/script.py:123"
-    assert short_place("folder/script.py:123", 9) == "…t.py:123"
-
-
-def test_marks_take_no_place_and_wide_characters_two() -> None:
-    assert [cells_of(name) for name in ("ab", "e\u0301", "層", "é")] == [2, 1, 2, 1]
+)  # fmt: skip
+def test_names_fit_a_line_and_steer_nothing(function, given, written) -> None:
+    assert function(*given) == written

@@ -1,7 +1,5 @@
 """L1 of a core over a call whose events are made by hand, and over three operations as a map."""
 
-import pytest
-
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.memory.layouts import BufferSpec, TensorSpec
 from device.memory.memory_config import BufferType, Layout, TensorMemoryLayout
@@ -27,15 +25,8 @@ OTHER = CoreRangeSet(CoreRange(CoreCoord(3, 0), CoreCoord(3, 0)))
 
 
 def buffer(bank_bytes, memory=BufferType.L1):
-    return BufferSpec(
-        buffer_type=memory,
-        memory_layout=TensorMemoryLayout.HEIGHT_SHARDED,
-        size_bytes=8 * bank_bytes,
-        page_bytes=bank_bytes,
-        bank_bytes=bank_bytes,
-        num_cores=8,
-        cores=ROW,
-    )
+    sizes = {"size_bytes": 8 * bank_bytes, "page_bytes": bank_bytes, "bank_bytes": bank_bytes, "num_cores": 8}
+    return BufferSpec(memory, TensorMemoryLayout.HEIGHT_SHARDED, **sizes, cores=ROW)
 
 
 def circular(name, size_bytes, address, *, cores=ROW, view=False):
@@ -105,17 +96,10 @@ def test_summary_of_a_call():
     assert (nothing.operations, nothing.l1.headroom_bytes, nothing.l1.tightest) == ((), USABLE, "")
 
 
-@pytest.mark.parametrize(
-    ("local", "bytes_"),
-    [
-        ([], 0),
-        ([circular("a", 10, 0), circular("b", 5, 10)], 15),
-        ([circular("a", 10, 0), circular("b", 5, 10, cores=ONE)], 15),
-        ([circular("a", 10, 0, cores=OTHER), circular("b", 5, 0, cores=ONE)], 10),
-    ],
-)
-def test_fullest_core(local, bytes_):
-    assert fullest_core_bytes(local) == bytes_
+def test_fullest_core():
+    for first, second, size_bytes in ((ROW, ROW, 15), (ROW, ONE, 15), (OTHER, ONE, 10)):
+        assert fullest_core_bytes([circular("a", 10, 0, cores=first), circular("b", 5, 0, cores=second)]) == size_bytes
+    assert fullest_core_bytes([]) == 0
 
 
 END = SPEC.l1.bytes

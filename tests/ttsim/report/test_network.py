@@ -8,13 +8,11 @@ SPEC = load_spec("wormhole_n150")
 HELD = LivingBuffer(name="output", memory="L1", bank_bytes=500, address=1000, function="ttnn.f", where="net.py:1")
 
 
-def test_nothing_that_ran_is_said() -> None:
-    report = network_report(runs_of(SPEC), SPEC)
-    assert str(report) == "No device operation ran on wormhole_n150."
-    assert report.high_water.operation is None
-
-
 LONG = "very_long_folder/with\x1b[31m/" * 400 + "net.py:77"
+
+
+def test_nothing_that_ran_is_said() -> None:
+    assert str(network_report(runs_of(SPEC), SPEC)) == "No device operation ran on wormhole_n150."
 
 
 def test_tables_of_any_width_have_whole_rows() -> None:

@@ -58,10 +58,7 @@ def test_what_is_no_operation_is_left_out_and_told(tmp_path: Path) -> None:
 def test_one_device_of_several_is_chosen(tmp_path: Path) -> None:
     both = HEAD + HALO + HALO.replace("device,0", "device,1") + CONV.replace("device,0", "device,1")
     assert len(read(both, tmp_path, 1).operations) == 2
-    for device_id, rule in (
-        (None, "it has the devices 0, 1; choose one"),
-        (7, "it has no device 7, but 0, 1; correct"),
-    ):
+    for device_id, rule in ((None, "it has the devices 0, 1; choose one"), (7, "it has no device 7, but 0, 1; cor")):
         with pytest.raises(ArgumentError, match=rule):
             read(both, tmp_path, device_id)
 
@@ -74,10 +71,7 @@ def test_one_device_of_several_is_chosen(tmp_path: Path) -> None:
         ("OP CODE\nA\n", r"it has no column DEVICE KERNEL DURATION \[ns\]; give an ops_perf_results CSV"),
         (HEAD, "it has no row of a device operation"),
         (HEAD + "start,signpost\n", "it has no row of a device operation"),
-        (
-            HEAD + HALO.replace("1500", "fast"),
-            r"DEVICE KERNEL DURATION \[ns\] of 'HaloDeviceOperation' must be a number",
-        ),
+        (HEAD + HALO.replace("1500", "fast"), r"DURATION \[ns\] of 'HaloDeviceOperation' must be a number"),
         (HEAD + HALO.replace("1500", "-3"), "must be a number from 0 on, not '-3'"),
         (HEAD + HALO.replace("1500", "nan"), "must be a number from 0 on, not 'nan'"),
         (HEAD + HALO.replace("1500", "1e999"), "must be a number from 0 on"),
@@ -89,16 +83,9 @@ def test_one_device_of_several_is_chosen(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_such_file_is_told_in_a_sentence(content: str, rule: str, tmp_path: Path) -> None:
-    with pytest.raises(ArgumentError, match=rule) as caught:
+    with pytest.raises(ArgumentError, match=f"^compare: (.|\n)*{rule}") as caught:
         read(content, tmp_path)
     assert len(str(caught.value)) < 600
-    assert str(caught.value).startswith("compare: ")
-
-
-def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "r.csv").write_bytes(b"\xff\xfe\x00\x01")
-    with pytest.raises(ArgumentError, match="is no CSV of a profiler"):
-        read_rows(tmp_path / "r.csv")
 
 
 def test_a_moment_of_many_digits_orders_nothing(tmp_path: Path) -> None:
@@ -142,27 +129,23 @@ def test_a_network(spec, tmp_path: Path) -> None:
 
 def test_layers(spec, tmp_path: Path) -> None:
     result = run_layer(LAYER, Settings(spec=spec, values="off", suggestions=False))
-    assert result.summary is not None
-    assert result.summary.cycles is not None
     (tmp_path / "r.json").write_text(layers_as_json([result, result]))
     found = read_report(tmp_path / "r.json").operations
-    assert [one.cycles for one in found] == 2 * [operation.cycles for operation in result.summary.cycles.operations]
+    assert [operation.cycles for operation in found] == 2 * [op.cycles for op in result.summary.cycles.operations]
 
 
 @pytest.mark.parametrize(
-    "content",
+    ("name", "content"),
     [
-        "",
-        "[]",
-        "{}",
-        '{"operations": [{}]}',
-        '{"calls": 1}',
-        json.dumps("x\x1b" * 9000),
-        '{"device": "d", "clock_hz": 0, "operations": [{"name": "a", "cycles": 1, "bound_by": "", "core_count": 1}]}',
+        *(("r.json", content) for content in ("", "[]", "{}", '{"operations": [{}]}', '{"calls": 1}')),
+        ("r.json", json.dumps("x\x1b" * 9000)),
+        ("r.json", '{"device": "d", "clock_hz": 0, "operations": [{"name": "a", "cycles": 1, "bound_by": "", '
+                   '"core_count": 1}]}'),
+        ("r.csv", "\udcff\udcfe\x00\x01"),  # no text
     ],
-)
-def test_what_is_no_report_is_refused(content, tmp_path: Path) -> None:
-    (tmp_path / "r.json").write_text(content)
-    with pytest.raises(ArgumentError, match="is no report in JSON") as caught:
-        read_report(tmp_path / "r.json")
+)  # fmt: skip
+def test_what_is_no_report_is_refused(name, content, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content, encoding="utf-8", errors="surrogateescape")
+    with pytest.raises(ArgumentError, match=r"is no (report in JSON|CSV of a profiler)") as caught:
+        read_report(tmp_path / name)
     assert len(str(caught.value)) < 1000

