@@ -1,6 +1,5 @@
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -61,27 +60,22 @@ def with_holes(device: Device) -> list[ttsim.Tensor]:
     return kept
 
 
-def vars_of(view: ttsim.MemoryView) -> list[Any]:
-    """Banks; bytes of a bank: all, allocated, free, and the longest free block; the table of blocks."""
-    return [getattr(view, field.name) for field in fields(view)]
-
-
 def test_the_block_table_is_the_real_allocators(device: Device) -> None:
-    kept = with_holes(device)
-    banks, *figures, table = vars_of(ttsim.get_memory_view(device, BufferType.L1))
+    kept, view = with_holes(device), ttsim.get_memory_view(device, BufferType.L1)
+    # Banks; bytes of a bank: all, allocated, free, and the longest free block; the table of blocks
+    banks, *figures, table = (getattr(view, field.name) for field in fields(view))
     assert (banks, figures, len(table)) == (64, [1360544, 22528, 1338016, 1319584], 7)
     assert list(table[0].items()) == [
         ("blockID", "0"), ("address", "1358496"), ("size", "2048"), ("prevID", "3"), ("nextID", str(2**64 - 1)),
         ("allocated", "no"),
     ]  # fmt: skip
     assert [block["prevID"] for block in table[1:]] == ["4", str(2**64 - 1), "1", "5", "6", "2"]
-    for one in kept:
-        one.deallocate()
-    after = ttsim.get_memory_view(device, BufferType.L1)
-    assert [(block["address"], block["size"]) for block in after.block_table] == [("0", "1360544")]
-    assert sorted((*device.machine.allocator.spare_numbers(BufferType.L1), int(after.block_table[0]["blockID"]))) == [
-        *range(7)
-    ]
+    for held in kept:
+        held.deallocate()
+    (block,) = ttsim.get_memory_view(device, BufferType.L1).block_table
+    assert (block["address"], block["size"]) == ("0", "1360544")
+    spare = device.machine.allocator.spare_numbers(BufferType.L1)
+    assert sorted((*spare, int(block["blockID"]))) == [*range(7)]
 
 
 def test_dumped_files(device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,14 +17,8 @@ SPEC = load_spec("wormhole_n150")
 
 
 def call(*sites: tuple[str, int], before=(), events=()) -> RanCall:
-    return RanCall(
-        function="ttnn.f",
-        plan=Plan(steps=()),
-        ran=(),
-        sites=tuple(CallSite(*site) for site in sites),
-        before=before,
-        events=events,
-    )
+    lines = tuple(CallSite(*site) for site in sites)
+    return RanCall(function="ttnn.f", plan=Plan(steps=()), ran=(), sites=lines, before=before, events=events)
 
 
 def buffer(number: int, rows: int, memory: BufferType = BufferType.L1) -> BufferAllocated:
@@ -43,14 +37,9 @@ def test_a_place_is_told_without_what_all_calls_share() -> None:
     ]
     assert places(calls) == ["model.py:5 > block.py:7", "model.py:5 > 9 > block.py:7", "<cell>:2", ""]
 
-
-def test_files_are_told_below_the_folder_that_holds_them_all() -> None:
     calls = [call(("/home/net/a/x.py", 1), ("/home/net/b/x.py", 3)), call(("/home/net/a/x.py", 2))]
-    assert places(calls) == ["a/x.py:1 > b/x.py:3", "a/x.py:2"]
-
-
-def test_the_innermost_line_is_told_even_if_all_share_it() -> None:
-    assert places([call(("/x/a.py", 1), ("/x/a.py", 2))] * 2) == ["a.py:2"] * 2
+    assert places(calls) == ["a/x.py:1 > b/x.py:3", "a/x.py:2"]  # below the folder that holds all
+    assert places([call(("/x/a.py", 1), ("/x/a.py", 2))] * 2) == ["a.py:2"] * 2  # the innermost line, though shared
 
 
 def test_the_fullest_moment_of_an_operation_is_found() -> None:
@@ -81,19 +70,13 @@ def made():
 
 def test_every_operation_is_told_in_order(made) -> None:
     report, calls = made.network(), made.report()
-    assert isinstance(report, ttnn.NetworkReport)
-    assert [operation.name for operation in report.operations] == [
-        operation.name for ran in made.calls for operation in operations_of(ran.plan, ran.ran)
-    ]
-    assert [operation.cycles for operation in report.operations if not operation.untimed] == [
-        operation.cycles for operation in calls.operations
-    ]
+    names = [step.name for ran in made.calls for step in operations_of(ran.plan, ran.ran)]
+    assert [op.name for op in report.operations] == names
+    assert [op.cycles for op in report.operations if not op.untimed] == [op.cycles for op in calls.operations]
     assert (report.cycles, report.nanoseconds) == (calls.cycles, calls.nanoseconds)
     assert report.launches == calls.launches
-    assert [(layer.calls, layer.functions) for layer in report.layers] == [
-        (2, ("ttnn.conv_transpose2d",)),
-        (1, ("ttnn.relu",)),
-    ]  # a loop's line is one layer
+    layers = [(layer.calls, layer.functions) for layer in report.layers]  # a loop's line is one layer
+    assert layers == [(2, ("ttnn.conv_transpose2d",)), (1, ("ttnn.relu",))]
 
 
 def test_the_same_calls_give_the_same_bytes(made) -> None:

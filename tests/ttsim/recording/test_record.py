@@ -21,14 +21,9 @@ def test_tensors_go_from_call_to_call(record):
     assert add.inputs == (*relu.inputs, *relu.outputs)
     assert add.outputs == relu.inputs  # added in place
     assert {*relu.inputs, *relu.outputs} == set(record.tensors.values())
-    assert [name for name, _ in relu.arguments] == ["0"]
     assert [name for name, _ in add.arguments] == ["0", "1"]
-
-
-def test_what_writes_in_place_has_its_target_for_output(record):
-    relu, add = record.operations
-    assert len(relu.inputs) == 1
-    assert add.output == relu.inputs[0]
+    first, second = record.operations
+    assert (second.output,) == first.inputs
 
 
 def test_graphs_are_those_of_functions_with_durations(record):
@@ -60,6 +55,7 @@ def test_durations_are_those_of_a_capture(mode):
 
 def test_what_reads_no_tensor_is_told_like_others():
     with ttnn.open_device(values="off") as device, ttnn.profile(device) as profile:
+        assert record_of(profile, "r").calls == ()
         x = ttnn.rand((1, 1, 32, 32), dtype=ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device)
         ttnn.relu(x)
         result = record_of(profile, "r")
@@ -67,12 +63,6 @@ def test_what_reads_no_tensor_is_told_like_others():
     assert (random.inputs, random.output) == ((), relu.inputs[0])
     assert (first.inputs, first.outputs) == ((), second.inputs)
     report_files(profile, "r")
-
-
-def test_a_profile_of_nothing_is_a_record_of_nothing():
-    with ttnn.open_device(values="off") as device, ttnn.profile(device) as profile:
-        result = record_of(profile, "r")
-    assert (result.calls, result.operations, result.tensors) == ((), (), {})
 
 
 def test_a_call_that_does_not_fit_stands_between_the_others():

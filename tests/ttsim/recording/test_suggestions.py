@@ -1,7 +1,5 @@
 """What would help: tried on the model, bounded, the same every time, and off where nobody asks."""
 
-import json
-
 import pytest
 
 import ttsim
@@ -10,7 +8,7 @@ from ops.passes.sensitivity import Sensitivity
 from tests.ttsim.recording.calls import opened, options as options_of_conv
 from tests.ttsim.report.test_approved import approve
 from ttsim.recording.suggestions import TRIALS, Attempt, Measured, Search, arguments_source, attempts
-from ttsim.report.advice import Advice, explain_advice, machine_changes
+from ttsim.report.advice import explain_advice, machine_changes
 from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.study.layers.run import Settings, make_inputs, place
 
@@ -29,7 +27,7 @@ def test_the_slowest_of_the_eight_layers_has_a_faster_config():
     device, options = arguments_of("vgg_unet.d4.up")
     report = ttsim.estimate_cycles(ttsim.conv_transpose2d, device=device, suggestions=True, **options)
     advice = report.advice
-    assert (advice.cycles, advice.tried) == (report.cycles, advice.tried)
+    assert advice.cycles == report.cycles
     assert 20 < advice.tried <= TRIALS
     schemes = {change.kind: change for change in advice.changes}["shard_layout"]
     assert schemes.text == "shard_layout=HEIGHT_SHARDED"
@@ -40,10 +38,7 @@ def test_the_slowest_of_the_eight_layers_has_a_faster_config():
     changed = dict(options, conv_config=ttsim.Conv2dConfig(**{**vars(options["conv_config"]), "shard_layout": HEIGHT}))
     assert ttsim.estimate_cycles(ttsim.conv_transpose2d, device=device, **changed).cycles == schemes.cycles
     assert "shard_layout=ttnn.TensorMemoryLayout.HEIGHT_SHARDED" in schemes.arguments
-    lines = report.explain().splitlines()
-    line = f"  shard_layout=HEIGHT_SHARDED: {report.cycles:,} -> {schemes.cycles:,} cycles"
-    assert any(one.startswith(line) for one in lines)
-    assert json.loads(report.to_json())["advice"]["changes"][0]["cycles"] == advice.changes[0].cycles
+    assert f"\n  shard_layout=HEIGHT_SHARDED: {report.cycles:,} -> {schemes.cycles:,} cycles" in report.explain()
 
 
 def small(device, **changes):
@@ -114,8 +109,9 @@ def test_a_search_is_bounded_and_not_fooled():
 
     costly = Measured(cycles=1000, untimed=0, effort=2000)
     assert Search(ttsim.conv2d, options, fails).run(costly).tried == 3  # a call that fails costs as much as the first
-    hidden = Search(ttsim.conv2d, options, lambda _: Measured(cycles=10, untimed=1, effort=1))
-    assert hidden.run(before).changes == ()  # something is faster because nobody knows what a part of it takes
+    hidden = Search(ttsim.conv2d, options, lambda _: Measured(cycles=10, untimed=1, effort=1)).run(before)
+    assert hidden.changes == ()  # something is faster because nobody knows what a part of it takes
+    assert "no other config that was tried is faster" in explain_advice(hidden)
 
 
 def test_a_profile_tells_of_the_machine():
@@ -127,10 +123,6 @@ def test_a_profile_tells_of_the_machine():
     figures = {one.figure: one for one in report.advice.sensitivity}
     assert figures["clock_hz"].time_elasticity < 0
     assert "Hardware bottleneck (d log of cycles and time / d log of a figure):" in report.explain()
-
-
-def test_nothing_that_helps_is_said():
-    assert "no other config that was tried is faster" in explain_advice(Advice(cycles=1000, tried=7))
 
 
 def test_described_tensors_are_estimated():
@@ -157,11 +149,10 @@ def test_a_failing_call_is_searched_only_where_it_should(suggestions, monkeypatc
 
 
 def test_a_machine_changes_by_the_better_of_twice_and_half():
-    times = {"a": (1.0, 0.9, 0.8), "b": (2.0, 0.5, None), "c": (3.0, 0.995, None)}
-    names = ("value", "doubled_time", "halved_time")
+    times = (("a", 1.0, 0.9, 0.8), ("b", 2.0, 0.5, None), ("c", 3.0, 0.995, None))
     figures = tuple(
-        Sensitivity(figure=figure, cycles_elasticity=0, time_elasticity=0, **dict(zip(names, values, strict=True)))
-        for figure, values in times.items()
+        Sensitivity(figure=name, value=value, cycles_elasticity=0, time_elasticity=0, doubled_time=up, halved_time=down)
+        for name, value, up, down in times
     )
     found = machine_changes(figures, least_share=0.01, most=5)
     assert [(change.figure, change.factor, change.value, round(change.saved_share, 9)) for change in found] == [

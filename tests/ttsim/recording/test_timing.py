@@ -1,4 +1,4 @@
-"""Cycles of calls: fidelity, useful and issued work."""
+"""Useful and issued work of calls."""
 
 import pytest
 
@@ -16,19 +16,6 @@ def ran_call(**changes):
     placed = place(layer, make_inputs(layer), Settings(spec=SPEC, values="off"))
     with placed.device:
         return call(placed).profile.calls[0]
-
-
-@pytest.mark.parametrize(
-    ("name", "fidelity", "phases", "changes"),
-    [
-        ("Conv2dDeviceOperation", "LoFi", 1, {}),
-        ("Conv2dDeviceOperation", "HiFi4", 4, {}),
-        ("MatmulDeviceOperation", "HiFi3", 3, {"kernel_size": (1, 1), "stride": (1, 1)}),
-    ],
-)
-def test_fidelity_of_what_multiplies(name, fidelity, phases, changes):
-    timed = timed_call(ran_call(compute={"math_fidelity": fidelity}, **changes), SPEC)
-    assert {op.name: op.fidelity_phases for op in timed.operations if op.fidelity_phases} == {name: phases}
 
 
 @pytest.mark.parametrize(("groups", "stride"), [(1, (1, 1)), (4, (2, 1))])

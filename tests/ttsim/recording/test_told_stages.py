@@ -6,21 +6,13 @@ import pytest
 import ttsim
 from device.time.stages import Stage
 from ops.passes.cycles import run_cycles
+from tests.sizes import conv_sizes
 from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.study.layers.run import Settings, call, make_inputs, place
 
 DEVICES = ("wormhole_n150", "blackhole_p150")
 ALIKE = {Stage.START, Stage.MATH}  # kernels start and the matrix unit multiplies, whatever the program
-CONV = {
-    "in_channels": 64,
-    "out_channels": 32,
-    "batch_size": 1,
-    "input_height": 32,
-    "input_width": 32,
-    "kernel_size": (3, 3),
-    "stride": (2, 2),
-    "padding": (1, 1),
-}
+CONV = {**conv_sizes(32, 32, 64, 32, 3, 3), "stride": (2, 2), "padding": (1, 1)}
 SLICED = ttsim.Conv2dSliceConfig(slice_type=ttsim.Conv2dDRAMSliceWidth, num_slices=2)
 SCHEMES = ttsim.TensorMemoryLayout
 

@@ -45,18 +45,16 @@ def preparations(monkeypatch):
 
 @pytest.mark.parametrize("values", ["exact", "fast"])
 def test_equal_weights_are_prepared_once(preparations, values):
-    outcomes = []
-    for _ in range(2):
+    def outcomes(*seeds):
         with ttsim.open_device(l1_small_size=32768, values=values) as device:
-            outcomes += [convolve(device, Tensor(numbers(KERNEL, 1), ttsim.bfloat16)) for _ in range(2)]
+            return [convolve(device, Tensor(numbers(KERNEL, seed), ttsim.bfloat16)) for seed in seeds]
+
+    first, second, *more = outcomes(1, 1) + outcomes(1, 1)
     assert len(preparations) == 2
-    with ttsim.open_device(l1_small_size=32768, values=values) as device:
-        other, again = [convolve(device, Tensor(numbers(KERNEL, seed), ttsim.bfloat16)) for seed in (2, 1)]
-    first, second = outcomes[:2]
-    assert all(np.array_equal(first[0], values) for values, _ in (*outcomes, again))
+    other, again = outcomes(2, 1)
+    assert all(np.array_equal(first[0], output) for output, _ in (second, *more, again))
     assert not np.array_equal(first[0], other[0])
-    assert [text for _, text in outcomes] == [first[1], second[1], first[1], second[1]]
-    assert second[1] == again[1]  # whether its weights were prepared before or not
+    assert [text for _, text in (*more, again)] == [first[1], second[1], second[1]]  # wherever weights were prepared
 
 
 def test_overwritten_weights_are_prepared_again_until_the_device_is_closed(preparations):
@@ -110,17 +108,11 @@ class Hostile:
 
 
 def test_texts_of_values_of_every_kind():
-    given = {
-        "array": np.zeros((2, 3), np.float32),
-        "several": [1, (2,), {"a": np.zeros(4, np.int8)}],
-        "long": "x" * 3000,
-        "hostile": Hostile(),
-    }
-    text = dict(texts(given.items()))
-    assert text["array"] == "numpy.ndarray(shape=[2, 3], dtype=float32)"
-    assert text["several"] == "[1, (2,), {a: numpy.ndarray(shape=[4], dtype=int8)}]"
-    assert len(text["long"]) < 100
-    assert text["hostile"].endswith("Hostile")
+    given = ([1, (2, 3), (2,), {"a": np.zeros((4, 2), np.int8)}], "x" * 3000, Hostile())
+    (_, several), (_, long), (_, hostile) = texts(enumerate(given))
+    assert several == "[1, (2, 3), (2,), {a: numpy.ndarray(shape=[4, 2], dtype=int8)}]"
+    assert len(long) < 100
+    assert hostile.endswith("Hostile")
 
 
 def here():

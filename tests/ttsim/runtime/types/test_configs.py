@@ -71,16 +71,13 @@ def test_fields_arrive_in_the_machines_types() -> None:
 def test_wrong_fields(fields: dict[str, object], words: str) -> None:
     with pytest.raises(TypeError) as raised:
         Conv2dConfig(**fields)  # type: ignore[arg-type]
-    text = str(raised.value)
-    assert text.startswith("__init__(): incompatible function arguments. The following argument types are supported:")
-    assert text.splitlines()[1] == f"Conv2dConfig: {words}"
+    assert str(raised.value).splitlines()[1] == f"Conv2dConfig: {words}"
 
 
-@pytest.mark.parametrize("name", Conv2dConfig._retired)
-def test_fields_of_older_versions_are_ignored_with_a_warning(name: str) -> None:
-    with pytest.warns(FutureWarning, match=f"Conv2dConfig: {name} is gone from the library"):
-        config = Conv2dConfig(**{name: True})  # type: ignore[arg-type]
-    assert config == Conv2dConfig()
+def test_fields_of_older_versions_are_ignored_with_a_warning() -> None:
+    for name in Conv2dConfig._retired:
+        with pytest.warns(FutureWarning, match=f"Conv2dConfig: {name} is gone from the library"):
+            assert Conv2dConfig(**{name: True}) == Conv2dConfig()  # type: ignore[arg-type]
 
 
 def test_slices() -> None:
@@ -95,12 +92,9 @@ def test_slices() -> None:
         Conv2dSliceConfig()  # type: ignore[call-arg]
 
 
-@pytest.mark.parametrize(
-    ("fidelity", "fidelity_phases"), [("LoFi", 1), ("HiFi2", 2), ("HiFi3", 3), ("HiFi4", 4), ("Invalid", 1)]
-)
-def test_fidelity_is_a_number_of_phases(fidelity: str, fidelity_phases: int) -> None:
-    config = WormholeComputeKernelConfig(math_fidelity=MathFidelity[fidelity])
-    assert config.argument().fidelity_phases == fidelity_phases
+def test_fidelity_is_a_number_of_phases() -> None:
+    configs = [WormholeComputeKernelConfig(math_fidelity=fidelity) for fidelity in MathFidelity]
+    assert [config.argument().fidelity_phases for config in configs] == [1, 2, 3, 4, 1]  # LoFi first, Invalid last
 
 
 def test_compute_configs() -> None:
