@@ -29,35 +29,19 @@ def test_nodes_have_the_real_librarys_form(device: Device) -> None:
     address = result.buffer_address()
     result.deallocate()
     trace = graph.end_graph_capture()
-    assert [node["node_type"] for node in trace] == [
-        "capture_start",
-        "function_start",
-        "tensor",
-        "buffer",
-        "buffer_allocate",
-        "function_end",
-        "tensor",
-        "function_start",
-        "buffer_deallocate",
-        "function_end",
-        "capture_end",
-    ]
+    kinds = (
+        "tensor buffer buffer_allocate function_end tensor function_start buffer_deallocate function_end capture_end"
+    )
+    assert [node["node_type"] for node in trace] == ["capture_start", "function_start", *kinds.split()]
     assert [node["counter"] for node in trace] == list(range(11))
     assert [node["connections"] for node in trace] == [
         [1, 7], [3, 4, 5], [1], [6], [3], [6, 7], [], [8, 9], [3], [10], [],
     ]  # fmt: skip
     assert [node["stacking_level"] for node in trace] == [0, *[1] * 9, 0]
     assert trace[4]["params"] == {
-        "address": address,
-        "buffer_type": 1,
-        "device_id": 1,
-        "layout": "INTERLEAVED",
-        "max_size_per_bank": 128,
-        "num_cores": 0,
-        "page_size": 128,
-        "size": 512,
-        "type": "L1",
-    }
+        "address": address, "buffer_type": 1, "device_id": 1, "layout": "INTERLEAVED", "max_size_per_bank": 128,
+        "num_cores": 0, "page_size": 128, "size": 512, "type": "L1",
+    }  # fmt: skip
     assert graph.extract_calltrace(trace) == ["Tensor::to_device", "Tensor::deallocate"]
 
 
@@ -73,27 +57,14 @@ def test_operations_nest_and_name_their_circular_buffers() -> None:
             OperationEnd("HaloDeviceOperation"),
         ]
     )
-    kinds = [node["node_type"] for node in trace]
-    assert kinds == [
-        "capture_start",
-        "function_start",
-        "function_start",
-        "circular_buffer_deallocate_all",
-        "circular_buffer_allocate",
-        "circular_buffer_allocate",
-        "function_end",
-        "function_end",  # the call that an error left open is ended, too
-        "capture_end",
-    ]
+    assert [node["node_type"] for node in trace] == [
+        "capture_start", "function_start", "function_start", "circular_buffer_deallocate_all",
+        *["circular_buffer_allocate"] * 2, *["function_end"] * 2, "capture_end",
+    ]  # fmt: skip # the call that an error left open is ended, too
     assert [node["connections"] for node in trace] == [[1], [2, 7], [3, 4, 5, 6], [2], [], [], [], [8], []]
     assert [node["stacking_level"] for node in trace] == [0, 1, 2, 2, 2, 2, 2, 1, 0]
-    assert trace[4]["params"] == {
-        "address": 105824,
-        "core_range_set": "{[0-0 - 7-0], [0-1 - 1-1]}",
-        "device_id": 0,
-        "globally_allocated": "0",
-        "size": 64,
-    }
+    where = {"address": 105824, "core_range_set": "{[0-0 - 7-0], [0-1 - 1-1]}", "device_id": 0}
+    assert trace[4]["params"] == {**where, "globally_allocated": "0", "size": 64}
     assert graph.extract_resource_usage_per_core(trace) == (64, 0, 64)
     assert graph.extract_peak_L1_memory_usage(trace) == 704
 
@@ -163,21 +134,19 @@ def test_a_refused_operation_is_aborted() -> None:
     with pytest.raises(CircularBufferError):
         conv(device, (256, 256), (32, 32), (3, 3), input_tensor=image, dram_slice_config=full)
     trace = graph.end_graph_capture()
-    ended = {
-        node["params"]["name"]: node["params"].get("aborted") for node in trace if node["node_type"] == "function_end"
-    }
-    assert ended.pop("Conv2dDeviceOperation") == "true"
-    assert set(ended.values()) == {None}
-    starts = [node["params"]["name"] for node in trace if node["node_type"] == "function_start"]
-    names = {"function_start": 1, "function_end": -1}
-    assert sum(names.get(node["node_type"], 0) for node in trace) == 0
+    starts, ends = (
+        [node["params"] for node in trace if node["node_type"] == f"function_{kind}"] for kind in ("start", "end")
+    )
+    assert {end["name"] for end in ends if end.get("aborted") == "true"} == {"Conv2dDeviceOperation"}
+    assert len(starts) == len(ends)
+    starts = [start["name"] for start in starts]
     last = len(starts) - starts[::-1].index("Conv2dDeviceOperation")
     # Seen on the real library: index tensors, then the output, then what the call had made before, the latest first.
     assert starts[last:] == [
         "tt::tt_metal::create_device_tensor", "Tensor::to_device", *["Tensor::deallocate"] * 5,
     ]  # fmt: skip
     freed = [node["params"] for node in trace if node["node_type"] == "buffer_deallocate"][-5:]
-    assert [(one["type"], one["buffer_type"]) for one in freed] == [
+    assert [(buffer["type"], buffer["buffer_type"]) for buffer in freed] == [
         ("L1", 3), ("L1", 1), ("L1", 1), ("DRAM", 0), ("L1", 1),
     ]  # fmt: skip
 
@@ -185,8 +154,7 @@ def test_a_refused_operation_is_aborted() -> None:
 def test_what_the_last_device_operation_made_is_the_output_of_a_capture(device: Device) -> None:
     x = ttsim.Tensor(np.ones((1, 1, 64, 64), np.float32), ttsim.bfloat16).to(ttsim.TILE_LAYOUT).to(device)
     graph.begin_graph_capture()
-    between = ttsim.add(x, x)
-    output = ttsim.relu(between, memory_config=ttsim.L1_MEMORY_CONFIG)
+    output = ttsim.relu(ttsim.add(x, x), memory_config=ttsim.L1_MEMORY_CONFIG)
     trace = graph.end_graph_capture()
     (counter,) = graph.extract_output_tensors(trace)
     assert trace[counter]["params"]["address"] == output.buffer_address()

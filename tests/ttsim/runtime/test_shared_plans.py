@@ -70,13 +70,19 @@ def seen(device, memory=L1, **changes):
     return repr(events), profile.report().to_json(), output.cpu().to_numpy().tobytes()
 
 
+def seen_on(*devices, **changes):
+    """Events, report and values of a call on each device, which is closed then."""
+    outcomes = []
+    for device in devices:
+        with device:
+            outcomes.append(seen(device, **changes))
+    return outcomes
+
+
 @pytest.mark.parametrize("spec", [SPEC, SPEC.replace(name="of its own")], ids=["catalog", "own"])
 def test_a_fresh_device_of_the_spec_finds_the_plan(spec, planned):
-    outcomes = []
-    for device in (opened(spec), opened(pickle.loads(pickle.dumps(spec))), alone(spec)):
-        with device:
-            outcomes.append(seen(device))
-    assert outcomes[0] == outcomes[1] == outcomes[2]
+    first, second, third = seen_on(opened(spec), opened(pickle.loads(pickle.dumps(spec))), alone(spec))
+    assert first == second == third
     assert len(planned) == 2
 
 
@@ -87,12 +93,9 @@ def test_a_fresh_device_of_the_spec_finds_the_plan(spec, planned):
 )
 def test_a_device_with_one_figure_edited_has_its_own(change, planned):
     other = SPEC.replace(**change)
-    outcomes = []
-    for device in (opened(), opened(other), alone(other)):
-        with device:
-            outcomes.append(seen(device))
-    assert outcomes[0][1] != outcomes[1][1]
-    assert outcomes[1] == outcomes[2]
+    first, second, third = seen_on(opened(), opened(other), alone(other))
+    assert first[1] != second[1]
+    assert second == third
     assert planned == [SPEC, other, other]
 
 
@@ -156,18 +159,11 @@ def test_devices_in_threads_share(planned):
     strides = [(1, 1), (2, 2), (1, 2)]
 
     def in_a_thread(first):
-        found = []
-        for number in range(4):
-            stride = strides[(first + number) % len(strides)]
-            with opened() as device:
-                found.append((stride, seen(device, stride=stride)))
-        return found
+        own = [strides[(first + number) % len(strides)] for number in range(4)]
+        return [(stride, seen_on(opened(), stride=stride)[0]) for stride in own]
 
     with ThreadPoolExecutor(4) as pool:
         found = [outcome for outcomes in pool.map(in_a_thread, range(4)) for outcome in outcomes]
-    expected = {}
-    for stride in strides:
-        with alone() as device:
-            expected[stride] = seen(device, stride=stride)
+    expected = {stride: seen_on(alone(), stride=stride)[0] for stride in strides}
     assert all(text == expected[stride] for stride, text in found)
     assert len(planned) < len(found)
