@@ -90,7 +90,6 @@ class PlanBuilder:
         self._tensors = dict(self._inputs)
         self._steps: list[Step] = []
         self._own_l1_bytes: dict[str, int] = {}  # bytes per L1 bank of the plan's own live tensors
-        self._freed: set[str] = set()
         self._adopted: list[str] = []
         self._expected: list[Expected] = []
         self._decisions: dict[Decision, None] = {}
@@ -199,7 +198,6 @@ class PlanBuilder:
         for tensor in tensors:
             self._steps.append(Free(tensor.name))
             self._own_l1_bytes.pop(tensor.name, None)
-            self._freed.add(tensor.name)
 
     def free_own(self, *tensors: PlanTensor, keep: Collection[PlanTensor] = ()) -> None:
         """Releases those of some tensors that the plan owns, in order, except the buffers of ``keep``."""
@@ -215,10 +213,6 @@ class PlanBuilder:
     def adopt(self, tensor: PlanTensor) -> None:
         """Has a tensor of the plan released when the call returns, in the order of adoption."""
         self._adopted.append(tensor.name)
-
-    def is_live(self, tensor: PlanTensor) -> bool:
-        """Whether a tensor has not been released."""
-        return tensor.name not in self._freed
 
     def is_own(self, tensor: PlanTensor) -> bool:
         """Whether the plan allocated a tensor and has not released it."""
@@ -278,7 +272,6 @@ class PlanBuilder:
     def _hold(self, allocation: Allocate, spec: TensorSpec) -> None:
         in_l1 = allocation.buffer.buffer_type is BufferType.L1
         self._own_l1_bytes[allocation.tensor] = allocation.buffer.bank_bytes if in_l1 else 0
-        self._freed.discard(allocation.tensor)
         self._tensors[allocation.tensor] = spec
 
 

@@ -100,8 +100,7 @@ def test_what_is_adopted_is_released_when_the_call_returns():
     builder.free(second)
     builder.free_adopted()
     assert builder.steps[2:] == (Free("b"), Free("a"))
-    assert builder.is_live(x)
-    assert not builder.is_live(first)
+    assert not builder.is_own(first)
 
 
 def test_all_others_are_released_in_order():

@@ -15,12 +15,16 @@ from device.numbers.formats import BFLOAT8_B, div_up
 from device.spec.device_spec import DeviceSpec
 from ops.planners.conv.arguments import ConvCall, ConvConfig, SliceConfig, SliceType
 from ops.planners.conv.operands import partition_call
-from ops.planners.conv.slicing import guess_slice_type, most_slices, output_slices, slice_l1_bytes
+from ops.planners.conv.slicing import OTHER_AXIS, guess_slice_type, most_slices, output_slices, slice_l1_bytes
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.window import NoWindowError
 
 TOGETHER: Final = "together"  # the kind of several changes at once
 MOST_SLICES: Final = 32  # more of them are not looked at: each is a plan of its own
+# Settings without what only saves time
+LIGHTER: Final = {
+    "reallocate_halo_output": True, "enable_weights_double_buffer": False, "enable_act_double_buffer": False
+}  # fmt: skip
 
 
 class Alternative(NamedTuple):
@@ -94,15 +98,9 @@ def _in_l1(call: ConvCall) -> bool:
 
 def _lighter(call: ConvCall) -> Iterator[Alternative]:
     """Without what only saves time, or keeps the input."""
-    config = call.conv_config
-    if not config.reallocate_halo_output:
-        yield _with(call, "reallocate_halo_output", reallocate_halo_output=True)
-    if config.enable_weights_double_buffer:
-        yield _with(call, "enable_weights_double_buffer", enable_weights_double_buffer=False)
-    if config.enable_act_double_buffer:
-        yield _with(call, "enable_act_double_buffer", enable_act_double_buffer=False)
-    if _in_l1(call) and not config.deallocate_activation:
-        yield _with(call, "deallocate_activation", deallocate_activation=True)
+    for name, value in (LIGHTER | ({"deallocate_activation": True} if _in_l1(call) else {})).items():
+        if getattr(call.conv_config, name) is not value:
+            yield _with(call, name, **{name: value})
 
 
 def _smaller_blocks(call: ConvCall, device_spec: DeviceSpec) -> Iterator[Alternative]:
@@ -137,20 +135,11 @@ def _other_schemes(call: ConvCall, device_spec: DeviceSpec) -> Iterator[Alternat
 
 def _least(call: ConvCall, device_spec: DeviceSpec) -> Iterator[Alternative]:
     """Several changes at once: the smallest blocks, then lighter weights too, then other schemes."""
-    first = _with(
-        call,
-        TOGETHER,
-        reallocate_halo_output=True,
-        enable_weights_double_buffer=False,
-        enable_act_double_buffer=False,
-        act_block_h_override=TILE,
-        deallocate_activation=call.conv_config.deallocate_activation or _in_l1(call),
-    )
-    yield first
-    last = first
-    for last in _lighter_weights(first.arguments):
-        yield last._replace(kind=TOGETHER)
-    for scheme in _other_schemes(last.arguments, device_spec):
+    deallocates = call.conv_config.deallocate_activation or _in_l1(call)
+    first = _with(call, TOGETHER, **LIGHTER, act_block_h_override=TILE, deallocate_activation=deallocates)
+    lighter = [alternative._replace(kind=TOGETHER) for alternative in _lighter_weights(first.arguments)]
+    yield from (first, *lighter)
+    for scheme in _other_schemes((lighter or [first])[-1].arguments, device_spec):
         yield scheme._replace(kind=TOGETHER)
 
 
@@ -162,11 +151,9 @@ def _sliced(base: Alternative, device_spec: DeviceSpec, free_l1_bytes: int) -> I
     guess = guess_slice_type(call)
     slice_type = call.slice_config.slice_type if call.slice_config is not None else guess
     first = guess if slice_type is SliceType.L1_FULL else slice_type
-    second = SliceType.DRAM_WIDTH if first is SliceType.DRAM_HEIGHT else SliceType.DRAM_HEIGHT
-    for kind in (first, second):
+    for kind in (first, OTHER_AXIS[first]):
         for count in _slice_counts(call, kind, device_spec, free_l1_bytes):
-            sliced = replace(call, slice_config=SliceConfig(slice_type=kind, num_slices=count))
-            yield Alternative(base.kind, sliced)
+            yield Alternative(base.kind, replace(call, slice_config=SliceConfig(slice_type=kind, num_slices=count)))
 
 
 def _from_dram(call: ConvCall) -> ConvCall:

@@ -15,7 +15,7 @@ from device.memory.memory_config import TILE, BufferType, Layout, ShardSpec, Ten
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, DataFormat, round_up
 from device.spec.device_spec import DeviceSpec
 from ops.planners.conv.arguments import Check, ConvCall, SliceType, refuse_first
-from ops.planners.conv.operands import sliced_weight_rank, transposed_weight_rank
+from ops.planners.conv.operands import sliced_weight_rank, weight_rank
 from ops.planners.conv.slicing import (
     given_slices,
     most_slices,
@@ -47,7 +47,7 @@ def check_arguments(call: ConvCall) -> None:
         config = call.slice_config
         searches = config is not None and config.slice_type is not SliceType.L1_FULL and not config.num_slices
         refuse_first(call, SEARCH_CHECKS if searches else ())
-        refuse_first(call, (*INPUT_CHECKS, stride_given, transposed_weight_rank, placing, input_rank))
+        refuse_first(call, (*INPUT_CHECKS, stride_given, weight_rank, placing, input_rank))
         return
     refuse_first(call, (_folded_override, stride_given, _folded))
     if not call.folds:

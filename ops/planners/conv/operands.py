@@ -151,7 +151,9 @@ def upload_weights(
     weights by output phase.
     """
     call = partitioned.call
-    if refuse_operands(builder, call):
+    # Weights that an earlier slice of the plan prepared have a name, and are not checked again
+    if not call.weight.name and (text := next(operand_refusals(call), None)) is not None:
+        builder.refuse(ArgumentError(text))
         return
     taken_for, (name, *bias_name) = read_layout(partitioned), operand_names(call)
     layout = taken_for if by_phases else weights_layout(partitioned, taken_for)
@@ -288,17 +290,6 @@ def operands(builder: PlanBuilder, call: ConvCall) -> list[PlanTensor]:
 HOST_WEIGHT_FORMATS = (BFLOAT16, FLOAT32, UINT32)
 
 
-def refuse_operands(builder: PlanBuilder, call: ConvCall) -> bool:
-    """Whether the plan ends in a refusal, because weights or bias cannot be prepared, or were not.
-
-    Operands that an earlier slice of the plan prepared have a name, and are not checked again.
-    """
-    text = None if call.weight.name else next(operand_refusals(call), None)
-    if text is not None:
-        builder.refuse(ArgumentError(text))
-    return text is not None
-
-
 def operand_refusals(call: ConvCall) -> Iterator[str]:
     """Why weights and bias of a call are refused, in the order the real library looks."""
     yield from weight_refusals(call)
@@ -322,7 +313,7 @@ def weight_refusals(call: ConvCall) -> Iterator[str]:
             )
         return
     if transposed:
-        yield from transposed_weight_rank(call)
+        yield from weight_rank(call)
     elif len(spec.shape) != 4:
         yield (
             "Host conv weights should be 4D tensor\nweight_tensor: it must have the four axes [out_channels, "
@@ -390,17 +381,17 @@ def _rank(name: str, wanted: str, operand: Operand) -> Iterator[str]:
         )
 
 
-def transposed_weight_rank(call: ConvCall) -> Iterator[str]:
-    """Weights of a transposed convolution that are asked for their kernel."""
-    wanted = "[in_channels, out_channels / groups, kernel height, kernel width]"
+def weight_rank(call: ConvCall) -> Iterator[str]:
+    """Weights that are asked for their kernel, with fewer than four axes."""
+    first, second = ("in", "out") if call.rules.transposed else ("out", "in")
+    wanted = f"[{first}_channels, {second}_channels / groups, kernel height, kernel width]"
     yield from _rank("weight_tensor", wanted, call.weight)
 
 
 def sliced_weight_rank(call: ConvCall) -> Iterator[str]:
     """A weight of conv2d that is asked for its kernel first, to plan slices and to choose their scheme."""
     if call.conv_config.shard_layout is None and not call.in_one_piece:
-        wanted = "[out_channels, in_channels / groups, kernel height, kernel width]"
-        yield from _rank("weight_tensor", wanted, call.weight)
+        yield from weight_rank(call)
 
 
 WAY_OUT = "prepare the weights for this call, or pass them on the host"

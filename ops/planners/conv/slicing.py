@@ -291,6 +291,7 @@ def _nominal(problem: ConvProblem, part: OutputSlice, *, filling: int = 0) -> Co
     return replace(problem, frame=replace(problem.frame, rows=rows, columns=columns))
 
 
+OTHER_AXIS = {SliceType.DRAM_HEIGHT: SliceType.DRAM_WIDTH, SliceType.DRAM_WIDTH: SliceType.DRAM_HEIGHT}
 WIDE_IMAGE = 200  # tiled outputs of narrower images are cut along the height
 TALL_RATIO = 3  # row-major outputs of images taller than this times their width too
 
@@ -316,36 +317,26 @@ def choose_slices(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int
 
     Returns the slices and the reason for the choice.
     """
-    kinds, refused = _kinds(call), None
+    kinds, reason, whose = _kinds(call), "", " of a core's L1"
+    limits: tuple[tuple[str, int], ...] = (("free_l1_bytes", free_l1_bytes),)
     # Most slices are equal except for their place
     need = cache(lambda part, several: slice_l1_bytes(call, part, device_spec, slices=1 + several))
-    for config in (
-        SliceConfig(slice_type=kind, num_slices=count)
-        for kind in kinds
-        for count in range(1, most_slices(call, kind) + 1)
-    ):
+    counts = ((kind, count) for kind in kinds for count in range(1, most_slices(call, kind) + 1))
+    for config in (SliceConfig(slice_type=kind, num_slices=count) for kind, count in counts):
         parts = (part.at_origin for part in output_slices(call, config) if not part.is_empty)
         needs: Iterable[int] = (need(part, config.num_slices > 1) for part in parts)
         try:
-            if (
-                call.conv_config.act_block_h_override
-            ):  # the blocks of all slices are checked; else the search ends early
+            if call.conv_config.act_block_h_override:  # its blocks are checked in all slices
                 needs = list(needs)
             excess = next((need_bytes for need_bytes in needs if need_bytes > free_l1_bytes), None)
         except NoWindowError:  # a slice without outputs, on which the real search can crash
             continue
-        if excess is not None:
-            refused = config, excess
-            continue
-        text = f"{describe_slices(config)}, the least number that fits by the library's estimate: "
-        limits: tuple[tuple[str, int], ...] = (("free_l1_bytes", free_l1_bytes),)
-        if refused is not None:
-            other, needed = refused
-            limits = (("needed_l1_bytes", needed), *limits)
-            text += f"{describe_slices(other)} would take {needed:,} B of a core's L1, and {free_l1_bytes:,} B are free"
-        else:
-            text += f"{free_l1_bytes:,} B of a core's L1 are free"
-        return config, Decision(name="num_slices", value=config.num_slices, text=text, limits=limits)
+        if excess is None:
+            free = f"{free_l1_bytes:,} B{'' if reason else whose} are free"
+            text = f"{describe_slices(config)}, the least number that fits by the library's estimate: {reason}{free}"
+            return config, Decision(name="num_slices", value=config.num_slices, text=text, limits=limits)
+        limits = (("needed_l1_bytes", excess), ("free_l1_bytes", free_l1_bytes))
+        reason = f"{describe_slices(config)} would take {excess:,} B{whose}, and "
     most, length = most_slices(call, kinds[-1]), sliced_length(call, kinds[-1])
     raise OutOfMemoryError(
         f"{_none_found(kinds[-1], most, length, free_l1_bytes)}\n"
@@ -390,7 +381,7 @@ def _kinds(call: ConvCall) -> list[SliceType]:
     if call.slice_config is not None:
         return [call.slice_config.slice_type]
     guess = guess_slice_type(call)
-    return [guess, SliceType.DRAM_WIDTH if guess is SliceType.DRAM_HEIGHT else SliceType.DRAM_HEIGHT]
+    return [guess, OTHER_AXIS[guess]]
 
 
 def _none_found(kind: SliceType, most: int, length: int, free_l1_bytes: int) -> str:
