@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 
@@ -66,13 +66,6 @@ MOST_BYTES: Final = 256 << 20  # thirty million raw weights and the prepared wei
 FEW: Final = 16  # numbers that tell most arrays apart
 
 
-class _PreparedArray(NamedTuple):
-    """A raw array, and the array that was prepared from it."""
-
-    raw: Array
-    prepared: Array
-
-
 class WeightCache:
     """Prepared arrays by the operation that prepared them and the content of the raw arrays.
 
@@ -82,8 +75,8 @@ class WeightCache:
     """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
-        self._arrays = BoundedCache[Hashable, list[_PreparedArray]](
-            most_bytes, lambda entries: sum(entry.raw.nbytes + entry.prepared.nbytes for entry in entries)
+        self._arrays = BoundedCache[Hashable, list[tuple[Array, Array]]](  # raw and prepared
+            most_bytes, lambda pairs: sum(array.nbytes for pair in pairs for array in pair)
         )
 
     @property
@@ -96,13 +89,14 @@ class WeightCache:
         if not _lasting(raw):
             return make()
         key = op, raw.shape, raw.dtype, bit_patterns(raw).flat[:FEW].tobytes()
-        entries = self._arrays.get(key) or []
-        entry = next((entry for same in (_same_memory, _same_bits) for entry in entries if same(entry.raw, raw)), None)
-        if entry is None:
-            entry = _PreparedArray(raw, make())
-            entry.prepared.flags.writeable = False
-            self._arrays.put(key, [*entries, entry])
-        return entry.prepared
+        pairs, (place, bits) = self._arrays.get(key) or [], (raw.__array_interface__, bit_patterns(raw))
+        known = next((pair for pair in pairs if pair[0].__array_interface__ == place), None)  # the same memory
+        known = known or next((pair for pair in pairs if np.array_equal(bit_patterns(pair[0]), bits)), None)
+        if known is None:
+            known = raw, make()
+            known[1].flags.writeable = False
+            self._arrays.put(key, [*pairs, known])
+        return known[1]
 
     def clear(self) -> None:
         """Drops all arrays."""
@@ -117,17 +111,6 @@ def _lasting(array: Array) -> bool:
             return False
         owner = owner.base
     return owner is None
-
-
-def _same_memory(cached: Array, raw: Array) -> bool:
-    """Whether two arrays of one shape and type are the same memory."""
-    here, there = cached.__array_interface__, raw.__array_interface__
-    return (here["data"], here["strides"]) == (there["data"], there["strides"])
-
-
-def _same_bits(cached: Array, raw: Array) -> bool:
-    """Whether two arrays of one shape and type hold the same bits."""
-    return np.array_equal(bit_patterns(cached), bit_patterns(raw))
 
 
 MOST_STEPS: Final = 2000  # 5 KB each with their cycles, 15 KB once reports on them are read in full

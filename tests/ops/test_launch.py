@@ -16,82 +16,49 @@ from ops.launch import (
     launch_cycles,
 )
 
-ROUND = {
-    "dispatch_costs_fetch_cycles": 1000,
-    "dispatch_costs_fetch_binary_cycles": 10,
-    "dispatch_costs_binary_bytes_per_cycle": 16,
-    "dispatch_costs_config_bytes_per_cycle": 20,
-    "dispatch_costs_command_cycles": 100,
-    "dispatch_costs_write_cycles": 500,
-    "dispatch_costs_write_core_cycles": 2,
-    "dispatch_costs_write_binary_cycles": 50,
-    "dispatch_costs_write_group_cycles": 300,
-    "dispatch_costs_argument_core_cycles": 7,
-    "dispatch_costs_start_cycles": 800,
-    "dispatch_costs_start_buffer_cycles": 5,
-    "noc_link_share": 1.0,
-}
-
-ROUND_SPEC = load_spec("wormhole_n150").replace(**ROUND)
+FIGURES = {
+    "fetch_cycles": 1000, "fetch_binary_cycles": 10, "binary_bytes_per_cycle": 16, "config_bytes_per_cycle": 20,
+    "command_cycles": 100, "write_cycles": 500, "write_core_cycles": 2, "write_binary_cycles": 50,
+    "write_group_cycles": 300, "argument_core_cycles": 7, "start_cycles": 800, "start_buffer_cycles": 5,
+}  # fmt: skip
+ROUND = load_spec("wormhole_n150").replace(
+    **{f"dispatch_costs_{name}": value for name, value in FIGURES.items()}, noc_link_share=1.0
+)
 
 
 def program(**changes):
     """A program on one core, one processor."""
-    facts = {"name": "one", "cores": 1, "processors": 1, "binaries": 1, "binary_bytes": 640}
-    return LaunchedProgram(**facts | changes)
+    return LaunchedProgram(**{"name": "one", "cores": 1, "processors": 1, "binaries": 1, "binary_bytes": 640} | changes)
 
 
-def parts(**changes):
-    """Fetch, write and start of it."""
-    found = launch_cycles(program(**changes), ROUND_SPEC)
-    return found.fetch, found.write, found.start
-
-
-def test_a_program_without_configuration():
-    assert parts() == (1000 + 640 / 16, 500 + 2 + 640 / 32, 800)
-
-
-def test_every_binary_and_every_core_count():
-    assert parts(binaries=3, processors=3, cores=10) == (1000 + 2 * 10 + 1920 / 16, 500 + 20 + 100 + 1920 / 32, 800)
-
-
-def test_circular_buffers_of_every_group_are_another_copy():
-    """Four buffers of 16 bytes, in two groups of cores."""
-    fetch, write, start = parts(circular_buffers=4, buffer_groups=2, groups=2)
-    assert fetch == 1000 + 40 + 100 + 2 * 64 / 20
-    assert write == 502 + 20 + 100 + 300
-    assert start == 800 + 4 * 5
-
-
-def test_arguments_go_core_by_core():
-    """40 bytes take less than the 7 cycles of a write, 400 bytes more."""
-    assert parts(cores=8, arguments=10)[1] == 500 + 16 + 20 + 100 + 8 * 7
-    assert parts(cores=8, arguments=100)[1] == 500 + 16 + 20 + 100 + 8 * 400 / 32
-    assert parts(cores=8, arguments=100)[0] == 1000 + 40 + 100 + 8 * 400 / 20
-
-
-def test_arguments_of_each_group_are_a_command():
-    assert parts(cores=8, arguments=10, groups=2)[1] - parts(cores=8, arguments=10)[1] == 300 + 100
-
-
-def test_common_arguments_and_semaphores_share_a_command():
-    assert parts(common_arguments=5)[0] == 1000 + 40 + 100 + 20 / 20
-    assert parts(semaphores=2)[0] == 1000 + 40 + 100 + 32 / 20
-    assert parts(semaphores=2, common_arguments=5)[0] == 1000 + 40 + 100 + 52 / 20
-
-
-def test_slower_dispatchers_are_slower_throughout():
-    slow = ROUND_SPEC.replace(dispatch_costs_dispatcher_factor=1.5)
-    usual, found = launch_cycles(program(), ROUND_SPEC), launch_cycles(program(), slow)
-    assert (found.fetch, found.write, found.start) == pytest.approx(
-        (1.5 * usual.fetch, 1.5 * usual.write, 1.5 * usual.start)
-    )
+@pytest.mark.parametrize(
+    ("changes", "fetch", "write", "start"),
+    [
+        ({}, 1000 + 640 / 16, 500 + 2 + 640 / 32, 800),  # without configuration
+        ({"binaries": 3, "processors": 3, "cores": 10}, 1000 + 2 * 10 + 1920 / 16, 500 + 20 + 100 + 1920 / 32, 800),
+        # four buffers of 16 bytes, of which each of two groups of cores has another copy
+        ({"circular_buffers": 4, "buffer_groups": 2, "groups": 2}, 1140 + 2 * 64 / 20, 522 + 100 + 300, 800 + 4 * 5),
+        # arguments go core by core: 40 bytes take less than the 7 cycles of a write, 400 bytes more
+        ({"cores": 8, "arguments": 10}, 1140 + 8 * 40 / 20, 500 + 16 + 20 + 100 + 8 * 7, 800),
+        ({"cores": 8, "arguments": 100}, 1140 + 8 * 400 / 20, 500 + 16 + 20 + 100 + 8 * 400 / 32, 800),
+        # those of each group are a command
+        ({"cores": 8, "arguments": 10, "groups": 2}, 1240 + 8 * 40 / 20, 636 + 300 + 100 + 8 * 7, 800),
+        # common arguments and semaphores share a command
+        ({"common_arguments": 5}, 1140 + 20 / 20, 522 + 100, 800),
+        ({"semaphores": 2}, 1140 + 32 / 20, 522 + 100, 800),
+        ({"semaphores": 2, "common_arguments": 5}, 1140 + 52 / 20, 522 + 100, 800),
+    ],
+)  # fmt: skip
+def test_cycles_of_a_launch_by_hand(changes, fetch, write, start):
+    found = launch_cycles(program(**changes), ROUND)
+    assert (found.fetch, found.write, found.start) == (fetch, write, start)
+    slow = launch_cycles(program(**changes), ROUND.replace(dispatch_costs_dispatcher_factor=1.5))
+    assert (slow.fetch, slow.write, slow.start) == pytest.approx((1.5 * fetch, 1.5 * write, 1.5 * start))
 
 
 def test_what_lies_on_a_core():
-    assert program(processors=5, binaries=7, circular_buffers=3, arguments=2, semaphores=1).core_bytes == (
-        5 * 640 + 3 * 16 + 5 * 2 * 4 + 16
-    )
+    found = program(processors=5, binaries=7, circular_buffers=3, arguments=2, semaphores=1)
+    assert found.core_bytes == 5 * 640 + 3 * 16 + 5 * 2 * 4 + 16
 
 
 SPEC = load_spec("wormhole_n150")  # a cycle is a nanosecond
@@ -99,36 +66,25 @@ SMALL = LaunchedProgram(name="small", cores=1, processors=1, binaries=1, binary_
 LARGE = LaunchedProgram(name="large", cores=1, processors=5, binaries=5, binary_bytes=8192)  # two do not fit a core
 
 
-def period(program, kernel_cycles):
+def period(program, kernel_cycles, spec=SPEC):
     """Time from program to program of a long queue."""
-    ends = kernel_end_nanoseconds([Launch(program, kernel_cycles)] * 10, SPEC, Replay.TRACE)
+    ends = kernel_end_nanoseconds([Launch(program, kernel_cycles)] * 10, spec, Replay.TRACE)
     assert ends == sorted(ends)
     return ends[-1] - ends[-2]
 
 
-def test_a_first_program_is_fetched_and_started():
+def test_launches_follow_each_other():
     """The dispatching core writes on while the prefetching core still fetches, which is the longer of the two."""
-    cost = launch_cycles(SMALL, SPEC)
-    assert cost.fetch > cost.write
-    assert kernel_end_nanoseconds([Launch(SMALL, 100)], SPEC, Replay.TRACE) == pytest.approx(
-        [cost.fetch + cost.start + 100]
-    )
-
-
-def test_short_kernels_wait_for_the_slower_core():
-    assert period(SMALL, 0) == pytest.approx(launch_cycles(SMALL, SPEC).fetch)
-
-
-def test_long_kernels_hide_all_but_the_start():
-    assert period(SMALL, 10_000) == pytest.approx(10_000 + launch_cycles(SMALL, SPEC).start)
-
-
-def test_what_does_not_fit_beside_the_running_program_is_written_after_it():
-    cost = launch_cycles(LARGE, SPEC)
-    assert period(LARGE, 10_000) == pytest.approx(10_000 + cost.start + cost.write)
+    small, large = launch_cycles(SMALL, SPEC), launch_cycles(LARGE, SPEC)
+    assert small.fetch > small.write
+    ends = kernel_end_nanoseconds([Launch(SMALL, 100)], SPEC, Replay.TRACE)
+    assert ends == pytest.approx([small.fetch + small.start + 100])
+    assert period(SMALL, 0) == pytest.approx(small.fetch)  # short kernels wait for the slower core
+    assert period(SMALL, 10_000) == pytest.approx(10_000 + small.start)  # long kernels hide all but the start
+    # What does not fit beside the running program is written after it
+    assert period(LARGE, 10_000) == pytest.approx(10_000 + large.start + large.write)
     roomy = SPEC.replace(dispatch_costs_config_buffer_bytes=2 * LARGE.core_bytes)
-    ends = kernel_end_nanoseconds([Launch(LARGE, 10_000)] * 10, roomy, Replay.TRACE)
-    assert ends[-1] - ends[-2] == pytest.approx(10_000 + cost.start)
+    assert period(LARGE, 10_000, roomy) == pytest.approx(10_000 + large.start)
 
 
 def test_a_host_that_is_slower_than_the_device_is_waited_for():
@@ -148,10 +104,6 @@ def test_a_first_call_copies_each_program_once():
     assert nameless[Replay.FIRST_CALL] - nameless[Replay.WARM_CACHE] == pytest.approx(2 * 256 / 13.5)
 
 
-def test_nothing_takes_nothing():
-    assert between_kernels_nanoseconds([], SPEC) == dict.fromkeys(Replay, 0)
-
-
 def test_gaps_are_what_no_kernel_fills():
     queue = [Launch(SMALL, 10_000), Launch(LARGE, 10_000), Launch(LARGE, 50)]
     first, second, third = gaps_nanoseconds(queue, SPEC, Replay.TRACE)
@@ -159,20 +111,18 @@ def test_gaps_are_what_no_kernel_fills():
     assert second == pytest.approx(launch_cycles(LARGE, SPEC).start)
     assert first + second + third == pytest.approx(between_kernels_nanoseconds(queue, SPEC)[Replay.TRACE])
     assert gaps_nanoseconds([], SPEC, Replay.TRACE) == []
+    assert between_kernels_nanoseconds([], SPEC) == dict.fromkeys(Replay, 0)
 
 
 BLACKHOLE = load_spec("blackhole_p150")
 RATES = {"binary_bytes_per_cycle", "config_bytes_per_cycle", "config_buffer_bytes", "host_bytes_per_second"}
 PLAIN = LaunchedProgram(name="plain", cores=100, processors=1, binaries=1, binary_bytes=4096)
-
-FULL = replace(
-    PLAIN, processors=5, binaries=10, groups=2, circular_buffers=32, arguments=2, common_arguments=40, semaphores=4
-)
-
+ODDS = {"groups": 2, "circular_buffers": 32, "arguments": 2, "common_arguments": 40, "semaphores": 4}
+FULL = replace(PLAIN, processors=5, binaries=10, **ODDS)
 WORDY = replace(PLAIN, processors=5, binaries=5, arguments=128)
-
-QUEUES = [[Launch(program, cycles)] * 8 for program in (PLAIN, FULL, WORDY) for cycles in (0.0, 4_000.0, 100_000.0)] + [
-    [Launch(PLAIN, 0.0), Launch(FULL, 20_000.0), Launch(WORDY, 500.0)] * 3
+QUEUES = [
+    *([Launch(program, cycles)] * 8 for program in (PLAIN, FULL, WORDY) for cycles in (0.0, 4_000.0, 100_000.0)),
+    [Launch(PLAIN, 0.0), Launch(FULL, 20_000.0), Launch(WORDY, 500.0)] * 3,
 ]
 
 
@@ -191,12 +141,9 @@ def test_each_constant_moves_something_and_only_the_right_way(name):
     assert min(new - old for new, old in zip(found, usual, strict=True)) < -1
 
 
-def test_a_faster_link_is_never_slower():
+def test_a_faster_link_is_never_slower_and_time_of_the_device_scales_with_its_clock():
     faster = BLACKHOLE.replace(noc_flit_bytes=2 * BLACKHOLE.noc.flit_bytes)
     assert all(new <= old + 1e-6 for new, old in zip(between(faster), between(BLACKHOLE), strict=True))
-
-
-def test_time_of_the_device_scales_with_its_clock():
     twice = BLACKHOLE.replace(clock_hz=2 * BLACKHOLE.clock_hz)
     for queue in QUEUES:
         usual = between_kernels_nanoseconds(queue, BLACKHOLE)[Replay.TRACE]
