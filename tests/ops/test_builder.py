@@ -92,22 +92,19 @@ def test_steps_are_written_once_more_for_other_tensors():
     assert not builder.is_own(builder.tensor("b.y"))
 
 
-def test_what_is_adopted_is_released_when_the_call_returns():
+def test_tensors_of_the_plan_are_released():
+    """Adopted tensors when the call returns; all but one, in order; those that the plan owns, except some."""
     builder, x, _ = begun()
-    first, second = copied(builder, x, "a"), copied(builder, x, "b")
-    builder.adopt(first)
-    builder.adopt(second)
-    builder.free(second)
+    a, b, c, d = (copied(builder, x, name) for name in "abcd")
+    builder.adopt(a)
+    builder.adopt(b)
+    builder.free(b)
     builder.free_adopted()
-    assert builder.steps[2:] == (Free("b"), Free("a"))
-    assert not builder.is_own(first)
-
-
-def test_all_others_are_released_in_order():
-    builder, x, _ = begun()
-    result = [copied(builder, x, name) for name in "abc"]
-    builder.free_others(result[1])
-    assert builder.steps[3:] == (Free("a"), Free("c"))
+    builder.free_own(x, c, c, b, d, keep=[d])
+    assert not builder.is_own(a)
+    copied(builder, x, "e")
+    builder.free_others(d)
+    assert [step.tensor for step in builder.steps if isinstance(step, Free)] == ["b", "a", "c", "e"]
 
 
 def test_bytes_of_an_l1_bank_that_the_plan_holds():

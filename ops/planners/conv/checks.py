@@ -75,32 +75,6 @@ def check_possible(call: ConvCall, free_l1_bytes: int | None = None) -> None:
 # Checks of the input
 
 
-def image_refusals(call: ConvCall) -> Iterator[str]:
-    """Why an input on the device can not be cut into slices."""
-    spec = call.input.spec
-    config = spec.memory_config
-    text = view_refusal(spec, call.image_shape)
-    if text is not None:
-        yield text
-    turned = spec.data_format.is_block and spec.volume == call.claimed_volume and not is_view(spec, call.image_shape)
-    if turned and config.is_sharded() and config.buffer_type is not BufferType.L1:
-        yield (
-            "Input tensor must be in L1\n"
-            f"input_tensor: its {spec.data_format} tiles are {config.memory_layout.name} in DRAM, and only shards in "
-            "L1 can be made an image; use DRAM_MEMORY_CONFIG"
-        )
-    if config.buffer_type is not BufferType.DRAM:
-        yield (
-            "Conv DRAM expects the input tensor to be in DRAM.\n"
-            f"dram_slice_config: slices are read from DRAM, but input_tensor is in {config.buffer_type.name}; {WAY_OUT}"
-        )
-    if config.is_sharded():
-        yield (
-            "Input Tensor to Conv DRAM should be in Interleaved Memory Layout\n"
-            f"input_tensor: it is {config.memory_layout.name} in DRAM; use DRAM_MEMORY_CONFIG"
-        )
-
-
 def view_refusal(spec: TensorSpec, shape: tuple[int, ...]) -> str | None:
     """Why rows in shards with padded columns cannot be viewed under an unpadded shape of the same channels.
 
@@ -171,8 +145,29 @@ def rows_refusal(data_format: DataFormat) -> str | None:
 
 def input_in_dram(call: ConvCall) -> Iterator[str]:
     """An input outside DRAM, where slices are cut; without a given number, the call may take the L1 path."""
-    if not call.in_one_piece and not call.input.on_host and not _may_skip_dram(call):
-        yield from image_refusals(call)
+    if call.in_one_piece or call.input.on_host or _may_skip_dram(call):
+        return
+    spec, config = call.input.spec, call.input.spec.memory_config
+    text = view_refusal(spec, call.image_shape)
+    if text is not None:
+        yield text
+    turned = spec.data_format.is_block and spec.volume == call.claimed_volume and not is_view(spec, call.image_shape)
+    if turned and config.is_sharded() and config.buffer_type is not BufferType.L1:
+        yield (
+            "Input tensor must be in L1\n"
+            f"input_tensor: its {spec.data_format} tiles are {config.memory_layout.name} in DRAM, and only shards in "
+            "L1 can be made an image; use DRAM_MEMORY_CONFIG"
+        )
+    if config.buffer_type is not BufferType.DRAM:
+        yield (
+            "Conv DRAM expects the input tensor to be in DRAM.\n"
+            f"dram_slice_config: slices are read from DRAM, but input_tensor is in {config.buffer_type.name}; {WAY_OUT}"
+        )
+    if config.is_sharded():
+        yield (
+            "Input Tensor to Conv DRAM should be in Interleaved Memory Layout\n"
+            f"input_tensor: it is {config.memory_layout.name} in DRAM; use DRAM_MEMORY_CONFIG"
+        )
 
 
 def _input_volume(call: ConvCall) -> Iterator[str]:
@@ -227,19 +222,11 @@ def output_override(call: ConvCall) -> Iterator[str]:
 
 
 def _shard_layout(call: ConvCall) -> Iterator[str]:
+    """A layout of new shards; the plan of a matmul checks the layout of shards that it redistributes."""
     layout = call.conv_config.shard_layout
-    if layout is not None and not call.keeps_place:
-        yield from _no_shard_layout(layout)
-
-
-def _new_shard_layout(call: ConvCall) -> Iterator[str]:
-    """Layouts of redistributed shards; the plan of a matmul checks its own."""
-    if not call.is_matmul:
-        yield from _no_shard_layout(call.conv_config.shard_layout or TensorMemoryLayout.INTERLEAVED)
-
-
-def _no_shard_layout(layout: TensorMemoryLayout) -> Iterator[str]:
-    if layout not in SHARD_LAYOUTS:
+    if call.keeps_place:
+        layout = None if call.is_matmul else layout or TensorMemoryLayout.INTERLEAVED
+    if layout is not None and layout not in SHARD_LAYOUTS:
         first = "Conv2d supports Height, Block or Width Sharded Layouts but got TensorMemoryLayout::"
         yield f"{first}{layout.name}{SHARDS_HINT}"
 
@@ -294,14 +281,14 @@ def placing(call: ConvCall) -> Iterator[str]:
     if not call.in_one_piece and not _slices(call):
         order = (_searching,)
     elif call.keeps_place and call.needs_new_shards(call.input.spec.memory_config):
-        order = (_core_grid, block_height, _new_shard_layout, output_override, block_width)
+        order = (_core_grid, block_height, _shard_layout, output_override, block_width)
     elif call.keeps_place or (scheme_given and counted is not None):
         order = (_core_grid, output_override, block_height, block_width)
     elif scheme_given:
         order = (block_height, _core_grid, output_override, block_width)
     else:
         order = (block_height, output_override, block_width, _core_grid)
-    for check in (_shard_layout, *order):
+    for check in order if call.keeps_place else (_shard_layout, *order):
         yield from check(call)
 
 

@@ -89,7 +89,10 @@ def transposed_checks(call: ConvCall, role: str) -> tuple[Check, ...]:
         return (_bias_format, _bias_place, placing, bias_refusals)
     config = call.slice_config
     searches = not call.takes_l1_path if config is None else not config.num_slices  # for L1_FULL, too
-    own = (weight_refusals, _slice_count, _kept_shards, output_override, _slice_shards)
+    sharded = call.input.spec.memory_config.is_sharded()
+    kept: tuple[Check, ...] = (_missing_shard_layout,) if call.takes_l1_path and sharded else ()
+    cut: tuple[Check, ...] = () if call.takes_l1_path else (_missing_shard_layout,)
+    own = (weight_refusals, _slice_count, *kept, output_override, *cut)
     return (*(SEARCH_CHECKS if searches else ()), *own, block_height, block_width, placing)
 
 
@@ -134,16 +137,6 @@ def _slice_count(call: ConvCall) -> Iterator[str]:
             f"Number of slices {config.num_slices} should be less or equal than the dimension being sliced {length} "
             f"in Conv2D DRAM Slicing\ndram_slice_config: at most {length} slices fit the output; 0 finds the number"
         )
-
-
-def _kept_shards(call: ConvCall) -> Iterator[str]:
-    if call.takes_l1_path and call.input.spec.memory_config.is_sharded():
-        yield from _missing_shard_layout(call)
-
-
-def _slice_shards(call: ConvCall) -> Iterator[str]:
-    if not call.takes_l1_path:
-        yield from _missing_shard_layout(call)
 
 
 def _missing_shard_layout(call: ConvCall) -> Iterator[str]:

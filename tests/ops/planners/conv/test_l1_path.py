@@ -10,9 +10,8 @@ from device.plan import Operation
 from device.spec.device_spec import load_spec
 from ops.planners.conv.arguments import ComputeConfig, ConvConfig
 from ops.planners.conv.l1_path import l1_path
-from ops.planners.conv.operands import operand_names, partition_call, read_layout, upload_weights
+from ops.planners.conv.operands import partition_call, read_layout
 from ops.planners.conv.plan import builder_of
-from ops.programs.conv2d.weights import PrepareBias, PrepareWeights
 from tests.build import L1_FULL, operand, sized_call
 from tests.shards import BLOCK, HEIGHT, WIDTH, box, in_box
 
@@ -87,33 +86,11 @@ def test_weights_have_whole_columns_for_every_core(scheme, out_channels, columns
     assert (layout.in_channels, layout.out_channels, layout.kernel, layout.mirror) == (64, out_channels, (3, 3), True)
 
 
-def test_only_what_is_on_the_host_is_uploaded():
-    both = call(bias=True)
-    weight, bias = ("weight.prepared", "weight", PrepareWeights), ("bias.prepared", "bias", PrepareBias)
-    on_device = replace(both, weight=replace(both.weight, on_host=False))
-    named = replace(on_device, weight=replace(on_device.weight, name="w"))
-    for made, uploads, names in (
-        (both, [weight, bias], ("weight.prepared", "bias.prepared")),
-        (call(), [weight], ("weight.prepared",)),
-        (named, [bias], ("w", "bias.prepared")),
-    ):
-        builder = builder_of(made, SPEC)
-        upload_weights(builder, partition_call(made, SPEC))
-        assert [(step.tensor, step.source, type(step.op)) for step in builder.steps] == uploads
-        assert operand_names(made) == names
-    assert operand_names(on_device) == ("weight", "bias.prepared")
-
-
-def steps_of(made, spec=SPEC):
-    builder = builder_of(made, spec)
-    l1_path(builder, made, builder.tensor("input"))
-    return builder.steps
-
-
 def operations(made, spec=SPEC):
     """The operations of the path by their names."""
-    steps = steps_of(made, spec)
-    return {step.name.removesuffix("DeviceOperation"): step for step in steps if isinstance(step, Operation)}
+    builder = builder_of(made, spec)
+    l1_path(builder, made, builder.tensor("input"))
+    return {step.name.removesuffix("DeviceOperation"): step for step in builder.steps if isinstance(step, Operation)}
 
 
 def test_a_halo_of_shards_in_dram_is_refused_for_its_place_and_not_for_l1():
@@ -155,29 +132,6 @@ def test_what_a_halo_aligns_sticks_to_is_a_figure_of_the_device(alignment_bytes,
     halo = operations(call(input=rows, weight=operand(24, 64, 3, 3), in_channels=24), spec)["Halo"]
     sizes = {buffer.name: buffer.size_bytes for buffer in halo.circular_buffers}
     assert (sizes["input"], sizes["padding_stick_0"]) == (32 * stick_bytes, stick_bytes)
-
-
-DEALT, SHARD = "Free input.sharded", ["Allocate input.sharded", "InterleavedToSharded"]
-
-
-@pytest.mark.parametrize(
-    ("place", "changes", "wanted"),
-    [
-        (SHARDED, {}, ["Halo", "Relocate halo", "Conv2d", "Free halo"]),
-        (SHARDED, {"deallocate_activation": True, "reallocate_halo_output": False},
-         ["Halo", "Free input", "Conv2d", "Free halo"]),
-        (DRAM_MEMORY_CONFIG, {}, [*SHARD, "Halo", "Relocate halo", "Conv2d", "Free halo", DEALT]),
-        (DRAM_MEMORY_CONFIG, {"deallocate_activation": True},
-         [*SHARD, "Halo", DEALT, "Relocate halo", "Conv2d", "Free halo"]),
-    ],
-)  # fmt: skip
-def test_steps(place, changes, wanted):
-    text = [
-        step.name.removesuffix("DeviceOperation") if isinstance(step, Operation) else f"{type(step).__name__} {name}"
-        for step in steps_of(call(place, **changes))
-        if (name := getattr(step, "tensor", "")) != "weight.prepared"
-    ]
-    assert text == wanted
 
 
 def test_programs_are_told_apart_by_all_that_they_are_made_of():

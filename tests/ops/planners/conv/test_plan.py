@@ -118,21 +118,6 @@ def test_plans_compute_small_integers_exactly_and_leave_their_results_and_progra
     assert left == source | {result.number for result in results.values() if result.placed}
 
 
-def operation_names(made):
-    return [step.name.removesuffix("DeviceOperation") for step in planned(made)[0].steps if isinstance(step, Operation)]
-
-
-def test_paths():
-    """L1 inputs, L1_FULL and one slice take the L1 path; others are sliced, or run in one piece between two copies."""
-    l1 = ["InterleavedToSharded", "Halo", "Conv2d"]
-    for changes in ({"place": "l1"}, *({"slice_config": slices} for slices in (L1_FULL, cut(1), cut(0)))):
-        assert operation_names(call(**changes)) == l1
-    assert operation_names(call()) == [*l1, "ShardedToInterleaved"]
-    sliced = operation_names(call(slice_config=cut(2)))
-    assert sliced.count("Conv2d") == sliced.count("PaddedSlice") == 2
-    assert "Matmul" in operation_names(call(kernel=(1, 1)))
-
-
 def test_prepared_weights_are_used_as_they_are():
     result = call(bias=True, slice_config=L1_FULL)
     plan, _, _ = planned(result)
