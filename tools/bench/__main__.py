@@ -1,12 +1,12 @@
 """Measure the simulator.
 
 usage: python -m tools.bench [--layers] [--planning] [--cycles] [--plans] [--import] [--exact] [--memory]
-                             [--onednn] [--networks] [--repeats N] [--json] [--check]
+                             [--onednn] [--networks] [--repeats N] [--check]
 
-Without a choice, everything is measured. Every figure is the best of some repeats; some show median and longest, too.
-Devices of one spec share the plans and cycles of equal calls. Figures "on a new spec" are of a device under a name that
-no device had: everything is planned and timed, as in a script's first call. Those "on a new device" are of another
-device of a spec that has seen the call: plans and cycles are found, memory and weights are not.
+Without a choice, everything is measured. Every figure is the best of some repeats. Devices of one spec share the plans
+and cycles of equal calls. Figures "on a new spec" are of a device under a name that no device had: everything is
+planned and timed, as in a script's first call. Those "on a new device" are of another device of a spec that has seen
+the call: plans and cycles are found, memory and weights are not.
 
 layers    the eight layers with values="fast": the call on tensors that are in place, the report of its figures, the
           output read back; on a new spec, on a new device, and where all of that was done on the device with the same
@@ -30,11 +30,9 @@ networks  a whole pass of each recorded network (tests/data/measured/model_layer
 onednn    oneDNN's transposed convolution and its gradients in float32 with values="fast", against torch's
 """
 
-import json
 import platform
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 
 from rich.console import Console
 from rich.table import Table
@@ -63,19 +61,17 @@ BENCHES: dict[str, Callable[[int], Iterator[Figure]]] = {
 WIDTH_OF_A_PIPE = 120
 
 
-def print_table(figures: list[Figure]) -> None:
-    """A row for each figure."""
+def print_table(figures: list[tuple[str, Figure]]) -> None:
+    """A row for each figure of a benchmark."""
     table = Table(title=f"Python {platform.python_version()}, {processor()}, {threads()} threads")
     for heading in ("bench", "case", "figure"):
         table.add_column(heading)
-    for heading in ("value", "median", "longest", "limit", ""):
+    for heading in ("value", "limit", ""):
         table.add_column(heading, justify="right")
-    for figure in figures:
+    for bench, figure in figures:
         limit = "" if figure.limit is None else f"{figure.limit:g} {figure.unit}"
         verdict = "" if figure.limit is None else "ok" if figure.within else "over"
-        spread = ("" if value is None else f"{value:.3f}" for value in (figure.median, figure.longest))
-        value = f"{figure.value:.3f} {figure.unit}"
-        table.add_row(figure.bench, figure.case, figure.name, value, *spread, limit, verdict)
+        table.add_row(bench, figure.case, figure.name, f"{figure.value:.3f} {figure.unit}", limit, verdict)
     console = Console() if sys.stdout.isatty() else Console(width=WIDTH_OF_A_PIPE)
     console.print(table)
 
@@ -86,18 +82,12 @@ def main() -> None:
     for name in BENCHES:
         parser.add_argument(f"--{name}", action="append_const", const=name, dest="chosen", help=f"measure {name}")
     parser.add_argument("--repeats", type=int, default=3, help="runs of each that count (default 3)")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--check", action="store_true", help="exit 1 if a figure is over its limit")
     options = parser.parse_args()
     chosen = options.chosen or list(BENCHES)
-    figures = [figure for name in BENCHES if name in chosen for figure in BENCHES[name](options.repeats)]
-    if options.json:
-        rows = [{**asdict(figure), "within": figure.within} for figure in figures]
-        machine = {"python": platform.python_version(), "processor": processor(), "threads": threads()}
-        print(json.dumps({**machine, "figures": rows}, indent=1))
-    else:
-        print_table(figures)
-    if options.check and not all(figure.within for figure in figures):
+    figures = [(name, figure) for name in BENCHES if name in chosen for figure in BENCHES[name](options.repeats)]
+    print_table(figures)
+    if options.check and not all(figure.within for _, figure in figures):
         sys.exit(1)
 
 

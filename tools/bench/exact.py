@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import astuple
 from functools import partial
 from itertools import product
 
@@ -14,7 +14,7 @@ from device.host.compiling import numba_installed
 from device.matrix_unit.blocks import Engine, block_product
 from device.matrix_unit.exact import MatrixUnitMode
 from tools.bench.figure import Figure, least_seconds
-from tools.bench.layers import beside_torch, settings_of
+from tools.bench.layers import layers_beside_torch, settings_of
 from tools.machine import load_loops
 from ttsim.runtime.types.layer import Layer
 from ttsim.study.layers.run import call, make_inputs, place
@@ -52,7 +52,7 @@ def bench_without_numba() -> Iterator[Figure]:
     """The eight layers beside torch in an interpreter of its own, in which numba is hidden."""
     command = [sys.executable, "-m", "tools.bench.exact"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    yield from (Figure(**figure) for figure in json.loads(done.stdout))
+    yield from (Figure(*figure) for figure in json.loads(done.stdout))
 
 
 def bench_exact(repeats: int) -> Iterator[Figure]:
@@ -60,25 +60,25 @@ def bench_exact(repeats: int) -> Iterator[Figure]:
     compiles = numba_installed()
     if compiles:
         load_loops()
-        yield from beside_torch("exact", "exact", {EXACT: {}}, repeats, {}, {EXACT: LIMIT_OF_TORCH_IN_SUM})
+        yield from layers_beside_torch("exact", {EXACT: {}}, repeats, {}, {EXACT: LIMIT_OF_TORCH_IN_SUM})
     yield from bench_without_numba()
-    case, value, limit = "1x32x32x256 -> 128, k2 s2, HiFi4", call_seconds(repeats), CALL_LIMIT_S if compiles else None
-    yield Figure(bench="exact", case=case, name="call", value=value, unit="s", limit=limit)
+    limit = CALL_LIMIT_S if compiles else None
+    yield Figure("1x32x32x256 -> 128, k2 s2, HiFi4", "call", call_seconds(repeats), "s", limit)
     cases: list[tuple[Engine, int, int, float | None]] = [("numpy", ROWS // 16, 1, NUMPY_PS)]
     cases += [("compiled", ROWS, 1, COMPILED_PS), ("compiled", ROWS, 2, None)] if compiles else []
     for (engine, rows, threads, limit), fp32_dest, phases in product(cases, (False, True), (1, 4)):
         mode = MatrixUnitMode(fidelity_phases=phases, fp32_dest=fp32_dest, minus_one_quirk=True)
         case = f"{engine}, {threads} thread(s), {phases} phase(s), {32 if fp32_dest else 16}-bit Dst"
         value = multiply_add_ps(engine, mode, repeats, rows=rows, threads=threads)
-        yield Figure(bench="exact", case=case, name="multiply-add", value=value, unit="ps", limit=limit)
+        yield Figure(case, "multiply-add", value, "ps", limit)
 
 
 def main() -> None:
     """Measures in this interpreter and prints the figures as JSON, for `bench_without_numba`."""
     sys.modules["numba"] = None  # type: ignore[assignment]  # an import of it fails from now on
-    limits = {WITHOUT_NUMBA: LIMIT_WITHOUT_NUMBA}
-    figures = beside_torch("exact", "exact", {WITHOUT_NUMBA: {}}, TURNS_WITHOUT_NUMBA, {}, limits)
-    print(json.dumps([asdict(figure) for figure in figures]))
+    how, limits = {WITHOUT_NUMBA: dict[str, bool]()}, {WITHOUT_NUMBA: LIMIT_WITHOUT_NUMBA}
+    figures = layers_beside_torch("exact", how, TURNS_WITHOUT_NUMBA, {}, limits)
+    print(json.dumps([astuple(figure) for figure in figures]))
 
 
 if __name__ == "__main__":

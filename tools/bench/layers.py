@@ -1,5 +1,6 @@
 """The eight layers: the simulator against torch's own transposed convolution, planning alone, and with cycles."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -7,7 +8,7 @@ from statistics import median
 from uuid import uuid4
 
 from device.spec.device_spec import DeviceSpec, load_spec
-from tools.bench.figure import TORCH, Figure, all_locked, clock_of, of_torch, race, threads, timed, torch
+from tools.bench.figure import TORCH, Figure, beside_torch, clock_of, in_turns, threads, timed, torch
 from tools.machine import load_loops
 from ttsim.runtime.settings import DEFAULT_SPEC, Values
 from ttsim.runtime.types.layer import Layer
@@ -50,7 +51,6 @@ def call_seconds(
     if again:
         summary_of(placed, call(placed))
         placed = replace(placed, before=(*placed.before, *placed.events))
-        placed.events.clear()
     start = clock()
     called = call(placed)
     summary_of(placed, called)
@@ -76,20 +76,18 @@ def bench_layers(repeats: int) -> Iterator[Figure]:
     """Values, planning and report of every layer, and torch if installed: on a new spec, on a new device, and again."""
     load_loops()
     how = {NEW: {"new": True}, FIRST: {}, AGAIN: {"again": True}}
-    yield from beside_torch("layers", "fast", how, repeats, LIMITS_OF_TORCH, LIMITS_OF_TORCH_IN_SUM)
+    yield from layers_beside_torch("fast", how, repeats, LIMITS_OF_TORCH, LIMITS_OF_TORCH_IN_SUM)
 
 
-def beside_torch(
-    bench: str,
+def layers_beside_torch(
     values: Values,
     how: Mapping[str, Mapping[str, bool]],
     repeats: int,
     limits: Mapping[str, float],
     limits_in_sum: Mapping[str, float],
 ) -> Iterator[Figure]:
-    """The eight layers: what calls take, each of which is made in some ways, and of torch where it is installed."""
-    totals: dict[str, float] = {}
-    settings = settings_of(values, cycles=True)
+    """The eight layers: what calls take, each of which is made in some ways, and torch where it is installed."""
+    totals, settings = Counter[str](), settings_of(values, cycles=True)
     for layer in read_layers(DEFAULT_LAYERS):
         inputs = make_inputs(layer)
         ops: dict[str, Callable[[], float]] = {
@@ -97,10 +95,10 @@ def beside_torch(
         }
         if torch is not None:
             ops[TORCH] = timed(torch_call(layer, inputs))
-        yield from race(bench, layer.name, ops, repeats, limits, totals)
-    for name, total in totals.items():
-        yield Figure(bench=bench, case=ALL, name=name, value=1e3 * total, unit="ms")
-    yield from of_torch(bench, ALL, totals, limits_in_sum)
+        seconds = in_turns(ops, repeats)
+        totals.update(seconds)
+        yield from beside_torch(layer.name, seconds, limits)
+    yield from beside_torch(ALL, totals, limits_in_sum)
 
 
 def bench_planning(repeats: int) -> Iterator[Figure]:
@@ -108,8 +106,8 @@ def bench_planning(repeats: int) -> Iterator[Figure]:
     settings = settings_of("off", cycles=False)
     for layer in read_layers(DEFAULT_LAYERS):
         plan = partial(call_seconds, layer, make_inputs(layer), settings, read=False, new=True)
-        value, limit = 1e3 * min(plan() for _ in range(max(repeats, 5))), LIMIT_PLANNING_MS
-        yield Figure(bench="planning", case=layer.name, name="plan", value=value, unit="ms", limit=limit)
+        value = 1e3 * min(plan() for _ in range(max(repeats, 5)))
+        yield Figure(layer.name, "plan", value, limit=LIMIT_PLANNING_MS)
 
 
 def bench_cycles(repeats: int) -> Iterator[Figure]:
@@ -121,13 +119,9 @@ def bench_cycles(repeats: int) -> Iterator[Figure]:
     for device in GENERATIONS:
         settings = settings_of("off", cycles=True, spec=device)
         for name, limit in LIMITS_CYCLES_MS.items():
-            options = {"new": name == REPORT_NEW, "again": name == REPORT_AGAIN}
-            ops = {
-                layer.name: partial(call_seconds, layer, inputs, settings, read=False, **options)
-                for layer, inputs in layers
-            }
-            least = {case: 1e3 * min(seconds) for case, seconds in all_locked(ops, max(repeats, 5)).items()}
-            for case, shortest in least.items():
-                yield Figure(bench="cycles", case=f"{device} {case}", name=name, value=shortest, unit="ms")
-            middle = median(least.values())
-            yield Figure(bench="cycles", case=f"{device}, median", name=name, value=middle, unit="ms", limit=limit)
+            new, again = name == REPORT_NEW, name == REPORT_AGAIN
+            run = partial(call_seconds, settings=settings, read=False, new=new, again=again)
+            ops = {layer.name: partial(run, layer, inputs) for layer, inputs in layers}
+            least = in_turns(ops, max(repeats, 5))
+            yield from (Figure(f"{device} {case}", name, 1e3 * seconds) for case, seconds in least.items())
+            yield Figure(f"{device}, median", name, 1e3 * median(least.values()), limit=limit)

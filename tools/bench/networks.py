@@ -10,7 +10,7 @@ import numpy as np
 
 from device.numbers.formats import Array
 from device.spec.device_spec import load_spec
-from tools.bench.figure import TORCH, Figure, race, threads, timed, torch
+from tools.bench.figure import TORCH, Figure, beside_torch, in_turns, threads, timed, torch
 from tools.bench.layers import unseen
 from tools.machine import load_loops
 from tools.validate.network_walk import (
@@ -93,7 +93,7 @@ def torch_pass(network: Network) -> Callable[[], Any]:
         layer: (torch.from_numpy(weights), torch.from_numpy(bias.reshape(-1)))
         for layer, (weights, bias) in network.operands.items()
     }
-    joined = {step.before[1] for step in network.steps if step.before[:1] in (("concat",), ("concat_saved",))}
+    joined = {step.before[1] for step in network.steps if step.word.startswith("concat")}
 
     def forward() -> Any:
         x = image
@@ -112,11 +112,11 @@ def torch_pass(network: Network) -> Callable[[], Any]:
 
 def _between(before: tuple[str, ...], x: Any, outputs: dict[str, Any]) -> Any:
     """The operation before a layer; memory configs and layouts mean nothing to torch."""
-    match before[:1]:
-        case ("pool",) | ("save_pool",):
+    match before:
+        case ("pool" | "save_pool", *_):
             return torch.nn.functional.max_pool2d(x, POOL)
-        case ("concat",) | ("concat_saved",):
-            return torch.cat([x, outputs.pop(before[1])], dim=1)
+        case ("concat" | "concat_saved", layer, *_):
+            return torch.cat([x, outputs.pop(layer)], dim=1)
         case ("sigmoid",):
             return torch.sigmoid(x)
     return x
@@ -143,11 +143,10 @@ def bench_networks(repeats: int) -> Iterator[Figure]:
                 passes[TORCH] = torch_pass(network)
                 yield disagreement(model, again(), passes[TORCH]().numpy())
             ops = {name: timed(call) for name, call in passes.items()}
-            yield from race("networks", model, ops, repeats, LIMITS_OF_TORCH, {})
+            yield from beside_torch(model, in_turns(ops, repeats), LIMITS_OF_TORCH)
 
 
 def disagreement(model: str, output: Array, wanted: Array) -> Figure:
     """How far an output is from torch's, which shows that both compute the same network; each has one channel."""
     value = 1 - measure(output.reshape(-1), wanted.reshape(-1).astype(np.float64)).pcc
-    limit = 1 - LEAST_CORRELATION
-    return Figure(bench="networks", case=model, name="1 - correlation with torch", value=value, unit="", limit=limit)
+    return Figure(model, "1 - correlation with torch", value, "", 1 - LEAST_CORRELATION)

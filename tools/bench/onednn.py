@@ -1,12 +1,13 @@
 """Speed of the transposed convolution and its gradients against torch's, float32, in the same process."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tools.bench.figure import TORCH, Figure, of_torch, race, threads, timed, torch
+from tools.bench.figure import TORCH, Figure, beside_torch, in_turns, threads, timed, torch
 from tools.machine import load_loops
 from ttsim import onednn
 from ttsim.runtime.device import Device, open_device
@@ -56,24 +57,20 @@ CASES = (
 
 def bench_onednn(repeats: int) -> Iterator[Figure]:
     """Every layer in all directions, taking turns with torch where it is installed."""
-    in_sum: dict[str, float] = {}
     load_loops()
+    in_sum = Counter[str]()
     with open_device(values="fast") as device:
         for case in CASES:
-            totals: dict[str, float] = {}
+            totals = Counter[str]()
             limit = LIMIT_OF_DEPTHWISE if case.groups == min(case.channels) else LIMIT_OF_TORCH
             for direction, works in directions(case, device):
                 ops = {name: timed(op) for name, op in works.items()}
-                names, limits = {OURS: direction, TORCH: f"{direction}, torch"}, {OURS: limit}
-                yield from race(
-                    *("onednn", case.name, ops, TURNS * repeats, limits, totals),
-                    names=names,
-                    ratio=f"{direction} of torch",
-                    pause_seconds=PAUSE_SECONDS,
-                )
-            yield from of_torch("onednn", case.name, totals, {}, "all of torch")
-            in_sum = {name: in_sum.get(name, 0.0) + total for name, total in totals.items()}
-    yield from of_torch("onednn", "all layers", in_sum, {OURS: LIMIT_OF_TORCH_IN_SUM}, "all of torch")
+                seconds = in_turns(ops, TURNS * repeats, pause_seconds=PAUSE_SECONDS)
+                totals.update(seconds)
+                yield from beside_torch(f"{case.name}, {direction}", seconds, {OURS: limit})
+            yield from beside_torch(f"{case.name}, all", totals, {})
+            in_sum.update(totals)
+    yield from beside_torch("all layers", in_sum, {OURS: LIMIT_OF_TORCH_IN_SUM})
 
 
 def directions(case: Case, device: Device) -> Iterator[tuple[str, dict[str, Callable[[], object]]]]:
@@ -83,16 +80,10 @@ def directions(case: Case, device: Device) -> Iterator[tuple[str, dict[str, Call
     src = rng.standard_normal((case.batch, case.size, case.size, ins), np.float32)
     weights = rng.standard_normal((ins, outs // case.groups, case.kernel, case.kernel), np.float32)
     bias = rng.standard_normal(outs, np.float32)
-    attributes: dict[str, Any] = {
-        "strides": [case.stride] * 2,
-        "pads_begin": [case.padding] * 2,
-        "pads_end": [case.padding] * 2,
-        "dilations": [case.dilation] * 2,
-        "output_padding": [case.output_padding] * 2,
-        "groups": case.groups,
-        "weights_format": "IOX",
-        "device": device,
-    }
+    attributes: dict[str, Any] = {"groups": case.groups, "weights_format": "IOX", "device": device}
+    attributes |= {"strides": [case.stride] * 2, "dilations": [case.dilation] * 2}
+    attributes |= {name: [case.padding] * 2 for name in ("pads_begin", "pads_end")}
+    attributes["output_padding"] = [case.output_padding] * 2
     shape = onednn.conv_transpose(src, weights, bias, **attributes).shape
     diff = np.asarray(rng.standard_normal(shape, np.float32))
     theirs = {} if torch is None else _torch_works(case, src, weights, bias, diff)

@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 
 from device.errors import DeviceError
 from device.machine import Machine
@@ -69,13 +68,13 @@ def recorded_calls() -> Iterator[Call]:
 
 def blocks_kept(calls: Sequence[Call], rounds: int) -> int:
     """Blocks of memory that the interpreter holds after all calls were planned once, and so many times more."""
-    held = []
+    counts = []
     for times in (1, rounds):
         for recorded in [*calls] * times:
             recorded.plan()
         gc.collect()
-        held.append(sys.getallocatedblocks())
-    return held[1] - held[0]
+        counts.append(sys.getallocatedblocks())
+    return counts[1] - counts[0]
 
 
 def bench_plans(repeats: int) -> Iterator[Figure]:
@@ -88,12 +87,11 @@ def bench_plans(repeats: int) -> Iterator[Figure]:
     for group, milliseconds in times.items():
         case, limit = f"{len(milliseconds)} calls, {group}", LIMIT_MS if group == "all" else None
         ranks = statistics.quantiles(milliseconds, n=20) if len(milliseconds) > 1 else milliseconds
-        figure = partial(Figure, bench="plans", case=case, unit="ms")
-        yield figure(name="median", value=statistics.median(milliseconds))
-        yield figure(name="95 of 100 within", value=ranks[-1])
-        yield figure(name="mean", value=statistics.fmean(milliseconds), limit=limit)
-    case, blocks = f"{repeats * len(calls)} plans", float(blocks_kept(calls, repeats))
-    yield Figure(bench="plans", case=case, name="kept", value=blocks, unit="blocks", limit=LIMIT_BLOCKS)
+        yield Figure(case, "median", statistics.median(milliseconds))
+        yield Figure(case, "95 of 100 within", ranks[-1])
+        yield Figure(case, "mean", statistics.fmean(milliseconds), limit=limit)
+    blocks = float(blocks_kept(calls, repeats))
+    yield Figure(f"{repeats * len(calls)} plans", "kept", blocks, "blocks", LIMIT_BLOCKS)
 
 
 LIMIT_SECONDS = 0.15
@@ -122,7 +120,7 @@ def bench_imports(repeats: int) -> Iterator[Figure]:
     for statement, before, limit in CASES:
         seconds = statement_seconds(statement, before, max(repeats, 7))
         name = "import" if before is None else "above numpy and ml_dtypes"
-        yield Figure(bench="import", case=statement, name=name, value=seconds, unit="s", limit=limit)
+        yield Figure(statement, name, seconds, "s", limit)
 
 
 LIMIT_OF_TENSORS = 2.1
@@ -161,11 +159,10 @@ def bench_memory(repeats: int) -> Iterator[Figure]:
         command = [sys.executable, "-m", "tools.bench.plans", layer.name]
         sizes = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
         limit = LIMIT_OF_STORED_BLOCKS if FORMATS[layer.input_dtype].is_block else LIMIT_OF_STORED
-        figure = partial(Figure, bench="memory", case=layer.name)
-        yield figure(name="peak", value=sizes["peak"] / MIB, unit="MiB")
-        yield figure(name="tensors as stored", value=sizes["stored"] / MIB, unit="MiB")
-        yield figure(name="of stored", value=sizes["peak"] / sizes["stored"], unit="x", limit=limit)
-        yield figure(name="of float32", value=sizes["peak"] / sizes["float32"], unit="x", limit=LIMIT_OF_TENSORS)
+        yield Figure(layer.name, "peak", sizes["peak"] / MIB, "MiB")
+        yield Figure(layer.name, "tensors as stored", sizes["stored"] / MIB, "MiB")
+        yield Figure(layer.name, "of stored", sizes["peak"] / sizes["stored"], "x", limit)
+        yield Figure(layer.name, "of float32", sizes["peak"] / sizes["float32"], "x", LIMIT_OF_TENSORS)
 
 
 def main() -> None:

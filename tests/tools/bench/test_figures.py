@@ -3,7 +3,6 @@
 import json
 import sys
 import time
-from dataclasses import asdict
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 from device.spec.device_spec import load_spec
 from ops.passes.caches import PlanCache
 from tools.bench import __main__ as bench, exact, figure as figures_of, layers, networks, onednn, plans
-from tools.bench.figure import TORCH, Figure, all_locked, least_seconds, race, run_times
+from tools.bench.figure import TORCH, Figure, beside_torch, in_turns, least_seconds
 from tools.bench.layers import AGAIN, FIRST, GENERATIONS, NEW, REPORT, REPORT_AGAIN, REPORT_NEW, call_seconds
 from tools.machine import LOOPS
 from tools.recorded.records import planner_arguments
@@ -28,23 +27,15 @@ MOST_OF_STORED = 4.8  # 3.1 with compiled loops and 4.0 with numpy's pieces; cop
 CASE = {"name": "one", "H": 8, "W": 8, "in_channels": 32, "out_channels": 32, "kernel": 3, "stride": 2}
 
 
-def figure(value, limit=None, **more):
-    return Figure(
-        **{"bench": "layers", "case": "up", "name": "first call", "unit": "s"} | more, value=value, limit=limit
-    )
-
-
-def test_limits_spreads_and_turns():
-    assert [figure(1.0, limit).within for limit in (None, 1.0, 0.9)] == [True, True, False]
-    shown = run_times("b", "c", "n", [0.004, 0.001, 0.002])
-    assert (shown.value, shown.median, shown.longest, shown.unit) == (1.0, 2.0, 4.0, "ms")
-    order, clock, calls = [], iter(range(6)), []
+def test_limits_and_turns():
+    assert [Figure("up", "call", 1.0, limit=limit).within for limit in (None, 1.0, 0.9)] == [True, True, False]
+    order, clock, calls = [], iter([9, 9, 2, 3, 1, 5]), []
 
     def work(name):
         order.append(name)
         return next(clock)
 
-    assert all_locked({"a": lambda: work("a"), "b": lambda: work("b")}, 2) == {"a": [2, 4], "b": [3, 5]}
+    assert in_turns({"a": lambda: work("a"), "b": lambda: work("b")}, 2) == {"a": 1, "b": 3}
     assert order == ["a", "b"] * 3
     assert 0 <= least_seconds(lambda: calls.append(1), 4) < 1
     assert len(calls) == 4
@@ -52,32 +43,24 @@ def test_limits_spreads_and_turns():
 
 
 @pytest.mark.parametrize("compared", [True, False])
-def test_works_race_torch(compared):
-    totals = {"a": 1.0}
-    ops = {"a": lambda: 0.003, "b": lambda: 0.006} | ({TORCH: lambda: 0.002} if compared else {})
-    times = list(race("b", "c", ops, 2, {"a": 1.2}, totals, names={"a": "first"}, ratio="{} over torch"))
-    assert [(row.name, row.value) for row in times[:2]] == [("first", 3.0), ("b", 6.0)]
-    assert totals["a"] == pytest.approx(1.003)
-    ratios = [(row.name, row.value, row.limit) for row in times if row.unit == "x"]
-    assert ratios == ([("a over torch", 1.5, 1.2), ("b over torch", 3.0, None)] if compared else [])
+def test_works_are_set_beside_torch(compared):
+    seconds = {"a": 0.003, "b": 0.006} | ({TORCH: 0.002} if compared else {})
+    figures = list(beside_torch("c", seconds, {"a": 1.2}))
+    assert [(row.name, row.value) for row in figures[:2]] == [("a", 3.0), ("b", 6.0)]
+    ratios = [(row.name, row.value, row.limit) for row in figures if row.unit == "x"]
+    assert ratios == ([("a, of torch", 1.5, 1.2), ("b, of torch", 3.0, None)] if compared else [])
 
 
-def test_the_command_prints_a_table_or_json_and_checks(monkeypatch, capsys):
-    figures = [figure(2.0, unit="ms", median=2.25, longest=9.5), figure(3.0, 2.0, name="of torch", unit="x")]
+def test_the_command_prints_a_table_and_checks(monkeypatch, capsys):
+    figures = [Figure("up", "first call", 2.0), Figure("up", "of torch", 3.0, "x", 2.0)]
     monkeypatch.setattr(bench, "BENCHES", {"layers": lambda repeats: iter(figures * repeats), "other": None})
-
-    def command(*words):
-        monkeypatch.setattr(sys, "argv", ["bench", "--layers", "--repeats", "1", *words])
-        bench.main()
-        return capsys.readouterr().out
-
-    text = command()
-    assert all(words in text for words in ("3.000 x", "over", "2.000 ms", "2.250", "9.500"))
-    printed = json.loads(command("--json"))
-    assert [(row["within"], row["longest"]) for row in printed["figures"]] == [(True, 9.5), (False, None)]
-    assert printed["processor"] == bench.processor() != ""
+    monkeypatch.setattr(sys, "argv", ["bench", "--layers", "--repeats", "1"])
+    bench.main()
+    monkeypatch.setattr(sys, "argv", ["bench", "--layers", "--repeats", "1", "--check"])
     with pytest.raises(SystemExit, match="1"):
-        command("--check")
+        bench.main()
+    printed = capsys.readouterr().out
+    assert all(words in printed for words in ("3.000 x", "over", "2.000 ms"))
 
 
 def test_layers_and_cycles_have_their_limits(monkeypatch):
@@ -178,9 +161,9 @@ def test_plans_give_figures_and_planning_keeps_nothing(monkeypatch):
 
 
 def test_figures_come_from_another_interpreter(monkeypatch):
-    printed = json.dumps([asdict(figure(2.0, 3.0))])
+    printed = json.dumps([["up", "call", 2.0, "ms", 3.0]])
     monkeypatch.setattr(exact.subprocess, "run", lambda command, **_: SimpleNamespace(stdout=printed))
-    assert list(exact.bench_without_numba()) == [figure(2.0, 3.0)]
+    assert list(exact.bench_without_numba()) == [Figure("up", "call", 2.0, limit=3.0)]
 
 
 def test_passes_of_networks_are_set_beside_torch(monkeypatch):
