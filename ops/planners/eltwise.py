@@ -11,10 +11,9 @@ from device.numbers.formats import INT32, UINT8, UINT16, UINT32, DataFormat
 from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
-from ops.programs.buffer_shapes import BUFFERING
+from ops.programs.buffer_shapes import BUFFERING, is_uneven
 from ops.programs.data_movement.conversions import in_other_layout
 from ops.programs.eltwise.buffers import (
-    is_uneven,
     on_all_cores,
     rescaled,
     shard_view,

@@ -112,6 +112,12 @@ def in_dram(tensor: TensorSpec) -> bool:
     return tensor.memory_config.buffer_type is BufferType.DRAM
 
 
+def is_uneven(tensor: TensorSpec) -> bool:
+    """Whether a sharded tensor does not fill its shards; False for an interleaved one."""
+    shards = tensor.memory_config.shard_spec
+    return shards is not None and any(side % part for side, part in zip(tensor.matrix, shards.shape, strict=True))
+
+
 def volume_tiles(tensor: TensorSpec) -> int:
     """Tiles of a tensor."""
     rows, columns = tensor.matrix

@@ -43,6 +43,7 @@ from ops.programs.buffer_shapes import (
     aligned_page,
     buffer,
     in_dram,
+    is_uneven,
     page_alignment_bytes,
     page_cores,
     pipelined_cycles,
@@ -253,7 +254,7 @@ def is_native(tensor: TensorSpec, place: MemoryConfig | None = None) -> bool:
     meets the same conditions on the same cores.
     """
     shards = tensor.memory_config.shard_spec
-    if shards is None or any(side % part for side, part in zip(tensor.matrix, shards.shape, strict=True)):
+    if shards is None or is_uneven(tensor):
         return False
     for where in (tensor.memory_config, tensor.memory_config if place is None else place):
         by_blocks, part = where.memory_layout is TensorMemoryLayout.BLOCK_SHARDED, where.shard_spec

@@ -9,15 +9,9 @@ from device.numbers.formats import DataFormat, div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.programs.buffer_shapes import BUFFERING, rows_follow, tile_buffer
+from ops.programs.buffer_shapes import BUFFERING, is_uneven, rows_follow, tile_buffer
 from ops.programs.eltwise.op import Activate, AddRow
 from ops.programs.eltwise.refusals import operation_refusal
-
-
-def is_uneven(tensor: TensorSpec) -> bool:
-    """Whether a sharded tensor does not fill its shards; False for an interleaved one."""
-    shards = tensor.memory_config.shard_spec
-    return shards is not None and any(side % part for side, part in zip(tensor.matrix, shards.shape, strict=True))
 
 
 def rescaled(shards: ShardSpec, before: TensorSpec, padded_shape: tuple[int, ...]) -> ShardSpec:
