@@ -14,12 +14,13 @@ of cores of the *grid*, so that in a wider grid, or one that does not begin at t
 
 from dataclasses import dataclass, replace
 from enum import Enum, auto
+from itertools import cycle
 from math import gcd, isqrt, prod
 from typing import Final
 
 import numpy as np
 
-from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
+from device.cores import CoreRange, CoreRangeSet, first_cores
 from device.matrix_unit.packer import typecast, without_nan
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, Layout, ShardOrientation, TensorMemoryLayout
@@ -27,7 +28,7 @@ from device.numbers.formats import BFLOAT16, Array, DataFormat, Integers, div_up
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from device.time.network import NETWORKS
-from ops.programs.buffer_shapes import page_cores, row_bytes, spread_evenly
+from ops.programs.buffer_shapes import page_cores, row_bytes, shard_counts, spread_evenly
 from ops.programs.data_movement.movement import Access, DataMovement, Movement, Pages, Sides, copy_pages, sides_of
 
 
@@ -101,8 +102,11 @@ class CopyTensor(DataMovement):
         """
         sides = sides_of(read, written, spec, on_one_core=self.on_one_core)
         blocks = tile_blocks(self.conversion, read, written, spec, on_one_core=self.on_one_core)
-        if blocks is not None:
-            sides = _in_blocks(sides, blocks, spec)
+        if blocks is not None:  # the counted core has a whole block of every image
+            tile_rows, columns = (min(side, blocks.side) for side in (blocks.high, blocks.wide))
+            lines = (1, *(written if sides.read.tiles else read).shape)[-2]
+            sticks = blocks.images * min(tile_rows * TILE, lines)
+            sides = _in_parts(sides, blocks.cores(spec).merged(), blocks.images * tile_rows, columns, sticks)
         cores, before, after = sides.cores, sides.read, sides.written
         match self.conversion:
             case Conversion.INTERLEAVED_TO_SHARDED:
@@ -127,7 +131,9 @@ class CopyTensor(DataMovement):
             case Conversion.UNTILIZE:
                 return untilize_pages(sides, Access.ROWS)
             case Conversion.UNTILIZE_CODEGEN:
-                return untilize_pages(_in_pieces(sides, spec), Access.ROWS)
+                cores, tiles = generated_pieces(read, spec)
+                core_rows = div_up(read.matrix[0] // TILE * div_up(sides.width_tiles, tiles), cores.num_cores())
+                return untilize_pages(_in_parts(sides, cores, core_rows, tiles, core_rows * TILE), Access.ROWS)
             case Conversion.UNTILIZE_WITH_UNPADDING:
                 return untilize_pages(sides, Access.WAIT)
 
@@ -169,13 +175,11 @@ class TileBlocks:
 
     def cores_by_width(self, spec: DeviceSpec) -> dict[int, CoreRangeSet]:
         """Tiles across a block, and the cores with blocks of this width; the widest blocks first."""
-        of_width: dict[int, list[CoreRange]] = {}
-        last_wide = self.wide - (self.across - 1) * self.side
-        for number, core in enumerate(self.cores(spec).cores(row_major=self.row_wise)):
-            width = last_wide if number % self.across == self.across - 1 else self.side
-            of_width.setdefault(width, []).append(CoreRange(core, core))
-        widest_first = sorted(of_width, reverse=True)
-        return {width: CoreRangeSet(set(CoreRangeSet(of_width[width]).merged().ranges)) for width in widest_first}
+        across = [self.side] * (self.across - 1) + [self.wide - (self.across - 1) * self.side]
+        of_width: dict[int, list[CoreRange]] = {width: [] for width in sorted(across, reverse=True)}
+        for core, width in zip(self.cores(spec).cores(row_major=self.row_wise), cycle(across), strict=False):
+            of_width[width].append(CoreRange(core, core))
+        return {width: CoreRangeSet(set(CoreRangeSet(cores).merged().ranges)) for width, cores in of_width.items()}
 
 
 def tile_blocks(
@@ -206,14 +210,6 @@ def tile_blocks(
     counted = cut(high * images) if by_rows else blocks
     is_wide = wide > WIDE_TILES and (counted.high > WIDE_TILES or wide > counted.high)
     return blocks if is_wide and spread_evenly(high * images, cores)[0] < counted.num_cores else None
-
-
-def _in_blocks(sides: Sides, blocks: TileBlocks, spec: DeviceSpec) -> Sides:
-    """Both sides of a program that works in blocks; the counted core has a whole block of every image."""
-    rows, columns = (min(side, blocks.side) for side in (blocks.high, blocks.wide))
-    lines = (1, *(sides.target if sides.read.tiles else sides.source).shape)[-2]
-    sticks = blocks.images * min(rows * TILE, lines)
-    return _in_parts(sides, blocks.cores(spec).merged(), blocks.images * rows, columns, sticks)
 
 
 def _in_parts(sides: Sides, cores: CoreRangeSet, tile_rows: int, width_tiles: int, sticks: int) -> Sides:
@@ -252,14 +248,6 @@ def generated_pieces(source: TensorSpec, spec: DeviceSpec) -> tuple[CoreRangeSet
         row_pieces = most if tile_rows == 1 else next((count for count in range(most, 1, -1) if across % count == 0), 1)
     cores = first_cores(min(tile_rows * row_pieces, spec.grid.cores), spec.grid.cols, spec.grid.rows)
     return cores, div_up(across, row_pieces)
-
-
-def _in_pieces(sides: Sides, spec: DeviceSpec) -> Sides:
-    """Both sides of a program of generated code, each core of which has pieces of rows of tiles."""
-    cores, piece_tiles = generated_pieces(sides.source, spec)
-    pieces = sides.source.matrix[0] // TILE * div_up(sides.width_tiles, piece_tiles)
-    core_rows = div_up(pieces, cores.num_cores())
-    return _in_parts(sides, cores, core_rows, piece_tiles, core_rows * TILE)
 
 
 WORD_BYTES = 4  # that a processor fills at a time
@@ -391,17 +379,11 @@ def misplaced_rows(plan: Plan) -> str | None:
 
 def _cores(tensor: TensorSpec) -> Integers:
     """The core of each shard, down and across, as a number."""
-    (rows, columns), (high, wide) = tensor.matrix, tensor.shards.shape
-    shards, scheme = tensor.shards, tensor.memory_config.memory_layout
-    by_rows = shards.orientation is ShardOrientation.ROW_MAJOR
-    down, across = div_up(rows, high), div_up(columns, wide)
-    if scheme is TensorMemoryLayout.BLOCK_SHARDED:
-        start = shards.grid.bounding_box().start
-        places = ((j, i) if by_rows else (i, j) for i, j in np.ndindex(down, across))
-        cores = [CoreCoord(start.x + x, start.y + y) for x, y in places]
-    else:
-        cores = list(shards.grid.cores(by_rows)[: down * across])
-    return np.array([core.x * CORE_STRIDE + core.y for core in cores], np.int64).reshape(down, across)
+    (rows, columns), shards = tensor.matrix, tensor.shards
+    cores = shards.grid.cores(shards.orientation is ShardOrientation.ROW_MAJOR)
+    numbers = np.array([core.x * CORE_STRIDE + core.y for core in cores], np.int64)
+    filled = div_up(rows, shards.shape[0]), div_up(columns, shards.shape[1])
+    return numbers.reshape(shard_counts(tensor.memory_config.memory_layout, shards))[: filled[0], : filled[1]]
 
 
 def _unit_places(tensor: TensorSpec, lines: int, units: int, unit_bytes: int) -> Integers:
@@ -418,26 +400,22 @@ def _counted(tensor: TensorSpec, lines: int, units: int, unit_bytes: int) -> Int
 
     It counts units of padding out by the first page in the last cores of the grid that has some.
     """
-    (high, wide), first = tensor.shards.shape, tensor.shards.grid.ranges[0]
-    per_page, cores = row_bytes(tensor, wide) // unit_bytes, _cores(tensor)
-    per_row = per_page * cores.shape[1]
-    begins, places = [], []
-    for (down, across), core in np.ndenumerate(cores):
-        row = np.arange(down * high, min((down + 1) * high, lines))
-        begins.append(row * per_row + across * per_page)
-        places.append(core * UNIT_COUNTS + (row - down * high) * per_page)
-    begin, place = np.concatenate(begins), np.concatenate(places)
-    line = begin // per_row
-    end, (x, y) = (line + 1) * units, np.divmod(place // UNIT_COUNTS, CORE_STRIDE)
+    (high, wide), first, cores = tensor.shards.shape, tensor.shards.grid.ranges[0], _cores(tensor)
+    per_page = row_bytes(tensor, wide) // unit_bytes
+    down, across, row = np.indices((*cores.shape, high)).reshape(3, -1)  # shard by shard
+    down, across, row = (index[down * high + row < lines] for index in (down, across, row))
+    line, core = down * high + row, cores[down, across]
+    begin, end = (line * cores.shape[1] + across) * per_page, (line + 1) * units
+    x, y = np.divmod(core, CORE_STRIDE)
     by_rows = tensor.shards.orientation is ShardOrientation.ROW_MAJOR
     last = x == first.end.x - first.start.x if by_rows else y == first.end.y - first.start.y
     left = (end - begin)[last] % UNIT_COUNTS
-    padding = next((int(per_page - count) for count in left if count < per_page), 0)
-    begin = begin - line * padding
-    valid = np.minimum((end - begin) % UNIT_COUNTS, per_page)
+    begin = begin - line * next((int(per_page - count) for count in left if count < per_page), 0)
     unit = np.arange(per_page)
-    index = begin[:, None] + unit
+    valid, index = (end - begin) % UNIT_COUNTS, begin[:, None] + unit
     counts = (unit < valid[:, None]) & (index >= 0) & (index < lines * units)
     taken = np.zeros(lines * units, np.int64)
-    taken[index[counts]] = (place[:, None] + unit)[counts]  # of pages that meet, the last
+    taken[index[counts]] = ((core * UNIT_COUNTS + row * per_page)[:, None] + unit)[
+        counts
+    ]  # of pages that meet, the last
     return taken
