@@ -7,7 +7,7 @@ every step rounds (docs/values.md, Activation).
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -55,16 +55,17 @@ OfIntegers: TypeAlias = Callable[[Integers], Integers]
 ALL_INTEGERS: Final = (UINT8, UINT16, UINT32, INT32)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Function:
     """A function of every element."""
 
+    text: str  # What ttnn's function gives, for its docstring; empty if ttsim has the activation alone
     values: Values
-    text: str = ""  # What ttnn's function gives, for its docstring; empty if ttsim has the activation alone
-    # Numbers of ttnn's function by name, with their defaults; None: the number must be given
-    parameters: Mapping[str, float | None] = field(default_factory=dict)
     integers: OfIntegers | None = None  # The function of integers; None if it takes floats alone
     integer_formats: tuple[DataFormat, ...] = ()  # Formats of integers that it takes
+    _: KW_ONLY
+    # Numbers of ttnn's function by name, with their defaults; None: the number must be given
+    parameters: Mapping[str, float | None] = field(default_factory=dict)
     # Bits of Dst with which values were compared with recordings of the real kernel
     compared: frozenset[int] = frozenset()
 
@@ -169,72 +170,55 @@ def _erf(x: Array) -> Array:
     return np.asarray(np.where(x >= 0, 1.0 - tail, tail - 1.0))
 
 
+IN_NARROW: Final = frozenset({NARROW})
+IN_BOTH: Final = frozenset({NARROW, WIDE})
 FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
     {
         RELU: Function(
-            text="The greater of 0 and the value",
-            values=_plain(lambda x: np.maximum(x, np.float32(0))),  # the packer's, where nothing comes after it
-            integers=lambda x: np.maximum(x, 0),
-            integer_formats=ALL_INTEGERS,
-            compared=frozenset({NARROW, WIDE}),
+            "The greater of 0 and the value",
+            _plain(lambda x: np.maximum(x, np.float32(0))),  # the packer's, where nothing comes after it
+            lambda x: np.maximum(x, 0),
+            ALL_INTEGERS,
+            compared=IN_BOTH,
         ),
-        "abs": Function(text="The magnitude", values=_plain(np.abs), integers=np.abs, integer_formats=ALL_INTEGERS),
-        "elu": Function(
-            text="The value, alpha * (exp(x) - 1) below 0 (to the nearest)", parameters={"alpha": 1.0}, values=_elu
-        ),
-        "exp": Function(text="e to the power", values=_exp, compared=frozenset({NARROW})),
-        "gelu": Function(
-            text="x times the normal distribution's integral up to x", values=_gelu, compared=frozenset({NARROW})
-        ),
+        "abs": Function("The magnitude", _plain(np.abs), np.abs, ALL_INTEGERS),
+        "elu": Function("The value, alpha * (exp(x) - 1) below 0 (to the nearest)", _elu, parameters={"alpha": 1.0}),
+        "exp": Function("e to the power", _exp, compared=IN_NARROW),
+        "gelu": Function("x times the normal distribution's integral up to x", _gelu, compared=IN_NARROW),
         "hardswish": Function(
-            text="x times its hard sigmoid",
-            values=lambda x, _, mode: _stored(multiply_add(x, _hardsigmoid(x), 0.0), mode),
+            "x times its hard sigmoid", lambda x, _, mode: _stored(multiply_add(x, _hardsigmoid(x), 0.0), mode)
         ),
-        "hardsigmoid": Function(
-            text="x / 6 + 1 / 2 between 0 and 1", values=lambda x, _, mode: _cut(_hardsigmoid(x), mode)
-        ),
+        "hardsigmoid": Function("x / 6 + 1 / 2 between 0 and 1", lambda x, _, mode: _cut(_hardsigmoid(x), mode)),
         "leaky_relu": Function(
-            text="The value, times a slope below 0",
+            "The value, times a slope below 0",
+            _leaky_relu,
+            lambda x: x,  # of formats without a sign alone
+            (UINT8, UINT16, UINT32),
             parameters={"negative_slope": None},
-            values=_leaky_relu,
-            integers=lambda x: x,  # of formats without a sign alone
-            integer_formats=(UINT8, UINT16, UINT32),
-            compared=frozenset({NARROW, WIDE}),
+            compared=IN_BOTH,
         ),
-        "log": Function(
-            text="The natural logarithm (to the nearest; the kernel is not followed)", values=_nearest(np.log)
-        ),
-        "mish": Function(text="x * tanh(log(1 + exp(x)))", values=_mish),
-        "neg": Function(
-            text="The negative", values=_plain(np.negative), integers=np.negative, integer_formats=(INT32,)
-        ),
+        "log": Function("The natural logarithm (to the nearest; the kernel is not followed)", _nearest(np.log)),
+        "mish": Function("x * tanh(log(1 + exp(x)))", _mish),
+        "neg": Function("The negative", _plain(np.negative), np.negative, (INT32,)),
         "relu6": Function(
-            text="The value between 0 and 6",
-            values=_plain(lambda x: np.clip(x, np.float32(0), np.float32(SIX))),
-            integers=lambda x: np.clip(x, 0, SIX),
-            integer_formats=ALL_INTEGERS,
-            compared=frozenset({NARROW}),
+            "The value between 0 and 6",
+            _plain(lambda x: np.clip(x, np.float32(0), np.float32(SIX))),
+            lambda x: np.clip(x, 0, SIX),
+            ALL_INTEGERS,
+            compared=IN_NARROW,
         ),
         "sigmoid": Function(
-            text="1 / (1 + exp(-x))",
-            values=lambda x, _, mode: _stored(_sigmoid(x, mode), mode),
-            compared=frozenset({NARROW}),
+            "1 / (1 + exp(-x))", lambda x, _, mode: _stored(_sigmoid(x, mode), mode), compared=IN_NARROW
         ),
         "silu": Function(
-            text="x / (1 + exp(-x))",
-            values=lambda x, _, mode: _stored(multiply_add(x, _sigmoid(x, mode), 0.0), mode),
-            compared=frozenset({NARROW}),
+            "x / (1 + exp(-x))",
+            lambda x, _, mode: _stored(multiply_add(x, _sigmoid(x, mode), 0.0), mode),
+            compared=IN_NARROW,
         ),
-        "softplus": Function(values=_nearest(lambda x: np.logaddexp(0.0, x))),
-        "sqrt": Function(
-            text="The square root",
-            values=lambda x, _, mode: _stored(square_root(x), mode),
-            compared=frozenset({NARROW}),
-        ),
-        "square": Function(
-            text="The square", values=_square, integers=np.square, integer_formats=(UINT16, UINT32, INT32)
-        ),
-        "tanh": Function(text="The hyperbolic tangent", values=_tanh),
+        "softplus": Function("", _nearest(lambda x: np.logaddexp(0.0, x))),
+        "sqrt": Function("The square root", lambda x, _, mode: _stored(square_root(x), mode), compared=IN_NARROW),
+        "square": Function("The square", _square, np.square, (UINT16, UINT32, INT32)),
+        "tanh": Function("The hyperbolic tangent", _tanh),
     }
 )
 UNCOMPARED_CALLS: Final = frozenset({"conv1d", "add_", "subtract_", "multiply_", "sub_", "mul_"})
