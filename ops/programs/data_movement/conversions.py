@@ -116,6 +116,14 @@ def _refusals(op: CopyTensor, source: TensorSpec, target: TensorSpec, spec: Devi
                     f"Output shard row size {row} bytes must be aligned to {alignment_bytes} bytes buffer alignment "
                     "requirement\nmemory_config: give wider shards"
                 )
+        case _:
+            yield from _refusals_of_copies(op.conversion, source, target, spec)
+
+
+def _refusals_of_copies(
+    conversion: Conversion, source: TensorSpec, target: TensorSpec, spec: DeviceSpec
+) -> Iterator[str]:
+    match conversion:
         case Conversion.COPY if source.layout is Layout.ROW_MAJOR and source.data_format != target.data_format:
             yield (
                 "Only tile layout supports dtype conversion\n"
@@ -125,8 +133,8 @@ def _refusals(op: CopyTensor, source: TensorSpec, target: TensorSpec, spec: Devi
             if resharded_bytes(target, row_bytes(target, target.shards.shape[1]), spec) == 0:
                 yield (
                     "DataflowBufferSpec 'shard' has num_entries = 0. num_entries must be set to a non-zero value.\n"
-                    f"input_tensor: its one row of {row_bytes(target)} bytes is no multiple of {alignment_bytes}; give "
-                    "a longer one, or go by way of interleaved memory"
+                    f"input_tensor: its one row of {row_bytes(target)} bytes is no multiple of "
+                    f"{spec.l1.alignment_bytes}; give a longer one, or go by way of interleaved memory"
                 )
             if uneven(source, target) is Uneven.LOST:
                 yield (

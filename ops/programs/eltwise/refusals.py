@@ -97,6 +97,10 @@ def _refusals(activation: Activation, data_format: DataFormat | None) -> Iterato
             f"activation: a convolution does not fuse {named}, whose code depends on the data type; apply the "
             "function to the output instead"
         )
+    yield from _parameter_refusals(name, parameters)
+
+
+def _parameter_refusals(name: str, parameters: tuple[float, ...]) -> Iterator[str]:
     match name, parameters:
         case "sigmoid", (mode, *_) if int(mode) not in VECTOR_MODES:
             yield (
