@@ -13,15 +13,17 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.programs.buffer_shapes import BUFFERING, is_uneven
 from ops.programs.data_movement.conversions import in_other_layout
-from ops.programs.eltwise.buffers import (
+from ops.programs.eltwise.functions import FUNCTIONS, RELU
+from ops.programs.eltwise.op import (
+    Activate,
+    Binary,
+    BinaryOperation,
     on_all_cores,
     rescaled,
     shard_view,
     tiles_of,
     unary_buffers,
 )
-from ops.programs.eltwise.functions import FUNCTIONS, RELU
-from ops.programs.eltwise.op import Activate, Binary, BinaryOperation
 
 RANGES = {UINT32: (0, 2**32 - 1), INT32: (-(2**31), 2**31 - 1)}  # of numbers that such a tensor is combined with
 NAMES = {BinaryOperation.ADD: "ADD", BinaryOperation.SUBTRACT: "SUB", BinaryOperation.MULTIPLY: "MUL"}

@@ -14,7 +14,7 @@ from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32, Data
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
-from ops.programs.eltwise.buffers import activated, with_row
+from ops.programs.eltwise.op import activated, with_row
 from ops.programs.matmul.buffers import interleaved_config, matmul_circular_buffers
 from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram
 from ops.programs.matmul.transpose import Transpose, transpose_buffers, transposed_spec

@@ -50,7 +50,7 @@ from ops.programs.data_movement.placement import (
     uploaded_rows,
 )
 from ops.programs.data_movement.reshape import reshaped
-from ops.programs.eltwise.buffers import activated, with_row
+from ops.programs.eltwise.op import activated, with_row
 from ops.programs.eltwise.refusals import fused_by_matmul_refusal
 from ops.programs.matmul.buffers import interleaved_config
 from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram

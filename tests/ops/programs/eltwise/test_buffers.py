@@ -3,7 +3,7 @@
 import pytest
 
 from ops.builder import PlanBuilder, PlanTensor
-from ops.programs.eltwise.buffers import lies_in_place, rescaled, unary_buffers, with_row
+from ops.programs.eltwise.op import lies_in_place, rescaled, unary_buffers, with_row
 from tests.build import N150, tensor_spec
 
 
