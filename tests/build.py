@@ -19,7 +19,14 @@ import ttsim
 from device.cores import first_cores
 from device.matrix_unit.arithmetic import EXACT, Arithmetic
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, Layout, MemoryConfig, ShardSpec
+from device.memory.memory_config import (
+    DRAM_MEMORY_CONFIG,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardOrientation,
+    ShardSpec,
+)
 from device.numbers.formats import BFLOAT16, FORMATS, Array
 from device.plan import CircularBuffer, DeviceOp, Operation, Plan
 from device.spec.device_spec import DeviceSpec
@@ -151,7 +158,10 @@ def tensor_spec(text: str) -> TensorSpec:
 
 
 def place(text: str) -> MemoryConfig:
-    """A place by the words of `tensor_spec`: ``l1``, ``width/32x64/4``, ``block/32x32/2x2 dram``; else DRAM."""
+    """A place by the words of `tensor_spec`: ``l1``, ``width/32x64/4``, ``block/32x32/2x2 dram``; else DRAM.
+
+    Shards with ``col`` lie column by column.
+    """
     words = text.split()
     memory = next((MEMORIES[word] for word in words if word in MEMORIES), None)
     shards = next((word.split("/") for word in words if "/" in word), None)
@@ -159,6 +169,9 @@ def place(text: str) -> MemoryConfig:
         return MemoryConfig(DRAM_MEMORY_CONFIG.memory_layout, memory or BufferType.DRAM)
     scheme, shard, cores = SCHEMES[shards[0]], _sides(shards[1]), _sides(shards[2])
     sharded = in_box(scheme, shard, *cores) if len(cores) > 1 else on_cores(scheme, shard, *cores)
+    if "col" in words:
+        grid = sharded.shard_spec.grid if len(cores) > 1 else first_cores(*cores, 8, 8, row_wise=False)
+        sharded = replace(sharded, shard_spec=ShardSpec(grid, shard, ShardOrientation.COL_MAJOR))
     return replace(sharded, buffer_type=memory or BufferType.L1)
 
 

@@ -14,12 +14,9 @@ from ops.programs.data_movement.conversions import (
     in_other_layout,
     tilized_by,
     unpadded_by,
-    unpadded_place,
-    unpadding_refusal,
     untilized_by,
 )
 from ops.programs.data_movement.copy import Conversion
-from ops.programs.data_movement.copy_buffers import images_of_shard
 from tests.build import place, tensor_spec
 
 SPEC = load_spec("wormhole_n150")
@@ -133,79 +130,3 @@ def test_what_is_kept_stands_in_the_op():
     result = tensor_spec("64x64 bfloat8_b tile l1")
     step, _ = planned(copy, "64x64 tile", conversion="Copy", target=result)
     assert (step.name, step.op.kept, step.op.formats) == ("CopyDeviceOperation", None, (BFLOAT16, BFLOAT8_B))
-
-
-PLACES = {
-    "HEIGHT": "height/64x128/2",
-    "WIDTH": "width/128x32/4",
-    "BLOCK": "block/64x64/2x2",
-    "WIDE BLOCK": "block/64x32/4x2",
-    "DRAM": "dram",
-}
-
-
-def unpadded(before, asked, shape="1x1x100x100"):
-    """The place of rows of a shape, out of tiles of 100 by 100 in a place."""
-    source = tensor_spec(f"1x1x100x100 tile {PLACES.get(before, before)}")
-    return unpadded_place(source, tensor_spec(shape).shape, place(PLACES.get(asked, asked)))
-
-
-@pytest.mark.parametrize(
-    ("before", "asked", "columns", "after"),
-    [
-        ("HEIGHT", "HEIGHT", 100, "height/64x100/2"),  # cores share rows in whole tiles
-        ("WIDTH", "WIDTH", 100, "width/100x32/4"),
-        ("BLOCK", "BLOCK", 100, "block/64x64/2x2"),
-        ("BLOCK", "BLOCK", 40, "block/64x32/2x2"),
-        ("HEIGHT", "height/16x100/8", 100, "height/64x100/2"),  # shards stay on the cores of the tiles
-        ("DRAM", "height/16x100/8", 100, "height/32x100/8"),
-        ("WIDE BLOCK", "width/100x32/6", 100, "width/100x32/6"),  # of one width they go where they are asked for
-        ("WIDTH", "WIDE BLOCK", 100, "block/64x32/4x2"),
-        ("DRAM", "height/16x128/8", 100, "height/32x128/8"),  # of interleaved tiles they are as wide as asked for
-        ("HEIGHT", "height/16x128/8", 100, "height/64x100/2"),
-    ],
-)
-def test_places_of_rows_without_padding(before, asked, columns, after):
-    assert unpadded(before, asked, f"1x1x100x{columns}") == place(after)
-
-
-@pytest.mark.parametrize(
-    ("shape", "rows", "images"),
-    [("1x4x50x100", 128, 2), ("1x6x7x130", 64, 2), ("1x2x50x100", 64, 0), ("1x3x33x64", 96, 0), ("1x5x50x32", 160, 2)],
-)
-def test_shards_of_several_whole_images_keep_as_many(shape, rows, images):
-    *_, high, wide = map(int, shape.split("x"))
-    source = tensor_spec(f"{shape} tile height/{rows}x{-(-wide // 32) * 32}/3")
-    assert images_of_shard(source) == images
-    kept = unpadded_place(source, source.shape, source.memory_config).shard_spec.shape[0]
-    assert kept == (images * high or 64)
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "shape", "text"),
-    [
-        ("HEIGHT", "HEIGHT", "1x1x100x100", None),
-        ("HEIGHT", "WIDTH", "1x1x100x100", "Output memory config layout must be HEIGHT_SHARDED when output is sharded"),
-        ("WIDTH", "BLOCK", "1x1x100x100", "WIDTH_SHARDED -> BLOCK_SHARDED requires matching column shard width; got"),
-        ("WIDTH", "WIDE BLOCK", "1x2x50x100", "Can only write unbatched output for WIDTH_SHARDED -> BLOCK_SHARDED"),
-        ("WIDTH", "WIDE BLOCK", "1x1x100x100", "shards of one width that are dealt in another scheme are not"),
-        ("WIDTH", "HEIGHT", "1x1x100x100", "Output memory config layout (TensorMemoryLayout::HEIGHT_SHARDED) must m"),
-        ("WIDTH", "DRAM", "1x2x50x100", "Can only write unbatched output interleaved"),
-        ("BLOCK", "BLOCK", "1x1x100x100", None),
-        ("BLOCK", "BLOCK", "1x2x50x100", "Can only write unbatched output for BLOCK_SHARDED -> BLOCK_SHARDED"),
-        ("BLOCK", "HEIGHT", "1x1x100x100", "Output memory config layout (TensorMemoryLayout::HEIGHT_SHARDED) must be"),
-        ("DRAM", "BLOCK", "1x2x50x100", None),
-        # WIDTH shards are cut within the last of them
-        ("WIDTH", "width/128x32/4", "1x1x100x40", "Input tensor width (128) must equal output width (64) or output"),
-        ("WIDTH", "DRAM", "1x1x100x40", "Input tensor width difference (88) must be less than shard width (32)"),
-    ],
-)
-def test_the_first_line_is_the_librarys(before, after, shape, text):
-    batch = "1x2x50x100" if shape == "1x2x50x100" else "1x1x100x100"
-    source, asked = tensor_spec(f"{batch} tile {PLACES[before]}"), place(PLACES.get(after, after))
-    where = unpadded_place(tensor_spec(f"{batch} tile"), tensor_spec(shape).shape, asked)
-    if before == after:
-        where = unpadded_place(source, source.shape, asked)
-    rows = tensor_spec(shape)
-    refusal = unpadding_refusal(source, type(rows)(rows.shape, BFLOAT16, ROWS, where), asked)
-    assert (refusal is None) if text is None else refusal.startswith(text)

@@ -8,38 +8,10 @@ from device.plan import Operation, Refuse
 from device.spec.device_spec import load_spec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.data_movement.copy import Conversion, CopyTensor
-from ops.programs.data_movement.placement import move_up, resharding, tilized, to_config
+from ops.programs.data_movement.placement import move_up, tilized, to_config
 from tests.build import place, tensor_spec
 
 SPEC = load_spec("wormhole_n150")
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "aligned", "name"),
-    [
-        ("rows height/32x24/1", "height/32x24/1", 16, "Reshard"),
-        ("rows height/32x23/1", "height/32x24/1", 16, "Reshard"),
-        ("rows block/32x16/1x1", "block/32x32/1x1", 16, "Reshard"),
-        ("rows block/32x12/1x1", "block/32x32/1x1", 16, "Copy"),
-        ("rows block/32x79/1x1", "height/32x472/1", 16, "Copy"),
-        ("rows block/32x80/1x1", "height/32x472/1", 16, None),
-        ("rows width/32x32/1", "block/32x32/1x1", 16, "Reshard"),
-        ("rows width/32x20/1", "block/32x20/1x1", 16, "Copy"),
-        ("rows float32 block/32x12/1x1", "height/32x48/1", 16, None),  # wider numbers fill sixteen bytes sooner
-        ("tile block/32x32/1x1", "height/32x64/1", 16, "Reshard"),  # tiles always
-        # 8 columns of bfloat16 fill 16 bytes, and not 32, which another device, or DRAM, aligns
-        ("rows block/32x8/1x1", "block/32x16/1x1", 16, "Reshard"),
-        ("rows block/32x8/1x1", "block/32x16/1x1", 32, "Copy"),
-        ("rows block/32x8/1x1 dram", "block/32x32/1x1", 16, "Copy"),
-        ("rows block/32x16/1x1 dram", "block/32x32/1x1", 16, "Reshard"),
-    ],
-)
-def test_which_program_redistributes_shards(before, after, aligned, name):
-    """Mirrors tt-metal's to_memory_config and the checks of its Reshard."""
-    columns = before.split("x")[1].split("/")[0]
-    source = tensor_spec(f"1x1x32x{columns} {before}")
-    conversion = resharding(source, place(after), SPEC.replace(l1_alignment_bytes=aligned))
-    assert (conversion and conversion.value) == name
 
 
 @pytest.mark.parametrize(

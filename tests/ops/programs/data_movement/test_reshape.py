@@ -5,23 +5,19 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from device.cores import CoreCoord, CoreRange, CoreRangeSet
-from device.errors import DeviceError
-from device.memory.memory_config import BufferType, MemoryConfig, ShardOrientation, ShardSpec
+from device.memory.memory_config import BufferType
 from device.plan import Free
 from ops.builder import PlanBuilder
 from ops.op_models import load_spec
-from ops.programs.data_movement.placement import flattened, viewed
+from ops.programs.data_movement.placement import flattened
 from ops.programs.data_movement.reshape import (
     is_view,
     map_tiles,
     reshaped,
-    resharded_place,
     segments_per_page,
     tile_map,
 )
 from tests.build import place, programs, tensor_spec
-from tests.shards import BLOCK, HEIGHT, in_box
 
 SPEC = load_spec("wormhole_n150")
 
@@ -147,49 +143,6 @@ def test_volumes_must_agree():
 
 def test_every_output_tile_has_a_page_of_the_map():
     assert map_tiles((7, 7, 33)) == 14
-
-
-COL = ShardOrientation.COL_MAJOR
-SCATTERED = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(7, 0)), CoreRange(CoreCoord(0, 1), CoreCoord(2, 1))])
-
-
-@pytest.mark.parametrize(
-    ("tensor", "before", "after"),
-    [
-        ("1400x192 tile", place("height/64x192/8x4"), place("height/64x192/8x4")),
-        ("1408x64 tile", place("width/1920x32/8x7"), place("width/1408x32/8x7")),
-        ("360x32 tile", place("block/640x32/7x3"), place("block/128x32/1x3")),
-        ("42x32 tile", in_box(BLOCK, (64, 32), 2, 3, COL), in_box(BLOCK, (32, 32), 2, 1, COL)),
-        ("13944x32 tile", place("block/12416x32/1x3"), place("block/6976x32/1x2")),
-        ("25x32 tile", place("height/32x32/6x4"), place("width/32x32/6x4")),  # one shard holds all rows
-        # a grid that is no rectangle gives the sharding up
-        ("300x32 tile", MemoryConfig(HEIGHT, BufferType.L1, ShardSpec(SCATTERED, (32, 32))), place("l1")),
-        # rows are whole words
-        ("6x10", place("height/2x30/2x2"), place("height/2x10/2x2")),
-        ("6x10", place("width/2x10/3"), place("width/6x4/3")),
-    ],
-)
-def test_shards_after_a_reshape(tensor, before, after):
-    assert resharded_place(tensor_spec(f"{tensor} l1"), before) == after
-
-
-@pytest.mark.parametrize(
-    ("source", "shape", "after"),
-    [
-        ("1x1x32x50 tile width/32x32/2", (32, 50), "width/32x32/2"),  # tiles keep their shards
-        ("50 tile width/32x32/2", (50,), "Changing the last dimension of a sharded tensor"),
-        ("1x1x8x30 block/8x16/2x1", (8, 30), "Changing the last dimension of a sharded tensor"),
-        ("1x1x8x30 width/8x32/1", (8, 30), "For valid non-interleaved buffers page size 60 must equal buffer size 512"),
-        ("1x1x8x32 height/4x32/2", (8, 32), "height/4x32/2"),
-    ],
-)
-def test_tensors_that_are_seen_anew(source, shape, after):
-    if "/" in after:
-        result = viewed(tensor_spec(source), shape, SPEC)
-        assert (result.shape, result.memory_config) == (shape, place(after))
-    else:
-        with pytest.raises(DeviceError, match=f"^{after}"):
-            viewed(tensor_spec(source), shape, SPEC)
 
 
 @pytest.mark.parametrize(

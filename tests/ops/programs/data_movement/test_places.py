@@ -1,0 +1,202 @@
+"""Places of results, and which program goes there: a line a case, on a Wormhole.
+
+A line says the rule with its options, the tensor, the place that is asked for, and what follows: a place, the name of a
+program, or the first words of a refusal. A scheme alone is a place whose shards the program chooses.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from device.errors import DeviceError
+from device.memory.memory_config import BufferType, MemoryConfig, ShardOrientation
+from ops.builder import PlanBuilder
+from ops.programs.data_movement.conversions import unpadded_by
+from ops.programs.data_movement.copy_buffers import images_of_shard
+from ops.programs.data_movement.fold import folds_tiles, whole_windows
+from ops.programs.data_movement.permute import (
+    adjusted,
+    even_shards,
+    is_native,
+    place_of_swap,
+    swapped_shape,
+    with_shards,
+)
+from ops.programs.data_movement.placement import resharding, viewed
+from ops.programs.data_movement.reshape import resharded_place
+from tests.build import N150, SCHEMES, place, tensor_spec
+
+CASES = """
+# shards that are swapped where they lie: full ones in L1, of whole tiles' worth, on the same cores
+Native | 1x3x64x64 height/16x64/12 | height/16x64/12 | True
+Native | 1x3x64x64 height/16x64/12 | height/32x64/11 | False
+Native | 1x1x50x70 height/4x70/13 | height/4x70/13 | False
+Native | 1x1x96x64 tile height/64x64/2 | height/64x64/2 | False
+Native | 1x1x64x64 tile height/32x64/2 dram | height/32x64/2 dram | False
+Native | 1x1x64x64 tile block/32x32/2x2 | block/32x32/2x2 | False
+Swap 23 | 1x1x128x64 tile height/32x64/4 | | width/64x32/4
+Swap 23 | 1x3x64x64 tile height/96x64/2 | | height/96x64/2
+# 48 rows
+Swap 23 | 1x2x64x96 tile height/32x96/4 | | l1
+Swap 12 | 1x32x64x64 tile height/32x64/64 | | height/32x64/64
+Swap 23 | 1x1x50x70 height/4x70/13 | | height
+Swap 01 | 2x2x64x64 tile height/32x64/8 | | height/32x64/8
+# as many shards of another shape; a quarter of 31 rows is no shard
+Adjust 1x16x64x32 | 1x16x64x64 | height/1024x32/2 | height/1024x16/2
+Adjust 1x1x31x64 | 1x16x64x64 | height/256x64/4 | None
+# 70 rows as tiles are three shards; a chain goes on with their share of 70 images of 64 padded rows
+Chosen 1x1x70x50 | 1x1x50x70 height/4x70/13 | height | height/32x64/3
+Chosen 1x70x64x1 | 1x70x1x50 height/32x64/3 | height | height/2048x1/3
+Chosen 1x70x64x1 | 1x70x1x50 height/32x64/3 | l1 | l1
+# of 3200 rows (100 tiles) 64 cores have 50 each, which is two tiles: 50 cores hold them all
+Even | 1x1x128x640 | width | width/128x32/20
+Even | 1x1x128x640 | block | block/32x96/7x4
+Even | 1x1x3200x64 | height | height/64x64/50
+Even | 2x50x32x40 | height | height/64x64/50
+Even | 1x1x40x3200 | width | width/64x64/50
+# 129 tiles: 65 rows or columns of 4128 for each of 64 cores are three tiles, on 43 of them
+Even | 1x1x4128x64 | height | height/96x64/43
+Even | 1x1x40x4128 | width | width/64x96/43
+# 38 rows and columns a core are two tiles
+Even | 1x1x300x300 | block | block/64x64/5x5
+Even col | 1x1x128x640 | block | block/32x96/4x7 col
+Even col | 1x1x3200x64 | height | height/64x64/50 col
+# shards stay on their cores, or as many rows and columns of cores as divide the tensor
+Reshape | 1400x192 tile l1 | height/64x192/8x4 | height/64x192/8x4
+Reshape | 1408x64 tile l1 | width/1920x32/8x7 | width/1408x32/8x7
+Reshape | 360x32 tile l1 | block/640x32/7x3 | block/128x32/1x3
+Reshape | 42x32 tile l1 | block/64x32/2x3 col | block/32x32/2x1 col
+Reshape | 13944x32 tile l1 | block/12416x32/1x3 | block/6976x32/1x2
+# one shard holds all rows
+Reshape | 25x32 tile l1 | height/32x32/6x4 | width/32x32/6x4
+# a grid that is no rectangle gives the sharding up
+Reshape | 300x32 tile l1 | height/32x32/11 | l1
+# rows are whole words
+Reshape | 6x10 l1 | height/2x30/2x2 | height/2x10/2x2
+Reshape | 6x10 l1 | width/2x10/3 | width/6x4/3
+# tiles keep their shards
+View 32x50 | 1x1x32x50 tile width/32x32/2 | | width/32x32/2
+View 50 | 50 tile width/32x32/2 | | Changing the last dimension of a sharded tensor
+View 8x30 | 1x1x8x30 block/8x16/2x1 | | Changing the last dimension of a sharded tensor
+View 8x30 | 1x1x8x30 width/8x32/1 | | For valid non-interleaved buffers page size 60 must equal buffer size 512
+View 8x32 | 1x1x8x32 height/4x32/2 | | height/4x32/2
+# cores share the rows of tiles without their padding in whole tiles, on the cores of the tiles
+Unpad 1x1x100x100 | 1x1x100x100 tile height/64x128/2 | height/64x128/2 | height/64x100/2
+Unpad 1x1x100x100 | 1x1x100x100 tile width/128x32/4 | width/128x32/4 | width/100x32/4
+Unpad 1x1x100x100 | 1x1x100x100 tile block/64x64/2x2 | block/64x64/2x2 | block/64x64/2x2
+Unpad 1x1x100x40 | 1x1x100x100 tile block/64x64/2x2 | block/64x64/2x2 | block/64x32/2x2
+Unpad 1x1x100x100 | 1x1x100x100 tile height/64x128/2 | height/16x100/8 | height/64x100/2
+Unpad 1x1x100x100 | 1x1x100x100 tile height/64x128/2 | height/16x128/8 | height/64x100/2
+Unpad 1x1x100x100 | 1x1x100x100 tile | height/16x100/8 | height/32x100/8
+Unpad 1x2x50x100 | 1x2x50x100 tile | block/64x64/2x2 | block/64x64/2x2
+# shards of several whole images keep as many
+Unpad 1x4x50x100 | 1x4x50x100 tile height/128x128/3 | height/128x128/3 | height/100x100/3
+Unpad 1x6x7x130 | 1x6x7x130 tile height/64x160/3 | height/64x160/3 | height/14x130/3
+Unpad 1x2x50x100 | 1x2x50x100 tile height/64x128/3 | height/64x128/3 | height/64x100/3
+Unpad 1x3x33x64 | 1x3x33x64 tile height/96x64/3 | height/96x64/3 | height/64x64/3
+Unpad 1x5x50x32 | 1x5x50x32 tile height/160x32/3 | height/160x32/3 | height/100x32/3
+Images | 1x4x50x100 tile height/128x128/3 | | 2
+Images | 1x2x50x100 tile height/64x128/3 | | 0
+Unpad 1x1x100x100 | 1x1x100x100 tile height/64x128/2 | width/128x32/4 | Output memory config layout must be HEIGHT_S
+Unpad 1x1x100x100 | 1x1x100x100 tile width/128x32/4 | block/64x64/2x2 | WIDTH_SHARDED -> BLOCK_SHARDED requires matc
+Unpad 1x2x50x100 | 1x2x50x100 tile width/128x32/4 | block/64x32/4x2 | Can only write unbatched output for WIDTH_SHARDED
+Unpad 1x1x100x100 | 1x1x100x100 tile width/128x32/4 | block/64x32/4x2 | shards of one width that are dealt in anothe
+Unpad 1x1x100x100 | 1x1x100x100 tile block/64x32/4x2 | width/100x32/6 | shards of one width that are dealt in anothe
+Unpad 1x1x100x100 | 1x1x100x100 tile width/128x32/4 | height/64x128/2 | Output memory config layout (TensorMemoryLay
+Unpad 1x2x50x100 | 1x2x50x100 tile width/128x32/4 | dram | Can only write unbatched output interleaved
+Unpad 1x2x50x100 | 1x2x50x100 tile block/64x64/2x2 | block/64x64/2x2 | Can only write unbatched output for BLOCK_SHARDED
+Unpad 1x1x100x100 | 1x1x100x100 tile block/64x64/2x2 | height/64x128/2 | Output memory config layout (TensorMemoryLa
+# WIDTH shards are cut within the last of them
+Unpad 1x1x100x40 | 1x1x100x100 tile width/128x32/4 | width/128x32/4 | Input tensor width (128) must equal output wid
+Unpad 1x1x100x40 | 1x1x100x100 tile width/128x32/4 | dram | Input tensor width difference (88) must be less than shard
+# 15 rows of windows of 80 pixels; the last shards hold whole rows of windows already
+Fold 22 | 1x30x40x8 height/300x8/4 | | height/80x8/15
+Fold 21 | 1x64x64x16 height/64x16/64 | | height/128x16/32
+Fold 12 | 1x64x64x16 height/256x16/16 | | height/256x16/16
+FoldTiles 22 | 1x64x64x16 tile l1 | | True
+# six bytes are no whole words; a row of windows of 2 MB; no tiles
+FoldTiles 22 | 1x8x8x3 tile l1 | | False
+FoldTiles 22 | 1x8x8192x64 tile l1 | | False
+FoldTiles 22 | 1x64x64x16 l1 | | False
+# as tt-metal's to_memory_config and the checks of its Reshard: tiles always, HEIGHT shards that stay HEIGHT
+Deal | 1x1x32x24 height/32x24/1 | height/32x24/1 | Reshard
+Deal | 1x1x32x23 height/32x23/1 | height/32x24/1 | Reshard
+Deal | 1x1x32x32 tile block/32x32/1x1 | height/32x64/1 | Reshard
+# 8 columns of bfloat16 fill 16 bytes, and not 32, which another device, or DRAM, aligns
+Deal | 1x1x32x16 block/32x16/1x1 | block/32x32/1x1 | Reshard
+Deal | 1x1x32x12 block/32x12/1x1 | block/32x32/1x1 | Copy
+Deal | 1x1x32x79 block/32x79/1x1 | height/32x472/1 | Copy
+Deal | 1x1x32x80 block/32x80/1x1 | height/32x472/1 | None
+Deal | 1x1x32x32 width/32x32/1 | block/32x32/1x1 | Reshard
+Deal | 1x1x32x20 width/32x20/1 | block/32x20/1x1 | Copy
+Deal | 1x1x32x12 float32 block/32x12/1x1 | height/32x48/1 | None
+Deal | 1x1x32x8 block/32x8/1x1 | block/32x16/1x1 | Reshard
+Deal 32 | 1x1x32x8 block/32x8/1x1 | block/32x16/1x1 | Copy
+Deal | 1x1x32x8 block/32x8/1x1 dram | block/32x32/1x1 | Copy
+Deal | 1x1x32x16 block/32x16/1x1 dram | block/32x32/1x1 | Reshard
+"""
+
+
+def where(text):
+    """A place, of which the scheme alone may be said."""
+    return MemoryConfig(SCHEMES[text], BufferType.L1) if text in SCHEMES else place(text)
+
+
+def answer(rule, tensor, asked):
+    """What follows from a rule, and what it is compared with."""
+    name, *words = rule.split()
+    option = words[0] if words else ""
+    shape = tuple(map(int, option.split("x"))) if "x" in option else (int(option),) if option.isdigit() else ()
+    axes = tuple(map(int, option)) if option.isdigit() else ()
+    match name:
+        case "Native":
+            return is_native(tensor, asked)
+        case "Swap":
+            return place_of_swap(tensor, axes)
+        case "Adjust":
+            fitted = adjusted(asked.shard_spec, tensor.shape, shape, tensor.layout)
+            return fitted and replace(asked, shard_spec=fitted)
+        case "Chosen":
+            return with_shards(tensor, shape, asked, N150)
+        case "Even":
+            orientation = ShardOrientation.COL_MAJOR if words else ShardOrientation.ROW_MAJOR
+            return replace(asked, shard_spec=even_shards(tensor.shape, asked.memory_layout, orientation, N150.grid))
+        case "Reshape":
+            return resharded_place(tensor, asked)
+        case "View":
+            result = viewed(tensor, shape, N150)
+            assert result.shape == shape
+            return result.memory_config
+        case "Unpad":
+            builder = PlanBuilder(N150, {"input": tensor})
+            result = unpadded_by(builder, builder.tensor("input"), shape, asked, "output")
+            (step,) = builder.steps
+            return step.refused or result.spec.memory_config
+        case "Images":
+            return images_of_shard(tensor)
+        case "Fold":
+            return whole_windows(tensor, axes, N150)
+        case "FoldTiles":
+            return folds_tiles(tensor, axes, N150)
+        case "Deal":
+            spec = N150.replace(l1_alignment_bytes=int(option or 16))
+            conversion = resharding(tensor, asked, spec)
+            return conversion and conversion.value
+
+
+@pytest.mark.parametrize("case", [line for line in CASES.strip().splitlines() if not line.startswith("#")])
+def test_places_by_hand(case):
+    rule, tensor, asked, wanted = (part.strip() for part in case.split("|"))
+    try:
+        result = answer(rule, tensor_spec(tensor), where(asked))
+    except DeviceError as error:
+        result = str(error)
+    if isinstance(result, MemoryConfig):
+        assert result == where(wanted)
+    else:
+        assert str(result).startswith(wanted)
+
+
+def test_rows_keep_their_padding_and_tiles_get_other():
+    assert swapped_shape(tensor_spec("1x3x8x32 tile"), (1, 2)) == (1, 8, 32, 32)
+    assert swapped_shape(tensor_spec("1x1x70x50 height/32x64/3"), (2, 3)) == (1, 1, 64, 70)
