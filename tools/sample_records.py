@@ -30,9 +30,12 @@ COUNTS = {"sim": 36, "mock": 8, "plan": 28}  # records by their way of recording
 LARGEST_OUTPUT_BYTES = 70_000
 SPEC_FIELDS = ("shape", "padded_shape", "dtype", "layout", "memory_config")
 KEPT = ("set", "name", "arch", "mode", "ttnn", "case", "output_hw", "resource_per_core", "accuracy", "input_sha256")
-PLAIN_TRAITS = ("input_dtype", "weights_in_dtype", "weights_dtype", "dtype", "input_memory", "input_layout", "input_4d")
-CONFIG_TRAITS = ("shard_layout", "act_block_h_override", "output_layout", "activation", "math_fidelity", "prep")
-FLAG_TRAITS = ("fp32_dest_acc_en", "packer_l1_acc", "mirror_kernel", "has_bias", "l1_small_size", "memory_config")
+TRAITS = (
+    *("input_dtype", "weights_in_dtype", "weights_dtype", "dtype", "input_memory", "input_layout", "input_4d"),
+    *("shard_layout", "act_block_h_override", "output_layout", "activation", "math_fidelity", "prep", "slice"),
+    *("fp32_dest_acc_en", "packer_l1_acc", "mirror_kernel", "has_bias", "l1_small_size", "memory_config"),
+)
+USUAL = {"kernel": 0, "stride": 1, "dilation": 1, "padding": 0, "output_padding": 0}
 
 
 def traits(record: Record) -> Iterator[str]:
@@ -45,41 +48,40 @@ def traits(record: Record) -> Iterator[str]:
         return
     output = record["output"]
     yield f"{arch} {output['memory_config'].split(',')[0]} {output['dtype']} {output['layout']}"
-    yield from (f"{key} {case.get(key)}" for key in (*PLAIN_TRAITS, *CONFIG_TRAITS, *FLAG_TRAITS, "slice"))
+    yield from (f"{key} {case.get(key)}" for key in TRAITS)
     yield from (f"{key} {value} {case.get('shard_layout')}" for key, value in case.get("conv_config", {}).items())
     yield from (f"{key} {min(case.get(key, 1), 4)}" for key in ("groups", "batch"))
-    usual = {"kernel": 0, "stride": 1, "dilation": 1, "padding": 0, "output_padding": 0}
-    yield from (f"{key} {pair(case.get(key, value))}" for key, value in usual.items())
+    yield from (f"{key} {pair(case.get(key, value))}" for key, value in USUAL.items())
     yield f"defect {bool(record.get('defect'))}"
 
 
 def weight(trait: str, times: int) -> float:
     """The gain of one more record with a trait that the sample shows so many times."""
-    if trait.startswith(("error", "later")):
+    if trait.startswith("error"):
         return 0.0 if times else RARE
     return 1 / (1 + times) if times < ENOUGH else 0.0
 
 
 def choose(records: Sequence[Record], sizes: Mapping[str, int], count: int, budget_bytes: int) -> list[Record]:
     """A sample of the records, in their order."""
-    shown: Counter[str] = Counter()
-    chosen: set[int] = set()
+    shown, chosen = Counter[str](), set[int]()
     all_traits = [frozenset(traits(record)) for record in records]
+    bytes_of = [sizes.get(record.get("output_array", ""), 0) for record in records]
     while len(chosen) < count:
-        best, gain = -1, 0.0
-        for i, record in enumerate(records):
-            size = sizes.get(record.get("output_array", ""), 0)
-            if i in chosen or size > min(LARGEST_OUTPUT_BYTES, budget_bytes) or "output_sha256" in record:
-                continue
-            worth = sum(weight(trait, shown[trait]) for trait in all_traits[i])
-            if worth > gain:
-                best, gain = i, worth
-        if best < 0:
+        gains = {
+            at: sum(weight(trait, shown[trait]) for trait in all_traits[at])
+            for at, record in enumerate(records)
+            if at not in chosen
+            and bytes_of[at] <= min(LARGEST_OUTPUT_BYTES, budget_bytes)
+            and "output_sha256" not in record
+        }
+        best = max(gains, key=lambda at: gains[at], default=-1)
+        if gains.get(best, 0.0) <= 0.0:
             break
         chosen.add(best)
         shown.update(all_traits[best])
-        budget_bytes -= sizes.get(records[best].get("output_array", ""), 0)
-    return [records[i] for i in sorted(chosen)]
+        budget_bytes -= bytes_of[best]
+    return [records[at] for at in sorted(chosen)]
 
 
 def shorten(record: Record) -> dict[str, Any]:
@@ -141,9 +143,8 @@ def main() -> None:
     write_arrays(options.to / "recorded_outputs.npz", arrays)
     for name, number in sorted(Counter(record["set"] for record in short).items()):
         print(f"{name}: {number}")
-    print(
-        f"{len(short)} records, {len(arrays)} with values, {sum('error' in record for record in short)} with an error"
-    )
+    errors = sum("error" in record for record in short)
+    print(f"{len(short)} records, {len(arrays)} with values, {errors} with an error")
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ def exact_of(record):
             for name, usual in (("stride", 1), ("padding", 0), ("output_padding", 0), ("dilation", 1))
         },
     )
-    x, w, b = inputs(case)
+    x, w, b = inputs(record)
     exact = exact_output(layer, Inputs(x, w, b if case.get("has_bias") else None))
     return None if exact is None else exact.reshape(1, 1, -1, layer.out_channels)
 
@@ -82,7 +82,7 @@ def test_inputs_are_the_recorded_ones(name):
     record = RECORDS[name]
     digests = {
         key: hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
-        for key, array in zip("xwb", inputs(record["case"]), strict=True)
+        for key, array in zip("xwb", inputs(record), strict=True)
     }
     want = record["input_sha256"]
     assert {key: digests[key] for key in want} == want

@@ -1,12 +1,11 @@
 """Recorded calls in the planner's words, runs against records, and a sample of records."""
 
 import numpy as np
-import pytest
 
 from device.memory.memory_config import BufferType, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from ops.planners.conv.arguments import ComputeConfig, SliceConfig, SliceType
-from tools.recorded.compare import buffer_difference, compare, correlation, difference, reason
+from tools.recorded.compare import buffer_difference, compare, difference, reason
 from tools.recorded.records import DATA, PEAK_FIELDS, Outcome, Outputs, planner_arguments, read_records
 from tools.sample_records import choose, shorten, write_arrays, write_records
 
@@ -60,14 +59,6 @@ def test_differences_name_the_place():
     assert difference([1, 2], [1]) == "2 wanted, 1 got; at 1 want [2], got []"
     assert buffer_difference([{"size": 8}], [{"size": "8", "address": 0}]) is None
     assert "at 0" in buffer_difference([{"size": 8}], [{"size": 9}])
-
-
-def test_correlation():
-    values = np.arange(5.0)
-    assert correlation(values, 3 * values + 1) == pytest.approx(1)
-    assert correlation(values, -values) == pytest.approx(-1)
-    assert correlation(np.ones(3), np.ones(3)) == 1
-    assert correlation(np.ones(3), np.zeros(3)) == 0
 
 
 CASE = {"name": "one", "H": 4, "W": 6, "in_channels": 16, "out_channels": 8, "kernel": [3, 2]}

@@ -169,7 +169,7 @@ def opened(call: Call, device: str, *, strict: bool, values: Values = "off") -> 
     return ttsim.open_device(l1_small_size=call.l1_small_size, spec=device, values=values, strict=strict)
 
 
-def namespace(device: ttsim.Device, *, random: bool) -> dict[str, Any]:
+def namespace(device: ttsim.Device | None, *, random: bool) -> dict[str, Any]:
     """The names that the text of a call knows: those of random calls, and the arrays of recorded ones.
 
     Arrays are random, or zeros where values are off. ``normal(seed, *shapes, scales=...)`` gives float32 arrays of

@@ -2,26 +2,16 @@
 
 usage: python -m tools.recorded [DIR] [--only SUBSTRING] [--show N]
 
-DIR (default: tests/data) holds the records and their outputs; tests/data/README.md explains the fields. What a later
-step of the project has to reach is left out, and such runs are counted under their reason.
+DIR (default: tests/data) holds the records and their outputs; tests/data/README.md explains the fields.
 """
 
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 from tools.command import run_tool, tool_parser
 from tools.recorded.compare import ASPECTS, compare
-from tools.recorded.records import DATA, Outputs, Record, read_records, run
-
-
-def compare_all(directory: Path, only: str) -> Iterator[tuple[Record, dict[str, str | None]]]:
-    """Every comparable run of a directory with its differences."""
-    outputs = Outputs(directory)
-    for record in read_records(directory):
-        if only in record["name"]:
-            yield record, compare(record, run(record), outputs.of(record))
+from tools.recorded.records import DATA, Outputs, read_records, run
 
 
 def main() -> None:
@@ -31,10 +21,10 @@ def main() -> None:
     parser.add_argument("--only", default="", help="runs whose name contains this")
     parser.add_argument("--show", type=int, default=0, help="print the first N differences of each aspect")
     options = parser.parse_args()
-    equal: Counter[str] = Counter()
-    total: Counter[str] = Counter()
-    for record, differences in compare_all(options.directory, options.only):
-        for aspect, wrong in differences.items():
+    equal, total = Counter[str](), Counter[str]()
+    outputs = Outputs(options.directory)
+    for record in (record for record in read_records(options.directory) if options.only in record["name"]):
+        for aspect, wrong in compare(record, run(record), outputs.of(record)).items():
             total[aspect] += 1
             equal[aspect] += wrong is None
             if wrong is not None and total[aspect] - equal[aspect] <= options.show:

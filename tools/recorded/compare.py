@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tools.recorded.records import PEAK_FIELDS, Floats, Outcome, Record
+from ttsim.report.accuracy import measure
 
 ASPECTS = ("values", "specs", "ops", "cbs", "buffers", "peaks", "error")
 CB_OPERATIONS = ("HaloDeviceOperation", "Conv2dDeviceOperation", "MatmulDeviceOperation")
@@ -49,16 +50,8 @@ def value_difference(have: Floats | None, recorded: Floats) -> str | None:
 def distance_from_float64(record: Record, have: Floats, definition: npt.NDArray[np.float64]) -> str | None:
     """The error of values that need not be exact: they must follow float64 as closely as the recorded ones do."""
     least = min(LEAST_PCC, record["accuracy"]["pcc"] - (1 - LEAST_PCC))
-    pcc = correlation(have, definition)
+    pcc = measure(have, definition).pcc
     return None if pcc >= least else f"PCC {pcc:.6f} with float64, at least {least:.6f} is wanted"
-
-
-def correlation(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> float:
-    """Pearson correlation of all elements; 1 for two equal constants."""
-    x, y = (np.asarray(v, dtype=np.float64).ravel() for v in (a, b))
-    x, y = x - x.mean(), y - y.mean()
-    norm = float(np.sqrt((x @ x) * (y @ y)))
-    return float(x @ y) / norm if norm else float(np.array_equal(a, b))
 
 
 def reason(text: str) -> str:
@@ -88,15 +81,13 @@ def circular_buffers(fields: Mapping[str, Any]) -> list[tuple[Any, ...]]:
 
 def specs(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Output, prepared weight and prepared bias; the part of a memory config that names later features is cut."""
-
-    def rows(info: Mapping[str, Any] | None) -> dict[str, Any] | None:
-        if info is None:
-            return None
-        row = {key: info[key] for key in ("shape", "padded_shape", "dtype", "layout")}
-        return {**row, "memory_config": re.sub(r",nd_shard_spec=.*$", ")", info["memory_config"])}
-
-    tensors = {key: rows(fields.get(key)) for key in ("output", "weight_prepared", "bias_prepared")}
-    return {**tensors, "output_hw": fields["output_hw"]}
+    result = {"output_hw": fields["output_hw"]}
+    for key in ("output", "weight_prepared", "bias_prepared"):
+        info = fields.get(key)
+        if info is not None:
+            result[key] = {name: info[name] for name in ("shape", "padded_shape", "dtype", "layout")}
+            result[key]["memory_config"] = re.sub(r",nd_shard_spec=.*$", ")", info["memory_config"])
+    return result
 
 
 def difference(want: Any, got: Any) -> str | None:

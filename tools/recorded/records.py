@@ -72,26 +72,15 @@ def pair(value: Any) -> list[int]:
     return [value, value] if isinstance(value, int) else list(value)
 
 
-def inputs(case: Mapping[str, Any]) -> tuple[Floats, Floats, Floats]:
-    """Seeded x [N, H, W, C], w [C, O/groups, KH, KW], b [1, 1, 1, O]: float32 of the precision the call had."""
-    channels, outputs, groups = case["in_channels"], case["out_channels"], case.get("groups", 1)
-    kernel = pair(case["kernel"])
-    rng = np.random.default_rng(case.get("seed", 0))
-    x = rng.standard_normal((case.get("batch", 1), case["H"], case["W"], channels)).astype(np.float32)
-    scale = case.get("w_scale")
-    scale = 1 / np.sqrt(channels // groups * kernel[0] * kernel[1]) if scale is None else scale
-    w = (rng.standard_normal((channels, max(outputs // groups, 1), *kernel)) * scale).astype(np.float32)
-    b = rng.standard_normal((1, 1, 1, outputs)).astype(np.float32)
-    if case.get("input_dtype", "bfloat16") != "float32":
-        x = to_bfloat16(x)
-    if case.get("weights_in_dtype", "bfloat16") != "float32":
-        w, b = to_bfloat16(w), to_bfloat16(b)
-    return x, w, b
-
-
-def to_bfloat16(values: Floats) -> Floats:
-    """Rounded to bfloat16, kept as float32."""
-    return values.astype(ml_dtypes.bfloat16).astype(np.float32)
+def inputs(record: Record) -> list[Floats]:
+    """x, w and b of a run: float32 of the precision that the call had."""
+    names, case = namespace(None, random=True), record["case"]
+    execute(recorded_call(record, 0).given.partition("\n")[0], names)
+    weights = case.get("weights_in_dtype")
+    return [
+        names[name] if dtype == "float32" else names[name].astype(ml_dtypes.bfloat16).astype(np.float32)
+        for name, dtype in (("x", case.get("input_dtype")), ("w", weights), ("b", weights))
+    ]
 
 
 def run(record: Record, values: Values = "exact") -> Outcome:
@@ -101,7 +90,7 @@ def run(record: Record, values: Values = "exact") -> Outcome:
     mode = ttsim.graph.RunMode.NO_DISPATCH if record["mode"] == "mock" else ttsim.graph.RunMode.NORMAL
     # Records tell what the real library did, wrong results too: the device is not strict.
     with opened(call, DEVICE_OF[record["arch"]], strict=False, values=values) as device:
-        names = namespace(device, random=True) | {"normal": lambda *_, **__: inputs(record["case"])}
+        names = namespace(device, random=True) | {"normal": lambda *_, **__: inputs(record)}
         try:
             execute(call.given, names)
             ttsim.graph.begin_graph_capture(mode)
@@ -124,35 +113,29 @@ def run(record: Record, values: Values = "exact") -> Outcome:
 
 def describe(tensor: Tensor) -> dict[str, Any]:
     """A tensor's spec in the record's words."""
-    return {
-        "shape": list(tensor.shape),
-        "padded_shape": list(tensor.padded_shape),
-        "dtype": str(tensor.dtype),
-        "layout": str(tensor.layout),
-        "memory_config": str(tensor.memory_config()),
-    }
+    words = {name: str(getattr(tensor, name)) for name in ("dtype", "layout")}
+    shapes = {name: list(getattr(tensor, name)) for name in ("shape", "padded_shape")}
+    return {**shapes, **words, "memory_config": str(tensor.memory_config())}
 
 
 def read_trace(trace: Any) -> dict[str, Any]:
     """Device operations, circular buffers, buffers and peaks of a captured graph, in the record's words."""
-    ops: list[str] = []
-    circular: list[dict[str, Any]] = []
-    buffers: list[dict[str, Any]] = []
+    fields: dict[str, Any] = {"ops": [], "cbs": [], "buffers": []}
     stack: list[str] = []
     for node in trace:
         kind, parameters = node["node_type"], node.get("params") or {}
         if kind == "function_start":
             stack.append(parameters["name"])
-            ops.append(parameters["name"])
+            fields["ops"].append(parameters["name"])
         elif kind == "function_end" and stack:
             stack.pop()
         elif kind == "circular_buffer_allocate":
-            circular.append({**parameters, "op": stack[-1] if stack else None, "cores": parameters["core_range_set"]})
+            op, cores = stack[-1] if stack else None, parameters["core_range_set"]
+            fields["cbs"].append({**parameters, "op": op, "cores": cores})
         elif kind in ("buffer_allocate", "buffer_deallocate"):
-            buffers.append({**parameters, "ev": kind.removeprefix("buffer_")})
+            fields["buffers"].append({**parameters, "ev": kind.removeprefix("buffer_")})
     usage = ttsim.graph.extract_resource_usage_per_core(trace)
-    peaks = {key: getattr(usage, key) for key in PEAK_FIELDS}
-    return {"ops": ops, "cbs": circular, "buffers": buffers, "resource_per_core": peaks}
+    return {**fields, "resource_per_core": {key: getattr(usage, key) for key in PEAK_FIELDS}}
 
 
 def planner_arguments(case: Mapping[str, Any], arch: str = "wh") -> ConvCall:
