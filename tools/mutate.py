@@ -1,7 +1,6 @@
 """Change the sources at random places, one change at a time, and list the changes that no test notices.
 
-usage: python -m tools.mutate [--seed N] [--count N] [--only TEXT] [--limit SECONDS] [--wider TESTS ...] [--workers N]
-                              [--list]
+usage: python -m tools.mutate [--seed N] [--count N] [--only TEXT] [--limit SECONDS] [--workers N] [--list]
 
 A mutation swaps an operator, negates a condition, or changes a default, a constant or a returned value. Each mutation
 is applied to a copy of this clone. The tests that mirror the file and those that import it run first; the wider tests
@@ -253,7 +252,6 @@ def main(argv: list[str] | None = None, root: Path = ROOT) -> int:
     parser.add_argument("--count", type=int, default=60, help="mutations")
     parser.add_argument("--only", default="", metavar="TEXT", help="files whose path contains this")
     parser.add_argument("--limit", type=float, default=600, metavar="SECONDS", help="of a run of tests")
-    parser.add_argument("--wider", nargs="+", default=WIDER, metavar="TESTS", help="run where the nearest tests pass")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="mutations at a time")
     parser.add_argument("--list", action="store_true", help="print the mutations alone")
     options = parser.parse_args(argv)
@@ -270,7 +268,7 @@ def main(argv: list[str] | None = None, root: Path = ROOT) -> int:
 
         def run(mutation: Mutation) -> Outcome:
             copy = copies.get()
-            runs = runs_for(root, mutation.path, options.wider, imported_by)
+            runs = runs_for(root, mutation.path, WIDER, imported_by)
             try:
                 return outcome(copy, mutation, runs, options.limit)
             finally:

@@ -1,16 +1,14 @@
 """Write a record of all that users can see, and compare two records.
 
 usage: python -m tools.golden write DIR [--part PART,...] [--only TEXT] [--count N] [--recorded DIR] [--calls-of RECORD]
-       python -m tools.golden compare BEFORE AFTER [--part PART,...] [--only TEXT] [--rename FILE] [--most N]
+       python -m tools.golden compare BEFORE AFTER [--part PART,...] [--only TEXT] [--most N]
        python -m tools.golden show NAME [--calls-of RECORD] [--device NAME] [--no-strict]
 
 write     asks this clone's ttsim about recorded and random calls, on two devices, strict and not (plans), about hashes
           of values (values), files for other tools (exports), its command line (commands), sweeps, tunings and designs
           (experiments) and its public names (names), and writes compressed text into a folder. --calls-of takes the
           calls of another record, so that two versions are asked about the same calls whatever their generators draw.
-compare   lists differences in classes, with the smallest example of each; exit status 1 if there is any. --rename names
-          a TOML or JSON file of old words and new ones, which are replaced in BEFORE, as whole words, before anything
-          is compared.
+compare   lists differences in classes, with the smallest example of each; exit status 1 if there is any.
 show      prints a call, and what ttsim says to it now, to look into a difference in two clones.
 """
 
@@ -24,7 +22,7 @@ from tools.golden.answers import ROOT, answers
 from tools.golden.calls import DEVICES, Call, read_calls, recorded_calls
 from tools.golden.drawn import ALL, drawn_calls
 from tools.golden.record import PARTS, write_record
-from tools.golden.store import compare_records, read_renames, summary
+from tools.golden.store import compare_records, summary
 
 DATA = ROOT / "tests" / "data"
 
@@ -45,7 +43,6 @@ def _parser() -> argparse.ArgumentParser:
     compare = commands.add_parser("compare", help="compare two records")
     compare.add_argument("before", type=Path, metavar="BEFORE")
     compare.add_argument("after", type=Path, metavar="AFTER")
-    compare.add_argument("--rename", type=Path, metavar="FILE", help="TOML or JSON of old words and new ones")
     compare.add_argument("--most", type=int, default=40, help="classes of a part that are shown")
     compare.add_argument("--processes", type=int, help="at a time; default: one a core")
     show = commands.add_parser("show", help="print a call and what ttsim says to it now")
@@ -86,10 +83,8 @@ def _write(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    renames = {} if options.rename is None else read_renames(options.rename)
-    differences = compare_records(
-        options.before, options.after, renames, parts=options.part, only=options.only, processes=options.processes
-    )
+    how = {"parts": options.part, "only": options.only, "processes": options.processes}
+    differences = compare_records(options.before, options.after, **how)
     for line in summary(differences, most=options.most):
         print(line)
     counts = Counter(difference.part for difference in differences)

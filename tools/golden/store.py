@@ -1,10 +1,8 @@
 """The files of a record: plain text in sections, compressed, the same bytes for the same sections; their comparison."""
 
-import json
 import lzma
 import os
 import re
-import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -82,7 +80,6 @@ def clear(folder: Path, parts: Iterable[str], only: str = "") -> None:
 Kind = Literal["only before", "only after", "figure", "text"]
 FIGURE: Final = re.compile(r"(?<![A-Za-wyz_\d])[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?")  # of 8x8, too; not float32
 DIGEST: Final = re.compile(r"\b[0-9a-f]{20}\b")
-LAYOUT: Final = re.compile(r"[\s─━│┃┏┓┗┛┡┩├┤┌┐└┘┬┴┼╇╈┳┻]+")  # what moves in a table when a word gets longer
 OUTCOME: Final = re.compile(r"\| (?:without dispatch: )?(?:result|error of result|error of given)$")
 LONGEST: Final = 300  # characters of a line that is shown
 
@@ -99,42 +96,9 @@ class Difference:
     size: int  # Characters of both sections together: the smallest example is the easiest to look into
 
 
-def read_renames(path: Path) -> dict[str, str]:
-    """A rename map, old words to new ones, from TOML or JSON; tables in it are joined.
-
-    An entry without letters is a ValueError: it could hide a figure.
-    """
-    try:
-        text = path.read_text(encoding="utf-8")
-        result = dict(_entries(json.loads(text) if path.suffix == ".json" else tomllib.loads(text)))
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
-    for old, new in result.items():
-        if re.sub(r"\D", "", old) != re.sub(r"\D", "", new) or not re.search(r"[A-Za-z]", old):
-            raise ValueError(f"{path}: {old!r} -> {new!r} changes digits, which would hide a figure; rename words only")
-    return result
-
-
-def _entries(data: object) -> Iterator[tuple[str, str]]:
-    if not isinstance(data, Mapping):
-        raise ValueError(f"a rename map is a table of old words and new ones, not {type(data).__name__}")
-    for old, new in data.items():
-        yield from [(old, new)] if isinstance(new, str) else _entries(new)
-
-
-def renamer(renames: Mapping[str, str]) -> Callable[[str], str]:
-    """A function that replaces whole words, the longest first, all at once."""
-    if not renames:
-        return lambda text: text
-    words = "|".join(re.escape(word) for word in sorted(renames, key=len, reverse=True))
-    pattern = re.compile(rf"(?<!\w)(?:{words})(?!\w)")
-    return lambda text: pattern.sub(lambda match: renames[match.group()], text)
-
-
 def compare_records(
     before: Path,
     after: Path,
-    renames: Mapping[str, str],
     *,
     parts: Iterable[str] = (),
     only: str = "",
@@ -146,35 +110,31 @@ def compare_records(
     files = [file for file in files if only in file and (not chosen or file.split("/")[0] in chosen)]
     if not files:
         raise ValueError(f"no file of the chosen parts has {only!r} in its path")
-    compare = partial(compare_files, before, after, renames)
+    compare = partial(compare_files, before, after)
     return list(chain.from_iterable(each(compare, files, processes)))
 
 
-def compare_files(before: Path, after: Path, renames: Mapping[str, str], file: str) -> list[Difference]:
+def compare_files(before: Path, after: Path, file: str) -> list[Difference]:
     """The differences of a file; a record that lacks it lacks all of its sections."""
     paths = (before / file, after / file)
     if all(path.exists() for path in paths) and paths[0].read_bytes() == paths[1].read_bytes():
         return []
     old, new = (read_sections(path) if path.exists() else {} for path in paths)
-    return list(differences(file.split("/")[0], old, new, renamer(renames)))
+    return list(differences(file.split("/")[0], old, new))
 
 
-def differences(part: str, old: Sections, new: Sections, rename: Callable[[str], str]) -> Iterator[Difference]:
+def differences(part: str, old: Sections, new: Sections) -> Iterator[Difference]:
     """The differences between the sections of two files."""
-    wanted = {rename(name): text for name, text in old.items()}
-    for name in sorted({*wanted, *new}):
+    for name in sorted({*old, *new}):
         aspect = name.rpartition(" | ")[2]
-        if name in new and name in wanted:
-            expected, text = rename(wanted[name]), new[name]
-            if text not in (wanted[name], expected):
-                same_words = LAYOUT.sub(" ", expected).split() == LAYOUT.sub(" ", text).split()
-                if expected == wanted[name] or not same_words:  # a longer word moves columns and breaks lines elsewhere
-                    yield _difference(part, name, aspect, expected, text)
+        if name in new and name in old:
+            if new[name] != old[name]:
+                yield _difference(part, name, aspect, old[name], new[name])
         else:
-            kind: Kind = "only before" if name in wanted else "only after"
-            text = wanted.get(name, new.get(name, ""))
+            kind: Kind = "only before" if name in old else "only after"
+            text = old.get(name, new.get(name, ""))
             first = " ".join(text.split("\n")[: 2 if aspect.endswith(("error of result", "error of given")) else 1])
-            shown = (first[:LONGEST], "") if name in wanted else ("", first[:LONGEST])
+            shown = (first[:LONGEST], "") if name in old else ("", first[:LONGEST])
             yield Difference(part, name, kind, f"{aspect}: {_template(first)}", shown, len(text))
 
 

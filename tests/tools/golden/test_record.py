@@ -37,7 +37,7 @@ def test_the_same_calls_give_the_same_bytes(record, tmp_path):
     names = [path.relative_to(record) for path in sorted(record.rglob("*")) if path.is_file()]
     assert len(names) == 4  # calls and a file of each part
     assert all((tmp_path / name).read_bytes() == (record / name).read_bytes() for name in names)
-    assert compare_records(record, tmp_path, {}, processes=1) == []
+    assert compare_records(record, tmp_path, processes=1) == []
 
 
 def test_a_record_has_every_view_of_a_call(record):
@@ -62,12 +62,12 @@ def test_a_record_has_every_view_of_a_call(record):
 def test_changed_values_and_figures_and_a_missing_call_are_found(record, tmp_path):
     other = replace(ADD, text="y = ttnn.add(x, x * 2, memory_config=ttnn.L1_MEMORY_CONFIG)")
     write_record(tmp_path, [other], ["values", "plans"], processes=1)
-    found = compare_records(record, tmp_path, {}, parts=["values"], processes=1)
+    found = compare_records(record, tmp_path, parts=["values"], processes=1)
     assert [(difference.name, difference.kind) for difference in found] == [
         ("binary/0040 wormhole_n150 | exact", "figure"),
         ("binary/0040 wormhole_n150 | fast", "figure"),
     ]
-    found = compare_records(record, tmp_path, {}, parts=["plans"], processes=1)
+    found = compare_records(record, tmp_path, parts=["plans"], processes=1)
     assert {difference.kind for difference in found if difference.name.startswith("binary/0041")} == {"only before"}
     assert any(difference.name == "binary/0040 wormhole_n150 strict | capture" for difference in found)
 
