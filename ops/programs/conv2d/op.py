@@ -132,32 +132,21 @@ def buffer_requests(conv: ConvBuffers) -> list[CircularBuffer]:
 
 def _gathered(conv: ConvBuffers) -> tuple[int, int]:
     """Tiles that the first reader gathers, and tiles that the second reader gathers."""
-    layout, heights = conv.layout, conv.layout.reader_tile_rows
-    double, width = 2 if layout.options.act_double_buffer else 1, layout.blocks.act_w_tiles
-    if not (layout.options.activation_reuse and layout.split_reader):
-        return double * heights[0] * width, double * heights[1] * width
-    data_format, columns = layout.problem.act_format, layout.problem.frame.columns.outputs
-    first, second = (
-        reuse_tiles(
-            data_format,
-            act_h_tiles=height,
-            act_w_tiles=width,
-            columns=columns,
-            channels=conv.tap_channels,
-            kernel=conv.kernel,
-        )
-        for height in heights
-    )
+    layout, width = conv.layout, conv.layout.blocks.act_w_tiles
+    reuses = layout.options.activation_reuse and layout.split_reader
+    first, second = (reuse_tiles(conv, height) if reuses else height * width for height in layout.reader_tile_rows)
+    double = 2 if layout.options.act_double_buffer else 1
     return double * first, double * second
 
 
-def reuse_tiles(
-    data_format: DataFormat, *, act_h_tiles: int, act_w_tiles: int, columns: int, channels: int, kernel: tuple[int, int]
-) -> int:
+def reuse_tiles(conv: ConvBuffers, act_h_tiles: int) -> int:
     """Tiles of a reader that keeps a row of the image and what further rows add."""
+    data_format, columns = conv.layout.problem.act_format, conv.layout.problem.frame.columns.outputs
     row_tiles = div_up(columns, TILE)
-    added = channels * kernel[1] * (1 + -columns % TILE * kernel[0]) * (data_format.element_bytes or 0)
-    return row_tiles * act_w_tiles + div_up(div_up(act_h_tiles, row_tiles) * added, data_format.tile_bytes)
+    windows = 1 + -columns % TILE * conv.kernel[0]
+    added = conv.tap_channels * conv.kernel[1] * windows * (data_format.element_bytes or 0)
+    kept = row_tiles * conv.layout.blocks.act_w_tiles
+    return kept + div_up(div_up(act_h_tiles, row_tiles) * added, data_format.tile_bytes)
 
 
 def reuse_refusal(config: ParallelConfig, frame: PaddedInput, *, split_reader: bool) -> str | None:
@@ -177,12 +166,7 @@ def reuse_refusal(config: ParallelConfig, frame: PaddedInput, *, split_reader: b
 
 def placed_buffers(requests: Iterable[CircularBuffer], **tensors: str) -> tuple[CircularBuffer, ...]:
     """The circular buffers of a program on the tensors called ``output``, ``halo`` and ``reader_indices``."""
-    return tuple(
-        [
-            request if request.view_of is None else request._replace(view_of=tensors[request.view_of])
-            for request in requests
-        ]
-    )
+    return tuple([request._replace(view_of=request.view_of and tensors[request.view_of]) for request in requests])
 
 
 def local_bytes(buffers: Iterable[CircularBuffer]) -> int:
@@ -231,11 +215,8 @@ def estimate_layout(layout: ConvPartition, alignment: int | None, halo_bytes: in
     """Estimate a partition and its halo: all but HEIGHT multicast, every output row has a reader index.
 
     `alignment` is that of the channels before the weights are prepared; None where the estimate knows the prepared
-    weights.
-
-    Raises:
-        DeviceError: An activation block is higher than a core's share of the output, or the readers of a block float
-            would reuse activations.
+    weights. A DeviceError refuses an activation block higher than a core's share of the output, and readers of a block
+    float that would reuse activations.
     """
     problem, options, shards, blocks = layout.problem, layout.options, layout.shards, layout.blocks
     if blocks.act_h_tiles > shards.out_row_tiles:
@@ -256,22 +237,17 @@ def estimate_layout(layout: ConvPartition, alignment: int | None, halo_bytes: in
         channels = round_up(problem.in_channels, alignment)
         columns = div_up(problem.out_channels, TILE) // shards.out_col_tiles if layout.scheme is BLOCK else 1
         counted_blocks = channels * prod(problem.kernel) // TILE // blocks.act_w_tiles * columns
-    requests = buffer_requests(
-        ConvBuffers(
-            layout=layout,
-            kernel=problem.kernel,
-            multicast=layout.scheme is not HEIGHT,
-            accumulation_blocks=counted_blocks,
-            tap_channels=channels,
-            reader_indices_bytes=shards.out_row_tiles * TILE * BYTES_PER_INDEX,
-        )
-    )
-    return L1Estimate(
+    conv = ConvBuffers(
         layout=layout,
-        halo_bytes=halo_bytes,
-        output_bytes=next(request.size_bytes for request in requests if request.name == "out"),
-        buffers_bytes=local_bytes(requests),
+        kernel=problem.kernel,
+        multicast=layout.scheme is not HEIGHT,
+        accumulation_blocks=counted_blocks,
+        tap_channels=channels,
+        reader_indices_bytes=shards.out_row_tiles * TILE * BYTES_PER_INDEX,
     )
+    requests = buffer_requests(conv)
+    output_bytes = next(request.size_bytes for request in requests if request.name == "out")
+    return L1Estimate(layout, halo_bytes, output_bytes, local_bytes(requests))
 
 
 class SchemeChoice(NamedTuple):
@@ -288,29 +264,26 @@ class SchemeChoice(NamedTuple):
 
 def choose_scheme(problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, *, matmul: bool) -> SchemeChoice:
     """The shard scheme the real library picks by default: least L1, if BLOCK has a grid row and WIDTH is no matmul."""
-    estimates = [estimate_l1(problem, options, spec, scheme, matmul=matmul) for scheme in (HEIGHT, BLOCK, WIDTH)]
-    best, block, width = estimates
+    best, block, width = estimates = [
+        estimate_l1(problem, options, spec, scheme, matmul=matmul) for scheme in (HEIGHT, BLOCK, WIDTH)
+    ]
     if block.total_bytes < best.total_bytes and block.cores >= spec.grid.cols:
         best = block
     if width.total_bytes < best.total_bytes and not matmul:
         best = width
-    return SchemeChoice(best.layout, _decision(best.layout.scheme.name, estimates))
-
-
-def _decision(name: str, estimates: Sequence[L1Estimate]) -> Decision:
-    """Why a scheme is taken: of the schemes that can run, it is estimated to take the least L1."""
+    taken, name = {estimate.layout.scheme.name: estimate for estimate in estimates}, best.layout.scheme.name
     text = ", ".join(
-        f"{estimate.layout.scheme.name} {estimate.total_bytes:,} B on "
-        f"{'one core' if estimate.cores == 1 else f'each of {estimate.cores}'}"
-        for estimate in estimates
+        f"{scheme} {estimate.total_bytes:,} B on {'one core' if estimate.cores == 1 else f'each of {estimate.cores}'}"
+        for scheme, estimate in taken.items()
     )
-    return Decision(
+    decision = Decision(
         name=SCHEME_DECISION,
         value=name,
         text=f"shard_layout is the library's choice, {name}: of the schemes that may run it has the least L1 by the "
         f"library's estimate ({text}), whatever it takes in time",
-        limits=tuple((f"{estimate.layout.scheme.name}_bytes", estimate.total_bytes) for estimate in estimates),
+        limits=tuple((f"{scheme}_bytes", estimate.total_bytes) for scheme, estimate in taken.items()),
     )
+    return SchemeChoice(best.layout, decision)
 
 
 UNMATCHED: Final = "The width of tensor a needs to match the height of tensor b"
@@ -384,44 +357,44 @@ def width_refusal(
     if layout.scheme is not WIDTH:
         return None
     blocks, shards, cores = layout.blocks, layout.shards, layout.config.channel_cores
-    block_rows, window = blocks.act_w_tiles * TILE, shards.in_channels * kernel[0] * kernel[1]
-    if shards.out_row_tiles < blocks.act_h_tiles:
-        return (
-            f"Output block height (in # of tiles) ({shards.out_row_tiles}) should be greater than or equal to "
-            f"activation block height (in # of tiles) ({blocks.act_h_tiles})\n"
-            f"act_block_h_override: a core computes {shards.out_rows} rows; use 0"
-        )
-    if given_width not in (None, shards.in_width):
-        return (
+    block_rows, window = blocks.act_w_tiles * TILE, shards.in_channels * prod(kernel)
+    wanted_rows, in_blocks = blocks.k_blocks * block_rows, weight_rows(layout, kernel) // block_rows
+    rows, height = shards.out_row_tiles, blocks.act_h_tiles
+    refusals = (
+        (
+            rows < height,
+            f"Output block height (in # of tiles) ({rows}) should be greater than or equal to activation block height "
+            f"(in # of tiles) ({height})\nact_block_h_override: a core computes {shards.out_rows} rows; use 0",
+        ),
+        (
+            given_width not in (None, shards.in_width),
             f"{UNMATCHED}\ninput_tensor: its shards on {cores} cores are {given_width} channels wide, and the "
-            f"weights are prepared for {shards.in_width}; give it such shards, or set reshard_if_not_optimal"
-        )
-    if window % block_rows:
-        return (
+            f"weights are prepared for {shards.in_width}; give it such shards, or set reshard_if_not_optimal",
+        ),
+        (
+            window % block_rows,
             f"{UNMATCHED}\nact_block_w_div: windows of {window} padded channels can not be cut into whole blocks of "
-            f"{block_rows}, so the weights are longer; use 1"
-        )
-    if prepared_rows not in (None, wanted := blocks.k_blocks * block_rows):
-        return (
-            f"{UNMATCHED}\nweight_tensor: it has {prepared_rows} rows, and the call reads {wanted}; prepare it for "
-            "this call, or pass it on the host"
-        )
-    if shards.out_row_tiles % blocks.act_h_tiles:
-        return (
-            f"act_matrix_height_ntiles {shards.out_row_tiles} should be divisible by "
-            f"act_block_h_ntiles {blocks.act_h_tiles}\n"
-            f"act_block_h_override: {blocks.act_h_tiles * TILE} rows do not divide the {shards.out_row_tiles} tile "
-            "rows that every core of a WIDTH_SHARDED convolution computes; use 0, or 32 times a divisor of them"
-        )
-    in_blocks = weight_rows(layout, kernel) // block_rows
-    if in_blocks % cores:
-        return (
-            f"Number of Act Blocks along the Width {in_blocks} should be divisible by "
-            f"the number of cores {cores}\n"
+            f"{block_rows}, so the weights are longer; use 1",
+        ),
+        (
+            prepared_rows not in (None, wanted_rows),
+            f"{UNMATCHED}\nweight_tensor: it has {prepared_rows} rows, and the call reads {wanted_rows}; prepare it "
+            "for this call, or pass it on the host",
+        ),
+        (
+            rows % height,
+            f"act_matrix_height_ntiles {rows} should be divisible by act_block_h_ntiles {height}\n"
+            f"act_block_h_override: {height * TILE} rows do not divide the {rows} tile rows that every core of a "
+            "WIDTH_SHARDED convolution computes; use 0, or 32 times a divisor of them",
+        ),
+        (
+            in_blocks % cores,
+            f"Number of Act Blocks along the Width {in_blocks} should be divisible by the number of cores {cores}\n"
             f"act_block_w_div: a channel shard of {shards.in_width} channels under a {kernel[0]}x{kernel[1]} kernel "
-            "can not be cut into whole tiles that way; use 1"
-        )
-    return None
+            "can not be cut into whole tiles that way; use 1",
+        ),
+    )
+    return next((text for refused, text in refusals if refused), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

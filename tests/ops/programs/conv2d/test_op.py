@@ -155,7 +155,18 @@ def test_activations_travel_if_channels_are_dealt(scheme, in_channels, out_chann
 
 def test_a_reader_keeps_a_row_of_the_image_and_what_others_add():
     """5x5 over 11x9 outputs of 32 channels: 90112 B for each of two readers with a tile row each (a real call)."""
-    tiles = reuse_tiles(BFLOAT16, act_h_tiles=1, act_w_tiles=25, columns=9, channels=32, kernel=(5, 5))
+    layout = partitioned(conv_problem(column(11, (5, 5))), HEIGHT, alignment=32)
+    axes = (
+        convolution_axis(input_length=outputs + 4, kernel=5, stride=1, padding=(0, 0), dilation=1)
+        for outputs in (11, 9)
+    )
+    layout = replace(
+        layout,
+        problem=conv_problem(PaddedInput(**dict(zip(("rows", "columns"), axes, strict=True)), batch=1)),
+        blocks=replace(layout.blocks, act_w_tiles=25),
+    )
+    conv = ConvBuffers(layout=layout, kernel=(5, 5), multicast=False, accumulation_blocks=1, tap_channels=32)
+    tiles = reuse_tiles(conv, 1)
     assert tiles * BFLOAT16.tile_bytes == 90112
 
 
