@@ -65,15 +65,6 @@ def test_less_to_work_with_is_never_faster(drawn, data):
     assert sum(moved.network_bytes for moved in cycles.moved) == cycles.network_bytes
 
 
-@pytest.mark.parametrize(("spec", "fidelity_phases", "cycles"), [(SPECS[0], 1, 16), (SPECS[1], 3, 48)])
-def test_cycles_of_a_tile_product(spec, fidelity_phases, cycles):
-    op = conv(spec, fidelity_phases=fidelity_phases)
-    shards, blocks = op.layout.shards, op.layout.blocks
-    products = shards.out_row_tiles * shards.out_col_tiles * blocks.act_w_tiles * blocks.k_blocks
-    busy = {stage.stage: stage.busy_cycles for stage in conv_cycles(op, spec).slowest.stages}
-    assert busy[Stage.MATH] == cycles * products
-
-
 @pytest.mark.parametrize("scheme", [HEIGHT, BLOCK, WIDTH])
 @pytest.mark.parametrize("channels", [(256, 32), (32, 256), (512, 40)])
 def test_all_cores_together_multiply_what_is_issued(scheme, channels):
@@ -110,62 +101,6 @@ def test_bytes_of_weights_and_activations():
     assert (readers.cores.num_cores(), readers.dram_bytes, readers.network_bytes) == (8, weights + bias, weights + bias)
     assert (holders.cores.num_cores(), holders.dram_bytes, holders.network_bytes) == (64, 0, activations)
     assert height.moved[0].cores.num_cores() == 1
-
-
-def test_resident_weights_are_read_once():
-    spec = SPECS[0]
-    whole = conv_cycles(conv(spec, side=64), spec)
-    cut = conv_cycles(conv(spec, side=64, act_block_h_override=32), spec)
-    assert cut.dram_read_bytes == whole.dram_read_bytes
-    block, block_cut = (
-        conv_cycles(conv(spec, BLOCK, side=64, act_block_h_override=rows), spec).dram_read_bytes for rows in (0, 32)
-    )
-    assert block_cut > 3 * block
-
-
-SMALL = {"channels": (32, 32), "side": 8, "kernel": 1}  # one K block
-
-
-@pytest.mark.parametrize(
-    ("scheme", "without", "helps", "facts", "useless"),
-    [
-        # Cores send their blocks ahead, unless the weights are waited for anyway.
-        (BLOCK, {}, {"act_double_buffer": True}, {"side": 64}, {"channels": (128, 1024), "side": 8}),
-        # Blocks are read ahead, unless there is a single one.
-        (HEIGHT, {}, {"act_double_buffer": True}, {"side": 128, "channels": (32, 32)}, SMALL),
-        # Weights are read ahead, unless there is a single block of them.
-        (HEIGHT, {}, {"weights_double_buffer": True}, {"side": 64}, SMALL),
-        # Two readers share the rows of a block, unless it has only one row of tiles.
-        (BLOCK, {"force_split_reader": False}, {"force_split_reader": True}, {"side": 64}, SMALL),
-        # The packer adds partial sums, unless there are none.
-        (HEIGHT, {}, {"packer_l1_acc": True}, {"side": 64}, SMALL),
-        # Blocks of many rows need weights less often, unless a core has one row of tiles.
-        (BLOCK, {"act_block_h_override": 32}, {}, {"side": 64}, SMALL),
-        # Indices in L1 need not be fetched, unless the weights take longer.
-        (BLOCK, {"config_tensors_in_dram": True}, {}, {"side": 64}, SMALL | {"scheme": HEIGHT}),
-    ],
-    ids=[
-        "act_sent_ahead",
-        "act_read_ahead",
-        "weights_double_buffer",
-        "split_reader",
-        "packer_l1_acc",
-        "act_block_h",
-        "config_in_l1",
-    ],
-)
-def test_options_help_where_they_can_and_only_there(scheme, without, helps, facts, useless):
-    spec = SPECS[0]
-    assert total(spec, {"scheme": scheme} | facts, **helps) < total(spec, {"scheme": scheme} | facts, **without)
-    assert total(spec, {"scheme": scheme} | useless, **helps) == total(spec, {"scheme": scheme} | useless, **without)
-
-
-def test_a_wider_dram_helps_many_readers_of_weights_and_not_one():
-    spec = SPECS[0]
-    narrow = spec.replace(dram_bank_bytes_per_second=4e9)
-    many, one = {"scheme": BLOCK, "channels": (256, 256)}, {"scheme": HEIGHT}
-    assert total(spec, many) < total(narrow, many)
-    assert total(spec, one) == total(narrow, one)
 
 
 @pytest.mark.parametrize("scheme", ["HEIGHT_SHARDED", "BLOCK_SHARDED", "WIDTH_SHARDED"])

@@ -12,9 +12,8 @@ from device.matrix_unit import fused
 from device.matrix_unit.arithmetic import FAST
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32
 from ops.programs.conv2d import model as values
-from ops.programs.conv2d.gather import met_pixels, strips
-from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH, ConvOptions
-from tests.ops.programs.conv2d.value_cases import Case, arrays, cases, computed, for_equal_bits, work_of
+from ops.programs.conv2d.partition import HEIGHT, WIDTH, ConvOptions
+from tests.ops.programs.conv2d.value_cases import Case, arrays, cases, computed, for_equal_bits
 
 pytestmark = pytest.mark.skipif(
     not numba_installed() or sgemm_address() is None, reason="numba is not installed, or numpy has another BLAS"
@@ -42,7 +41,7 @@ def bits(case, seed, arithmetic):
 
 
 def test_any_convolution_is_the_same(counted):
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=30, deadline=None)
     @given(cases(), st.integers(0, 99), st.booleans())
     def same(case, seed, whole_groups):
         case = replace(case, outputs=16 * case.groups) if whole_groups else case
@@ -50,7 +49,7 @@ def test_any_convolution_is_the_same(counted):
         assert np.array_equal(bits(case, seed, FAST)[0], bits(case, seed, STEPWISE)[0])
 
     same()
-    assert len(counted) > 20
+    assert len(counted) > 10
 
 
 @pytest.mark.parametrize("outputs", [20, 24, 40])
@@ -75,14 +74,6 @@ def test_trips_of_every_format_are_the_same(counted, scheme, out_format, packer_
     )  # fmt: skip
     assert np.array_equal(bits(case, 7, FAST)[0], bits(case, 7, STEPWISE)[0])
     assert len(counted) >= 2
-
-
-@pytest.mark.parametrize("channels", [3, 150, 160])
-@pytest.mark.parametrize("columns", [2, 8])
-def test_channels_that_the_input_does_not_have_change_no_bit(counted, channels, columns):
-    case = Case(size=(3, columns), channels=channels, outputs=48, stride=(1, 1), padding=(1, 1, 1, 1))
-    assert np.array_equal(bits(case, 2, FAST)[0], bits(case, 2, STEPWISE)[0])
-    assert counted
 
 
 @pytest.mark.parametrize("channels", [64, 288, 512])
@@ -113,15 +104,3 @@ def test_what_is_more_than_one_product_or_less_goes_step_by_step(counted, change
     case = replace(Case(kernel=(1, 1), stride=(1, 1), outputs=16), **change)
     bits(case, 1, FAST)
     assert not counted
-
-
-@pytest.mark.parametrize(("scheme", "channels", "taps"), [(HEIGHT, 64, 3), (BLOCK, 72, 27)])
-def test_taps_side_by_side_are_one_copy(scheme, channels, taps):
-    """Of all channels, three taps of a row lie side by side; of 24 of 72 channels on each of three cores, none do."""
-    op = work_of(Case(channels=64, outputs=32, stride=(1, 1), scheme=scheme))
-    frame = op.problem.frame
-    (strip,) = strips(op.k_blocks, frame.rows, frame.columns, (2, 2))
-    rows, blocks = met_pixels(strip, 8 * channels, channels)
-    assert len(rows) == taps
-    assert rows[:, 2].sum() == 9 * channels
-    assert blocks[:, 3].tolist() == [channels == 64] * len(blocks)

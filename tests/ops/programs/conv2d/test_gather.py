@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
 
 from device.host.threads import parts_of
 from device.matrix_unit.arithmetic import EXACT, FAST
@@ -10,57 +9,18 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, quantize
 from ops.programs.conv2d import gather
 from ops.programs.conv2d.gather import (
     GatheredInput,
-    Strip,
     prepare_image,
     runs,
     seen,
     strips,
 )
 from ops.programs.conv2d.op import KBlock
-from ops.window import PaddedAxis, output_phases, transposed_axis
+from ops.window import PaddedAxis, transposed_axis
 from tests.ops.programs.conv2d.value_cases import SPEC, Case, normal, work_of
 
 
 def axis(length, insertion, kernel):
     return PaddedAxis(input_length=length, before=kernel - 1, after=kernel - 1, input_dilation=insertion, kernel=kernel)
-
-
-axes = st.builds(axis, st.integers(1, 9), st.integers(1, 3), st.integers(1, 4))
-
-
-def strip(down, *across):
-    return Strip(down, across, (), ())
-
-
-@given(st.integers(1, 3), axes, axes, st.integers(1, 200))
-def test_runs_of_all_phases_hold_every_output_once(batch, rows, columns, outputs):
-    visits = np.zeros((batch, rows.outputs, columns.outputs, 1), int)
-    for down in output_phases(rows):
-        for across in output_phases(columns):
-            for run in runs(batch, strip(down, across), outputs):
-                place = run.place(visits)
-                assert place.shape == (run.count, across.axis.outputs, 1, 1)
-                assert run.outputs == run.count * across.axis.outputs
-                assert run.outputs <= outputs or run.count == 1
-                place += 1
-    assert (visits == 1).all()
-
-
-def test_runs_are_as_few_as_they_may_be_and_even():
-    (down,), (across,) = output_phases(axis(10, 1, 1)), output_phases(axis(4, 1, 1))
-    one = strip(down, across)
-    assert [(run.first, run.count) for run in runs(1, one, 13)] == [(0, 3), (3, 3), (6, 3), (9, 1)]
-    assert [(run.first, run.count) for run in runs(1, one, 31)] == [(0, 5), (5, 5)]
-    assert [run.count for run in runs(1, one, 1)] == [1] * 10
-
-
-def test_phases_side_by_side_have_a_view_in_common():
-    down, columns = output_phases(axis(3, 1, 1))[0], axis(4, 2, 2)
-    across = [phase for phase in output_phases(columns) if phase.axis.outputs == 4]
-    result = np.zeros((1, 3, columns.outputs, 2), int)
-    (run,) = runs(1, strip(down, *across), 100)
-    run.place(result)[...] = np.array([1, 2])[:, None]
-    assert result[0, 1, :, 0].tolist() == [1, 2] * 4 + [0] * (columns.outputs - 8)
 
 
 @pytest.mark.parametrize(
@@ -103,15 +63,6 @@ def test_an_image_is_converted_in_parts_and_held_as_narrow_as_it_is(monkeypatch,
     inside = image.pixels[:, 1:-1, 2:-2, :48].astype(np.float32)
     assert np.array_equal(inside, seen(context, np.array(sticks, order="C")).reshape(inside.shape))
     assert np.count_nonzero(image.pixels) == np.count_nonzero(inside)
-
-
-@pytest.mark.parametrize("in_format", [BFLOAT16, FLOAT32], ids=str)
-def test_an_image_that_is_converted_block_by_block_is_held_as_it_came(in_format):
-    case = Case(size=(3, 4), channels=8, in_format=in_format, out_format=BFLOAT8_B)
-    sticks = quantize(normal(2)((12, 8)), in_format)
-    image = prepare_image(GatheredInput(work_of(case), FAST, SPEC), sticks)
-    assert image.pixels.dtype == in_format.storage
-    assert np.array_equal(image.pixels[0, image.top :, image.left :][:3, :4, :8].reshape(12, 8), sticks)
 
 
 @pytest.mark.parametrize(

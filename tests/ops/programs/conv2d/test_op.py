@@ -14,11 +14,9 @@ from ops.programs.conv2d.op import (
     buffer_requests,
     choose_scheme,
     estimate_l1,
-    estimated_halo_bytes,
     local_bytes,
     placed_buffers,
     reuse_refusal,
-    reuse_tiles,
 )
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH, Blocks, ConvOptions, ParallelConfig, Shards
 from ops.window import PaddedAxis, PaddedInput, convolution_axis
@@ -96,16 +94,6 @@ def test_tiles_of_each_buffer(scheme, changes, different):
     assert tiles == {name: count for name, count in (TILES | different).items() if count}
 
 
-def test_formats():
-    """Activations come in the halo's format and are tilized into the output's; weights and bias have their own."""
-    changes = {"in_format": FLOAT32, "weight_format": BFLOAT8_B, "out_format": BFLOAT16, "bias": True}
-    for scheme, gathered in ((HEIGHT, {"act": FLOAT32}), (BLOCK, {"act": BFLOAT16, "act_row_major": FLOAT32})):
-        formats = {name: buffer.data_format for name, buffer in buffers(scheme, **changes).items()}
-        wanted = dict.fromkeys(("act_tilized", "partials", "out"), BFLOAT16)
-        wanted |= gathered | dict.fromkeys(("weights", "bias"), BFLOAT8_B) | {"act_sharded": FLOAT32}
-        assert {name: formats[name] for name in wanted} == wanted
-
-
 def test_views():
     result = buffers(HEIGHT)
     assert {name: buffer.view_of for name, buffer in result.items() if buffer.view_of is not None} == {
@@ -137,37 +125,6 @@ def test_partials_lie_on_the_output_only_if_it_can_hold_them(changes, view_of, d
     assert (partials.view_of, partials.data_format) == (view_of, data_format)
     assert partials.offset_bytes == (6 * 2048 if view_of else 0)
     assert arguments(HEIGHT, **changes).partials_format is data_format
-
-
-@pytest.mark.parametrize(
-    ("scheme", "in_channels", "out_channels", "multicast"),
-    [(HEIGHT, 64, 64, False), (BLOCK, 64, 32, True), (BLOCK, 32, 64, True), (BLOCK, 32, 32, False),
-     (WIDTH, 64, 32, True), (WIDTH, 32, 32, False)],
-)  # fmt: skip
-def test_activations_travel_if_channels_are_dealt(scheme, in_channels, out_channels, multicast):
-    """BLOCK counts K blocks once for each output core, as the real library does to decide on L1 accumulation."""
-    layout = partitioned(conv_problem(column(256), (in_channels, out_channels)), scheme, alignment=32)
-    result = ConvBuffers.of(layout, halo_bytes=1, reader_indices_bytes=2)
-    assert (result.multicast, result.halo_bytes, result.reader_indices_bytes) == (multicast, 1, 2)
-    copies = layout.out_config.channel_cores if scheme is BLOCK else 1
-    assert result.accumulation_blocks == layout.blocks.k_blocks * copies
-
-
-def test_a_reader_keeps_a_row_of_the_image_and_what_others_add():
-    """5x5 over 11x9 outputs of 32 channels: 90112 B for each of two readers with a tile row each (a real call)."""
-    layout = partitioned(conv_problem(column(11, (5, 5))), HEIGHT, alignment=32)
-    axes = (
-        convolution_axis(input_length=outputs + 4, kernel=5, stride=1, padding=(0, 0), dilation=1)
-        for outputs in (11, 9)
-    )
-    layout = replace(
-        layout,
-        problem=conv_problem(PaddedInput(**dict(zip(("rows", "columns"), axes, strict=True)), batch=1)),
-        blocks=replace(layout.blocks, act_w_tiles=25),
-    )
-    conv = ConvBuffers(layout=layout, kernel=(5, 5), multicast=False, accumulation_blocks=1, tap_channels=32)
-    tiles = reuse_tiles(conv, 1)
-    assert tiles * BFLOAT16.tile_bytes == 90112
 
 
 @pytest.mark.parametrize(
@@ -225,21 +182,6 @@ def test_the_scheme_that_takes_least_of_those_allowed(height, width, ins, outs, 
     chosen = choose_scheme(sizes, ConvOptions(), SPEC, matmul=matmul)
     assert chosen.scheme in {estimated.layout.scheme for estimated in allowed if estimated.total_bytes == least}
     assert dict(chosen.decision.limits)[f"{chosen.scheme.name}_bytes"] == least
-
-
-def test_halo_bytes_by_hand():
-    """One core, 3x3 inputs doubled by a kernel of 3 with padding 1: 8x8 sticks of 8 channels, of which 6x6 outputs."""
-    sizes = conv_problem(doubled(3, 3), (8, 32))
-    assert estimated_halo_bytes(sizes, 1, 8) == 64 * 8 * 2
-    assert estimated_halo_bytes(replace(sizes, in_format=FLOAT32), 1, 8) == 64 * 8 * 4
-
-
-@pytest.mark.parametrize("scheme", [HEIGHT, BLOCK, WIDTH])
-def test_the_callers_grid_is_not_asked_for_an_estimate(scheme):
-    sizes = conv_problem(doubled(16, 16))
-    free = estimate(sizes, scheme)
-    on_grid = estimate(sizes, scheme, core_grid=estimate(sizes, HEIGHT).layout.config.cores)
-    assert on_grid._replace(layout=replace(on_grid.layout, options=free.layout.options)) == free
 
 
 @pytest.mark.parametrize(

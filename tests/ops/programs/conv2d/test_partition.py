@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from device.errors import DeviceError
-from device.memory.memory_config import BufferType, MemoryConfig, ShardOrientation, ShardSpec, TensorMemoryLayout
+from device.memory.memory_config import ShardOrientation, TensorMemoryLayout
 from device.spec.device_spec import load_spec
 from device.spec.parts import GridSpec, TransferRate
 from ops.programs.conv2d.op import weight_rows
@@ -16,10 +16,6 @@ from ops.programs.conv2d.partition import (
     act_block_height,
     channel_alignment,
     choose_cores,
-    input_shard,
-    largest_divisor,
-    most_cores,
-    sharded_input,
     subblock,
     transfer_rate,
 )
@@ -65,13 +61,6 @@ def test_rows_and_channels_are_dealt(data):
     columns = blocks.k_blocks * blocks.act_w_tiles * 32
     assert columns == weight_rows(layout, kernel)
     assert 0 <= columns - shards.in_channels * kernel[0] * kernel[1] < 32 * blocks.k_blocks
-
-
-def test_most_cores_by_hand():
-    """65 tiles on 64 cores would be 2 each, and 31 cores idle; on 33 cores the last has one tile."""
-    assert (most_cores(64, 64), most_cores(65, 64), most_cores(65, 64, 2)) == (64, 33, 33)
-    assert (most_cores(64, 130), most_cores(9, 8, 4)) == (64, 3)
-    assert [largest_divisor(*numbers) for numbers in ((8, 12), (8, 12, 18), (13, 26, 13), (5, 7))] == [6, 6, 13, 1]
 
 
 @pytest.mark.parametrize(
@@ -139,46 +128,6 @@ def test_cores_of_the_output(down, channels):
         partitioned(problem, BLOCK, P150, transpose_shards=down, output_grid=GridSpec(cols=9, rows=9))
     with pytest.raises(DeviceError, match=r"^Output sharding config override is only supported for BLOCK_SHARDED"):
         partitioned(problem, HEIGHT, P150, output_grid=grid)
-
-
-@pytest.mark.parametrize(
-    ("scheme", "orientation", "expected"),
-    [(HEIGHT, ROW_MAJOR, (6, 1)), (WIDTH, ROW_MAJOR, (1, 6)), (BLOCK, ROW_MAJOR, (2, 3)), (BLOCK, COL_MAJOR, (3, 2))],
-)
-def test_cores_of_an_input_that_is_sharded_already(scheme, orientation, expected):
-    config = sharded_input(MemoryConfig(scheme, BufferType.L1, ShardSpec(box(3, 2), (32, 32), orientation)))
-    assert (config.nhw_cores, config.channel_cores) == expected
-    assert (config.cores, config.orientation, config.scheme) == (box(3, 2), orientation, scheme)
-
-
-def test_the_program_runs_on_the_rectangle_of_both_sides():
-    """BLOCK: 8 rows of cores, 8 channel cores for 64 channels in eights, 2 for 64 output channels."""
-    layout = partitioned(conv_problem(doubled()), BLOCK)
-    assert (str(layout.config.cores), str(layout.out_config.cores)) == ("{[0-0 - 7-7]}", "{[0-0 - 1-7]}")
-    assert str(layout.program_cores) == "{[0-0 - 7-7]}"
-    wide = partitioned(conv_problem(doubled(), (64, 320)), WIDTH)
-    assert (wide.config.channel_cores, wide.out_config.channel_cores) == (2, 10)
-    assert str(wide.program_cores) == "{[0-0 - 7-1]}"
-
-
-@pytest.mark.parametrize(("outs", "cores"), [(128, "{[0-0 - 3-0]}"), (192, "{[0-0 - 5-0]}"), (96, "{[0-0 - 0-3]}")])
-def test_a_width_program_runs_where_the_side_with_more_cores_lies(outs, cores):
-    """A column of four cores: beside four or six of the output, which lie row by row, its rows do not count."""
-    layout = partitioned(conv_problem(doubled(), (128, outs)), WIDTH, core_grid=box(1, 4))
-    assert str(layout.program_cores) == cores
-
-
-def test_where_tensors_lie():
-    """256 outputs of 64 channels; a WIDTH shard is padded to whole tiles of rows only in its memory config."""
-    height, width = (
-        partitioned(conv_problem(doubled(*size)), scheme) for size, scheme in (((8, 8), HEIGHT), ((3, 3), WIDTH))
-    )
-    assert height.output_memory.shard_spec == ShardSpec(height.config.cores, (32, 64), height.config.orientation)
-    assert (width.shards.out_rows, width.output_memory.shard_spec.shape) == (36, (64, 32))
-    cases = ((height, True, (32, 64)), (width, True, (9, 32)), (width, False, (32, 32)))
-    for layout, row_major, shape in cases:
-        rows = 64 if layout is height else 9
-        assert input_shard(layout.config, rows=rows, channels=64, alignment=32, row_major=row_major) == shape
 
 
 def test_blocks_by_hand():

@@ -1,18 +1,14 @@
 """What a convolution takes, for small ones and single steps worked out by hand."""
 
-from dataclasses import replace
-
 import pytest
 
 from device.errors import DeviceError
-from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.time.engine import BEGIN, Slots
-from device.time.network import read_latency_cycles
 from device.time.stages import Stage
 from ops.programs.conv2d.block_costs import ConvCosts, conv_steps
 from ops.programs.conv2d.cycles import conv_cycles, time_conv
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
-from ops.programs.kernel_costs import ProductBlock, TransferCosts, multiply_task
+from ops.programs.kernel_costs import TransferCosts
 from tests.ops.programs.conv2d.timed_convolutions import HAND, SPECS, conv
 
 
@@ -159,26 +155,6 @@ def test_a_reader_takes_a_burst_for_each_kernel_row_of_a_window():
     assert dilated.read.cycles == pytest.approx(WORMHOLE.noc.interface_cycles + rows * 3 * issue)
 
 
-def test_products_are_those_of_a_matmul():
-    """64 channels under three taps: six K tiles; sub-blocks of the layout; activations were tilized to bfloat16."""
-    result = op_of(WORMHOLE)
-    blocks = replace(result.layout.blocks, subblock_h_tiles=2, subblock_w_tiles=4)
-    result = replace(result, layout=replace(result.layout, blocks=blocks))
-    block = ProductBlock(
-        subblock_height=2,
-        subblock_width=4,
-        subblocks=result.layout.blocks.act_h_tiles // 2 * 2,
-        depth=6,
-        first_format=BFLOAT16,
-        second_format=BFLOAT8_B,
-        packed_format=BFLOAT16,
-        fidelity_phases=1,
-    )
-    steps = conv_steps(result, WORMHOLE)
-    assert steps.matmul.cycles == multiply_task(WORMHOLE, block, reload=False).cycles
-    assert steps.matmul_reload.cycles == multiply_task(WORMHOLE, block, reload=True).cycles
-
-
 def test_a_multicast_goes_half_round_the_rings_it_passes():
     handshake = WORMHOLE.costs_of(ConvCosts).multicast_cycles
     for scheme, weights, activations in ((HEIGHT, (10 + 12) / 2, (10 + 12) / 2), (BLOCK, 12 / 2, 10 / 2)):
@@ -187,10 +163,3 @@ def test_a_multicast_goes_half_round_the_rings_it_passes():
             assert shipment.notice.cycles == hops * WORMHOLE.noc.hop_cycles
             assert shipment.arrive.cycles == shipment.notice.cycles + handshake / 2
             assert shipment.send.cycles > handshake / 2
-
-
-def test_indices_in_dram_are_fetched_first():
-    assert conv_steps(op_of(WORMHOLE), WORMHOLE).config is None
-    fetched = conv_steps(op_of(WORMHOLE, config_tensors_in_dram=True), WORMHOLE).config
-    assert fetched is not None
-    assert fetched.cycles == read_latency_cycles(WORMHOLE)

@@ -21,7 +21,6 @@ from ops.programs.conv2d.weights import (
     prepare_weights,
     row_order,
 )
-from tests.build import op_values
 from tests.shards import BLOCK, HEIGHT, WIDTH
 
 INTERLEAVED = TensorMemoryLayout.INTERLEAVED
@@ -110,17 +109,6 @@ def small(**changes):
         "padded_in_channels": 8, "padded_out_channels": 32, "data_format": FLOAT32,
     }  # fmt: skip
     return WeightsLayout(**{**base, **changes})
-
-
-def test_the_host_prepares_weights_and_bias():
-    layout = small(in_channels=2, out_channels=3, kernel=(1, 1), data_format=BFLOAT16)
-    matrix = op_values(PrepareWeights(layout), np.arange(6, dtype=np.float32).reshape(2, 3, 1, 1))
-    assert (matrix.shape, matrix.dtype) == ((1, 1, 32, 32), BFLOAT16.storage)
-    assert matrix[0, 0, :2, :3].tolist() == [[0, 1, 2], [3, 4, 5]]
-    row = op_values(PrepareBias(layout), np.array([[[[7, 8, 9]]]], np.float32))
-    assert row.shape == (1, 1, 32, 32)
-    assert row[0, 0, 0, :3].tolist() == [7, 8, 9]
-    assert (layout.logical_shape, layout.bias_logical_shape) == ((1, 1, 2, 3), (1, 1, 1, 3))
 
 
 def test_arrays_of_other_shapes():

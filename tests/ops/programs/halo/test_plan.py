@@ -2,8 +2,6 @@
 
 import pytest
 
-from device.memory.memory_config import ShardOrientation
-from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
 from ops.programs.halo.plan import BLOCK
 from tests.ops.programs.halo.halos import halo_plan
@@ -59,24 +57,3 @@ def test_sticks_lie_as_far_apart_in_circular_buffers_as_in_the_tensor(alignment_
     assert [size for _, size, _ in buffers(plan)][:4] == [32 * stick_bytes, 60 * stick_bytes, stick_bytes, stick_bytes]
     spec = SPEC.replace(l1_alignment_bytes=alignment_bytes)
     assert plan.output.buffer(spec).bank_bytes == 60 * stick_bytes
-
-
-def test_tiled_halo_untilizes_through_two_double_buffers():
-    plan = example(tiled=True, data_format=BFLOAT8_B)
-    assert buffers(plan)[0] == ("input", 1088, "x")
-    assert buffers(plan)[4:6] == [("untilized_0", 4096, None), ("untilized_1", 4096, None)]
-    assert plan.output.data_format is BFLOAT16
-
-
-def test_config_tensors_in_dram_are_stored_once_and_read_into_buffers_of_their_own():
-    plan = example(config_tensors_in_dram=True)
-    assert {spec.memory_config.buffer_type.name for _, spec in plan.resident} == {"DRAM"}
-    assert [spec.shape[0] for _, spec in plan.resident] == [2, 2, 2, 2]
-    assert [view for _, _, view in buffers(plan)[4:]] == [None] * 4
-
-
-def test_config_tensors_are_dealt_against_the_orientation_of_blocks():
-    for orientation, against in zip(ShardOrientation, reversed(ShardOrientation), strict=True):
-        _, spec = example(orientation=orientation).resident[0]
-        assert spec.memory_config.shard_spec.orientation is against
-        assert spec.shape[0] == 4

@@ -95,12 +95,3 @@ def test_filling_and_adding_by_hand():
     add = SumSections(sections=2, rows=64, columns=64, out_format=FLOAT32)
     read = 2 * (70.0 + 256 / 12)
     assert sum_sections_cycles(add, spec, contention=False).cycles == pytest.approx(500 + max(read, 4 * 60.0))
-
-
-def test_more_banks_help_patches_where_they_are_waited_for():
-    slow = SPEC.replace(dram_banks=1)
-    axis = axis_of_windows(input_length=64, outputs=64, kernel=1, start=0)
-    large = work_of(axis, precision=Precision.DEVICE)
-    assert product_cycles(large, SPEC).cycles < product_cycles(large, slow).cycles
-    free = product_cycles(large, SPEC, contention=False).cycles
-    assert free == product_cycles(large, slow, contention=False).cycles

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from device.host import products, threads
-from device.host.products import UNPACKED, blas_adds
+from device.host.products import blas_adds
 from device.host.threads import locked, side_by_side
 from ops.programs.patch_matmul import fast, gather
-from ops.programs.patch_matmul.fast import PIECES, meetings, output_products, pixel_products
+from ops.programs.patch_matmul.fast import meetings, output_products
 from ops.programs.patch_matmul.float64 import _gathered, _products
 from ops.programs.patch_matmul.gather import bundle_count, contiguous
 from ops.programs.patch_matmul.op import Patches
@@ -53,7 +53,6 @@ DIRECT = [(1, 16, 48), (2, 16, 48), (6, 8, 8), (1, 20, 3)]  # groups, and channe
 OTHERS = [(1, 3, 20), (4, 5, 3), (5, 1, 1), (3, 2, 1)]
 KINDS = [(groups, compiled) for groups in DIRECT for compiled in (False, True)[: 1 + NUMBA]]
 KINDS += [(groups, False) for groups in OTHERS]
-SQUARE = (down(64, 3, 1, 1), down(64, 3, 1, 1))
 LOW = (down(3, 3, 1, 1), down(18, 3, 1, 1))
 
 
@@ -164,53 +163,11 @@ def test_an_infinity_stays_where_it_belongs():
     assert (computed(axes, ones, weights, None) == np.inf).all()
 
 
-@needs_blas
-@pytest.mark.parametrize(("axes", "ins", "outs"), [
-    ((down(64, 3, 1, 1),), 32, 32),  # one axis: no rows
-    ((down(64, 3, 1, 1), down(15, 3, 1, 1)), 32, 32),  # 15 positions of a row
-    (SQUARE, 15, 32),  # too few channels for BLAS
-    (SQUARE, 4096, 131),  # 131 has no part that is 16 or more and small enough
-    ((down(999, 9, 1, 4), down(64, 9, 1, 4)), 32, 32),  # more products than are listed
-    ((up(3, 1, 2, 0), up(15, 1, 2, 0)), 32, 32),  # 15 positions of a row meet anything
-])  # fmt: skip
-def test_patches_are_gathered_where_that_is_less(axes, ins, outs):
-    assert output_products(axes, 1, (ins, outs), 1) is None
-    assert axes[0].input_dilation > 1 or pixel_products(axes, 1, (ins, outs), 1) is None
-
-
-def test_products_in_place_need_few_channels_of_one_side_only():
-    assert output_products(SQUARE, 1, (16, 1), 1).blocks == (16, 1)
-    assert pixel_products(SQUARE, 1, (16, 15), 1) is None
-    assert pixel_products(SQUARE, 1, (16, 16), 1).blocks == (16, 16)
-
-
 def test_taps_meet_outputs_that_lie_evenly():
     """Of two rows: a stride of 2 between inputs lets each of three taps meet every second output or so."""
     met = meetings((down(2, 1, 1, 0), up(3, 3, 2, 1)), 2)  # 5 outputs, inputs 0 1 2 under tap 1 at outputs 0 2 4
     row = [[2, 1, 0, 0], [2, 0, 1, 0], [1, 4, 1, 2], [2, 1, 2, 1]]
     assert met.tolist() == [*row, *([count, output + 5, tap, source + 3] for count, output, tap, source in row)]
-
-
-@needs_blas
-@pytest.mark.parametrize(("ins", "outs", "block", "of_pixels"), [
-    (512, 256, 64, (128, 128)), (32, 1024, 1024, (32, 128)), (2048, 128, 16, (128, 128)), (48, 144, 144, (48, 72)),
-])  # fmt: skip
-def test_products_are_small_enough_and_hold_every_column_once(ins, outs, block, of_pixels):
-    layer = output_products((up(32, 2, 2, 0),) * 2, 1, (ins, outs), 1)
-    assert layer.blocks == (ins, block)
-    assert np.concatenate(layer.pieces)[:, 0].max() * block * ins <= UNPACKED
-    layer = pixel_products((down(64, 2, 2, 0),) * 2, 1, (ins, outs), 1)
-    assert layer.blocks == of_pixels
-    assert np.concatenate(layer.pieces)[:, 1].max() * of_pixels[0] * of_pixels[1] <= UNPACKED
-
-
-@needs_blas
-@pytest.mark.parametrize("batch", [1, 3, 20])
-def test_the_work_is_cut_into_pieces_for_all_threads(batch):
-    layer = output_products((up(32, 4, 2, 1),) * 2, batch, (32, 32), 1)
-    assert batch * len(layer.pieces) >= PIECES
-    assert [n for outputs in layer.outputs for n in range(outputs.start, outputs.stop)] == list(range(64))
-    assert len(pixel_products((down(64, 4, 2, 1),) * 2, batch, (256, 128), 1).pieces) == 2  # and two blocks
 
 
 @pytest.mark.parametrize("stored", list(permutations(range(4))))

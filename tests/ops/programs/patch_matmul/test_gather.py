@@ -6,12 +6,9 @@ from hypothesis import given, strategies as st
 
 from ops.programs.patch_matmul.gather import (
     bundle_count,
-    dense_bundles,
-    own_weights,
     padded,
     patches_of,
     runs,
-    shared_rows,
 )
 from ops.window import axis_of_windows
 
@@ -38,17 +35,6 @@ def test_patches_read_zeros_outside_the_image(spacing):
         assert view[n, y, x, j, k, 0] == (image[n, row, column, 0] if inside else 0)
 
 
-def test_an_image_without_a_margin_is_not_copied():
-    image = np.ones((1, 4, 2), np.float32)
-    axis = axis_of_windows(input_length=4, outputs=4, kernel=1, start=0, dilation=1)
-    assert padded(image, [[axis]])[0] is image
-
-
-@pytest.mark.parametrize(("positions", "rows"), [(100, 256), (2000, 500), (1 << 20, 8192)])
-def test_runs_that_may_be_cut_anywhere_are_some(positions, rows):
-    assert shared_rows(64, positions) == rows
-
-
 @pytest.mark.parametrize(
     ("groups", "channels", "bundles", "narrow"),
     [
@@ -65,12 +51,3 @@ def test_groups_are_bundled_as_far_as_that_is_worth_it(groups, channels, bundles
     """Bundles of a program are a tile wide where they can be; in place, 16 channels of each side are enough."""
     assert bundle_count(groups, *channels) == bundles
     assert bundle_count(groups, *channels, least=16) == narrow
-
-
-def test_groups_of_a_bundle_meet_only_themselves():
-    weights = np.arange(1, 9, dtype=np.float32).reshape(4, 1, 2, 1)  # four groups of two channels in, one out
-    assert dense_bundles(weights, 4) is weights
-    first, second = dense_bundles(weights, 2)
-    assert first[0].tolist() == [[1, 0], [2, 0], [0, 3], [0, 4]]
-    assert second[0].tolist() == [[5, 0], [6, 0], [0, 7], [0, 8]]
-    assert np.array_equal(own_weights(dense_bundles(weights, 2), 2), weights)

@@ -66,12 +66,6 @@ def test_circular_buffers_fit_into_l1(name, size, channels, others, data_format)
         device.make_program(operation.name, operation.circular_buffers, {})
 
 
-def test_passes_lie_one_after_the_other_along_k():
-    patch, pixel = ops(16, 64, 64)
-    assert patch.matmul.problem.k_tiles == 13 * 9 * 64 // 32
-    assert pixel.matmul.problem.k_tiles * pixel.sections == 13 * 16 * 16 // 32
-
-
 def test_idle_bands_of_cores_sum_positions_of_their_own():
     _, pixel = ops(64, 16, 16)
     assert pixel.sections > 1
@@ -102,17 +96,3 @@ def test_blocks_divide_shares_and_fit(m, k, n, rows):
     assert config.out_block_w % config.out_subblock_w == 0
     blocks = (config.out_block_h, config.out_block_w, config.in0_block_w)
     assert buffers_bytes(problem(m, k, n), *blocks) < L1_BYTES or blocks[:2] == (1, 1)
-
-
-@pytest.mark.parametrize(("rows", "program"), [(True, MatmulProgram.MCAST_IN1), (False, MatmulProgram.MCAST_IN0)])
-def test_every_core_gathers_for_itself(rows, program):
-    assert gathering_config(problem(64, 8, 64), GRID, l1_bytes=L1_BYTES, rows=rows).program is program
-
-
-def test_a_short_side_is_not_split_alone():
-    assert gathering_config(problem(8, 8, 64), GRID, l1_bytes=L1_BYTES, rows=True).program is MatmulProgram.MCAST_2D
-
-
-def test_what_is_gathered_is_gathered_once_if_the_other_side_fits():
-    config = gathering_config(problem(1000, 8, 16), GRID, l1_bytes=L1_BYTES, rows=True)
-    assert config.out_block_w == config.per_core_n == 16

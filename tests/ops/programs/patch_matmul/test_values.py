@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -22,7 +20,6 @@ from ops.programs.patch_matmul.op import (
     slicing_of,
 )
 from ops.programs.patch_matmul.plan import patch_matmul_work, pixel_matmul_work
-from ops.programs.patch_matmul.values import WEIGHTS_FORMATS, canonical_shape, from_canonical, to_canonical
 from ops.reference import conv_transpose, plan_geometry
 from ops.window import axis_of_windows
 from tests.gradients import data_gradient, weights_gradient
@@ -120,29 +117,6 @@ def test_integers_are_exact_through_the_matrix_unit():
     assert np.array_equal(np.moveaxis(got, -1, 1), conv_transpose(src, weights, geometry))
 
 
-@pytest.mark.parametrize(("elements", "calls"), [(1 << 22, 1), (10 * (9 * 32 + 32 * 5), 2), (1, 13)])
-def test_passes_are_multiplied_together_as_far_as_they_are_small(monkeypatch, elements, calls):
-    """Nine positions of two taps of 16 channels, to five channels."""
-    axis = frame_axis(plan_geometry([8], [2], stride=[1], pad_before=[0], pad_after=[0]).axes[0])
-    patches = Patches(batch=1, axes=(axis,), channels=16, groups=1, bundles=1)
-    op = patch_matmul_work(
-        patches, out_channels=5, out_shape=(9,), slicing=slicing_of(FLOAT32, Precision.IEEE), bias=False,
-        out_format=FLOAT32, spec=SPEC,
-    )  # fmt: skip
-    rng, result = np.random.default_rng(5), []
-    image, weights = (rng.standard_normal(shape).astype(np.float32) for shape in ((1, 8, 16), (1, 2, 16, 5)))
-
-    def product(*operands, **options):
-        result.append(options["half_counts"])
-        return EXACT.product(*operands, **options)
-
-    expected = values.patch_matmul(op, [image, weights, None], READINGS[1])
-    monkeypatch.setattr(values, "STACKED_ELEMENTS", elements)
-    context = ValuesContext(spec=SPEC, arithmetic=replace(EXACT, product=product))
-    assert np.array_equal(values.patch_matmul(op, [image, weights, None], context), expected)
-    assert (len(result), sum(map(len, result))) == (calls, 13)
-
-
 def test_sections_are_added_in_float32_and_rounded_once():
     op = SumSections(sections=3, rows=1, columns=1, out_format=BFLOAT16)
     half = 2.0**-8  # of the last place of 1.0: one alone would be rounded away, two are a whole place
@@ -171,23 +145,3 @@ def test_what_the_host_prepares():
     ]
     row = OP_MODELS[PrepareBias].values(PrepareBias(), [np.array([[[[1, 2]]]])], context)
     assert (row.dtype, row.tolist()) == (np.float32, [1.0, 2.0])
-
-
-SHAPES = {"IOX": (2, 3, 4, 5), "OIX": (3, 2, 4, 5), "XOI": (4, 5, 3, 2), "XIO": (4, 5, 2, 3)}
-
-
-@pytest.mark.parametrize("name", WEIGHTS_FORMATS)
-def test_every_format_is_a_view_of_one_array(name):
-    canonical = np.arange(120).reshape(2, 3, 4, 5)
-    stored = from_canonical(canonical, name)
-    assert stored.shape == SHAPES[name]
-    assert canonical_shape(stored.shape, name) == canonical.shape
-    assert np.array_equal(to_canonical(stored, name), canonical)
-    assert np.shares_memory(to_canonical(stored, name), canonical)
-
-
-def test_letters_say_where_an_element_is():
-    w = np.arange(120).reshape(2, 3, 4, 5)
-    assert from_canonical(w, "XOI")[3, 4, 2, 1] == w[1, 2, 3, 4]
-    assert from_canonical(w, "OIX")[2, 1, 3, 4] == w[1, 2, 3, 4]
-    assert from_canonical(w, "XIO")[3, 4, 1, 2] == w[1, 2, 3, 4]

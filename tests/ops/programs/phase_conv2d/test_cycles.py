@@ -4,10 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from device.memory.memory_config import Layout
 from device.time.stages import Stage
 from ops.programs.conv2d.block_costs import conv_steps
-from ops.programs.conv2d.cycles import conv_cycles
 from ops.programs.phase_conv2d.cycles import phase_cycles, time_phases
 
 SCHEMES = ["HEIGHT_SHARDED", "BLOCK_SHARDED", "WIDTH_SHARDED"]
@@ -33,27 +31,6 @@ def test_two_groups_one_after_the_other(planned):
     again = max(others + finish, tilized + second.read.cycles) + second.tilize.cycles
     products = max(again, there) + second.matmul.cycles
     assert timing.end.cycles == pytest.approx(max(products, placed) + finish + writes)
-
-
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("layout", [Layout.ROW_MAJOR, Layout.TILE])
-def test_critical_cycles_are_the_operation_s(planned, scheme, layout):
-    result = planned((16, 16), kernel=(3, 3), channels=(128, 64), scheme=scheme, output_layout=layout, bias=True)
-    cycles = phase_cycles(result.op, result.spec)
-    last = max(cycles.groups, key=lambda group: group.cycles)
-    assert sum(stage.critical_cycles for stage in last.stages) == pytest.approx(cycles.cycles)
-    stages = {stage.stage for stage in last.stages}
-    assert {Stage.WRITER, Stage.UNTILIZE, Stage.BIAS} <= stages
-
-
-def test_zeros_are_not_multiplied(planned):
-    """64 x 64 pixels, two lines of 128 outputs on each core: 64 of every phase."""
-    result, frame = (planned((64, 64), kernel=(4, 4), padding=(1, 1, 1, 1), phases=one) for one in (True, False))
-    phase, whole = phase_cycles(result.op, result.spec), conv_cycles(frame.op, frame.spec)
-    assert phase_cycles(result.op, result.spec, contention=False).cycles <= phase.cycles
-    assert phase.useful_flops == whole.useful_flops
-    assert phase.issued_flops == whole.issued_flops / 4
-    assert phase.dram_read_bytes == whole.dram_read_bytes
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

@@ -1,10 +1,8 @@
 """Groups of output phases, their blocks and their circular buffers, worked by hand."""
 
-import pytest
-
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
-from device.numbers.formats import BFLOAT8_B, BFLOAT16
+from device.numbers.formats import BFLOAT16
 from device.time.stages import Stage
 from ops.op_model import Ends
 from ops.op_models import OP_MODELS
@@ -40,10 +38,6 @@ def test_block_shards_join_rows_where_that_costs_nothing(planned):
     assert result.op.parts[0].conv.layout.blocks.act_h_tiles == 1
 
 
-def test_rows_stay_apart_where_the_weights_of_all_take_more_room_than_the_zeros(planned):
-    assert len(planned((8, 16), scheme="BLOCK_SHARDED").op.parts) == 2
-
-
 def test_rows_are_as_many_as_the_core_with_most_has(planned):
     """60 x 80 outputs, 96 of a core: 40 windows of a line at most, and 8 of the next, or up to 40 of either."""
     result = planned((30, 40), channels=(512, 256), act_block_h_override=96)
@@ -51,11 +45,6 @@ def test_rows_are_as_many_as_the_core_with_most_has(planned):
     assert [part.conv.layout.shards.out_rows for part in result.op.parts] == [64, 64]
     assert [part.conv.layout.shards.out_width for part in result.op.parts] == [512, 512]
     assert [part.conv.layout.blocks.act_w_tiles for part in result.op.parts] == [16, 16]
-
-
-def test_blocks_obey_the_callers_height(planned):
-    result = planned((64, 64), act_block_h_override=32)
-    assert {part.conv.layout.blocks.act_h_tiles for part in result.op.parts} == {1}
 
 
 def test_a_window_is_one_k_block_where_it_is_no_longer_than_a_kernel_row(planned):
@@ -88,37 +77,12 @@ def tiles(planned):
     return {name: one.size_bytes // TILE for name, one in planned.buffers().items() if one.page_bytes == TILE}
 
 
-def test_each_is_as_large_as_the_phase_that_needs_most(planned):
-    """3x3 at stride 2 on 8 x 8 pixels: K blocks of two taps at most, one tile each; a block of one tile of rows."""
-    result = planned(kernel=(3, 3))
-    assert tiles(result) == {"weights": 2, "partials": 1, "act": 2, "act_tilized": 2, "out_sticks": 1, "out": 1}
-
-
 def test_an_output_in_tiles_has_its_shard_as_sticks_first(planned):
     result = planned(output_layout=Layout.TILE)
     found = tiles(result)
     assert (found["out_rows"], found["out_sticks"]) == (1, 2)  # two phases beside each other
     assert result.buffers()["out"].view_of == "output"
     assert result.buffers()["out_rows"].view_of is None
-
-
-def test_block_floats_are_sticks_of_bfloat16(planned):
-    result = planned(output_layout=Layout.TILE, made=BFLOAT8_B)
-    assert result.buffers()["out_rows"].page_bytes == TILE
-    assert result.buffers()["out"].page_bytes == 1088
-
-
-def test_a_bias_is_held_once(planned):
-    assert tiles(planned(bias=True))["bias"] == 1
-
-
-@pytest.mark.parametrize("scheme", ["HEIGHT_SHARDED", "BLOCK_SHARDED", "WIDTH_SHARDED"])
-def test_the_halo_lies_under_the_reader(planned, scheme):
-    result = planned((16, 16), scheme=scheme)
-    frame = planned((16, 16), scheme=scheme, phases=False)
-    assert result.buffers()["act_sharded"].view_of == "halo"
-    assert result.buffers()["act_sharded"].size_bytes < frame.buffers()["act_sharded"].size_bytes
-    assert result.buffers()["out"].size_bytes == frame.buffers()["out"].size_bytes
 
 
 def test_a_program_describes_its_phases_cores_and_stages(planned):

@@ -6,9 +6,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from device.matrix_unit.arithmetic import EXACT, FAST
+from device.matrix_unit.arithmetic import EXACT
 from device.memory.memory_config import Layout
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
+from device.numbers.formats import BFLOAT16, FLOAT32
 from device.plan import Allocate
 from ops.op_model import ValuesContext
 from ops.planners.conv.arguments import ComputeConfig
@@ -142,14 +142,6 @@ def test_where_blocks_are_the_same_rows_are_those_of_the_frame_lowering(planned,
     assert np.array_equal(phase_values(phase, *given), frame_values(frame, *given))
 
 
-@pytest.mark.parametrize("made", [BFLOAT16, BFLOAT8_B])
-def test_tiles_of_16_bits_or_less_are_those_of_the_frame_lowering(planned, made):
-    options = {"output_layout": Layout.TILE, "made": made, "channels": (32, 48)}
-    phase, frame = (planned((5, 6), **options, phases=phases) for phases in (True, False))
-    given = numbers(phase)
-    assert np.array_equal(phase_values(phase, *given), frame_values(frame, *given))
-
-
 def test_a_float32_in_tiles_is_cut_as_tilizing_cuts_it(planned):
     options = {
         "output_layout": Layout.TILE,
@@ -160,13 +152,6 @@ def test_a_float32_in_tiles_is_cut_as_tilizing_cuts_it(planned):
     got = phase_values(result, *numbers(result))
     assert got.dtype == np.float32
     assert np.array_equal(got, EXACT.unpack(got, FLOAT32, fp32_dest=True))
-
-
-def test_the_fast_arithmetic_is_near(planned):
-    result = planned((5, 6), kernel=(3, 3), bias=True, compute=CONFIGS["HiFi2, 32-bit Dst"])
-    given = numbers(result)
-    exact, fast = (phase_values(result, *given, arithmetic=one).astype(np.float32) for one in (EXACT, FAST))
-    np.testing.assert_allclose(fast, exact, rtol=0, atol=0.125)
 
 
 def preparing_op(planned):
