@@ -176,8 +176,11 @@ class _Writer:
                 self._end(event)
             case BufferAllocated() | BufferFreed():
                 self._buffer_event(event)
-            case CircularBufferAllocated(shown=True):
-                self._circular_buffer(event)
+            case CircularBufferAllocated(shown=True, scratchpad=scratchpad):
+                kind, view = DATAFLOW if event.dataflow else CIRCULAR
+                place = {"address": event.address, "core_range_set": str(event.cores), "device_id": DEVICE_ID}
+                views = {} if scratchpad else {view: "1" if event.view else "0"}
+                self._child(SCRATCHPAD if scratchpad else kind, {**place, **views, "size": event.size_bytes})
             case CircularBuffersFreed():
                 freed = self._child("circular_buffer_deallocate_all", {"device_id": MESH_ID})
                 freed["connections"] += [function.node["counter"] for function in self._open[-1:]]
@@ -253,28 +256,14 @@ class _Writer:
     def _device_tensor(self, tensor: WrittenTensor, lies_in: BufferSpec | None = None) -> Node:
         """Appends a tensor and connects it to its buffer, which is appended behind it if the capture lacks it."""
         key = (tensor.number, tensor.address)
-        if key in self._buffers:
-            buffer = self.nodes[self._buffers[key]]
-            node = self.node("tensor", device_params(tensor, buffer["params"]))
-        elif lies_in is not None:
-            node = self.node("tensor", device_params(tensor, buffer_params(lies_in)))
-            buffer = self._child("buffer", buffer_params(lies_in))
-            self._buffers[key] = buffer["counter"]
-        else:
-            raise AssertionError(f"buffer {tensor.number} of what was made was neither read nor allocated")
+        known = self._buffers.get(key)
+        assert known is not None or lies_in is not None, f"buffer {tensor.number} was neither read nor allocated"
+        params = buffer_params(lies_in) if known is None and lies_in else self.nodes[known or 0]["params"]
+        node = self.node("tensor", device_params(tensor, params))
+        buffer = self._child("buffer", params) if known is None else self.nodes[known]
+        self._buffers[key] = buffer["counter"]
         buffer["connections"].append(node["counter"])
         return node
-
-    def _circular_buffer(self, event: CircularBufferAllocated) -> None:
-        kind, view = DATAFLOW if event.dataflow else CIRCULAR
-        params = {
-            "address": event.address,
-            "core_range_set": str(event.cores),
-            "device_id": DEVICE_ID,
-            **({} if event.scratchpad else {view: "1" if event.view else "0"}),
-            "size": event.size_bytes,
-        }
-        self._child(SCRATCHPAD if event.scratchpad else kind, params)
 
     def _buffer_event(self, event: BufferAllocated | BufferFreed) -> None:
         """A buffer that is allocated or freed, inside the function that does so."""
@@ -392,11 +381,10 @@ def levelized_graph(trace: Sequence[GraphNode], max_level: int) -> list[Vertex]:
             "stacking_level": node["stacking_level"],
         }
 
-    vertices = []
-    for node in tensors:
-        params = node["params"]
-        name = f"tensor[{params['tensor_id']}]"
-        vertices.append(vertex(node, name, [params["shape"]], [makers.get(node["counter"])], []))
+    vertices = [
+        vertex(node, f"tensor[{node['params']['tensor_id']}]", [node["params"]["shape"]], [makers.get(number)], [])
+        for number, node in ((node["counter"], node) for node in tensors)
+    ]
     for node in functions:
         counter, level = node["counter"], node["stacking_level"] + 1
         inside = (inner for inner in functions if counter < inner["counter"] < ends[counter]["counter"])

@@ -103,12 +103,10 @@ def _arguments(call: RanCall) -> Iterator[tuple[str, str]]:
     yield from call.given
     if not call.given:
         allocated = {step.tensor for step in call.plan.steps if isinstance(step, Allocate)}
-        for step in call.plan.steps:
-            if isinstance(step, Operation):
-                allocated |= {result.tensor for result in (*step.outputs, *step.resident)}
-        for name, spec in call.plan.tensors.items():
-            if name not in allocated:
-                yield name, f"{list(spec.shape)} {spec.data_format.name} {spec.layout.name}"
+        programs = (step for step in call.plan.steps if isinstance(step, Operation))
+        allocated |= {result.tensor for step in programs for result in (*step.outputs, *step.resident)}
+        own = ((name, spec) for name, spec in call.plan.tensors.items() if name not in allocated)
+        yield from ((name, f"{list(spec.shape)} {spec.data_format.name} {spec.layout.name}") for name, spec in own)
     for decision in call.plan.decisions:
         yield decision.name, str(decision.value)
 
@@ -149,10 +147,7 @@ def _with_circular_buffers(call: RanCall, spec: DeviceSpec) -> Iterator[Event]:
         yield event
 
 
-OF_TIME: Final = (
-    "profile_log_device.csv",
-    "npe_viz/manifest.json",
-)  # viewers ignore the other files without these
+OF_TIME: Final = ("profile_log_device.csv", "npe_viz/manifest.json")  # without these, viewers ignore the other files
 NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 MEMORY: Final = Path("generated") / "ttnn" / "reports"
 PERFORMANCE: Final = Path("generated") / "profiler" / "reports"

@@ -100,15 +100,11 @@ def _layouts(config: Conv2dConfig, options: Mapping[str, Any]) -> Iterator[Attem
             if config.act_block_h_override:
                 text = f"shard_layout={scheme.name}, act_block_h_override=0"
                 yield changed(text, shard_layout=scheme, reshard_if_not_optimal=reshard, act_block_h_override=0)
-    for rows in (tiles * TILE for tiles in BLOCK_TILES):
-        if rows != config.act_block_h_override:
-            yield changed(act_block_h_override=rows)
-    for name in ("enable_act_double_buffer", "enable_weights_double_buffer"):
-        other: dict[str, Any] = {name: not getattr(config, name)}
-        yield changed(**other)
-    for split in (True, False):
-        if split is not config.force_split_reader:
-            yield changed(force_split_reader=split)
+    flags = ("enable_act_double_buffer", "enable_weights_double_buffer")
+    others: list[tuple[str, Any]] = [("act_block_h_override", tiles * TILE) for tiles in BLOCK_TILES]
+    others += [(flag, not getattr(config, flag)) for flag in flags]
+    others += [("force_split_reader", True), ("force_split_reader", False)]
+    yield from (changed(**{name: value}) for name, value in others if value != getattr(config, name))
 
 
 def _slices(options: Mapping[str, Any], name: str) -> Iterator[Attempt]:
@@ -177,11 +173,8 @@ class Search:
     def __init__(
         self, function: Callable[..., Any], options: Mapping[str, Any], measure: Callable[[Mapping[str, Any]], Measured]
     ) -> None:
-        self.function = function
-        self.options = dict(options)
-        self.measure = measure
-        self.tried = 0
-        self.effort = 0
+        self.function, self.options, self.measure = function, dict(options), measure
+        self.tried = self.effort = 0
 
     def run(self, before: Measured) -> Advice:
         """The advice for a call with this cost."""
@@ -191,13 +184,8 @@ class Search:
             for price in (False, True)
         )
         together = self._together(*free[0], before) if free else None
-        return Advice(
-            cycles=before.cycles,
-            changes=tuple(_change(*trial, before) for trial in free),
-            together=together,
-            at_a_price=tuple(_change(*trial, before) for trial in priced),
-            tried=self.tried,
-        )
+        changes, at_a_price = (tuple(_change(*trial, before) for trial in trials) for trials in (free, priced))
+        return Advice(cycles=before.cycles, changes=changes, together=together, at_a_price=at_a_price, tried=self.tried)
 
     def _together(self, attempt: Attempt, best: Measured, before: Measured) -> Change | None:
         """The best single change combined with further changes; None if no combination gains time."""

@@ -23,24 +23,19 @@ def measure(output: npt.NDArray[Any], exact: npt.NDArray[Any]) -> Accuracy:
     """Compare an output with the exact one, element by element; raises ValueError for other or no elements."""
     if output.size != exact.size or not output.size:
         raise ValueError(f"accuracy compares arrays of equal, positive size, not {output.shape} and {exact.shape}")
-    have, want = output.reshape(-1), exact.reshape(-1)
-    mean_have, mean_want = (float(np.mean(values, dtype=np.float64)) for values in (have, want))
-    squares_have = squares_want = products = squared_error = largest = 0.0
-    for start in range(0, have.size, CHUNK):
-        a = have[start : start + CHUNK].astype(np.float64)
-        b = want[start : start + CHUNK].astype(np.float64)
+    both = [values.reshape(-1) for values in (output, exact)]
+    means, largest, sums = [np.mean(values, dtype=np.float64) for values in both], 0.0, np.zeros(4)
+    for start in range(0, output.size, CHUNK):
+        a, b = (values[start : start + CHUNK].astype(np.float64) for values in both)
         error = a - b
         largest = float(np.maximum(largest, np.max(np.abs(error))))  # a NaN stays a NaN
-        squared_error += float(error @ error)
-        a -= mean_have
-        b -= mean_want
-        squares_have += float(a @ a)
-        squares_want += float(b @ b)
-        products += float(a @ b)
+        a, b = a - means[0], b - means[1]
+        sums += (error @ error, a @ a, b @ b, a @ b)
+    squared_error, squares_have, squares_want, products = sums.tolist()
     norm = float(np.sqrt(squares_have * squares_want))
     return Accuracy(
         pcc=products / norm if norm else float(squared_error == 0.0),
         max_abs_error=largest,
-        rms_error=float(np.sqrt(squared_error / have.size)),
-        exact_std=float(np.sqrt(squares_want / have.size)),
+        rms_error=float(np.sqrt(squared_error / output.size)),
+        exact_std=float(np.sqrt(squares_want / output.size)),
     )

@@ -168,16 +168,11 @@ def stage_times(
     stages: Iterable[StageCycles], *, of_cycles: float, words: Mapping[Stage, str] = DOES
 ) -> tuple[StageTime, ...]:
     """Stages in whole cycles added up by name in pipeline order, with their shares of `of_cycles` and descriptions."""
-    sums: defaultdict[Stage, list[tuple[float, ...]]] = defaultdict(list)
-    for stage, *cycles in stages:
-        sums[stage].append(tuple(cycles))
-    return tuple(
-        StageTime(
-            of_cycles, stage.value, words[stage], *(int(sum(column)) for column in zip(*sums[stage], strict=True))
-        )
-        for stage in Stage
-        if stage in sums
-    )
+    cycles: defaultdict[Stage, list[tuple[float, ...]]] = defaultdict(list)
+    for stage, *own in stages:
+        cycles[stage].append(tuple(own))
+    sums = ((stage, zip(*cycles[stage], strict=True)) for stage in Stage if stage in cycles)
+    return tuple(StageTime(of_cycles, stage.value, words[stage], *map(int, map(sum, own))) for stage, own in sums)
 
 
 def tied_stages(stages: Sequence[StageTime], bound_by: str, cycles: int) -> tuple[str, ...]:
@@ -326,8 +321,7 @@ def core_times(operations: Sequence[OperationCycles], of_cycles: int) -> tuple[C
         longest: dict[Core, tuple[float, float, float]] = {}
         for group in operation.groups:
             busy = max((stage.busy_cycles for stage in group.stages), default=0)
-            stall = max((stage.stall_cycles for stage in group.stages), default=0)
-            took = (group.cycles, busy, stall)
+            took = (group.cycles, busy, max((stage.stall_cycles for stage in group.stages), default=0))
             for core in group.cores.cores():
                 longest[core.y, core.x] = max(longest.get((core.y, core.x), took), took)
         for at, took in longest.items():
@@ -429,8 +423,7 @@ def _ends(groups: Sequence[CoreGroupTime]) -> dict[Core, int]:
     """The cycle in which each core ends, row by row; a core of several groups ends with the last of them."""
     end_cycles: dict[Core, int] = {}
     for group in groups:
-        for core in group.coordinates:
-            end_cycles[core] = max(end_cycles.get(core, 0), group.cycles)
+        end_cycles.update((core, max(end_cycles.get(core, 0), group.cycles)) for core in group.coordinates)
     return dict(sorted(end_cycles.items(), key=lambda end: end[0][::-1]))
 
 

@@ -4,7 +4,7 @@ All figures are those of the report. This module only chooses which figures to m
 operations that are not mentioned one by one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ops.programs.eltwise.functions import UNCOMPARED_CALLS
 from ttsim.report.cycles import (
@@ -28,9 +28,8 @@ FIDELITIES = {1: "LoFi", 2: "HiFi2", 3: "HiFi3", 4: "HiFi4"}
 def explain_call(call: CallTime, device: str) -> str:
     """A call as text: a paragraph for the call, and a line for each operation that matters."""
     if not call.operations:
-        return "\n".join(
-            [f"{call.name} takes no cycles on {device}{not_counting(call.untimed)}.", *untimed_lines(call)]
-        )
+        first = f"{call.name} takes no cycles on {device}{not_counting(call.untimed)}."
+        return "\n".join([first, *untimed_lines(call)])
     lines = [_overview(call, device), *operation_lines(call), *untimed_lines(call)]
     name = call.name.rpartition(".")[2]
     if name in UNCOMPARED_CALLS:
@@ -130,16 +129,12 @@ def _bound(op: OperationTime) -> str:
         return f"bound by {op.bound_by}."
     if not op.tied_with:
         return f"bound by {op.bound_by} ({leads.does})."
-    text = [_tied(stages[name], stages) for name in (op.bound_by, *op.tied_with)]
+    text, spent = [], spent_cycles(op.stages)
+    for name in (op.bound_by, *op.tied_with):
+        sent = SENT_ON.get(name, "")
+        then = f", and {cycles(spent[sent])} for its multicast" if spent.get(sent) else ""
+        text.append(f"{name} ({stages[name].does}: {cycles(spent[name])} cycles{then})")
     return f"bound by {text[0]}, nearly tied with {joined(text[1:])}."
-
-
-def _tied(stage: StageTime, stages: Mapping[str, StageTime]) -> str:
-    """A stage with its cycles, and the cycles in which the same processor multicasts what it has read."""
-    spent = spent_cycles(tuple(stages.values()))
-    sent = SENT_ON.get(stage.stage, "")
-    then = f", and {cycles(spent[sent])} for its multicast" if spent.get(sent) else ""
-    return f"{stage.stage} ({stage.does}: {cycles(spent[stage.stage])} cycles{then})"
 
 
 def _path(stages: Sequence[StageTime]) -> str:
@@ -157,14 +152,10 @@ def _path(stages: Sequence[StageTime]) -> str:
 
 
 def _traffic(traffic: Traffic) -> str:
-    text = []
-    if traffic.dram_read_bytes:
-        text.append(f"reads {count_of(traffic.dram_read_bytes)}B from DRAM")
-    if traffic.dram_written_bytes:
-        text.append(f"writes {count_of(traffic.dram_written_bytes)}B to DRAM")
+    moved = (("reads", traffic.dram_read_bytes, "from"), ("writes", traffic.dram_written_bytes, "to"))
+    text = [f"{does} {count_of(size_bytes)}B {way} DRAM" for does, size_bytes, way in moved if size_bytes]
     if text:
-        rate = f"{count_of(traffic.dram_bytes_per_second)}B/s"
-        text[-1] += f" (at {rate}, {percent(traffic.dram_share)} of its peak)"
+        text[-1] += f" (at {count_of(traffic.dram_bytes_per_second)}B/s, {percent(traffic.dram_share)} of its peak)"
     if traffic.network_bytes:
         text.append(f"sends {count_of(traffic.network_bytes)}B between cores")
     return f" It {joined(text)}." if text else ""

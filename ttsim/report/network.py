@@ -5,6 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
+from operator import add
 from typing import Any, Final
 
 from device.memory.buffers import place
@@ -192,7 +193,7 @@ class Runs(list[OpRun]):
     def start_cycles(self) -> list[int]:
         """The cycle in which each operation starts, gaps included."""
         waited = accumulate(round(gap * self.clock_hz / 1e9) for gap in self.gaps)
-        return [start + gap for start, gap in zip(self.starts, waited, strict=False)]
+        return list(map(add, self.starts, waited))
 
 
 class LivingCircularBuffer(Row):
@@ -250,16 +251,6 @@ def sums(operations: Sequence[OpRun], *, by: Callable[[OpRun], str]) -> tuple[Su
     for op in operations:
         together[by(op)].append(op)
     return tuple(Sum(name, ops) for name, ops in together.items())
-
-
-def held(op: OpRun, spec: DeviceSpec) -> list[Occupant]:
-    """The contents of L1 at the fullest moment of an operation: its circular buffers, then buffers, oldest first."""
-    circular = (Occupant.of(buffer, address) for buffer, address in placed_buffers(op.step, spec))
-    buffers = (
-        Occupant(buffer.name, buffer.memory, buffer.address, buffer.bank_bytes, made=buffer.place)
-        for buffer in op.buffers
-    )
-    return [*circular, *buffers]
 
 
 NOWHERE = "(no line of a script)"
@@ -325,10 +316,9 @@ class NetworkReport(Report):
     def headline(self) -> str:
         """What ran, and how long it took, in a line."""
         missing = f", not counting {len(self.untimed)} of them" if self.untimed else ", all timed"
-        return (
-            f"{self.device}: {cycles(self.cycles)} cycles, {time(self.nanoseconds)} at {self.clock_hz / 1e9:g} GHz,"
-            f" in {counted(len(self.operations), 'device operation')} of {counted(self.calls, 'call')}{missing}"
-        )
+        took = f"{cycles(self.cycles)} cycles, {time(self.nanoseconds)} at {self.clock_hz / 1e9:g} GHz"
+        ran = f"{counted(len(self.operations), 'device operation')} of {counted(self.calls, 'call')}"
+        return f"{self.device}: {took}, in {ran}{missing}"
 
     def table(self, width: int | None = None) -> str:
         """Tables of operations, kinds and layers, then the fullest moment of L1, in lines of `width` characters."""
@@ -350,6 +340,13 @@ class NetworkReport(Report):
 
 def network_report(runs: Runs, spec: DeviceSpec, kind: type[NetworkReport] = NetworkReport) -> NetworkReport:
     """The report, of class `kind`, on operations in sequence on a device."""
+    moments = [  # the fullest of each operation: its circular buffers, then buffers, oldest first
+        [
+            *(Occupant.of(buffer, address) for buffer, address in placed_buffers(op.step, spec)),
+            *(Occupant(held.name, held.memory, held.address, held.bank_bytes, made=held.place) for held in op.buffers),
+        ]
+        for op in runs
+    ]
     return kind(
         device=spec.name,
         clock_hz=spec.clock_hz,
@@ -360,7 +357,7 @@ def network_report(runs: Runs, spec: DeviceSpec, kind: type[NetworkReport] = Net
         kinds=sums(runs, by=lambda op: op.name),
         layers=sums(runs, by=lambda op: op.where),
         high_water=HighWater(spec.l1.usable_bytes, max(runs, key=lambda op: op.l1_bytes, default=None)),
-        l1=l1_map([held(op, spec) for op in runs], spec),
+        l1=l1_map(moments, spec),
         launches=launch_times(runs.launches, runs.nanoseconds, spec),
     )
 
