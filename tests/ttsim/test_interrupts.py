@@ -20,14 +20,9 @@ def test_an_interrupt_while_a_command_loads(tmp_path):
     (tmp_path / "slow").mkdir()
     (tmp_path / "slow" / "rich.py").write_text("import time\nprint('loading', flush=True)\ntime.sleep(60)\n")
     paths = os.pathsep.join((str(tmp_path / "slow"), str(ROOT)))
-    begun = subprocess.Popen(
-        [sys.executable, "-m", "ttsim", "sweep"],
-        env=os.environ | {"PYTHONPATH": paths},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    command, environment = [sys.executable, "-m", "ttsim", "sweep"], os.environ | {"PYTHONPATH": paths}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    begun = subprocess.Popen(command, env=environment, start_new_session=True, **pipes)
     assert begun.stdout.readline() == "loading\n"
     os.killpg(begun.pid, signal.SIGINT)
     _, text = begun.communicate(timeout=30)
@@ -38,10 +33,8 @@ def test_an_interrupt_while_a_command_loads(tmp_path):
 def test_a_sweep_that_is_terminated_says_so_in_a_sentence(tmp_path):
     """Nothing of Python's about semaphores that leaked, and the rows that are there are kept."""
     rows = tmp_path / "rows.jsonl"
-    vary = ["act_block_h_override=0,32,64,96", "math_fidelity=LoFi,HiFi2,HiFi3,HiFi4"]
     command = [sys.executable, "-m", "ttsim", "sweep", "--processes", "2", "--file", str(rows)]
-    for one in vary:
-        command += ["--vary", one]
+    command += ["--vary", "act_block_h_override=0,32,64,96", "--vary", "math_fidelity=LoFi,HiFi2,HiFi3,HiFi4"]
     begun = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=ROOT)
     while begun.poll() is None and (not rows.exists() or rows.read_bytes().count(b"\n") < 3):
         time.sleep(0.02)

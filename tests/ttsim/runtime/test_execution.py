@@ -7,12 +7,12 @@ import pytest
 
 import ttsim
 from ops.programs.conv2d import model
+from tests.ttsim.api.calls import conv, conv_arguments
 from ttsim.runtime.execution import texts
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.traces import CallSite, call_sites
 
 KERNEL = (32, 16, 2, 2)
-SIZES = {"in_channels": 32, "out_channels": 16, "batch_size": 1, "input_height": 8, "input_width": 8}
 
 
 def numbers(shape, seed):
@@ -26,12 +26,9 @@ def device():
 
 
 def convolve(device, weight):
-    x = Tensor(numbers((1, 1, 64, 32), 0), ttsim.bfloat16).to(device)
+    config = {"weights_dtype": ttsim.bfloat8_b}
     with ttsim.profile(device) as seen:
-        output = ttsim.conv_transpose2d(
-            input_tensor=x, weight_tensor=weight, device=device, **SIZES, kernel_size=(2, 2), stride=(2, 2),
-            conv_config=ttsim.Conv2dConfig(weights_dtype=ttsim.bfloat8_b),
-        )  # fmt: skip
+        output = conv(device, (8, 8), (32, 16), seed=0, weight_tensor=weight, config=config)
     return output.to_numpy(), seen.report().to_json()
 
 
@@ -69,18 +66,14 @@ def test_overwritten_weights_are_prepared_again_until_the_device_is_closed(prepa
 
 
 def test_a_profile_holds_the_arguments_of_the_script_as_they_were(device):
-    x = Tensor(np.zeros((1, 1, 64, 32), np.float32), ttsim.bfloat16).to(device)
-    config = ttsim.Conv2dConfig(deallocate_activation=True)
+    given = conv_arguments(device, (8, 8), (32, 16), config={"deallocate_activation": True}, memory_config=None)
+    given["weight_tensor"] = Tensor(np.full(KERNEL, 7, np.float32), ttsim.bfloat16)
     with ttsim.profile(device) as profile:
-        ttsim.conv_transpose2d(
-            stride=(2, 2), input_tensor=x, weight_tensor=Tensor(np.full(KERNEL, 7, np.float32), ttsim.bfloat16),
-            device=device, **SIZES, kernel_size=(2, 2), bias_tensor=None, conv_config=config,
-        )  # fmt: skip
-    config.deallocate_activation = False
+        ttsim.conv_transpose2d(**given)
+    given["conv_config"].deallocate_activation = False
     text = dict(profile.calls[0].given)
-    names = "stride input_tensor weight_tensor device in_channels out_channels batch_size input_height input_width "
-    assert list(text) == (names + "kernel_size bias_tensor conv_config").split()  # in its order, no default among them
-    assert (text["stride"], text["in_channels"], text["bias_tensor"]) == ("(2, 2)", "32", "None")
+    assert list(text) == list(given)  # in its order, no default among them
+    assert (text["stride"], text["in_channels"], text["memory_config"]) == ("(2, 2)", "32", "None")
     assert text["input_tensor"].startswith(
         "ttnn.Tensor(shape=Shape([1, 1, 64, 32]), dtype=DataType.BFLOAT16, layout=Layout.ROW_MAJOR, memory_config="
     )

@@ -12,11 +12,9 @@ import pytest
 import ttsim
 from ops.passes.caches import PlanCache
 from ops.planners.conv import plan as conv_plan
-from tests.sizes import conv_sizes
+from tests.ttsim.api.calls import conv
 
-SIDE, CHANNELS, OUT = 8, 32, 32
 SPEC = ttsim.load_spec("wormhole_n150")
-L1, DRAM = ttsim.L1_MEMORY_CONFIG, ttsim.DRAM_MEMORY_CONFIG
 
 
 @pytest.fixture(autouse=True)
@@ -48,25 +46,17 @@ def alone(spec=SPEC, **options):
     return device
 
 
-def made(device, memory=L1, **changes):
+def made(device, words="l1", **changes):
     """A call on tensors of its own."""
-    rng = np.random.default_rng(0)
-    x = ttsim.Tensor(rng.standard_normal((1, 1, SIDE * SIDE, CHANNELS), dtype=np.float32), ttsim.bfloat16)
-    return ttsim.conv_transpose2d(
-        input_tensor=x.to(device, memory),
-        weight_tensor=ttsim.Tensor(rng.standard_normal((CHANNELS, OUT, 2, 2), dtype=np.float32), ttsim.bfloat16),
-        device=device,
-        **conv_sizes(SIDE, SIDE, CHANNELS, OUT),
-        **{"kernel_size": (2, 2), "stride": (2, 2), **changes},
-    )
+    return conv(device, (8, 8), words=words, seed=0, **changes)
 
 
-def seen(device, memory=L1, **changes):
+def seen(device, words="l1", **changes):
     """Events, report and values of a call."""
     events = []
     device.machine.recorders.append(events)
     with ttsim.profile(device) as profile:
-        output = made(device, memory, **changes)
+        output = made(device, words, **changes)
     return repr(events), profile.report().to_json(), output.cpu().to_numpy().tobytes()
 
 
@@ -110,17 +100,17 @@ def test_a_figure_of_another_type_is_another_device(planned):
 
 
 def ballast(device, rows):
-    return ttsim.Tensor(np.zeros((1, 1, rows, 512), np.float32), ttsim.bfloat16).to(device, L1)
+    return ttsim.Tensor(np.zeros((1, 1, rows, 512), np.float32), ttsim.bfloat16).to(device, ttsim.L1_MEMORY_CONFIG)
 
 
-@pytest.mark.parametrize("memory", [L1, DRAM], ids=["L1", "DRAM"])
-def test_tensors_on_a_device_count_as_if_it_shared_nothing(memory):
+@pytest.mark.parametrize("words", ["l1", "dram"])
+def test_tensors_on_a_device_count_as_if_it_shared_nothing(words):
     for rows, small in ((0, 16384), (512, 32768), (4096, 32768), (0, 32768)):
         outcomes = []
         for device in (opened(l1_small_size=small), alone(l1_small_size=small)):
             with device:
                 lying = ballast(device, rows) if rows else None
-                outcomes.append((seen(device, memory), lying is None or lying.is_allocated()))
+                outcomes.append((seen(device, words), lying is None or lying.is_allocated()))
         assert outcomes[0] == outcomes[1]
 
 

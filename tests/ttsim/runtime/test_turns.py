@@ -10,7 +10,7 @@ import pytest
 
 import ttsim
 from device.memory.memory_config import BufferType
-from tests.sizes import conv_sizes
+from tests.ttsim.api.calls import conv_arguments
 from tools.fuzz.interrupts import found_after, interrupted
 
 MEMORIES = (BufferType.DRAM, BufferType.L1, BufferType.L1_SMALL)
@@ -30,13 +30,8 @@ def device():
 
 
 def caller(device):
-    x = ttsim.Tensor(np.zeros((1, 1, 16, 32), np.float32), ttsim.bfloat16, device)
-    w = ttsim.Tensor(np.zeros((32, 32, 3, 3), np.float32), ttsim.bfloat16)
-    sizes = conv_sizes(4, 4, 32, 32, 3, 3)
-    return partial(
-        ttsim.conv_transpose2d,
-        input_tensor=x, weight_tensor=w, device=device, **sizes, return_weights_and_bias=True,
-    )  # fmt: skip
+    given = conv_arguments(device, kernel=(3, 3), stride=(1, 1), return_weights_and_bias=True)
+    return partial(ttsim.conv_transpose2d, **given)
 
 
 def moves(device):
