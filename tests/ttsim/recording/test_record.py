@@ -24,14 +24,7 @@ def test_tensors_go_from_call_to_call(record):
     assert [name for name, _ in add.arguments] == ["0", "1"]
     first, second = record.operations
     assert (second.output,) == first.inputs
-
-
-def test_graphs_are_those_of_functions_with_durations(record):
-    for call, operation in zip(record.calls, record.operations, strict=True):
-        ends = [node for node in call.nodes if "duration_ns" in node]
-        assert [node["params"]["name"] for node in ends] == [operation.name, call.function]
-        assert {node["duration_ns"] for node in ends} == {operation.kernel_nanoseconds} == {call.nanoseconds}
-        assert call.where.startswith("test_record.py:")
+    assert all(call.where.startswith("test_record.py:") for call in record.calls)
 
 
 @pytest.mark.parametrize("mode", ttnn.graph.RunMode)

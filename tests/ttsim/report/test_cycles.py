@@ -41,9 +41,7 @@ def test_groups_of_cores_are_expanded_and_the_slowest_is_shown(halo, spec):
     assert [group.coordinates for group in found.groups] == [((0, 0),), ((1, 0), (2, 0), (3, 0))]
     assert [(group.share, group.idle_share) for group in found.groups] == [(1, 0), (0.4, 0.6)]
     assert found.ends == {(0, 0): 1000, (1, 0): 400, (2, 0): 400, (3, 0): 400}
-    assert (found.first_end, found.mean_end) == (400, 550)
-    assert [(stage.stage, stage.busy_cycles) for stage in found.stages] == [("start", 100), ("network", 900)]
-    assert (found.contention_cycles, found.cycles_without_contention) == (250, 750)
+    assert (found.first_end, found.mean_end, found.cycles_without_contention) == (400, 550, 750)
     assert found.on_core(2, 0).cycles == 400
     with pytest.raises(ValueError, match=r"^HaloDeviceOperation: core 4-0 takes no part; 4 others do$"):
         found.on_core(4, 0)
@@ -51,15 +49,12 @@ def test_groups_of_cores_are_expanded_and_the_slowest_is_shown(halo, spec):
 
 def test_a_call_adds_up(call, halo, conv, spec):
     (found,) = call_times([call])
-    assert found.share == 1
     assert [op.share for op in found.operations] == [0.2, 0.8]
     assert found.operations[1].dram_bytes_per_cycle == 25  # 80,000 B are read and 20,000 B written
     total = found.total
     assert (total.cycles, total.nanoseconds, total.cycles_without_contention) == (5000, 5000, 4750)
-    assert [(stage.stage, stage.busy_cycles) for stage in total.stages] == [
-        ("start", 100), ("reader", 2000), ("math", 3000), ("network", 900), ("dram", 1000),
-    ]  # fmt: skip
-    assert total.traffic.network_bytes == 60_000
+    busy = {stage.stage: stage.busy_cycles for stage in total.stages}
+    assert busy == {"start": 100, "reader": 2000, "math": 3000, "network": 900, "dram": 1000}
     assert (total.math.useful_flops, total.math.useful_share) == (32 * 10 * PRODUCT_FLOPS, 0.2)
     assert total.math.utilization == 50 * 32 * 32 / (4 * 1000 + 32 * 4000)
     assert total.math.device_utilization == 50 * 32 * 32 / (64 * 5000)
@@ -98,11 +93,11 @@ def products(count, spec, *, phases, cores=1):
     return time_of(TimedOperation(name="Op", cycles=taken, fidelity_phases=phases), spec).sums
 
 
-@pytest.mark.parametrize(("phases", "cycles"), [(0, 16), (1, 16), (4, 64)])
-def test_a_tile_product_costs_16_cycles_a_phase(phases, cycles, spec):
-    use = MathUse(products(1, spec, phases=phases), spec, useful_flops=0)
-    assert use.product_cycles == cycles
-    assert (use.utilization, use.device_utilization) == (cycles / 1000, cycles / 1000 / 64)
+def test_a_tile_product_costs_16_cycles_a_phase(spec):
+    for phases, cycles in ((0, 16), (1, 16), (4, 64)):
+        use = MathUse(products(1, spec, phases=phases), spec, useful_flops=0)
+        shares = (use.product_cycles, use.utilization, use.device_utilization)
+        assert shares == (cycles, cycles / 1000, cycles / 1000 / 64)
 
 
 def test_roofs_are_the_devices_and_not_the_partitions(halo, conv, spec):
@@ -166,11 +161,8 @@ def test_where_an_error_comes_from():
     conv = expected_error("convolution", "blackhole")
     found = error_bar(Description(measured_as="convolution"), "blackhole")
     assert (found.share, found.configurations) == (conv.share, conv.configurations)
-    assert found.text == f"convolution: mean of {conv.configurations} configurations that the fit had not seen"
     other = error_bar(Description(measured_as="halo of rows"), "wormhole_b0").text
     assert other.endswith(", all on blackhole: on wormhole_b0 nothing was measured")
-    composed = error_bar(Description(composed_of="a matmul and a halo"), "blackhole")
-    assert (composed.share, composed.text) == (None, "no measurement; composed of a matmul and a halo")
     assert error_bar(Description(), "blackhole").text == "no measurement"
 
 

@@ -38,10 +38,7 @@ class Reader(HTMLParser):
 
     def __init__(self, document: str) -> None:
         super().__init__()
-        self.elements: list[tuple[str, tuple[str, ...]]] = []
-        self.attributes: list[tuple[str, str]] = []
-        self.open: list[str] = []
-        self.words = ""
+        self.elements, self.attributes, self.open, self.words = [], [], [], ""
         self.feed(document)
         assert not self.open
 
@@ -82,11 +79,9 @@ def test_the_figures_of_a_layer_are_those_of_the_report_and_it_needs_nothing_els
     document, summary = page(result), result.summary
     read, math = Reader(document), summary.cycles.total.math
     figures = [result.source, f"{math.issued_flops:,}", f"{math.useful_flops:,}"]
-    for op in summary.cycles.operations:
-        figures += [op.name, cycles(op.cycles)]
-    for use in summary.operations:
+    for op, use in zip(summary.cycles.operations, summary.operations, strict=True):
         buffers = [f"{circular.size_bytes:,}" for circular in use.circular_buffers if not circular.view]
-        figures += [f"{use.used_bytes:,}", f"{use.headroom_bytes:,}", *buffers]
+        figures += [op.name, cycles(op.cycles), f"{use.used_bytes:,}", f"{use.headroom_bytes:,}", *buffers]
     assert [figure for figure in figures if figure not in read.words] == []
     names = [name for name, _ in read.elements]
     assert not {"link", "img", "iframe", "object"} & set(names)

@@ -1,9 +1,8 @@
 """L1 of a core over a call whose events are made by hand, and over three operations as a map."""
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
-from device.memory.layouts import BufferSpec, TensorSpec
-from device.memory.memory_config import BufferType, Layout, TensorMemoryLayout
-from device.numbers.formats import BFLOAT16
+from device.memory.layouts import BufferSpec
+from device.memory.memory_config import BufferType, TensorMemoryLayout
 from device.plan import (
     BufferAllocated,
     BufferFreed,
@@ -13,9 +12,8 @@ from device.plan import (
     OperationEnd,
 )
 from device.spec.device_spec import load_spec
-from ttsim.report.accuracy import Accuracy
 from ttsim.report.cycles import ranges_of
-from ttsim.report.memory import CIRCULAR, Occupant, fullest_core_bytes, l1_map, living_after, operation_uses, summarize
+from ttsim.report.memory import CIRCULAR, Occupant, fullest_core_bytes, l1_map, l1_use, living_after, operation_uses
 
 SPEC = load_spec("wormhole_n150")
 USABLE = SPEC.l1.usable_bytes
@@ -77,23 +75,16 @@ def test_operations_know_what_lay_around_them():
     assert living_after([INPUT], [HALO, BufferFreed(*INPUT), OUTPUT, BufferFreed(*OUTPUT)]) == {2: HALO}
 
 
-def test_summary_of_a_call():
-    output = TensorSpec((1, 1, 30, 16), BFLOAT16, Layout.TILE)
-    accuracy = Accuracy(pcc=1, max_abs_error=0, rms_error=0, exact_std=1)
-    given = {"spec": SPEC, "layouts": (), "output": output, "output_size": (5, 6), "accuracy": accuracy}
-    found = summarize(before=[INPUT], events=CALL, **given)
-    assert (found.device, found.accuracy) == ("wormhole_n150", accuracy)
-    assert (found.output.padded_shape, found.output.dtype, found.output.layout) == ((1, 1, 32, 32), "bfloat16", "TILE")
-    assert (found.output.height, found.output.width) == (5, 6)
-    # Of the buffers the input, there before the call, leaves when halo is done
-    peaks = (found.l1.peak_circular_bytes, found.l1.peak_buffer_bytes, found.l1.peak_total_bytes)
+def test_l1_over_a_call():
+    """The input, there before the call, leaves when halo is done."""
+    use = l1_use(SPEC, [INPUT, *CALL], operation_uses(SPEC, [INPUT], CALL))
+    peaks = (use.peak_circular_bytes, use.peak_buffer_bytes, use.peak_total_bytes)
     assert peaks == (4096 + 8192, 6000, 4096 + 8192 + 6000)
-    assert found.l1.peak_share == peaks[2] / USABLE
-    assert found.l1.tightest == "Conv2dDeviceOperation"
-    assert found.l1.headroom_bytes == OUTPUT.address - (BASE + 4096 + 8192)
-    assert found.l1.headroom_share == found.l1.headroom_bytes / USABLE
-    nothing = summarize(before=(), events=(), **given)
-    assert (nothing.operations, nothing.l1.headroom_bytes, nothing.l1.tightest) == ((), USABLE, "")
+    assert (use.peak_share, use.tightest) == (peaks[2] / USABLE, "Conv2dDeviceOperation")
+    assert use.headroom_bytes == OUTPUT.address - (BASE + 4096 + 8192)
+    assert use.headroom_share == use.headroom_bytes / USABLE
+    nothing = l1_use(SPEC, [], ())
+    assert (nothing.headroom_bytes, nothing.tightest) == (USABLE, "")
 
 
 def test_fullest_core():

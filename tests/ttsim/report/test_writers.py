@@ -8,11 +8,11 @@ import pytest
 from rich.console import Console
 
 from device.spec.device_spec import load_spec
-from tests.ttsim.report.test_approved import ACCURACY, ADVICE, FIGURE, LAYER
+from tests.ttsim.report.test_approved import ACCURACY, LAYER
 from ttsim.report.formatting import cells_of
 from ttsim.report.memory import LayerResult
 from ttsim.report.writers.json import layers_as_json
-from ttsim.report.writers.table import code_lines, print_advice, print_layers, print_overview
+from ttsim.report.writers.table import code_lines, print_layers, print_overview
 from ttsim.study.layers.run import Settings, run_layer
 
 HOSTILE = ("[red]x[/red]", "a\nb\r\nc", "\x1b[31m\x00\x07", "\u202e\u2028x", "層" * 5000)
@@ -47,17 +47,6 @@ def test_json_has_no_nan(ran):
     assert accuracy == {"pcc": None, "max_abs_error": None, "rms_error": 0.001, "exact_std": 1.0}
 
 
-@pytest.mark.parametrize("width", [40, 80, 160])
-def test_no_figure_of_the_overview_is_cut(good, bad, width):
-    """Whole columns go where there is no room, and the cycles last."""
-    assert "peak" not in drawn(print_layers, [good, good], each=False).split("\n", 1)[1]
-    text = drawn(print_overview, [good, bad], width=width)
-    assert "…" not in text
-    assert max(map(len, text.splitlines())) <= width
-    assert "up failed" in text
-    assert ("16x16x32 bfloat16" in text, "0.999900" in text, "5,000" in text) == (width > 80, width >= 40, True)
-
-
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_name_stays_on_its_row(good, bad, name):
     """Markup, control characters, line breaks, wide characters and 10 kB, of a layer, a device and a buffer."""
@@ -83,10 +72,3 @@ def test_code_breaks_where_it_may():
         "    math_fidelity=ttnn.MathFidelity.LoFi, packer_l1_acc=True)",
     ]
     assert code_lines(code, 120) == [code]
-
-
-def test_advice_fits_and_is_short_unless_asked_for():
-    short, long = (drawn(print_advice, ADVICE, details=details, width=60) for details in (False, True))
-    assert "a=1: 5,000 -> 4,000 cycles (-20.0 %)" in short
-    assert (FIGURE in short, FIGURE in long) == (False, True)
-    assert max(map(len, long.splitlines())) <= 60

@@ -62,11 +62,6 @@ def test_its_docstring_holds_their_texts_and_the_usual_errors() -> None:
     )
 
 
-def test_arguments_are_checked_and_arrive_in_plain_form() -> None:
-    assert slide(3, [1, 2], name="a") == {"size": 3, "around": (1, 2), "step": 2, "name": "a"}
-    assert slide(size=3, name="a", step=5) == {"size": 3, "around": (0, 0), "step": 5, "name": "a"}
-
-
 def test_a_config_tells_its_fields_and_keeps_their_defaults() -> None:
     text = inspect.getdoc(ttsim.Conv2dSliceConfig)
     assert text == (
@@ -92,6 +87,8 @@ class Knobs(CheckedRecord):
 
 
 def test_good_arguments_arrive_in_plain_form() -> None:
+    assert slide(3, [1, 2], name="a") == {"size": 3, "around": (1, 2), "step": 2, "name": "a"}
+    assert slide(size=3, name="a", step=5) == {"size": 3, "around": (0, 0), "step": 5, "name": "a"}
     assert scale(size=[np.int64(2), 3], count=np.int32(4), flip=np.True_) == ((2, 3), None, 4, True, (0, 0, 0, 0))
     floats = DataType.FLOAT32
     assert scale(size=(1, 1), dtype=floats, pad=(1, 2, 3, 4)) == ((1, 1), floats, 1, False, (1, 2, 3, 4))

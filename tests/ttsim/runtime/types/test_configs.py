@@ -2,7 +2,6 @@ from copy import copy
 
 import pytest
 
-from device.errors import ArgumentTypeError
 from device.memory.memory_config import TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B
 from ops.planners.conv.arguments import ComputeConfig, ConvConfig, SliceConfig, SliceType
@@ -83,8 +82,6 @@ def test_fields_of_older_versions_are_ignored_with_a_warning() -> None:
 def test_slices() -> None:
     config = Conv2dSliceConfig(slice_type=Conv2dDRAMSliceWidth, num_slices=3)
     assert config.argument() == SliceConfig(slice_type=SliceType.DRAM_WIDTH, num_slices=3)
-    config.num_slices = 4
-    assert config.num_slices == 4
     assert Conv2dL1FullSliceConfig.argument() == SliceConfig(slice_type=SliceType.L1_FULL)
     with pytest.raises(AttributeError, match="Conv2dL1FullSliceConfig is a constant"):
         Conv2dL1FullSliceConfig.num_slices = 2
@@ -107,8 +104,7 @@ def test_compute_configs() -> None:
 
 
 def test_activations() -> None:
-    assert len(UnaryOpType) == 119
-    assert UnaryOpType.SILU.value == 58
+    assert (len(UnaryOpType), UnaryOpType.SILU.value) == (119, 58)
     with pytest.raises(TypeError, match=r"op_type must be a UnaryOpType, not 'relu'; did you mean UnaryOpType.RELU\?"):
         UnaryWithParam("relu")  # type: ignore[arg-type]
 
@@ -119,5 +115,3 @@ def test_a_copy_has_fields_of_its_own() -> None:
     assert other == config
     other.act_block_h_override = 64
     assert (config.act_block_h_override, other.act_block_h_override) == (32, 64)
-    with pytest.raises(ArgumentTypeError, match="act_block_h_override must be non-negative int"):
-        other.act_block_h_override = -1
