@@ -1,3 +1,5 @@
+"""Useful and issued work of calls."""
+
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
@@ -5,7 +7,11 @@ import pytest
 
 import ttsim as ttnn
 from device.errors import DeviceError
+from device.spec.device_spec import load_spec
 from tests.ttsim.recording.calls import conv, opened, options
+from ttsim.recording.profiling import timed_call
+from ttsim.runtime.types.layer import Layer
+from ttsim.study.layers.run import Settings, call, make_inputs, place
 
 
 def memory(device):
@@ -117,3 +123,27 @@ def test_an_estimate_disturbs_neither_profiles_nor_captures_and_fails_as_the_cal
             ttnn.estimate_cycles(ttnn.conv_transpose2d, device=device, **large)
         assert ttnn.graph.extract_calltrace(ttnn.graph.end_graph_capture()) == []
     assert profiled.report().calls == ()
+
+
+SPEC = load_spec("wormhole_n150")
+
+
+def ran_call(**changes):
+    fields = {"in_channels": 32, "out_channels": 16, "input_height": 8, "input_width": 8, "stride": (2, 2)}
+    layer = Layer(**fields | changes)
+    placed = place(layer, make_inputs(layer), Settings(spec=SPEC, values="off"))
+    with placed.device:
+        return call(placed).profile.calls[0]
+
+
+@pytest.mark.parametrize(("groups", "stride"), [(1, (1, 1)), (4, (2, 1))])
+def test_useful_flops_are_the_definitions(groups, stride):
+    result = ran_call(groups=groups, stride=stride, kernel_size=(3, 2), padding=(1, 0), batch_size=2)
+    assert result.useful_flops == 2 * 2 * 8 * 8 * 32 * 16 * 3 * 2 // groups
+
+
+def test_inserted_zeros_are_issued():
+    """Without padding and with whole tiles, a stride issues its square of what is useful."""
+    result = ran_call(in_channels=64, out_channels=32, input_height=32, input_width=32, kernel_size=(2, 2))
+    timed = timed_call(result, SPEC)
+    assert sum(operation.taken.issued_flops for operation in timed.operations) == 4 * result.useful_flops

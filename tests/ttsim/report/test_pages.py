@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from tests.ttsim.report.ran_operations import runs_of, untimed
+from device.spec.device_spec import load_spec
+from tests.ttsim.report.ran_operations import runs_of, timed, untimed
 from ttsim.report.cycle_report import cycle_report
 from ttsim.report.cycles import CallRun
 from ttsim.report.memory import CIRCULAR, Occupant, l1_map
-from ttsim.report.network import Runs, network_report
+from ttsim.report.network import LivingBuffer, Runs, network_report
 from ttsim.report.pages import grid_of, page_of_network, roof_chart, steps, times
 from ttsim.report.writers.html.document import page_html
 
@@ -113,3 +114,29 @@ def test_what_multiplies_and_moves_bytes_of_dram_is_a_point_below_its_roofs(runs
     assert [tick.text for tick in chart.upward] == ["10 TFLOP/s", "100 TFLOP/s", "1 PFLOP/s"]
     assert roof_chart(runs[:2]) is None
     assert roof_chart([replace(op, taken=None) for op in runs]) is None
+
+
+SPEC = load_spec("wormhole_n150")
+HELD = LivingBuffer(name="output", memory="L1", bank_bytes=500, address=1000, function="ttnn.f", where="net.py:1")
+
+
+LONG = "very_long_folder/with\x1b[31m/" * 400 + "net.py:77"
+
+
+def test_nothing_that_ran_is_said() -> None:
+    assert str(network_report(runs_of(SPEC), SPEC)) == "No device operation ran on wormhole_n150."
+
+
+def test_tables_of_any_width_have_whole_rows() -> None:
+    """Whatever the names: columns go, and no figure is cut."""
+    name = "InterleavedToShardedDeviceOperation"
+    facts = [{"where": LONG, "l1": (0, 500), "buffers": (HELD,)}, {"where": "net.py:1", "call": 1}]
+    runs = runs_of(SPEC, timed(name, 123_456_789), timed("B\n[red]" * 2000, 7), facts=facts)
+    for width in (80, 120):
+        text = network_report(runs, SPEC).table(width)
+        lines = text.split("\n")
+        assert max(map(len, lines)) <= width
+        assert "\x1b" not in text
+        first = next(line for line in lines if line.startswith("0 "))
+        assert all(shown in first for shown in (name, "123,456,789", "100.0 %"))
+        assert sum("net.py:77" in line for line in lines) >= 1

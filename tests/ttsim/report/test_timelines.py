@@ -1,10 +1,18 @@
 """Timelines of the networks, worked by hand on the torus of a Wormhole card: 10 columns, 12 rows, 32 bytes a cycle."""
 
+import gzip
+import json
+
 import pytest
 
+from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
 from device.spec.device_spec import load_spec
+from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
 from ops.op_model import Sent
+from ops.passes.cycles import TimedOperation
+from tests.ttsim.report.ran_operations import runs_of
 from ttsim.report.timelines import timeline
+from ttsim.report.trace import trace_events, trace_json_gz
 
 LINKS = 2 * 10 * 12  # of a network
 
@@ -52,3 +60,31 @@ def test_nothing_is_shorter_than_a_cycle():
     (transfer,) = drawn((0, (0, 0), (1, 0), 7.2, 7.3, 320))["noc_transfers"]
     assert (transfer["start_cycle"], transfer["end_cycle"]) == (7, 8)
     assert transfer["route"][0]["injection_rate"] == 320.0
+
+
+HOSTILE = '"\n\x00\u202e</script>' + "n" * 10_000
+
+
+def test_a_multicast_arrives_when_its_sender_has_sent(spec) -> None:
+    """One core sends for 300 of 1000 cycles, at 2 GHz, to the first core of the group that receives."""
+    fast = spec.replace(clock_hz=2_000_000_000)
+    sends = CoreGroupCycles(cores=first_cores(1, 8, 8), cycles=1000, stages=(StageCycles(Stage.WEIGHT_MULTICAST, 300),))
+    rest = CoreRangeSet(CoreRange(CoreCoord(1, 0), CoreCoord(3, 0)))
+    receives = CoreGroupCycles(cores=rest, cycles=1000, stages=(StageCycles(Stage.MATH, 700),))
+    cycles = OperationCycles(cycles=1000, groups=(sends, receives), bound_by=Stage.MATH)
+    one = TimedOperation("Conv2dDeviceOperation", cycles)
+    flows = [event for event in trace_events(runs_of(fast, one, one), fast) if event["ph"] in "sf"]
+    assert [(flow["ph"], flow["name"], flow["pid"], flow["tid"], flow["ts"]) for flow in flows] == [
+        ("s", "weight multicast", 1, 1, 0.0), ("f", "weight multicast", 2, 0, 0.15),
+        ("s", "weight multicast", 1, 1, 0.5), ("f", "weight multicast", 2, 0, 0.65),
+    ]  # fmt: skip
+
+
+def test_equal_runs_give_equal_bytes_and_hostile_names_stay_names(halo, spec) -> None:
+    packed = trace_json_gz(runs_of(spec, halo, name=HOSTILE), spec)
+    assert packed[4:8] == bytes(4)  # no time in the header
+    document = json.loads(gzip.decompress(packed))
+    assert document["otherData"]["clock_hz"] == 1_000_000_000
+    names = [event["name"] for event in document["traceEvents"]]
+    assert max(map(len, names)) < 140
+    assert not any(character in name for name in names for character in "\x00\n\u202e")

@@ -3,6 +3,7 @@
 import dataclasses
 import io
 import json
+import time
 
 import pytest
 from rich.console import Console
@@ -13,6 +14,7 @@ from ttsim.report.formatting import cells_of
 from ttsim.report.memory import LayerResult
 from ttsim.report.writers.json import layers_as_json
 from ttsim.report.writers.table import code_lines, print_layers, print_overview
+from ttsim.report.writers.terminal import progress
 from ttsim.study.layers.run import Settings, run_layer
 
 HOSTILE = ("[red]x[/red]", "a\nb\r\nc", "\x1b[31m\x00\x07", "\u202e\u2028x", "層" * 5000)
@@ -72,3 +74,35 @@ def test_code_breaks_where_it_may():
         "    math_fidelity=ttnn.MathFidelity.LoFi, packer_l1_acc=True)",
     ]
     assert code_lines(code, 120) == [code]
+
+
+def shown(*, terminal: bool, patience_seconds: float, steps: int = 3) -> str:
+    """What is written while two of three steps are done."""
+    out = io.StringIO()
+    console = Console(file=out, width=100, force_terminal=terminal)
+    with progress("[red]x", console=console, patience_seconds=patience_seconds) as begin:
+        done = begin(steps)
+        for _ in range(2):
+            time.sleep(0.01)
+            done()
+        time.sleep(0.15)  # a picture is drawn ten times a second
+    return out.getvalue()
+
+
+def test_a_terminal_sees_what_is_done_how_fast_and_how_long_it_will_take() -> None:
+    text = shown(terminal=True, patience_seconds=0)
+    assert all(part in text for part in ("[red]x", "2/3", "/s", " \x1b[36m0:00:0"))
+
+
+def test_a_pipe_sees_nothing_and_neither_does_who_need_not_wait() -> None:
+    assert shown(terminal=False, patience_seconds=0) == shown(terminal=True, patience_seconds=60) == ""
+
+
+def test_an_error_ends_it() -> None:
+    console = Console(file=io.StringIO(), width=100, force_terminal=True)
+    bar = progress("x", console=console, patience_seconds=0)
+    begin = bar.__enter__()
+    begin(1)
+    time.sleep(0.05)
+    assert bar.__exit__(ValueError, ValueError("x"), None) is False
+    assert console.file.getvalue().endswith("\x1b[2K")  # type: ignore[attr-defined] # the line is cleared
