@@ -364,8 +364,7 @@ def _require_format(source: TensorSpec, name: str, target: TensorSpec | None) ->
     if not data_format.is_float and (name not in FUNCTIONS or data_format not in FUNCTIONS[name].integer_formats):
         raise DeviceError(
             f"Unary: UnaryOpType::{name.upper()} does not support integer input dtype "
-            f"DataType::{data_format.name.upper()}\n"
-            f"{name}: typecast the tensor to floats"
+            f"DataType::{data_format.name.upper()}\n{name}: typecast the tensor to floats"
         )
     result = data_format if target is None else target.data_format
     if result != data_format and not (result.is_float and data_format.is_float):

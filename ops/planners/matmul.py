@@ -121,9 +121,8 @@ def _require_expected_shape(call: MatmulArguments) -> None:
         if rows % TILE == 0 and depth % TILE == 0:
             first_line = "MeshBuffer must be large enough to hold the tensor."
     raise ArgumentError(
-        f"{first_line}\n"
-        f"linear: with a bias and an operand or the output in L1, transposed operands give {list(expected)} for the "
-        f"output of {[rows, columns]}; transpose them before the call, or put all in DRAM"
+        f"{first_line}\nlinear: with a bias and an operand or the output in L1, transposed operands give "
+        f"{list(expected)} for the output of {[rows, columns]}; transpose them before the call, or put all in DRAM"
     )
 
 
@@ -271,16 +270,14 @@ def _shapes(call: MatmulArguments) -> Iterator[str]:
     width, height = call.first_sides[1], call.second_sides[0]
     if width != height:
         yield (
-            "The width of the first tensor must be equal to the height of the second tensor. "
-            f"Mismatch: width={width} height={height}\n"
-            f"input_tensor_b: {list(call.second.shape)} can not follow {list(call.first.shape)}"
+            f"The width of the first tensor must be equal to the height of the second tensor. Mismatch: width={width} "
+            f"height={height}\ninput_tensor_b: {list(call.second.shape)} can not follow {list(call.first.shape)}"
         )
     first, second = call.first.shape, call.second.shape
     if any(side != 1 for side in second[: max(0, len(second) - len(first))]):
         yield (
-            "When in1 rank greater than in0 rank front dimensions need to be 1\n"
-            f"input_tensor_b: its shape {list(second)} has more axes than {list(first)}; "
-            "reshape input_tensor_a to as many"
+            "When in1 rank greater than in0 rank front dimensions need to be 1\ninput_tensor_b: its shape "
+            f"{list(second)} has more axes than {list(first)}; reshape input_tensor_a to as many"
         )
     if call.batches[1] == 1:
         return
@@ -295,9 +292,8 @@ def _shapes(call: MatmulArguments) -> Iterator[str]:
     for axis, (first_batch, second_batch) in enumerate(zip(first[:-2], second[:-2], strict=True)):
         if first_batch != second_batch:
             yield (
-                f"{batches_mismatch(axis, first_batch, second_batch)}\n"
-                f"input_tensor_b: {list(second)} must have the batches of input_tensor_a, {list(first)}, or be a "
-                "single matrix; or else input_tensor_a a single one"
+                f"{batches_mismatch(axis, first_batch, second_batch)}\ninput_tensor_b: {list(second)} must have the "
+                f"batches of input_tensor_a, {list(first)}, or be a single matrix; or else input_tensor_a a single one"
             )
 
 

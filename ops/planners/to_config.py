@@ -267,9 +267,8 @@ def plan_interleaved_to_sharded(
     refused = None
     if source.layout is Layout.ROW_MAJOR and not rows_follow(source, shards.shape[1], spec):
         refused = (
-            "Shard page size must currently have L1 aligned page size\n"
-            f"rows of {shards.shape[1]} elements are no whole multiple of {spec.l1.alignment_bytes} bytes; "
-            "give wider shards"
+            f"Shard page size must currently have L1 aligned page size\nrows of {shards.shape[1]} elements are no "
+            f"whole multiple of {spec.l1.alignment_bytes} bytes; give wider shards"
         )
     elif source.layout is Layout.ROW_MAJOR and result.data_format != source.data_format:
         refused = "Input tensor layout must be TILE when dtype conversion is needed\noutput_dtype: leave it out"

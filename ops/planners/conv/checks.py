@@ -154,9 +154,8 @@ def input_in_dram(call: ConvCall) -> Iterator[str]:
     turned = spec.data_format.is_block and spec.volume == call.claimed_volume and not is_view(spec, call.image_shape)
     if turned and config.is_sharded() and config.buffer_type is not BufferType.L1:
         yield (
-            "Input tensor must be in L1\n"
-            f"input_tensor: its {spec.data_format} tiles are {config.memory_layout.name} in DRAM, and only shards in "
-            "L1 can be made an image; use DRAM_MEMORY_CONFIG"
+            f"Input tensor must be in L1\ninput_tensor: its {spec.data_format} tiles are {config.memory_layout.name} "
+            "in DRAM, and only shards in L1 can be made an image; use DRAM_MEMORY_CONFIG"
         )
     if config.buffer_type is not BufferType.DRAM:
         yield (
@@ -215,9 +214,8 @@ def output_override(call: ConvCall) -> Iterator[str]:
     keeps_shards = on_shards and not call.needs_new_shards(place)
     if not keeps_shards and config.shard_layout not in (None, TensorMemoryLayout.BLOCK_SHARDED):
         yield (
-            "Output sharding config override is only supported for BLOCK_SHARDED layout.\n"
-            f"conv_config.shard_layout: {config.shard_layout} cannot be combined with "
-            "override_output_sharding_config; use BLOCK_SHARDED"
+            "Output sharding config override is only supported for BLOCK_SHARDED layout.\nconv_config.shard_layout: "
+            f"{config.shard_layout} cannot be combined with override_output_sharding_config; use BLOCK_SHARDED"
         )
 
 

@@ -280,10 +280,9 @@ def _unplaced(partitioned: PartitionedConv, spec: DeviceSpec) -> str | None:
     if core is None:
         return None
     return (
-        "Multicast runtime arguments target an unplaced core\n"
-        f"conv_config.core_grid: the WIDTH_SHARDED convolution leaves cores without output channels, and counts "
-        f"them up to {core}, where it does not run; use one row of cores, whole rows of the device, or as many "
-        "cores as there are tiles of output channels"
+        "Multicast runtime arguments target an unplaced core\nconv_config.core_grid: the WIDTH_SHARDED convolution "
+        f"leaves cores without output channels, and counts them up to {core}, where it does not run; use one row of "
+        "cores, whole rows of the device, or as many cores as there are tiles of output channels"
     )
 
 

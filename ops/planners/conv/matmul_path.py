@@ -82,9 +82,8 @@ def matmul_refusals(
             else f"Unsupported memory layout TensorMemoryLayout::{WIDTH.name}."
         )
         yield (
-            f"MatmulMultiCoreReuseMultiCastProgramConfig: {first}\n"
-            "A 1x1 convolution takes HEIGHT_SHARDED and BLOCK_SHARDED inputs: set shard_layout and "
-            "reshard_if_not_optimal"
+            f"MatmulMultiCoreReuseMultiCastProgramConfig: {first}\nA 1x1 convolution takes HEIGHT_SHARDED and "
+            "BLOCK_SHARDED inputs: set shard_layout and reshard_if_not_optimal"
         )
     if op.activation is not None and (text := fused_by_matmul_refusal(op.activation)) is not None:
         yield text
@@ -178,9 +177,8 @@ def _shards_refusals(partitioned: PartitionedConv, problem: MatmulProblem, memor
             f"equal to the number of {'rows' if by_rows else 'columns'} in compute grid ({cores})!"
         )
         yield (
-            f"{kind}: {first}\n"
-            f"input_tensor: it has {problem.m_tiles} tiles of rows, and a core computes {per_core} of those that the "
-            "call says; give as many as those"
+            f"{kind}: {first}\ninput_tensor: it has {problem.m_tiles} tiles of rows, and a core computes {per_core} of "
+            "those that the call says; give as many as those"
         )
     rows = shards.shape[0]
     if rows != per_core * TILE:
@@ -189,9 +187,8 @@ def _shards_refusals(partitioned: PartitionedConv, problem: MatmulProblem, memor
             BLOCK: f"shard_shape[0] / in0_tile.get_height() ({rows // TILE})",
         }[memory.memory_layout]
         yield (
-            f"{kind}: per_core_M ({per_core}) must equal {rows_text}\n"
-            f"input_tensor: its rows fill {per_core} tiles on each of its cores; give it shards of {per_core * TILE} "
-            "rows, or set reshard_if_not_optimal"
+            f"{kind}: per_core_M ({per_core}) must equal {rows_text}\ninput_tensor: its rows fill {per_core} tiles on "
+            f"each of its cores; give it shards of {per_core * TILE} rows, or set reshard_if_not_optimal"
         )
 
 

@@ -207,9 +207,8 @@ def check_slice_count(call: ConvCall, config: SliceConfig) -> None:
     most = most_slices(call, config.slice_type)
     if config.num_slices > most:
         raise DeviceError(
-            f"{too_many_line(config.num_slices, most)}\n"
-            f"dram_slice_config: at most {most} slices of type {config.slice_type.name} fit this output; "
-            "0 finds the number by itself"
+            f"{too_many_line(config.num_slices, most)}\ndram_slice_config: at most {most} slices of type "
+            f"{config.slice_type.name} fit this output; 0 finds the number by itself"
         )
 
 

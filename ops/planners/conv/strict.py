@@ -286,9 +286,8 @@ def _slice_faults(op: Conv2dOp | PhaseConv2dOp, window: Window, call: ConvCall) 
     for (all_of_it, part), first, outputs in zip(axes, window.begins[1:3], wanted, strict=True):
         if frame.replicate and not _same_sources(all_of_it, part, first, outputs):
             yield (
-                f"{name}: padding_mode Replicate repeats pixels at the edges of every slice, where the "
-                f"whole image has inserted zeros or other pixels, as in the real library; {way_out(call)}, or put the "
-                "input in L1"
+                f"{name}: padding_mode Replicate repeats pixels at the edges of every slice, where the whole image has "
+                f"inserted zeros or other pixels, as in the real library; {way_out(call)}, or put the input in L1"
             )
     if isinstance(op, Conv2dOp):
         yield from _idle_cores(op, call)

@@ -194,9 +194,8 @@ class _Pad:
         behind = tuple((0, new - old) for new, old in zip(new_shape, old_shape, strict=True))
         if any(more < 0 for _, more in behind):
             raise DeviceError(
-                "Output size cannot fit input with offset\n"
-                f"input_tensor: its tiles have the shape {list(old_shape)}, which is more than the result's "
-                f"{list(new_shape)}; untilize it first"
+                f"Output size cannot fit input with offset\ninput_tensor: its tiles have the shape {list(old_shape)}, "
+                f"which is more than the result's {list(new_shape)}; untilize it first"
             )
         if data_format == BFLOAT8_B:
             wide = typecast_by(builder, full, BFLOAT16, f"{name}.bfloat16")

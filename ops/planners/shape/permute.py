@@ -212,9 +212,8 @@ def transposed_by(
         turned = read if place is None or place == source_spec.memory_config else _cloned(builder, read, place, last)
         if rank == 1 and source_spec.layout is Layout.TILE:
             raise DeviceError(
-                "Can't convert shape rank\n"
-                "input_tensor: the padding of a vector in tiles has two axes, which ttnn.transpose does not take away; "
-                "reshape the tensor to rank 2"
+                "Can't convert shape rank\ninput_tensor: the padding of a vector in tiles has two axes, which "
+                "ttnn.transpose does not take away; reshape the tensor to rank 2"
             )
     else:
         turned = _swapped(builder, read, (first, second), place, last)

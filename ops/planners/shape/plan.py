@@ -122,8 +122,7 @@ def _hwc_refusal(source: TensorSpec, result: TensorSpec, spec: DeviceSpec) -> st
     if result.shards.shape[1] % aligned:
         return (
             f"Output shard width {result.shards.shape[1]} must be multiple of {aligned} to satisfy alignment "
-            "constraints\n"
-            f"memory_config: give shards of whole {STICK_BYTES} bytes"
+            f"constraints\nmemory_config: give shards of whole {STICK_BYTES} bytes"
         )
     if result.shards.shape[0] % TILE:
         rows = result.shards.shape[0]

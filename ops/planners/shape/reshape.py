@@ -142,9 +142,8 @@ class _Reshape(RowMover):
         in_rows = tensor.spec.layout is Layout.ROW_MAJOR
         if in_rows and shards is not None and not rows_follow(tensor.spec, shards.shape[1], spec):
             raise DeviceError(
-                "Shard page size must currently have L1 aligned page size\n"
-                f"shape: rows of shards would be no whole multiple of {spec.l1.alignment_bytes} bytes; give "
-                "memory_config"
+                "Shard page size must currently have L1 aligned page size\nshape: rows of shards would be no whole "
+                f"multiple of {spec.l1.alignment_bytes} bytes; give memory_config"
             )
         result = in_memory(tensor.spec, self.place)
         return copied(self.builder, Conversion.INTERLEAVED_TO_SHARDED, tensor, result, self.name)
