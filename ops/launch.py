@@ -13,43 +13,27 @@ from device.time.stages import nanoseconds
 class DispatchCosts(Costs):
     """Constants of dispatch, in cycles of the worker cores' clock unless named otherwise: cores that dispatch share it.
 
-    Attributes:
-        fetch_cycles: The prefetching core, for each program.
-        fetch_binary_cycles: More, for each kernel binary beyond the first.
-        binary_bytes_per_cycle: Rate at which it fetches binaries, page by page from DRAM.
-        config_bytes_per_cycle: Rate at which it fetches what stands in the commands: arguments, circular buffers.
-        command_cycles: For each command besides those that every program has, on either core.
-        write_cycles: The dispatching core, for each program.
-        write_core_cycles: More, for each core that runs it.
-        write_binary_cycles: More, for each kernel binary beyond the first.
-        write_group_cycles: More, for each group of cores beyond the first.
-        argument_core_cycles: For each core with arguments of its own.
-        start_cycles: From the end of a program, or of its writing, to the start of the kernels.
-        start_buffer_cycles: More, for each circular buffer of a core.
-        config_buffer_bytes: Of each core, for the configuration of programs that are running or written ahead.
-        dispatcher_factor: On all cycles above, where slower cores dispatch.
-        host_launch_nanoseconds: The host, for each program that is not replayed.
-        host_bytes_per_second: Rate at which the host copies binaries to the device.
+    `launch_cycles` says how they add up.
     """
 
     TABLE: ClassVar[str] = "dispatch_costs"
 
-    fetch_cycles: float
-    fetch_binary_cycles: float
-    binary_bytes_per_cycle: float
-    config_bytes_per_cycle: float
-    command_cycles: float
-    write_cycles: float
-    write_core_cycles: float
-    write_binary_cycles: float
-    write_group_cycles: float
-    argument_core_cycles: float
-    start_cycles: float
-    start_buffer_cycles: float
-    config_buffer_bytes: int
-    dispatcher_factor: float
-    host_launch_nanoseconds: int
-    host_bytes_per_second: int
+    fetch_cycles: float  # The prefetching core, for each program
+    fetch_binary_cycles: float  # More, for each kernel binary beyond the first
+    binary_bytes_per_cycle: float  # Rate at which it fetches binaries, page by page from DRAM
+    config_bytes_per_cycle: float  # Rate at which it fetches what stands in the commands: arguments, circular buffers
+    command_cycles: float  # For each command besides those that every program has, on either core
+    write_cycles: float  # The dispatching core, for each program
+    write_core_cycles: float  # More, for each core that runs it
+    write_binary_cycles: float  # More, for each kernel binary beyond the first
+    write_group_cycles: float  # More, for each group of cores beyond the first
+    argument_core_cycles: float  # For each core with arguments of its own
+    start_cycles: float  # From the end of a program, or of its writing, to the start of the kernels
+    start_buffer_cycles: float  # More, for each circular buffer of a core
+    config_buffer_bytes: int  # Of each core, for the configuration of programs that are running or written ahead
+    dispatcher_factor: float  # On all cycles above, where slower cores dispatch
+    host_launch_nanoseconds: int  # The host, for each program that is not replayed
+    host_bytes_per_second: int  # Rate at which the host copies binaries to the device
 
 
 WORD_BYTES: Final = 4  # of an argument

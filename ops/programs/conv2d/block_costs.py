@@ -29,17 +29,13 @@ from ops.programs.kernel_costs import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvCosts(Costs):
-    """Constants of the convolution program alone, in cycles.
-
-    Attributes:
-        start_cycles: Kernel start and skew between cores.
-        multicast_cycles: Of a multicast, of weights or activations: what the sender spends on semaphores and commands,
-            and what passes until receivers see that the block is there, besides hops and bytes.
-    """
+    """Constants of the convolution program alone, in cycles."""
 
     TABLE: ClassVar[str] = "conv_costs"
 
-    start_cycles: float
+    start_cycles: float  # Kernel start and skew between cores
+    # Of a multicast, of weights or activations: what the sender spends on semaphores and commands, and what passes
+    # until receivers see that the block is there, besides hops and bytes
     multicast_cycles: float
 
 

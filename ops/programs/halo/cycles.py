@@ -62,17 +62,12 @@ STICK_PIECES: Final = 2  # in which padding that is not zero is copied (tt-metal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HaloCosts(Costs):
-    """Constants of the model of the halo program; what it shares with others is `TransferCosts` and `ComputeCosts`.
-
-    Attributes:
-        start_cycles: Kernel start and skew between cores.
-        pad_issue_cycles: Between two copies into a run of padding.
-    """
+    """Constants of the model of the halo program; what it shares with others is `TransferCosts` and `ComputeCosts`."""
 
     TABLE: ClassVar[str] = "halo_costs"
 
-    start_cycles: float
-    pad_issue_cycles: float
+    start_cycles: float  # Kernel start and skew between cores
+    pad_issue_cycles: float  # Between two copies into a run of padding
 
 
 class Batches(NamedTuple):

@@ -147,21 +147,14 @@ def _move(processor: Processor, task: Task | None, dram: Processor, share: Task 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatmulCosts(Costs):
-    """Constants of the model of the matmul program, in cycles unless named otherwise.
-
-    Attributes:
-        start_cycles: Kernel start, first reads and last writes.
-        k_block_cycles: Handshake of sender and receivers for each K block of an operand that is multicast.
-        crossed_read_links: Links on which meets what all cores read over the network that is placed for writing.
-        crossed_write_links: Links on which meets what all write over the network that is placed for reading.
-    """
+    """Constants of the model of the matmul program, in cycles unless named otherwise."""
 
     TABLE: ClassVar[str] = "matmul_costs"
 
-    start_cycles: float
-    k_block_cycles: float
-    crossed_read_links: float
-    crossed_write_links: float
+    start_cycles: float  # Kernel start, first reads and last writes
+    k_block_cycles: float  # Handshake of sender and receivers for each K block of an operand that is multicast
+    crossed_read_links: float  # Links on which meets what all cores read over the network that is placed for writing
+    crossed_write_links: float  # Links on which meets what all write over the network that is placed for reading
 
 
 def matmul_cycles(
