@@ -23,25 +23,10 @@ from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.to_config import placed
-from ops.programs.conv2d.partition import (
-    ParallelConfig,
-    largest_divisor,
-    most_cores,
-    parallel_config,
-    sharded_input,
-    sharded_memory,
-)
+from ops.programs.conv2d import partition
 from ops.programs.data_movement.placement import flattened, move_up
 from ops.programs.data_movement.reshape import reshaped
-from ops.programs.halo.plan import (
-    WORD_BYTES,
-    HaloArguments,
-    HaloOp,
-    config_tensor_spec,
-    plan_halo,
-    reader_index_words,
-    walk_refusal,
-)
+from ops.programs.halo import plan as halo_plan
 from ops.programs.pool import MaxPool, PoolSizes, pool_buffers
 from ops.window import NoWindowError, PaddedAxis, PaddedInput
 
@@ -171,7 +156,7 @@ STICK_ALIGNMENT = 8  # channels of 16 bytes
 SCHEMES = (Scheme.HEIGHT_SHARDED, Scheme.WIDTH_SHARDED, Scheme.BLOCK_SHARDED)
 
 
-def result_shard(call: PoolArguments, config: ParallelConfig) -> tuple[int, int]:
+def result_shard(call: PoolArguments, config: partition.ParallelConfig) -> tuple[int, int]:
     """Rows and columns of a shard of the result on the cores of the input, in half tiles if channels fill these."""
     rows = round_up(call.frame.outputs, config.nhw_cores * (TILE if call.tiled else 1)) // config.nhw_cores
     channels = div_up(call.channels, config.channel_cores)
@@ -179,7 +164,7 @@ def result_shard(call: PoolArguments, config: ParallelConfig) -> tuple[int, int]
     return rows, round_up(channels, FACE if halves and not call.tiled else TILE)
 
 
-def _sizes(call: PoolArguments, config: ParallelConfig, shard: tuple[int, int]) -> PoolSizes:
+def _sizes(call: PoolArguments, config: partition.ParallelConfig, shard: tuple[int, int]) -> PoolSizes:
     """The sizes of the program whose result has shards of some rows and columns."""
     return PoolSizes(
         taps=prod(call.kernel),
@@ -191,7 +176,7 @@ def _sizes(call: PoolArguments, config: ParallelConfig, shard: tuple[int, int]) 
     )
 
 
-def pool_cores(call: PoolArguments, scheme: Scheme, grid: GridSpec, *, alignment: int) -> ParallelConfig:
+def pool_cores(call: PoolArguments, scheme: Scheme, grid: GridSpec, *, alignment: int) -> partition.ParallelConfig:
     """The cores of a scheme; channels of BLOCK shards are a multiple of ``alignment``."""
     in_tiles = call.tiled or call.source.layout is Layout.TILE
     rows = div_up(call.frame.outputs, TILE if call.tiled else 1)
@@ -199,23 +184,23 @@ def pool_cores(call: PoolArguments, scheme: Scheme, grid: GridSpec, *, alignment
     nhw, channels = 1, 1
     match scheme:
         case Scheme.HEIGHT_SHARDED:
-            nhw = most_cores(rows, grid.cores)
+            nhw = partition.most_cores(rows, grid.cores)
         case Scheme.WIDTH_SHARDED:
-            channels = largest_divisor(grid.cores, channel_parts)
+            channels = partition.largest_divisor(grid.cores, channel_parts)
         case _:
-            nhw = most_cores(rows, grid.rows)
-            channels = largest_divisor(grid.cols, channel_parts, div_up(call.channels, alignment))
-    return parallel_config(scheme, nhw, channels, ShardOrientation.ROW_MAJOR, grid)
+            nhw = partition.most_cores(rows, grid.rows)
+            channels = partition.largest_divisor(grid.cols, channel_parts, div_up(call.channels, alignment))
+    return partition.parallel_config(scheme, nhw, channels, ShardOrientation.ROW_MAJOR, grid)
 
 
-def chosen_cores(call: PoolArguments, grid: GridSpec) -> ParallelConfig:
+def chosen_cores(call: PoolArguments, grid: GridSpec) -> partition.ParallelConfig:
     """The cores of the caller's scheme, or of the scheme whose program takes least L1: HEIGHT if equal, then WIDTH."""
     if call.scheme is not None:
         return pool_cores(call, call.scheme, grid, alignment=_alignment(call))
     return min((pool_cores(call, scheme, grid, alignment=TILE) for scheme in SCHEMES), key=partial(_l1_bytes, call))
 
 
-def input_memory(call: PoolArguments, config: ParallelConfig) -> MemoryConfig:
+def input_memory(call: PoolArguments, config: partition.ParallelConfig) -> MemoryConfig:
     """Where the input goes; its rows are counted with the padding of every image, though that is cut off before."""
     rows = prod(call.source.padded_shape[:-1])
     if config.scheme is not Scheme.WIDTH_SHARDED:
@@ -224,14 +209,14 @@ def input_memory(call: PoolArguments, config: ParallelConfig) -> MemoryConfig:
     elif call.source.layout is Layout.TILE:
         rows = round_up(rows, TILE)
     columns = round_up(call.channels, config.channel_cores * _alignment(call)) // config.channel_cores
-    return sharded_memory(config, rows, columns)
+    return partition.sharded_memory(config, rows, columns)
 
 
 def _alignment(call: PoolArguments) -> int:
     return TILE if call.source.layout is Layout.TILE else STICK_ALIGNMENT
 
 
-def _l1_bytes(call: PoolArguments, config: ParallelConfig) -> int:
+def _l1_bytes(call: PoolArguments, config: partition.ParallelConfig) -> int:
     """L1 that the program would take, by the library's estimate: rows are whole tiles, columns half tiles at least."""
     rows = call.frame.outputs
     if config.scheme is not Scheme.WIDTH_SHARDED:
@@ -250,7 +235,7 @@ def plan_max_pool2d(call: PoolArguments, spec: DeviceSpec) -> Plan:
             flat = reshaped(builder, source, flattened(source.spec.shape), "input.flat")
             sharded = placed(builder, flat, input_memory(call, chosen_cores(call, spec.grid)), "input.sharded")
             builder.free_own(flat)
-        config = sharded_input(sharded.spec.memory_config)
+        config = partition.sharded_input(sharded.spec.memory_config)
         shard = result_shard(call, config)
         halo = _halo_arguments(call, config, shard[0], sharded.spec, spec)
         sticks = _halo(builder, halo, sharded)
@@ -272,10 +257,10 @@ def plan_max_pool2d(call: PoolArguments, spec: DeviceSpec) -> Plan:
 
 
 def _halo_arguments(
-    call: PoolArguments, config: ParallelConfig, output_rows: int, images: TensorSpec, spec: DeviceSpec
-) -> HaloArguments:
+    call: PoolArguments, config: partition.ParallelConfig, output_rows: int, images: TensorSpec, spec: DeviceSpec
+) -> halo_plan.HaloArguments:
     input_rows, width = images.shards.shape
-    return HaloArguments(
+    return halo_plan.HaloArguments(
         frame=call.frame,
         **config._asdict(),
         input_rows=input_rows,
@@ -289,23 +274,23 @@ def _halo_arguments(
     )
 
 
-def _halo(builder: PlanBuilder, halo: HaloArguments, sharded: PlanTensor) -> PlanTensor:
+def _halo(builder: PlanBuilder, halo: halo_plan.HaloArguments, sharded: PlanTensor) -> PlanTensor:
     """The sticks of the images; raises DeviceError for images in shards, whose sticks the library deals to the images.
 
     Each image has H rows of as many sticks.
     """
-    plan = plan_halo(halo, input_tensor=sharded.name, output_tensor="halo")
+    plan = halo_plan.plan_halo(halo, input_tensor=sharded.name, output_tensor="halo")
     sticks, (batch, height) = plan.output, sharded.spec.shape[:2]
     share = div_up(sticks.shape[-2], batch)
     shards = replace(sticks.shards, shape=(div_up(batch * share, halo.nhw_cores), sticks.shards.shape[1]))
     place = replace(sticks.memory_config, shard_spec=shards)
     TensorSpec((batch, height, share, sticks.shape[-1]), sticks.data_format, sticks.layout, place)
-    refused, walked = None, walk_refusal(sharded.spec.shards.grid)
+    refused, walked = None, halo_plan.walk_refusal(sharded.spec.shards.grid)
     if not sharded.in_l1:
         refused = "Only L1 buffers can have an associated circular buffer!\ninput_tensor: move its shards to L1"
     elif walked:
         refused = f"{walked}\ninput_tensor: shard it over cores that fill rows from core (0, 0) on"
-    op = HaloOp(plan=plan, fp32_dest=False, filled_by_stick=True)
+    op = halo_plan.HaloOp(plan=plan, fp32_dest=False, filled_by_stick=True)
     return builder.run(
         "HaloDeviceOperation",
         op,
@@ -319,9 +304,9 @@ def _halo(builder: PlanBuilder, halo: HaloArguments, sharded: PlanTensor) -> Pla
 
 
 def _pool(
-    builder: PlanBuilder, call: PoolArguments, halo: HaloArguments, sticks: PlanTensor, sizes: PoolSizes
+    builder: PlanBuilder, call: PoolArguments, halo: halo_plan.HaloArguments, sticks: PlanTensor, sizes: PoolSizes
 ) -> PlanTensor:
-    (rows, columns), config = sizes.out_shard, sharded_input(sticks.spec.memory_config)
+    (rows, columns), config = sizes.out_shard, partition.sharded_input(sticks.spec.memory_config)
     op = MaxPool(
         frame=call.frame,
         channels=call.channels,
@@ -331,10 +316,10 @@ def _pool(
         data_format=call.data_format,
         tiled=call.tiled,
     )
-    words = reader_index_words(call.frame, output_rows=rows, cores=config.nhw_cores, block_rows=(rows,))
-    indices = PlanTensor("reader_indices", config_tensor_spec(halo, words))
+    words = halo_plan.reader_index_words(call.frame, output_rows=rows, cores=config.nhw_cores, block_rows=(rows,))
+    indices = PlanTensor("reader_indices", halo_plan.config_tensor_spec(halo, words))
     shape, layout = (1, 1, call.frame.outputs, call.channels), Layout.TILE if call.tiled else Layout.ROW_MAJOR
-    output_spec = TensorSpec(shape, call.data_format, layout, sharded_memory(config, rows, columns))
+    output_spec = TensorSpec(shape, call.data_format, layout, partition.sharded_memory(config, rows, columns))
     high, wide = sticks.spec.shards.shape
     wide = min(wide, call.channels, sticks.spec.shape[-1] // config.channel_cores)
     buffers = pool_buffers(
@@ -342,7 +327,7 @@ def _pool(
         halo=sticks.name,
         halo_bytes=high * wide * (sticks.spec.data_format.element_bytes or 0),
         indices=indices.name,
-        indices_bytes=words * WORD_BYTES,
+        indices_bytes=words * halo_plan.WORD_BYTES,
         output="output",
         cores=config.cores,
     )
@@ -358,7 +343,7 @@ def _pool(
     )
 
 
-def _refusal(sticks: TensorSpec, config: ParallelConfig) -> str | None:
+def _refusal(sticks: TensorSpec, config: partition.ParallelConfig) -> str | None:
     """Why the library does not build the program, if it does not."""
     if sticks.data_format != BFLOAT16:
         return "Only BFLOAT16 supported for now\ninput_tensor: typecast it to bfloat16"

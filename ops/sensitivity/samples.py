@@ -21,19 +21,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT32, DataFor
 from device.plan import DeviceOp, Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.planners.concat import plan_concat
-from ops.planners.conv.arguments import (
-    CONV2D,
-    CONV_TRANSPOSE2D,
-    CONV_TRANSPOSE2D_BY_PHASES,
-    ComputeConfig,
-    ConvCall,
-    ConvConfig,
-    ConvRules,
-    Lowering,
-    Operand,
-    SliceConfig,
-    SliceType,
-)
+from ops.planners.conv import arguments
 from ops.planners.conv.plan import plan_convolution
 from ops.planners.eltwise import BinaryArguments, plan_binary
 from ops.planners.matmul import MatmulArguments, plan_matmul
@@ -78,8 +66,8 @@ def samples() -> tuple[Sample, ...]:
 
 def planners_samples() -> tuple[Sample, ...]:
     """Convolutions whose readers the planner may split or not: of every format, and where its rates decide."""
-    split = partial(_convolution, rules=CONV2D, padding=1)
-    config = partial(ConvConfig, shard_layout=HEIGHT, weights_format=BFLOAT8_B)
+    split = partial(_convolution, rules=arguments.CONV2D, padding=1)
+    config = partial(arguments.ConvConfig, shard_layout=HEIGHT, weights_format=BFLOAT8_B)
     formats = (
         split(
             f"split reader of {in_format} to {out_format}, {'32' if wide else '16'}-bit Dst",
@@ -87,7 +75,7 @@ def planners_samples() -> tuple[Sample, ...]:
             channels=(32, 32),
             data_format=in_format,
             out_format=out_format,
-            compute_config=ComputeConfig(fp32_dest=wide),
+            compute_config=arguments.ComputeConfig(fp32_dest=wide),
             config=config(),
         )
         for in_format, out_format, wide in product((FLOAT32, BFLOAT16), (FLOAT32, BFLOAT16, BFLOAT8_B), (False, True))
@@ -107,7 +95,7 @@ def planners_samples() -> tuple[Sample, ...]:
 def _convolution(
     name: str,
     *,
-    rules: ConvRules = CONV_TRANSPOSE2D,
+    rules: arguments.ConvRules = arguments.CONV_TRANSPOSE2D,
     size: tuple[int, int] = (16, 16),
     channels: tuple[int, int] = (64, 64),
     kernel: int = 3,
@@ -117,16 +105,16 @@ def _convolution(
     layout: Layout = ROWS,
     place: MemoryConfig = L1,
     bias: bool = False,
-    config: ConvConfig | None = None,
+    config: arguments.ConvConfig | None = None,
     **others: Any,
 ) -> Sample:
     sides = channels if rules.transposed else channels[::-1]
     image = TensorSpec((1, 1, size[0] * size[1], channels[0]), data_format, layout, place)
-    call = ConvCall(
+    call = arguments.ConvCall(
         rules=rules,
-        input=Operand(spec=image, on_host=False),
-        weight=Operand(spec=TensorSpec((*sides, kernel, kernel), BFLOAT16, ROWS), on_host=True),
-        bias=Operand(spec=TensorSpec((1, 1, 1, channels[1]), BFLOAT16, ROWS), on_host=True) if bias else None,
+        input=arguments.Operand(spec=image, on_host=False),
+        weight=arguments.Operand(spec=TensorSpec((*sides, kernel, kernel), BFLOAT16, ROWS), on_host=True),
+        bias=arguments.Operand(spec=TensorSpec((1, 1, 1, channels[1]), BFLOAT16, ROWS), on_host=True) if bias else None,
         in_channels=channels[0],
         out_channels=channels[1],
         batch_size=1,
@@ -135,7 +123,7 @@ def _convolution(
         kernel_size=(kernel, kernel),
         stride=(stride, stride),
         padding=(padding,) * 4,
-        conv_config=config or ConvConfig(),
+        conv_config=config or arguments.ConvConfig(),
         **others,
     )
 
@@ -147,17 +135,17 @@ def _convolution(
 
 def _convolutions() -> Iterator[Sample]:
     """The schemes and paths of a convolution."""
-    height, width, block = (partial(ConvConfig, shard_layout=scheme) for scheme in (HEIGHT, WIDTH, BLOCK))
+    height, width, block = (partial(arguments.ConvConfig, shard_layout=scheme) for scheme in (HEIGHT, WIDTH, BLOCK))
     doubled: dict[str, Any] = {"enable_act_double_buffer": True, "enable_weights_double_buffer": True}
     by_two = partial(_convolution, kernel=2, stride=2)
     tiled = partial(_convolution, layout=TILES, padding=1)
     from_dram = partial(_convolution, place=DRAM, stride=2, size=(32, 32))
     yield by_two("HEIGHT", config=height())
-    yield by_two("HEIGHT, by phases", rules=CONV_TRANSPOSE2D_BY_PHASES, config=height())
+    yield by_two("HEIGHT, by phases", rules=arguments.CONV_TRANSPOSE2D_BY_PHASES, config=height())
     yield by_two(
         "HEIGHT, split reader, double buffers",
         bias=True,
-        compute_config=ComputeConfig(fidelity_phases=4, fp32_dest=True),
+        compute_config=arguments.ComputeConfig(fidelity_phases=4, fp32_dest=True),
         config=height(
             force_split_reader=True,
             config_tensors_in_dram=True,
@@ -171,18 +159,22 @@ def _convolutions() -> Iterator[Sample]:
     yield tiled("HEIGHT, few bits", stride=2, config=height(weights_format=BFLOAT8_B))
     yield tiled("BLOCK", channels=(256, 256), bias=True, config=block(act_block_h_override=32))
     both = block(**doubled)
-    yield _convolution("BLOCK, double buffers", rules=CONV2D, stride=2, padding=1, channels=(128, 256), config=both)
+    yield _convolution(
+        "BLOCK, double buffers", rules=arguments.CONV2D, stride=2, padding=1, channels=(128, 256), config=both
+    )
     yield tiled("WIDTH", channels=(512, 256), size=(8, 8), config=width())
     yield _convolution("WIDTH, narrow", channels=(256, 256), size=(8, 8), padding=1, config=width())
     for kind, layout, words in (
-        (SliceType.DRAM_HEIGHT, ROWS, ""),
-        (SliceType.DRAM_WIDTH, ROWS, ""),
-        (SliceType.DRAM_HEIGHT, TILES, " of tiles"),
+        (arguments.SliceType.DRAM_HEIGHT, ROWS, ""),
+        (arguments.SliceType.DRAM_WIDTH, ROWS, ""),
+        (arguments.SliceType.DRAM_HEIGHT, TILES, " of tiles"),
     ):
-        slices = SliceConfig(slice_type=kind, num_slices=2)
+        slices = arguments.SliceConfig(slice_type=kind, num_slices=2)
         yield from_dram(f"{kind.name} slices{words}", layout=layout, slice_config=slices)
-    yield _convolution("1x1 as a matmul", rules=CONV2D, kernel=1, size=(32, 32), channels=(256, 128), layout=TILES)
-    yield _convolution("auto", rules=CONV2D, padding=1, bias=True, place=DRAM)
+    yield _convolution(
+        "1x1 as a matmul", rules=arguments.CONV2D, kernel=1, size=(32, 32), channels=(256, 128), layout=TILES
+    )
+    yield _convolution("auto", rules=arguments.CONV2D, padding=1, bias=True, place=DRAM)
 
 
 def _matmuls() -> Iterator[Sample]:
@@ -227,10 +219,10 @@ def _deconvolution(side: int, kernel: int, data_format: DataFormat = FLOAT32) ->
 def _deconvolutions() -> Iterator[Sample]:
     """Each direction and lowering of oneDNN's."""
     small, large = _deconvolution(16, 3), _deconvolution(64, 3)
-    for lowering in Lowering:
+    for lowering in arguments.Lowering:
         forward = partial(plan_forward, small, bias=False, lowering=lowering)
         yield Sample(f"ConvTranspose, {lowering.value}", forward, {})
-    empty = partial(plan_forward, _deconvolution(8, 1, BFLOAT16), bias=True, lowering=Lowering.PHASE)
+    empty = partial(plan_forward, _deconvolution(8, 1, BFLOAT16), bias=True, lowering=arguments.Lowering.PHASE)
     yield Sample("ConvTranspose, empty phases", empty, {})
     yield Sample("gradient of the data", partial(plan_backward_data, small), {})
     yield Sample("gradient of the weights", partial(plan_backward_weights, small), {})

@@ -14,17 +14,9 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, DataFormat, round_up
 from device.spec.device_spec import DeviceSpec
+from ops.planners.conv import slicing
 from ops.planners.conv.arguments import Check, ConvCall, SliceType, refuse_first
 from ops.planners.conv.operands import sliced_weight_rank, weight_rank
-from ops.planners.conv.slicing import (
-    given_slices,
-    most_slices,
-    output_slices,
-    require_outputs,
-    slice_call,
-    too_many,
-    way_out,
-)
 from ops.programs.data_movement.reshape import is_view
 from ops.window import NoWindowError
 
@@ -68,7 +60,7 @@ def check_possible(call: ConvCall, free_l1_bytes: int | None = None) -> None:
     """
     name, transposed = call.rules.function, call.rules.transposed
     refuse_first(call, (_sizes,) if transposed else (_sizes, groups_given, dilation_given), name)
-    require_outputs(call, _no_outputs(call), free_l1_bytes)
+    slicing.require_outputs(call, _no_outputs(call), free_l1_bytes)
     refuse_first(call, () if transposed else (_not_simulated,), name)
 
 
@@ -272,8 +264,8 @@ def placing(call: ConvCall) -> Iterator[str]:
     The library keeps shards, or cuts slices into shards, before it estimates anything. It estimates a scheme that it
     has to choose first of all, and so a number of slices; it does not estimate a scheme that the call gives.
     """
-    counted, scheme_given = given_slices(call), call.conv_config.shard_layout is not None
-    if counted is not None and too_many(call, counted):
+    counted, scheme_given = slicing.given_slices(call), call.conv_config.shard_layout is not None
+    if counted is not None and slicing.too_many(call, counted):
         return  # which the plan refuses
     order: tuple[Check, ...]
     if not call.in_one_piece and not _slices(call):
@@ -397,16 +389,16 @@ def check_slices(call: ConvCall) -> None:
     config = call.slice_config
     if config is None or call.in_one_piece or call.plans_without_outputs:
         return
-    if not 1 < config.num_slices <= most_slices(call, config.slice_type):
+    if not 1 < config.num_slices <= slicing.most_slices(call, config.slice_type):
         return
-    for index, part in enumerate(output_slices(call, config)):
+    for index, part in enumerate(slicing.output_slices(call, config)):
         try:
             if not part.is_empty:
-                slice_call(call, part).frame()
+                slicing.slice_call(call, part).frame()
         except NoWindowError:
             raise ArgumentError(
                 f"conv_transpose2d: dram_slice_config: slice {index} of {config.num_slices} has no outputs of its own, "
-                f"which the real library crashes on; {way_out(call)}"
+                f"which the real library crashes on; {slicing.way_out(call)}"
             ) from None
 
 

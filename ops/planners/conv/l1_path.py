@@ -27,31 +27,14 @@ from ops.planners.conv.operands import (
     upload_weights,
 )
 from ops.programs.buffer_shapes import view_refusal
-from ops.programs.conv2d.op import (
-    ConvBuffers,
-    buffer_requests,
-    local_bytes,
-    placed_buffers,
-    reuse_refusal,
-    width_refusal,
-)
+from ops.programs.conv2d import op as conv2d
 from ops.programs.conv2d.partition import HEIGHT, WIDTH, sharded_input
 from ops.programs.conv2d.weights import AsWanted
 from ops.programs.data_movement import placement
 from ops.programs.data_movement.copy import Conversion, CopyTensor
 from ops.programs.data_movement.reshape import rows_in_shards
 from ops.programs.eltwise.refusals import fused_by_conv_refusal
-from ops.programs.halo.plan import (
-    WORD_BYTES,
-    HaloArguments,
-    HaloOp,
-    HaloPlan,
-    config_tensor_spec,
-    plan_halo,
-    reader_index_words,
-    reader_indices_refusal,
-    walk_refusal,
-)
+from ops.programs.halo import plan as halo_plan
 from ops.programs.halo.transfers import most_sticks
 from ops.programs.phase_conv2d.model import PreparePhaseWeights
 from ops.programs.phase_conv2d.plan import (
@@ -127,13 +110,13 @@ def reads_input(partitioned: PartitionedConv) -> bool:
 
 def halo_arguments(
     partitioned: PartitionedConv, spec: DeviceSpec, input_matrix: tuple[int, int] | None = None
-) -> HaloArguments:
+) -> halo_plan.HaloArguments:
     """The arguments of a call's halo, whose padded input has these rows and columns; DeviceError without shards."""
     layout, place, shards = partitioned.layout, partitioned.input_memory, partitioned.input_memory.shard_spec
     if shards is None:
         raise DeviceError(f"bad optional access\n{NO_SHARDS}")
     frame, by_phases = partitioned.problem.frame, partitioned.call.runs_by_phases
-    return HaloArguments(
+    return halo_plan.HaloArguments(
         frame=dense_frame(frame) if by_phases else frame,
         outputs_of=frame if by_phases else None,
         **sharded_input(place)._replace(nhw_cores=layout.config.nhw_cores)._asdict(),
@@ -150,12 +133,12 @@ def halo_arguments(
 
 def _halo(
     builder: PlanBuilder, partitioned: PartitionedConv, sharded: PlanTensor
-) -> tuple[PlanTensor, HaloArguments | None]:
+) -> tuple[PlanTensor, halo_plan.HaloArguments | None]:
     """The halo and its arguments; the input and None if the halo is refused."""
     name = f"{partitioned.prefix}halo"
     try:
         arguments = halo_arguments(partitioned, builder.device_spec, sharded.spec.matrix)
-        plan = plan_halo(arguments, input_tensor=sharded.name, output_tensor=name)
+        plan = halo_plan.plan_halo(arguments, input_tensor=sharded.name, output_tensor=name)
     except DeviceError as error:  # a reshape left other shards than the partition expects
         refused = builder.run("HaloDeviceOperation", CopyTensor(Conversion.COPY), [sharded], refused=str(error))
         return refused, None
@@ -165,7 +148,7 @@ def _halo(
         output = replace(output, memory_config=place)
     halo = builder.run(
         "HaloDeviceOperation",
-        HaloOp(plan=plan, fp32_dest=partitioned.options.fp32_dest),
+        halo_plan.HaloOp(plan=plan, fp32_dest=partitioned.options.fp32_dest),
         [sharded],
         PlanTensor(name, output),
         plan.circular_buffers,
@@ -177,13 +160,13 @@ def _halo(
 
 
 def _halo_refusals(
-    partitioned: PartitionedConv, sharded: PlanTensor, plan: HaloPlan, spec: DeviceSpec
+    partitioned: PartitionedConv, sharded: PlanTensor, plan: halo_plan.HaloPlan, spec: DeviceSpec
 ) -> Iterator[str]:
     """Why the halo can not address the cores or read the shards, in the real library's words and ours."""
     config = partitioned.layout.config
     box = config.cores.bounding_box()
     if config.cores.num_cores() != box.num_cores() or box.start != CoreCoord(0, 0):
-        walked = walk_refusal(config.cores, row_major=config.orientation is ShardOrientation.ROW_MAJOR)
+        walked = halo_plan.walk_refusal(config.cores, row_major=config.orientation is ShardOrientation.ROW_MAJOR)
         if walked is not None:
             yield (
                 f"{walked}\ncore_grid, or the grid of the input's shards: give cores that begin at (0, 0) and fill row "
@@ -213,9 +196,9 @@ def _conv_refusals(
             f"Incorrect padding of input channels!\ninput_tensor: its shards hold {width} channels on "
             f"{config.channel_cores} cores, and the call has {problem.in_channels}; give as many"
         )
-    yield width_refusal(layout, problem.kernel, given_width=width, prepared_rows=rows)
+    yield conv2d.width_refusal(layout, problem.kernel, given_width=width, prepared_rows=rows)
     if options.activation_reuse:
-        yield reuse_refusal(config, problem.frame, split_reader=layout.split_reader)
+        yield conv2d.reuse_refusal(config, problem.frame, split_reader=layout.split_reader)
     prepared = [weight.spec.padded_shape, *((1, 1, *tensor.spec.padded_shape) for tensor in bias)]
     yield size_refusal(layout, problem.out_channels, prepared)
     yield partitioned.refused
@@ -224,7 +207,9 @@ def _conv_refusals(
         yield fused_by_conv_refusal(activation)
 
 
-def _conv(builder: PlanBuilder, partitioned: PartitionedConv, halo: PlanTensor, dealt: HaloArguments) -> PlanTensor:
+def _conv(
+    builder: PlanBuilder, partitioned: PartitionedConv, halo: PlanTensor, dealt: halo_plan.HaloArguments
+) -> PlanTensor:
     """The conv2d program on the output of a halo of these arguments, or on the input itself."""
     (weight, *bias), options = operands(builder, partitioned.call), partitioned.options
     layout, problem = partitioned.layout, partitioned.problem
@@ -235,22 +220,22 @@ def _conv(builder: PlanBuilder, partitioned: PartitionedConv, halo: PlanTensor, 
     height = layout.blocks.act_h_tiles
     second = height // 2 if layout.split_reader else 0
     out_rows, block_rows = layout.shards.out_rows, tuple(tiles * TILE for tiles in (height - second, second) if tiles)
-    index_words = reader_index_words(
+    index_words = halo_plan.reader_index_words(
         problem.frame, output_rows=out_rows, cores=layout.config.nhw_cores, block_rows=block_rows
     )
-    indices = PlanTensor(f"{partitioned.prefix}reader_indices", config_tensor_spec(dealt, index_words))
-    words = indices.spec.shape[-1] * WORD_BYTES
-    unfinished = reader_indices_refusal(words, output_rows=out_rows)
+    indices = PlanTensor(f"{partitioned.prefix}reader_indices", halo_plan.config_tensor_spec(dealt, index_words))
+    words = indices.spec.shape[-1] * halo_plan.WORD_BYTES
+    unfinished = halo_plan.reader_indices_refusal(words, output_rows=out_rows)
     refusals = _conv_refusals(partitioned, weight, bias, too_many_indices=unfinished is not None)
     refused = next(filter(None, refusals), None)
-    buffers = ConvBuffers.of(layout, halo_bytes=sticks_bytes(halo, problem), reader_indices_bytes=words)
+    buffers = conv2d.ConvBuffers.of(layout, halo_bytes=sticks_bytes(halo, problem), reader_indices_bytes=words)
     op, reads = micro_op(partitioned.call, layout, buffers), [halo, weight, *bias]
     if options.untilize_out and problem.out_format.is_block:
         builder.run(CONV2D, op, reads, refused=ROWS_OF_BLOCKS)
         return halo
     output = PlanTensor(f"{partitioned.prefix}output", output_spec(partitioned))
-    requests = buffer_requests(buffers)
-    circular_buffers = placed_buffers(requests, output=output.name, halo=halo.name, reader_indices=indices.name)
+    requests = conv2d.buffer_requests(buffers)
+    circular_buffers = conv2d.placed_buffers(requests, output=output.name, halo=halo.name, reader_indices=indices.name)
     return builder.run(
         CONV2D,
         op,
@@ -310,9 +295,9 @@ def phases_of(builder: PlanBuilder, partitioned: PartitionedConv) -> tuple[Phase
     shares = {"output_rows": layout.shards.out_rows, "cores": layout.config.nhw_cores}
     stick_bytes = layout.shards.in_width * (problem.act_format.element_bytes or 0)
     starts, stops = dense_bounds(problem.frame, **shares)
-    joined_bytes = stick_bytes * int((stops - starts).max()) + local_bytes(_requests(partitioned, joined))
-    frame_buffers = buffer_requests(ConvBuffers.of(layout))
-    fits = joined_bytes <= stick_bytes * most_sticks(problem.frame, **shares) + local_bytes(frame_buffers)
+    joined_bytes = stick_bytes * int((stops - starts).max()) + conv2d.local_bytes(_requests(partitioned, joined))
+    frame_buffers = conv2d.buffer_requests(conv2d.ConvBuffers.of(layout))
+    fits = joined_bytes <= stick_bytes * most_sticks(problem.frame, **shares) + conv2d.local_bytes(frame_buffers)
     return joined if fits else apart
 
 
@@ -348,12 +333,12 @@ def _phase_conv(
     partitioned: PartitionedConv,
     groups: tuple[PhaseGroup, ...],
     halo: PlanTensor,
-    dealt: HaloArguments,
+    dealt: halo_plan.HaloArguments,
 ) -> PlanTensor:
     """The output of the program of all output phases; the halo's if the program is refused."""
     reads, layout = [halo, *operands(builder, partitioned.call)], partitioned.layout
     words = phase_index_words(groups, layout)
-    indices = PlanTensor(f"{partitioned.prefix}reader_indices", config_tensor_spec(dealt, words))
+    indices = PlanTensor(f"{partitioned.prefix}reader_indices", halo_plan.config_tensor_spec(dealt, words))
     matrices = phase_weights(partitioned).rows
     parts = tuple(
         PhasePart(
@@ -373,13 +358,13 @@ def _phase_conv(
         return halo
     output = PlanTensor(f"{partitioned.prefix}output", output_spec(partitioned))
     halo_bytes = sticks_bytes(halo, partitioned.problem)
-    requests = _requests(partitioned, groups, halo_bytes=halo_bytes, index_bytes=words * WORD_BYTES)
+    requests = _requests(partitioned, groups, halo_bytes=halo_bytes, index_bytes=words * halo_plan.WORD_BYTES)
     return builder.run(
         PHASE_CONV2D,
         op,
         reads,
         output,
-        placed_buffers(requests, output=output.name, halo=halo.name, reader_indices=indices.name),
+        conv2d.placed_buffers(requests, output=output.name, halo=halo.name, reader_indices=indices.name),
         resident=[indices],
         key=("phase conv2d", op, reads[1].spec.padded_shape),
     )
@@ -393,13 +378,13 @@ def _requests(
     return phase_buffer_requests(buffers, partitioned.layout)
 
 
-def _buffers(groups: tuple[PhaseGroup, ...]) -> list[ConvBuffers]:
+def _buffers(groups: tuple[PhaseGroup, ...]) -> list[conv2d.ConvBuffers]:
     """The circular buffer parameters of every group; all groups take the partial sums of the longest group."""
     buffers = []
     for group in groups:
         rows, columns = group.kernel
         kernel = (1, rows * columns) if group.layout.joins_kernel_rows else group.kernel
-        buffers.append(replace(ConvBuffers.of(group.layout), kernel=kernel))
+        buffers.append(replace(conv2d.ConvBuffers.of(group.layout), kernel=kernel))
     longest = max(buffer.accumulation_blocks for buffer in buffers)
     return [replace(buffer, accumulation_blocks=longest) for buffer in buffers]
 
@@ -409,7 +394,7 @@ def _phase_refusal(group: PhaseGroup) -> str | None:
     layout, width = group.layout, group.layout.shards.in_width
     if not group.has_taps:
         return None
-    text = width_refusal(layout, group.kernel)
+    text = conv2d.width_refusal(layout, group.kernel)
     core_blocks = layout.blocks.k_blocks // layout.config.channel_cores
     if text is None and layout.scheme is WIDTH and width % (core_blocks * TILE):
         text = (

@@ -41,14 +41,6 @@ from ops.programs.conv2d.partition import (
     sharded_input,
 )
 from ops.programs.data_movement import placement
-from ops.programs.data_movement.placement import (
-    flattened,
-    replace_input,
-    tilized,
-    to_shards,
-    uploaded_image,
-    uploaded_rows,
-)
 from ops.programs.data_movement.reshape import reshaped
 from ops.programs.eltwise.op import activated, with_row
 from ops.programs.eltwise.refusals import fused_by_matmul_refusal
@@ -114,7 +106,7 @@ def _place_refusals(
 
 def _weights_refusals(partitioned: PartitionedConv, problem: MatmulProblem, weights: TensorSpec) -> Iterator[str]:
     """Why the weights, prepared by this call or ahead of it, do not suit the input."""
-    call, channels = partitioned.call, flattened(partitioned.call.input.spec.shape)[-1]
+    call, channels = partitioned.call, placement.flattened(partitioned.call.input.spec.shape)[-1]
     k_tiles, weight_tiles, columns = div_up(channels, TILE), weights.padded_shape[-2] // TILE, weights.padded_shape[-1]
     prepared = not call.weight.on_host
     if (prepared or call.folding is None) and channels != weights.shape[-2]:
@@ -212,12 +204,12 @@ def matmul_path(
     place, name, deallocate = partitioned.input_memory, "input.sharded", call.conv_config.deallocate_activation
     on_host, start = call.input.on_host, source
     if on_host and from_dram:
-        uploaded = uploaded_image(builder, source)
+        uploaded = placement.uploaded_image(builder, source)
         builder.adopt(uploaded)
         if call.rules.shards_uploaded_image:
             on_host, start = False, uploaded
     if on_host:
-        ready = uploaded_rows(builder, start, place, place if shard else DRAM_MEMORY_CONFIG, name)
+        ready = placement.uploaded_rows(builder, start, place, place if shard else DRAM_MEMORY_CONFIG, name)
     else:
         new = place if partitioned.reshards else None
         ready = matmul_input(builder, start, new, name, deallocate=deallocate, shard=shard)
@@ -227,7 +219,7 @@ def matmul_path(
         return ready
     tiles = ready
     if ready.spec.layout is not Layout.TILE:
-        tiles = tilized(builder, ready, "input.tiled")
+        tiles = placement.tilized(builder, ready, "input.tiled")
         if consumed:
             builder.free(ready)
     output = _multiplied(builder, partitioned, tiles, free_l1_bytes=free_l1_bytes - builder.held_l1_bytes)
@@ -401,7 +393,7 @@ def matmul_input(
     The scheme of ``config`` matters even if ``shard`` is false, because the library chose the shard layout; None leaves
     the input as it is.
     """
-    current = reshaped(builder, source, flattened(source.spec.shape), f"{name}.rows")
+    current = reshaped(builder, source, placement.flattened(source.spec.shape), f"{name}.rows")
     if config is None:
         return current
     if current.spec.layout is Layout.ROW_MAJOR and config.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
@@ -413,11 +405,11 @@ def matmul_input(
                 "input_tensor: before its rows are dealt to other shards they become tiles; use HEIGHT_SHARDED, or put "
                 "the input in interleaved memory"
             )
-        tiles = tilized(builder, current, f"{name}.tiles")
-        replace_input(builder, source, current, tiles, deallocate=deallocate)
+        tiles = placement.tilized(builder, current, f"{name}.tiles")
+        placement.replace_input(builder, source, current, tiles, deallocate=deallocate)
         current = tiles
     if shard:
-        copy = to_shards(builder, current, config, name)
-        replace_input(builder, source, current, copy, deallocate=deallocate)
+        copy = placement.to_shards(builder, current, config, name)
+        placement.replace_input(builder, source, current, copy, deallocate=deallocate)
         current = copy
     return current

@@ -11,24 +11,8 @@ from device.numbers.formats import BFLOAT16, FLOAT32, UINT32, round_up
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.conv.arguments import ConvCall, Operand
+from ops.programs.conv2d import partition
 from ops.programs.conv2d.op import Conv2dOp, ConvBuffers, KBlock, SchemeChoice, choose_scheme
-from ops.programs.conv2d.partition import (
-    BLOCK,
-    HEIGHT,
-    WIDTH,
-    ConvOptions,
-    ConvPartition,
-    ConvProblem,
-    ParallelConfig,
-    UnknownRatesError,
-    channel_alignment,
-    choose_cores,
-    input_shard,
-    partition_conv,
-    scheme_alignment,
-    sharded_input,
-    sharded_memory,
-)
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, WeightsLayout
 from ops.programs.data_movement.placement import flattened
 from ops.programs.phase_conv2d.model import PreparePhaseWeights
@@ -39,7 +23,7 @@ class PartitionedConv:
     """A call and its partition on the device."""
 
     call: ConvCall
-    layout: ConvPartition  # Sizes, options, partition, shards and blocks
+    layout: partition.ConvPartition  # Sizes, options, partition, shards and blocks
     input_memory: MemoryConfig  # Where the halo finds its input
     sharded: bool = True  # The input is sharded; else the layout says only how weights are prepared for a plain matmul
     reshards: bool = True  # The input on the device is resharded
@@ -48,12 +32,12 @@ class PartitionedConv:
     refused: str | None = None  # Why no program can be built of the layout, if none can
 
     @property
-    def problem(self) -> ConvProblem:
+    def problem(self) -> partition.ConvProblem:
         """Sizes and formats."""
         return self.layout.problem
 
     @property
-    def options(self) -> ConvOptions:
+    def options(self) -> partition.ConvOptions:
         """The caller's choices."""
         return self.layout.options
 
@@ -66,21 +50,21 @@ def partition_call(call: ConvCall, device_spec: DeviceSpec, *, prefix: str = "")
     before = call.input_alignment(memory)
     choice = refused = None
     if not call.needs_new_shards(memory):
-        layout, refused = _partitioned(problem, options, device_spec, sharded_input(memory), before)
+        layout, refused = _partitioned(problem, options, device_spec, partition.sharded_input(memory), before)
         place = memory
     else:
         scheme = call.conv_config.shard_layout
         if scheme is None:
             choice = choose_scheme(problem, estimated, device_spec, matmul=False)
             scheme = choice.scheme
-        config = choose_cores(problem, options, device_spec, scheme, alignment=before)
+        config = partition.choose_cores(problem, options, device_spec, scheme, alignment=before)
         if choice is not None and options == estimated and config == choice.layout.config:
             layout = choice.layout
         else:
-            aligned = scheme_alignment(problem, scheme)
+            aligned = partition.scheme_alignment(problem, scheme)
             layout, refused = _partitioned(problem, options, device_spec, config, aligned)
         shards = memory.shard_spec
-        stays = shards is not None and config == sharded_input(memory) and not shards.shape[1] % before
+        stays = shards is not None and config == partition.sharded_input(memory) and not shards.shape[1] % before
         place = memory if stays else redistributed(call, problem, config)
         alignment = call.input_alignment(place)
         if layout.shards.in_channels != round_up(problem.in_channels, config.channel_cores * alignment):
@@ -102,19 +86,23 @@ def partition_call(call: ConvCall, device_spec: DeviceSpec, *, prefix: str = "")
 
 
 def _partitioned(
-    problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, config: ParallelConfig, alignment: int
-) -> tuple[ConvPartition, str | None]:
+    problem: partition.ConvProblem,
+    options: partition.ConvOptions,
+    spec: DeviceSpec,
+    config: partition.ParallelConfig,
+    alignment: int,
+) -> tuple[partition.ConvPartition, str | None]:
     """The layout on some cores, and why its program is refused: where no rates tell whether a second reader pays."""
     try:
-        return partition_conv(problem, options, spec, config, alignment=alignment), None
-    except UnknownRatesError as error:
+        return partition.partition_conv(problem, options, spec, config, alignment=alignment), None
+    except partition.UnknownRatesError as error:
         known = replace(problem, out_format=problem.act_format)
-        layout = partition_conv(known, options, spec, config, alignment=alignment)
+        layout = partition.partition_conv(known, options, spec, config, alignment=alignment)
         return replace(layout, problem=problem), str(error)
 
 
 def redistributed(
-    call: ConvCall, problem: ConvProblem, config: ParallelConfig, *, matmul: bool = False
+    call: ConvCall, problem: partition.ConvProblem, config: partition.ParallelConfig, *, matmul: bool = False
 ) -> MemoryConfig:
     """Shards of all rows and channels of the input tensor, which may differ from the call's sizes.
 
@@ -122,16 +110,16 @@ def redistributed(
     """
     spec = call.input.spec
     rows, channels = flattened(spec.shape)[-2:]
-    if config.scheme is WIDTH and spec.layout is Layout.ROW_MAJOR and not call.input.on_host:
+    if config.scheme is partition.WIDTH and spec.layout is Layout.ROW_MAJOR and not call.input.on_host:
         rows = spec.matrix[0]
-    height, width = input_shard(
+    height, width = partition.input_shard(
         config,
         rows=rows,
         channels=channels,
-        alignment=scheme_alignment(problem, config.scheme, matmul=matmul),
+        alignment=partition.scheme_alignment(problem, config.scheme, matmul=matmul),
         row_major=problem.row_major,
     )
-    return sharded_memory(config, height, width)
+    return partition.sharded_memory(config, height, width)
 
 
 def output_spec(partitioned: PartitionedConv) -> TensorSpec:
@@ -210,7 +198,7 @@ def _made_of(
 ) -> WeightsLayout:
     """The layout of weights of other sizes than the call's, made for the cores and blocks of the call."""
     shards = partitioned.input_memory.shard_spec
-    alignment = channel_alignment(
+    alignment = partition.channel_alignment(
         partitioned.layout.scheme,
         row_major=partitioned.problem.row_major,
         sliced=False,
@@ -231,7 +219,7 @@ def _made_of(
         whole_blocks=True,
     )
     inner = layout.shard_channels * layout.kernel[1] * (layout.kernel[0] if layout.full_inner_dim else 1)
-    if partitioned.sharded and partitioned.layout.scheme is HEIGHT and layout.k_block_rows < inner:
+    if partitioned.sharded and partitioned.layout.scheme is partition.HEIGHT and layout.k_block_rows < inner:
         shape = partitioned.call.weight.spec.padded_shape
         why = (
             f"weight_tensor: the kernel rows of its shape {list(shape)}, padding included, do not fit the blocks of "
@@ -251,7 +239,7 @@ def read_layout(partitioned: PartitionedConv) -> WeightsLayout:
     call, layout = partitioned.call, partitioned.layout
     shards, rules = layout.shards, call.rules
     columns = shards.out_channels
-    if layout.scheme in (HEIGHT, WIDTH):
+    if layout.scheme in (partition.HEIGHT, partition.WIDTH):
         columns = round_up(columns, layout.blocks.subblock_w_tiles * TILE)
     return WeightsLayout(
         in_channels=call.in_channels,
@@ -397,7 +385,7 @@ def sliced_weight_rank(call: ConvCall) -> Iterator[str]:
 WAY_OUT = "prepare the weights for this call, or pass them on the host"
 
 
-def size_refusal(layout: ConvPartition, out_channels: int, prepared: Sequence[tuple[int, ...]]) -> str | None:
+def size_refusal(layout: partition.ConvPartition, out_channels: int, prepared: Sequence[tuple[int, ...]]) -> str | None:
     """Why the program does not take weights (and bias) of these padded shapes; None if it does, rightly or not."""
     columns = prepared[0][-1] // TILE
     block, cores = layout.shards.out_col_tiles, layout.out_config.channel_cores
@@ -412,12 +400,12 @@ def size_refusal(layout: ConvPartition, out_channels: int, prepared: Sequence[tu
             f"weight_tensor: on the device it has to be prepared, not of the shape {list(prepared[0])}; {WAY_OUT}"
         )
     if columns % block:
-        name = "weight_+matrix" if layout.scheme is WIDTH else "weight_matrix"
+        name = "weight_+matrix" if layout.scheme is partition.WIDTH else "weight_matrix"
         return (
             f"{name}_width_ntiles {columns} should be divisible by weight_block_w_ntiles {block}\n"
             f"weight_tensor: the call computes {block} tiles of output channels on a core; {WAY_OUT}"
         )
-    if layout.scheme is WIDTH:
+    if layout.scheme is partition.WIDTH:
         if columns // block == cores:
             return None
         return (
@@ -427,12 +415,12 @@ def size_refusal(layout: ConvPartition, out_channels: int, prepared: Sequence[tu
     slices, box, bias_columns = columns // block, layout.out_config.cores.bounding_box(), prepared[-1][-1] // TILE
     turned = layout.out_config.orientation is ShardOrientation.COL_MAJOR
     axis, across = ("y", box.rows) if turned else ("x", box.cols)
-    if layout.scheme is BLOCK and across % slices:
+    if layout.scheme is partition.BLOCK and across % slices:
         return (
             f"num_cores_{axis} {across} should be divisible by num_weight_slices_width {slices}\n"
             f"weight_tensor: it was prepared for {slices} cores of output channels; {WAY_OUT}"
         )
-    if layout.scheme is not BLOCK and slices != 1:
+    if layout.scheme is not partition.BLOCK and slices != 1:
         return (
             f"num_blocks_weight_w_per_core 1 should be equal to num_blocks_weight_w {slices}\n"
             f"weight_tensor: it was prepared for {slices} cores of output channels; {WAY_OUT}"
@@ -447,7 +435,7 @@ def size_refusal(layout: ConvPartition, out_channels: int, prepared: Sequence[tu
 
 def micro_op(
     call: ConvCall,
-    layout: ConvPartition,
+    layout: partition.ConvPartition,
     buffers: ConvBuffers | None = None,
     k_blocks: tuple[KBlock, ...] | None = None,
 ) -> Conv2dOp:
@@ -456,7 +444,7 @@ def micro_op(
     return Conv2dOp.of(layout, fidelity_phases=phases, activation=activation, buffers=buffers, k_blocks=k_blocks)
 
 
-def sticks_bytes(halo: PlanTensor, problem: ConvProblem) -> int:
+def sticks_bytes(halo: PlanTensor, problem: partition.ConvProblem) -> int:
     """Bytes of a core's sticks; 0 if the tensor is not sharded."""
     shards = halo.spec.memory_config.shard_spec
     return 0 if shards is None else shards.shape[0] * shards.shape[1] * (problem.act_format.element_bytes or 0)

@@ -16,30 +16,12 @@ from device.numbers.formats import div_up
 from device.plan import Decision, Plan, Step
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
+from ops.planners.conv import checks, slicing
 from ops.planners.conv.arguments import COUNTS, ConvCall, Operand, SliceConfig, refuse_first
-from ops.planners.conv.checks import (
-    check_arguments,
-    check_folded,
-    check_possible,
-    check_sizes,
-    check_slices,
-    input_in_dram,
-    input_rank,
-    placing,
-    rows_in_dram,
-)
 from ops.planners.conv.folding import FOLDED, folded_call, folded_input, sliced_as
 from ops.planners.conv.l1_path import PHASES, check_phase_weights, l1_path
 from ops.planners.conv.matmul_path import matmul_path
 from ops.planners.conv.operands import operand_names, operands
-from ops.planners.conv.slicing import (
-    OutputSlice,
-    check_slice_count,
-    choose_slices,
-    describe_slices,
-    input_cores,
-    output_slices,
-)
 from ops.planners.conv.strict import check_strict, plan_fault
 from ops.programs.conv2d.partition import UnknownRatesError
 from ops.programs.data_movement.placement import to_interleaved, uploaded_image
@@ -55,11 +37,11 @@ def check_call(call: ConvCall, spec: DeviceSpec, *, strict: bool, free_l1_bytes:
     ``free_l1_bytes`` are the free bytes of every L1 bank; None before anything is computed. Raises ArgumentError for
     the first failed check, or OutOfMemoryError if a tensor is larger than DRAM.
     """
-    check_arguments(call)
-    check_possible(call, free_l1_bytes)
-    check_sizes(call, spec)
+    checks.check_arguments(call)
+    checks.check_possible(call, free_l1_bytes)
+    checks.check_sizes(call, spec)
     if call.rules.transposed:
-        check_slices(call)
+        checks.check_slices(call)
     if strict or call.runs_by_phases:
         check_strict(call)
     if call.runs_by_phases:
@@ -124,7 +106,7 @@ def plan_convolution(
         return finished(builder, call, output, returns_weights=returns_weights)
     image = folded_input(builder, call)
     folded = folded_call(call, image.spec)
-    check_folded(folded)
+    checks.check_folded(folded)
     if folded.is_matmul:
         output = matmul_path(builder, folded, image, from_dram=False, free_l1_bytes=free_l1_bytes)
     elif call.takes_l1_path or call.kernel_size == call.stride:
@@ -183,7 +165,7 @@ def wrapped_output(call: ConvCall) -> TensorSpec:
 
 def plan_without_outputs(builder: PlanBuilder, call: ConvCall) -> PlanTensor:
     """The image of the input and the output buffer of a call that `wraps`; a refusal if both fit DRAM."""
-    refuse_first(call, (rows_in_dram,))
+    refuse_first(call, (checks.rows_in_dram,))
     image = dram_image(builder, builder.tensor("input"), call.image_shape, on_host=call.input.on_host)
     try:
         output = wrapped_output(call)
@@ -209,23 +191,23 @@ def dram_path(builder: PlanBuilder, call: ConvCall, source: PlanTensor, *, free_
     slice_config = call.slice_config
     if slice_config is not None and slice_config.num_slices:
         config = slice_config
-        text = f"{describe_slices(config)}, as dram_slice_config says"
+        text = f"{slicing.describe_slices(config)}, as dram_slice_config says"
         decision = Decision(name="num_slices", value=config.num_slices, text=text)
     else:
         try:
-            config, decision = choose_slices(call, builder.device_spec, free_l1_bytes=free_l1_bytes)
+            config, decision = slicing.choose_slices(call, builder.device_spec, free_l1_bytes=free_l1_bytes)
         except (OutOfMemoryError, UnknownRatesError) as error:
             return _refused(builder, call, source, error)
     counted = call if config is slice_config else replace(call, slice_config=config)
     if call.slices_skip_dram(config.num_slices):
-        refuse_first(counted, (placing, input_rank))
+        refuse_first(counted, (checks.placing, checks.input_rank))
         return l1_path(builder, call, source)
-    refuse_first(counted, (rows_in_dram, input_in_dram) if slice_config else (rows_in_dram,))
+    refuse_first(counted, (checks.rows_in_dram, checks.input_in_dram) if slice_config else (checks.rows_in_dram,))
     try:
-        check_slice_count(call, config)
+        slicing.check_slice_count(call, config)
     except TTSimError as error:
         return _refused(builder, call, source, error)
-    refuse_first(counted, (placing,))
+    refuse_first(counted, (checks.placing,))
     builder.decide(decision)
     image = dram_image(builder, source, call.image_shape, on_host=call.input.on_host)
     out_shape = (call.batch_size, call.axis(0).outputs, call.axis(1).outputs, call.out_channels)
@@ -275,14 +257,14 @@ def _slices(builder: PlanBuilder, call: ConvCall, config: SliceConfig, image: Pl
     A slice that differs from an earlier slice only in its place repeats the steps on its own tensors.
     """
     ready = call
-    planned: dict[OutputSlice, _PlannedSlice] = {}
-    for index, part in enumerate(output_slices(call, config)):
+    planned: dict[slicing.OutputSlice, _PlannedSlice] = {}
+    for index, part in enumerate(slicing.output_slices(call, config)):
         if part.is_empty:
             continue
         prefix, like = f"slice{index}.", planned.get(part.at_origin)
         read = _window(call.image_shape, part.down[:2], part.across[:2])
         if like is None:
-            dealt = input_cores(ready, part, builder.device_spec)
+            dealt = slicing.input_cores(ready, part, builder.device_spec)
             if dealt.choice is not None:
                 builder.decide(dealt.choice.decision)
             window = sliced_input(builder, image, read, dealt.memory, f"{prefix}input")

@@ -9,56 +9,29 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, Layout
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder
+from ops.planners.conv import checks, operands
 from ops.planners.conv.arguments import Check, ConvCall, Folding, SliceConfig, SliceType, refuse_first
-from ops.planners.conv.checks import (
-    SEARCH_CHECKS,
-    block_height,
-    block_width,
-    check_possible,
-    check_sizes,
-    check_slices,
-    folded_lengths,
-    groups_given,
-    output_override,
-    placing,
-    stride_given,
-)
 from ops.planners.conv.folding import folded_call
-from ops.planners.conv.operands import (
-    PartitionedConv,
-    bias_refusals,
-    bias_shape,
-    operand_names,
-    read_layout,
-    upload_prepared,
-    weight_refusals,
-    weights_layout,
-)
 from ops.planners.conv.plan import builder_of, plan_convolution
 from ops.planners.conv.slicing import choose_slices, first_slice, input_cores, most_slices
 from ops.planners.conv.strict import raw_weight
 from ops.programs.conv2d.op import choose_scheme
-from ops.programs.conv2d.partition import (
-    choose_cores,
-    partition_conv,
-    scheme_alignment,
-    sharded_input,
-)
+from ops.programs.conv2d.partition import choose_cores, partition_conv, scheme_alignment, sharded_input
 from ops.window import NoWindowError
 
 
 def checked_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, function: str) -> ConvCall:
     """The call as its "weight" or "bias" is prepared, windows folded; ``function`` names the preparation in errors."""
     if not call.rules.transposed:
-        refuse_first(call, (stride_given,), function)
+        refuse_first(call, (checks.stride_given,), function)
     if call.conv_config.core_grid is None:  # the call's own checks refuse a wrong core grid
         call = replace(call, conv_config=replace(call.conv_config, override_sharding_config=False))
     if call.rules.transposed:
         refuse_first(call, transposed_checks(call, role))
-        refuse_first(call, (stride_given,), function)
-        check_possible(call)
-        refuse_first(call, (groups_given, raw_weight), function)
-        check_sizes(call, device_spec)
+        refuse_first(call, (checks.stride_given,), function)
+        checks.check_possible(call)
+        refuse_first(call, (checks.groups_given, raw_weight), function)
+        checks.check_sizes(call, device_spec)
     else:
         config, place = call.conv_config, call.input.spec.memory_config
         moved = config.shard_layout is not None or config.reshard_if_not_optimal or config.override_sharding_config
@@ -67,10 +40,10 @@ def checked_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, f
         if call.slice_config is None and call.input_height == call.kernel_size[0] == 1:  # a row is never cut
             call = replace(call, slice_config=SliceConfig(slice_type=SliceType.L1_FULL))
         refuse_first(call, (_bias_format,) if role == "bias" else ())
-        refuse_first(call, (folded_lengths,) if call.folds else ())
-        refuse_first(call, (weight_refusals if role == "weight" else bias_shape, placing))
-        check_possible(call)
-        check_sizes(call, device_spec)
+        refuse_first(call, (checks.folded_lengths,) if call.folds else ())
+        refuse_first(call, (operands.weight_refusals if role == "weight" else operands.bias_shape, checks.placing))
+        checks.check_possible(call)
+        checks.check_sizes(call, device_spec)
         call = _folded(call) if call.folds else call
         refuse_first(call, () if call.prepared_as_matmul else (_rows_of_blocks,))
     slices, spec = call.slice_config, call.input.spec
@@ -79,21 +52,21 @@ def checked_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, f
         fewer = min(slices.num_slices, most_slices(call, slices.slice_type))
         call = replace(call, input=image, slice_config=replace(slices, num_slices=fewer))
     if call.rules.transposed:
-        check_slices(call)
+        checks.check_slices(call)
     return call
 
 
 def transposed_checks(call: ConvCall, role: str) -> tuple[Check, ...]:
     """The real library's checks before it prepares for a transposed convolution."""
     if role == "bias":
-        return (_bias_format, _bias_place, placing, bias_refusals)
+        return (_bias_format, _bias_place, checks.placing, operands.bias_refusals)
     config = call.slice_config
     searches = not call.takes_l1_path if config is None else not config.num_slices  # for L1_FULL, too
     sharded = call.input.spec.memory_config.is_sharded()
     kept: tuple[Check, ...] = (_missing_shard_layout,) if call.takes_l1_path and sharded else ()
     cut: tuple[Check, ...] = () if call.takes_l1_path else (_missing_shard_layout,)
-    own = (weight_refusals, _slice_count, *kept, output_override, *cut)
-    return (*(SEARCH_CHECKS if searches else ()), *own, block_height, block_width, placing)
+    own = (operands.weight_refusals, _slice_count, *kept, checks.output_override, *cut)
+    return (*(checks.SEARCH_CHECKS if searches else ()), *own, checks.block_height, checks.block_width, checks.placing)
 
 
 def _bias_format(call: ConvCall) -> Iterator[str]:
@@ -173,11 +146,14 @@ def plan_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, free
             slices = choose_slices(call, device_spec, free_l1_bytes=free_l1_bytes)[0]
             slices = None if call.slices_skip_dram(slices.num_slices) else slices
     partitioned = partition_preparation(call, device_spec, slices)
-    layout, builder = weights_layout(partitioned, read_layout(partitioned)), builder_of(call, device_spec)
-    name = operand_names(call)[0 if role == "weight" else 1]
+    layout, builder = (
+        operands.weights_layout(partitioned, operands.read_layout(partitioned)),
+        builder_of(call, device_spec),
+    )
+    name = operands.operand_names(call)[0 if role == "weight" else 1]
     if role == "weight":
         layout = replace(layout, full_inner_dim=partitioned.options.full_inner_dim)
-    upload_prepared(builder, name, role, layout)
+    operands.upload_prepared(builder, name, role, layout)
     return builder.finish({role: builder.tensor(name)})
 
 
@@ -206,7 +182,9 @@ def plan_rows(call: ConvCall, role: str, device_spec: DeviceSpec) -> Plan:
     return builder.finish({})
 
 
-def partition_preparation(call: ConvCall, device_spec: DeviceSpec, slices: SliceConfig | None) -> PartitionedConv:
+def partition_preparation(
+    call: ConvCall, device_spec: DeviceSpec, slices: SliceConfig | None
+) -> operands.PartitionedConv:
     """The layout that weights are prepared for, with the slices of the DRAM path, or None for the L1 path.
 
     The layout differs from the call's: full_inner_dim orders the rows of BLOCK weights; a given core_grid is ignored;
@@ -235,4 +213,4 @@ def partition_preparation(call: ConvCall, device_spec: DeviceSpec, slices: Slice
         cores = choose_cores(problem, options, device_spec, scheme, alignment=before, matmul=matmul)
         alignment = scheme_alignment(problem, scheme, matmul=matmul)
     layout = partition_conv(problem, options, device_spec, cores, alignment=alignment, matmul=matmul)
-    return PartitionedConv(call=call, layout=layout, input_memory=memory)
+    return operands.PartitionedConv(call=call, layout=layout, input_memory=memory)

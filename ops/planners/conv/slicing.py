@@ -15,18 +15,8 @@ from device.numbers.formats import div_up, round_up
 from device.plan import Decision
 from device.spec.device_spec import DeviceSpec
 from ops.planners.conv.arguments import ConvCall, SliceConfig, SliceType
+from ops.programs.conv2d import partition
 from ops.programs.conv2d.op import SchemeChoice, choose_scheme, estimate_layout, estimated_halo_bytes
-from ops.programs.conv2d.partition import (
-    WIDTH,
-    ConvOptions,
-    ConvProblem,
-    ParallelConfig,
-    channel_alignment,
-    choose_cores,
-    partition_conv,
-    scheme_alignment,
-    sharded_memory,
-)
 from ops.window import NoWindowError
 
 
@@ -224,16 +214,16 @@ class SliceCores(NamedTuple):
     """The cores that the input window of a slice is distributed to."""
 
     call: ConvCall  # The slice's own call
-    cores: ParallelConfig
+    cores: partition.ParallelConfig
     shard: tuple[int, int]  # Rows and channels of the window on a core
     choice: SchemeChoice | None  # Of their scheme, where the library made it
-    problem: ConvProblem  # Of the slice's own call, as the options
-    options: ConvOptions
+    problem: partition.ConvProblem  # Of the slice's own call, as the options
+    options: partition.ConvOptions
 
     @property
     def memory(self) -> MemoryConfig:
         """The place of the window in L1."""
-        return sharded_memory(self.cores, *self.shard)
+        return partition.sharded_memory(self.cores, *self.shard)
 
 
 def input_cores(call: ConvCall, part: OutputSlice, device_spec: DeviceSpec) -> SliceCores:
@@ -252,9 +242,11 @@ def input_cores(call: ConvCall, part: OutputSlice, device_spec: DeviceSpec) -> S
         call.input.spec.layout is Layout.ROW_MAJOR,
         not part.is_whole(call) or own.rules.whole_window_is_slice,
     )
-    alignment = channel_alignment(scheme, row_major=sliced or in_rows, sliced=sliced, matmul=False, shard_width=None)
-    cores = choose_cores(nominal, free, device_spec, scheme, alignment=alignment)
-    unit = 1 if scheme is WIDTH and in_rows else TILE
+    alignment = partition.channel_alignment(
+        scheme, row_major=sliced or in_rows, sliced=sliced, matmul=False, shard_width=None
+    )
+    cores = partition.choose_cores(nominal, free, device_spec, scheme, alignment=alignment)
+    unit = 1 if scheme is partition.WIDTH and in_rows else TILE
     rows = round_up(problem.in_rows, cores.nhw_cores * unit) // cores.nhw_cores
     width = round_up(call.in_channels, cores.channel_cores * alignment) // cores.channel_cores
     return SliceCores(own, cores, (rows, width), choice, problem, options)
@@ -267,19 +259,21 @@ def slice_l1_bytes(call: ConvCall, part: OutputSlice, device_spec: DeviceSpec, *
     if call.rules.transposed:
         options = options if options.output_grid is None else replace(options, output_grid=None)
         row_major = call.conv_config.output_layout is Layout.ROW_MAJOR
-        alignment = channel_alignment(config.scheme, row_major=row_major, sliced=slices > 1)
+        alignment = partition.channel_alignment(config.scheme, row_major=row_major, sliced=slices > 1)
         counted = _nominal(problem, part)
-        layout = partition_conv(counted, options, device_spec, config, alignment=TILE, reader_alignment=alignment)
+        layout = partition.partition_conv(
+            counted, options, device_spec, config, alignment=TILE, reader_alignment=alignment
+        )
         unprepared = None
     else:
-        unprepared = scheme_alignment(problem, config.scheme)
-        layout = partition_conv(problem, options, device_spec, config, alignment=unprepared)
+        unprepared = partition.scheme_alignment(problem, config.scheme)
+        layout = partition.partition_conv(problem, options, device_spec, config, alignment=unprepared)
         in_bytes = in_bytes // 2 if problem.in_format.is_block else in_bytes
     halo_bytes = estimated_halo_bytes(problem, config.nhw_cores, width)
     return max(estimate_layout(layout, unprepared, halo_bytes).total_bytes, in_bytes + halo_bytes)
 
 
-def _nominal(problem: ConvProblem, part: OutputSlice, *, filling: int = 0) -> ConvProblem:
+def _nominal(problem: partition.ConvProblem, part: OutputSlice, *, filling: int = 0) -> partition.ConvProblem:
     """The problem with as many outputs as the slice stands for, where its own call computes more or fewer."""
     rows, columns = problem.frame.rows, problem.frame.columns
     more = (part.rows[1] - part.rows[0] - rows.outputs, part.columns[1] - part.columns[0] + filling - columns.outputs)

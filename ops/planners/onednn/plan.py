@@ -13,20 +13,9 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.conv.arguments import Lowering
 from ops.planners.onednn.checks import Deconvolution
+from ops.programs.patch_matmul import plan as patch_plan
 from ops.programs.patch_matmul.gather import bundle_count
 from ops.programs.patch_matmul.op import FillRows, Patches, PrepareBias, PrepareSticks, PrepareTaps
-from ops.programs.patch_matmul.plan import (
-    bias_spec,
-    patch_matmul_work,
-    pixel_matmul_work,
-    result_spec,
-    run_fill_rows,
-    run_patch_matmul,
-    run_pixel_matmul,
-    sticks_spec,
-    transposed_spec,
-    weights_spec,
-)
 from ops.reference import TransposedAxis
 from ops.window import OutputPhase, PaddedAxis, convolution_axis, output_phases, transposed_axis
 
@@ -60,7 +49,7 @@ def _sticks(
     builder: PlanBuilder, d: Deconvolution, source: str, spatial: Sequence[int], channels: int, slices: int
 ) -> PlanTensor:
     """An image as rows of channels, in so many slices of its numbers."""
-    sticks = sticks_spec(d.batch * prod(spatial), channels, d.slicing, slices)
+    sticks = patch_plan.sticks_spec(d.batch * prod(spatial), channels, d.slicing, slices)
     return builder.upload(f"{source}.sticks", sticks, source, PrepareSticks(d.channels_last))
 
 
@@ -70,8 +59,10 @@ def plan_forward(
     """Plan ConvTranspose of the host tensors "src", "weights" and "bias"; its result is "dst", rows of channels."""
     builder, geometry = PlanBuilder(device_spec, dict.fromkeys(("src", "weights", "bias"), HOST_TENSOR)), d.geometry
     src = _sticks(builder, d, "src", geometry.input_shape, d.in_channels, d.slicing.in0_slices)
-    row = [builder.upload("bias.row", bias_spec(d.out_channels), "bias", PrepareBias())] if bias else []
-    dst = builder.allocate("dst", result_spec(d.batch * prod(geometry.output_shape), d.out_channels, d.dst_format))
+    row = [builder.upload("bias.row", patch_plan.bias_spec(d.out_channels), "bias", PrepareBias())] if bias else []
+    dst = builder.allocate(
+        "dst", patch_plan.result_spec(d.batch * prod(geometry.output_shape), d.out_channels, d.dst_format)
+    )
     whole = [frame_axis(axis) for axis in geometry.axes]
     if lowering is Lowering.ZERO_INSERTION:
         phases: Sequence[tuple[OutputPhase, ...]] = [tuple(OutputPhase(axis, range(axis.kernel)) for axis in whole)]
@@ -90,15 +81,15 @@ def plan_forward(
         )
         op = PrepareTaps(weights_format=d.weights_format, groups=d.groups, taps=taps, towards_source=False)
         name = "weights.taps" if len(phases) == 1 else f"weights.phase{number}"
-        weights.append(builder.upload(name, weights_spec(patches, d.out_channels, d.slicing), "weights", op))
+        weights.append(builder.upload(name, patch_plan.weights_spec(patches, d.out_channels, d.slicing), "weights", op))
     shape, channels = geometry.output_shape, d.out_channels
     result: dict[str, Any] = {"out_channels": channels, "out_shape": shape, "out_format": d.dst_format, "bias": bias}
     for patches, phase_weights in zip(parts, weights, strict=True):
         if phase_weights is None:
-            run_fill_rows(builder, FillRows(batch=d.batch, axes=patches.axes, **result), row, dst)
+            patch_plan.run_fill_rows(builder, FillRows(batch=d.batch, axes=patches.axes, **result), row, dst)
         else:
-            work = patch_matmul_work(patches, slicing=d.slicing, spec=device_spec, **result)
-            run_patch_matmul(builder, work, [src, phase_weights, *row], dst)
+            work = patch_plan.patch_matmul_work(patches, slicing=d.slicing, spec=device_spec, **result)
+            patch_plan.run_patch_matmul(builder, work, [src, phase_weights, *row], dst)
     builder.free_others(dst)
     return builder.finish({"output": dst})
 
@@ -110,10 +101,12 @@ def plan_backward_data(d: Deconvolution, device_spec: DeviceSpec) -> Plan:
     sticks = _sticks(builder, d, "diff_dst", geometry.output_shape, d.out_channels, d.slicing.in0_slices)
     taps = tuple(range(axis.kernel) for axis in geometry.axes)
     prepare = PrepareTaps(weights_format=d.weights_format, groups=d.groups, taps=taps, towards_source=True)
-    weights = builder.upload("weights.taps", weights_spec(patches, d.in_channels, d.slicing), "weights", prepare)
+    weights = builder.upload(
+        "weights.taps", patch_plan.weights_spec(patches, d.in_channels, d.slicing), "weights", prepare
+    )
     sizes = geometry.input_shape
-    result = builder.allocate("diff_src", result_spec(d.batch * prod(sizes), d.in_channels, d.data_format))
-    op = patch_matmul_work(
+    result = builder.allocate("diff_src", patch_plan.result_spec(d.batch * prod(sizes), d.in_channels, d.data_format))
+    op = patch_plan.patch_matmul_work(
         patches,
         out_channels=d.in_channels,
         out_shape=sizes,
@@ -122,7 +115,7 @@ def plan_backward_data(d: Deconvolution, device_spec: DeviceSpec) -> Plan:
         out_format=d.data_format,
         spec=device_spec,
     )
-    run_patch_matmul(builder, op, [sticks, weights], result)
+    patch_plan.run_patch_matmul(builder, op, [sticks, weights], result)
     builder.free_others(result)
     return builder.finish({"output": result})
 
@@ -134,11 +127,11 @@ def plan_backward_weights(d: Deconvolution, device_spec: DeviceSpec) -> Plan:
     """
     builder, geometry = PlanBuilder(device_spec, dict.fromkeys(("src", "diff_dst"), HOST_TENSOR)), d.geometry
     patches = _patches(d, [strided_axis(axis) for axis in geometry.axes], d.out_channels)
-    op = pixel_matmul_work(
+    op = patch_plan.pixel_matmul_work(
         patches, channels=d.in_channels, slicing=d.slicing, out_format=d.data_format, spec=device_spec
     )
-    rows = builder.upload("src.transposed", transposed_spec(op), "src", PrepareSticks(d.channels_last))
+    rows = builder.upload("src.transposed", patch_plan.transposed_spec(op), "src", PrepareSticks(d.channels_last))
     sticks = _sticks(builder, d, "diff_dst", geometry.output_shape, d.out_channels, d.slicing.in1_slices)
-    result = run_pixel_matmul(builder, op, [rows, sticks], "diff_weights")
+    result = patch_plan.run_pixel_matmul(builder, op, [rows, sticks], "diff_weights")
     builder.free_others(result)
     return builder.finish({"output": result})

@@ -14,15 +14,8 @@ from ops.planners.shape.pad import Around, padded_by
 from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import page_alignment_bytes, shard_row_bytes
 from ops.programs.conv2d.partition import sharded_input
+from ops.programs.data_movement import fold
 from ops.programs.data_movement.conversions import in_other_layout
-from ops.programs.data_movement.fold import (
-    FoldWindows,
-    fold_buffers,
-    folded_format,
-    folds_tiles,
-    in_high_shards,
-    whole_windows,
-)
 from ops.programs.halo.plan import HaloArguments, HaloOp, plan_halo
 from ops.window import PaddedAxis, PaddedInput
 
@@ -46,7 +39,7 @@ def plan_fold(
             f"Fold: stride_h ({window[0]}) and stride_w ({window[1]}) must be > 0.\nstride_h, stride_w: give windows"
         )
     # the halo of HEIGHT shards does not write its zeros; Fold does
-    halo = (*padding[0], *padding[1]) if in_high_shards(source) else (0, 0, 0, 0)
+    halo = (*padding[0], *padding[1]) if fold.in_high_shards(source) else (0, 0, 0, 0)
 
     def write(builder: PlanBuilder, images: PlanTensor) -> PlanTensor:
         ready = _ready(builder, images, window, padding)
@@ -60,7 +53,7 @@ def plan_fold(
 
 def _ready(builder: PlanBuilder, images: PlanTensor, window: tuple[int, int], padding: Around) -> PlanTensor:
     """The images as the program takes them: padded, as rows unless it takes tiles, in shards of whole windows."""
-    high, current, spec = in_high_shards(images.spec), images, builder.device_spec
+    high, current, spec = fold.in_high_shards(images.spec), images, builder.device_spec
     if high:
         current = _haloed(builder, images, padding)
         padding = (*[(0, 0)] * 2, padding[2])
@@ -70,14 +63,14 @@ def _ready(builder: PlanBuilder, images: PlanTensor, window: tuple[int, int], pa
     builder.free_own(current, keep=[padded])
     if not high:
         _check_sides(padded.spec, window)
-        if padded.spec.layout is Layout.ROW_MAJOR or folds_tiles(padded.spec, window, spec):
+        if padded.spec.layout is Layout.ROW_MAJOR or fold.folds_tiles(padded.spec, window, spec):
             return padded
     rows = in_other_layout(builder, padded, Layout.ROW_MAJOR, "rows")
     builder.free_own(padded, keep=[rows])
     if not high:
         return rows
     _check_sides(rows.spec, window)
-    dealt = placed(builder, rows, whole_windows(rows.spec, window, spec), "dealt")
+    dealt = placed(builder, rows, fold.whole_windows(rows.spec, window, spec), "dealt")
     builder.free_own(rows, keep=[dealt])
     return dealt
 
@@ -135,7 +128,7 @@ def _folded(
     """The Fold program; the image does not contain the zeros of a halo."""
     _check_sides(image.spec, window)
     (batch, height, width, channels), place = image.spec.shape, image.spec.memory_config
-    positions, data_format = prod(window), folded_format(image.spec)
+    positions, data_format = prod(window), fold.folded_format(image.spec)
     if place.shard_spec is not None:
         high, wide = place.shard_spec.shape
         place = replace(place, shard_spec=replace(place.shard_spec, shape=(high // positions, wide * positions)))
@@ -143,8 +136,8 @@ def _folded(
     seen = (1, 1, prod(shape[:-1]), shape[-1]) if collapsed else shape
     tensor = PlanTensor("output", TensorSpec(seen, data_format, Layout.ROW_MAJOR, place))
     _check_shards(image.spec, window)
-    op = FoldWindows(window=window, image=(batch, height, width, channels), data_format=data_format, padding=halo)
-    buffers = fold_buffers(image, tensor, window, builder.device_spec)
+    op = fold.FoldWindows(window=window, image=(batch, height, width, channels), data_format=data_format, padding=halo)
+    buffers = fold.fold_buffers(image, tensor, window, builder.device_spec)
     return builder.run("Fold", op, [image], tensor, buffers, dataflow=True)
 
 
@@ -163,7 +156,7 @@ def _check_shards(image: TensorSpec, window: tuple[int, int]) -> None:
     shards = image.memory_config.shard_spec
     if shards is None:
         return
-    if in_high_shards(image):
+    if fold.in_high_shards(image):
         if shards.shape[0] % (image.shape[2] * window[0]):
             raise DeviceError(
                 "Fold (fast path): shard height must be divisible by input width times stride_h.\n"

@@ -17,18 +17,8 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import shard_row_bytes
+from ops.programs.data_movement import permute
 from ops.programs.data_movement.conversions import cloned, typecast_by
-from ops.programs.data_movement.permute import (
-    LAST_TWO,
-    MIDDLE_TWO,
-    Permute,
-    keeps_tiles,
-    permute_buffers,
-    place_of_swap,
-    swapped_shape,
-    transpose_buffers,
-    with_shards,
-)
 
 RANK: Final = 4
 FIRST_TWO: Final = (0, 1)
@@ -36,14 +26,14 @@ Swaps = tuple[tuple[int, int], ...]
 
 # Orders of four axes that a sequence of swaps produces.
 OF_INTERLEAVED: Final = MappingProxyType[tuple[int, ...], Swaps](
-    {(0, 1, 3, 2): (LAST_TWO,), (0, 2, 1, 3): (MIDDLE_TWO,), (1, 0, 2, 3): (FIRST_TWO,)}
+    {(0, 1, 3, 2): (permute.LAST_TWO,), (0, 2, 1, 3): (permute.MIDDLE_TWO,), (1, 0, 2, 3): (FIRST_TWO,)}
 )
 OF_SHARDED: Final = MappingProxyType[tuple[int, ...], Swaps](
     {
         **OF_INTERLEAVED,
-        (0, 2, 3, 1): (MIDDLE_TWO, LAST_TWO),
-        (0, 3, 1, 2): (LAST_TWO, MIDDLE_TWO),
-        (0, 3, 2, 1): (LAST_TWO, MIDDLE_TWO, LAST_TWO),
+        (0, 2, 3, 1): (permute.MIDDLE_TWO, permute.LAST_TWO),
+        (0, 3, 1, 2): (permute.LAST_TWO, permute.MIDDLE_TWO),
+        (0, 3, 2, 1): (permute.LAST_TWO, permute.MIDDLE_TWO, permute.LAST_TWO),
     }
 )
 OF_BLOCK_FLOATS: Final = ((0, 1, 3, 2), (1, 0, 2, 3), (1, 0, 3, 2))  # orders that need no conversion
@@ -81,10 +71,10 @@ def require_known_numbers(plan: Plan) -> None:
     The library converts most of them, but not those in shards, of more than four axes, or of four bits.
     """
     for step in plan.steps:
-        if not isinstance(step, Operation) or not isinstance(step.op, Permute):
+        if not isinstance(step, Operation) or not isinstance(step.op, permute.Permute):
             continue
         data_format = plan.tensors[step.inputs[0]].data_format
-        if data_format.is_block and "Permute" in step.name and not keeps_tiles(step.op.axes):
+        if data_format.is_block and "Permute" in step.name and not permute.keeps_tiles(step.op.axes):
             raise ArgumentError(
                 f"permute: {data_format} in shards, of more than four axes, or of four bits is moved as bytes, which "
                 "gives other numbers; make it bfloat16, with typecast"
@@ -205,7 +195,7 @@ def transposed_by(
     more = RANK - rank
     first, second = sorted(axis + more for axis in swapped)
     four = seen(source, (*[1] * more, *source_spec.shape))
-    converts = source_spec.data_format == BFLOAT8_B and (first, second) not in (FIRST_TWO, LAST_TWO)
+    converts = source_spec.data_format == BFLOAT8_B and (first, second) not in (FIRST_TWO, permute.LAST_TWO)
     read = typecast_by(builder, four, BFLOAT16, f"{name}.bfloat16") if converts else four
     last = f"{name}.turned" if converts else name
     if first == second or read.spec.padded_shape[first] == read.spec.padded_shape[second] == 1:
@@ -245,11 +235,11 @@ def _swapped(
     builder: PlanBuilder, source: PlanTensor, swapped: tuple[int, int], place: MemoryConfig | None, name: str
 ) -> PlanTensor:
     """Two of four axes swapped, by the program for it or by others."""
-    if swapped not in (FIRST_TWO, MIDDLE_TWO, LAST_TWO):
+    if swapped not in (FIRST_TWO, permute.MIDDLE_TWO, permute.LAST_TWO):
         return permuted_by(builder, source, _order_of(swapped), place, name)
-    where = place_of_swap(source.spec, swapped) if place is None else place
+    where = permute.place_of_swap(source.spec, swapped) if place is None else place
     in_rows, sharded = source.spec.layout is Layout.ROW_MAJOR, source.spec.memory_config.is_sharded()
-    if in_rows and (not sharded or (swapped == LAST_TWO and _is_too_large(source.spec, builder.device_spec))):
+    if in_rows and (not sharded or (swapped == permute.LAST_TWO and _is_too_large(source.spec, builder.device_spec))):
         return _by_permute(builder, source, _order_of(swapped), where, name)
     return _by_transpose(builder, source, swapped, where, name)
 
@@ -274,8 +264,8 @@ def _by_permute(
     tensor, spec = source.spec, builder.device_spec
     shape = tuple(tensor.shape[axis] for axis in axes)
     padded = TensorSpec(shape, tensor.data_format, tensor.layout).padded_shape
-    tensor_spec = TensorSpec(shape, tensor.data_format, tensor.layout, with_shards(tensor, padded, where, spec))
-    buffers = permute_buffers(tensor, tensor_spec, axes, spec)
+    tensor_spec = TensorSpec(shape, tensor.data_format, tensor.layout, permute.with_shards(tensor, padded, where, spec))
+    buffers = permute.permute_buffers(tensor, tensor_spec, axes, spec)
     return _run(builder, "Permute", source, axes, PlanTensor(name, tensor_spec), buffers, dataflow=True)
 
 
@@ -284,11 +274,11 @@ def _by_transpose(
 ) -> PlanTensor:
     """The program for a swap; its buffers are dataflow buffers but for views of rows."""
     tensor, spec, axes = source.spec, builder.device_spec, _order_of(swapped)
-    after, shape = swapped_shape(tensor, swapped), tuple(tensor.shape[axis] for axis in axes)
-    place = with_shards(tensor, after, where, spec)
+    after, shape = permute.swapped_shape(tensor, swapped), tuple(tensor.shape[axis] for axis in axes)
+    place = permute.with_shards(tensor, after, where, spec)
     padded = None if place.is_sharded() else after
     result = PlanTensor(name, TensorSpec(shape, tensor.data_format, tensor.layout, place, padded))
-    buffers = transpose_buffers(source, result, swapped, spec)
+    buffers = permute.transpose_buffers(source, result, swapped, spec)
     dataflow = tensor.layout is Layout.TILE or all(buffer.view_of is None for buffer in buffers)
     return _run(builder, "Transpose", source, axes, result, buffers, dataflow=dataflow)
 
@@ -305,6 +295,8 @@ def _run(
 ) -> PlanTensor:
     """A program; block floats whose columns become rows are packed again."""
     data_format, turns = source.spec.data_format, axes[-1] != len(axes) - 1
-    op = Permute(shape=source.spec.shape, axes=axes, packed=data_format if data_format.is_block and turns else None)
+    op = permute.Permute(
+        shape=source.spec.shape, axes=axes, packed=data_format if data_format.is_block and turns else None
+    )
     name = f"{program}DeviceOperation"
     return builder.run(name, op, [source], result, buffers, dataflow=dataflow)

@@ -119,7 +119,7 @@ def test_a_program_that_can_not_be_built_is_planned_as_refused(place, changes, r
 
 @pytest.mark.parametrize(("scheme", "unfinished"), [(HEIGHT, True), (WIDTH, False)])
 def test_reader_indices_are_counted_before_an_activation_is_written_unless_by_width(scheme, unfinished, monkeypatch):
-    monkeypatch.setattr("ops.planners.conv.l1_path.reader_indices_refusal", lambda *_, **__: "Reader indices")
+    monkeypatch.setattr("ops.programs.halo.plan.reader_indices_refusal", lambda *_, **__: "Reader indices")
     conv = operations(call(shard_layout=scheme, activation=("relu_min", (0.5,))))["Conv2d"]
     assert (conv.refused is None) is unfinished
 
