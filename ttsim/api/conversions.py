@@ -224,12 +224,8 @@ def typecast(
 
     Args:
         memory_config: Place of the result; None for that of the tensor.
-        output_tensor: A tensor of the same shape that takes the result.
+        output_tensor: A tensor of the same shape that takes the result; raises DeviceError for another kind of tensor.
         sub_core_grids: Not simulated.
-
-    Raises:
-        ArgumentError: What is not simulated is asked for.
-        DeviceError: No room, or ``output_tensor`` is another kind of tensor.
     """
     require_left_out("typecast", sub_core_grids=sub_core_grids)
     require_type("typecast", Tensor, input_tensor=input_tensor)

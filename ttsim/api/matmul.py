@@ -80,11 +80,7 @@ class Linear(
     parameters="input_tensor_a input_tensor_b bias transpose_a transpose_b memory_config dtype program_config "
     "activation compute_kernel_config core_grid",
 ):
-    """The product of two matrices, or of each pair of two batches of them, and a row added to each row of it.
-
-    Returns:
-        [..., M, N].
-    """
+    """The product as of `matmul`, and a row added to each row of it: [..., M, N]."""
 
     bias: Tensor | None = param("[..., 1, N] tiles on the device.", default=None)
 

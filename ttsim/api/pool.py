@@ -38,7 +38,7 @@ def max_pool2d(
     compute_kernel_config: object = None,
     config_tensor_in_dram: bool = False,
 ) -> Tensor:
-    """The largest number under every window of images, channel by channel.
+    """The largest number under every window of images, channel by channel: [1, 1, N*OH*OW, C].
 
     Args:
         input_tensor: [1, 1, N*H*W, C] or [N, H, W, C] on the device, bfloat16 or block floats, rows or tiles,
@@ -57,12 +57,6 @@ def max_pool2d(
         dtype: Of the result.
         compute_kernel_config: Accepted as in ttnn; the largest number is the same whatever it says.
         config_tensor_in_dram: What tells the programs where windows lie is kept in DRAM, not in L1_SMALL.
-
-    Returns:
-        [1, 1, N*OH*OW, C].
-
-    Raises:
-        DeviceError: Sizes contradict each other, windows do not fit, or the images are not bfloat16 or block floats.
     """
     device = required_device("max_pool2d", input_tensor)
     call = PoolArguments(
@@ -112,7 +106,6 @@ def upsample(
 
     Raises:
         ArgumentError: What is not simulated is asked for, or (on a strict device) tiles of float32 are given.
-        DeviceError: The library has no program for the tensor, or it is on the host.
     """
     if mode not in ("nearest", "bilinear"):
         raise DeviceError(

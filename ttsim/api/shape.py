@@ -92,19 +92,15 @@ def fold(
     """Windows of images [N, H, W, C] as channels [N, H / stride_h, W / stride_w, stride_h * stride_w * C].
 
     Args:
-        input: Images on the device; block floats become bfloat16.
+        input: Images on the device, which windows must fill; block floats become bfloat16.
         stride_h: Rows of a window.
         stride_w: Columns of a window.
         use_transpose_as_fold: Not simulated: the library's older way, by transpositions.
-        output_shape: Of that way alone.
+        output_shape: Of that way alone, as ``grid_size``.
         padding: Zeros around the images: (rows, columns), (top, bottom, left, right), or these and channels before and
             behind.
-        grid_size: Of that way alone.
         override_memory_config: Where the result goes; None for where the images are.
         collapse_output: The result is [1, 1, windows, channels].
-
-    Raises:
-        DeviceError: Windows do not fill the images, or the tensor is on the host.
     """
     if use_transpose_as_fold or output_shape is not None or grid_size is not None:
         raise ArgumentError(
@@ -135,8 +131,7 @@ def permute(
         pad_value: Accepted as in ttnn; padding is no part of the values here.
 
     Raises:
-        ArgumentError: What is not simulated is asked for, or (on a strict device) what gives wrong numbers.
-        DeviceError: ``dims`` is no order of the axes, or the tensor is on the host.
+        ArgumentError: On a strict device, the library would give wrong numbers.
     """
     if not isinstance(dims, Sequence):
         raise ArgumentTypeError(f"permute: dims must be a sequence of integers, not {shown(dims)}")
@@ -206,16 +201,12 @@ def convert_to_hwc(
 ) -> Tensor:
     """[1, B, C, H*W] as [1, 1, B*H*W, C], with channels up to a multiple of 16 bytes.
 
-    The channels behind those of the tensor are what lay in memory before: a strict device refuses them, and else they
-    are zeros here.
+    The channels behind those of the tensor are what lay in memory before: a strict device refuses them with an
+    ArgumentError, and else they are zeros here.
 
     Args:
         input: Rows in WIDTH shards, in L1 or DRAM.
         memory_config: HEIGHT shards of the result; None for the cores of the tensor.
-
-    Raises:
-        ArgumentError: On a strict device, C fills no multiple of 16 bytes.
-        DeviceError: The tensor is sharded in another way, or on the host.
     """
 
     def strict(plan: Plan) -> None:
@@ -246,20 +237,16 @@ def reshape(
     sub_core_grids: CoreRangeSet | None = None,
     skip_padding_fill: bool = False,
 ) -> Tensor:
-    """The same elements in another shape; one side may be -1.
+    """The same elements in another shape of the same volume; one side may be -1.
 
     A device tensor whose pages stay shares its buffer with the result; rows that end elsewhere, and tiles whose rows
     do, are moved by a program, and sharded tensors are dealt to their cores anew.
 
     Args:
         input_tensor: On the host or the device.
-        shape: The other shape.
         pad_value: What the padding of tiles is filled with where a program moved them, behind it.
         reshape_tile_mode: Whether the map of tiles is made anew; it is, whatever is asked for, where a program is.
         skip_padding_fill: The padding is not filled, whatever ``pad_value`` says.
-
-    Raises:
-        DeviceError: The volumes differ, or shards do not hold the result.
     """
     require_left_out("reshape", sub_core_grids=sub_core_grids)
     wanted = resolved_shape((shape,), input_tensor.spec.volume)  # type: ignore[arg-type]
@@ -367,17 +354,11 @@ def slice(
     """A box of a tensor, in its layout; block floats that begin within tiles become bfloat16.
 
     Args:
-        slice_start: First index on each axis.
-        slice_end: One past the last index on each axis.
-        slice_step: From index to index; None for every index.
-        starts: `slice_start` by the name that ttnn gives it beside `ends`.
-        ends: `slice_end`.
-        steps: `slice_step`.
+        slice_start: First index on each axis; ``starts`` is its name beside ``ends``.
+        slice_end: One past the last index on each axis; ``ends`` is its other name.
+        slice_step: From index to index; None for every index; ``steps`` is its other name.
         memory_config: Where the box goes; None for where the tensor is, in smaller shards.
         pad_value: Not simulated: padding is no part of the values here.
-
-    Raises:
-        DeviceError: The box does not lie within the tensor, or the tensor is on the host.
     """
     require_left_out("slice", output_tensor=output_tensor, pad_value=pad_value, sub_core_grids=sub_core_grids)
     begins = integers_of("slice: slice_start", slice_start if starts is None else starts)

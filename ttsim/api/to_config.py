@@ -67,9 +67,7 @@ def interleaved_to_sharded(*arguments: Any, **named: Any) -> Tensor:
         named: The same by name; ``keep_l1_aligned`` is accepted as in ttnn and changes nothing here.
 
     Raises:
-        ArgumentTypeError: The arguments are neither list.
         DeviceError: The tensor is sharded, or the shards do not hold it.
-        OutOfMemoryError: No room.
     """
     has_grid = "grid" in named or any(isinstance(argument, CoreCoord | CoreRangeSet) for argument in arguments[1:2])
     given = (WITH_GRID if has_grid else WITH_CONFIG).bind(arguments, named)
@@ -154,14 +152,11 @@ def tilize_with_val_padding(
     use_multicore: bool = True,
     sub_core_grids: object = None,
 ) -> Tensor:
-    """Rows as tiles, padded to a shape; a tensor in tiles itself.
+    """Rows as tiles, padded to a shape that is no smaller; a tensor in tiles itself.
 
     Args:
         output_tensor_shape: Shape with padding.
         pad_value: What the padding holds; it is no part of the values here, which have no padding.
-
-    Raises:
-        DeviceError: The tensor is larger than the shape, or shards are no whole tiles.
     """
     owner = "tilize_with_val_padding"
     require_left_out(owner, sub_core_grids=sub_core_grids)
@@ -204,7 +199,6 @@ def untilize(
     Raises:
         ArgumentError: What is not simulated is asked for, or (on a strict device) the library would take rows of
             padding between the images of shards for rows of the tensor.
-        DeviceError: Shards do not hold the rows.
     """
     require_left_out("untilize", sub_core_grids=sub_core_grids)
     device = required_device("untilize", input_tensor)
@@ -230,11 +224,8 @@ def untilize_with_unpadding(
     """The first rows and columns of tiles as rows; block floats become bfloat16.
 
     Args:
-        output_tensor_end: The last index that is kept, on each axis; padding is not.
+        output_tensor_end: The last index that is kept, on each axis; it lies before the padding.
         use_multicore: False has one core do it, between interleaved places.
-
-    Raises:
-        ArgumentError: What is not simulated is asked for, or the end lies beyond the tensor.
     """
     owner, place, sides = "untilize_with_unpadding", memory_config, tuple(input_tensor.shape)
     require_left_out(owner, sub_core_grids=sub_core_grids)

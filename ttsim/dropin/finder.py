@@ -30,11 +30,7 @@ FACES = frozenset(
 
 
 class Face(ModuleType):
-    """A module of ttnn, with the names of a module of ttsim, or else of ttsim.
-
-    Attributes:
-        homes: Where names are looked up, in order; the first is also where they are assigned.
-    """
+    """A module of ttnn, with the names of the modules of ttsim in `homes`; in the first of them, names are assigned."""
 
     def __init__(self, name: str, homes: Sequence[ModuleType]) -> None:
         super().__init__(name, homes[0].__doc__)

@@ -39,14 +39,12 @@ def run_script(
 ) -> str:
     """Runs a script with Python's own ``sys.argv`` and ``sys.path``; returns what the tuner found, if it ran.
 
+    What the script raises is raised once the report is written.
+
     Args:
         report: A folder for what its devices did; see `write_reports`. None for no report.
         tell: Gets a line about each device that made a call, once its report is written.
         tunes: Tune the convolutions that each device ran, too.
-
-    Raises:
-        OSError: The script cannot be read, or the folder cannot be written.
-        BaseException: What the script raises, after the report is written.
     """
     watching: AbstractContextManager[list[Profile]] = watched() if report is not None or tunes else nullcontext([])
     with watching as profiles:

@@ -258,17 +258,13 @@ def preprocess_model(
     """The parameters of a torch model, and what its layers are called with.
 
     Args:
-        model_name: Names a file of the real library's cache; nothing is cached here.
-        version: Of that file.
-        initialize_model: Makes the model.
+        model_name: Names a file of the real library's cache, as ``version`` does; nothing is cached here.
+        initialize_model: Makes the model; without it, an ArgumentError is raised.
         convert_to_ttnn: Says of a module and its name whether its own parameters become tensors; None for all.
         custom_preprocessor: Gives the parameters of a module and its name in its own way.
         device: Where tensors go; None for the host.
         prefix: What the names of modules begin with.
         run_model: Runs the model once, so that layers get ``ttnn_module_args``.
-
-    Raises:
-        ArgumentError: There is no ``initialize_model``, or a preprocessor takes other arguments.
     """
     if initialize_model is None:
         raise ArgumentError(

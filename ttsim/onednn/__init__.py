@@ -101,19 +101,12 @@ def conv_transpose_backward_data(
     device: Device | None = None,
     precision: str = "ieee",
 ) -> Array:
-    """ConvTransposeBackwardData; the attributes are those of `conv_transpose`.
+    """The gradient of the source by ConvTransposeBackwardData; attributes and errors are those of `conv_transpose`.
 
     Args:
         diff_dst: Gradient of dst.
         output_padding: That of `conv_transpose`; left out, what is over of diff_dst is taken for it.
         src_shape: Shape the result must have.
-
-    Returns:
-        diff_src.
-
-    Raises:
-        ArgumentError: An argument breaks a rule of the text.
-        DeviceError: The call does not fit the device.
     """
     arrays, attributes = {"diff_dst": diff_dst, "weights": weights}, _attributes(locals())
     return run(call_of(BACKWARD_DATA, attributes, precision, arrays, src_shape=src_shape), device)
@@ -137,7 +130,7 @@ def conv_transpose_backward_weights(
     device: Device | None = None,
     precision: str = "ieee",
 ) -> Array:
-    """ConvTransposeBackwardWeights; the attributes are those of `conv_transpose`.
+    """The weights' gradient by ConvTransposeBackwardWeights; attributes and errors are those of `conv_transpose`.
 
     Args:
         src: The source of the forward operation.
@@ -145,13 +138,6 @@ def conv_transpose_backward_weights(
         weights_shape: Stored shape of the weights, groups included.
         output_padding: That of `conv_transpose`; left out, what is over of diff_dst is taken for it.
         diff_weights_shape: Shape the result must have; it stands in for weights_shape.
-
-    Returns:
-        diff_weights.
-
-    Raises:
-        ArgumentError: An argument breaks a rule of the text.
-        DeviceError: The call does not fit the device.
     """
     arrays, attributes = {"src": src, "diff_dst": diff_dst}, _attributes(locals())
     options = {"weights_shape": weights_shape, "declared": diff_weights_shape}
@@ -175,20 +161,13 @@ def conv_transpose_backprop_filters(
     device: Device | None = None,
     precision: str = "ieee",
 ) -> Array:
-    """ConvTransposeBackpropFilters, the older form of `conv_transpose_backward_weights`.
+    """The gradient of the filter by ConvTransposeBackpropFilters, the older form of `conv_transpose_backward_weights`.
 
     Args:
         input_forward: The source of the forward operation.
         output_delta: Gradient of its result.
         filter_shape: Stored shape of the filter, groups included.
         filter_format: "XIO" or "OIX"; the newer formats are understood, too.
-
-    Returns:
-        filter_delta.
-
-    Raises:
-        ArgumentError: An argument breaks a rule of the text.
-        DeviceError: The call does not fit the device.
     """
     arrays, attributes = {"src": input_forward, "diff_dst": output_delta}, _attributes(locals())
     return run(call_of(BACKPROP_FILTERS, attributes, precision, arrays, weights_shape=filter_shape), device)

@@ -233,7 +233,6 @@ def design(file: str | Path | Design, *, processes: int | None = 1, watch: Watch
         ArgumentError: The file says something that is no design, or a cost cannot be worked out.
         SpecError: A device or a field is unknown, or a value is none of the field.
         DeviceError: A process died.
-        OSError: A file cannot be read.
     """
     if not isinstance(file, str | Path | Design):
         raise ArgumentError(f"design: give the path of a TOML file, not {shown(file)}")

@@ -153,18 +153,16 @@ def sweep(
         vary: Values by setting: fields of a layer, of Conv2dConfig, of the compute config, of a device (`dram.banks`),
             or "lowering". None as a value of a config's field leaves it to the library.
         values: "exact" or "fast" for the accuracy of each point, too, which takes longer.
-        l1_small_size: As of open_device.
-        strict: As of open_device.
+        l1_small_size: As of open_device, as ``strict`` is.
         file: JSONL file that gets a row for each point; rows that it has are not worked out again.
         processes: How many; 1 for this one alone. By default one on each core, where there are many points.
         scheduler: Address of a scheduler of dask.distributed, whose workers evaluate the points instead.
-        watch: Told how far it is.
+        watch: Gets the progress: a count of points, and how many have rows.
 
     Raises:
         ArgumentError: The space is empty or names something that does not exist, or the file is of something else.
         SpecError: A device is unknown, or cannot be changed like that.
         DeviceError: Processes die at every point.
-        OSError: A file cannot be read or written.
     """
     if vary is not None and not isinstance(vary, Mapping):
         raise ArgumentError(f"sweep: vary must be a dict of settings and their values, not {shown(vary)}")

@@ -131,14 +131,11 @@ class _Way(NamedTuple):
 
 
 def tune_network(profile: Profile, *, effort: int = EFFORT) -> TunedNetwork:
-    """The best configs of all convolutions that a profile recorded, together.
+    """The best configs of all convolutions that a profile recorded, together; raises ArgumentError if there are none.
 
     Args:
         profile: Of one pass of a network; of several, every pass is tuned.
         effort: Calls that are tried for each layer, layout of its input, and scheme.
-
-    Raises:
-        ArgumentError: The profile holds no convolution.
     """
     calls = [call for call in profile.calls if call.ran]
     chained = chains(calls)
