@@ -152,10 +152,6 @@ def test_a_mistake_is_told_in_one_line(words, message, capsys):
     assert re.fullmatch(f"ttsim: {message}.*\n", captured.err)
 
 
-def test_a_wrong_setting_is_the_layers_error(printed):
-    assert "did you mean 'shard_layout'" in printed(*SMALL, "--config", "shard_layot=HEIGHT_SHARDED", status=1)
-
-
 def test_devices(printed):
     assert "blackhole_p150" in printed("devices")
     (spec,) = printed("devices", "wormhole_n150", "--json")["devices"]

@@ -44,12 +44,6 @@ def test_prepared_weights_are_among_the_results_if_asked_for() -> None:
     assert [spec.shape for spec in answer.output_tensor_specs] == [(1, 1, 31 * 31, 32), (1, 1, 576, 32)]
 
 
-def test_inputs_on_the_host_and_groups() -> None:
-    answer = query_op_constraints(input_tensor=TensorDescription((1, 16, 16, 64)), groups=4, **CALL)
-    assert answer.status is ExecutionStatus.Success
-    assert answer.peak_memory_usage_per_core > 0
-
-
 def test_what_does_not_fit_is_an_error_with_the_text_of_the_call() -> None:
     large = CALL | {"in_channels": 64, "input_height": 256, "input_width": 256}
     image = TensorDescription((1, 1, 256 * 256, 64), memory_config=ttsim.DRAM_MEMORY_CONFIG)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ttsim
-from tests.ttsim.api.calls import buffers, conv, put
+from tests.ttsim.api.calls import conv, put
 
 SCHEMES = [None, *(getattr(ttsim.TensorMemoryLayout, f"{name}_SHARDED") for name in ("HEIGHT", "BLOCK", "WIDTH"))]
 DRAM, L1 = ttsim.DRAM_MEMORY_CONFIG, ttsim.L1_MEMORY_CONFIG
@@ -152,20 +152,6 @@ def test_a_strict_device_refuses_borders_that_repeat_where_windows_are_folded():
         run(device, *ones, **call)
 
 
-def test_what_is_returned_serves_again():
-    with ttsim.open_device(l1_small_size=32768) as device:
-        ones = np.ones((1, 4, 4, 32), np.float32), np.ones((32, 32, 3, 3), np.float32)
-        bias = ttsim.Tensor(np.full((1, 1, 1, 32), 8, np.float32), ttsim.bfloat16)
-        returned = {"return_output_dim": True, "return_weights_and_bias": True}
-        first, size, (prepared, offsets) = run(device, *ones, bias_tensor=bias, **returned)
-        assert size == (2, 2)
-        assert first.to_numpy().tolist() == np.full((1, 1, 4, 32), 296).tolist()
-        ready = {"weight_tensor": prepared, "bias_tensor": offsets, "return_weights_and_bias": True}
-        again, (same_weight, same_bias) = dense(device, (4, 4), (32, 32), (3, 3), **ready)
-        assert (same_weight, same_bias) == (prepared, offsets)
-        assert again.to_list() == first.to_list()
-
-
 def zeros(*shape):
     return np.zeros(shape, np.float32)
 
@@ -206,18 +192,6 @@ def test_weights_in_rows_on_the_device_are_fetched_and_prepared(values):
         assert weight.is_allocated()
         if values == "exact":
             assert np.array_equal(outputs[0].to_numpy(), outputs[1].to_numpy())
-
-
-def test_a_transposed_convolution_of_the_same_frame_is_another_program(off):
-    x = put(off, "1x1x42x32")
-
-    def circular_buffers(transposed):
-        options = {"padding": (1, 1), "transposed": transposed}
-        return buffers(lambda: dense(off, (6, 7), (32, 32), (3, 3), input_tensor=x, **options))
-
-    first, again, other = map(circular_buffers, (False, False, True))
-    assert again == []
-    assert len(other) == len(first) > 0
 
 
 @pytest.mark.parametrize(
@@ -265,14 +239,6 @@ def test_a_row_is_an_image_of_one_row(device):
     image = given.reshape(1, 1, 20, 32)
     same = row_call(device, image, ttsim.Tensor(weight[:, :, None], ttsim.bfloat16, device), padding=(4, 0), stride=2)
     assert np.array_equal(same.to_numpy(), result.to_numpy())
-
-
-def test_captures_name_the_function_alone(device):
-    row, weight = ttsim.Tensor(np.zeros((1, 20, 32)), ttsim.bfloat16), ttsim.Tensor(np.zeros((32, 32, 5)))
-    ttsim.graph.begin_graph_capture()
-    row_call(device, row.to(device), weight, padding=2)
-    names = ttsim.graph.extract_calltrace(ttsim.graph.end_graph_capture())
-    assert [name for name in names if name.startswith("ttnn.")] == ["ttnn.conv1d"]
 
 
 def test_rows_must_be_as_many_as_the_arguments_say(device):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ttsim
-from device.errors import ArgumentError, DeviceError
+from device.errors import ArgumentError
 from device.memory.memory_config import BufferType
 from tests.shards import HEIGHT, WIDTH, box
 from tests.sizes import conv_sizes
@@ -118,15 +118,6 @@ def test_a_lenient_device_reads_zeros_beyond_a_tensor_in_l1(height: int, rows: l
     assert result.to_numpy()[0, 0, :, 0].tolist() == rows
 
 
-def test_without_values() -> None:
-    device = opened(values="off")
-    output, (weights, _) = conv(device, return_weights_and_bias=True)
-    assert output.shape == [1, 1, 64, 32]
-    for tensor in (output, weights):
-        with pytest.raises(DeviceError, match="opened with values='off'"):
-            tensor.to_numpy()
-
-
 def test_a_capture_without_dispatch_places_nothing(device: Device) -> None:
     x = put(device, "1x1x16x32")
     ttsim.graph.begin_graph_capture(ttsim.graph.RunMode.NO_DISPATCH)
@@ -152,15 +143,6 @@ def test_channels_that_fill_a_shard_are_not_read(strict: bool) -> None:
         for channels in (24, 64) if strict else ():
             with pytest.raises(ArgumentError, match="in_channels=3 are 96 elements"):
                 made(channels)
-
-
-def test_slices_that_the_library_chose_keep_their_scheme() -> None:
-    """Section A1 of the review: under automatic slices, values after the first one were wrong."""
-    small = opened(spec=opened().spec.replace(l1_bytes=400_000))
-    shape, how = ((24, 62), (128, 32), (3, 3)), {"padding": (1, 1), "words": "tile"}
-    plain = numbers(small, *shape, **how)
-    assert correlation(numbers(opened(), *shape, **how), plain) > 0.9999
-    assert np.array_equal(numbers(small, *shape, **how, config={"reshard_if_not_optimal": True}), plain)
 
 
 @pytest.mark.parametrize(

@@ -83,17 +83,6 @@ def test_both_lowerings_agree_on_integers(changes):
     agree(arguments(**given, compute_config=EXACT_SUMS) | rest)
 
 
-def test_a_sharded_input_comes_from_an_earlier_call():
-    with opened() as device:
-        first = arguments((8, 8), kernel=(2, 2), batch=1) | {"dtype": ttnn.bfloat16}
-        first["input_tensor"] = first["input_tensor"].to(device, ttnn.L1_MEMORY_CONFIG)
-        output = ttnn.conv_transpose2d(device=device, **first)
-        assert output.is_sharded()
-        call = arguments((16, 16), kernel=(2, 2), batch=1, compute_config=EXACT_SUMS, input_tensor=output)
-        frame, phase = both(device, **call)
-    assert np.array_equal(frame, phase)
-
-
 def test_only_what_is_asked_for_stays():
     call = arguments(bias_tensor=bias())
     with opened() as device:
@@ -153,37 +142,6 @@ def test_weights_that_were_prepared_for_another_program_are_refused():
         by_phase = prepared(device, **arguments())
         with pytest.raises(ArgumentError, match="weight_tensor: prepared for another program"):
             prepared(device, "zero_insertion", **arguments() | {"weight_tensor": by_phase})
-
-
-def test_a_profile_shows_what_zeros_cost():
-    call = arguments((32, 32), kernel=(4, 4), padding=(1, 1), batch=1, channels=(64, 64))
-    with opened(values="off") as device, ttnn.profile(device) as profiled:
-        call["input_tensor"] = call["input_tensor"].to(device, ttnn.L1_MEMORY_CONFIG)
-        frame = ttnn.conv_transpose2d(device=device, **call)
-        phase = ttnn.conv_transpose2d(device=device, lowering="phase", **call)
-        assert phase.shape == frame.shape
-        estimate = ttnn.estimate_cycles(ttnn.conv_transpose2d, device=device, lowering="phase", **call)
-    first, second = profiled.report().calls
-    assert second.name == "ttsim.conv_transpose2d"
-    assert second.total.math.useful_flops == first.total.math.useful_flops
-    assert second.total.math.issued_flops <= first.total.math.issued_flops / 2
-    assert [operation.name for operation in first.operations][:-1] == [
-        operation.name for operation in second.operations
-    ][:-1]
-    assert second.total.cycles < first.total.cycles
-    assert not second.untimed
-    assert estimate.cycles == pytest.approx(second.total.cycles)
-
-
-def test_a_capture_sees_one_program_of_all_phases():
-    with opened() as device:
-        ttnn.graph.begin_graph_capture()
-        ttnn.conv_transpose2d(device=device, lowering="phase", **arguments())
-        nodes = ttnn.graph.end_graph_capture()
-    names = [node["params"].get("name") for node in nodes if node["node_type"] == "function_start"]
-    assert names[0] == "ttsim.conv_transpose2d"
-    assert names.count("PhaseConv2dDeviceOperation") == 1
-    assert "Conv2dDeviceOperation" not in names
 
 
 SCHEMES = ("HEIGHT_SHARDED", "BLOCK_SHARDED", "WIDTH_SHARDED")

@@ -79,16 +79,3 @@ def test_onednn(device: ttsim.Device, number: float, dtype: Any, precision: str)
     onednn.conv_transpose(src, weights, bias, **how)
     onednn.conv_transpose_backward_data(dst, weights, **how)
     onednn.conv_transpose_backward_weights(src, dst, (3, 3, 4, 4), **how)
-
-
-@pytest.mark.parametrize("number", NUMBERS)
-def test_formats(device: ttsim.Device, number: float) -> None:
-    x = ttsim.Tensor(signed((32, 32), number), ttsim.float32, device, ttsim.TILE_LAYOUT)
-    for dtype in (ttsim.bfloat16, ttsim.bfloat8_b, ttsim.bfloat4_b):
-        cast = ttsim.typecast(x, dtype)
-        assert str(cast)
-        assert ttsim.reshape(cast, (16, 64)).shape == [16, 64]
-        if dtype is not ttsim.bfloat4_b:  # the library has no rows for it
-            assert ttsim.to_layout(cast, ttsim.ROW_MAJOR_LAYOUT).shape == [32, 32]
-    with pytest.raises(ttsim.ArgumentError, match="int32 holds integers"):
-        ttsim.typecast(x, ttsim.int32)

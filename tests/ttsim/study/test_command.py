@@ -41,15 +41,6 @@ def test_flags_stand_above_the_file(capsys, tmp_path):
     assert lines[-1] == "one point, one different plan: 1 fits"
 
 
-def test_core_grids_are_plans_of_their_own(capsys):
-    vary = ["--vary", "config.core_grid=2x1,1x1,9x9", "--vary", "shard_layout=HEIGHT_SHARDED"]
-    assert main(["sweep", *LAYER, *vary, "--top", "2"]) == 0
-    _, first, second, last = capsys.readouterr().out.splitlines()
-    assert "core_grid=2x1" in first
-    assert "core_grid=1x1" in second
-    assert last == "3 points, 2 different plans: 2 fits, 1 refused"
-
-
 def test_progress_counts_what_the_file_did_not_have():
     begun, steps = [], []
 

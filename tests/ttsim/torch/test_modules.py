@@ -59,25 +59,3 @@ def test_a_copy_has_parameters_of_its_own_on_the_same_device():
         with torch.no_grad():
             copied[0].weight.zero_()
         assert network[0].weight.any()
-
-
-def test_modes_and_frozen_parameters_are_torch_s():
-    layer = ConvTranspose1d(2, 2, 2, bias=False)
-    source = torch.randn(1, 2, 3)
-    assert torch.equal(layer.eval()(source), layer.train()(source))
-    layer.requires_grad_(False)
-    assert layer(source).grad_fn is None
-
-
-def test_a_network_can_be_checked_in_float64():
-    layer = ConvTranspose1d(2, 3, 2, stride=2, precision="float64").double()
-    network = torch.nn.Sequential(layer, torch.nn.Tanh())
-    torch.manual_seed(0)
-    assert torch.autograd.gradcheck(network, torch.randn(1, 2, 3, dtype=torch.float64, requires_grad=True))
-
-
-def test_the_type_of_the_parameters_is_chosen_as_in_torch():
-    layer = ConvTranspose1d(2, 2, 2, dtype=torch.bfloat16)
-    assert layer(torch.randn(1, 2, 3).bfloat16()).dtype == torch.bfloat16
-    with pytest.raises(ttsim.ArgumentError, match=r"^conv_transpose1d: weight must be of the type of input"):
-        layer(torch.randn(1, 2, 3))
