@@ -41,28 +41,14 @@ SCHEMES: Final = (HEIGHT, BLOCK, WIDTH)
 MOST_SLICES: Final = 32  # along an axis
 # Fields that decide the result or belong to the caller; a search never changes them.
 FIXED: Final = (
-    "weights_format",
-    "activation",
-    "replicate_padding",
-    "deallocate_activation",
-    "config_tensors_in_dram",
+    *("weights_format", "activation", "replicate_padding", "deallocate_activation", "config_tensors_in_dram"),
     "enable_kernel_stride_folding",
 )
 # Searched fields; a caller may keep each of them.
 SEARCHED: Final = (
-    "slices",
-    "shard_layout",
-    "core_grid",
-    "transpose_shards",
-    "act_block_h_override",
-    "act_block_w_div",
-    "full_inner_dim",
-    "enable_activation_reuse",
-    "force_split_reader",
-    "enable_act_double_buffer",
-    "enable_weights_double_buffer",
-    "reallocate_halo_output",
-    "output_layout",
+    *("slices", "shard_layout", "core_grid", "transpose_shards", "act_block_h_override", "act_block_w_div"),
+    *("full_inner_dim", "enable_activation_reuse", "force_split_reader", "enable_act_double_buffer"),
+    *("enable_weights_double_buffer", "reallocate_halo_output", "output_layout"),
 )
 
 
@@ -276,8 +262,10 @@ def measured_error(call: ConvCall, spec: DeviceSpec) -> float:
 def _small(call: ConvCall) -> Layer:
     """A layer with a small image, without padding, so that there are outputs."""
     compute = WormholeComputeKernelConfig.of(call.compute)
-    names = {"BFLOAT16": "bfloat16", "FLOAT32": "float32", "BFLOAT8_B": "bfloat8_b"}
-    weights = DataType.of(call.weight.spec.data_format).name
+    source, weights, output = (
+        DataType.of(data_format).name.lower()
+        for data_format in (call.input.spec.data_format, call.weight.spec.data_format, call.output_format)
+    )
     return Layer(
         in_channels=call.in_channels,
         out_channels=min(call.out_channels, OUTPUTS) if call.groups == 1 else call.out_channels,
@@ -288,10 +276,10 @@ def _small(call: ConvCall) -> Layer:
         dilation=call.dilation,
         groups=call.groups,
         bias=call.bias is not None,
-        input_dtype=names[DataType.of(call.input.spec.data_format).name],
+        input_dtype=source,
         input_layout="TILE" if call.input.spec.data_format.is_block else "ROW_MAJOR",
-        weights_dtype="float32" if weights == "FLOAT32" else "bfloat16",
-        dtype=names[DataType.of(call.output_format).name],
+        weights_dtype=weights if weights == "float32" else "bfloat16",
+        dtype=output,
         config={"weights_dtype": DataType.of(call.weight_format).name},
         compute={
             "math_fidelity": compute.math_fidelity.name,
