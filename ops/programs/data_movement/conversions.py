@@ -10,13 +10,7 @@ from math import prod
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import (
-    TILE,
-    Layout,
-    MemoryConfig,
-    ShardSpec,
-    TensorMemoryLayout as Scheme,
-)
+from device.memory.memory_config import TILE, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout as Scheme
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, UINT8, DataFormat, div_up, round_up
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor

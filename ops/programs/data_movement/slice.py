@@ -35,14 +35,7 @@ from ops.programs.buffer_shapes import (
 )
 from ops.programs.data_movement.copy import Conversion, fits_generated_code
 from ops.programs.data_movement.copy_buffers import buffers_of_copy
-from ops.programs.data_movement.movement import (
-    Access,
-    DataMovement,
-    Movement,
-    copy_movement,
-    shard_width,
-    sides_of,
-)
+from ops.programs.data_movement.movement import Access, DataMovement, Movement, copy_movement, shard_width, sides_of
 from ops.programs.data_movement.placement import converted, to_interleaved
 
 READ_BYTES = 4096  # of rows that are asked for together

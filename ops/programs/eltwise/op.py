@@ -21,17 +21,7 @@ from device.spec.parts import ComputeSpec
 from device.time.network import hands, shared_cycles
 from device.time.stages import OperationCycles, Stage
 from ops.builder import PlanBuilder, PlanTensor
-from ops.op_model import (
-    CyclesContext,
-    Description,
-    Detail,
-    Ends,
-    ModeledOp,
-    ValuesContext,
-    given,
-    row,
-    uncompared_fact,
-)
+from ops.op_model import CyclesContext, Description, Detail, Ends, ModeledOp, ValuesContext, given, row, uncompared_fact
 from ops.programs.buffer_shapes import BUFFERING, is_uneven, pipelined_cycles, rows_follow, tile_buffer, uniform_cycles
 from ops.programs.eltwise.functions import RELU, applied_to_integers, apply_activation, uncompared
 from ops.programs.eltwise.refusals import operation_refusal

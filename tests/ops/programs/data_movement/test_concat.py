@@ -7,11 +7,7 @@ from device.time.stages import Stage
 from ops.builder import PlanTensor
 from ops.op_model import Ends
 from ops.op_models import load_spec
-from ops.programs.data_movement.concat import (
-    Concatenate,
-    shard_views,
-    turned_buffers,
-)
+from ops.programs.data_movement.concat import Concatenate, shard_views, turned_buffers
 from ops.programs.data_movement.movement import copy_movement, movement_cycles
 from tests.build import busy, op_cycles, op_values, tensor_spec
 from tests.ops.programs.data_movement.round_figures import ROUND

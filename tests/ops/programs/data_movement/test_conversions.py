@@ -9,13 +9,7 @@ from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
 from ops.builder import PlanBuilder
-from ops.programs.data_movement.conversions import (
-    copied,
-    in_other_layout,
-    tilized_by,
-    unpadded_by,
-    untilized_by,
-)
+from ops.programs.data_movement.conversions import copied, in_other_layout, tilized_by, unpadded_by, untilized_by
 from ops.programs.data_movement.copy import Conversion
 from tests.build import place, tensor_spec
 

@@ -7,9 +7,7 @@ from device.time.stages import Stage
 from ops.op_models import load_spec
 from ops.planners.shape.permute import plan_transpose
 from ops.programs.data_movement.movement import Access, copy_movement, movement_cycles
-from ops.programs.data_movement.permute import (
-    Permute,
-)
+from ops.programs.data_movement.permute import Permute
 from ops.programs.kernel_costs import core_round_trip_cycles
 from tests.build import op_cycles, place, tensor_spec
 from tests.ops.programs.data_movement.round_figures import ROUND

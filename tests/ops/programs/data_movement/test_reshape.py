@@ -10,13 +10,7 @@ from device.plan import Free
 from ops.builder import PlanBuilder
 from ops.op_models import load_spec
 from ops.programs.data_movement.placement import flattened
-from ops.programs.data_movement.reshape import (
-    is_view,
-    map_tiles,
-    reshaped,
-    segments_per_page,
-    tile_map,
-)
+from ops.programs.data_movement.reshape import is_view, map_tiles, reshaped, segments_per_page, tile_map
 from tests.build import place, programs, tensor_spec
 
 SPEC = load_spec("wormhole_n150")

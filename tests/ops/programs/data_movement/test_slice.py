@@ -9,12 +9,7 @@ from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardS
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from ops.builder import PlanBuilder, PlanTensor
 from ops.op_models import load_spec
-from ops.programs.data_movement.slice import (
-    Cut,
-    Window,
-    padded_slice_buffers,
-    sliced_input,
-)
+from ops.programs.data_movement.slice import Cut, Window, padded_slice_buffers, sliced_input
 from tests.build import op_cycles, place, tensor_spec
 from tests.shards import BLOCK, HEIGHT
 
