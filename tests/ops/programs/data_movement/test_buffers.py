@@ -13,14 +13,15 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
 from ops.builder import PlanTensor
 from ops.op_models import load_spec
-from ops.programs.data_movement.concat import page_buffers, ragged_buffers
+from ops.programs.data_movement.concat import page_buffers, ragged_buffers, shard_views, turned_buffers
+from ops.programs.data_movement.conversions import rows_of
 from ops.programs.data_movement.copy import Conversion
 from ops.programs.data_movement.copy_buffers import buffers_of_copy, move_buffers
 from ops.programs.data_movement.fold import fold_buffers
 from ops.programs.data_movement.pad import fill_buffers, pad_buffers
 from ops.programs.data_movement.permute import permute_buffers, transpose_buffers
 from ops.programs.data_movement.reshape import stick_buffers, tile_buffers
-from ops.programs.data_movement.slice import Cut, slice_buffers, slice_write_buffers
+from ops.programs.data_movement.slice import Cut, padded_slice_buffers, slice_buffers, slice_write_buffers
 from ops.programs.data_movement.upsample import interleaved_buffers, page_buffers as upsampled_page_buffers
 from tests.build import buffer_rows, place, tensor_spec
 
@@ -127,6 +128,22 @@ Slice 0,0,24,0 1,1,1,2 | 1x8x224x64 l1 | 1x8x24x8 l1 | 2*128@64
 Slice 0,0,0,0 1,1,1,1 | 1x5x33x47 tile l1 | 1x5x32x47 tile l1 | 2*2048@10, 16@10 pad
 # rows are cut out of shards where they lie
 Slice 0,0,8,0 1,1,1,1 | 3x2x40x32 height/120x32/2 | 3x2x14x32 height/42x32/2 | 120*64@2 in, 42*64@2 out
+# the tiles of four rows twice, the view of the slice, and a stick of padding
+PaddedSlice | 1x1x448x181 float32 tile | block/448x24/8 | 32768@8, 32768@8, 43008@8 out, 96@8
+PaddedSlice | 1x1x96x96 float32 tile | height/96x96/1 | 49152@1, 49152@1, 36864@1 out, 384@1
+PaddedSlice | 1x1x288x18 tile | block/288x8/3 | 8192@3, 8192@3, 4608@3 out, 16@3
+PaddedSlice | 1x1x32x256 bfloat8_b tile | block/32x32/8 | 4352@8, 8192@8, 2048@8 out, 64@8
+PaddedSlice | 1x1x96x328 bfloat8_b tile | block/96x48/7 | 8704@7, 16384@7, 9216@7 out, 96@7
+PaddedSlice | 1x1x64x1888 tile | block/64x240/8 | 65536@8, 65536@8, 30720@8 out, 480@8
+# nothing but the view
+PaddedSlice | 1x1x128x64 float32 | height/128x64/1 |
+PaddedSlice | 1x1x352x104 | block/352x16/7 | 11264@7 out, 32@7
+PaddedSlice | 1x1x192x8 | height/192x8/1 | 3072@1 out, 128@1
+PaddedSlice | 1x1x160x160 | block/160x24/7 | 7680@7 out, 48@7, 704@7
+PaddedSlice | 1x1x32x280 | block/32x40/7 | 2560@7 out, 1216@7
+PaddedSlice blackhole | 1x1x32x2 | height/32x8/1 | 512@1 out, 16@1, 256@1
+PaddedSlice blackhole | 1x1x32x272 float32 | block/32x24/12x1 | 3072@12 out, 96@12, 2304@12
+PaddedSlice blackhole | 1x1x64x64 float32 | block/64x8/8 | 2048@8 out, 640@8
 # rows are waited for in groups: two are 2,048 bytes or more
 Pad 0 | 1x1x2048x542 l1 | 1x1x2048x544 l1 | 16*2*1088@64, 1088@64 pad
 # rows at multiples of 16 bytes, which are none of 32
@@ -155,6 +172,12 @@ Concat | 50x40 | 50x70 l1 | 2*160@50
 Concat | 50x40 l1 | 50x70 l1 | 2*144@50
 # 20 and 30 columns: a tile each, and two of the result, on as many cores as there are rows of tiles
 ConcatRagged | 64x20 tile | 64x50 tile | 4*2048@2, 2*2048@2, 2*2048@2, 4*2048@2
+# shards lie where they are; rows of 20 elements take 40 bytes and lie 48 apart
+ConcatShards | 64x32 tile height/32x32/2 | 64x96 tile height/32x96/2 | 2048@2 in, 2048@2 in, 6144@2 out
+ConcatShards | 32x80 width/32x20/4 | 64x80 width/64x20/4 | 1536@4 in, 1536@4 in, 3072@4 out
+# block floats are bfloat16 while they are turned
+ConcatTurned | 64x32 bfloat8_b tile height/32x32/2 | 64x64 bfloat8_b tile height/32x64/2 | 1088@2 in, 1088@2 in, \
+2176@2 out, 2048@2, 2048@2, 4096@2, 2176@2
 # sticks of 24 channels fill 64 bytes, and are two where a core has several; four pages of a result
 Upsample | 49x24 | 49x24 | 64@49
 Upsample | 65x24 | 65x24 | 2*64@64
@@ -190,6 +213,11 @@ def buffers_of(program, source_text, target_text):
             shape[axis] = source.shape[other]
         target = TensorSpec(shape, source.data_format, source.layout, place(target_text))
         return transpose_buffers(PlanTensor("in", source), PlanTensor("out", target), swapped, spec)
+    if name == "PaddedSlice":
+        where, (*_, rows, columns) = place(target_text), source.shape
+        padded = (1, 1, rows, -(-columns // where.shard_spec.shape[1]) * where.shard_spec.shape[1])
+        result = rows_of(source, source.shape, where, padded)
+        return padded_slice_buffers(PlanTensor("in", source), PlanTensor("out", result), spec)
     target = tensor_spec(target_text or source_text)
     tensors = PlanTensor("in", source), PlanTensor("out", target)
     match name:
@@ -212,6 +240,9 @@ def buffers_of(program, source_text, target_text):
             return fill_buffers(source, spec)
         case "Concat":
             return page_buffers([source, target], target, spec)
+        case "ConcatShards" | "ConcatTurned":
+            write = shard_views if name == "ConcatShards" else turned_buffers
+            return write([tensors[0], tensors[0]], tensors[1], spec)
         case "ConcatRagged":
             return ragged_buffers([source, source], target, spec)
         case "Upsample":

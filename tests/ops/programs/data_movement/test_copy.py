@@ -8,13 +8,14 @@ from hypothesis import given, strategies as st
 
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, quantize
 from device.spec.device_spec import load_spec
+from ops.programs.data_movement.concat import Concatenate
 from ops.programs.data_movement.copy import Conversion, CopyTensor, tile_blocks
 from ops.programs.data_movement.fold import FoldWindows
 from ops.programs.data_movement.movement import Access
 from ops.programs.data_movement.pad import FillPad, PadWith, around_image
 from ops.programs.data_movement.reshape import Reshape
 from ops.programs.data_movement.slice import PaddedSlice, SliceWrite, Window
-from tests.build import op_cycles, op_values, tensor_spec
+from tests.build import op_values, tensor_spec
 
 N150 = load_spec("wormhole_n150")
 
@@ -108,14 +109,6 @@ def test_a_program_is_measured_as_it_is_around_convolutions(conversion, formats,
     assert CopyTensor(Conversion(conversion), formats).measured_as == measured_as
 
 
-def test_one_core_takes_as_long_as_all_rows():
-    tiles, rows = (tensor_spec(f"4096x128 float32 {layout} l1") for layout in ("tile", "rows"))
-    op = CopyTensor(Conversion.UNTILIZE, (FLOAT32, FLOAT32))
-    many, alone = (op_cycles(replace(op, on_one_core=on_one), tiles, rows) for on_one in (False, True))
-    assert (many.cores, alone.cores) == (64, 1)
-    assert alone.cycles > 32 * many.cycles
-
-
 def image(*shape):
     return np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
 
@@ -161,6 +154,20 @@ def test_block_floats_survive_the_way_through_bfloat16():
     back = op_values(CopyTensor(Conversion.TYPECAST, (BFLOAT16, BFLOAT8_B)), wide.reshape(5, 1, 40))
     assert wide.dtype == BFLOAT16.storage
     np.testing.assert_array_equal(back.reshape(5, 40), x)
+
+
+@pytest.mark.parametrize(
+    ("axis", "groups", "arrays", "result"),
+    [
+        (1, 1, [[[1, 2]], [[3]]], [[1, 2, 3]]),
+        (0, 1, [[[1, 2]], [[3, 4]]], [[1, 2], [3, 4]]),
+        (1, 2, [[[1, 2, 3, 4]], [[5, 6]]], [[1, 2, 5, 3, 4, 6]]),  # groups in turn
+    ],
+)
+def test_one_behind_the_other(axis, groups, arrays, result):
+    values = [np.float32(array) for array in arrays]
+    op = Concatenate(axis=axis, shapes=tuple(array.shape for array in values), groups=groups)
+    assert op_values(op, *values).tolist() == result
 
 
 @given(st.data())

@@ -8,10 +8,14 @@ from dataclasses import replace
 
 import pytest
 
+from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import DeviceError
-from device.memory.memory_config import BufferType, MemoryConfig, ShardOrientation
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import BufferType, MemoryConfig, ShardOrientation, ShardSpec
 from ops.builder import PlanBuilder
+from ops.planners.shape.permute import plan_transpose
 from ops.programs.data_movement.conversions import unpadded_by
+from ops.programs.data_movement.copy import Uneven, uneven
 from ops.programs.data_movement.copy_buffers import images_of_shard
 from ops.programs.data_movement.fold import folds_tiles, whole_windows
 from ops.programs.data_movement.permute import (
@@ -61,6 +65,11 @@ Even | 1x1x40x4128 | width | width/64x96/43
 Even | 1x1x300x300 | block | block/64x64/5x5
 Even col | 1x1x128x640 | block | block/32x96/4x7 col
 Even col | 1x1x3200x64 | height | height/64x64/50 col
+# buffers that are views of rows are circular buffers
+Dataflow 23 | 1x16x64x64 tile height/128x64/8 | | True
+Dataflow 23 | 1x16x64x64 height/128x64/8 | | False
+Dataflow 12 | 1x4x128x256 height/64x256/8 | | False
+Dataflow 23 | 1x1x50x70 height/7x70/8 | | True
 # shards stay on their cores, or as many rows and columns of cores as divide the tensor
 Reshape | 1400x192 tile l1 | height/64x192/8x4 | height/64x192/8x4
 Reshape | 1408x64 tile l1 | width/1920x32/8x7 | width/1408x32/8x7
@@ -134,6 +143,23 @@ Deal | 1x1x32x8 block/32x8/1x1 | block/32x16/1x1 | Reshard
 Deal 32 | 1x1x32x8 block/32x8/1x1 | block/32x16/1x1 | Copy
 Deal | 1x1x32x8 block/32x8/1x1 dram | block/32x32/1x1 | Copy
 Deal | 1x1x32x16 block/32x16/1x1 dram | block/32x32/1x1 | Reshard
+# recorded: what is lost is refused, crashes the real library, or hangs it; units of padding are counted out by the last
+# column of the grid alone, which has just the columns of cores that are used, or more
+Uneven | 1x2x3x280 width/6x40/1x7 | block/1x24/12x10 | MOVED
+Uneven | 1x2x3x280 width/6x40/1x7 | block/1x24/13x10 | LOST
+Uneven | 1x2x3x255 width/6x40/1x7 | block/1x24/13x10 | LOST
+# 11 whole shards
+Uneven | 1x2x3x264 width/6x40/1x7 | block/1x24/13x10 | MOVED
+Uneven | 1x2x3x280 width/6x40/1x7 | block/5x24/13x10 | LOST
+Uneven | 1x2x3x280 width/6x40/1x7 | block/4x24/13x10 | MISPLACED
+Uneven | 1x2x3x280 width/6x40/1x7 | block/1x24/6x12 col | MOVED
+Uneven | 1x2x3x280 width/6x40/1x7 | block/1x24/6x13 col | LOST
+# by a program of its own
+Uneven | 1x2x3x280 width/6x40/1x7 | width/6x24/13x1 | MOVED
+# tiles and whole shards
+Uneven | 1x1x64x40 tile block/32x32/4x2 | block/32x64/4x2 | MOVED
+Uneven | 1x1x64x40 block/32x16/4x2 | height/16x48/4x1 | MOVED
+Uneven | 1x1x64x48 block/32x16/4x2 | block/32x24/4x2 | MOVED
 """
 
 
@@ -161,6 +187,9 @@ def answer(rule, tensor, asked):
         case "Even":
             orientation = ShardOrientation.COL_MAJOR if words else ShardOrientation.ROW_MAJOR
             return replace(asked, shard_spec=even_shards(tensor.shape, asked.memory_layout, orientation, N150.grid))
+        case "Dataflow":
+            (step,) = plan_transpose(tensor, *axes, N150).steps
+            return step.dataflow
         case "Reshape":
             return resharded_place(tensor, asked)
         case "View":
@@ -178,6 +207,8 @@ def answer(rule, tensor, asked):
             return whole_windows(tensor, axes, N150)
         case "FoldTiles":
             return folds_tiles(tensor, axes, N150)
+        case "Uneven":
+            return uneven(tensor, TensorSpec(tensor.shape, tensor.data_format, tensor.layout, asked)).name
         case "Deal":
             spec = N150.replace(l1_alignment_bytes=int(option or 16))
             conversion = resharding(tensor, asked, spec)
@@ -195,6 +226,12 @@ def test_places_by_hand(case):
         assert result == where(wanted)
     else:
         assert str(result).startswith(wanted)
+
+
+def test_a_grid_that_does_not_begin_at_the_first_core_is_taken_for_another():
+    source, cores = tensor_spec("1x1x3x280 width/3x40/7x1"), CoreRangeSet(CoreRange(CoreCoord(1, 0), CoreCoord(12, 9)))
+    target = MemoryConfig(SCHEMES["block"], BufferType.L1, ShardSpec(cores, (3, 24)))
+    assert uneven(source, TensorSpec(source.shape, source.data_format, source.layout, target)) is Uneven.MISPLACED
 
 
 def test_rows_keep_their_padding_and_tiles_get_other():
