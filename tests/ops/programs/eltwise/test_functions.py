@@ -56,14 +56,10 @@ DEFINITIONS = {
 }
 
 
-def test_every_function_has_a_definition_here():
-    assert FUNCTIONS.keys() == DEFINITIONS.keys()
-
-
-@pytest.mark.parametrize("name", DEFINITIONS)
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_are_their_definitions(name):
     """In a 16-bit Dst within two places of a bfloat16, and nothing but bfloat16s."""
-    want = np.array([DEFINITIONS[name](float(x)) for x in INPUTS])
+    want, before = np.array([DEFINITIONS[name](float(x)) for x in INPUTS]), INPUTS.copy()
     for table in (WORMHOLE, BLACKHOLE):
         wide, narrow = (
             apply_activation(INPUTS, name, (), mode=VectorUnitMode(fp32_dest=fp32_dest, reciprocal_table=table))
@@ -73,6 +69,7 @@ def test_functions_are_their_definitions(name):
         np.testing.assert_allclose(wide, want, rtol=1e-6, atol=5e-7)
         np.testing.assert_allclose(narrow, want, rtol=2.0**-7, atol=1e-6)
         assert (narrow.view(np.uint32) & 0xFFFF == 0).all()
+    assert np.array_equal(INPUTS, before)  # are left alone
 
 
 # Recorded: what the real kernels make of these with a 16-bit Dst. None is what rounding the true value gives, but for
@@ -82,20 +79,17 @@ RECORDED = {
     "silu": [(0.70703125, 0.474609375), (-0.58203125, -0.2080078125)],
     "exp": [(-1.25, 0.28515625), (0.45703125, 1.5859375), (-0.875, 0.41796875), (-0.1416015625, 0.87109375)],
     "gelu": [
-        (-3.515625, -0.00077056884765625),
-        (-2.75, -0.0081787109375),
-        (-0.99609375, -0.1591796875),
-        (0.65625, 0.48828125),
-        (2.515625, 2.5),
+        (-3.515625, -0.00077056884765625), (-2.75, -0.0081787109375), (-0.99609375, -0.1591796875),
+        (0.65625, 0.48828125), (2.515625, 2.5),
     ],
     "relu6": [(-23.75, 0.0), (3.71875, 3.71875), (17.5, 6.0)],
-}
-RECORDED_SILU = [
+}  # fmt: skip
+RECORDED_SILU = np.float32([
     (0.1806640625, 0.09814453125, 0.0986328125),
     (-1.9375, -0.2431640625, -0.244140625),
     (1.59375, 1.3203125, 1.328125),
     (0.59765625, 0.384765625, 0.38671875),
-]
+]).T  # fmt: skip
 
 
 @pytest.mark.parametrize("name", RECORDED)
@@ -104,11 +98,10 @@ def test_recorded_bits(name):
     assert apply_activation(given, name, (), mode=NARROW).tolist() == want.tolist()
 
 
-def test_architectures_differ_where_their_reciprocals_begin():
-    given, wormhole, blackhole = np.array(RECORDED_SILU, np.float32).T
-    assert apply_activation(given, "silu", (), mode=NARROW).tolist() == wormhole.tolist()
-    table = VectorUnitMode(fp32_dest=False, reciprocal_table=True)
-    assert apply_activation(given, "silu", (), mode=table).tolist() == blackhole.tolist()
+@pytest.mark.parametrize("table", [WORMHOLE, BLACKHOLE])
+def test_architectures_differ_where_their_reciprocals_begin(table):
+    mode = VectorUnitMode(fp32_dest=False, reciprocal_table=table)
+    assert apply_activation(RECORDED_SILU[0], "silu", (), mode=mode).tolist() == RECORDED_SILU[1 + table].tolist()
 
 
 def test_mish_is_the_line_from_eight_on():
@@ -136,12 +129,6 @@ def test_mish_is_the_line_from_eight_on():
 )
 def test_parameters_and_roundings_by_hand(name, parameters, mode, values, want):
     assert apply_activation(np.array(values, np.float32), name, parameters, mode=mode).tolist() == want
-
-
-def test_the_input_is_left_alone():
-    values = INPUTS.copy()
-    apply_activation(values, "square", (), mode=NARROW)
-    assert np.array_equal(values, INPUTS)
 
 
 def test_unknown_activations_are_refused():

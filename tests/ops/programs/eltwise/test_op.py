@@ -37,22 +37,21 @@ def test_two_float32_are_added_as_floats():
     assert (result == 1 + 2.0**-20).all()
 
 
-@pytest.mark.parametrize("data_format", [BFLOAT16, BFLOAT8_B, FLOAT32], ids=str)
-def test_relu_is_exact(data_format):
-    result = values(Activate(name="relu", parameters=(), data_format=data_format), MATRIX.astype(data_format.storage))
-    np.testing.assert_array_equal(result.astype(np.float32), np.maximum(MATRIX, 0))
+NUMBER = 1 + 3 * 2.0**-8  # three halves of a place of a bfloat16, which a 16-bit Dst cuts
 
 
-def test_a_function_with_a_parameter():
-    result = values(Activate(name="leaky_relu", parameters=(0.5,), data_format=FLOAT32), MATRIX)
-    np.testing.assert_array_equal(result, np.where(MATRIX > 0, MATRIX, MATRIX / 2))
-
-
-def test_a_16_bit_dst_cuts_the_number_that_fills():
-    number = 1 + 3 * 2.0**-8  # three halves of a place of a bfloat16
-    for data_format, want in ((BFLOAT16, 1 + 2.0**-7), (FLOAT32, number)):
-        op = Activate(name="fill", parameters=(number,), data_format=data_format)
-        assert (values(op, MATRIX.astype(data_format.storage)).astype(np.float32) == np.float32(want)).all()
+@pytest.mark.parametrize(
+    ("name", "parameters", "data_format", "want"),
+    [
+        *(("relu", (), data_format, np.maximum(MATRIX, 0)) for data_format in (BFLOAT16, BFLOAT8_B, FLOAT32)),
+        ("leaky_relu", (0.5,), FLOAT32, np.where(MATRIX > 0, MATRIX, MATRIX / 2)),
+        ("fill", (NUMBER,), BFLOAT16, np.full_like(MATRIX, 1 + 2.0**-7)),
+        ("fill", (NUMBER,), FLOAT32, np.full_like(MATRIX, NUMBER)),
+    ],
+)
+def test_functions_by_hand(name, parameters, data_format, want):
+    op = Activate(name=name, parameters=parameters, data_format=data_format)
+    np.testing.assert_array_equal(values(op, MATRIX.astype(data_format.storage)).astype(np.float32), want)
 
 
 def test_a_result_of_another_format_is_packed_to_it():
