@@ -11,25 +11,7 @@ import numpy as np
 
 from device.host.products import UNPACKED, Matrix, add_products, blas_adds
 from device.numbers.formats import Array, div_up
-from ops.programs.patch_matmul.gather import (
-    LEAST_PIECES,
-    Each,
-    PhaseOperands,
-    Piece,
-    Scratch,
-    added_up,
-    bundle_count,
-    by_phases,
-    contiguous,
-    dense_bundles,
-    own_weights,
-    padded,
-    patches_of,
-    put,
-    run_rows,
-    runs,
-    shared_rows,
-)
+from ops.programs.patch_matmul import gather
 from ops.programs.patch_matmul.op import Patches, PatchMatmul
 from ops.window import PaddedAxis
 
@@ -117,7 +99,7 @@ def output_products(axes: tuple[PaddedAxis, ...], batch: int, channels: tuple[in
 
 
 def add_up_directly(
-    axes: tuple[PaddedAxis, ...], image: Array, weights: Array, bias: Array | None, result: Array, each: Each
+    axes: tuple[PaddedAxis, ...], image: Array, weights: Array, bias: Array | None, result: Array, each: gather.Each
 ) -> bool:
     """Computes all outputs [N, *out_shape, O] of a float32 image [N, *spatial, C]; whether that is worth it.
 
@@ -125,13 +107,13 @@ def add_up_directly(
     """
     (groups, *_, ins, outs), (batch, *out_shape, _) = weights.shape, result.shape
     whole = all((axis.places, n) == (slice(0, n, 1), axis.outputs) for axis, n in zip(axes, out_shape, strict=True))
-    bundles = bundle_count(groups, groups * ins, groups * outs, least=LEAST_CHANNELS)
+    bundles = gather.bundle_count(groups, groups * ins, groups * outs, least=LEAST_CHANNELS)
     ins, outs = (groups // bundles * channels for channels in (ins, outs))
     layer = output_products(axes, batch, (ins, outs), bundles) if whole and blas_adds() else None
     if layer is None or not result.flags.c_contiguous:
         return False
-    matrices = contiguous(dense_bundles(weights, bundles), each)
-    scratch, row = Scratch(), np.zeros(outs * bundles, np.float32) if bias is None else bias
+    matrices = gather.contiguous(gather.dense_bundles(weights, bundles), each)
+    scratch, row = gather.Scratch(), np.zeros(outs * bundles, np.float32) if bias is None else bias
     row, (apart, step) = np.tile(row, (result.shape[-2], 1)), _distances(axes[-1])
 
     def compute(number: int, calls: Array, outputs: slice) -> None:
@@ -143,7 +125,7 @@ def add_up_directly(
             left, right = Matrix(image[number], step * ins * bundles), Matrix(matrices, outs, column)
             add_products(calls, block, left, right, Matrix(sums, apart * outs * bundles, column))
         if not ready:
-            put(sums, place)
+            gather.put(sums, place)
 
     each(
         call,
@@ -185,12 +167,14 @@ def pixel_products(axes: tuple[PaddedAxis, ...], batch: int, channels: tuple[int
     return Layer((block, columns), tuple(np.array_split(calls, sections)))
 
 
-def sum_directly(axes: tuple[PaddedAxis, ...], image: Array, other: Array, groups: int, each: Each) -> Array | None:
+def sum_directly(
+    axes: tuple[PaddedAxis, ...], image: Array, other: Array, groups: int, each: gather.Each
+) -> Array | None:
     """The products of all positions, added up: float32 [groups, taps, I / groups, O / groups]; None if not worth it.
 
     The image is float32 [N, *positions, I], the other one [N, *spatial, O], both contiguous.
     """
-    bundles = bundle_count(groups, image.shape[-1], other.shape[-1], least=LEAST_CHANNELS)
+    bundles = gather.bundle_count(groups, image.shape[-1], other.shape[-1], least=LEAST_CHANNELS)
     ins, outs = image.shape[-1] // bundles, other.shape[-1] // bundles
     layer = pixel_products(axes, len(image), (ins, outs), bundles) if blas_adds() else None
     if layer is None:
@@ -206,31 +190,35 @@ def sum_directly(axes: tuple[PaddedAxis, ...], image: Array, other: Array, group
 
     blocks = range(len(sums)), range(0, ins, block), range(0, outs, columns)
     each(call, [partial(add_up, *at) for at in product(*blocks)])
-    return own_weights(added_up(sums), groups // bundles)
+    return gather.own_weights(gather.added_up(sums), groups // bundles)
 
 
-def patch_matmul(op: PatchMatmul, image: Array, weights: Array, bias: Array | None, result: Array, each: Each) -> None:
+def patch_matmul(
+    op: PatchMatmul, image: Array, weights: Array, bias: Array | None, result: Array, each: gather.Each
+) -> None:
     """Patches of a contiguous image [N, *spatial, C] times weights, written to their places in [N, *out_shape, O].
 
     Weights are float32 [groups, *taps, C / groups, O / groups], the bias is [O] or None.
     """
-    axes, pieces = op.patches.axes, list[Piece]()
+    axes, pieces = op.patches.axes, list[gather.Piece]()
     if not add_up_directly(axes, image, weights, bias, result, each):
-        for operands in by_phases(axes, image, weights, bias, result, each):
+        for operands in gather.by_phases(axes, image, weights, bias, result, each):
             pieces.extend(_gathered(operands, bias, op.patches.bundles, each))
     each(call, pieces)
 
 
-def _gathered(operands: PhaseOperands, bias: Array | None, bundles: int, each: Each) -> Iterator[Piece]:
+def _gathered(
+    operands: gather.PhaseOperands, bias: Array | None, bundles: int, each: gather.Each
+) -> Iterator[gather.Piece]:
     """Gathered patches times the weights of bundles of groups."""
     _, view, weights, place = operands
-    counts, (patches, sums) = place.shape[:-1], (Scratch(), Scratch())
-    dense = dense_bundles(weights, bundles)
+    counts, (patches, sums) = place.shape[:-1], (gather.Scratch(), gather.Scratch())
+    dense = gather.dense_bundles(weights, bundles)
     ins, outs = dense.shape[-2:]
     if abs(dense.strides[-2]) < abs(dense.strides[-1]):  # BLAS takes either order; this one takes less to copy
-        matrices = contiguous(np.moveaxis(dense, -1, 1), each).reshape(bundles, outs, -1).swapaxes(1, 2)
+        matrices = gather.contiguous(np.moveaxis(dense, -1, 1), each).reshape(bundles, outs, -1).swapaxes(1, 2)
     else:
-        matrices = contiguous(dense, each).reshape(bundles, -1, outs)
+        matrices = gather.contiguous(dense, each).reshape(bundles, -1, outs)
 
     def compute(bundle: int, box: tuple[slice, ...]) -> None:
         of_result = slice(bundle * outs, (bundle + 1) * outs)
@@ -240,13 +228,13 @@ def _gathered(operands: PhaseOperands, bias: Array | None, bundles: int, each: E
         values = np.matmul(gathered, matrices[bundle], out=sums.array((rows, outs)))
         if bias is not None:
             values += bias[of_result]
-        put(values.reshape(to.shape), to)
+        gather.put(values.reshape(to.shape), to)
 
-    rows = shared_rows(matrices.shape[1], prod(counts))
-    return (partial(compute, *at) for at in product(range(bundles), runs(counts, rows)))
+    rows = gather.shared_rows(matrices.shape[1], prod(counts))
+    return (partial(compute, *at) for at in product(range(bundles), gather.runs(counts, rows)))
 
 
-def pixel_matmul(patches: Patches, image: Array, other: Array, each: Each) -> Array:
+def pixel_matmul(patches: Patches, image: Array, other: Array, each: gather.Each) -> Array:
     """Sums of products of an image's channels and the patches of another: [groups, *taps, I / groups, O / groups].
 
     The image is [N, *positions, I], the other one [N, *spatial, O], with a patch for each position; all are float32.
@@ -254,17 +242,17 @@ def pixel_matmul(patches: Patches, image: Array, other: Array, each: Each) -> Ar
     image, other = np.ascontiguousarray(image), np.ascontiguousarray(other)
     own = sum_directly(patches.axes, image, other, patches.groups, each)
     if own is None:
-        view = patches_of(*padded(other, [[axis] for axis in patches.axes], each), patches.axes)
-        own = own_weights(_gathered_sums(image, view, patches, each), patches.groups // patches.bundles)
+        view = gather.patches_of(*gather.padded(other, [[axis] for axis in patches.axes], each), patches.axes)
+        own = gather.own_weights(_gathered_sums(image, view, patches, each), patches.groups // patches.bundles)
     return own.reshape(patches.groups, *patches.taps, *own.shape[-2:])
 
 
-def _gathered_sums(image: Array, view: Array, patches: Patches, each: Each) -> Array:
+def _gathered_sums(image: Array, view: Array, patches: Patches, each: gather.Each) -> Array:
     """The sums of gathered patches [N, *positions, *taps, O]: [bundles, taps, I / bundles, O / bundles]."""
     bundles, taps = patches.bundles, patches.tap_count
-    ins, outs, scratch = image.shape[-1] // bundles, view.shape[-1] // bundles, (Scratch(), Scratch())
-    boxes = list(runs(image.shape[:-1], run_rows(taps * outs)))
-    parts = min(len(boxes), LEAST_PIECES)  # fixed, so that sums do not depend on the number of threads
+    ins, outs, scratch = image.shape[-1] // bundles, view.shape[-1] // bundles, (gather.Scratch(), gather.Scratch())
+    boxes = list(gather.runs(image.shape[:-1], gather.run_rows(taps * outs)))
+    parts = min(len(boxes), gather.LEAST_PIECES)  # fixed, so that sums do not depend on the number of threads
     sums = np.empty((parts, bundles, ins, taps * outs), np.float32)
 
     def add_up(bundle: int, part: int) -> None:
@@ -278,4 +266,4 @@ def _gathered_sums(image: Array, view: Array, patches: Patches, each: Each) -> A
                 total += out
 
     each(call, [partial(add_up, *at) for at in product(range(bundles), range(parts))])
-    return added_up(sums).reshape(bundles, ins, taps, outs).swapaxes(1, 2)
+    return gather.added_up(sums).reshape(bundles, ins, taps, outs).swapaxes(1, 2)

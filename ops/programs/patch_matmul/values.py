@@ -20,20 +20,7 @@ from device.matrix_unit.exact import MatrixUnitMode
 from device.memory.memory_config import TILE
 from device.numbers.formats import Array, DataFormat, round_up
 from ops.op_model import ValuesContext, given
-from ops.programs.patch_matmul import fast
-from ops.programs.patch_matmul.gather import (
-    PhaseOperands,
-    added_up,
-    by_phases,
-    copy_in_pieces,
-    dense_bundles,
-    own_weights,
-    padded,
-    patches_of,
-    places,
-    put,
-    runs,
-)
+from ops.programs.patch_matmul import fast, gather
 from ops.programs.patch_matmul.op import (
     HALF,
     IN0_BITS,
@@ -67,7 +54,7 @@ def fill_rows(op: FillRows, inputs: Sequence[Array | None], context: ValuesConte
     """The result with its untouched positions filled; inputs are the bias, if there is one, and the target."""
     *bias, target = inputs
     result = _target(op, op.batch, target)
-    result[places(op.axes)] = rounded(given(bias[0]).astype(np.float32), op.out_format) if bias else 0
+    result[gather.places(op.axes)] = rounded(given(bias[0]).astype(np.float32), op.out_format) if bias else 0
     return result
 
 
@@ -96,27 +83,31 @@ def patch_matmul(op: PatchMatmul, inputs: Sequence[Array | None], context: Value
         return result
     pixels = image.astype(np.float32)
     exponents = (grid_exponent(pixels), grid_exponent(weights))
-    for phase in by_phases(patches.axes, pixels, weights, bias, result):
+    for phase in gather.by_phases(patches.axes, pixels, weights, bias, result):
         _sliced_phase(op, phase, exponents, bias, context)
     return result
 
 
 def _sliced_phase(
-    op: PatchMatmul, operands: PhaseOperands, exponents: tuple[int, int], bias: Array | None, context: ValuesContext
+    op: PatchMatmul,
+    operands: gather.PhaseOperands,
+    exponents: tuple[int, int],
+    bias: Array | None,
+    context: ValuesContext,
 ) -> None:
     """One output phase through the matrix unit, into its part of the result."""
     patches, (phases, view, weights, place) = op.patches, operands
-    dense = dense_bundles(weights, patches.bundles)
+    dense = gather.dense_bundles(weights, patches.bundles)
     dense = dense.reshape(len(dense), -1, *dense.shape[-2:])
     (ins, outs), halves = dense.shape[-2:], _half_counts(patches, phases)
     for bundle, taps in enumerate(dense):
         of_result = slice(bundle * outs, (bundle + 1) * outs)
         matrix = np.pad(taps, ((0, 0), (0, patches.tap_columns - ins), (0, 0))).reshape(-1, outs)
-        for box in runs(place.shape[:-1], SLICED_ROWS):
+        for box in gather.runs(place.shape[:-1], SLICED_ROWS):
             gathered = _rows(view[box][..., bundle * ins : (bundle + 1) * ins], place.ndim - 1, patches.tap_columns)
             values = _passes((gathered, matrix), exponents, op.slicing, halves, context)
             to = place[box][..., of_result]
-            put((values if bias is None else values + bias[of_result]).reshape(to.shape), to)
+            gather.put((values if bias is None else values + bias[of_result]).reshape(to.shape), to)
 
 
 def _half_counts(patches: Patches, combination: tuple[OutputPhase, ...]) -> tuple[int, ...]:
@@ -147,7 +138,7 @@ def pixel_matmul(op: PixelMatmul, inputs: Sequence[Array | None], context: Value
         columns = multiplied_whole(np.ascontiguousarray(other, np.float32), op.slicing, weights_side=True)
         sums = fast.pixel_matmul(patches, rows, columns, context.arithmetic.each)[None]
     else:
-        view = patches_of(*padded(other, [[axis] for axis in patches.axes]), patches.axes)
+        view = gather.patches_of(*gather.padded(other, [[axis] for axis in patches.axes]), patches.axes)
         pixels = image.astype(np.float32).reshape(-1, op.channels)
         sums = _sliced_sums(op, pixels, view.reshape(len(pixels), patches.tap_count, patches.channels), context)
     return rounded(sums, op.out_format) if op.sections == 1 else sums
@@ -171,7 +162,7 @@ def _sliced_sums(op: PixelMatmul, pixels: Array, taps: Array, context: ValuesCon
         matrices = (np.pad(left, depth).T.copy(), np.pad(right, depth))
         halves = (TILE // HALF,) * (len(matrices[1]) // TILE)
         whole = _passes(matrices, exponents, op.slicing, halves, context)
-        sums[section, bundle] = own_weights(whole.reshape(1, ins, -1, outs).swapaxes(1, 2), size)
+        sums[section, bundle] = gather.own_weights(whole.reshape(1, ins, -1, outs).swapaxes(1, 2), size)
     return sums.reshape(op.sections, patches.groups, *patches.taps, ins // size, outs // size)
 
 
@@ -208,7 +199,7 @@ def _passes(
 
 def sum_sections(op: SumSections, sums: Array) -> Array:
     """All bands added up in float32, in order."""
-    return rounded(added_up(sums.copy()), op.out_format)
+    return rounded(gather.added_up(sums.copy()), op.out_format)
 
 
 # For each format, the places of I and O / groups; the kernel's axes fill the others in order.
@@ -270,7 +261,7 @@ def weights_of(sums: Array, weights_format: str) -> Array:
     canonical = np.moveaxis(sums, (-2, -1), (1, 2)).reshape(groups * ins, outs, *kernel)
     stored = from_canonical(canonical, weights_format)
     array = np.empty(stored.shape, stored.dtype)
-    copy_in_pieces(array, stored, side_by_side)
+    gather.copy_in_pieces(array, stored, side_by_side)
     return array
 
 
