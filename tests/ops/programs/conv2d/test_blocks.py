@@ -88,13 +88,6 @@ def test_order_of_k_blocks(scheme, kernel, choices, walk):
     assert [(b.kernel_rows.start, len(b.kernel_rows), b.first_channel, b.weight_row) for b in order] == walk
 
 
-def test_width_goes_through_all_channel_cores_before_the_next_part_of_a_shard():
-    order = k_block_order(example(WIDTH, 4096, (1, 3), act_block_w_div=2), (1, 3))
-    assert [(b.first_channel, b.weight_row) for b in order[:2]] == [(0, 0), (64, 64)]
-    assert [(b.first_channel, b.weight_row) for b in order[64:66]] == [(32, 32), (96, 96)]
-    assert len(order) == 128
-
-
 def test_parts_that_are_no_whole_tiles_meet_the_wrong_weights():
     """Three tiles of channels on a core, four taps, two parts of 48 channels.
 
@@ -110,13 +103,6 @@ def test_parts_that_are_no_whole_tiles_meet_the_wrong_weights():
     expected = [32 * first_tile + tap * 64 * 96 + row for tap in range(4) for row in range(32)] + [-1] * 64
     assert weight_rows_of([block], [np.arange(192)], (2, 2)).tolist() == expected
     assert weight_rows_of([], [], (2, 2)).tolist() == []
-
-
-def test_parts_may_be_more_than_asked_for():
-    """Nine tiles in five parts are nine of one tile, below the 32 channels of a tap: no weights are read."""
-    layout = example(WIDTH, 128, (3, 3), act_block_w_div=5)
-    assert (layout.blocks.act_w_tiles, layout.blocks.k_blocks) == (1, 36)
-    assert k_block_order(layout, (3, 3)) == ()
 
 
 UNMATCHED = "The width of tensor a needs to match the height of tensor b"

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings, strategies as st
 
 from device.cores import first_cores
 from device.errors import DeviceError
@@ -12,9 +11,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from ops.programs.conv2d.op import (
     ConvBuffers,
     buffer_requests,
-    choose_scheme,
     estimate_l1,
-    local_bytes,
     placed_buffers,
     reuse_refusal,
 )
@@ -94,18 +91,6 @@ def test_tiles_of_each_buffer(scheme, changes, different):
     assert tiles == {name: count for name, count in (TILES | different).items() if count}
 
 
-def test_views():
-    result = buffers(HEIGHT)
-    assert {name: buffer.view_of for name, buffer in result.items() if buffer.view_of is not None} == {
-        "partials": "y", "out": "y", "reader_indices": "i", "act_sharded": "x",
-    }  # fmt: skip
-    pages = ("reader_indices", "act_sharded", "l1_array")
-    assert [result[name].size_bytes for name in pages] == [120, 5000, 64]
-    assert result["partials"].offset_bytes == 6 * 2048
-    assert local_bytes(result.values()) == (70 + 15 + 15) * 2048 + 64
-    assert buffers(HEIGHT, config_tensors_in_dram=True)["reader_indices"].view_of is None
-
-
 @pytest.mark.parametrize(
     ("changes", "view_of", "data_format"),
     [
@@ -168,20 +153,6 @@ def test_estimates_by_hand(scheme, choices, changes, halo, output, own):
     assert (found.halo_bytes, found.output_bytes) == (halo, output * 2048)
     assert found.buffers_bytes - 64 == own * 2048
     assert found.total_bytes == found.halo_bytes + found.output_bytes + found.buffers_bytes
-
-
-@settings(max_examples=20)
-@given(st.integers(1, 60), st.integers(1, 60), st.sampled_from([3, 32, 512]), st.sampled_from([1, 500]), st.booleans())
-def test_the_scheme_that_takes_least_of_those_allowed(height, width, ins, outs, matmul):
-    sizes = conv_problem(doubled(height, width), (ins, outs))
-    allowed, block, width = (estimate(sizes, scheme, matmul=matmul) for scheme in (HEIGHT, BLOCK, WIDTH))
-    allowed = [allowed, *([] if matmul else [width])]
-    cores = max(side.cores.num_cores() for side in (block.layout.config, block.layout.out_config))
-    allowed += [block] if cores >= SPEC.grid.cols else []
-    least = min(estimated.total_bytes for estimated in allowed)
-    chosen = choose_scheme(sizes, ConvOptions(), SPEC, matmul=matmul)
-    assert chosen.scheme in {estimated.layout.scheme for estimated in allowed if estimated.total_bytes == least}
-    assert dict(chosen.decision.limits)[f"{chosen.scheme.name}_bytes"] == least
 
 
 @pytest.mark.parametrize(

@@ -90,15 +90,6 @@ def test_channels_are_put_together(case, arithmetic, apart, monkeypatch):
         assert widths == ({32, 8} if apart else {40})
 
 
-def test_parts_of_a_width_shard():
-    """Two tiles of channels on each of six cores, taken one by one."""
-    options = ConvOptions(act_block_w_div=2, fp32_dest=True)
-    case = Case(channels=384, size=(2, 2), kernel=(1, 2), scheme=WIDTH, out_format=FLOAT32, options=options)
-    assert len(work_of(case).k_blocks) == 12
-    x, w, b = arrays(case, integers(4))
-    assert np.array_equal(computed(case, x, w, b, FAST)[0], expected(case, x, w, b))
-
-
 def test_parts_that_are_no_whole_tiles_are_multiplied_as_the_reader_packs_them():
     """Two parts of 48 channels on each of six cores: every block meets one tile of weights for each tap, then zeros."""
     options = ConvOptions(act_block_w_div=2, fp32_dest=True)

@@ -1,7 +1,5 @@
 """What passes read of a matmul and of a transpose."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -12,7 +10,7 @@ from ops.op_models import OP_MODELS
 from ops.programs.data_movement.movement import copy_movement, movement_cycles
 from ops.programs.matmul.buffers import interleaved_config
 from ops.programs.matmul.cycles import matmul_cycles
-from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram, Place, Places
+from ops.programs.matmul.op import MatmulOp, MatmulProblem, Place, Places
 from ops.programs.matmul.transpose import Transpose
 from tests.build import N150, op_cycles, op_values, tensor_spec
 
@@ -61,17 +59,3 @@ def test_a_transpose_turns_tiles_while_it_copies_them():
     late = op_cycles(Transpose(data_format=BFLOAT16), *ends, N150.replace(compute_pack_bytes_per_cycle=0.01))
     assert late.cycles == late.slowest.stages[-1].busy_cycles > cycles.cycles
     assert (late.slowest.stages[-1].stage, late.bound_by) == (Stage.TILIZE, Stage.TILIZE)
-
-
-@pytest.mark.parametrize(
-    ("program", "sent"),
-    [
-        ("SINGLE_TILES", (False, False)),
-        ("MCAST_IN0", (True, False)),
-        ("MCAST_IN1", (False, True)),
-        ("MCAST_2D", (True, True)),
-    ],
-)
-def test_operands_that_are_multicast(program, sent):
-    config = MatmulConfig(program=MatmulProgram[program], grid=N150.grid, in0_block_w=1)
-    assert replace(op(bias=False), config=config).sends == sent

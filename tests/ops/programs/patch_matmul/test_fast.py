@@ -13,7 +13,7 @@ from device.host import products, threads
 from device.host.products import blas_adds
 from device.host.threads import locked, side_by_side
 from ops.programs.patch_matmul import fast, gather
-from ops.programs.patch_matmul.fast import meetings, output_products
+from ops.programs.patch_matmul.fast import meetings
 from ops.programs.patch_matmul.float64 import _gathered, _products
 from ops.programs.patch_matmul.gather import bundle_count, contiguous
 from ops.programs.patch_matmul.op import Patches
@@ -105,13 +105,6 @@ def test_outputs_are_those_of_the_definition(groups, compiled, monkeypatch):
             assert np.array_equal(computed(axes, image, weights, None), wanted)
         assert np.array_equal(computed(axes, image, weights, bias), wanted + bias)
         assert np.array_equal(computed(axes, image, weights, bias, np.float16), (wanted + bias).astype(np.float16))
-
-
-def test_columns_are_multiplied_in_blocks_where_all_would_not_lie_in_place():
-    axes, groups = (down(4, 3, 1, 1), down(16, 3, 1, 1)), (1, 2048, 48)
-    image, weights, bias = layer_of(axes, groups)
-    assert output_products(axes, 2, (2048, 48), 1).blocks == (2048, 24)
-    assert np.array_equal(computed(axes, image, weights, bias), defined(axes, image, weights) + bias)
 
 
 def pixels_of(axes, groups, draw=small):

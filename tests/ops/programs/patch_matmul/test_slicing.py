@@ -7,7 +7,6 @@ from ops.programs.patch_matmul.op import (
     IN0_BITS,
     IN1_BITS,
     Precision,
-    Slicing,
     grid_exponent,
     multiplied_whole,
     slices,
@@ -42,11 +41,6 @@ def test_infinities_and_nans_stay_in_the_first_slice():
     assert np.isneginf(first[1])
     assert np.isnan(first[2])
     assert all(not other[:3].any() for other in others)
-
-
-@pytest.mark.parametrize("data_format", [FLOAT32, FLOAT16, BFLOAT16], ids=str)
-def test_one_pass_takes_operands_whole(data_format):
-    assert slicing_of(data_format, Precision.DEVICE) == Slicing(part_format=data_format)
 
 
 @pytest.mark.parametrize(("data_format", "passes"), [(FLOAT32, 13), (FLOAT16, 8), (BFLOAT16, 8)], ids=str)

@@ -14,8 +14,6 @@ from ops.programs.patch_matmul.op import (
     FillRows,
     Patches,
     Precision,
-    PrepareBias,
-    PrepareSticks,
     SumSections,
     slicing_of,
 )
@@ -101,22 +99,6 @@ def test_all_directions_agree_with_the_definition(context, data_format, problem,
     assert close(sums[0], want, data_format)
 
 
-def test_integers_are_exact_through_the_matrix_unit():
-    rng = np.random.default_rng(3)
-    geometry = plan_geometry([6, 6], [3, 3], stride=[2, 2], pad_before=[1, 1], pad_after=[1, 1], output_padding=[1, 1])
-    src = rng.integers(-99, 100, (1, 40, 6, 6)).astype(np.float32)
-    weights = rng.integers(-99, 100, (40, 7, 3, 3)).astype(np.float32)
-    axes = tuple(frame_axis(axis) for axis in geometry.axes)
-    patches = Patches(batch=1, axes=axes, channels=40, groups=1, bundles=1)
-    op = patch_matmul_work(
-        patches, out_channels=7, out_shape=geometry.output_shape, slicing=slicing_of(FLOAT32, Precision.IEEE),
-        bias=False, out_format=FLOAT32, spec=SPEC,
-    )  # fmt: skip
-    mirrored = taps_first(weights[:, :, ::-1, ::-1], 1, back=False)
-    got = values.patch_matmul(op, [np.moveaxis(src, 1, -1), mirrored, None], READINGS[1])
-    assert np.array_equal(np.moveaxis(got, -1, 1), conv_transpose(src, weights, geometry))
-
-
 def test_sections_are_added_in_float32_and_rounded_once():
     op = SumSections(sections=3, rows=1, columns=1, out_format=BFLOAT16)
     half = 2.0**-8  # of the last place of 1.0: one alone would be rounded away, two are a whole place
@@ -134,14 +116,3 @@ def test_rows_are_filled_in_what_others_wrote(bias):
     got = OP_MODELS[FillRows].values(op, [*added, target], ValuesContext(spec=SPEC, arithmetic=EXACT))
     assert got is target
     assert got.ravel().tolist() == [7, 5 if bias else 0, 7]
-
-
-def test_what_the_host_prepares():
-    context = ValuesContext(spec=SPEC, arithmetic=EXACT)
-    image = np.arange(6).reshape(1, 2, 3)
-    assert OP_MODELS[PrepareSticks].values(PrepareSticks(True), [image], context) is image
-    assert OP_MODELS[PrepareSticks].values(PrepareSticks(False), [image], context).tolist() == [
-        [[0, 3], [1, 4], [2, 5]]
-    ]
-    row = OP_MODELS[PrepareBias].values(PrepareBias(), [np.array([[[[1, 2]]]])], context)
-    assert (row.dtype, row.tolist()) == (np.float32, [1.0, 2.0])

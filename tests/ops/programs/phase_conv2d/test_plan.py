@@ -1,14 +1,7 @@
 """Groups of output phases, their blocks and their circular buffers, worked by hand."""
 
-from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
-from device.numbers.formats import BFLOAT16
-from device.time.stages import Stage
-from ops.op_model import Ends
-from ops.op_models import OP_MODELS
 from ops.programs.conv2d.op import KBlock
-from ops.programs.phase_conv2d.cycles import phase_cycles
-from ops.programs.phase_conv2d.plan import PhaseConv2dOp
 
 
 def groups(planned):
@@ -65,11 +58,6 @@ def test_outputs_without_taps_have_no_k_blocks(planned):
     assert {len(rows) for part in result.op.parts[1:] for rows in part.weights} == {0}
 
 
-def test_the_list_of_a_core(planned):
-    """8 x 8 pixels, 32 outputs of a core, two lines of 16: in each of two groups 8 windows of a line, 2 + 3 words."""
-    assert planned().plan.tensors["reader_indices"].shape[-1] == 10
-
-
 TILE = 2048
 
 
@@ -83,16 +71,3 @@ def test_an_output_in_tiles_has_its_shard_as_sticks_first(planned):
     assert (found["out_rows"], found["out_sticks"]) == (1, 2)  # two phases beside each other
     assert result.buffers()["out"].view_of == "output"
     assert result.buffers()["out_rows"].view_of is None
-
-
-def test_a_program_describes_its_phases_cores_and_stages(planned):
-    """64 outputs of 2 tiles of channels on 8x8 cores: two columns of cores hold them, all eight gather."""
-    result = planned((16, 16), channels=(256, 64), scheme="BLOCK_SHARDED", bias=True)
-    tensor = TensorSpec((1, 1, 32, 32), BFLOAT16, Layout.ROW_MAJOR)
-    description = OP_MODELS[PhaseConv2dOp].describe(result.op, Ends(read=tensor, written=tensor), result.spec)
-    facts = {fact.name: fact.value for fact in description.facts}
-    assert facts == {"scheme": "BLOCK_SHARDED", "output_cores": 16, "phases": 4, "groups": 1}
-    assert description.facts[1].text == "output on 16 of 64 cores"
-    stages = {stage.stage for group in phase_cycles(result.op, result.spec).groups for stage in group.stages}
-    assert stages - {Stage.START, Stage.MATH} <= set(description.stages)  # these mean the same in all programs
-    assert (description.measured_as, description.composed_of) == ("", "the steps of the measured convolution program")

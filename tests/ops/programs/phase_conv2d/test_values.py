@@ -14,6 +14,7 @@ from ops.op_model import ValuesContext
 from ops.planners.conv.arguments import ComputeConfig
 from ops.programs.conv2d.gather import GatheredInput
 from ops.programs.conv2d.model import OP_MODELS as CONV2D
+from ops.programs.k_blocks import finish, sum_blocks
 from ops.programs.phase_conv2d.model import PreparePhaseWeights, phases_convolved, prepared_phase_weights
 from tests.build import op_values
 
@@ -59,56 +60,44 @@ def frame_values(planned, sticks, kernel, row, arithmetic=EXACT):
 
 def plainly(planned, sticks, kernel, row):
     """Output by output: zeros where a tap lies outside, K block by K block through the packer, as the device does."""
-    call, op, options = planned.call, planned.op, planned.op.options
+    call, op = planned.call, planned.op
     (height, width), channels = (call.input_height, call.input_width), call.in_channels
-    frame, wide = op.problem.frame, {"fp32_dest": options.fp32_dest}
+    frame, bias = op.problem.frame, None if call.bias is None else row.astype(np.float32)
     taps = kernel[..., ::-1, ::-1].astype(np.float32)
     images = sticks.astype(np.float32).reshape(-1, height, width, channels)
     result = np.empty((call.batch_size, frame.rows.outputs, frame.columns.outputs, call.out_channels), np.float32)
-    for part in op.parts:
-        conv = part.conv
-        mode, partials = GatheredInput(conv, EXACT, planned.spec).mode, conv.partials_format
-        for image, phase in product(range(call.batch_size), part.frames):
+
+    def tap_of(image, place, y, x):
+        """An input, and the tap of the frame that meets this input under this output."""
+        inside = 0 <= y < height and 0 <= x < width
+        above, beside = y * call.stride[0] + frame.rows.before, x * call.stride[1] + frame.columns.before
+        pixel = images[image, y, x] if inside else np.zeros(channels, np.float32)
+        return pixel, taps[:, :, above - place[0], beside - place[1]]
+
+    for part, image in product(op.parts, range(call.batch_size)):
+        conv, mode = part.conv, GatheredInput(part.conv, EXACT, planned.spec).mode
+        for phase in part.frames:
             down, across = phase.rows, phase.columns
             for m, n in product(range(down.outputs), range(across.outputs)):
-                place = (
-                    image,
-                    down.output_offset + m * down.output_stride,
-                    across.output_offset + n * across.output_stride,
-                )
-                packed = dst = None
+                place = (range(frame.rows.outputs)[down.places][m], range(frame.columns.outputs)[across.places][n])
                 rows = range(down.kernel if across.kernel else 0)
                 blocks = [rows] if down.kernel * across.kernel <= call.kernel_size[1] else [[i] for i in rows]
-                for number, block in enumerate(blocks if rows else []):
-                    gathered, matrix = [], []
-                    for i, j in product(block, range(across.kernel)):
-                        y, x = m + down.start + i * down.dilation, n + across.start + j * across.dilation
-                        inside = 0 <= y < height and 0 <= x < width
-                        gathered.append(images[image, y, x] if inside else np.zeros(channels, np.float32))
-                        # The tap of the frame that meets this input under this output.
-                        row_of, column_of = (
-                            y * call.stride[0] + frame.rows.before - place[1],
-                            x * call.stride[1] + frame.columns.before - place[2],
-                        )
-                        matrix.append(taps[:, :, row_of, column_of])
-                    last = number == len(blocks) - 1 and call.bias is None
-                    dst = None
-                    if packed is not None and (last or not conv.l1_accumulation):
-                        dst = EXACT.unpack(packed, partials, **wide)
-                    dst = EXACT.product(np.concatenate(gathered)[None], np.concatenate(matrix), dst, mode=mode)
-                    if last:
-                        break
-                    made = EXACT.pack(dst, partials, **wide)
-                    adds = packed is not None and conv.l1_accumulation
-                    packed = EXACT.accumulate_l1(packed, made, partials) if adds else made
-                if packed is not None and call.bias is not None:
-                    dst = EXACT.unpack(packed, partials, **wide)
-                if dst is None:
-                    dst = np.zeros((1, call.out_channels), np.float32)
-                if call.bias is not None:
-                    dst = EXACT.add_bias(dst, row.astype(np.float32), **wide)
-                dst = EXACT.unpack(EXACT.pack(dst, partials, **wide), partials, **wide)
-                result[place] = EXACT.pack(dst, BFLOAT16, **wide)[0]
+                blocks = [
+                    [
+                        tap_of(image, place, m + down.start + i * down.dilation, n + across.start + j * across.dilation)
+                        for i, j in product(block, range(across.kernel))
+                    ]
+                    for block in (blocks if rows else [])
+                ]
+                parts = [list(zip(*met, strict=True)) for met in blocks]
+                operands = [(np.concatenate(a)[None], np.concatenate(b), None) for a, b in parts]
+                dst = sum_blocks(
+                    operands, len(operands), EXACT, mode, conv.partials_format,
+                    accumulates=conv.l1_accumulation, has_bias=bias is not None,
+                )  # fmt: skip
+                dst = np.zeros((1, call.out_channels), np.float32) if dst is None else dst
+                how = {"fp32_dest": mode.fp32_dest, "trip": conv.partials_format}
+                result[image, *place] = finish(dst, bias, None, BFLOAT16, EXACT, planned.spec, **how)[0]
     return result.reshape(1, 1, -1, call.out_channels)
 
 
