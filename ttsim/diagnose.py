@@ -133,21 +133,19 @@ def attempt(
     `returns_weights` the caller keeps the prepared weights and bias.
     """
     events: list[Event] = []
-    plan: Plan | None = None
+    plan, refused, strict = None, None, snapshot.strict
     try:
-        check_call(call, snapshot.machine.spec, strict=snapshot.strict)
+        check_call(call, snapshot.machine.spec, strict=strict)
         machine = _copy(snapshot, l1_small_bytes, cached=cached)
         twins = l1_small_bytes is None
         inputs = {name: _input(machine, name, buffer, call, twins=twins) for name, buffer in snapshot.buffers.items()}
-        free_l1_bytes = machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
+        free = machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
         machine.recorders.append(events)
-        plan = plan_call(
-            call, machine.spec, free_l1_bytes=free_l1_bytes, returns_weights=returns_weights, strict=snapshot.strict
-        )
+        plan = plan_call(call, machine.spec, free_l1_bytes=free, returns_weights=returns_weights, strict=strict)
         run_memory(plan, machine, inputs)
     except (ArgumentError, DeviceError, NoWindowError) as error:
-        return Trial(tuple(events), str(error), plan)
-    return Trial(tuple(events), None, plan)
+        refused = str(error)
+    return Trial(tuple(events), refused, plan)
 
 
 def _copy(snapshot: MachineSnapshot, l1_small_bytes: int | None, *, cached: bool) -> Machine:
@@ -257,16 +255,13 @@ def _index_tensors(call: ConvCall, snapshot: MachineSnapshot) -> Iterator[str]:
 
 def _changes(call: ConvCall, other: ConvCall) -> str:
     """The arguments of `other` that differ from the call's, as Python, with their costs as a comment."""
-    arguments = []
-    if other.input != call.input:
-        arguments.append("input_tensor=ttnn.to_memory_config(input_tensor, ttnn.DRAM_MEMORY_CONFIG)")
-    if other.memory_config != call.memory_config:
-        arguments.append("memory_config=None")
-    if other.conv_config != call.conv_config:
-        arguments.append(f"conv_config={conv_config_source(other.conv_config)}")
-    if other.slice_config is not None and other.slice_config != call.slice_config:
-        arguments.append(f"dram_slice_config={slice_config_source(other.slice_config)}")
-    elif other.slice_config is None and call.slice_config is not None:
-        arguments.append("dram_slice_config=None")
+    slices = other.slice_config
+    sources = {
+        "input": "input_tensor=ttnn.to_memory_config(input_tensor, ttnn.DRAM_MEMORY_CONFIG)",
+        "memory_config": "memory_config=None",
+        "conv_config": f"conv_config={conv_config_source(other.conv_config)}",
+        "slice_config": f"dram_slice_config={None if slices is None else slice_config_source(slices)}",
+    }
+    changed = [source for name, source in sources.items() if getattr(other, name) != getattr(call, name)]
     notes = costs(call, other)
-    return ", ".join(arguments) + (f"  # {'; '.join(notes)}" if notes else "")
+    return ", ".join(changed) + (f"  # {'; '.join(notes)}" if notes else "")

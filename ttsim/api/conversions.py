@@ -231,12 +231,12 @@ def typecast(
     require_type("typecast", Tensor, input_tensor=input_tensor)
     require_type("typecast", DataType, dtype=dtype)
     require_type_or_none("typecast", MemoryConfig, memory_config=memory_config)
-    device = input_tensor.device()
-    if device is None:
-        changed = input_tensor if input_tensor.dtype is dtype else input_tensor.with_dtype(dtype)
-    else:
+    device, changed = input_tensor.device(), input_tensor
+    if device is not None:
         plan = cached_plan(plan_typecast, device, input_tensor.spec, dtype.format, place=memory_config)
         changed = carried_out("typecast", plan, input_tensor, device)
+    elif input_tensor.dtype is not dtype:
+        changed = input_tensor.with_dtype(dtype)
     return changed if output_tensor is None else stored_in(output_tensor, changed)
 
 

@@ -58,13 +58,10 @@ class Combination(Call):
             left, right = right, left
         if not isinstance(left, Tensor):
             raise _wrong(name, f"input_tensor_a must be a Tensor, not {shown(left)}")
-        tensors = {"input": left}
-        if isinstance(right, Tensor):
-            tensors["input_b"] = right
-        elif not isinstance(right, Real):
+        if not isinstance(right, Tensor | Real):
             raise _wrong(name, f"input_tensor_b must be a Tensor or a number, not {shown(right)}")
-        if target is not None:
-            tensors["target"] = target
+        roles = {"input": left, "input_b": right, "target": target}
+        tensors = {role: tensor for role, tensor in roles.items() if isinstance(tensor, Tensor)}
         device = device_of(tensors)
         specs = {role: tensor.spec for role, tensor in tensors.items()}
         second, written, out_format = specs.get("input_b"), specs.get("target"), format_of(self.dtype)
@@ -182,14 +179,15 @@ def device_of(tensors: Mapping[str, Tensor]) -> Device:
     for name, tensor in tensors.items():
         which = {"input": "Input Tensor A", "input_b": "Input Tensor B"}.get(name, "Tensor")
         require_allocated(tensor, first_line=f"{which if 'input_b' in tensors else 'Input Tensor'} is not allocated")
-    homes = {name: tensor.device() for name, tensor in tensors.items()}
-    devices = [device for device in homes.values() if device is not None]
-    if lost := next((name for name, device in homes.items() if device is None), None):
-        which = {"input": "A", "input_b": "B"}.get(lost, "output")
-        raise DeviceError(
-            f"Input tensor {which} must be on device, got storage type: StorageType::HOST\n"
-            "give every tensor to the device with .to(device)"
-        )
+    devices = []
+    for name, tensor in tensors.items():
+        which = {"input": "A", "input_b": "B"}.get(name, "output")
+        if (device := tensor.device()) is None:
+            raise DeviceError(
+                f"Input tensor {which} must be on device, got storage type: StorageType::HOST\n"
+                "give every tensor to the device with .to(device)"
+            )
+        devices.append(device)
     return devices[0]
 
 

@@ -52,10 +52,8 @@ class Matmul(Call, name="matmul"):
             lost = "Input Tensor is not allocated" if number else "Operand to matmul must be on device"
             require_allocated(tensor, first_line=lost)
         device = _device(*tensors.values())
-        chosen: dict[str, Any] = {}
-        if self.compute_kernel_config is not None:
-            config = self.compute_kernel_config.argument()
-            chosen = {name: getattr(config, name) for name in ("fidelity_phases", "fp32_dest", "packer_l1_acc")}
+        config, fields = self.compute_kernel_config, ("fidelity_phases", "fp32_dest", "packer_l1_acc")
+        chosen: dict[str, Any] = {} if config is None else {name: getattr(config.argument(), name) for name in fields}
         arguments = MatmulArguments(
             first=tensors["input"].spec,
             second=tensors["weight"].spec,

@@ -15,20 +15,18 @@ def add_choices(parser: ArgumentParser) -> None:
     parser.add_argument("--device", metavar="SPEC", help=f"name or TOML file; sets {SPEC_VARIABLE}")
     add_changes(parser)
     parser.add_argument("--values", choices=get_args(Values), help=f"what devices compute; sets {VALUES_VARIABLE}")
-    parser.add_argument(
-        "--no-strict", action="store_true", help=f"accept what the real library gets wrong; sets {STRICT_VARIABLE}=0"
-    )
+    text = f"accept what the real library gets wrong; sets {STRICT_VARIABLE}=0"
+    parser.add_argument("--no-strict", action="store_true", help=text)
 
 
 def chosen(options: Namespace) -> dict[str, str]:
     """The environment variables of the given flags; raises SpecError for an unknown device or a bad change."""
-    device = options.device
+    device = chosen_device(options) if options.changes else options.device
     if options.changes:
-        device = chosen_device(options)
         load_spec(device)  # refused before the script runs
-    variables = {SPEC_VARIABLE: device, VALUES_VARIABLE: options.values}
-    strict = {STRICT_VARIABLE: "0"} if options.no_strict else {}
-    return {name: value for name, value in variables.items() if value is not None} | strict
+    strict = "0" if options.no_strict else None
+    variables = {SPEC_VARIABLE: device, VALUES_VARIABLE: options.values, STRICT_VARIABLE: strict}
+    return {name: value for name, value in variables.items() if value is not None}
 
 
 @contextmanager
@@ -39,8 +37,6 @@ def environment(variables: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        for name in before:
+            os.environ.pop(name, None)
+        os.environ.update({name: value for name, value in before.items() if value is not None})

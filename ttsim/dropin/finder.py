@@ -61,13 +61,10 @@ class Face(ModuleType):
 def face_of(module: str) -> ModuleType:
     """The face of a module of ttnn, such as "operations.conv2d", "device" or "" for ttnn itself; made once."""
     name = f"{PACKAGE}.{module}" if module else PACKAGE
-    known = sys.modules.get(name)
-    if known is not None:
-        return known
-    own = [getattr(ttsim, module)] if module in MODULES else []
-    face = sys.modules[name] = Face(name, [*own, ttsim])
-    face.__path__ = []
-    return face
+    if name not in sys.modules:
+        face = sys.modules[name] = Face(name, [*([getattr(ttsim, module)] if module in MODULES else []), ttsim])
+        face.__path__ = []
+    return sys.modules[name]
 
 
 class FaceLoader(Loader):

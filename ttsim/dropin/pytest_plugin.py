@@ -121,10 +121,8 @@ def _large_enough(request: pytest.FixtureRequest) -> None:
     if marker is None or not marker.args or name is None:
         return
     grid, wanted = request.getfixturevalue(name).compute_with_storage_grid_size(), marker.args[0]
-    enough = (
-        grid.x >= wanted[0] and grid.y >= wanted[1] if isinstance(wanted, tuple) else grid.x * grid.y >= int(wanted)
-    )
-    if not enough:
+    sides = isinstance(wanted, tuple)
+    if not (grid.x >= wanted[0] and grid.y >= wanted[1] if sides else grid.x * grid.y >= int(wanted)):
         pytest.skip(f"requires_grid_size: the test wants {wanted}, the device has {grid.x} x {grid.y} cores")
 
 

@@ -58,10 +58,8 @@ def run_script(
                         tell(line)
     if not tunes:
         return ""
-    with_convolutions = [profile for profile in profiles if any(call.asked is not None for call in profile.calls)]
-    return (
-        "\n".join(str(tune_network(convolution)) for convolution in with_convolutions) or "no device ran a convolution"
-    )
+    convolved = [profile for profile in profiles if any(call.asked is not None for call in profile.calls)]
+    return "\n".join(str(tune_network(profile)) for profile in convolved) or "no device ran a convolution"
 
 
 def within(trace: TracebackType | None, path: Path) -> TracebackType | None:

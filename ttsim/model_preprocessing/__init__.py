@@ -92,11 +92,9 @@ def make_parameter_dict(dictionary: Mapping[Any, Any]) -> ParameterDict:
     """A dict, and those in it, as ParameterDicts; what layers were called with stays as it is."""
     if isinstance(dictionary, ParameterDict):
         return dictionary
+    nested = {key for key, value in dictionary.items() if isinstance(value, dict) and not isinstance(value, ModuleArgs)}
     return ParameterDict(
-        {
-            name: make_parameter_dict(value) if isinstance(value, dict) and not isinstance(value, ModuleArgs) else value
-            for name, value in dictionary.items()
-        }
+        {key: make_parameter_dict(value) if key in nested else value for key, value in dictionary.items()}
     )
 
 
@@ -199,17 +197,15 @@ def convert_torch_model_to_ttnn_model(
 
 def default_preprocessor(model: Any, name: str, ttnn_module_args: Any) -> ParameterDict:
     """The parameters of a Linear, LayerNorm or Embedding as ttnn's functions take them; none of other modules."""
-    nn, dtype, result = import_module("torch").nn, DataType.BFLOAT16, {}
-    if isinstance(model, nn.Linear):
-        result["weight"] = preprocess_linear_weight(model.weight, dtype=dtype)
-        if model.bias is not None:
-            result["bias"] = preprocess_linear_bias(model.bias, dtype=dtype)
-    elif isinstance(model, nn.LayerNorm):
-        result["weight"] = preprocess_layernorm_parameter(model.weight, dtype=dtype)
-        result["bias"] = preprocess_layernorm_parameter(model.bias, dtype=dtype)
-    elif isinstance(model, nn.Embedding):
-        result["weight"] = preprocess_embedding_weight(model.weight, dtype=dtype)
-    return make_parameter_dict(result)
+    nn, dtype = import_module("torch").nn, DataType.BFLOAT16
+    preprocessors: dict[Any, dict[str, Callable[..., Tensor]]] = {
+        nn.Linear: {"weight": preprocess_linear_weight, "bias": preprocess_linear_bias},
+        nn.LayerNorm: dict.fromkeys(("weight", "bias"), preprocess_layernorm_parameter),
+        nn.Embedding: {"weight": preprocess_embedding_weight},
+    }
+    functions = next((functions for kind, functions in preprocessors.items() if isinstance(model, kind)), {})
+    own = {key: getattr(model, key) for key in functions}
+    return ParameterDict({key: functions[key](value, dtype=dtype) for key, value in own.items() if value is not None})
 
 
 def _own_parameters(model: Any, *, converts: bool) -> dict[str, Any]:
@@ -236,8 +232,7 @@ def _extras(custom_preprocessor: Preprocessor) -> list[str]:
 def move_to_device(parameters: Any, device: Device) -> Any:
     """The parameters with all tensors of ttsim on a device; dicts and lists are changed."""
     if isinstance(parameters, ParameterDict | ParameterList):
-        places = list(parameters) if isinstance(parameters, ParameterDict) else range(len(parameters))
-        for place in places:
+        for place in list(parameters) if isinstance(parameters, ParameterDict) else range(len(parameters)):
             parameters[place] = move_to_device(parameters[place], device)
         return parameters
     return to_device(parameters, device) if isinstance(parameters, Tensor) else parameters

@@ -1,13 +1,12 @@
 """One point of a study: a layer on a device with its settings; `evaluate` plans, times and measures the point."""
 
 import json
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Mapping, Set
 from contextvars import Context
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from enum import Enum
 from functools import cache, lru_cache
 from hashlib import sha256
-from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
@@ -75,7 +74,8 @@ def canonical(value: object) -> str:
             name = "" if kind in (tuple, list) else kind.__qualname__
             return f"{name}[{','.join(map(text, value))}]"
         if is_dataclass(kind):
-            return f"{kind.__module__}.{kind.__qualname__}({','.join(map(text, _compared(kind)(value)))})"
+            values = (text(getattr(value, name)) for name in _compared(kind))
+            return f"{kind.__module__}.{kind.__qualname__}({','.join(values)})"
         if isinstance(value, Mapping):
             return f"{{{','.join(sorted(f'{text(key)}:{text(item)}' for key, item in value.items()))}}}"
         if isinstance(value, Set):
@@ -90,12 +90,9 @@ def canonical(value: object) -> str:
 
 
 @cache
-def _compared(kind: type) -> Callable[[Any], tuple[Any, ...]]:
-    """A getter of the fields of a dataclass that comparison uses, without fields that only hold requests."""
-    names = [field.name for field in fields(kind) if field.compare and field.name not in ASKED.get(kind, ())]
-    if len(names) < 2:
-        return lambda value: tuple(getattr(value, name) for name in names)
-    return attrgetter(*names)
+def _compared(kind: type) -> tuple[str, ...]:
+    """The fields of a dataclass that comparison uses, without fields that only hold requests."""
+    return tuple(field.name for field in fields(kind) if field.compare and field.name not in ASKED.get(kind, ()))
 
 
 PLANS_KEPT: Final = 4096  # whose cycles a process remembers: some hundred bytes each

@@ -91,9 +91,10 @@ def workers(*, processes: int | None, scheduler: str | None, quick: int | None =
             yield cluster
         return
     count: int | None = processes
-    if count is None:
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        count = 1 if quick is not None and quick <= FEW else cores
+    if count is None and quick is not None and quick <= FEW:
+        count = 1
+    elif count is None:
+        count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
         raise ArgumentError(f"processes must be an integer of at least 1, not {shown(count)}")
     if count == 1:
@@ -255,8 +256,7 @@ class Run:
             except (Exception, CancelledError) as error:
                 if suspect:
                     self._blame(chunk[0], error)
-                else:
-                    self.suspects.extend((point,) for point in chunk)
+                self.suspects.extend((point,) for point in chunk if not suspect)
             else:
                 self.lost, self.returned = 0, True
                 self.take(rows)

@@ -316,12 +316,12 @@ def axes_of(result: SweepResult) -> dict[str, list[Any]]:
 
 def _memory_front(result: SweepResult, layer: str) -> Scatter:
     """The time of a layer against L1, a series for each device."""
-    dots = [
-        Dot(x=time, y=row.l1_peak_bytes / 1024, name=words_of(labels), series=row.device)
+    dots = tuple(
+        Dot(x=row.nanoseconds / 1000, y=row.l1_peak_bytes / 1024, name=words_of(labels), series=row.device)
         for labels, row in result.samples
-        if row.layer == layer and (time := _us(row.nanoseconds)) is not None and row.l1_peak_bytes is not None
-    ]
-    return Scatter(title=f"{layer}: time against memory", x_name=TIME, y_name=MEMORY, dots=tuple(dots))
+        if row.layer == layer and row.nanoseconds is not None and row.l1_peak_bytes is not None
+    )
+    return Scatter(title=f"{layer}: time against memory", x_name=TIME, y_name=MEMORY, dots=dots)
 
 
 def _heat_maps(result: SweepResult, x: str, y: str) -> Iterator[HeatMap]:

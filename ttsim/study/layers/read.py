@@ -60,8 +60,7 @@ def read_layers(path: Path) -> tuple[Layer, ...]:
 def layers_of(document: Mapping[str, Any], path: str) -> tuple[Layer, ...]:
     """All layers of a document, in order; raises ArgumentError if a layer is invalid."""
     check_keys(path, document, ("common", "layer"))
-    tables = document.get("layer", [])
-    common = document.get("common", {})
+    tables, common = document.get("layer", []), document.get("common", {})
     if not isinstance(tables, list) or not tables or not all(isinstance(table, dict) for table in tables):
         raise ArgumentError(f"{path}: a file of layers has at least one [[layer]] table")
     if not isinstance(common, dict):
@@ -112,18 +111,16 @@ SHAPE: Final = ("batch_size", "input_height", "input_width", "in_channels")  # t
 
 def add_layers_flags(parser: argparse.ArgumentParser) -> None:
     """Adds the flags that `chosen_layers` reads."""
-    parser.add_argument(
-        "--layers", type=Path, metavar="FILE", help=f"TOML file of layers (default: {DEFAULT_LAYERS.name})"
-    )
+    text = f"TOML file of layers (default: {DEFAULT_LAYERS.name})"
+    parser.add_argument("--layers", type=Path, metavar="FILE", help=text)
     parser.add_argument("--only", default="", metavar="TEXT", help="of several layers, those whose name contains this")
     add_layer_flags(parser)
 
 
 def add_opening_flags(parser: argparse.ArgumentParser, *, l1_small_size: int | None = USUAL_L1_SMALL_SIZE) -> None:
     """Adds the flags that open a device; `l1_small_size` is None if another source may set it."""
-    parser.add_argument(
-        "--l1-small-size", type=int, default=l1_small_size, metavar="BYTES", help="L1 kept for index tables"
-    )
+    text = "L1 kept for index tables"
+    parser.add_argument("--l1-small-size", type=int, default=l1_small_size, metavar="BYTES", help=text)
     parser.add_argument("--no-strict", action="store_true", help="accept what the real library accepts and gets wrong")
 
 
@@ -151,10 +148,8 @@ def layer_from_flags(options: argparse.Namespace, *, where: str) -> Layer | None
     if "in_channels" in settings:
         settings.setdefault("out_channels", settings["in_channels"])
     for name, value in settings.items():
-        if KINDS[name] is TABLE:
-            settings[name] = dict(value)
-        elif isinstance(value, tuple) and len(value) == 1:
-            settings[name] = value[0]
+        single = isinstance(value, tuple) and len(value) == 1
+        settings[name] = dict(value) if KINDS[name] is TABLE else value[0] if single else value
     return layer_of(settings, where=where)
 
 
