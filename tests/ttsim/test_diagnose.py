@@ -369,23 +369,3 @@ def test_where_no_nearby_config_fits_the_library_is_left_to_choose(place, side, 
         changed = eval(f"dict({text})", {"ttnn": ttsim, "input_tensor": call["input_tensor"]})
         assert changed["conv_config"].shard_layout is not ttsim.TensorMemoryLayout.HEIGHT_SHARDED
         ttsim.conv_transpose2d(**{**call, **changed})
-
-
-def test_where_index_tensors_do_not_fit_the_library_is_left_to_choose():
-    """Section A19 of the review: a scheme whose index tensors fit no region that leaves enough L1."""
-    with opened() as device:
-        call = arguments(
-            device,
-            64,
-            1024,
-            512,
-            kernel=(2, 2),
-            padding=(0, 0),
-            conv_config=ttsim.Conv2dConfig(shard_layout=ttsim.TensorMemoryLayout.WIDTH_SHARDED),
-            dram_slice_config=L1_FULL,
-        )
-        lines = refused(call)
-        assert "L1_SMALL" in lines[0]
-        (text,) = suggestions(lines)
-        assert text == "conv_config=ttnn.Conv2dConfig(weights_dtype=ttnn.bfloat16), dram_slice_config=None"
-        ttsim.conv_transpose2d(**pasted(text, call))

@@ -57,23 +57,6 @@ def test_run_writes_reports_and_a_page(printed, tmp_path):
     assert page.read_text().startswith("<!DOCTYPE html>")
 
 
-def test_run_as_json(printed):
-    words = [*SMALL, "--json", "--no-suggestions", "--device", "blackhole_p150"]
-    document = printed(*words)
-    (entry,) = document["layers"]
-    assert (entry["error"], entry["layer"]["stride"]) == (None, [2, 2])
-    summary = entry["summary"]
-    assert summary["device"] == "blackhole_p150"
-    assert summary["output"]["shape"] == [1, 1, 256, 16]
-    assert summary["accuracy"]["pcc"] > 0.999
-    names = [operation["name"] for operation in summary["operations"]]
-    assert names[-1] == "ShardedToInterleavedDeviceOperation"
-    (call,) = summary["cycles"]["calls"]
-    assert [operation["name"] for operation in call["operations"]] == names
-    assert call["total"]["cycles"] > 0
-    assert printed(*words) == document
-
-
 def test_fields_of_a_device_are_explained(printed, capsys):
     words = ["devices", "--explain", "blackhole_p100", "--only", "dram.access"]
     text = printed(*words)

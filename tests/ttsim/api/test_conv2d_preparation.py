@@ -1,7 +1,6 @@
 from typing import Any
 
 import numpy as np
-import pytest
 
 import ttsim
 
@@ -65,18 +64,6 @@ def test_shards_that_the_image_does_not_fit_are_asked_for_their_cores_and_their_
             place = ttsim.MemoryConfig(getattr(ttsim.TensorMemoryLayout, scheme), ttsim.BufferType.L1, shards)
             result = prepared(device, weights(64, 3), in_channels=64, input_memory_config=place)
             assert result.shape == [1, 1, 576, 16]
-
-
-def test_refusals_begin_with_the_words_of_the_real_library() -> None:
-    with ttsim.open_device(l1_small_size=32768) as device:
-        folding = ttsim.Conv2dConfig(enable_kernel_stride_folding=True)
-        with pytest.raises(RuntimeError, match="stride must be greater than 0"):
-            prepared(device, weights(32, 3), stride=(0, 2), conv_config=folding)
-        with pytest.raises(RuntimeError, match=r"Padded input height \(10\) must be divisible by stride \(3\)"):
-            prepared(device, weights(32, 3), stride=(3, 3), conv_config=folding)
-        blocks = ttsim.Conv2dConfig(weights_dtype=ttsim.bfloat8_b)
-        with pytest.raises(RuntimeError, match="Only TILE layout is supported for BFLOAT8_B dtype!"):
-            prepared(device, weights(32, 3), input_memory_config=ttsim.DRAM_MEMORY_CONFIG, conv_config=blocks)
 
 
 def test_rows_of_block_floats_can_be_described() -> None:

@@ -96,12 +96,6 @@ def test_wrong_calls_are_refused(device: ttsim.Device, call: Callable[[ttsim.Ten
     assert refusal(lambda: call(x)).startswith(text)
 
 
-@pytest.mark.parametrize("function", [ttsim.from_torch, ttsim.to_torch, ttsim.as_tensor, ttsim.to_layout])
-def test_an_unknown_keyword_is_refused(function: Callable[..., Any]) -> None:
-    with pytest.raises(TypeError, match="rank_of_torch"):
-        function(small(), rank_of_torch=2)
-
-
 def test_padding_of_the_last_two_axes_and_bytes_of_tiles_and_elements(device: ttsim.Device) -> None:
     rows = ttsim.Tensor(np.zeros((1, 3, 32)), ttsim.bfloat16)
     tiles = rows.to(TILE)
@@ -130,6 +124,7 @@ def test_a_device_tensor_says_what_the_real_one_says(device: ttsim.Device) -> No
 def test_keywords_are_those_of_the_real_library(device: ttsim.Device) -> None:
     x = small().to(device=device, mem_config=L1, cq_id=0)
     assert x.memory_config() == L1
+    assert ttsim.to_layout(ttsim.Tensor(ONES, ttsim.float32, layout=TILE), ROWS).dtype is ttsim.float32
     assert x.cpu(blocking=False, cq_id=1).to(target_layout=ROWS).layout is ROWS
     assert ttsim.from_device(ttsim.to_device(small(), device, queue_id=0), queue_id=0).shape == x.shape
     cast = ttsim.typecast(x, ttsim.float32, memory_config=ttsim.DRAM_MEMORY_CONFIG)
