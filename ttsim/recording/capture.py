@@ -355,44 +355,39 @@ def levelized_graph(trace: Sequence[GraphNode], max_level: int) -> list[Vertex]:
     vertices), internals (vertices of the next level that ran inside), output_info (the text of this tensor in the
     arguments of its first reader of the same level) and output_shape. The tensors of level 1 come before the functions.
     """
-    starts = list(_of_kind(trace, "function_start"))
-    ends = {start["counter"]: _end(trace, start) for start in starts}
+    starts = {node["counter"]: node for node in trace if node["node_type"] == "function_start"}
+    ends = {counter: _end(trace, start) for counter, start in starts.items()}
     outputs = {counter: list(_reached(trace, end, "tensor")) for counter, end in ends.items()}
-    tensors = [node for node in _of_kind(trace, "tensor") if node["stacking_level"] == TENSOR_LEVEL]
-    functions = [start for start in starts if start["stacking_level"] <= max_level]
+    tensors = [node for node in trace if node["node_type"] == "tensor" and node["stacking_level"] == TENSOR_LEVEL]
+    functions = [start for start in starts.values() if start["stacking_level"] <= max_level]
     numbers = {node["counter"]: number for number, node in enumerate((*tensors, *functions))}
     makers: dict[int, int] = {}  # counter of a tensor -> counter of the outermost function that made the tensor
     for start in sorted(ends, key=lambda start: (ends[start]["stacking_level"], ends[start]["counter"])):
         for tensor in outputs[start]:
             makers.setdefault(tensor["counter"], start)
 
-    def vertex(
-        node: GraphNode, name: str, shapes: list[str], sources: list[int | None], internals: list[int]
-    ) -> Vertex:
-        return {
-            "arguments": [argument for argument in node["arguments"] if isinstance(argument, str)],
-            "counter": numbers[node["counter"]],
-            "in_edges": [numbers[counter] for counter in sources if counter in numbers],
-            "internals": internals,
-            "name": name,
-            "out_edges": [],
-            "output_info": [],
-            "output_shape": shapes,
-            "stacking_level": node["stacking_level"],
-        }
-
-    vertices = [
-        vertex(node, f"tensor[{node['params']['tensor_id']}]", [node["params"]["shape"]], [makers.get(number)], [])
-        for number, node in ((node["counter"], node) for node in tensors)
-    ]
-    for node in functions:
-        counter, level = node["counter"], node["stacking_level"] + 1
-        inside = (inner for inner in functions if counter < inner["counter"] < ends[counter]["counter"])
-        internals = [numbers[inner["counter"]] for inner in inside if inner["stacking_level"] == level]
-        shapes = list(dict.fromkeys(tensor["params"]["shape"] for tensor in outputs[counter]))
-        # The source of a tensor is its own vertex, or else its maker
-        sources = [tensor if tensor in numbers else makers.get(tensor) for tensor in node["input_tensors"]]
-        vertices.append(vertex(node, node["params"]["name"], shapes, sources, internals))
+    vertices: list[Vertex] = []
+    for counter, number in numbers.items():
+        node = trace[counter]
+        made, level = counter not in starts, node["stacking_level"]
+        shapes = [tensor["params"]["shape"] for tensor in ([node] if made else outputs[counter])]
+        # The source of a tensor is its maker; of what a function reads, the tensor's own vertex or else its maker
+        sources = (tensor if tensor in numbers else makers.get(tensor) for tensor in node["input_tensors"])
+        read = [makers.get(counter)] if made else list(sources)
+        inside = () if made else (inner for inner in functions if counter < inner["counter"] < ends[counter]["counter"])
+        vertices.append(
+            {
+                "arguments": [argument for argument in node["arguments"] if isinstance(argument, str)],
+                "counter": number,
+                "in_edges": [numbers[source] for source in read if source in numbers],
+                "internals": [numbers[inner["counter"]] for inner in inside if inner["stacking_level"] == level + 1],
+                "name": f"tensor[{node['params']['tensor_id']}]" if made else node["params"]["name"],
+                "out_edges": [],
+                "output_info": [],
+                "output_shape": list(dict.fromkeys(shapes)),
+                "stacking_level": level,
+            }
+        )
     for reader in vertices[len(tensors) :]:
         for source in dict.fromkeys(reader["in_edges"]):
             if source != reader["counter"]:
@@ -405,12 +400,9 @@ def levelized_graph(trace: Sequence[GraphNode], max_level: int) -> list[Vertex]:
     return vertices
 
 
-def _of_kind(nodes: Sequence[GraphNode], kind: str) -> Iterator[GraphNode]:
-    return (node for node in nodes if node["node_type"] == kind)
-
-
 def _reached(trace: Sequence[GraphNode], node: GraphNode, kind: str) -> Iterator[GraphNode]:
-    return _of_kind([trace[counter] for counter in node["connections"]], kind)
+    reached = (trace[counter] for counter in node["connections"])
+    return (node for node in reached if node["node_type"] == kind)
 
 
 def _end(trace: Sequence[GraphNode], start: GraphNode) -> GraphNode:

@@ -20,6 +20,8 @@ from ttsim.report.timelines import Document
 
 At = tuple[str, int]  # file and line of a script; ("", 0) if unknown
 NOWHERE: At = ("", 0)
+Moment = tuple[int | None, At]  # a call by its number and its place; None if it was not seen
+Lifetime = tuple[int, int | None, At, int | None, At, int | None]  # see `lifetimes`
 
 
 class Chunk(NamedTuple):
@@ -34,17 +36,6 @@ class Chunk(NamedTuple):
     page_bytes: int
     pages: int  # How many there are
     buffer_type: int  # L1 or L1_SMALL, as the real library numbers them
-
-
-class Lifetime(NamedTuple):
-    """The lifetime of a tensor in numbers of calls, with their places; None if the call was not seen."""
-
-    tensor: int
-    made: int | None
-    made_at: At
-    last_read: int | None
-    last_read_at: At
-    freed: int | None  # The call in which, or after which, its buffer was freed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,9 +157,9 @@ def known_arch(spec: DeviceSpec) -> str:
 
 
 def lifetimes(calls: Sequence[RecordedCall], tensors: Mapping[WrittenTensor, int]) -> list[Lifetime]:
-    """The lifetimes of tensors, by their numbers."""
-    made: dict[WrittenTensor, tuple[int | None, At]] = {}
-    read: dict[WrittenTensor, tuple[int | None, At]] = {}
+    """Each tensor by its number, the call that made it, the last that read it, and the last before its buffer went."""
+    made: dict[WrittenTensor, Moment] = {}
+    read: dict[WrittenTensor, Moment] = {}
     for call in calls:
         for event in call.events:
             if isinstance(event, OperationBegin):
@@ -178,7 +169,7 @@ def lifetimes(calls: Sequence[RecordedCall], tensors: Mapping[WrittenTensor, int
                 made.update((tensor, (call.number, call.at)) for tensor in new)
     freed, never = _freed(calls), (None, NOWHERE)
     return [
-        Lifetime(number, *made.get(tensor, never), *read.get(tensor, never), freed.get(tensor.number))
+        (number, *made.get(tensor, never), *read.get(tensor, never), freed.get(tensor.number))
         for tensor, number in tensors.items()
     ]
 
