@@ -9,12 +9,10 @@ import pytest
 
 import ttsim
 import ttsim as ttnn
-from device.cores import first_cores
 from device.errors import CircularBufferError
-from device.plan import CircularBufferAllocated, CircularBuffersFreed, OperationBegin, OperationEnd, usage_per_core
+from device.plan import usage_per_core
 from tests.ttsim.api.calls import conv, put
 from ttsim import graph
-from ttsim.recording import capture
 from ttsim.runtime import session
 from ttsim.runtime.device import Device
 
@@ -48,30 +46,6 @@ def test_nodes_have_the_real_librarys_form(device: Device) -> None:
         "num_cores": 0, "page_size": 128, "size": 512, "type": "L1",
     }  # fmt: skip
     assert graph.extract_calltrace(trace) == ["Tensor::to_device", "Tensor::deallocate"]
-
-
-def test_operations_nest_and_name_their_circular_buffers() -> None:
-    cores = first_cores(10, 8, 8)
-    trace = capture.nodes(
-        [
-            OperationBegin("ttnn.conv_transpose2d"),
-            OperationBegin("HaloDeviceOperation"),
-            CircularBuffersFreed(),
-            CircularBufferAllocated("HaloDeviceOperation", "pad", 64, 105824, cores, view=False),
-            CircularBufferAllocated("HaloDeviceOperation", "out", 640, 1400000, cores, view=True),
-            OperationEnd("HaloDeviceOperation"),
-        ]
-    )
-    assert [node["node_type"] for node in trace] == [
-        "capture_start", "function_start", "function_start", "circular_buffer_deallocate_all",
-        *["circular_buffer_allocate"] * 2, *["function_end"] * 2, "capture_end",
-    ]  # fmt: skip # the call that an error left open is ended, too
-    assert [node["connections"] for node in trace] == [[1], [2, 7], [3, 4, 5, 6], [2], [], [], [], [8], []]
-    assert [node["stacking_level"] for node in trace] == [0, 1, 2, 2, 2, 2, 2, 1, 0]
-    where = {"address": 105824, "core_range_set": "{[0-0 - 7-0], [0-1 - 1-1]}", "device_id": 0}
-    assert trace[4]["params"] == {**where, "globally_allocated": "0", "size": 64}
-    assert graph.extract_resource_usage_per_core(trace) == (64, 0, 64)
-    assert graph.extract_peak_L1_memory_usage(trace) == 704
 
 
 def test_peaks_read_from_nodes_are_those_of_the_events(device: Device) -> None:

@@ -22,22 +22,14 @@ def spec():
 
 @pytest.fixture
 def halo():
-    rest = CoreRangeSet(CoreRange(CoreCoord(1, 0), CoreCoord(3, 0)))
-    cycles = OperationCycles(
-        cycles=1000,
-        groups=(
-            CoreGroupCycles(cores=rest, cycles=400, stages=(StageCycles(Stage.NETWORK, 400),)),
-            CoreGroupCycles(
-                cores=CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(0, 0))),
-                cycles=1000,
-                stages=(StageCycles(Stage.NETWORK, 900), StageCycles(Stage.START, 100)),
-            ),
-        ),
-        bound_by=Stage.NETWORK,
-        network_bytes=12_000,
-        contention_cycles=250,
+    rest, stages = CoreRangeSet(CoreRange(CoreCoord(1, 0), CoreCoord(3, 0))), (StageCycles(Stage.NETWORK, 400),)
+    longest = (StageCycles(Stage.NETWORK, 900), StageCycles(Stage.START, 100))
+    groups = (
+        CoreGroupCycles(cores=rest, cycles=400, stages=stages),
+        CoreGroupCycles(cores=first_cores(1, 8, 8), cycles=1000, stages=longest),
     )
-    return TimedOperation(name="HaloDeviceOperation", cycles=cycles)
+    figures = {"bound_by": Stage.NETWORK, "network_bytes": 12_000, "contention_cycles": 250}
+    return TimedOperation("HaloDeviceOperation", OperationCycles(cycles=1000, groups=groups, **figures))
 
 
 @pytest.fixture
@@ -47,18 +39,11 @@ def conv():
         StageCycles(Stage.MATH, 3000, stall_cycles=400, critical_cycles=2500),
         StageCycles(Stage.DRAM, 1000, critical_cycles=1000),
     )
-    cycles = OperationCycles(
-        cycles=4000,
-        groups=(CoreGroupCycles(cores=first_cores(32, 8, 8), cycles=4000, stages=stages),),
-        bound_by=Stage.MATH,
-        dram_read_bytes=80_000,
-        dram_written_bytes=20_000,
-        network_bytes=48_000,
-        issued_flops=32 * 50 * PRODUCT_FLOPS,
-        useful_flops=32 * 20 * PRODUCT_FLOPS,
-        contention_cycles=0,
-    )
-    return TimedOperation(name="Conv2dDeviceOperation", cycles=cycles, fidelity_phases=2)
+    group = CoreGroupCycles(cores=first_cores(32, 8, 8), cycles=4000, stages=stages)
+    flops = {"issued_flops": 32 * 50 * PRODUCT_FLOPS, "useful_flops": 32 * 20 * PRODUCT_FLOPS}
+    moved = {"dram_read_bytes": 80_000, "dram_written_bytes": 20_000, "network_bytes": 48_000}
+    cycles = OperationCycles(cycles=4000, groups=(group,), bound_by=Stage.MATH, **moved, **flops)
+    return TimedOperation("Conv2dDeviceOperation", cycles, fidelity_phases=2)
 
 
 @pytest.fixture

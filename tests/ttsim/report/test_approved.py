@@ -82,10 +82,10 @@ def spec():
 @pytest.fixture
 def conv(conv):
     """The convolution of conftest on six of its cores."""
+    names = ("dram_read_bytes", "dram_written_bytes", "network_bytes", "issued_flops", "useful_flops")
     group = dataclasses.replace(conv.cycles.groups[0], cores=first_cores(6, 4, 2))
-    cycles = {name: getattr(conv.cycles, name) for name in ("dram_read_bytes", "dram_written_bytes", "network_bytes",
-              "issued_flops", "useful_flops")}  # fmt: skip
-    result = OperationCycles(cycles=4000, groups=(group,), bound_by=Stage.MATH, **cycles)
+    figures = {name: getattr(conv.cycles, name) for name in names}
+    result = OperationCycles(cycles=4000, groups=(group,), bound_by=Stage.MATH, **figures)
     return dataclasses.replace(conv, cycles=result)
 
 
@@ -93,9 +93,10 @@ def conv(conv):
 def cycles(call, spec):
     """A halo, a move that no model knows, and a convolution; then the halo alone."""
     halo, conv = call.ran
+    launch = Launch(PROGRAM, 1000.0)
     calls = [
-        dataclasses.replace(call, ran=(halo, untimed(), conv), launches=(Launch(PROGRAM, 1000.0),) * 3),
-        dataclasses.replace(call, name="ttnn.add", ran=(halo,), useful_flops=None, launches=(Launch(PROGRAM, 1000.0),)),
+        dataclasses.replace(call, ran=(halo, untimed(), conv), launches=(launch,) * 3),
+        dataclasses.replace(call, name="ttnn.add", ran=(halo,), useful_flops=None, launches=(launch,)),
     ]
     return dataclasses.replace(cycle_report(calls, spec), advice=ADVICE)
 

@@ -22,18 +22,6 @@ def runs(halo, conv, spec):
     return runs_of(spec, halo, untimed(), conv, facts=[{"l1": (60, 40)}, {"l1": (0, 50)}, {"l1": (150, 50)}])
 
 
-def test_operations_stand_one_after_the_other(runs, spec) -> None:
-    halo, move, conv = runs
-    assert (halo.left_share, halo.width_share) == (0.0, 0.2)  # 1000 and 4000 cycles
-    assert (move.left_share, move.width_share, move.untimed, move.time) == (0.2, 0.0, "nobody knows", None)
-    assert (conv.left_share, conv.width_share, conv.l1_share) == (0.2, 0.8, 200 / spec.l1.usable_bytes)
-    assert conv.start_nanoseconds == 1000.0
-    (only,) = runs_of(spec, untimed(), taken=None)
-    assert (only.time, only.untimed, only.cycles) == (None, "no cycles", 0)
-    moves = [replace(timed, name="MoveDeviceOperation") for timed in (op.timed for op in (halo, conv))]
-    assert [op.cycles for op in runs_of(spec, moves[0], untimed(), moves[1])] == [1000, 0, 4000]  # of one name
-
-
 def test_a_network_is_one_part(report_with_a_move, runs, spec) -> None:
     network = network_report(runs, spec)
     (part,) = page_of_network(network, report_with_a_move, spec).parts
@@ -73,12 +61,6 @@ def test_every_core_has_its_time_and_its_circular_buffers(report, spec) -> None:
     assert (work.figures[1], work.shares[1], work.unit, work.whole) == (4400, 0.88, "cycles", "of all cycles")
     assert circular.shares[1] == 128 / spec.l1.usable_bytes
     assert (max(sent.figures), sent.figures[8], sent.shares[8]) == (4500, 1500, 1500 / 4500)
-
-
-def test_without_a_device_the_grid_is_as_large_as_what_worked(report) -> None:
-    grid = grid_of(report.total.cores)
-    assert (grid.columns, grid.rows, len(grid.cores)) == (8, 4, 32)
-    assert list(grid_of(()).maps) == []
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ from device.plan import (
     BufferFreed,
     CircularBufferAllocated,
     CircularBuffersFreed,
-    Operation,
     OperationBegin,
     OperationEnd,
     ReadTensor,
@@ -27,33 +26,12 @@ from device.plan import (
     WrittenTensor,
 )
 from device.spec.device_spec import load_spec
-from ops.launch import Launch, LaunchedProgram, Replay, gaps_nanoseconds
-from tests.ttsim.report.ran_operations import runs_of, untimed
 from ttsim.report.cycles import ranges_of
 from ttsim.report.memory import CIRCULAR, Occupant, fullest_core_bytes, l1_map, l1_use, living_after, operation_uses
 from ttsim.report.record import Chunk, RecordedCall, chunks_of, device_figures, known_arch, lifetimes, numbered
 
 TENSOR = TensorSpec([1, 1, 32, 32], BFLOAT16, Layout.TILE)
 SHARDED = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(first_cores(3, 8, 8), (64, 32)))
-
-
-def test_operations_follow_each_other_with_their_gaps(halo, spec):
-    program = LaunchedProgram(name="A", cores=1, processors=1, binaries=1, binary_bytes=256)
-    launches = [Launch(program, 1000), Launch(program, 0), Launch(program, 1000)]
-    facts = [
-        {"name": name, "step": Operation(name=name, inputs=(), key=key)} for name, key in zip("ABA", "121", strict=True)
-    ]
-    runs = runs_of(spec, halo, untimed("B"), halo, facts=facts)
-    runs.launches += launches
-    first, second, third = runs
-    gaps = [round(nanosecond) for nanosecond in gaps_nanoseconds(launches, spec, Replay.TRACE)]
-    assert [op.gap_nanoseconds for op in runs] == gaps
-    assert (first.start_cycle, first.end_cycle) == (gaps[0], gaps[0] + 1000)
-    assert second.start_cycle == second.end_cycle == first.end_cycle + gaps[1]
-    assert third.start_cycle == second.end_cycle + gaps[2]
-    assert [op.program for op in runs] == [1, 2, 1]
-    assert (second.time, second.kernel_nanoseconds, first.kernel_nanoseconds) == (None, 0, 1000)
-    assert [op.call_count for op in runs] == [1024, 2048, 3072]
 
 
 def test_a_tensor_has_the_number_of_its_buffer_and_a_view_one_of_its_own():
@@ -150,24 +128,12 @@ HALO = BufferAllocated(2, "halo", 1_300_000, buffer(2000))
 OUTPUT = BufferAllocated(3, "output", 1_200_000, buffer(4000))
 BASE = SPEC.l1.base_bytes
 CALL = [
-    OperationBegin("Tensor::to_device"),
-    WEIGHT,
-    OperationEnd("Tensor::to_device"),
-    OperationBegin("HaloDeviceOperation"),
-    HALO,
-    CircularBuffersFreed(),
-    circular("pad", 64, BASE),
-    circular("in", 1000, INPUT.address, view=True),
-    OperationEnd("HaloDeviceOperation"),
-    BufferFreed(*INPUT),
-    OperationBegin("Conv2dDeviceOperation"),
-    OUTPUT,
-    CircularBuffersFreed(),
-    circular("weights", 4096, BASE),
-    circular("act", 8192, BASE + 4096),
-    OperationEnd("Conv2dDeviceOperation"),
-    BufferFreed(*HALO),
-]
+    OperationBegin("Tensor::to_device"), WEIGHT, OperationEnd("Tensor::to_device"),
+    OperationBegin("HaloDeviceOperation"), HALO, CircularBuffersFreed(), circular("pad", 64, BASE),
+    circular("in", 1000, INPUT.address, view=True), OperationEnd("HaloDeviceOperation"), BufferFreed(*INPUT),
+    OperationBegin("Conv2dDeviceOperation"), OUTPUT, CircularBuffersFreed(), circular("weights", 4096, BASE),
+    circular("act", 8192, BASE + 4096), OperationEnd("Conv2dDeviceOperation"), BufferFreed(*HALO),
+]  # fmt: skip
 
 
 def test_operations_know_what_lay_around_them():
