@@ -38,13 +38,10 @@ def report(*operations: ReportedOperation, clock_hz: int = 1_000_000_000, arch: 
     return Reported(device="d", arch=arch, clock_hz=clock_hz, operations=operations)
 
 
-BEFORE = report(operation("Halo", 100), operation("Conv", 400, math=300, reader=100), operation("Move", None))
-AFTER = report(
-    operation("Halo", 100),
-    operation("Pad", 30),
-    operation("Conv", 500, cores=4, bound="reader", math=250, reader=250),
-    operation("Move", None),
-)
+HALO, MOVE = operation("Halo", 100), operation("Move", None)
+BEFORE = report(HALO, operation("Conv", 400, math=300, reader=100), MOVE)
+CONV = operation("Conv", 500, cores=4, bound="reader", math=250, reader=250)
+AFTER = report(HALO, operation("Pad", 30), CONV, MOVE)
 
 
 def test_each_difference_is_named_as_far_as_both_sides_tell_it() -> None:

@@ -11,8 +11,6 @@ from ttsim.runtime.types.tensors import DataType
 
 
 class Window(Call):
-    """What windows have."""
-
     size: int = param("Rows.", kw_only=False)
     step: int = param("From window to window.", default=1)
 
@@ -63,8 +61,7 @@ def test_its_docstring_holds_their_texts_and_the_usual_errors() -> None:
 
 
 def test_a_config_tells_its_fields_and_keeps_their_defaults() -> None:
-    text = inspect.getdoc(ttsim.Conv2dSliceConfig)
-    assert text == (
+    assert inspect.getdoc(ttsim.Conv2dSliceConfig) == (
         "Slices out of DRAM.\n\nAttributes:\n    slice_type: Along which axis, or not at all.\n"
         "    num_slices: How many; 0 for as few as fit."
     )
@@ -152,15 +149,10 @@ def test_records_check_assignments_too() -> None:
         knobs.levle = 1  # type: ignore[attr-defined]
     with pytest.raises(TypeError, match="Knobs: name is missing"):
         Knobs()  # type: ignore[call-arg]
-    assert knobs.level == 3
-
-
-def test_retired_fields_are_ignored_with_a_warning() -> None:
-    with pytest.warns(
-        FutureWarning, match="Knobs: speed is gone from the library and ignored here; use level"
-    ) as caught:
-        knobs = Knobs(name=DataType.UINT8, speed=9)  # type: ignore[call-arg]
+    gone = "Knobs: speed is gone from the library and ignored here; use level"
+    with pytest.warns(FutureWarning, match=gone) as caught:
+        assert not hasattr(Knobs(name=DataType.UINT8, speed=9), "speed")  # type: ignore[call-arg]
     assert caught[0].filename == __file__
-    with pytest.warns(FutureWarning, match="speed is gone"):
+    with pytest.warns(FutureWarning, match=gone):
         knobs.speed = 1  # type: ignore[attr-defined]
-    assert not hasattr(knobs, "speed")
+    assert vars(knobs) == {"level": 3, "name": DataType.UINT8}

@@ -6,7 +6,7 @@ import ttsim
 from device.memory.memory_config import TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B
 from ops.planners.conv.arguments import ComputeConfig, ConvConfig, SliceConfig, SliceType
-from ttsim import CoreCoord, CoreGrid, CoreRange, CoreRangeSet, ShardOrientation, ShardStrategy
+from ttsim import CoreCoord, CoreGrid, CoreRangeSet, ShardOrientation, ShardStrategy
 from ttsim.runtime.types.configs import (
     Conv2dConfig,
     Conv2dDRAMSliceHeight,
@@ -137,13 +137,12 @@ def test_even_shards(strategy: ShardStrategy, orientation: ShardOrientation | No
 
 
 def test_the_shape_of_a_shard_goes_with_any_cores() -> None:
-    cores = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(3, 0)), CoreRange(CoreCoord(0, 1), CoreCoord(1, 1))])
-    config = ttsim.create_sharded_memory_config(
+    cores = ttsim.num_cores_to_corerangeset(6, CoreCoord(4, 4), True)
+    shard = ttsim.create_sharded_memory_config(
         (32, 64), cores, ShardStrategy.WIDTH, use_height_and_width_as_shard_shape=True
-    )
-    assert config.shard_spec is not None
-    assert config.shard_spec.shape == [32, 64]
-    assert config.shard_spec.grid == cores
+    ).shard_spec
+    assert shard is not None
+    assert (shard.shape, shard.grid) == ([32, 64], cores)
 
 
 @pytest.mark.parametrize(
