@@ -93,45 +93,30 @@ def test_a_moment_of_many_digits_orders_nothing(tmp_path: Path) -> None:
     assert [operation.name for operation in found.operations] == ["HaloDeviceOperation", "Conv2dDeviceOperation"]
 
 
-def test_calls(report, tmp_path: Path) -> None:
-    (tmp_path / "r.json").write_text(report.to_json())
-    read = read_report(tmp_path / "r.json")
-    assert (read.device, read.clock_hz) == ("wormhole_n150", 1_000_000_000)
-    halo, conv = read.operations
+def test_reports_of_calls_of_a_network_of_layers_and_of_a_card(report, spec, tmp_path: Path) -> None:
+    def read(text: str, name: str = "r.json", **options) -> Reported:
+        (tmp_path / name).write_text(text)
+        return read_report(tmp_path / name, **options)
+
+    found = read(report.to_json())
+    assert (found.device, found.clock_hz) == ("wormhole_n150", 1_000_000_000)
+    halo, conv = found.operations
     assert (halo.name, halo.cycles) == ("HaloDeviceOperation", 1000)
     assert halo.figures == {CORES: "4", FIDELITY: "", BOUND: "network"}
     assert halo.stages == {"start": 100, "network": 900}  # busy: no path is known
     assert conv.stages == {"reader": 500, "math": 2500, "dram": 1000}
     assert conv.figures[FIDELITY] == "HiFi2"
-
-
-def test_a_saved_report_and_a_csv(report, tmp_path: Path) -> None:
-    (tmp_path / "r.json").write_text(json.dumps({"cycles": report.to_dict(), "network": {}}))
-    read = read_report(tmp_path / "r.json")
-    assert (read.arch, [operation.nanoseconds for operation in read.operations]) == ("wormhole_b0", [1000.0, 4000.0])
-    (tmp_path / "r.CSV").write_text("OP CODE,DEVICE ID,DEVICE KERNEL DURATION [ns]\nA,1,5\nB,2,6\n")
-    assert [operation.name for operation in read_report(tmp_path / "r.CSV", 2).operations] == ["B"]
-    with pytest.raises(ArgumentError, match="--device-id"):
-        read_report(tmp_path / "r.CSV")
-
-
-def test_the_architecture_of_a_device_that_nobody_knows(report, tmp_path: Path) -> None:
+    saved = read(json.dumps({"cycles": report.to_dict(), "network": {}}))
+    assert (saved.arch, [op.nanoseconds for op in saved.operations]) == ("wormhole_b0", [1000.0, 4000.0])
     for name, arch in (("mine", ""), ("blackhole_p150, dram.banks=4", "blackhole")):
-        (tmp_path / "r.json").write_text(json.dumps({**report.to_dict(), "device": name}))
-        assert read_report(tmp_path / "r.json").arch == arch
-
-
-def test_a_network(spec, tmp_path: Path) -> None:
-    report = network_report(runs_of(spec, timed("A", 7), untimed("A")), spec)
-    (tmp_path / "r.json").write_text(report.to_json())
-    assert [operation.cycles for operation in read_report(tmp_path / "r.json").operations] == [7, None]
-
-
-def test_layers(spec, tmp_path: Path) -> None:
+        assert read(json.dumps({**report.to_dict(), "device": name})).arch == arch
+    network = read(network_report(runs_of(spec, timed("A", 7), untimed("A")), spec).to_json())
+    assert [op.cycles for op in network.operations] == [7, None]
     result = run_layer(LAYER, Settings(spec=spec, values="off", suggestions=False))
-    (tmp_path / "r.json").write_text(layers_as_json([result, result]))
-    found = read_report(tmp_path / "r.json").operations
-    assert [operation.cycles for operation in found] == 2 * [op.cycles for op in result.summary.cycles.operations]
+    layers = read(layers_as_json([result, result]))
+    assert [op.cycles for op in layers.operations] == 2 * [op.cycles for op in result.summary.cycles.operations]
+    card = read("OP CODE,DEVICE ID,DEVICE KERNEL DURATION [ns]\nA,1,5\nB,2,6\n", "r.CSV", device_id=2)
+    assert [op.name for op in card.operations] == ["B"]
 
 
 @pytest.mark.parametrize(

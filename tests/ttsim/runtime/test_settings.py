@@ -34,14 +34,14 @@ def test_a_field_is_set_for_a_block():
 
 
 def test_files_and_dictionaries(tmp_path):
-    path = tmp_path / "config.json"
+    path, unknown = tmp_path / "config.json", {"of_another_version": 1}
     ttsim.save_config_to_json_file(path)
     saved = json.loads(path.read_text())
-    assert saved["comparison_mode_pcc"] == 0.9999
-    path.write_text(json.dumps(saved | {"of_another_version": 1}))
+    assert (saved["comparison_mode_pcc"], type(saved["tmp_dir"])) == (0.9999, str)
+    path.write_text(json.dumps(saved | unknown))
     ttsim.load_config_from_json_file(path)
     with pytest.raises(ValueError, match="Unknown configuration key: of_another_version"):
-        ttsim.load_config_from_dictionary({"of_another_version": 1})
+        ttsim.load_config_from_dictionary(unknown)
     with pytest.raises(ttsim.ArgumentTypeError, match="config must be a Mapping, not 'of_another_version'"):
         ttsim.load_config_from_dictionary("of_another_version")
 

@@ -12,7 +12,7 @@ import pytest
 import ttsim
 from ops.passes.caches import PlanCache
 from ops.planners.conv import plan as conv_plan
-from tests.ttsim.api.calls import conv
+from tests.ttsim.api.calls import conv, refusal
 
 SPEC = ttsim.load_spec("wormhole_n150")
 
@@ -115,33 +115,29 @@ def test_tensors_on_a_device_count_as_if_it_shared_nothing(words):
 
 
 def test_a_refused_call_is_refused_again_word_for_word():
-    texts = []
+    texts = set()
     for device in (opened(), opened(), alone()):
         with device:
             lying = ballast(device, 84992)  # 672 bytes of each bank are left
-            with pytest.raises(ttsim.OutOfMemoryError) as refused:
-                made(device)
+            texts.add(refusal(lambda device=device: made(device)))
             assert lying.is_allocated()
-            texts.append(str(refused.value))
-    assert texts[0] == texts[1] == texts[2]
+    (text,) = texts
+    assert text.startswith("OutOfMemory: ")
 
 
 def test_each_device_computes_values_in_its_own_way():
     with opened(values="exact") as exact, opened(values="fast") as fast, opened(values="off", cycles=False) as off:
-        outputs = [made(device).cpu().to_numpy() for device in (exact, fast)]
-        assert not np.array_equal(*outputs)
-        with pytest.raises(ttsim.DeviceError, match="values='off'"):
-            made(off).cpu()
+        assert not np.array_equal(*(made(device).cpu().to_numpy() for device in (exact, fast)))
+        assert "values='off'" in refusal(made(off).cpu)
 
 
 def test_the_cache_keeps_no_device_and_no_tensor(shared):
-    device = opened()
-    output = made(device)
-    watched = [ref(device), ref(device.machine), ref(output)]
-    device.close()
+    with opened() as device:
+        output = made(device)
+        watched = [ref(device), ref(device.machine), ref(output)]
     del device, output
     gc.collect()
-    assert [reference() for reference in watched] == [None] * len(watched)
+    assert not any(reference() for reference in watched)
     assert shared.steps > 0
 
 
