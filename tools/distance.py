@@ -1,6 +1,6 @@
 """How far the fast reading of values lies from the exact one.
 
-usage: python -m tools.distance [--json] [--calls N]
+usage: python -m tools.distance [--calls N]
 
 One transposed convolution (16x16x64 -> 32 channels, kernel 3x3, stride 2) for every output format, width of Dst and
 fidelity, on the same random numbers: the largest difference in units in the last place of the output format, taken at
@@ -12,7 +12,6 @@ share of a call's largest value, and, once more with infinities and NaN in the i
 differ.
 """
 
-import json
 import sys
 from collections.abc import Iterator, Mapping
 from itertools import product
@@ -32,18 +31,17 @@ SIZE, IN_CHANNELS, OUT_CHANNELS, KERNEL = 16, 64, 32, 3
 
 
 COLUMNS: Final = {
-    "output": ("output", "{}"),
-    "dst": ("Dst bits", "{}"),
-    "fidelity": ("fidelity", "{}"),
-    "max_ulp": ("max ulp", "{:.3g}"),  # largest difference in units in the last place
-    "differing": ("differing", "{:.1%}"),  # share of elements that differ
-    "pcc": ("PCC", "{:.7f}"),  # correlation of the two readings
-    "calls": ("calls", "{}"),
-    "largest": ("largest", "{:.2%}"),  # largest difference as a share of the largest value of its call
-    "usual": ("usual", "{:.2%}"),  # the same in the median call
-    # calls with infinities and NaN in the input whose outputs are not the same ones
-    "other_specials": ("other specials", "{}"),
-}  # name in JSON -> heading and format
+    "output": "{}",
+    "Dst bits": "{}",
+    "fidelity": "{}",
+    "max ulp": "{:.3g}",  # largest difference in units in the last place
+    "differing": "{:.1%}",  # share of elements that differ
+    "PCC": "{:.7f}",  # correlation of the two readings
+    "calls": "{}",
+    "largest": "{:.2%}",  # largest difference as a share of the largest value of its call
+    "usual": "{:.2%}",  # the same in the median call
+    "other specials": "{}",  # calls with infinities and NaN in the input whose outputs are not the same ones
+}  # heading -> format
 Row = dict[str, Any]
 
 
@@ -74,14 +72,11 @@ class Call(NamedTuple):
         return outputs
 
 
-def sizes_of(
-    channels: int, outputs: int, size: tuple[int, int], kernel: int, stride: int, **more: Any
-) -> dict[str, Any]:
-    """Arguments of a call for one image."""
-    return {
-        "in_channels": channels, "out_channels": outputs, "batch_size": 1, "input_height": size[0],
-        "input_width": size[1], "kernel_size": (kernel, kernel), "stride": (stride, stride), **more,
-    }  # fmt: skip
+def call_of(image: Array, weights: Array, size: tuple[int, int], stride: int, **more: Any) -> Call:
+    """A call for one image."""
+    channels, outputs, *kernel = weights.shape
+    sizes = {"in_channels": channels, "out_channels": outputs, "input_height": size[0], "input_width": size[1]}
+    return Call(image, weights, {**sizes, "batch_size": 1, "kernel_size": kernel, "stride": (stride, stride), **more})
 
 
 def random_call(seed: int, *, special: bool) -> Call:
@@ -94,7 +89,7 @@ def random_call(seed: int, *, special: bool) -> Call:
         image.reshape(-1)[rng.choice(image.size, 3, replace=False)] = np.inf, -np.inf, np.nan
     scale = 1 / np.sqrt(channels * kernel * kernel)
     weights = (rng.standard_normal((channels, outputs, kernel, kernel)) * scale).astype(np.float32)
-    return Call(image, weights, sizes_of(channels, outputs, (height, width), kernel, int(rng.integers(1, 3))))
+    return call_of(image, weights, (height, width), int(rng.integers(1, 3)))
 
 
 def spreads(calls: int) -> Iterator[Row]:
@@ -108,8 +103,8 @@ def spreads(calls: int) -> Iterator[Row]:
             pair = random_call(seed, special=True).readings(dtype, fidelity, fp32_dest=fp32_dest)
             specials = [np.where(np.isfinite(output), 0, output) for output in pair]
             others += not np.array_equal(specials[0], specials[1])
-        figures = {"calls": calls, "largest": max(shares), "usual": float(np.median(shares)), "other_specials": others}
-        yield {"output": dtype.format.name, "dst": 32 if fp32_dest else 16, **figures}
+        figures = {"calls": calls, "largest": max(shares), "usual": float(np.median(shares)), "other specials": others}
+        yield {"output": dtype.format.name, "Dst bits": 32 if fp32_dest else 16, **figures}
 
 
 def units_in_the_last_place(values: Array, fmt: DataFormat) -> Array:
@@ -127,37 +122,29 @@ def distances() -> Iterator[Row]:
     rng = np.random.default_rng(0)
     x = rng.standard_normal((1, SIZE, SIZE, IN_CHANNELS), np.float32)
     w = rng.standard_normal((IN_CHANNELS, OUT_CHANNELS, KERNEL, KERNEL), np.float32) / 24
-    padding = {"padding": (1, 1), "output_padding": (1, 1)}
-    call = Call(x, w, sizes_of(IN_CHANNELS, OUT_CHANNELS, (SIZE, SIZE), KERNEL, 2, **padding))
+    call = call_of(x, w, (SIZE, SIZE), 2, padding=(1, 1), output_padding=(1, 1))
     for dtype, fp32_dest, fidelity in product(DTYPES, (False, True), FIDELITIES):
         exact, fast = (
             output.reshape(-1, OUT_CHANNELS) for output in call.readings(dtype, fidelity, fp32_dest=fp32_dest)
         )
         ulps = np.abs(exact - fast) / units_in_the_last_place(exact, dtype.format)
         figures = {
-            "max_ulp": float(ulps.max()),
+            "max ulp": float(ulps.max()),
             "differing": float((exact != fast).mean()),
-            "pcc": float(np.corrcoef(exact.ravel(), fast.ravel())[0, 1]),
+            "PCC": float(np.corrcoef(exact.ravel(), fast.ravel())[0, 1]),
         }
-        yield {"output": dtype.format.name, "dst": 32 if fp32_dest else 16, "fidelity": fidelity.name, **figures}
+        yield {"output": dtype.format.name, "Dst bits": 32 if fp32_dest else 16, "fidelity": fidelity.name, **figures}
 
 
 def main() -> None:
     """Print the table."""
     parser = tool_parser("tools.distance", __doc__)
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--calls", type=int, default=0, metavar="N", help="N random calls of each kind instead")
-    options = parser.parse_args()
-    rows = list(spreads(options.calls) if options.calls > 0 else distances())
-    if options.json:
-        print(json.dumps(rows, indent=1))
-        return
-    title, texts = (
-        ("fast against exact, share of a call's largest value", 1) if options.calls > 0 else ("fast against exact", 3)
-    )
-    headings = [COLUMNS[name][0] for name in rows[0]]
-    cells = [[COLUMNS[name][1].format(value) for name, value in row.items()] for row in rows]
-    Console().print(table(title, headings[:texts], headings[texts:], cells))
+    calls = parser.parse_args().calls
+    title, rows = "fast against exact", list(spreads(calls) if calls > 0 else distances())
+    title, texts = (f"{title}, share of a call's largest value", 1) if calls > 0 else (title, 3)
+    cells = [[COLUMNS[heading].format(value) for heading, value in row.items()] for row in rows]
+    Console().print(table(title, list(rows[0])[:texts], list(rows[0])[texts:], cells))
 
 
 if __name__ == "__main__":

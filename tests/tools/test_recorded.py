@@ -1,13 +1,10 @@
-"""Recorded calls in the planner's words, runs against records, and a sample of records."""
-
-import numpy as np
+"""Recorded calls in the planner's words, and runs against records."""
 
 from device.memory.memory_config import BufferType, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from ops.planners.conv.arguments import ComputeConfig, SliceConfig, SliceType
 from tools.recorded.compare import buffer_difference, compare, difference, reason
 from tools.recorded.records import DATA, PEAK_FIELDS, Outcome, Outputs, planner_arguments, read_records
-from tools.sample_records import choose, shorten, write_arrays, write_records
 
 RECORDS = [record for record in read_records(DATA) if "error" not in record and "cbs" in record]
 OUTPUTS = Outputs(DATA)
@@ -87,29 +84,3 @@ def test_fields():
     assert (call.conv_config.replicate_padding, call.conv_config.activation) == (True, ("relu", ()))
     assert call.compute_config == ComputeConfig(fidelity_phases=2, packer_l1_acc=True)
     assert call.slice_config == SliceConfig(slice_type=SliceType.DRAM_WIDTH)
-
-
-def test_a_sample_of_the_sample_is_the_same_every_time():
-    records = read_records(DATA)
-    first = choose(records, {}, 10, 0)
-    assert first == choose(records, {}, 10, 0)
-    assert len(first) == 10
-    assert len({record["name"] for record in first}) > 5
-
-
-def test_large_outputs_stay_out():
-    records = [record for record in read_records(DATA) if "output_array" in record]
-    assert not choose(records, {record["output_array"]: 100 for record in records}, 5, 99)
-
-
-def test_shortening_twice_changes_nothing():
-    assert [shorten(record) for record in read_records(DATA)] == read_records(DATA)
-
-
-def test_files_are_the_same_bytes(tmp_path):
-    for name in ("a", "b"):
-        write_records(tmp_path / f"{name}.gz", [{"y": 1, "x": [2]}])
-        write_arrays(tmp_path / f"{name}.npz", {"k/2": np.arange(3), "k/1": np.zeros(2)})
-    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
-    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
-    assert np.array_equal(np.load(tmp_path / "a.npz")["k/2"], np.arange(3))

@@ -9,7 +9,7 @@ what each core does is the configuration). With several seeds every case counts 
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.table import Table
@@ -21,7 +21,7 @@ from tools.validate.report import Errors, console, error_table, sum_up_errors, t
 from tools.validate.rows import MEASURED
 
 
-def constants_table(architecture: str, fit: Fit, priors: dict[str, float], case: Case) -> Table:
+def constants_table(architecture: str, fit: Fit, priors: Mapping[str, float], case: Case) -> Table:
     """Every fitted figure with its prior."""
     catalog = figures(case)
     cells = [
@@ -33,13 +33,9 @@ def constants_table(architecture: str, fit: Fit, priors: dict[str, float], case:
 
 def figures(case: Case) -> dict[str, float]:
     """The numbers of a case's device, by the names of `DeviceSpec.replace`."""
-    return {
-        f"{part}_{key}": value
-        for part, values in case.spec.to_dict().items()
-        if isinstance(values, dict)
-        for key, value in values.items()
-        if isinstance(value, int | float)
-    }
+    parts = {part: values for part, values in case.spec.to_dict().items() if isinstance(values, dict)}
+    named = {f"{part}_{key}": value for part, values in parts.items() for key, value in values.items()}
+    return {name: value for name, value in named.items() if isinstance(value, int | float)}
 
 
 def grouped(errors: Sequence[tuple[Case, float]]) -> list[tuple[tuple[str, ...], Errors]]:
@@ -81,7 +77,7 @@ def main() -> None:
         own = [case for case in cases if case.spec.arch == architecture]
         if not own:
             continue
-        priors = dict(PRIORS[architecture])
+        priors = PRIORS[architecture]
         fit = fit_jointly(own, priors)
         screen.print(constants_table(architecture, fit, priors, own[0]))
         specs = changed_specs(own, fit.values)

@@ -9,9 +9,9 @@ import random
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -89,21 +89,19 @@ FOLDS = 5
 
 def changed_specs(cases: Sequence[Case], values: Mapping[str, float]) -> list[DeviceSpec]:
     """The device of each case with other figures."""
-    changed: dict[tuple[int, frozenset[str]], DeviceSpec] = {}
-    keys = [(id(case.spec), case.prediction.fixed) for case in cases]
-    for case, key in zip(cases, keys, strict=True):
-        if key not in changed:
-            changes = {name: value for name, value in values.items() if name not in case.prediction.fixed}
-            changed[key] = case.spec.replace(**changes)
-    return [changed[key] for key in keys]
+
+    @cache
+    def changed(spec: int, fixed: frozenset[str]) -> DeviceSpec:
+        return specs[spec].replace(**{name: value for name, value in values.items() if name not in fixed})
+
+    specs = {id(case.spec): case.spec for case in cases}
+    return [changed(id(case.spec), case.prediction.fixed) for case in cases]
 
 
 def fit_jointly(cases: Sequence[Case], priors: Mapping[str, float]) -> Fit:
     """Fits figures to cases of one architecture, from what they are expected to be."""
-    programs = {
-        program: [case for case in cases if case.program == program]
-        for program in sorted({case.program for case in cases})
-    }
+    names = sorted({case.program for case in cases})
+    programs = {program: [case for case in cases if case.program == program] for program in names}
     reads: dict[tuple[str, str], bool] = {}
     last_rows = np.cumsum([sum(case.count for case in own) for own in programs.values()])
 
@@ -142,6 +140,6 @@ def cross_validated_errors(
     return errors
 
 
-PRIORS: Final[Mapping[str, Mapping[str, float]]] = MappingProxyType(
-    tomllib.loads(Path(__file__).with_name("priors.toml").read_text(encoding="utf-8"))
+PRIORS: Final[Mapping[str, Mapping[str, float]]] = tomllib.loads(
+    Path(__file__).with_name("priors.toml").read_text(encoding="utf-8")
 )  # by architecture and figure

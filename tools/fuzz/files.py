@@ -38,7 +38,8 @@ def check_spec(seed: int, index: int) -> Finding:
     name = draw.pick(list(catalog_names()))
     whole = files("device").joinpath("spec", "catalog", f"{name}.toml").read_text(encoding="utf-8")
     layers = read_layers(DEFAULT_LAYERS)[-1:]
-    return _check_toml(draw, whole, "device.toml", lambda path: (ttsim.load_spec(str(path)), layers), index)
+    run = _layers_run(lambda path: (ttsim.load_spec(str(path)), layers), draw.chance(0.4), index)
+    return _of_file(damaged(whole, draw), "device.toml", run, (ttsim.TTSimError,), whole=whole)
 
 
 def check_layers(seed: int, index: int) -> Finding:
@@ -46,22 +47,21 @@ def check_layers(seed: int, index: int) -> Finding:
     draw = Choices(np.random.default_rng([seed, index]))
     common, *layers = DEFAULT_LAYERS.read_text(encoding="utf-8").split("[[layer]]")
     whole, spec = f"{common}[[layer]]{draw.pick(layers)}", ttsim.load_spec("wormhole_n150")
-    return _check_toml(draw, whole, "layers.toml", lambda path: (spec, read_layers(path)), index)
+    run = _layers_run(lambda path: (spec, read_layers(path)), draw.chance(0.4), index)
+    return _of_file(damaged(whole, draw), "layers.toml", run, (ValueError, ttsim.TTSimError), whole=whole)
 
 
-def _check_toml(
-    draw: Choices, whole: str, name: str, read: Callable[[Path], tuple[ttsim.DeviceSpec, Sequence[Layer]]], index: int
-) -> Finding:
-    """Damages a file, reads a device and layers with it, and runs the layers on the device."""
-    text, cycles = damaged(whole, draw), draw.chance(0.4)
+def _layers_run(
+    read: Callable[[Path], tuple[ttsim.DeviceSpec, Sequence[Layer]]], cycles: bool, index: int
+) -> Callable[[Path], None]:
+    """A function that reads a device and layers with the help of a file, and runs the layers on the device."""
 
     def run(path: Path) -> None:
         spec, layers = read(path)
         for layer in layers:
             run_layer(layer, Settings(spec=spec, values="off", cycles=cycles, suggestions=index % ADVISED == 0))
 
-    expected = (ttsim.TTSimError,) if name == "device.toml" else (ValueError, ttsim.TTSimError)
-    return _of_file(text, name, run, expected, whole=whole)
+    return run
 
 
 def check_rows(seed: int, index: int) -> Finding:
