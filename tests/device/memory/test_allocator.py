@@ -3,55 +3,40 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, strategies as st
 
-from device.cores import first_cores
 from device.errors import DeviceError, OutOfMemoryError
 from device.machine import Machine
 from device.memory.allocator import Allocator, BankStatistics, Block, FreeList, Owners
-from device.memory.buffers import Buffer
-from device.memory.layouts import BufferSpec, TensorSpec
-from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
-from device.numbers.formats import BFLOAT16
+from device.memory.memory_config import BufferType, MemoryConfig
 from device.spec.device_spec import load_spec
+from tests.build import tensor_spec
+from tests.shards import HEIGHT
 
 WORMHOLE, BLACKHOLE = load_spec("wormhole_n150"), load_spec("blackhole_p150")
 
 
-def interleaved(buffer_type: BufferType, rows: int, cols: int, spec: object = WORMHOLE) -> BufferSpec:
-    assert spec in (WORMHOLE, BLACKHOLE)
-    config = MemoryConfig(buffer_type=buffer_type)
-    return TensorSpec([rows, cols], BFLOAT16, Layout.ROW_MAJOR, config).buffer(
-        WORMHOLE if spec is WORMHOLE else BLACKHOLE
-    )
+def buffer(text, spec=WORMHOLE):
+    """The buffer of a tensor of bfloat16."""
+    tensor = tensor_spec(text)
+    if text.endswith("small"):
+        config = MemoryConfig(HEIGHT, BufferType.L1_SMALL, tensor.memory_config.shard_spec)
+        tensor = type(tensor)(tensor.shape, tensor.data_format, tensor.layout, config)
+    return tensor.buffer(spec)
 
 
-def sharded(buffer_type: BufferType, cores: int, shard_rows: int, cols: int, rows: int | None = None) -> BufferSpec:
-    shards = ShardSpec(first_cores(cores, 8, 8), [shard_rows, cols])
-    config = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, buffer_type, shards)
-    return TensorSpec([rows or cores * shard_rows, cols], BFLOAT16, Layout.ROW_MAJOR, config).buffer(WORMHOLE)
-
-
-def first_line(error: pytest.ExceptionInfo[Exception]) -> str:
-    return str(error.value).splitlines()[0]
-
-
-def test_each_memory_grows_in_its_own_direction() -> None:
+def test_each_memory_grows_in_its_own_direction():
     allocator = Allocator(WORMHOLE, 32768)
-    assert allocator.allocate(interleaved(BufferType.DRAM, 100, 512)) == 1048640
-    assert allocator.allocate(interleaved(BufferType.L1, 100, 20)) == 1466272
-    assert allocator.allocate(sharded(BufferType.L1_SMALL, 4, 1, 12)) == 1499104
+    assert allocator.allocate(buffer("100x512")) == 1048640
+    assert allocator.allocate(buffer("100x20 l1")) == 1466272
+    assert allocator.allocate(buffer("4x12 height/1x12/4 small")) == 1499104
+    assert Allocator(BLACKHOLE, 32768).allocate(buffer("100x20 l1", BLACKHOLE)) == 1540032
 
 
-def test_blackhole_aligns_to_64() -> None:
-    allocator = Allocator(BLACKHOLE, 32768)
-    assert allocator.allocate(interleaved(BufferType.L1, 100, 20, BLACKHOLE)) == 1540032
-
-
-def test_statistics_are_those_of_the_real_library() -> None:
+def test_statistics_are_those_of_the_real_library():
     allocator = Allocator(WORMHOLE, 1000)
     assert allocator.l1_small_bytes == 1024
     assert allocator.statistics(BufferType.L1).total_bytes_per_bank == 1392288
     allocator = Allocator(WORMHOLE, 32768)
-    allocator.allocate(interleaved(BufferType.L1, 100, 20))
+    allocator.allocate(buffer("100x20 l1"))
     assert allocator.statistics(BufferType.L1) == BankStatistics(
         num_banks=64,
         total_bytes_per_bank=1360544,
@@ -62,122 +47,101 @@ def test_statistics_are_those_of_the_real_library() -> None:
     assert Allocator(WORMHOLE).statistics(BufferType.L1_SMALL).num_banks == 0
 
 
-def test_freed_addresses_come_back() -> None:
-    allocator = Allocator(WORMHOLE)
-    buffer = interleaved(BufferType.L1, 64, 512)
-    address = allocator.allocate(buffer)
+def test_freed_addresses_come_back():
+    allocator, asked = Allocator(WORMHOLE), buffer("64x512 l1")
+    address = allocator.allocate(asked)
     assert allocator.lowest_l1_address == address
     assert allocator.free(address, BufferType.L1)
     assert not allocator.free(address, BufferType.L1)
     assert allocator.lowest_l1_address is None
-    assert allocator.allocate(buffer) == address
+    assert allocator.allocate(asked) == address
 
 
-# Texts of the real library 0.81.1 on a mock Wormhole, the last one recorded.
+SIZED_AT_OPEN = " The L1_SMALL region is sized at device open; increase l1_small_size when opening the device."
+RESERVED_AT_OPEN = (
+    " The L1_SMALL region is 0 B because it is reserved at device open; set l1_small_size large enough for this "
+    "allocation when opening the device."
+)
+
+
+# Figures and texts of the real library 0.81.1 on a mock Wormhole, the last one recorded.
 @pytest.mark.parametrize(
-    ("l1_small_bytes", "before", "buffer", "text"),
+    ("l1_small_bytes", "before", "asked", "figures", "more"),
     [
+        (32768, "100x20 l1", "400000x512 l1", (409600000, "L1", 64, 6400000, 1360544, 96, 1360448), ""),
+        (32768, None, "500000000x20", (32000000000, "DRAM", 12, 2666666688, 1072693184, 0, 1072693184), ""),
+        (32768, None, "9x400000 height/4x400000/4", (9600000, "L1", 3, 3200000, 1360544, 0, 1360544), ""),
         (
-            32768,
-            interleaved(BufferType.L1, 100, 20),
-            interleaved(BufferType.L1, 400000, 512),
-            "Out of Memory: Not enough space to allocate 409600000 B L1 buffer across 64 banks, where each bank needs "
-            "to store 6400000 B, but bank size is 1360544 B (allocated: 96 B, free: 1360448 B, largest free block: "
-            "1360448 B).",
+            *(32768, None, "40x6000 height/4x6000/10 small"),
+            *((480000, "L1_SMALL", 10, 48000, 32768, 0, 32768), SIZED_AT_OPEN),
         ),
-        (
-            32768,
-            None,
-            interleaved(BufferType.DRAM, 500000000, 20),
-            "Out of Memory: Not enough space to allocate 32000000000 B DRAM buffer across 12 banks, where each bank "
-            "needs to store 2666666688 B, but bank size is 1072693184 B (allocated: 0 B, free: 1072693184 B, largest "
-            "free block: "
-            "1072693184 B).",
-        ),
-        (
-            32768,
-            None,
-            sharded(BufferType.L1, 4, 4, 400000, rows=9),
-            "Out of Memory: Not enough space to allocate 9600000 B L1 buffer across 3 banks, where each bank needs to "
-            "store "
-            "3200000 B, but bank size is 1360544 B (allocated: 0 B, free: 1360544 B, largest free block: 1360544 B).",
-        ),
-        (
-            32768,
-            None,
-            sharded(BufferType.L1_SMALL, 10, 4, 6000),
-            "Out of Memory: Not enough space to allocate 480000 B L1_SMALL buffer across 10 banks, where each bank "
-            "needs to store 48000 B, but bank size is 32768 B (allocated: 0 B, free: 32768 B, largest free block: "
-            "32768 B). The "
-            "L1_SMALL region is sized at device open; increase l1_small_size when opening the device.",
-        ),
-        (
-            0,
-            None,
-            sharded(BufferType.L1_SMALL, 32, 1, 12),
-            "Out of Memory: Not enough space to allocate 1024 B L1_SMALL buffer across 32 banks, where each bank needs "
-            "to store 32 B, but bank size is 0 B (allocated: 0 B, free: 0 B, largest free block: 0 B). The L1_SMALL "
-            "region is 0 B because it is reserved at device open; set l1_small_size large enough for this allocation "
-            "when opening the "
-            "device.",
-        ),
+        (0, None, "32x12 height/1x12/32 small", (1024, "L1_SMALL", 32, 32, 0, 0, 0), RESERVED_AT_OPEN),
     ],
 )
-def test_out_of_memory_reads_as_in_the_real_library(
-    l1_small_bytes: int, before: BufferSpec | None, buffer: BufferSpec, text: str
-) -> None:
+def test_out_of_memory_reads_as_in_the_real_library(l1_small_bytes, before, asked, figures, more):
     allocator = Allocator(WORMHOLE, l1_small_bytes)
     if before is not None:
-        allocator.allocate(before)
+        allocator.allocate(buffer(before))
     with pytest.raises(OutOfMemoryError) as error:
-        allocator.allocate(buffer)
-    assert first_line(error) == text
+        allocator.allocate(buffer(asked))
+    size, memory, banks, each, bank, allocated, free = figures
+    assert str(error.value).splitlines()[0] == (
+        f"Out of Memory: Not enough space to allocate {size} B {memory} buffer across {banks} banks, where each bank "
+        f"needs to store {each} B, but bank size is {bank} B (allocated: {allocated} B, free: {free} B, largest free "
+        f"block: {free} B).{more}"
+    )
 
 
-def test_out_of_memory_says_what_would_help() -> None:
+def test_out_of_memory_says_what_would_help():
     allocator = Allocator(WORMHOLE, 64)
-    allocator.allocate(sharded(BufferType.L1_SMALL, 1, 1, 16))
-    small = sharded(BufferType.L1_SMALL, 1, 1, 40)
+    allocator.allocate(buffer("1x16 height/1x16/1 small"))
+    small = buffer("1x40 height/1x40/1 small")
     with pytest.raises(OutOfMemoryError, match=r"\nl1_small_size=128 would have held it"):
         allocator.allocate(small)
     assert Allocator(WORMHOLE, 128).allocate(small)
     with pytest.raises(OutOfMemoryError, match=r"\n6752 B a bank are missing: free tensors .*, keep it in DRAM"):
-        allocator.allocate(sharded(BufferType.L1, 1, 1, 700000 - 8))
+        allocator.allocate(buffer("1x699992 height/1x699992/1"))
 
 
-def test_fragmented_memory_is_called_so() -> None:
+def test_fragmented_memory_is_called_so():
     allocator = Allocator(WORMHOLE)
-    third = sharded(BufferType.L1, 1, 1, 232000)
-    first, _, last = (allocator.allocate(third) for _ in range(3))
+    first, _, last = (allocator.allocate(buffer("1x232000 height/1x232000/1")) for _ in range(3))
     allocator.free(first, BufferType.L1)
     allocator.free(last, BufferType.L1)
     with pytest.raises(OutOfMemoryError, match=r"\nThe free bytes are enough but lie apart"):
-        allocator.allocate(sharded(BufferType.L1, 1, 1, 300000))
+        allocator.allocate(buffer("1x300000 height/1x300000/1"))
 
 
-def test_unsuitable_requests_are_refused() -> None:
-    with pytest.raises(DeviceError, match=r"l1_small_size must be at least 0 and below the 1393312 B of L1, not -1"):
-        Allocator(WORMHOLE, -1)
-    with pytest.raises(DeviceError, match=r"buffers can be allocated in DRAM, L1, L1_SMALL, not in TRACE"):
-        Allocator(WORMHOLE).statistics(BufferType.TRACE)
-    with pytest.raises(DeviceError, match=r"a buffer must hold at least one byte"):
-        Allocator(WORMHOLE).allocate(interleaved(BufferType.L1, 0, 20))
+@pytest.mark.parametrize(
+    ("request_of", "message"),
+    [
+        (lambda: Allocator(WORMHOLE, -1), r"l1_small_size must be at least 0 and below the 1393312 B of L1, not -1"),
+        (
+            lambda: Allocator(WORMHOLE).statistics(BufferType.TRACE),
+            r"buffers can be allocated in DRAM, L1, L1_SMALL, not in TRACE",
+        ),
+        (lambda: Allocator(WORMHOLE).allocate(buffer("0x20 l1")), r"a buffer must hold at least one byte"),
+    ],
+)
+def test_unsuitable_requests_are_refused(request_of, message):
+    with pytest.raises(DeviceError, match=message):
+        request_of()
 
 
-def test_a_copy_goes_its_own_way() -> None:
+def test_a_copy_goes_its_own_way():
     allocator = Allocator(WORMHOLE, 4096)
-    buffers = [interleaved(kind, 64, 512) for kind in (BufferType.L1, BufferType.L1_SMALL, BufferType.DRAM)]
-    first = [allocator.allocate(buffer) for buffer in buffers]
+    buffers = [buffer("64x512 l1"), buffer("64x512 height/1x512/64 small"), buffer("64x512")]
+    first = [allocator.allocate(asked) for asked in buffers]
     other = allocator.copy()
-    assert [other.blocks(buffer.buffer_type) for buffer in buffers] == [
-        allocator.blocks(buffer.buffer_type) for buffer in buffers
+    assert [other.blocks(asked.buffer_type) for asked in buffers] == [
+        allocator.blocks(asked.buffer_type) for asked in buffers
     ]
-    for one, address in zip(buffers, first, strict=True):
-        other.free(address, one.buffer_type)
-        assert other.allocate(one) == address
-        other.free(address, one.buffer_type)
-        assert other.statistics(one.buffer_type).allocated_bytes_per_bank == 0
-        assert allocator.statistics(one.buffer_type).allocated_bytes_per_bank > 0
+    for asked, address in zip(buffers, first, strict=True):
+        other.free(address, asked.buffer_type)
+        assert other.allocate(asked) == address
+        other.free(address, asked.buffer_type)
+        assert other.statistics(asked.buffer_type).allocated_bytes_per_bank == 0
+        assert allocator.statistics(asked.buffer_type).allocated_bytes_per_bank > 0
 
 
 BASE, SIZE, UNIT = 96, 4096, 32
@@ -187,44 +151,42 @@ def make(*, top_down: bool) -> FreeList:
     return FreeList(BASE, SIZE, alignment_bytes=UNIT, top_down=top_down)
 
 
-def test_blocks_come_from_the_end_that_was_asked_for() -> None:
+def test_blocks_come_from_the_end_that_was_asked_for():
     assert [make(top_down=True).allocate(100), make(top_down=False).allocate(100)] == [BASE + SIZE - 128, BASE]
 
 
-def test_the_first_hole_that_is_large_enough_is_taken_not_the_best_one() -> None:
+def test_the_first_hole_that_is_large_enough_is_taken_not_the_best_one():
     """Observed on the real library: a hole of just the right size further down stays."""
     for top_down in (True, False):
         blocks = make(top_down=top_down)
         large, _, exact, _ = (blocks.allocate(size) for size in (320, 32, 96, 32))
-        assert large is not None
-        assert exact is not None
         blocks.free(large)
         blocks.free(exact)
         assert blocks.allocate(96) == (large + 320 - 96 if top_down else large)
 
 
-def test_neighboring_holes_become_one() -> None:
+def test_neighboring_holes_become_one():
     blocks = make(top_down=False)
     addresses = [blocks.allocate(32) for _ in range(4)]
     for index in (0, 2, 1):
-        assert blocks.free(addresses[index] or 0)
+        assert blocks.free(addresses[index])
     assert blocks.blocks()[0] == Block(BASE, 96, False)
 
 
-def test_an_empty_range_holds_nothing() -> None:
+def test_an_empty_range_holds_nothing():
     assert FreeList(BASE, 0, alignment_bytes=UNIT, top_down=True).allocate(0) is None
 
 
-def test_freeing_an_unknown_address_is_harmless() -> None:
+def test_freeing_an_unknown_address_is_harmless():
     blocks = make(top_down=True)
     assert not blocks.free(BASE)
     assert blocks.free_bytes == SIZE
 
 
 @given(st.booleans(), st.lists(st.tuples(st.booleans(), st.integers(0, 900), st.integers(0, 30)), max_size=40))
-def test_blocks_tile_the_range_and_never_overlap(top_down: bool, steps: list[tuple[bool, int, int]]) -> None:
+def test_blocks_tile_the_range_and_never_overlap(top_down, steps):
     blocks = make(top_down=top_down)
-    live: dict[int, int] = {}
+    live = {}
     for allocate, size_bytes, pick in steps:
         if allocate:
             fits = blocks.largest_free_bytes >= max(size_bytes, 1)
@@ -258,13 +220,13 @@ class Keeper:
 
 
 @pytest.fixture
-def buffers() -> list[Buffer]:
+def buffers():
     machine = Machine("wormhole_n150")
-    asked = TensorSpec([32, 32], BFLOAT16, Layout.TILE).buffer(machine.spec)
+    asked = tensor_spec("32x32 tile").buffer(machine.spec)
     return [machine.allocate(asked, name) for name in ("first", "second")]
 
 
-def test_buffers_of_dead_owners_are_freed_once_oldest_first(buffers: list[Buffer]) -> None:
+def test_buffers_of_dead_owners_are_freed_once_oldest_first(buffers):
     owners, keepers, freed = Owners(), [Keeper(), Keeper()], []
     for buffer, keeper in zip(buffers, keepers, strict=True):
         owners.own(buffer, keeper)
@@ -281,23 +243,23 @@ def test_buffers_of_dead_owners_are_freed_once_oldest_first(buffers: list[Buffer
     assert not owners
 
 
-def test_a_buffer_is_known_until_it_is_free(buffers: list[Buffer]) -> None:
+def test_a_buffer_is_known_until_it_is_free(buffers):
     owners, keeper = Owners(), Keeper()
     owners.own(buffers[0], keeper)
     del keeper
 
-    def interrupted(_: Buffer) -> None:
+    def interrupted(_):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         owners.collect(interrupted)
     assert owners
-    freed: list[Buffer] = []
+    freed = []
     owners.collect(freed.append)
     assert freed == [buffers[0]]
 
 
-def test_who_lets_go_for_another_leaves_no_orphan(buffers: list[Buffer]) -> None:
+def test_who_lets_go_for_another_leaves_no_orphan(buffers):
     owners, first, second = Owners(), Keeper(), Keeper()
     owners.own(buffers[0], first)
     owners.own(buffers[0], second)
