@@ -2,11 +2,9 @@ from threading import Thread
 
 import pytest
 
-from device.cores import CoreRangeSet, first_cores
+from device.cores import first_cores
 from device.errors import CircularBufferError, DeviceClosedError, OutOfMemoryError
 from device.machine import Machine, Turn
-from device.memory.layouts import BufferSpec, TensorSpec
-from device.memory.memory_config import BufferType, Layout, MemoryConfig
 from device.numbers.formats import BFLOAT16
 from device.plan import (
     BufferAllocated,
@@ -14,35 +12,37 @@ from device.plan import (
     CircularBuffer,
     CircularBufferAllocated,
     CircularBuffersFreed,
-    Event,
     Refused,
     usage_per_core,
 )
 from device.spec.device_spec import load_spec
+from tests.build import tensor_spec
 
 CORES = first_cores(8, 8, 8)
-L1 = MemoryConfig(buffer_type=BufferType.L1)
 
 
-def rows(device: Machine, count: int) -> BufferSpec:
-    return TensorSpec([count, 512], BFLOAT16, Layout.ROW_MAJOR, L1).buffer(device.spec)
+def rows(device, count):
+    return tensor_spec(f"{count}x512 l1").buffer(device.spec)
 
 
-def circular(
-    name: str, size_bytes: int, cores: CoreRangeSet = CORES, view_of: str | None = None, offset_bytes: int = 0
-) -> CircularBuffer:
-    return CircularBuffer(
-        name=name,
-        size_bytes=size_bytes,
-        page_bytes=32,
-        data_format=BFLOAT16,
-        cores=cores,
-        view_of=view_of,
-        offset_bytes=offset_bytes,
-    )
+def circular(name, size_bytes, view_of=None, offset_bytes=0):
+    sizes = {"size_bytes": size_bytes, "page_bytes": 32, "offset_bytes": offset_bytes}
+    return CircularBuffer(name=name, data_format=BFLOAT16, cores=CORES, view_of=view_of, **sizes)
 
 
-def test_two_devices_do_not_know_of_each_other() -> None:
+@pytest.fixture
+def device():
+    return Machine("wormhole_n150")
+
+
+@pytest.fixture
+def heard(device):
+    """The events of the device."""
+    device.recorders.append(events := [])
+    return events
+
+
+def test_two_devices_do_not_know_of_each_other():
     one, other = Machine("wormhole_n150"), Machine("blackhole_p150", l1_small_bytes=1000)
     first, second = one.allocate(rows(one, 1)), other.allocate(rows(other, 1))
     assert (first.address, second.address) == (1498112, 1570816)
@@ -52,15 +52,12 @@ def test_two_devices_do_not_know_of_each_other() -> None:
     assert not first.allocated
 
 
-def test_a_device_takes_a_spec() -> None:
+def test_a_device_takes_a_spec():
     spec = load_spec("wormhole_n150").replace(grid_rows=7)
     assert Machine(spec).spec is spec
 
 
-def test_every_recorder_hears_what_happens() -> None:
-    device = Machine("wormhole_n150")
-    heard: list[Event] = []
-    device.recorders.append(heard)
+def test_every_recorder_hears_what_happens(device, heard):
     buffer = device.allocate(rows(device, 1), "x", by="Tensor::to_device")
     device.recorders.append(late := [])
     device.free(buffer)
@@ -72,9 +69,7 @@ def test_every_recorder_hears_what_happens() -> None:
     assert late == heard[1:]
 
 
-def test_a_program_gets_its_circular_buffers_and_views() -> None:
-    device = Machine("wormhole_n150")
-    device.recorders.append(heard := [])
+def test_a_program_gets_its_circular_buffers_and_views(device, heard):
     parts = [circular("a", 100), circular("out", 64, view_of="y", offset_bytes=32), circular("b", 64)]
     assert device.make_program("Conv2dDeviceOperation", parts, {"y": 1000000}).addresses == (105824, 1000032, 105952)
     assert heard == [
@@ -85,9 +80,7 @@ def test_a_program_gets_its_circular_buffers_and_views() -> None:
     ]
 
 
-def test_programs_that_do_not_fit_are_refused_after_they_were_recorded() -> None:
-    device = Machine("wormhole_n150")
-    device.recorders.append(heard := [])
+def test_programs_that_do_not_fit_are_refused_after_they_were_recorded(device, heard):
     device.make_program("MoveDeviceOperation", (), {})
     with pytest.raises(CircularBufferError, match=r"on core range \[0-0 - 7-0\] grow to 1605824 B"):
         device.make_program("Conv2dDeviceOperation", [circular("a", 1500000)], {})
@@ -99,7 +92,7 @@ def test_programs_that_do_not_fit_are_refused_after_they_were_recorded() -> None
         device.make_program("Conv2dDeviceOperation", [circular("a", device.spec.l1.usable_bytes)], {})
 
 
-def test_a_program_of_too_many_circular_buffers_is_refused_before_any_is_placed() -> None:
+def test_a_program_of_too_many_circular_buffers_is_refused_before_any_is_placed():
     device = Machine(load_spec("wormhole_n150").replace(l1_circular_buffers=2))
     device.recorders.append(heard := [])
     device.make_program("MoveDeviceOperation", [circular("a", 64), circular("b", 64)], {})
@@ -108,8 +101,7 @@ def test_a_program_of_too_many_circular_buffers_is_refused_before_any_is_placed(
     assert [type(one).__name__ for one in heard[-2:]] == ["CircularBufferAllocated", "Refused"]
 
 
-def test_a_cached_program_is_checked_against_what_lies_in_l1_when_it_runs_again() -> None:
-    device = Machine("wormhole_n150")
+def test_a_cached_program_is_checked_against_what_lies_in_l1_when_it_runs_again(device):
     end = 105824 + 1_300_000
     first = device.make_program("MoveDeviceOperation", [circular("a", 1_300_000)], {}, dataflow=True)
     device.cache_program("k", first)
@@ -128,7 +120,7 @@ def test_a_cached_program_is_checked_against_what_lies_in_l1_when_it_runs_again(
     assert heard[-2:] == [CircularBuffersFreed(), Refused(str(clash.value))]
 
 
-def test_cached_programs_keep_their_buffers_until_the_cache_is_cleared() -> None:
+def test_cached_programs_keep_their_buffers_until_the_cache_is_cleared():
     device = Machine("wormhole_n150", l1_small_bytes=4096)
     first, second, again = (device.allocate(rows(device, 1), name) for name in ("first", "second", "again"))
     program = device.make_program("Op", (), {})
@@ -142,10 +134,8 @@ def test_cached_programs_keep_their_buffers_until_the_cache_is_cleared() -> None
     assert device.allocator.lowest_l1_address is None
 
 
-def test_a_device_that_keeps_no_programs_drops_their_circular_buffers_when_they_have_run() -> None:
-    device = Machine("wormhole_n150")
+def test_a_device_that_keeps_no_programs_drops_their_circular_buffers_when_they_have_run(device, heard):
     device.keeps_programs = False
-    device.recorders.append(heard := [])
     table = device.allocate(rows(device, 1), "table")
     program = device.make_program("HaloDeviceOperation", [circular("a", 100)], {})
     device.cache_program("k", program, [table])
@@ -155,7 +145,7 @@ def test_a_device_that_keeps_no_programs_drops_their_circular_buffers_when_they_
     assert usage_per_core(heard) == (100, 2048, 2048)
 
 
-def test_closing_frees_everything_once_and_for_all() -> None:
+def test_closing_frees_everything_once_and_for_all():
     with Machine("wormhole_n150") as device:
         buffer = device.allocate(rows(device, 3))
         device.cache_program("k", device.make_program("Op", (), {}), [device.allocate(rows(device, 1))])
@@ -169,9 +159,7 @@ def test_closing_frees_everything_once_and_for_all() -> None:
         device.allocate(rows(device, 1))
 
 
-def test_a_refusal_is_recorded_before_it_is_raised() -> None:
-    device = Machine("wormhole_n150")
-    device.recorders.append(heard := [])
+def test_a_refusal_is_recorded_before_it_is_raised(device, heard):
     large = rows(device, 10**8)
     with pytest.raises(OutOfMemoryError) as error:
         device.allocate(large)

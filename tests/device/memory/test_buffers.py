@@ -2,24 +2,24 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
+from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import CircularBufferError, MemoryAccessError, PoisonError
 from device.machine import Machine
 from device.memory.buffers import Region, check, check_count, place
-from device.memory.layouts import TensorSpec
-from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, quantize
+from device.memory.memory_config import BufferType
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, quantize
 from device.spec.device_spec import load_spec
+from tests.build import tensor_spec
 
-ROWS = TensorSpec([70, 20], FLOAT32, Layout.ROW_MAJOR, MemoryConfig(buffer_type=BufferType.L1))
+ROWS = tensor_spec("70x20 float32 l1")
 
 
 @pytest.fixture
-def device() -> Machine:
+def device():
     return Machine("wormhole_n150", l1_small_bytes=1024)
 
 
-def test_what_was_stored_lies_at_its_address(device: Machine) -> None:
+def test_what_was_stored_lies_at_its_address(device):
     buffer = device.allocate(ROWS.buffer(device.spec), "rows")
     values = np.arange(1400, dtype=np.float32).reshape(70, 20)
     buffer.store(values, ROWS)
@@ -31,8 +31,8 @@ def test_what_was_stored_lies_at_its_address(device: Machine) -> None:
     assert np.array_equal(buffer.decoded(), values)
 
 
-def test_tiles_lie_face_by_face(device: Machine) -> None:
-    tensor = TensorSpec([32, 32], BFLOAT16, Layout.TILE)
+def test_tiles_lie_face_by_face(device):
+    tensor = tensor_spec("32x32 tile")
     buffer = device.allocate(tensor.buffer(device.spec))
     values = quantize(np.arange(1024, dtype=np.float32).reshape(32, 32) % 251, BFLOAT16)
     buffer.store(values, tensor)
@@ -40,15 +40,15 @@ def test_tiles_lie_face_by_face(device: Machine) -> None:
     assert np.array_equal(second_face.view(BFLOAT16.storage), values[0, 16:])
 
 
-def test_block_floats_can_be_read_by_address(device: Machine) -> None:
-    tensor = TensorSpec([32, 32], BFLOAT8_B, Layout.TILE)
+def test_block_floats_can_be_read_by_address(device):
+    tensor = tensor_spec("32x32 bfloat8_b tile")
     buffer = device.allocate(tensor.buffer(device.spec))
     buffer.store(quantize(np.full((32, 32), 1.0, np.float32), BFLOAT8_B), tensor)
     assert set(device.read(BufferType.DRAM, 0, buffer.address, 64)) == {127}
     assert set(device.read(BufferType.DRAM, 0, buffer.address + 64, 1024)) == {64}
 
 
-def test_fresh_memory_is_poison(device: Machine) -> None:
+def test_fresh_memory_is_poison(device):
     buffer = device.allocate(ROWS.buffer(device.spec), "rows")
     assert not buffer.written
     for read in (lambda: buffer.values, buffer.pages, lambda: buffer.page_location(0)):
@@ -58,10 +58,8 @@ def test_fresh_memory_is_poison(device: Machine) -> None:
         device.read(BufferType.L1, 0, buffer.address, 4)
 
 
-def test_padding_and_banks_without_a_share_are_poison(device: Machine) -> None:
-    shards = ShardSpec(first_cores(2, 8, 8), [2, 5])
-    config = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, shards)
-    tensor = TensorSpec([3, 5], BFLOAT16, Layout.ROW_MAJOR, config)
+def test_padding_and_banks_without_a_share_are_poison(device):
+    tensor = tensor_spec("3x5 height/2x5/2")
     buffer = device.allocate(tensor.buffer(device.spec), "shards")
     buffer.store(np.ones((3, 5), BFLOAT16.storage), tensor)
     assert buffer.read(0, buffer.address, 10).size == 10
@@ -70,7 +68,7 @@ def test_padding_and_banks_without_a_share_are_poison(device: Machine) -> None:
             buffer.read(bank, buffer.address + offset, 11)
 
 
-def test_reads_outside_a_buffer_are_refused(device: Machine) -> None:
+def test_reads_outside_a_buffer_are_refused(device):
     with pytest.raises(MemoryAccessError, match=r"address 5 in DRAM belongs to no buffer; no buffer lies below"):
         device.read(BufferType.DRAM, 0, 5, 1)
     buffer = device.allocate(ROWS.buffer(device.spec), "rows")
@@ -84,7 +82,7 @@ def test_reads_outside_a_buffer_are_refused(device: Machine) -> None:
         buffer.page_location(70)
 
 
-def test_a_freed_buffer_is_gone(device: Machine) -> None:
+def test_a_freed_buffer_is_gone(device):
     buffer = device.allocate(ROWS.buffer(device.spec), "rows")
     buffer.store(np.zeros((70, 20), np.float32), ROWS)
     address = buffer.address
@@ -97,9 +95,9 @@ def test_a_freed_buffer_is_gone(device: Machine) -> None:
         device.read(BufferType.L1, 0, address, 1)
 
 
-def test_a_tensor_of_another_size_does_not_go_in(device: Machine) -> None:
+def test_a_tensor_of_another_size_does_not_go_in(device):
     buffer = device.allocate(ROWS.buffer(device.spec))
-    other = TensorSpec([71, 20], FLOAT32, Layout.ROW_MAJOR, ROWS.memory_config)
+    other = tensor_spec("71x20 float32 l1")
     with pytest.raises(MemoryAccessError, match=r"can not hold a tensor of"):
         buffer.store(np.zeros((71, 20), np.float32), other)
 
@@ -107,36 +105,33 @@ def test_a_tensor_of_another_size_does_not_go_in(device: Machine) -> None:
 L1 = load_spec("wormhole_n150").l1
 
 
-def block(left: int, top: int, right: int, bottom: int) -> CoreRange:
+def block(left, top, right, bottom):
     return CoreRange(CoreCoord(left, top), CoreCoord(right, bottom))
 
 
-def test_disjoint_cores_fill_up_apart() -> None:
-    one, other = block(0, 0, 3, 0), block(0, 1, 3, 1)
-    placement = place([(64, CoreRangeSet([one])), (32, CoreRangeSet([other])), (32, CoreRangeSet([one]))], L1)
-    assert placement.addresses == (L1.base_bytes, L1.base_bytes, L1.base_bytes + 64)
-    assert placement.regions == (Region(one, L1.base_bytes + 96), Region(other, L1.base_bytes + 32))
+ROW, NEXT_ROW, ALL, CORNER = block(0, 0, 3, 0), block(0, 1, 3, 1), block(0, 0, 7, 7), block(0, 0, 0, 0)
 
 
-def test_a_buffer_on_two_ranges_has_one_address() -> None:
-    one, other = block(0, 0, 3, 0), block(0, 1, 3, 1)
-    placement = place([(64, CoreRangeSet([one])), (32, CoreRangeSet([one, other]))], L1)
-    assert placement.addresses == (L1.base_bytes, L1.base_bytes + 64)
-    assert placement.regions == (Region(one, L1.base_bytes + 96), Region(other, L1.base_bytes + 96))
+@pytest.mark.parametrize(
+    ("requests", "addresses", "regions"),
+    [
+        ([(64, [ROW]), (32, [NEXT_ROW]), (32, [ROW])], (0, 0, 64), {ROW: 96, NEXT_ROW: 32}),
+        ([(64, [ROW]), (32, [ROW, NEXT_ROW])], (0, 64), {ROW: 96, NEXT_ROW: 96}),  # on two ranges one address
+        ([(64, [ALL]), (32, [CORNER])], (0, 64), {ALL: 96, CORNER: 96}),  # a range inside another is lifted with it
+    ],
+)
+def test_cores_fill_up(requests, addresses, regions):
+    placement = place([(size, CoreRangeSet(cores)) for size, cores in requests], L1)
+    assert placement.addresses == tuple(L1.base_bytes + offset for offset in addresses)
+    assert placement.regions == tuple(Region(cores, L1.base_bytes + end) for cores, end in regions.items())
 
 
-def test_a_range_inside_another_is_lifted_with_it() -> None:
-    all_cores, corner = block(0, 0, 7, 7), block(0, 0, 0, 0)
-    placement = place([(64, CoreRangeSet([all_cores])), (32, CoreRangeSet([corner]))], L1)
-    assert placement.addresses == (L1.base_bytes, L1.base_bytes + 64)
-
-
-def test_no_circular_buffers_need_no_room() -> None:
+def test_no_circular_buffers_need_no_room():
     assert place([], L1).addresses == ()
     assert place([(64, CoreRangeSet())], L1).addresses == (L1.base_bytes,)
 
 
-def test_what_does_not_fit_is_refused_in_the_real_words() -> None:
+def test_what_does_not_fit_is_refused_in_the_real_words():
     regions = [Region(block(0, 0, 7, 1), L1.bytes + 32)]
     with pytest.raises(CircularBufferError) as error:
         check(regions, L1, lowest_l1_address=None, program=1)
@@ -162,10 +157,8 @@ rectangles = st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3), 
 
 
 @given(st.lists(st.tuples(st.integers(1, 500), rectangles), max_size=6))
-def test_buffers_on_one_core_never_overlap_when_ranges_are_equal_or_apart(
-    requests: list[tuple[int, CoreRange]],
-) -> None:
-    chosen: list[tuple[int, CoreRangeSet]] = []
+def test_buffers_on_one_core_never_overlap_when_ranges_are_equal_or_apart(requests):
+    chosen = []
     for size_bytes, cores in requests:
         if all(cores == other.ranges[0] or not cores.overlaps(other.ranges[0]) for _, other in chosen):
             chosen.append((size_bytes, CoreRangeSet([cores])))
@@ -177,7 +170,7 @@ def test_buffers_on_one_core_never_overlap_when_ranges_are_equal_or_apart(
                 assert placement.addresses[later] >= placement.addresses[index] + size_bytes
 
 
-def test_a_program_has_no_more_circular_buffers_than_a_core() -> None:
+def test_a_program_has_no_more_circular_buffers_than_a_core():
     check_count(32, L1)
     with pytest.raises(CircularBufferError) as error:
         check_count(33, L1)

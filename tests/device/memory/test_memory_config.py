@@ -2,33 +2,18 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import DeviceError
-from device.memory.layouts import TensorSpec
-from device.memory.memory_config import (
-    FACE,
-    L1_MEMORY_CONFIG,
-    TILE,
-    BufferType,
-    Layout,
-    MemoryConfig,
-    ShardOrientation,
-    ShardSpec,
-    TensorMemoryLayout,
-    pad_to_tiles,
-    tilize,
-    untilize,
-)
-from device.numbers.formats import BFLOAT16
+from device.memory.memory_config import FACE, L1_MEMORY_CONFIG, TILE, MemoryConfig, pad_to_tiles, tilize, untilize
 from device.spec.device_spec import load_spec
+from tests.build import place, tensor_spec
 
 PLAIN = '{"buffer_type":1,"created_with_nd_shard_spec":false,"memory_layout":0,"per_core_allocation":false}'
 GRID = '[{"end":{"x":3,"y":1},"start":{"x":0,"y":0}}]'
 
 
-def test_texts_are_those_of_the_real_library() -> None:
-    cores = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(3, 1))])
-    config = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(cores, (32, 64)))
+def test_texts_are_those_of_the_real_library():
+    config = place("height/32x64/4x2")
+    cores = config.shard_spec.grid
     assert L1_MEMORY_CONFIG.to_json() == PLAIN
     assert cores.to_json() == GRID
     assert f'"shard_spec":{{"grid":{GRID},"orientation":0,"shape":[32,64]}}}}' in config.to_json()
@@ -39,28 +24,20 @@ def test_texts_are_those_of_the_real_library() -> None:
 
 
 WORMHOLE = load_spec("wormhole_n150")
-HEIGHT, BLOCK = TensorMemoryLayout.HEIGHT_SHARDED, TensorMemoryLayout.BLOCK_SHARDED
-ROW, COL = ShardOrientation.ROW_MAJOR, ShardOrientation.COL_MAJOR
-
-
-def tensor(layout, cols, rows, orientation=ROW, memory=BufferType.L1):
-    grid = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(cols - 1, rows - 1))])
-    config = MemoryConfig(layout, memory, ShardSpec(grid, (32, 32), orientation))
-    return TensorSpec((1, 1, 160, 32), BFLOAT16, Layout.TILE, config)
 
 
 @pytest.mark.parametrize(
-    ("given", "core", "memory", "banks"),
+    ("cores", "core", "memory", "banks"),
     [
-        (tensor(HEIGHT, 13, 1), "(8, 0)", "L1", 64),
-        (tensor(HEIGHT, 4, 10), "(0, 8)", "L1", 64),
-        (tensor(HEIGHT, 10, 10, COL), "(0, 8)", "L1", 64),
-        (tensor(HEIGHT, 13, 1, memory=BufferType.DRAM), "(12, 0)", "DRAM", 12),
+        ("13x1", "(8, 0)", "L1", 64),
+        ("4x10", "(0, 8)", "L1", 64),
+        ("10x10 col", "(0, 8)", "L1", 64),
+        ("13x1 dram", "(12, 0)", "DRAM", 12),
     ],
 )
-def test_every_core_of_the_grid_must_be_there(given, core, memory, banks):
+def test_every_core_of_the_grid_must_be_there(cores, core, memory, banks):
     with pytest.raises(DeviceError) as caught:
-        given.buffer(WORMHOLE)
+        tensor_spec(f"1x1x160x32 tile height/32x32/{cores}").buffer(WORMHOLE)
     first, ours = str(caught.value).splitlines()
     assert first.startswith(
         f"Invalid shard grid: shard core {core} has no {memory} bank on this device, which has {banks} of them. Derive"
@@ -70,7 +47,7 @@ def test_every_core_of_the_grid_must_be_there(given, core, memory, banks):
 
 
 def test_block_shards_count_up_to_the_last():
-    assert tensor(BLOCK, 9, 5).buffer(WORMHOLE).num_cores == 5
+    assert tensor_spec("1x1x160x32 tile block/32x32/9x5").buffer(WORMHOLE).num_cores == 5
 
 
 SIZES = st.integers(1, 70)
