@@ -89,7 +89,7 @@ def test_older_rows_keep_the_older_tilize(cases):
     assert [spec.to_dict()["compute_costs"]["tilize_tile_cycles"] == 0.1 for spec in specs] == [False, True]
 
 
-def made_case(program, measured):
+def case_of(program, measured):
     """Of a program that takes ten times as long as a page is issued."""
     prediction = Prediction(
         row={}, spec=load_spec("wormhole_n150"), program=program, measured_ns=measured, architecture="wormhole_b0",
@@ -103,8 +103,8 @@ def test_shared_figures_are_fitted_to_all_programs():
     """Two programs that would have 40 and 44 cycles agree halfway; a figure that neither reads stays at its prior."""
     issue, other = "transfer_costs_page_issue_cycles", "halo_costs_pad_issue_cycles"
     priors = {issue: 42.0, other: 20.0}
-    alone = fit_jointly([made_case("one", 400.0)] * 50, priors).values
-    both = fit_jointly([made_case("one", 400.0)] * 50 + [made_case("other", 440.0)] * 50, priors).values
+    alone = fit_jointly([case_of("one", 400.0)] * 50, priors).values
+    both = fit_jointly([case_of("one", 400.0)] * 50 + [case_of("other", 440.0)] * 50, priors).values
     assert alone[issue] == pytest.approx(40.0, rel=1e-3)
     assert both[issue] == pytest.approx((40 * 44) ** 0.5, rel=1e-3)
     assert both[other] == pytest.approx(20.0)

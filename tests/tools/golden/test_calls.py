@@ -27,13 +27,13 @@ def test_random_calls_are_always_the_same_and_python():
 
 
 def first(kind):
-    prepared = {"values": False, "prepared": True}
-    for number, record in enumerate(RECORDS):
-        if kind == "error" and "error" in record:
-            return number, record
-        if "output_array" in record and bool(record["case"].get("prep")) is prepared.get(kind):
-            return number, record
-    raise AssertionError(kind)
+    """The number and the record of the first recorded call of a kind."""
+    return next(
+        (number, record)
+        for number, record in enumerate(RECORDS)
+        if ("error" in record if kind == "error" else "output_array" in record)
+        and (kind == "error" or bool(record["case"].get("prep")) == (kind == "prepared"))
+    )
 
 
 def test_every_recorded_call_is_python():
