@@ -7,17 +7,17 @@ of two cards' files, what fields move as measured on these cards. Fields that th
 measured; with --all every field is, which takes about half a minute.
 """
 
-import argparse
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import sys
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from ops.op_models import load_spec
 from ops.sensitivity.effects import CYCLES, FAR, LAUNCHES, MEMORY, PLAN, REPORT, VALUES, effects
 from ops.sensitivity.fields import fields_of, source_of, sources_of, table_words, words_of
 from ops.sensitivity.samples import planners_samples, samples
+from tools.command import run_tool, tool_parser
 
 DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "device-fields.md"
 BEGIN = "### Device\n"
@@ -29,8 +29,7 @@ _ROW = re.compile(r"\| `(\w+)` \|.*\| ([\w, ]*) \| [^|]* \|$")
 Keys: TypeAlias = tuple[str | int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """A field, or a table within a table."""
 
     name: str
@@ -125,17 +124,14 @@ def _kind(value: object) -> str:
     return "list" if isinstance(value, list) else "text" if isinstance(value, str) else ""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> None:
     """Write the document."""
-    parser = argparse.ArgumentParser(description="Write the tables of docs/device-fields.md.")
+    parser = tool_parser("tools.device_fields", __doc__)
     parser.add_argument("--all", action="store_true", help="measure all fields, not only new ones")
-    options = parser.parse_args(arguments)
     text = DOCUMENT.read_text(encoding="utf-8")
-    known = {} if options.all else documented(text)
-    tables = written({**known, **measured(known)})
-    DOCUMENT.write_text(text.partition(BEGIN)[0] + tables, encoding="utf-8")
-    return 0
+    known = {} if parser.parse_args().all else documented(text)
+    DOCUMENT.write_text(text.partition(BEGIN)[0] + written({**known, **measured(known)}), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    sys.exit(run_tool("tools.device_fields", main))

@@ -19,7 +19,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -133,37 +133,31 @@ def _another(node: ast.expr) -> Iterator[str]:
 
 def drawn(root: Path, seed: int, count: int, only: str = "") -> list[Mutation]:
     """Different mutations of a clone, each kind as often as the others as long as there are any."""
-    rng = random.Random(seed)
-    kinds: dict[str, list[Mutation]] = {}
+    rng, kinds = random.Random(seed), defaultdict[str, list[Mutation]](list)
     for path in sorted(path for package in PACKAGES for path in (root / package).rglob("*.py")):
         name = path.relative_to(root).as_posix()
         for mutation in mutations_of(name, path.read_bytes()) if only in name else ():
-            kinds.setdefault(mutation.kind, []).append(mutation)
+            kinds[mutation.kind].append(mutation)
     if not kinds:
         raise ValueError(f"no file of {', '.join(PACKAGES)} with {only!r} in its path can be mutated")
     chosen: list[Mutation] = []
-    while kinds and len(chosen) < count:
-        kind = rng.choice(sorted(kinds))
-        chosen.append(kinds[kind].pop(rng.randrange(len(kinds[kind]))))
-        kinds = {kind: places for kind, places in kinds.items() if places}
+    while any(kinds.values()) and len(chosen) < count:
+        places = kinds[rng.choice(sorted(kind for kind, left in kinds.items() if left))]
+        chosen.append(places.pop(rng.randrange(len(places))))
     return chosen
 
 
 def importers(root: Path) -> dict[str, set[str]]:
     """The files of the packages and tests that import each file, by paths from the root of a clone."""
-    result: dict[str, set[str]] = {}
-    paths = {
-        path.relative_to(root).as_posix() for folder in (*PACKAGES, "tests") for path in (root / folder).rglob("*.py")
-    }
-    for path in paths:
-        for node in ast.walk(ast.parse((root / path).read_bytes())):
+    result = defaultdict[str, set[str]](set)
+    for path in (path for folder in (*PACKAGES, "tests") for path in (root / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_bytes())):
             modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom):
                 modules = [f"{node.module}", *(f"{node.module}.{alias.name}" for alias in node.names)]
-            for module in modules:
-                place = module.replace(".", "/")
+            for place in (module.replace(".", "/") for module in modules):
                 for file in (f"{place}.py", f"{place}/__init__.py"):
-                    result.setdefault(file, set()).add(path)
+                    result[file].add(path.relative_to(root).as_posix())
     return result
 
 

@@ -8,8 +8,9 @@ moment, so that a call with any fits. --update writes the tables into a document
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from device.errors import ArgumentError, DeviceError
 from ops.op_models import load_spec
@@ -23,20 +24,12 @@ LOWERINGS = ("zero_insertion", "phase")
 HALO, CONVOLUTIONS = "HaloDeviceOperation", ("Conv2dDeviceOperation", "PhaseConv2dDeviceOperation")
 BEGIN, END = "<!-- python -m tools.zeros -->\n", "<!-- end -->\n"
 HEADINGS = (
-    "layer",
-    "scheme, cores",
-    "zero insertion",
-    "phase",
-    "of it",
-    "halo",
-    "convolution",
-    "bound by",
+    *("layer", "scheme, cores", "zero insertion", "phase", "of it", "halo", "convolution", "bound by"),
     "headroom, KiB",
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
+class Cost(NamedTuple):
     """One layer in one lowering."""
 
     scheme: str  # How it is sharded, and on how many cores
@@ -54,37 +47,26 @@ def cost_of(layer: Layer, device: str, lowering: str) -> Cost:
     with placed.device:
         called = call(placed)
         summary = summary_of(placed, called)
-    result = called.profile.report().calls[0]
-    halos = [operation for operation in result.operations if operation.name == HALO]
+    result, partition = called.profile.report().calls[0], summary.partitions[0]
+    halos = [operation.cycles for operation in result.operations if operation.name == HALO]
     convolutions = [operation for operation in result.operations if operation.name in CONVOLUTIONS]
-    partition = summary.partitions[0]
-    return Cost(
-        scheme=f"{partition.scheme.removesuffix('_SHARDED')}, {partition.output_cores}",
-        cycles=result.total.cycles,
-        halo=sum(halo.cycles for halo in halos),
-        convolution=sum(convolution.cycles for convolution in convolutions),
-        bound_by=max(convolutions, key=lambda convolution: convolution.cycles).bound_by,
-        headroom_bytes=summary.l1.headroom_bytes,
-    )
+    cycles = [convolution.cycles for convolution in convolutions]
+    scheme = f"{partition.scheme.removesuffix('_SHARDED')}, {partition.output_cores}"
+    bound_by = max(convolutions, key=lambda convolution: convolution.cycles).bound_by
+    return Cost(scheme, result.total.cycles, sum(halos), sum(cycles), bound_by, summary.l1.headroom_bytes)
 
 
 def cells(layer: Layer, device: str) -> list[str]:
     """A row of the table; what does not fit is said in place of the figures."""
     try:
-        frame, phase = (cost_of(layer, device, lowering) for lowering in LOWERINGS)
+        costs = [cost_of(layer, device, lowering) for lowering in LOWERINGS]
     except (ArgumentError, DeviceError) as error:
         return [layer.name, str(error).splitlines()[0], *[""] * (len(HEADINGS) - 2)]
-    return [
-        layer.name,
-        frame.scheme,
-        f"{frame.cycles:,.0f}",
-        f"{phase.cycles:,.0f}",
-        f"{phase.cycles / frame.cycles:.0%}",
-        f"{frame.halo:,.0f}, {phase.halo:,.0f}",
-        f"{frame.convolution:,.0f}, {phase.convolution:,.0f}",
-        f"{frame.bound_by}, {phase.bound_by}",
-        f"{frame.headroom_bytes / 1024:.0f}, {phase.headroom_bytes / 1024:.0f}",
-    ]
+    frame, phase = costs
+    pairs = [", ".join(f"{cost[at]:,.0f}" for cost in costs) for at in (2, 3)]
+    pairs += [f"{frame.bound_by}, {phase.bound_by}", ", ".join(f"{cost.headroom_bytes / 1024:.0f}" for cost in costs)]
+    share = f"{phase.cycles / frame.cycles:.0%}"
+    return [layer.name, frame.scheme, f"{frame.cycles:,.0f}", f"{phase.cycles:,.0f}", share, *pairs]
 
 
 def tables(devices: list[str]) -> Iterator[str]:

@@ -67,9 +67,7 @@ def study(*, processes: int | None) -> Study:
 
 def invented_of(machines: DesignResult) -> DesignPoint:
     """The fastest machine that costs no more than the card it was varied from."""
-    base = next(
-        (point for point in machines.points if point.device == machines.base and point.nanoseconds is not None), None
-    )
+    base = next((point for point in machines.points if point.device == machines.base and point.nanoseconds), None)
     if base is None:
         raise ArgumentError(f"study: the space of {SPACE.name} has to hold {machines.base} itself, and it must run all")
     front = (machines.points[at] for at in machines.front)

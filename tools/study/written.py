@@ -47,24 +47,25 @@ def row(layer: Studied) -> str:
     """A layer's line in the table of its device."""
     cycles = ["does not fit" if choice is None else f"{choice.cycles:,}" for choice in layer.choices]
     _, given, tuned, _, by_phases, _ = layer.choices
-    peaks = ", ".join(
-        "none" if choice is None else f"{choice.l1_peak_bytes / 1024:,.0f}" for choice in (given, tuned, by_phases)
-    )
+    shown = (given, tuned, by_phases)
+    peaks = ("none" if choice is None else f"{choice.l1_peak_bytes / 1024:,.0f}" for choice in shown)
     error = "unknown" if layer.error_share is None else f"{layer.error_share:.1%}"
-    gains = [
-        "" if given is None or choice is None else f"{given.cycles / choice.cycles:.2f}"
-        for choice in (tuned, by_phases)
-    ]
-    return _line([layer.layer, *cycles[:3], gains[0], *cycles[3:5], gains[1], peaks, error])
+    gains = [_gain(given, tuned), _gain(given, by_phases)]
+    return _line([layer.layer, *cycles[:3], gains[0], *cycles[3:5], gains[1], ", ".join(peaks), error])
 
 
 def sums(layers: Sequence[Studied]) -> str:
     """The last line of a table: all layers together, of a column in which all run."""
     cycles = [_sum(layers, at, "cycles") for at in range(5)]
     shown = ["not all fit" if value is None else f"{value:,}" for value in cycles]
-    given = cycles[1]
-    gains = ["" if given is None or to is None else f"{given / to:.2f}" for to in (cycles[2], cycles[4])]
+    given, *tuned = (cycles[at] for at in (1, 2, 4))
+    gains = ["" if None in (given, to) else f"{given / to:.2f}" for to in tuned]
     return _line(["all", *shown[:3], gains[0], *shown[3:], gains[1], "", ""])
+
+
+def _gain(before: Choice | None, after: Choice | None) -> str:
+    """How many times as fast; empty where either does not fit."""
+    return "" if before is None or after is None else f"{before.cycles / after.cycles:.2f}"
 
 
 def _sum(layers: Sequence[Studied], at: int, name: str) -> Any:
@@ -90,11 +91,8 @@ def _machines(study: Study) -> Iterator[str]:
 
 
 def _figures(point: DesignPoint) -> list[str]:
-    return [
-        f"{(point.nanoseconds or 0) / 1000:,.1f}",
-        f"{point.cycles_error_share or 0:.1%}",
-        f"{point.costs[COST]:.2f}",
-    ]
+    time, error = (point.nanoseconds or 0) / 1000, point.cycles_error_share or 0
+    return [f"{time:,.1f}", f"{error:.1%}", f"{point.costs[COST]:.2f}"]
 
 
 def _sums(study: Study) -> Iterator[str]:
@@ -134,13 +132,8 @@ def _machine_front(study: Study) -> Scatter:
 
 def _layer_front(study: Study) -> Scatter:
     """The tuner's results for one layer, by L1 and time."""
-    dots = [
-        Dot(
-            x=result.l1_peak_bytes / 1024,
-            y=result.nanoseconds / 1000,
-            name=result.arguments,
-            series=named(layer.device),
-        )
+    results = [
+        (named(layer.device), result)
         for layer in study.layers
         if layer.layer == CONTENDED
         for result in layer.frame.front
@@ -149,20 +142,23 @@ def _layer_front(study: Study) -> Scatter:
         title=f"{CONTENDED}: time against memory, ttnn's lowering",
         x_name="L1 peak of a core, KiB",
         y_name="time, us",
-        dots=tuple(dots),
+        dots=tuple(
+            Dot(x=result.l1_peak_bytes / 1024, y=result.nanoseconds / 1000, name=result.arguments, series=device)
+            for device, result in results
+        ),
     )
 
 
 def _bars(study: Study, device: str) -> Bars:
     """The remaining share of each layer's cycles."""
     own = [layer for layer in study.layers if layer.device == device]
+    series = {"tuned": 2, "by phases, tuned": 4}
     return Bars(
         title=f"{named(device)}: cycles that are left",
         value_name="of the cycles with the model's config, %",
         groups=tuple(layer.layer.partition(".")[2] for layer in own),
         series=tuple(
-            (name, tuple(_left(layer.frame.given, layer.choices[at]) for layer in own))
-            for name, at in (("tuned", 2), ("by phases, tuned", 4))
+            (name, tuple(_left(layer.frame.given, layer.choices[at]) for layer in own)) for name, at in series.items()
         ),
     )
 
