@@ -34,13 +34,12 @@ def pipeline(read_cycles, compute_cycles, blocks, held):
     return reader, compute
 
 
-def test_one_buffer_makes_the_stages_take_turns():
-    assert pipeline(10, 7, 5, held=1)[1].now.cycles == 5 * (10 + 7)
-
-
-@pytest.mark.parametrize(("read", "compute", "expected"), [(10, 7, 5 * 10 + 7), (7, 10, 7 + 5 * 10)])
-def test_two_buffers_hide_the_faster_stage(read, compute, expected):
-    assert pipeline(read, compute, 5, held=2)[1].now.cycles == expected
+@pytest.mark.parametrize(
+    ("read", "compute", "held", "expected"),
+    [(10, 7, 1, 5 * (10 + 7)), (10, 7, 2, 5 * 10 + 7), (7, 10, 2, 7 + 5 * 10)],
+)
+def test_one_buffer_makes_the_stages_take_turns_and_two_hide_the_faster(read, compute, held, expected):
+    assert pipeline(read, compute, 5, held=held)[1].now.cycles == expected
 
 
 @given(cycles, cycles, st.integers(1, 12), st.integers(1, 4))
@@ -50,14 +49,11 @@ def test_more_buffers_never_slow(read, compute, blocks, held):
 
 
 @given(cycles, cycles, st.integers(1, 12), st.integers(1, 3))
-def test_critical_path_adds_up_to_the_end(read, compute, blocks, held):
-    end = pipeline(read, compute, blocks, held)[1].now
+def test_a_processor_works_or_waits_and_the_critical_path_adds_up(read, compute, blocks, held):
+    processors = pipeline(read, compute, blocks, held)
+    end = processors[1].now
     assert sum(critical_cycles(end).values()) == pytest.approx(end.cycles)
-
-
-@given(cycles, cycles, st.integers(1, 12), st.integers(1, 3))
-def test_a_processor_works_or_waits(read, compute, blocks, held):
-    for processor in pipeline(read, compute, blocks, held):
+    for processor in processors:
         assert sum(processor.busy_cycles().values()) + processor.waited_cycles == pytest.approx(processor.now.cycles)
 
 
@@ -84,20 +80,13 @@ def test_report_has_every_stage_once_with_what_it_waited():
     ]
 
 
-def test_a_writer_that_nobody_reads_from_is_stuck():
-    slots = Slots("act", 1)
+def test_who_waits_for_ever_and_what_nobody_empties_is_found():
+    slots, act, weights = Slots("act", 1), Slots("act", 2), Slots("weights", 2)
     slots.fill(BEGIN)
     with pytest.raises(DeviceError, match="'act' holds 1 blocks and nobody empties block 0: its writer waits for ever"):
         slots.reserve()
-
-
-def test_a_reader_without_a_writer_is_stuck():
     with pytest.raises(DeviceError, match="'act' gets 0 blocks and its reader waits for one more"):
-        Slots("act", 2).front()
-
-
-def test_a_block_that_nobody_empties_is_found_at_the_end():
-    act, weights = Slots("act", 2), Slots("weights", 2)
+        act.front()
     for slots in (act, weights):
         slots.fill(BEGIN)
         slots.fill(BEGIN)
@@ -108,7 +97,7 @@ def test_a_block_that_nobody_empties_is_found_at_the_end():
         check_emptied("conv2d", (act, weights))
 
 
-def test_what_others_do_is_on_the_path_and_keeps_no_processor_busy() -> None:
+def test_what_others_do_is_on_the_path_and_keeps_no_processor_busy():
     own, other = task_of({Stage.MATH: 5.0}), task_of({Stage.NETWORK: 3.0})
     processor = Processor()
     processor.wait(after(processor.work(own), other))

@@ -144,11 +144,8 @@ def test_the_last_processor_does_what_is_left(processors, shared):
     assert tuple(distinct.index(one) for one in result) == shared
 
 
-def test_there_are_no_more_hands_than_processors():
+def test_there_are_no_more_hands_than_processors_and_two_roles_take_turns_on_one():
     assert [hands(SPEC.replace(data_movement_processors=count), 2) for count in (1, 2, 3)] == [1, 2, 2]
-
-
-def test_two_roles_take_turns_on_one_processor():
     assert side_by_side_cycles(SPEC, 10.0, 6.0) == 10.0
     assert side_by_side_cycles(SPEC.replace(data_movement_processors=1), 10.0, 6.0) == 16.0
     with pytest.raises(SpecError, match="data_movement: processors must be a number above zero"):
@@ -170,23 +167,18 @@ def test_a_round_trip_is_longer_than_the_latency_and_grows(name, size):
 
 
 def test_figures_by_hand():
-    """Wormhole: twelve banks of 24 GB/s, of which 92.2 % are achieved; 88 ns in a bank, 293 cycles on the way."""
-    spec = load_spec("wormhole_n150")
-    assert bandwidth(spec) == pytest.approx(12 * 24 * 0.922)
-    assert shared_cycles(spec, 265_536) == pytest.approx(1000)
-    assert shared_cycles(spec, 265_536, 0.5) == pytest.approx(2000)
-    assert read_latency_cycles(spec) == 293 + 88
-    assert page_round_trip_cycles(spec, 240) == pytest.approx(381 + 240 / 24)
+    """Wormhole: twelve banks of 24 GB/s, of which 92.2 % are achieved; 88 ns in a bank, 293 cycles on the way.
 
-
-def test_memory_has_a_clock_of_its_own():
-    """At twice the clock the banks deliver half as much in a cycle, and a request is twice as many cycles in them."""
-    spec = load_spec("wormhole_n150")
-    fast = spec.replace(clock_hz=2 * spec.clock_hz)
-    assert bandwidth(fast) == bandwidth(spec) / 2
+    At twice the clock the banks deliver half as much in a cycle, and a request is twice as many cycles in them. A page
+    that is waited for is bound by its link where the link is slower.
+    """
+    assert bandwidth(SPEC) == pytest.approx(12 * 24 * 0.922)
+    assert shared_cycles(SPEC, 265_536) == pytest.approx(1000)
+    assert shared_cycles(SPEC, 265_536, 0.5) == pytest.approx(2000)
+    assert read_latency_cycles(SPEC) == 293 + 88
+    assert page_round_trip_cycles(SPEC, 240) == pytest.approx(381 + 240 / 24)
+    fast = SPEC.replace(clock_hz=2 * SPEC.clock_hz)
+    assert bandwidth(fast) == bandwidth(SPEC) / 2
     assert read_latency_cycles(fast) == 293 + 2 * 88
-
-
-def test_a_page_that_is_waited_for_is_bound_by_its_link_where_that_is_slower():
-    spec = load_spec("wormhole_n150").replace(dram_bank_bytes_per_second=1e12)
-    assert page_round_trip_cycles(spec, 300) == pytest.approx(381 + 300 / 30)
+    wide = SPEC.replace(dram_bank_bytes_per_second=1e12)
+    assert page_round_trip_cycles(wide, 300) == pytest.approx(381 + 300 / 30)
