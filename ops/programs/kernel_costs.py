@@ -77,6 +77,11 @@ def tilize_tile_cycles(spec: DeviceSpec, source: DataFormat, target: DataFormat)
     return spec.costs_of(ComputeCosts).tilize_tile_cycles + convert_tile_cycles(spec, source, target)
 
 
+def tilize_block_cycles(spec: DeviceSpec, tiles: int, source: DataFormat, target: DataFormat) -> float:
+    """Sticks of a block of tiles become these tiles."""
+    return spec.costs_of(ComputeCosts).tilize_call_cycles + tiles * tilize_tile_cycles(spec, source, target)
+
+
 def convert_tile_cycles(spec: DeviceSpec, source: DataFormat, target: DataFormat) -> float:
     """A tile is unpacked from one format and packed in another; transposing in between is assumed to cost nothing."""
     return unpack_tile_cycles(spec, source.tile_bytes) + pack_tile_cycles(spec, target.tile_bytes)

@@ -22,10 +22,9 @@ from ops.op_model import Detail, Ends
 from ops.programs.buffer_shapes import buffer, in_dram, pipelined_cycles, row_bytes, sized_buffers
 from ops.programs.data_movement.movement import Composed, DataMovement
 from ops.programs.kernel_costs import (
-    ComputeCosts,
     TransferCosts,
     local_sticks_cycles,
-    tilize_tile_cycles,
+    tilize_block_cycles,
     untilize_tile_cycles,
     waited_read_cycles,
 )
@@ -55,14 +54,13 @@ class ChannelsLast(DataMovement):
     def composed(self, ends: Ends, spec: DeviceSpec) -> Composed:
         """Block by block, each in one piece: a row of pixels of each channel is read, tilized, turned, and copied."""
         shards, data_format = ends.written.shards, ends.read.data_format
-        costs, element_bytes = spec.costs_of(ComputeCosts), data_format.element_bytes or 0
-        pixels, channels = shards.shape
+        element_bytes, (pixels, channels) = data_format.element_bytes or 0, shards.shape
         block = hwc_block(pixels)
         tiles, blocks, line_bytes = div_up(block, TILE), div_up(pixels, block), block * element_bytes
         read = waited_read_cycles(spec, line_bytes, in_dram=in_dram(ends.read))
         issue = spec.costs_of(TransferCosts).read_issue_cycles
         read += (self.shape[2] - 1) * max(issue, line_bytes / spec.noc.link_bytes_per_cycle)
-        tilized = costs.tilize_call_cycles + tiles * tilize_tile_cycles(spec, data_format, BFLOAT16)
+        tilized = tilize_block_cycles(spec, tiles, data_format, BFLOAT16)
         turned = untilize_tile_cycles(spec, 1)
         copied = div_up(tiles, WRITERS) * local_sticks_cycles(spec, TILE, channels * element_bytes)
         text = f"{pixels:,} pixels of a core in blocks of {block:,}"

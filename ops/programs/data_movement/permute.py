@@ -54,13 +54,12 @@ from ops.programs.buffer_shapes import (
 )
 from ops.programs.data_movement.movement import Access, Composed, DataMovement, Movement, Pages, copy_movement, sides_of
 from ops.programs.kernel_costs import (
-    ComputeCosts,
     StickCosts,
     TransferCosts,
     burst_cycles,
     core_round_trip_cycles,
     local_sticks_cycles,
-    tilize_tile_cycles,
+    tilize_block_cycles,
     untilize_tile_cycles,
     waited_read_cycles,
     write_latency_cycles,
@@ -155,26 +154,26 @@ def _by_tiles(op: Permute, ends: Ends, spec: DeviceSpec) -> Composed:
     count = prod(op.shape) // (last * moved) * div_up(last, TILE) * div_up(moved, TILE)
     used = min(count, spec.grid.cores)
     rows, width = min(TILE, moved), min(TILE, last)
-    element_bytes, link = ends.read.data_format.element_bytes or 0, spec.noc.link_bytes_per_cycle
+    data_format, link = ends.read.data_format, spec.noc.link_bytes_per_cycle
+    element_bytes = data_format.element_bytes or 0
     read_latency = waited_read_cycles(spec, 0, in_dram=in_dram(ends.read))
     read = burst_cycles(spec.costs_of(TransferCosts).page_issue_cycles, rows, width * element_bytes, read_latency, link)
     answered = write_latency_cycles(spec, in_dram=in_dram(ends.written))
     written = burst_cycles(spec.costs_of(StickCosts).stick_cycles, width, rows * element_bytes, answered, link)
     cores = first_cores(used, spec.grid.cols, spec.grid.rows)
-    steps = read, _tilized(1, ends.read, spec), untilize_tile_cycles(spec, 1), written
+    steps = read, tilize_block_cycles(spec, 1, data_format, data_format), untilize_tile_cycles(spec, 1), written
     return _turned(cores, steps, div_up(count, used))
 
 
 def _turned_in_place(op: Permute, ends: Ends, spec: DeviceSpec) -> Composed:
     """Image by image of a core's shard: sticks are copied to where they are tilized, and turned."""
-    shards = ends.read.shards
-    height, width = op.shape[-2:]
+    shards, data_format, (height, width) = ends.read.shards, ends.read.data_format, op.shape[-2:]
     down, across = div_up(height, TILE), div_up(width, TILE)
     read = down * local_sticks_cycles(spec, min(TILE, height), row_bytes(ends.read, width))
     turned = down * across * untilize_tile_cycles(spec, down)
     apart = down > DIRECT_TILES
     written = local_sticks_cycles(spec, width, row_bytes(ends.read, height)) if apart else 0.0
-    steps = read, _tilized(down * across, ends.read, spec), turned, written
+    steps = read, tilize_block_cycles(spec, down * across, data_format, data_format), turned, written
     return _turned(shards.grid, steps, div_up(shards.shape[0], height))
 
 
@@ -207,11 +206,6 @@ def _fetched(op: Permute, ends: Ends, spec: DeviceSpec) -> Composed:
         Stage.SECOND_READER: (share * (kernels > 1), "the other fetches the other half"),
     }
     return Composed(cores=shards.grid, body_cycles=share, stages=stages, steps="reading sticks of other cores")
-
-
-def _tilized(tiles: int, tensor: TensorSpec, spec: DeviceSpec) -> float:
-    tile_cycles = tilize_tile_cycles(spec, tensor.data_format, tensor.data_format)
-    return spec.costs_of(ComputeCosts).tilize_call_cycles + tiles * tile_cycles
 
 
 def permute_buffers(
@@ -346,50 +340,55 @@ def transpose_buffers(
     swapped are gathered, all rows of a core, at multiples of the larger page of both sides.
     """
     tensor, result, rows = source.spec, target.spec, source.spec.layout is Layout.ROW_MAJOR
-    before, after = tensor.padded_shape, swapped_shape(tensor, swapped)
-    data_format, tile_bytes, grid = tensor.data_format, tensor.data_format.tile_bytes, spec.grid
-    rows_stay = images_stay = turns_shards = False
-    if result.memory_config.shard_spec is not None and is_native(tensor, result.memory_config):
-        (shard_rows, wide), (result_rows, result_wide) = tensor.shards.shape, result.shards.shape
-        rows_stay = (wide, result_wide) == (before[-1], after[-1])
-        images_stay = rows_stay and shard_rows % before[-2] == result_rows % after[-2] == 0
-        turns_shards = images_stay or (before[:2] == (1, 1) and wide == before[-1] and result_rows == after[-2])
+    data_format, grid, tile_bytes = tensor.data_format, spec.grid, tensor.data_format.tile_bytes
+    rows_stay, images_stay, shards_turn = _staying(tensor, result, swapped)
 
     def views(size: int, cores: CoreRangeSet) -> tuple[CircularBuffer, ...]:
         """Both shards, as many bytes of each as the source has."""
         return tuple(buffer(end.name, size, data_format, cores, end.name) for end in (source, target))
 
-    def row_views() -> tuple[CircularBuffer, ...]:
-        return views(tensor.shards.shape[0] * row_bytes(tensor, tensor.shape[-1]), tensor.shards.grid)
+    row_views: tuple[CircularBuffer, ...] = ()
+    if rows_stay:
+        row_views = views(tensor.shards.shape[0] * row_bytes(tensor, tensor.shape[-1]), tensor.shards.grid)
+    page, pages = (row_bytes(tensor), tensor.matrix[0]) if rows else (tile_bytes, volume_tiles(tensor))
+    match swapped, rows:
+        case (1, 2), True:
+            if rows_stay:
+                return row_views
+            pages, aligned = prod(tensor.shape[:-1]), [aligned_page(end, spec) for end in (tensor, result)]
+            sizes = {"rows": div_up(pages, grid.cores) * max(row_bytes(tensor, tensor.shape[-1]), *aligned)}
+        case (1, 2), False:
+            pages = max(pages, volume_tiles(result) // (result.padded_shape[-2] // TILE))
+            fill = {"fill": FACE**2 * (data_format.element_bytes or 0)} if tensor.shape[1] % TILE else {}
+            sizes = {"tiles": BUFFERING * page, **fill}
+        case (2, 3), True:
+            high, across = (div_up(side, TILE) * tile_bytes for side in tensor.shape[-2:])
+            pages, image, turned = prod(tensor.shape[:2]), high * across // tile_bytes, BUFFERING * high
+            sizes = {"rows": BUFFERING * across}
+            if not images_stay:
+                sizes |= {"turned": turned, "image": image}
+            elif high > SPLIT_TILES * tile_bytes:
+                sizes |= {"image": image, "column": high, "turned": turned}
+            else:
+                sizes["image"] = image
+        case (2, 3), False:
+            if shards_turn:  # on all cores
+                size = prod(tensor.shards.shape) // TILE**2 * tile_bytes
+                return views(size, first_cores(grid.cores, grid.cols, grid.rows))
+            sizes = dict.fromkeys(("tiles", "turned"), BUFFERING * page)
+        case _:
+            sizes = {"pages": BUFFERING * page}
+    if images_stay and rows and swapped == LAST_TWO:
+        return *row_views, *sized_buffers(sizes, data_format, row_views[0].cores)
+    return sized_buffers(sizes, data_format, page_cores(pages, grid))
 
-    high, across = (div_up(side, TILE) for side in tensor.shape[-2:])
-    in_place: tuple[CircularBuffer, ...] = ()
-    sizes, pages = {"tiles": BUFFERING * tile_bytes}, volume_tiles(tensor)
-    if swapped not in (LAST_TWO, MIDDLE_TWO):
-        page, pages = (row_bytes(tensor), tensor.matrix[0]) if rows else (tile_bytes, pages)
-        sizes = {"pages": BUFFERING * page}
-    elif swapped == MIDDLE_TWO and rows:
-        if rows_stay:
-            return row_views()
-        pages, aligned = prod(tensor.shape[:-1]), [aligned_page(end, spec) for end in (tensor, result)]
-        sizes = {"rows": div_up(pages, grid.cores) * max(row_bytes(tensor, tensor.shape[-1]), *aligned)}
-    elif swapped == MIDDLE_TWO:
-        pages = max(pages, volume_tiles(result) // (result.padded_shape[-2] // TILE))
-        if tensor.shape[1] % TILE:
-            sizes["fill"] = FACE**2 * (data_format.element_bytes or 0)
-    elif rows:
-        image, turned, pages = high * across * tile_bytes, BUFFERING * high * tile_bytes, prod(tensor.shape[:2])
-        sizes = {"rows": BUFFERING * across * tile_bytes}
-        if images_stay:
-            in_place, sizes["image"] = row_views(), image
-            if high > SPLIT_TILES:
-                sizes |= {"column": high * tile_bytes, "turned": turned}
-        else:
-            sizes |= {"turned": turned, "image": image}
-    elif turns_shards:  # on all cores
-        size = prod(tensor.shards.shape) // TILE**2 * tile_bytes
-        return views(size, first_cores(grid.cores, grid.cols, grid.rows))
-    else:
-        sizes["turned"] = BUFFERING * tile_bytes
-    cores = in_place[0].cores if in_place else page_cores(pages, grid)
-    return *in_place, *sized_buffers(sizes, data_format, cores)
+
+def _staying(tensor: TensorSpec, result: TensorSpec, swapped: tuple[int, int]) -> tuple[bool, bool, bool]:
+    """Whether shards hold whole rows, or images, that stay where they lie; and whether tiles are turned in shards."""
+    if result.memory_config.shard_spec is None or not is_native(tensor, result.memory_config):
+        return False, False, False
+    before, after = tensor.padded_shape, swapped_shape(tensor, swapped)
+    (shard_rows, wide), (result_rows, result_wide) = tensor.shards.shape, result.shards.shape
+    rows_stay = (wide, result_wide) == (before[-1], after[-1])
+    images_stay = rows_stay and shard_rows % before[-2] == result_rows % after[-2] == 0
+    return rows_stay, images_stay, images_stay or (before[:2], wide, result_rows) == ((1, 1), before[-1], after[-2])
