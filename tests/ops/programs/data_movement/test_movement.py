@@ -1,7 +1,7 @@
 """Cycles of data movement, and which pages a program reads and writes."""
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from device.cores import first_cores
 from device.memory.layouts import TensorSpec
@@ -84,6 +84,7 @@ def cycles_of(text, rows, width, *, contention=True):
 
 
 @given(*SAMPLES)
+@settings(max_examples=40)
 def test_less_to_work_with_is_never_faster_and_nothing_is_faster_than_its_bytes(kind, rows, width):
     movement = program(kind, rows, width)
     cycles, alone = (movement_cycles(movement, SPEC, contention=contention) for contention in (True, False))
