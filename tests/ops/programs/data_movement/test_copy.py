@@ -13,8 +13,8 @@ from ops.programs.data_movement.fold import FoldWindows
 from ops.programs.data_movement.movement import Access
 from ops.programs.data_movement.pad import FillPad, PadWith, around_image
 from ops.programs.data_movement.reshape import Reshape
-from ops.programs.data_movement.slice import PaddedSlice, SliceWrite, Window
-from tests.build import op_values, tensor_spec
+from ops.programs.data_movement.slice import Cut, PaddedSlice, SliceWrite, Window
+from tests.build import op_cycles, op_values, tensor_spec
 
 N150 = load_spec("wormhole_n150")
 
@@ -167,6 +167,16 @@ def test_one_behind_the_other(axis, groups, arrays, result):
     values = [np.float32(array) for array in arrays]
     op = Concatenate(axis=axis, shapes=tuple(array.shape for array in values), groups=groups)
     assert op_values(op, *values).tolist() == result
+
+
+def test_a_box_and_that_it_takes_as_long_as_a_copy_of_it():
+    array = np.arange(24.0).reshape(2, 3, 4)
+    op = Cut(shape=(2, 3, 4), begins=(1, 0, 1), ends=(2, 3, 4), steps=(1, 2, 2))
+    assert np.array_equal(op.moved(array), array[1:2, ::2, 1::2])
+    for layout in ("rows", "tile"):
+        op = Cut(shape=(1, 8, 64, 64), begins=(0, 0, 0, 0), ends=(1, 2, 64, 64), steps=(1, 1, 1, 1))
+        source, result = (tensor_spec(f"1x{images}x64x64 {layout} l1") for images in (8, 2))
+        assert op_cycles(op, source, result) == op_cycles(op, result, result)
 
 
 @pytest.mark.parametrize(("rows", "columns"), [((0, 4), (0, 5)), ((1, 3), (0, 5)), ((0, 1), (4, 5)), ((3, 4), (1, 4))])

@@ -1,7 +1,7 @@
-"""Places of results, and which program goes there: a line a case, on a Wormhole.
+"""Places of results, and which program goes there or why none does: a line a case, on a Wormhole.
 
-A line says the rule with its options, the tensor, the place that is asked for, and what follows: a place, the name of a
-program, or the first words of a refusal. A scheme alone is a place whose shards the program chooses.
+A line says the rule with its options, the tensor, the place (or tensor) that is asked for, and what follows: a place,
+the name of a program, or the first words of a refusal. A scheme alone is a place whose shards the program chooses.
 """
 
 from dataclasses import replace
@@ -11,11 +11,13 @@ import pytest
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import BufferType, MemoryConfig, ShardOrientation, ShardSpec
-from ops.builder import PlanBuilder
+from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardOrientation, ShardSpec
+from device.numbers.formats import BFLOAT16
+from device.plan import Operation, Refuse
+from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.shape.permute import plan_transpose
-from ops.programs.data_movement.conversions import unpadded_by
-from ops.programs.data_movement.copy import Uneven, uneven
+from ops.programs.data_movement.conversions import copied, in_other_layout, tilized_by, unpadded_by, untilized_by
+from ops.programs.data_movement.copy import Conversion, CopyTensor, Uneven, uneven
 from ops.programs.data_movement.copy_buffers import images_of_shard
 from ops.programs.data_movement.fold import folds_tiles, whole_windows
 from ops.programs.data_movement.permute import (
@@ -26,8 +28,9 @@ from ops.programs.data_movement.permute import (
     swapped_shape,
     with_shards,
 )
-from ops.programs.data_movement.placement import resharding, viewed
+from ops.programs.data_movement.placement import move_up, resharding, tilized, to_config, viewed
 from ops.programs.data_movement.reshape import resharded_place
+from ops.programs.data_movement.slice import Window, sliced_input
 from tests.build import N150, SCHEMES, place, tensor_spec
 
 CASES = """
@@ -127,6 +130,56 @@ FoldTiles 22 | 1x64x64x16 tile l1 | | True
 FoldTiles 22 | 1x8x8x3 tile l1 | | False
 FoldTiles 22 | 1x8x8192x64 tile l1 | | False
 FoldTiles 22 | 1x64x64x16 l1 | | False
+# rows that are padded stay in their WIDTH shards, of as many columns as tiles have; in other schemes as asked for
+Pad | 50x64 width/50x32/2 | width/64x64/1 | width/64x32/2
+Pad | 50x48 width/50x24/2 | width/64x64/1 | width/64x64/1
+Pad | 50x64 height/25x64/2 | height/64x64/1 | height/64x64/1
+Pad | 50x100 width/50x64/3 | width/64x32/4 | width/64x64/3
+# a vector in two axes
+Pad 32x128 | 100 width/1x64/2 | width/32x32/4 | width/32x32/4
+Pad | 50x64 width/50x16/4 | width/64x64/1 | Physical shard shape (64, 16) must be tile {32, 32} sized!
+# three shards of 24 columns are 48 bytes a row, of 20 columns 40
+Pad 16 | 50x72 width/50x24/3 | dram | dram
+Pad 16 | 50x60 width/50x20/3 | dram | Input row-major shard width 20 gives page size 40 bytes, which must be aligned to
+Pad 32 | 50x72 width/50x24/3 | dram | Input row-major shard width 24 gives page size 48 bytes, which must be aligned to
+Layout | 40x64 height/20x64/2 | | Physical shard shape (20, 64) must be tile
+Layout | 64x64 | | Tilize bfloat16
+Layout | 50x64 | | TilizeWithValPadding bfloat16
+Layout | 64x64 tile | | UntilizeCodegen bfloat16
+# float32 has no program of its own, nor have shards
+Layout | 64x64 float32 tile | | Untilize float32
+Layout | 64x64 tile height/32x64/2 | | Untilize bfloat16
+Layout | 64x64 bfloat8_b tile | | UntilizeCodegen bfloat16
+Layout | 50x64 tile | | UntilizeWithUnpadding bfloat16
+# one core takes no shards, and no program that was generated
+TilizeAlone | 64x64 height/32x64/2 | height/32x64/2 | Multicore must be enabled for sharded input
+UntilizeAlone | 64x64 tile | 64x64 | Untilize
+UntilizeAlone | 96x64 tile height/64x64/2 | 96x64 | Uneven input shard height 64 for tensor height 96 not supported for
+Tilize | 64x32 | 64x32 tile | Tilize
+Tilize | 64x40 | 64x64 tile | Input tensor width (40) must be divisible by tile width (32)
+Tilize | 40x64 | 64x64 tile | Input tensor height (40) must be divisible by tile height (32)
+TilizeWithValPadding | 50x64 uint8 | 50x64 uint8 tile | Can only tilize bfloat16/float32 or int32/
+Copy | 64x64 | 64x64 float32 | Only tile layout supports dtype conversion
+Untilize | 64x64 tile height/32x64/2 | 64x60 height/32x60/2 | Output shard row size 120 bytes must be
+Reshard | 1x4 height/1x4/1 | 1x4 height/1x4/1 | DataflowBufferSpec 'shard' has num_entries = 0.
+Reshard | 6x280 width/6x40/7 | 6x280 block/1x48/8x8 | unordered_map::at
+# a window that is the whole image is dealt to shards of all channels as any tensor; other windows are cut out
+Window 2 | 5x2x2x24 | height/32x24/1 | InterleavedToSharded
+Window 1 | 5x2x2x24 | height/32x24/1 | PaddedSlice
+Window 2 | 5x2x2x20 | height/32x24/1 | PaddedSlice
+Window 2 | 5x2x2x32 | width/20x32/1 | InterleavedToSharded
+Window 2 | 5x2x2x8 | width/20x32/1 | PaddedSlice
+Window 2 | 5x2x2x8 | block/32x8/1x1 | InterleavedToSharded
+Window 2 | 5x2x2x32 tile | height/32x32/1 | PaddedSlice
+# rows that do not fill what L1 aligns are not cut out of rows
+Window 2 | 1x4x8x2 uint8 | height/32x8/1 | Output row size 8 must be aligned to the destination buffer BufferType::L1
+Window 2 | 1x4x8x2 uint8 | height/32x16/1 | PaddedSlice
+Window 2 | 1x4x8x2 uint8 tile | height/32x8/1 | PaddedSlice
+# the result of a convolution is refused its place when all else has run
+Result | 32x32 tile height/32x32/1 | block/32x32/1x1 dram | We don't support DRAM block sharding
+Result | 32x32 tile height/32x32/1 | height/32x64/1 | Shard width 64 must match physical width 32 for height sharded
+Result | 32x32 tile height/32x32/1 | width/32x32/40 dram | Invalid shard grid:
+Result | 32x32 tile height/32x32/1 | height | bad optional access
 # as tt-metal's to_memory_config and the checks of its Reshard: tiles always, HEIGHT shards that stay HEIGHT
 Deal | 1x1x32x24 height/32x24/1 | height/32x24/1 | Reshard
 Deal | 1x1x32x23 height/32x23/1 | height/32x24/1 | Reshard
@@ -168,9 +221,17 @@ def where(text):
     return MemoryConfig(SCHEMES[text], BufferType.L1) if text in SCHEMES else place(text)
 
 
-def answer(rule, tensor, asked):
-    """What follows from a rule, and what it is compared with."""
-    name, *words = rule.split()
+def planned(write, source, *arguments, spec=N150, **options):
+    """The program of the one step of a plan, or why it is refused; the step, and its result."""
+    builder = PlanBuilder(spec, {"input": source})
+    result = write(builder, builder.tensor("input"), *arguments, **options)
+    (step,) = builder.steps
+    return step.refused or step.name.removesuffix("DeviceOperation"), step, result.spec
+
+
+def answer(rule, tensor, text):
+    """What follows from a rule."""
+    asked, (name, *words) = where(text), rule.split()
     option = words[0] if words else ""
     shape = tuple(map(int, option.split("x"))) if "x" in option else (int(option),) if option.isdigit() else ()
     axes = tuple(map(int, option)) if option.isdigit() else ()
@@ -197,10 +258,9 @@ def answer(rule, tensor, asked):
             assert result.shape == shape
             return result.memory_config
         case "Unpad":
-            builder = PlanBuilder(N150, {"input": tensor})
-            result = unpadded_by(builder, builder.tensor("input"), shape, asked, "output")
-            (step,) = builder.steps
-            return step.refused or result.spec.memory_config
+            _, step, result = planned(unpadded_by, tensor, shape, asked, "output")
+            assert step.refused or (result.shape, step.op.kept) == (shape, None if shape == tensor.shape else shape)
+            return step.refused or result.memory_config
         case "Images":
             return images_of_shard(tensor)
         case "Fold":
@@ -209,17 +269,61 @@ def answer(rule, tensor, asked):
             return folds_tiles(tensor, axes, N150)
         case "Uneven":
             return uneven(tensor, TensorSpec(tensor.shape, tensor.data_format, tensor.layout, asked)).name
+        case "Pad":
+            spec = N150.replace(l1_alignment_bytes=int(option)) if axes else N150
+            options = {"place": asked, "padded_shape": shape if "x" in option else None, "whole": False}
+            _, step, result = planned(tilized_by, tensor, "output", spec=spec, **options)
+            assert bool(step.refused) is not bool(step.circular_buffers)
+            return step.refused or result.memory_config
         case "Deal":
             spec = N150.replace(l1_alignment_bytes=int(option or 16))
             conversion = resharding(tensor, asked, spec)
             return conversion and conversion.value
+        case _:
+            return program_of(name, axes, tensor, asked, text)
+
+
+def program_of(name, axes, tensor, asked, text):
+    """Which program goes to a place, or why none does."""
+    match name:
+        case "Layout":
+            other = Layout.TILE if tensor.layout is Layout.ROW_MAJOR else Layout.ROW_MAJOR
+            program, _, result = planned(in_other_layout, tensor, other, "output")
+            assert (result.shape, result.layout, result.memory_config) == (tensor.shape, other, tensor.memory_config)
+            return f"{program} {result.data_format}"
+        case "TilizeAlone":
+            return planned(tilized_by, tensor, "output", place=asked, whole=True, on_one_core=True)[0]
+        case "UntilizeAlone":
+            program, step, _ = planned(untilized_by, tensor, tensor_spec(text), "output", on_one_core=True)
+            assert step.op.on_one_core
+            return program
+        case "Window":
+            window = Window(shape=tensor.shape, begins=(0,) * 4, ends=(tensor.shape[0], *axes, *tensor.shape[2:]))
+            program, _, result = planned(sliced_input, tensor, window, asked, "slice")
+            assert result.shape == (1, 1, tensor.shape[0] * axes[0] * tensor.shape[2], tensor.shape[3])
+            return program
+        case "Result":
+            builder = PlanBuilder(N150, {"input": tensor})
+            builder.run("Work", CopyTensor(Conversion.COPY), [builder.tensor("input")], PlanTensor("y", tensor))
+            to_config(builder, builder.tensor("y"), asked, "z")
+            first, last = builder.steps
+            assert first.name == "Work"
+            return last.text if isinstance(last, Refuse) else last.refused
+        case _:
+            target = tensor_spec(text)
+            program, step, _ = planned(
+                lambda builder, source: copied(builder, Conversion(name), source, target, "output"), tensor
+            )
+            assert bool(step.refused) is not bool(step.circular_buffers)
+            assert step.op.formats == (tensor.data_format, target.data_format)
+            return program
 
 
 @pytest.mark.parametrize("case", [line for line in CASES.strip().splitlines() if not line.startswith("#")])
 def test_places_by_hand(case):
     rule, tensor, asked, wanted = (part.strip() for part in case.split("|"))
     try:
-        result = answer(rule, tensor_spec(tensor), where(asked))
+        result = answer(rule, tensor_spec(tensor), asked)
     except DeviceError as error:
         result = str(error)
     if isinstance(result, MemoryConfig):
@@ -237,3 +341,26 @@ def test_a_grid_that_does_not_begin_at_the_first_core_is_taken_for_another():
 def test_rows_keep_their_padding_and_tiles_get_other():
     assert swapped_shape(tensor_spec("1x3x8x32 tile"), (1, 2)) == (1, 8, 32, 32)
     assert swapped_shape(tensor_spec("1x1x70x50 height/32x64/3"), (2, 3)) == (1, 1, 64, 70)
+
+
+@pytest.mark.parametrize(("memory", "sizes"), [("l1", [4096, 2048]), ("height/32x32/1", [0, 0])])
+def test_pages_that_are_moved_up_go_through_buffers_of_their_own(memory, sizes):
+    """A tile of a core twice, or all of its tiles where both places overlap."""
+    builder = PlanBuilder(N150, {"input": tensor_spec(f"32x32 tile {memory}")})
+    move_up(builder, builder.tensor("input"))
+    (step,) = builder.steps
+    buffers = step.circular_buffers, step.overlapping
+    assert [sum(buffer.size_bytes for buffer in those) for those in buffers] == sizes
+
+
+def test_rows_of_height_shards_are_padded_across_and_down_before_they_become_tiles():
+    """Five cores share 144 rows, then 160, of which each takes a tile."""
+    place_of_rows = place("height/32x96/5")
+    source = TensorSpec((1, 1, 144, 80), BFLOAT16, Layout.ROW_MAJOR, place_of_rows, (1, 1, 144, 96))
+    builder = PlanBuilder(N150, {"input": source})
+    result = tilized(builder, builder.tensor("input"), "tiles")
+    plan = builder.finish({"tiles": result})
+    names = [step.name.removesuffix("DeviceOperation") for step in plan.steps if isinstance(step, Operation)]
+    assert names == ["Pad", "Pad", "Tilize"]
+    dealt = [plan.tensors[name].shards.shape for name in ("tiles.across", "tiles.down", "tiles")]
+    assert dealt == [(29, 96), (32, 96), (32, 96)]
