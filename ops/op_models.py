@@ -39,58 +39,21 @@ from ops.programs.rand import EvenlyDistributed
 
 # Operations whose own methods are their models.
 MODELED_OPS: Final[tuple[type[ModeledOp], ...]] = (
-    Activate,
-    AddRow,
-    Binary,
-    ChannelsFirst,
-    ChannelsLast,
-    Concatenate,
-    CopyTensor,
-    Cut,
-    EvenlyDistributed,
-    FillPad,
-    FillTiles,
-    FoldWindows,
-    MaxPool,
-    PaddedSlice,
-    PadWith,
-    Permute,
-    Reshape,
-    SliceWrite,
-    Transpose,
-    Upsample,
-)
-
-_MODELS: Final[tuple[OpModel[Any], ...]] = (
-    *(model_of(op) for op in MODELED_OPS),
-    *CONV2D,
-    *HALO,
-    *MATMUL,
-    *PATCH_MATMUL,
-    *PHASE_CONV2D,
-)
+    Activate, AddRow, Binary, ChannelsFirst, ChannelsLast, Concatenate, CopyTensor, Cut, EvenlyDistributed, FillPad,
+    FillTiles, FoldWindows, MaxPool, PaddedSlice, PadWith, Permute, Reshape, SliceWrite, Transpose, Upsample,
+)  # fmt: skip
+_MODELS: list[OpModel[Any]] = [*map(model_of, MODELED_OPS), *CONV2D, *HALO, *MATMUL, *PATCH_MATMUL, *PHASE_CONV2D]
 OP_MODELS: Final[OpModels] = MappingProxyType({model.op: model for model in _MODELS})
 
 
 COSTS: tuple[type[Costs], ...] = (
-    TransferCosts,
-    ComputeCosts,
-    ConvCosts,
-    HaloCosts,
-    MatmulCosts,
-    MovementCosts,
-    DispatchCosts,
-)
+    TransferCosts, ComputeCosts, ConvCosts, HaloCosts, MatmulCosts, MovementCosts, DispatchCosts
+)  # fmt: skip
 
 
 def load_spec(device: str | Path | DeviceSpec) -> DeviceSpec:
     """The spec of a device, with tables that every program's model understands.
 
-    Args:
-        device: A name of the catalog, the path of a TOML file, or a spec, as `device.spec.device_spec.load_spec` says.
-
-    Raises:
-        SpecError: The name is unknown, the file cannot be read, or what it says is no spec; a spec lacks a table or a
-            figure of a program.
+    Raises SpecError, as `device.spec.device_spec.load_spec`, and if a spec lacks a table or a figure of a program.
     """
     return device_spec.load_spec(device, COSTS)

@@ -141,17 +141,11 @@ _LONGEST_BASE: Final = 60  # characters of a device's name, where its changes ar
 def changed(spec: DeviceSpec, changes: Sequence[str]) -> DeviceSpec:
     """A copy of a device with other values of some fields, checked as a whole; its name says what is another.
 
-    Args:
-        spec: The device.
-        changes: Each is `field=value`, with the names that `ttsim devices NAME` prints: `dram.banks=16`,
-            `clock_hz=1.2GHz`, `l1.bytes=2MiB`, `dram.achieved_share=90%`, `noc.worker_cols=1,2,3`,
-            `compute.reciprocal_table=true`. `grid=9x7` stands for `grid.cols=9` and `grid.rows=7`; more columns or
-            rows than the network names have one made for them. `name=...` names the device.
-
-    Raises:
-        SpecError: A field is unknown (the nearest right one is given) or named twice; a value is none of the field, or
-            has a unit of something else; or the changed device contradicts itself.
-        ArgumentTypeError: The changes are one text, not several.
+    Each change is `field=value`, with the names that `ttsim devices NAME` prints: `dram.banks=16`, `clock_hz=1.2GHz`,
+    `l1.bytes=2MiB`, `dram.achieved_share=90%`, `noc.worker_cols=1,2,3`, `compute.reciprocal_table=true`. `grid=9x7`
+    stands for `grid.cols=9` and `grid.rows=7`; more columns or rows than the network names have one made for them.
+    `name=...` names the device. Raises SpecError if a field is unknown or named twice, a value does not suit its field,
+    or the changed device contradicts itself; ArgumentTypeError if the changes are one text, not several.
     """
     if isinstance(changes, str):
         raise ArgumentTypeError(f"changes must be a list of texts, not one text; give [{shown(changes)}]")
@@ -171,13 +165,9 @@ def changed(spec: DeviceSpec, changes: Sequence[str]) -> DeviceSpec:
 def load_spec(device: str | Path | DeviceSpec) -> DeviceSpec:
     """The spec of a device, with tables that every program's model understands.
 
-    Args:
-        device: A name of the catalog, the path of a TOML file (its name ends in ``.toml``), or a spec. Behind a name
-            or a path there may be changes as of `changed`: ``"wormhole_n150, dram.banks=16, grid=9x7"``; a ``Path`` is
-            taken as it stands.
-
-    Raises:
-        SpecError: The name is unknown, the file cannot be read, or what it says is no spec; a change is none.
+    ``device`` is a name of the catalog, the path of a TOML file (its name ends in ``.toml``), or a spec. Behind a name
+    or a path there may be changes as of `changed`: ``"wormhole_n150, dram.banks=16, grid=9x7"``; a ``Path`` is taken as
+    it stands. Raises SpecError if the name is unknown, the file cannot be read, or a change or the spec is invalid.
     """
     base, changes = split_changes(device) if isinstance(device, str) else (device, ())
     spec = op_models.load_spec(base)

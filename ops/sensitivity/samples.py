@@ -147,11 +147,7 @@ def _convolutions() -> Iterator[Sample]:
         bias=True,
         compute_config=arguments.ComputeConfig(fidelity_phases=4, fp32_dest=True),
         config=height(
-            force_split_reader=True,
-            config_tensors_in_dram=True,
-            output_layout=ROWS,
-            act_block_h_override=64,
-            **doubled,
+            force_split_reader=True, config_tensors_in_dram=True, output_layout=ROWS, act_block_h_override=64, **doubled
         ),
         size=(64, 64),
     )

@@ -75,13 +75,7 @@ def partition_call(call: ConvCall, device_spec: DeviceSpec, *, prefix: str = "")
         if place.shard_spec is not None and place.shard_spec.grid != layout.config.cores:
             layout = replace(layout, config=layout.config._replace(cores=place.shard_spec.grid))
     return PartitionedConv(
-        call=call,
-        layout=layout,
-        input_memory=place,
-        reshards=reshards,
-        prefix=prefix,
-        choice=choice,
-        refused=refused,
+        call=call, layout=layout, input_memory=place, reshards=reshards, prefix=prefix, choice=choice, refused=refused
     )
 
 

@@ -54,11 +54,7 @@ def plan_transpose(
 
 
 def _planned(
-    owner: str,
-    source: TensorSpec,
-    place: MemoryConfig | None,
-    spec: DeviceSpec,
-    turn: Callable[..., PlanTensor],
+    owner: str, source: TensorSpec, place: MemoryConfig | None, spec: DeviceSpec, turn: Callable[..., PlanTensor]
 ) -> Plan:
     if place is not None and place.is_sharded() and place.shard_spec is None:
         raise ArgumentError(f"{owner}: a sharded memory_config without a shard_spec is not simulated; give one")

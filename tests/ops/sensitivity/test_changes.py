@@ -145,10 +145,7 @@ def machines(name, factors, every=1):
 
 MACHINES = pytest.mark.parametrize(
     ("name", "factors", "every"),  # one operation of so many
-    [
-        ("wormhole_n150", (2.0,), 3),
-        pytest.param("blackhole_p150", (2.0, 0.5), 2, marks=pytest.mark.slow),
-    ],
+    [("wormhole_n150", (2.0,), 3), pytest.param("blackhole_p150", (2.0, 0.5), 2, marks=pytest.mark.slow)],
 )
 
 

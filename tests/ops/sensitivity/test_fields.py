@@ -7,33 +7,22 @@ import pytest
 from device.errors import SpecError
 from device.spec.device_spec import catalog_names
 from ops.op_models import load_spec
+from ops.sensitivity import fields
 from ops.sensitivity.changes import read_value, spelled
-from ops.sensitivity.fields import (
-    Better,
-    Dimension,
-    fields_of,
-    numeric_fields,
-    scaled,
-    source_of,
-    sources_of,
-    table_words,
-    with_values,
-    words_of,
-)
 
 SPEC = load_spec("wormhole_n150")
 
 
-FIELDS = {field.name: field for field in fields_of(SPEC)}
+FIELDS = {field.name: field for field in fields.fields_of(SPEC)}
 field = FIELDS.__getitem__
 
 
 @pytest.mark.parametrize("name", catalog_names())
 def test_every_field_has_a_unit_a_meaning_and_a_text(name):
-    plain = {field.name for field in numeric_fields(load_spec(name)) if not field.unit}
+    plain = {field.name for field in fields.numeric_fields(load_spec(name)) if not field.unit}
     assert all(name.endswith(("_share", "_factor")) or name == "l1.circular_buffers" for name in plain), plain
-    for field in fields_of(load_spec(name)):
-        assert words_of(field.path), field.name
+    for field in fields.fields_of(load_spec(name)):
+        assert fields.words_of(field.path), field.name
         found = read_value(field, spelled(field, field.value))
         assert (found, type(found)) == (field.value, type(field.value)), field.name
 
@@ -41,13 +30,13 @@ def test_every_field_has_a_unit_a_meaning_and_a_text(name):
 @pytest.mark.parametrize(
     ("name", "unit", "dimension", "better"),
     [
-        ("clock_hz", "Hz", Dimension.CLOCK, Better.LARGER),
-        ("dram.bank_bytes_per_second", "bytes/s", Dimension.RATE, Better.LARGER),
-        ("dram.access_ns", "ns", Dimension.TIME, Better.SMALLER),
-        ("noc.flit_bytes", "bytes/cycle", Dimension.CYCLE_RATE, Better.LARGER),
-        ("compute.phase_cycles", "cycles", Dimension.CYCLES, Better.SMALLER),
-        ("l1.bytes", "bytes", Dimension.NUMBER, Better.NEITHER),
-        ("reader.tilize[0].dst_16bit_cycles", "cycles", Dimension.CYCLES, Better.NEITHER),
+        ("clock_hz", "Hz", fields.Dimension.CLOCK, fields.Better.LARGER),
+        ("dram.bank_bytes_per_second", "bytes/s", fields.Dimension.RATE, fields.Better.LARGER),
+        ("dram.access_ns", "ns", fields.Dimension.TIME, fields.Better.SMALLER),
+        ("noc.flit_bytes", "bytes/cycle", fields.Dimension.CYCLE_RATE, fields.Better.LARGER),
+        ("compute.phase_cycles", "cycles", fields.Dimension.CYCLES, fields.Better.SMALLER),
+        ("l1.bytes", "bytes", fields.Dimension.NUMBER, fields.Better.NEITHER),
+        ("reader.tilize[0].dst_16bit_cycles", "cycles", fields.Dimension.CYCLES, fields.Better.NEITHER),
     ],
 )
 def test_units(name, unit, dimension, better):
@@ -62,36 +51,36 @@ def test_what_is_no_number_is_a_field_too():
 
 
 def test_a_field_is_changed_where_the_machine_allows_it():
-    assert scaled(SPEC, field("dram.banks"), 0.5).dram.banks == 6
-    assert scaled(SPEC, field("reader.tilize[1].dst_32bit_cycles"), 2).reader.tilize[1].dst_32bit_cycles == 148
-    assert scaled(SPEC, field("dram.achieved_share"), 2) is None  # no share is above 1
-    assert scaled(SPEC, field("compute.stationary_tiles"), 1.1) is None  # it rounds to what it was
-    both = with_values(SPEC, {("clock_hz",): 5e8, ("noc", "flit_bytes"): 16})
+    assert fields.scaled(SPEC, field("dram.banks"), 0.5).dram.banks == 6
+    assert fields.scaled(SPEC, field("reader.tilize[1].dst_32bit_cycles"), 2).reader.tilize[1].dst_32bit_cycles == 148
+    assert fields.scaled(SPEC, field("dram.achieved_share"), 2) is None  # no share is above 1
+    assert fields.scaled(SPEC, field("compute.stationary_tiles"), 1.1) is None  # it rounds to what it was
+    both = fields.with_values(SPEC, {("clock_hz",): 5e8, ("noc", "flit_bytes"): 16})
     assert (both.clock_hz, both.noc.flit_bytes) == (500_000_000, 16)
 
 
 def test_a_number_whose_unit_nobody_knows_is_refused():
     with pytest.raises(SpecError, match=r"grid\.width: nobody knows the unit"):
-        fields_of(SimpleNamespace(to_dict=lambda: {"grid": {"width": 3}}))
+        fields.fields_of(SimpleNamespace(to_dict=lambda: {"grid": {"width": 3}}))
 
 
 def test_a_figure_has_the_comment_of_the_nearest_file(tmp_path):
     (tmp_path / "base.toml").write_text('extends = "blackhole_p100"\n[dram]\nbanks = 3  # counted\n', encoding="utf-8")
     path = tmp_path / "mine.toml"
     path.write_text('extends = "base.toml"\nname = "a # b"\n[noc]\nhop_cycles = 4\n', encoding="utf-8")
-    found, card = sources_of(path), sources_of("wormhole_n150")
-    assert source_of("dram.banks", found) == "counted"
-    assert source_of("noc.hop_cycles", found) == source_of("name", found) == ""  # without a comment
-    assert source_of("grid.cols", found).startswith("[gemm]: two columns harvested")
-    assert source_of("l1.bytes", found) == "[soc] worker_l1_size"
+    found, card = fields.sources_of(path), fields.sources_of("wormhole_n150")
+    assert fields.source_of("dram.banks", found) == "counted"
+    assert fields.source_of("noc.hop_cycles", found) == fields.source_of("name", found) == ""  # without a comment
+    assert fields.source_of("grid.cols", found).startswith("[gemm]: two columns harvested")
+    assert fields.source_of("l1.bytes", found) == "[soc] worker_l1_size"
     assert (
-        source_of("reader.tilize[3].dst_16bit_cycles", card)
-        == source_of("reader.local.peak_at_bytes", card)
+        fields.source_of("reader.tilize[3].dst_16bit_cycles", card)
+        == fields.source_of("reader.local.peak_at_bytes", card)
         == "[planner]"
     )
-    assert source_of("reader.nothing", card) == ""
+    assert fields.source_of("reader.nothing", card) == ""
     with pytest.raises(SpecError, match="unknown device 'wormhole_n15'"):
-        sources_of("wormhole_n15")
+        fields.sources_of("wormhole_n15")
 
 
 @pytest.mark.parametrize(
@@ -167,9 +156,9 @@ def test_the_shortest_text_of_a_value(name, value, text):
 
 
 def test_words():
-    assert words_of(("dram", "banks")) == "Independent banks; interleaved buffers spread over all."
-    assert words_of(("reader", "tilize", 2, "dst_16bit_cycles")) == "With 16-bit destination registers."
-    assert words_of(("conv_costs", "start_cycles")) == "Kernel start and skew between cores."
-    assert "(there may be none) has a network" in words_of(("noc", "worker_cols"))  # of two lines
-    assert table_words(("grid",)) == "The worker cores a program can use."
-    assert table_words(()) == "One kind of device."
+    assert fields.words_of(("dram", "banks")) == "Independent banks; interleaved buffers spread over all."
+    assert fields.words_of(("reader", "tilize", 2, "dst_16bit_cycles")) == "With 16-bit destination registers."
+    assert fields.words_of(("conv_costs", "start_cycles")) == "Kernel start and skew between cores."
+    assert "(there may be none) has a network" in fields.words_of(("noc", "worker_cols"))  # of two lines
+    assert fields.table_words(("grid",)) == "The worker cores a program can use."
+    assert fields.table_words(()) == "One kind of device."

@@ -78,10 +78,7 @@ OPTIONS = [
     ({"force_split_reader": False}, {"force_split_reader": False}),
     ({"config_tensors_in_dram": True}, {"config_tensors_in_dram": True}),
     ({"core_grid": GRID, "override_sharding_config": True}, {"core_grid": GRID}),
-    (
-        {"core_grid": GRID, "override_output_sharding_config": True},
-        {"output_grid": GridSpec(cols=4, rows=1)},
-    ),
+    ({"core_grid": GRID, "override_output_sharding_config": True}, {"output_grid": GridSpec(cols=4, rows=1)}),
     ({"core_grid": GRID}, {}),
     ({"compute_config": ComputeConfig(fp32_dest=True)}, {"fp32_dest": True}),
     ({"compute_config": ComputeConfig(packer_l1_acc=True)}, {"packer_l1_acc": True}),

@@ -78,11 +78,7 @@ def test_the_output_has_the_rows_of_the_tensor(scheme, layout):
 
 @pytest.mark.parametrize(
     ("scheme", "end", "cores"),
-    [
-        (HEIGHT, (4, 1), "{[0-0 - 1-0]}"),
-        (HEIGHT, (0, 4), "{[0-0 - 0-1]}"),
-        (BLOCK, (1, 4), "{[0-0 - 1-1]}"),
-    ],
+    [(HEIGHT, (4, 1), "{[0-0 - 1-0]}"), (HEIGHT, (0, 4), "{[0-0 - 0-1]}"), (BLOCK, (1, 4), "{[0-0 - 1-1]}")],
 )
 def test_the_output_lies_on_cores_that_hold_some_of_it(scheme, end, cores):
     """64 rows are two tiles."""

@@ -10,16 +10,8 @@ from device.errors import DeviceError
 from device.memory.memory_config import Layout, TensorMemoryLayout
 from device.numbers.formats import FLOAT32
 from device.spec.device_spec import load_spec
+from ops.planners.conv import slicing
 from ops.planners.conv.arguments import SliceType
-from ops.planners.conv.slicing import (
-    check_slice_count,
-    choose_slices,
-    guess_slice_type,
-    most_slices,
-    output_slices,
-    slice_call,
-    slice_l1_bytes,
-)
 from ops.reference import conv_transpose_channels_last
 from tests.build import changed, cut, geometry_of, sized_call
 
@@ -61,7 +53,7 @@ def pixels(made, seed=0):
 def part_of(made, part, x, w):
     """What a slice's own call computes of its window of the input, without the columns that fill its last tile."""
     window = x[:, part.down.start : part.down.stop, part.across.start : part.across.stop]
-    computed = conv_transpose_channels_last(window, w, geometry_of(slice_call(made, part)))
+    computed = conv_transpose_channels_last(window, w, geometry_of(slicing.slice_call(made, part)))
     return computed[:, :, : part.columns[1] - part.columns[0]]
 
 
@@ -69,13 +61,13 @@ def part_of(made, part, x, w):
 @given(calls(), st.sampled_from(KINDS), st.integers(1, 4))
 def test_slices_compute_their_parts(made, kind, count):
     """Unless the real library's own arithmetic gives a slice too few outputs, near the end of padded images."""
-    assume(count <= most_slices(made, kind))
-    parts = list(output_slices(made, cut(count, kind)))
+    assume(count <= slicing.most_slices(made, kind))
+    parts = list(slicing.output_slices(made, cut(count, kind)))
     assume(not any(part.is_empty for part in parts))
     x, w = pixels(made)
     want = conv_transpose_channels_last(x, w, geometry_of(made))
     for part in parts:
-        assume(min(geometry_of(slice_call(made, part)).output_shape) > 0)
+        assume(min(geometry_of(slicing.slice_call(made, part)).output_shape) > 0)
         got = part_of(made, part, x, w)
         expected = want[:, slice(*part.rows), slice(*part.columns)]
         assume(got.shape[1:3] == expected.shape[1:3])
@@ -85,7 +77,7 @@ def test_slices_compute_their_parts(made, kind, count):
 def test_a_window_by_hand():
     """16 outputs of 8 rows, kernel 3, stride 2, padding 1: outputs 8 to 16 meet inputs 4 to 8."""
     result = call((8, 8), stride=(2, 2), padding=(1, 1, 1, 1), output_padding=(1, 1), layout=Layout.ROW_MAJOR)
-    first, second = (part.down for part in output_slices(result, cut(2, DOWN)))
+    first, second = (part.down for part in slicing.output_slices(result, cut(2, DOWN)))
     assert (first.start, first.stop, first.padding, first.output_padding) == (0, 5, (1, 2), 0)
     assert (second.start, second.stop, second.padding, second.output_padding) == (4, 8, (1, 1), 1)
 
@@ -93,7 +85,7 @@ def test_a_window_by_hand():
 def test_an_empty_slice_does_not_advance():
     """Rows of output that meet no input: the real library leaves them, and everything after them, unwritten."""
     result = call((2, 8), kernel=(1, 1), stride=(6, 1), output_padding=(5, 0), layout=Layout.ROW_MAJOR)
-    parts = list(output_slices(result, cut(6, DOWN)))
+    parts = list(slicing.output_slices(result, cut(6, DOWN)))
     assert [part.rows for part in parts] == [(0, 2), (2, 4), (2, 4), (2, 4), (2, 4), (2, 4)]
     assert [part.is_empty for part in parts] == [False, True, True, True, True, True]
 
@@ -106,7 +98,7 @@ def test_an_empty_slice_does_not_advance():
     ],
 )  # fmt: skip
 def test_guessed_axis(layout, size, kind):
-    assert guess_slice_type(call(size, layout=layout)) is kind
+    assert slicing.guess_slice_type(call(size, layout=layout)) is kind
 
 
 @pytest.mark.parametrize(
@@ -114,53 +106,55 @@ def test_guessed_axis(layout, size, kind):
 )
 def test_too_many_slices_are_refused(layout, kind, most):
     result = call((8, 40), layout=layout)
-    assert most_slices(result, kind) == most
-    check_slice_count(result, cut(most, kind))
+    assert slicing.most_slices(result, kind) == most
+    slicing.check_slice_count(result, cut(most, kind))
     message = (
         rf"^Number of slices \({most + 1}\) exceeds the maximum allowed \({most}\) for the given output dimension and "
         rf"alignment\.\ndram_slice_config: at most {most} slices of type {kind.name} fit"
     )
     with pytest.raises(DeviceError, match=message):
-        check_slice_count(result, cut(most + 1, kind))
+        slicing.check_slice_count(result, cut(most + 1, kind))
 
 
 LARGE = call((8, 64), 128, 128, stride=(2, 2), padding=(1, 1, 1, 1), output_padding=(1, 1))
 
 
 def largest(made, config):
-    parts = output_slices(made, config)
-    return max(slice_l1_bytes(made, part, SPEC, slices=config.num_slices) for part in parts)
+    parts = slicing.output_slices(made, config)
+    return max(slicing.slice_l1_bytes(made, part, SPEC, slices=config.num_slices) for part in parts)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_smallest_number_that_fits(kind):
     result = replace(LARGE, slice_config=cut(0, kind))
-    needs = [largest(result, cut(count, kind)) for count in range(1, most_slices(result, kind) + 1)]
+    needs = [largest(result, cut(count, kind)) for count in range(1, slicing.most_slices(result, kind) + 1)]
     assert len(set(needs)) > 1
     for free in needs:
         first = next(count for count, need in enumerate(needs, 1) if need <= free)
-        assert choose_slices(result, SPEC, free_l1_bytes=free)[0] == cut(first, kind)
+        assert slicing.choose_slices(result, SPEC, free_l1_bytes=free)[0] == cut(first, kind)
 
 
 def test_blocks_of_the_last_slice_are_refused_though_the_first_does_not_fit():
     """Slices of 32, 24 and 24 outputs: the first is too large, and blocks of 64 rows are too high for the rest."""
     result = call((10, 8), 2048, 64, kernel=(1, 3), scheme=TensorMemoryLayout.WIDTH_SHARDED, padding=(0, 0, 1, 1))
     with pytest.raises(DeviceError, match=r"^Conv2d output block size"):
-        choose_slices(changed(result, act_block_h_override=64, slice_config=cut(0, DOWN)), SPEC, free_l1_bytes=1)
+        slicing.choose_slices(
+            changed(result, act_block_h_override=64, slice_config=cut(0, DOWN)), SPEC, free_l1_bytes=1
+        )
 
 
 def test_the_other_axis_is_tried_only_if_the_axis_was_guessed():
     """A wide image is guessed to be cut along its width; four slices of its height may take less."""
     result = call((2, 220), 512, 64, kernel=(2, 2), stride=(2, 2))
-    assert guess_slice_type(result) is ACROSS
-    least = {k: min(largest(result, cut(n, k)) for n in range(1, most_slices(result, k) + 1)) for k in KINDS}
+    assert slicing.guess_slice_type(result) is ACROSS
+    least = {k: min(largest(result, cut(n, k)) for n in range(1, slicing.most_slices(result, k) + 1)) for k in KINDS}
     assert least[DOWN] != least[ACROSS]
     better = min(KINDS, key=lambda kind: least[kind])
-    chosen = choose_slices(result, SPEC, free_l1_bytes=least[better])[0]
+    chosen = slicing.choose_slices(result, SPEC, free_l1_bytes=least[better])[0]
     assert chosen.slice_type is better
     other = ACROSS if better is DOWN else DOWN
     with pytest.raises(DeviceError, match="DRAM Auto slice could not find"):
-        choose_slices(replace(result, slice_config=cut(0, other)), SPEC, free_l1_bytes=least[better])
+        slicing.choose_slices(replace(result, slice_config=cut(0, other)), SPEC, free_l1_bytes=least[better])
 
 
 def test_nothing_fits():
@@ -170,7 +164,7 @@ def test_nothing_fits():
         r"slicing\.\n"
     )
     with pytest.raises(DeviceError, match=message):
-        choose_slices(LARGE, SPEC, free_l1_bytes=1000)
+        slicing.choose_slices(LARGE, SPEC, free_l1_bytes=1000)
 
 
 def test_a_slice_counts_the_rows_it_stands_for():
@@ -180,10 +174,10 @@ def test_a_slice_counts_the_rows_it_stands_for():
     """
     window = {"stride": (3, 3), "padding": (4, 4, 2, 2), "enable_act_double_buffer": True}
     result = call((56, 56), 8, 3, (5, 5), scheme=TensorMemoryLayout.WIDTH_SHARDED, **window)
-    parts = list(output_slices(result, cut(162)))
+    parts = list(slicing.output_slices(result, cut(162)))
     assert {part.rows[1] - part.rows[0] for part in parts} == {1}
-    assert {slice_call(result, part).frame().rows.outputs for part in parts} == {1, 2}
-    assert max(slice_l1_bytes(result, part, SPEC, slices=162) for part in parts) < 1360544
+    assert {slicing.slice_call(result, part).frame().rows.outputs for part in parts} == {1, 2}
+    assert max(slicing.slice_l1_bytes(result, part, SPEC, slices=162) for part in parts) < 1360544
 
 
 @pytest.mark.parametrize(("padding", "slices"), [((4, 5, 6, 5), 29), ((4, 4, 5, 5), 30), ((5, 5, 5, 6), 29)])
@@ -196,4 +190,4 @@ def test_a_slice_counts_the_columns_it_stands_for(padding, slices):
         for name, one in (("input", result.input), ("weight", result.weight))
     }
     result = replace(result, **floats, slice_config=cut(0, ACROSS))
-    assert choose_slices(result, SPEC, free_l1_bytes=1360544)[0].num_slices == slices
+    assert slicing.choose_slices(result, SPEC, free_l1_bytes=1360544)[0].num_slices == slices
