@@ -237,7 +237,16 @@ def plan_max_pool2d(call: PoolArguments, spec: DeviceSpec) -> Plan:
             builder.free_own(flat)
         config = partition.sharded_input(sharded.spec.memory_config)
         shard = result_shard(call, config)
-        halo = _halo_arguments(call, config, shard[0], sharded.spec, spec)
+        halo = halo_plan.HaloArguments.of(
+            call.frame,
+            sharded.spec.memory_config,
+            spec,
+            output_rows=shard[0],
+            data_format=sharded.spec.data_format,
+            tiled=sharded.spec.layout is Layout.TILE,
+            input_matrix=sharded.spec.matrix,
+            config_tensors_in_dram=call.config_tensor_in_dram,
+        )
         sticks = _halo(builder, halo, sharded)
         if call.deallocate_input or (in_dram and builder.is_own(sharded)):
             builder.free(sharded)
@@ -254,24 +263,6 @@ def plan_max_pool2d(call: PoolArguments, spec: DeviceSpec) -> Plan:
         return result
 
     return plan_of(call.source, spec, write)
-
-
-def _halo_arguments(
-    call: PoolArguments, config: partition.ParallelConfig, output_rows: int, images: TensorSpec, spec: DeviceSpec
-) -> halo_plan.HaloArguments:
-    input_rows, width = images.shards.shape
-    return halo_plan.HaloArguments(
-        frame=call.frame,
-        **config._asdict(),
-        input_rows=input_rows,
-        output_rows=output_rows,
-        shard_width=width,
-        data_format=images.data_format,
-        stick_alignment_bytes=spec.l1.alignment_bytes,
-        tiled=images.layout is Layout.TILE,
-        input_matrix=images.matrix,
-        config_tensors_in_dram=call.config_tensor_in_dram,
-    )
 
 
 def _halo(builder: PlanBuilder, halo: halo_plan.HaloArguments, sharded: PlanTensor) -> PlanTensor:

@@ -28,7 +28,7 @@ from ops.planners.conv.operands import (
 )
 from ops.programs.buffer_shapes import view_refusal
 from ops.programs.conv2d import op as conv2d
-from ops.programs.conv2d.partition import HEIGHT, WIDTH, sharded_input
+from ops.programs.conv2d.partition import HEIGHT, WIDTH
 from ops.programs.conv2d.weights import AsWanted
 from ops.programs.data_movement import placement
 from ops.programs.data_movement.copy import Conversion, CopyTensor
@@ -112,19 +112,18 @@ def halo_arguments(
     partitioned: PartitionedConv, spec: DeviceSpec, input_matrix: tuple[int, int] | None = None
 ) -> halo_plan.HaloArguments:
     """The arguments of a call's halo, whose padded input has these rows and columns; DeviceError without shards."""
-    layout, place, shards = partitioned.layout, partitioned.input_memory, partitioned.input_memory.shard_spec
-    if shards is None:
+    layout, place, frame = partitioned.layout, partitioned.input_memory, partitioned.problem.frame
+    if place.shard_spec is None:
         raise DeviceError(f"bad optional access\n{NO_SHARDS}")
-    frame, by_phases = partitioned.problem.frame, partitioned.call.runs_by_phases
-    return halo_plan.HaloArguments(
-        frame=dense_frame(frame) if by_phases else frame,
+    by_phases = partitioned.call.runs_by_phases
+    return halo_plan.HaloArguments.of(
+        dense_frame(frame) if by_phases else frame,
+        place,
+        spec,
         outputs_of=frame if by_phases else None,
-        **sharded_input(place)._replace(nhw_cores=layout.config.nhw_cores)._asdict(),
-        input_rows=shards.shape[0],
+        nhw_cores=layout.config.nhw_cores,
         output_rows=layout.shards.out_rows,
-        shard_width=shards.shape[1],
         data_format=partitioned.problem.in_format,
-        stick_alignment_bytes=spec.l1.alignment_bytes,
         tiled=not partitioned.problem.row_major,
         config_tensors_in_dram=partitioned.options.config_tensors_in_dram,
         input_matrix=input_matrix,

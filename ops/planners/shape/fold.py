@@ -13,7 +13,6 @@ from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.shape.pad import Around, padded_by
 from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import page_alignment_bytes, shard_row_bytes
-from ops.programs.conv2d.partition import sharded_input
 from ops.programs.data_movement import fold
 from ops.programs.data_movement.conversions import in_other_layout
 from ops.programs.halo.plan import HaloArguments, HaloOp, plan_halo
@@ -85,23 +84,15 @@ def _haloed(builder: PlanBuilder, images: PlanTensor, padding: Around) -> PlanTe
             "fold: in HEIGHT shards, rows and columns of tiles, and both beside channels, are not padded here; pad the "
             "images before"
         )
-    (batch, height, width, depth), shards = images.spec.shape, images.spec.shards
+    (batch, height, width, depth), spec = images.spec.shape, images.spec
     rows, columns = (
         PaddedAxis(input_length=side, before=before, after=after, kernel=1)
         for side, before, after in ((height, top, bottom), (width, left, right))
     )
-    frame, config = PaddedInput(batch=batch, rows=rows, columns=columns), sharded_input(images.spec.memory_config)
-    halo = HaloArguments(
-        frame=frame,
-        **config._asdict(),
-        input_rows=shards.shape[0],
-        output_rows=div_up(frame.outputs, config.nhw_cores),
-        shard_width=shards.shape[1],
-        data_format=images.spec.data_format,
-        stick_alignment_bytes=builder.device_spec.l1.alignment_bytes,
-        tiled=False,
-        input_matrix=images.spec.matrix,
-    )
+    frame = PaddedInput(batch=batch, rows=rows, columns=columns)
+    shares = {"output_rows": div_up(frame.outputs, spec.shards.num_cores()), "input_matrix": spec.matrix}
+    formats = {"data_format": spec.data_format, "tiled": False}
+    halo = HaloArguments.of(frame, spec.memory_config, builder.device_spec, **shares, **formats)
     plan = plan_halo(halo, input_tensor=images.name, output_tensor="halo")
     op, output = HaloOp(plan=plan, fp32_dest=False), PlanTensor("halo", plan.output)
     builder.run("HaloDeviceOperation", op, [images], output, plan.circular_buffers, resident=plan.resident)

@@ -16,7 +16,7 @@ alternate.
 """
 
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 
@@ -33,7 +33,8 @@ from device.memory.memory_config import (
 )
 from device.numbers.formats import BFLOAT16, FLOAT32, UINT16, DataFormat, Integers, div_up, round_up
 from device.plan import CircularBuffer, DeviceOp
-from ops.programs.buffer_shapes import buffer, paged_buffer, tile_buffer
+from device.spec.device_spec import DeviceSpec
+from ops.programs.buffer_shapes import buffer, paged_buffer, shard_counts, tile_buffer
 from ops.programs.halo.transfers import (
     StickRanges,
     Transfers,
@@ -98,6 +99,20 @@ class HaloArguments:
     # A frame with inserted zeros whose outputs the cores compute phase by phase, while ``frame`` is its
     # `ops.window.dense_frame`; None if the windows of ``frame`` are what they compute
     outputs_of: PaddedInput | None = None
+
+    @classmethod
+    def of(cls, frame: PaddedInput, place: MemoryConfig, spec: DeviceSpec, **others: Any) -> Self:
+        """The halo of an input in the shards of a place; ``others`` are the remaining fields, or other values."""
+        shards = place.shard_spec
+        assert shards is not None
+        (down, across), (rows, width) = shard_counts(place.memory_layout, shards), shards.shape
+        fields: dict[str, Any] = {
+            "frame": frame,
+            "stick_alignment_bytes": spec.l1.alignment_bytes,
+            "cores": shards.grid,
+        }
+        fields |= {"scheme": place.memory_layout, "orientation": shards.orientation, "nhw_cores": down}
+        return cls(**fields | {"channel_cores": across, "input_rows": rows, "shard_width": width} | others)
 
     @property
     def matrix(self) -> tuple[int, int]:
