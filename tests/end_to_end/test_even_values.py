@@ -1,12 +1,10 @@
-"""Formats, activations, widths of Dst, fidelities, shards and biases in equal numbers, against fractions.
+"""Formats, activations, widths of Dst, fidelities, shards and biases in equal numbers, against the rules in float64.
 
 The numbers have so few bits, and so few of them meet, that Dst holds every product exactly in any fidelity. What is
 left is what happens on the way out, which `packed` writes down once more: an activation, and the packer.
 """
 
-from fractions import Fraction
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,13 +14,13 @@ from tests.sizes import conv_sizes
 
 SPECS = ("wormhole_n150", "blackhole_p150")
 OUTPUTS = ("bfloat16", "bfloat8_b", "bfloat4_b", "float32")
-ACTIVATIONS: dict[str, Any] = {
-    "none": (None, lambda value: value),
-    "relu": (ttsim.UnaryWithParam(ttsim.UnaryOpType.RELU), lambda value: max(value, Fraction(0))),
-    "relu6": (ttsim.UnaryWithParam(ttsim.UnaryOpType.RELU6), lambda value: min(max(value, Fraction(0)), Fraction(6))),
+ACTIVATIONS = {
+    "none": (None, lambda values: values),
+    "relu": (ttsim.UnaryWithParam(ttsim.UnaryOpType.RELU), lambda values: np.maximum(values, 0)),
+    "relu6": (ttsim.UnaryWithParam(ttsim.UnaryOpType.RELU6), lambda values: np.clip(values, 0, 6)),
     "leaky_relu": (
         ttsim.UnaryWithParam(ttsim.UnaryOpType.LEAKY_RELU, 0.5),
-        lambda value: value if value > 0 else value / 2,
+        lambda values: np.where(values > 0, values, values / 2),
     ),
 }
 FIDELITIES = ("LoFi", "HiFi2", "HiFi3", "HiFi4")
@@ -31,29 +29,26 @@ PIXELS, CHANNELS = 8, 32
 MAGNITUDES = {"bfloat8_b": 7, "bfloat4_b": 3}  # bits
 
 
-def half_up(value: Fraction) -> int:
-    magnitude = int(abs(value) + Fraction(1, 2))
-    return magnitude if value >= 0 else -magnitude
+def half_up(values):
+    return np.sign(values) * np.floor(np.abs(values) + 0.5)
 
 
-def binade(value: Fraction) -> Fraction:
-    """The power of two that is not larger."""
-    return Fraction(2) ** int(np.floor(np.log2(float(abs(value)))))
+def binades(values):
+    """The powers of two that are not larger; of zero the smallest."""
+    return 2.0 ** (np.frexp(np.where(values == 0, 2.0**-99, values))[1] - 1)
 
 
-def packed(row: list[Fraction], dtype: str) -> list[Fraction]:
-    """Sixteen neighbors as the packer writes them to a format."""
+def packed(values, dtype):
+    """Numbers, sixteen neighbors a group, as the packer writes them to a format."""
     if dtype not in MAGNITUDES:
-        return row  # eight bits are enough
-    seven = [half_up(value / (binade(value) / 64)) * binade(value) / 64 if value else value for value in row]
-    if not any(seven):
-        return seven
-    unit, dropped = max(binade(value) for value in seven if value) / 64, 2 ** (7 - MAGNITUDES[dtype])
-    magnitudes = (min(half_up(abs(value) / unit), 127) // dropped * dropped for value in seven)
-    return [magnitude * unit * (-1 if value < 0 else 1) for magnitude, value in zip(magnitudes, seven, strict=True)]
+        return values  # eight bits are enough
+    sevens = half_up(values / binades(values) * 64) * binades(values) / 64
+    units, dropped = binades(sevens).max(axis=-1, keepdims=True) / 64, 2 ** (7 - MAGNITUDES[dtype])
+    magnitudes = np.minimum(np.abs(half_up(sevens / units)), 127) // dropped * dropped
+    return np.sign(sevens) * magnitudes * units
 
 
-def numbers(seed: int) -> tuple[Any, Any]:
+def numbers(seed):
     """One channel of every pixel, of three bits, and weights of four bits and many binades."""
     rng = np.random.default_rng(seed)
     pixels = np.zeros((1, 1, PIXELS, CHANNELS), np.float32)
@@ -65,18 +60,12 @@ def numbers(seed: int) -> tuple[Any, Any]:
     return pixels, weights
 
 
-def expected(pixels: Any, weights: Any, dtype: str, activation: str, *, trips: bool) -> list[list[float]]:
+def expected(pixels, weights, dtype, activation, *, trips):
     """Rows of outputs; with trips, what becomes of sums that were packed before, by way of other K blocks or a bias."""
-    rows = []
-    for pixel, tap in product(pixels[0, 0, :, 0], range(2)):
-        sums = [Fraction(float(pixel)) * Fraction(float(weight)) for weight in weights[0, :, 0, tap]]
-        fractions: list[Fraction] = []
-        for begin in range(0, CHANNELS, 16):
-            group = sums[begin : begin + 16]
-            group = packed(group, dtype) if trips else group
-            fractions += packed([ACTIVATIONS[activation][1](value) for value in group], dtype)
-        rows.append([float(value) for value in fractions])
-    return rows
+    sums = pixels[0, 0, :, 0][:, None, None] * weights[0, :, 0].T.astype(np.float64)  # [pixels, taps, channels]
+    groups = sums.reshape(-1, CHANNELS // 16, 16)
+    groups = packed(groups, dtype) if trips else groups
+    return packed(ACTIVATIONS[activation][1](groups), dtype).reshape(-1, CHANNELS).tolist()
 
 
 # Shards, width of Dst, bias. Every format and activation takes a sixth of these on each device in each arithmetic, and
@@ -85,19 +74,19 @@ WAYS = list(product(SHARDS, (False, True), (False, True)))
 RUNS = [(spec, values) for spec in SPECS for values in ("exact", "fast")]
 
 
-def compute(device: ttsim.Device, fidelity: str, wide: bool) -> Any:
+def compute(device, fidelity, wide):
     return ttsim.init_device_compute_kernel_config(
         device.arch(), math_fidelity=getattr(ttsim.MathFidelity, fidelity), fp32_dest_acc_en=wide
     )
 
 
-def tensor(values: Any, device: ttsim.Device | None = None, **options: Any) -> ttsim.Tensor:
+def tensor(values, device=None, **options):
     return ttsim.Tensor(values, ttsim.bfloat16, device, **options)
 
 
 @pytest.mark.parametrize(("spec", "values"), RUNS)
 @pytest.mark.parametrize("dtype", OUTPUTS)
-def test_a_convolution(dtype: str, spec: str, values: str) -> None:
+def test_a_convolution(dtype, spec, values):
     with ttsim.open_device(spec=spec, l1_small_size=32768, values=values) as device:
         for number, activation in enumerate(ACTIVATIONS):
             first = (number + OUTPUTS.index(dtype) + RUNS.index((spec, values))) % 6
@@ -126,7 +115,7 @@ def test_a_convolution(dtype: str, spec: str, values: str) -> None:
 
 @pytest.mark.parametrize(("spec", "values"), RUNS)
 @pytest.mark.parametrize("dtype", OUTPUTS)
-def test_linear_and_addition(dtype: str, spec: str, values: str) -> None:
+def test_linear_and_addition(dtype, spec, values):
     """The same sums by a matmul, whose ReLU is an operation of its own, and with zeros added, where it is fused."""
     relus = [ttsim.UnaryWithParam(ttsim.UnaryOpType.RELU)]
     with ttsim.open_device(spec=spec, values=values) as device:
