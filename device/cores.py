@@ -185,15 +185,10 @@ class CoreRange:
 
     def cores(self, row_major: bool = True) -> Iterator[CoreCoord]:
         """Its cores, row by row or column by column."""
+        columns, rows = range(self.start.x, self.end.x + 1), range(self.start.y, self.end.y + 1)
         if row_major:
-            return (
-                CoreCoord(x, y)
-                for y in range(self.start.y, self.end.y + 1)
-                for x in range(self.start.x, self.end.x + 1)
-            )
-        return (
-            CoreCoord(x, y) for x in range(self.start.x, self.end.x + 1) for y in range(self.start.y, self.end.y + 1)
-        )
+            return (CoreCoord(x, y) for y in rows for x in columns)
+        return (CoreCoord(x, y) for x in columns for y in rows)
 
     def __str__(self) -> str:
         """As the real library prints it: ``[0-0 - 7-3]``."""
@@ -270,15 +265,9 @@ class CoreRangeSet:
         if not self.ranges:
             raise ArgumentError("CoreRangeSet: an empty set has no bounding box; check empty() first")
         if self._box is None:
-            left, top = (
-                min(core_range.start.x for core_range in self.ranges),
-                min(core_range.start.y for core_range in self.ranges),
-            )
-            right, bottom = (
-                max(core_range.end.x for core_range in self.ranges),
-                max(core_range.end.y for core_range in self.ranges),
-            )
-            object.__setattr__(self, "_box", CoreRange(CoreCoord(left, top), CoreCoord(right, bottom)))
+            first = CoreCoord(*(min(getattr(core_range.start, axis) for core_range in self.ranges) for axis in "xy"))
+            last = CoreCoord(*(max(getattr(core_range.end, axis) for core_range in self.ranges) for axis in "xy"))
+            object.__setattr__(self, "_box", CoreRange(first, last))
         return cast(CoreRange, self._box)
 
     def size(self) -> int:
@@ -287,13 +276,8 @@ class CoreRangeSet:
 
     def to_list(self) -> list[dict[str, dict[str, int]]]:
         """Its ranges as the real library writes them into JSON."""
-        return [
-            {
-                "end": {"x": core_range.end.x, "y": core_range.end.y},
-                "start": {"x": core_range.start.x, "y": core_range.start.y},
-            }
-            for core_range in self.ranges
-        ]
+        corners = ((core_range.start, core_range.end) for core_range in self.ranges)
+        return [{"end": {"x": end.x, "y": end.y}, "start": {"x": start.x, "y": start.y}} for start, end in corners]
 
     def to_json(self) -> str:
         """The text of the real library."""
