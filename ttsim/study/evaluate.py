@@ -22,18 +22,7 @@ from ttsim.report.formatting import by, plain
 from ttsim.report.memory import l1_use, operation_uses
 from ttsim.runtime.settings import Values
 from ttsim.runtime.types.layer import FIELDS, SETTINGS, Layer, Setting
-from ttsim.study.layers.run import (
-    Called,
-    Doubles,
-    Inputs,
-    Settings,
-    accuracy_of,
-    call,
-    exact_output,
-    layouts_of,
-    make_inputs,
-    place,
-)
+from ttsim.study.layers import run as layers
 from ttsim.study.store import Row, Verdict, model_version
 
 DIGITS: Final = 16  # of a plan's key
@@ -102,7 +91,7 @@ DEFINITION: Final = ("activation", "padding_mode")  # settings of a config that 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point(Settings):
+class Point(layers.Settings):
     """A layer with its configs on a device; equal points have equal keys."""
 
     layer: Layer  # Sizes, data types, Conv2dConfig, slices, compute config
@@ -132,7 +121,7 @@ class Evaluator:
     def __init__(self) -> None:
         self.timed = 0  # How often cycles were worked out
         self._timings: dict[tuple[str, tuple[int, ...], DeviceSpec], dict[str, Any]] = {}
-        self._exact: tuple[Layer, Inputs, Doubles | None] | None = None
+        self._exact: tuple[Layer, layers.Inputs, layers.Doubles | None] | None = None
 
     def row(self, point: Point, *, keyed: bool = True) -> Row:
         """The row of a point; a point that does not run, or an internal error, becomes a row with the error.
@@ -151,11 +140,11 @@ class Evaluator:
     def _figures(self, point: Point) -> dict[str, Any]:
         """The figures of a call; raises TTSimError if the call does not run."""
         inputs, exact = self._inputs(point)
-        placed = place(point.layer, inputs, point)
+        placed = layers.place(point.layer, inputs, point)
         placed.arguments["lowering"] = point.lowering
         with placed.device:
-            called = call(placed)
-            accuracy = None if point.values == "off" else accuracy_of(called.output, exact)
+            called = layers.call(placed)
+            accuracy = None if point.values == "off" else layers.accuracy_of(called.output, exact)
         uses = operation_uses(point.spec, placed.before, placed.events)
         l1 = l1_use(point.spec, [*placed.before, *placed.events], uses)
         measured: dict[str, Any] = {} if accuracy is None else plain(asdict(accuracy))
@@ -163,14 +152,14 @@ class Evaluator:
         return {
             "verdict": Verdict.FITS,
             "clock_hz": point.spec.clock_hz,
-            "shard_layout": ", ".join(dict.fromkeys(layout.scheme.name for layout in layouts_of(placed.events))),
+            "shard_layout": ", ".join(dict.fromkeys(layout.scheme.name for layout in layers.layouts_of(placed.events))),
             "l1_peak_bytes": l1.peak_total_bytes,
             "l1_headroom_bytes": l1.headroom_bytes,
             **self._timing(called, point.spec),
             **measured,
         }
 
-    def _timing(self, called: Called, spec: DeviceSpec) -> dict[str, Any]:
+    def _timing(self, called: layers.Called, spec: DeviceSpec) -> dict[str, Any]:
         """Key and cycles of a call; an equal plan is not timed again on the same device."""
         (ran,) = called.profile.calls
         key = plan_key(ran.plan)
@@ -193,15 +182,15 @@ class Evaluator:
             }
         return self._timings[same]
 
-    def _inputs(self, point: Point) -> tuple[Inputs, Doubles | None]:
+    def _inputs(self, point: Point) -> tuple[layers.Inputs, layers.Doubles | None]:
         """The inputs of a layer, and its exact output; the last layer's are cached."""
         if point.values == "off":
-            return make_inputs(point.layer, values=False), None
+            return layers.make_inputs(point.layer, values=False), None
         config = {name: value for name, value in point.layer.config.items() if name in DEFINITION}
         same = replace(point.layer, name="", source="", slice=None, config=config, compute={})
         if self._exact is None or self._exact[0] != same:
-            inputs = make_inputs(same)
-            self._exact = (same, inputs, exact_output(same, inputs))
+            inputs = layers.make_inputs(same)
+            self._exact = (same, inputs, layers.exact_output(same, inputs))
         return self._exact[1:]
 
 

@@ -4,15 +4,7 @@ import os
 import signal
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    BrokenExecutor,
-    CancelledError,
-    Executor,
-    Future,
-    ProcessPoolExecutor,
-    wait,
-)
+from concurrent import futures
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -46,7 +38,7 @@ Chunk: TypeAlias = tuple[Point, ...]
 class Workers:
     """The executor of points: this thread, processes of this machine, or a cluster."""
 
-    start: Callable[[], Executor]  # Starts an executor; called again where one broke
+    start: Callable[[], futures.Executor]  # Starts an executor; called again where one broke
     # The number of running chunks: one for each process of this machine, so that no chunk waits in the process of
     # another; two for each thread of a cluster, so that no thread waits for the network
     slots: int
@@ -54,12 +46,12 @@ class Workers:
     alive: Callable[[], bool] = lambda: True  # Whether answers may still come
 
 
-class InProcess(Executor):
+class InProcess(futures.Executor):
     """Runs submitted calls at once, in this thread, without catching its interrupts."""
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> futures.Future[Any]:
         """A future that is done."""
-        future: Future[Any] = Future()
+        future: futures.Future[Any] = futures.Future()
         try:
             future.set_result(fn(*args, **kwargs))
         except Exception as error:
@@ -67,10 +59,10 @@ class InProcess(Executor):
         return future
 
 
-class Pool(ProcessPoolExecutor):
+class Pool(futures.ProcessPoolExecutor):
     """Processes that Ctrl-C does not interrupt, even while they start."""
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> futures.Future[Any]:
         """A future; a process that is started for the future starts completely before an interrupt arrives."""
         with _children_without_sigint():
             return super().submit(fn, *args, **kwargs)
@@ -202,7 +194,7 @@ class Run:
         self.take = take
         self.waiting = deque(chunks_of(points, team.slots))
         self.suspects: deque[Chunk] = deque()  # Points of chunks that were lost, one by one
-        self.flying: dict[Future[list[Row]], tuple[Chunk, bool]] = {}  # Running chunks; True for suspects
+        self.flying: dict[futures.Future[list[Row]], tuple[Chunk, bool]] = {}  # Running chunks; True for suspects
         self.lost = 0  # Points that were lost one after the other
         self.returned = False  # Whether any row ever came back
 
@@ -227,22 +219,22 @@ class Run:
                 if self.team.alive():
                     executor.shutdown(wait=True)
 
-    def _submit(self, executor: Executor) -> bool:
+    def _submit(self, executor: futures.Executor) -> bool:
         """Sends as many chunks as there is room for; False if the executor is broken."""
         queue, slots = (self.suspects, 1) if self.suspects else (self.waiting, self.team.slots)
         try:
             while queue and len(self.flying) < slots:
                 future = executor.submit(evaluate_chunk, queue[0], model_version())
                 self.flying[future] = queue.popleft(), queue is self.suspects
-        except BrokenExecutor:
+        except futures.BrokenExecutor:
             return False
         return True
 
     def _settle(self) -> None:
         """Waits for at least one chunk, takes its rows, and notes lost points."""
-        done: set[Future[list[Row]]] = set()
+        done: set[futures.Future[list[Row]]] = set()
         while self.flying and not done:
-            done, _ = wait(self.flying, timeout=LISTEN_SECONDS, return_when=FIRST_COMPLETED)
+            done, _ = futures.wait(self.flying, timeout=LISTEN_SECONDS, return_when=futures.FIRST_COMPLETED)
             if not done and not self.team.alive():
                 raise DeviceError(
                     f"sweep: no process answers any more {self.team.where}; start it again, and then the sweep"
@@ -253,7 +245,7 @@ class Run:
                 rows = future.result()
             except TTSimError:
                 raise
-            except (Exception, CancelledError) as error:
+            except (Exception, futures.CancelledError) as error:
                 if suspect:
                     self._blame(chunk[0], error)
                 self.suspects.extend((point,) for point in chunk if not suspect)
@@ -277,6 +269,6 @@ class Run:
     def _harvest(self) -> None:
         """Takes finished rows when the run ends early, and waits shortly for running chunks."""
         running = [future for future in self.flying if not future.cancel()]
-        for future in wait(running, timeout=GRACE_SECONDS).done:
+        for future in futures.wait(running, timeout=GRACE_SECONDS).done:
             if future.exception() is None:
                 self.take(future.result())

@@ -30,20 +30,7 @@ from ttsim.report.memory import LayerResult, Summary, operation_uses, summarize
 from ttsim.runtime.device import Device
 from ttsim.runtime.settings import USUAL_L1_SMALL_SIZE, Values
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.types.configs import (
-    Conv2dConfig,
-    Conv2dDRAMSliceHeight,
-    Conv2dDRAMSliceWidth,
-    Conv2dL1FullSliceConfig,
-    Conv2dSliceConfig,
-    MathFidelity,
-    PaddingMode,
-    ThrottleLevel,
-    UnaryOpType,
-    UnaryWithParam,
-    WormholeComputeKernelConfig,
-    init_device_compute_kernel_config,
-)
+from ttsim.runtime.types import configs
 from ttsim.runtime.types.layer import FIELDS, Layer, Setting
 from ttsim.runtime.types.tensors import DataType
 
@@ -155,7 +142,7 @@ def layer_source(layer: Layer, arguments: Mapping[str, Any]) -> str:
 
 
 _GRID_SIZE: Final = re.compile(r"([0-9]{1,3})x([0-9]{1,3})")
-SLICE_AXES = {"H": Conv2dDRAMSliceHeight, "W": Conv2dDRAMSliceWidth}
+SLICE_AXES = {"H": configs.Conv2dDRAMSliceHeight, "W": configs.Conv2dDRAMSliceWidth}
 
 
 def member(kind: type[Member], field: str, value: Setting) -> Member:
@@ -178,12 +165,15 @@ def core_grid(value: Setting) -> CoreRangeSet:
 
 CONFIG_MEMBERS: Final[Mapping[str, type[Enum]]] = {  # fields of configs whose values are names of members
     "weights_dtype": DataType,
-    "activation": UnaryOpType,
+    "activation": configs.UnaryOpType,
     "shard_layout": TensorMemoryLayout,
     "output_layout": Layout,
-    "padding_mode": PaddingMode,
+    "padding_mode": configs.PaddingMode,
 }
-COMPUTE_MEMBERS: Final[Mapping[str, type[Enum]]] = {"math_fidelity": MathFidelity, "throttle_level": ThrottleLevel}
+COMPUTE_MEMBERS: Final[Mapping[str, type[Enum]]] = {
+    "math_fidelity": configs.MathFidelity,
+    "throttle_level": configs.ThrottleLevel,
+}
 
 
 def _with_members(settings: Mapping[str, Setting], kinds: Mapping[str, type[Enum]]) -> dict[str, Any]:
@@ -191,7 +181,7 @@ def _with_members(settings: Mapping[str, Setting], kinds: Mapping[str, type[Enum
     return {name: member(kinds[name], name, value) if name in kinds else value for name, value in settings.items()}
 
 
-def conv_config(layer: Layer) -> Conv2dConfig | None:
+def conv_config(layer: Layer) -> configs.Conv2dConfig | None:
     """The Conv2dConfig of a layer, None if the layer sets nothing.
 
     A core_grid sets override_sharding_config as well, unless the layer sets it: the real library ignores the grid
@@ -200,34 +190,34 @@ def conv_config(layer: Layer) -> Conv2dConfig | None:
     """
     settings = _with_members(layer.config, CONFIG_MEMBERS)
     if "activation" in settings:
-        settings["activation"] = UnaryWithParam(settings["activation"])
+        settings["activation"] = configs.UnaryWithParam(settings["activation"])
     if "core_grid" in settings:
         settings["core_grid"] = core_grid(settings["core_grid"])
         settings.setdefault("override_sharding_config", True)
-    return Conv2dConfig(**settings) if settings else None
+    return configs.Conv2dConfig(**settings) if settings else None
 
 
-def compute_config(layer: Layer, arch: object) -> WormholeComputeKernelConfig | None:
+def compute_config(layer: Layer, arch: object) -> configs.WormholeComputeKernelConfig | None:
     """The compute kernel config of a layer, None if the layer sets nothing; raises as `conv_config`."""
     settings = _with_members(layer.compute, COMPUTE_MEMBERS)
     if not settings:
         return None
-    WormholeComputeKernelConfig(**settings)  # refuses an unknown field by name
-    return init_device_compute_kernel_config(arch, **settings)
+    configs.WormholeComputeKernelConfig(**settings)  # refuses an unknown field by name
+    return configs.init_device_compute_kernel_config(arch, **settings)
 
 
-def slice_config(layer: Layer) -> Conv2dSliceConfig | None:
+def slice_config(layer: Layer) -> configs.Conv2dSliceConfig | None:
     """The slice config of a layer; raises ArgumentError if it is neither "l1_full" nor "H:n" nor "W:n"."""
     if layer.slice is None:
         return None
     if layer.slice.lower() == "l1_full":
-        return Conv2dL1FullSliceConfig
+        return configs.Conv2dL1FullSliceConfig
     axis, _, count = layer.slice.partition(":")
     if axis.upper() not in SLICE_AXES or not count.isdecimal():
         raise ArgumentError(
             f"slice must be 'l1_full', 'H:n' or 'W:n' with n slices (0: as few as fit), not {shown(layer.slice)}"
         )
-    return Conv2dSliceConfig(slice_type=SLICE_AXES[axis.upper()], num_slices=int(count))
+    return configs.Conv2dSliceConfig(slice_type=SLICE_AXES[axis.upper()], num_slices=int(count))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
