@@ -1,6 +1,7 @@
 from typing import Any
 
 import numpy as np
+import pytest
 
 import ttsim
 
@@ -64,6 +65,16 @@ def test_shards_that_the_image_does_not_fit_are_asked_for_their_cores_and_their_
             place = ttsim.MemoryConfig(getattr(ttsim.TensorMemoryLayout, scheme), ttsim.BufferType.L1, shards)
             result = prepared(device, weights(64, 3), in_channels=64, input_memory_config=place)
             assert result.shape == [1, 1, 576, 16]
+
+
+def test_a_bias_of_a_call_that_no_slices_fit_is_refused_as_the_call_is() -> None:
+    with ttsim.open_device(l1_small_size=32768, values="off") as device:
+        bias = ttsim.Tensor(np.zeros((1, 1, 1, 64), np.float32), ttsim.bfloat16)
+        config = ttsim.Conv2dConfig(weights_dtype=ttsim.float32, shard_layout=ttsim.TensorMemoryLayout.HEIGHT_SHARDED)
+        image = {"input_memory_config": ttsim.DRAM_MEMORY_CONFIG, "input_layout": ttsim.ROW_MAJOR_LAYOUT}
+        image |= {"in_channels": 1033, "out_channels": 64, "batch_size": 5, "input_height": 35, "input_width": 3}
+        with pytest.raises(ttsim.OutOfMemoryError, match=r"^DRAM Auto slice could not find valid slice configuration"):
+            ttsim.prepare_conv_bias(bias_tensor=bias, **arguments(device, **image, padding=(0, 0), conv_config=config))
 
 
 def test_rows_of_block_floats_can_be_described() -> None:
