@@ -73,19 +73,20 @@ def test_every_row_of_a_device_table_says_what_it_moves():
 
 
 def runs() -> Iterator[object]:
-    """The pages that have code, as test parameters."""
+    """The pages that have code, as test parameters; those of the API run in one process."""
     for name, path in PAGES.items():
         text = (ROOT / path).read_text(encoding="utf-8")
-        if "```python" in text or "```text" in text:
-            yield pytest.param(path, id=name, marks=[pytest.mark.slow] if text.startswith("<!-- slow") else [])
+        if ("```python" in text or "```text" in text) and "/api/" not in name:
+            yield pytest.param([path], id=name, marks=[pytest.mark.slow] if text.startswith("<!-- slow") else [])
+    yield pytest.param([path for name, path in PAGES.items() if "/api/" in name], id="api")
 
 
-@pytest.mark.parametrize("page", list(runs()))
-def test_code_runs_and_prints_the_outputs_that_are_shown(page, tmp_path):
-    if "\nimport torch" in (ROOT / page).read_text(encoding="utf-8") and find_spec("torch") is None:
+@pytest.mark.parametrize("pages", list(runs()))
+def test_code_runs_and_prints_the_outputs_that_are_shown(pages, tmp_path):
+    if "\nimport torch" in (ROOT / pages[0]).read_text(encoding="utf-8") and find_spec("torch") is None:
         pytest.skip("torch is not installed")
     done = subprocess.run(
-        [sys.executable, "-W", "error", ROOT / "docs" / "outputs.py", ROOT / page],
+        [sys.executable, "-W", "error", ROOT / "docs" / "outputs.py", *(ROOT / page for page in pages)],
         cwd=tmp_path,
         env={"PATH": ""},
         capture_output=True,
@@ -106,6 +107,8 @@ def test_the_api_reference_has_every_public_name():
     modules = set(re.findall(r"^::: names of (\S+)$", "\n".join(TEXTS.values()), flags=re.MULTILINE))
     public = runpy.run_path(str(ROOT / "docs" / "hooks.py"))["public_names"]()
     assert modules == set(public) - {"ttsim", "ttsim.api.modules"}  # modules, which have pages or sections of their own
+    pages = [text for name, text in TEXTS.items() if "/api/" in name]
+    assert [text[:40] for text in pages if "```python" not in text] == []
 
 
 def test_sections_that_are_cited_exist():
