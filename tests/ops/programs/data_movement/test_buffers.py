@@ -5,12 +5,14 @@ buffer's bytes and cores, with the tensor on which it lies, or `pad` for a scrat
 or a Blackhole where the line says so.
 """
 
+from dataclasses import replace
 from math import prod
 
 import pytest
 
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import Layout
+from device.memory.memory_config import BufferType, Layout
+from device.numbers.formats import UINT16
 from ops.builder import PlanTensor
 from ops.op_models import load_spec
 from ops.programs.data_movement.concat import page_buffers, ragged_buffers, shard_views, turned_buffers
@@ -22,7 +24,12 @@ from ops.programs.data_movement.pad import fill_buffers, pad_buffers
 from ops.programs.data_movement.permute import permute_buffers, transpose_buffers
 from ops.programs.data_movement.reshape import stick_buffers, tile_buffers
 from ops.programs.data_movement.slice import Cut, padded_slice_buffers, slice_buffers, slice_write_buffers
-from ops.programs.data_movement.upsample import interleaved_buffers, page_buffers as upsampled_page_buffers
+from ops.programs.data_movement.upsample import (
+    interleaved_buffers,
+    interval_words,
+    page_buffers as upsampled_page_buffers,
+    shard_buffers,
+)
 from tests.build import buffer_rows, place, tensor_spec
 
 WORMHOLE, BLACKHOLE = load_spec("wormhole_n150"), load_spec("blackhole_p150")
@@ -183,6 +190,7 @@ Upsample | 49x24 | 49x24 | 64@49
 Upsample | 65x24 | 65x24 | 2*64@64
 Upsample | 64x96 bfloat8_b tile | 128x96 | 3*1088@2, 3*2048@2
 UpsamplePages | 1x10x10x24 | | 4*64@64
+UpsampleShards | 28x24 height/7x24/4 | 112x24 height/28x24/4 | 7*48@4 in, 28*48@4 out, 16@4 lists
 # rows of 140 bytes are read from multiples of 64 on, twice; rows of 100 have eight places
 Reshape | 50x70 | 70x50 | 2*256@64 pad, 8*144@64 pad
 # two processors move rows that divide each other
@@ -247,6 +255,10 @@ def buffers_of(program, source_text, target_text):
             return ragged_buffers([source, source], target, spec)
         case "Upsample":
             return interleaved_buffers(source, target, spec)
+        case "UpsampleShards":
+            small = replace(place("height/1x8/4"), buffer_type=BufferType.L1_SMALL)
+            lists = PlanTensor("lists", TensorSpec((4, 8), UINT16, source.layout, small))
+            return shard_buffers(*tensors, lists, 48, spec)
         case "UpsamplePages":
             return upsampled_page_buffers(source, spec)
         case "Reshape":
@@ -300,3 +312,17 @@ def test_untilizing_by_generated_code(rows, channels, size, cores):
         ("tiles", size, cores),
         ("rows", size, cores),
     ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "width", "repeats", "shard_rows", "intervals"),
+    [
+        (64, 64, 2, 64, 1),  # a core has one row: each processor one repetition of it
+        (7, 7, 1, 49, 1),  # nothing is repeated: either half is one run
+        (7, 7, 3, 49, 8),  # 21 rows behind one another; a row's first repetition follows the row before it
+        (16, 8, 3, 2, 2),  # 6 sticks of a core: three each, that lie in two shards
+        (4, 4, 1, 1, 1),  # one stick: a single processor gathers it
+    ],
+)
+def test_a_list_has_as_many_intervals_as_the_longest_needs(rows, width, repeats, shard_rows, intervals):
+    assert interval_words(rows, width, repeats, shard_rows) == 2 * 4 * intervals

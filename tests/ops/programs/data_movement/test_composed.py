@@ -11,7 +11,7 @@ from device.time.stages import Stage
 from ops.op_models import load_spec
 from ops.programs.data_movement.channels import ChannelsFirst, ChannelsLast, hwc_block
 from ops.programs.data_movement.concat import Concatenate
-from ops.programs.data_movement.movement import Access, copy_movement, movement_cycles
+from ops.programs.data_movement.movement import copy_movement, movement_cycles
 from ops.programs.data_movement.permute import Permute
 from ops.programs.kernel_costs import core_round_trip_cycles, waited_read_cycles
 from tests.build import busy, op_cycles, place, tensor_spec
@@ -176,22 +176,3 @@ def test_all_of_the_result_is_read_where_the_first_tensor_lies(memory, read_byte
 @pytest.mark.parametrize(("pixels", "block"), [(1200, 1200), (4800, 1600), (2048, 1024), (64, 64)])
 def test_blocks_divide_the_pixels_of_a_core(pixels, block):
     assert hwc_block(pixels) == block
-
-
-@pytest.mark.parametrize(
-    ("text", "axes", "cores", "reads", "writes"),
-    [
-        # 128 rows of four faces, 32 bytes each, for 64 cores; each waits for its tiles
-        ("1x2x64x64 tile l1", (0, 2, 1, 3), 64, (Access.WAIT, 1, 2048), (Access.STICKS, 8, 32)),
-        # two blocks of 32 by 40 elements are cut into four of up to 32 by 32, a core each: 2 x 32 rows of two pieces
-        # are read, 2 x 40 rows of one written
-        ("1x2x32x40 l1", (0, 1, 3, 2), 4, (Access.STICKS, 32, 64), (Access.STICKS, 20, 64)),
-        # one block of 32 by 64 elements of three axes, turned so that the first is last: 16 blocks, face by face
-        ("32x8x64 tile l1", (1, 2, 0), 16, (Access.STICKS, 64, 32), (Access.STICKS, 64, 32)),
-    ],
-)
-def test_pieces_of_rows(text, axes, cores, reads, writes):
-    op, *ends = permuted(text, axes)
-    movement = op.movement(*ends, SPEC)
-    assert (movement.cores.num_cores(), movement.blocks) == (cores, 1)
-    assert [(side.access, side.core_pages, side.page_bytes) for side in movement.sides] == [reads, writes]

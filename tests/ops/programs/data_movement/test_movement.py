@@ -11,7 +11,7 @@ from device.spec.device_spec import load_spec
 from device.time.network import bandwidth, shared_cycles
 from device.time.stages import Stage
 from ops.programs.data_movement.copy import Conversion, CopyTensor
-from ops.programs.data_movement.movement import Access, movement_cycles
+from ops.programs.data_movement.movement import movement_cycles
 from ops.programs.data_movement.reshape import Reshape
 from ops.programs.data_movement.slice import slice_movement, slice_write_movement
 from tests.build import tensor_spec
@@ -35,31 +35,20 @@ SPEC = load_spec("blackhole_p100").replace(
     movement_costs_reshard_cycles=1070.0,
 )  # figures by hand, which no fit changes
 OTHERS = {"PaddedSlice": slice_movement, "SliceWrite": slice_write_movement, "Reshape": Reshape(()).movement}
-# Program, layout and cores of the source (0: interleaved) and of the result: how the source is read, the result written
-PROGRAMS = {
-    "InterleavedToSharded tile 0 tile 20": (Access.WAIT, None),
-    "InterleavedToSharded rows 0 rows 20": (Access.STICKS, None),
-    "ShardedToInterleaved tile 20 tile 0": (None, Access.STREAM),
-    "ShardedToInterleaved rows 20 rows 0": (None, Access.STICKS),
-    "Reshard tile 20 tile 10": (Access.STREAM, None),
-    "Move rows 20 rows 20": (Access.LOCAL, None),
-    "Move rows 0 rows 0": (Access.WAIT, Access.WAIT),
-    "Copy tile 0 tile 0": (Access.WAIT, Access.WAIT),
-    "Typecast tile 0 tile 0": (Access.WAIT, Access.WAIT),
-    "Tilize rows 0 tile 0": (Access.STICKS, Access.WAIT),
-    "Tilize rows 20 tile 20": (None, None),
-    "TilizeWithValPadding rows 0 tile 0": (Access.WAIT, Access.WAIT),
-    "Untilize tile 0 rows 0": (Access.WAIT, Access.ROWS),
-    "Untilize tile 20 rows 20": (None, None),
-    "UntilizeWithUnpadding tile 0 rows 0": (Access.WAIT, Access.WAIT),
-    "PaddedSlice tile 0 rows 20": (Access.WAIT, Access.LOCAL_STICKS),
-    "PaddedSlice rows 0 rows 20": (Access.STICKS, None),
-    "SliceWrite tile 20 tile 0": (None, Access.WAIT),
-    "SliceWrite rows 20 rows 0": (None, Access.BOX),
-    "Reshape tile 0 tile 0": (Access.WAIT, Access.WAIT),
-    "Reshape rows 0 rows 0": (Access.WAIT, Access.WAIT),
-}
-SAMPLES = st.sampled_from(list(PROGRAMS)), st.integers(1, 3000), st.sampled_from([32, 64, 512])
+# Program, layout and cores of the source (0: interleaved) and of the result
+PROGRAMS = (
+    """
+InterleavedToSharded tile 0 tile 20; InterleavedToSharded rows 0 rows 20; ShardedToInterleaved tile 20 tile 0;
+ShardedToInterleaved rows 20 rows 0; Reshard tile 20 tile 10; Move rows 20 rows 20; Move rows 0 rows 0; Copy
+tile 0 tile 0; Typecast tile 0 tile 0; Tilize rows 0 tile 0; Tilize rows 20 tile 20; TilizeWithValPadding rows 0
+tile 0; Untilize tile 0 rows 0; Untilize tile 20 rows 20; UntilizeWithUnpadding tile 0 rows 0; PaddedSlice tile
+0 rows 20; PaddedSlice rows 0 rows 20; SliceWrite tile 20 tile 0; SliceWrite rows 20 rows 0; Reshape tile 0 tile
+0; Reshape rows 0 rows 0
+""".strip()
+    .replace("\n", " ")
+    .split("; ")
+)
+SAMPLES = st.sampled_from(PROGRAMS), st.integers(1, 3000), st.sampled_from([32, 64, 512])
 
 
 def tensor(rows, width, layout, cores=0):
@@ -94,47 +83,6 @@ def test_less_to_work_with_is_never_faster_and_nothing_is_faster_than_its_bytes(
         assert movement_cycles(movement, SPEC.replace(**{figure: value})).cycles >= cycles.cycles
     assert {stage.stage for stage in cycles.slowest.stages} >= {Stage.START, cycles.bound_by}
     assert cycles.cycles > shared_cycles(SPEC, max(cycles.dram_read_bytes, cycles.dram_written_bytes))
-
-
-@pytest.mark.parametrize("text", PROGRAMS)
-def test_how_programs_access_pages(text):
-    movement = program(text, 640, 64)
-    assert tuple(pages and pages.access for pages in (movement.reads, movement.writes)) == PROGRAMS[text]
-
-
-def test_cores_without_a_shard_take_no_part_and_copies_of_shards_are_shared_out():
-    """640 rows are 20 shards of 32 rows on a grid of 40 cores; a copy of 1280 rows is shared by 110."""
-    target = MemoryConfig(HEIGHT, BufferType.L1, ShardSpec(first_cores(40, 10, 4), (32, 64)))
-    source = tensor(640, 64, "tile")
-    sharded = TensorSpec(source.shape, BFLOAT16, Layout.TILE, target)
-    assert CopyTensor(Conversion.INTERLEAVED_TO_SHARDED).movement(source, sharded, SPEC).cores.num_cores() == 20
-    for before, after in ((0, 4), (4, 0)):
-        moved = program(f"Copy rows {before} rows {after}", 1280, 64)
-        assert moved.cores.num_cores() == 110
-        assert (moved.reads.core_pages, moved.writes.core_pages, moved.blocks) == (12, 12, 12)
-
-
-@pytest.mark.parametrize(
-    ("width", "shard_width", "memory", "access"),
-    [
-        (64, 64, "dram", Access.STICKS),
-        (56, 56, "dram", Access.BOUNCE),  # 112 bytes: no multiple of 64
-        (60, 60, "dram", Access.STICKS),  # padded to 128 bytes
-        (96, 24, "dram", Access.BOUNCE),
-        (64, 16, "dram", Access.BOUNCE),
-        (64, 16, "l1", Access.STICKS),
-    ],
-)
-def test_parts_of_sticks_that_begin_between_two_units_of_dram_bounce(width, shard_width, memory, access):
-    scheme = HEIGHT if width == shard_width else BLOCK
-    place = MemoryConfig(scheme, BufferType.L1, ShardSpec(first_cores(8, 4, 2), (64, shard_width)))
-    source = tensor_spec(f"1x1x128x{width} {memory}")
-    ends = source, TensorSpec(source.shape, BFLOAT16, Layout.ROW_MAJOR, place)
-    op = CopyTensor(Conversion.INTERLEAVED_TO_SHARDED)
-    reads = op.movement(*ends, SPEC).reads
-    assert (reads.access, reads.in_flight) == (access, 4 if access is Access.BOUNCE else 1)
-    of_2025 = op.movement(*ends, SPEC, bounces_always=True).reads
-    assert (of_2025.access, of_2025.in_flight) == (Access.BOUNCE, 1)
 
 
 LATENCY = 119 + 9 * (17 + 12) + 78 * 1.35  # of a read from DRAM
@@ -180,13 +128,9 @@ def test_movements_by_hand(text, rows, width, contention, cycles):
     assert cycles_of(text, rows, width, contention=contention) == pytest.approx(cycles, rel=1e-12)
 
 
-def test_what_binds_and_how_many_tiles_are_on_their_way():
+def test_what_binds_and_tiles_that_are_redistributed_one_by_one():
     assert bandwidth(SPEC) == pytest.approx(BANKS)
     assert movement_cycles(program("SliceWrite tile 100 tile 0", 3200, 64), SPEC).bound_by is Stage.DRAM
-    texts = {"InterleavedToSharded tile 0 tile 20": 128_000, "InterleavedToSharded tile 0 tile 10": 160}
-    sharded = [program(text, rows, 64).reads for text, rows in texts.items()]
-    assert [(reads.in_flight, reads.core_pages) for reads in sharded] == [(14, 400), (2, 2)]
-    assert program("TilizeWithValPadding rows 0 tile 0", 1, 256).stores == 31 * 256 * 2 // 4  # word by word
     block = MemoryConfig(BLOCK, BufferType.L1, ShardSpec(first_cores(4, 2, 2), (320, 32)))
     target = TensorSpec((1, 1, 640, 64), BFLOAT16, Layout.TILE, block)
     parted = CopyTensor(Conversion.RESHARD).movement(tensor(640, 64, "tile", 20), target, SPEC)  # tile by tile
@@ -199,18 +143,6 @@ def test_integers_are_made_on_the_vector_unit():
     cycles, back = (movement_cycles(op.movement(*ends, SPEC), SPEC) for ends in ((source, target), (target, source)))
     assert cycles.cycles - back.cycles > 1000
     assert cycles.bound_by is Stage.MATH
-
-
-@pytest.mark.parametrize(
-    ("width", "cores", "width_tiles", "stick_bytes"),
-    [(256, 80, 1, 64), (250, 10, 8, 500)],  # 10 rows of 8 tiles for 110 cores; none is cut where padding is dropped
-)
-def test_generated_untilize_code_has_cores_for_pieces_of_rows(width, cores, width_tiles, stick_bytes):
-    result = CopyTensor(Conversion.UNTILIZE_CODEGEN).movement(tensor(320, width, "tile"), tensor(320, width, ""), SPEC)
-    reads, writes = result.sides
-    assert (result.cores.num_cores(), result.untilized_rows, result.width_tiles) == (cores, 1, width_tiles)
-    assert (reads.core_pages, reads.all_pages) == (width_tiles, 80)
-    assert (writes.core_pages, writes.page_bytes, writes.all_bytes) == (32, stick_bytes, 320 * width * 2)
 
 
 @pytest.mark.parametrize(
@@ -229,16 +161,3 @@ def test_generated_untilize_code_has_cores_for_pieces_of_rows(width, cores, widt
 def test_reshapes_by_hand(source, target, cycles):
     movement = Reshape(()).movement(tensor_spec(source), tensor_spec(target), SPEC)
     assert movement_cycles(movement, SPEC).cycles == pytest.approx(433 + cycles)
-
-
-def test_slices_of_tiles():
-    """A part of each row touches more tiles; channels that the image lacks are copied and filled stick by stick."""
-    image, target = tensor_spec("1x64x64x64 tile"), tensor(720, 64, "rows", 20)
-    whole, part = (slice_movement(image, target, SPEC, columns=columns) for columns in (None, (30, 66)))
-    assert part.untilized_rows > whole.untilized_rows
-    image = tensor_spec("1x8x64x64 tile")
-    place = MemoryConfig(BLOCK, BufferType.L1, ShardSpec(first_cores(4, 2, 2), (256, 48)))
-    wide = slice_movement(image, TensorSpec((1, 1, 512, 96), BFLOAT16, Layout.ROW_MAJOR, place), SPEC)
-    assert (wide.writes.core_pages, wide.writes.page_bytes) == (2 * 256, 96)
-    whole = slice_movement(image, tensor(512, 64, "rows", 4), SPEC)
-    assert (whole.writes.core_pages, whole.writes.page_bytes, whole.reads.in_flight) == (4, 32 * 128, 2)
