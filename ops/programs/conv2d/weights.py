@@ -182,18 +182,11 @@ def prepare_weights(weights: Array, layout: WeightsLayout) -> Array:
     fmt, groups = layout.data_format, layout.groups
     values = quantize(weights, fmt) if fmt.storage.itemsize < weights.itemsize and not fmt.is_block else weights
     ins, outs, kernel = layout.raw_channels // groups, layout.out_channels // groups, weights.shape[2:]
-    order: tuple[int, ...] = (2, 3, 0, 1)
-    if groups > 1:
-        values = values.reshape(groups, *((outs, ins) if layout.out_first else (ins, outs)), *kernel)
-        order = (3, 4, 0, 2, 1) if layout.out_first else (3, 4, 0, 1, 2)
-    elif layout.out_first:
-        order = (2, 3, 1, 0)
+    values = values.reshape(groups, *((outs, ins) if layout.out_first else (ins, outs)), *kernel)
+    raw = bit_patterns(values).transpose((3, 4, 0, 2, 1) if layout.out_first else (3, 4, 0, 1, 2))
     matrix = np.zeros((layout.rows, layout.padded_out_channels), values.dtype)
-    raw, filled = bit_patterns(values).transpose(order), bit_patterns(matrix)[:, : layout.out_channels]
-    if groups == 1:
-        filled[places] = raw
-    else:
-        filled.reshape(-1, groups, outs)[places.reshape(*kernel, groups, ins), np.arange(groups)[:, None]] = raw
+    filled = bit_patterns(matrix)[:, : layout.out_channels].reshape(-1, groups, outs)
+    filled[places.reshape(*kernel, groups, ins), np.arange(groups)[:, None]] = raw
     return quantize(matrix, fmt)
 
 
