@@ -207,7 +207,7 @@ class Partition(Row):
     input_cores = Column[int](lambda cut: cut.layout.config.cores.num_cores())
     output_cores = Column[int](lambda cut: cut.layout.out_config.cores.num_cores())
     cores = Column[str](lambda cut: str(cut.layout.out_config.cores))  # Of the output, as ttnn prints them
-    input_shard = Column[tuple[int, int]](lambda cut: (cut.layout.input_shard_rows, cut.layout.shards.in_width))
+    input_shard = Column[tuple[int, int]](lambda cut: (cut.layout.shards.in_rows, cut.layout.shards.in_width))
     output_shard = Column[tuple[int, int]](lambda cut: (cut.layout.shards.out_rows, cut.layout.shards.out_width))
     act_block_tiles = Column[tuple[int, int]](
         lambda cut: (cut.layout.blocks.act_h_tiles, cut.layout.blocks.act_w_tiles)

@@ -12,19 +12,9 @@ from device.spec.device_spec import Costs, DeviceSpec
 from device.time.engine import Task, task_of
 from device.time.network import read_latency_cycles, shared_cycles, torus_of
 from device.time.stages import Stage
+from ops.programs import kernel_costs
 from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.partition import BLOCK, WIDTH
-from ops.programs.kernel_costs import (
-    ComputeCosts,
-    ProductBlock,
-    TransferCosts,
-    add_row_cycles,
-    multicast_cycles,
-    multiply_task,
-    read_page_cycles,
-    tilize_tile_cycles,
-    untilize_row_cycles,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +67,7 @@ def conv_steps(op: Conv2dOp, spec: DeviceSpec, *, contention: bool = True) -> Co
     if reuses := options.reuses_activations(layout.scheme):
         first, second = 1, min(1, second)
     product, again = _product_block(op), _read_cycles(op, spec, 1, kernel_rows=1)
-    call_cycles = 0 if reuses else spec.costs_of(ComputeCosts).tilize_call_cycles
+    call_cycles = 0 if reuses else spec.costs_of(kernel_costs.ComputeCosts).tilize_call_cycles
     return ConvSteps(
         start=task_of({Stage.START: spec.costs_of(ConvCosts).start_cycles}),
         config=task_of({Stage.READER: read_latency_cycles(spec)}) if options.config_tensors_in_dram else None,
@@ -88,8 +78,8 @@ def conv_steps(op: Conv2dOp, spec: DeviceSpec, *, contention: bool = True) -> Co
         second_tilize=task_of({Stage.TILIZE: _tilize_cycles(op, spec, second)}) if second else None,
         weights=_weights(op, spec, width * layout.blocks.act_w_tiles, contention=contention),
         activations=_activations(op, spec),
-        matmul=multiply_task(spec, product, reload=False),
-        matmul_reload=multiply_task(spec, product, reload=True),
+        matmul=kernel_costs.multiply_task(spec, product, reload=False),
+        matmul_reload=kernel_costs.multiply_task(spec, product, reload=True),
         bias=_weights(op, spec, width, contention=contention) if op.problem.bias else None,
         finish=_finish(op, spec),
     )
@@ -112,13 +102,17 @@ def _read_cycles(op: Conv2dOp, spec: DeviceSpec, tile_rows: int, *, kernel_rows:
         bursts, burst_bytes = kernel_columns, stick_bytes
     if layout.joins_kernel_rows:
         bursts *= kernel_rows
-    per_burst = max(spec.costs_of(TransferCosts).stateful_issue_cycles, burst_bytes / spec.noc.link_bytes_per_cycle)
+    per_burst = max(
+        spec.costs_of(kernel_costs.TransferCosts).stateful_issue_cycles, burst_bytes / spec.noc.link_bytes_per_cycle
+    )
     return spec.noc.interface_cycles + tile_rows * TILE * bursts * per_burst
 
 
 def _tilize_cycles(op: Conv2dOp, spec: DeviceSpec, tile_rows: int) -> float:
-    tile = tilize_tile_cycles(spec, op.problem.act_format, op.problem.out_format)
-    return tile_rows * (spec.costs_of(ComputeCosts).tilize_row_cycles + op.layout.blocks.act_w_tiles * tile)
+    tile = kernel_costs.tilize_tile_cycles(spec, op.problem.act_format, op.problem.out_format)
+    return tile_rows * (
+        spec.costs_of(kernel_costs.ComputeCosts).tilize_row_cycles + op.layout.blocks.act_w_tiles * tile
+    )
 
 
 def _weights(op: Conv2dOp, spec: DeviceSpec, tiles: int, *, contention: bool) -> tuple[Task, Shipment]:
@@ -128,7 +122,7 @@ def _weights(op: Conv2dOp, spec: DeviceSpec, tiles: int, *, contention: bool) ->
     """
     layout, tile_bytes = op.layout, op.problem.weight_format.tile_bytes
     receivers = 1 if layout.scheme is WIDTH else layout.out_config.nhw_cores
-    own = tiles * read_page_cycles(spec, tile_bytes)
+    own = tiles * kernel_costs.read_page_cycles(spec, tile_bytes)
     shared = shared_cycles(spec, op.weight_readers * tiles * tile_bytes) if contention else 0.0
     read = task_of({Stage.WEIGHT_READER: read_latency_cycles(spec) + own, Stage.DRAM: max(0.0, shared - own)})
     return read, _shipment(spec, Stage.WEIGHT_MULTICAST, tiles * tile_bytes, receivers, _hops(op, spec, across=False))
@@ -156,15 +150,15 @@ def _shipment(spec: DeviceSpec, stage: Stage, sent_bytes: float, receivers: int,
     way, half = hops * spec.noc.hop_cycles, spec.costs_of(ConvCosts).multicast_cycles / 2
     return Shipment(
         notice=task_of({stage: way}),
-        send=task_of({stage: half + multicast_cycles(spec, sent_bytes, receivers)}),
+        send=task_of({stage: half + kernel_costs.multicast_cycles(spec, sent_bytes, receivers)}),
         arrive=task_of({stage: way + half}),
     )
 
 
-def _product_block(op: Conv2dOp) -> ProductBlock:
+def _product_block(op: Conv2dOp) -> kernel_costs.ProductBlock:
     blocks = op.layout.blocks
     across = div_up(op.layout.shards.out_col_tiles, blocks.subblock_w_tiles)
-    return ProductBlock(
+    return kernel_costs.ProductBlock(
         subblock_height=blocks.subblock_h_tiles,
         subblock_width=blocks.subblock_w_tiles,
         subblocks=(blocks.act_h_tiles // blocks.subblock_h_tiles) * across,
@@ -181,7 +175,7 @@ def _finish(op: Conv2dOp, spec: DeviceSpec) -> Task | None:
     tiles = op.layout.blocks.act_h_tiles * width
     path: dict[Stage, float] = {}
     if op.problem.bias:
-        path[Stage.BIAS] = add_row_cycles(spec, tiles)
+        path[Stage.BIAS] = kernel_costs.add_row_cycles(spec, tiles)
     if op.options.untilize_out:
-        path[Stage.UNTILIZE] = op.layout.blocks.act_h_tiles * untilize_row_cycles(spec, width)
+        path[Stage.UNTILIZE] = op.layout.blocks.act_h_tiles * kernel_costs.untilize_row_cycles(spec, width)
     return task_of(path) if path else None

@@ -70,7 +70,7 @@ def operation_cycles(op: Conv2dOp, timing: ConvTiming, **amounts: Any) -> Operat
     group = _group(slowest, _stages(slowest.core, slowest.multiplies))
     return OperationCycles(
         cycles=timing.end.cycles,
-        groups=partial(core_groups, roles),
+        groups=partial(_groups, roles),
         slowest=group,
         cores=sum(role.cores.num_cores() for role in roles),
         bound_by=binding_stage(group.stages),
@@ -97,7 +97,7 @@ def core_roles(op: Conv2dOp, timing: ConvTiming) -> tuple[Role, ...]:
     return tuple(role for role in roles if not role.cores.empty())
 
 
-def core_groups(roles: Sequence[Role]) -> tuple[CoreGroupCycles, ...]:
+def _groups(roles: Sequence[Role]) -> tuple[CoreGroupCycles, ...]:
     """All cores of a program; the stages of a core of the walk are computed once for all cores like it."""
     stages = cache(_stages)
     return tuple(_group(role, stages(role.core, role.multiplies)) for role in roles)

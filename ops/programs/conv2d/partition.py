@@ -185,13 +185,6 @@ class ConvPartition:
         return self.config.scheme
 
     @property
-    def input_shard_rows(self) -> int:
-        """Rows of an input shard."""
-        problem = self.problem
-        row_major = problem.row_major or problem.sliced
-        return input_shard(self.config, rows=problem.in_rows, channels=1, alignment=1, row_major=row_major)[0]
-
-    @property
     def joins_kernel_rows(self) -> bool:
         """Whether all kernel rows of a shard are one K block."""
         return self.options.joins_kernel_rows(self.scheme)

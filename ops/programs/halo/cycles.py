@@ -29,16 +29,7 @@ from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.memory.memory_config import TILE
 from device.numbers.formats import Integers, div_up
 from device.spec.device_spec import Costs, DeviceSpec
-from device.time.network import (
-    NETWORKS,
-    answer_cycles,
-    passing_bytes,
-    read_latency_cycles,
-    round_links,
-    shared_cycles,
-    sharing,
-    torus_of,
-)
+from device.time import network
 from device.time.stages import CoreGroupCycles, MovedBytes, OperationCycles, Stage, StageCycles, binding_stage
 from ops.op_model import Sent
 from ops.programs.halo.plan import (
@@ -126,18 +117,18 @@ def halo_traffic(plan: HaloPlan, spec: DeviceSpec) -> HaloTraffic:
         _table(queue, block, shape, weights).reshape(PROCESSORS, cores, -1)
         for weights in (counts, sent * ~away, sent * away)
     )
-    torus = torus_of(spec)
+    torus = network.torus_of(spec)
     places = torus.places(*halo.order)
     crossing, farthest = np.zeros_like(own), np.zeros((PROCESSORS, cores), np.int64)
-    for number, network in enumerate(NETWORKS):
+    for number, noc in enumerate(network.NETWORKS):
         gone = np.flatnonzero(away & (processor == number))
         if len(gone):
             first = changes(source[gone] * cores + destination[gone])
             routed = _table(np.cumsum(first) - 1, block[gone], (int(first.sum()), shape[1]), sent[gone])
             senders, receivers = source[gone][first], destination[gone][first]
             ends = places.take(senders), places.take(receivers)
-            np.maximum.at(crossing[number], senders, passing_bytes(sharing(torus, network, *ends), routed))
-            np.maximum.at(farthest[number], senders, round_links(torus, *ends))
+            np.maximum.at(crossing[number], senders, network.passing_bytes(network.sharing(torus, noc, *ends), routed))
+            np.maximum.at(farthest[number], senders, network.round_links(torus, *ends))
     crossing = np.maximum(crossing - own, 0.0)  # what a core sends on its other routes is its own already
     runs, padding, copies = _padding(plan, spec.l1.zeros_bytes)
     return HaloTraffic(blocks, runs, padding, copies, transfers, local, own, crossing, farthest)
@@ -231,7 +222,7 @@ def halo_times(plan: HaloPlan, traffic: HaloTraffic, spec: DeviceSpec, *, filled
         given_back[processor].append(ends[processor])
     # From the last write to its answer, where there was anything to do
     busy = (traffic.transfers.sum(axis=2) > 0) | (traffic.padding_runs > 0)
-    answers = busy * answer_cycles(spec.noc, traffic.farthest_links.astype(np.float64))
+    answers = busy * network.answer_cycles(spec.noc, traffic.farthest_links.astype(np.float64))
     free_ends, last_ends = np.array(ends).swapaxes(0, 1) + answers
     sending, together = transfers.sum(axis=3)
     block_starts, block_ends = ([[end[1] for end in each] for each in both] for both in (starts, given_back))
@@ -246,7 +237,7 @@ def _config_cycles(plan: HaloPlan, spec: DeviceSpec) -> Floats:
     fetched = [
         sum(read_page_cycles(spec, size) for size in sizes[processor::PROCESSORS]) for processor in range(PROCESSORS)
     ]
-    return read_latency_cycles(spec) + np.maximum(fetched, shared_cycles(spec, _config_bytes(plan)))
+    return network.read_latency_cycles(spec) + np.maximum(fetched, network.shared_cycles(spec, _config_bytes(plan)))
 
 
 def _config_bytes(plan: HaloPlan) -> int:

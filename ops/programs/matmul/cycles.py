@@ -16,16 +16,7 @@ from device.spec.device_spec import Costs, DeviceSpec
 from device.time.engine import Moment, Processor, Slots, Task, check_emptied, repeat, stage_report, task_of
 from device.time.network import movers, read_latency_cycles, shared_cycles
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
-from ops.programs.kernel_costs import (
-    ComputeCosts,
-    ProductBlock,
-    add_row_cycles,
-    convert_tile_cycles,
-    multicast_cycles,
-    multiply_task,
-    read_page_cycles,
-    write_page_cycles,
-)
+from ops.programs import kernel_costs
 from ops.programs.matmul.buffers import BUFFERING
 from ops.programs.matmul.op import IN_DRAM, TILE_PRODUCT_FLOPS, MatmulOp, Place, Places, operands_of
 
@@ -206,11 +197,11 @@ def multiply_tasks(op: MatmulOp, spec: DeviceSpec) -> tuple[Task, Task, Task]:
     last = op.k_blocks - 1
     transposing: dict[Stage, float] = {}
     if problem.transpose_first:
-        turned = height * depth * convert_tile_cycles(spec, problem.in_format, problem.in_format)
-        transposing[Stage.TILIZE] = spec.costs_of(ComputeCosts).block_cycles + turned
+        turned = height * depth * kernel_costs.convert_tile_cycles(spec, problem.in_format, problem.in_format)
+        transposing[Stage.TILIZE] = spec.costs_of(kernel_costs.ComputeCosts).block_cycles + turned
 
     def task(k_block: int) -> Task:
-        block = ProductBlock(
+        block = kernel_costs.ProductBlock(
             subblock_height=subblock[0],
             subblock_width=subblock[1],
             subblocks=height * width / (subblock[0] * subblock[1]),
@@ -220,7 +211,7 @@ def multiply_tasks(op: MatmulOp, spec: DeviceSpec) -> tuple[Task, Task, Task]:
             packed_format=problem.out_format if k_block == last else op.partials_format,
             fidelity_phases=op.fidelity_phases,
         )
-        product = multiply_task(spec, block, reload=op.reloads(k_block))
+        product = kernel_costs.multiply_task(spec, block, reload=op.reloads(k_block))
         return task_of({**transposing, **product.path}, {**transposing, **product.busy}) if transposing else product
 
     return task(0), task(min(1, last)), task(last)
@@ -237,7 +228,7 @@ def _bring(
     spec: DeviceSpec, tiles: float, data_format: DataFormat, receivers: int, context: Stage, sending: Stage
 ) -> Task:
     """A core reads some tiles and sends them on; a core that keeps them waits only for the last tile's transfer."""
-    read = tiles * read_page_cycles(spec, data_format.tile_bytes)
+    read = tiles * kernel_costs.read_page_cycles(spec, data_format.tile_bytes)
     if receivers == 1:
         return task_of({context: read_latency_cycles(spec) + read})
     return task_of({context: read, sending: send_cycles(spec, tiles * data_format.tile_bytes, receivers)})
@@ -245,7 +236,7 @@ def _bring(
 
 def send_cycles(spec: DeviceSpec, sent_bytes: float, receivers: int) -> float:
     """Cycles to agree with the receivers of a K block, and to send it."""
-    return spec.costs_of(MatmulCosts).k_block_cycles + multicast_cycles(spec, sent_bytes, receivers)
+    return spec.costs_of(MatmulCosts).k_block_cycles + kernel_costs.multicast_cycles(spec, sent_bytes, receivers)
 
 
 def _steps(op: MatmulOp, spec: DeviceSpec, places: Places) -> MatmulSteps:
@@ -259,9 +250,9 @@ def _steps(op: MatmulOp, spec: DeviceSpec, places: Places) -> MatmulSteps:
         sent_bytes = height * depth * in_format.tile_bytes
         first = task_of({Stage.ACT_MULTICAST: send_cycles(spec, sent_bytes, receivers)})
     # A core waits for the last tile of each part of an output block that it writes
-    written = height * width * write_page_cycles(spec, problem.out_format.tile_bytes) + parts * read_latency_cycles(
-        spec
-    )
+    written = height * width * kernel_costs.write_page_cycles(
+        spec, problem.out_format.tile_bytes
+    ) + parts * read_latency_cycles(spec)
     return MatmulSteps(
         out_blocks=op.out_blocks,
         k_blocks=op.k_blocks,
@@ -269,7 +260,7 @@ def _steps(op: MatmulOp, spec: DeviceSpec, places: Places) -> MatmulSteps:
         first=first,
         second=None if places.second is Place.OWN else second_task(op, spec),
         multiply=multiply_tasks(op, spec),
-        finish=task_of({Stage.BIAS: add_row_cycles(spec, height * width)}) if problem.bias else None,
+        finish=task_of({Stage.BIAS: kernel_costs.add_row_cycles(spec, height * width)}) if problem.bias else None,
         write=None if places.output is Place.OWN else task_of({Stage.WRITER: written}),
         parts=parts,
         processors=spec.data_movement.processors,

@@ -15,25 +15,9 @@ from device.spec.device_spec import DeviceSpec
 from device.time.engine import task_of
 from device.time.network import shared_cycles, side_by_side_cycles
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
+from ops.programs import kernel_costs
 from ops.programs.buffer_shapes import uniform_cycles
-from ops.programs.kernel_costs import (
-    ComputeCosts,
-    StickCosts,
-    TransferCosts,
-    read_stick_cycles,
-    tilize_tile_cycles,
-    untilize_tile_cycles,
-    write_stick_cycles,
-)
-from ops.programs.matmul.cycles import (
-    MatmulCosts,
-    MatmulSteps,
-    multiply_tasks,
-    second_task,
-    send_cycles,
-    walk_blocks,
-    with_shared_dram,
-)
+from ops.programs.matmul import cycles as matmul_cycles
 from ops.programs.matmul.op import Place, Places, operands_of
 from ops.programs.patch_matmul.op import FillRows, Patches, PatchMatmul, PixelMatmul, SumSections
 from ops.window import output_phases
@@ -111,11 +95,13 @@ def product_cycles(op: PatchMatmul | PixelMatmul, spec: DeviceSpec, *, contentio
     matmul, patches, grid, present = op.matmul, op.patches, op.matmul.config.grid, present_share(op.patches)
     share, operands = core_share(op, present), operands_of(matmul, Places(first=Place.OWN, output=Place.OWN))
     steps = _steps(op, share, present, spec)
-    free = timing = walk_blocks("patch_matmul", steps)
+    free = timing = matmul_cycles.walk_blocks("patch_matmul", steps)
     if contention:
         moved = share.read_bytes, operands.second_read_bytes, share.written_bytes
-        left_over = spec.costs_of(StickCosts).dram_stick_share  # by gathering sticks
-        timing = walk_blocks("patch_matmul", with_shared_dram(steps, spec, *moved, left_over))
+        left_over = spec.costs_of(kernel_costs.StickCosts).dram_stick_share  # by gathering sticks
+        timing = matmul_cycles.walk_blocks(
+            "patch_matmul", matmul_cycles.with_shared_dram(steps, spec, *moved, left_over)
+        )
     bundles, start_cycles = patches.bundles, steps.start.cycles
     stages = tuple(stage if stage.stage is Stage.START else _times(stage, bundles) for stage in timing.stages)
     cycles = start_cycles + bundles * (timing.cycles - start_cycles)
@@ -143,8 +129,8 @@ def fill_rows_cycles(op: FillRows, spec: DeviceSpec, *, contention: bool = True)
         op.batch * prod(axis.outputs for axis in op.axes),
         op.out_channels * op.out_format.storage.itemsize,
     )
-    cores, costs = min(rows, spec.grid.cores), spec.costs_of(StickCosts)
-    write = div_up(rows, cores) * write_stick_cycles(spec, row_bytes)
+    cores, costs = min(rows, spec.grid.cores), spec.costs_of(kernel_costs.StickCosts)
+    write = div_up(rows, cores) * kernel_costs.write_stick_cycles(spec, row_bytes)
     dram = shared_cycles(spec, rows * row_bytes, costs.dram_write_share) if contention else 0.0
     return uniform_cycles(
         first_cores(cores, spec.grid.cols, spec.grid.rows),
@@ -164,9 +150,9 @@ def sum_sections_cycles(op: SumSections, spec: DeviceSpec, *, contention: bool =
     moved = op.rows * (op.sections * in_bytes + out_bytes)
     tiles = div_up(share, TILE) * div_up(op.columns, TILE) * op.sections
     stages = {
-        Stage.READER: share * op.sections * read_stick_cycles(spec, in_bytes),
-        Stage.MATH: tiles * spec.costs_of(ComputeCosts).add_tile_cycles,
-        Stage.WRITER: share * write_stick_cycles(spec, out_bytes),
+        Stage.READER: share * op.sections * kernel_costs.read_stick_cycles(spec, in_bytes),
+        Stage.MATH: tiles * spec.costs_of(kernel_costs.ComputeCosts).add_tile_cycles,
+        Stage.WRITER: share * kernel_costs.write_stick_cycles(spec, out_bytes),
         Stage.DRAM: shared_cycles(spec, moved) if contention else 0.0,
     }
     moving = side_by_side_cycles(spec, stages[Stage.READER], stages[Stage.WRITER])
@@ -186,29 +172,37 @@ def _times(stage: StageCycles, count: int) -> StageCycles:
     return StageCycles(stage.stage, *(count * cycles for cycles in spent))
 
 
-def _steps(op: PatchMatmul | PixelMatmul, share: CoreShare, present: float, spec: DeviceSpec) -> MatmulSteps:
+def _steps(
+    op: PatchMatmul | PixelMatmul, share: CoreShare, present: float, spec: DeviceSpec
+) -> matmul_cycles.MatmulSteps:
     """The steps of a core that has the bandwidth of DRAM for itself: a core's share of everything, block by block."""
     matmul, config, link = op.matmul, op.matmul.config, spec.noc.link_bytes_per_cycle
     blocks = matmul.out_blocks * matmul.k_blocks
     part = FLOAT32 if matmul.problem.in_format == FLOAT32 else BFLOAT16
-    zeros_cycles = max(spec.costs_of(TransferCosts).stateful_issue_cycles, share.stick_bytes / link)
-    read = share.sticks * present * read_stick_cycles(spec, share.stick_bytes)
+    zeros_cycles = max(spec.costs_of(kernel_costs.TransferCosts).stateful_issue_cycles, share.stick_bytes / link)
+    read = share.sticks * present * kernel_costs.read_stick_cycles(spec, share.stick_bytes)
     first = {Stage.READER: (read + share.sticks * (1 - present) * zeros_cycles) / blocks}
     if matmul.sends[_gathered(op)]:
-        first[Stage.ACT_MULTICAST] = send_cycles(spec, share.tiles * part.tile_bytes / blocks, matmul.receivers[0])
-    tilize = {Stage.TILIZE: share.tiles * tilize_tile_cycles(spec, part, part) / blocks}
+        first[Stage.ACT_MULTICAST] = matmul_cycles.send_cycles(
+            spec, share.tiles * part.tile_bytes / blocks, matmul.receivers[0]
+        )
+    tilize = {Stage.TILIZE: share.tiles * kernel_costs.tilize_tile_cycles(spec, part, part) / blocks}
     product, between, last = (
-        task_of({**tilize, **task.path}, {**tilize, **task.busy}) for task in multiply_tasks(matmul, spec)
+        task_of({**tilize, **task.path}, {**tilize, **task.busy}) for task in matmul_cycles.multiply_tasks(matmul, spec)
     )
-    untilize_cycles = config.per_core_m * config.per_core_n * untilize_tile_cycles(spec, config.out_block_w)
-    return MatmulSteps(
+    untilize_cycles = (
+        config.per_core_m * config.per_core_n * kernel_costs.untilize_tile_cycles(spec, config.out_block_w)
+    )
+    return matmul_cycles.MatmulSteps(
         out_blocks=matmul.out_blocks,
         k_blocks=matmul.k_blocks,
-        start=task_of({Stage.START: spec.costs_of(MatmulCosts).start_cycles}),
+        start=task_of({Stage.START: spec.costs_of(matmul_cycles.MatmulCosts).start_cycles}),
         first=task_of(first),
-        second=second_task(matmul, spec),
+        second=matmul_cycles.second_task(matmul, spec),
         multiply=(product, between, last),
         finish=task_of({Stage.UNTILIZE: untilize_cycles / matmul.out_blocks}),
-        write=task_of({Stage.WRITER: share.rows * write_stick_cycles(spec, share.row_bytes) / matmul.out_blocks}),
+        write=task_of(
+            {Stage.WRITER: share.rows * kernel_costs.write_stick_cycles(spec, share.row_bytes) / matmul.out_blocks}
+        ),
         processors=spec.data_movement.processors,
     )
