@@ -49,7 +49,7 @@ def _sticks(
     builder: PlanBuilder, d: Deconvolution, source: str, spatial: Sequence[int], channels: int, slices: int
 ) -> PlanTensor:
     """An image as rows of channels, in so many slices of its numbers."""
-    sticks = patch_plan.sticks_spec(d.batch * prod(spatial), channels, d.slicing, slices)
+    sticks = patch_plan.rows_spec(d.batch * prod(spatial), channels * slices, d.slicing.part_format)
     return builder.upload(f"{source}.sticks", sticks, source, PrepareSticks(d.channels_last))
 
 
@@ -59,9 +59,13 @@ def plan_forward(
     """Plan ConvTranspose of the host tensors "src", "weights" and "bias"; its result is "dst", rows of channels."""
     builder, geometry = PlanBuilder(device_spec, dict.fromkeys(("src", "weights", "bias"), HOST_TENSOR)), d.geometry
     src = _sticks(builder, d, "src", geometry.input_shape, d.in_channels, d.slicing.in0_slices)
-    row = [builder.upload("bias.row", patch_plan.bias_spec(d.out_channels), "bias", PrepareBias())] if bias else []
+    row = (
+        [builder.upload("bias.row", patch_plan.rows_spec(1, d.out_channels, FLOAT32), "bias", PrepareBias())]
+        if bias
+        else []
+    )
     dst = builder.allocate(
-        "dst", patch_plan.result_spec(d.batch * prod(geometry.output_shape), d.out_channels, d.dst_format)
+        "dst", patch_plan.rows_spec(d.batch * prod(geometry.output_shape), d.out_channels, d.dst_format)
     )
     whole = [frame_axis(axis) for axis in geometry.axes]
     if lowering is Lowering.ZERO_INSERTION:
@@ -105,7 +109,7 @@ def plan_backward_data(d: Deconvolution, device_spec: DeviceSpec) -> Plan:
         "weights.taps", patch_plan.weights_spec(patches, d.in_channels, d.slicing), "weights", prepare
     )
     sizes = geometry.input_shape
-    result = builder.allocate("diff_src", patch_plan.result_spec(d.batch * prod(sizes), d.in_channels, d.data_format))
+    result = builder.allocate("diff_src", patch_plan.rows_spec(d.batch * prod(sizes), d.in_channels, d.data_format))
     op = patch_plan.patch_matmul_work(
         patches,
         out_channels=d.in_channels,

@@ -7,7 +7,7 @@ in the cache. Phases of the columns that meet the same inputs are taken together
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import accumulate, product
+from itertools import accumulate, groupby, product
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -145,35 +145,26 @@ def strips(
     """All outputs of a convolution, strip by strip; `corner` is the place of the first input in the image."""
     result: list[Strip] = []
     for down in output_phases(rows):
-        alike: list[list[tuple[OutputPhase, tuple[MetBlock, ...]]]] = []
-        for across in output_phases(columns):
-            met = _met_blocks(blocks, columns.kernel, down, across, corner)
-            if alike and _meets_the_same(alike[-1], across, met):
-                alike[-1].append((across, met))
-            else:
-                alike.append([(across, met)])
-        for phases in alike:
+        met = ((across, _met_blocks(blocks, columns.kernel, down, across, corner)) for across in output_phases(columns))
+        for _, same in groupby(met, _met_inputs):
+            phases = list(same)
             # Outputs that do not lie side by side in the result are a strip for each phase
             firsts = [across.axis.output_offset for across, _ in phases]
             beside = firsts == list(range(firsts[0], firsts[0] + phases[0][0].axis.output_stride))
             for members in [phases] if beside else [[phase] for phase in phases]:
                 weights = (
-                    weight_rows_of(blocks, [block.columns for block in met], (rows.kernel, columns.kernel))
-                    for _, met in members
+                    weight_rows_of(blocks, [block.columns for block in own], (rows.kernel, columns.kernel))
+                    for _, own in members
                 )
                 across_phases = tuple(across for across, _ in members)
                 result.append(Strip(down, across_phases, members[0][1], tuple(map(to_read, weights))))
     return tuple(result)
 
 
-def _meets_the_same(
-    phases: Sequence[tuple[OutputPhase, tuple[MetBlock, ...]]], across: OutputPhase, met: Sequence[MetBlock]
-) -> bool:
-    """Whether another phase of the columns meets the same inputs, at the same places of the gathered blocks."""
-    last, new = phases[-1][0].axis, across.axis
-    return (last.outputs, last.stride, last.output_stride) == (new.outputs, new.stride, new.output_stride) and all(
-        mine[:2] == theirs[:2] for mine, theirs in zip(phases[0][1], met, strict=True)
-    )
+def _met_inputs(phase: tuple[OutputPhase, tuple[MetBlock, ...]]) -> tuple[object, ...]:
+    """The inputs that an output phase of the columns meets, and their places in the gathered blocks."""
+    axis, blocks = phase[0].axis, phase[1]
+    return axis.outputs, axis.stride, axis.output_stride, [(block.taps, block.half_counts) for block in blocks]
 
 
 def _met_blocks(

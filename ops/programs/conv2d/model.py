@@ -108,15 +108,10 @@ def convolve_into(
 ) -> None:
     """Compute all outputs of a frame that is its image with zeros around it and between, each in its place.
 
-    Args:
-        result: [N, rows, columns, channels] in storage of ``out_format``: O channels, or as many as fill the last group
-            of a block float. The axes of the frame say which elements of it are its outputs.
-        context: The convolution and its arithmetic.
-        image: The input, with zeros as far as any window reaches.
-        weights: The prepared weight matrix.
-        bias: [O_pad] or None; shorter, it was prepared for fewer columns and has zeros behind it.
-        out_format: Format that a finished block is packed to.
-        loop: The compiled loop that computes runs of outputs; without it runs go step by step.
+    The result is [N, rows, columns, channels] in storage of ``out_format``, to which finished blocks are packed: with O
+    channels, or as many as fill the last group of a block float. The axes of the frame say which elements are its
+    outputs. The image has zeros as far as any window reaches. A bias [O_pad] that is shorter was prepared for fewer
+    columns, and has zeros behind it. Without a compiled loop, runs of outputs go step by step.
     """
     op, arithmetic, mode, problem = context.op, context.arithmetic, context.mode, context.op.problem
     width = round_up(problem.out_channels, HALF if problem.out_format.is_block else 1)

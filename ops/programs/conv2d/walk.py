@@ -1,6 +1,6 @@
 """The blocks of a conv2d program in the order in which its cores gather, send and multiply them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, TypeAlias
@@ -35,6 +35,12 @@ class Core:
     def processors(self) -> tuple[Processor, ...]:
         """Each once."""
         return tuple(dict.fromkeys((self.reader, self.second, self.splitter, self.compute)))
+
+    def readers(self, steps: ConvSteps) -> Iterator[tuple[Processor, Slots, Task, Task]]:
+        """The readers of activations: processor, buffer, and how a part of a block is gathered and tilized."""
+        yield self.reader, self.act, steps.read, steps.tilize
+        if steps.second_read is not None and steps.second_tilize is not None:
+            yield self.splitter, self.second_act, steps.second_read, steps.second_tilize
 
     @property
     def buffers(self) -> tuple[Slots, ...]:
@@ -136,11 +142,9 @@ def _height_block(op: Conv2dOp, steps: ConvSteps, cores: Sequence[Core], ending:
             if steps.reused_reads is not None:
                 _gather_reusing(op, steps, steps.reused_reads, core)
                 continue
-            core.reader.wait(core.act.reserve())
-            core.act.fill(core.reader.work(steps.read))
-            if steps.second_read is not None:
-                core.splitter.wait(core.second_act.reserve())
-                core.second_act.fill(core.splitter.work(steps.second_read))
+            for reader, buffer, read, _ in core.readers(steps):
+                reader.wait(buffer.reserve())
+                buffer.fill(reader.work(read))
         if first:
             _ship_weights(steps.weights, cores)
         else:
@@ -150,15 +154,11 @@ def _height_block(op: Conv2dOp, steps: ConvSteps, cores: Sequence[Core], ending:
         if k_block == 0:
             ending.begun(cores)
         for core in cores:
-            compute = core.compute
-            if steps.reused_reads is None:
-                compute.wait(core.act.front())
-                core.act.empty(compute.work(steps.tilize))
-                if steps.second_tilize is not None:
-                    compute.wait(core.second_act.front())
-                    core.second_act.empty(compute.work(steps.second_tilize))
-            compute.wait(core.weights.front())
-            core.weights.empty(compute.work(_matmul(op, steps, k_block)))
+            for _, buffer, _, tilize in core.readers(steps) if steps.reused_reads is None else ():
+                core.compute.wait(buffer.front())
+                buffer.empty(core.compute.work(tilize))
+            core.compute.wait(core.weights.front())
+            core.weights.empty(core.compute.work(_matmul(op, steps, k_block)))
     ending.finish(cores)
 
 
@@ -169,13 +169,10 @@ def _gather_reusing(op: Conv2dOp, steps: ConvSteps, again: tuple[Task, Task], co
     soon as all of the row before is tilized. Tile rows of the two readers are tilized in turn.
     """
     heights, row_tiles = op.layout.reader_tile_rows, div_up(op.problem.frame.columns.outputs, TILE)
-    parts = [
-        (core.reader, core.act, heights[0], steps.read, again[0], steps.tilize),
-        (core.splitter, core.second_act, heights[1], steps.second_read, again[1], steps.second_tilize),
-    ]
     for row in range(heights[0]):
-        for reader, buffer, rows, read, reused_read, tilize in parts:
-            if row >= rows or read is None or tilize is None:
+        parts = zip(core.readers(steps), heights, again, strict=False)
+        for (reader, buffer, read, tilize), rows, reused_read in parts:
+            if row >= rows:
                 continue
             reader.wait(buffer.reserve())
             if row % row_tiles == 0:

@@ -230,7 +230,8 @@ def _gathered(
             values += bias[of_result]
         gather.put(values.reshape(to.shape), to)
 
-    rows = gather.shared_rows(matrices.shape[1], prod(counts))
+    # Few enough that there are some runs of all positions, as it does not matter where they are cut
+    rows = min(gather.run_rows(matrices.shape[1]), max(gather.LEAST_ROWS, div_up(prod(counts), gather.LEAST_PIECES)))
     return (partial(compute, *at) for at in product(range(bundles), gather.runs(counts, rows)))
 
 

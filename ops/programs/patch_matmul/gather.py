@@ -141,13 +141,8 @@ def runs(counts: Sequence[int], rows: int) -> Iterator[tuple[slice, ...]]:
 
 
 def run_rows(numbers: int) -> int:
-    """Positions of a run, for the given number of elements moved per position."""
+    """Positions of a run, of each of which so many numbers are moved."""
     return max(LEAST_ROWS, RUN_BYTES // (4 * numbers))
-
-
-def shared_rows(numbers: int, positions: int) -> int:
-    """The same, but few enough that there are some runs of all positions, if it does not matter where they are cut."""
-    return min(run_rows(numbers), max(LEAST_ROWS, div_up(positions, LEAST_PIECES)))
 
 
 class Scratch(local):

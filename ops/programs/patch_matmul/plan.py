@@ -52,25 +52,15 @@ def gathering_config(problem: MatmulProblem, grid: GridSpec, *, l1_bytes: int, r
     return blocked_config(problem, grid, program, block, per_core)
 
 
-def sticks_spec(positions: int, channels: int, slicing: Slicing, parts: int) -> TensorSpec:
-    """An image in DRAM: a row for every position, the parts of its channels one after the other."""
-    return TensorSpec((positions, channels * parts), slicing.part_format, Layout.ROW_MAJOR)
-
-
-def result_spec(positions: int, channels: int, data_format: DataFormat) -> TensorSpec:
-    """A result in DRAM: a row for every position."""
-    return TensorSpec((positions, channels), data_format, Layout.ROW_MAJOR)
+def rows_spec(rows: int, columns: int, data_format: DataFormat) -> TensorSpec:
+    """A tensor of rows in DRAM: one for every position of an image, or a bias."""
+    return TensorSpec((rows, columns), data_format, Layout.ROW_MAJOR)
 
 
 def weights_spec(patches: Patches, out_channels: int, slicing: Slicing) -> TensorSpec:
     """Prepared weights: parts and bundles one below the other."""
     rows = patches.bundles * slicing.in1_slices * patches.column_tiles * TILE
     return TensorSpec((rows, out_channels // patches.bundles), slicing.part_format, Layout.TILE)
-
-
-def bias_spec(channels: int) -> TensorSpec:
-    """A bias: one row, always float32."""
-    return TensorSpec((1, channels), FLOAT32, Layout.ROW_MAJOR)
 
 
 def transposed_spec(op: PixelMatmul) -> TensorSpec:
@@ -82,10 +72,8 @@ def transposed_spec(op: PixelMatmul) -> TensorSpec:
 
 def sections_spec(op: PixelMatmul) -> TensorSpec:
     """The sums of all bands one below the other: channels of the first image times taps and channels of the second."""
-    patches = op.patches
-    rows = op.sections * op.channels
-    columns = patches.tap_count * patches.channels // patches.bundles
-    return TensorSpec((rows, columns), op.out_format if op.sections == 1 else FLOAT32, Layout.ROW_MAJOR)
+    columns = op.patches.tap_count * op.patches.channels // op.patches.bundles
+    return rows_spec(op.sections * op.channels, columns, op.out_format if op.sections == 1 else FLOAT32)
 
 
 def patch_matmul_work(
@@ -171,7 +159,6 @@ def run_pixel_matmul(builder: PlanBuilder, op: PixelMatmul, inputs: Sequence[Pla
     if op.sections == 1:
         return sums
     rows, columns = op.channels, sums_spec.shape[1]
-    result = TensorSpec((rows, columns), op.out_format, Layout.ROW_MAJOR)
     added = SumSections(sections=op.sections, rows=rows, columns=columns, out_format=op.out_format)
     cores = first_cores(min(rows, grid.cores), grid.cols, grid.rows)
     tiles = BUFFERING * min(div_up(columns, TILE), builder.device_spec.compute.dst_tiles)
@@ -179,7 +166,7 @@ def run_pixel_matmul(builder: PlanBuilder, op: PixelMatmul, inputs: Sequence[Pla
         "ReduceDeviceOperation",
         added,
         [sums],
-        PlanTensor(output, result),
+        PlanTensor(output, rows_spec(rows, columns, op.out_format)),
         (tile_buffer("in0", tiles, FLOAT32, cores), tile_buffer("out", tiles, op.out_format, cores)),
         key=("sum sections", added, sums_spec),
     )
