@@ -13,7 +13,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from device.host.threads import locked
 from device.memory.memory_config import TILE
-from device.numbers.formats import Array, div_up
+from device.numbers.formats import Array
 from ops.window import OutputPhase, PaddedAxis, index_of, margins, output_phases
 
 RUN_BYTES = 2 << 20  # of gathered patches
