@@ -106,25 +106,18 @@ def test_a_search_is_bounded_and_not_fooled():
     assert "no other config that was tried is faster" in explain_advice(hidden)
 
 
-def test_a_profile_tells_of_the_machine():
+def test_a_profile_tells_of_the_machine_and_described_tensors_are_estimated():
+    source = ttsim.TensorDescription((1, 1, 64, 32), memory_config=ttsim.DRAM_MEMORY_CONFIG)
     with opened() as device, ttsim.profile(device) as profile:
-        ttsim.conv_transpose2d(device=device, **small(device))
+        options = small(device)
+        ttsim.conv_transpose2d(device=device, **options)
         report, plain = profile.report(suggestions=True), profile.report()
-    assert plain.advice is None
-    assert report.advice.changes == ()
-    figures = {one.figure: one for one in report.advice.sensitivity}
+        options |= {"input_tensor": source, "weight_tensor": ttsim.TensorDescription((32, 16, 2, 2))}
+        described = ttsim.estimate_cycles(ttsim.conv_transpose2d, device=device, **options)
+    assert (plain.advice, report.advice.changes, described.cycles) == (None, (), plain.cycles)
+    figures = {row.figure: row for row in report.advice.sensitivity}
     assert figures["clock_hz"].time_elasticity < 0
     assert "Hardware bottleneck (d log of cycles and time / d log of a figure):" in report.explain()
-
-
-def test_described_tensors_are_estimated():
-    with opened() as device:
-        options = small(device)
-        real = ttsim.estimate_cycles(ttsim.conv_transpose2d, device=device, **options)
-        options["input_tensor"] = ttsim.TensorDescription((1, 1, 64, 32), memory_config=ttsim.DRAM_MEMORY_CONFIG)
-        options["weight_tensor"] = ttsim.TensorDescription((32, 16, 2, 2))
-        described = ttsim.estimate_cycles(ttsim.conv_transpose2d, device=device, **options)
-    assert described.cycles == real.cycles
 
 
 @pytest.mark.parametrize("suggestions", [True, False])

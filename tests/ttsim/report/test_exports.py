@@ -79,6 +79,8 @@ def test_every_file(record):
     assert database(record) == database(record)
     approve("exports.txt", "".join(f"--- {name}\n{text}" for name, text in files.items()))
     assert npe_files(replace(record, timelines=())) == {}
+    both = {"cycles": json.loads(record.cycles.to_json()), "network": json.loads(record.network.to_json())}
+    assert json.loads(report_json(record)) == {"format": 1, "name": "net", **both}
 
 
 def test_hostile_names_are_written_out(record, hostile):
@@ -99,13 +101,6 @@ def test_hostile_names_are_written_out(record, hostile):
     assert all(text.isascii() and "xxx" not in text for text in npe_files(hostile).values())
     assert report_json(hostile).isascii()
     assert json.loads(report_json(hostile))["cycles"]["device"] == HOSTILE
-
-
-def test_both_reports_are_in_a_file(record):
-    read = json.loads(report_json(record))
-    assert read["name"] == "net"
-    assert read["cycles"] == json.loads(record.cycles.to_json())
-    assert read["network"] == json.loads(record.network.to_json())
 
 
 def test_how_viewers_spell():

@@ -108,16 +108,12 @@ def test_deallocation(device: Device) -> None:
     assert not host.is_allocated()
 
 
-def test_to_dtype_rounds_host_tensors() -> None:
+def test_layouts_and_types_change_on_the_host_and_on_the_device(device: Device) -> None:
     values = np.array([[1.00390625, 2.0, 3.0]], np.float32)
     assert ttsim.to_dtype(Tensor(values), ttsim.bfloat16).to_list() == [[1.0, 2.0, 3.0]]
     assert ttsim.to_dtype(Tensor(np.ones((32, 64), np.float32)), ttsim.bfloat8_b).layout is Layout.TILE
     with pytest.raises(ttsim.DeviceError, match=r"TILE implicitly changed physical shape from \(1, 3\) to \(32, 32\)"):
         ttsim.to_dtype(Tensor(values), ttsim.bfloat8_b)
-
-
-def test_layouts_and_types_change_on_the_device(device: Device) -> None:
-    values = np.array([[1.00390625, 2.0, 3.0]], np.float32)
     tensor = Tensor(values).to(device)
     tiled = tensor.to(ttsim.TILE_LAYOUT)
     assert tiled.padded_shape == (32, 32)
