@@ -215,17 +215,17 @@ class CoreGroupTime(Row):
 class Sums(NamedTuple):
     """The work of operations in sequence, added up; roofs are computed for each operation, then added."""
 
-    cycles: int = 0  # Whole ones
-    core_cycles: int = 0  # Cycles times cores, added up
-    dram_read_bytes: int = 0
-    dram_written_bytes: int = 0
-    network_bytes: int = 0
-    issued_flops: int = 0  # Of the matrix units
-    product_cycles: int = 0  # Of all tile products; one takes `phase_cycles` for each fidelity phase
-    math_roof: int = 0  # Least cycles of matrix units
-    dram_roof: int = 0
-    network_roof: int = 0
-    roof: int = 0  # The largest of each operation's
+    cycles: int  # Whole ones
+    core_cycles: int  # Cycles times cores, added up
+    dram_read_bytes: int
+    dram_written_bytes: int
+    network_bytes: int
+    issued_flops: int  # Of the matrix units
+    product_cycles: int  # Of all tile products; one takes `phase_cycles` for each fidelity phase
+    math_roof: int  # Least cycles of matrix units
+    dram_roof: int
+    network_roof: int
+    roof: int  # The largest of each operation's
 
     @property
     def dram_bytes(self) -> int:
@@ -235,6 +235,9 @@ class Sums(NamedTuple):
     def rate(self, count: float, spec: DeviceSpec) -> float:
         """A count per second."""
         return share_of(count, nanoseconds(self.cycles, spec.clock_hz) / 1e9)
+
+
+NOTHING: Final = (0,) * len(Sums._fields)
 
 
 class Traffic(Row):
@@ -288,11 +291,10 @@ class Roofline(Row):
     )
 
 
-class CoreTime(
-    Row,
-    figures="column row cycles share busy_cycles busy_share stall_cycles stall_share dram_bytes network_bytes",
-    kw_only=True,
-):
+CORE_FIGURES: Final = "column row cycles share busy_cycles busy_share stall_cycles stall_share dram_bytes network_bytes"
+
+
+class CoreTime(Row, figures=CORE_FIGURES, kw_only=True):
     """One core over a call, or over all calls; shares are shares of all cycles."""
 
     column: int
@@ -454,7 +456,9 @@ class Totals(Row, kw_only=True):
     error = Column[TotalError](
         lambda total: total_error([(op.timed.description.measured_as, op.cycles, op.error) for op in total.operations])
     )
-    sums = Derived[Sums](lambda total: Sums(*map(sum, zip(*(op.sums for op in total.operations), strict=True))))
+    sums = Derived[Sums](
+        lambda total: Sums(*map(sum, zip(NOTHING, *(op.sums for op in total.operations), strict=True)))
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

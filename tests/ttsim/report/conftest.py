@@ -8,9 +8,10 @@ from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
 from device.spec.device_spec import load_spec
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
 from ops.passes.cycles import TimedOperation
-from tests.ttsim.report.ran_operations import untimed
+from tests.ttsim.report.ran_operations import LAYER, untimed
 from ttsim.report.cycle_report import cycle_report
 from ttsim.report.cycles import CallRun
+from ttsim.study.layers.run import Settings, run_layer
 
 PRODUCT_FLOPS = 65536
 
@@ -18,6 +19,13 @@ PRODUCT_FLOPS = 65536
 @pytest.fixture
 def spec():
     return load_spec("wormhole_n150").replace(clock_hz=1_000_000_000)
+
+
+@pytest.fixture(scope="session")
+def layer():
+    """A layer that ran, without cycles."""
+    settings = Settings(spec=load_spec("wormhole_n150"), values="off", suggestions=False, cycles=False)
+    return run_layer(LAYER, settings)
 
 
 @pytest.fixture

@@ -8,6 +8,9 @@ from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCyc
 from ops.passes.cycles import TimedOperation
 from ttsim.report.cycles import CallRun
 from ttsim.report.network import Runs
+from ttsim.runtime.types.layer import Layer
+
+LAYER = Layer(name="up", in_channels=32, out_channels=32, input_height=8, input_width=8, stride=(2, 2))
 
 
 def timed(name: str, cycles: int, *, stage: Stage = Stage.READER, cores: int = 2) -> TimedOperation:

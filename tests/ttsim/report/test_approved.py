@@ -20,7 +20,7 @@ from device.time.stages import OperationCycles, Stage
 from ops.launch import Launch, LaunchedProgram
 from ops.passes.sensitivity import Sensitivity
 from ops.sensitivity.changes import load_spec
-from tests.ttsim.report.ran_operations import runs_of, untimed
+from tests.ttsim.report.ran_operations import LAYER, runs_of, untimed
 from ttsim.report.accuracy import Accuracy
 from ttsim.report.advice import Advice, Change, MachineChange
 from ttsim.report.cycle_report import cycle_report
@@ -32,8 +32,6 @@ from ttsim.report.trace import trace_events
 from ttsim.report.writers.html.document import page_html
 from ttsim.report.writers.json import layers_as_json
 from ttsim.report.writers.table import print_fields, print_layers
-from ttsim.runtime.types.layer import Layer
-from ttsim.study.layers.run import Settings, run_layer
 
 FOLDER = Path(__file__).with_name("approved")
 PROGRAM = LaunchedProgram(name="One", cores=4, processors=3, binaries=3, binary_bytes=1600, key="one")
@@ -51,7 +49,6 @@ ADVICE = Advice(
     ),
     tried=7,
 )  # fmt: skip
-LAYER = Layer(name="up", in_channels=32, out_channels=32, input_height=8, input_width=8, stride=(2, 2))
 ACCURACY = Accuracy(pcc=0.9999, max_abs_error=0.0123, rms_error=0.001, exact_std=1.0)
 
 
@@ -121,12 +118,6 @@ def network(cycles, spec):
     runs = runs_of(spec, *ran, facts=facts)
     runs.launches += [launch for call in cycles.calls for launch in call.run.launches]
     return network_report(runs, spec)
-
-
-@pytest.fixture(scope="module")
-def layer():
-    settings = Settings(spec=load_spec("wormhole_n150"), values="off", suggestions=False, cycles=False)
-    return run_layer(LAYER, settings)
 
 
 @pytest.fixture

@@ -9,8 +9,7 @@ from device.cores import first_cores
 from device.numbers.formats import BFLOAT16
 from device.plan import CircularBuffer, Operation
 from device.spec.device_spec import load_spec
-from tests.ttsim.report.ran_operations import runs_of, untimed
-from tests.ttsim.report.test_approved import LAYER
+from tests.ttsim.report.ran_operations import LAYER, runs_of, untimed
 from ttsim.report.cycle_report import cycle_report
 from ttsim.report.cycles import CallRun
 from ttsim.report.formatting import TableColumn, cycles

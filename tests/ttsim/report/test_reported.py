@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from device.errors import ArgumentError
-from tests.ttsim.report.ran_operations import runs_of, timed, untimed
-from tests.ttsim.report.test_approved import LAYER
+from tests.ttsim.report.ran_operations import LAYER, runs_of, timed, untimed
 from ttsim.report.comparison import BOUND, CORES, FIDELITY, OF_TENSORS, Reported
 from ttsim.report.network import network_report
 from ttsim.report.reported import read_report, read_rows

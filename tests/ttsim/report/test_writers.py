@@ -8,62 +8,39 @@ import time
 import pytest
 from rich.console import Console
 
-from device.spec.device_spec import load_spec
-from tests.ttsim.report.test_approved import ACCURACY, LAYER
+from tests.ttsim.report.ran_operations import LAYER
+from tests.ttsim.report.test_approved import ACCURACY, drawn
 from ttsim.report.formatting import cells_of
 from ttsim.report.memory import LayerResult
 from ttsim.report.writers.json import layers_as_json
 from ttsim.report.writers.table import code_lines, print_layers, print_overview
 from ttsim.report.writers.terminal import progress
-from ttsim.study.layers.run import Settings, run_layer
 
 HOSTILE = ("[red]x[/red]", "a\nb\r\nc", "\x1b[31m\x00\x07", "\u202e\u2028x", "層" * 5000)
 
 
-@pytest.fixture(scope="module")
-def ran() -> LayerResult:
-    settings = Settings(spec=load_spec("wormhole_n150"), values="off", suggestions=False, cycles=False)
-    return run_layer(LAYER, settings)
-
-
-@pytest.fixture
-def good(ran, report):
-    return dataclasses.replace(ran, summary=dataclasses.replace(ran.summary, accuracy=ACCURACY, cycles=report))
-
-
-@pytest.fixture
-def bad(ran):
-    return LayerResult(layer=LAYER, error="Out of Memory: [1] B", reached=ran.summary.operations[-1:])
-
-
-def drawn(draw, *arguments, width=200, **options):
-    out = io.StringIO()
-    draw(Console(file=out, width=width), *arguments, **options)
-    return out.getvalue()
-
-
-def test_json_has_no_nan(ran):
+def test_json_has_no_nan(layer):
     strange = dataclasses.replace(ACCURACY, pcc=float("nan"), max_abs_error=float("inf"))
-    result = dataclasses.replace(ran, summary=dataclasses.replace(ran.summary, accuracy=strange))
+    result = dataclasses.replace(layer, summary=dataclasses.replace(layer.summary, accuracy=strange))
     accuracy = json.loads(layers_as_json([result]))["layers"][0]["summary"]["accuracy"]
     assert accuracy == {"pcc": None, "max_abs_error": None, "rms_error": 0.001, "exact_std": 1.0}
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_name_stays_on_its_row(good, bad, name):
+def test_a_hostile_name_stays_on_its_row(layer, report, name):
     """Markup, control characters, line breaks, wide characters and 10 kB, of a layer, a device and a buffer."""
-    use = good.summary.operations[-1]
-    live = (use.live[0]._replace(name=name), *use.live[1:])
-    summary = dataclasses.replace(
-        good.summary, device=name[:80], operations=(dataclasses.replace(use, name=name, live=live),)
+    good = dataclasses.replace(layer.summary, accuracy=ACCURACY, cycles=report)
+    use = dataclasses.replace(good.operations[-1], name=name, live=(good.operations[-1].live[0]._replace(name=name),))
+    summary, named = (
+        dataclasses.replace(good, device=name[:80], operations=(use,)),
+        dataclasses.replace(LAYER, name=name),
     )
-    layer = dataclasses.replace(LAYER, name=name)
-    hostile = dataclasses.replace(good, layer=layer, summary=summary)
-    text = drawn(print_layers, [hostile, good], details=True, width=80)
+    hostile = dataclasses.replace(layer, layer=named, summary=summary)
+    text = drawn(print_layers, [hostile, layer], details=True, width=80)
     assert not set(text) & set("\x00\x07\r\x1b\u202e\u2028")
     assert max(map(cells_of, text.split("\n"))) <= 80
     assert name[:7].isprintable() <= (name[:7] in text)
-    overview = drawn(print_overview, [hostile, LayerResult(layer=layer, error=f"no {name}")], width=80)
+    overview = drawn(print_overview, [hostile, LayerResult(layer=named, error=f"no {name}")], width=80)
     assert len(overview.splitlines()) == 3
 
 
