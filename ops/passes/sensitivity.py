@@ -48,17 +48,14 @@ def sensitivities(spec: DeviceSpec, cycles_on: CyclesOn) -> tuple[Sensitivity, .
 def machine_figures(spec: DeviceSpec) -> tuple[str, ...]:
     """The numbers of a machine by their paths, in order."""
     paths = (path for name in machine_fields() for path in _paths(getattr(spec, name), name))
-    return tuple(dict.fromkeys(path for path in paths if not _is_planned(path)))
+    planned = tuple(f"{prefix}." for prefix in PLANNED)
+    return tuple(dict.fromkeys(path for path in paths if not f"{path}.".startswith(planned)))
 
 
 def scaled(spec: DeviceSpec, path: str, factor: float) -> DeviceSpec:
     """The machine with one figure multiplied; integers are rounded, but always change. May raise SpecError."""
     changed: DeviceSpec = _scaled(spec, path.split("."), factor)
     return changed
-
-
-def _is_planned(path: str) -> bool:
-    return any(path == prefix or path.startswith(f"{prefix}.") for prefix in PLANNED)
 
 
 def _paths(value: Any, path: str) -> Iterator[str]:

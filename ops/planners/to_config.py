@@ -1,5 +1,6 @@
 """Plans of to_layout, typecast and to_memory_config. Rules: ttnn 0.81.1, compared with recorded plans."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from math import prod
@@ -22,7 +23,7 @@ from ops.programs.data_movement.conversions import (
     untilized_by,
 )
 from ops.programs.data_movement.copy import Conversion, misplaced_rows
-from ops.programs.data_movement.placement import move_up, resharding, viewed
+from ops.programs.data_movement.placement import in_memory, move_up, resharding, viewed
 
 RANK = 4  # axes that the programs of the library take at most
 
@@ -123,25 +124,26 @@ def plan_untilize(
     Interleaved tiles lose their padding. Tiles in shards keep it: as padding of interleaved rows, and between the
     images of rows in shards.
     """
-    _require_tiles(source)
     where, sharded = source.memory_config if place is None else place, source.memory_config.is_sharded()
     cut = source.shape != source.padded_shape and not sharded
-    if cut and (source.data_format != BFLOAT16 or on_one_core or where.is_sharded()):
-        write = partial(unpadded_by, shape=source.shape, place=where)
-    else:
-        padded = source.padded_shape if sharded and not where.is_sharded() else None
-        write = partial(untilized_by, target=rows_of(source, source.shape, where, padded))
-    plan = plan_of(source, spec, partial(write, name="output", on_one_core=on_one_core))
-    return _viewed(plan, source.padded_shape, spec)
+    padded = source.padded_shape if sharded and not where.is_sharded() else None
+
+    def write(builder: PlanBuilder, tiles: PlanTensor) -> PlanTensor:
+        if cut and (source.data_format != BFLOAT16 or on_one_core or where.is_sharded()):
+            return unpadded_by(builder, tiles, source.shape, where, "output", on_one_core=on_one_core)
+        rows = rows_of(source, source.shape, where, padded)
+        return untilized_by(builder, tiles, rows, "output", on_one_core=on_one_core)
+
+    return _plan_of_rows(source, spec, write, source.padded_shape)
 
 
-def _require_tiles(source: TensorSpec) -> None:
+def _plan_of_rows(
+    source: TensorSpec, spec: DeviceSpec, write: Callable[..., PlanTensor], padded: tuple[int, ...]
+) -> Plan:
+    """The plan of tiles as rows, which the library views in a padded shape if their program is built."""
     if source.layout is not Layout.TILE:
         raise DeviceError("Can only untilize tile major data\ninput_tensor: it has rows already")
-
-
-def _viewed(plan: Plan, padded: tuple[int, ...], spec: DeviceSpec) -> Plan:
-    """A plan of rows, which the library views in a padded shape if their program is built."""
+    plan = plan_of(source, spec, write)
     if not any(isinstance(step, Operation) and step.refused for step in plan.steps):
         _check_axes(plan.tensors["output"], padded, spec)
     return plan
@@ -182,10 +184,9 @@ def plan_untilize_with_unpadding(
     on_one_core: bool = False,
 ) -> Plan:
     """Plan the first rows and columns of the tiles of the tensor "input" as rows, in a smaller shape or the same."""
-    _require_tiles(source)
     where = source.memory_config if place is None else place
     write = partial(unpadded_by, shape=shape, place=where, name="output", on_one_core=on_one_core)
-    return _viewed(plan_of(source, spec, write), shape, spec)
+    return _plan_of_rows(source, spec, write, shape)
 
 
 def plan_typecast(
@@ -213,7 +214,7 @@ def placed(
     source_spec, spec = source.spec, builder.device_spec
     if place == source_spec.memory_config:
         return source
-    result, current = in_place(source_spec, place, data_format), source_spec.memory_config
+    result, current = in_memory(source_spec, place, data_format), source_spec.memory_config
     if not current.is_sharded():
         deals = place.is_sharded() and _may_redistribute(source_spec, place.shard_spec, result.data_format, spec)
         return copied(builder, Conversion.INTERLEAVED_TO_SHARDED if deals else Conversion.COPY, source, result, name)
@@ -230,7 +231,7 @@ def placed(
             return copied(builder, Conversion.RESHARD, source, result, name)
     if not gathers:
         return copied(builder, Conversion.COPY, source, result, name)
-    by_way = in_place(source_spec, DRAM_MEMORY_CONFIG, data_format)
+    by_way = in_memory(source_spec, DRAM_MEMORY_CONFIG, data_format)
     between = copied(builder, Conversion.SHARDED_TO_INTERLEAVED, source, by_way, f"{name}.interleaved")
     if _may_redistribute(by_way, place.shard_spec, result.data_format, spec):
         copy = copied(builder, Conversion.INTERLEAVED_TO_SHARDED, between, result, name)
@@ -249,16 +250,11 @@ def _may_redistribute(
     )
 
 
-def in_place(source: TensorSpec, place: MemoryConfig, data_format: DataFormat | None) -> TensorSpec:
-    """A tensor in another place, and format if given."""
-    return TensorSpec(source.shape, data_format or source.data_format, source.layout, place)
-
-
 def plan_interleaved_to_sharded(
     source: TensorSpec, place: MemoryConfig, spec: DeviceSpec, *, data_format: DataFormat | None = None
 ) -> Plan:
     """Plan a sharded copy of the interleaved tensor "input"; raises DeviceError for what the program can not do."""
-    result = in_place(source, place, data_format)
+    result = in_memory(source, place, data_format)
     if source.memory_config.is_sharded():
         raise DeviceError("Input tensor must be interleaved\ninput_tensor: it is sharded; reshard deals shards anew")
     shards = place.shard_spec
@@ -290,12 +286,14 @@ def plan_sharded_to_interleaved(
         )
     elif source.layout is Layout.ROW_MAJOR and data_format not in (None, source.data_format):
         refused = "If diff output type, tensor must be TILED\noutput_dtype: give tiles, or leave it out"
-    return _plan_of_copy(Conversion.SHARDED_TO_INTERLEAVED, source, in_place(source, place, data_format), spec, refused)
+    return _plan_of_copy(
+        Conversion.SHARDED_TO_INTERLEAVED, source, in_memory(source, place, data_format), spec, refused
+    )
 
 
 def plan_reshard(source: TensorSpec, place: MemoryConfig, spec: DeviceSpec) -> Plan:
     """Plan a copy of the sharded tensor "input" in other shards; raises DeviceError for what the program can not do."""
-    result = in_place(source, place, None)
+    result = in_memory(source, place)
     source_shards, target_shards = source.memory_config.shard_spec, place.shard_spec
     if source_shards is None or target_shards is None:
         raise DeviceError("input must be sharded\nreshard: both places need a ShardSpec")
@@ -327,7 +325,7 @@ def plan_move(source: TensorSpec, place: MemoryConfig | None, spec: DeviceSpec) 
         )
     if source.memory_config.shard_spec is not None:  # a tensor keeps its shards
         where = replace(where, shard_spec=source.memory_config.shard_spec)
-    return plan_of(source, spec, partial(move_up, target=in_place(source, where, None)))
+    return plan_of(source, spec, partial(move_up, target=in_memory(source, where)))
 
 
 def _plan_of_copy(

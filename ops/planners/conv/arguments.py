@@ -279,14 +279,6 @@ class ConvCall:
         """The number of elements of the input according to the call."""
         return prod(self.image_shape)
 
-    def placed_options(self, estimated: ConvOptions) -> ConvOptions:
-        """The options of the conv2d program, which can differ from the options of the estimates."""
-        if not estimated.activation_reuse:
-            return estimated
-        if not self.rules.reuses_activations:
-            return replace(estimated, activation_reuse=False)
-        return replace(estimated, act_double_buffer=False, weights_double_buffer=False)
-
     def as_slice(self, source: Operand, scheme: TensorMemoryLayout | None = None) -> "ConvCall":
         """The call that the DRAM path runs for a part of the input: tiled output, halo moved, its own input released.
 

@@ -45,7 +45,11 @@ class PartitionedConv:
 def partition_call(call: ConvCall, device_spec: DeviceSpec, *, prefix: str = "") -> PartitionedConv:
     """Chooses shard scheme and cores of a call and partitions it; raises DeviceError if the blocks do not fit."""
     problem, estimated = call.lower()
-    options = call.placed_options(estimated)
+    options = estimated
+    if estimated.activation_reuse and call.rules.reuses_activations:
+        options = replace(estimated, act_double_buffer=False, weights_double_buffer=False)
+    elif estimated.activation_reuse:
+        options = replace(estimated, activation_reuse=False)
     memory = DRAM_MEMORY_CONFIG if call.input.on_host else call.input.spec.memory_config
     before = call.input_alignment(memory)
     choice = refused = None

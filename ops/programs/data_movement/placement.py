@@ -19,7 +19,7 @@ from device.memory.memory_config import (
     ShardSpec,
     TensorMemoryLayout as Scheme,
 )
-from device.numbers.formats import div_up, round_up
+from device.numbers.formats import DataFormat, div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
@@ -41,9 +41,9 @@ def flattened(shape: tuple[int, ...]) -> tuple[int, int, int, int]:
     return 1, 1, prod(shape[:-1]), shape[-1]
 
 
-def in_memory(spec: TensorSpec, config: MemoryConfig) -> TensorSpec:
-    """The spec of the same tensor in another place, with the padding that the place needs."""
-    return TensorSpec(spec.shape, spec.data_format, spec.layout, config)
+def in_memory(spec: TensorSpec, config: MemoryConfig, data_format: DataFormat | None = None) -> TensorSpec:
+    """The spec of the same tensor in another place, and format if given, with the padding that the place needs."""
+    return TensorSpec(spec.shape, data_format or spec.data_format, spec.layout, config)
 
 
 def viewed(source: TensorSpec, shape: tuple[int, ...], spec: DeviceSpec) -> TensorSpec:

@@ -4,14 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, BufferType, Layout
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, BufferType, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, FLOAT32
 from device.plan import Operation
-from device.spec.device_spec import load_spec
-from ops.planners.conv.arguments import ComputeConfig, ConvConfig
+from ops.op_models import load_spec
+from ops.planners.conv.arguments import CONV_TRANSPOSE2D, CONV_TRANSPOSE2D_BY_PHASES, ComputeConfig, ConvConfig
 from ops.planners.conv.l1_path import l1_path
 from ops.planners.conv.operands import partition_call, read_layout
-from ops.planners.conv.plan import builder_of
+from ops.planners.conv.plan import builder_of, plan_convolution
+from ops.programs.phase_conv2d.plan import PhaseConv2dOp
 from tests.build import L1_FULL, operand, sized_call
 from tests.shards import BLOCK, HEIGHT, WIDTH, box, in_box
 
@@ -149,3 +150,55 @@ def test_programs_are_told_apart_by_all_that_they_are_made_of():
         {"weights_format": BFLOAT8_B},
     ]
     assert len({plain[-1], *(keys(**change)[-1] for change in changes)}) == len(changes) + 1
+
+
+BIG = 1 << 20
+
+
+def phase_call(*, stride=(2, 2), kernel=(2, 2), place=L1_MEMORY_CONFIG, channels=(64, 32), phases=True, **more):
+    rules = CONV_TRANSPOSE2D_BY_PHASES if phases else CONV_TRANSPOSE2D
+    return sized_call((16, 16), channels, kernel, rules=rules, place=place, stride=stride, **more)
+
+
+def planned(arguments):
+    return plan_convolution(arguments, SPEC, free_l1_bytes=BIG)
+
+
+def steps(plan):
+    """What a plan does, without how: names of operations, of what is allocated and of what is released."""
+    return [
+        step.name.removeprefix("Phase") if isinstance(step, Operation) else (type(step).__name__, step.tensor)
+        for step in plan.steps
+    ]
+
+
+@pytest.mark.parametrize("place", [L1_MEMORY_CONFIG, DRAM_MEMORY_CONFIG], ids=["L1", "DRAM"])
+@pytest.mark.parametrize("kernel", [(1, 1), (3, 3)])
+def test_a_stride_of_one_has_the_plan_of_the_frame(place, kernel):
+    frame, phase = (planned(phase_call(stride=(1, 1), kernel=kernel, place=place, phases=one)) for one in (False, True))
+    assert phase == frame
+
+
+@pytest.mark.parametrize("scheme", [None, *("HEIGHT_SHARDED", "BLOCK_SHARDED", "WIDTH_SHARDED")])
+@pytest.mark.parametrize("layout", [Layout.TILE, Layout.ROW_MAJOR])
+def test_steps_and_output_are_those_of_the_frame(scheme, layout):
+    config = ConvConfig(shard_layout=scheme and TensorMemoryLayout[scheme], output_layout=layout)
+    frame, phase = (planned(phase_call(phases=one, conv_config=config)) for one in (False, True))
+    assert steps(phase) == steps(frame)
+    assert phase.tensors["output"] == frame.tensors["output"]
+    assert phase.tensors["halo"].shape[-2] < frame.tensors["halo"].shape[-2]
+    assert any(isinstance(step.op, PhaseConv2dOp) for step in phase.steps if isinstance(step, Operation))
+
+
+def test_block_floats_have_no_rows():
+    config = ConvConfig(output_layout=Layout.ROW_MAJOR)
+    plan = planned(replace(phase_call(conv_config=config), out_format=BFLOAT8_B))
+    (refused,) = (step.refused for step in plan.steps if getattr(step, "name", "") == "PhaseConv2dDeviceOperation")
+    assert refused.startswith("Only TILE layout is supported for BFLOAT8_B dtype!")
+
+
+def test_width_blocks_are_whole_tiles():
+    config = ConvConfig(shard_layout=TensorMemoryLayout.WIDTH_SHARDED, act_block_w_div=2)
+    plan = planned(phase_call(kernel=(4, 4), conv_config=config))
+    (refused,) = (step.refused for step in plan.steps if getattr(step, "name", "") == "PhaseConv2dDeviceOperation")
+    assert "whole tiles" in refused

@@ -1,0 +1,206 @@
+"""Which programs pad, reshape and place a tensor."""
+
+import pytest
+
+from device.errors import DeviceError
+from device.memory.memory_config import BufferType
+from device.numbers.formats import BFLOAT8_B
+from device.plan import Operation, Refuse
+from ops.op_models import load_spec
+from ops.planners.shape.pad import plan_pad
+from ops.planners.shape.reshape import plan_reshape, plan_squeeze
+from ops.planners.to_config import plan_move, plan_to_memory_config
+from tests.build import place, programs, tensor_spec
+
+SPEC = load_spec("wormhole_n150")
+NONE = (0, 0)
+CONVERTED = [name for program in ("FillPad", "Pad") for name in ("Typecast", program, "Typecast")]
+
+
+def padded(source, *padding, to=None, value=1.5):
+    """The plan of a tensor whose last axes are padded; the others are not."""
+    tensor = tensor_spec(source)
+    around = (*[NONE] * (len(tensor.shape) - len(padding)), *padding)
+    return plan_pad(tensor, around, value, SPEC, place=to and place(to))
+
+
+@pytest.mark.parametrize(
+    ("source", "padding", "to", "wanted", "shape", "after"),
+    [
+        ("1x8", [NONE], "l1", [], (1, 8), "dram"),  # no padding is the tensor wherever it is wanted
+        # tiles are filled where they are and seen anew
+        ("1x1x30x24 tile", [(0, 2), (0, 8)], None, ["FillPad"], (1, 1, 32, 32), "dram"),
+        ("1x1x30x24 tile", [(0, 1), NONE, NONE], None, ["FillPad", "Pad"], (1, 2, 30, 24), "dram"),
+        # block floats are converted around each program
+        ("1x1x32x24 bfloat8_b tile", [(0, 32), NONE], None, CONVERTED, (1, 1, 64, 24), "dram"),
+        # HEIGHT shards grow across and then down
+        ("1x1x64x32 height/32x32/2", [(2, 0), (0, 16)], None, ["Pad", "Pad"], (1, 1, 66, 48), "height/33x48/2"),
+        ("1x1x64x32 height/32x32/2", [(0, 16)], "l1", ["Pad"], (1, 1, 64, 48), "l1"),
+        # more axes than the program knows are padded one by one
+        ("2x3x1x64x64", [(1, 0), NONE, NONE, NONE, (0, 32)], None, ["Pad"] * 2, (3, 3, 1, 64, 96), "dram"),
+        ("2x3x1x60x60 tile", [(0, 1)] * 3 + [(0, 4)] * 2, None, ["FillPad", "Pad"] * 3, (3, 4, 2, 64, 64), "dram"),
+        ("2x3x1x64x64", [(1, 1), NONE, (0, 32)], None, ["Pad"], (2, 3, 3, 64, 96), "dram"),
+        ("50 tile", [(0, 5)], None, ["FillPad"], (55,), "dram"),  # vectors in tiles, within their last tile
+    ],
+)
+def test_programs_that_pad(source, padding, to, wanted, shape, after):
+    plan = padded(source, *padding, to=to)
+    result = plan.tensors[plan.results["output"]]
+    assert (programs(plan), result.shape, result.memory_config) == (wanted, shape, place(after))
+
+
+def test_the_last_program_alone_writes_into_the_place():
+    plan = padded("3x1x4x32x32 tile", (0, 5), (0, 5), NONE, NONE, (0, 29), to="l1", value=0.0)
+    result = [step.outputs[0].buffer.buffer_type for step in plan.steps if isinstance(step, Operation)]
+    assert result == [BufferType.DRAM, BufferType.DRAM, BufferType.L1]
+
+
+@pytest.mark.parametrize(
+    ("source", "padding", "text"),
+    [
+        ("1x1x64x32 tile", [(1, 0)], r"^ttnn.pad: on device tile padding does not support front"),
+        ("1x1x64x32 height/32x32/2", [(1, 0)], r"^Output row-major shard width 33 gives page size 66 bytes"),
+        ("2x64x64 uint8 tile", [(0, 40)], "^Cannot pad tilized tensor with specified format"),
+        ("2x64x64 bfloat4_b tile", [(0, 40)], "^Cannot pad tilized tensor with specified format"),
+        ("2x64x60 uint8 tile", [(0, 40)], "^Unsupported datatype DataType::UINT8"),
+        ("2x64x60 uint8", [(0, 40)], "^Cannot pad RM tensor with specified format"),
+    ],
+)
+def test_padding_that_is_refused(source, padding, text):
+    with pytest.raises(DeviceError, match=text):
+        padded(source, *padding)
+
+
+@pytest.mark.parametrize(
+    ("where", "text"),
+    [
+        ("dram", "MeshBuffer must be large enough to hold the tensor."),
+        ("height/32x64/2", "Shard width 64 must match physical width 96 for height sharded"),
+        ("width/32x32/2", "Changing the last dimension of a sharded tensor is not supported"),
+    ],
+)
+def test_vectors_in_tiles_are_filled_before_they_are_refused(where, text):
+    """The program that fills the padding may find no room first."""
+    plan = padded(f"64 tile {where}", (0, 1), value=0.0)
+    filled, refused = plan.steps
+    assert (programs(plan), filled.name) == (["FillPad"], "FillPadDeviceOperation")
+    assert isinstance(refused, Refuse)
+    assert refused.text.startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("source", "padding", "cores"),
+    [
+        ("1x1x40x16 height/1x16/64", [(0, 16)], 40),  # wider rows
+        ("1x1x40x16 height/1x16/64", [(2, 0), NONE], 64),  # more rows
+        ("1x1x40x16 tile height/32x32/64", [(0, 16)], 2),
+    ],
+)
+def test_the_cores_of_programs_that_pad_shards(source, padding, cores):
+    """Forty rows on 64 cores: only the program that adds rows runs on cores without data."""
+    (program,) = [step for step in padded(source, *padding, value=0.0).steps if isinstance(step, Operation)]
+    assert {buffer.cores.num_cores() for buffer in program.circular_buffers} == {cores}
+
+
+HIGH, GATHERED = "1x1x64x32 height/32x32/2", ["ShardedToInterleaved", "ReshapeView"]
+FILLED = ["Typecast", "ReshapeView", "FillPad", "Typecast"]
+
+
+@pytest.mark.parametrize(
+    ("source", "shape", "where", "filler", "wanted", "after"),
+    [
+        # pages that stay keep their buffer
+        ("2x3x8x16", (6, 8, 16), None, None, [], "dram"),
+        ("2x32x64x16 tile", (1, 1, 4096, 16), None, None, [], "dram"),
+        # another memory takes a program
+        ("1x1x64x32", (1, 2, 32, 32), "l1", None, ["ReshapeView"], "l1"),
+        ("1x1x64x32", (1, 1, 64, 32), "l1", None, ["Copy"], "l1"),
+        ("1x1x33x32 tile", (1, 1, 33, 32), "l1", None, ["ReshapeView"], "l1"),
+        # shards of rows are left and made again
+        (HIGH, (1, 1, 32, 64), None, None, [*GATHERED, "InterleavedToSharded"], "height/16x64/2"),
+        # no block has rows of 64 bytes
+        ("1x1x64x64 block/64x32/2", (1, 1, 512, 8), None, None, GATHERED, "l1"),
+        ("1x1x64x64 tile height/32x64/2", (1, 1, 128, 32), None, None, ["ReshapeView"], "height/64x32/2"),
+        # BLOCK shards of whole tiles that somebody asks for stay
+        ("1x1x64x64 tile", (1, 1, 128, 32), "block/64x32/1x2", None, ["ReshapeView"], "block/64x32/1x2"),
+        # block floats move as bfloat16, and ragged ones are filled
+        ("1x1x64x64 bfloat8_b tile", (1, 1, 128, 32), None, None, ["Typecast", "ReshapeView", "Typecast"], "dram"),
+        ("1x1x33x64 bfloat8_b tile", (1, 1, 66, 32), None, None, FILLED, "dram"),
+        ("1x1x33x64 tile", (1, 1, 66, 32), None, 1.0, ["ReshapeView", "FillPad"], "dram"),
+    ],
+)
+def test_programs_that_reshape(source, shape, where, filler, wanted, after):
+    plan = plan_reshape(tensor_spec(source), shape, SPEC, place=where and place(where), filler=filler)
+    result = plan.results["output"]
+    assert (programs(plan), result == "input") == (wanted, not wanted)
+    assert (plan.tensors[result].shape, plan.tensors[result].memory_config) == (shape, place(after))
+
+
+@pytest.mark.parametrize(
+    ("source", "before", "text"),
+    [
+        ("1x1x8x16 uint16 height/4x16/2", ["ShardedToInterleaved"], "Can only work with bfloat16/float32 or int32/"),
+        ("1x1x8x16 height/4x16/2", ["ShardedToInterleaved", "ReshapeView"], "Shard page size must currently have L1"),
+    ],
+)
+def test_programs_before_a_refusal_run(source, before, text):
+    """They may find no room first."""
+    plan = plan_reshape(tensor_spec(source), (1, 1, 32, 4), SPEC)
+    assert programs(plan) == before
+    assert isinstance(plan.steps[-1], Refuse)
+    assert plan.steps[-1].text.startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "shape"),
+    [
+        (r"^Attempting to reshape between two shapes with different", "1x4", (1, 5)),
+        (r"^Shard page size must be aligned to 16B", "1x1x8x12 height/4x12/2", (1, 1, 4, 24)),
+        (r"^Changing the last dimension of a sharded tensor", "1x1x8x30 block/8x16/2", (8, 30)),
+        (r"^Shard height 9 must match physical height 8", "1x1x8x28 width/8x32/2", (8, 28)),
+    ],
+)
+def test_reshapes_that_are_refused(text, source, shape):
+    with pytest.raises(DeviceError, match=text):
+        plan_reshape(tensor_spec(source), shape, SPEC)
+
+
+def test_squeezed_rows_keep_the_padding_of_their_shards():
+    plan = plan_squeeze(tensor_spec("1x8x30 block/8x16/2"), [0], SPEC)
+    result = plan.tensors[plan.results["output"]]
+    assert (programs(plan), result.shape, result.padded_shape) == ([], (8, 30), (8, 32))
+
+
+TWO_HIGH, FOUR_HIGH, TWO_WIDE = "height/32x64/2", "height/16x64/4", "width/64x32/2"
+RAGGED_HIGH, RAGGED_WIDE = "height/25x70/2", "width/50x24/3"  # rows of 140 bytes are no whole multiple of 16
+
+
+@pytest.mark.parametrize(
+    ("source", "after", "data_format", "names"),
+    [
+        (f"64x64 {TWO_HIGH}", FOUR_HIGH, None, ["Reshard"]),
+        (f"64x64 tile {TWO_HIGH}", TWO_WIDE, None, ["Reshard"]),
+        (f"64x64 {TWO_HIGH}", TWO_WIDE, None, ["ShardedToInterleaved", "InterleavedToSharded"]),
+        ("64x64", TWO_WIDE, None, ["InterleavedToSharded"]),
+        (f"64x64 {TWO_WIDE}", "l1", None, ["ShardedToInterleaved"]),
+        ("50x70", RAGGED_HIGH, None, ["Copy"]),
+        (f"50x70 {RAGGED_HIGH}", "dram", None, ["Copy"]),
+        (f"50x70 {RAGGED_HIGH}", "height/10x70/5", None, ["Reshard"]),
+        (f"50x70 {RAGGED_HIGH}", RAGGED_WIDE, None, ["Copy"]),
+        # these are gathered before the library sees that they can not be dealt
+        (f"50x70 {RAGGED_WIDE}", RAGGED_HIGH, None, ["ShardedToInterleaved", "Copy"]),
+        # other shards of another format are a copy
+        (f"64x64 tile {TWO_HIGH}", TWO_WIDE, BFLOAT8_B, ["Copy"]),
+        (f"64x64 tile {TWO_HIGH}", "dram", BFLOAT8_B, ["ShardedToInterleaved"]),
+        (f"64x64 tile {TWO_HIGH}", TWO_HIGH, BFLOAT8_B, []),
+    ],
+)
+def test_programs_that_deal_shards_want_aligned_rows(source, after, data_format, names):
+    plan = plan_to_memory_config(tensor_spec(source), place(after), SPEC, data_format=data_format)
+    assert programs(plan) == names
+
+
+def test_a_tensor_that_moves_keeps_its_shards():
+    source, other = (tensor_spec(f"64x64 {where}") for where in (TWO_HIGH, FOUR_HIGH))
+    plan = plan_move(source, other.memory_config, SPEC)
+    assert plan.tensors["input"] == source
