@@ -276,8 +276,6 @@ class PlanBuilder:
 
 
 def _renamed(step: Operation, named: Callable[[str], str]) -> Operation:
-    """An operation on other tensors."""
-
     def allocations(steps: Iterable[Allocate]) -> tuple[Allocate, ...]:
         return tuple([allocation._replace(tensor=named(allocation.tensor)) for allocation in steps])
 

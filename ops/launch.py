@@ -173,7 +173,6 @@ def _launched(queue: Sequence[Launch], spec: DeviceSpec) -> list[tuple[float, fl
 def _ends(
     queue: Sequence[Launch], launched: Sequence[tuple[float, float, float]], spec: DeviceSpec, replay: Replay
 ) -> list[float]:
-    """As `kernel_end_nanoseconds`."""
     room = spec.costs_of(DispatchCosts).config_buffer_bytes
     fetched = written = ended = 0.0
     kernel_ends: list[float] = []

@@ -202,5 +202,4 @@ def canonical_spec(spec: DeviceSpec) -> DeviceSpec:
 
 @lru_cache(MOST_SPECS)
 def _first_of_equal(spec: DeviceSpec) -> DeviceSpec:
-    """The first of all equal specs."""
     return spec

@@ -270,7 +270,6 @@ class _Concat:
         return result
 
     def _spec(self, sources: Sequence[TensorSpec], place: MemoryConfig | None = None) -> TensorSpec:
-        """The joined tensor, in its own place or another."""
         first, shape = sources[0], list(sources[0].shape)
         shape[self.axis] = sum(tensor.shape[self.axis] for tensor in sources)
         return TensorSpec(shape, first.data_format, first.layout, place or self.place)

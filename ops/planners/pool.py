@@ -335,7 +335,6 @@ def _pool(
 
 
 def _refusal(sticks: TensorSpec, config: partition.ParallelConfig) -> str | None:
-    """Why the library does not build the program, if it does not."""
     if sticks.data_format != BFLOAT16:
         return "Only BFLOAT16 supported for now\ninput_tensor: typecast it to bfloat16"
     width, channel_cores = sticks.shape[-1], config.channel_cores

@@ -128,7 +128,6 @@ def _refused(
     program: UpsampleProgram | None,
     spec: DeviceSpec,
 ) -> str | None:
-    """Why the library does not build a program, if it does not."""
     if source.layout is Layout.TILE and source.shape != source.padded_shape:
         return "Tiled input must be tile-aligned (no padding difference)\ninput_tensor: give rows, or whole tiles"
     if program is None:

@@ -99,7 +99,6 @@ def plan_or_refusal(call: Sample, spec: DeviceSpec) -> Plan | str:
 
 
 def _plans(calls: Iterable[Sample], spec: DeviceSpec) -> Iterator[Plan]:
-    """The plans of the calls that the device does not refuse."""
     plans = (plan_or_refusal(call, spec) for call in calls)
     return (plan for plan in plans if isinstance(plan, Plan))
 

@@ -122,7 +122,6 @@ def table_words(path: tuple[str | int, ...]) -> str:
 
 
 def _kind_of(path: tuple[str | int, ...]) -> Any:
-    """The dataclass of a table."""
     kind: Any = DeviceSpec
     costs = {table.TABLE: table for table in COSTS}
     for key in path:

@@ -134,7 +134,6 @@ def _convolution(
 
 
 def _convolutions() -> Iterator[Sample]:
-    """The schemes and paths of a convolution."""
     height, width, block = (partial(arguments.ConvConfig, shard_layout=scheme) for scheme in (HEIGHT, WIDTH, BLOCK))
     doubled: dict[str, Any] = {"enable_act_double_buffer": True, "enable_weights_double_buffer": True}
     by_two = partial(_convolution, kernel=2, stride=2)
@@ -200,7 +199,6 @@ def _matmuls() -> Iterator[Sample]:
 
 
 def _deconvolution(side: int, kernel: int, data_format: DataFormat = FLOAT32) -> Deconvolution:
-    """A call of oneDNN's on a square image."""
     padding = (kernel // 2,) * 2
     return Deconvolution(
         geometry=plan_geometry((side,) * 2, (kernel,) * 2, stride=(2, 2), pad_before=padding, pad_after=padding),
@@ -213,7 +211,6 @@ def _deconvolution(side: int, kernel: int, data_format: DataFormat = FLOAT32) ->
 
 
 def _deconvolutions() -> Iterator[Sample]:
-    """Each direction and lowering of oneDNN's."""
     small, large = _deconvolution(16, 3), _deconvolution(64, 3)
     for lowering in arguments.Lowering:
         forward = partial(plan_forward, small, bias=False, lowering=lowering)
@@ -238,7 +235,6 @@ def _tensor(
 def _matrix(
     layout: Layout, place: MemoryConfig = DRAM, *, width: int = CHANNELS, data_format: DataFormat = BFLOAT16
 ) -> TensorSpec:
-    """An interleaved matrix of the pixels of an image."""
     return TensorSpec((1, 1, SIDE * SIDE, width), data_format, layout, place)
 
 
@@ -309,7 +305,6 @@ def _movement(name: str, op: DeviceOp, source: TensorSpec, target: TensorSpec) -
 
 
 def _surroundings() -> Iterator[Sample]:
-    """Other calls around a convolution."""
     tiles, rows = _tensor(TILES, 1, 1, 256, 64), _tensor(ROWS, 1, 16, 16, 32)
     pooled, ragged, sticks = _tensor(ROWS, 1, 1, 256, 32), _tensor(TILES, 1, 1, 256, 40), _tensor(ROWS, 1, 1, 256, 64)
     wide = _tensor(ROWS, 1, 1, 16, 256, shards=(WIDTH, (16, 64)))

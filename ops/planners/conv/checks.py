@@ -310,7 +310,6 @@ def stride_given(call: ConvCall) -> Iterator[str]:
 
 
 def _sizes(call: ConvCall) -> Iterator[str]:
-    """Sizes that are nothing, and groups that do not divide the channels."""
     for name in ("in_channels", "out_channels", "batch_size", "input_height", "input_width"):
         if getattr(call, name) < 1:
             yield f"{name} must be at least 1, not {getattr(call, name)}"

@@ -89,7 +89,6 @@ def l1_path_calls(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int
 
 
 def _in_one_piece(call: ConvCall, device_spec: DeviceSpec) -> LowerBound:
-    """A call on the L1 path."""
     partitioned = partition_call(call, device_spec)
     layout, shards, in_format = partitioned.layout, partitioned.input_memory.shard_spec, partitioned.problem.in_format
     buffers, in_bytes, halo_bytes = ConvBuffers.of(layout), 0, 0

@@ -341,5 +341,4 @@ def _unwritten(windows: list[Window], call: ConvCall) -> Iterator[str]:
 
 
 def _size(window: Window) -> tuple[int, int]:
-    """Rows and columns of a window of an image."""
     return window.ends[1] - window.begins[1], window.ends[2] - window.begins[2]

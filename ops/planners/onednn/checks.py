@@ -181,17 +181,12 @@ def _list(names: Names, name: str, value: Any, rank: int) -> tuple[int, ...] | N
 
 
 def _groups(names: Names, value: Any) -> int:
-    if value is None:
-        return 1
-    try:
-        groups = index(value)
-    except TypeError:
-        groups = None
-    if groups is None:
-        raise names.error(f"groups must be an integer, not {shown(value)}")
-    if groups < 1 or isinstance(value, bool):
-        raise names.error(f"groups must be at least 1, not {shown(value)}")
-    return groups
+    with suppress(TypeError):
+        groups = 1 if value is None else index(value)
+        if groups < 1 or isinstance(value, bool):
+            raise names.error(f"groups must be at least 1, not {shown(value)}")
+        return groups
+    raise names.error(f"groups must be an integer, not {shown(value)}")
 
 
 TYPES: Final = (FLOAT32, BFLOAT16, FLOAT16)

@@ -256,7 +256,6 @@ def _is_too_large(tensor: TensorSpec, spec: DeviceSpec) -> bool:
 def _by_permute(
     builder: PlanBuilder, source: PlanTensor, axes: tuple[int, ...], where: MemoryConfig, name: str
 ) -> PlanTensor:
-    """The program for any order."""
     tensor, spec = source.spec, builder.device_spec
     shape = tuple(tensor.shape[axis] for axis in axes)
     padded = TensorSpec(shape, tensor.data_format, tensor.layout).padded_shape

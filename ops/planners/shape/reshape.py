@@ -79,7 +79,6 @@ def plan_unsqueeze_to_4d(source: TensorSpec, spec: DeviceSpec) -> Plan:
 
 
 def _plan_view(source: TensorSpec, shape: Shape, padded: Shape, spec: DeviceSpec) -> Plan:
-    """Plan the tensor "input" seen in other axes, with and without padding."""
     tensor_spec = TensorSpec(shape, source.data_format, source.layout, source.memory_config, padded)
     return plan_of(source, spec, lambda _, tensor: tensor._replace(spec=tensor_spec))
 
