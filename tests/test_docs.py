@@ -103,6 +103,11 @@ def test_pictures_are_those_that_the_script_draws():
     assert files == drawn
 
 
+def test_notebooks_are_those_of_their_pages():
+    for path, text in runpy.run_path(str(ROOT / "docs" / "notebooks.py"))["notebooks"]():
+        assert path.read_text(encoding="utf-8") == text, path
+
+
 def test_the_api_reference_has_every_public_name():
     modules = set(re.findall(r"^::: names of (\S+)$", "\n".join(TEXTS.values()), flags=re.MULTILINE))
     public = runpy.run_path(str(ROOT / "docs" / "hooks.py"))["public_names"]()
