@@ -1,12 +1,23 @@
+"""The drop-in: how scripts run and what they report, what a command chooses for them, and where they find ttnn."""
+
+import importlib
 import json
 import os
 import sqlite3
+import sys
+from argparse import ArgumentParser
 from contextlib import closing
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+import ttsim
+from device.errors import SpecError
 from ttsim.__main__ import main
+from ttsim.dropin.choices import add_choices, chosen
+from ttsim.dropin.finder import Face, ttnn_is_ttsim
+from ttsim.runtime.settings import SPEC_VARIABLE, VALUES_VARIABLE
 
 CALL = """
 import sys
@@ -88,3 +99,99 @@ def test_what_a_script_raises_is_shown_from_its_own_line_on(tmp_path: Path, caps
 def test_a_script_that_is_not_there_is_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["exec", str(tmp_path / "none.py")]) == 2
     assert "none.py" in capsys.readouterr().err
+
+
+def choices(*words: str) -> dict[str, str]:
+    parser = ArgumentParser()
+    add_choices(parser)
+    return chosen(parser.parse_args(words))
+
+
+def test_flags_become_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SPEC_VARIABLE, "blackhole_p100")
+    assert choices() == {}
+    assert choices("--device", "wormhole_n150", "--values", "off") == {
+        SPEC_VARIABLE: "wormhole_n150",
+        VALUES_VARIABLE: "off",
+    }
+
+
+def test_changes_stand_behind_the_device_or_that_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SPEC_VARIABLE, "blackhole_p100, dram.banks=4")
+    changes = ("--set", "grid=9x7", "--set", "l1.bytes=1MiB")
+    assert choices(*changes) == {SPEC_VARIABLE: "blackhole_p100, dram.banks=4, grid=9x7, l1.bytes=1MiB"}
+    assert choices("--device", "wormhole_n150", *changes) == {SPEC_VARIABLE: "wormhole_n150, grid=9x7, l1.bytes=1MiB"}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("dram.banks", "a change is FIELD=VALUE, not 'dram.banks'"),
+        ("dram.bank=3", "unknown field 'dram.bank', did you mean 'dram.banks'"),
+    ],
+)
+def test_a_wrong_change_is_told_before_anything_runs(
+    change: str, message: str, tmp_path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SpecError, match=message):
+        choices("--set", change)
+    (tmp_path / "script.py").write_text("print('ran')\n", encoding="utf-8")
+    assert main(["exec", "--set", change, str(tmp_path / "script.py")]) == 2
+    text = capsys.readouterr()
+    assert text.err.startswith(f"ttsim: {message}")
+    assert text.out == ""
+
+
+def test_a_script_runs_on_the_changed_device(tmp_path, capsys: pytest.CaptureFixture[str]) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("import ttnn\nprint(ttnn.open_device(device_id=0))\n", encoding="utf-8")
+    assert main(["exec", "--device", "wormhole_n150", "--set", "grid=9x7", str(script)]) == 0
+    assert "wormhole_n150, grid=9x7, 9x7 cores" in capsys.readouterr().out
+
+
+def test_ttnn_is_ttsim_inside_and_nothing_outside() -> None:
+    with ttnn_is_ttsim():
+        ttnn = importlib.import_module("ttnn")
+        assert ttnn.conv_transpose2d is ttsim.conv_transpose2d
+        assert {"conv2d", "bfloat16"} <= set(dir(ttnn))
+    assert "ttnn" not in sys.modules
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("ttnn")
+
+
+def test_names_are_found_in_the_modules_where_the_real_library_has_them() -> None:
+    with ttnn_is_ttsim():
+        assert importlib.import_module("ttnn.operations.conv2d").Conv2dConfig is ttsim.Conv2dConfig
+        assert importlib.import_module("ttnn.device").is_blackhole is ttsim.device.is_blackhole
+        assert importlib.import_module("ttnn.graph").begin_graph_capture is ttsim.graph.begin_graph_capture
+        assert importlib.import_module("ttnn")._ttnn.multi_device.MeshDevice is ttsim.MeshDevice
+
+
+def test_a_module_that_ttsim_has_nothing_of_is_told() -> None:
+    with (
+        ttnn_is_ttsim(),
+        pytest.raises(ModuleNotFoundError, match=r"nothing of the module ttnn\.nonsense; it has .*graph"),
+    ):
+        importlib.import_module("ttnn.nonsense")
+
+
+def test_what_is_assigned_is_assigned_to_ttsim(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ttsim, "TILE_SIZE", 32)
+    with ttnn_is_ttsim():
+        ttnn = importlib.import_module("ttnn")
+        ttnn.TILE_SIZE = 16
+        assert ttsim.TILE_SIZE == ttnn.TILE_SIZE == 16
+
+
+def test_a_missing_name_says_what_a_script_can_do() -> None:
+    with ttnn_is_ttsim(), pytest.raises(AttributeError, match=r"softmax.* to_torch|softmax.*ttsim\.to_torch"):
+        importlib.import_module("ttnn").softmax  # noqa: B018
+
+
+def test_a_real_library_that_is_loaded_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = ModuleType("ttnn")
+    monkeypatch.setitem(sys.modules, "ttnn", real)
+    with pytest.raises(ImportError, match="loaded already"), ttnn_is_ttsim():
+        pass
+    assert sys.modules["ttnn"] is real
+    assert not isinstance(real, Face)
