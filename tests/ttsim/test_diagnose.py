@@ -17,20 +17,15 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, Layout
 from device.numbers.formats import BFLOAT16
 from ops.planners.conv.arguments import CONV_TRANSPOSE2D, ConvCall, ConvConfig, Operand
 from ops.window import NoWindowError
+from tests.shards import HEIGHT, box, in_box
 from tests.ttsim.api.calls import conv_arguments
 from ttsim import diagnose
 from ttsim.diagnose import MachineSnapshot, attempt
 from ttsim.runtime.call_source import conv_config_source, estimate_source, memory_config_source, slice_config_source
 from ttsim.runtime.device import Device
 
-GRID = ttsim.CoreRangeSet([ttsim.CoreRange(ttsim.CoreCoord(0, 0), ttsim.CoreCoord(7, 2))])
-
-
-BLOCKS = ttsim.MemoryConfig(
-    ttsim.TensorMemoryLayout.HEIGHT_SHARDED,
-    ttsim.BufferType.L1,
-    ttsim.ShardSpec(GRID, [64, 32], ttsim.ShardOrientation.COL_MAJOR),
-)
+GRID = box(8, 3)
+BLOCKS = in_box(HEIGHT, (64, 32), 8, 3, ttsim.ShardOrientation.COL_MAJOR)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +178,7 @@ CALLS = {
             "conv_config": ttsim.Conv2dConfig(
                 enable_act_double_buffer=True,
                 enable_weights_double_buffer=True,
-                shard_layout=ttsim.TensorMemoryLayout.HEIGHT_SHARDED,
+                shard_layout=HEIGHT,
             ),
         },
     ),
@@ -261,7 +256,7 @@ def test_a_failed_call_and_its_verdict_leave_the_device_as_it_was() -> None:
 def test_a_cached_program_that_does_not_fit_any_more_is_told_as_a_new_one() -> None:
     """The second of two equal calls, with a tensor in L1 in between, fails as it does on a device without programs."""
     large = ttsim.Tensor(np.zeros((1, 1, 65536, 512), np.float32), ttsim.bfloat16, layout=ttsim.TILE_LAYOUT)
-    scheme = ttsim.Conv2dConfig(shard_layout=ttsim.TensorMemoryLayout.HEIGHT_SHARDED)
+    scheme = ttsim.Conv2dConfig(shard_layout=HEIGHT)
     texts = []
     for warm in (False, True):
         device = opened()
@@ -318,7 +313,7 @@ def test_index_tensors_grow_with_every_new_program_until_the_cache_is_cleared() 
 
 def test_a_consumed_input_counts_as_there() -> None:
     device = opened()
-    config = ttsim.Conv2dConfig(deallocate_activation=True, shard_layout=ttsim.TensorMemoryLayout.HEIGHT_SHARDED)
+    config = ttsim.Conv2dConfig(deallocate_activation=True, shard_layout=HEIGHT)
     call = arguments(device, 64, 256, 256, place=ttsim.L1_MEMORY_CONFIG, conv_config=config)
     with pytest.raises(DeviceError) as error:
         ttsim.conv_transpose2d(**call)
@@ -339,7 +334,7 @@ def test_prepared_weights_are_named_as_a_cost() -> None:
 
 def test_a_failed_call_keeps_no_tensor_alive() -> None:
     device = opened()
-    config = ttsim.Conv2dConfig(shard_layout=ttsim.TensorMemoryLayout.HEIGHT_SHARDED)
+    config = ttsim.Conv2dConfig(shard_layout=HEIGHT)
 
     def failed() -> None:
         try:
@@ -360,12 +355,12 @@ def test_a_failed_call_keeps_no_tensor_alive() -> None:
 def test_where_no_nearby_config_fits_the_library_is_left_to_choose(place, side, monkeypatch):
     monkeypatch.setattr(diagnose, "_configs", lambda call, snapshot: iter(()))
     with opened() as device:
-        config = ttsim.Conv2dConfig(weights_dtype=ttsim.bfloat16, shard_layout=ttsim.TensorMemoryLayout.HEIGHT_SHARDED)
+        config = ttsim.Conv2dConfig(weights_dtype=ttsim.bfloat16, shard_layout=HEIGHT)
         call = arguments(device, side, 256, 128, place=place, conv_config=config, dram_slice_config=L1_FULL)
         if place is ttsim.L1_MEMORY_CONFIG:
             del call["dram_slice_config"]
         (text,) = suggestions(refused(call))
         assert text.startswith(("input_tensor=ttnn.to_memory_config(input_tensor, ", "conv_config=ttnn.Conv2dConfig("))
         changed = eval(f"dict({text})", {"ttnn": ttsim, "input_tensor": call["input_tensor"]})
-        assert changed["conv_config"].shard_layout is not ttsim.TensorMemoryLayout.HEIGHT_SHARDED
+        assert changed["conv_config"].shard_layout is not HEIGHT
         ttsim.conv_transpose2d(**{**call, **changed})

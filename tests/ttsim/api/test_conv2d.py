@@ -276,47 +276,41 @@ def prepared(device: ttsim.Device, raw: ttsim.Tensor, **changed: Any) -> ttsim.T
     return ttsim.prepare_conv_weights(weight_tensor=raw, weights_format="OIHW", has_bias=False, **given)
 
 
-def test_prepared_weights_and_bias_are_those_of_the_call() -> None:
-    with ttsim.open_device(l1_small_size=32768) as device:
-        raw = weights(32, 3)
-        bias = ttsim.Tensor(np.ones((1, 1, 1, 16), np.float32), ttsim.bfloat16)
-        config, prepares = {"weights_dtype": ttsim.bfloat16}, {"return_weights_and_bias": True, "padding": (1, 1)}
-        call = {"weight_tensor": raw, "bias_tensor": bias, "words": "l1 tile", "config": config, **prepares}
-        _, (result, made_bias) = dense(device, (8, 8), (32, 16), (3, 3), **call)
-        ahead = prepared(device, raw)
-        assert ahead.spec == result.spec
-        assert (ahead.padded_values() == result.padded_values()).all()
-        ahead = ttsim.prepare_conv_bias(bias_tensor=bias, **arguments(device))
-        assert ahead.spec == made_bias.spec
+def test_prepared_weights_and_bias_are_those_of_the_call(device: ttsim.Device) -> None:
+    raw = weights(32, 3)
+    bias = ttsim.Tensor(np.ones((1, 1, 1, 16), np.float32), ttsim.bfloat16)
+    config, prepares = {"weights_dtype": ttsim.bfloat16}, {"return_weights_and_bias": True, "padding": (1, 1)}
+    call = {"weight_tensor": raw, "bias_tensor": bias, "words": "l1 tile", "config": config, **prepares}
+    _, (result, made_bias) = dense(device, (8, 8), (32, 16), (3, 3), **call)
+    ahead = prepared(device, raw)
+    assert ahead.spec == result.spec
+    assert (ahead.padded_values() == result.padded_values()).all()
+    ahead = ttsim.prepare_conv_bias(bias_tensor=bias, **arguments(device))
+    assert ahead.spec == made_bias.spec
 
 
-def test_shards_that_the_image_does_not_fit_are_asked_for_their_cores_and_their_width() -> None:
+def test_shards_that_the_image_does_not_fit_are_asked_for_their_cores_and_their_width(device: ttsim.Device) -> None:
     """WIDTH shards of 512 rows for an image of 64, and more rows of BLOCK shards than it has."""
-    with ttsim.open_device(l1_small_size=32768) as device:
-        for text in ("width/512x32/2", "block/32x32/4x2"):
-            result = prepared(device, weights(64, 3), in_channels=64, input_memory_config=place(text))
-            assert result.shape == [1, 1, 576, 16]
+    for text in ("width/512x32/2", "block/32x32/4x2"):
+        result = prepared(device, weights(64, 3), in_channels=64, input_memory_config=place(text))
+        assert result.shape == [1, 1, 576, 16]
 
 
-def test_a_bias_of_a_call_that_no_slices_fit_is_refused_as_the_call_is() -> None:
-    with ttsim.open_device(l1_small_size=32768, values="off") as device:
-        bias = ttsim.Tensor(np.zeros((1, 1, 1, 64), np.float32), ttsim.bfloat16)
-        config = ttsim.Conv2dConfig(weights_dtype=ttsim.float32, shard_layout=ttsim.TensorMemoryLayout.HEIGHT_SHARDED)
-        image = {"input_memory_config": ttsim.DRAM_MEMORY_CONFIG, "input_layout": ttsim.ROW_MAJOR_LAYOUT}
-        image |= {"in_channels": 1033, "out_channels": 64, "batch_size": 5, "input_height": 35, "input_width": 3}
-        with pytest.raises(ttsim.OutOfMemoryError, match=r"^DRAM Auto slice could not find valid slice configuration"):
-            ttsim.prepare_conv_bias(bias_tensor=bias, **arguments(device, **image, padding=(0, 0), conv_config=config))
+def test_a_bias_of_a_call_that_no_slices_fit_is_refused_as_the_call_is(off: ttsim.Device) -> None:
+    bias = ttsim.Tensor(np.zeros((1, 1, 1, 64), np.float32), ttsim.bfloat16)
+    config = ttsim.Conv2dConfig(weights_dtype=ttsim.float32, shard_layout=ttsim.TensorMemoryLayout.HEIGHT_SHARDED)
+    image = {"input_memory_config": ttsim.DRAM_MEMORY_CONFIG, "input_layout": ttsim.ROW_MAJOR_LAYOUT}
+    image |= {"in_channels": 1033, "out_channels": 64, "batch_size": 5, "input_height": 35, "input_width": 3}
+    with pytest.raises(ttsim.OutOfMemoryError, match=r"^DRAM Auto slice could not find valid slice configuration"):
+        ttsim.prepare_conv_bias(bias_tensor=bias, **arguments(off, **image, padding=(0, 0), conv_config=config))
 
 
-def test_rows_of_block_floats_can_be_described() -> None:
+def test_rows_of_block_floats_can_be_described(device: ttsim.Device) -> None:
     """The real library lays 40 channels of HEIGHT shards in rows out for 12 x 32 rows, in whatever format."""
-    with ttsim.open_device(l1_small_size=32768) as device:
-        raw = ttsim.Tensor(np.ones((40, 64, 3, 3), np.float32), ttsim.float32)
-        config = ttsim.Conv2dConfig(weights_dtype=ttsim.bfloat8_b, shard_layout=ttsim.TensorMemoryLayout.HEIGHT_SHARDED)
-        rows = {"input_layout": ttsim.ROW_MAJOR_LAYOUT, "input_dtype": ttsim.bfloat8_b, "conv_config": config}
-        sizes = {"in_channels": 40, "out_channels": 64, "input_height": 16, "input_width": 16, "stride": (2, 2)}
-        given = arguments(device, **rows, **sizes)
-        output = ttsim.prepare_conv_transpose2d_weights(
-            weight_tensor=raw, weights_format="IOHW", has_bias=True, **given
-        )
-        assert output.padded_shape == [1, 1, 384, 64]
+    raw = ttsim.Tensor(np.ones((40, 64, 3, 3), np.float32), ttsim.float32)
+    config = ttsim.Conv2dConfig(weights_dtype=ttsim.bfloat8_b, shard_layout=ttsim.TensorMemoryLayout.HEIGHT_SHARDED)
+    rows = {"input_layout": ttsim.ROW_MAJOR_LAYOUT, "input_dtype": ttsim.bfloat8_b, "conv_config": config}
+    sizes = {"in_channels": 40, "out_channels": 64, "input_height": 16, "input_width": 16, "stride": (2, 2)}
+    given = arguments(device, **rows, **sizes)
+    output = ttsim.prepare_conv_transpose2d_weights(weight_tensor=raw, weights_format="IOHW", has_bias=True, **given)
+    assert output.padded_shape == [1, 1, 384, 64]

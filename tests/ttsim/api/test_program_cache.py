@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 import ttsim
+from tests.shards import BLOCK, HEIGHT, box, high
 from tests.ttsim.api.calls import conv
 from ttsim.runtime.device import Device
-
-HEIGHT = ttsim.TensorMemoryLayout.HEIGHT_SHARDED
-BLOCK = ttsim.TensorMemoryLayout.BLOCK_SHARDED
 
 
 @pytest.fixture
@@ -48,13 +46,7 @@ CHANGES = {
     "double weights": ({"enable_weights_double_buffer": True}, 1),
     "a decided reader": ({"force_split_reader": False}, 1),
     "the block that is chosen": ({"act_block_h_override": 32}, 0),
-    "the cores that are chosen": (
-        {
-            "override_sharding_config": True,
-            "core_grid": ttsim.CoreRangeSet([ttsim.CoreRange(ttsim.CoreCoord(0, 0), ttsim.CoreCoord(3, 0))]),
-        },
-        0,
-    ),
+    "the cores that are chosen": ({"override_sharding_config": True, "core_grid": box(4)}, 0),
     "kernel rows of BLOCK": ({"full_inner_dim": True}, 0),
     "where the halo goes": ({"reallocate_halo_output": False}, 0),
     "index tensors": ({"config_tensors_in_dram": True}, ALL_ANEW),
@@ -106,9 +98,7 @@ def test_programs_that_calls_share(device: Device, name: str) -> None:
 def test_a_program_that_makes_its_output_is_another_than_one_that_fills_it(device: Device) -> None:
     x = image(device)
     convolved(device, convolved(device, x))
-    four = ttsim.CoreRangeSet([ttsim.CoreRange(ttsim.CoreCoord(0, 0), ttsim.CoreCoord(3, 0))])
-    shards = ttsim.ShardSpec(four, (32, 64), ttsim.ShardOrientation.ROW_MAJOR)
-    own = ttsim.to_memory_config(x, ttsim.MemoryConfig(HEIGHT, ttsim.BufferType.L1, shards))
+    own = ttsim.to_memory_config(x, high((32, 64), 4))
     assert device.num_program_cache_entries() == 5
     convolved(device, own)
     assert device.num_program_cache_entries() == 5

@@ -4,15 +4,13 @@ import numpy as np
 import pytest
 
 import ttsim
+from tests.shards import high
 from tests.ttsim.study.tune.tuned_calls import L1, options
 from ttsim.study.tune.network import chains, moving_cycles, snapshot_before, tune_network
 
 SHARDS = ttsim.TensorMemoryLayout
 NAMES = ("dram_slice_config", "slice_config")
-ROW = ttsim.CoreRangeSet([ttsim.CoreRange(ttsim.CoreCoord(0, 0), ttsim.CoreCoord(7, 0))])
-PLACE = ttsim.MemoryConfig(
-    SHARDS.HEIGHT_SHARDED, ttsim.BufferType.L1, ttsim.ShardSpec(ROW, (32, 32), ttsim.ShardOrientation.ROW_MAJOR)
-)
+PLACE = high((32, 32), 8)
 
 
 def run(first, second=None):
