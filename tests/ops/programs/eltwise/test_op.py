@@ -1,22 +1,27 @@
-"""What element-wise operations compute, worked by hand."""
+"""Element-wise operations by hand: what they compute, their circular buffers (as ttnn 0.81.1 without kernels), time."""
 
 import numpy as np
 import pytest
 
 from device.matrix_unit.arithmetic import EXACT, FAST
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32, UINT16, UINT32, quantize
-from device.spec.device_spec import load_spec
-from ops.op_model import ValuesContext
-from ops.programs.eltwise.op import Activate, AddRow, Binary, BinaryOperation
+from device.time.stages import Stage
+from ops.builder import PlanBuilder, PlanTensor
+from ops.programs.eltwise.op import (
+    Activate,
+    AddRow,
+    Binary,
+    BinaryOperation,
+    lies_in_place,
+    rescaled,
+    unary_buffers,
+    with_row,
+)
+from tests.build import N150, op_cycles, op_values, tensor_spec
 
-SPEC = load_spec("wormhole_n150")
 MATRIX = np.arange(-30, 30, dtype=np.float32).reshape(1, 1, 3, 20)
 ADD, SUBTRACT, MULTIPLY = BinaryOperation
 RELU, SQUARE = (("relu", ()),), (("square", ()),)
-
-
-def values(op, *arrays, arithmetic=EXACT):
-    return op.values(arrays, ValuesContext(spec=SPEC, arithmetic=arithmetic))
 
 
 @pytest.mark.parametrize("arithmetic", [EXACT, FAST], ids=["exact", "fast"])
@@ -26,14 +31,14 @@ def test_the_first_row_of_a_prepared_bias_is_added(arithmetic, data_format, row_
     bias = np.zeros((1, 1, 32, 32), np.float32)
     bias[..., 0, :] = np.arange(32)
     op = AddRow(data_format=data_format, row_format=row_format)
-    result = values(op, MATRIX.astype(data_format.storage), quantize(bias, row_format), arithmetic=arithmetic)
+    result = op_values(op, MATRIX.astype(data_format.storage), quantize(bias, row_format), arithmetic=arithmetic)
     assert result.dtype == data_format.storage
     np.testing.assert_array_equal(result.astype(np.float32), MATRIX + np.arange(20))
 
 
 def test_two_float32_are_added_as_floats():
     op = AddRow(data_format=FLOAT32, row_format=FLOAT32)
-    result = values(op, np.full((1, 20), 1 + 2.0**-20, np.float32), np.zeros((32, 32), np.float32))
+    result = op_values(op, np.full((1, 20), 1 + 2.0**-20, np.float32), np.zeros((32, 32), np.float32))
     assert (result == 1 + 2.0**-20).all()
 
 
@@ -51,24 +56,24 @@ NUMBER = 1 + 3 * 2.0**-8  # three halves of a place of a bfloat16, which a 16-bi
 )
 def test_functions_by_hand(name, parameters, data_format, want):
     op = Activate(name=name, parameters=parameters, data_format=data_format)
-    np.testing.assert_array_equal(values(op, MATRIX.astype(data_format.storage)).astype(np.float32), want)
+    np.testing.assert_array_equal(op_values(op, MATRIX.astype(data_format.storage)).astype(np.float32), want)
 
 
 def test_a_result_of_another_format_is_packed_to_it():
     """Sixteen neighbors share the exponent of 4: units of 1/16, half up."""
     row = np.array([[4.0, 0.15625, 0.14] + [-1.0] * 13], np.float32).astype(BFLOAT16.storage)
-    result = values(Activate(name="relu", parameters=(), data_format=BFLOAT16, out_format=BFLOAT8_B), row)
+    result = op_values(Activate(name="relu", parameters=(), data_format=BFLOAT16, out_format=BFLOAT8_B), row)
     assert result.dtype == BFLOAT8_B.storage
     assert result[0, :4].astype(float).tolist() == [4.0, 0.1875, 0.125, 0.0]
     wide = Activate(name="relu", parameters=(), data_format=BFLOAT16, out_format=FLOAT32)
-    assert values(wide, row).dtype == np.float32
+    assert op_values(wide, row).dtype == np.float32
 
 
 def test_tensors_without_axes_stay_without():
     four = np.array(4, np.float32)
     both = Binary(operation=ADD, left_format=BFLOAT16, right_format=BFLOAT16, data_format=BFLOAT16)
-    assert values(both, four, four).shape == ()
-    assert values(Activate(name="relu", parameters=(), data_format=BFLOAT16), four).shape == ()
+    assert op_values(both, four, four).shape == ()
+    assert op_values(Activate(name="relu", parameters=(), data_format=BFLOAT16), four).shape == ()
 
 
 PLACE = 2.0**-7  # the last place of a bfloat16 from 1 on
@@ -109,7 +114,7 @@ FLOATS = {"left_format": FLOAT32, "right_format": FLOAT32, "data_format": FLOAT3
 def test_floats_are_combined(operation, fields, left, right, want):
     op = Binary(operation=operation, **{"left_format": BFLOAT16, "data_format": BFLOAT16, **fields})
     arrays = [None if number is None else np.array([number], np.float32) for number in (left, right)]
-    assert float(values(op, *arrays)[0]) == want
+    assert float(op_values(op, *arrays)[0]) == want
 
 
 @pytest.mark.parametrize(
@@ -130,5 +135,116 @@ def test_integers_are_exact_modulo_their_range(operation, data_format, fields, l
     second = None if right is None else data_format
     op = Binary(operation=operation, left_format=data_format, right_format=second, data_format=data_format, **fields)
     arrays = [None if number is None else np.array([number], data_format.storage) for number in (left, right)]
-    result = values(op, *arrays)
+    result = op_values(op, *arrays)
     assert (result.dtype, int(result[0])) == (data_format.storage, want)
+
+
+@pytest.mark.parametrize(
+    ("rows", "matrix_format", "row_format", "sizes"),
+    [
+        (64, "bfloat16", "float32", [4096, 8192, 8192, 4096]),
+        (64, "bfloat8_b", "bfloat16", [2176, 4096, 4096, 2176]),
+        (2, "float32", "bfloat16", [8192, 4096, 4096, 8192]),
+        (1, "bfloat16", "bfloat16", [4096, 4096, 4096]),  # nothing to spread
+    ],
+)
+def test_adding_a_row(rows, matrix_format, row_format, sizes):
+    matrix, row = tensor_spec(f"1x1x{rows}x64 {matrix_format} tile"), tensor_spec(f"1x1x1x64 {row_format} tile")
+    builder = PlanBuilder(N150, {"bias": row})
+    source = builder.allocate("x", matrix)
+    result = with_row(builder, source, builder.tensor("bias"), row.data_format, "sum")
+    _, step, freed = builder.finish({"output": result}).steps
+    assert [buffer.size_bytes for buffer in step.circular_buffers] == sizes
+    assert {str(buffer.cores) for buffer in step.circular_buffers} == {"{[0-0 - 7-7]}"}
+    assert (freed.tensor, result.spec) == ("x", matrix)
+
+
+def test_a_function_packs_to_the_format_of_its_result():
+    ends = [PlanTensor(name, tensor_spec(f"64x64 {name} tile")) for name in ("bfloat16", "bfloat8_b")]
+    assert [buffer.size_bytes for buffer in unary_buffers(*ends, N150)] == [4096, 2176]
+
+
+@pytest.mark.parametrize(
+    ("place", "in_place"),
+    [
+        ("2048x8 height/1024x8/2", True),
+        ("2048x4 height/1024x4/2", False),  # 8 bytes: a row does not end where L1 is aligned
+        ("2048x4 float32 height/1024x4/2", True),
+        ("2048x3 float32 height/1024x3/2", False),
+        ("32x32 height/16x32/2", False),  # rows are no whole tiles
+        ("64x32 tile height/32x32/2", True),
+        ("64x32 tile height/32x32/2 dram", False),
+        ("96x32 tile height/64x32/2", False),  # the last shard is not full
+        ("64x32 tile", False),
+    ],
+)
+def test_functions_that_work_on_shards_where_they_lie(place, in_place):
+    tensor = tensor_spec(place)
+    assert lies_in_place(tensor, tensor, N150) is in_place
+    views = [buffer.view_of for buffer in unary_buffers(PlanTensor("x", tensor), PlanTensor("y", tensor), N150)]
+    assert views == (["x", "y"] if in_place else [None, None])
+
+
+def test_both_ends_must_lie_alike():
+    tensor = tensor_spec("64x32 tile height/32x32/2")
+    for other in ("64x32 tile height/64x32/1", "64x32 tile width/64x32/1", "64x32 tile l1", "64x32 tile"):
+        assert not lies_in_place(tensor, tensor_spec(other), N150)
+        assert not lies_in_place(tensor_spec(other), tensor, N150)
+
+
+@pytest.mark.parametrize(
+    ("padded_shape", "shape"), [((1, 2, 64, 128), (64, 128)), ((1, 1, 64, 64), (32, 64)), ((1, 1, 32, 32), (32, 32))]
+)
+def test_shards_grow_as_a_result_does(padded_shape, shape):
+    tensor = tensor_spec("1x1x64x64 tile height/32x64/2")
+    shards = rescaled(tensor.shards, tensor, padded_shape)
+    assert (shards.shape, shards.grid) == (shape, tensor.shards.grid)
+
+
+SPEC = N150.replace(
+    compute_unpack_bytes_per_cycle=64.0,
+    compute_pack_bytes_per_cycle=64.0,
+    compute_costs_add_tile_cycles=40.0,
+    compute_costs_vector_tile_cycles=250.0,
+    movement_costs_start_cycles=500.0,
+    movement_costs_page_rate_share=1.0,
+    transfer_costs_page_issue_cycles=50.0,
+    transfer_costs_write_issue_cycles=20.0,
+)
+ADD_ROW = AddRow(data_format=BFLOAT16, row_format=BFLOAT16)
+RELU_OP = Activate(name="relu", parameters=(), data_format=BFLOAT16)
+ADD_OP = Binary(operation=BinaryOperation.ADD, left_format=BFLOAT16, right_format=BFLOAT16, data_format=BFLOAT16)
+PRODUCT = Binary(operation=BinaryOperation.MULTIPLY, left_format=BFLOAT16, scalar=2.0, data_format=BFLOAT16)
+TILES, SHARDS = "1x1x3072x64 tile", "1x1x384x64 tile height/96x64/4"
+READ, ROW, WRITE = 381 + 2048 / 24, 2048 / 30, 2048 / 30  # a round trip for a tile, a tile behind it, a tile written
+
+
+@pytest.mark.parametrize(
+    ("op", "processors", "tensor", "cycles", "bound_by", "read_bytes", "written_bytes"),
+    [
+        # four cores have three rows of two tiles: unpack 32, function 250, pack 32, the last one after all others
+        (RELU_OP, 2, SHARDS, 6 * (32 + 250) + 32, Stage.MATH, 0, 0),
+        (PRODUCT, 2, SHARDS, 6 * (32 + 250) + 32, Stage.MATH, 0, 0),  # the vector unit's
+        # 192 tiles on 64 cores: three rounds; the row is read with every tile, and spread
+        (ADD_ROW, 2, TILES, 3 * (READ + ROW) + 32 + 32 + 64 + 40 + 32 + WRITE, Stage.READER, 192 * 4096, 192 * 2048),
+        (ADD_OP, 2, TILES, 3 * (READ + ROW) + 32 + 32 + 40 + 32 + WRITE, Stage.READER, 192 * 4096, 192 * 2048),
+        (PRODUCT, 2, TILES, 3 * READ + 32 + 250 + 32 + WRITE, Stage.READER, 192 * 2048, 192 * 2048),
+        # one data movement processor reads and writes in turn
+        (RELU_OP, 1, TILES, 3 * (READ + WRITE) + 32 + 250 + 32, Stage.READER, 192 * 2048, 192 * 2048),
+    ],
+)
+def test_operations_by_hand(op, processors, tensor, cycles, bound_by, read_bytes, written_bytes):
+    spec = SPEC.replace(data_movement_processors=processors)
+    result = op_cycles(op, tensor, spec=spec, contention=False)
+    assert result.cycles == pytest.approx(500 + cycles, rel=1e-12)
+    assert (result.cores, result.bound_by) == (4 if tensor == SHARDS else 64, bound_by)
+    assert (result.dram_read_bytes, result.dram_written_bytes) == (read_bytes, written_bytes)
+    assert result.network_bytes == read_bytes + written_bytes
+
+
+def test_banks_that_deliver_less_bind():
+    slow = SPEC.replace(dram_bank_bytes_per_second=1e9)
+    bound, free = (op_cycles(ADD_ROW, TILES, spec=slow, contention=contention) for contention in (True, False))
+    assert bound.cycles == pytest.approx(500 + 192 * 6144 / (12 * 0.922), rel=1e-12)
+    assert bound.bound_by is Stage.DRAM
+    assert bound.contention_cycles == pytest.approx(bound.cycles - free.cycles)
