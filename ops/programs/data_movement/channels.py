@@ -19,15 +19,9 @@ from device.spec.device_spec import DeviceSpec
 from device.time.stages import Stage
 from ops.builder import PlanTensor
 from ops.op_model import Detail, Ends
+from ops.programs import kernel_costs
 from ops.programs.buffer_shapes import buffer, in_dram, pipelined_cycles, row_bytes, sized_buffers
 from ops.programs.data_movement.movement import Composed, DataMovement
-from ops.programs.kernel_costs import (
-    TransferCosts,
-    local_sticks_cycles,
-    tilize_block_cycles,
-    untilize_tile_cycles,
-    waited_read_cycles,
-)
 
 HWC_BLOCK = 1024  # pixels that are turned at once, at least, if shards are wider
 WRITERS: Final = 2  # processors that share the tiles that were turned
@@ -57,12 +51,12 @@ class ChannelsLast(DataMovement):
         element_bytes, (pixels, channels) = data_format.element_bytes or 0, shards.shape
         block = hwc_block(pixels)
         tiles, blocks, line_bytes = div_up(block, TILE), div_up(pixels, block), block * element_bytes
-        read = waited_read_cycles(spec, line_bytes, in_dram=in_dram(ends.read))
-        issue = spec.costs_of(TransferCosts).read_issue_cycles
+        read = kernel_costs.waited_read_cycles(spec, line_bytes, in_dram=in_dram(ends.read))
+        issue = spec.costs_of(kernel_costs.TransferCosts).read_issue_cycles
         read += (self.shape[2] - 1) * max(issue, line_bytes / spec.noc.link_bytes_per_cycle)
-        tilized = tilize_block_cycles(spec, tiles, data_format, BFLOAT16)
-        turned = untilize_tile_cycles(spec, 1)
-        copied = div_up(tiles, WRITERS) * local_sticks_cycles(spec, TILE, channels * element_bytes)
+        tilized = kernel_costs.tilize_block_cycles(spec, tiles, data_format, BFLOAT16)
+        turned = kernel_costs.untilize_tile_cycles(spec, 1)
+        copied = div_up(tiles, WRITERS) * kernel_costs.local_sticks_cycles(spec, TILE, channels * element_bytes)
         text = f"{pixels:,} pixels of a core in blocks of {block:,}"
         return Composed(
             cores=shards.grid,
@@ -95,9 +89,9 @@ class ChannelsFirst(DataMovement):
         """A few tiles after the others: turned, and their channels copied to their rows meanwhile."""
         shards = ends.read.shards
         batches = div_up(div_up(shards.shape[0], TILE) * div_up(shards.shape[1], TILE), CHW_BATCH)
-        turned = CHW_BATCH * untilize_tile_cycles(spec, 1)
+        turned = CHW_BATCH * kernel_costs.untilize_tile_cycles(spec, 1)
         stick_bytes = TILE * (BFLOAT16.element_bytes or 0)
-        copied = local_sticks_cycles(spec, CHW_BATCH * self.shape[-1], stick_bytes)
+        copied = kernel_costs.local_sticks_cycles(spec, CHW_BATCH * self.shape[-1], stick_bytes)
         return Composed(
             cores=shards.grid,
             body_cycles=pipelined_cycles((turned, copied), batches),

@@ -20,21 +20,8 @@ from device.spec.device_spec import DeviceSpec
 from device.time.network import shared_cycles
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
 from ops.op_model import CyclesContext, Description, Detail, Ends, ModeledOp
+from ops.programs import kernel_costs
 from ops.programs.buffer_shapes import row_bytes, spread_evenly, uniform_cycles
-from ops.programs.kernel_costs import (
-    StickCosts,
-    TransferCosts,
-    convert_tile_cycles,
-    read_page_cycles,
-    read_stick_cycles,
-    tilize_tile_cycles,
-    untilize_row_cycles,
-    waited_read_cycles,
-    waited_write_cycles,
-    write_latency_cycles,
-    write_page_cycles,
-    write_stick_cycles,
-)
 
 
 class Access(Enum):
@@ -182,7 +169,7 @@ def copy_pages(sides: Sides) -> Movement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MovementCosts(StickCosts):
+class MovementCosts(kernel_costs.StickCosts):
     """Constants of the model of data movement programs besides those of pages and sticks, in cycles."""
 
     box_stick_cycles: float  # Between two sticks written into a box of an image
@@ -198,7 +185,7 @@ def movement_cycles(movement: Movement, spec: DeviceSpec, *, contention: bool = 
     costs, reads, writes = spec.costs_of(MovementCosts), movement.reads, movement.writes
     start = costs.start_cycles + (costs.reshard_cycles if movement.reshards else 0.0)
     if writes is not None and writes.in_dram and writes.access in STREAMS:
-        start += write_latency_cycles(spec, in_dram=True)
+        start += kernel_costs.write_latency_cycles(spec, in_dram=True)
     alone, stages = (_stages(movement, spec, contention=shared) for shared in (False, contention))
     body = _overlapped(stages, movement, spec)
     listed = (
@@ -243,12 +230,12 @@ def _stages(movement: Movement, spec: DeviceSpec, *, contention: bool) -> dict[S
             alone = shared_cycles(spec, writes.all_bytes, costs.dram_write_share)
             stages[Stage.DRAM] = max(alone, stages[Stage.DRAM] + shared_cycles(spec, writes.all_bytes))
     if movement.tilized_tiles:
-        stages[Stage.TILIZE] = movement.tilized_tiles * tilize_tile_cycles(spec, before, after)
+        stages[Stage.TILIZE] = movement.tilized_tiles * kernel_costs.tilize_tile_cycles(spec, before, after)
     if movement.cast_tiles:  # numbers become integers on the vector unit
         rounded = costs.integer_tile_cycles if before.is_float and not after.is_float else 0.0
-        stages[Stage.MATH] = movement.cast_tiles * (convert_tile_cycles(spec, before, after) + rounded)
+        stages[Stage.MATH] = movement.cast_tiles * (kernel_costs.convert_tile_cycles(spec, before, after) + rounded)
     if movement.untilized_rows:
-        stages[Stage.UNTILIZE] = movement.untilized_rows * untilize_row_cycles(spec, movement.width_tiles)
+        stages[Stage.UNTILIZE] = movement.untilized_rows * kernel_costs.untilize_row_cycles(spec, movement.width_tiles)
     stages[Stage.READER] += movement.segments * costs.segment_cycles + movement.stores * costs.store_cycles
     return stages
 
@@ -260,19 +247,19 @@ def _read_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:
         case Access.LOCAL:
             return wire
         case Access.WAIT:
-            waited = waited_read_cycles(spec, size, in_dram=pages.in_dram)
-            behind = waited_read_cycles(spec, size, in_dram=pages.in_dram, readers=others) - waited
+            waited = kernel_costs.waited_read_cycles(spec, size, in_dram=pages.in_dram)
+            behind = kernel_costs.waited_read_cycles(spec, size, in_dram=pages.in_dram, readers=others) - waited
             return (waited + (pages.in_flight - 1) * max(costs.stick_cycles, wire)) / pages.in_flight + behind
         case Access.BOUNCE:
-            waited = waited_read_cycles(spec, size, in_dram=pages.in_dram, readers=others)
-            issue = spec.costs_of(TransferCosts).read_issue_cycles
+            waited = kernel_costs.waited_read_cycles(spec, size, in_dram=pages.in_dram, readers=others)
+            issue = spec.costs_of(kernel_costs.TransferCosts).read_issue_cycles
             return max((waited + 2 * costs.local_stick_cycles) / pages.in_flight, 2 * issue, 2 * wire)
         case Access.STICKS if pages.in_dram:
-            return read_stick_cycles(spec, size, readers=others)
+            return kernel_costs.read_stick_cycles(spec, size, readers=others)
         case Access.STICKS:
             return max(costs.stick_cycles, wire)
         case _:
-            return read_page_cycles(spec, size)
+            return kernel_costs.read_page_cycles(spec, size)
 
 
 def _write_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:
@@ -280,11 +267,11 @@ def _write_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:
     costs, wire = spec.costs_of(MovementCosts), pages.page_bytes / spec.noc.link_bytes_per_cycle
     match pages.access:
         case Access.WAIT:
-            page = waited_write_cycles(spec, pages.page_bytes, in_dram=pages.in_dram)
+            page = kernel_costs.waited_write_cycles(spec, pages.page_bytes, in_dram=pages.in_dram)
         case Access.STICKS:
-            page = write_stick_cycles(spec, pages.page_bytes)
+            page = kernel_costs.write_stick_cycles(spec, pages.page_bytes)
         case Access.ROWS:
-            waited = div_up(pages.core_pages, TILE) * write_latency_cycles(spec, in_dram=pages.in_dram)
+            waited = div_up(pages.core_pages, TILE) * kernel_costs.write_latency_cycles(spec, in_dram=pages.in_dram)
             return waited + pages.core_pages * max(costs.stick_cycles, wire)
         case Access.BOX:
             behind = shared_cycles(spec, others * pages.page_bytes, costs.dram_write_share)
@@ -292,7 +279,7 @@ def _write_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:
         case Access.LOCAL_STICKS:
             page = max(costs.local_stick_cycles, wire)
         case _:
-            page = write_page_cycles(spec, pages.page_bytes)
+            page = kernel_costs.write_page_cycles(spec, pages.page_bytes)
     return pages.core_pages * page
 
 

@@ -37,18 +37,11 @@ from device.spec.device_spec import DeviceSpec
 from device.time.network import hands
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.buffer_shapes import buffer, page_cores, row_bytes, scratchpad, shard_counts, volume_tiles
+from ops.programs.data_movement import placement
 from ops.programs.data_movement.conversions import typecast_by
 from ops.programs.data_movement.copy import Conversion
 from ops.programs.data_movement.movement import Access, DataMovement, Movement, Sides, sides_of
 from ops.programs.data_movement.pad import FillPad, fill_buffers
-from ops.programs.data_movement.placement import (
-    converted,
-    flattened,
-    in_memory,
-    replace_input,
-    to_interleaved,
-    to_shards,
-)
 
 Shape: TypeAlias = tuple[int, ...]
 Axes: TypeAlias = tuple[int, int, int]  # images, rows, columns
@@ -360,11 +353,11 @@ def rows_in_shards(
     With `deallocate` (Conv2dConfig.deallocate_activation) an input in L1 is released once copied, and the copy moved
     up.
     """
-    rows = reshaped(builder, source, flattened(source.spec.shape), f"{name}.rows")
+    rows = reshaped(builder, source, placement.flattened(source.spec.shape), f"{name}.rows")
     if config is None:
         return rows
-    copy = to_shards(builder, rows, config, name)
-    replace_input(builder, source, rows, copy, deallocate=deallocate)
+    copy = placement.to_shards(builder, rows, config, name)
+    placement.replace_input(builder, source, rows, copy, deallocate=deallocate)
     return copy
 
 
@@ -395,12 +388,12 @@ class RowMover:
     def gathered(self) -> PlanTensor:
         """The source without shards."""
         place = without_shards(self.source.spec.memory_config)
-        return to_interleaved(self.builder, self.source, place, f"{self.name}.interleaved")
+        return placement.to_interleaved(self.builder, self.source, place, f"{self.name}.interleaved")
 
     def dealt(self, tensor: PlanTensor) -> PlanTensor:
         """A tensor copied to the shards of the result."""
-        result, name = in_memory(tensor.spec, self.place), self.name
-        return converted(self.builder, Conversion.INTERLEAVED_TO_SHARDED, tensor, result, name)
+        result, name = placement.in_memory(tensor.spec, self.place), self.name
+        return placement.converted(self.builder, Conversion.INTERLEAVED_TO_SHARDED, tensor, result, name)
 
     def filled(self, tensor: PlanTensor) -> PlanTensor:
         """Tiles with zeros in their padding, if they have any, since padding shares exponents with numbers."""

@@ -22,17 +22,10 @@ from device.time.network import hands, shared_cycles
 from device.time.stages import OperationCycles, Stage
 from ops.builder import PlanBuilder, PlanTensor
 from ops.op_model import CyclesContext, Description, Detail, Ends, ModeledOp, ValuesContext, given, row, uncompared_fact
+from ops.programs import kernel_costs
 from ops.programs.buffer_shapes import BUFFERING, is_uneven, pipelined_cycles, rows_follow, tile_buffer, uniform_cycles
 from ops.programs.eltwise.functions import RELU, applied_to_integers, apply_activation, uncompared
 from ops.programs.eltwise.refusals import operation_refusal
-from ops.programs.kernel_costs import (
-    ComputeCosts,
-    pack_tile_cycles,
-    read_page_cycles,
-    unpack_tile_cycles,
-    waited_read_cycles,
-    write_page_cycles,
-)
 
 Activations = tuple[tuple[str, tuple[float, ...]], ...]
 
@@ -77,13 +70,13 @@ class Eltwise(ModeledOp):
         reads_dram, writes_dram = (tensor.memory_config.buffer_type is BufferType.DRAM for tensor in (read, written))
         reading = writing = 0.0
         if not read.memory_config.is_sharded():
-            reading = waited_read_cycles(spec, sizes[0], in_dram=reads_dram)
-            reading += sum(read_page_cycles(spec, size) for size in sizes[1:])
+            reading = kernel_costs.waited_read_cycles(spec, sizes[0], in_dram=reads_dram)
+            reading += sum(kernel_costs.read_page_cycles(spec, size) for size in sizes[1:])
         if not written.memory_config.is_sharded():
-            writing = write_page_cycles(spec, result_bytes)
+            writing = kernel_costs.write_page_cycles(spec, result_bytes)
         unpack, pack = (
-            sum(unpack_tile_cycles(spec, size) for size in sizes) + spread,
-            pack_tile_cycles(spec, result_bytes),
+            sum(kernel_costs.unpack_tile_cycles(spec, size) for size in sizes) + spread,
+            kernel_costs.pack_tile_cycles(spec, result_bytes),
         )
 
         tiles = prod(div_up(side, TILE) for side in written.matrix)
@@ -131,8 +124,8 @@ class AddRow(Eltwise):
     def tile_work(self, spec: DeviceSpec) -> tuple[tuple[DataFormat, ...], float, float]:
         """A tile of the row is spread, and added to one of the matrix."""
         tile_bytes = self.row_format.tile_bytes
-        spread = unpack_tile_cycles(spec, tile_bytes) + pack_tile_cycles(spec, tile_bytes)
-        return (self.data_format, self.row_format), spread, spec.costs_of(ComputeCosts).add_tile_cycles
+        spread = kernel_costs.unpack_tile_cycles(spec, tile_bytes) + kernel_costs.pack_tile_cycles(spec, tile_bytes)
+        return (self.data_format, self.row_format), spread, spec.costs_of(kernel_costs.ComputeCosts).add_tile_cycles
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
         """The sum of a matrix [..., columns] and the first row of a prepared bias, in storage of their formats."""
@@ -157,7 +150,7 @@ class Activate(Eltwise):
 
     def tile_work(self, spec: DeviceSpec) -> tuple[tuple[DataFormat, ...], float, float]:
         """A tile passes the vector unit once."""
-        return (self.data_format,), 0.0, spec.costs_of(ComputeCosts).vector_tile_cycles
+        return (self.data_format,), 0.0, spec.costs_of(kernel_costs.ComputeCosts).vector_tile_cycles
 
     def details(self) -> tuple[Detail, ...]:
         """Whether the function was never compared with recordings."""
@@ -230,7 +223,7 @@ class Binary(Eltwise):
 
     def tile_work(self, spec: DeviceSpec) -> tuple[tuple[DataFormat, ...], float, float]:
         """Functions of the result pass the vector unit, as the operation itself may."""
-        costs, passes = spec.costs_of(ComputeCosts), len(self.activations) + self.by_vector_unit
+        costs, passes = spec.costs_of(kernel_costs.ComputeCosts), len(self.activations) + self.by_vector_unit
         formats = (self.left_format,) if self.right_format is None else (self.left_format, self.right_format)
         combined = 0.0 if self.by_vector_unit else costs.add_tile_cycles
         return formats, 0.0, passes * costs.vector_tile_cycles + combined

@@ -8,17 +8,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
 from device.time.stages import Stage, StageCycles
 from ops.builder import PlanTensor
-from ops.programs.buffer_shapes import (
-    paged_buffer,
-    pipelined_cycles,
-    scratchpad,
-    shard_counts,
-    shard_view,
-    sized_buffers,
-    spread_evenly,
-    tile_buffer,
-    uniform_cycles,
-)
+from ops.programs import buffer_shapes
 from tests.build import buffer_rows, tensor_spec
 from tests.shards import BLOCK, HEIGHT, WIDTH, in_box
 
@@ -29,10 +19,10 @@ CORES = first_cores(3, 8, 8)
 def test_what_buffers_are_made_of():
     """A tile of bfloat8_b: 1,024 mantissas and 64 exponents."""
     buffers = [
-        paged_buffer("rows", 3, 80, BFLOAT16, CORES, "tensor"),
-        tile_buffer("tiles", 2, BFLOAT8_B, CORES),
-        scratchpad("pad", 96, BFLOAT16, CORES),
-        *sized_buffers({"a": 32, "b": 64}, BFLOAT16, CORES),
+        buffer_shapes.paged_buffer("rows", 3, 80, BFLOAT16, CORES, "tensor"),
+        buffer_shapes.tile_buffer("tiles", 2, BFLOAT8_B, CORES),
+        buffer_shapes.scratchpad("pad", 96, BFLOAT16, CORES),
+        *buffer_shapes.sized_buffers({"a": 32, "b": 64}, BFLOAT16, CORES),
     ]
     assert buffer_rows(buffers, "page_bytes", "view_of", "scratchpad") == [
         ("rows", 240, 3, 80, "tensor", False),
@@ -46,8 +36,8 @@ def test_what_buffers_are_made_of():
 def test_a_view_is_as_long_as_the_shard_with_its_rows_aligned():
     """Rows of 20 elements take 40 bytes; L1 aligns pages to 16."""
     rows = PlanTensor("x", tensor_spec("10x20 height/5x20/2"))
-    assert buffer_rows([shard_view("shards", rows, SPEC)], "view_of") == [("shards", 5 * 48, 2, "x")]
-    assert shard_view("shards", rows, SPEC, CORES).cores == CORES
+    assert buffer_rows([buffer_shapes.shard_view("shards", rows, SPEC)], "view_of") == [("shards", 5 * 48, 2, "x")]
+    assert buffer_shapes.shard_view("shards", rows, SPEC, CORES).cores == CORES
 
 
 @pytest.mark.parametrize(
@@ -60,7 +50,7 @@ def test_a_view_is_as_long_as_the_shard_with_its_rows_aligned():
     ],
 )
 def test_shards_down_and_across_of_three_columns_and_two_rows_of_cores(scheme, orientation, counts):
-    assert shard_counts(scheme, in_box(scheme, (32, 32), 3, 2, orientation).shard_spec) == counts
+    assert buffer_shapes.shard_counts(scheme, in_box(scheme, (32, 32), 3, 2, orientation).shard_spec) == counts
 
 
 @pytest.mark.parametrize(
@@ -68,14 +58,14 @@ def test_shards_down_and_across_of_three_columns_and_two_rows_of_cores(scheme, o
     [(1, 64, 1, 1), (64, 64, 64, 1), (65, 64, 33, 2), (128, 64, 64, 2), (150, 64, 50, 3), (5, 1, 1, 5)],
 )
 def test_all_but_the_last_core_have_as_many(items, cores, used, core_items):
-    assert spread_evenly(items, cores) == (used, core_items)
+    assert buffer_shapes.spread_evenly(items, cores) == (used, core_items)
 
 
 def test_cores_start_and_do_the_same():
     """Pieces pass the slowest part one behind the other: 30 through all parts, then four times 20."""
-    assert [pipelined_cycles((5, 20, 5), count) for count in (1, 5)] == [30, 30 + 4 * 20]
+    assert [buffer_shapes.pipelined_cycles((5, 20, 5), count) for count in (1, 5)] == [30, 30 + 4 * 20]
     busy = {Stage.READER: 40.0, Stage.MATH: 70.0, Stage.WRITER: 0.0}
-    cycles = uniform_cycles(CORES, 100.0, busy, SPEC, dram_read_bytes=64, contention_cycles=25.0)
+    cycles = buffer_shapes.uniform_cycles(CORES, 100.0, busy, SPEC, dram_read_bytes=64, contention_cycles=25.0)
     assert (cycles.cycles, cycles.cores, cycles.dram_read_bytes, cycles.contention_cycles) == (1100.0, 3, 64, 25.0)
     stages = ((Stage.START, 1000.0), (Stage.READER, 40.0), (Stage.MATH, 70.0))
     assert cycles.groups[0].stages == tuple(StageCycles(stage, count) for stage, count in stages)

@@ -291,6 +291,8 @@ def test_a_move_takes_two_pages_or_all_of_a_core():
     apart, overlapping = move_buffers(source, source, WORMHOLE)
     assert buffer_rows(apart, "page_bytes") == [("pages", 2 * 144, 64, 144)]
     assert buffer_rows(overlapping, "page_bytes") == [("pages", 3 * 144, 64, 144)]
+    ((pages,), _) = move_buffers(*[tensor_spec("30x70 l1")] * 2, WORMHOLE)
+    assert str(pages.cores) == "{[0-0 - 2-7], [3-0 - 3-5]}"  # column by column
 
 
 @pytest.mark.parametrize(
