@@ -12,7 +12,7 @@ from ops.programs.conv2d.block_costs import ConvCosts
 from ops.programs.conv2d.cycles import conv_cycles, least_cycles, time_conv
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.programs.kernel_costs import TransferCosts
-from tests.ops.programs.conv2d.timed_convolutions import SPECS, conv, total
+from tests.ops.programs.conv2d.convolutions import SPECS, conv, total
 from tests.ttsim.study.tune.tuned_calls import question
 
 
@@ -63,17 +63,6 @@ def test_less_to_work_with_is_never_faster(drawn, data):
         assert sum(stage.critical_cycles for stage in group.stages) == pytest.approx(group.cycles)
     assert sum(moved.dram_bytes for moved in cycles.moved) == cycles.dram_read_bytes
     assert sum(moved.network_bytes for moved in cycles.moved) == cycles.network_bytes
-
-
-@pytest.mark.parametrize("scheme", [HEIGHT, BLOCK, WIDTH])
-@pytest.mark.parametrize("channels", [(256, 32), (32, 256), (512, 40)])
-def test_all_cores_together_multiply_what_is_issued(scheme, channels):
-    spec = SPECS[0]
-    found = conv_cycles(conv(spec, scheme, channels=channels, side=20, fidelity_phases=2), spec)
-    products = found.issued_flops // (2 * 32**3)
-    busy = [(group.cores.num_cores(), stage.busy_cycles) for group in found.groups for stage in group.stages
-            if stage.stage is Stage.MATH]  # fmt: skip
-    assert sum(cores * cycles for cores, cycles in busy) == products * 2 * spec.compute.phase_cycles
 
 
 def test_cores_without_outputs_only_gather_and_tilize():

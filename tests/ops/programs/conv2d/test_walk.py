@@ -9,7 +9,7 @@ from ops.programs.conv2d.block_costs import ConvCosts, conv_steps
 from ops.programs.conv2d.cycles import conv_cycles, time_conv
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.programs.kernel_costs import TransferCosts
-from tests.ops.programs.conv2d.timed_convolutions import HAND, SPECS, conv
+from tests.ops.programs.conv2d.convolutions import HAND, SPECS, conv
 
 
 def test_readers_of_the_last_core_have_less_to_read():

@@ -94,14 +94,6 @@ def test_a_better_machine_is_never_slower(spec, kind, blocks, figure):
     assert result.cycles >= (result.dram_read_bytes + result.dram_written_bytes) / bandwidth(spec)
 
 
-@given(specs, sizes)
-def test_a_tile_product_costs_16_cycles_a_phase(spec, k):
-    for fidelity_phases in (1, 2, 3, 4):
-        stages = cycles(op(k=k, fidelity_phases=fidelity_phases), spec).slowest.stages
-        math = next(stage.busy_cycles for stage in stages if stage.stage is Stage.MATH)
-        assert math == pytest.approx(4 * 4 * k * 16 * fidelity_phases)
-
-
 def test_bytes_are_those_of_the_operands():
     result = cycles(op(m=8, k=16, n=24), load_spec("wormhole_n150"))
     assert result.dram_read_bytes == (8 * 16 + 16 * 24) * BFLOAT8_B.tile_bytes

@@ -11,7 +11,6 @@ from ops.planners.conv.arguments import Lowering
 from ops.planners.onednn import checks as operands, checks as validation
 from ops.planners.onednn.plan import plan_backward_data, plan_backward_weights, plan_forward
 from ops.programs.patch_matmul import float64
-from ops.programs.patch_matmul.op import SumSections
 from ops.reference import conv_transpose
 from tests.gradients import data_gradient, weights_gradient
 
@@ -64,20 +63,3 @@ def test_all_directions_are_the_definition(layer, lowering):
     )
     of_weights = weights_gradient(src, diff, forward.geometry, groups=groups).reshape(groups, -1, *weights.shape[1:])
     same(plan_backward_weights(forward, SPEC), np.moveaxis(of_weights, (1, 2), (-2, -1)))
-
-
-def test_the_plan_is_that_of_float32():
-    attributes = {
-        "strides": [1, 1], "pads_begin": [0, 0], "pads_end": [0, 0], "dilations": [1, 1], "weights_format": "IOX",
-    }  # fmt: skip
-    src, weights = np.zeros((1, 40, 40, 3)), np.zeros((3, 2, 2, 2))
-    wide = problem(validation.forward, ("src", src), ("weights", weights), bias=None, given=attributes)
-    single = problem(
-        validation.forward, ("src", src.astype(np.float32)), ("weights", weights.astype(np.float32)),
-        bias=None, given=attributes, precision="ieee",
-    )  # fmt: skip
-    assert (wide.host_type, single.host_type) == (np.float64, np.float32)
-    for plan in (plan_backward_data, plan_backward_weights):
-        assert plan(wide, SPEC) == plan(single, SPEC)
-    ops = [type(step.op) for step in plan_backward_weights(wide, SPEC).steps if hasattr(step, "op")]
-    assert SumSections in ops

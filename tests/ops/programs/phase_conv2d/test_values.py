@@ -149,16 +149,6 @@ def preparing_op(planned):
     )
 
 
-def test_each_class_of_taps_has_a_matrix(planned):
-    op = preparing_op(planned(kernel=(3, 3)))
-    assert isinstance(op, PreparePhaseWeights)
-    even, odd = range(0, 3, 2), range(1, 2)
-    ends = {(even, even): 128, (even, odd): 192, (odd, even): 256, (odd, odd): 288}
-    assert {taps: rows.stop for taps, rows in op.rows.items()} == ends
-    assert op.spec.padded_shape == (1, 1, 288, 32)
-    assert op.spec.shape == (1, 1, 288, 32)
-
-
 @pytest.mark.parametrize("mirror", [True, False])
 def test_rows_are_taps_and_channels_of_the_flipped_kernel(planned, mirror):
     weights = np.arange(32 * 32 * 4, dtype=np.float32).reshape(32, 32, 2, 2) % 251
