@@ -398,10 +398,26 @@ def width_refusal(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conv2dOp(DeviceOp):
-    """One conv2d program."""
+class ConvOp(DeviceOp):
+    """A program that computes a convolution."""
 
     layout: ConvPartition  # Sizes, options, partition, shards and blocks
+
+    @property
+    def problem(self) -> ConvProblem:
+        """Sizes and formats."""
+        return self.layout.problem
+
+    @property
+    def options(self) -> ConvOptions:
+        """The caller's choices."""
+        return self.layout.options
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conv2dOp(ConvOp):
+    """One conv2d program."""
+
     # The K blocks, first to last; they follow from the layout, so that a hash need not look at them
     k_blocks: tuple[KBlock, ...] = field(hash=False)
     fidelity_phases: int  # Fidelity phases, 1 (LoFi) to 4 (HiFi4)
@@ -430,16 +446,6 @@ class Conv2dOp(DeviceOp):
             l1_accumulation=buffers.l1_accumulation,
             activation=activation,
         )
-
-    @property
-    def problem(self) -> ConvProblem:
-        """Sizes and formats."""
-        return self.layout.problem
-
-    @property
-    def options(self) -> ConvOptions:
-        """The caller's choices."""
-        return self.layout.options
 
     def with_problem(self, **changes: Any) -> "Conv2dOp":
         """The same program for other sizes or formats."""

@@ -28,9 +28,20 @@ def _patch_matmul(op: PatchMatmul, inputs: Sequence[Array | None], context: Valu
     image, weights, *bias = map(given, operands)
     axes = op.patches.axes
     image = image.reshape(op.patches.batch, *(axis.input_length for axis in axes), op.patches.channels)
-    result = np.empty((len(image), *op.out_shape, op.out_channels)) if target is None else target
     products = _products(_gathered(image, axes), weights)
-    result[places(axes)] = products + bias[0] if bias else products
+    return _written(op, len(image), target, products + bias[0] if bias else products)
+
+
+def _filled_rows(op: FillRows, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
+    """Inputs are the bias, if there is one, and the result that it writes into."""
+    *bias, target = inputs
+    return _written(op, op.batch, target, given(bias[0]) if bias else np.zeros(1))
+
+
+def _written(op: PatchMatmul | FillRows, batch: int, target: Array | None, values: Array) -> Array:
+    """The result with values in the places of an operation."""
+    result = np.empty((batch, *op.out_shape, op.out_channels)) if target is None else target
+    result[places(op.axes if isinstance(op, FillRows) else op.patches.axes)] = values
     return result
 
 
@@ -64,24 +75,11 @@ def _pixel_matmul(op: PixelMatmul, inputs: Sequence[Array | None], context: Valu
     return np.moveaxis(np.stack(sums), 1, -2)[None]
 
 
-def _filled_rows(op: FillRows, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
-    """Inputs are the bias, if there is one, and the result that it writes into."""
-    *bias, target = inputs
-    result = np.empty((op.batch, *op.out_shape, op.out_channels)) if target is None else target
-    result[places(op.axes)] = given(bias[0]) if bias else 0
-    return result
-
-
-def _added(op: SumSections, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
-    total: Array = given(inputs[0]).sum(axis=0)
-    return total
-
-
 _VALUES: Final[dict[type[DeviceOp], ValuesOf[Any]]] = {
     PatchMatmul: _patch_matmul,
     PixelMatmul: _pixel_matmul,
     FillRows: _filled_rows,
-    SumSections: _added,
+    SumSections: lambda op, inputs, context: given(inputs[0]).sum(axis=0),
 }
 OP_MODELS: Final[OpModels] = MappingProxyType(
     {op_model.op: replace(op_model, values=_VALUES.get(op_model.op, op_model.values)) for op_model in model.OP_MODELS}

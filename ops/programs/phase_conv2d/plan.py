@@ -14,10 +14,10 @@ import numpy as np
 
 from device.memory.memory_config import TILE
 from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat, Integers, round_up
-from device.plan import CircularBuffer, DeviceOp
+from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.programs.buffer_shapes import tile_buffer
-from ops.programs.conv2d.op import Conv2dOp, ConvBuffers, KBlock, buffer_requests, k_block_order
+from ops.programs.conv2d.op import Conv2dOp, ConvBuffers, ConvOp, KBlock, buffer_requests, k_block_order
 from ops.programs.conv2d.partition import ConvOptions, ConvPartition, ConvProblem, k_block_tiles, plan_blocks
 from ops.programs.conv2d.weights import WeightsLayout
 from ops.window import OutputPhase, PaddedInput, output_phases, phase_outputs, tap_classes
@@ -42,21 +42,10 @@ class PhasePart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PhaseConv2dOp(DeviceOp):
-    """One program of output phases."""
+class PhaseConv2dOp(ConvOp):
+    """One program of output phases, of a call laid out as a convolution over the frame with inserted zeros."""
 
-    layout: ConvPartition  # The call as a convolution over the frame with inserted zeros
     parts: tuple[PhasePart, ...]  # All output phases, in the order in which they are computed
-
-    @property
-    def problem(self) -> ConvProblem:
-        """Sizes and formats of the call."""
-        return self.layout.problem
-
-    @property
-    def options(self) -> ConvOptions:
-        """The caller's choices."""
-        return self.layout.options
 
 
 def sticks_format(problem: ConvProblem) -> DataFormat:
