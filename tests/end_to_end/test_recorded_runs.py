@@ -7,8 +7,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from tools.recorded.compare import compare, distance_from_float64
-from tools.recorded.records import DATA, Outputs, inputs, pair, read_records, run
+from tools.recorded import DATA, Outputs, compare, distance_from_float64, inputs, pair, read_records, run
 from ttsim.runtime.types.layer import Layer
 from ttsim.study.layers.run import Inputs, exact_output
 

@@ -9,7 +9,7 @@ import pytest
 
 from tools.calibrate.__main__ import main as calibrate
 from tools.command import run_tool
-from tools.recorded.__main__ import main as recorded
+from tools.recorded import main as recorded
 
 TOOLS = {"tools.recorded": recorded, "tools.calibrate": calibrate}
 

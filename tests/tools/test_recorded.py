@@ -3,8 +3,18 @@
 from device.memory.memory_config import BufferType, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from ops.planners.conv.arguments import ComputeConfig, SliceConfig, SliceType
-from tools.recorded.compare import buffer_difference, compare, difference, reason
-from tools.recorded.records import DATA, PEAK_FIELDS, Outcome, Outputs, planner_arguments, read_records
+from tools.recorded import (
+    DATA,
+    PEAK_FIELDS,
+    Outcome,
+    Outputs,
+    buffer_difference,
+    compare,
+    difference,
+    planner_arguments,
+    read_records,
+    reason,
+)
 
 RECORDS = [record for record in read_records(DATA) if "error" not in record and "cbs" in record]
 OUTPUTS = Outputs(DATA)

@@ -21,7 +21,7 @@ from ops.planners.conv.arguments import ConvCall
 from ops.planners.conv.plan import plan_convolution
 from tools.bench.figure import Figure, least_seconds
 from tools.golden.calls import DEVICE_OF
-from tools.recorded.records import DATA, planner_arguments, read_records
+from tools.recorded import DATA, planner_arguments, read_records
 from ttsim.runtime.settings import DEFAULT_SPEC
 from ttsim.runtime.types.layer import Layer
 from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers

@@ -165,7 +165,8 @@ def to_layout(draft: Draft, x: Shadow) -> Step:
     """Tiles or rows."""
     layout = draft.pick(("ROW_MAJOR", "TILE"))
     draft.call(x, f"ttsim.{layout}_LAYOUT").typed(0.2, allowed=x.is_float)
-    draft.placed(x.shape, tiled=layout == "TILE", probability=0.25)
+    only = INTERLEAVED if layout == "ROW_MAJOR" else None  # shards get the rows of whole tiles
+    draft.placed(x.shape, tiled=layout == "TILE", probability=0.25, only=only)
     if layout == x.layout:  # nothing is done, whatever else is asked for
         return draft.gives(x.values, dtypes=(x.dtype,), layout=layout, place=None)
     dtype = draft.dtype or x.dtype

@@ -17,7 +17,7 @@ from tools.bench import __main__ as bench, exact, figure as figures_of, layers, 
 from tools.bench.figure import TORCH, Figure, beside_torch, in_turns, least_seconds
 from tools.bench.layers import AGAIN, FIRST, GENERATIONS, NEW, REPORT, REPORT_AGAIN, REPORT_NEW, call_seconds
 from tools.machine import LOOPS
-from tools.recorded.records import planner_arguments
+from tools.recorded import planner_arguments
 from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.study.layers.run import make_inputs
 

@@ -8,7 +8,7 @@ from tools.golden.__main__ import main
 from tools.golden.answers import answers, execute, namespace, opened
 from tools.golden.calls import DEVICE_OF, recorded_call, recorded_calls
 from tools.golden.drawn import ALL, GROUPS, drawn_call, drawn_calls
-from tools.recorded.records import DATA, Outputs, read_records
+from tools.recorded import DATA, Outputs, read_records
 
 RECORDS = read_records()
 

@@ -7,10 +7,24 @@ from itertools import product
 
 import pytest
 
-from tools.study import measure
-from tools.study.__main__ import DOCUMENT
-from tools.study.measure import CARDS, LAYERS, SPACE, Study, invented_of, report_on, studied
-from tools.study.written import CONTENDED, INVENTED, charts, named, row, sums, tables
+from tools import study
+from tools.study import (
+    CARDS,
+    CONTENDED,
+    DOCUMENT,
+    INVENTED,
+    LAYERS,
+    SPACE,
+    Study,
+    charts,
+    invented_of,
+    named,
+    report_on,
+    row,
+    studied,
+    sums,
+    tables,
+)
 from ttsim.errors import ArgumentError
 from ttsim.runtime.types.layer import Layer
 from ttsim.study.design import design
@@ -30,8 +44,8 @@ def part():
     """The study of a small layer on two devices, by short searches; of the machines that layer alone is asked."""
     machines = design(replace(read_design(SPACE), layers=(SMALL,)), processes=1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(measure, "EFFORT", 4)
-        patch.setattr(measure, "PHASE_EFFORT", 2)
+        patch.setattr(study, "EFFORT", 4)
+        patch.setattr(study, "PHASE_EFFORT", 2)
         layers = tuple(studied(SMALL, device) for device in ("wormhole_n150", "wormhole_n150, dram.banks=6"))
     return Study(machines=machines, invented=invented_of(machines), layers=layers)
 

@@ -1,1 +1,0 @@
-"""Recorded runs of the real library, made again and compared."""
