@@ -64,6 +64,9 @@ def test_a_mesh_of_one_is_a_device_of_one_part():
         there = x.to(device)
         assert ttsim.from_host_shards([x], ttsim.MeshShape(1, 1)) is x
         ttsim.copy_device_to_host_tensor(there, ttsim.allocate_tensor_on_host(there.spec, device))
+        assert ttsim.replicate_tensor_to_mesh_mapper(device) == ttsim.ReplicateTensorToMesh(device)
+        assert ttsim.shard_tensor_to_mesh_mapper(device, 1) == ttsim.ShardTensorToMesh(device, 1)
+        assert ttsim.concat_mesh_to_tensor_composer(device, 1) == ttsim.ConcatMeshToTensor(device, 1)
         mapper = ttsim.ShardTensor2dMesh(device, (1, 1), (None, 0))
         assert ttsim.from_torch(x.to_numpy(), mesh_mapper=mapper).shape == [2, 3]
     ttsim.close_mesh_device(device)

@@ -225,6 +225,7 @@ def test_integers_slices_and_what_is_not_named():
     assert box_of(-1, SHAPE).corners == ((1, 0, 0), (2, 3, 4), (1, 1, 1))
     assert box_of(slice(-2, -1), SHAPE).corners == ((-2, 0, 0), (-1, 3, 4), (1, 1, 1))
     assert box_of(..., SHAPE).gone == ()
+    assert tensor(*SHAPE)[1, ..., 1:3].to_list() == [[13, 14], [17, 18], [21, 22]]
 
 
 @pytest.mark.parametrize(
@@ -277,6 +278,7 @@ REFUSED = [
      "Tensor layout must be ROW_MAJOR for unpadding"),
     (lambda: tensor(1, 1, 3, 4).to(ttsim.open_device()).pad_to_tile(0.0), DeviceError,
      "Tensor must be on host for pad_to_tile conversion"),
+    (lambda: tensor(6)[::2], DeviceError, "Host tensors cannot be accessed with non-unit stride"),
     (lambda: box_of((..., ...), SHAPE), ArgumentError, "Only one ellipsis"),
     (lambda: box_of((0, 0, 0, 0), SHAPE), ArgumentIndexError, "Too many indices for tensor of dimension 3"),
     (lambda: box_of((0, 3), SHAPE), ArgumentIndexError, "Index 3 (converted to 3) is out of bounds for dimension 1"),
