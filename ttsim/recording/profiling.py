@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
 from inspect import signature
+from itertools import pairwise
 from math import fsum, prod
 from os.path import basename, commonpath, dirname, isabs, relpath
 from pathlib import PurePath
@@ -220,12 +221,11 @@ def places(calls: Sequence[RanCall]) -> list[str]:
     "net.py:12 > block.py:30" is the call that line 30 of block.py made when line 12 of net.py ran it; the innermost
     line is always part of the text. File paths are relative to the folder that holds all files.
     """
-    return [
-        " > ".join(
-            f"{line}" if at and stack[at - 1][0] == file else f"{file}:{line}" for at, (file, line) in enumerate(stack)
-        )
+    texts = (
+        [f"{line}" if file == outer else f"{file}:{line}" for (outer, _), (file, line) in pairwise([("", 0), *stack])]
         for stack in _stacks(calls)
-    ]
+    )
+    return [" > ".join(text) for text in texts]
 
 
 def sources(calls: Sequence[RanCall]) -> list[tuple[str, int]]:

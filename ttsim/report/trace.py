@@ -78,8 +78,7 @@ def trace_events(operations: Sequence[OpRun], spec: DeviceSpec) -> Iterator[Even
     for op, time in timed:
         yield from _slices(op, time, processes, threads, spec)
     yield from _levels(operations, known=bool(timed))
-    flows = enumerate(_flows(timed, spec))
-    for number, (name, source, sends, target, leaves, arrives) in flows:
+    for number, (name, source, sends, target, leaves, arrives) in enumerate(_flows(timed, spec)):
         same = {"id": number, "name": name, "cat": "network"}
         yield {"ph": "s", **same, "pid": processes[source], "tid": threads[sends], "ts": _time(leaves)}
         yield {"ph": "f", "bp": "e", **same, "pid": processes[target], "tid": 0, "ts": _time(arrives)}
@@ -110,10 +109,10 @@ def _slices(
             yield piece(processes[core], WHOLE, whole, facts)
             for stage in group.stages:
                 if stage.busy_cycles:
-                    lasts = nanoseconds(min(stage.busy_cycles + stage.stall_cycles, group.cycles), spec.clock_hz)
-                    spent = (stage.busy_cycles, stage.stall_cycles, stage.critical_cycles)
-                    arguments = dict(zip(("busy", "waiting", "critical"), spent, strict=True))
-                    yield piece(processes[core], stage.stage, lasts, arguments)
+                    busy, waiting, critical = stage.busy_cycles, stage.stall_cycles, stage.critical_cycles
+                    lasts = nanoseconds(min(busy + waiting, group.cycles), spec.clock_hz)
+                    spent = {"busy": busy, "waiting": waiting, "critical": critical}
+                    yield piece(processes[core], stage.stage, lasts, spent)
 
 
 def _levels(operations: Sequence[OpRun], *, known: bool) -> Iterator[Event]:
@@ -133,12 +132,10 @@ def _flows(timed: Sequence[tuple[OpRun, OperationTime]], spec: DeviceSpec) -> It
     """Flows from halos to the next operation on each core, and from multicasting cores to the other groups."""
     for at, (op, time) in enumerate(timed):
         if op.name == HALO and at + 1 < len(timed):
-            after = timed[at + 1][0].start_nanoseconds
-            there = {core for group in timed[at + 1][1].groups for core in group.coordinates}
-            for group in time.groups:
-                for core in group.coordinates:
-                    if core in there:
-                        yield "halo", core, WHOLE, core, op.start_nanoseconds, after
+            following, of_following = timed[at + 1]
+            both = (core for group in time.groups for core in group.coordinates if core in of_following.ends)
+            for core in both:
+                yield "halo", core, WHOLE, core, op.start_nanoseconds, following.start_nanoseconds
         for stage in MULTICASTS:
             yield from _multicast(op, time, stage, spec)
 

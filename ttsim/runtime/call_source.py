@@ -23,32 +23,22 @@ def estimate_source(call: ConvCall) -> str:
     Prepared weights are described as raw weights that are to be prepared in the same format.
     """
     weights = call.conv_config.weights_format if call.weight.on_host else call.weight.spec.data_format
-    arguments_by_name = {"input_tensor": _description(call.input.spec, on_host=call.input.on_host)}
-    arguments_by_name["weight_tensor"] = _raw(call.weight, raw_weight_shape(call))
-    if call.bias is not None:
-        arguments_by_name["bias_tensor"] = _raw(call.bias, (1, 1, 1, call.out_channels))
-    arguments_by_name |= {name: str(getattr(call, name)) for name in _AS_GIVEN}
-    arguments_by_name |= {
-        name: str(getattr(call, name)) for name, usual in _DEFAULTS.items() if getattr(call, name) != usual
+    config, compute = replace(call.conv_config, weights_format=weights), call.compute_config
+    changed = (name for name, usual in _DEFAULTS.items() if getattr(call, name) != usual)
+    texts = {
+        "input_tensor": _description(call.input.spec, on_host=call.input.on_host),
+        "weight_tensor": _raw(call.weight, raw_weight_shape(call)),
+        "bias_tensor": _raw(call.bias, (1, 1, 1, call.out_channels)) if call.bias else "",
+        **{name: str(getattr(call, name)) for name in (*_AS_GIVEN, *changed)},
+        "dtype": source(call.out_format) if call.out_format else "",
+        "conv_config": conv_config_source(config) if config != ConvConfig() else "",
+        "compute_config": compute_config_source(WormholeComputeKernelConfig.of(compute)) if compute else "",
+        "memory_config": memory_config_source(call.memory_config) if call.memory_config else "",
+        slice_argument(call): slice_config_source(call.slice_config) if call.slice_config else "",
+        "lowering": '"phase"' if call.rules.by_phases else "",
     }
-    if call.out_format is not None:
-        arguments_by_name["dtype"] = source(call.out_format)
-    if (config := replace(call.conv_config, weights_format=weights)) != ConvConfig():
-        arguments_by_name["conv_config"] = conv_config_source(config)
-    if call.compute_config is not None:
-        arguments_by_name["compute_config"] = compute_config_source(WormholeComputeKernelConfig.of(call.compute_config))
-    if call.memory_config is not None:
-        arguments_by_name["memory_config"] = memory_config_source(call.memory_config)
-    if call.slice_config is not None:
-        arguments_by_name[slice_argument(call)] = slice_config_source(call.slice_config)
-    if call.rules.by_phases:
-        arguments_by_name["lowering"] = '"phase"'
-    arguments = [
-        f"ttnn.{call.rules.function}",
-        "device=device",
-        *(f"{name}={text}" for name, text in arguments_by_name.items()),
-    ]
-    return "\n".join(["ttnn.estimate_cycles(", *(f"    {argument}," for argument in arguments), ")"])
+    arguments = "".join(f"    {name}={text},\n" for name, text in texts.items() if text)
+    return f"ttnn.estimate_cycles(\n    ttnn.{call.rules.function},\n    device=device,\n{arguments})"
 
 
 def source(value: object) -> str:
