@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from numbers import Real
+from typing import TypeAlias
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import checked_as, require_type, require_type_or_none
 from ttsim.runtime.types.tensors import DataType
 
+Place: TypeAlias = tuple[DataType | None, Layout | None, Device | None, MemoryConfig | None]
+
 
 def full(
     shape: Sequence[int],
@@ -33,9 +36,8 @@ def full(
     Raises DeviceError for block floats in row-major layout, or when there is no room.
     """
     require_type("full", Real, fill_value=fill_value)
-    return _filled_tensor(
-        "full", np.broadcast_to(np.float64(fill_value), _sides("full", shape)), dtype, layout, device, memory_config
-    )
+    values = np.broadcast_to(np.float64(fill_value), _sides("full", shape))
+    return _filled_tensor("full", values, (dtype, layout, device, memory_config))
 
 
 def zeros(
@@ -84,7 +86,7 @@ def full_like(
     For tiles of floats on the device that stay what they are, it is a device operation; bfloat16 and block floats get
     the number cut to bfloat16. All else is made on the host. Errors are those of `full`.
     """
-    return _filled("full_like", tensor, fill_value, dtype, layout, device, memory_config)
+    return _filled("full_like", tensor, fill_value, (dtype, layout, device, memory_config))
 
 
 def zeros_like(
@@ -95,7 +97,7 @@ def zeros_like(
     memory_config: MemoryConfig | None = None,
 ) -> Tensor:
     """Zeros, with the shape of another tensor; the arguments are those of `full_like`."""
-    return _filled("zeros_like", tensor, 0.0, dtype, layout, device, memory_config)
+    return _filled("zeros_like", tensor, 0.0, (dtype, layout, device, memory_config))
 
 
 def ones_like(
@@ -106,7 +108,7 @@ def ones_like(
     memory_config: MemoryConfig | None = None,
 ) -> Tensor:
     """Ones, with the shape of another tensor; the arguments are those of `full_like`."""
-    return _filled("ones_like", tensor, 1.0, dtype, layout, device, memory_config)
+    return _filled("ones_like", tensor, 1.0, (dtype, layout, device, memory_config))
 
 
 def empty_like(
@@ -117,7 +119,7 @@ def empty_like(
     memory_config: MemoryConfig | None = None,
 ) -> Tensor:
     """A tensor whose numbers do not matter, with the shape of another; the arguments are those of `full_like`."""
-    return _filled("empty_like", tensor, 0.0, dtype, layout, device, memory_config, on_host=True)
+    return _filled("empty_like", tensor, 0.0, (dtype, layout, device, memory_config), on_host=True)
 
 
 def arange(
@@ -138,7 +140,7 @@ def arange(
     if not step:
         raise ArgumentError("arange: step must not be 0")
     values = np.arange(start, step=step) if end is None else np.arange(start, end, step)
-    return _filled_tensor("arange", values.astype(np.float64), dtype, layout, device, memory_config)
+    return _filled_tensor("arange", values.astype(np.float64), (dtype, layout, device, memory_config))
 
 
 def rand(
@@ -172,26 +174,17 @@ def rand(
     return locked_on(device, call)
 
 
-def _filled(
-    function: str,
-    tensor: Tensor,
-    fill_value: float,
-    dtype: DataType | None,
-    layout: Layout | None,
-    device: Device | None,
-    memory_config: MemoryConfig | None,
-    *,
-    on_host: bool = False,
-) -> Tensor:
+def _filled(function: str, tensor: Tensor, fill_value: float, place: Place, *, on_host: bool = False) -> Tensor:
     """A tensor of one number in the shape of another tensor, by the function of that name; on the host on request."""
+    dtype, layout, device, memory_config = place
     require_type(function, Tensor, tensor=tensor)
     require_type(function, Real, fill_value=fill_value)
     require_type_or_none(function, MemoryConfig, memory_config=memory_config)
     home = tensor.device()
     stays = layout in (None, tensor.layout) and dtype in (None, tensor.dtype) and device in (None, home)
     if on_host or home is None or not stays or tensor.layout is not Layout.TILE or not tensor.dtype.format.is_float:
-        place = memory_config or (None if home is None else tensor.spec.memory_config)
-        return full(tensor.shape, fill_value, dtype or tensor.dtype, layout or tensor.layout, device or home, place)
+        config = memory_config or (None if home is None else tensor.spec.memory_config)
+        return full(tensor.shape, fill_value, dtype or tensor.dtype, layout or tensor.layout, device or home, config)
     require_allocated(tensor)
 
     def call() -> Tensor:
@@ -208,15 +201,9 @@ def _sides(function: str, shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def _filled_tensor(
-    function: str,
-    values: Array,
-    dtype: DataType | None,
-    layout: Layout | None,
-    device: Device | None,
-    memory_config: MemoryConfig | None,
-) -> Tensor:
+def _filled_tensor(function: str, values: Array, place: Place) -> Tensor:
     """A tensor of float64 values; integers are cut as the host cuts them."""
+    dtype, layout, device, memory_config = place
     require_type_or_none(function, DataType, dtype=dtype)
     require_type_or_none("Tensor", Device, device=device)  # before the values are made
     chosen = dtype or DataType.BFLOAT16
