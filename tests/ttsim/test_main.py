@@ -47,11 +47,11 @@ def test_run_prints_what_the_layer_used(printed):
 def test_run_writes_reports_and_a_page(printed, tmp_path):
     layers, reports, page = layer_file(tmp_path, a=8, c=8), tmp_path / "reports", tmp_path / "report.html"
     flags = ["--layers", layers, "--values", "off", "--no-suggestions", "--json", "--report", str(reports)]
-    shown = [one["summary"]["cycles"] for one in printed("run", *flags)["layers"]]
+    shown = [layer["summary"]["cycles"] for layer in printed("run", *flags)["layers"]]
     written = [json.loads((reports / f"report{number}.json").read_text()) for number in range(2)]
-    assert [one["cycles"]["total"]["cycles"] for one in written] == [one["total"]["cycles"] for one in shown]
+    assert [layer["cycles"]["total"]["cycles"] for layer in written] == [layer["total"]["cycles"] for layer in shown]
     printed("run", "--only", "c", *flags)
-    again = sorted(one.name for one in reports.glob("*.json"))
+    again = sorted(path.name for path in reports.glob("*.json"))
     assert again == ["report0-2.json", "report0.json", "report1.json"]  # nothing is replaced
     assert "cycles  " in printed(*PLANNED, "--html", str(page))
     assert page.read_text().startswith("<!DOCTYPE html>")
@@ -146,7 +146,7 @@ def test_a_report_and_the_rows_of_a_card_are_compared(printed, capsys, tmp_path)
     document = printed(*PLANNED, "--json")
     (tmp_path / "ours.json").write_text(json.dumps(document))
     (call,) = document["layers"][0]["summary"]["cycles"]["calls"]
-    taken = [(one["name"], 2 * round(one["nanoseconds"])) for one in call["operations"]]
+    taken = [(op["name"], 2 * round(op["nanoseconds"])) for op in call["operations"]]
     rows = [f"{name},{device},{twice}" for name, twice in taken for device in (0, 1)]
     head = "OP CODE,DEVICE ID,DEVICE KERNEL DURATION [ns]"
     (tmp_path / "card.csv").write_text("\n".join([head, *rows, ""]))

@@ -347,13 +347,13 @@ def test_what_slices_lose_is_measured_by_the_largest_numbers(dtype, lost, roundi
         return (rng.standard_normal(shape) * np.exp2(rng.integers(-9, 3, shape))).astype(dtype)
 
     def within(got, want, products, first, second):
-        largest = (np.abs(one.astype(np.float64)).max() for one in (first, second))
+        largest = (np.abs(array.astype(np.float64)).max() for array in (first, second))
         bound = products * np.prod(list(largest)) * lost + np.abs(want) * rounding
         return (np.abs(got.astype(np.float64) - want) <= bound).all()
 
     geometry = plan_geometry([4, 4], [3, 3], stride=[1, 1], pad_before=[0, 0], pad_after=[0, 0])
     src, weights, diff = wide((1, 4, 4, 4)), wide((4, 6, 3, 3)), wide((1, 6, 6, 6))
-    x, w, g = (one.astype(np.float64) for one in (np.moveaxis(src, -1, 1), weights, np.moveaxis(diff, -1, 1)))
+    x, w, g = (array.astype(np.float64) for array in (np.moveaxis(src, -1, 1), weights, np.moveaxis(diff, -1, 1)))
     with ttsim.open_device(values="exact") as opened:
         common = {**attributes(), "weights_format": "IOX", "device": opened}
         forward = onednn.conv_transpose(src, weights, **common)

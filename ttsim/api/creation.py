@@ -84,7 +84,7 @@ def full_like(
     """A tensor of one number, with the shape of another, and its data type, layout and place by default.
 
     For tiles of floats on the device that stay what they are, it is a device operation; bfloat16 and block floats get
-    the number cut to bfloat16. All else is made on the host. Errors are those of `full`.
+    the number cut to bfloat16. Other tensors are made on the host. Errors are those of `full`.
     """
     return _filled("full_like", tensor, fill_value, (dtype, layout, device, memory_config))
 

@@ -245,7 +245,7 @@ def reshape(
     Args:
         input_tensor: On the host or the device.
         pad_value: What the padding of tiles is filled with where a program moved them, behind it.
-        reshape_tile_mode: Whether the map of tiles is made anew; it is, whatever is asked for, where a program is.
+        reshape_tile_mode: Whether the map of tiles is built again; where a program runs, it always is.
         skip_padding_fill: The padding is not filled, whatever ``pad_value`` says.
     """
     require_left_out("reshape", sub_core_grids=sub_core_grids)

@@ -180,14 +180,14 @@ def sweep(
     with nullcontext() if file is None else Store(Path(file), model_version()) as store:
         rows: dict[str, Row] = {} if store is None else {key: store.rows[key] for key in points if key in store.rows}
         missing = [point for key, point in points.items() if key not in rows]
-        found = len(rows)
+        stored = len(rows)
 
         def take(new: list[Row]) -> None:
             if store is not None and new:
                 store.append(row for row in new if row.verdict is not Verdict.LOST)  # a lost one is tried again
             rows.update({row.key: row for row in new})
             if watch is not None:
-                watch(Progress(total=len(points), done=len(rows), found=found))
+                watch(Progress(total=len(points), done=len(rows), found=stored))
 
         take([])
         if missing:

@@ -91,8 +91,8 @@ def test_only_what_is_asked_for_stays():
         config = ttnn.Conv2dConfig(deallocate_activation=True)
         output = ttnn.conv_transpose2d(device=device, lowering="phase", conv_config=config, **call)
         assert not source.is_allocated()
-        left = [one for one in device.machine.memory.live() if one.spec.buffer_type is not BufferType.L1_SMALL]
-        assert [one.address for one in left] == [output.buffer_address()]
+        left = [buffer for buffer in device.machine.memory.live() if buffer.spec.buffer_type is not BufferType.L1_SMALL]
+        assert [buffer.address for buffer in left] == [output.buffer_address()]
 
 
 @pytest.mark.parametrize(

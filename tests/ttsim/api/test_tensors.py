@@ -104,8 +104,8 @@ def test_padding_of_the_last_two_axes_and_bytes_of_tiles_and_elements(device: tt
     assert not ttsim.is_sharded(rows)
     places = [ttsim.has_storage_type_of(x, ttsim.DEVICE_STORAGE_TYPE) for x in (rows, rows.to(device))]
     assert places == [False, True]
-    assert [ttsim.tile_size(one) for one in (ttsim.bfloat16, ttsim.bfloat8_b, ttsim.int8)] == [2048, 1088, 1024]
-    assert [ttsim.element_size(one) for one in (ttsim.float32, ttsim.uint16, ttsim.int8)] == [4, 2, 1]
+    assert [ttsim.tile_size(dtype) for dtype in (ttsim.bfloat16, ttsim.bfloat8_b, ttsim.int8)] == [2048, 1088, 1024]
+    assert [ttsim.element_size(dtype) for dtype in (ttsim.float32, ttsim.uint16, ttsim.int8)] == [4, 2, 1]
     assert ttsim.get_conv_output_dim(8, 3, 2, 1) == ttsim.get_conv_output_dim(8, 3, dilation=2) == 4
     assert ttsim.Shape([1, 2]).to_rank(4) == [1, 1, 1, 2]
     assert ttsim.Shape([1, 1, 3, 4]).to_rank(2) == [3, 4]

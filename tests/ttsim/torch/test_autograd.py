@@ -28,7 +28,7 @@ def tensors(size, kernel, groups=1, **given):
     """Source, weight and bias of 2 images, from 4 channels to 6."""
     torch.manual_seed(0)
     result = torch.randn(2, 4, *size), torch.randn(4, 6 // groups, *kernel), torch.randn(6)
-    return [one.requires_grad_() for one in result]
+    return [tensor.requires_grad_() for tensor in result]
 
 
 def orders(function, given):
@@ -36,7 +36,7 @@ def orders(function, given):
     torch.manual_seed(1)
     result = function(*given)
     first = torch.autograd.grad(result, given, torch.randn_like(result), create_graph=True)
-    second = torch.autograd.grad(first[:2], given[:2], [torch.randn_like(one) for one in first[:2]])
+    second = torch.autograd.grad(first[:2], given[:2], [torch.randn_like(tensor) for tensor in first[:2]])
     return [result, *first, *second]
 
 
@@ -69,7 +69,7 @@ def test_gradients_of_gradients_are_calls_on_the_device(device):
 @pytest.mark.parametrize("lowering", ["zero_insertion", "phase"])
 def test_derivatives_in_float64_are_quotients_of_differences(lowering):
     rank, size, kernel, options = LAYERS[2]
-    given = [one.detach().double().requires_grad_() for one in tensors(size, kernel, **options)]
+    given = [tensor.detach().double().requires_grad_() for tensor in tensors(size, kernel, **options)]
     with ttsim.open_device(values="fast") as device:
 
         def layer(*inputs):

@@ -67,7 +67,7 @@ def test_limits_of_a_search():
     begun, small = Search(snapshot=early.snapshot, effort=1), space("l1")
     begun.run(small, most_untimed=0, begin=[small.call])  # tried before all families
     assert begun.count.tried == 1
-    assert [one.cycles for one in begun.front] == [evaluate(small.call, early.snapshot).cycles]
+    assert [candidate.cycles for candidate in begun.front] == [evaluate(small.call, early.snapshot).cycles]
 
 
 def test_a_front_keeps_what_nothing_beats():
@@ -84,6 +84,7 @@ def test_families_differ_and_begin_with_the_library_s_choice():
     assert set(Counter(map(repr, families)).values()) == {1}
     schemes = {getattr(family.conv_config.shard_layout, "name", "") for family in families}
     assert schemes == {"", "HEIGHT_SHARDED", "BLOCK_SHARDED", "WIDTH_SHARDED"}
+    assert {family.conv_config.transpose_shards for family in families} == {False, True}
     assert {family.slice_config for family in families} == {None}  # an input in L1 is not cut
 
 

@@ -87,7 +87,7 @@ def test_another_lowering_begins_with_the_call_as_it_is_given_and_the_default(de
     begun = []
 
     def run(search, space, *, begin=(), **options):
-        begun.append([(one.rules.by_phases, one.conv_config.act_block_h_override) for one in begin])
+        begun.append([(call.rules.by_phases, call.conv_config.act_block_h_override) for call in begin])
 
     monkeypatch.setattr(Search, "run", run)
     given = options(L1, conv_config=ttsim.Conv2dConfig(act_block_h_override=32))
