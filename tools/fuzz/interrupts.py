@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from threading import Thread
-from types import FrameType, MappingProxyType
+from types import FrameType
 from typing import Any, Final
 
 import numpy as np
@@ -28,16 +28,15 @@ def call(function, x, device=device, **more):
     return function(input_tensor=x, weight_tensor=w, device=device, in_channels=32, out_channels=32, batch_size=1,
                     input_height=8, input_width=8, kernel_size=(3, 3), **more)
 """
-SCENES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "conv_transpose2d from L1": "y = call(ttsim.conv_transpose2d, x.to(device, ttsim.L1_MEMORY_CONFIG))",
-        "conv_transpose2d in slices": """\
+SCENES: Final = {
+    "conv_transpose2d from L1": "y = call(ttsim.conv_transpose2d, x.to(device, ttsim.L1_MEMORY_CONFIG))",
+    "conv_transpose2d in slices": """\
 cut = ttsim.Conv2dSliceConfig(slice_type=ttsim.Conv2dDRAMSliceHeight, num_slices=2)
 config = ttsim.Conv2dConfig(weights_dtype=ttsim.bfloat16)
 x = x.to(device, ttsim.DRAM_MEMORY_CONFIG)
 y = call(ttsim.conv_transpose2d, x, dram_slice_config=cut, conv_config=config)""",
-        "conv2d from the host": "y = call(ttsim.conv2d, x, return_weights_and_bias=True)",
-        "conv2d without room": """\
+    "conv2d from the host": "y = call(ttsim.conv2d, x, return_weights_and_bias=True)",
+    "conv2d without room": """\
 large = tiles(1, 1, 44 * 32 * 8, 1024)
 try:
     large = ttsim.to_memory_config(large, ttsim.L1_MEMORY_CONFIG)
@@ -45,23 +44,22 @@ try:
     y = call(ttsim.conv2d, x, conv_config=ttsim.Conv2dConfig(act_block_h_override=64))
 except ttsim.TTSimError:
     pass""",
-        "matmul and linear": """\
+    "matmul and linear": """\
 x = tiles(1, 1, 64, 64)
 y = ttsim.linear(x, ttsim.matmul(x, x), bias=tiles(1, 1, 1, 64))""",
-        "tensors that move": """\
+    "tensors that move": """\
 x = tiles(1, 1, 32, 32)
 y = ttsim.to_memory_config(x, ttsim.L1_MEMORY_CONFIG)
 ttsim.deallocate(x)
 y = ttsim.typecast(y, ttsim.bfloat8_b).reshape(1, 1, 16, 64)""",
-        "a gradient of oneDNN": """\
+    "a gradient of oneDNN": """\
 how = {"strides": [1, 1], "pads_begin": [0, 0], "pads_end": [0, 0], "dilations": [1, 1]}
 ttsim.onednn.conv_transpose_backward_data(zeros(1, 4, 4, 2), zeros(3, 3, 2, 2), device=device, **how)""",
-        "an estimate": """\
+    "an estimate": """\
 def estimated(device):
     return call(ttsim.conv_transpose2d, x.to(device, ttsim.DRAM_MEMORY_CONFIG), device)
 ttsim.estimate_cycles(estimated, device=device)""",
-    }
-)
+}
 
 
 class Interrupt:

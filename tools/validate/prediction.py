@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
@@ -102,9 +101,7 @@ def core_ranges(text: str) -> CoreRangeSet:
     return CoreRangeSet(CoreRange(CoreCoord(left, top), CoreCoord(right, low)) for left, top, right, low in boxes)
 
 
-OF_2025: Final[Mapping[str, Mapping[str, float]]] = MappingProxyType(
-    {"blackhole": MappingProxyType({"compute_costs_tilize_tile_cycles": 37.0})}
-)
+OF_2025: Final[Mapping[str, Mapping[str, float]]] = {"blackhole": {"compute_costs_tilize_tile_cycles": 37.0}}
 
 
 def with_software_of_2025(spec: DeviceSpec) -> DeviceSpec:
