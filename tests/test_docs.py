@@ -40,7 +40,7 @@ def fields_of(values: dict[str, object], table: str = "Device") -> Iterator[tupl
 
 
 def documented_fields() -> Iterator[tuple[str, str]]:
-    """Every field that docs/device-fields.md names, as (heading of its table, name)."""
+    """Every field that docs/reference/device-fields.md names, as (heading of its table, name)."""
     for heading, body in TABLE.findall(text_of("device-fields.md")):
         for table in heading.split(", "):
             name = table if table == "Device" else table.removeprefix("[").removesuffix("]")
@@ -152,7 +152,7 @@ def anchors_of(path: Path) -> set[str]:
 
 
 def defects() -> list[list[str]]:
-    """The cells of every row of docs/real-defects.md."""
+    """The cells of every row of docs/reference/real-defects.md."""
     rows = [line for line in text_of("real-defects.md").splitlines() if line.startswith("| ") and "::" in line]
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", row)[1:-1]] for row in rows]
 

@@ -1,6 +1,6 @@
 """The shape of the house in numbers: parts of each package, arrows between them, files that a call enters.
 
-A limit may go down at any time. Raising one takes a sentence in docs/design.md.
+A limit may go down at any time. Raising one takes a sentence in docs/explanation/design.md.
 """
 
 import subprocess

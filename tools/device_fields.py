@@ -1,4 +1,4 @@
-"""Write the tables of docs/device-fields.md: what fields mean and where figures come from, and what they move.
+"""Write the tables of docs/reference/device-fields.md: what fields mean, where figures come from, what they move.
 
 usage: python -m tools.device_fields [--all]
 
@@ -19,7 +19,7 @@ from ops.sensitivity.fields import fields_of, source_of, sources_of, table_words
 from ops.sensitivity.samples import planners_samples, samples
 from tools.command import run_tool, tool_parser
 
-DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "device-fields.md"
+DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "reference" / "device-fields.md"
 BEGIN = "### Device\n"
 MEASURED = ("wormhole_n150", "blackhole_p150")
 ORDER = (PLAN, MEMORY, VALUES, CYCLES, LAUNCHES, REPORT)

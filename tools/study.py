@@ -1,4 +1,4 @@
-"""The worked study of docs/study.md: eight layers of two U-Nets, tuned, on two cards and an invented device.
+"""The worked study of docs/explanation/study.md: eight layers of two U-Nets, on two cards and an invented device.
 
 usage: python -m tools.study [--write] [--processes N]
 
@@ -27,7 +27,7 @@ from ttsim.study.plots import Bars, Chart, Dot, Scatter, to_svg
 from ttsim.study.tune.tune import EFFORT, differences, tune
 from ttsim.study.tune.tuned import Choice, Tuned
 
-SPACE: Final = Path(__file__).resolve().parents[1] / "docs" / "study-machine.toml"
+SPACE: Final = Path(__file__).resolve().parents[1] / "docs" / "explanation" / "study-machine.toml"
 CARDS: Final = ("wormhole_n150", "blackhole_p150")
 COST: Final = "area"
 LAYERS: Final = read_layers(DEFAULT_LAYERS)
@@ -287,7 +287,7 @@ def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-DOCUMENT: Final = Path(__file__).resolve().parents[1] / "docs" / "study.md"
+DOCUMENT: Final = Path(__file__).resolve().parents[1] / "docs" / "explanation" / "study.md"
 BEGIN: Final = "<!-- python -m tools.study --write -->\n"
 
 

@@ -1,4 +1,4 @@
-"""What inserted zeros cost: the layers of the main job in both lowerings, as the tables of docs/phase-lowering.md.
+"""What inserted zeros cost: eight layers in both lowerings, as the tables of docs/explanation/phase-lowering.md.
 
 usage: python -m tools.zeros [--device NAME ...] [--update FILE]
 

@@ -28,7 +28,7 @@ _UPPER: Final = -0x10000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KLoop:
-    """The steps between products and outputs (docs/values.md, Partial sums, Bias, Packer)."""
+    """The steps between products and outputs (docs/reference/values.md, Partial sums, Bias, Packer)."""
 
     fidelity_phases: int  # Of the products; not 3, where a block is two of them
     fp32_dest: bool  # Whether Dst has 32 bits

@@ -2,7 +2,8 @@
 
 A register holds a float32. A multiplication with addition rounds once, to nearest even, and makes zero of a denormal.
 What is stored into a 16-bit Dst loses its lower half unless the kernel rounds it first. The functions follow the
-kernels of tt-metal 0.81.1 for both architectures step by step, since every step rounds (docs/values.md, Activation).
+kernels of tt-metal 0.81.1 for both architectures step by step, since every step rounds
+(docs/reference/values.md, Activation).
 """
 
 from collections.abc import Sequence

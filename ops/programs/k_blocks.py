@@ -24,7 +24,7 @@ def sum_blocks(
     has_bias: bool,
     reloads_whole: bool = False,
 ) -> Array | None:
-    """The sum of ``count`` blocks with the trips through the packer between them (docs/values.md, Partial sums).
+    """The sum of ``count`` blocks with trips through the packer between them (docs/reference/values.md, Partial sums).
 
     A block is activations, weights and the halves present of each K tile; None is a block without products, which
     leaves partial sums as they are: a second trip through the packer changes nothing. With a bias the last block makes

@@ -1,4 +1,4 @@
-"""The tables of docs/device-fields.md are what the sources say and what is measured."""
+"""The tables of docs/reference/device-fields.md are what the sources say and what is measured."""
 
 import random
 

@@ -7,7 +7,7 @@ import pytest
 from tools.zeros import BEGIN, DEVICES, END, LOWERINGS, cost_of, tables, updated
 from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
 
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "phase-lowering.md"
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "explanation" / "phase-lowering.md"
 LAYERS = read_layers(DEFAULT_LAYERS)
 
 

@@ -14,7 +14,7 @@ from ttsim.report.explain import explain_call, explain_inclusion, not_counting, 
 from ttsim.report.formatting import TableColumn, count_of, cycles, percent, short_name, table_lines, time, wrapped
 from ttsim.report.rows import Report
 
-ERROR_SHARE: Final = 0.04  # mean, on tests outside the fit: docs/cycles.md, Between operations
+ERROR_SHARE: Final = 0.04  # mean, on tests outside the fit: docs/reference/cycles.md, Between operations
 BASES: Final = {
     Replay.TRACE: "fitted to a public benchmark of dispatch",
     Replay.WARM_CACHE: "not validated; the host's time is that of one public run, without Python",

@@ -34,7 +34,8 @@ def explain_call(call: CallTime, device: str) -> str:
     name = call.name.rpartition(".")[2]
     if name in UNCOMPARED_CALLS:
         lines.append(
-            f"- Values: outputs of {name} were never compared with the real library's (docs/values.md, Activation)."
+            f"- Values: outputs of {name} were never compared with the real library's "
+            "(docs/reference/values.md, Activation)."
         )
     return "\n".join(lines)
 

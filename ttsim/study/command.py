@@ -222,7 +222,7 @@ def add_design(commands: Any) -> None:
     """Adds the command to the result of `add_subparsers`."""
     about = (
         "Works out what layers take on every machine of a space, and what each machine costs, and prints the machines "
-        "of which no other is better in time and all costs (docs/design-a-machine.md)."
+        "of which no other is better in time and all costs (docs/how-to/design-a-machine.md)."
     )
     parser = command(commands, "design", design_command, "vary fields of a device against costs", about)
     parser.add_argument("space", type=Path, metavar="FILE", help="TOML file of a device, a space, costs and layers")

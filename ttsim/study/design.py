@@ -223,8 +223,8 @@ def design(file: str | Path | Design, *, processes: int | None = 1, watch: Watch
     """The Pareto front of time and costs over a space of machines.
 
     Args:
-        file: A TOML file of a device, fields to vary, costs and layers, as docs/design-a-machine.md describes it; or
-            a `Design`.
+        file: A TOML file of a device, fields to vary, costs and layers (docs/how-to/design-a-machine.md); or a
+            `Design`.
         processes: How many work, each at a layer; None for one on each core, where there is much to do. A script that
             asks for more than one has `if __name__ == "__main__":`.
         watch: Gets the number of layers, and gives what is called when one is done on all machines.

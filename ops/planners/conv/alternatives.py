@@ -1,4 +1,4 @@
-"""Other ways to make a call that does not fit, the smallest change first (docs/planning.md, Running out of L1).
+"""Other ways to make a call that does not fit, the smallest first (docs/reference/planning.md, Running out of L1).
 
 The caller finds out whether an alternative fits, by planning and allocating it.
 """

@@ -38,7 +38,7 @@ class SliceConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvConfig:
-    """A Conv2dConfig: the real fields and defaults (docs/planning.md, Arguments); `activation` is in lower case."""
+    """A Conv2dConfig (docs/reference/planning.md, Arguments): the real fields, `activation` in lower case."""
 
     weights_format: DataFormat | None = None
     activation: tuple[str, tuple[float, ...]] | None = None
@@ -65,7 +65,7 @@ class ConvConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComputeConfig:
-    """A compute kernel config (docs/planning.md, Arguments)."""
+    """A compute kernel config (docs/reference/planning.md, Arguments)."""
 
     fidelity_phases: int = 1  # Fidelity phases: 1 (LoFi, also for an invalid fidelity) to 4 (HiFi4)
     fp32_dest: bool = False  # fp32_dest_acc_en

@@ -1,4 +1,4 @@
-"""Windows of conv2d that are folded into channels, so that a convolution of stride 1 is left (docs/planning.md)."""
+"""Windows of conv2d that are folded into channels, to leave a convolution of stride 1 (docs/reference/planning.md)."""
 
 from dataclasses import replace
 from math import prod

@@ -1,4 +1,4 @@
-"""The L1 path: shard, prepare weights, halo, move, conv2d (docs/planning.md, L1 path); DRAM slices run it as well.
+"""The L1 path: shard, prepare weights, halo, move, conv2d (docs/reference/planning.md, L1 path); slices run it, too.
 
 A call by output phases takes the same steps with weights and a program of its own.
 """

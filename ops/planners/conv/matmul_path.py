@@ -1,4 +1,4 @@
-"""The path of 1x1 convolutions, which run as a matmul (docs/planning.md, Matmul path).
+"""The path of 1x1 convolutions, which run as a matmul (docs/reference/planning.md, Matmul path).
 
 The input becomes tiles, sharded unless the library chose the layout, and is multiplied by the weights. Rules: tt-metal
 0.81.1 on a device without kernels, and the recorded runs of 1x1 kernels.

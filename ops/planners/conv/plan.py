@@ -1,7 +1,7 @@
 """A call of either convolution, from its checks to its plan: the path that it takes, and the path through DRAM.
 
-The DRAM path makes an image of the input in DRAM and puts the output together slice by slice (docs/planning.md, DRAM
-path). Its slices run on the L1 path.
+The DRAM path makes an image of the input in DRAM and puts the output together slice by slice
+(docs/reference/planning.md, DRAM path). Its slices run on the L1 path.
 """
 
 from collections.abc import Iterator

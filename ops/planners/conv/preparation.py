@@ -1,4 +1,4 @@
-"""Weights and biases ahead of a call, whose layout has rules of its own (docs/planning.md, Weights)."""
+"""Weights and biases ahead of a call, whose layout has rules of its own (docs/reference/planning.md, Weights)."""
 
 from collections.abc import Iterator
 from contextlib import suppress

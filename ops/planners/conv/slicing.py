@@ -1,4 +1,4 @@
-"""Cuts a call into slices of its output that fit L1 one at a time (docs/planning.md, Slices).
+"""Cuts a call into slices of its output that fit L1 one at a time (docs/reference/planning.md, Slices).
 
 A slice is a call of its own: a window of the input, with paddings that give exactly the slice's outputs. The number of
 slices is given, or the smallest number whose slices all fit L1 as the real library estimates it.

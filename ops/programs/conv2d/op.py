@@ -80,7 +80,7 @@ def _exchanged_blocks(layout: ConvPartition) -> int:
 
 
 def buffer_requests(conv: ConvBuffers) -> list[CircularBuffer]:
-    """The circular buffers of a conv2d program, in order of allocation (docs/planning.md, Circular buffers).
+    """The circular buffers of a conv2d program, in order of allocation (docs/reference/planning.md, Circular buffers).
 
     Those that lie on a tensor's shard name it "output", "halo" or "reader_indices" (`placed_buffers`).
     """
@@ -306,7 +306,7 @@ class KBlock(NamedTuple):
 
 
 def k_block_order(layout: ConvPartition, kernel: tuple[int, int]) -> tuple[KBlock, ...]:
-    """The K blocks, first to last (docs/planning.md, K blocks).
+    """The K blocks, first to last (docs/reference/planning.md, K blocks).
 
     act_block_w_div cuts the channels of a WIDTH shard into parts, but weights are read in whole tiles: for each tap as
     many tiles as fit a part, and each part begins that many tiles after the one before it. Where parts are no whole

@@ -49,7 +49,7 @@ def channel_alignment(
     matmul: bool = False,
     shard_width: int | None = None,
 ) -> int:
-    """Channels per core are a multiple of this number (docs/planning.md, Alignment).
+    """Channels per core are a multiple of this number (docs/reference/planning.md, Alignment).
 
     `scheme` is the memory layout of the tensor that is aligned, `shard_width` the width of its shard, if it has one.
     """
@@ -62,7 +62,7 @@ def channel_alignment(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvOptions:
-    """The fields of a Conv2dConfig and of a compute config that decide a layout (docs/planning.md, Arguments)."""
+    """Fields of a Conv2dConfig and a compute config that decide a layout (docs/reference/planning.md, Arguments)."""
 
     act_block_h_override: int = 0  # Rows of an activation block; 0 takes the whole share of a core
     act_block_w_div: int = 1  # Parts of a K block (WIDTH only)
@@ -230,7 +230,7 @@ class ConvPartition:
 
 
 def weight_rows(layout: ConvPartition, kernel: tuple[int, int]) -> int:
-    """Rows of the prepared weight matrix (docs/planning.md, Weights)."""
+    """Rows of the prepared weight matrix (docs/reference/planning.md, Weights)."""
     block_rows = layout.blocks.act_w_tiles * TILE
     if layout.scheme is WIDTH:
         return round_up(layout.shards.in_channels * kernel[0] * kernel[1], block_rows)

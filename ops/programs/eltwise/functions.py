@@ -3,7 +3,7 @@
 A row of `FUNCTIONS` and a name in ``ttsim/__init__.pyi`` are all that a function takes. ttnn's function, its arguments
 and its docstring (`ttsim.api.eltwise`), the formats that the planner accepts, the activations of other operations and
 the warnings of reports are read from the row. The functions follow the kernels of tt-metal 0.81.1 step by step, since
-every step rounds (docs/values.md, Activation).
+every step rounds (docs/reference/values.md, Activation).
 """
 
 from collections.abc import Callable, Iterable, Mapping

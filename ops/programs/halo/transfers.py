@@ -48,7 +48,7 @@ def most_sticks(frame: PaddedInput, *, output_rows: int, cores: int) -> int:
 
 
 def stick_ranges(frame: PaddedInput, *, output_rows: int, cores: int) -> StickRanges:
-    """The sticks between the first and the last that a core's outputs read (docs/planning.md, Halo).
+    """The sticks between the first and the last that a core's outputs read (docs/reference/planning.md, Halo).
 
     Columns outside the windows are included, which makes the range contiguous. A core behind the last output gets the
     range of the last output once more, or nothing where there is one output only, as in the real library.

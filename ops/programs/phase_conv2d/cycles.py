@@ -1,7 +1,7 @@
 """What a program of output phases takes: the steps of the micro-op phase by phase, and the way of its sticks.
 
 Steps and their cycles are those of `ops.programs.conv2d.block_costs`; here is their order, and what is new in it
-(docs/phase-lowering.md, Assumptions):
+(docs/explanation/phase-lowering.md, Assumptions):
 
 * Phases of a group share what is gathered, tilized and sent; their weights are read together, tile by tile.
 * A finished block gets its bias and is untilized phase by phase, into a buffer of its own, which is as wide as all

@@ -1,4 +1,4 @@
-"""docs/study.md says what the tool finds: words follow from its tables, and some rows are measured again."""
+"""docs/explanation/study.md says what the tool finds: words follow from its tables; some rows are measured again."""
 
 import random
 import re

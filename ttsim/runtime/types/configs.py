@@ -106,7 +106,8 @@ class Conv2dConfig(CheckedRecord):
         "Of the prepared weights and bias; None for that of the weight tensor.", default=None
     )
     activation: Activation = param(
-        "Applied to the output; docs/values.md (Activation) says of which the bits were compared.", default=None
+        "Applied to the output; docs/reference/values.md (Activation) says of which the bits were compared.",
+        default=None,
     )
     deallocate_activation: bool = param("Free an input in L1 as soon as it is consumed.", default=False)
     reallocate_halo_output: bool = param("Move the halo's output up in L1 before the convolution.", default=True)

@@ -1,4 +1,4 @@
-"""The arguments of a convolution that change its plan and not its result (docs/planning.md, Arguments).
+"""The arguments of a convolution that change its plan and not its result (docs/reference/planning.md, Arguments).
 
 A *family* is a call with fixed slices, scheme, cores, blocks and readers. Its *members* differ in double buffering, in
 the halo's reallocation, and in the output layout; the lower bounds of its first member in cycles and L1

@@ -1,4 +1,4 @@
-"""Circular buffers of the micro-op by hand (docs/planning.md, Circular buffers), and the L1 estimated by them."""
+"""Circular buffers of conv2d by hand (docs/reference/planning.md, Circular buffers), and the L1 estimated by them."""
 
 from dataclasses import replace
 

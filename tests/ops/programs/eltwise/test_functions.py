@@ -25,7 +25,7 @@ from ops.programs.eltwise.functions import (
 WORMHOLE, BLACKHOLE = False, True  # whether there is a table of reciprocals
 WIDE = VectorUnitMode(fp32_dest=True, reciprocal_table=False)
 NARROW = VectorUnitMode(fp32_dest=False, reciprocal_table=False)
-DOCUMENT = Path(__file__).resolve().parents[4] / "docs" / "values.md"
+DOCUMENT = Path(__file__).resolve().parents[4] / "docs" / "reference" / "values.md"
 ROW = re.compile(r"^\| `(\w+)` \| (yes|no) \| (yes|no) \|", re.MULTILINE)
 INPUTS = np.array([-20.0, -3.5, -1.0, -0.25, 0.0, 0.25, 1.0, 3.0, 7.0, 20.0], np.float32)
 
