@@ -369,19 +369,21 @@ def levelized_graph(trace: Sequence[GraphNode], max_level: int) -> list[Vertex]:
     vertices: list[Vertex] = []
     for counter, number in numbers.items():
         node = trace[counter]
-        made, level = counter not in starts, node["stacking_level"]
-        shapes = [tensor["params"]["shape"] for tensor in ([node] if made else outputs[counter])]
+        is_tensor, level = counter not in starts, node["stacking_level"]
+        shapes = [tensor["params"]["shape"] for tensor in ([node] if is_tensor else outputs[counter])]
         # The source of a tensor is its maker; of what a function reads, the tensor's own vertex or else its maker
         sources = (tensor if tensor in numbers else makers.get(tensor) for tensor in node["input_tensors"])
-        read = [makers.get(counter)] if made else list(sources)
-        inside = () if made else (inner for inner in functions if counter < inner["counter"] < ends[counter]["counter"])
+        read = [makers.get(counter)] if is_tensor else list(sources)
+        inside = (
+            () if is_tensor else (inner for inner in functions if counter < inner["counter"] < ends[counter]["counter"])
+        )
         vertices.append(
             {
                 "arguments": [argument for argument in node["arguments"] if isinstance(argument, str)],
                 "counter": number,
                 "in_edges": [numbers[source] for source in read if source in numbers],
                 "internals": [numbers[inner["counter"]] for inner in inside if inner["stacking_level"] == level + 1],
-                "name": f"tensor[{node['params']['tensor_id']}]" if made else node["params"]["name"],
+                "name": f"tensor[{node['params']['tensor_id']}]" if is_tensor else node["params"]["name"],
                 "out_edges": [],
                 "output_info": [],
                 "output_shape": list(dict.fromkeys(shapes)),

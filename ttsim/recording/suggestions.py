@@ -191,8 +191,8 @@ class Search:
         """The best single change combined with further changes; None if no combination gains time."""
         texts, used, options = [attempt.text], {attempt.kind}, {**self.options, **attempt.options}
         while True:
-            others = (other for other in attempts(self.function, options) if other.kind not in used and not other.price)
-            better = _best_of_each(self._tried(others, options, before), best)
+            free = (each for each in attempts(self.function, options) if each.kind not in used and not each.price)
+            better = _best_of_each(self._tried(free, options, before), best)
             if not better:
                 break
             attempt, best = better[0]

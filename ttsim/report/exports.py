@@ -160,8 +160,8 @@ TABLES: Final[Mapping[str, tuple[str, Rows]]] = {  # columns and rows
         "tensor_id int UNIQUE, producer_operation_id int, last_use_operation_id int, deallocate_operation_id int, "
         "producer_source_file text, producer_source_line int, last_use_source_file text, last_use_source_line int",
         lambda record: (
-            (tensor, made, last_read, freed, *_source(made_at), *_source(last_read_at))
-            for tensor, made, made_at, last_read, last_read_at, freed in record.lifetimes
+            (tensor, producer, last_reader, freed, *_source(produced_at), *_source(last_read_at))
+            for tensor, producer, produced_at, last_reader, last_read_at, freed in record.lifetimes
         ),
     ),
     "captured_graph": (

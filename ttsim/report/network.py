@@ -343,7 +343,7 @@ def network_report(runs: Runs, spec: DeviceSpec, kind: type[NetworkReport] = Net
     moments = [  # the fullest of each operation: its circular buffers, then buffers, oldest first
         [
             *(Occupant.of(buffer, address) for buffer, address in placed_buffers(op.step, spec)),
-            *(Occupant(held.name, held.memory, held.address, held.bank_bytes, made=held.place) for held in op.buffers),
+            *(Occupant(own.name, own.memory, own.address, own.bank_bytes, made=own.place) for own in op.buffers),
         ]
         for op in runs
     ]

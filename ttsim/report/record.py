@@ -158,18 +158,18 @@ def known_arch(spec: DeviceSpec) -> str:
 
 def lifetimes(calls: Sequence[RecordedCall], tensors: Mapping[WrittenTensor, int]) -> list[Lifetime]:
     """Each tensor by its number, the call that made it, the last that read it, and the last before its buffer went."""
-    made: dict[WrittenTensor, Moment] = {}
-    read: dict[WrittenTensor, Moment] = {}
+    producers: dict[WrittenTensor, Moment] = {}
+    readers: dict[WrittenTensor, Moment] = {}
     for call in calls:
         for event in call.events:
             if isinstance(event, OperationBegin):
-                read.update((source.tensor, (call.number, call.at)) for source in event.read)
+                readers.update((source.tensor, (call.number, call.at)) for source in event.read)
             elif isinstance(event, OperationEnd):
-                new = (tensor for tensor in event.made if tensor not in made and tensor not in read)
-                made.update((tensor, (call.number, call.at)) for tensor in new)
+                new = (tensor for tensor in event.made if tensor not in producers and tensor not in readers)
+                producers.update((tensor, (call.number, call.at)) for tensor in new)
     freed, never = _freed(calls), (None, NOWHERE)
     return [
-        (number, *made.get(tensor, never), *read.get(tensor, never), freed.get(tensor.number))
+        (number, *producers.get(tensor, never), *readers.get(tensor, never), freed.get(tensor.number))
         for tensor, number in tensors.items()
     ]
 
