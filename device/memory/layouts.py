@@ -97,14 +97,15 @@ class TensorSpec:
                 f"A block float has no rows: ask for TILE layout, or for bfloat16 instead of {data_format}"
             )
         logical = tuple(map(int, shape))
-        padded = None if padded_shape is None else tuple(map(int, padded_shape))
         least = _least_alignment(layout, memory_config)
-        if alignment is not None:
-            aligned = _joined(tuple(map(int, alignment)), least)
-            padded = _rounded(logical, aligned) if padded is None else padded
-        else:
-            padded = _padded(logical, layout, memory_config) if padded is None else padded
-            aligned = _alignment_of(logical, padded, least)
+        aligned = least if alignment is None else _joined(tuple(map(int, alignment)), least)
+        if padded_shape is not None:
+            padded = tuple(map(int, padded_shape))
+            aligned = _alignment_of(logical, padded, least) if alignment is None else aligned
+        elif logical or layout is Layout.TILE or alignment is not None:
+            padded = _rounded(logical, aligned)
+        else:  # a single number
+            padded = ()
         object.__setattr__(self, "shape", logical)
         object.__setattr__(self, "data_format", data_format)
         object.__setattr__(self, "layout", layout)
@@ -214,16 +215,6 @@ def aligned_page_bytes(page_bytes: int, buffer_type: BufferType, spec: DeviceSpe
     return round_up(page_bytes, memory.alignment_bytes)
 
 
-def _padded(shape: tuple[int, ...], layout: Layout, config: MemoryConfig) -> tuple[int, ...]:
-    """Padded shape: to tiles on the last two axes, or to whole shard rows on the last."""
-    if layout is Layout.TILE:
-        at_least_two = (1,) * (2 - len(shape)) + shape
-        return (*at_least_two[:-2], round_up(at_least_two[-2], TILE), round_up(at_least_two[-1], TILE))
-    if config.shard_spec is None or not shape:
-        return shape
-    return (*shape[:-1], round_up(shape[-1], config.shard_spec.shape[1]))
-
-
 def _least_alignment(layout: Layout, config: MemoryConfig) -> tuple[int, ...]:
     """The least alignment of the last axes: tiles, or rows of shards."""
     if layout is Layout.TILE:
@@ -234,18 +225,13 @@ def _least_alignment(layout: Layout, config: MemoryConfig) -> tuple[int, ...]:
 def _joined(wanted: tuple[int, ...], least: tuple[int, ...]) -> tuple[int, ...]:
     """An alignment raised to whole multiples of the least."""
     rank = max(len(wanted), len(least))
-    wanted, least = ((1,) * (rank - len(sides)) + sides for sides in (wanted, least))
-    return tuple(round_up(sides, unit) for sides, unit in zip(wanted, least, strict=True))
+    return tuple(map(round_up, (1,) * (rank - len(wanted)) + wanted, (1,) * (rank - len(least)) + least))
 
 
 def _rounded(shape: tuple[int, ...], alignment: tuple[int, ...]) -> tuple[int, ...]:
     """A shape of at least as many axes, its last ones rounded up to their alignment."""
     whole = (1,) * (len(alignment) - len(shape)) + shape
-    unaligned = len(whole) - len(alignment)
-    return (
-        *whole[:unaligned],
-        *(round_up(side, unit) for side, unit in zip(whole[unaligned:], alignment, strict=True)),
-    )
+    return tuple(map(round_up, whole, (1,) * (len(whole) - len(alignment)) + alignment))
 
 
 def _alignment_of(shape: tuple[int, ...], padded: tuple[int, ...], least: tuple[int, ...]) -> tuple[int, ...]:
