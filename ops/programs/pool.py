@@ -96,9 +96,11 @@ def _framed(image: Array, frame: PaddedInput, first: int, outputs: int) -> Array
     begin = first * rows.stride - rows.before  # in the image, where both may lie outside
     end = begin + (outputs - 1) * rows.stride + rows.reach + 1
     inside = slice(max(begin, 0), max(min(end, rows.input_length), 0))
-    framed = image[inside].astype(np.float32)
-    if (inside.start, inside.stop) != (begin, end) or columns.before or columns.after:
-        part, framed = framed, np.full((end - begin, columns.length, image.shape[-1]), -np.inf, np.float32)
+    part = image[inside]
+    if (inside.start, inside.stop) == (begin, end) and not columns.before and not columns.after:
+        framed = part.astype(np.float32)
+    else:
+        framed = np.full((end - begin, columns.length, image.shape[-1]), -np.inf, np.float32)
         framed[inside.start - begin :, columns.before :][: len(part), : columns.input_length] = part
     return without_nan(framed.view(np.uint32)).view(np.float32)
 

@@ -57,7 +57,7 @@ def buffers_of_copy(
         case Conversion.UNTILIZE_CODEGEN:  # two pieces of a row of tiles in, and two out
             cores, tiles = generated_pieces(source, spec)
             return _both(("tiles", "rows"), BUFFERING * tiles, source, target, cores)
-    if source.memory_config.is_sharded() and not (on_one_core and (untilizes or conversion is Conversion.TILIZE)):
+    if source.memory_config.is_sharded() and not (on_one_core and untilizes):
         on_one_core, in_shards = False, _buffers_in_shards(conversion, read, written, spec)
         if in_shards is not None:
             return in_shards

@@ -101,6 +101,8 @@ Permute 1023 | 1x2x64x96 tile | 2x1x64x96 tile | 4096@12
 Permute 1032 | 1x2x64x96 tile | 2x1x96x64 tile | 4096@12, 4096@12
 # rows: 27 rows of each tile filled
 Permute 0213 | 1x5x32x32 tile | 1x32x5x32 tile | 4096@32, 32@32
+# turned: five rows of each tile filled
+Permute 0312 | 1x5x32x64 tile | 1x64x5x32 tile | 4096@64, 32@64, 4096@64
 # rows that fill their tiles
 Permute 2103 | 32x5x32x32 tile | 32x5x32x32 tile | 4096@64
 # 64 rows, a block of 3 by 32 each

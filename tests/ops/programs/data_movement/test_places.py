@@ -163,6 +163,10 @@ Copy | 64x64 | 64x64 float32 | Only tile layout supports dtype conversion
 Untilize | 64x64 tile height/32x64/2 | 64x60 height/32x60/2 | Output shard row size 120 bytes must be
 Reshard | 1x4 height/1x4/1 | 1x4 height/1x4/1 | DataflowBufferSpec 'shard' has num_entries = 0.
 Reshard | 6x280 width/6x40/7 | 6x280 block/1x48/8x8 | unordered_map::at
+# rows of padding between the images of shards become rows of the result
+Kept | 2x50x64 tile height/64x64/2 | 2x50x64 height/64x64/2 | (2, 64, 64)
+Kept | 1x50x64 tile height/64x64/1 | 1x50x64 height/64x64/1 | None
+Kept | 2x50x64 tile | 2x50x64 height/64x64/2 | None
 # a window that is the whole image is dealt to shards of all channels as any tensor; other windows are cut out
 Window 2 | 5x2x2x24 | height/32x24/1 | InterleavedToSharded
 Window 1 | 5x2x2x24 | height/32x24/1 | PaddedSlice
@@ -297,6 +301,8 @@ def program_of(name, axes, tensor, asked, text):
             program, step, _ = planned(untilized_by, tensor, tensor_spec(text), "output", on_one_core=True)
             assert step.op.on_one_core
             return program
+        case "Kept":
+            return planned(untilized_by, tensor, tensor_spec(text), "output")[1].op.padded
         case "Window":
             window = Window(shape=tensor.shape, begins=(0,) * 4, ends=(tensor.shape[0], *axes, *tensor.shape[2:]))
             program, _, result = planned(sliced_input, tensor, window, asked, "slice")
