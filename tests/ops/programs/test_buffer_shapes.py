@@ -67,6 +67,8 @@ def test_cores_start_and_do_the_same():
     busy = {Stage.READER: 40.0, Stage.MATH: 70.0, Stage.WRITER: 0.0}
     cycles = buffer_shapes.uniform_cycles(CORES, 100.0, busy, SPEC, dram_read_bytes=64, contention_cycles=25.0)
     assert (cycles.cycles, cycles.cores, cycles.dram_read_bytes, cycles.contention_cycles) == (1100.0, 3, 64, 25.0)
+    bare = buffer_shapes.uniform_cycles(CORES, 100.0, busy, SPEC)
+    assert (bare.dram_read_bytes, bare.dram_written_bytes, bare.network_bytes, bare.contention_cycles) == (0, 0, 0, 0)
     stages = ((Stage.START, 1000.0), (Stage.READER, 40.0), (Stage.MATH, 70.0))
     assert cycles.groups[0].stages == tuple(StageCycles(stage, count) for stage, count in stages)
     assert cycles.bound_by is Stage.MATH  # the start binds nothing
