@@ -44,6 +44,11 @@ def test_a_hostile_name_stays_on_its_row(layer, report, name):
     assert len(overview.splitlines()) == 3
 
 
+def test_a_layer_alone_is_shown_in_any_case(layer):
+    texts = [drawn(print_layers, [layer] * count, each=False, width=200) for count in (1, 2)]
+    assert ["L1         peak" in text for text in texts] == [True, False]
+
+
 def test_code_breaks_where_it_may():
     code = "  compute_config=ttnn.WormholeComputeKernelConfig(math_fidelity=ttnn.MathFidelity.LoFi, packer_l1_acc=True)"
     assert code_lines(code, 80) == [
