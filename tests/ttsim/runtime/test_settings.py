@@ -38,6 +38,7 @@ def test_files_and_dictionaries(tmp_path):
     ttsim.save_config_to_json_file(path)
     saved = json.loads(path.read_text())
     assert (saved["comparison_mode_pcc"], type(saved["tmp_dir"])) == (0.9999, str)
+    assert [name for name, value in saved.items() if value is True] == ["enable_fast_runtime_mode"]
     path.write_text(json.dumps(saved | unknown))
     ttsim.load_config_from_json_file(path)
     with pytest.raises(ValueError, match="Unknown configuration key: of_another_version"):
