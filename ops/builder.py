@@ -31,13 +31,13 @@ CREATED: Final = "tt::tt_metal::create_device_tensor"
 UPLOADED: Final = "Tensor::to_device"
 
 
-def verify(plan: Plan, given: Collection[str]) -> None:
+def verify(plan: Plan, inputs: Collection[str]) -> None:
     """Raises AssertionError, with the step, for an inconsistent plan, which is a bug of the plan's author.
 
     Every tensor exists where it is used, and every buffer that the plan allocates is released once or returned. A plan
     that ends in a refusal returns nothing.
     """
-    live, own, results = set(given), set[str](), set(plan.results.values())
+    live, own, results = set(inputs), set[str](), set(plan.results.values())
     for number, step in enumerate(plan.steps):
         used, created = _tensors(step)
         faults = [f"there is no tensor {name}" for name in used if name not in live]
@@ -224,7 +224,7 @@ class PlanBuilder:
         return tuple(self._steps)
 
     @property
-    def held_l1_bytes(self) -> int:
+    def own_l1_bytes(self) -> int:
         """Bytes of every L1 bank that the plan's own tensors take at this point."""
         return sum(self._own_l1_bytes.values())
 

@@ -177,14 +177,14 @@ def _ends(
     fetched = written = ended = 0.0
     kernel_ends: list[float] = []
     freed, waiting_bytes = 0, 0
-    made_nanoseconds = _made_nanoseconds(queue, spec, replay)
-    for launch, (fetch, write, run), made in zip(queue, launched, made_nanoseconds, strict=True):
+    ready_nanoseconds = _ready_nanoseconds(queue, spec, replay)
+    for launch, (fetch, write, run), ready in zip(queue, launched, ready_nanoseconds, strict=True):
         waiting_bytes += launch.program.core_bytes
         while waiting_bytes > room and freed < len(kernel_ends):
             waiting_bytes -= queue[freed].program.core_bytes
             freed += 1
         has_room = kernel_ends[freed - 1] if freed else 0.0
-        fetched = max(fetched, made) + fetch
+        fetched = max(fetched, ready) + fetch
         written = max(max(written, has_room) + write, fetched)
         ended = max(written, ended) + run
         kernel_ends.append(ended)
@@ -200,7 +200,7 @@ def gaps_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec, replay: Replay) 
     ]
 
 
-def _made_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec, replay: Replay) -> list[float]:
+def _ready_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec, replay: Replay) -> list[float]:
     """The times when the host has made the commands of each program, ahead of the device without limit."""
     if replay is Replay.TRACE:
         return [0.0] * len(queue)

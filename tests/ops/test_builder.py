@@ -113,9 +113,9 @@ def test_bytes_of_an_l1_bank_that_the_plan_holds():
     first = copied(builder, x, "a", IN_L1)
     copied(builder, x, "b", IN_L1)
     copied(builder, x, "c")
-    assert builder.held_l1_bytes == 2 * 2048
+    assert builder.own_l1_bytes == 2 * 2048
     builder.free(first)
-    assert builder.held_l1_bytes == 2048
+    assert builder.own_l1_bytes == 2048
     assert (builder.is_own(first), builder.is_own(x)) == (False, False)
 
 

@@ -222,7 +222,7 @@ def matmul_path(
         tiles = placement.tilized(builder, ready, "input.tiled")
         if consumed:
             builder.free(ready)
-    output = _multiplied(builder, partitioned, tiles, free_l1_bytes=free_l1_bytes - builder.held_l1_bytes)
+    output = _multiplied(builder, partitioned, tiles, free_l1_bytes=free_l1_bytes - builder.own_l1_bytes)
     spent = [tiles] if consumed or tiles.name != ready.name else []
     if deallocate and not call.input.on_host and source.in_l1:
         builder.free(*spent)
