@@ -8,7 +8,7 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Bu
 from device.numbers.formats import BFLOAT8_B, FLOAT32
 from device.plan import Operation
 from ops.op_models import load_spec
-from ops.planners.conv.arguments import CONV_TRANSPOSE2D, CONV_TRANSPOSE2D_BY_PHASES, ComputeConfig, ConvConfig
+from ops.planners.conv.arguments import CONV2D, CONV_TRANSPOSE2D, CONV_TRANSPOSE2D_BY_PHASES, ComputeConfig, ConvConfig
 from ops.planners.conv.l1_path import l1_path
 from ops.planners.conv.operands import partition_call, read_layout
 from ops.planners.conv.plan import builder_of, plan_convolution
@@ -85,6 +85,15 @@ def test_weights_have_whole_columns_for_every_core(scheme, out_channels, columns
     layout = read_layout(partition_call(call(shard_layout=scheme, out_channels=out_channels), SPEC))
     assert (layout.scheme, layout.padded_out_channels) == (scheme, columns)
     assert (layout.in_channels, layout.out_channels, layout.kernel, layout.mirror) == (64, out_channels, (3, 3), True)
+
+
+def test_activations_are_reused_by_conv2d_alone_and_then_from_single_buffers():
+    """On 64 cores of two tiles of rows, which images of one tile of columns leave to reuse."""
+    reuse = {"enable_activation_reuse": True, "enable_act_double_buffer": True, "shard_layout": HEIGHT}
+    made = sized_call((128, 32), (64, 64), place=L1_MEMORY_CONFIG, padding=(1, 1, 1, 1), **reuse)
+    plain, reusing = (partition_call(changed, SPEC).options for changed in (made, replace(made, rules=CONV2D)))
+    assert (plain.activation_reuse, plain.act_double_buffer) == (False, True)
+    assert (reusing.activation_reuse, reusing.act_double_buffer) == (True, False)
 
 
 def operations(made, spec=SPEC):
