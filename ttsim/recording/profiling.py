@@ -202,13 +202,18 @@ def ends_of_operations(events: Sequence[Event]) -> Iterator[OperationEnd]:
 def fullest_moments(call: RanCall) -> Iterator[tuple[BufferAllocated, ...]]:
     """The buffers in L1 at the fullest moment of each device operation of a call, oldest first."""
     fullest: tuple[BufferAllocated, ...] | None = None
-    for event, live in living(call.before, call.events):
+    before = (event for event in call.before if _on_chip(event))
+    for event, live in living(before, (event for event in call.events if _on_chip(event))):
         if isinstance(event, OperationBegin) or fullest is not None:
-            now = tuple(held for held in live.values() if held.buffer.buffer_type is not BufferType.DRAM)
+            now = tuple(live.values())
             fullest = now if fullest is None else max(fullest, now, key=_bank_bytes)
         if isinstance(event, OperationEnd) and fullest is not None:
             yield fullest
             fullest = None
+
+
+def _on_chip(event: Event) -> bool:
+    return not (isinstance(event, BufferAllocated) and event.buffer.buffer_type is BufferType.DRAM)
 
 
 def _bank_bytes(buffers: Sequence[BufferAllocated]) -> int:
