@@ -103,6 +103,11 @@ def test_pictures_are_those_that_the_script_draws():
     assert files == drawn
 
 
+def test_the_navigation_has_every_page():
+    named = re.findall(r"[\w/-]+\.md$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert sorted(named) == sorted(TEXTS)
+
+
 def test_notebooks_are_those_of_their_pages():
     for path, text in runpy.run_path(str(ROOT / "docs" / "notebooks.py"))["notebooks"]():
         assert path.read_text(encoding="utf-8") == text, path
