@@ -77,7 +77,7 @@ def runs() -> Iterator[object]:
     for name, path in PAGES.items():
         text = (ROOT / path).read_text(encoding="utf-8")
         if ("```python" in text or "```text" in text) and "/api/" not in name:
-            yield pytest.param([path], id=name, marks=[pytest.mark.slow] if text.startswith("<!-- slow") else [])
+            yield pytest.param([path], id=name, marks=[pytest.mark.slow] if "\n<!-- slow -->\n" in text else [])
     yield pytest.param([path for name, path in PAGES.items() if "/api/" in name], id="api")
 
 
