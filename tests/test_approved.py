@@ -15,16 +15,7 @@ from typing import Any
 import pytest
 
 import ttsim
-from tools.golden.answers import (
-    captured,
-    execute,
-    lines_of,
-    memory,
-    namespace,
-    opened,
-    outcome,
-    values_text,
-)
+from tools.golden.answers import captured, execute, lines_of, memory, namespace, opened, outcome, values_text
 from tools.golden.calls import Call
 from tools.golden.store import Sections, read_sections, title, write_sections
 

@@ -51,13 +51,7 @@ def test_a_sum_depends_on_its_own_products_alone():
 
 @pytest.mark.parametrize(
     ("rows", "columns", "lengths"),
-    [
-        (5, PART_ELEMENTS // 2, [2, 2, 1]),
-        (3, PART_ELEMENTS + 1, [1, 1, 1]),
-        (7, 1, [7]),
-        (4, 0, [4]),
-        (0, 3, []),
-    ],
+    [(5, PART_ELEMENTS // 2, [2, 2, 1]), (3, PART_ELEMENTS + 1, [1, 1, 1]), (7, 1, [7]), (4, 0, [4]), (0, 3, [])],
 )
 def test_parts_hold_every_row_once(rows, columns, lengths):
     parts = [range(rows)[part] for part in parts_of(rows, columns)]

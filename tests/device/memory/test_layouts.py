@@ -34,8 +34,7 @@ def test_text_of_a_users_config_leaves_the_distribution_open():
 
 
 @pytest.mark.parametrize(
-    ("shape", "padded"),
-    [((), (32, 32)), ((5,), (32, 32)), ((3, 33, 1), (3, 64, 32)), ((1, 1, 64, 64), (1, 1, 64, 64))],
+    ("shape", "padded"), [((), (32, 32)), ((5,), (32, 32)), ((3, 33, 1), (3, 64, 32)), ((1, 1, 64, 64), (1, 1, 64, 64))]
 )
 def test_tiles_pad_the_last_two_axes(shape, padded):
     assert TensorSpec(shape, BFLOAT16, Layout.TILE).padded_shape == padded

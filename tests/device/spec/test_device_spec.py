@@ -88,10 +88,7 @@ def test_replace_changes_fields_parts_and_fields_of_parts():
         ({"noc": {"cols": 10}}, r"^missing keys noc\.rows, noc\.flit_bytes"),
         ({"grid_cols": 65}, r"grid: cols must be at most 64, not 65"),
         ({"noc_rows": 10**9}, r"noc: rows must be at most 64, not 1000000000"),
-        (
-            {"reader_dram": {"peak_at_byte": 1}},
-            r"unknown key 'reader\.dram\.peak_at_byte', did you mean 'peak_at",
-        ),
+        ({"reader_dram": {"peak_at_byte": 1}}, r"unknown key 'reader\.dram\.peak_at_byte', did you mean 'peak_at"),
         ({"dram_achieved_share": float("nan")}, r"achieved_share must be a number above zero"),
     ],
 )
@@ -147,25 +144,13 @@ CARD = 'extends = "wormhole_n150"\n'
         (CARD + "l1 = 3\n", r"l1 must be a table of L1Spec, not 3"),
         ('extends = "wormhole_n15"\n', r"unknown device 'wormhole_n15', did you mean 'wormhole_n150'\?"),
         ('extends = "mine.toml"\n', r"extends itself"),
-        (
-            CARD + '[l1]\nbytes = "2GHz"\n',
-            r"^l1\.bytes is in bytes, not a frequency .* GiB, TiB$",
-        ),
+        (CARD + '[l1]\nbytes = "2GHz"\n', r"^l1\.bytes is in bytes, not a frequency .* GiB, TiB$"),
         (CARD + '[l1]\nbytes = "2Mib"\n', r"^l1\.bytes: unknown unit 'Mib', did you mean 'MiB'\?"),
-        (
-            CARD + '[l1]\nbytes = "1.5B"\n',
-            r"^l1\.bytes must be a whole number, not '1\.5B'; 2 w",
-        ),
+        (CARD + '[l1]\nbytes = "1.5B"\n', r"^l1\.bytes must be a whole number, not '1\.5B'; 2 w"),
         (CARD + '[l1]\nbytes = "-1MiB"\n', r"^l1: bytes must be a number above zero, not -1048576"),
-        (
-            CARD + '[grid]\nrows = "4KiB"\n',
-            r"^grid\.rows is in cores, not a size .* of cores$",
-        ),
+        (CARD + '[grid]\nrows = "4KiB"\n', r"^grid\.rows is in cores, not a size .* of cores$"),
         (CARD + '[dram]\naccess_ns = "1e999"\n', r"^dram\.access_ns must be at most 1\.79769e"),
-        (
-            CARD + 'clock_hz = "1e300"\n',
-            r"clock_hz must be from 1 to 1,000,000,000,000 \(1 THz\), not 1e\+300; ",
-        ),
+        (CARD + 'clock_hz = "1e300"\n', r"clock_hz must be from 1 to 1,000,000,000,000 \(1 THz\), not 1e\+300; "),
         ("extends = 3\n", r"a device is named by text, path or DeviceSpec, not by 3"),
         ("name = ", r"is no TOML"),
         ('name = "bare"\n', r"missing keys arch, family, cluster, clock_hz, grid"),

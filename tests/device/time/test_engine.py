@@ -35,8 +35,7 @@ def pipeline(read_cycles, compute_cycles, blocks, held):
 
 
 @pytest.mark.parametrize(
-    ("read", "compute", "held", "expected"),
-    [(10, 7, 1, 5 * (10 + 7)), (10, 7, 2, 5 * 10 + 7), (7, 10, 2, 7 + 5 * 10)],
+    ("read", "compute", "held", "expected"), [(10, 7, 1, 5 * (10 + 7)), (10, 7, 2, 5 * 10 + 7), (7, 10, 2, 7 + 5 * 10)]
 )
 def test_one_buffer_makes_the_stages_take_turns_and_two_hide_the_faster(read, compute, held, expected):
     assert pipeline(read, compute, 5, held=held)[1].now.cycles == expected

@@ -7,13 +7,7 @@ from device.host.threads import parts_of
 from device.matrix_unit.arithmetic import EXACT, FAST
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, quantize
 from ops.programs.conv2d import gather
-from ops.programs.conv2d.gather import (
-    GatheredInput,
-    prepare_image,
-    runs,
-    seen,
-    strips,
-)
+from ops.programs.conv2d.gather import GatheredInput, prepare_image, runs, seen, strips
 from ops.programs.conv2d.op import KBlock
 from ops.window import PaddedAxis, transposed_axis
 from tests.ops.programs.conv2d.value_cases import SPEC, Case, normal, work_of

@@ -8,13 +8,7 @@ from device.cores import first_cores
 from device.errors import DeviceError
 from device.memory.memory_config import ShardOrientation
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
-from ops.programs.conv2d.op import (
-    ConvBuffers,
-    buffer_requests,
-    estimate_l1,
-    placed_buffers,
-    reuse_refusal,
-)
+from ops.programs.conv2d.op import ConvBuffers, buffer_requests, estimate_l1, placed_buffers, reuse_refusal
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH, Blocks, ConvOptions, ParallelConfig, Shards
 from ops.window import PaddedAxis, PaddedInput, convolution_axis
 from tests.ops.programs.conv2d.convolutions import SPEC, column, conv_problem, doubled, partitioned

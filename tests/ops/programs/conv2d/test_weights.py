@@ -246,12 +246,7 @@ def test_tensors_that_nothing_prepared_and_biases():
         (PrepareBias(ON_BLOCK), column, PrepareBias(ON_HEIGHT), None),
         (None, column, PrepareBias(ON_HEIGHT), None),
         (None, spec, PrepareBias(ON_HEIGHT), "it was not prepared, its shape is [1, 1, 576, 32]"),
-        (
-            PrepareBias(wide),
-            column,
-            PrepareBias(ON_HEIGHT),
-            "prepared as a bias of 64 channels in 64 columns",
-        ),
+        (PrepareBias(wide), column, PrepareBias(ON_HEIGHT), "prepared as a bias of 64 channels in 64 columns"),
         (PrepareBias(ON_HEIGHT), column, PrepareWeights(ON_HEIGHT), "prepared as a bias of 32 channels in 32 columns"),
         (PrepareWeights(ON_HEIGHT), column, PrepareBias(ON_HEIGHT), "prepared as weights, used as a bias of 32 "),
     ):

@@ -3,11 +3,7 @@ import pytest
 from device.numbers.formats import FLOAT32
 from device.spec.device_spec import load_spec
 from device.time.stages import Stage
-from ops.programs.patch_matmul.cycles import (
-    fill_rows_cycles,
-    product_cycles,
-    sum_sections_cycles,
-)
+from ops.programs.patch_matmul.cycles import fill_rows_cycles, product_cycles, sum_sections_cycles
 from ops.programs.patch_matmul.op import FillRows, Patches, Precision, SumSections, slicing_of
 from ops.programs.patch_matmul.plan import patch_matmul_work, pixel_matmul_work
 from ops.window import axis_of_windows, output_phases

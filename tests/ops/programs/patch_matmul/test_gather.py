@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from ops.programs.patch_matmul.gather import (
-    bundle_count,
-    padded,
-    patches_of,
-    runs,
-)
+from ops.programs.patch_matmul.gather import bundle_count, padded, patches_of, runs
 from ops.window import axis_of_windows
 
 

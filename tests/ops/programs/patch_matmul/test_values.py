@@ -10,13 +10,7 @@ from ops.op_models import OP_MODELS
 from ops.planners.onednn.plan import frame_axis, strided_axis
 from ops.programs.patch_matmul import values
 from ops.programs.patch_matmul.gather import bundle_count
-from ops.programs.patch_matmul.op import (
-    FillRows,
-    Patches,
-    Precision,
-    SumSections,
-    slicing_of,
-)
+from ops.programs.patch_matmul.op import FillRows, Patches, Precision, SumSections, slicing_of
 from ops.programs.patch_matmul.plan import patch_matmul_work, pixel_matmul_work
 from ops.reference import conv_transpose, plan_geometry
 from ops.window import axis_of_windows
