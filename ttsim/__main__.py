@@ -38,7 +38,7 @@ from ttsim.recording.profiling import Profile
 from ttsim.recording.saving import reserved_name, save_report
 from ttsim.report.comparison import compare
 from ttsim.report.devices import explained
-from ttsim.report.formatting import printable, printable_lines, short_name
+from ttsim.report.formatting import file_name, printable, printable_lines, short_name
 from ttsim.report.pages import page_of_layers
 from ttsim.report.reported import read_report
 from ttsim.report.writers.html.document import page_html
@@ -148,8 +148,8 @@ def run_command(options: argparse.Namespace) -> int:
     layers, results = chosen_layers(options, where="run"), []
     with progress("layers") as begin:
         done = begin(len(layers))
-        for number, layer in enumerate(layers):
-            results.append(run_layer(layer, settings, watch=_saver(options.report, number)))
+        for layer in layers:
+            results.append(run_layer(layer, settings, watch=_saver(options.report, layer.name)))
             done()
     if options.html is not None:
         options.html.write_text(page_html(page_of_layers(results, settings.spec)), encoding="utf-8")
@@ -163,11 +163,11 @@ def run_command(options: argparse.Namespace) -> int:
     return int(any(result.error is not None for result in results))
 
 
-def _saver(folder: Path | None, number: int) -> Callable[[Profile], object] | None:
-    """Writes what a layer did into a folder, if there is one, beside the reports that are there."""
+def _saver(folder: Path | None, layer: str) -> Callable[[Profile], object] | None:
+    """Writes what a layer did into a folder, if there is one, under the layer's name beside earlier reports."""
     if folder is None:
         return None
-    return lambda profile: save_report(folder, profile, name=reserved_name(folder, f"report{number}"))
+    return lambda profile: save_report(folder, profile, name=reserved_name(folder, file_name(layer)))
 
 
 def devices_command(options: argparse.Namespace) -> int:

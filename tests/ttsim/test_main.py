@@ -48,11 +48,11 @@ def test_run_writes_reports_and_a_page(printed, tmp_path):
     layers, reports, page = layer_file(tmp_path, a=8, c=8), tmp_path / "reports", tmp_path / "report.html"
     flags = ["--layers", layers, "--values", "off", "--no-suggestions", "--json", "--report", str(reports)]
     shown = [layer["summary"]["cycles"] for layer in printed("run", *flags)["layers"]]
-    written = [json.loads((reports / f"report{number}.json").read_text()) for number in range(2)]
+    written = [json.loads((reports / f"{name}.json").read_text()) for name in ("a", "c")]
     assert [layer["cycles"]["total"]["cycles"] for layer in written] == [layer["total"]["cycles"] for layer in shown]
     printed("run", "--only", "c", *flags)
     again = sorted(path.name for path in reports.glob("*.json"))
-    assert again == ["report0-2.json", "report0.json", "report1.json"]  # nothing is replaced
+    assert again == ["a.json", "c-2.json", "c.json"]  # nothing is replaced
     assert "cycles  " in printed(*PLANNED, "--html", str(page))
     assert page.read_text().startswith("<!DOCTYPE html>")
 

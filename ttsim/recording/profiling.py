@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from inspect import signature
 from itertools import pairwise
+from linecache import getlines
 from math import fsum, prod
 from os.path import basename, commonpath, dirname, isabs, relpath
 from pathlib import PurePath
@@ -34,7 +35,7 @@ from ttsim.runtime.device import Device
 from ttsim.runtime.session import current, locked, remember
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.tensor_copies import tensor_like
-from ttsim.runtime.traces import RanCall
+from ttsim.runtime.traces import CallSite, RanCall
 from ttsim.runtime.types.call import require_type
 from ttsim.runtime.types.tensors import TensorDescription
 
@@ -227,19 +228,31 @@ def places(calls: Sequence[RanCall]) -> list[str]:
     line is always part of the text. File paths are relative to the folder that holds all files.
     """
     texts = (
-        [f"{line}" if file == outer else f"{file}:{line}" for (outer, _), (file, line) in pairwise([("", 0), *stack])]
-        for stack in _stacks(calls)
+        [
+            f"{site.line}" if site.file == outer.file else f"{site.file}:{site.line}"
+            for outer, site in pairwise([CallSite("", 0), *stack])
+        ]
+        for stack in stacks_of(calls)
     )
     return [" > ".join(text) for text in texts]
 
 
-def sources(calls: Sequence[RanCall]) -> list[tuple[str, int]]:
-    """The innermost line that made each call, with the file names of `places`; ("", 0) if the line is unknown."""
-    return [stack[-1] if stack else ("", 0) for stack in _stacks(calls)]
+def sources(calls: Sequence[RanCall]) -> dict[str, str]:
+    """The texts of the files that made the calls, by the file names of `places`; only of files that can be read."""
+    pairs = (
+        (shown.file, site.file)
+        for call, stack in zip(calls, stacks_of(calls), strict=True)
+        for site, shown in zip(reversed(call.sites), reversed(stack), strict=False)
+    )
+    texts = {name: "".join(getlines(file)).encode("utf-8", "replace").decode() for name, file in dict(pairs).items()}
+    return {name: text for name, text in texts.items() if text}
 
 
-def _stacks(calls: Sequence[RanCall]) -> list[list[tuple[str, int]]]:
-    """File and line numbers of the lines that made each call, without the lines that all calls have in common."""
+def stacks_of(calls: Sequence[RanCall]) -> list[tuple[CallSite, ...]]:
+    """The lines that made each call, outermost first, without the lines that all calls have in common.
+
+    File names are those of `places`.
+    """
     stacks = [call.sites for call in calls]
     known = [stack for stack in stacks if stack]
     shared = 0
@@ -248,7 +261,7 @@ def _stacks(calls: Sequence[RanCall]) -> list[list[tuple[str, int]]]:
     text = [stack[shared:] for stack in stacks]
     folders = sorted({dirname(site.file) for stack in text for site in stack if isabs(site.file)})
     folder = commonpath(folders) if folders else ""
-    return [[(_file(site.file, folder), site.line) for site in stack] for stack in text]
+    return [tuple(site._replace(file=_file(site.file, folder)) for site in stack) for stack in text]
 
 
 def _file(file: str, folder: str) -> str:

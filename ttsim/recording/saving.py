@@ -25,9 +25,9 @@ from ops.op_model import op_model_of
 from ops.passes.cycles import operations_of
 from ttsim.recording.capture import Node, NodeText, nodes
 from ttsim.recording.memory_reports import memory_reports
-from ttsim.recording.profiling import Profile, ends_of_operations, page_of_run, places, runs_of, sources
+from ttsim.recording.profiling import Profile, ends_of_operations, page_of_run, places, runs_of, sources, stacks_of
 from ttsim.report.cycle_report import cycle_report
-from ttsim.report.exports import config, database, device_log, npe_files, ops_perf_results
+from ttsim.report.exports import cluster_descriptor, config, database, device_log, npe_files, ops_perf_results
 from ttsim.report.network import OpRun, names_read, network_report, placed_buffers
 from ttsim.report.record import Record, RecordedCall, known_arch, numbered
 from ttsim.report.timelines import Document, timeline
@@ -47,7 +47,7 @@ def record_of(profile: Profile, name: str) -> Record:
     tensors = numbered(tensor for call in seen for tensor in _tensors(call))
     of_calls = (list(group) for _, group in groupby(operations, key=lambda op: op.call))
     calls = []
-    for number, (call, where, at) in enumerate(zip(seen, places(seen), sources(seen), strict=True), start=1):
+    for number, (call, where, stack) in enumerate(zip(seen, places(seen), stacks_of(seen), strict=True), start=1):
         ran = next(of_calls) if call.ran else []
         carried_out = (index for index, step in enumerate(call.plan.steps) if not isinstance(step, Refuse))
         read = {name for step in operations_of(call.plan, carried_out) for name in names_read(step)}
@@ -55,7 +55,7 @@ def record_of(profile: Profile, name: str) -> Record:
             number=number,
             function=call.function,
             where=where,
-            at=at,
+            stack=stack,
             before=call.before,
             events=call.events,
             nanoseconds=sum(op.kernel_nanoseconds for op in ran),
@@ -72,6 +72,7 @@ def record_of(profile: Profile, name: str) -> Record:
         l1_small_bytes=device.machine.l1_small_bytes,
         calls=tuple(calls),
         operations=tuple(operations),
+        sources=sources(seen),
         tensors=tensors,
         timelines=tuple(_timelines(operations, profile)),
         cycles=cycle_report(taken, spec),
@@ -157,12 +158,12 @@ USAGE: Final = Path("generated") / "reports"
 def save_report(directory: str | Path, profile: Profile, *, name: str = "report") -> Path:
     """Writes what a profile saw as files that the field's tools open; the same bytes for the same calls.
 
-    The directory is one for ``ttnn-visualizer --tt-metal-home``. It gets generated/ttnn/reports/<name> (db.sqlite and
-    config.json), generated/profiler/reports/<name> (ops_perf_results_<name>.csv, which tt-perf-report reads, too,
-    profile_log_device.csv, and npe_viz if anything is known to go from core to core; none of them if no device
-    operation ran, since viewers refuse a table without rows), generated/reports/<name>_*.csv (how full the memories
-    are now, or were before the device was closed, as ``dump_device_memory_state`` tells it), <name>.html (a page that
-    needs nothing else), <name>.trace.json.gz (a timeline for Perfetto) and <name>.json.
+    The directory is one for ``ttnn-visualizer --tt-metal-home``. It gets generated/ttnn/reports/<name> (db.sqlite,
+    config.json and cluster_descriptor.yaml), generated/profiler/reports/<name> (ops_perf_results_<name>.csv, which
+    tt-perf-report reads, too, profile_log_device.csv, and npe_viz if anything is known to go from core to core; none of
+    them if no device operation ran, since viewers refuse a table without rows), generated/reports/<name>_*.csv (how
+    full the memories are now, or were before the device was closed, as ``dump_device_memory_state`` tells it),
+    <name>.html (a page that needs nothing else), <name>.trace.json.gz (a timeline for Perfetto) and <name>.json.
     Several reports may share one; the files of an earlier report of the same name are replaced.
 
     Returns the directory; raises ArgumentError for a name that cannot be that of a file everywhere.
@@ -217,6 +218,7 @@ def report_files(profile: Profile, name: str) -> dict[Path, bytes]:
     usage = memory_reports(profile.device, before_closing=True)
     texts = {
         MEMORY / name / "config.json": config(record),
+        MEMORY / name / "cluster_descriptor.yaml": cluster_descriptor(record),
         Path(f"{name}.json"): report_json(record),
         **{USAGE / f"{name}_{file}": text for file, text in usage.items()},
     }
@@ -227,6 +229,6 @@ def report_files(profile: Profile, name: str) -> dict[Path, bytes]:
     return {
         MEMORY / name / "db.sqlite": database(record),
         Path(f"{name}.html"): page_html(page).encode(),
-        Path(f"{name}.trace.json.gz"): trace_json_gz(record.network.operations, spec),
+        Path(f"{name}.trace.json.gz"): trace_json_gz(record.network.operations, spec, name),
         **{path: text.encode() for path, text in texts.items()},
     }

@@ -1,6 +1,7 @@
 """Files for other tools, all from the record of a run; no figure is computed here.
 
-db.sqlite and config.json are the memory report that ttnn-visualizer opens.
+db.sqlite, config.json and cluster_descriptor.yaml are the memory report that ttnn-visualizer opens. db.sqlite has the
+texts of the script's files that made the calls. The cluster is one chip; which of its cores are harvested is not known.
 
 ops_perf_results.csv (a row per device operation) and profile_log_device.csv are those of tt-metal's profiler (v2.1).
 tt-perf-report and ttnn-visualizer read the first file. The FLOPs that they show of a convolution are issued FLOPs,
@@ -10,6 +11,7 @@ processors and waits for them, so its firmware zone covers all work of the core;
 within it are not simulated. Cores are counted from 0, by columns and rows of the grid.
 
 npe_viz has a file of network transfers for each program, and a manifest that maps device operations to these files.
+ttnn-visualizer opens each of these files from the row of its operation on the page Performance.
 Only programs whose model knows routes are written: halos. Programs with known bytes but no routes (multicasts of
 convolutions, pages from and to DRAM) are left out.
 """
@@ -28,9 +30,10 @@ from device.plan import BufferAllocated
 from ops.window import ranges_text
 from ttsim.report.cycles import OperationTime, kernel_nanoseconds
 from ttsim.report.explain import FIDELITIES
-from ttsim.report.formatting import csv_text, printable, text
+from ttsim.report.formatting import csv_text, file_name, printable, text
 from ttsim.report.network import OpRun
 from ttsim.report.record import DEVICE_FIGURES, Record, RecordedCall, chunks_of
+from ttsim.runtime.traces import CallSite
 
 CORE: Final = re.compile(r"(\d+)-(\d+)")
 GENERATED: Final = "Codegen"  # in names such as UntilizeCodegenDeviceOperation
@@ -85,9 +88,23 @@ def _of_calls(rows: Callable[[RecordedCall, Record], Iterable[Iterable[Any]]]) -
     return lambda record: ((call.number, *row) for call in record.calls for row in rows(call, record))
 
 
-def _source(at: tuple[str, int]) -> tuple[str | None, int | None]:
-    file, line = at
-    return (printable(file), line) if file else (None, None)
+def source_path(file: str) -> str:
+    """A file of the script with a slash, without which the visualizer does not find the end of the name in a trace."""
+    return printable(file if "/" in file else f"./{file}")
+
+
+def _source(at: CallSite) -> tuple[str | None, int | None]:
+    return (source_path(at.file), at.line) if at.file else (None, None)
+
+
+def stack_trace(call: RecordedCall, record: Record) -> str:
+    """The lines that made a call as Python's tracebacks write them, the innermost first, as the real library does."""
+    lines = []
+    for site in reversed(call.stack):
+        lines.append(f'File "{source_path(site.file)}", line {site.line}, in {printable(site.function)}')
+        text = record.sources.get(site.file, "").splitlines()[site.line - 1 : site.line]
+        lines += [f"  {printable(line.strip())}" for line in text]
+    return "\n".join(lines)
 
 
 def _tensor(spec: TensorSpec) -> tuple[str, ...]:
@@ -180,15 +197,24 @@ TABLES: Final[Mapping[str, tuple[str, Rows]]] = {  # columns and rows
         "operation_id int, operation_name text, error_type text, error_message text, stack_trace text, timestamp text",
         _of_calls(
             lambda call, record: (
-                (*map(printable, (call.function, INCOMPLETE, error, call.where)), "")
+                (*map(printable, (call.function, INCOMPLETE, error)), stack_trace(call, record), "")
                 for error in filter(None, [call.error])
             )
         ),
     ),
-    "source_files": ("id INTEGER PRIMARY KEY, path text UNIQUE NOT NULL, contents text", _nothing),
+    "source_files": (
+        "id INTEGER PRIMARY KEY, path text UNIQUE NOT NULL, contents text",
+        lambda record: (
+            (number, source_path(file), record.sources[file]) for file, number in record.source_numbers.items()
+        ),
+    ),
     "stack_traces": (
         "operation_id int, stack_trace text, source_file_id int",
-        _of_calls(lambda call, record: ((printable(where), None) for where in filter(None, [call.where]))),
+        _of_calls(
+            lambda call, record: (
+                (stack_trace(call, record), record.source_numbers.get(at.file)) for at in call.stack[-1:]
+            )
+        ),
     ),
     "local_tensor_comparison_records": (COMPARED, _nothing),
     "global_tensor_comparison_records": (COMPARED, _nothing),
@@ -211,6 +237,15 @@ def config(record: Record) -> str:
     """The text of config.json."""
     switches = {"enable_logging": True, "enable_graph_report": False, "enable_detailed_buffer_report": True}
     return text({"report_name": record.name, **switches})
+
+
+def cluster_descriptor(record: Record) -> str:
+    """The text of cluster_descriptor.yaml: one chip without Ethernet links, as the real driver describes a card."""
+    board = json.dumps(printable(record.spec.cluster.lower()))
+    return (
+        f"arch:\n  0: {record.arch or 'unknown'}\nchips:\n  0: [0, 0, 0, 0]\nethernet_connections: []\n"
+        f"chips_with_mmio:\n  - 0: 0\nboards:\n  -\n    - board_id: 0\n    - board_type: {board}\n    - chips: [0]\n"
+    )
 
 
 Cell = Callable[[OpRun, Record], object]
@@ -309,7 +344,8 @@ def device_log(record: Record) -> str:
 
 def npe_files(record: Record) -> dict[str, str]:
     """The files by name; none if no transfer is known."""
-    names = {program: f"program{program}.json" for program, _ in record.timelines}
+    names = {op.program: f"{file_name(operation_name(op.name))}-{op.program}.json" for op in record.operations}
+    names = {program: names[program] for program, _ in record.timelines}
     known = [op for op in record.operations if op.program in names]
     manifest = [{"global_call_count": op.call_count, "file": names[op.program]} for op in known]
     files: dict[str, Any] = {"manifest.json": manifest} if names else {}

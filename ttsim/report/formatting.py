@@ -14,6 +14,7 @@ from math import isfinite
 from typing import Any, Final, Generic, TypeVar
 
 STEERING: Final = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories: control, formatting, lone surrogates, separators
+LONGEST_FILE_NAME: Final = 80  # characters
 LONGEST_NAME: Final = 40  # columns of a name in a table, which leave room for figures on a line of 80
 
 
@@ -30,6 +31,11 @@ def printable(text: str) -> str:
 def printable_lines(text: str) -> str:
     """`printable` for each line of a text."""
     return "\n".join(printable(line) for line in text.split("\n"))
+
+
+def file_name(text: str) -> str:
+    """The text as a name that a file can have everywhere; an underscore stands for any other character."""
+    return re.sub(r"[^A-Za-z0-9_.-]|^[.-]", "_", text[:LONGEST_FILE_NAME]) or "_"
 
 
 def short_name(text: str, longest: int = LONGEST_NAME) -> str:

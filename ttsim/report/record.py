@@ -17,11 +17,11 @@ from ttsim.report.memory import living_after
 from ttsim.report.network import NetworkReport, OpRun
 from ttsim.report.rows import Derived
 from ttsim.report.timelines import Document
+from ttsim.runtime.traces import CallSite
 
-At = tuple[str, int]  # file and line of a script; ("", 0) if unknown
-NOWHERE: At = ("", 0)
-Moment = tuple[int | None, At]  # a call by its number and its place; None if it was not seen
-Lifetime = tuple[int, int | None, At, int | None, At, int | None]  # see `lifetimes`
+NOWHERE: Final = CallSite("", 0)
+Moment = tuple[int | None, CallSite]  # a call by its number, and the line that made it; None if it was not seen
+Lifetime = tuple[int, int | None, CallSite, int | None, CallSite, int | None]  # see `lifetimes`
 
 
 class Chunk(NamedTuple):
@@ -45,7 +45,7 @@ class RecordedCall:
     number: int  # Counted from 1
     function: str
     where: str = ""  # The lines of the script that made it
-    at: At = NOWHERE  # File and line of the script that made it
+    stack: tuple[CallSite, ...] = ()  # These lines with their files and functions, outermost first
     before: tuple[BufferAllocated, ...]  # The buffers that lived when it began
     events: tuple[Event, ...]  # Events of the call
     nanoseconds: int = 0  # Of its device operations
@@ -55,6 +55,11 @@ class RecordedCall:
     error: str = ""  # Why it failed; empty if it did not
     # Its graph as a capture; each device operation ends with its circular buffers released
     nodes: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def at(self) -> CallSite:
+        """The line that made the call; `NOWHERE` if it is unknown."""
+        return self.stack[-1] if self.stack else NOWHERE
 
     @cached_property
     def living(self) -> tuple[BufferAllocated, ...]:
@@ -99,6 +104,7 @@ class Record:
     l1_small_bytes: int  # Per core
     calls: tuple[RecordedCall, ...]
     operations: tuple[OpRun, ...]  # Of all calls, in order
+    sources: Mapping[str, str]  # Texts of the script's files by the names of `RecordedCall.stack`
     tensors: dict[WrittenTensor, int]  # Tensors on the device that calls read or made, with their numbers
     # Network traffic by program number, for programs whose model knows routes
     timelines: tuple[tuple[int, Document], ...]
@@ -107,6 +113,9 @@ class Record:
 
     arch = Derived[str](lambda record: known_arch(record.spec))  # Empty if viewers do not know it
     device = Derived[dict[str, int]](lambda record: device_figures(record.spec, record.l1_small_bytes))
+    source_numbers = Derived[dict[str, int]](  # By file
+        lambda record: {file: number for number, file in enumerate(record.sources, start=1)}
+    )
     device_id = Derived[int](lambda record: record.device["device_id"])
     lifetimes = Derived[list[Lifetime]](lambda record: lifetimes(record.calls, record.tensors))
 

@@ -45,12 +45,12 @@ NOTE: Final = (
 Event = dict[str, Any]
 
 
-def trace_json_gz(operations: Sequence[OpRun], spec: DeviceSpec) -> bytes:
-    """The file of what ran, in order."""
+def trace_json_gz(operations: Sequence[OpRun], spec: DeviceSpec, name: str) -> bytes:
+    """The file of what ran, in order; `name` is that of the report."""
     document = {
         "traceEvents": list(trace_events(operations, spec)),
         "displayTimeUnit": "ns",
-        "otherData": {"device": _name(spec.name), "clock_hz": spec.clock_hz, "note": NOTE},
+        "otherData": {"report": _name(name), "device": _name(spec.name), "clock_hz": spec.clock_hz, "note": NOTE},
     }
     text = json.dumps(document, separators=(",", ":"), allow_nan=False)
     packed = io.BytesIO()
@@ -101,7 +101,7 @@ def _slices(
         what = {"ph": "X", "name": _name(op.name), "cat": stage or "operation", "pid": process, "tid": threads[stage]}
         return {**what, "ts": _time(op.start_nanoseconds), "dur": _time(lasts), "args": arguments}
 
-    facts = {"cycles": time.cycles, "bound by": time.bound_by, "operation": op.number}
+    facts = {"cycles": time.cycles, "bound by": time.bound_by, "operation": op.number, "call": _name(op.place)}
     yield piece(DEVICE, WHOLE, time.nanoseconds, facts)
     for group in time.groups:
         whole, facts = nanoseconds(group.cycles, spec.clock_hz), {"cycles": group.cycles, "operation": op.number}

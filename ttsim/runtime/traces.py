@@ -111,6 +111,7 @@ class CallSite(NamedTuple):
 
     file: str  # As Python names it
     line: int  # Counted from 1
+    function: str = "<module>"  # The function that the line is part of
 
 
 def call_sites() -> tuple[CallSite, ...]:
@@ -120,7 +121,7 @@ def call_sites() -> tuple[CallSite, ...]:
     while frame is not None:
         file = frame.f_code.co_filename
         if _of_a_script(file):
-            sites.append(CallSite(file, frame.f_lineno))
+            sites.append(CallSite(file, frame.f_lineno, frame.f_code.co_name))
         frame = frame.f_back  # type: ignore[assignment]
     return tuple(reversed(sites))
 

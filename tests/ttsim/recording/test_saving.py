@@ -20,8 +20,8 @@ from ttsim.report.writers.html.document import page_html
 FILES = {
     *(f"generated/profiler/reports/report/{name}.csv" for name in ("ops_perf_results_report", "profile_log_device")),
     *(f"generated/reports/report_{name}.csv" for name in ("detailed_memory_usage", "l1_usage_summary")),
-    "generated/reports/report_memory_usage_summary.csv", "generated/ttnn/reports/report/config.json",
-    "generated/ttnn/reports/report/db.sqlite", "report.html", "report.json", "report.trace.json.gz",
+    *(f"generated/ttnn/reports/report/{name}" for name in ("cluster_descriptor.yaml", "config.json", "db.sqlite")),
+    "generated/reports/report_memory_usage_summary.csv", "report.html", "report.json", "report.trace.json.gz",
 }  # fmt: skip
 
 

@@ -23,6 +23,7 @@ pytestmark = [
     pytest.mark.viewers,
     pytest.mark.skipif(not HOME, reason="TTSIM_VIEWERS names no environment with tt-perf-report and ttnn-visualizer"),
 ]
+AS_THE_PAGE_READS = re.compile(r'File\s+"(?:.+/)?([^/]+)",\s+line\s+(\d+)')  # in the page's own program
 ROUTES = Path(__file__).with_name("viewer_routes.py")
 
 
@@ -105,6 +106,11 @@ def test_the_visualizer_answers_all_its_routes(saved, tmp_path):
     found = json.loads(result.stdout)
     assert {route: status for route, status in found["routes"].items() if status != 200} == {}
     assert [one["name"] for one in found["operations"]] == [one.name for one in report.calls]
+    for one in found["operations"]:
+        name, line = AS_THE_PAGE_READS.search(one["stack_trace"]).groups()
+        shown = found["sources"][str(one["stack_trace_source_file_id"])].splitlines()[int(line) - 1]
+        assert "/" not in name
+        assert "ttnn." in shown
     device_time = sum(float(one["device_time"]) for one in found["report"])  # in microseconds
     assert device_time == pytest.approx(report.nanoseconds / 1e3, abs=1e-3 * len(report.operations))
 

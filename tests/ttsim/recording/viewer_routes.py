@@ -19,7 +19,7 @@ from ttnn_visualizer.app import create_app  # noqa: E402 - reads the variables
 
 FILLED = (
     "devices", "config", "report-metadata", "operations", "operations/1", "tensors", "tensors/1", "buffers",
-    "performance/npe/manifest",
+    "performance/npe/manifest", "cluster-descriptor",
     "operation-buffers", "operation-buffers/1", "report-fingerprints", "performance/perf-results",
     "performance/perf-results/raw", "performance/perf-results/report", "performance/device-log",
     "performance/device-log/raw", "performance/device-log/meta", "performance/device-log/zone/BRISC-FW",
@@ -41,5 +41,9 @@ with contextlib.redirect_stdout(io.StringIO()):
     drawn = client.get(f"/api/performance/npe/timeline?filename={name}&instanceId={instance}")
     found["performance/npe/timeline"] = drawn.status_code if "noc_transfers" in (drawn.get_json() or {}) else "empty"
     operations = client.get(f"/api/operations?instanceId={instance}").get_json()
+    sources = {}
+    for number in {operation["stack_trace_source_file_id"] for operation in operations}:
+        answer = client.get(f"/api/remote/stack-trace/read?sourceFileId={number}&instanceId={instance}").get_json()
+        sources[number] = answer["content"]
     report = client.get(f"/api/performance/perf-results/report?instanceId={instance}").get_json()["report"]
-json.dump({"routes": found, "operations": operations, "report": report}, sys.stdout)
+json.dump({"routes": found, "operations": operations, "report": report, "sources": sources}, sys.stdout)

@@ -10,6 +10,7 @@ import re
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -17,11 +18,13 @@ import ttsim as ttnn
 from device.cores import first_cores
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, MemoryConfig, ShardSpec, TensorMemoryLayout
 from ops.op_model import Description
+from tests.ttsim.recording import calls
 from tests.ttsim.recording.calls import opened, recorded
 from tests.ttsim.report.test_approved import approve
 from ttsim.recording.saving import record_of
 from ttsim.report.exports import (
     HEAD,
+    cluster_descriptor,
     config,
     database,
     device_log,
@@ -33,6 +36,7 @@ from ttsim.report.exports import (
     viewer_ranges,
 )
 from ttsim.report.writers.json import report_json
+from ttsim.runtime.traces import CallSite
 
 HOSTILE = "a,b;c'd\"e\nf\r\tg\x00\x1b[31mh\ud800<i>&\u202e=1+1" + "x" * 10_000
 
@@ -41,7 +45,10 @@ HOSTILE = "a,b;c'd\"e\nf\r\tg\x00\x1b[31mh\ud800<i>&\u202e=1+1" + "x" * 10_000
 def record():
     with opened() as device, ttnn.profile(device) as profile:
         recorded(profile)
-        return record_of(profile, "net")
+        result = record_of(profile, "net")
+    assert result.sources == {"calls.py": Path(calls.__file__).read_text()}
+    line = next(call.at.line for call in result.calls if call.error)
+    return replace(result, sources={"calls.py": "\n" * (line - 1) + "    ttnn.to_memory_config(...)\n"})
 
 
 @pytest.fixture(scope="module")
@@ -50,12 +57,13 @@ def hostile(record):
         params = node["params"]
         return {**node, "params": {**params, "name": HOSTILE}} if params and "name" in params else node
 
-    harm = {"function": HOSTILE, "where": HOSTILE, "at": (HOSTILE, 1), "arguments": ((HOSTILE, HOSTILE),)}
-    harm |= {"error": HOSTILE}
+    harm = {"function": HOSTILE, "where": HOSTILE, "stack": (CallSite(HOSTILE, 1, HOSTILE),), "error": HOSTILE}
+    harm |= {"arguments": ((HOSTILE, HOSTILE),)}
     calls = tuple(replace(call, nodes=tuple(map(harmed, call.nodes)), **harm) for call in record.calls)
     about = Description(attributes=((HOSTILE, HOSTILE),))
     ran = tuple(replace(op, name=HOSTILE, timed=replace(op.timed, description=about)) for op in record.operations)
-    return replace(record, calls=calls, operations=ran, cycles=replace(record.cycles, device=HOSTILE))
+    whole = {"calls": calls, "operations": ran, "sources": {HOSTILE: HOSTILE.replace("\ud800", "")}}
+    return replace(record, **whole, cycles=replace(record.cycles, device=HOSTILE))
 
 
 def read_back(record):
@@ -67,6 +75,7 @@ def read_back(record):
 def test_every_file(record):
     files = {
         "config.json": f"{config(record)}\n",
+        "cluster_descriptor.yaml": cluster_descriptor(record),
         "ops_perf_results.csv": ops_perf_results(record),
         "profile_log_device.csv": device_log(record),
         **npe_files(record),
@@ -87,7 +96,8 @@ def test_hostile_names_are_written_out(record, hostile):
     with read_back(hostile) as database:
         (name, *_), *_ = database.execute("SELECT name FROM operations").fetchall()
         tables = ("operation_arguments", "errors", "stack_traces", "tensor_lifetime")
-        texts = [str(cell) for table in tables for row in database.execute(f"SELECT * FROM {table}") for cell in row]
+        rows = [row for table in tables for row in database.execute(f"SELECT * FROM {table}")]
+        texts = [str(cell).replace("\n  ", " ") for row in rows for cell in row]  # a traceback has two lines
         (graph,), *_ = database.execute("SELECT captured_graph FROM captured_graph").fetchall()
     assert name.startswith("a,b;c'd\"e\\nf\\r\\tg\\x00\\x1b[31mh\\ud800<i>&\\u202e=1+1xxx")
     assert not re.search("[\x00-\x1f\u202e\ud800]", name + "".join(texts))
@@ -98,7 +108,8 @@ def test_hostile_names_are_written_out(record, hostile):
     assert {len(row) for row in found} == {len(HEAD)}
     assert len(found) == len(text.splitlines()) == len(hostile.operations) + 1
     assert device_log(hostile) == device_log(record)
-    assert all(text.isascii() and "xxx" not in text for text in npe_files(hostile).values())
+    assert all(re.fullmatch("[A-Za-z0-9_.-]{,100}", file) for file in npe_files(hostile))
+    assert all(text.isascii() for text in npe_files(hostile).values())
     assert report_json(hostile).isascii()
     assert json.loads(report_json(hostile))["cycles"]["device"] == HOSTILE
 

@@ -29,6 +29,7 @@ from device.spec.device_spec import load_spec
 from ttsim.report.cycles import ranges_of
 from ttsim.report.memory import CIRCULAR, Occupant, fullest_core_bytes, l1_map, l1_use, living_after, operation_uses
 from ttsim.report.record import Chunk, RecordedCall, chunks_of, device_figures, known_arch, lifetimes, numbered
+from ttsim.runtime.traces import CallSite
 
 TENSOR = TensorSpec([1, 1, 32, 32], BFLOAT16, Layout.TILE)
 SHARDED = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(first_cores(3, 8, 8), (64, 32)))
@@ -87,20 +88,20 @@ def runs(read, made, spec):
 def test_tensors_are_made_read_and_freed(spec):
     given, inner, out = (WrittenTensor(number, 64 * number, TENSOR) for number in (1, 2, 3))
     buffers = [allocated(number, TENSOR, spec) for number in (1, 2, 3)]
+    line_3, line_4 = CallSite("a.py", 3, "f"), CallSite("b.py", 4, "g")
 
     first = RecordedCall(
-        function="f", number=1, before=(buffers[0],), at=("a.py", 3),
+        function="f", number=1, before=(buffers[0],), stack=(line_3,),
         events=(
             buffers[1], *runs([given], (inner, given), spec),  # what is written into was made before
             buffers[2], *runs([inner], (out,), spec), BufferFreed(*buffers[1]),
         ),
     )  # fmt: skip
-    second = RecordedCall(
-        function="f", number=2, before=(buffers[2],), at=("b.py", 4), events=runs([out], (out,), spec)
-    )  # in place
-    line_3, line_4 = ("a.py", 3), ("b.py", 4)
+    within = (CallSite("main.py", 9), line_4)
+    second = RecordedCall(function="f", number=2, before=(buffers[2],), stack=within, events=runs([out], (out,), spec))
+    # The second call works in place
     assert lifetimes([first, second], {given: 1, inner: 2, out: 3}) == [
-        (1, None, ("", 0), 1, line_3, 1),  # freed behind the call
+        (1, None, CallSite("", 0), 1, line_3, 1),  # freed behind the call
         (2, 1, line_3, 1, line_3, 1),
         (3, 1, line_3, 2, line_4, None),
     ]

@@ -119,4 +119,4 @@ def test_lines_of_a_script_outermost_first_without_packages():
     assert "python.py" not in {Path(site.file).name for site in sites}  # of pytest, which runs this
     space = {"call_sites": call_sites}
     exec(compile("def f():\n    return call_sites()\nfound = f()", "<cell>", "exec"), space)
-    assert space["found"][-2:] == (CallSite("<cell>", 3), CallSite("<cell>", 2))
+    assert space["found"][-2:] == (CallSite("<cell>", 3), CallSite("<cell>", 2, "f"))
