@@ -58,6 +58,11 @@ class Variant(NamedTuple):
     labels: Mapping[str, Any] = MappingProxyType({})  # The values, by the names of the axes
 
 
+def of_config(axis: str) -> bool:
+    """Whether the axis of this name says how a call is made, not which call."""
+    return axis in ("slice", LOWERING) or axis.startswith((f"{CONFIG}.", f"{COMPUTE}."))
+
+
 class Axis(NamedTuple):
     """Values of one setting of a sweep."""
 
@@ -69,6 +74,17 @@ class Axis(NamedTuple):
     def name(self) -> str:
         """As in the columns of a table: "config.shard_layout", "device.dram.banks", "slice", "lowering"."""
         return self.field if self.kind in (LAYER, LOWERING) else f"{self.kind}.{self.field}"
+
+    def as_given(self, layer: Layer) -> tuple[Any, ...]:
+        """The layer's own value of a config; all values of other settings, each of which is another call."""
+        if not of_config(self.name):
+            return self.values
+        if self.kind == LOWERING:
+            return (Lowering.ZERO_INSERTION.value,)
+        if self.kind == LAYER:
+            return (layer.slice,)
+        default = getattr(Conv2dConfig(), self.field) if self.kind == CONFIG else None
+        return (getattr(layer, self.kind).get(self.field, default if default in self.values else None),)
 
     def on(self, variant: Variant, value: Any) -> Variant:
         """A variant with one of the values, for settings of layers and configs."""
@@ -150,9 +166,18 @@ def _twice(values: Sequence[Any]) -> Any:
     return next((value for value in values if values.count(value) > 1), None)
 
 
+class Sample(NamedTuple):
+    """A point of a space."""
+
+    point: Point
+    labels: Mapping[str, Any]  # Its values, by the names of the axes
+    given: bool  # Whether it has the layer's own config
+    added: bool = False  # Whether it has the layer's own config, and values that the axes do not combine
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
-    """The layers, devices and axes of a sweep; its points are their product."""
+    """The layers, devices and axes of a sweep; its points are their product, and each layer with its own config."""
 
     layers: tuple[Layer, ...]  # Each a transposed convolution
     devices: tuple[DeviceSpec, ...]  # Each with a name of its own
@@ -171,8 +196,8 @@ class Space:
             if twice is not None:
                 raise ArgumentError(f"sweep: two of the {what} are called {shown(twice)}; give each a name of its own")
 
-    def samples(self) -> Iterator[tuple[Point, Mapping[str, Any]]]:
-        """Each point with its values on the axes; the last axis changes fastest, then devices, then layers slowest."""
+    def samples(self) -> Iterator[Sample]:
+        """Each point; the last axis changes fastest, then devices, then layers slowest. Own configs come first."""
         of_devices = [axis for axis in self.axes if axis.kind == DEVICE]
         machines = []
         for device, values in product(self.devices, list(product(*(axis.values for axis in of_devices)))):
@@ -181,13 +206,15 @@ class Space:
             machines.append((changed(device, changes), labels))
         others = {name: getattr(self, name) for name in ("values", "l1_small_size", "strict")}
         for layer in self.layers:
-            variants = [Variant(layer)]
+            combined = given = [Variant(layer)]
             for axis in self.axes:
                 if axis.kind != DEVICE:
-                    variants = [axis.on(variant, value) for variant in variants for value in axis.values]
-            for (spec, device_labels), (changed_layer, lowering, labels) in product(machines, variants):
-                point = Point(layer=changed_layer, spec=spec, lowering=lowering, **others)
-                yield point, {**device_labels, **labels}
+                    combined = [axis.on(variant, value) for variant in combined for value in axis.values]
+                    given = [axis.on(variant, value) for variant in given for value in axis.as_given(layer)]
+            added = [variant for variant in given if variant not in combined]
+            for (spec, device_labels), variant in product(machines, [*added, *combined]):
+                point = Point(layer=variant.layer, spec=spec, lowering=variant.lowering, **others)
+                yield Sample(point, {**device_labels, **variant.labels}, variant in given, variant in added)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

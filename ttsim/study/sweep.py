@@ -16,14 +16,14 @@ from ttsim.runtime.types.layer import Layer
 from ttsim.study.executor import Run, workers
 from ttsim.study.layers.read import DEFAULT_LAYERS, layer_of, read_layers
 from ttsim.study.plots import Bars, Chart, Dot, HeatMap, Scatter, to_html, to_svg
-from ttsim.study.space import Space, axis
+from ttsim.study.space import Space, axis, of_config
 from ttsim.study.store import Row, Store, Verdict, model_version
 
 Sample: TypeAlias = tuple[Mapping[str, Any], Row]
 
 FORMAT: Final = 1  # raised when a column changes its meaning or goes
 FIGURES: Final = tuple(field.name for field in fields(Row) if field.name not in ("key", "layer", "device", "inputs"))
-TAIL: Final = (*FIGURES, "nanoseconds", "key")  # columns behind those of the point's settings
+TAIL: Final = ("given", *FIGURES, "nanoseconds", "key")  # columns behind those of the point's settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +38,8 @@ class Best:
     points: int  # All points of this layer on this device
     slowest_cycles: int | None  # Cycles of the slowest point that runs; None if none runs
     nanoseconds: float | None  # Of the fastest one; None if none runs
+    given: Row | None  # The row of the layer's own config; None if it is not known
+    is_given: bool  # Whether the layer's own config is this point
     reason: str  # The first error of a point, in a line; empty if all run
 
 
@@ -48,6 +50,8 @@ class SweepResult:
     axes: tuple[str, ...]  # Names of the settings that were varied
     samples: tuple[Sample, ...]  # Values on the axes, by name, and row of each point, in order
     note: str = ""  # What the user should know of the file; empty if nothing
+    given: frozenset[int] = frozenset()  # Numbers of the points with the layer's own config
+    added: frozenset[int] = frozenset()  # Of these, the points that no combination of the axes has
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -67,12 +71,12 @@ class SweepResult:
     def records(self) -> list[dict[str, Any]]:
         """A flat dict of each point, all with the same keys: ``pandas.DataFrame(result.records())``."""
         records = []
-        for labels, row in self.samples:
+        for number, (labels, row) in enumerate(self.samples):
             values = row.to_dict()
             inputs = values.pop("inputs")
             others = {name: value for name, value in labels.items() if name not in inputs}
             own = {"layer": row.layer, "device": row.device, **others, **inputs, **values}
-            records.append(own | {"nanoseconds": row.nanoseconds})
+            records.append(own | {"given": number in self.given, "nanoseconds": row.nanoseconds})
         names = list(dict.fromkeys(name for record in records for name in record if name not in TAIL))
         return [{name: record.get(name) for name in (*names, *TAIL)} for record in records]
 
@@ -84,10 +88,33 @@ class SweepResult:
         Args:
             top: How many points of each layer on each device, the fastest first; fewer where fewer run.
         """
-        groups: dict[tuple[str, str], list[Sample]] = {}
-        for sample in self.samples:
-            groups.setdefault((sample[1].layer, sample[1].device), []).append(sample)
-        return tuple(best for group, samples in groups.items() for best in _best(*group, samples, top))
+        groups: dict[tuple[str, str], list[int]] = {}
+        for number, (_, row) in enumerate(self.samples):
+            groups.setdefault((row.layer, row.device), []).append(number)
+        return tuple(best for group, numbers in groups.items() for best in self._best(*group, numbers, top))
+
+    def _best(self, layer: str, device: str, numbers: Sequence[int], top: int) -> Iterator[Best]:
+        """The fastest points of one layer on one device; one entry with the reason if none runs."""
+        rows = {number: self.rows[number] for number in numbers}
+        given = {_call(self.samples[number][0]): rows[number] for number in numbers if number in self.given}
+        runs = [number for number, row in rows.items() if row.verdict is Verdict.FITS]
+        runs.sort(key=lambda number: (rows[number].untimed_operations, rows[number].cycles))
+        best: Sequence[int | None] = runs[:top] or [None]
+        for number in best:
+            labels, row = (None, None) if number is None else self.samples[number]
+            yield Best(
+                layer=layer,
+                device=device,
+                labels=labels,
+                row=row,
+                fitting=len(runs),
+                points=len(numbers),
+                slowest_cycles=max((rows[number].cycles or 0 for number in runs), default=None),
+                nanoseconds=None if row is None else row.nanoseconds,
+                given=next(iter(given.values()), None) if labels is None else given.get(_call(labels)),
+                is_given=number in self.given,
+                reason=next((row.error.partition("\n")[0] for row in rows.values() if row.error), ""),
+            )
 
     def to_csv(self) -> str:
         """A line of column names, then one for each point; what is unknown is empty."""
@@ -99,23 +126,9 @@ class SweepResult:
         return text({"format": FORMAT, "axes": list(self.axes), "points": self.records()})
 
 
-def _best(layer: str, device: str, samples: Sequence[Sample], top: int) -> Iterator[Best]:
-    """The fastest points of one layer on one device; one entry with the reason if none runs."""
-    runs = [(labels, row) for labels, row in samples if row.verdict is Verdict.FITS]
-    runs.sort(key=lambda run: (run[1].untimed_operations, run[1].cycles))
-    best: Sequence[tuple[Mapping[str, Any] | None, Row | None]] = runs[:top] or [(None, None)]
-    for labels, row in best:
-        yield Best(
-            layer=layer,
-            device=device,
-            labels=labels,
-            row=row,
-            fitting=len(runs),
-            points=len(samples),
-            slowest_cycles=max((row.cycles or 0 for _, row in runs), default=None),
-            nanoseconds=None if row is None else row.nanoseconds,
-            reason=next((row.error.partition("\n")[0] for _, row in samples if row.error), ""),
-        )
+def _call(labels: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The values that say which call a point is."""
+    return tuple(value for name, value in labels.items() if not of_config(name))
 
 
 class Progress(NamedTuple):
@@ -144,7 +157,7 @@ def sweep(
     scheduler: str | None = None,
     watch: Watch | None = None,
 ) -> SweepResult:
-    """Looks into every combination of layers, devices and settings.
+    """Evaluates every combination of layers, devices and settings, and each layer with its own config.
 
     Args:
         layers: A TOML file of layers, a layer, or several, as `Layer` or as a dict of its fields; by default the eight
@@ -175,8 +188,8 @@ def sweep(
         l1_small_size=l1_small_size,
         strict=strict,
     )
-    samples = [(point.key, point, labels) for point, labels in space.samples()]
-    points = {key: point for key, point, _ in samples}
+    samples = [(sample.point.key, sample) for sample in space.samples()]
+    points = {key: sample.point for key, sample in samples}
     with nullcontext() if file is None else Store(Path(file), model_version()) as store:
         rows: dict[str, Row] = {} if store is None else {key: store.rows[key] for key in points if key in store.rows}
         missing = [point for key, point in points.items() if key not in rows]
@@ -196,8 +209,10 @@ def sweep(
                 Run(missing, team, take).go()
     return SweepResult(
         axes=tuple(axis.name for axis in space.axes),
-        samples=tuple((labels, rows[key]) for key, _, labels in samples),
+        samples=tuple((sample.labels, rows[key]) for key, sample in samples),
         note="" if store is None else store.note,
+        given=frozenset(number for number, (_, sample) in enumerate(samples) if sample.given),
+        added=frozenset(number for number, (_, sample) in enumerate(samples) if sample.added),
     )
 
 
@@ -211,9 +226,12 @@ def _layers(layers: Layers) -> tuple[Layer, ...]:
     return tuple(layer if isinstance(layer, Layer) else layer_of(layer, where="sweep") for layer in _several(layers))
 
 
-HEADINGS: Final = ("layer", "device", "fit", "cycles", "+-", "time", "slowest", "L1 peak B", "headroom B", "fastest")
+HEADINGS: Final = (
+    "layer", "device", "fit", "cycles", "+-", "time", "as given", "slowest", "L1 peak B", "headroom B", "fastest"
+)  # fmt: skip
 WORDS: Final = ("layer", "device", "fastest")
-LEAST_NEEDED: Final = ("headroom B", "L1 peak B", "slowest", "+-", "fit", "time", "device")  # on a narrow terminal
+# On a narrow terminal
+LEAST_NEEDED: Final = ("headroom B", "L1 peak B", "slowest", "+-", "fit", "time", "as given", "device")
 SHOWN_MISTAKES: Final = 3
 LONGEST_REASON: Final = 100  # characters of an error in a line
 OF_DEVICE: Final = "device."
@@ -233,12 +251,20 @@ def best_table(result: SweepResult, width: int | None = None, top: int = 1) -> s
     return "\n".join([*lines, f"{counts}: {verdicts}", *mistakes, ""])
 
 
-def words_of(labels: Mapping[str, Any]) -> str:
-    """Values on the axes except those of devices, whose names include them, as users write them."""
+GIVEN: Final = "as given"  # names the layer's own config
+
+
+def words_of(labels: Mapping[str, Any], *, given: bool = False) -> str:
+    """Values on the axes except those of devices, whose names include them, as users write them.
+
+    The values of the layer's own config are "as given".
+    """
     settings = [
-        f"{name.split('.', 1)[-1]}={word_of(value)}" for name, value in labels.items() if not name.startswith(OF_DEVICE)
+        f"{name.split('.', 1)[-1]}={word_of(value)}"
+        for name, value in labels.items()
+        if not (name.startswith(OF_DEVICE) or (given and of_config(name)))
     ]
-    return ", ".join(settings) or "as given"
+    return ", ".join([GIVEN] * given + settings) or GIVEN
 
 
 def word_of(value: Any) -> str:
@@ -252,17 +278,25 @@ def _cells(best: Best) -> tuple[str, ...]:
     fitting = f"{best.fitting} of {best.points}"
     row, named = best.row, (short_name(best.layer), printable(best.device), fitting)
     if row is None or row.cycles is None or best.labels is None:
-        return (*named, *[""] * 6, f"nothing runs: {short_name(best.reason, LONGEST_REASON)}")
+        return (*named, *[""] * 7, f"nothing runs: {short_name(best.reason, LONGEST_REASON)}")
     return (
         *named,
         cycles(row.cycles),
         "?" if row.cycles_error_share is None else percent(row.cycles_error_share),
         time(best.nanoseconds or 0),
+        _given(best.given),
         cycles(best.slowest_cycles or 0),
         cycles(row.l1_peak_bytes or 0),
         cycles(row.l1_headroom_bytes or 0),
-        printable(words_of(best.labels)),
+        printable(words_of(best.labels, given=best.is_given)),
     )
+
+
+def _given(row: Row | None) -> str:
+    """The cycles of the layer's own config, or why there are none; empty if the row is not known."""
+    if row is None:
+        return ""
+    return row.verdict.value if row.cycles is None else cycles(row.cycles)
 
 
 LAYER: Final = "layer"
@@ -307,7 +341,9 @@ def charts_of(result: SweepResult, across: Sequence[str] = ()) -> list[Chart]:
 def axes_of(result: SweepResult) -> dict[str, list[Any]]:
     """Values by axis, for axes with more than one; layers and devices are axes as well."""
     values: dict[str, list[Any]] = {}
-    for labels, row in result.samples:
+    for number, (labels, row) in enumerate(result.samples):
+        if number in result.added:
+            continue
         for name, value in {LAYER: row.layer, DEVICE: row.device, **labels}.items():
             if value not in values.setdefault(name, []):
                 values[name].append(value)
@@ -317,8 +353,13 @@ def axes_of(result: SweepResult) -> dict[str, list[Any]]:
 def _memory_front(result: SweepResult, layer: str) -> Scatter:
     """The time of a layer against L1, a series for each device."""
     dots = tuple(
-        Dot(x=row.nanoseconds / 1000, y=row.l1_peak_bytes / 1024, name=words_of(labels), series=row.device)
-        for labels, row in result.samples
+        Dot(
+            x=row.nanoseconds / 1000,
+            y=row.l1_peak_bytes / 1024,
+            name=words_of(labels, given=number in result.given),
+            series=row.device,
+        )
+        for number, (labels, row) in enumerate(result.samples)
         if row.layer == layer and row.nanoseconds is not None and row.l1_peak_bytes is not None
     )
     return Scatter(title=f"{layer}: time against memory", x_name=TIME, y_name=MEMORY, dots=dots)
@@ -328,7 +369,9 @@ def _heat_maps(result: SweepResult, x: str, y: str) -> Iterator[HeatMap]:
     """Heat maps of the least time per cell, one for each layer and device that is no axis of the map."""
     apart = [kind for kind in (LAYER, DEVICE) if kind not in (x.split(".")[0], y.split(".")[0])]
     maps: dict[str, dict[tuple[str, str], float | None]] = {}
-    for labels, row in result.samples:
+    for number, (labels, row) in enumerate(result.samples):
+        if number in result.added:
+            continue
         values = {LAYER: row.layer, DEVICE: row.device, **labels}
         cells = maps.setdefault(", ".join(values[kind] for kind in apart) or "all", {})
         cell = word_of(values[y]), word_of(values[x])

@@ -38,7 +38,7 @@ def test_flags_stand_above_the_file(capsys, tmp_path):
     assert main(["sweep", str(path), *flags]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[:2] for line in lines[1:-1]] == [["b", "blackhole_p150"]]
-    assert lines[-1] == "one point, one different plan: 1 fits"
+    assert lines[-1] == "2 points, one different plan: 2 fits"  # with the layer's own config
 
 
 def test_progress_counts_what_the_file_did_not_have():

@@ -25,7 +25,7 @@ if __name__ == "__main__":
     arguments = {{"scheduler": sys.argv[2]}} if len(sys.argv) > 2 else {{"processes": 2}}
     sweep(vary={VARY}, file=sys.argv[1], watch=lambda one: print(one.done, flush=True), **arguments)
 """
-POINTS = 8 * 3 * 5 * 2
+POINTS = 8 * (3 * 5 * 2 + 1)
 KILLS = 3
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="SIGKILL is POSIX's")]
 

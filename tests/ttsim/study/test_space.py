@@ -75,12 +75,30 @@ def test_a_space_is_a_product():
     axes = (axis("act_block_h_override", [32, None], N150), axis("dram.banks", [6, 8], N150))
     space = Space(layers=(LAYER, replace(LAYER, name="b")), devices=(N150, P150), axes=axes)
     samples = list(space.samples())
-    assert len(samples) == len({point.key for point, _ in samples}) == 16
-    point, labels = samples[1]
+    assert len(samples) == len({sample.point.key for sample in samples}) == 16
+    point, labels, given, added = samples[1]
     assert labels == {"device.dram.banks": "6", "config.act_block_h_override": None}
+    assert (given, added, samples[0].given) == (True, False, False)
     assert (point.layer.config, point.spec.dram.banks, point.spec.name) == ({}, 6, "wormhole_n150, dram.banks=6")
-    assert [point.spec.dram.banks for point, _ in samples[:8]] == [6, 6, 8, 8, 6, 6, 8, 8]
-    assert {point.layer.name for point, _ in samples[:8]} == {"a"}
+    assert [sample.point.spec.dram.banks for sample in samples[:8]] == [6, 6, 8, 8, 6, 6, 8, 8]
+    assert {sample.point.layer.name for sample in samples[:8]} == {"a"}
+
+
+def test_the_own_config_of_a_layer_is_a_point():
+    """Once for each value of what is no config."""
+    own = replace(LAYER, config={"act_block_h_override": 64}, slice="H:2")
+    assert axis("act_block_h_override", [0, 32], N150).as_given(LAYER) == (0,)  # the default of the config
+    assert axis("act_block_h_override", [32, None], N150).as_given(LAYER) == (None,)
+    vary = {"act_block_h_override": [0, 32], "slice": ["H:4"], "lowering": ["phase"], "batch_size": [1, 2]}
+    axes = tuple(axis(name, values, N150) for name, values in vary.items())
+    samples = list(Space(layers=(own,), devices=(N150, P150), axes=axes).samples())
+    added = [sample for sample in samples if sample.added]
+    assert (len(samples), len(added), samples[:2]) == (2 * (2 * 1 * 1 * 2 + 2), 4, added[:2])
+    assert [sample.given for sample in samples] == [sample.added for sample in samples]
+    for sample, batch in zip(added, (1, 2, 1, 2), strict=True):
+        assert (sample.point.layer, sample.point.lowering) == (replace(own, batch_size=batch), "zero_insertion")
+        settings = {"config.act_block_h_override": 64, "slice": "H:2", "lowering": "zero_insertion"}
+        assert sample.labels == {**settings, "batch_size": batch}
 
 
 @pytest.mark.parametrize(

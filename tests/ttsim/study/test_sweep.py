@@ -41,7 +41,7 @@ def test_a_sweep_goes_on_where_its_file_ends(tmp_path, monkeypatch):
 
 
 def test_a_bad_point_does_not_stop_the_others(tmp_path):
-    result = sweep(LAYER, vary={"groups": [1, 5], "math_fidelity": ["LoFi", "HiFi4"]}, file=tmp_path / "rows")
+    result = sweep(LAYER, vary={"groups": [1, 5], "packer_l1_acc": [None, True]}, file=tmp_path / "rows")
     assert [row.verdict.value for row in result.rows] == ["fits", "fits", "refused", "refused"]
     errors = [json.loads(line)["error"][:18] for line in (tmp_path / "rows").read_text().splitlines()[3:]]
     assert errors == ["groups must divide"] * 2
@@ -127,9 +127,9 @@ NOT = Row(key="l", layer="down", device="d", verdict=Verdict.DOES_NOT_FIT, error
 def test_the_table_of_the_best():
     text = best_table(SweepResult(axes=("config.x",), samples=(({"config.x": None}, FITS), ({"config.x": 2}, NOT))))
     assert text == (
-        "layer  device     fit  cycles     +-     time  slowest  L1 peak B  headroom B  fastest\n"
-        "up     d       1 of 1   1,234  2.7 %  1.23 us    1,234      5,000       6,000  x=none\n"
-        "down   d       0 of 1                                                          nothing runs: too large\n"
+        "layer  device     fit  cycles     +-     time  as given  slowest  L1 peak B  headroom B  fastest\n"
+        "up     d       1 of 1   1,234  2.7 %  1.23 us              1,234      5,000       6,000  x=none\n"
+        f"down   d       0 of 1{'':68}nothing runs: too large\n"
         "2 points, one different plan: 1 fits, 1 does not fit\n"
     )
     text = best_table(SweepResult(axes=("config.x",), samples=(({"config.x": 2}, FITS),)), width=40)
@@ -145,6 +145,24 @@ def test_words_of_labels():
         "a=true, kernel_size=2x2, b=0"
     )
     assert words_of({}) == "as given"
+    assert words_of({"config.a": True, "slice": "H:2", "batch_size": 2}, given=True) == "as given, batch_size=2"
+
+
+def test_the_fastest_is_compared_with_the_own_config_of_its_layer():
+    rows = [row(300), row(200), row(100), row(50)]
+    labels = [{"config.x": x, "batch_size": batch} for x, batch in ((7, 2), (7, 1), (1, 2), (1, 1))]
+    result = SweepResult(axes=("config.x",), samples=tuple(zip(labels, rows, strict=True)), given=frozenset({0, 1}))
+    assert [(best.row.cycles, best.given.cycles, best.is_given) for best in result.best(4)] == [
+        (50, 200, False), (100, 300, False), (200, 200, True), (300, 300, True)
+    ]  # fmt: skip
+    lines = best_table(result, top=3).splitlines()
+    assert [line.split("  ")[-1] for line in lines[1:-1]] == [
+        "x=1, batch_size=1", "x=1, batch_size=2", "as given, batch_size=1"
+    ]  # fmt: skip
+    assert "as given" in lines[0]
+    assert [record["given"] for record in result.records()] == [True, True, False, False]
+    lost = replace(result, samples=((labels[0], row()), *result.samples[1:]))
+    assert "does not fit" in best_table(lost, top=2).splitlines()[2]
 
 
 def sample(layer, device, a, b, cycles, peak=1024):
