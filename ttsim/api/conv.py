@@ -38,12 +38,12 @@ Conv1dConfig = Conv2dConfig
 class Convolution(Call):
     """What all convolutions have, and the preparations of their weights and biases."""
 
-    device: Device = param("Where to run.")
-    in_channels: int = param("C.")
-    out_channels: int = param("O.")
-    batch_size: int = param("N.")
+    device: Device = param("The device that runs the call.")
+    in_channels: int = param("Channels of the input, C.")
+    out_channels: int = param("Channels of the output, O.")
+    batch_size: int = param("Images, N.")
     groups: int = param("Groups of channels; 0 counts as 1, as in the real library.", default=1)
-    conv_config: Conv2dConfig | None = param("Blocks and shards.", default=None)
+    conv_config: Conv2dConfig | None = param("Blocks, shards and activation; None for the defaults.", default=None)
     compute_config: WormholeComputeKernelConfig | None = param(
         "Fidelity and accumulators; None for HiFi4, with float32 sums if input and weights are float32.", default=None
     )
@@ -77,12 +77,12 @@ class Convolution(Call):
 class Windows2d(Convolution):
     """A convolution of images."""
 
-    input_height: int = param("H.")
-    input_width: int = param("W.")
-    kernel_size: Pair = param("Height and width.")
-    stride: Pair = param("Down and across.", default=(1, 1))
-    padding: Padding = param("(height, width), or (top, bottom, left, right): zeros around the image.", default=(0, 0))
-    dilation: Pair = param("Down and across.", default=(1, 1))
+    input_height: int = param("Rows of an image, H.")
+    input_width: int = param("Columns of an image, W.")
+    kernel_size: Pair = param("Rows and columns of the kernel.")
+    stride: Pair = param("Stride down and across.", default=(1, 1))
+    padding: Padding = param("Zeros around the image: (height, width), or (top, bottom, left, right).", default=(0, 0))
+    dilation: Pair = param("Distance between taps of the kernel, down and across.", default=(1, 1))
 
     def window(self) -> dict[str, Any]:
         """Sizes of the image and its windows."""
@@ -107,15 +107,17 @@ class OfTensors(
 
     input_tensor: Tensor = param("[N, H, W, C] or [1, 1, N*H*W, C], on the host or the device.")
     weight_tensor: Tensor = param(
-        "[O, C / groups, kernel height, kernel width] on the host, or on the device in rows, from where it is fetched; "
-        "or prepared on the device."
+        "[O, C / groups, kernel height, kernel width] on the host, or on the device in ROW_MAJOR layout (then it is "
+        "copied to the host first); or prepared weights on the device."
     )
-    dtype: DataType | None = param("Of the output; None for the input's.", default=None)
-    bias_tensor: Tensor | None = param("[1, 1, 1, O], where weight_tensor may be.", default=None)
-    memory_config: MemoryConfig | None = param("Place of the output, for inputs in L1.", default=None)
-    return_output_dim: bool = param("Return (height, width), too.", default=False)
+    dtype: DataType | None = param("Data type of the output; None for that of the input.", default=None)
+    bias_tensor: Tensor | None = param("[1, 1, 1, O], on the host or the device as ``weight_tensor``.", default=None)
+    memory_config: MemoryConfig | None = param(
+        "Memory of the output, for inputs in L1; None lets the call choose.", default=None
+    )
+    return_output_dim: bool = param("Return (OH, OW) as well.", default=False)
     return_weights_and_bias: bool = param(
-        "Return the prepared weights and bias, too; a later call may take them.", default=False
+        "Return the prepared weights and bias as well; later calls accept them.", default=False
     )
 
     def carry_out(
@@ -144,28 +146,41 @@ class OfTensors(
 class ConvTranspose2d(OfTensors, Windows2d, name="conv_transpose2d"):
     """Transposed convolution of a channels-last tensor.
 
+    The output has OH = (H - 1) * stride - padding + dilation * (kernel - 1) + 1 + output_padding rows, where padding is
+    the sum of both ends, and OW columns likewise.
+
     Returns:
         The output [1, 1, N*OH*OW, O]; or (output, (OH, OW)), or (output, (weights, bias)), or all three.
 
     Raises:
         ArgumentError: Arguments contradict each other, or (on a strict device) would give a wrong result.
+
+    Examples:
+        >>> image = ttnn.ones((1, 1, 16, 32), device=device)
+        >>> output, (height, width) = ttnn.conv_transpose2d(
+        ...     input_tensor=image, weight_tensor=ttnn.ones((32, 16, 2, 2)), device=device, in_channels=32,
+        ...     out_channels=16, batch_size=1, input_height=4, input_width=4, kernel_size=(2, 2), stride=(2, 2),
+        ...     return_output_dim=True)
+        >>> output.shape, height, width, output.to_numpy().max().item()
+        (Shape([1, 1, 64, 16]), 8, 8, 32.0)
     """
 
     weight_tensor: Tensor = param(
-        "[C, O / groups, kernel height, kernel width] on the host, or prepared on the device."
+        "[C, O / groups, kernel height, kernel width] on the host, or prepared weights on the device."
     )
-    bias_tensor: Tensor | None = param("[1, 1, 1, O] on the host, or prepared on the device.", default=None)
+    bias_tensor: Tensor | None = param("[1, 1, 1, O] on the host, or a prepared bias on the device.", default=None)
     padding: Padding = param(
-        "(height, width), or (top, bottom, left, right): what is cut off the full output.", default=(0, 0)
+        "What is cut off the full output: (height, width), or (top, bottom, left, right).", default=(0, 0)
     )
     output_padding: Pair = param("Rows and columns added at the bottom and on the right.", default=(0, 0))
-    dram_slice_config: Conv2dSliceConfig | None = param("Slices of inputs in DRAM.", default=None)
-    mirror_kernel: bool = param("False if the kernel was flipped already.", default=True)
+    dram_slice_config: Conv2dSliceConfig | None = param(
+        "Slices for inputs in DRAM; None lets the call choose.", default=None
+    )
+    mirror_kernel: bool = param("False if the kernel is flipped already.", default=True)
     lowering: str = param(
-        'An extension of this library that ttnn does not have. "zero_insertion" is what ttnn does, a convolution over '
-        'the input with zeros inserted; "phase" computes every output phase by a dense convolution of its own, without '
-        "those zeros, on the same cores, shards and slices. Prepared weights are of one of the two; what it cannot do "
-        "is refused by name.",
+        'An extension that ttnn does not have. "zero_insertion" convolves the input with zeros inserted, as ttnn does; '
+        '"phase" computes every output phase by a dense convolution of its own, without these zeros, on the same '
+        "cores, shards and slices. Prepared weights fit one of the two.",
         default=Lowering.ZERO_INSERTION.value,
     )
 
@@ -184,6 +199,9 @@ class ConvTranspose2d(OfTensors, Windows2d, name="conv_transpose2d"):
 class Conv2d(OfTensors, Windows2d, name="conv2d"):
     """Convolution of a channels-last tensor.
 
+    The output has OH = (H + padding - dilation * (kernel - 1) - 1) / stride + 1 rows, rounded down, where padding is
+    the sum of both ends, and OW columns likewise.
+
     Returns:
         The output [1, 1, N*OH*OW, O]; or (output, (OH, OW)), or (output, (weights, bias)), or all three.
 
@@ -191,9 +209,19 @@ class Conv2d(OfTensors, Windows2d, name="conv2d"):
         ArgumentError: Arguments contradict each other, ask for what is not simulated (activation reuse, the depthwise
             convolution of a single row, folded windows of padded shards), or (on a strict device) would give a wrong
             result.
+
+    Examples:
+        >>> image = ttnn.ones((1, 1, 64, 32), device=device)
+        >>> output = ttnn.conv2d(
+        ...     input_tensor=image, weight_tensor=ttnn.ones((16, 32, 3, 3)), device=device, in_channels=32,
+        ...     out_channels=16, batch_size=1, input_height=8, input_width=8, kernel_size=(3, 3), padding=(1, 1))
+        >>> output.shape, output.to_numpy().max().item()
+        (Shape([1, 1, 64, 16]), 288.0)
     """
 
-    slice_config: Conv2dSliceConfig | None = param("Slices of inputs in DRAM.", default=None)
+    slice_config: Conv2dSliceConfig | None = param(
+        "Slices for inputs in DRAM; None lets the call choose.", default=None
+    )
 
     def run(self) -> Any:
         """Carries the call out."""
@@ -215,20 +243,31 @@ class Conv1d(OfTensors, name="conv1d"):
         The output [1, 1, N*OL, O]; or (output, OL), or (output, (weights, bias)), or all three.
 
     Raises:
-        ArgumentError: As of conv2d; a single row in as many groups as there are channels is not simulated, for one.
+        ArgumentError: As for conv2d; for example, a single row with as many groups as channels is not simulated.
+
+    Examples:
+        >>> output, length = ttnn.conv1d(
+        ...     input_tensor=ttnn.ones((1, 32, 32), device=device), weight_tensor=ttnn.ones((16, 32, 3)), device=device,
+        ...     in_channels=32, out_channels=16, batch_size=1, input_length=32, kernel_size=3, padding=1,
+        ...     return_output_dim=True)
+        >>> output.shape, length
+        (Shape([1, 1, 32, 16]), 32)
     """
 
     input_tensor: Tensor = param("[N, L, C], [N, 1, L, C] or [1, 1, N*L, C], on the host or the device.")
     weight_tensor: Tensor = param(
-        "[O, C / groups, kernel] or [O, C / groups, 1, kernel]; on the host, in rows on the device, or prepared there."
+        "[O, C / groups, kernel] or [O, C / groups, 1, kernel], on the host or in ROW_MAJOR layout on the device; or "
+        "prepared weights on the device."
     )
-    input_length: int = param("L.")
-    kernel_size: int = param("Taps.")
-    stride: int = param("Along the row.", default=1)
+    input_length: int = param("Elements of a row, L.")
+    kernel_size: int = param("Taps of the kernel.")
+    stride: int = param("Stride along the row.", default=1)
     padding: int | Pair = param("Zeros at both ends, or (left, right).", default=0)
-    dilation: int = param("Along the row.", default=1)
-    slice_config: Conv2dSliceConfig | None = param("Slices of inputs in DRAM.", default=None)
-    return_output_dim: bool = param("Return the length of the output, too.", default=False)
+    dilation: int = param("Distance between taps of the kernel.", default=1)
+    slice_config: Conv2dSliceConfig | None = param(
+        "Slices for inputs in DRAM; None lets the call choose.", default=None
+    )
+    return_output_dim: bool = param("Return the length of the output, OL, as well.", default=False)
 
     def window(self) -> dict[str, Any]:
         """Sizes of images of one row."""

@@ -11,7 +11,8 @@ from device.plan import Plan, ProgramKey
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.types.call import OPERATIONS, RAISES, checked_as, documented
+from ttsim.runtime.types.call import OPERATIONS, checked_as
+from ttsim.runtime.types.docs import RAISES, documented
 from ttsim.runtime.types.tensors import DataType
 
 P = ParamSpec("P")
@@ -21,13 +22,13 @@ LOST: Final = "Tensor is not allocated"
 # What parameters of these names mean, where a function's docstring does not say it
 TEXTS: Final = MappingProxyType(
     {
-        "input_tensor": "On the device.",
-        "memory_config": "Where the result goes; None for where the tensor is.",
-        "dtype": "Of the result; None for that of the tensor.",
-        "use_multicore": "False has one core do it.",
-        "sub_core_grids": "Not simulated.",
-        "use_low_perf": "Not simulated.",
-        "output_tensor": "Not simulated; None makes a new tensor.",
+        "input_tensor": "A tensor on the device.",
+        "memory_config": "Memory of the result; None for that of the tensor.",
+        "dtype": "Data type of the result; None for that of the tensor.",
+        "use_multicore": "False computes the result on one core.",
+        "sub_core_grids": "Not simulated; None for all cores.",
+        "use_low_perf": "Not simulated; None for the usual program.",
+        "output_tensor": "Not simulated; None creates a new tensor.",
     }
 )
 
@@ -42,9 +43,12 @@ def operation_as(
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         operation = on_device(checked_as(prefix)(function))
-        texts = {name: TEXTS[name] for name in signature(function).parameters if name in TEXTS}
+        parameters = signature(function).parameters
+        texts = {name: TEXTS[name] for name in parameters if name in TEXTS}
         errors = {name: RAISES[name] for name in raises}
-        operation.__doc__ = documented(function.__doc__ or "", {"Args": texts, "Raises": errors})
+        operation.__doc__ = documented(
+            documented(function.__doc__ or "", {"Args": texts}, parameters), {"Raises": errors}
+        )
         return operation
 
     return decorate

@@ -15,8 +15,9 @@ from ttsim.api.device_calls import format_of, require_left_out
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.types.call import OPERATIONS, RAISES, Call, checked_as, documented, function_of, incompatible, param
+from ttsim.runtime.types.call import OPERATIONS, Call, checked_as, function_of, incompatible, param
 from ttsim.runtime.types.configs import UnaryOpType, UnaryWithParam
+from ttsim.runtime.types.docs import RAISES, documented
 from ttsim.runtime.types.tensors import DataType
 
 
@@ -24,19 +25,20 @@ class Combination(Call):
     """What all functions of two operands have."""
 
     input_tensor_a: object = param(
-        "[..., rows, columns] on the device, tiles or rows; or a number, and then the other is a tensor.", kw_only=False
+        "[..., rows, columns] on the device, in TILE or ROW_MAJOR layout; or a number, if the other is a tensor.",
+        kw_only=False,
     )
-    input_tensor_b: object = param("A tensor likewise, or a number.", kw_only=False)
+    input_tensor_b: object = param("Another such tensor, or a number.", kw_only=False)
     fast_and_approximate_mode: bool | None = param(
-        "Whether the matrix unit computes a product; sums and differences know no other mode.", default=None
+        "Compute a product with the matrix unit; sums and differences have one mode only.", default=None
     )
     activations: object = param(
-        "Functions of the result in order, by name or as UnaryWithParam. Numbers of functions that are applied here "
-        "were never compared with recordings of the real kernels.",
+        "Functions that are applied to the result in this order, by name or as UnaryWithParam. Numbers of functions "
+        "applied here were never compared with recordings of the real kernels.",
         default=(),
     )
-    input_tensor_a_activations: object = param("Functions of the first operand.", default=())
-    input_tensor_b_activations: object = param("Functions of the second operand.", default=())
+    input_tensor_a_activations: object = param("Functions applied to the first operand first.", default=())
+    input_tensor_b_activations: object = param("Functions applied to the second operand first.", default=())
     sub_core_grids: object = param("Not simulated; None for all cores.", default=None)
     sub_device_id: object = param("Not simulated; None for all cores.", default=None)
 
@@ -94,12 +96,12 @@ class Combination(Call):
 class Binary(Combination):
     """A function of two operands."""
 
-    dtype: DataType | None = param("Of the result; None for that of the first tensor.", default=None)
+    dtype: DataType | None = param("Data type of the result; None for that of the first tensor.", default=None)
     memory_config: MemoryConfig | None = param(
-        "Where the result goes; None lets the call choose: where the first tensor is, mostly.", default=None
+        "Memory of the result; None lets the call choose, mostly the memory of the first tensor.", default=None
     )
     output_tensor: Tensor | None = param(
-        "A tensor that the result is written into, and that is returned.", default=None
+        "A tensor of the result's shape that receives the result and is returned.", default=None
     )
     use_legacy: object = param("Not simulated; None lets the library choose.", default=None)
 
@@ -108,10 +110,10 @@ class InPlace(Combination):
     """A function of two operands that writes into the first."""
 
     input_tensor_a: Tensor = param(
-        "[..., rows, columns] on the device, in tiles; as large as the result.", kw_only=False
+        "[..., rows, columns] on the device, in TILE layout and of the result's shape.", kw_only=False
     )
     fast_and_approximate_mode: bool | None = param(
-        "As of the function that it is named after, but True unless it is given.", default=True
+        "Compute a product with the matrix unit; sums and differences have one mode only.", default=True
     )
 
     def run(self) -> Tensor:
@@ -125,7 +127,7 @@ def _wrong(name: str, text: str) -> ArgumentTypeError:
 
 
 def _binary(
-    operation: BinaryOperation, sentence: str, units: str
+    operation: BinaryOperation, sentence: str, units: str, results: tuple[float, float]
 ) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
     """The function of two operands, and the one that writes into the first."""
 
@@ -140,10 +142,15 @@ def _binary(
         {units}
 
         Returns:
-            The broadcast shape.
+            A tensor of the broadcast shape, or ``output_tensor``.
 
         Raises:
-            DeviceError: The shapes do not go together, a tensor is on the host, or the result does not fit its place.
+            DeviceError: The shapes cannot be broadcast, a tensor is on the host, or the result does not fit its memory.
+
+        Examples:
+            >>> tensor = ttnn.Tensor(np.array([[1.0, 2.0]]), ttnn.bfloat16, device, ttnn.TILE_LAYOUT)
+            >>> ttnn.{operation.value}(tensor, 3.0).to_list()
+            [[{results[0]}, {results[1]}]]
         """
         _operation = operation
 
@@ -153,12 +160,22 @@ def _binary(
         parameters="input_tensor_a input_tensor_b activations input_tensor_a_activations input_tensor_b_activations "
         "fast_and_approximate_mode sub_core_grids sub_device_id",
     ):
-        __doc__ = f"""{sentence}, written into the first tensor and returned; else as `{operation.value}`.
+        __doc__ = f"""{sentence}, written into the first tensor; otherwise as `{operation.value}`.
 
         Its outputs were never compared with recordings of the real library.
 
+        Returns:
+            ``input_tensor_a``, which holds the result.
+
         Raises:
-            DeviceError: The shapes do not go together, or a tensor is on the host.
+            DeviceError: The shapes cannot be broadcast, or a tensor is on the host.
+
+        Examples:
+            >>> tensor = ttnn.Tensor(np.array([[1.0, 2.0]]), ttnn.bfloat16, device, ttnn.TILE_LAYOUT)
+            >>> ttnn.{operation.value}_(tensor, 3.0) is tensor
+            True
+            >>> tensor.to_list()
+            [[{results[0]}, {results[1]}]]
         """
         _operation = operation
 
@@ -166,11 +183,14 @@ def _binary(
 
 
 _OPERANDS = "The {} of two tensors, or of a tensor and a number"
-_MATRIX_UNIT = "By the matrix unit; by the vector unit if both operands are float32."
+_MATRIX_UNIT = "Computed by the matrix unit, or by the vector unit if both operands are float32."
+_VECTOR_UNIT = "Computed by the vector unit."
 
-add, add_ = _binary(BinaryOperation.ADD, _OPERANDS.format("sum"), _MATRIX_UNIT)
-subtract, subtract_ = _binary(BinaryOperation.SUBTRACT, _OPERANDS.format("difference"), _MATRIX_UNIT)
-multiply, multiply_ = _binary(BinaryOperation.MULTIPLY, _OPERANDS.format("product"), "By the vector unit.")
+add, add_ = _binary(BinaryOperation.ADD, _OPERANDS.format("sum"), _MATRIX_UNIT, (4.0, 5.0))
+subtract, subtract_ = _binary(BinaryOperation.SUBTRACT, _OPERANDS.format("difference"), _MATRIX_UNIT, (-2.0, -1.0))
+multiply, multiply_ = _binary(
+    BinaryOperation.MULTIPLY, _OPERANDS.format("product"), "Computed by the vector unit.", (3.0, 6.0)
+)
 sub, sub_, mul, mul_ = subtract, subtract_, multiply, multiply_  # ttnn has both names of each
 
 
@@ -271,17 +291,25 @@ def _unary(name: str, activation: str) -> Callable[..., Tensor]:
 
     function.__name__ = function.__qualname__ = name
     texts = {
-        "input_tensor": "[..., rows, columns] on the device, tiles or rows.",
-        **dict.fromkeys(parameters, "A number of the function."),
-        **{key: f"{value} alone is simulated." for key, value in fixed.items()},
-        "memory_config": "Where the result goes; None for where the tensor is.",
-        "output_tensor": "A tensor that the result is written into, and that is returned.",
+        "input_tensor": "[..., rows, columns] on the device, in TILE or ROW_MAJOR layout.",
+        **dict.fromkeys(parameters, "The number of this name in the formula above."),
+        **{key: f"Only {value} is simulated." for key, value in fixed.items()},
+        "memory_config": "Memory of the result; None for that of ``input_tensor``.",
+        "output_tensor": "A tensor of the same shape that receives the result and is returned.",
         "fast_and_approximate_mode": "Not simulated; None or False for the library's default code.",
         "sub_core_grids": "Not simulated; None for all cores.",
     }
-    head = f"{FUNCTIONS[activation].text} of every element.\n\n{comparison(name)}"
-    returns = "\n\nReturns:\n    The same shape and data type."
-    function.__doc__ = documented(head + returns, {"Args": texts, "Raises": RAISES})
+    head = f"{FUNCTIONS[activation].text} of every element x.\n\n{comparison(name)}"
+    returns = "\n\nReturns:\n    A tensor of the same shape and data type, or ``output_tensor``."
+    row = FUNCTIONS[activation]
+    given = "".join(f", {key}=0.5" for key in placed)
+    example = f"""
+
+Examples:
+    >>> tensor = ttnn.Tensor(np.array([{list(row.numbers)}]), ttnn.bfloat16, device, ttnn.TILE_LAYOUT)
+    >>> ttnn.{name}(tensor{given}).to_list()
+    [{list(row.results)}]"""
+    function.__doc__ = documented(head + returns + example, {"Args": texts, "Raises": RAISES})
     return function
 
 

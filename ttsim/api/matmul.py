@@ -16,22 +16,29 @@ from ttsim.runtime.types.tensors import DataType
 
 
 class Matmul(Call, name="matmul"):
-    """The product of two matrices, or of each pair of two batches of them.
+    """The product of two matrices, or of each pair of two batches of matrices.
 
     Returns:
-        [..., M, N], of as many axes as the argument that has most.
+        [..., M, N], of the higher rank of the two tensors.
+
+    Examples:
+        >>> a = ttnn.full((32, 64), 0.5, layout=ttnn.TILE_LAYOUT, device=device)
+        >>> b = ttnn.ones((64, 32), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> product = ttnn.matmul(a, b)
+        >>> product.shape, product.to_numpy()[0, 0].item()
+        (Shape([32, 32]), 32.0)
     """
 
-    input_tensor_a: Tensor = param("[..., M, K] tiles on the device, interleaved.", kw_only=False)
+    input_tensor_a: Tensor = param("[..., M, K] on the device, in TILE layout, interleaved.", kw_only=False)
     input_tensor_b: Tensor = param(
-        "[..., K, N] likewise: the same leading axes, or a single matrix for all; where it has several and "
-        "`input_tensor_a` is a single matrix of the same rank, that one serves all.",
+        "[..., K, N], also in TILE layout and interleaved, with the same leading axes; or one of the two is a single "
+        "matrix that multiplies all matrices of the other.",
         kw_only=False,
     )
     transpose_a: bool = param("`input_tensor_a` is [..., K, M].", default=False)
     transpose_b: bool = param("`input_tensor_b` is [..., N, K].", default=False)
-    memory_config: MemoryConfig | None = param("Place of the output, interleaved; None for DRAM.", default=None)
-    dtype: DataType | None = param("Of the output; None for that of the first tensor.", default=None)
+    memory_config: MemoryConfig | None = param("Memory of the output, interleaved; None for DRAM.", default=None)
+    dtype: DataType | None = param("Data type of the output; None for that of the first tensor.", default=None)
     program_config: object = param("Not simulated; None lets the library choose.", default=None)
     activation: str | UnaryWithParam | None = param('Applied to the output, for example "relu".', default=None)
     compute_kernel_config: WormholeComputeKernelConfig | None = param(
@@ -78,9 +85,19 @@ class Linear(
     parameters="input_tensor_a input_tensor_b bias transpose_a transpose_b memory_config dtype program_config "
     "activation compute_kernel_config core_grid",
 ):
-    """The product as of `matmul`, and a row added to each row of it: [..., M, N]."""
+    """The product of `matmul` plus a bias row: ``input_tensor_a @ input_tensor_b + bias``.
 
-    bias: Tensor | None = param("[..., 1, N] tiles on the device.", default=None)
+    Returns:
+        [..., M, N], of the higher rank of the two tensors.
+
+    Examples:
+        >>> a = ttnn.full((32, 64), 0.5, layout=ttnn.TILE_LAYOUT, device=device)
+        >>> b, bias = (ttnn.ones((rows, 32), layout=ttnn.TILE_LAYOUT, device=device) for rows in (64, 1))
+        >>> ttnn.linear(a, b, bias=bias).to_numpy()[0, 0].item()
+        33.0
+    """
+
+    bias: Tensor | None = param("[..., 1, N] on the device, in TILE layout.", default=None)
 
 
 matmul = on_device(function_of(Matmul))

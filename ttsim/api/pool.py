@@ -38,25 +38,41 @@ def max_pool2d(
     compute_kernel_config: object = None,
     config_tensor_in_dram: bool = False,
 ) -> Tensor:
-    """The largest number under every window of images, channel by channel: [1, 1, N*OH*OW, C].
+    """The maximum of every window of images, channel by channel.
 
     Args:
-        input_tensor: [1, 1, N*H*W, C] or [N, H, W, C] on the device, bfloat16 or block floats, rows or tiles,
-            interleaved or sharded.
+        input_tensor: [1, 1, N*H*W, C] or [N, H, W, C] on the device, bfloat16 or block floats, in TILE or ROW_MAJOR
+            layout, interleaved or sharded.
+        batch_size: Images, N.
+        input_h: Rows of an image, H.
+        input_w: Columns of an image, W.
+        channels: Channels, C.
         kernel_size: Rows and columns of a window.
-        stride: From one window to the next, down and across.
+        stride: Distance from window to window, down and across.
         padding: (height, width) or (top, bottom, left, right), at most half a window.
-        dilation: From one tap to the next, down and across.
-        ceil_mode: Windows may end behind the padding.
-        memory_config: Where the result goes; None for shards on the cores of the input.
+        dilation: Distance from tap to tap, down and across.
+        ceil_mode: Round the output size up: the last window may extend beyond the padding.
+        memory_config: Memory of the result; None for shards on the cores of the input.
         dram_slice_config: Not simulated; None for no slices.
         applied_shard_scheme: How an interleaved tensor is sharded; None lets the call choose.
-        deallocate_input: The sharded input is released once it is read.
-        reallocate_halo_output: What is read of it is moved up into the room that it leaves.
+        deallocate_input: Release the sharded input as soon as the halo operation has read it.
+        reallocate_halo_output: Move the halo's output up in L1 after the input is released.
         return_indices: Not simulated.
-        dtype: Of the result.
-        compute_kernel_config: Accepted as in ttnn; the largest number is the same whatever it says.
-        config_tensor_in_dram: What tells the programs where windows lie is kept in DRAM, not in L1_SMALL.
+        dtype: Data type of the result.
+        output_layout: Layout of the result.
+        compute_kernel_config: Accepted as in ttnn; it does not change a maximum.
+        config_tensor_in_dram: Keep the index tensors, which locate windows, in DRAM instead of L1_SMALL.
+
+    Returns:
+        [1, 1, N*OH*OW, C], sharded unless ``memory_config`` says otherwise.
+
+    Examples:
+        >>> image = ttnn.from_numpy(np.arange(512).reshape(1, 1, 16, 32), ttnn.bfloat16, device=device)
+        >>> pooled = ttnn.max_pool2d(image, 1, 4, 4, 32, (2, 2), (2, 2), (0, 0))
+        >>> pooled.shape
+        Shape([1, 1, 4, 32])
+        >>> pooled.to_numpy()[0, 0, :, 0].tolist()
+        [160.0, 224.0, 416.0, 480.0]
     """
     device = required_device("max_pool2d", input_tensor)
     call = PoolArguments(
@@ -95,17 +111,25 @@ def upsample(
     memory_config: MemoryConfig | None = None,
     compute_kernel_config: WormholeComputeKernelConfig | None = None,
 ) -> Tensor:
-    """Every pixel several times, down and across; rows become more even by fractions of a pixel.
+    """Nearest-neighbor upsampling: output pixel (y, x) is input pixel (y / scale down, x / scale across), rounded down.
 
     Args:
         input_tensor: [N, H, W, C] on the device.
-        scale_factor: How often: a positive number, or two of them, down and across. Sides are rounded down.
+        scale_factor: A positive number, or two of them, down and across. Output sizes are rounded down.
         mode: "nearest"; "bilinear" is not simulated.
-        memory_config: Where the result goes; None for where the tensor is, with shards that grow.
+        memory_config: Memory of the result; None for that of the tensor, with larger shards.
         compute_kernel_config: Accepted as in ttnn, where only "bilinear" computes.
+
+    Returns:
+        [N, H * scale down, W * scale across, C].
 
     Raises:
         ArgumentError: What is not simulated is asked for, or (on a strict device) tiles of float32 are given.
+
+    Examples:
+        >>> image = ttnn.ones((1, 4, 4, 32), device=device)
+        >>> ttnn.upsample(image, 2).shape
+        Shape([1, 8, 8, 32])
     """
     if mode not in ("nearest", "bilinear"):
         raise DeviceError(

@@ -17,19 +17,21 @@ from ttsim.runtime.types.call import Padding, Pair, function_of, param, two
 from ttsim.runtime.types.configs import Conv2dConfig, Conv2dSliceConfig
 from ttsim.runtime.types.tensors import DataType
 
-SLICES: Final = "Slices of inputs in DRAM."
+SLICES: Final = "Slices for inputs in DRAM; None lets the call choose."
 
 
 class Preparation(Windows2d):
     """What all preparations have: the call to come, whose input is described."""
 
-    input_memory_config: MemoryConfig = param("Of the input to come, as the other input_... arguments.")
-    input_layout: Layout = param("See input_memory_config.")
-    input_dtype: DataType = param("See input_memory_config.")
-    output_dtype: DataType | None = param("Of the output of the call to come; None for the input's.", default=None)
-    stride: Pair = param("Down and across.")
+    input_memory_config: MemoryConfig = param("Memory of the input of the later call.")
+    input_layout: Layout = param("Layout of the input of the later call.")
+    input_dtype: DataType = param("Data type of the input of the later call.")
+    output_dtype: DataType | None = param(
+        "Data type of the output of the later call; None for that of the input.", default=None
+    )
+    stride: Pair = param("Stride down and across.")
     padding: Padding = param("(height, width), or (top, bottom, left, right).")
-    dilation: Pair = param("Down and across.")
+    dilation: Pair = param("Distance between taps of the kernel, down and across.")
     groups: int = param("Groups of channels.")
 
     _rules: ClassVar[ConvRules]
@@ -68,7 +70,7 @@ class OfWeights(
 
     weight_tensor: Tensor = param("[O, C / groups, kernel height, kernel width].")
     weights_format: str = param('"OIHW".')
-    has_bias: bool = param("Whether the call will have a bias.")
+    has_bias: bool = param("Whether the later call has a bias.")
 
     def run(self) -> Tensor:
         """Prepares the weights."""
@@ -88,7 +90,7 @@ class OfBias(
 
     bias_tensor: Tensor = param("[1, 1, 1, O], on the host.")
     conv_config: Conv2dConfig | None = param(
-        "Needed, with weights_dtype: the bias is prepared in that data type.", default=None
+        "Needed, with ``weights_dtype``, in which the bias is prepared.", default=None
     )
 
     def run(self) -> Tensor:
@@ -101,14 +103,28 @@ class OfBias(
 
 
 class PrepareConvTranspose2dWeights(OfWeights, name="prepare_conv_transpose2d_weights", prefix=""):
-    """The weights as conv_transpose2d with the same arguments prepares them, on the device."""
+    """The weights as conv_transpose2d with the same arguments prepares them, on the device.
+
+    Returns:
+        [1, 1, rows, columns] in TILE layout, which `conv_transpose2d` accepts as ``weight_tensor``.
+
+    Examples:
+        >>> weights = ttnn.prepare_conv_transpose2d_weights(
+        ...     weight_tensor=ttnn.ones((32, 16, 2, 2)), weights_format="IOHW", has_bias=False, device=device,
+        ...     in_channels=32, out_channels=16, batch_size=1, input_height=4, input_width=4, kernel_size=(2, 2),
+        ...     stride=(2, 2), padding=(0, 0), dilation=(1, 1), groups=1, input_dtype=ttnn.bfloat16,
+        ...     input_layout=ttnn.ROW_MAJOR_LAYOUT, input_memory_config=ttnn.DRAM_MEMORY_CONFIG,
+        ...     conv_config=ttnn.Conv2dConfig(weights_dtype=ttnn.bfloat16))
+        >>> weights.shape, weights.layout
+        (Shape([1, 1, 128, 16]), Layout.TILE)
+    """
 
     _rules = CONV_TRANSPOSE2D
     weight_tensor: Tensor = param("[C, O / groups, kernel height, kernel width].")
     weights_format: str = param('"IOHW"; accepted as in ttnn, which does not read it.')
     dram_slice_config: Conv2dSliceConfig | None = param(SLICES, default=None)
     output_padding: Pair = param("Rows and columns added at the bottom and on the right.", default=(0, 0))
-    mirror_kernel: bool = param("False if the kernel was flipped already.", default=True)
+    mirror_kernel: bool = param("False if the kernel is flipped already.", default=True)
 
     def own_arguments(self) -> dict[str, Any]:
         """Output padding, and whether the kernel is flipped here."""
@@ -116,21 +132,60 @@ class PrepareConvTranspose2dWeights(OfWeights, name="prepare_conv_transpose2d_we
 
 
 class PrepareConvTranspose2dBias(OfBias, name="prepare_conv_transpose2d_bias", prefix=""):
-    """The bias as conv_transpose2d with the same arguments prepares it, on the device."""
+    """The bias as conv_transpose2d with the same arguments prepares it, on the device.
+
+    Returns:
+        [1, 1, 1, O] in TILE layout, which `conv_transpose2d` accepts as ``bias_tensor``.
+
+    Examples:
+        >>> bias = ttnn.prepare_conv_transpose2d_bias(
+        ...     bias_tensor=ttnn.ones((1, 1, 1, 16)), conv_config=ttnn.Conv2dConfig(weights_dtype=ttnn.bfloat16),
+        ...     device=device, in_channels=32, out_channels=16, batch_size=1, input_height=4, input_width=4,
+        ...     kernel_size=(2, 2), stride=(2, 2), padding=(0, 0), dilation=(1, 1), groups=1, input_dtype=ttnn.bfloat16,
+        ...     input_layout=ttnn.ROW_MAJOR_LAYOUT, input_memory_config=ttnn.DRAM_MEMORY_CONFIG)
+        >>> bias.shape, bias.layout
+        (Shape([1, 1, 1, 16]), Layout.TILE)
+    """
 
     _rules = CONV_TRANSPOSE2D
     dram_slice_config: Conv2dSliceConfig | None = param(SLICES, default=None)
 
 
 class PrepareConvWeights(OfWeights, name="prepare_conv_weights", prefix=""):
-    """The weights as conv2d with the same arguments prepares them, on the device."""
+    """The weights as conv2d with the same arguments prepares them, on the device.
+
+    Returns:
+        [1, 1, rows, columns] in TILE layout, which `conv2d` accepts as ``weight_tensor``.
+
+    Examples:
+        >>> weights = ttnn.prepare_conv_weights(
+        ...     weight_tensor=ttnn.ones((16, 32, 3, 3)), weights_format="OIHW", has_bias=False, device=device,
+        ...     in_channels=32, out_channels=16, batch_size=1, input_height=8, input_width=8, kernel_size=(3, 3),
+        ...     stride=(1, 1), padding=(1, 1), dilation=(1, 1), groups=1, input_dtype=ttnn.bfloat16,
+        ...     input_layout=ttnn.ROW_MAJOR_LAYOUT, input_memory_config=ttnn.DRAM_MEMORY_CONFIG)
+        >>> weights.shape
+        Shape([1, 1, 288, 16])
+    """
 
     _rules = CONV2D
     slice_config: Conv2dSliceConfig | None = param(SLICES, default=None)
 
 
 class PrepareConvBias(OfBias, name="prepare_conv_bias", prefix=""):
-    """The bias as conv2d with the same arguments prepares it, on the device."""
+    """The bias as conv2d with the same arguments prepares it, on the device.
+
+    Returns:
+        [1, 1, 1, O] in TILE layout, which `conv2d` accepts as ``bias_tensor``.
+
+    Examples:
+        >>> bias = ttnn.prepare_conv_bias(
+        ...     bias_tensor=ttnn.ones((1, 1, 1, 16)), conv_config=ttnn.Conv2dConfig(weights_dtype=ttnn.bfloat16),
+        ...     device=device, in_channels=32, out_channels=16, batch_size=1, input_height=8, input_width=8,
+        ...     kernel_size=(3, 3), stride=(1, 1), padding=(1, 1), dilation=(1, 1), groups=1, input_dtype=ttnn.bfloat16,
+        ...     input_layout=ttnn.ROW_MAJOR_LAYOUT, input_memory_config=ttnn.DRAM_MEMORY_CONFIG)
+        >>> bias.shape
+        Shape([1, 1, 1, 16])
+    """
 
     _rules = CONV2D
     slice_config: Conv2dSliceConfig | None = param(SLICES, default=None)

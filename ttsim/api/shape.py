@@ -29,6 +29,7 @@ from ttsim.api.device_calls import (
 from ttsim.runtime.execution import locked_on, on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import require_type, require_type_or_none, required_integer
+from ttsim.runtime.types.docs import described
 from ttsim.runtime.types.tensors import DataType, resolved_shape
 
 
@@ -41,20 +42,29 @@ def concat(
     groups: int = 1,
     sub_core_grids: object = None,
 ) -> Tensor:
-    """Tensors one behind the other.
+    """Tensors concatenated along one axis.
 
     Args:
-        tensors: On one device, of one layout: all interleaved, or all sharded over the same cores.
-        dim: Along which axis; negative ones count from the last.
-        memory_config: Where the result goes; None for DRAM.
-        output_tensor: Not simulated; None makes a new tensor.
-        groups: Parts that each of two tensors of HEIGHT shards is cut into: the result has the first parts of both,
-            then the second, and so on. Others are not cut, as in ttnn.
-        sub_core_grids: Not simulated.
+        tensors: Tensors on one device, of one layout: all interleaved, or all sharded over the same cores.
+        dim: The axis; negative numbers count from the last.
+        memory_config: Memory of the result; None for DRAM.
+        output_tensor: Not simulated; None creates a new tensor.
+        groups: Parts that each of two HEIGHT-sharded tensors is cut into: the result has the first parts of both,
+            then the second parts, and so on. Other tensors are not cut, as in ttnn.
+        sub_core_grids: Not simulated; None for all cores.
+
+    Returns:
+        A tensor whose side ``dim`` is the sum of the sides of all tensors.
 
     Raises:
+        ArgumentTypeError: ``tensors`` is no sequence of tensors, or another argument is of the wrong type.
         ArgumentError: What is not simulated is asked for.
-        DeviceError: The tensors do not go together, or one is on the host.
+        DeviceError: The shapes or layouts of the tensors differ, or a tensor is on the host.
+
+    Examples:
+        >>> first, second = (ttnn.zeros((1, 1, 32, 32), layout=ttnn.TILE_LAYOUT, device=device) for _ in range(2))
+        >>> ttnn.concat([first, second], dim=3).shape
+        Shape([1, 1, 32, 64])
     """
     require_type_or_none("concat", MemoryConfig, memory_config=memory_config)
     index, group_count = required_integer("concat", "dim", dim), required_integer("concat", "groups", groups)
@@ -89,18 +99,27 @@ def fold(
     override_memory_config: MemoryConfig | None = None,
     collapse_output: bool = False,
 ) -> Tensor:
-    """Windows of images [N, H, W, C] as channels [N, H / stride_h, W / stride_w, stride_h * stride_w * C].
+    """Windows of images as channels: [N, H, W, C] to [N, H / stride_h, W / stride_w, stride_h * stride_w * C].
 
     Args:
-        input: Images on the device, which windows must fill; block floats become bfloat16.
+        input: Images on the device, which whole windows must fill; block floats become bfloat16.
         stride_h: Rows of a window.
         stride_w: Columns of a window.
         use_transpose_as_fold: Not simulated: the library's older way, by transpositions.
-        output_shape: Of that way alone, as ``grid_size``.
-        padding: Zeros around the images: (rows, columns), (top, bottom, left, right), or these and channels before and
-            behind.
-        override_memory_config: Where the result goes; None for where the images are.
-        collapse_output: The result is [1, 1, windows, channels].
+        output_shape: A parameter of the older way; None.
+        padding: Zeros around the images: (rows, columns), (top, bottom, left, right), or these four and the channels
+            in front and behind.
+        grid_size: A parameter of the older way; None.
+        override_memory_config: Memory of the result; None for that of the images.
+        collapse_output: Return the shape [1, 1, windows, channels].
+
+    Returns:
+        The windows, one for each pixel of the result.
+
+    Examples:
+        >>> images = ttnn.zeros((1, 8, 8, 32), device=device)
+        >>> ttnn.fold(images, 2, 2).shape
+        Shape([1, 4, 4, 128])
     """
     if use_transpose_as_fold or output_shape is not None or grid_size is not None:
         raise ArgumentError(
@@ -124,14 +143,22 @@ def fold(
 def permute(
     input_tensor: Tensor, dims: object, *, memory_config: MemoryConfig | None = None, pad_value: object = None
 ) -> Tensor:
-    """The axes in another order.
+    """A tensor with its axes in another order.
 
     Args:
-        dims: The axis of the tensor that each axis of the result is.
-        pad_value: Accepted as in ttnn; padding is no part of the values here.
+        dims: For each axis of the result, the axis of ``input_tensor``.
+        pad_value: Accepted as in ttnn; padding is no part of a tensor's values here.
+
+    Returns:
+        A tensor whose side i is side ``dims[i]`` of ``input_tensor``.
 
     Raises:
-        ArgumentError: On a strict device, the library would give wrong numbers.
+        ArgumentError: The real library would return wrong numbers, and the device is strict.
+
+    Examples:
+        >>> tensor = ttnn.zeros((1, 2, 32, 64), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> ttnn.permute(tensor, (0, 2, 3, 1)).shape
+        Shape([1, 32, 64, 2])
     """
     if not isinstance(dims, Sequence):
         raise ArgumentTypeError(f"permute: dims must be a sequence of integers, not {shown(dims)}")
@@ -140,11 +167,30 @@ def permute(
     return converted("permute", plan_permute, input_tensor, order, strict=require_known_numbers, place=memory_config)
 
 
+@described("OutOfMemoryError", like=permute)
 @on_device
 def transpose(
     input_tensor: Tensor, dim1: int, dim2: int, *, memory_config: MemoryConfig | None = None, pad_value: object = None
 ) -> Tensor:
-    """Two axes swapped; arguments and errors as of `permute`."""
+    """A tensor with two axes swapped.
+
+    Args:
+        dim1: The first of the two axes; negative numbers count from the last.
+        dim2: The second of the two axes.
+
+    Returns:
+        A tensor whose sides ``dim1`` and ``dim2`` are swapped.
+
+    Raises:
+        ArgumentTypeError: An argument is of the wrong type.
+        ArgumentError: The real library would return wrong numbers, and the device is strict.
+        DeviceError: There is no such axis, or the tensor is on the host.
+
+    Examples:
+        >>> tensor = ttnn.zeros((1, 2, 32, 64), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> ttnn.transpose(tensor, -2, -1).shape
+        Shape([1, 2, 64, 32])
+    """
     require_type("transpose", Tensor, input_tensor=input_tensor)
     require_type_or_none("transpose", MemoryConfig, memory_config=memory_config)
     rank = len(input_tensor.shape)
@@ -165,17 +211,26 @@ def pad(
     memory_config: MemoryConfig | None = None,
     sub_core_grids: object = None,
 ) -> Tensor:
-    """A number around a tensor.
+    """A tensor with a constant around it.
 
     Args:
-        input_tensor: On the device; rows, or tiles that are padded behind alone.
+        input_tensor: A tensor on the device; in TILE layout it can only be padded behind.
         padding: (before, behind) for each of the last axes.
-        use_multicore: False, which has one core pad, changes nothing for shards, and is not simulated of others.
+        value: The constant.
+        use_multicore: False uses one core; simulated only for shards in ROW_MAJOR layout, where it changes nothing.
+
+    Returns:
+        A tensor whose padded sides are longer by ``before + behind``.
 
     Raises:
-        ArgumentError: The library takes programs that are not simulated, or (on a strict device) would write another
-            number, or lose numbers of the tensor.
-        DeviceError: Tiles are padded in front, or the tensor is on the host.
+        ArgumentError: The library runs a program that is not simulated, or (on a strict device) would write another
+            constant or lose numbers of the tensor.
+        DeviceError: A tensor in TILE layout is padded in front, or the tensor is on the host.
+
+    Examples:
+        >>> tensor = ttnn.ones((1, 1, 2, 32), device=device)
+        >>> ttnn.pad(tensor, [(0, 0), (0, 0), (1, 0), (0, 0)], 7.0).to_numpy()[0, 0, :, 0].tolist()
+        [7.0, 1.0, 1.0]
     """
     require_left_out("pad", sub_core_grids=sub_core_grids)
     spec, rank = input_tensor.spec, len(input_tensor.shape)
@@ -199,14 +254,23 @@ def pad(
 def convert_to_hwc(
     input: Tensor, *, memory_config: MemoryConfig | None = None, dtype: DataType | None = None
 ) -> Tensor:
-    """[1, B, C, H*W] as [1, 1, B*H*W, C], with channels up to a multiple of 16 bytes.
+    """[1, B, C, H*W] as [1, 1, B*H*W, C], with C rounded up to a multiple of 16 bytes.
 
-    The channels behind those of the tensor are what lay in memory before: a strict device refuses them with an
-    ArgumentError, and else they are zeros here.
+    In the real library the added channels hold what lay in memory before: a strict device refuses them with an
+    ArgumentError, and on other devices they are zeros.
 
     Args:
-        input: Rows in WIDTH shards, in L1 or DRAM.
+        input: A WIDTH-sharded tensor in ROW_MAJOR layout, in L1 or DRAM.
         memory_config: HEIGHT shards of the result; None for the cores of the tensor.
+
+    Returns:
+        The channels-last tensor, HEIGHT-sharded.
+
+    Examples:
+        >>> place = ttnn.create_sharded_memory_config((1, 1, 16, 64), ttnn.CoreGrid(y=1, x=2), ttnn.ShardStrategy.WIDTH)
+        >>> image = ttnn.to_memory_config(ttnn.zeros((1, 1, 16, 64), device=device), place)
+        >>> ttnn.experimental.convert_to_hwc(image).shape
+        Shape([1, 1, 64, 16])
     """
 
     def strict(plan: Plan) -> None:
@@ -221,7 +285,16 @@ def convert_to_chw(input: Tensor, *, dtype: DataType | None = None) -> Tensor:
     """[1, 1, H*W, C] as [1, 1, C, H*W].
 
     Args:
-        input: Tiles in HEIGHT shards, in L1; block floats need a dtype.
+        input: A HEIGHT-sharded tensor in TILE layout, in L1; block floats need a ``dtype``.
+
+    Returns:
+        The channels-first tensor, WIDTH-sharded.
+
+    Examples:
+        >>> place = ttnn.create_sharded_memory_config((64, 32), ttnn.CoreGrid(y=1, x=2), ttnn.ShardStrategy.HEIGHT)
+        >>> image = ttnn.zeros((1, 1, 64, 32), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> ttnn.experimental.convert_to_chw(ttnn.to_memory_config(image, place)).shape
+        Shape([1, 1, 32, 64])
     """
     return converted("experimental.convert_to_chw", plan_convert_to_chw, input, data_format=format_of(dtype))
 
@@ -237,16 +310,25 @@ def reshape(
     sub_core_grids: CoreRangeSet | None = None,
     skip_padding_fill: bool = False,
 ) -> Tensor:
-    """The same elements in another shape of the same volume; one side may be -1.
+    """The same elements in another shape of the same volume.
 
-    A device tensor whose pages stay shares its buffer with the result; rows that end elsewhere, and tiles whose rows
-    do, are moved by a program, and sharded tensors are dealt to their cores anew.
+    A device tensor whose pages keep their contents shares its buffer with the result; otherwise a program moves the
+    elements, and shards are redistributed.
 
     Args:
-        input_tensor: On the host or the device.
-        pad_value: What the padding of tiles is filled with where a program moved them, behind it.
-        reshape_tile_mode: Whether the map of tiles is built again; where a program runs, it always is.
-        skip_padding_fill: The padding is not filled, whatever ``pad_value`` says.
+        input_tensor: A tensor on the host or the device.
+        shape: The new sides; one of them may be -1.
+        pad_value: What the padding of tiles is filled with after a program moved them.
+        reshape_tile_mode: Accepted as in ttnn: whether the map of tiles is built again; a program always builds it.
+        skip_padding_fill: Do not fill the padding, whatever ``pad_value`` says.
+
+    Returns:
+        A tensor of the new shape.
+
+    Examples:
+        >>> tensor = ttnn.zeros((1, 1, 64, 32), device=device)
+        >>> ttnn.reshape(tensor, (1, 8, 8, -1)).shape
+        Shape([1, 8, 8, 32])
     """
     require_left_out("reshape", sub_core_grids=sub_core_grids)
     wanted = resolved_shape((shape,), input_tensor.spec.volume)  # type: ignore[arg-type]
@@ -272,7 +354,23 @@ def _reshaped(
 
 @on_device
 def squeeze(input_tensor: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
-    """The same elements without sides of 1: all of them, or those in ``dim``; raises DeviceError for a missing axis."""
+    """The same elements without sides of length 1.
+
+    Args:
+        input_tensor: A tensor on the host or the device.
+        dim: The axis or the axes to drop where their side is 1; None for every side of 1.
+
+    Returns:
+        A tensor of lower rank; ``input_tensor`` itself if no side is dropped.
+
+    Raises:
+        ArgumentTypeError: An argument is of the wrong type.
+        DeviceError: There is no axis ``dim``.
+
+    Examples:
+        >>> ttnn.squeeze(ttnn.zeros((1, 4, 1, 32), device=device), 0).shape
+        Shape([4, 1, 32])
+    """
     require_type("squeeze", Tensor, input_tensor=input_tensor)
     shape = input_tensor.shape
     axes = range(len(shape)) if dim is None else dim if isinstance(dim, Sequence) else (dim,)
@@ -283,7 +381,23 @@ def squeeze(input_tensor: Tensor, dim: int | Sequence[int] | None = None) -> Ten
 
 @on_device
 def unsqueeze(input_tensor: Tensor, dim: int) -> Tensor:
-    """The same elements with a side of 1 before the side ``dim``; raises DeviceError if there is no such place."""
+    """The same elements with one more side, of length 1.
+
+    Args:
+        input_tensor: A tensor on the host or the device.
+        dim: The axis of the result that has length 1; negative numbers count from the last.
+
+    Returns:
+        A tensor whose rank is higher by one.
+
+    Raises:
+        ArgumentTypeError: An argument is of the wrong type.
+        DeviceError: There is no such axis.
+
+    Examples:
+        >>> ttnn.unsqueeze(ttnn.zeros((4, 32), device=device), 0).shape
+        Shape([1, 4, 32])
+    """
     require_type("unsqueeze", Tensor, input_tensor=input_tensor)
     sides = list(input_tensor.shape)
     sides.insert(_axis("unsqueeze", dim, len(sides) + 1), 1)
@@ -291,14 +405,23 @@ def unsqueeze(input_tensor: Tensor, dim: int) -> Tensor:
 
 
 def stack(input_tensors: Sequence[Tensor], dim: int) -> Tensor:
-    """Tensors of one shape one behind the other along a new axis: each unsqueezed, then all concatenated, as in ttnn.
+    """Tensors of one shape joined along a new axis: each is unsqueezed, then all are concatenated, as in ttnn.
 
     Args:
-        input_tensors: On one device, of one layout; the result goes where `concat` puts it: to DRAM, interleaved.
-        dim: Where the new axis is in the result; negative ones count from the last.
+        input_tensors: Tensors on one device, of one layout.
+        dim: The new axis of the result; negative numbers count from the last.
+
+    Returns:
+        A tensor in DRAM, interleaved, whose side ``dim`` is the number of tensors.
 
     Raises:
-        DeviceError: There is no tensor or no such axis, the tensors do not go together, or one is on the host.
+        ArgumentTypeError: ``input_tensors`` is no sequence of tensors.
+        DeviceError: There is no tensor or no such axis, the shapes or layouts differ, or a tensor is on the host.
+
+    Examples:
+        >>> first, second = (ttnn.zeros((32, 32), layout=ttnn.TILE_LAYOUT, device=device) for _ in range(2))
+        >>> ttnn.stack([first, second], 0).shape
+        Shape([2, 32, 32])
     """
     if not _are_tensors(input_tensors):
         raise ArgumentTypeError(f"stack: input_tensors must be a sequence of tensors, not {shown(input_tensors)}")
@@ -318,7 +441,22 @@ def stack(input_tensors: Sequence[Tensor], dim: int) -> Tensor:
 
 @on_device
 def unsqueeze_to_4D(tensor: Tensor) -> Tensor:  # noqa: N802 - ttnn's name
-    """The same elements with sides of 1 put first until there are four; raises ArgumentError if there are more."""
+    """The same elements with sides of length 1 in front until the rank is 4.
+
+    Args:
+        tensor: A tensor on the host or the device.
+
+    Returns:
+        A tensor of rank 4.
+
+    Raises:
+        ArgumentTypeError: The argument is no tensor.
+        ArgumentError: The rank is above 4.
+
+    Examples:
+        >>> ttnn.unsqueeze_to_4D(ttnn.zeros((4, 32), device=device)).shape
+        Shape([1, 1, 4, 32])
+    """
     require_type("unsqueeze_to_4D", Tensor, tensor=tensor)
     if len(tensor.shape) > 4:
         raise ArgumentError("Tensor rank is greater than 4\nunsqueeze_to_4D: reshape it")
@@ -351,14 +489,25 @@ def slice(
     pad_value: float | None = None,
     sub_core_grids: CoreRangeSet | None = None,
 ) -> Tensor:
-    """A box of a tensor, in its layout; block floats that begin within tiles become bfloat16.
+    """A box of a tensor, in the tensor's layout; block floats that begin inside tiles become bfloat16.
 
     Args:
-        slice_start: First index on each axis; ``starts`` is its name beside ``ends``.
-        slice_end: One past the last index on each axis; ``ends`` is its other name.
-        slice_step: From index to index; None for every index; ``steps`` is its other name.
-        memory_config: Where the box goes; None for where the tensor is, in smaller shards.
-        pad_value: Not simulated: padding is no part of the values here.
+        slice_start: First index of each axis.
+        slice_end: Index after the last one of each axis.
+        slice_step: Distance between indices of each axis; None for 1.
+        starts: Another name of ``slice_start``.
+        ends: Another name of ``slice_end``.
+        steps: Another name of ``slice_step``.
+        memory_config: Memory of the result; None for that of the tensor, with smaller shards.
+        pad_value: Not simulated: padding is no part of a tensor's values here.
+
+    Returns:
+        A tensor whose sides are (end - start) / step, rounded up.
+
+    Examples:
+        >>> tensor = ttnn.zeros((1, 1, 64, 64), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> ttnn.slice(tensor, (0, 0, 0, 0), (1, 1, 32, 64)).shape
+        Shape([1, 1, 32, 64])
     """
     require_left_out("slice", output_tensor=output_tensor, pad_value=pad_value, sub_core_grids=sub_core_grids)
     begins = integers_of("slice: slice_start", slice_start if starts is None else starts)

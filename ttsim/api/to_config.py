@@ -61,13 +61,28 @@ def interleaved_to_sharded(*arguments: Any, **named: Any) -> Tensor:
     """A sharded copy of an interleaved tensor.
 
     Args:
-        arguments: ``input_tensor`` on the device, then either ``sharded_memory_config`` and ``output_dtype``, or
-            ``grid`` (a CoreRangeSet, or the columns and rows of a rectangle), ``shard_shape``, ``shard_scheme``,
-            ``shard_orientation`` and ``output_dtype``. The output has the format of the input without a dtype.
-        named: The same by name; ``keep_l1_aligned`` is accepted as in ttnn and changes nothing here.
+        input_tensor: An interleaved tensor on the device.
+        sharded_memory_config: Shards of the result; or ``grid`` and the three arguments after it.
+        grid: Cores: a CoreRangeSet, or the columns and rows of a rectangle at (0, 0).
+        shard_shape: Rows and columns of a shard, in elements.
+        shard_scheme: HEIGHT_, WIDTH_ or BLOCK_SHARDED.
+        shard_orientation: Whether shards are dealt along rows or columns of cores.
+        output_dtype: Data type of the result; None for that of the tensor.
+        keep_l1_aligned: Accepted as in ttnn; it changes nothing here.
+
+    Returns:
+        The tensor in L1, in shards.
 
     Raises:
-        DeviceError: The tensor is sharded, or the shards do not hold it.
+        ArgumentTypeError: An argument is unknown, missing or of the wrong type.
+        DeviceError: The tensor is sharded or on the host, or the shards do not hold it.
+        OutOfMemoryError: A shard does not fit into the free L1.
+
+    Examples:
+        >>> tensor = ttnn.zeros((1, 1, 64, 32), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> place = ttnn.create_sharded_memory_config((64, 32), ttnn.CoreGrid(y=1, x=2), ttnn.ShardStrategy.HEIGHT)
+        >>> ttnn.interleaved_to_sharded(tensor, place).memory_config().shard_spec.shape
+        [32, 32]
     """
     has_grid = "grid" in named or any(isinstance(argument, CoreCoord | CoreRangeSet) for argument in arguments[1:2])
     given = (WITH_GRID if has_grid else WITH_CONFIG).bind(arguments, named)
@@ -88,7 +103,21 @@ WITH_GRID, WITH_CONFIG = map(signature_of, get_overloads(interleaved_to_sharded)
 def sharded_to_interleaved(
     input_tensor: Tensor, memory_config: MemoryConfig | None = None, output_dtype: DataType | None = None
 ) -> Tensor:
-    """An interleaved copy of a sharded tensor, in DRAM by default; an interleaved tensor itself, wherever it lies."""
+    """An interleaved copy of a sharded tensor; an interleaved tensor is returned as it is.
+
+    Args:
+        memory_config: Memory of the result; None for DRAM.
+        output_dtype: Data type of the result; None for that of the tensor.
+
+    Returns:
+        The interleaved tensor.
+
+    Examples:
+        >>> place = ttnn.create_sharded_memory_config((64, 32), ttnn.CoreGrid(y=1, x=2), ttnn.ShardStrategy.HEIGHT)
+        >>> sharded = ttnn.to_memory_config(ttnn.zeros((1, 1, 64, 32), device=device), place)
+        >>> ttnn.sharded_to_interleaved(sharded).is_sharded()
+        False
+    """
     owner, place = "sharded_to_interleaved", DRAM_MEMORY_CONFIG if memory_config is None else memory_config
     required_device(owner, input_tensor)
     if not input_tensor.spec.memory_config.is_sharded():
@@ -98,11 +127,28 @@ def sharded_to_interleaved(
 
 @operation
 def reshard(input_tensor: Tensor, output_memory_config: MemoryConfig, output_tensor: Tensor | None = None) -> Tensor:
-    """A copy of a sharded tensor in other shards, or in an output tensor of the same shape.
+    """A copy of a sharded tensor in other shards.
+
+    Args:
+        input_tensor: A sharded tensor on the device.
+        output_memory_config: Shards of the result.
+        output_tensor: A tensor of the same shape that receives the result; None creates a new tensor.
+
+    Returns:
+        The tensor in its new shards, or ``output_tensor``.
 
     Raises:
-        ArgumentError: On a strict device, rows whose parts the real library misplaces.
-        DeviceError: A tensor or its shards are not what the program takes.
+        ArgumentError: The real library would misplace parts of rows, and the device is strict.
+        DeviceError: The tensor is not sharded, or the library has no program for these shards.
+
+    Examples:
+        >>> two, four = (
+        ...     ttnn.create_sharded_memory_config((1, 1, 128, 32), ttnn.CoreGrid(y=1, x=x), ttnn.ShardStrategy.HEIGHT)
+        ...     for x in (2, 4)
+        ... )
+        >>> sharded = ttnn.to_memory_config(ttnn.zeros((1, 1, 128, 32), device=device), two)
+        >>> ttnn.reshard(sharded, four).memory_config().shard_spec.shape
+        [32, 32]
     """
     dealt = converted("reshard", plan_reshard, input_tensor, output_memory_config, strict=require_right_rows)
     return dealt if output_tensor is None else stored_in(output_tensor, dealt)
@@ -110,17 +156,42 @@ def reshard(input_tensor: Tensor, output_memory_config: MemoryConfig, output_ten
 
 @operation
 def move(input_tensor: Tensor, *, memory_config: MemoryConfig | None = None) -> Tensor:
-    """The tensor released and allocated again, as high in its memory as it can lie.
+    """A tensor moved to the highest free address of its memory; its old buffer is released.
 
     Args:
-        input_tensor: On the device; it is gone afterwards.
-        memory_config: Where it goes; None for where it is. A sharded tensor goes to shards alone.
+        input_tensor: A tensor on the device, which is deallocated.
+        memory_config: Memory of the result; None for that of the tensor. A sharded tensor can only move to shards.
+
+    Returns:
+        The tensor in its new buffer.
+
+    Examples:
+        >>> tensor = ttnn.zeros((32, 32), device=device, memory_config=ttnn.L1_MEMORY_CONFIG)
+        >>> moved = ttnn.move(tensor)
+        >>> tensor.is_allocated(), moved.is_allocated()
+        (False, True)
     """
     return converted("move", plan_move, input_tensor, memory_config, lost=LOST)
 
 
 def reallocate(tensor: Tensor, memory_config: MemoryConfig | None = None) -> Tensor:
-    """`move` under another name."""
+    """Another name of `move`.
+
+    Args:
+        tensor: A tensor on the device, which is deallocated.
+        memory_config: Memory of the result; None for that of the tensor. A sharded tensor can only move to shards.
+
+    Returns:
+        The tensor in its new buffer.
+
+    Raises:
+        ArgumentTypeError: An argument is of the wrong type.
+        DeviceError: The tensor is on the host or was deallocated.
+
+    Examples:
+        >>> ttnn.reallocate(ttnn.zeros((32, 32), device=device)).is_allocated()
+        True
+    """
     return move(tensor, memory_config=memory_config)
 
 
@@ -134,7 +205,15 @@ def tilize(
     use_low_perf: object = None,
     sub_core_grids: object = None,
 ) -> Tensor:
-    """Rows as tiles; rows and shards must be whole tiles."""
+    """A tensor in ROW_MAJOR layout brought into TILE layout; its rows and shards must be whole tiles.
+
+    Returns:
+        The tensor in TILE layout.
+
+    Examples:
+        >>> ttnn.tilize(ttnn.zeros((1, 1, 32, 64), device=device)).layout
+        Layout.TILE
+    """
     require_left_out("tilize", use_low_perf=use_low_perf, sub_core_grids=sub_core_grids)
     on_one_core, data_format = not use_multicore, format_of(dtype)
     place = memory_config
@@ -152,11 +231,19 @@ def tilize_with_val_padding(
     use_multicore: bool = True,
     sub_core_grids: object = None,
 ) -> Tensor:
-    """Rows as tiles, padded to a shape that is no smaller; a tensor in tiles itself.
+    """A tensor in ROW_MAJOR layout padded to a shape and brought into TILE layout.
 
     Args:
-        output_tensor_shape: Shape with padding.
-        pad_value: What the padding holds; it is no part of the values here, which have no padding.
+        output_tensor_shape: Padded shape, with sides that are no smaller than those of the tensor.
+        pad_value: What the padding holds; it is no part of the result's values.
+
+    Returns:
+        The tensor in TILE layout; ``input_tensor`` itself if it is in TILE layout.
+
+    Examples:
+        >>> tiles = ttnn.tilize_with_val_padding(ttnn.zeros((1, 1, 30, 40), device=device), (1, 1, 32, 64), 0.0)
+        >>> tiles.shape, tiles.padded_shape
+        (Shape([1, 1, 30, 40]), Shape([1, 1, 32, 64]))
     """
     owner = "tilize_with_val_padding"
     require_left_out(owner, sub_core_grids=sub_core_grids)
@@ -172,7 +259,15 @@ def tilize_with_zero_padding(
     use_multicore: bool = True,
     sub_core_grids: object = None,
 ) -> Tensor:
-    """Rows as tiles, the last of them filled with zeros; a tensor in tiles itself."""
+    """A tensor in ROW_MAJOR layout padded with zeros to whole tiles and brought into TILE layout.
+
+    Returns:
+        The tensor in TILE layout; ``input_tensor`` itself if it is in TILE layout.
+
+    Examples:
+        >>> ttnn.tilize_with_zero_padding(ttnn.zeros((1, 1, 30, 40), device=device)).padded_shape
+        Shape([1, 1, 32, 64])
+    """
     owner = "tilize_with_zero_padding"
     require_left_out(owner, sub_core_grids=sub_core_grids)
     return _padded(owner, input_tensor, memory_config, use_multicore)
@@ -194,11 +289,19 @@ def untilize(
     use_multicore: bool = True,
     sub_core_grids: object = None,
 ) -> Tensor:
-    """Tiles as rows of the same shape; block floats become bfloat16.
+    """A tensor in TILE layout brought into ROW_MAJOR layout; block floats become bfloat16.
+
+    Returns:
+        The tensor in ROW_MAJOR layout.
 
     Raises:
-        ArgumentError: What is not simulated is asked for, or (on a strict device) the library would take rows of
-            padding between the images of shards for rows of the tensor.
+        ArgumentError: What is not simulated is asked for; or (on a strict device) the library would take padding
+            between the images of shards for rows of the tensor.
+
+    Examples:
+        >>> tiles = ttnn.zeros((1, 1, 32, 64), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> ttnn.untilize(tiles).layout
+        Layout.ROW_MAJOR
     """
     require_left_out("untilize", sub_core_grids=sub_core_grids)
     device = required_device("untilize", input_tensor)
@@ -221,11 +324,19 @@ def untilize_with_unpadding(
     use_multicore: bool = True,
     sub_core_grids: object = None,
 ) -> Tensor:
-    """The first rows and columns of tiles as rows; block floats become bfloat16.
+    """The first rows and columns of a tensor in TILE layout, in ROW_MAJOR layout; block floats become bfloat16.
 
     Args:
         output_tensor_end: The last index that is kept, on each axis; it lies before the padding.
-        use_multicore: False has one core do it, between interleaved places.
+        use_multicore: False computes the result on one core, between interleaved buffers.
+
+    Returns:
+        The kept part in ROW_MAJOR layout.
+
+    Examples:
+        >>> tiles = ttnn.zeros((1, 1, 32, 64), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> ttnn.untilize_with_unpadding(tiles, (0, 0, 29, 39)).shape
+        Shape([1, 1, 30, 40])
     """
     owner, place, sides = "untilize_with_unpadding", memory_config, tuple(input_tensor.shape)
     require_left_out(owner, sub_core_grids=sub_core_grids)

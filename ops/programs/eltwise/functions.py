@@ -68,6 +68,9 @@ class Function:
     parameters: Mapping[str, float | None] = field(default_factory=dict)
     # Bits of Dst with which values were compared with recordings of the real kernel
     compared: frozenset[int] = frozenset()
+    # For the docstring's example: two numbers, and what the function gives for them in bfloat16
+    numbers: tuple[float, float] = (-1.0, 2.0)
+    results: tuple[float, float] = (0.0, 0.0)
 
 
 def _plain(function: Callable[[Array], Array]) -> Values:
@@ -175,50 +178,85 @@ IN_BOTH: Final = frozenset({NARROW, WIDE})
 FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
     {
         RELU: Function(
-            "The greater of 0 and the value",
+            "max(x, 0)",
             _plain(lambda x: np.maximum(x, np.float32(0))),  # the packer's, where nothing comes after it
             lambda x: np.maximum(x, 0),
             ALL_INTEGERS,
             compared=IN_BOTH,
+            results=(0.0, 2.0),
         ),
-        "abs": Function("The magnitude", _plain(np.abs), np.abs, ALL_INTEGERS),
-        "elu": Function("The value, alpha * (exp(x) - 1) below 0 (to the nearest)", _elu, parameters={"alpha": 1.0}),
-        "exp": Function("e to the power", _exp, compared=IN_NARROW),
-        "gelu": Function("x times the normal distribution's integral up to x", _gelu, compared=IN_NARROW),
+        "abs": Function("The absolute value", _plain(np.abs), np.abs, ALL_INTEGERS, results=(1.0, 2.0)),
+        "elu": Function(
+            "x, and alpha * (exp(x) - 1) for x below 0 (rounded to the nearest; the kernel is not followed),",
+            _elu,
+            parameters={"alpha": 1.0},
+            results=(-0.6328125, 2.0),
+        ),
+        "exp": Function("exp(x), e to the power of x,", _exp, compared=IN_NARROW, results=(0.369140625, 7.40625)),
+        "gelu": Function(
+            "x times the integral of the standard normal distribution up to x",
+            _gelu,
+            compared=IN_NARROW,
+            results=(-0.158203125, 1.953125),
+        ),
         "hardswish": Function(
-            "x times its hard sigmoid", lambda x, _, mode: _stored(multiply_add(x, _hardsigmoid(x), 0.0), mode)
+            "x * hardsigmoid(x)",
+            lambda x, _, mode: _stored(multiply_add(x, _hardsigmoid(x), 0.0), mode),
+            results=(-0.333984375, 1.6640625),
         ),
-        "hardsigmoid": Function("x / 6 + 1 / 2 between 0 and 1", lambda x, _, mode: _cut(_hardsigmoid(x), mode)),
+        "hardsigmoid": Function(
+            "x / 6 + 1 / 2, clipped to 0 and 1,",
+            lambda x, _, mode: _cut(_hardsigmoid(x), mode),
+            results=(0.33203125, 0.83203125),
+        ),
         "leaky_relu": Function(
-            "The value, times a slope below 0",
+            "x, and negative_slope * x for x below 0,",
             _leaky_relu,
             lambda x: x,  # of formats without a sign alone
             (UINT8, UINT16, UINT32),
             parameters={"negative_slope": None},
             compared=IN_BOTH,
+            results=(-0.5, 2.0),
         ),
-        "log": Function("The natural logarithm (to the nearest; the kernel is not followed)", _nearest(np.log)),
-        "mish": Function("x * tanh(log(1 + exp(x)))", _mish),
-        "neg": Function("The negative", _plain(np.negative), np.negative, (INT32,)),
+        "log": Function(
+            "The natural logarithm (rounded to the nearest; the kernel is not followed)",
+            _nearest(np.log),
+            numbers=(0.5, 4.0),
+            results=(-0.69140625, 1.3828125),
+        ),
+        "mish": Function("x * tanh(log(1 + exp(x)))", _mish, results=(-0.3046875, 1.9453125)),
+        "neg": Function("-x", _plain(np.negative), np.negative, (INT32,), results=(1.0, -2.0)),
         "relu6": Function(
-            "The value between 0 and 6",
+            "x, clipped to 0 and 6,",
             _plain(lambda x: np.clip(x, np.float32(0), np.float32(SIX))),
             lambda x: np.clip(x, 0, SIX),
             ALL_INTEGERS,
             compared=IN_NARROW,
+            numbers=(-1.0, 8.0),
+            results=(0.0, 6.0),
         ),
         "sigmoid": Function(
-            "1 / (1 + exp(-x))", lambda x, _, mode: _stored(_sigmoid(x, mode), mode), compared=IN_NARROW
+            "1 / (1 + exp(-x))",
+            lambda x, _, mode: _stored(_sigmoid(x, mode), mode),
+            compared=IN_NARROW,
+            results=(0.26953125, 0.8828125),
         ),
         "silu": Function(
             "x / (1 + exp(-x))",
             lambda x, _, mode: _stored(multiply_add(x, _sigmoid(x, mode), 0.0), mode),
             compared=IN_NARROW,
+            results=(-0.26953125, 1.765625),
         ),
         "softplus": Function("", _nearest(lambda x: np.logaddexp(0.0, x))),
-        "sqrt": Function("The square root", lambda x, _, mode: _stored(square_root(x), mode), compared=IN_NARROW),
-        "square": Function("The square", _square, np.square, (UINT16, UINT32, INT32)),
-        "tanh": Function("The hyperbolic tangent", _tanh),
+        "sqrt": Function(
+            "The square root",
+            lambda x, _, mode: _stored(square_root(x), mode),
+            compared=IN_NARROW,
+            numbers=(0.5, 4.0),
+            results=(0.70703125, 2.0),
+        ),
+        "square": Function("The square", _square, np.square, (UINT16, UINT32, INT32), results=(1.0, 4.0)),
+        "tanh": Function("The hyperbolic tangent", _tanh, results=(-0.76171875, 0.96484375)),
     }
 )
 UNCOMPARED_CALLS: Final = frozenset({"conv1d", "add_", "subtract_", "multiply_", "sub_", "mul_"})

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import Enum
 from functools import wraps
-from inspect import Parameter, Signature as PythonSignature, cleandoc, signature
+from inspect import Parameter, Signature as PythonSignature, signature
 from operator import index
-from textwrap import fill
-from types import MappingProxyType, NoneType, UnionType
+from types import NoneType, UnionType
 from typing import (
     Annotated,
     Any,
@@ -33,13 +32,12 @@ from typing import (
 import numpy as np
 
 from device.errors import ArgumentTypeError, shown
+from ttsim.runtime.types.docs import RAISES, documented
 
 P = ParamSpec("P")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 REQUIRED = object()
-DOC_COLUMNS = 116  # of a line of a docstring that is made
-SECTIONS = ("Attributes", "Args", "Returns", "Raises")  # of a docstring, in order
 # Operations of the bindings that ask for the types of their arguments one by one.
 BOUND = frozenset({"deallocate", "from_device", "to_device", "to_dtype", "to_layout", "to_memory_config", "typecast"})
 OPERATIONS = "ttnn."  # what the real library's names of operations begin with
@@ -71,23 +69,6 @@ class Param:
 def param(text: str, *, default: Any = REQUIRED, kw_only: bool = True) -> Any:
     """A field of a `Call` or a `CheckedRecord`; required without a default."""
     return Param(text, default, kw_only)
-
-
-def documented(doc: str, sections: Mapping[str, Mapping[str, str]]) -> str:
-    """A docstring with further texts by name in its sections, but for names that it has texts for."""
-    text = cleandoc(doc)
-    for section, lines in sections.items():
-        filled = [
-            fill(f"{name}: {line}", DOC_COLUMNS, initial_indent="    ", subsequent_indent="        ")
-            for name, line in lines.items()
-            if f"\n    {name}: " not in text
-        ]
-        if filled:
-            behind = (text.find(f"\n\n{name}:\n") for name in SECTIONS[SECTIONS.index(section) + 1 :])
-            at = min((place for place in behind if place >= 0), default=len(text))
-            heading = [] if f"\n\n{section}:\n" in text else [f"\n{section}:"]
-            text = "\n".join([text[:at], *heading, *filled]) + text[at:]
-    return text
 
 
 def _integer(value: Any) -> int:
@@ -430,16 +411,6 @@ class Runs(Protocol[R_co]):
     def run(self) -> R_co:
         """Carries the call out."""
         ...
-
-
-RAISES: Mapping[str, str] = MappingProxyType(
-    {
-        "ArgumentTypeError": "An argument is unknown, missing or of the wrong type.",
-        "ArgumentError": "Arguments contradict each other, or ask for what is not simulated.",
-        "DeviceError": "A tensor is on the host, or the call does not fit the device.",
-        "OutOfMemoryError": "No room.",
-    }
-)  # of most functions; their docstrings say more where there is more to say
 
 
 def function_of(call: Callable[P, Runs[R]]) -> Callable[P, R]:
