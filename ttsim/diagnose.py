@@ -26,7 +26,7 @@ from ops.planners.conv.alternatives import MOST_SLICES, TOGETHER, alternatives, 
 from ops.planners.conv.arguments import ConvCall
 from ops.planners.conv.plan import check_call, plan_call
 from ops.window import NoWindowError
-from ttsim.runtime.call_source import conv_config_source, slice_config_source
+from ttsim.runtime.call_source import WHAT_FITS, conv_config_source, slice_config_source
 
 
 class Consumer(NamedTuple):
@@ -190,10 +190,9 @@ def explain_oom(call: ConvCall, snapshot: MachineSnapshot, *, planned: bool = Tr
     fitting = list(islice(_index_tensors(call, snapshot) if small else _configs(call, snapshot), SHOWN))
     if not fitting:
         fitting = list(islice(_left_to_the_library(call, snapshot), 1))
-    head = "What fits, each simulated on this device as it is now, the smallest change first:"
     nothing = "No config that was tried makes it fit as the device is now."
     lines = [] if short is None else _largest(short, snapshot)
-    return "\n".join([*lines, head if fitting else nothing, *(f"  {change}" for change in fitting)])
+    return "\n".join([*lines, WHAT_FITS if fitting else nothing, *(f"  {change}" for change in fitting)])
 
 
 def _shortage(call: ConvCall, snapshot: MachineSnapshot) -> Shortage | None:

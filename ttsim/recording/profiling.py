@@ -28,7 +28,8 @@ from ttsim.report.cycle_report import CycleReport, cycle_report
 from ttsim.report.cycles import CallRun
 from ttsim.report.memory import fullest_core_bytes, living
 from ttsim.report.network import LivingBuffer, NetworkReport, Runs, local_buffers, network_report
-from ttsim.report.pages import Page, Source, page_of_calls, page_of_network
+from ttsim.report.pages import Source, page_of_calls, page_of_network
+from ttsim.report.sections import Page
 from ttsim.report.writers.html.document import page_frame
 from ttsim.runtime.call_source import estimate_source
 from ttsim.runtime.device import Device

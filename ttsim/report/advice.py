@@ -82,8 +82,13 @@ def help_lines(advice: Advice) -> list[str]:
 
 def paste_lines(advice: Advice) -> list[str]:
     """The best arguments that were found, to paste into a script."""
-    best = advice.together or (advice.changes[0] if advice.changes else None)
+    best = best_change(advice)
     return [f"  {best.arguments}"] if best else []
+
+
+def best_change(advice: Advice) -> Change | None:
+    """The change that gains most without a price; None if nothing gains."""
+    return advice.together or (advice.changes[0] if advice.changes else None)
 
 
 BOTTLENECK: Final = "Hardware bottleneck"

@@ -395,6 +395,7 @@ class OperationTime(Row, kw_only=True):
     )
     issued_flops_per_second = Derived[float](lambda op: op.math.issued_flops / op.nanoseconds * 1e9)
     cycles_above_roof = Derived[int](lambda op: op.cycles - op.roofline.cycles)
+    roof_nanoseconds = Derived[float](lambda op: nanoseconds(op.roofline.cycles, op.spec.clock_hz))
     ends = Derived[dict[Core, int]](lambda op: _ends(op.groups))
     # The cycle in which the first core ends, and the mean over all cores
     first_end = Derived[int](lambda op: min(op.ends.values(), default=op.cycles))
@@ -440,6 +441,7 @@ class Totals(Row, kw_only=True):
     nanoseconds = Column[float](lambda total: nanoseconds(total.cycles, total.spec.clock_hz))
     contention_cycles = Column[int](lambda total: sum(op.contention_cycles for op in total.operations))
     cycles_without_contention = Column[int](lambda total: total.cycles - total.contention_cycles)
+    roof_nanoseconds = Derived[float](lambda total: nanoseconds(total.roofline.cycles, total.spec.clock_hz))
     stages = Column[tuple[StageTime, ...]](  # Of the slowest cores of each operation, added up by stage
         lambda total: stage_times(
             (stage for op in total.operations for stage in op.taken.slowest.stages), of_cycles=total.cycles

@@ -1,208 +1,45 @@
-"""Pages of reports on calls, on a network, and on layers: parts, and the figures of their pictures."""
+"""Pages of reports on calls, on a network, and on layers: what each view of a page shows, in order."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count, groupby
-from math import ceil, floor, log10
 from typing import Final, NamedTuple
 
 from device.spec.device_spec import DeviceSpec
-from device.time.stages import Stage
+from ttsim.report import page_tables as tables
 from ttsim.report.accuracy import Accuracy
-from ttsim.report.advice import Advice
+from ttsim.report.advice import BOTTLENECK, SENSITIVITY_TITLE, SHOWN_FIGURES, Advice, Change, advice_lines, best_change
 from ttsim.report.cycle_report import INCLUDES, LEAVES_OUT, CycleReport, launch_lines
-from ttsim.report.cycles import CallTime, Core, CoreTime, OperationTime, Totals, cores_in, share_of
-from ttsim.report.explain import FIDELITIES, explain_inclusion
-from ttsim.report.formatting import by, count_of, counted, cycles, percent, time
-from ttsim.report.memory import CIRCULAR, L1Map, LayerResult, OperationUse, Partition, Summary, l1_map
-from ttsim.report.network import NetworkReport, OpRun, Runs, Sum
+from ttsim.report.cycles import Core, CoreTime, Totals, cores_in
+from ttsim.report.explain import explain_inclusion, operation_lines
+from ttsim.report.formatting import by, counted, cycles, percent, time
+from ttsim.report.memory import CIRCULAR, L1Map, LayerResult, OperationUse, l1_map
+from ttsim.report.network import NetworkReport, OpRun, Runs
+from ttsim.report.page_charts import l1_chart, roofline, stage_rows, timeline
 from ttsim.report.rows import Derived
-
-MOST_STEPS: Final = 12  # marks on an axis
-MOST_TIMES: Final = 6
-UNITS: Final = ((1e6, "ms"), (1e3, "us"), (1.0, "ns"))  # nanoseconds of each
-
-
-class Tick(NamedTuple):
-    """A mark on an axis: its text, and the share of the axis where it stands."""
-
-    text: str
-    share: float
-
-
-def steps(operations: int) -> tuple[Tick, ...]:
-    """The marks of an axis of operations, all of the same width, in steps of 1, 2, 5, 10, 20 ..."""
-    step = _step(operations / MOST_STEPS)
-    return tuple(Tick(f"#{at}", at / operations) for at in range(0, operations, step))
-
-
-def times(nanoseconds: float) -> tuple[Tick, ...]:
-    """The marks of a time axis, in steps of 1, 2, 5, 10, 20 ... of a unit."""
-    if nanoseconds <= 0:
-        return ()
-    unit, name = next((unit for unit in UNITS if nanoseconds >= 2 * unit[0]), UNITS[-1])
-    marks = range(0, int(nanoseconds / unit) + 1, _step(nanoseconds / unit / MOST_TIMES))
-    return tuple(Tick(f"{at} {name}", at * unit / nanoseconds) for at in marks)
-
-
-def _step(least: float) -> int:
-    """The smallest number of 1, 2, 5, 10, 20, 50 ... that is at least `least`."""
-    return int(next(step * 10**power for power in count() for step in (1, 2, 5) if step * 10**power >= least))
-
-
-MAPS: Final = {  # figures of a core that are drawn
-    "at work": "cycles",
-    "busiest stage": "busy_cycles",
-    "waiting": "stall_cycles",
-    "circular buffers": "circular_bytes",
-    "from and to DRAM": "dram_bytes",
-    "over the networks": "network_bytes",
-}
-
-
-class CoreMap(NamedTuple):
-    """A figure of every core, row by row, and the strength of its color."""
-
-    name: str
-    unit: str  # "cycles" or "B"
-    whole: str  # The whole of the shares
-    figures: list[int]
-    shares: list[float]
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """The worker cores, row by row, idle cores included."""
-
-    columns: int
-    rows: int
-    cores: tuple[CoreTime, ...]
-    usable_bytes: int = 0  # Usable L1 of a core; 0 without a device
-
-    @property
-    def maps(self) -> Iterator[CoreMap]:
-        """The figures that are not 0 on all cores; bytes are shares of the core with most bytes."""
-        for name, figure in MAPS.items():
-            figures = [getattr(core, figure) for core in self.cores]
-            if any(figures) and "cycles" in figure:
-                shares = [getattr(core, figure.replace("cycles", "share")) for core in self.cores]
-                yield CoreMap(name, "cycles", "of all cycles", figures, shares)
-            elif any(figures):
-                l1 = figure == "circular_bytes"
-                most = self.usable_bytes if l1 else max(figures)
-                shares = [share_of(figure, most) for figure in figures]
-                yield CoreMap(name, "B", "of L1" if l1 else "of the most", figures, shares)
-
-
-def grid_of(cores: Sequence[CoreTime], spec: DeviceSpec | None = None, l1: L1Map | None = None) -> Grid:
-    """Every worker core of a device, from the busy cores and the circular buffers in the map of L1.
-
-    Without a device, the grid ends with the last busy core. A core has the circular buffers of its fullest operation.
-    """
-    known = {(core.column, core.row): core for core in cores}
-    columns, rows = (max((place[axis] for place in known), default=-1) + 1 for axis in (0, 1))
-    if spec is not None:
-        columns, rows = spec.grid.cols, spec.grid.rows
-    circular: defaultdict[Core, Counter[int]] = defaultdict(Counter)  # Bytes by operation
-    for block in () if l1 is None else l1.blocks:
-        for core in cores_in(block.held.ranges) if block.held.kind == CIRCULAR else ():
-            circular[core][block.first] += block.held.size_bytes
-    filled = (
-        replace(
-            known.get((column, row)) or CoreTime(column=column, row=row, of_cycles=0),
-            circular_bytes=max(circular[column, row].values(), default=0),
-        )
-        for row in range(rows)
-        for column in range(columns)
-    )
-    return Grid(columns, rows, tuple(filled), 0 if spec is None else spec.l1.usable_bytes)
-
-
-class _Axis(NamedTuple):
-    """A logarithmic axis between two powers of ten."""
-
-    low: int
-    high: int
-
-    def share(self, value: float) -> float:
-        return (log10(value) - self.low) / (self.high - self.low)
-
-    def ticks(self, unit: str) -> tuple[Tick, ...]:
-        values = (10.0**power for power in range(self.low, self.high + 1))
-        return tuple(Tick(f"{count_of(value)}{unit}", self.share(value)) for value in values)
-
-
-def _axis(values: Sequence[float]) -> _Axis:
-    low, high = floor(log10(min(values))), ceil(log10(max(values)))
-    return _Axis(low, max(high, low + 1))
-
-
-Point = tuple[float, float]  # shares from the left and from the top
-
-
-class RoofChart(NamedTuple):
-    """The roofline chart, logarithmic: FLOP per byte of DRAM to the right, FLOP per second upward."""
-
-    points: list[tuple[OpRun, Point]]  # Operations that multiply, and move bytes from or to DRAM
-    lines: list[tuple[str, Point, Point]]  # Roofs with their names, DRAM first, and both of their ends
-    across: tuple[Tick, ...]  # FLOP of each byte
-    upward: tuple[Tick, ...]  # FLOP of each second; shares are from the bottom
-
-
-def roof_chart(operations: Sequence[OpRun]) -> RoofChart | None:
-    """The chart of some operations; None if no operation both multiplies and moves bytes from or to DRAM."""
-    placed = [(op, op.time) for op in operations if op.time and op.time.roofline.issued_flops_per_dram_byte]
-    if not placed:
-        return None
-    timed = [time for _, time in placed]
-    peaks, slope = _peaks(timed), _dram_rate(timed)
-    work = [(op.roofline.issued_flops_per_dram_byte, op.issued_flops_per_second) for op in timed]
-    across = _axis([*(intensity for intensity, _ in work), *(peak / slope for peak in peaks.values() if slope)])
-    upward = _axis([*(rate for _, rate in work), *peaks.values()])
-
-    def place(intensity: float, rate: float) -> Point:
-        return across.share(intensity), 1 - upward.share(rate)
-
-    lines: list[tuple[str, Point, Point]] = []
-    if slope and peaks:
-        first, last = max(10.0**across.low, 10.0**upward.low / slope), max(peaks.values()) / slope
-        lines.append((f"DRAM {count_of(slope)}B/s", place(first, first * slope), place(last, last * slope)))
-    for phases, peak in peaks.items():
-        begins, height = place(peak / slope if slope else 10.0**across.low, peak)
-        name = f"{FIDELITIES.get(phases, 'matrix units')} {count_of(peak)}FLOP/s"
-        lines.append((name, (begins, height), (1.0, height)))
-    points = [(op, place(*rates)) for (op, _), rates in zip(placed, work, strict=True)]
-    return RoofChart(points, lines, across.ticks("FLOP/B"), upward.ticks("FLOP/s"))
-
-
-def _peaks(timed: Sequence[OperationTime]) -> dict[int, float]:
-    """The peak FLOP/s of all matrix units by fidelity phases, from the first operation with most matrix cycles."""
-    ops_of_phases = groupby(sorted(timed, key=lambda op: op.fidelity_phases), lambda op: op.fidelity_phases)
-    longest = [(phases, max(ops, key=lambda op: op.roofline.math_cycles)) for phases, ops in ops_of_phases]
-    return {
-        phases: op.math.issued_flops / _nanoseconds(op, op.roofline.math_cycles) * 1e9
-        for phases, op in longest
-        if op.roofline.math_cycles
-    }
-
-
-def _dram_rate(timed: Sequence[OperationTime]) -> float:
-    """The peak DRAM bytes per second; 0 if no operation keeps DRAM busy for a cycle."""
-    most = max(timed, key=lambda time: time.roofline.dram_cycles)
-    if not most.roofline.dram_cycles:
-        return 0.0
-    return most.sums.dram_bytes / _nanoseconds(most, most.roofline.dram_cycles) * 1e9
-
-
-def _nanoseconds(time: OperationTime, cycles: int) -> float:
-    return time.nanoseconds * cycles / time.cycles
-
+from ttsim.report.sections import Cell, Field, Page, Section, View, bars, code, gain, heat, lines, table, verdict
+from ttsim.runtime.call_source import WHAT_FITS
 
 NO_REFERENCE: Final = "Not known: what a network should give, only its script knows."
 NO_VALUES: Final = 'Not known: the layer ran without values; values="exact" or "fast" has them.'
-SHOWN_ROOFS: Final = 16  # operations
-SHOWN_EXCESSES: Final = 8
+NOT_TRIED: Final = "No change was tried."
+HOW_TO_TRY: Final = (
+    "`ttsim run` without --no-suggestions tries changes of a layer, and estimate_cycles(..., suggestions=True) tries "
+    "changes of a call."
+)
+ALL: Final = "all layers"
+WORTH: Final = 0.05  # of the time: smaller gains leave the verdict good
+SHOWN_CALLS: Final = 8  # explaining more calls would take more room than the tables
+FEW_OPERATIONS: Final = 12  # that the first picture shows one by one; of more, it shows the kinds
+CORES_NOTE: Final = (
+    "Where a model does not tell cores apart, each moves as many bytes as the others. Circular buffers are those of "
+    "the fullest operation."
+)
+SOURCES_NOTE: Final = (
+    "Each call as an estimate on an open device; suggestions=True tries other configs. A halo's output is moved there, "
+    "too, if L1 has a better place for it."
+)
+TIME_AND_BOUND: Final = "Bars are kernel time; the line in a bar is the least time of the machine for the same work."
 
 
 class Source(NamedTuple):
@@ -216,9 +53,8 @@ class Source(NamedTuple):
 class Part:
     """A call, a network, or a layer on a page; what its reports do not know is empty or None."""
 
-    name: str  # Its title
+    name: str
     asked: Mapping[str, str]  # The request: texts by name
-    verdict: Sequence[str] = ()  # Results as lines, the most important first
     operations: Sequence[OpRun]  # In order
     report: CycleReport | None = None  # The cycles of its calls
     network: NetworkReport | None = None
@@ -226,17 +62,14 @@ class Part:
     spec: DeviceSpec | None = None
     sources: Sequence[Source] = ()  # Calls as Python, if known
 
-    summary = Derived[Summary | None](lambda part: part.result.summary if part.result else None)
-    error = Derived[str | None](lambda part: part.result.error if part.result else None)  # Why it failed
-    # Whether operations have more figures than the sums of their cycles
-    detailed = Derived[bool](lambda part: part.network is None or part.report is not None)
-    # Sum over the timed operations; None if there are none
+    error = Derived[str](lambda part: (part.result.error or "") if part.result else "")  # Why it failed
     total = Derived[Totals | None](lambda part: part.report.total if part.report and part.report.operations else None)
-    calls = Derived[Sequence[CallTime]](lambda part: part.report.calls if part.report else ())  # To be explained
     advice = Derived[Advice | None](lambda part: part.report.advice if part.report else None)
-    between = Derived[Sequence[str]](  # Time between operations
-        lambda part: launch_lines((part.report or part.network).launches) if part.report or part.network else ()
+    best = Derived[Change | None](lambda part: best_change(part.advice) if part.advice else None)
+    accuracy = Derived[Accuracy | None](
+        lambda part: part.result.summary.accuracy if part.result and part.result.summary else None
     )
+    pcc = Derived[float | None](lambda part: None if part.accuracy is None else part.accuracy.pcc)
     memory = Derived[Sequence[OperationUse]](lambda part: _uses(part.result) if part.result else ())
     l1 = Derived[L1Map | None](  # L1 of a core over the operations
         lambda part: (
@@ -247,67 +80,6 @@ class Part:
             else None
         )
     )
-    grid = Derived[Grid | None](  # The worker cores
-        lambda part: (
-            grid_of(part.report.total.cores if part.report else (), part.spec, part.l1) if part.detailed else None
-        )
-    )
-    # Sums over operations of one name, and over lines of the script
-    kinds = Derived[Sequence[Sum]](lambda part: part.network.kinds if part.network else ())
-    layers = Derived[Sequence[Sum]](lambda part: part.network.layers if part.network else ())
-    # How convolutions were cut up
-    partitions = Derived[Sequence[Partition]](lambda part: part.summary.partitions if part.summary else ())
-    accuracy = Derived[Accuracy | None](lambda part: part.summary.accuracy if part.summary else None)
-    unknown_accuracy = Derived[str](  # Why the accuracy is unknown; empty if it is known, or the call failed
-        lambda part: (
-            NO_VALUES
-            if part.summary and part.accuracy is None
-            else NO_REFERENCE
-            if part.network and part.operations
-            else ""
-        )
-    )
-    timed = Derived[Sequence[OpRun]](lambda part: [op for op in part.operations if part.detailed and op.time])
-    stages = Derived[Sequence[str]](lambda part: _stages(part.timed))
-    # The longest operations, the longest first
-    roofs = Derived[Sequence[OpRun]](lambda part: _most(part.timed, lambda op: op.cycles, SHOWN_ROOFS))
-    # The operations that are farthest above their roofs, the farthest first
-    excesses = Derived[Sequence[OpRun]](
-        lambda part: _most(part.timed, lambda op: op.time.cycles_above_roof if op.time else 0, SHOWN_EXCESSES)
-    )
-    chart = Derived[RoofChart | None](lambda part: roof_chart(part.timed))  # None without a point
-    steps = Derived[tuple[Tick, ...]](lambda part: steps(len(part.operations)))  # Marks of the axis of operations
-    times = Derived[tuple[Tick, ...]](  # Marks of the time axis
-        lambda part: times(part.operations[0].runs.nanoseconds if part.operations else 0.0)
-    )
-
-
-def _most(timed: Sequence[OpRun], cycles: Callable[[OpRun], int], count: int) -> Sequence[OpRun]:
-    """The operations with most of some cycles, without those that have none."""
-    return sorted((op for op in timed if cycles(op) > 0), key=cycles, reverse=True)[:count]
-
-
-def _uses(result: LayerResult) -> Sequence[OperationUse]:
-    """The device operations of a layer with their buffers and headroom, as far as it came."""
-    return result.reached if result.summary is None else result.summary.operations
-
-
-def _stages(timed: Sequence[OpRun]) -> list[str]:
-    """Stages with busy or critical cycles, in pipeline order."""
-    stages = (stage for op in timed if op.time for stage in op.time.stages)
-    used = {stage.stage for stage in stages if stage.busy_cycles or stage.critical_cycles}
-    return [stage.value for stage in Stage if stage.value in used]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """One page."""
-
-    title: str
-    device: str
-    clock_hz: int
-    parts: Sequence[Part]  # Calls or networks
-    counted: str = explain_inclusion(INCLUDES, LEAVES_OUT)  # What the cycles include and leave out
 
 
 def page_of_calls(report: CycleReport) -> Page:
@@ -317,11 +89,9 @@ def page_of_calls(report: CycleReport) -> Page:
     for number, call in enumerate(calls):
         for taken in call.run.in_order:
             runs.add(name=taken.name, call=number, function=call.name, where="", taken=taken)
-    missing = _without(sum(len(call.untimed) for call in calls))
     name = calls[0].name if len(calls) == 1 else f"{len(calls)} calls"
-    verdict = f"It takes {_took(report)}, in {counted(operations, 'device operation')}{missing}."
-    asked = _counts(len(calls), operations)
-    return _page(report, Part(name=name, asked=asked, verdict=(verdict,), operations=runs, report=report))
+    part = Part(name=name, asked=_counts(len(calls), operations), operations=runs, report=report)
+    return _page(name, report.device, report.clock_hz, [_view(part)])
 
 
 def page_of_network(
@@ -331,30 +101,29 @@ def page_of_network(
     sources: Iterable[Source] = (),
 ) -> Page:
     """The page of a network, and of the cycles of its calls if known; `sources` are its convolutions as Python."""
+    asked, sources = _counts(network.calls, len(network.operations)), tuple(sources)
     part = Part(
-        name="network",
-        asked=_counts(network.calls, len(network.operations)),
-        verdict=_network_verdict(network),
-        operations=network.operations,
-        report=report,
-        network=network,
-        spec=spec,
-        sources=tuple(sources),
-    )
-    return _page(network, part)
+        name="network", asked=asked, operations=network.operations, report=report, network=network, spec=spec,
+        sources=sources,
+    )  # fmt: skip
+    return _page(part.name, network.device, network.clock_hz, [_view(part)])
 
 
 def page_of_layers(results: Sequence[LayerResult], spec: DeviceSpec) -> Page:
-    """The page of layers that were run."""
+    """The page of layers that were run, one view each, behind a view of all."""
     failed = sum(result.error is not None for result in results)
     name = results[0].layer.name if len(results) == 1 else f"{len(results)} layers"
-    verdict = f", {failed} failed" if failed and len(results) > 1 else " failed" if failed else ""
+    end = f", {failed} failed" if failed and len(results) > 1 else " failed" if failed else ""
     parts = [_part_of_layer(result, spec) for result in results]
-    return Page(title=f"{name} on {spec.name}{verdict}", device=spec.name, clock_hz=spec.clock_hz, parts=parts)
+    views = [_view(part) for part in parts]
+    return _page(name, spec.name, spec.clock_hz, [_overview(parts), *views] if len(parts) > 1 else views, end)
 
 
-def _page(report: CycleReport | NetworkReport, part: Part) -> Page:
-    return Page(title=f"{part.name} on {report.device}", device=report.device, clock_hz=report.clock_hz, parts=(part,))
+def _page(name: str, device: str, clock_hz: int, views: Sequence[View], end: str = "") -> Page:
+    counted = explain_inclusion(INCLUDES, LEAVES_OUT)
+    return Page(
+        title=f"{name} on {device}{end}", device=f"{device}, {clock_hz / 1e9:g} GHz", views=views, notes=[counted]
+    )
 
 
 def _part_of_layer(result: LayerResult, spec: DeviceSpec) -> Part:
@@ -375,44 +144,241 @@ def _part_of_layer(result: LayerResult, spec: DeviceSpec) -> Part:
         "padding": ", ".join(map(str, layer.padding)),
         "groups": f"{layer.groups}",
     }
-    verdict = () if summary is None else _layer_verdict(summary)
     sources = (Source(layer.name, result.source),) if result.source else ()
-    return Part(
-        name=layer.name, asked=asked, verdict=verdict, operations=runs, report=report, result=result, spec=spec,
-        sources=sources,
-    )  # fmt: skip
+    return Part(name=layer.name, asked=asked, operations=runs, report=report, result=result, spec=spec, sources=sources)
 
 
 def _counts(calls: int, operations: int) -> Mapping[str, str]:
     return {"calls": f"{calls}", "device operations": f"{operations}"}
 
 
-def _took(report: CycleReport | NetworkReport) -> str:
-    return f"{cycles(report.cycles)} cycles, {time(report.nanoseconds)} of kernel time"
+def _uses(result: LayerResult) -> Sequence[OperationUse]:
+    """The device operations of a layer with their buffers and headroom, as far as it came."""
+    return result.reached if result.summary is None else result.summary.operations
 
 
-def _without(missing: int) -> str:
-    return f", not counting {missing} that no model knows" if missing else ""
+def _view(part: Part) -> View:
+    stages = stage_rows(part.operations)
+    roofs = [op for op in part.operations if op.time and op.cycles]
+    chart, memory = roofline(roofs), part.l1
+    sections = [
+        _verdict(part),
+        _gain(part),
+        _picture(part),
+        *([code("error", "What the library says", "", [("", part.error)])] if part.error else ()),
+        timeline(part.operations, stages),
+        *([l1_chart(memory, part.operations)] if memory else ()),
+        table("stages", "Stages of the slowest cores", tables.STAGES, stages, ops=[[row.op.number] for row in stages]),
+        *([chart] if chart else ()),
+        table("roofs", "What the machine needs at least", tables.ROOFS, roofs, ops=[[op.number] for op in roofs],
+              note="Shares of the time that math, DRAM and networks need with all of them busy."),
+        *_suggestions(part),
+        *_tables(part, memory),
+    ]  # fmt: skip
+    return View(name=part.name, sections=sections)
 
 
-def _network_verdict(network: NetworkReport) -> list[str]:
-    mark = network.high_water
-    if mark.fullest is None:
-        return ["No device operation ran."]
-    ran = f"{counted(len(network.operations), 'device operation')} of {counted(network.calls, 'call')}"
-    return [
-        f"It ran: {_took(network)}, in {ran}{_without(len(network.untimed))}.",
-        f"L1 of a core is at most {percent(mark.share)} full ({mark.total_bytes:,} of {mark.usable_bytes:,} B), in "
-        f"#{mark.operation} {mark.fullest.name}.",
+def _tables(part: Part, memory: L1Map | None) -> Iterator[Section]:
+    network, summary, numbers = (
+        part.network,
+        part.result.summary if part.result else None,
+        [[op.number] for op in part.operations],
+    )
+    yield table("operations", "Operations in order", tables.OPERATIONS, part.operations, ops=numbers)
+    if network:
+        for name, title, fields, sums in (
+            ("kinds", "By kind", tables.KINDS, network.kinds),
+            ("scripts", "By line of the script", tables.LINES, network.layers),
+        ):
+            longest = sorted(sums, key=lambda row: -row.cycles)
+            yield table(name, title, fields, longest, ops=[[op.number for op in row.parts] for row in longest])
+    yield table("memory", "L1 of a core, by operation", tables.MEMORY, part.memory, ops=numbers if part.memory else ())
+    if memory:
+        living = [range(block.first, block.last + 1) for block in memory.blocks]
+        yield table("buffers", "Buffers in L1 of a core", tables.BUFFERS, memory.blocks, ops=living)
+    if part.total:
+        yield heat("map", "Cores", CORES_NOTE, source="cores", across="column", down="row", figures=tables.MAPPED)
+        cores = grid_of(part.total.cores, part.spec, memory)
+        yield table("cores", "Cores in numbers", tables.CORES, cores, folded=True)
+        yield table("work", "Issued and useful work", tables.WORK, [part.total] if part.total.math.issued_flops else [])
+    if part.accuracy:
+        yield table("accuracy", "The output against float64", tables.ACCURACY, [part.accuracy])
+    else:
+        yield lines("accuracy", "Accuracy", [NO_VALUES] if summary else [NO_REFERENCE] if network else [])
+    yield table("partition", "How convolutions were cut up", tables.PARTITIONS, summary.partitions if summary else ())
+    yield from _words(part)
+
+
+def _words(part: Part) -> Iterator[Section]:
+    report = part.report or part.network
+    calls = part.report.calls if part.report and len(part.report.calls) <= SHOWN_CALLS else ()
+    yield lines("words", "In words", [line.removeprefix("- ") for call in calls for line in operation_lines(call)])
+    yield lines("between", "Between operations", launch_lines(report.launches) if report else ())
+    if len(part.sources) == 1:
+        yield code("source", "The call as Python", "", part.sources)
+    else:
+        yield code("source", "Calls as Python", SOURCES_NOTE, part.sources)
+
+
+def _suggestions(part: Part) -> Iterator[Section]:
+    advice = part.advice
+    if advice is not None:
+        together = [] if advice.together is None else [advice.together]
+        changes = (*together, *advice.changes, *advice.at_a_price)
+        yield table("changes", "Suggestions", tables.CHANGES, changes, note=_tried(advice))
+        figures = advice.sensitivity[:SHOWN_FIGURES]
+        yield table("machine", BOTTLENECK, tables.SENSITIVITY, figures, note=SENSITIVITY_TITLE)
+
+
+def _tried(advice: Advice) -> str:
+    return f"{counted(advice.tried, 'call')} tried on the model, whose errors are larger than small gains."
+
+
+def _verdict(part: Part) -> Section:
+    if part.error:
+        return verdict("bad", f"Does not run: {part.error.splitlines()[0]}", [], part.asked)
+    report, total, best = part.report or part.network, part.total, part.best
+    if not part.operations:
+        return verdict("known", "No device operation ran.", [], part.asked)
+    fits, missing = "Fits and takes" if part.result else "Takes", sum(bool(op.untimed) for op in part.operations)
+    text = f"{fits} {time(report.nanoseconds)}" if report else "Fits; cycles were not estimated"
+    if total and total.roofline.cycles:
+        ratio, bound = total.cycles / total.roofline.cycles, total.roofline.bound
+        text += f", {ratio:,.1f} times what the machine needs at least ({bound})"
+    if report and missing:
+        text += f", without {counted(missing, 'operation')} that no model knows"
+    state = "known"
+    if part.advice and part.advice.tried:
+        state = "slow" if best and best.saved_share >= WORTH else "good"
+    if best and state == "slow":
+        text += f". A change makes it {1 / (1 - best.saved_share):,.1f} times faster"
+    return verdict(state, f"{text}.", _facts(part), part.asked)
+
+
+def _facts(part: Part) -> Iterator[tuple[str, Cell, str]]:
+    """The figures of the first screen."""
+    total, report, network = part.total, part.report or part.network, part.network
+    summary = part.result.summary if part.result else None
+    if report and report.cycles:
+        yield "kernel time", report.nanoseconds, "ns"
+        yield "cycles", report.cycles, "cycles"
+    if total:
+        yield f"least time ({total.roofline.bound})", total.roof_nanoseconds, "ns"
+        yield "of the bound", total.roofline.share, "share"
+        yield "matrix units busy", total.math.device_utilization, "share"
+        yield "error expected", total.error.share, "share"
+    if summary:
+        yield "most L1 of a core", summary.l1.peak_share, "share"
+        yield "headroom in L1", summary.l1.headroom_bytes, "B"
+        yield "output", f"{by(summary.output.shape)} {summary.output.dtype}", "text"
+        yield "PCC", part.pcc, "figure"
+    if network:
+        yield "most L1 of a core", network.high_water.share, "share"
+
+
+def _gain(part: Part) -> Section:
+    best, advice = part.best, part.advice
+    if part.error:
+        fixes = part.error.partition(WHAT_FITS)[2].strip().splitlines()
+        if fixes:
+            return gain("This change makes it fit", f"{len(fixes)} changes were tried and fit.", fixes[0].strip())
+        return gain("No change that was tried makes it run.", "The text of the library below names what is wrong.")
+    if best and advice:
+        saved = f"{cycles(advice.cycles)} -> {cycles(best.cycles)} cycles"
+        return gain(f"Saves {percent(best.saved_share)}: {best.text}", f"{saved}. {_tried(advice)}", best.arguments)
+    if advice and advice.tried:
+        return gain("No change that was tried is faster.", _tried(advice))
+    machine = advice_lines(advice)[-1].strip() if advice and advice.machine else ""
+    return gain(NOT_TRIED, f"{machine}. {HOW_TO_TRY}" if machine else HOW_TO_TRY)
+
+
+def _picture(part: Part) -> Section:
+    if part.error:
+        chart = l1_chart(part.l1, part.operations) if part.l1 else None
+        if chart and chart["parts"]:
+            return {**chart, "id": "picture", "title": "L1 of a core when it failed"}
+        return lines("picture", "Picture", ["Nothing was placed: the call was refused before."])
+    several = part.network is not None and len(part.operations) > FEW_OPERATIONS
+    source, bound = ("kinds", "") if several else ("operations", "at least")
+    note = "" if several else TIME_AND_BOUND
+    return bars("picture", "Where the time goes", note, source=source, label="operation", figures=["time"], bound=bound)
+
+
+def _total(figure: Callable[[Totals], Cell]) -> Callable[[Part], Cell]:
+    return lambda part: None if part.total is None else figure(part.total)
+
+
+def _best(figure: Callable[[Change], Cell]) -> Callable[[Part], Cell]:
+    return lambda part: None if part.best is None else figure(part.best)
+
+
+LAYERS: Final[Sequence[Field[Part]]] = (
+    Field("layer", lambda part: part.name, "view"),
+    Field("verdict", lambda part: "does not run" if part.error else "runs"),
+    Field("time", _total(lambda total: total.nanoseconds), "ns", total=True),
+    Field("at least", _total(lambda total: total.roof_nanoseconds), "ns", total=True),
+    Field("of the bound", _total(lambda total: total.roofline.share), "share"),
+    Field("a change saves", _best(lambda change: change.saved_share), "share"),
+    Field("change", _best(lambda change: change.text)),
+    Field("bound by", lambda part: max(part.operations, key=lambda op: op.cycles).bound_by if part.total else ""),
+    Field("most L1 of a core", lambda part: max((use.used_share for use in part.memory), default=None), "share"),
+    Field("headroom", lambda part: min((use.headroom_bytes for use in part.memory), default=None), "B"),
+    Field("cycles", _total(lambda total: total.cycles), "cycles", total=True),
+    Field("PCC", lambda part: part.pcc, "figure"),
+)
+
+
+def _overview(parts: Sequence[Part]) -> View:
+    """The view of several layers together."""
+    failed = [part for part in parts if part.error]
+    totals = [part.total for part in parts if part.total]
+    gains = [(best.saved_share * best_of.cycles, part) for part in parts
+             if (best := part.best) and (best_of := part.advice) and best.saved_share >= WORTH]  # fmt: skip
+    together = sum(total.nanoseconds for total in totals)
+    tried = any(part.advice and part.advice.tried for part in parts)
+    text = f"{len(parts) - len(failed)} of {len(parts)} layers run, in {time(together)} of kernel time together."
+    if gains:
+        text += f" Changes make {len(gains)} of them faster."
+    state = "bad" if failed else "slow" if gains else "good" if tried else "known"
+    chosen = max(gains, key=lambda own: own[0])[1] if gains else failed[0] if failed else None
+    if chosen:
+        told = _gain(chosen)
+        told |= {"text": f"{chosen.name}: {told['text']}", "view": chosen.name}
+    else:
+        told = gain(f"No change that was tried saves {percent(WORTH)} of a layer." if tried else NOT_TRIED, HOW_TO_TRY)
+    facts = [
+        ("kernel time", together, "ns"),
+        ("layers", len(parts), "number"),
+        ("failed", len(failed) or None, "number"),
     ]
+    sections = [
+        verdict(state, text, facts, {}),
+        told,
+        bars("picture", "Where the time goes", TIME_AND_BOUND, source="layers", label="layer", figures=["time"],
+             bound="at least"),
+        table("layers", "Layers", LAYERS, parts),
+    ]  # fmt: skip
+    return View(name=ALL, sections=sections)
 
 
-def _layer_verdict(summary: Summary) -> list[str]:
-    use, output, report = summary.l1, summary.output, summary.cycles
+def grid_of(cores: Sequence[CoreTime], spec: DeviceSpec | None = None, l1: L1Map | None = None) -> list[CoreTime]:
+    """Every worker core of a device, row by row, from the busy cores and the circular buffers in the map of L1.
+
+    Without a device, the grid ends with the last busy core. A core has the circular buffers of its fullest operation.
+    """
+    known = {(core.column, core.row): core for core in cores}
+    columns, rows = (max((place[axis] for place in known), default=-1) + 1 for axis in (0, 1))
+    if spec is not None:
+        columns, rows = spec.grid.cols, spec.grid.rows
+    circular: defaultdict[Core, Counter[int]] = defaultdict(Counter)  # Bytes by operation
+    for block in () if l1 is None else l1.blocks:
+        for core in cores_in(block.held.ranges) if block.held.kind == CIRCULAR else ():
+            circular[core][block.first] += block.held.size_bytes
     return [
-        f"It fits: L1 of a core is at most {percent(use.peak_share)} full ({use.peak_total_bytes:,} of "
-        f"{use.usable_bytes:,} B), {use.headroom_bytes:,} B stay free at the tightest moment.",
-        *([f"It takes {_took(report)}."] if report is not None and report.operations else []),
-        f"It gives {by(output.shape)} {output.dtype} {output.layout}, images of "
-        f"{output.height}x{output.width}; {output.place}.",
+        replace(
+            known.get((column, row)) or CoreTime(column=column, row=row, of_cycles=0),
+            circular_bytes=max(circular[column, row].values(), default=0),
+        )
+        for row in range(rows)
+        for column in range(columns)
     ]

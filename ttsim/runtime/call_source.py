@@ -12,6 +12,8 @@ from ops.planners.conv.arguments import ConvCall, ConvConfig, Operand, SliceConf
 from ttsim.runtime.types.configs import WormholeComputeKernelConfig
 from ttsim.runtime.types.tensors import DataType
 
+# The line of an error above changes of the call that fit, one a line
+WHAT_FITS = "What fits, each simulated on this device as it is now, the smallest change first:"
 _AS_GIVEN = ("in_channels", "out_channels", "batch_size", "input_height", "input_width", "kernel_size")
 _DEFAULTS = {"stride": (1, 1), "padding": (0, 0, 0, 0), "output_padding": (0, 0), "dilation": (1, 1), "groups": 1,
              "mirror_kernel": True}  # fmt: skip

@@ -5,16 +5,22 @@ from dataclasses import replace
 import pytest
 
 from device.spec.device_spec import load_spec
-from tests.ttsim.report.ran_operations import runs_of, timed, untimed
+from tests.ttsim.report.ran_operations import LAYER, runs_of, timed, untimed
+from tests.ttsim.report.test_approved import ADVICE
 from ttsim.report.cycle_report import cycle_report
-from ttsim.report.cycles import CallRun
-from ttsim.report.memory import CIRCULAR, Occupant, l1_map
+from ttsim.report.memory import CIRCULAR, LayerResult, Occupant, l1_map
 from ttsim.report.network import LivingBuffer, Runs, network_report
-from ttsim.report.pages import grid_of, page_of_network, roof_chart, steps, times
+from ttsim.report.page_charts import l1_chart, roofline, stage_rows, timeline
+from ttsim.report.pages import grid_of, page_of_calls, page_of_layers, page_of_network
+from ttsim.report.sections import Page, document
 from ttsim.report.writers.html.document import page_html
+from ttsim.runtime.call_source import WHAT_FITS
 
-UNIT = {"": 1, "ns": 1, "ms": 1e6}
 FLOPS = 32 * 50 * 65536  # issued by the convolution, in 4000 cycles, with 100,000 bytes of DRAM
+ORDER = (
+    "verdict gain picture timeline l1 stages roofline roofs changes machine operations kinds scripts buffers map cores "
+    "work"
+)
 
 
 @pytest.fixture
@@ -22,23 +28,55 @@ def runs(halo, conv, spec):
     return runs_of(spec, halo, untimed(), conv, facts=[{"l1": (60, 40)}, {"l1": (0, 50)}, {"l1": (150, 50)}])
 
 
-def test_a_network_is_one_part(report_with_a_move, runs, spec) -> None:
-    network = network_report(runs, spec)
-    (part,) = page_of_network(network, report_with_a_move, spec).parts
-    assert part.stages == ["start", "reader", "math", "network", "dram"]
-    assert [op.number for op in part.roofs] == [2, 0] == [op.number for op in part.excesses]
-    roof = report_with_a_move.operations[1].roofline
-    assert (roof.limits["math"], part.excesses[0].time.cycles_above_roof) == (800, 4000 - roof.cycles)
-    (of_network,) = page_of_network(network).parts
-    assert [len(found) for found in (of_network.stages, of_network.roofs, of_network.excesses)] == [0, 0, 0]
-    assert of_network.chart is None
+def sections(page: Page, view: int = 0) -> dict:
+    return {section["id"]: section for section in document(page)["views"][view]["sections"]}
 
 
-def test_a_page_shows_the_longest_operations_alone(conv, spec) -> None:
-    calls = [CallRun(name="f", ran=(conv,) * 20, spec=spec)]
-    network = network_report(runs_of(spec, *calls[0].ran), spec)
-    (part,) = page_of_network(network, cycle_report(calls, spec), spec).parts
-    assert (len(part.roofs), len(part.excesses)) == (16, 8)
+def column(table: dict, name: str) -> list:
+    at = [column["name"] for column in table["columns"]].index(name)
+    return [row[at] for row in table["rows"]]
+
+
+def test_the_first_screen_comes_first_and_the_rest_in_order(report_with_a_move, runs, spec) -> None:
+    held = LivingBuffer(name="out", memory="L1", bank_bytes=500, address=1000, function="ttnn.f", where="net.py:1")
+    with_l1 = Runs(spec.clock_hz, spec)
+    with_l1 += [replace(op, runs=with_l1, buffers=(held,)) for op in runs]
+    report = replace(report_with_a_move, advice=ADVICE)
+    shown = sections(page_of_network(network_report(with_l1, spec), report, spec))
+    assert [name for name in shown if name in ORDER.split()] == ORDER.split()
+    assert column(shown["roofs"], "#") == [0, 2]
+    roof = report.operations[1].roofline
+    assert column(shown["roofs"], "above its roof")[1] == 4000 - roof.cycles
+    assert column(shown["stages"], "stage") == ["start", "network", "reader", "math", "dram"]
+
+
+def test_the_verdict_says_how_far_the_bound_is_and_what_is_faster(report) -> None:
+    slow = sections(page_of_calls(replace(report, advice=ADVICE)))
+    assert slow["verdict"]["state"] == "slow"
+    assert slow["verdict"]["text"] == (
+        f"Takes 5.00 us, {5000 / report.total.roofline.cycles:,.1f} times what the machine needs at least (math). "
+        "A change makes it 1.4 times faster."
+    )
+    assert slow["gain"]["text"] == "Saves 30.0 %: a=1, d=2"
+    assert slow["gain"]["code"] == "f(a=1), d=2"
+    none = replace(ADVICE, changes=(), together=None)
+    good = sections(page_of_calls(replace(report, advice=none)))
+    assert (good["verdict"]["state"], good["gain"]["text"]) == ("good", "No change that was tried is faster.")
+    known = sections(page_of_calls(report))
+    assert (known["verdict"]["state"], known["gain"]["text"]) == ("known", "No change was tried.")
+
+
+def test_a_layer_that_fails_shows_the_change_that_fits() -> None:
+    spec = load_spec("wormhole_n150")
+    failed = LayerResult(layer=LAYER, error=f"Out of Memory: 1 B\n{WHAT_FITS}\n  act_block_h=32\n  other=1")
+    shown = sections(page_of_layers([failed], spec))
+    assert shown["verdict"]["text"] == "Does not run: Out of Memory: 1 B"
+    assert (shown["verdict"]["state"], shown["gain"]["code"]) == ("bad", "act_block_h=32")
+    assert shown["picture"]["lines"] == ["Nothing was placed: the call was refused before."]
+    page = page_of_layers([failed, replace(failed, error="No")], spec)
+    assert [view.name for view in page.views] == ["all layers", "up", "up"]
+    assert sections(page)["verdict"]["text"].startswith("0 of 2 layers run")
+    assert sections(page, 2)["gain"]["code"] == ""
 
 
 def test_nothing_ran(spec) -> None:
@@ -47,57 +85,44 @@ def test_nothing_ran(spec) -> None:
     assert page_html(page_of_network(network, cycle_report([], spec), spec))
 
 
+def test_marks_lie_at_times_and_addresses(runs, spec) -> None:
+    lanes = timeline(runs, stage_rows(runs))
+    assert lanes["y"]["names"] == ["operations", "start", "reader", "math", "network", "dram"]
+    assert [mark[:6] for mark in lanes["parts"][0]["marks"]] == [
+        [0, 1000, 0, 1, "HaloDeviceOperation", 0], [1000, 5000, 0, 1, "Conv2dDeviceOperation", 2],
+    ]  # fmt: skip
+    assert [1000, 5000, 3, 3.62, "busy", 3, 0.75, ""] in lanes["parts"][1]["marks"]
+    held = Occupant(name="a", kind=CIRCULAR, address=4096, size_bytes=64)
+    other = Occupant(name="b", kind="L1", address=8192, size_bytes=32)
+    chart = l1_chart(l1_map([(held, other), (other,)], spec), runs[:2])
+    assert chart["parts"][0]["marks"][1:] == [
+        [0, 1, 4096, 4160, CIRCULAR, 0, 1.0, "a"], [0, 2, 8192, 8224, "L1", 1, 1.0, "b"],
+    ]  # fmt: skip
+    assert (chart["y"]["end"], list(chart["legend"])) == (spec.l1.bytes, [CIRCULAR, "L1", "reserved", "free"])
+
+
 def test_every_core_has_its_time_and_its_circular_buffers(report, spec) -> None:
     first = Occupant(name="a", kind=CIRCULAR, address=0, size_bytes=64, ranges=((0, 0, 1, 0),))
     second = replace(first, name="b", ranges=((1, 0, 1, 0),))
     grid = grid_of(report.total.cores, spec, l1_map([(first, second), (second,)], spec))
-    assert (grid.columns, grid.rows, len(grid.cores)) == (8, 8, 64)
-    assert [(core.cycles, core.circular_bytes) for core in (*grid.cores[:2], grid.cores[63])] == [
-        (5000, 64), (4400, 128), (0, 0),
-    ]  # fmt: skip
-    maps = {one.name: one for one in grid.maps}
-    assert list(maps) == [
-        "at work", "busiest stage", "waiting", "circular buffers", "from and to DRAM", "over the networks",
-    ]  # fmt: skip
-    work, circular, sent = maps["at work"], maps["circular buffers"], maps["over the networks"]
-    assert (work.figures[1], work.shares[1], work.unit, work.whole) == (4400, 0.88, "cycles", "of all cycles")
-    assert circular.shares[1] == 128 / spec.l1.usable_bytes
-    assert (max(sent.figures), sent.figures[8], sent.shares[8]) == (4500, 1500, 1500 / 4500)
-
-
-@pytest.mark.parametrize(
-    ("axis", "length", "marks"),
-    [
-        (steps, 0, ""), (steps, 1, "#0"), (steps, 3, "#0 #1 #2"), (steps, 13, "#0 #2 #4 #6 #8 #10 #12"),
-        (times, 0.0, ""), (times, 3.0, "0_ns 1_ns 2_ns 3_ns"), (times, 1500.0, "0_ns 500_ns 1000_ns 1500_ns"),
-        (times, 4_778_570.0, "0_ms 1_ms 2_ms 3_ms 4_ms"),
-    ],
-)  # fmt: skip
-def test_an_axis_has_few_round_marks(axis, length, marks) -> None:
-    found = axis(length)
-    assert [tick.text.replace(" ", "_") for tick in found] == marks.split()
-    for tick in found:
-        number, _, unit = tick.text.removeprefix("#").partition(" ")
-        assert tick.share == pytest.approx(int(number) * UNIT[unit] / length)
-    assert len(steps(12_345)) <= 12
+    assert [(core.column, core.row) for core in grid] == [(at % 8, at // 8) for at in range(64)]
+    assert [(core.cycles, core.circular_bytes) for core in (*grid[:2], grid[63])] == [(5000, 64), (4400, 128), (0, 0)]
 
 
 def test_what_multiplies_and_moves_bytes_of_dram_is_a_point_below_its_roofs(runs, report) -> None:
-    chart = roof_chart(runs)
-    ((op, (left, top)),) = chart.points  # the halo has no place
-    time, roof = op.time, report.operations[1].roofline
-    assert time.issued_flops_per_second == pytest.approx(FLOPS / 4e-6)  # 26.2 T
-    assert 0 <= left <= 1
-    (dram, *_, ridge), (math, begins, ends) = chart.lines
-    assert ridge == begins
-    assert begins[1] == ends[1] < top <= 1
-    assert dram == f"DRAM {100_000 / roof.dram_cycles:.3g} GB/s"
-    assert math == f"HiFi2 {FLOPS / roof.math_cycles / 1e3:.3g} TFLOP/s"
-    assert [chart.across[at].share for at in (0, -1)] == [0, 1]
-    assert {tick.text for tick in chart.across} >= {"1 kFLOP/B", "10 kFLOP/B"}
-    assert [tick.text for tick in chart.upward] == ["10 TFLOP/s", "100 TFLOP/s", "1 PFLOP/s"]
-    assert roof_chart(runs[:2]) is None
-    assert roof_chart([replace(op, taken=None) for op in runs]) is None
+    chart = roofline(runs)
+    ((across, up, name, row),) = chart["marks"]  # the halo has no place
+    roof = report.operations[1].roofline
+    assert (across, up, name, row) == (FLOPS / 100_000, pytest.approx(FLOPS / 4e-6), "Conv2dDeviceOperation", 2)
+    dram, math = chart["lines"]
+    assert dram["name"] == f"DRAM {100_000 / roof.dram_cycles:.3g} GB/s"
+    assert math["name"] == f"HiFi2 {FLOPS / roof.math_cycles / 1e3:.3g} TFLOP/s"
+    (ridge, peak), (end, _) = math["points"]
+    assert dram["points"][1] == [pytest.approx(ridge), pytest.approx(peak)]
+    assert up < peak == pytest.approx(FLOPS / roof.math_cycles * 1e9)
+    assert (end, chart["y"]["start"], chart["y"]["end"]) == (10_000, 1e13, 1e15)
+    assert roofline(runs[:2]) is None
+    assert roofline([replace(op, taken=None) for op in runs]) is None
 
 
 SPEC = load_spec("wormhole_n150")

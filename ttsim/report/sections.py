@@ -1,0 +1,225 @@
+"""Sections of pages as data, which page.js draws: verdict, gain, tables, charts, code. All are dictionaries for JSON.
+
+A chart shows rows of a table of its view: a mark names its row, and columns are named by their headings. The rows of a
+table name the device operations that they are about, by number, so that all sections can show one selection.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Final, Generic
+
+from ttsim.report.formatting import RowT, printable_lines
+
+Cell = str | int | float | None  # None: no figure
+Section = dict[str, Any]
+LONGEST_CELL: Final = 200  # characters
+LONGEST_TEXT: Final = 20_000
+DIGITS: Final = ".9g"
+
+
+@dataclass(frozen=True)
+class Field(Generic[RowT]):
+    """A column of a table on a page: raw figures, which page.js formats by their unit.
+
+    Units: "text", "operation" (in its color), "code", "number", "cycles", "ns", "share", "B", "B/s", "FLOP", "FLOP/s",
+    "FLOP/B", "figure" (any other number).
+    """
+
+    name: str
+    of: Callable[[RowT], Cell]
+    unit: str = "text"
+    total: bool = False  # Whether the figures of several rows add up
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What a page shows at once; pages of several layers have several views."""
+
+    name: str
+    sections: Sequence[Section]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """One page."""
+
+    title: str
+    device: str  # Its name and clock
+    views: Sequence[View]
+    notes: Sequence[str] = ()  # What the figures include and leave out
+
+
+def verdict(state: str, text: str, facts: Iterable[tuple[str, Cell, str]], asked: Mapping[str, str]) -> Section:
+    """The result in a sentence, its most important figures (name, figure, unit), and the request.
+
+    `state` is "good" (nothing that was tried is faster), "slow" (something is), "known" (nothing was tried), or "bad".
+    """
+    known = [list(fact) for fact in facts if fact[1] is not None]
+    return {"kind": "verdict", "id": "verdict", "state": state, "text": text, "facts": known, "asked": dict(asked)}
+
+
+def gain(text: str, detail: str = "", code: str = "") -> Section:
+    """The change that gains most, with the code to paste; or why there is none."""
+    return {"kind": "gain", "id": "gain", "text": text, "detail": detail, "code": code}
+
+
+def table(
+    name: str,
+    title: str,
+    fields: Sequence[Field[RowT]],
+    rows: Iterable[RowT],
+    *,
+    ops: Iterable[Sequence[int]] = (),
+    folded: bool = False,
+    note: str = "",
+) -> Section:
+    """A table, without columns that have no figure; `ops` are the numbers of the operations that each row is about."""
+    rows = list(rows)
+    cells = [[_cell(field, row) for row in rows] for field in fields]
+    filled = [(field, column) for field, column in zip(fields, cells, strict=True) if set(column) - {None, ""}]
+    return {
+        "kind": "table",
+        "id": name,
+        "title": title,
+        "note": note,
+        "folded": folded,
+        "columns": [{"name": field.name, "unit": field.unit, "total": field.total} for field, _ in filled],
+        "rows": [list(row) for row in zip(*(column for _, column in filled), strict=True)],
+        "ops": [spans(numbers) for numbers in ops],
+    }
+
+
+def _cell(field: Field[RowT], row: RowT) -> Cell:
+    value = field.of(row)
+    return short(value) if isinstance(value, str) and field.unit != "code" else value
+
+
+def spans(numbers: Sequence[int]) -> list[int]:
+    """Ascending numbers as the first and last of each run: 1, 2, 3, 7 are [1, 3, 7, 7]."""
+    firsts = [number for at, number in enumerate(numbers) if not at or numbers[at - 1] != number - 1]
+    lasts = [number for at, number in enumerate(numbers, 1) if at == len(numbers) or numbers[at] != number + 1]
+    return list(chain.from_iterable(zip(firsts, lasts, strict=True)))
+
+
+def axis(
+    label: str, unit: str, end: float, *, start: float = 0, names: Sequence[str] = (), log: bool = False
+) -> Section:
+    """An axis from `start` to `end`; `names` name the places from one whole number to the next."""
+    return {"label": label, "unit": unit, "start": start, "end": end, "names": list(names), "log": log}
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A rectangle of a chart."""
+
+    left: float
+    right: float
+    low: float
+    high: float
+    color: str  # The name of what has the color: an operation, a kind of buffer ...
+    row: int  # Of the table
+    strength: float = 1.0  # Of the color, from 0 to 1
+    label: str = ""
+
+
+def rectangles(
+    name: str,
+    title: str,
+    note: str,
+    *,
+    x: Section,
+    y: Section,
+    marks: Mapping[str, Sequence[Mark]],
+    legend: Mapping[str, str],
+) -> Section:
+    """A chart of rectangles, by the table whose rows they show; `legend` explains each color that is no operation."""
+    parts = [
+        {
+            "table": source,
+            "marks": [[m.left, m.right, m.low, m.high, m.color, m.row, m.strength, short(m.label)] for m in own],
+        }
+        for source, own in marks.items()
+    ]
+    return {"kind": "rectangles", "id": name, "title": title, "note": note, "x": x, "y": y, "parts": parts,
+            "legend": dict(legend)}  # fmt: skip
+
+
+def points(
+    name: str,
+    title: str,
+    note: str,
+    *,
+    x: Section,
+    y: Section,
+    source: str,
+    marks: Sequence[tuple[float, float, str, int]],
+    lines: Sequence[tuple[str, Sequence[tuple[float, float]]]] = (),
+) -> Section:
+    """A chart of points (x, y, name of the color, row of the table `source`) and named lines."""
+    return {"kind": "points", "id": name, "title": title, "note": note, "x": x, "y": y, "table": source,
+            "marks": [list(mark) for mark in marks],
+            "lines": [{"name": line, "points": [list(point) for point in path]} for line, path in lines]}  # fmt: skip
+
+
+def heat(name: str, title: str, note: str, *, source: str, across: str, down: str, figures: Sequence[str]) -> Section:
+    """A map over two columns of a table that shows one of some figures at a time, the stronger the more."""
+    return {"kind": "heat", "id": name, "title": title, "note": note, "table": source, "across": across, "down": down,
+            "figures": list(figures)}  # fmt: skip
+
+
+def bars(
+    name: str,
+    title: str,
+    note: str,
+    *,
+    source: str,
+    label: str,
+    figures: Sequence[str],
+    bound: str = "",
+    most: int = 12,
+) -> Section:
+    """Bars of figures of the rows of a table, the largest first, with a line where the figure `bound` is."""
+    return {"kind": "bars", "id": name, "title": title, "note": note, "table": source, "label": label,
+            "figures": list(figures), "bound": bound, "most": most}  # fmt: skip
+
+
+def lines(name: str, title: str, texts: Iterable[str]) -> Section:
+    """Paragraphs."""
+    return {"kind": "text", "id": name, "title": title, "lines": list(texts)}
+
+
+def code(name: str, title: str, note: str, texts: Iterable[tuple[str, str]]) -> Section:
+    """Named pieces of Python to paste."""
+    return {"kind": "code", "id": name, "title": title, "note": note, "texts": [list(text) for text in texts]}
+
+
+def document(page: Page) -> Section:
+    """The whole page for JSON: without sections that show nothing, and without characters that steer."""
+    cleaned: Section = _clean({
+        "title": page.title,
+        "device": page.device,
+        "views": [{"name": view.name, "sections": list(filter(_shows, view.sections))} for view in page.views],
+        "notes": list(page.notes),
+    })  # fmt: skip
+    return cleaned
+
+
+def _shows(section: Section) -> bool:
+    content = [section[key] for key in ("rows", "marks", "parts", "lines", "texts") if key in section]
+    return not content or any(content)
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_clean(key): _clean(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_clean(item) for item in value]
+    if isinstance(value, str):
+        return printable_lines(short(value, LONGEST_TEXT))
+    return float(format(value, DIGITS)) if isinstance(value, float) else value
+
+
+def short(text: str, longest: int = LONGEST_CELL) -> str:
+    """A text of at most `longest` characters, or its beginning and its length."""
+    return text if len(text) <= longest else f"{text[:longest]}... ({len(text):,} characters)"
