@@ -33,14 +33,6 @@ class ValuesContext:
     arithmetic: Arithmetic  # Exact or fast
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CyclesContext:
-    """A reading of cycles."""
-
-    spec: DeviceSpec
-    contention: bool  # Whether cores wait for each other at links and banks
-
-
 @dataclass(frozen=True, slots=True)
 class Detail:
     """Something that was decided when a device operation was planned."""
@@ -113,7 +105,7 @@ class Sent:
 # The array of the result from the arrays of the inputs; None is an input without numbers.
 ValuesOf: TypeAlias = Callable[[W, Sequence[Array | None], ValuesContext], Array]
 # From the first core's start to the last core's end.
-CyclesOf: TypeAlias = Callable[[W, Ends, CyclesContext], OperationCycles]
+CyclesOf: TypeAlias = Callable[[W, Ends, DeviceSpec], OperationCycles]
 SentOf: TypeAlias = Callable[[W, DeviceSpec], Sequence[Sent]]
 DescriptionOf: TypeAlias = Callable[[W, Ends, DeviceSpec], Description]
 
@@ -150,7 +142,7 @@ class ModeledOp(DeviceOp):
         """The result of the operation on its first input: by default the same numbers in another place."""
         return values
 
-    def cycles(self, ends: Ends, context: CyclesContext) -> OperationCycles:
+    def cycles(self, ends: Ends, spec: DeviceSpec) -> OperationCycles:
         """The cycles of the operation."""
         raise NotImplementedError
 
@@ -179,8 +171,8 @@ def op_model_of(op: DeviceOp | None, op_models: OpModels) -> OpModel[Any]:
 
 
 def cycles_of_work(cycles: Callable[..., OperationCycles]) -> CyclesOf[Any]:
-    """The cycle model of an operation whose cycles do not depend on its tensors: of (op, spec, contention=)."""
-    return lambda op, ends, context: cycles(op, context.spec, contention=context.contention)
+    """The cycle model of an operation whose cycles do not depend on its tensors: of (op, spec)."""
+    return lambda op, ends, spec: cycles(op, spec)
 
 
 def values_of_first(values: Callable[[W, Array], Array]) -> ValuesOf[W]:

@@ -31,7 +31,7 @@ from device.numbers.formats import BFLOAT16, FORMATS, Array
 from device.plan import CircularBuffer, DeviceOp, Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles, Stage
-from ops.op_model import CyclesContext, Ends, ValuesContext
+from ops.op_model import Ends, ValuesContext
 from ops.op_models import OP_MODELS, load_spec
 from ops.passes.cycles import operations_of
 from ops.planners.conv.arguments import (
@@ -202,15 +202,13 @@ def op_cycles(
     read: TensorSpec | str,
     written: TensorSpec | str | None = None,
     spec: DeviceSpec = N150,
-    *,
-    contention: bool = True,
 ) -> OperationCycles:
     """What an operation takes between two tensors, which may be given as text; the same one where one is given."""
     first = tensor_spec(read) if isinstance(read, str) else read
     last = first if written is None else tensor_spec(written) if isinstance(written, str) else written
     model = OP_MODELS[type(op)]
     assert model.cycles is not None
-    return model.cycles(op, Ends(read=first, written=last), CyclesContext(spec=spec, contention=contention))
+    return model.cycles(op, Ends(read=first, written=last), spec)
 
 
 def busy(cycles: OperationCycles) -> Mapping[Stage, float]:

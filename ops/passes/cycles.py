@@ -18,7 +18,7 @@ from device.spec.device_spec import DeviceSpec
 from device.time.network import hands
 from device.time.stages import OperationCycles, Stage
 from ops.launch import Launch, LaunchedProgram
-from ops.op_model import NO_DESCRIPTION, CyclesContext, Description, Ends, NoModelError, OpModels, op_model_of
+from ops.op_model import NO_DESCRIPTION, Description, Ends, NoModelError, OpModels, op_model_of
 from ops.op_models import OP_MODELS
 
 
@@ -56,11 +56,9 @@ def run_cycles(
     spec: DeviceSpec,
     *,
     ran: Iterable[int] | None = None,
-    contention: bool = True,
     op_models: OpModels = OP_MODELS,
 ) -> PlanCycles:
     """Cycles of the device operations of a plan; equal programs, such as slices, are timed once."""
-    context = CyclesContext(spec=spec, contention=contention)
     timed: list[TimedOperation] = []
     known: dict[object, TimedOperation] = {}
     steps = list(operations_of(plan, ran))
@@ -69,21 +67,21 @@ def run_cycles(
         ends = _ends(step, plan)
         same = (step.name, step.op, ends) if times[step.name] > 1 else step.name  # whose hash is quicker
         if same not in known:
-            known[same] = timed_operation(step.name, step.op, ends, context, op_models)
+            known[same] = timed_operation(step.name, step.op, ends, spec, op_models)
         timed.append(known[same])
     return PlanCycles(tuple(timed), spec.clock_hz)
 
 
 def timed_operation(
-    name: str, op: DeviceOp | None, ends: Ends, context: CyclesContext, op_models: OpModels = OP_MODELS
+    name: str, op: DeviceOp | None, ends: Ends, spec: DeviceSpec, op_models: OpModels = OP_MODELS
 ) -> TimedOperation:
     """One operation; without cycles only if it has no model."""
     model = op_model_of(op, op_models)
-    phases, description = model.fidelity_phases(op), model.describe(op, ends, context.spec)
+    phases, description = model.fidelity_phases(op), model.describe(op, ends, spec)
     try:
         if model.cycles is None:
             raise NoModelError(model.no_model)
-        return TimedOperation(name, model.cycles(op, ends, context), "", phases, description)
+        return TimedOperation(name, model.cycles(op, ends, spec), "", phases, description)
     except NoModelError as error:
         return TimedOperation(name, None, str(error), phases, description)
 

@@ -26,7 +26,7 @@ from device.memory.memory_config import Layout
 from device.numbers.formats import FLOAT32, div_up
 from device.spec.device_spec import DeviceSpec, load_spec
 from device.time.stages import OperationCycles
-from ops.op_model import CyclesContext, Ends, OpModels
+from ops.op_model import Ends, OpModels
 from ops.op_models import OP_MODELS
 from ops.programs.data_movement.copy import CopyTensor
 from ops.programs.data_movement.movement import movement_cycles
@@ -56,10 +56,10 @@ class Software(Enum):
     OF_2025 = "software of 2025"
 
 
-def _copy_of_2025(op: CopyTensor, ends: Ends, context: CyclesContext) -> OperationCycles:
+def _copy_of_2025(op: CopyTensor, ends: Ends, spec: DeviceSpec) -> OperationCycles:
     """Programs of 2025 copy every stick twice when they shard a tensor."""
-    movement = op.movement(ends.read, ends.written, context.spec, bounces_always=True)
-    return movement_cycles(movement, context.spec, contention=context.contention)
+    movement = op.movement(ends.read, ends.written, spec, bounces_always=True)
+    return movement_cycles(movement, spec)
 
 
 MODELS_OF: Final[Mapping[Software, OpModels]] = {

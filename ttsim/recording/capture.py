@@ -22,7 +22,7 @@ from device.plan import (
     OperationEnd,
     WrittenTensor,
 )
-from ops.op_model import CyclesContext, Ends, OpModels
+from ops.op_model import Ends, OpModels
 from ops.passes.cycles import timed_operation
 from ttsim.report.cycles import kernel_nanoseconds, whole
 
@@ -305,8 +305,7 @@ def captured_nodes(events: Sequence[Event], op_models: OpModels) -> list[Node]:
         ends = Ends(read=begin.read[0].tensor.spec if begin.read else written, written=written)
         key = (begin.name, begin.op, ends, begin.spec, begin.dispatched)
         if key not in known:
-            context = CyclesContext(spec=begin.spec, contention=True)
-            timed = timed_operation(begin.name, begin.op, ends, context, op_models)
+            timed = timed_operation(begin.name, begin.op, ends, begin.spec, op_models)
             cycles = timed.cycles if begin.dispatched else None
             takes = 0 if cycles is None else kernel_nanoseconds(whole(cycles.cycles), begin.spec)
             known[key] = NodeText(takes, timed.description.attributes)

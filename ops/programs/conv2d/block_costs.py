@@ -60,8 +60,8 @@ class ConvSteps:
     finish: Task | None  # Bias and untilizing of a finished block
 
 
-def conv_steps(op: Conv2dOp, spec: DeviceSpec, *, contention: bool = True) -> ConvSteps:
-    """The steps of a convolution on a device; without contention each reader has all of DRAM's bandwidth."""
+def conv_steps(op: Conv2dOp, spec: DeviceSpec) -> ConvSteps:
+    """The steps of a convolution on a device."""
     layout, options, width = op.layout, op.options, op.layout.shards.out_col_tiles
     first, second = (1, 0) if layout.scheme is WIDTH else layout.reader_tile_rows
     if reuses := options.reuses_activations(layout.scheme):
@@ -76,11 +76,11 @@ def conv_steps(op: Conv2dOp, spec: DeviceSpec, *, contention: bool = True) -> Co
         reused_reads=(task_of({Stage.READER: again}), task_of({Stage.SECOND_READER: again})) if reuses else None,
         tilize=task_of({Stage.TILIZE: call_cycles + _tilize_cycles(op, spec, first)}),
         second_tilize=task_of({Stage.TILIZE: _tilize_cycles(op, spec, second)}) if second else None,
-        weights=_weights(op, spec, width * layout.blocks.act_w_tiles, contention=contention),
+        weights=_weights(op, spec, width * layout.blocks.act_w_tiles),
         activations=_activations(op, spec),
         matmul=kernel_costs.multiply_task(spec, product, reload=False),
         matmul_reload=kernel_costs.multiply_task(spec, product, reload=True),
-        bias=_weights(op, spec, width, contention=contention) if op.problem.bias else None,
+        bias=_weights(op, spec, width) if op.problem.bias else None,
         finish=_finish(op, spec),
     )
 
@@ -115,7 +115,7 @@ def _tilize_cycles(op: Conv2dOp, spec: DeviceSpec, tile_rows: int) -> float:
     )
 
 
-def _weights(op: Conv2dOp, spec: DeviceSpec, tiles: int, *, contention: bool) -> tuple[Task, Shipment]:
+def _weights(op: Conv2dOp, spec: DeviceSpec, tiles: int) -> tuple[Task, Shipment]:
     """Read some tiles of weights from DRAM, one by one, and send them to all cores that multiply with them.
 
     HEIGHT has one reader for all cores, BLOCK one for each column of cores, WIDTH one on every core.
@@ -123,7 +123,7 @@ def _weights(op: Conv2dOp, spec: DeviceSpec, tiles: int, *, contention: bool) ->
     layout, tile_bytes = op.layout, op.problem.weight_format.tile_bytes
     receivers = 1 if layout.scheme is WIDTH else layout.out_config.nhw_cores
     own = tiles * kernel_costs.read_page_cycles(spec, tile_bytes)
-    shared = shared_cycles(spec, op.weight_readers * tiles * tile_bytes) if contention else 0.0
+    shared = shared_cycles(spec, op.weight_readers * tiles * tile_bytes)
     read = task_of({Stage.WEIGHT_READER: read_latency_cycles(spec) + own, Stage.DRAM: max(0.0, shared - own)})
     return read, _shipment(spec, Stage.WEIGHT_MULTICAST, tiles * tile_bytes, receivers, _hops(op, spec, across=False))
 

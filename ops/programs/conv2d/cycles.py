@@ -50,11 +50,11 @@ class Role(NamedTuple):
         return (self.core.compute if self.multiplies else self.core.reader).now.cycles
 
 
-def conv_cycles(op: Conv2dOp, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
+def conv_cycles(op: Conv2dOp, spec: DeviceSpec) -> OperationCycles:
     """Cycles of a convolution on a device."""
     return operation_cycles(
         op,
-        time_conv(op, spec, contention=contention),
+        time_conv(op, spec),
         dram_read_bytes=weight_bytes(op),
         network_bytes=network_bytes(op),
         issued_flops=issued_flops(op),

@@ -19,7 +19,7 @@ from device.numbers.formats import BFLOAT16, DataFormat, div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.network import shared_cycles
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
-from ops.op_model import CyclesContext, Description, Detail, Ends, ModeledOp
+from ops.op_model import Description, Detail, Ends, ModeledOp
 from ops.programs import kernel_costs
 from ops.programs.buffer_shapes import row_bytes, spread_evenly, uniform_cycles
 
@@ -180,13 +180,13 @@ class MovementCosts(kernel_costs.StickCosts):
     segment_cycles: float  # For each piece that a reshape moves between pages
 
 
-def movement_cycles(movement: Movement, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
-    """Cycles of a data movement program; without ``contention``, no core shares the bandwidth of DRAM."""
+def movement_cycles(movement: Movement, spec: DeviceSpec) -> OperationCycles:
+    """Cycles of a data movement program."""
     costs, reads, writes = spec.costs_of(MovementCosts), movement.reads, movement.writes
     start = costs.start_cycles + (costs.reshard_cycles if movement.reshards else 0.0)
     if writes is not None and writes.in_dram and writes.access in STREAMS:
         start += kernel_costs.write_latency_cycles(spec, in_dram=True)
-    alone, stages = (_stages(movement, spec, contention=shared) for shared in (False, contention))
+    alone, stages = (_stages(movement, spec, contention=shared) for shared in (False, True))
     body = _overlapped(stages, movement, spec)
     listed = (
         StageCycles(Stage.START, start),
@@ -320,12 +320,12 @@ class DataMovement(ModeledOp):
         """The steps of a program that does more than move pages; None if its `movement` says all."""
         return None
 
-    def cycles(self, ends: Ends, context: CyclesContext) -> OperationCycles:
+    def cycles(self, ends: Ends, spec: DeviceSpec) -> OperationCycles:
         """Cycles of the steps, or of the movement."""
-        spec, composed = context.spec, self.composed(ends, context.spec)
+        composed = self.composed(ends, spec)
         if composed is None:
             movement = self.movement(ends.read, ends.written, spec)
-            return movement_cycles(movement, spec, contention=context.contention)
+            return movement_cycles(movement, spec)
         busy = {stage: cycles for stage, (cycles, _) in composed.stages.items()}
         read, written = composed.dram_read_bytes, composed.dram_written_bytes
         body = composed.body_cycles

@@ -21,7 +21,7 @@ from device.spec.parts import ComputeSpec
 from device.time.network import hands, shared_cycles
 from device.time.stages import OperationCycles, Stage
 from ops.builder import PlanBuilder, PlanTensor
-from ops.op_model import CyclesContext, Description, Detail, Ends, ModeledOp, ValuesContext, given, row, uncompared_fact
+from ops.op_model import Description, Detail, Ends, ModeledOp, ValuesContext, given, row, uncompared_fact
 from ops.programs import kernel_costs
 from ops.programs.buffer_shapes import BUFFERING, is_uneven, pipelined_cycles, rows_follow, tile_buffer, uniform_cycles
 from ops.programs.eltwise.functions import RELU, applied_to_integers, apply_activation, uncompared
@@ -57,13 +57,13 @@ class Eltwise(ModeledOp):
         """The parts of the values that were never compared with recordings."""
         return ()
 
-    def cycles(self, ends: Ends, context: CyclesContext) -> OperationCycles:
+    def cycles(self, ends: Ends, spec: DeviceSpec) -> OperationCycles:
         """Cycles of the core with the most tiles, and the bytes of all cores together.
 
         Tiles of shards are neither read nor written. Packing is one tile behind; one data movement processor reads and
         writes in turn.
         """
-        read, written, spec = ends.read, ends.written, context.spec
+        read, written = ends.read, ends.written
         formats, spread, math = self.tile_work(spec)
         sizes = [data_format.tile_bytes for data_format in formats]
         result_bytes, shards = written.data_format.tile_bytes, read.memory_config.shard_spec
@@ -89,7 +89,7 @@ class Eltwise(ModeledOp):
         alone = pipelined_cycles((*moved, unpack + math, pack), share)
         read_bytes, written_bytes = tiles * sum(sizes) if reading else 0, tiles * result_bytes
         dram_read_bytes, dram_written_bytes = reads_dram * read_bytes, writes_dram * written_bytes
-        shared = shared_cycles(spec, dram_read_bytes + dram_written_bytes) if context.contention else 0.0
+        shared = shared_cycles(spec, dram_read_bytes + dram_written_bytes)
         body = max(alone, shared)
         steps = {
             Stage.READER: reading, Stage.UNPACK: unpack, Stage.MATH: math, Stage.PACK: pack, Stage.WRITER: writing,

@@ -253,14 +253,10 @@ def untilize_block_cycles(halo: HaloArguments, spec: DeviceSpec) -> float:
     return untilize_row_cycles(spec, div_up(halo.shard_width, TILE)) if halo.tiled else 0.0
 
 
-def halo_cycles(
-    plan: HaloPlan, spec: DeviceSpec, *, filled_by_stick: bool = False, contention: bool = True
-) -> OperationCycles:
+def halo_cycles(plan: HaloPlan, spec: DeviceSpec, *, filled_by_stick: bool = False) -> OperationCycles:
     """Cycles of a halo."""
     halo, traffic = plan.arguments, halo_traffic(plan, spec)
     times = halo_times(plan, traffic, spec, filled_by_stick=filled_by_stick)
-    if not contention:
-        times = times._replace(waiting=np.zeros_like(times.waiting), ends=times.free_ends)
     working = times.padded - times.begun[:, None] + times.sending
     busy = {
         Stage.START: np.full(halo.nhw_cores, float(times.begun.max())),

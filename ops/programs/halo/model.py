@@ -10,7 +10,7 @@ from device.matrix_unit.packer import unpack
 from device.numbers.formats import FLOAT32, Array
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles, Stage
-from ops.op_model import CyclesContext, Description, Detail, Ends, OpModel, counted, either, values_of_first
+from ops.op_model import Description, Detail, Ends, OpModel, counted, either, values_of_first
 from ops.programs.halo.cycles import halo_cycles, halo_sent
 from ops.programs.halo.plan import HaloArguments, HaloOp
 from ops.window import sliding_window_text
@@ -66,9 +66,9 @@ def halo_values(op: HaloOp, sticks: Array) -> Array:
     return sticks
 
 
-def _cycles(op: HaloOp, ends: Ends, context: CyclesContext) -> OperationCycles:
+def _cycles(op: HaloOp, ends: Ends, spec: DeviceSpec) -> OperationCycles:
     filled_by_stick = op.filled_by_stick
-    return halo_cycles(op.plan, context.spec, filled_by_stick=filled_by_stick, contention=context.contention)
+    return halo_cycles(op.plan, spec, filled_by_stick=filled_by_stick)
 
 
 OP_MODELS: Final = (

@@ -154,12 +154,10 @@ def matmul_cycles(
     places: Places = IN_DRAM,
     *,
     cores: CoreRangeSet | None = None,
-    contention: bool = True,
 ) -> OperationCycles:
     """Cycles of one matmul program on `cores`: the first of the grid if not given."""
     problem, grid, operands = op.problem, op.config.grid, operands_of(op, places)
-    free = time_matmul(op, spec, places, contention=False)
-    timing = time_matmul(op, spec, places) if contention else free
+    free, timing = (time_matmul(op, spec, places, contention=shared) for shared in (False, True))
     used = first_cores(op.cores, grid.cols, grid.rows) if cores is None else cores
     return OperationCycles(
         cycles=timing.cycles,

@@ -14,7 +14,6 @@ from device.numbers.formats import FLOAT32, Array, DataFormat
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles, Stage
 from ops.op_model import (
-    CyclesContext,
     Description,
     Detail,
     Ends,
@@ -173,9 +172,9 @@ def _place(spec: TensorSpec) -> Place:
     return Place.DRAM if spec.memory_config.buffer_type is BufferType.DRAM else Place.L1
 
 
-def _cycles(op: MatmulOp, ends: Ends, context: CyclesContext) -> OperationCycles:
+def _cycles(op: MatmulOp, ends: Ends, spec: DeviceSpec) -> OperationCycles:
     places = Places(first=_place(ends.read), output=_place(ends.written))
-    return matmul_cycles(op, context.spec, places, contention=context.contention)
+    return matmul_cycles(op, spec, places)
 
 
 OP_MODELS: Final = (

@@ -14,7 +14,7 @@ from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
-from ops.op_model import CyclesContext, Description, Ends, ModeledOp, ValuesContext, given
+from ops.op_model import Description, Ends, ModeledOp, ValuesContext, given
 from ops.programs.buffer_shapes import BUFFERING, page_cores, tile_buffer
 from ops.programs.data_movement.movement import copy_movement, movement_cycles
 from ops.programs.kernel_costs import convert_tile_cycles
@@ -31,10 +31,10 @@ class Transpose(ModeledOp):
         """[..., columns, rows] of [..., rows, columns]."""
         return transposed(self.data_format, given(inputs[0]), context.arithmetic)
 
-    def cycles(self, ends: Ends, context: CyclesContext) -> OperationCycles:
+    def cycles(self, ends: Ends, spec: DeviceSpec) -> OperationCycles:
         """No measurement: composed of a copy tile by tile and of turning each tile meanwhile."""
-        read, spec = ends.read, context.spec
-        copied = movement_cycles(copy_movement(read, ends.written, spec), spec, contention=context.contention)
+        read = ends.read
+        copied = movement_cycles(copy_movement(read, ends.written, spec), spec)
         core_tiles = div_up(prod(read.padded_shape) // TILE**2, copied.cores)
         transposing = core_tiles * convert_tile_cycles(spec, self.data_format, self.data_format)
         cycles = max(copied.cycles, transposing)

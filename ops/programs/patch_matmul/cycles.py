@@ -90,18 +90,15 @@ def _met(start: int, step: int, outputs: int, size: int) -> int:
     return max(0, min(outputs, div_up(size - start, step)) - first)
 
 
-def product_cycles(op: PatchMatmul | PixelMatmul, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
-    """Cycles of all bundles of a program in sequence; with `contention` the cores share the bandwidth of DRAM."""
+def product_cycles(op: PatchMatmul | PixelMatmul, spec: DeviceSpec) -> OperationCycles:
+    """Cycles of all bundles of a program in sequence."""
     matmul, patches, grid, present = op.matmul, op.patches, op.matmul.config.grid, present_share(op.patches)
     share, operands = core_share(op, present), operands_of(matmul, Places(first=Place.OWN, output=Place.OWN))
     steps = _steps(op, share, present, spec)
-    free = timing = matmul_cycles.walk_blocks("patch_matmul", steps)
-    if contention:
-        moved = share.read_bytes, operands.second_read_bytes, share.written_bytes
-        left_over = spec.costs_of(kernel_costs.StickCosts).dram_stick_share  # by gathering sticks
-        timing = matmul_cycles.walk_blocks(
-            "patch_matmul", matmul_cycles.with_shared_dram(steps, spec, *moved, left_over)
-        )
+    moved = share.read_bytes, operands.second_read_bytes, share.written_bytes
+    left_over = spec.costs_of(kernel_costs.StickCosts).dram_stick_share  # by gathering sticks
+    shared = matmul_cycles.with_shared_dram(steps, spec, *moved, left_over)
+    free, timing = (matmul_cycles.walk_blocks("patch_matmul", walked) for walked in (steps, shared))
     bundles, start_cycles = patches.bundles, steps.start.cycles
     stages = tuple(stage if stage.stage is Stage.START else _times(stage, bundles) for stage in timing.stages)
     cycles = start_cycles + bundles * (timing.cycles - start_cycles)
@@ -123,15 +120,15 @@ def product_cycles(op: PatchMatmul | PixelMatmul, spec: DeviceSpec, *, contentio
     )
 
 
-def fill_rows_cycles(op: FillRows, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
-    """Cycles of a program whose cores write rows from a stick of their own; arguments as of `product_cycles`."""
+def fill_rows_cycles(op: FillRows, spec: DeviceSpec) -> OperationCycles:
+    """Cycles of a program whose cores write rows from a stick of their own."""
     rows, row_bytes = (
         op.batch * prod(axis.outputs for axis in op.axes),
         op.out_channels * op.out_format.storage.itemsize,
     )
     cores, costs = min(rows, spec.grid.cores), spec.costs_of(kernel_costs.StickCosts)
     write = div_up(rows, cores) * kernel_costs.write_stick_cycles(spec, row_bytes)
-    dram = shared_cycles(spec, rows * row_bytes, costs.dram_write_share) if contention else 0.0
+    dram = shared_cycles(spec, rows * row_bytes, costs.dram_write_share)
     return uniform_cycles(
         first_cores(cores, spec.grid.cols, spec.grid.rows),
         max(write, dram),
@@ -142,8 +139,8 @@ def fill_rows_cycles(op: FillRows, spec: DeviceSpec, *, contention: bool = True)
     )
 
 
-def sum_sections_cycles(op: SumSections, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
-    """Cycles of a program that reads rows of all bands, adds and writes them; arguments as of `product_cycles`."""
+def sum_sections_cycles(op: SumSections, spec: DeviceSpec) -> OperationCycles:
+    """Cycles of a program that reads rows of all bands, adds and writes them."""
     cores = min(op.rows, spec.grid.cores)
     share = div_up(op.rows, cores)
     in_bytes, out_bytes = (op.columns * data_format.storage.itemsize for data_format in (FLOAT32, op.out_format))
@@ -153,7 +150,7 @@ def sum_sections_cycles(op: SumSections, spec: DeviceSpec, *, contention: bool =
         Stage.READER: share * op.sections * kernel_costs.read_stick_cycles(spec, in_bytes),
         Stage.MATH: tiles * spec.costs_of(kernel_costs.ComputeCosts).add_tile_cycles,
         Stage.WRITER: share * kernel_costs.write_stick_cycles(spec, out_bytes),
-        Stage.DRAM: shared_cycles(spec, moved) if contention else 0.0,
+        Stage.DRAM: shared_cycles(spec, moved),
     }
     moving = side_by_side_cycles(spec, stages[Stage.READER], stages[Stage.WRITER])
     return uniform_cycles(

@@ -27,9 +27,9 @@ from ops.programs.phase_conv2d.plan import PhaseConv2dOp, PhasePart, sticks_form
 from ops.window import convolution_axis
 
 
-def phase_cycles(op: PhaseConv2dOp, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
+def phase_cycles(op: PhaseConv2dOp, spec: DeviceSpec) -> OperationCycles:
     """Cycles of a program of output phases on a device."""
-    timing = time_phases(op, spec, contention=contention)
+    timing = time_phases(op, spec)
     multiplied, bias = _multiplied(op), _narrow(op)
     return operation_cycles(
         op.parts[0].conv,
@@ -56,12 +56,12 @@ def _narrow(op: PhaseConv2dOp) -> Conv2dOp:
     return replace(conv, layout=replace(conv.layout, shards=op.layout.shards))
 
 
-def time_phases(op: PhaseConv2dOp, spec: DeviceSpec, *, contention: bool = True) -> ConvTiming:
+def time_phases(op: PhaseConv2dOp, spec: DeviceSpec) -> ConvTiming:
     """Walk through a program; arguments as of `phase_cycles`."""
-    steps = [conv_steps(part.conv, spec, contention=contention) for part in op.parts]
+    steps = [conv_steps(part.conv, spec) for part in op.parts]
     timing = begin(_multiplied(op) or [part.conv for part in op.parts], steps[0], spec)
     cores, buffers = timing.cores, [Slots("out_sticks", 1) for _ in timing.cores]
-    biases = iter([conv_steps(_narrow(op), spec, contention=contention).bias])  # behind the first block's weights
+    biases = iter([conv_steps(_narrow(op), spec).bias])  # behind the first block's weights
     unplaced: list[Task] = []  # how the block that was finished last is copied, until it is
 
     def place(cores: Sequence[Core]) -> None:

@@ -79,7 +79,6 @@ def test_every_device_operation_is_timed_in_order(spec):
     assert read.clock_hz == spec.clock_hz
     assert read.cycles == sum(operation.cycles.cycles for operation in read.operations)
     assert all(operation.cycles.cycles > 0 for operation in read.operations)
-    assert read.cycles >= run_cycles(result, spec, contention=False).cycles
     # Where a relocation is known to have moved nothing, its move is left out.
     ran = tuple(index for index, step in enumerate(result.steps) if isinstance(step, Operation))
     assert run_cycles(result, spec, ran=ran).operations == tuple(

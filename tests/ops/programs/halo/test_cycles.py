@@ -43,12 +43,10 @@ def times_of(plan, spec=SPEC):
 
 
 @given(kinds)
-def test_contention_slower_links_and_more_bytes_never_make_it_faster(kind):
+def test_slower_links_and_more_bytes_never_make_it_faster(kind):
     plan = halo_plan(**kind)
-    found, alone = halo_cycles(plan, SPEC), halo_cycles(plan, SPEC, contention=False)
-    assert alone.cycles <= found.cycles
-    assert found.contention_cycles == pytest.approx(found.cycles - alone.cycles, abs=1e-6)
-    assert alone.contention_cycles == 0
+    found = halo_cycles(plan, SPEC)
+    assert 0 <= found.contention_cycles < found.cycles
     assert cycles(plan, SPEC.replace(noc_flit_bytes=32)) >= found.cycles
     assert cycles(plan, filled_by_stick=True) >= found.cycles
     # Of sticks below 512 bytes, wider ones can leave fewer single sticks of zeros to copy.
