@@ -150,6 +150,12 @@ def test_paths_and_links_exist(path):
             assert anchor in anchors_of(path.parent / target if target else path), (target, anchor)
 
 
+def test_the_notice_names_files_that_exist():
+    named = re.findall(r"(?:tests|ttsim)/[\w./*-]+\w", (ROOT / "NOTICE").read_text(encoding="utf-8"))
+    assert [name for name in named if not any(ROOT.glob(name))] == []
+    assert len(named) >= 5
+
+
 def anchors_of(path: Path) -> set[str]:
     """The anchors of a page's headings."""
     headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
