@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from device.time.stages import nanoseconds
 from ops.planners.conv.arguments import Lowering
-from ttsim.report.formatting import cycles, percent, printable, printable_lines, time
+from ttsim.report.formatting import counted, cycles, percent, printable, printable_lines, time
 from ttsim.runtime.types.configs import Conv2dConfig, Conv2dSliceConfig, WormholeComputeKernelConfig
 
 
@@ -165,7 +165,7 @@ class TunedNetwork:
         """All of it in words."""
         before, after = (time(nanoseconds(cycles, self.clock_hz)) for cycles in (self.cycles_before, self.cycles))
         lines = [
-            f"{len(self.layers)} convolutions in {self.chains} chains on {self.device}: "
+            f"{counted(len(self.layers), 'convolution')} in {counted(self.chains, 'chain')} on {self.device}: "
             f"{cycles(self.cycles_before)} -> {cycles(self.cycles)} cycles of the whole network ({before} -> {after}), "
             f"{self.gain:.2f} times as fast"
         ]

@@ -168,3 +168,5 @@ def test_a_name_does_not_steer_the_terminal():
     layer = TunedLayer(where="a\x1b.py:3\n", function="ttnn.f\x07", note="left as it is")
     network = TunedNetwork(device="d", clock_hz=10**9, chains=1, cycles_before=2, cycles=1, layers=(layer,))
     assert "\n  a\\x1b.py:3\\n, ttnn.f\\x07: left as it is\n" in str(network)
+    assert str(network).startswith("one convolution in one chain on d: ")
+    assert str(replace(network, chains=2, layers=(layer,) * 3)).startswith("3 convolutions in 2 chains on d: ")
