@@ -126,12 +126,17 @@ def volume_tiles(tensor: TensorSpec) -> int:
 
 def shard_counts(scheme: TensorMemoryLayout, shards: ShardSpec) -> tuple[int, int]:
     """Shards down and across a tensor, if it fills its cores."""
+    return core_counts(scheme, shards.grid, shards.orientation)
+
+
+def core_counts(scheme: TensorMemoryLayout, cores: CoreRangeSet, orientation: ShardOrientation) -> tuple[int, int]:
+    """How many cores share the rows of a tensor, and how many its columns."""
     if scheme is TensorMemoryLayout.HEIGHT_SHARDED:
-        return shards.num_cores(), 1
+        return cores.num_cores(), 1
     if scheme is TensorMemoryLayout.WIDTH_SHARDED:
-        return 1, shards.num_cores()
-    box = shards.grid.bounding_box()
-    return (box.rows, box.cols) if shards.orientation is ShardOrientation.ROW_MAJOR else (box.cols, box.rows)
+        return 1, cores.num_cores()
+    box = cores.bounding_box()
+    return (box.rows, box.cols) if orientation is ShardOrientation.ROW_MAJOR else (box.cols, box.rows)
 
 
 def spread_evenly(items: int, cores: int) -> tuple[int, int]:

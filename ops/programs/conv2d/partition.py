@@ -9,6 +9,7 @@ from device.memory.memory_config import TILE, BufferType, MemoryConfig, ShardOri
 from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat, div_up, round_up
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec, ReaderRates, TransferRate
+from ops.programs.buffer_shapes import core_counts
 from ops.window import PaddedInput
 
 HEIGHT = TensorMemoryLayout.HEIGHT_SHARDED
@@ -251,10 +252,7 @@ def sharded_input(memory: MemoryConfig) -> ParallelConfig:
 
 def _given_cores(scheme: TensorMemoryLayout, cores: CoreRangeSet, orientation: ShardOrientation) -> ParallelConfig:
     """How given cores share rows and channels."""
-    box, count = cores.bounding_box(), cores.num_cores()
-    block = (box.rows, box.cols) if orientation is ShardOrientation.ROW_MAJOR else (box.cols, box.rows)
-    nhw, channels = {HEIGHT: (count, 1), BLOCK: block, WIDTH: (1, count)}[scheme]
-    return ParallelConfig(scheme, nhw, channels, cores, orientation)
+    return ParallelConfig(scheme, *core_counts(scheme, cores, orientation), cores, orientation)
 
 
 def choose_cores(
