@@ -167,6 +167,20 @@ def test_a_tensor_that_moves_over_itself_is_read_first(device, rows, size):
     assert [one.size_bytes for one in heard if isinstance(one, CircularBufferAllocated)] == [size]
 
 
+def test_a_tensor_is_read_first_where_all_of_it_fits_below_its_new_place():
+    room = Machine(SPEC, l1_small_bytes=4096).allocate(buffer(128), "x").address - SPEC.l1.base_bytes
+    sizes = []
+    for wanted in (room, room + 32):
+        device = Machine(SPEC, l1_small_bytes=4096)
+        above, x = device.allocate(buffer(64), "above"), device.allocate(buffer(128), "x")
+        device.free(above)
+        heard = listen(device)
+        step = Relocate("x", buffer(128), None, (circular("pages", 128),), (circular("all", wanted),))
+        run_memory(Plan(steps=(step,), results={"output": "x"}), device, {"x": x})
+        sizes += [event.size_bytes for event in heard if isinstance(event, CircularBufferAllocated)]
+    assert sizes == [room, 128]
+
+
 TOO_LARGE = operation("Large", key="large", out="z", circular_buffers=(circular("act", SPEC.l1.usable_bytes + 32),))
 NO_ROOM = operation("Wide", key="wide", out=None, outputs=(Allocate("z", buffer(10**9)),))
 NO_CONFIG = operation("Config", key="config", out="z", resident=(allocate("c", 8), allocate("d", 10**7)))

@@ -298,6 +298,18 @@ def test_a_move_takes_two_pages_or_all_of_a_core():
 
 
 @pytest.mark.parametrize(
+    ("free_bytes", "slots"), [(2 * 256 + 8 * 144, 8), (2 * 256 + 3 * 144, 3), (2 * 256 + 431, 2), (0, 1)]
+)
+def test_rows_are_put_together_in_as_many_places_as_l1_has_room_for(free_bytes, slots):
+    """Two tensors of 140 bytes a row, 160 bytes with what aligns them, of which a core has 2 and 1."""
+    source, target = tensor_spec("50x70 l1"), tensor_spec("70x50 l1")
+    taken = sum(tensor.buffer(WORMHOLE).bank_bytes for tensor in (source, target))
+    tight = WORMHOLE.replace(l1_bytes=WORMHOLE.l1.bytes - WORMHOLE.l1.usable_bytes + taken + free_bytes)
+    _, made = stick_buffers(source, target, tight)
+    assert made.size_bytes == slots * 144
+
+
+@pytest.mark.parametrize(
     ("rows", "channels", "size", "cores"),
     [
         (416, 1258, 163840, "{[0-0 - 12-0]}"),

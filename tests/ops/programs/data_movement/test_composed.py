@@ -127,6 +127,13 @@ def test_programs_by_hand(program, cycles, bound_by):
     assert bound_by in (None, result.bound_by)
 
 
+def test_pixels_are_copied_while_the_next_tile_is_turned():
+    slow, placed = SPEC.replace(compute_costs_untilize_narrow_tile_cycles=1000.0), "1x1x8192x8 height/2048x8/4"
+    moved = ChannelsLast(shape=(1, 1, 3, 8192), channels=8, source_format=BFLOAT16, data_format=BFLOAT16)
+    cycles = op_cycles(moved, "1x1x3x8192 width/3x2048/4", placed, slow).cycles
+    assert cycles == pytest.approx(500 + 2 * (READ + 50 + 32 * (3 + 32 + 32) + 32 * 1000))
+
+
 def test_the_only_processor_copies_all_sticks():
     alone = op_cycles(*STICKS, SPEC.replace(data_movement_processors=1))
     assert alone.cycles == pytest.approx(500 + 2 * (99 * 20 + 200) + (128 + 64) / WIRE)

@@ -28,7 +28,7 @@ from ops.programs.data_movement.permute import (
     swapped_shape,
     with_shards,
 )
-from ops.programs.data_movement.placement import move_up, resharding, tilized, to_config, viewed
+from ops.programs.data_movement.placement import move_up, resharding, tilized, to_config, to_shards, viewed
 from ops.programs.data_movement.reshape import resharded_place
 from ops.programs.data_movement.slice import Window, sliced_input
 from tests.build import N150, SCHEMES, place, tensor_spec
@@ -338,10 +338,26 @@ def test_places_by_hand(case):
         assert str(result).startswith(wanted)
 
 
-def test_a_grid_that_does_not_begin_at_the_first_core_is_taken_for_another():
-    source, cores = tensor_spec("1x1x3x280 width/3x40/7x1"), CoreRangeSet(CoreRange(CoreCoord(1, 0), CoreCoord(12, 9)))
-    target = MemoryConfig(SCHEMES["block"], BufferType.L1, ShardSpec(cores, (3, 24)))
-    assert uneven(source, TensorSpec(source.shape, source.data_format, source.layout, target)) is Uneven.MISPLACED
+@pytest.mark.parametrize(
+    ("source", "width", "first", "last", "order", "result"),
+    [
+        ("1x1x3x280 width/3x40/7x1", 24, (1, 0), (12, 9), "ROW_MAJOR", Uneven.MISPLACED),
+        # with one row (column) of cores more than it takes, which lies where the others would be counted from 0
+        ("1x1x3x200 width/3x40/5x1", 32, (1, 0), (8, 1), "ROW_MAJOR", Uneven.MOVED),
+        ("1x1x3x200 width/3x40/5x1", 32, (0, 1), (1, 8), "COL_MAJOR", Uneven.MOVED),
+    ],
+)
+def test_a_grid_that_does_not_begin_at_the_first_core_is_taken_for_another(source, width, first, last, order, result):
+    rows, cores = tensor_spec(source), CoreRangeSet(CoreRange(CoreCoord(*first), CoreCoord(*last)))
+    target = MemoryConfig(SCHEMES["block"], BufferType.L1, ShardSpec(cores, (3, width), ShardOrientation[order]))
+    assert uneven(rows, TensorSpec(rows.shape, rows.data_format, rows.layout, target)) is result
+
+
+def test_width_shards_of_a_convolution_keep_rows_of_padding_and_fill_their_own_columns():
+    shape, rows = (1, 1, 60, 40), place("height/32x40/2")
+    builder = PlanBuilder(N150, {"input": TensorSpec(shape, BFLOAT16, Layout.ROW_MAJOR, rows, (1, 1, 64, 40))})
+    copy = to_shards(builder, builder.tensor("input"), place("width/64x24/2"), "copy")
+    assert (copy.spec.shape, copy.spec.padded_shape) == (shape, (1, 1, 64, 48))
 
 
 def test_rows_keep_their_padding_and_tiles_get_other():
