@@ -58,6 +58,10 @@ class DeviceClosedError(DeviceError):
     """A closed device was asked to allocate."""
 
 
+for _error in [value for value in globals().values() if isinstance(value, type) and issubclass(value, TTSimError)]:
+    _error.__module__ = "ttsim"  # where users find it: a traceback shows this name
+
+
 def shown(value: object, longest: int = LONGEST_SHOWN) -> str:
     """A value in an error: as Python writes it, or what it is where that takes more than ``longest`` characters."""
     try:

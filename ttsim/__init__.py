@@ -40,6 +40,7 @@ def _check_siblings(home: _Path) -> None:
             )
 
 
+_import_module("ttsim.runtime.tracebacks").install()
 _check_siblings(_FILE.parents[1])
 _import_module("device")  # kept from now on, wherever a script may look for modules later
 _import_module("ops")
@@ -78,12 +79,14 @@ _sys.meta_path.append(_MovedModules)
 
 def __getattr__(name: str) -> object:
     """Loads a public name when it is first asked for, and keeps it."""
+    __tracebackhide__ = True  # pytest reads it
     if name in _MODULES:
         return _import_module(_MODULES[name])
     if name not in _HOME_OF:
-        plain = f"module {__name__!r} has no attribute {name!r}"
-        text = plain if name.startswith("_") else _import_module("ttsim.dropin.missing").refusal(name, __all__)
-        raise AttributeError(text, name=name, obj=_sys.modules[__name__])
+        own = _sys.modules[__name__]
+        if name.startswith("_"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=own)
+        raise _import_module("ttsim.dropin.missing").missing_name(own, name, __all__, _sys._getframe(1))
     value = globals()[name] = getattr(_import_module(_HOME_OF[name]), name)
     return value
 

@@ -46,6 +46,7 @@ from ttsim.report.writers.json import devices_as_json, fields_as_json, layers_as
 from ttsim.report.writers.table import print_devices, print_fields, print_layers
 from ttsim.report.writers.terminal import progress, say
 from ttsim.runtime.settings import Values, add_changes, add_device
+from ttsim.runtime.tracebacks import TRACEBACK_VARIABLE, shortened
 from ttsim.study.command import add_design, add_sweep, add_switches, add_tune, command, faster_line, settings_of
 from ttsim.study.layers.read import add_layers_flags, add_opening_flags, chosen_layers
 from ttsim.study.layers.run import run_layer
@@ -192,7 +193,10 @@ def devices_command(options: argparse.Namespace) -> int:
 
 
 def exec_command(options: argparse.Namespace) -> int:
-    """Run a script; what it raises is shown as Python would show it, steering no terminal. Returns the exit code."""
+    """Run a script; an error that it raises is shown as Python would show it, and steers no terminal.
+
+    Returns the exit code.
+    """
     options.script.open("rb").close()  # a script that is not there is told in one line
     variables = chosen(options)
     try:
@@ -204,7 +208,10 @@ def exec_command(options: argparse.Namespace) -> int:
             print(tuned)
     except (Exception, KeyboardInterrupt) as error:
         sys.stdout.flush()
-        lines = traceback.format_exception(error.with_traceback(within(error.__traceback__, options.script)))
+        if variables.get(TRACEBACK_VARIABLE) is None:
+            error.__traceback__ = within(error.__traceback__, options.script)
+        with environment(variables), shortened(error):
+            lines = traceback.format_exception(error)
         sys.stderr.write("\t".join(map(printable_lines, "".join(lines).split("\t"))))
         return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
     return 0

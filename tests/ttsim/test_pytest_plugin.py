@@ -21,6 +21,9 @@ def test_mesh(mesh_device):
 def test_grid(device):
     raise AssertionError
 
+def test_refused(device):
+    ttnn.relu(1)
+
 def test_error(expect_error, silicon_arch_wormhole_b0):
     with expect_error(RuntimeError, "fits|loaded"):
         raise RuntimeError("it fits")
@@ -48,4 +51,6 @@ def test_tests_of_ttnn_find_their_fixtures(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "ttsim", "pytest", *flags, "test_it.py", "test_module.py"]
     environment = {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, env=environment)
-    assert "6 passed, 2 skipped" in done.stdout, done.stdout + done.stderr
+    assert "1 failed, 6 passed, 2 skipped" in done.stdout, done.stdout + done.stderr
+    assert ">       ttnn.relu(1)\nE       ttsim.ArgumentTypeError: ttnn.relu(): incompatible" in done.stdout
+    assert "call.py" not in done.stdout

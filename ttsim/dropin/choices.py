@@ -8,15 +8,18 @@ from typing import get_args
 
 from ops.sensitivity.changes import load_spec
 from ttsim.runtime.settings import SPEC_VARIABLE, STRICT_VARIABLE, VALUES_VARIABLE, Values, add_changes, chosen_device
+from ttsim.runtime.tracebacks import TRACEBACK_VARIABLE
 
 
 def add_choices(parser: ArgumentParser) -> None:
-    """Adds the flags that choose a device, its values and how strict it is."""
+    """Adds the flags that choose a device, its values, how strict it is, and how much of an error is shown."""
     parser.add_argument("--device", metavar="SPEC", help=f"name or TOML file; sets {SPEC_VARIABLE}")
     add_changes(parser)
     parser.add_argument("--values", choices=get_args(Values), help=f"what devices compute; sets {VALUES_VARIABLE}")
     text = f"accept what the real library gets wrong; sets {STRICT_VARIABLE}=0"
     parser.add_argument("--no-strict", action="store_true", help=text)
+    text = f"show the frames inside ttsim of an error; sets {TRACEBACK_VARIABLE}=1"
+    parser.add_argument("--traceback", action="store_true", help=text)
 
 
 def chosen(options: Namespace) -> dict[str, str]:
@@ -26,6 +29,7 @@ def chosen(options: Namespace) -> dict[str, str]:
         load_spec(device)  # refused before the script runs
     strict = "0" if options.no_strict else None
     variables = {SPEC_VARIABLE: device, VALUES_VARIABLE: options.values, STRICT_VARIABLE: strict}
+    variables[TRACEBACK_VARIABLE] = "1" if options.traceback else None
     return {name: value for name, value in variables.items() if value is not None}
 
 

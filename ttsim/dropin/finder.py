@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 import ttsim
+from ttsim.dropin.missing import missing_name
 
 PACKAGE = "ttnn"
 MODULES: frozenset[str] = frozenset(vars(ttsim)["_MODULES"])
@@ -37,14 +38,17 @@ class Face(ModuleType):
         vars(self)["homes"] = tuple(homes)
 
     def __getattr__(self, name: str) -> Any:
-        """A name of one of the homes; raises the last home's AttributeError where none has it."""
-        *first, last = vars(self)["homes"]
-        for home in first:
+        """A name of one of the homes; raises the error of `missing_name` where none has it."""
+        __tracebackhide__ = True  # pytest reads it
+        for home in vars(self)["homes"]:
             if hasattr(home, name):
                 return getattr(home, name)
         if (module := f"{self.__name__.partition('.')[2]}.{name}".lstrip(".")) in FACES:
             return face_of(module)
-        return getattr(last, name)
+        if name.startswith("_"):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}", name=name, obj=self)
+        public = [known for known in dir(self) if not known.startswith("_")]
+        raise missing_name(self, name, public, sys._getframe(1))
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Assigns a name where it is looked up; what imports leave behind stays here."""

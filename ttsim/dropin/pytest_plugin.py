@@ -17,6 +17,7 @@ import pytest
 from ttsim.dropin.finder import TtnnFinder, install, uninstall
 from ttsim.runtime.device import CreateDevice, Device, MeshShape, close_device
 from ttsim.runtime.system import GetDefaultDevice, SetDefaultDevice, get_arch_name, open_mesh_device
+from ttsim.runtime.tracebacks import shortened
 
 SEED = 213919
 SELECTIONS = (
@@ -58,6 +59,19 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     finder = config.stash.get(FINDER, None)
     if finder is not None:
         uninstall(finder)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Reports what ttsim refuses without the frames inside ttsim, unless pytest shows all with ``--full-trace``."""
+    whole = call.excinfo
+    if whole is None or item.config.getoption("fulltrace"):
+        return (yield)
+    with shortened(whole.value):
+        call.excinfo = pytest.ExceptionInfo.from_exception(whole.value)
+        report = yield
+    call.excinfo = whole
+    return report
 
 
 @pytest.fixture

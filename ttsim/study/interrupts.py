@@ -43,12 +43,13 @@ def _terminate(number: int, frame: FrameType | None) -> None:
 
 
 def in_one_line(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """An excepthook that prints an interrupt as one line and other exceptions as Python does."""
+    """An excepthook that prints an interrupt as one line and other exceptions as the excepthook before it."""
     if issubclass(kind, KeyboardInterrupt):
         sys.stderr.write(LINE)
     else:
-        sys.__excepthook__(kind, error, trace)
+        _BEFORE(kind, error, trace)
 
 
-if sys.excepthook is sys.__excepthook__:  # no other excepthook is installed
+_BEFORE = sys.excepthook
+if _BEFORE.__module__ in ("sys", "ttsim.runtime.tracebacks"):  # no excepthook of another program is installed
     sys.excepthook = in_one_line

@@ -87,13 +87,35 @@ def test_what_a_script_raises_steers_no_terminal(tmp_path: Path, capsys: pytest.
     assert '    raise ValueError("\\x1b[2J",\t1)\n' in text
 
 
-def test_what_a_script_raises_is_shown_from_its_own_line_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("ttnn.softmax", "AttributeError: module 'ttnn' has no attribute 'softmax': "),
+        ("ttnn.relu(1)", "ttsim.ArgumentTypeError: ttnn.relu(): incompatible function arguments."),
+        ("ttnn.open_device(grid=1)", "TypeError: open_device() got an unexpected keyword argument 'grid'"),
+        ("import ttnn.nonsense", "ModuleNotFoundError: ttsim has nothing of the module ttnn.nonsense; it has "),
+        ("ttnn.to_device(1)", "TypeError: to_device() missing 1 required positional argument: 'device'"),
+    ],
+)
+def test_what_a_script_raises_is_shown_from_its_own_line_on(
+    line: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     script = tmp_path / "script.py"
-    script.write_text("import ttnn\nttnn.softmax\n")
+    script.write_text(f"import ttnn\n{line}\n")
     assert main(["exec", str(script)]) == 1
     lines = capsys.readouterr().err.splitlines()
-    assert lines[1].endswith('script.py", line 2, in <module>')
-    assert lines[-1].startswith("AttributeError: module 'ttsim' has no attribute 'softmax': ")
+    assert lines[0] == "Traceback (most recent call last):"
+    assert [text for text in lines if text.startswith("  File ")] == [f'  File "{script}", line 2, in <module>']
+    assert any(text.startswith(message) for text in lines[3:5])
+
+
+def test_a_flag_shows_the_frames_inside_ttsim(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("import ttnn\nttnn.relu(1)\n")
+    assert main(["exec", "--traceback", str(script)]) == 1
+    text = capsys.readouterr().err
+    assert "script.py" in text
+    assert "types/call.py" in text
 
 
 def test_a_script_that_is_not_there_is_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -183,9 +205,17 @@ def test_what_is_assigned_is_assigned_to_ttsim(monkeypatch: pytest.MonkeyPatch) 
         assert ttsim.TILE_SIZE == ttnn.TILE_SIZE == 16
 
 
-def test_a_missing_name_says_what_a_script_can_do() -> None:
-    with ttnn_is_ttsim(), pytest.raises(AttributeError, match=r"softmax.* to_torch|softmax.*ttsim\.to_torch"):
-        importlib.import_module("ttnn").softmax  # noqa: B018
+@pytest.mark.parametrize(
+    ("statement", "text"),
+    [
+        ("import ttnn; ttnn.softmax", "module 'ttnn' has no attribute 'softmax': .*ttnn.from_torch.*dir.ttnn. lists"),
+        ("import ttnn.device; ttnn.core.conv3", "module 'ttnn.core' has no attribute .*; the nearest names: conv"),
+        ("from ttnn import conv3", "cannot import name 'conv3' from 'ttnn': .*; the nearest names: conv"),
+    ],
+)
+def test_a_missing_name_says_what_a_script_can_do(statement: str, text: str) -> None:
+    with ttnn_is_ttsim(), pytest.raises((AttributeError, ImportError), match=f"^{text}"):
+        exec(statement, {})
 
 
 def test_a_real_library_that_is_loaded_stays(monkeypatch: pytest.MonkeyPatch) -> None:

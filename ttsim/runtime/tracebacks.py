@@ -1,0 +1,103 @@
+"""Tracebacks of what ttsim refuses, without the frames inside ttsim: they end at the user's own line.
+
+Importing ttsim puts `install`'s hooks before those that print uncaught errors, so calls cost nothing; `ttsim exec` and
+the pytest plugin shorten tracebacks themselves. An error that ttsim does not raise on purpose is a defect of ttsim: its
+traceback stays whole.
+"""
+
+import os
+import re
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from opcode import opmap
+from types import TracebackType
+
+TRACEBACK_VARIABLE = "TTSIM_TRACEBACK"  # "1" shows all frames
+_HOUSE = frozenset({"device", "ops", "ttsim"})
+_HIDDEN = _HOUSE | sys.stdlib_module_names
+_RAISE = opmap["RAISE_VARARGS"]
+_WRONG_CALL = re.compile(r"\w+\(\) (got|missing|takes) ")  # how a TypeError begins that Python raises for a call
+
+
+def install() -> None:
+    """Lets Python's hooks for uncaught errors print shortened tracebacks; whoever set a hook before is still called."""
+    before, before_in_threads = sys.excepthook, threading.excepthook
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        with shortened(error):
+            before(kind, error, error.__traceback__)
+
+    def hook_of_threads(args: threading.ExceptHookArgs) -> None:
+        error = args.exc_value or args.exc_type()
+        with shortened(error):
+            before_in_threads(threading.ExceptHookArgs((args.exc_type, error, error.__traceback__, args.thread)))
+
+    sys.excepthook, threading.excepthook = hook, hook_of_threads
+
+
+@contextmanager
+def shortened(error: BaseException) -> Iterator[None]:
+    """For the length of a ``with`` block, an error and its causes have no frames of ttsim if ttsim refused something.
+
+    Causes that never left ttsim are left out. Nothing changes while TTSIM_TRACEBACK is set, except to 0.
+    """
+    links: list[BaseException] = []
+    link: BaseException | None = error
+    while link is not None and link not in links and os.environ.get(TRACEBACK_VARIABLE, "0") in ("", "0"):
+        links.append(link)
+        link = _cause(link)
+    before = [(link, link.__traceback__, link.__cause__, link.__context__, link.__suppress_context__) for link in links]
+    try:
+        for link in filter(_refused, links):
+            link.__traceback__ = outside(link.__traceback__) or link.__traceback__
+            if (cause := _cause(link)) is not None and outside(cause.__traceback__) is None:
+                link.__cause__ = None  # which leaves the context out, too
+        yield
+    finally:
+        for link, trace, cause, context, suppressed in before:
+            link.__traceback__, link.__cause__, link.__context__ = trace, cause, context
+            link.__suppress_context__ = suppressed
+
+
+def outside(trace: TracebackType | None) -> TracebackType | None:
+    """The frames of a traceback that are neither ttsim's nor of Python's own library; None if there are no others."""
+    shown = None
+    for frame in reversed(_frames(trace)):
+        if _package(frame) not in _HIDDEN:
+            shown = TracebackType(shown, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    return shown
+
+
+def _frames(trace: TracebackType | None) -> list[TracebackType]:
+    """The parts of a traceback, outermost first."""
+    frames = []
+    while trace is not None:
+        frames.append(trace)
+        trace = trace.tb_next
+    return frames
+
+
+def _package(frame: TracebackType) -> str:
+    """The package of the code that a part of a traceback ran."""
+    return str(frame.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
+
+
+def _cause(error: BaseException) -> BaseException | None:
+    """The error that Python prints above an error."""
+    return error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+def _refused(error: BaseException) -> bool:
+    """Whether ttsim raised an error on purpose, was called with wrong arguments, or was interrupted."""
+    if isinstance(error, KeyboardInterrupt):
+        return True
+    frames = _frames(error.__traceback__)
+    if not frames or _package(frames[-1]) not in _HOUSE:
+        return False
+    if isinstance(error, AttributeError | ImportError):  # of a name that is missing; others are defects
+        return frames[-1].tb_frame.f_code.co_code[frames[-1].tb_lasti] == _RAISE
+    if type(error) is TypeError:  # Python's own, of the function that the user calls
+        return len(frames) > 1 and _package(frames[-2]) not in _HOUSE and _WRONG_CALL.match(str(error)) is not None
+    return type(error).__module__.partition(".")[0] in _HOUSE
