@@ -139,14 +139,28 @@ _LONGEST_BASE: Final = 60  # characters of a device's name, where its changes ar
 
 
 def changed(spec: DeviceSpec, changes: Sequence[str]) -> DeviceSpec:
-    """A copy of a device with other values of some fields, checked as a whole; its name says what is another.
+    """A copy of a device with other values of some fields, checked as a whole; the copy's name states the changes.
 
-    Each change is `field=value`, with the names that `ttsim devices NAME` prints: `dram.banks=16`, `clock_hz=1.2GHz`,
-    `l1.bytes=2MiB`, `dram.achieved_share=90%`, `noc.worker_cols=1,2,3`, `compute.reciprocal_table=true`. `grid=9x7`
-    stands for `grid.cols=9` and `grid.rows=7`; more columns or rows than the network names have one made for them.
-    `name=...` names the device. Raises SpecError if a field is unknown or named twice, a value does not suit its field,
-    or the changed device contradicts itself; ArgumentTypeError if the changes are one text, not several.
+    Args:
+        spec: The device.
+        changes: Texts `field=value`, with the names that `ttsim devices NAME` prints: `dram.banks=16`,
+            `clock_hz=1.2GHz`, `l1.bytes=2MiB`, `dram.achieved_share=90%`, `noc.worker_cols=1,2,3`,
+            `compute.reciprocal_table=true`. `grid=9x7` stands for `grid.cols=9` and `grid.rows=7`; columns or rows
+            beyond those of the network are added to it. `name=...` names the copy.
+
+    Returns:
+        The changed device; ``spec`` itself without changes.
+
+    Raises:
+        SpecError: A field is unknown or named twice, a value does not suit its field, or the device contradicts itself.
+        ArgumentTypeError: ``spec`` is no DeviceSpec, or ``changes`` is one text instead of several.
+
+    Examples:
+        >>> ttnn.changed(ttnn.load_spec("wormhole_n150"), ["dram.banks=16"]).name
+        'wormhole_n150, dram.banks=16'
     """
+    if not isinstance(spec, DeviceSpec):
+        raise ArgumentTypeError(f"spec must be a DeviceSpec, not {shown(spec)}; load_spec(...) makes one of a name")
     if isinstance(changes, str):
         raise ArgumentTypeError(f"changes must be a list of texts, not one text; give [{shown(changes)}]")
     fields = {field.name: field for field in fields_of(spec)}
@@ -165,9 +179,20 @@ def changed(spec: DeviceSpec, changes: Sequence[str]) -> DeviceSpec:
 def load_spec(device: str | Path | DeviceSpec) -> DeviceSpec:
     """The spec of a device, with tables that every program's model understands.
 
-    ``device`` is a name of the catalog, the path of a TOML file (its name ends in ``.toml``), or a spec. Behind a name
-    or a path there may be changes as of `changed`: ``"wormhole_n150, dram.banks=16, grid=9x7"``; a ``Path`` is taken as
-    it stands. Raises SpecError if the name is unknown, the file cannot be read, or a change or the spec is invalid.
+    Args:
+        device: A name of the catalog, the path of a TOML file (its name ends in ``.toml``), or a DeviceSpec. Changes as
+            in `changed` may follow a name or a path: ``"wormhole_n150, dram.banks=16, grid=9x7"``; a ``Path`` is taken
+            literally.
+
+    Returns:
+        The spec.
+
+    Raises:
+        SpecError: The name is unknown, the file cannot be read, or the spec or a change is invalid.
+
+    Examples:
+        >>> ttnn.load_spec("blackhole_p150").dram.banks
+        8
     """
     base, changes = split_changes(device) if isinstance(device, str) else (device, ())
     spec = op_models.load_spec(base)

@@ -48,20 +48,30 @@ def query_op_constraints(
     strict: bool | None = None,
     **arguments: Any,
 ) -> OpConstraints:
-    """What a call of conv_transpose2d would take of an otherwise empty device; no open device is touched.
+    """The memory that a call of conv_transpose2d would take on an otherwise empty device; no open device is touched.
 
-    Unlike ttnn's query, which places nothing, this one does: a call that does not fit is an Error, with the text the
-    call would raise.
+    ttnn's query places nothing; this one does: a call that does not fit has the status Error and the text of its error.
 
     Args:
-        l1_small_size: As of open_device, as spec and strict, but the usual bytes by default.
-        arguments: Those of conv_transpose2d without ``device``. Tensors may be given as such (only their shape, data
-            type, layout and place count) or as a TensorDescription; without ``weight_tensor``, raw weights on the host
-            in bfloat16 are assumed.
+        spec: The device, as in `open_device`.
+        l1_small_size: Bytes of L1 reserved for index tensors, as in `open_device`.
+        strict: Refuse calls that the real library computes wrongly, as in `open_device`.
+        arguments: Arguments of conv_transpose2d without ``device``. A tensor may be a Tensor, whose shape, data type,
+            layout and memory count, or a TensorDescription; without ``weight_tensor``, raw weights on the host in
+            bfloat16 are assumed.
+
+    Returns:
+        Bytes of one core, and the specs of the results.
 
     Raises:
         ArgumentTypeError: An argument is unknown, missing or of the wrong type.
         SpecError: The device is unknown.
+
+    Examples:
+        >>> ttnn.query_op_constraints(
+        ...     input_tensor=ttnn.TensorDescription((1, 1, 256, 64)), in_channels=64, out_channels=32, batch_size=1,
+        ...     input_height=16, input_width=16, kernel_size=(2, 2), stride=(2, 2)).status
+        ExecutionStatus.Success
     """
     device = Device(
         default_spec() if spec is None else spec,

@@ -22,6 +22,7 @@ from ttsim.runtime.execution import on_device
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.tensor_copies import stored_in
 from ttsim.runtime.types.call import require_type, require_type_or_none
+from ttsim.runtime.types.docs import described
 from ttsim.runtime.types.tensors import DataType, Tile
 
 
@@ -41,24 +42,35 @@ def from_torch(
     col_tilize: bool = False,
     enable_bfloat_opt: bool = False,
 ) -> Tensor:
-    """A tensor of a torch tensor (numpy arrays are taken too).
+    """A tensor with the values of a torch tensor or a numpy array.
 
     Args:
-        dtype: What to round them to; None for what they are.
-        spec: Data type, layout and place of another tensor, in place of the three.
-        tile: Of 32 x 32 elements.
+        tensor: A torch tensor, a numpy array or nested lists.
+        dtype: Data type that values are rounded to; None for the one nearest to the type of ``tensor``.
+        spec: Data type, layout and memory in one; not together with ``dtype``, ``layout`` and ``memory_config``.
+        tile: Tiles of 32 x 32 elements; None for the same.
         pad_value: Accepted as in ttnn; padding never reaches a result.
-        layout: ROW_MAJOR by default, TILE for block floats.
-        memory_config: Place on the device; DRAM by default.
+        layout: Layout; None for ROW_MAJOR, or TILE for block floats.
+        device: The device that holds the result; None for the host.
+        memory_config: Memory on the device; None for DRAM.
         mesh_mapper: Accepted as in ttnn; there is one device.
         cq_id: Accepted as in ttnn; there is one queue.
-        preserve_nan_values: Accepted as in ttnn; how a NaN is rounded is not changed.
-        col_tilize: Block floats along columns: only False.
-        enable_bfloat_opt: Accepted as in ttnn, where it changes how fast the host converts.
+        preserve_nan_values: Accepted as in ttnn; it does not change how a NaN is rounded.
+        col_tilize: Only False: block floats along columns are not simulated.
+        enable_bfloat_opt: Accepted as in ttnn, where it speeds up the conversion on the host.
+
+    Returns:
+        The tensor, on ``device`` or on the host.
 
     Raises:
-        DeviceError: Block floats in row-major layout, a memory config without a device, or no room.
-        ArgumentError: ``col_tilize``, or a spec beside what it says.
+        ArgumentTypeError: An argument is of the wrong type.
+        ArgumentError: ``col_tilize`` is True, or ``spec`` is given with an argument that it contains.
+        DeviceError: Block floats in ROW_MAJOR layout, or a memory config without a device.
+        OutOfMemoryError: The tensor does not fit into the free part of its memory.
+
+    Examples:
+        >>> ttnn.from_torch(np.array([[1.0, 0.3]]), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device).to_list()
+        [[1.0, 0.30078125]]
     """
     require_type_or_none("from_torch", Tile, tile=tile)
     if col_tilize:
@@ -82,10 +94,29 @@ def from_torch(
 
 
 def from_numpy(array: Any, dtype: DataType | None = None, **place: Any) -> Tensor:
-    """A tensor of a numpy array; the other arguments are those of from_torch."""
+    """A tensor with the values of a numpy array.
+
+    Args:
+        array: A numpy array, or what ``numpy.asarray`` accepts.
+        dtype: Data type that values are rounded to; None for the one nearest to the type of ``array``.
+        place: Further arguments of `from_torch`: ``layout``, ``device``, ``memory_config``, ``spec``.
+
+    Returns:
+        The tensor, on ``device`` or on the host.
+
+    Raises:
+        ArgumentTypeError: An argument is of the wrong type.
+        DeviceError: Block floats in ROW_MAJOR layout, or a memory config without a device.
+        OutOfMemoryError: The tensor does not fit into the free part of its memory.
+
+    Examples:
+        >>> ttnn.from_numpy(np.eye(2), ttnn.bfloat16, device=device).shape
+        Shape([2, 2])
+    """
     return from_torch(np.asarray(array), dtype, **place)
 
 
+@described(like=from_torch)
 def as_tensor(
     tensor: Any,
     dtype: DataType | None = None,
@@ -98,11 +129,21 @@ def as_tensor(
     mesh_mapper: object = None,
     cache_dump_mode: object = None,
 ) -> Tensor:
-    """A tensor of a torch tensor; other arguments and errors are those of `from_torch`.
+    """A tensor with the values of a torch tensor, which may be preprocessed.
 
     Args:
-        cache_file_name: Accepted as in ttnn, as ``cache_dump_mode`` is; files are not cached.
-        preprocess: Called with the values; what it returns is taken.
+        cache_file_name: Accepted as in ttnn; files are not cached.
+        preprocess: A function of ``tensor`` whose result is converted instead.
+        cache_dump_mode: Accepted as in ttnn; files are not cached.
+
+    Raises:
+        ArgumentTypeError: An argument is of the wrong type.
+        DeviceError: Block floats in ROW_MAJOR layout, or a memory config without a device.
+        OutOfMemoryError: The tensor does not fit into the free part of its memory.
+
+    Examples:
+        >>> ttnn.as_tensor(np.ones((2, 4)), ttnn.bfloat16, preprocess=np.transpose).shape
+        Shape([4, 2])
     """
     values = tensor if preprocess is None else preprocess(tensor)
     return from_torch(values, dtype, layout=layout, device=device, memory_config=memory_config, mesh_mapper=mesh_mapper)
@@ -117,16 +158,27 @@ def to_torch(
     device: Device | None = None,
     cq_id: int | None = None,
 ) -> Any:
-    """The values as a torch tensor.
+    """The values of a tensor as a torch tensor.
 
     Args:
-        dtype: A torch dtype to convert to; None for the nearest of the tensor's.
-        torch_rank: Axes to keep: sides of 1 at the front are left out, while there are more.
+        tensor: A tensor on the host or the device.
+        dtype: A torch data type; None for bfloat16, float32 (block floats too) or an integer type.
+        torch_rank: Rank of the result: leading sides of length 1 are dropped while there are more.
         mesh_composer: Accepted as in ttnn; there is one device.
+        device: Accepted as in ttnn; the tensor knows its device.
         cq_id: Accepted as in ttnn; there is one queue.
 
+    Returns:
+        A torch tensor of the tensor's shape.
+
     Raises:
-        DeviceError: It was deallocated, its device computes no values, or a side to be left out is not 1.
+        ArgumentTypeError: ``tensor`` is no tensor.
+        DeviceError: The tensor was deallocated, its device computes no values, or a side to drop is not 1.
+        ImportError: torch is not installed.
+
+    Examples:
+        >>> ttnn.to_torch(ttnn.ones((1, 2), device=device)).tolist()
+        [[1.0, 1.0]]
     """
     require_type("to_torch", Tensor, tensor=tensor)
     result = tensor.to_torch()
@@ -140,11 +192,29 @@ def to_torch(
     return result if dtype is None else result.to(dtype)
 
 
+@described("ArgumentTypeError", "OutOfMemoryError")
 @on_device
 def to_device(
     tensor: Tensor, device: Device, memory_config: MemoryConfig | None = None, *, queue_id: int | None = None
 ) -> Tensor:
-    """The tensor on a device, in DRAM by default, by whatever queue; raises DeviceError when there is no room."""
+    """A tensor of the host copied to a device.
+
+    Args:
+        tensor: A tensor on the host.
+        device: The device.
+        memory_config: Memory on the device; None for DRAM.
+        queue_id: Accepted as in ttnn; there is one queue.
+
+    Returns:
+        The tensor on ``device``.
+
+    Raises:
+        DeviceError: The tensor was deallocated, or the shards do not hold it.
+
+    Examples:
+        >>> ttnn.to_device(ttnn.ones((1, 2)), device).storage_type()
+        StorageType.DEVICE
+    """
     require_type("to_device", Tensor, tensor=tensor)
     require_type("to_device", Device, device=device)
     with device.function("ttnn.to_device"):
@@ -153,12 +223,30 @@ def to_device(
 
 @on_device
 def from_device(tensor: Tensor, blocking: bool = True, *, queue_id: int | None = None) -> Tensor:
-    """The tensor on the host, at once and by whatever queue; itself if it is there."""
+    """A tensor copied to the host.
+
+    Args:
+        tensor: A tensor on the device.
+        blocking: Accepted as in ttnn; the copy is always complete on return.
+        queue_id: Accepted as in ttnn; there is one queue.
+
+    Returns:
+        The tensor on the host; ``tensor`` itself if it is there already.
+
+    Raises:
+        ArgumentTypeError: ``tensor`` is no tensor.
+        DeviceError: The tensor was deallocated, or its device computes no values.
+
+    Examples:
+        >>> ttnn.from_device(ttnn.ones((1, 2), device=device)).storage_type()
+        StorageType.HOST
+    """
     require_type("from_device", Tensor, tensor=tensor)
     with _function("ttnn.from_device", tensor):
         return tensor.cpu()
 
 
+@described("ArgumentTypeError", "OutOfMemoryError")
 @on_device
 def to_layout(
     tensor: Tensor,
@@ -168,10 +256,28 @@ def to_layout(
     sub_core_grids: object = None,
     pad_value: float = 0.0,
 ) -> Tensor:
-    """The tensor in another layout, and data type and place if given; itself if it has the layout.
+    """A tensor in another layout; on the device by a device operation.
 
-    On a device this is a device operation. Padding (``pad_value``) never reaches a result. Block floats exist in tiles
-    only: in rows they become bfloat16. Raises ArgumentError for ``sub_core_grids``, which is not simulated.
+    Block floats exist in TILE layout only: in ROW_MAJOR layout they become bfloat16.
+
+    Args:
+        tensor: A tensor on the host or the device.
+        layout: TILE_LAYOUT or ROW_MAJOR_LAYOUT.
+        dtype: Data type of the result; None for that of the tensor.
+        memory_config: Memory of the result; None for that of the tensor.
+        sub_core_grids: Not simulated; None for all cores.
+        pad_value: Accepted as in ttnn; padding never reaches a result.
+
+    Returns:
+        The converted tensor; ``tensor`` itself if nothing changes.
+
+    Raises:
+        ArgumentError: ``sub_core_grids`` is given.
+        DeviceError: The tensor was deallocated, or the library has no program for its shards.
+
+    Examples:
+        >>> ttnn.to_layout(ttnn.ones((30, 32), device=device), ttnn.TILE_LAYOUT).padded_shape
+        Shape([32, 32])
     """
     require_left_out("to_layout", sub_core_grids=sub_core_grids)
     require_type("to_layout", Tensor, tensor=tensor)
@@ -192,7 +298,24 @@ def to_layout(
 
 
 def to_dtype(tensor: Tensor, dtype: DataType) -> Tensor:
-    """The host tensor rounded to another data type; itself if it has it; raises DeviceError for a device tensor."""
+    """A tensor of the host rounded to another data type.
+
+    Args:
+        tensor: A tensor on the host.
+        dtype: The data type.
+
+    Returns:
+        The rounded tensor; ``tensor`` itself if it has the data type.
+
+    Raises:
+        ArgumentTypeError: An argument is of the wrong type.
+        DeviceError: The tensor is on the device, where `typecast` converts, or in rows that do not fill whole tiles of
+            block floats.
+
+    Examples:
+        >>> ttnn.to_dtype(ttnn.full((1, 2), 0.3, ttnn.float32), ttnn.bfloat16).to_list()
+        [[0.30078125, 0.30078125]]
+    """
     require_type("to_dtype", Tensor, tensor=tensor)
     require_type("to_dtype", DataType, dtype=dtype)
     if tensor.device() is not None:
@@ -211,6 +334,7 @@ def to_dtype(tensor: Tensor, dtype: DataType) -> Tensor:
     return tensor if tensor.dtype is dtype else tensor.with_dtype(dtype)
 
 
+@described("ArgumentTypeError", "ArgumentError", "OutOfMemoryError")
 @on_device
 def typecast(
     input_tensor: Tensor,
@@ -220,12 +344,25 @@ def typecast(
     output_tensor: Tensor | None = None,
     sub_core_grids: object = None,
 ) -> Tensor:
-    """The tensor in another data type: on a device by a device operation, whatever type it has.
+    """A tensor in another data type; on the device by a device operation.
 
     Args:
-        memory_config: Place of the result; None for that of the tensor.
-        output_tensor: A tensor of the same shape that takes the result; raises DeviceError for another kind of tensor.
-        sub_core_grids: Not simulated.
+        input_tensor: A tensor on the host or the device.
+        dtype: The data type.
+        memory_config: Memory of the result; None for that of the tensor.
+        output_tensor: A tensor of the same shape that receives the result; None creates a new tensor.
+        sub_core_grids: Not simulated; None for all cores.
+
+    Returns:
+        The converted tensor, or ``output_tensor``.
+
+    Raises:
+        DeviceError: The tensor was deallocated, or ``output_tensor`` has another shape, data type or layout.
+
+    Examples:
+        >>> tensor = ttnn.full((32, 32), 0.3, layout=ttnn.TILE_LAYOUT, device=device)
+        >>> ttnn.typecast(tensor, ttnn.bfloat4_b).to_numpy()[0, 0].item()
+        0.25
     """
     require_left_out("typecast", sub_core_grids=sub_core_grids)
     require_type("typecast", Tensor, input_tensor=input_tensor)
@@ -240,14 +377,30 @@ def typecast(
     return changed if output_tensor is None else stored_in(output_tensor, changed)
 
 
+@described("ArgumentTypeError", "OutOfMemoryError")
 @on_device
 def to_memory_config(
     tensor: Tensor, memory_config: MemoryConfig, dtype: DataType | None = None, output_tensor: Tensor | None = None
 ) -> Tensor:
-    """The device tensor in another place, by a device operation; itself if it is there and its data type stays.
+    """A device tensor in another memory, by a device operation.
 
-    An ``output_tensor`` of the same shape takes the result. A strict device raises ArgumentError for rows of which the
-    real library misplaces parts.
+    Args:
+        tensor: A tensor on the device.
+        memory_config: Memory of the result.
+        dtype: Data type of the result; None for that of the tensor.
+        output_tensor: A tensor of the same shape that receives the result; None creates a new tensor.
+
+    Returns:
+        The moved tensor, or ``output_tensor``; ``tensor`` itself if nothing changes.
+
+    Raises:
+        ArgumentError: The real library would misplace parts of rows, and the device is strict.
+        DeviceError: The tensor is on the host or was deallocated, or its shards do not hold it.
+
+    Examples:
+        >>> tensor = ttnn.ones((32, 32), device=device)
+        >>> ttnn.to_memory_config(tensor, ttnn.L1_MEMORY_CONFIG).memory_config().buffer_type
+        BufferType.L1
     """
     if output_tensor is not None:
         return stored_in(output_tensor, to_memory_config(tensor, memory_config, dtype))
@@ -266,7 +419,21 @@ def to_memory_config(
 
 @on_device
 def deallocate(tensor: Tensor, force: bool = True) -> None:
-    """Frees a tensor's memory; doing so twice is harmless."""
+    """Frees the memory of a tensor.
+
+    Args:
+        tensor: A tensor; freeing it twice is harmless.
+        force: False keeps a buffer that other tensors share.
+
+    Raises:
+        ArgumentTypeError: ``tensor`` is no tensor.
+
+    Examples:
+        >>> tensor = ttnn.ones((32, 32), device=device)
+        >>> ttnn.deallocate(tensor)
+        >>> tensor.is_allocated()
+        False
+    """
     require_type("deallocate", Tensor, tensor=tensor)
     with _function("ttnn.deallocate", tensor):
         tensor.deallocate(force)
@@ -279,21 +446,64 @@ def _function(name: str, tensor: Tensor) -> AbstractContextManager[None]:
 
 
 def is_tensor_storage_on_device(tensor: Tensor) -> bool:
-    """Whether the tensor lives on a device."""
+    """Whether a tensor is on a device.
+
+    Args:
+        tensor: A tensor.
+
+    Returns:
+        True for a tensor on a device, False for one on the host.
+
+    Raises:
+        ArgumentTypeError: ``tensor`` is no tensor.
+
+    Examples:
+        >>> ttnn.is_tensor_storage_on_device(ttnn.ones((32, 32)))
+        False
+    """
     require_type("is_tensor_storage_on_device", Tensor, tensor=tensor)
     return tensor.device() is not None
 
 
 def get_memory_config(tensor: Tensor) -> MemoryConfig | None:
-    """Where a device tensor lives; None for a host tensor."""
+    """The memory of a device tensor.
+
+    Args:
+        tensor: A tensor.
+
+    Returns:
+        The memory config; None for a tensor on the host.
+
+    Raises:
+        ArgumentTypeError: ``tensor`` is no tensor.
+
+    Examples:
+        >>> ttnn.get_memory_config(ttnn.ones((32, 32), device=device)).buffer_type
+        BufferType.DRAM
+    """
     require_type("get_memory_config", Tensor, tensor=tensor)
     return None if tensor.device() is None else tensor.memory_config()
 
 
 def dump_tensor(file_name: str | Path, tensor: Tensor) -> None:
-    """Writes a tensor, but for its place on a device, into a file of exactly this name.
+    """Writes a tensor into a file: values, data type and layout, without its memory.
 
-    Raises DeviceError for a tensor that was deallocated, or whose device computes no values.
+    Args:
+        file_name: Path of the file; nothing is appended to the name.
+        tensor: A tensor on the host or the device.
+
+    Raises:
+        ArgumentTypeError: ``tensor`` is no tensor.
+        DeviceError: The tensor was deallocated, or its device computes no values.
+        TypeError: ``file_name`` is no path.
+        OSError: The file cannot be written.
+
+    Examples:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     ttnn.dump_tensor(f"{folder}/ones", ttnn.ones((1, 2)))
+        ...     ttnn.load_tensor(f"{folder}/ones").to_list()
+        [[1.0, 1.0]]
     """
     require_type("dump_tensor", Tensor, tensor=tensor)
     kind = json.dumps({"dtype": tensor.dtype.name, "layout": tensor.layout.name})
@@ -302,9 +512,27 @@ def dump_tensor(file_name: str | Path, tensor: Tensor) -> None:
 
 
 def load_tensor(file_name: str | Path, device: Device | None = None) -> Tensor:
-    """A tensor that `dump_tensor` wrote, in DRAM of a device or on the host.
+    """Reads a tensor that `dump_tensor` wrote.
 
-    Raises ArgumentError for another file (those of the real library have another format), or one that was cut short.
+    Args:
+        file_name: Path of the file.
+        device: The device that holds the tensor, in DRAM; None for the host.
+
+    Returns:
+        The tensor.
+
+    Raises:
+        ArgumentTypeError: ``device`` is no device.
+        ArgumentError: The file is damaged, or not one of `dump_tensor`; files of the real library have another format.
+        TypeError: ``file_name`` is no path.
+        OSError: The file cannot be read.
+
+    Examples:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     ttnn.dump_tensor(f"{folder}/ones", ttnn.ones((1, 2)))
+        ...     ttnn.load_tensor(f"{folder}/ones", device).storage_type()
+        StorageType.DEVICE
     """
     require_type_or_none("load_tensor", Device, device=device)
     path = Path(file_name)

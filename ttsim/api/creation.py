@@ -18,6 +18,7 @@ from ttsim.runtime.execution import locked_on, require_allocated, run
 from ttsim.runtime.storage import StorageType
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import checked_as, require_type, require_type_or_none
+from ttsim.runtime.types.docs import described
 from ttsim.runtime.types.tensors import DataType
 
 Place: TypeAlias = tuple[DataType | None, Layout | None, Device | None, MemoryConfig | None]
@@ -31,15 +32,34 @@ def full(
     device: Device | None = None,
     memory_config: MemoryConfig | None = None,
 ) -> Tensor:
-    """A tensor of one number, in bfloat16, in ROW_MAJOR layout and in DRAM by default.
+    """A tensor whose elements are all one number.
 
-    Raises DeviceError for block floats in row-major layout, or when there is no room.
+    Args:
+        shape: Sides of the tensor.
+        fill_value: The number; integer types cut it toward zero.
+        dtype: Data type; None for bfloat16.
+        layout: Layout; None for ROW_MAJOR, or TILE for block floats.
+        device: The device that holds the tensor; None for the host.
+        memory_config: Memory on the device; None for DRAM.
+
+    Returns:
+        The tensor, on ``device`` or on the host.
+
+    Raises:
+        ArgumentTypeError: An argument is of the wrong type, or a side is negative.
+        DeviceError: Block floats are asked for in ROW_MAJOR layout, or the shards do not hold the tensor.
+        OutOfMemoryError: The tensor does not fit into the free part of its memory.
+
+    Examples:
+        >>> ttnn.full((1, 2), 7.0, device=device).to_list()
+        [[7.0, 7.0]]
     """
     require_type("full", Real, fill_value=fill_value)
     values = np.broadcast_to(np.float64(fill_value), _sides("full", shape))
     return _filled_tensor("full", values, (dtype, layout, device, memory_config))
 
 
+@described(like=full)
 def zeros(
     shape: Sequence[int],
     dtype: DataType | None = None,
@@ -47,10 +67,16 @@ def zeros(
     device: Device | None = None,
     memory_config: MemoryConfig | None = None,
 ) -> Tensor:
-    """A tensor of zeros; the arguments are those of `full`."""
+    """A tensor of zeros.
+
+    Examples:
+        >>> ttnn.zeros((1, 2), dtype=ttnn.int32).to_list()
+        [[0, 0]]
+    """
     return full(shape, 0.0, dtype, layout, device, memory_config)
 
 
+@described(like=full)
 def ones(
     shape: Sequence[int],
     dtype: DataType | None = None,
@@ -58,10 +84,16 @@ def ones(
     device: Device | None = None,
     memory_config: MemoryConfig | None = None,
 ) -> Tensor:
-    """A tensor of ones; the arguments are those of `full`."""
+    """A tensor of ones.
+
+    Examples:
+        >>> ttnn.ones((1, 2), layout=ttnn.TILE_LAYOUT, device=device).padded_shape
+        Shape([32, 32])
+    """
     return full(shape, 1.0, dtype, layout, device, memory_config)
 
 
+@described(like=full)
 def empty(
     shape: Sequence[int],
     dtype: DataType = DataType.BFLOAT16,
@@ -69,10 +101,16 @@ def empty(
     device: Device | None = None,
     memory_config: MemoryConfig = DRAM_MEMORY_CONFIG,
 ) -> Tensor:
-    """A tensor whose numbers do not matter; they are zero. The arguments are those of `full`."""
+    """A tensor whose elements are not specified; ttsim makes them zero.
+
+    Examples:
+        >>> ttnn.empty((1, 2), device=device).shape
+        Shape([1, 2])
+    """
     return full(shape, 0.0, dtype, layout, device, memory_config)
 
 
+@described(like=full)
 def full_like(
     tensor: Tensor,
     fill_value: float,
@@ -81,14 +119,29 @@ def full_like(
     device: Device | None = None,
     memory_config: MemoryConfig | None = None,
 ) -> Tensor:
-    """A tensor of one number, with the shape of another, and its data type, layout and place by default.
+    """A tensor of one number, with the shape of another tensor.
 
-    For tiles of floats on the device that stay what they are, it is a device operation; bfloat16 and block floats get
-    the number cut to bfloat16. Other tensors are made on the host. Errors are those of `full`.
+    For tensors of floats in TILE layout on the device that keep data type, layout and device, this is a device
+    operation, which cuts the number to bfloat16 for bfloat16 and block floats. Other tensors are created on the host.
+
+    Args:
+        tensor: The tensor whose shape is taken.
+        dtype: Data type; None for that of ``tensor``.
+        layout: Layout; None for that of ``tensor``.
+        device: The device that holds the result; None for that of ``tensor``.
+        memory_config: Memory on the device; None for that of ``tensor``.
+
+    Returns:
+        The new tensor.
+
+    Examples:
+        >>> ttnn.full_like(ttnn.zeros((1, 2)), 7.0).to_list()
+        [[7.0, 7.0]]
     """
     return _filled("full_like", tensor, fill_value, (dtype, layout, device, memory_config))
 
 
+@described(like=full_like)
 def zeros_like(
     tensor: Tensor,
     dtype: DataType | None = None,
@@ -96,10 +149,16 @@ def zeros_like(
     device: Device | None = None,
     memory_config: MemoryConfig | None = None,
 ) -> Tensor:
-    """Zeros, with the shape of another tensor; the arguments are those of `full_like`."""
+    """A tensor of zeros, with the shape of another tensor.
+
+    Examples:
+        >>> ttnn.zeros_like(ttnn.ones((1, 2))).to_list()
+        [[0.0, 0.0]]
+    """
     return _filled("zeros_like", tensor, 0.0, (dtype, layout, device, memory_config))
 
 
+@described(like=full_like)
 def ones_like(
     tensor: Tensor,
     dtype: DataType | None = None,
@@ -107,10 +166,16 @@ def ones_like(
     device: Device | None = None,
     memory_config: MemoryConfig | None = None,
 ) -> Tensor:
-    """Ones, with the shape of another tensor; the arguments are those of `full_like`."""
+    """A tensor of ones, with the shape of another tensor.
+
+    Examples:
+        >>> ttnn.ones_like(ttnn.zeros((1, 2)), dtype=ttnn.float32).dtype
+        DataType.FLOAT32
+    """
     return _filled("ones_like", tensor, 1.0, (dtype, layout, device, memory_config))
 
 
+@described(like=full_like)
 def empty_like(
     tensor: Tensor,
     dtype: DataType | None = None,
@@ -118,10 +183,16 @@ def empty_like(
     device: Device | None = None,
     memory_config: MemoryConfig | None = None,
 ) -> Tensor:
-    """A tensor whose numbers do not matter, with the shape of another; the arguments are those of `full_like`."""
+    """A tensor whose elements are not specified, with the shape of another tensor; ttsim makes them zero.
+
+    Examples:
+        >>> ttnn.empty_like(ttnn.ones((1, 2)), device=device).storage_type()
+        StorageType.DEVICE
+    """
     return _filled("empty_like", tensor, 0.0, (dtype, layout, device, memory_config), on_host=True)
 
 
+@described("OutOfMemoryError", like=full)
 def arange(
     start: int = 0,
     end: int | None = None,
@@ -131,9 +202,24 @@ def arange(
     memory_config: MemoryConfig = DRAM_MEMORY_CONFIG,
     layout: Layout = Layout.ROW_MAJOR,
 ) -> Tensor:
-    """Numbers from ``start`` up to ``end``, which is left out, each by ``step`` above the one before.
+    """The integers from ``start`` up to, but without, ``end``, with a constant step.
 
-    Without an ``end``, ``start`` is the end, and the first number is 0. Raises ArgumentError where ``step`` is zero.
+    Args:
+        start: First number; without an ``end``, numbers run from 0 to ``start``.
+        end: The number where the tensor stops, which it does not contain.
+        step: Difference of neighbors.
+
+    Returns:
+        A tensor of rank 1.
+
+    Raises:
+        ArgumentTypeError: An argument is of the wrong type.
+        ArgumentError: ``step`` is 0.
+        DeviceError: Block floats are asked for in ROW_MAJOR layout.
+
+    Examples:
+        >>> ttnn.arange(0, 8, 2).to_list()
+        [0.0, 2.0, 4.0, 6.0]
     """
     require_type("arange", int, start=start, step=step)
     require_type_or_none("arange", int, end=end)
@@ -143,6 +229,7 @@ def arange(
     return _filled_tensor("arange", values.astype(np.float64), (dtype, layout, device, memory_config))
 
 
+@described(like=full)
 def rand(
     shape: Sequence[int],
     device: Device,
@@ -154,10 +241,22 @@ def rand(
     high: float = 1.0,
     seed: int = 0,
 ) -> Tensor:
-    """Evenly distributed numbers from ``low`` up to ``high``, which is left out.
+    """Uniformly distributed numbers.
 
-    The distribution is the real library's, the numbers are not. The same seed gives the same numbers; for the seed 0
-    the real library takes one of its own.
+    The distribution is the real library's, the single numbers are not.
+
+    Args:
+        low: Lower bound, included.
+        high: Upper bound, excluded before the numbers are rounded to ``dtype``.
+        seed: The same seed gives the same numbers; for 0 the real library chooses a seed itself.
+
+    Returns:
+        The tensor, on ``device``.
+
+    Examples:
+        >>> numbers = ttnn.rand((32, 32), device, dtype=ttnn.float32, seed=1).to_numpy()
+        >>> bool(0 <= numbers.min() < numbers.max() < 1)
+        True
     """
     require_type("rand", Device, device=device)
     require_type("rand", int, seed=seed)
@@ -219,18 +318,63 @@ DEVICE_STORAGE_TYPE = StorageType.DEVICE
 
 @checked_as("")
 def is_sharded(tensor: Tensor) -> bool:
-    """Whether a tensor lies in shards."""
+    """Whether a tensor is sharded.
+
+    Args:
+        tensor: A tensor on the host or the device.
+
+    Returns:
+        True for pages that are distributed shard by shard, False for interleaved tensors and tensors on the host.
+
+    Raises:
+        ArgumentTypeError: The argument is no tensor.
+
+    Examples:
+        >>> ttnn.is_sharded(ttnn.zeros((32, 32), device=device))
+        False
+    """
     return tensor.is_sharded()
 
 
 @checked_as("")
 def has_storage_type_of(tensor: Tensor, storage_type: StorageType) -> bool:
-    """Whether the values of a tensor are there: on the host, or on a device."""
+    """Whether a tensor has a storage type.
+
+    Args:
+        tensor: A tensor on the host or the device.
+        storage_type: StorageType.HOST or StorageType.DEVICE.
+
+    Returns:
+        True if ``tensor.storage_type()`` is ``storage_type``.
+
+    Raises:
+        ArgumentTypeError: An argument is of the wrong type.
+
+    Examples:
+        >>> ttnn.has_storage_type_of(ttnn.zeros((32, 32), device=device), ttnn.DEVICE_STORAGE_TYPE)
+        True
+    """
     return tensor.storage_type() is storage_type
 
 
 def has_tile_padding(tensor: Tensor, *, dim: int | None = None) -> bool:
-    """Whether the last two axes of a tensor are padded, or the one that is given; a single axis never is."""
+    """Whether a tensor is padded to whole tiles.
+
+    Args:
+        tensor: A tensor on the host or the device.
+        dim: The axis in question; None for the last two axes. A tensor of rank 1 is never padded.
+
+    Returns:
+        True if the padded shape differs from the shape.
+
+    Raises:
+        AttributeError: ``tensor`` is no tensor.
+        ArgumentIndexError: There is no axis ``dim``.
+
+    Examples:
+        >>> ttnn.has_tile_padding(ttnn.zeros((30, 32), layout=ttnn.TILE_LAYOUT))
+        True
+    """
     sides, filled = tensor.shape, tensor.padded_shape
     if dim is not None:
         return sides[dim] != filled[dim]
@@ -239,13 +383,42 @@ def has_tile_padding(tensor: Tensor, *, dim: int | None = None) -> bool:
 
 @checked_as("")
 def tile_size(dtype: DataType) -> int:
-    """Bytes of a tile of 32 x 32 elements."""
+    """The size of a tile of 32 x 32 elements.
+
+    Args:
+        dtype: A data type.
+
+    Returns:
+        The size in bytes, for block floats with their exponents.
+
+    Raises:
+        ArgumentTypeError: The argument is no data type.
+
+    Examples:
+        >>> ttnn.tile_size(ttnn.bfloat16), ttnn.tile_size(ttnn.bfloat8_b)
+        (2048, 1088)
+    """
     return dtype.format.tile_bytes
 
 
 @checked_as("")
 def element_size(dtype: DataType) -> int:
-    """Bytes of an element; raises ArgumentError for block floats, whose elements have no bytes of their own."""
+    """The size of an element.
+
+    Args:
+        dtype: A data type without blocks.
+
+    Returns:
+        The size in bytes.
+
+    Raises:
+        ArgumentTypeError: The argument is no data type.
+        ArgumentError: The type is a block float, whose elements share exponents.
+
+    Examples:
+        >>> ttnn.element_size(ttnn.float32)
+        4
+    """
     size = dtype.format.element_bytes
     if size is None:
         raise ArgumentError(f"datum for bfp2, bfp4, bfp8 is invalid\nelement_size: {dtype} has tiles: use tile_size")
@@ -254,5 +427,23 @@ def element_size(dtype: DataType) -> int:
 
 @checked_as("")
 def get_conv_output_dim(input: int, window: int, stride: int = 1, pad: int = 0, dilation: int = 1) -> int:
-    """Outputs along an axis of ``input`` pixels, with ``pad`` zeros at each end, by a kernel of ``window`` taps."""
+    """The output size of a convolution along one axis: (input + 2 * pad - dilation * (window - 1) - 1) / stride + 1.
+
+    Args:
+        input: Pixels along the axis.
+        window: Taps of the kernel.
+        stride: Stride.
+        pad: Zeros at each end.
+        dilation: Distance between taps.
+
+    Returns:
+        The number of outputs, rounded down.
+
+    Raises:
+        ArgumentTypeError: An argument is no non-negative integer.
+
+    Examples:
+        >>> ttnn.get_conv_output_dim(32, 3, stride=2, pad=1)
+        16
+    """
     return (input + 2 * pad - dilation * (window - 1) - 1) // stride + 1

@@ -26,27 +26,78 @@ class QueueId(int):
 
 @contextmanager
 def command_queue(cq_id: int) -> Iterator[None]:
-    """For the length of a ``with`` block, calls go to a queue: where all calls go; raises ArgumentError without one."""
+    """A context in which calls go to a command queue; all queues are one queue here.
+
+    Args:
+        cq_id: Number of the queue.
+
+    Returns:
+        A context manager.
+
+    Raises:
+        ArgumentError: ``cq_id`` is None.
+
+    Examples:
+        >>> with ttnn.command_queue(1):
+        ...     tensor = ttnn.ones((32, 32), device=device)
+    """
     if cq_id is None:
         raise ArgumentError("cq_id cannot be None in command_queue context\ncommand_queue: give 0 or 1")
     yield
 
 
 def get_current_command_queue_id_for_thread() -> QueueId:
-    """The queue that calls go to: the first one."""
+    """The queue that calls of this thread go to.
+
+    Returns:
+        The first queue.
+
+    Examples:
+        >>> ttnn.get_current_command_queue_id_for_thread()
+        QueueId(0)
+    """
     return QueueId(0)
 
 
 def is_trace_capture_active(device: Device) -> bool:
-    """Whether a trace is being captured on a device."""
+    """Whether a trace is being captured on a device.
+
+    Args:
+        device: The device.
+
+    Returns:
+        True between `begin_trace_capture` and `end_trace_capture`.
+
+    Raises:
+        ArgumentTypeError: The argument is no device.
+
+    Examples:
+        >>> ttnn.is_trace_capture_active(device)
+        False
+    """
     require_type("is_trace_capture_active", Device, device=device)
     return device.traces.capturing is not None
 
 
 def begin_trace_capture(mesh_device: Device, *, cq_id: int | None = None) -> MeshTraceId:
-    """Remembers, until end_trace_capture, the calls on a device; they run meanwhile, too, and there is one queue.
+    """Begins to capture the calls on a device, which run meanwhile as usual, until `end_trace_capture`.
 
-    Raises ArgumentError while another capture runs on the device.
+    Args:
+        mesh_device: The device.
+        cq_id: Accepted as in ttnn; there is one queue.
+
+    Returns:
+        The number of the trace on this device.
+
+    Raises:
+        ArgumentTypeError: ``mesh_device`` is no device.
+        ArgumentError: Another trace is being captured on the device.
+
+    Examples:
+        >>> tensor = ttnn.zeros((32, 32), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> trace = ttnn.begin_trace_capture(device, cq_id=0)
+        >>> output = ttnn.add(tensor, 1.0)
+        >>> ttnn.end_trace_capture(device, trace, cq_id=0)
     """
     require_type("begin_trace_capture", Device, mesh_device=mesh_device)
     traces = mesh_device.traces
@@ -59,7 +110,23 @@ def begin_trace_capture(mesh_device: Device, *, cq_id: int | None = None) -> Mes
 
 
 def end_trace_capture(mesh_device: Device, trace_id: MeshTraceId, *, cq_id: int | None = None) -> None:
-    """Ends a capture; raises ArgumentError where this trace is not being captured."""
+    """Ends the capture of a trace.
+
+    Args:
+        mesh_device: The device.
+        trace_id: What `begin_trace_capture` returned.
+        cq_id: Accepted as in ttnn; there is one queue.
+
+    Raises:
+        ArgumentTypeError: An argument is of the wrong type.
+        ArgumentError: This trace is not being captured.
+
+    Examples:
+        >>> trace = ttnn.begin_trace_capture(device)
+        >>> ttnn.end_trace_capture(device, trace)
+        >>> ttnn.is_trace_capture_active(device)
+        False
+    """
     trace, traces = _trace("end_trace_capture", mesh_device, trace_id), mesh_device.traces
     if traces.capturing is not trace:
         raise ArgumentError(f"end_trace_capture: {trace_id} is not being captured")
@@ -70,11 +137,28 @@ def end_trace_capture(mesh_device: Device, trace_id: MeshTraceId, *, cq_id: int 
 def execute_trace(
     mesh_device: Device, trace_id: MeshTraceId, *, cq_id: int | None = None, blocking: bool = True
 ) -> None:
-    """Carries out the calls of a trace on what their inputs hold now, and then returns; profiles see the calls again.
+    """Runs the calls of a trace again, on the current values of their inputs; profiles record the calls again.
+
+    Args:
+        mesh_device: The device.
+        trace_id: What `begin_trace_capture` returned.
+        cq_id: Accepted as in ttnn; there is one queue.
+        blocking: Accepted as in ttnn; the calls have always finished on return.
 
     Raises:
-        ArgumentError: There is no such trace, or one is still being captured: a replay is no part of it.
-        DeviceError: What the trace reads was deallocated.
+        ArgumentTypeError: An argument is of the wrong type.
+        ArgumentError: There is no such trace, or a trace is being captured on the device.
+        DeviceError: A tensor that the trace reads was deallocated.
+
+    Examples:
+        >>> tensor = ttnn.zeros((32, 32), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> trace = ttnn.begin_trace_capture(device)
+        >>> output = ttnn.add(tensor, 1.0)
+        >>> ttnn.end_trace_capture(device, trace)
+        >>> ttnn.copy_host_to_device_tensor(ttnn.full((32, 32), 5.0, layout=ttnn.TILE_LAYOUT), tensor)
+        >>> ttnn.execute_trace(device, trace)
+        >>> output.to_numpy()[0, 0].item()
+        6.0
     """
     trace = _trace("execute_trace", mesh_device, trace_id)
     if mesh_device.traces.capturing is not None:
@@ -85,7 +169,21 @@ def execute_trace(
 
 
 def release_trace(mesh_device: Device, trace_id: MeshTraceId) -> None:
-    """Forgets a trace; raises ArgumentError where there is no such trace, or it is still being captured."""
+    """Forgets a trace.
+
+    Args:
+        mesh_device: The device.
+        trace_id: What `begin_trace_capture` returned.
+
+    Raises:
+        ArgumentTypeError: An argument is of the wrong type.
+        ArgumentError: There is no such trace, or it is still being captured.
+
+    Examples:
+        >>> trace = ttnn.begin_trace_capture(device)
+        >>> ttnn.end_trace_capture(device, trace)
+        >>> ttnn.release_trace(device, trace)
+    """
     trace, traces = _trace("release_trace", mesh_device, trace_id), mesh_device.traces
     if traces.capturing is trace:
         raise ArgumentError(f"release_trace: {trace_id} is still being captured; call end_trace_capture first")
@@ -105,17 +203,55 @@ def _trace(function: str, device: Device, trace_id: MeshTraceId) -> Trace:
 def record_event(
     mesh_device: Device, cq_id: int | None = None, sub_device_ids: Sequence[object] = (), device_range: object = None
 ) -> MeshEvent:
-    """An event on a queue, which has passed; the queue's number is for display."""
+    """An event on a queue; calls have finished when they return, so the event has passed.
+
+    Args:
+        mesh_device: The device.
+        cq_id: Number of the queue, which the event's text shows.
+        sub_device_ids: Accepted as in ttnn; there are no sub-devices.
+        device_range: Accepted as in ttnn; there is one device.
+
+    Returns:
+        The event.
+
+    Raises:
+        ArgumentTypeError: ``mesh_device`` is no device.
+
+    Examples:
+        >>> event = ttnn.record_event(device, cq_id=0)
+        >>> ttnn.event_synchronize(event)
+    """
     require_type("record_event", Device, mesh_device=mesh_device)
     number, mesh_device.traces.events = mesh_device.traces.events, mesh_device.traces.events + 1
     return MeshEvent(number, mesh_device.id(), cq_id or 0)
 
 
 def wait_for_event(cq_id: int | None = None, mesh_event: MeshEvent | None = None) -> None:
-    """Does nothing: an event has passed when it is recorded."""
+    """Makes a queue wait for an event, which has passed already.
+
+    Args:
+        cq_id: Accepted as in ttnn; there is one queue.
+        mesh_event: The event.
+
+    Raises:
+        ArgumentTypeError: ``mesh_event`` is no event.
+
+    Examples:
+        >>> ttnn.wait_for_event(0, ttnn.record_event(device))
+    """
     require_type("wait_for_event", MeshEvent, mesh_event=mesh_event)
 
 
 def event_synchronize(mesh_event: MeshEvent) -> None:
-    """Does nothing: an event has passed when it is recorded."""
+    """Waits for an event, which has passed already.
+
+    Args:
+        mesh_event: The event.
+
+    Raises:
+        ArgumentTypeError: The argument is no event.
+
+    Examples:
+        >>> ttnn.event_synchronize(ttnn.record_event(device))
+    """
     require_type("event_synchronize", MeshEvent, mesh_event=mesh_event)

@@ -40,7 +40,24 @@ class MemoryView:
 
 
 def get_memory_view(device: Device, buffer_type: BufferType) -> MemoryView:
-    """How full a memory of a device is; raises DeviceError for a memory that devices do not have."""
+    """How full a memory of a device is.
+
+    Args:
+        device: The device.
+        buffer_type: DRAM, L1 or L1_SMALL.
+
+    Returns:
+        Sizes in bytes of one bank, and the allocator's block table.
+
+    Raises:
+        ArgumentTypeError: An argument is of the wrong type.
+        DeviceError: ``buffer_type`` is TRACE, which is not simulated.
+
+    Examples:
+        >>> view = ttnn.get_memory_view(device, ttnn.BufferType.DRAM)
+        >>> view.num_banks, view.total_bytes_per_bank
+        (12, 1072693184)
+    """
     require_type("get_memory_view", Device, device=device)
     require_type("get_memory_view", BufferType, buffer_type=buffer_type)
     if buffer_type not in MEMORIES:
@@ -59,7 +76,23 @@ def get_memory_view(device: Device, buffer_type: BufferType) -> MemoryView:
 
 
 def dump_device_memory_state(device: Device, prefix: str = "") -> None:
-    """Writes three CSV files, whose names begin with the prefix, into generated/reports of the working directory."""
+    """Writes three CSV files about the memories of a device into generated/reports of the working directory.
+
+    Args:
+        device: The device.
+        prefix: What the names of the files begin with.
+
+    Raises:
+        ArgumentTypeError: An argument is of the wrong type.
+        ArgumentError: ``prefix`` cannot be part of a file's name.
+        OSError: A file cannot be written.
+
+    Examples:
+        >>> from contextlib import chdir
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder, chdir(folder):
+        ...     ttnn.dump_device_memory_state(device, "before_")
+    """
     require_type("dump_device_memory_state", Device, device=device)
     require_type("dump_device_memory_state", str, prefix=prefix)
     REPORTS.mkdir(parents=True, exist_ok=True)

@@ -282,10 +282,26 @@ def page_of_run(network: NetworkReport, report: CycleReport, calls: Sequence[Ran
 
 
 def profile(device: Device) -> AbstractContextManager[Profile]:
-    """Records the calls of a ``with`` block on one device; profiles may nest, and devices do not disturb each other.
+    """Records the calls of a ``with`` block on one device; profiles may nest.
 
-    Calls that a graph capture does not dispatch take no time and are left out. A device opened with ``cycles=False``
-    records nothing.
+    Calls that a graph capture does not dispatch take no time and are not recorded, and neither are calls on a device
+    that was opened with ``cycles=False``.
+
+    Args:
+        device: The device.
+
+    Returns:
+        A context manager, which gives the Profile.
+
+    Raises:
+        ArgumentTypeError: The argument is no device.
+
+    Examples:
+        >>> tensor = ttnn.zeros((1, 1, 32, 32), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> with ttnn.profile(device) as profile:
+        ...     output = ttnn.relu(tensor)
+        >>> [operation.name for operation in profile.report().operations]
+        ['UnaryDeviceOperation']
     """
     require_type("profile", Device, device=device)
     return _profile(device)
@@ -304,15 +320,27 @@ def _profile(device: Device) -> Iterator[Profile]:
 def estimate_cycles(
     function: Callable[..., Any], /, *arguments: Any, device: Device, suggestions: bool = False, **options: Any
 ) -> CycleReport:
-    """What a call would take, without making it: it is planned on a copy of the device's memory, without values.
+    """The cycles that a call would take; the call is planned on a copy of the device's memory, without values.
 
     Args:
         function: A function of this library, such as ``ttsim.conv_transpose2d`` or ``ttsim.add``.
-        *arguments: Of the call; tensors may be given as such, or as a TensorDescription.
-        device: Where it would run; it stays as it is, and so do the tensors. The function gets it if it takes a device.
-        suggestions: Search for other configs that would be faster, too, and say which figures of the machine the call
-            depends on: the report's ``advice``. The search is bounded, and takes some ten times as long as the call.
-        **options: Of the call, whose errors are raised here.
+        arguments: Positional arguments of the call; a tensor may be a Tensor or a TensorDescription.
+        device: The device, which stays as it is; functions with a ``device`` parameter receive it.
+        suggestions: Search for faster configs as well, and for the figures of the machine that the call depends on: the
+            report's ``advice``. The search is bounded and takes about ten times as long as the call.
+        options: Keyword arguments of the call.
+
+    Returns:
+        The report of the call.
+
+    Raises:
+        ArgumentTypeError: ``function`` cannot be called, or ``device`` is no device.
+        TTSimError: Whatever the call itself raises.
+
+    Examples:
+        >>> tensor = ttnn.TensorDescription((1, 1, 32, 32), ttnn.bfloat16, ttnn.TILE_LAYOUT, ttnn.DRAM_MEMORY_CONFIG)
+        >>> ttnn.estimate_cycles(ttnn.relu, tensor, device=device).cycles > 0
+        True
     """
     require_type("estimate_cycles", Device, device=device)
     require_type("estimate_cycles", bool, suggestions=suggestions)

@@ -156,17 +156,37 @@ USAGE: Final = Path("generated") / "reports"
 
 
 def save_report(directory: str | Path, profile: Profile, *, name: str = "report") -> Path:
-    """Writes what a profile saw as files that the field's tools open; the same bytes for the same calls.
+    """Writes a profile as files that the tools of Tenstorrent and others open; equal calls give equal bytes.
 
-    The directory is one for ``ttnn-visualizer --tt-metal-home``. It gets generated/ttnn/reports/<name> (db.sqlite,
-    config.json and cluster_descriptor.yaml), generated/profiler/reports/<name> (ops_perf_results_<name>.csv, which
-    tt-perf-report reads, too, profile_log_device.csv, and npe_viz if anything is known to go from core to core; none of
-    them if no device operation ran, since viewers refuse a table without rows), generated/reports/<name>_*.csv (how
-    full the memories are now, or were before the device was closed, as ``dump_device_memory_state`` tells it),
-    <name>.html (a page that needs nothing else), <name>.trace.json.gz (a timeline for Perfetto) and <name>.json.
-    Several reports may share one; the files of an earlier report of the same name are replaced.
+    The directory is one for ``ttnn-visualizer --tt-metal-home``. It gets
 
-    Returns the directory; raises ArgumentError for a name that cannot be that of a file everywhere.
+    * generated/ttnn/reports/<name>: db.sqlite and config.json,
+    * generated/profiler/reports/<name>, if a device operation ran: ops_perf_results_<name>.csv, which tt-perf-report
+      reads as well, profile_log_device.csv, and npe_viz if data goes from core to core,
+    * generated/reports/<name>_*.csv: the memories now, or before the device was closed, as `dump_device_memory_state`
+      writes them,
+    * <name>.html, a page without further files; <name>.trace.json.gz, a timeline for Perfetto; and <name>.json.
+
+    Args:
+        directory: The directory, which several reports may share; files of an earlier report of the same name are
+            replaced.
+        profile: The profile.
+        name: Name of the report: up to 100 letters, digits, underscores, points and hyphens.
+
+    Returns:
+        The directory.
+
+    Raises:
+        ArgumentTypeError: An argument is of the wrong type.
+        ArgumentError: The name cannot be the name of a file on every system.
+        OSError: A file cannot be written.
+
+    Examples:
+        >>> from tempfile import TemporaryDirectory
+        >>> with ttnn.profile(device) as profile, TemporaryDirectory() as folder:
+        ...     written = ttnn.save_report(folder, profile, name="empty")
+        ...     (written / "empty.html").exists()
+        True
     """
     if not isinstance(directory, str | Path):
         raise ArgumentTypeError(f"save_report: directory must be a path, not {shown(directory)}")

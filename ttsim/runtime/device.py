@@ -24,6 +24,7 @@ from ttsim.runtime.session import current, locked, remember
 from ttsim.runtime.settings import Values, default_spec, default_strict, default_values
 from ttsim.runtime.traces import RanCall, Traces
 from ttsim.runtime.types.call import require_type, required_integer
+from ttsim.runtime.types.docs import described
 
 
 class _Sides:
@@ -266,25 +267,36 @@ def open_device(
     dispatch_core_config: object = None,
     worker_l1_size: int = DEFAULT_WORKER_L1_SIZE,
 ) -> Device:
-    """Opens a simulated device; every call gives a new one, whatever its number.
+    """Opens a simulated device; every call opens a new one, whatever its number.
 
     Args:
         device_id: A number, for display.
-        l1_small_size: Bytes of L1 set apart on every core for the index tensors of convolutions; 32768 is usual.
-        spec: Name of a catalog entry, path of a TOML file, or a description; None for the environment's TTSIM_DEVICE,
-            or else "wormhole_n150".
-        values: "exact" computes results bit for bit, "fast" with BLAS (last places differ), "off" leaves them out, for
-            planning only; None for the environment's TTSIM_VALUES, or else "exact".
-        cycles: Whether cycles are estimated.
-        strict: Refuse calls that the real library accepts and gets wrong; False accepts them as it does; None for the
-            environment's TTSIM_STRICT (1 or 0), or else True.
-        suggestions: Search, when a call does not fit, for changes that would; False raises the bare error, at once.
+        l1_small_size: Bytes of L1 reserved on every core for the index tensors of convolutions; 32768 is usual.
+        spec: Name of a catalog entry, path of a TOML file, or a DeviceSpec; None for the environment variable
+            TTSIM_DEVICE, or else "wormhole_n150".
+        values: "exact" computes results bit for bit, "fast" with BLAS (last places differ), "off" computes no results,
+            only plans; None for the environment variable TTSIM_VALUES, or else "exact".
+        cycles: Estimate cycles.
+        strict: Refuse calls that the real library accepts and computes wrongly; None for the environment variable
+            TTSIM_STRICT (1 or 0), or else True.
+        suggestions: When a call does not fit, search for changes that make it fit; False raises the error at once.
         trace_region_size: Accepted as in ttnn; a trace takes no memory.
         num_command_queues: Accepted as in ttnn; all queues are one, in the order of the calls.
-        dispatch_core_config: Accepted as in ttnn; no worker core is taken away for dispatch.
-        worker_l1_size: Accepted as in ttnn; the L1 of a worker is as large as the description says.
+        dispatch_core_config: Accepted as in ttnn; dispatch takes no worker core.
+        worker_l1_size: Accepted as in ttnn; the device description gives the size of L1.
 
-    Raises SpecError for an unknown device, and ArgumentError for any other value that there is not.
+    Returns:
+        The open device; used in a ``with`` statement, it is closed at the end.
+
+    Raises:
+        ArgumentTypeError: An argument is of the wrong type.
+        ArgumentError: ``device_id`` is negative, or ``values`` is not one of the three.
+        SpecError: The device is unknown, or its file is invalid.
+
+    Examples:
+        >>> with ttnn.open_device(spec="blackhole_p150", values="off") as blackhole:
+        ...     blackhole.core_grid
+        ttnn.CoreGrid(x=13, y=10)
     """
     sizes = {"trace_region_size": trace_region_size, "worker_l1_size": worker_l1_size}
     for name, value in {**sizes, "num_command_queues": num_command_queues}.items():
@@ -310,6 +322,7 @@ def open_devices() -> tuple[Device, ...]:
     return tuple(device for device in devices if isinstance(device, Device) and not device.machine.closed)
 
 
+@described(like=open_device)
 def CreateDevice(  # noqa: N802 - ttnn's name
     device_id: int = 0,
     num_command_queues: int = 1,
@@ -318,7 +331,15 @@ def CreateDevice(  # noqa: N802 - ttnn's name
     dispatch_core_config: object = None,
     worker_l1_size: int = DEFAULT_WORKER_L1_SIZE,
 ) -> Device:
-    """``open_device`` under its older name; the arguments are described there."""
+    """The older name of `open_device`.
+
+    Returns:
+        The open device.
+
+    Examples:
+        >>> created = ttnn.CreateDevice(0)
+        >>> ttnn.CloseDevice(created)
+    """
     return open_device(
         device_id,
         l1_small_size=l1_small_size,
@@ -329,7 +350,18 @@ def CreateDevice(  # noqa: N802 - ttnn's name
 
 
 def close_device(device: Device) -> None:
-    """Frees everything on a device; closing twice is harmless."""
+    """Closes a device and frees everything on it.
+
+    Args:
+        device: The device; closing it twice is harmless.
+
+    Raises:
+        ArgumentTypeError: The argument is no device.
+
+    Examples:
+        >>> opened = ttnn.open_device()
+        >>> ttnn.close_device(opened)
+    """
     require_type("close_device", Device, device=device)
     device.close()
 
@@ -339,6 +371,23 @@ CloseDevice = close_device
 
 @contextmanager
 def manage_device(device_id: int = 0) -> Iterator[Device]:
-    """Opens a device for the length of a ``with`` block."""
+    """A context in which a device is open.
+
+    Args:
+        device_id: A number, for display.
+
+    Returns:
+        A context manager, which gives the device.
+
+    Raises:
+        ArgumentTypeError: The number is no integer.
+        ArgumentError: The number is negative.
+        SpecError: The environment variable TTSIM_DEVICE names an unknown device.
+
+    Examples:
+        >>> with ttnn.manage_device(device_id=0) as opened:
+        ...     opened.id()
+        0
+    """
     with open_device(device_id) as device:
         yield device

@@ -70,9 +70,20 @@ CONFIG_OVERRIDES = os.environ.get(OVERRIDES_VARIABLE)
 
 
 def load_config_from_dictionary(config: Mapping[str, Any], from_file: bool = False) -> None:
-    """Sets fields of CONFIG, by name; each value is of a type that makes one of the field's.
+    """Sets fields of `CONFIG`.
 
-    An unknown name raises ArgumentError, or is left out ``from_file``, which another version may have written.
+    Args:
+        config: Values by the name of their field; each is converted to the type of the field.
+        from_file: Skip unknown names, which another version may have written.
+
+    Raises:
+        ArgumentTypeError: ``config`` is no mapping.
+        ArgumentError: A name is unknown.
+
+    Examples:
+        >>> ttnn.load_config_from_dictionary({"enable_logging": False})
+        >>> ttnn.CONFIG.enable_logging
+        False
     """
     require_type("load_config_from_dictionary", Mapping, config=config)
     for name, value in config.items():
@@ -84,18 +95,62 @@ def load_config_from_dictionary(config: Mapping[str, Any], from_file: bool = Fal
 
 
 def load_config_from_json_file(json_path: str | Path) -> None:
-    """Sets fields of CONFIG from a JSON file without unknown names; raises ArgumentError if it holds no JSON object."""
+    """Sets fields of `CONFIG` from a JSON file; unknown names are skipped.
+
+    Args:
+        json_path: Path of the file.
+
+    Raises:
+        ArgumentError: The file does not hold a JSON object.
+        TypeError: ``json_path`` is no path.
+        OSError: The file cannot be read.
+
+    Examples:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     ttnn.save_config_to_json_file(f"{folder}/config.json")
+        ...     ttnn.load_config_from_json_file(f"{folder}/config.json")
+    """
     load_config_from_dictionary(_object(Path(json_path).read_text(encoding="utf-8"), str(json_path)), from_file=True)
 
 
 def save_config_to_json_file(json_path: str | Path) -> None:
-    """Writes CONFIG into a JSON file; raises OSError if it cannot be written."""
+    """Writes `CONFIG` into a JSON file.
+
+    Args:
+        json_path: Path of the file.
+
+    Raises:
+        TypeError: ``json_path`` is no path.
+        OSError: The file cannot be written.
+
+    Examples:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     ttnn.save_config_to_json_file(f"{folder}/config.json")
+    """
     Path(json_path).write_text(json.dumps(asdict(CONFIG), indent=4, default=str), encoding="utf-8")
 
 
 @contextmanager
 def manage_config(name: str, value: object) -> Iterator[None]:
-    """Sets a field of CONFIG for the length of a ``with`` block; raises ArgumentError for an unknown name."""
+    """A context in which a field of `CONFIG` has another value.
+
+    Args:
+        name: Name of the field.
+        value: Its value in the context.
+
+    Returns:
+        A context manager.
+
+    Raises:
+        ArgumentError: The name is unknown.
+
+    Examples:
+        >>> with ttnn.manage_config("enable_logging", True):
+        ...     ttnn.CONFIG.enable_logging
+        True
+    """
     if name not in names():
         raise _unknown(name)
     before = getattr(CONFIG, name)

@@ -16,6 +16,7 @@ from ttsim.runtime.device import Arch, Device, MeshCoordinate, MeshShape, close_
 from ttsim.runtime.session import current, remember
 from ttsim.runtime.settings import default_spec
 from ttsim.runtime.types.call import require_type, require_type_or_none
+from ttsim.runtime.types.docs import described
 
 
 class ClusterType(PlainEnum):
@@ -27,13 +28,34 @@ class ClusterType(PlainEnum):
 
 
 def SetDefaultDevice(device: Device | None) -> None:  # noqa: N802 - ttnn's name
-    """Remembers a device for GetDefaultDevice; None forgets it."""
+    """Sets the device that `GetDefaultDevice` returns.
+
+    Args:
+        device: The device; None for no default device.
+
+    Raises:
+        ArgumentTypeError: The argument is no device.
+
+    Examples:
+        >>> ttnn.SetDefaultDevice(device)
+        >>> ttnn.GetDefaultDevice() is device
+        True
+        >>> ttnn.SetDefaultDevice(None)
+    """
     require_type_or_none("SetDefaultDevice", Device, device=device)
     remember(replace(current(), default_device=device))
 
 
 def GetDefaultDevice() -> Device | None:  # noqa: N802 - ttnn's name
-    """The device set by SetDefaultDevice, if any."""
+    """The device that `SetDefaultDevice` set.
+
+    Returns:
+        The device, or None.
+
+    Examples:
+        >>> ttnn.GetDefaultDevice() is None
+        True
+    """
     device = current().default_device
     return device if isinstance(device, Device) else None
 
@@ -47,17 +69,47 @@ def system_spec() -> DeviceSpec:
 
 
 def get_arch_name() -> str:
-    """The architecture, for example "wormhole_b0"; as with ``device.arch()``, that of the family."""
+    """The architecture of the system's device: the default device, else the last opened, else that of the environment.
+
+    Returns:
+        The device's family, for example "wormhole_b0", as in ``device.arch()``.
+
+    Raises:
+        SpecError: The environment variable TTSIM_DEVICE names an unknown device.
+
+    Examples:
+        >>> ttnn.get_arch_name()
+        'wormhole_b0'
+    """
     return system_spec().family
 
 
 def get_cluster_type() -> ClusterType:
-    """The kind of system that the device's file names; CUSTOM where ttnn does not know that name."""
+    """The kind of system that the device's file names.
+
+    Returns:
+        A ClusterType; CUSTOM if ttnn does not know the kind.
+
+    Raises:
+        SpecError: The environment variable TTSIM_DEVICE names an unknown device.
+
+    Examples:
+        >>> ttnn.cluster.get_cluster_type()
+        ClusterType.N150
+    """
     return ClusterType.__members__.get(system_spec().cluster, ClusterType.CUSTOM)
 
 
 def GetNumPCIeDevices() -> int:  # noqa: N802 - ttnn's name
-    """One."""
+    """The number of devices of the system.
+
+    Returns:
+        1.
+
+    Examples:
+        >>> ttnn.GetNumPCIeDevices(), ttnn.GetNumAvailableDevices(), ttnn.get_num_devices()
+        (1, 1, 1)
+    """
     return 1
 
 
@@ -66,7 +118,15 @@ get_num_devices = GetNumPCIeDevices
 
 
 def get_device_ids() -> list[int]:
-    """Numbers of all devices: 0 alone."""
+    """The numbers of all devices of the system.
+
+    Returns:
+        [0].
+
+    Examples:
+        >>> ttnn.get_device_ids(), ttnn.get_pcie_device_ids()
+        ([0], [0])
+    """
     return [0]
 
 
@@ -74,27 +134,88 @@ get_pcie_device_ids = get_device_ids
 
 
 def GetPCIeDeviceID(device_id: int) -> int:  # noqa: N802 - ttnn's name
-    """The same number."""
+    """The number of a device on the PCIe bus.
+
+    Args:
+        device_id: Number of the device.
+
+    Returns:
+        The same number, unchecked.
+
+    Examples:
+        >>> ttnn.GetPCIeDeviceID(0)
+        0
+    """
     return device_id
 
 
 def synchronize_device(device: Device, cq_id: int | None = None, sub_device_ids: object = ()) -> None:
-    """Does nothing: every call has finished when it returns, on whatever queue and sub-devices."""
+    """Waits for all calls on a device; they have finished already when they return.
+
+    Args:
+        device: The device.
+        cq_id: Accepted as in ttnn; there is one queue.
+        sub_device_ids: Accepted as in ttnn; there are no sub-devices.
+
+    Raises:
+        ArgumentTypeError: ``device`` is no device.
+
+    Examples:
+        >>> ttnn.synchronize_device(device)
+    """
     require_type("synchronize_device", Device, device=device)
 
 
 def ReadDeviceProfiler(device: Device) -> None:  # noqa: N802 - ttnn's name
-    """Does nothing: nothing is kept on the device to be read; ``ttsim.profile`` gives the cycles of calls."""
+    """Does nothing: the device keeps no profiler data; `profile` gives the cycles of calls.
+
+    Args:
+        device: The device.
+
+    Raises:
+        ArgumentTypeError: The argument is no device.
+
+    Examples:
+        >>> ttnn.ReadDeviceProfiler(device)
+    """
     require_type("ReadDeviceProfiler", Device, device=device)
 
 
 def is_wormhole_b0(device: Device | None = None) -> bool:
-    """Whether a device, or else the system, is a Wormhole."""
+    """Whether a device is a Wormhole.
+
+    Args:
+        device: The device; None for that of the system, as in `get_arch_name`.
+
+    Returns:
+        True for the family wormhole_b0.
+
+    Raises:
+        ArgumentTypeError: The argument is no device.
+
+    Examples:
+        >>> ttnn.device.is_wormhole_b0(device)
+        True
+    """
     return _arch("is_wormhole_b0", device) is Arch.WORMHOLE_B0
 
 
 def is_blackhole(device: Device | None = None) -> bool:
-    """Whether a device, or else the system, is a Blackhole."""
+    """Whether a device is a Blackhole.
+
+    Args:
+        device: The device; None for that of the system, as in `get_arch_name`.
+
+    Returns:
+        True for the family blackhole.
+
+    Raises:
+        ArgumentTypeError: The argument is no device.
+
+    Examples:
+        >>> ttnn.device.is_blackhole(device)
+        False
+    """
     return _arch("is_blackhole", device) is Arch.BLACKHOLE
 
 
@@ -104,7 +225,15 @@ def _arch(function: str, device: Device | None) -> Arch:
 
 
 def device_names() -> tuple[str, ...]:
-    """Names that ``open_device(spec=...)`` knows."""
+    """The names of the device catalog, which ``open_device(spec=...)`` accepts.
+
+    Returns:
+        The names in alphabetical order.
+
+    Examples:
+        >>> ttnn.device_names()
+        ('blackhole_p100', 'blackhole_p150', 'wormhole_n150', 'wormhole_n300')
+    """
     return catalog_names()
 
 
@@ -129,6 +258,7 @@ class DispatchCoreConfig:
     fabric_tensix_config: object = None
 
 
+@described(like=open_device)
 def open_mesh_device(
     mesh_shape: MeshShape | None = None,
     l1_small_size: int = 0,
@@ -139,9 +269,25 @@ def open_mesh_device(
     physical_device_ids: Sequence[int] = (),
     worker_l1_size: int = 0,
 ) -> Device:
-    """Opens a mesh of one device, at the beginning of the system; raises ArgumentError for a larger mesh.
+    """Opens a mesh of one device; larger meshes are not simulated.
 
-    A number in ``physical_device_ids`` is the device's; the other arguments are those of ``open_device``.
+    Args:
+        mesh_shape: Rows and columns of the mesh; only MeshShape(1, 1), which None stands for.
+        offset: Place of the mesh in the system; only (0, 0).
+        physical_device_ids: Empty, or the number of the device.
+
+    Returns:
+        The open device.
+
+    Raises:
+        ArgumentTypeError: An argument is of the wrong type.
+        ArgumentError: The mesh has more than one device or begins elsewhere.
+        SpecError: The environment variable TTSIM_DEVICE names an unknown device.
+
+    Examples:
+        >>> with ttnn.open_mesh_device(ttnn.MeshShape(1, 1)) as mesh:
+        ...     mesh.get_num_devices()
+        1
     """
     shape = MeshShape(1, 1) if mesh_shape is None else mesh_shape
     require_type("open_mesh_device", MeshShape, mesh_shape=shape)
@@ -205,17 +351,53 @@ class ConcatMesh2dToTensor:
 
 
 def replicate_tensor_to_mesh_mapper(mesh_device: Device) -> ReplicateTensorToMesh:
-    """ReplicateTensorToMesh under its newer name."""
+    """The mapper ReplicateTensorToMesh under its newer name.
+
+    Args:
+        mesh_device: The device.
+
+    Returns:
+        A mapper, which keeps a tensor as it is.
+
+    Examples:
+        >>> mapper = ttnn.replicate_tensor_to_mesh_mapper(device)
+        >>> ttnn.from_torch(np.ones((2, 2)), ttnn.bfloat16, mesh_mapper=mapper).shape
+        Shape([2, 2])
+    """
     return ReplicateTensorToMesh(mesh_device)
 
 
 def shard_tensor_to_mesh_mapper(mesh_device: Device, dim: int) -> ShardTensorToMesh:
-    """ShardTensorToMesh under its newer name."""
+    """The mapper ShardTensorToMesh under its newer name.
+
+    Args:
+        mesh_device: The device.
+        dim: The axis that is distributed over devices.
+
+    Returns:
+        A mapper, which keeps a tensor as it is.
+
+    Examples:
+        >>> ttnn.shard_tensor_to_mesh_mapper(device, dim=0).dim
+        0
+    """
     return ShardTensorToMesh(mesh_device, dim)
 
 
 def concat_mesh_to_tensor_composer(mesh_device: Device, dim: int) -> ConcatMeshToTensor:
-    """ConcatMeshToTensor under its newer name."""
+    """The composer ConcatMeshToTensor under its newer name.
+
+    Args:
+        mesh_device: The device.
+        dim: The axis along which the parts of devices are joined.
+
+    Returns:
+        A composer, which keeps a tensor as it is.
+
+    Examples:
+        >>> ttnn.concat_mesh_to_tensor_composer(device, dim=0).dim
+        0
+    """
     return ConcatMeshToTensor(mesh_device, dim)
 
 
@@ -228,7 +410,15 @@ class SystemMeshDescriptor:
 
 
 def using_distributed_env() -> bool:
-    """No: everything runs in this process."""
+    """Whether several processes drive devices together.
+
+    Returns:
+        False.
+
+    Examples:
+        >>> ttnn.using_distributed_env()
+        False
+    """
     return False
 
 
@@ -264,7 +454,19 @@ class FabricManagerMode(PlainEnum):
 
 
 def set_fabric_config(config: FabricConfig, *settings: object) -> None:
-    """Switches links between devices off, as they are; raises ArgumentError for any other config."""
+    """Sets the links between devices; there are none, so only DISABLED can be set.
+
+    Args:
+        config: FabricConfig.DISABLED.
+        settings: Accepted as in ttnn; there are no links.
+
+    Raises:
+        ArgumentTypeError: ``config`` is no FabricConfig.
+        ArgumentError: ``config`` asks for links.
+
+    Examples:
+        >>> ttnn.set_fabric_config(ttnn.FabricConfig.DISABLED)
+    """
     require_type("set_fabric_config", FabricConfig, config=config)
     if config is not FabricConfig.DISABLED:
         raise ArgumentError(f"set_fabric_config: ttsim simulates one device, which has no links; not {config}")

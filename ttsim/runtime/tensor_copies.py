@@ -33,9 +33,22 @@ def stored_in(output_tensor: Tensor, result: Tensor, *, argument: str = "output_
 
 
 def copy_host_to_device_tensor(host_tensor: Tensor, device_tensor: Tensor, cq_id: int | None = None) -> None:
-    """Puts the values of a host tensor into a device tensor of the same shape, data type and layout, at its address.
+    """Copies the values of a host tensor into a device tensor, at the address of the device tensor.
 
-    ``cq_id`` has no meaning here: there is one queue. Raises DeviceError for other tensors.
+    Args:
+        host_tensor: The tensor to read.
+        device_tensor: The tensor to write, of the same shape, data type and layout.
+        cq_id: Accepted as in ttnn; there is one queue.
+
+    Raises:
+        ArgumentTypeError: An argument is no tensor.
+        DeviceError: ``host_tensor`` is on a device, or shape, data type or layout differ.
+
+    Examples:
+        >>> tensor = ttnn.zeros((1, 2), device=device)
+        >>> ttnn.copy_host_to_device_tensor(ttnn.ones((1, 2)), tensor)
+        >>> tensor.to_list()
+        [[1.0, 1.0]]
     """
     require_type("copy_host_to_device_tensor", Tensor, host_tensor=host_tensor, device_tensor=device_tensor)
     if host_tensor.device() is not None:
@@ -46,9 +59,23 @@ def copy_host_to_device_tensor(host_tensor: Tensor, device_tensor: Tensor, cq_id
 def copy_device_to_host_tensor(
     device_tensor: Tensor, host_tensor: Tensor, blocking: bool = True, cq_id: int | None = None
 ) -> None:
-    """Puts the values of a device tensor into a host tensor of the same shape, data type and layout, at once.
+    """Copies the values of a device tensor into a host tensor.
 
-    ``blocking`` and ``cq_id`` have no meaning here. Raises DeviceError for other tensors.
+    Args:
+        device_tensor: The tensor to read.
+        host_tensor: The tensor to write, of the same shape, data type and layout.
+        blocking: Accepted as in ttnn; the copy is always complete on return.
+        cq_id: Accepted as in ttnn; there is one queue.
+
+    Raises:
+        ArgumentTypeError: An argument is no tensor.
+        DeviceError: A tensor is on the wrong side, or shape, data type or layout differ.
+
+    Examples:
+        >>> tensor = ttnn.zeros((1, 2))
+        >>> ttnn.copy_device_to_host_tensor(ttnn.ones((1, 2), device=device), tensor)
+        >>> tensor.to_list()
+        [[1.0, 1.0]]
     """
     require_type("copy_device_to_host_tensor", Tensor, device_tensor=device_tensor, host_tensor=host_tensor)
     if host_tensor.device() is not None or device_tensor.device() is None:
@@ -58,11 +85,24 @@ def copy_device_to_host_tensor(
 
 
 def allocate_tensor_on_device(spec: TensorSpec | Sequence[int], *place: Any) -> Tensor:
-    """A device tensor whose values nobody has written yet.
+    """A device tensor that has memory but no values yet.
 
     Args:
-        spec: A tensor's spec, and then the device; or its shape, and then data type, layout, device and, if not
-            DRAM, memory config.
+        spec: A TensorSpec; or the shape.
+        place: After a TensorSpec, the device; after a shape, data type, layout, device and perhaps memory config
+            (DRAM by default).
+
+    Returns:
+        The tensor; reading it before it is written raises a DeviceError.
+
+    Raises:
+        ArgumentTypeError: The arguments are neither of the two lists.
+        OutOfMemoryError: The tensor does not fit into the free part of its memory.
+
+    Examples:
+        >>> tensor = ttnn.allocate_tensor_on_device((32, 32), ttnn.bfloat16, ttnn.TILE_LAYOUT, device)
+        >>> tensor.shape, tensor.is_allocated()
+        (Shape([32, 32]), True)
     """
     if not isinstance(spec, TensorSpec):
         if len(place) not in (3, 4):
@@ -82,7 +122,23 @@ def allocate_tensor_on_device(spec: TensorSpec | Sequence[int], *place: Any) -> 
 
 
 def allocate_tensor_on_host(spec: TensorSpec, device: Device) -> Tensor:
-    """A host tensor of zeros of this shape, data type and layout, for copy_device_to_host_tensor to fill."""
+    """A host tensor of zeros, which `copy_device_to_host_tensor` can fill.
+
+    Args:
+        spec: Shape, data type and layout.
+        device: The device whose tensors are copied.
+
+    Returns:
+        The tensor on the host.
+
+    Raises:
+        ArgumentTypeError: An argument is of the wrong type.
+
+    Examples:
+        >>> tensor = ttnn.ones((32, 32), device=device)
+        >>> ttnn.allocate_tensor_on_host(tensor.spec, device).to_numpy().max().item()
+        0.0
+    """
     require_type("allocate_tensor_on_host", TensorSpec, spec=spec)
     require_type("allocate_tensor_on_host", Device, device=device)
     tensor = Tensor(np.zeros(spec.shape, np.float32), DataType.of(spec.data_format), layout=spec.layout)
@@ -90,7 +146,23 @@ def allocate_tensor_on_host(spec: TensorSpec, device: Device) -> Tensor:
 
 
 def from_host_shards(tensors: Sequence[Tensor], mesh_shape: MeshShape) -> Tensor:
-    """The tensor of a mesh, made of its parts: the one part that there is; raises ArgumentError for more."""
+    """The tensor of a mesh, composed of its parts; a mesh of one device has one part.
+
+    Args:
+        tensors: The parts: one tensor.
+        mesh_shape: Rows and columns of the mesh: MeshShape(1, 1).
+
+    Returns:
+        The one part.
+
+    Raises:
+        ArgumentTypeError: ``mesh_shape`` is no MeshShape.
+        ArgumentError: The mesh or the list is larger.
+
+    Examples:
+        >>> ttnn.from_host_shards([ttnn.ones((1, 2))], ttnn.MeshShape(1, 1)).shape
+        Shape([1, 2])
+    """
     require_type("from_host_shards", MeshShape, mesh_shape=mesh_shape)
     if len(tensors) != 1 or mesh_shape.mesh_size() != 1:
         raise ArgumentError(f"from_host_shards: ttsim simulates one device, not {mesh_shape} of {len(tensors)} parts")
@@ -98,7 +170,22 @@ def from_host_shards(tensors: Sequence[Tensor], mesh_shape: MeshShape) -> Tensor
 
 
 def get_device_tensors(tensor: Tensor) -> list[Tensor]:
-    """The parts of a tensor on each device: itself."""
+    """The parts of a tensor on each device.
+
+    Args:
+        tensor: A tensor.
+
+    Returns:
+        The tensor itself in a list, since there is one device.
+
+    Raises:
+        ArgumentTypeError: The argument is no tensor.
+
+    Examples:
+        >>> tensor = ttnn.ones((1, 2), device=device)
+        >>> ttnn.get_device_tensors(tensor)[0] is tensor
+        True
+    """
     require_type("get_device_tensors", Tensor, tensor=tensor)
     return [tensor]
 

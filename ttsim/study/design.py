@@ -223,16 +223,42 @@ def design(file: str | Path | Design, *, processes: int | None = 1, watch: Watch
     """The Pareto front of time and costs over a space of machines.
 
     Args:
-        file: A TOML file of a device, fields to vary, costs and layers (docs/how-to/design-a-machine.md); or a
+        file: A TOML file of a device, fields to vary, costs and layers (docs/how-to/design-a-machine.md), or a
             `Design`.
-        processes: How many work, each at a layer; None for one on each core, where there is much to do. A script that
-            asks for more than one has `if __name__ == "__main__":`.
-        watch: Gets the number of layers, and gives what is called when one is done on all machines.
+        processes: Number of processes, each at one layer; None for one on each core where there is much to do. A
+            script that asks for more than one needs ``if __name__ == "__main__":``.
+        watch: A function that receives the number of layers and returns a function, which is called after each layer.
+
+    Returns:
+        Every machine with its time and its costs, and the front.
 
     Raises:
-        ArgumentError: The file says something that is no design, or a cost cannot be worked out.
-        SpecError: A device or a field is unknown, or a value is none of the field.
+        ArgumentError: The file describes no design, or a cost cannot be computed.
+        SpecError: A device or a field is unknown, or a value does not suit its field.
         DeviceError: A process died.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> text = '''
+        ... [device]
+        ... base = "wormhole_n150"
+        ... [space]
+        ... "dram.banks" = [6, 12]
+        ... [costs]
+        ... banks = "dram.banks"
+        ... [[layer]]
+        ... in_channels = 32
+        ... out_channels = 16
+        ... input_height = 8
+        ... input_width = 8
+        ... stride = 2
+        ... '''
+        >>> with TemporaryDirectory() as folder:
+        ...     path = Path(folder, "design.toml")
+        ...     _ = path.write_text(text)
+        ...     len(ttnn.design(path).points)
+        2
     """
     if not isinstance(file, str | Path | Design):
         raise ArgumentError(f"design: give the path of a TOML file, not {shown(file)}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from device.errors import ArgumentError, shown
+from device.errors import ArgumentError, ArgumentTypeError, shown
 from device.spec.device_spec import DeviceSpec
 from ops.sensitivity.changes import load_spec
 from ttsim.report.formatting import counted, csv_text, cycles, fitted, percent, printable, short_name, text, time
@@ -157,29 +157,41 @@ def sweep(
     scheduler: str | None = None,
     watch: Watch | None = None,
 ) -> SweepResult:
-    """Evaluates every combination of layers, devices and settings, and each layer with its own config.
+    """Runs every combination of layers, devices and settings.
 
     Args:
-        layers: A TOML file of layers, a layer, or several, as `Layer` or as a dict of its fields; by default the eight
-            layers of two U-Nets.
-        devices: What `ttsim.load_spec` takes, or several; by default the usual device.
-        vary: Values by setting: fields of a layer, of Conv2dConfig, of the compute config, of a device (`dram.banks`),
-            or "lowering". None as a value of a config's field leaves it to the library.
-        values: "exact" or "fast" for the accuracy of each point, too, which takes longer.
-        l1_small_size: As of open_device, as ``strict`` is.
-        file: JSONL file that gets a row for each point; rows that it has are not worked out again.
-        processes: How many; 1 for this one alone. By default one on each core, where there are many points.
-        scheduler: Address of a scheduler of dask.distributed, whose workers evaluate the points instead.
-        watch: Gets the progress: a count of points, and how many have rows.
+        layers: A TOML file of layers, a layer, or several, each a `Layer` or a dict of its fields; None for the eight
+            transposed convolutions of two U-Nets.
+        devices: What `load_spec` accepts, or several; None for the environment variable TTSIM_DEVICE, or else
+            "wormhole_n150".
+        vary: Values by setting: fields of a layer, of Conv2dConfig, of the compute config, of a device
+            (`dram.banks`), or "lowering". The value None of a config's field leaves the choice to the library.
+        values: "exact" or "fast" computes the accuracy of each point as well, which takes longer.
+        l1_small_size: Bytes of L1 reserved for index tensors, as in `open_device`.
+        strict: Refuse calls that the real library computes wrongly, as in `open_device`.
+        file: A JSONL file that receives a row for each point; points whose rows it has are not run again.
+        processes: Number of processes; 1 for this process alone, None for one on each core where there are many points.
+        scheduler: Address of a scheduler of dask.distributed, whose workers run the points instead.
+        watch: A function that receives the progress: counts of points and of finished rows.
+
+    Returns:
+        Every point with its row.
 
     Raises:
-        ArgumentError: The space is empty or names something that does not exist, or the file is of something else.
+        ArgumentTypeError: ``layers`` or ``devices`` is nothing of the above.
+        ArgumentError: The space is empty or names something that does not exist, or ``file`` holds something else.
         SpecError: A device is unknown, or cannot be changed like that.
-        DeviceError: Processes die at every point.
+        DeviceError: A process dies at every point.
+
+    Examples:
+        >>> layer = {"in_channels": 32, "out_channels": 16, "input_height": 8, "input_width": 8, "stride": 2}
+        >>> result = ttnn.sweep(layer, "wormhole_n150", vary={"act_block_h_override": [0, 32]}, processes=1)
+        >>> result.verdicts
+        {'fits': 2}
     """
     if vary is not None and not isinstance(vary, Mapping):
         raise ArgumentError(f"sweep: vary must be a dict of settings and their values, not {shown(vary)}")
-    specs = tuple(load_spec(device) for device in _several(default_spec() if devices is None else devices))
+    specs = tuple(load_spec(device) for device in _several("devices", default_spec() if devices is None else devices))
     space = Space(
         layers=_layers(layers),
         devices=specs,
@@ -216,14 +228,20 @@ def sweep(
     )
 
 
-def _several(value: Any) -> Sequence[Any]:
-    return [value] if isinstance(value, str | Path | Layer | DeviceSpec | Mapping) else list(value)
+def _several(what: str, value: Any) -> Sequence[Any]:
+    if isinstance(value, str | Path | Layer | DeviceSpec | Mapping):
+        return [value]
+    if not isinstance(value, Iterable):
+        raise ArgumentTypeError(f"sweep: {what} must be one of the documented kinds or a list, not {shown(value)}")
+    return list(value)
 
 
 def _layers(layers: Layers) -> tuple[Layer, ...]:
     if layers is None or isinstance(layers, str | Path):
         return read_layers(DEFAULT_LAYERS if layers is None else Path(layers))
-    return tuple(layer if isinstance(layer, Layer) else layer_of(layer, where="sweep") for layer in _several(layers))
+    return tuple(
+        layer if isinstance(layer, Layer) else layer_of(layer, where="sweep") for layer in _several("layers", layers)
+    )
 
 
 HEADINGS: Final = (

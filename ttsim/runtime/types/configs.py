@@ -297,7 +297,28 @@ def init_device_compute_kernel_config(
     dst_full_sync_en: bool = False,
     throttle_level: ThrottleLevel = ThrottleLevel.NO_THROTTLE,
 ) -> WormholeComputeKernelConfig:
-    """``device_kernel_config`` if there is one, else a config of the other arguments; ``arch`` changes nothing."""
+    """A compute config, as models of ttnn create it.
+
+    Args:
+        arch: Accepted as in ttnn; configs of all architectures are the same.
+        device_kernel_config: A config that is returned as it is; None for a config of the other arguments.
+        math_fidelity: Fidelity: how many passes a multiplication takes.
+        math_approx_mode: Without effect on what a convolution computes.
+        fp32_dest_acc_en: Keep sums in float32 instead of bfloat16.
+        packer_l1_acc: Add partial sums in L1.
+        dst_full_sync_en: Without effect on what a convolution computes.
+        throttle_level: Without effect on what a convolution computes.
+
+    Returns:
+        The config.
+
+    Raises:
+        ArgumentTypeError: An argument is of the wrong type.
+
+    Examples:
+        >>> ttnn.init_device_compute_kernel_config(device.arch(), math_fidelity=ttnn.MathFidelity.HiFi4).math_fidelity
+        MathFidelity.HiFi4
+    """
     return device_kernel_config or WormholeComputeKernelConfig(
         math_fidelity=math_fidelity,
         math_approx_mode=math_approx_mode,

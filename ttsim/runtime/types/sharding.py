@@ -23,17 +23,26 @@ def create_sharded_memory_config(
     orientation: ShardOrientation | None = None,
     use_height_and_width_as_shard_shape: bool = False,
 ) -> MemoryConfig:
-    """Where a tensor lives whose shards are dealt evenly to cores.
+    """A memory config whose shards are distributed evenly over cores, in L1.
 
     Args:
-        shape: Of the tensor, [..., height, width]; or of a shard.
-        core_grid: The cores: a grid; two grids, the second of which is one row that follows the first; or a set, which
-            wants ``shape`` to be that of a shard.
-        strategy: How it is cut.
-        orientation: Direction of dealing; None for row by row.
-        use_height_and_width_as_shard_shape: ``shape`` is that of a shard; (width, height) if dealt by columns.
+        shape: Shape of the tensor, [..., height, width]; or that of a shard.
+        core_grid: The cores: a CoreGrid; two of them, where the second is one row after the first; or a CoreRangeSet,
+            for which ``shape`` must be that of a shard.
+        strategy: HEIGHT, WIDTH or BLOCK.
+        orientation: Whether shards are dealt along rows or columns of cores; None for rows.
+        use_height_and_width_as_shard_shape: ``shape`` is the shape of a shard, (width, height) if dealt along columns.
 
-    Raises ArgumentError if the cores do not divide the tensor.
+    Returns:
+        The memory config.
+
+    Raises:
+        ArgumentError: An argument is of the wrong kind, or the cores do not divide the tensor.
+
+    Examples:
+        >>> config = ttnn.create_sharded_memory_config((256, 64), ttnn.CoreGrid(y=1, x=8), ttnn.ShardStrategy.HEIGHT)
+        >>> config.shard_spec.shape
+        [32, 64]
     """
     listed = isinstance(shape, list | tuple) and len(shape) >= 2
     if not listed or not all(isinstance(side, int) for side in shape):
@@ -86,7 +95,24 @@ def _even_shard(matrix: tuple[int, int], grid: CoreGrid, strategy: ShardStrategy
 
 
 def num_cores_to_corerangeset(target_num_cores: int, grid_size: CoreCoord, row_wise: bool = False) -> CoreRangeSet:
-    """The first cores of a grid, row by row or column by column; raises ArgumentError if the grid has fewer cores."""
+    """The first cores of a grid.
+
+    Args:
+        target_num_cores: How many cores.
+        grid_size: Columns and rows of the grid.
+        row_wise: Count along rows instead of columns.
+
+    Returns:
+        The cores as a CoreRangeSet.
+
+    Raises:
+        ArgumentTypeError: An argument is of the wrong type.
+        ArgumentError: The grid has fewer cores.
+
+    Examples:
+        >>> ttnn.num_cores_to_corerangeset(10, ttnn.CoreCoord(8, 8), row_wise=True).num_cores()
+        10
+    """
     count = required_integer("num_cores_to_corerangeset", "target_num_cores", target_num_cores)
     if not isinstance(grid_size, CoreCoord):
         raise ArgumentTypeError(f"num_cores_to_corerangeset: grid_size must be a CoreCoord, not {shown(grid_size)}")

@@ -102,21 +102,33 @@ def tune(
     name: str = "",
     **options: Any,
 ) -> Tuned:
-    """The best ways to make a call of a convolution: all that fit are compared, the device stays as it is.
+    """The fastest ways to make a call of a convolution: all that fit are compared, and the device stays as it is.
 
     Args:
         function: ``ttsim.conv_transpose2d`` or ``ttsim.conv2d``, or a function that calls one of them once.
-        device: Where it would run, with what lies there.
-        allow: Fields that change the result and may be changed, too: math_fidelity, fp32_dest_acc_en, packer_l1_acc,
-            weights_dtype, dtype, lowering; or fidelity, dtypes. Of conv_transpose2d alone.
-        keep: Fields that stay as they are given: those of Conv2dConfig that are searched, and "slices".
+        device: The device, with the tensors that it holds.
+        allow: Fields that change the result and may be changed nevertheless: math_fidelity, fp32_dest_acc_en,
+            packer_l1_acc, weights_dtype, dtype, lowering; or "fidelity", "dtypes". For conv_transpose2d only.
+        keep: Fields that keep their given values: searched fields of Conv2dConfig, and "slices".
         effort: The most calls that are planned, placed and timed.
-        name: What the result calls it; empty for the function's own.
-        **options: Of the call; tensors may be given as such, or as a TensorDescription.
+        name: Name of the call in the result; empty for that of the function.
+        options: Arguments of the call; a tensor may be a Tensor or a TensorDescription.
+
+    Returns:
+        The configurations that run, fastest first, and the default one for comparison.
 
     Raises:
+        ArgumentTypeError: ``function`` cannot be called, or ``device`` is no device.
         ArgumentError: A name is unknown, or the call is refused whatever its memory.
-        ArgumentTypeError: It is no function or no device.
+
+    Examples:
+        >>> tuned = ttnn.tune(
+        ...     ttnn.conv_transpose2d, device=device, keep=["slices", "core_grid", "act_block_h_override"],
+        ...     input_tensor=ttnn.TensorDescription((1, 1, 64, 32)),
+        ...     weight_tensor=ttnn.TensorDescription((32, 16, 2, 2)), in_channels=32, out_channels=16, batch_size=1,
+        ...     input_height=8, input_width=8, kernel_size=(2, 2), stride=(2, 2))
+        >>> tuned.best.cycles <= tuned.default.cycles
+        True
     """
     require_type("tune", Device, device=device)
     if not callable(function):

@@ -1,0 +1,80 @@
+"""What the docstrings of public functions say: arguments, results, errors, and examples that run.
+
+Examples begin after the lines of docs/reference/api/index.md.
+"""
+
+import builtins
+import doctest
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ttsim
+from ttsim.runtime.types.docs import SECTIONS, parted, texts_of
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "api" / "index.md"
+FUNCTIONS = {name: value for name in ttsim.__all__ if inspect.isfunction(value := getattr(ttsim, name))}
+NEEDS = {"to_torch": "torch"}
+FREE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+# Functions that check none of their arguments
+UNCHECKED = {
+    *("GetPCIeDeviceID", "command_queue", "concat_mesh_to_tensor_composer", "init_device_compute_kernel_config"),
+    *("replicate_tensor_to_mesh_mapper", "shard_tensor_to_mesh_mapper"),
+}
+
+
+@pytest.fixture(scope="module")
+def names() -> Iterator[dict[str, Any]]:
+    """What examples find, by the first block of the page."""
+    setup: dict[str, Any] = {}
+    exec(PAGE.read_text(encoding="utf-8").split("```python\n")[1].partition("```")[0], setup)
+    yield {name: setup[name] for name in ("np", "ttnn", "device")}
+    setup["device"].close()
+
+
+def parameters(function: Any) -> list[inspect.Parameter]:
+    return list(inspect.signature(function).parameters.values())
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_docstring_is_whole(name):
+    function, doc = FUNCTIONS[name], inspect.getdoc(FUNCTIONS[name])
+    summary, _, rest = doc.partition("\n")
+    assert summary[-1] in ".:"
+    assert not rest or rest.startswith("\n")
+    named = [each.name for each in parameters(function) if each.kind not in FREE]
+    args = list(texts_of(doc, "Args"))
+    assert [arg for arg in args if arg in named] == named
+    assert args == named or len(named) < len(parameters(function))
+    assert bool(parted(doc, "Returns")[1]) is (inspect.signature(function).return_annotation not in (None, "None"))
+    assert bool(parted(doc, "Raises")[1]) >= bool(args) or name in UNCHECKED
+    assert set(texts_of(doc, "Raises")) <= {*dir(ttsim), "AttributeError", "ImportError", "OSError", "TypeError"}
+    headings = [line[:-1] for line in doc.splitlines() if line[:-1] in SECTIONS]
+    assert headings == sorted(set(headings), key=SECTIONS.index)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_example_runs(name, names):
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name])
+    text = inspect.getdoc(FUNCTIONS[name])
+    example = doctest.DocTestParser().get_doctest(text, dict(names), name, None, 0)
+    assert any(name in part.source for part in example.examples) or FUNCTIONS[name].__name__ != name
+    said: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    assert runner.run(example, out=said.append).failed == 0, "".join(said)
+
+
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if parameters(FUNCTIONS[name]) and name not in UNCHECKED])
+def test_a_wrong_argument_raises_an_error_that_is_listed(name, names):
+    function = FUNCTIONS[name]
+    required = [each for each in parameters(function) if each.default is each.empty and each.kind not in FREE]
+    wrong = required or parameters(function)[:1]
+    by_name = {each.name: object() for each in wrong if each.kind is each.KEYWORD_ONLY}
+    kinds = texts_of(inspect.getdoc(function), "Raises")
+    listed = tuple(getattr(ttsim, kind, None) or getattr(builtins, kind) for kind in kinds)
+    with pytest.raises(listed):
+        function(*(object() for _ in wrong[len(by_name) :]), **by_name).__enter__()
