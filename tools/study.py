@@ -15,7 +15,7 @@ from device.errors import ArgumentError
 from ops.sensitivity.changes import load_spec
 from tools.command import run_tool, tool_parser
 from tools.zeros import updated
-from ttsim.api.conv import conv_transpose2d
+from ttsim.api.convolutions import conv_transpose2d
 from ttsim.recording.profiling import estimate_cycles
 from ttsim.report.cycle_report import CycleReport
 from ttsim.runtime.types.layer import Layer

@@ -88,9 +88,10 @@ def __getattr__(name: str) -> object:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=own)
         raise _import_module("ttsim.dropin.missing").missing_name(own, name, __all__, _sys._getframe(1))
     value = globals()[name] = getattr(_import_module(_HOME_OF[name]), name)
+    _import_module("ttsim.runtime.types.signatures").shorten_all([value])
     return value
 
 
 def __dir__() -> list[str]:
-    """All names, loaded or not."""
-    return sorted({*globals(), *__all__})
+    """All public names, loaded or not."""
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]

@@ -19,9 +19,8 @@ from ttsim import errors as errors, graph as graph, model_preprocessing as model
 from ttsim.api.constraints import (
     ExecutionStatus as ExecutionStatus, OpConstraints as OpConstraints, query_op_constraints as query_op_constraints,
 )
-from ttsim.api.conv import (
-    Conv1dConfig as Conv1dConfig, conv1d as conv1d, conv2d as conv2d, conv_transpose2d as conv_transpose2d,
-)
+from ttsim.api.conv import Conv1dConfig as Conv1dConfig
+from ttsim.api.convolutions import conv1d as conv1d, conv2d as conv2d, conv_transpose2d as conv_transpose2d
 from ttsim.api.conversions import (
     as_tensor as as_tensor, deallocate as deallocate, dump_tensor as dump_tensor, from_device as from_device,
     from_numpy as from_numpy, from_torch as from_torch, get_memory_config as get_memory_config,

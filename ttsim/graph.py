@@ -23,6 +23,7 @@ from ttsim.recording import capture, capture as capture_graph
 from ttsim.recording.capture import Node, captured_nodes, levelized_graph
 from ttsim.runtime.session import Capture, current, remember
 from ttsim.runtime.types.call import require_type, required_integer
+from ttsim.runtime.types.signatures import public
 from ttsim.runtime.types.tensors import Shape
 
 __all__ = [
@@ -196,3 +197,6 @@ def extract_output_info(trace: Sequence[Mapping[str, Any]]) -> list[TensorInfo]:
 def count_intermediate_and_output_tensors(trace: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
     """(0, how many tensors the last device operation made): the real library finds no tensor between (0.81.1)."""
     return 0, len(extract_output_tensors(trace))
+
+
+__dir__ = public(globals())

@@ -144,7 +144,7 @@ def test_help_shows_what_is_public():
 
 def test_signatures_and_pickles_are_those_of_the_home():
     assert list(inspect.signature(ttsim.open_device).parameters)[:2] == ["device_id", "l1_small_size"]
-    assert inspect.getmodule(ttsim.conv2d).__name__ == "ttsim.api.conv"
+    assert inspect.getmodule(ttsim.conv2d).__name__ == "ttsim.api.convolutions"
     config = ttsim.Conv2dConfig(weights_dtype=ttsim.bfloat8_b, core_grid=None)
     values = (config, ttsim.TILE_LAYOUT, ttsim.UnaryOpType.RELU, ttsim.load_spec("blackhole_p150"))
     assert pickle.loads(pickle.dumps(values)) == values

@@ -26,7 +26,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from tools.validate.conv import SCHEMES
 from tools.validate.prediction import Row, numbers
-from ttsim.api.conv import conv2d, conv_transpose2d
+from ttsim.api.convolutions import conv2d, conv_transpose2d
 from ttsim.runtime.device import Device
 from ttsim.runtime.settings import Values
 from ttsim.runtime.tensor import Tensor

@@ -13,7 +13,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType
 from device.plan import Event, usage_per_core
 from device.spec.device_spec import DeviceSpec
-from ttsim.api.conv import conv_transpose2d
+from ttsim.api.convolutions import conv_transpose2d
 from ttsim.runtime.device import Device
 from ttsim.runtime.settings import USUAL_L1_SMALL_SIZE, default_spec, default_strict
 from ttsim.runtime.tensor import Tensor

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -26,13 +26,17 @@ from ops.planners.conv.arguments import (
 from ops.planners.conv.plan import check_call, plan_call, reads_free_l1
 from ttsim.diagnose import MachineSnapshot, explain_oom
 from ttsim.runtime.device import Device
-from ttsim.runtime.execution import free_l1_bytes, on_device, require_allocated, run
+from ttsim.runtime.execution import free_l1_bytes, require_allocated, run
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.types.call import Call, Padding, Pair, four, function_of, param, two
+from ttsim.runtime.types.call import Call, Padding, Pair, four, param, two
 from ttsim.runtime.types.configs import Conv2dConfig, Conv2dSliceConfig, WormholeComputeKernelConfig
 from ttsim.runtime.types.tensors import DataType
 
 Conv1dConfig = Conv2dConfig
+SizeT = TypeVar("SizeT")
+Prepared = tuple[Tensor, Tensor | None]  # weights and bias
+# Without flags, with return_output_dim, with return_weights_and_bias, with both
+Results = Tensor | tuple[Tensor, SizeT] | tuple[Tensor, Prepared] | tuple[Tensor, SizeT, Prepared]
 
 
 class Convolution(Call):
@@ -122,7 +126,7 @@ class OfTensors(
 
     def carry_out(
         self, rules: ConvRules, tensors: Mapping[str, Tensor | None], slices: Conv2dSliceConfig | None, **own: Any
-    ) -> Any:
+    ) -> Results[Any]:
         """Checks, plans and runs a call of the tensors "input", "weight" and "bias"; returns the function's result."""
         operand_tensors = {name: tensor for name, tensor in tensors.items() if tensor is not None}
         operands: dict[str, Any] = {name: operand(tensor) for name, tensor in operand_tensors.items()}
@@ -136,7 +140,8 @@ class OfTensors(
             returned.append(self.output_dim(*call.output_size))
         if self.return_weights_and_bias:
             returned.append((results["weight"], results.get("bias")))
-        return returned[0] if len(returned) == 1 else tuple(returned)
+        result: Results[Any] = returned[0] if len(returned) == 1 else tuple(returned)
+        return result
 
     def output_dim(self, height: int, width: int) -> Any:
         """How the size of the output is returned."""
@@ -184,7 +189,7 @@ class ConvTranspose2d(OfTensors, Windows2d, name="conv_transpose2d"):
         default=Lowering.ZERO_INSERTION.value,
     )
 
-    def run(self) -> Any:
+    def run(self) -> Results[tuple[int, int]]:
         """Carries the call out."""
         by_phases = lowering_of(self.lowering, "conv_transpose2d") is Lowering.PHASE
         return self.carry_out(
@@ -223,7 +228,7 @@ class Conv2d(OfTensors, Windows2d, name="conv2d"):
         "Slices for inputs in DRAM; None lets the call choose.", default=None
     )
 
-    def run(self) -> Any:
+    def run(self) -> Results[tuple[int, int]]:
         """Carries the call out."""
         require_allocated(self.input_tensor, self.weight_tensor, self.bias_tensor)
         tensors = {
@@ -281,7 +286,7 @@ class Conv1d(OfTensors, name="conv1d"):
             "dilation": (1, self.dilation),
         }
 
-    def run(self) -> Any:
+    def run(self) -> Results[int]:
         """Carries the call out."""
         require_allocated(self.input_tensor, self.weight_tensor, self.bias_tensor)
         weight = fetched(self.weight_tensor)
@@ -371,8 +376,3 @@ def useful_flops(call: ConvCall) -> int:
     height, width = (call.input_height, call.input_width) if call.rules.transposed else call.output_size
     pixels, kernel_area = call.batch_size * height * width, call.kernel_size[0] * call.kernel_size[1]
     return 2 * pixels * kernel_area * call.in_channels * call.out_channels // call.groups
-
-
-conv_transpose2d = on_device(function_of(ConvTranspose2d))
-conv2d = on_device(function_of(Conv2d))
-conv1d = on_device(function_of(Conv1d))

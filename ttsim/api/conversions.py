@@ -23,6 +23,7 @@ from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.tensor_copies import stored_in
 from ttsim.runtime.types.call import require_type, require_type_or_none
 from ttsim.runtime.types.docs import described
+from ttsim.runtime.types.of_torch import TorchTensor, TorchType
 from ttsim.runtime.types.tensors import DataType, Tile
 
 
@@ -151,13 +152,13 @@ def as_tensor(
 
 def to_torch(
     tensor: Tensor,
-    dtype: Any = None,
+    dtype: TorchType | None = None,
     *,
     torch_rank: int | None = None,
     mesh_composer: object = None,
     device: Device | None = None,
     cq_id: int | None = None,
-) -> Any:
+) -> TorchTensor:
     """The values of a tensor as a torch tensor.
 
     Args:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
 from inspect import signature
-from typing import Any
+from typing import Any, TypeAlias, TypeVar, cast
 
 from device.errors import ArgumentError
 from device.memory.memory_config import Layout
@@ -12,6 +12,8 @@ from ttsim.api.conversions import from_torch, to_device
 from ttsim.runtime.device import Device
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.configs import MathFidelity
+from ttsim.runtime.types.of_torch import TorchTensor
+from ttsim.runtime.types.signatures import public
 from ttsim.runtime.types.tensors import DataType
 
 __all__ = [
@@ -88,6 +90,10 @@ class ParameterList(list[Any]):
         return _drawn(self)
 
 
+Parameters: TypeAlias = ParameterDict | ParameterList
+T = TypeVar("T")
+
+
 def make_parameter_dict(dictionary: Mapping[Any, Any]) -> ParameterDict:
     """A dict, and those in it, as ParameterDicts; what layers were called with stays as it is."""
     if isinstance(dictionary, ParameterDict):
@@ -141,7 +147,7 @@ def preprocess_embedding_weight(weight: Any, *, dtype: DataType) -> Tensor:
     return from_torch(weight, dtype)
 
 
-def fold_batch_norm2d_into_conv2d(conv: Any, bn: Any) -> tuple[Any, Any]:
+def fold_batch_norm2d_into_conv2d(conv: Any, bn: Any) -> tuple[TorchTensor, TorchTensor]:
     """Weight and bias of a convolution that does what a torch Conv2d and the BatchNorm2d after it do, in evaluation.
 
     Raises ArgumentError for a batch norm that keeps no statistics.
@@ -155,7 +161,7 @@ def fold_batch_norm2d_into_conv2d(conv: Any, bn: Any) -> tuple[Any, Any]:
 
 def convert_torch_model_to_ttnn_model(
     model: Any, *, convert_to_ttnn: Choice, custom_preprocessor: Preprocessor | None, name: str, ttnn_module_args: Any
-) -> Any:
+) -> Parameters:
     """The parameters of a torch module and of the modules in it.
 
     Args:
@@ -168,7 +174,7 @@ def convert_torch_model_to_ttnn_model(
         ArgumentError: The preprocessor takes other arguments.
     """
 
-    def converted(child: Any, key: object) -> Any:
+    def converted(child: Any, key: object) -> Parameters:
         return convert_torch_model_to_ttnn_model(
             child,
             convert_to_ttnn=convert_to_ttnn,
@@ -229,13 +235,14 @@ def _extras(custom_preprocessor: Preprocessor) -> list[str]:
     return names[2:]
 
 
-def move_to_device(parameters: Any, device: Device) -> Any:
+def move_to_device(parameters: T, device: Device) -> T:
     """The parameters with all tensors of ttsim on a device; dicts and lists are changed."""
     if isinstance(parameters, ParameterDict | ParameterList):
         for place in list(parameters) if isinstance(parameters, ParameterDict) else range(len(parameters)):
             parameters[place] = move_to_device(parameters[place], device)
         return parameters
-    return to_device(parameters, device) if isinstance(parameters, Tensor) else parameters
+    moved: Any = to_device(parameters, device) if isinstance(parameters, Tensor) else parameters
+    return cast("T", moved)
 
 
 def preprocess_model(
@@ -249,7 +256,7 @@ def preprocess_model(
     prefix: str = "",
     run_model: Callable[[Any], Any] | None = None,
     reader_patterns_cache: Any = None,
-) -> Any:
+) -> Parameters:
     """The parameters of a torch model, and what its layers are called with.
 
     Args:
@@ -291,7 +298,7 @@ def preprocess_model_parameters(
     custom_preprocessor: Preprocessor | None = None,
     device: Device | None = None,
     prefix: str = "",
-) -> Any:
+) -> Parameters:
     """The parameters of a torch model; the arguments are those of `preprocess_model`."""
     return preprocess_model(**locals())
 
@@ -374,7 +381,7 @@ def _child(place: DotDict, name: str, usual: DotDict) -> DotDict:
     return child
 
 
-def merge_ttnn_module_args_into_parameters(parameters: Any, ttnn_module_args: Any) -> Any:
+def merge_ttnn_module_args_into_parameters(parameters: Any, ttnn_module_args: Any) -> Parameters:
     """Adds to the parameters of each layer, as ``ttnn_module_args``, what it was called with, but for its device.
 
     ``parameters`` are changed and returned; the arguments are those of `infer_ttnn_module_args` for the same model.
@@ -382,9 +389,12 @@ def merge_ttnn_module_args_into_parameters(parameters: Any, ttnn_module_args: An
     if isinstance(ttnn_module_args, ModuleArgs):
         ttnn_module_args.pop("device", None)
         parameters["ttnn_module_args"] = ttnn_module_args
-        return parameters
+        return cast("Parameters", parameters)
     keys = parameters if isinstance(parameters, dict) else range(len(parameters))
     for key in list(keys):
         if key in ttnn_module_args and isinstance(parameters[key], dict | list):
             merge_ttnn_module_args_into_parameters(parameters[key], ttnn_module_args[key])
-    return parameters
+    return cast("Parameters", parameters)
+
+
+__dir__ = public(globals())

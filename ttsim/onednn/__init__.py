@@ -17,6 +17,7 @@ from device.numbers.formats import Array
 from ops.planners.onednn.checks import BACKPROP_FILTERS, BACKWARD_DATA, BACKWARD_WEIGHTS, FORWARD
 from ttsim.onednn.calls import OPERATIONS, Call, GraphOperation, call_of, run
 from ttsim.runtime.device import Device
+from ttsim.runtime.types.signatures import public
 
 __all__ = [
     "OPERATIONS",
@@ -182,3 +183,6 @@ ATTRIBUTES: Final = (
 def _attributes(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The attributes of an operation among the arguments of its function."""
     return {name: arguments[name] for name in ATTRIBUTES if name in arguments}
+
+
+__dir__ = public(globals())

@@ -18,6 +18,7 @@ from device.plan import OperationBegin, OperationEnd, ReadTensor, WrittenTensor
 from ops.programs.patch_matmul.gather import copy_in_pieces
 from ttsim.runtime.device import Device
 from ttsim.runtime.session import locked
+from ttsim.runtime.types.of_torch import TorchTensor
 from ttsim.runtime.types.tensors import DataType
 
 
@@ -148,7 +149,7 @@ def numpy_from_torch(tensor: Any) -> Array:
     return np.asarray(host.numpy())
 
 
-def torch_from_numpy(values: Array, format_name: str) -> Any:
+def torch_from_numpy(values: Array, format_name: str) -> TorchTensor:
     """A torch tensor of float32 or integers; ``format_name`` "bfloat16" makes a bfloat16 tensor of floats."""
     try:
         torch = import_module("torch")
@@ -156,7 +157,7 @@ def torch_from_numpy(values: Array, format_name: str) -> Any:
         raise ImportError("to_torch needs torch; install ttsim[torch], or use to_numpy()") from error
     if values.dtype.kind == "u" and values.dtype.itemsize > 1:
         values = values.astype(np.int64)
-    tensor = torch.from_numpy(values)
+    tensor: TorchTensor = torch.from_numpy(values)
     return tensor.to(torch.bfloat16) if format_name == "bfloat16" else tensor
 
 

@@ -38,6 +38,7 @@ from ttsim.runtime.storage import (
     torch_from_numpy,
 )
 from ttsim.runtime.types.call import require_type_or_none
+from ttsim.runtime.types.of_torch import TorchTensor
 from ttsim.runtime.types.tensors import DataType, Shape, Tile, resolved_shape
 
 EDGE_ITEMS = 2  # shown of each end of an axis of more than twice as many
@@ -341,7 +342,7 @@ class Tensor(Operators):
         value: float = self.to_numpy().item()
         return value
 
-    def to_torch(self) -> Any:
+    def to_torch(self) -> TorchTensor:
         """The values as a torch tensor: bfloat16, float32 (block floats too) or integers; raises as ``values``."""
         return torch_from_numpy(self.to_numpy(), self.spec.data_format.name)
 

@@ -9,7 +9,7 @@ from typing import Any, Final, get_args
 
 from device.errors import ArgumentError, TTSimError, shown
 from ops.sensitivity.changes import load_spec, with_changes
-from ttsim.api.conv import conv_transpose2d
+from ttsim.api.convolutions import conv_transpose2d
 from ttsim.report.formatting import printable, terminal_width, text
 from ttsim.report.writers.terminal import progress
 from ttsim.runtime.settings import Values, add_changes, add_device, chosen_device, default_spec

@@ -4,6 +4,7 @@ The one package that needs torch; nothing else imports it. ``pip install ttsim[t
 torch's names and arguments, and a few keywords of their own: where to run and how.
 """
 
+from ttsim.runtime.types.signatures import public
 from ttsim.torch.functions import conv_transpose1d, conv_transpose2d, conv_transpose3d
 from ttsim.torch.modules import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 
@@ -15,3 +16,6 @@ __all__ = [
     "conv_transpose2d",
     "conv_transpose3d",
 ]
+
+
+__dir__ = public(globals())

@@ -7,6 +7,7 @@ from ttsim.api.shape import convert_to_chw, convert_to_hwc
 from ttsim.runtime.device import Device
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import require_type
+from ttsim.runtime.types.signatures import public
 
 __all__ = ["conv3d", "convert_to_chw", "convert_to_hwc"]
 
@@ -41,3 +42,6 @@ def conv3d(
     raise ArgumentError(
         "conv3d: ttsim does not simulate it; ttsim.onednn.conv_transpose and its gradients work in three dimensions"
     )
+
+
+__dir__ = public(globals())

@@ -1,6 +1,9 @@
 """ttnn.tracer: records the operations of torch and ttnn as a graph, which ttsim does not; see ``ttsim.graph``."""
 
 from device.errors import ArgumentError
+from ttsim.runtime.types.signatures import public
+
+__all__ = ["disable_tracing", "enable_tracing", "is_tracing_enabled", "trace", "visualize"]
 
 
 def enable_tracing() -> None:
@@ -25,3 +28,6 @@ def trace() -> None:
 def visualize(*_: object, **__: object) -> None:
     """Refuses; raises ArgumentError."""
     raise ArgumentError("tracer.visualize: nothing is drawn; ttsim.graph.pretty_print shows what a capture recorded")
+
+
+__dir__ = public(globals())

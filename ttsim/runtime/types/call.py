@@ -413,8 +413,8 @@ class Runs(Protocol[R_co]):
         ...
 
 
-def function_of(call: Callable[P, Runs[R]]) -> Callable[P, R]:
-    """The function that makes and carries out calls of one kind; type checkers see its parameters and its result."""
+def function_of(call: Callable[P, Runs[R]], module: str = "") -> Callable[P, R]:
+    """The function, in a module (default: that of the call), that makes and carries out calls of one kind."""
     kind: Any = call
 
     def function(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -432,7 +432,7 @@ def function_of(call: Callable[P, Runs[R]]) -> Callable[P, R]:
     ]
     returns = get_type_hints(kind.run)["return"]
     function.__name__ = function.__qualname__ = kind._name
-    function.__module__ = kind.__module__
+    function.__module__ = module or kind.__module__
     texts = {name: parameter.text for name, parameter in params.items()}
     function.__doc__ = documented(kind.__doc__ or "", {"Args": texts, "Raises": RAISES})
     function.__signature__ = PythonSignature(parameters, return_annotation=returns)  # type: ignore[attr-defined]

@@ -22,7 +22,8 @@ from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.partition import ConvPartition
 from ops.programs.phase_conv2d.plan import PhaseConv2dOp
 from ops.reference import Geometry, conv_transpose_channels_last, plan_geometry
-from ttsim.api.conv import ConvTranspose2d, conv_transpose2d
+from ttsim.api.conv import ConvTranspose2d
+from ttsim.api.convolutions import conv_transpose2d
 from ttsim.recording.profiling import Profile, estimate_cycles, profile
 from ttsim.recording.suggestions import arguments_source
 from ttsim.report.accuracy import Accuracy, measure
