@@ -16,7 +16,7 @@ from ttsim.recording.profiling import Profile
 from ttsim.recording.saving import save_report
 from ttsim.runtime.device import Device
 from ttsim.runtime.session import current, remember
-from ttsim.study.tune.network import tune_network
+from ttsim.study.tune.network import advice_on_longest, tune_network
 
 LONGEST_PATH = 200  # characters of a folder in a line
 PLUGIN = "ttsim.pytest_plugin"
@@ -115,5 +115,6 @@ def write_reports(profiles: Sequence[Profile], folder: Path) -> Iterator[str]:
         network = profile.network()
         (folder / f"network{number}.txt").write_text(f"{network.table()}\n", encoding="utf-8")
         (folder / f"network{number}.json").write_text(network.to_json() + "\n", encoding="utf-8")
+        profile.advice = advice_on_longest(profile)
         save_report(folder, profile, name=f"report{number}")
         yield f"device{number} in {shown(str(folder), LONGEST_PATH)}: {network.headline}"

@@ -70,6 +70,7 @@ class Profile:
     def __init__(self, device: Device) -> None:
         self.device = device
         self.calls: list[RanCall] = []  # What ran, or did not fit, in order
+        self.advice: Advice | None = None  # For its page; None if nobody looked for faster configs
 
     def report(self, *, suggestions: bool = False) -> CycleReport:
         """The cycles of all calls that have run so far; the profile may go on.
@@ -89,7 +90,7 @@ class Profile:
 
     def _repr_html_(self) -> str:
         """A page in a frame, for notebooks."""
-        return page_frame(page_of_run(self.network(), self.report(), self.ran, self.device.spec))
+        return page_frame(page_of_run(self, self.network(), self.report()))
 
     @property
     def ran(self) -> list[RanCall]:
@@ -270,15 +271,16 @@ def _file(file: str, folder: str) -> str:
     return PurePath(relpath(file, folder)).as_posix() if isabs(file) else basename(file)
 
 
-def page_of_run(network: NetworkReport, report: CycleReport, calls: Sequence[RanCall], spec: DeviceSpec) -> Page:
+def page_of_run(profile: Profile, network: NetworkReport, report: CycleReport) -> Page:
     """The page of a profile: its operations in order, the cycles of the same calls, and its convolutions as Python."""
     first = {op.call: op for op in reversed(network.operations)}
     sources = (
         Source(f"#{first[number].number} {first[number].place}", estimate_source(call.asked))
-        for number, call in enumerate(calls)
+        for number, call in enumerate(profile.ran)
         if call.asked is not None
     )
-    return page_of_network(network, report, spec, tuple(sources))
+    advised = replace(report, advice=profile.advice) if profile.advice else report
+    return page_of_network(network, advised, profile.device.spec, tuple(sources))
 
 
 def profile(device: Device) -> AbstractContextManager[Profile]:

@@ -234,7 +234,7 @@ def reserved_name(directory: str | Path, name: str) -> str:
 def report_files(profile: Profile, name: str) -> dict[Path, bytes]:
     """The files of a report, by their paths below its directory."""
     record, spec = record_of(profile, name), profile.device.spec
-    page = page_of_run(record.network, record.cycles, profile.ran, spec)
+    page = page_of_run(profile, record.network, record.cycles)
     usage = memory_reports(profile.device, before_closing=True)
     texts = {
         MEMORY / name / "config.json": config(record),

@@ -15,7 +15,7 @@ from ttsim.report.page_tables import StageRow
 from ttsim.report.sections import Mark, Section, axis, points, rectangles
 
 BUSY: Final = 0.62  # of a lane's height; the rest shows the critical path
-NAMED: Final = 64  # operations that still have names on an axis
+NAMED: Final = 2000  # operations that still have names on an axis
 OPERATION_LANE: Final = "operations"
 STAGE_LEGEND: Final = {
     "busy": "a stage of the slowest cores is busy: the stronger, the more of the time",
@@ -70,7 +70,7 @@ def timeline(operations: Sequence[OpRun], stages: Sequence[StageRow]) -> Section
 
 
 def l1_chart(memory: L1Map, operations: Sequence[OpRun]) -> Section:
-    """The buffers in L1 of a core: operations to the right, addresses upward."""
+    """The buffers in L1 of a core: operations to the right, addresses upward, circular buffers behind the others."""
     marks = [
         Mark(block.first, block.last + 1, block.held.address, block.held.address + block.held.size_bytes,
              block.held.kind, at, label=block.held.name)
@@ -79,15 +79,17 @@ def l1_chart(memory: L1Map, operations: Sequence[OpRun]) -> Section:
     reserved = Mark(0, memory.operations, 0, memory.base_bytes, "reserved", -1, label="reserved")
     kinds = {block.held.kind for block in memory.blocks} | {"reserved", "free"}
     names = [op.name for op in operations] if len(operations) <= NAMED else []
+    ordered = sorted(marks, key=lambda mark: mark.color != CIRCULAR)
     return rectangles(
         "l1",
         "L1 of a core",
         "Addresses upward, one column for each operation, at its fullest moment. Circular buffers grow from below, "
         "tensors lie at the top.",
         x=axis("operation", "number", memory.operations, names=names),
-        y=axis("address", "B", memory.end_bytes),
-        marks={"buffers": [reserved, *marks]} if memory.blocks else {},
+        y=axis("address", "B", max([memory.end_bytes, *(mark.high for mark in marks)])),
+        marks={"buffers": [reserved, *ordered]} if marks else {},
         legend={kind: text for kind, text in BUFFER_LEGEND.items() if kind in kinds},
+        limit=("end of L1", memory.end_bytes),
     )
 
 

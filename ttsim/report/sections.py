@@ -132,17 +132,22 @@ def rectangles(
     y: Section,
     marks: Mapping[str, Sequence[Mark]],
     legend: Mapping[str, str],
+    limit: tuple[str, float] | None = None,
 ) -> Section:
-    """A chart of rectangles, by the table whose rows they show; `legend` explains each color that is no operation."""
+    """A chart of rectangles, by the table whose rows they show; `legend` explains each color that is no operation.
+
+    `limit` is a named line across, at a place of the y axis.
+    """
     parts = [
         {
             "table": source,
             "marks": [[m.left, m.right, m.low, m.high, m.color, m.row, m.strength, short(m.label)] for m in own],
         }
         for source, own in marks.items()
+        if own
     ]
     return {"kind": "rectangles", "id": name, "title": title, "note": note, "x": x, "y": y, "parts": parts,
-            "legend": dict(legend)}  # fmt: skip
+            "legend": dict(legend), "limit": limit and list(limit)}  # fmt: skip
 
 
 def points(

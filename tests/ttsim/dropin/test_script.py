@@ -48,7 +48,9 @@ def test_a_script_runs_unchanged(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert network["cycles"] == call["total"]["cycles"]
     assert text.startswith(f"device0 in '{tmp_path / 'report'}': blackhole_p150: {network['cycles']:,} cycles, ")
     assert [one["name"] for one in network["layers"]] == ["script.py:9"]
-    assert "HaloDeviceOperation" in (tmp_path / "report" / "report0.html").read_text()
+    page = (tmp_path / "report" / "report0.html").read_text()
+    assert "HaloDeviceOperation" in page
+    assert "calls tried on the model" in page
     assert (tmp_path / "report" / "report0.trace.json.gz").stat().st_size < 100_000
     assert "L1 is fullest in #" in (tmp_path / "report" / "network0.txt").read_text()
     assert json.loads((tmp_path / "report" / "report0.json").read_text())["network"] == network

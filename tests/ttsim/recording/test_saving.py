@@ -129,7 +129,7 @@ def sections(page: str) -> dict:
 
 
 def test_a_profile_shows_the_page_of_its_file(profile) -> None:
-    page = page_of_run(profile.network(), profile.report(), profile.ran, profile.device.spec)
+    page = page_of_run(profile, profile.network(), profile.report())
     assert document(profile._repr_html_()) == page_html(page)
 
 

@@ -6,6 +6,7 @@ the same: if a chain's last output lies elsewhere than before, the copy back cou
 output, the change in its cycles counts. Other operations, arithmetic, formats, and TILE or ROW_MAJOR outputs stay.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
@@ -24,7 +25,10 @@ from ops.planners.to_config import plan_to_memory_config
 from ops.programs.data_movement.copy import CopyTensor
 from ttsim.diagnose import MachineSnapshot, fill_order
 from ttsim.recording.profiling import Profile, places
+from ttsim.recording.suggestions import LEAST_SHARE
+from ttsim.report.advice import Advice, Change
 from ttsim.report.cycles import whole
+from ttsim.report.network import OpRun
 from ttsim.runtime.call_source import raw_weight_shape
 from ttsim.runtime.device import Device
 from ttsim.runtime.traces import RanCall
@@ -170,6 +174,34 @@ def tune_network(profile: Profile, *, effort: int = EFFORT) -> TunedNetwork:
         layers=tuple(layers),
         chains=len(chained),
     )
+
+
+SHORT_EFFORT: Final = 3  # calls that are tried for each scheme of a long convolution
+MOST_LONG: Final = 3  # convolutions
+
+
+def advice_on_longest(profile: Profile) -> Advice:
+    """Faster configs of the longest convolutions of a profile, after a short search for each of them alone.
+
+    What follows a convolution stays: bringing its output to where it was is part of the cycles.
+    """
+    calls, network = [call for call in profile.calls if call.ran], profile.network()
+    where, cycles, first = places(calls), Counter[int](), dict[int, OpRun]()
+    for op in network.operations:
+        cycles[op.call] += op.cycles
+        first.setdefault(op.call, op)
+    distinct = {recorded.call: recorded for recorded in reversed([own for chained in chains(calls) for own in chained])}
+    longest = sorted(distinct.values(), key=lambda recorded: -cycles[recorded.number])[:MOST_LONG]
+    changes = []
+    for recorded in longest:
+        (layer,) = _Chain((recorded,), profile.device, SHORT_EFFORT).layers(where)
+        saved = layer.cycles_before - layer.cycles - layer.moved_cycles
+        if layer.choice is not None and saved > LEAST_SHARE * network.cycles:
+            op = first[recorded.number]
+            text = f"another config of #{op.number} {op.place}"
+            changes.append(Change("", text, layer.choice.arguments, network.cycles - saved, saved / network.cycles))
+    best_first = sorted(changes, key=lambda change: change.cycles)
+    return Advice(cycles=network.cycles, changes=tuple(best_first), tried=len(longest) * SHORT_EFFORT * len(SCHEMES))
 
 
 class _Chain:

@@ -6,7 +6,7 @@ import pytest
 import ttsim
 from tests.shards import high
 from tests.ttsim.study.tune.tuned_calls import L1, options
-from ttsim.study.tune.network import chains, moving_cycles, snapshot_before, tune_network
+from ttsim.study.tune.network import advice_on_longest, chains, moving_cycles, snapshot_before, tune_network
 
 SHARDS = ttsim.TensorMemoryLayout
 NAMES = ("dram_slice_config", "slice_config")
@@ -75,8 +75,19 @@ def test_a_chain_is_tuned_together():
     assert again.report().cycles == tuned.cycles < profile.report().cycles
 
 
+def test_advice_on_the_longest_convolutions_is_what_the_changed_script_takes():
+    profile = recorded(block())
+    advice = advice_on_longest(profile)
+    (change,) = advice.changes
+    again = recorded(eval(f"dict({change.arguments})", {"ttnn": ttsim}))
+    assert again.report().cycles == change.cycles < advice.cycles == profile.report().cycles
+    assert change.saved_share == 1 - change.cycles / advice.cycles
+    assert "#0 ttnn.conv_transpose2d, test_network.py:" in change.text
+
+
 def test_a_profile_without_convolutions_is_refused():
     with ttsim.open_device(spec="wormhole_n150", values="off") as device, ttsim.profile(device) as profile:
         pass
+    assert advice_on_longest(profile).changes == ()
     with pytest.raises(ttsim.ArgumentError, match="no convolution"):
         tune_network(profile)

@@ -53,7 +53,7 @@ function formatter(unit, most) {
 const isText = (unit) => ["text", "operation", "view", "code"].includes(unit);
 const format = (unit, value) => typeof value === "number" ? formatter(unit, value)(value) : `${value ?? ""}`;
 
-// ---- colors: one function of a name, the same in every page
+// ---- colors: one function of a name, the same in every page; its factor keeps the hues of common operations apart
 
 const COLORS = {
   "circular buffer": ["#9a5b00", "#f0a860"], L1: ["#2f6db5", "#7fb2ee"], L1_SMALL: ["#a23a78", "#e58fb8"],
@@ -63,9 +63,9 @@ const COLORS = {
 const kindOf = (name) => name.replace(/(?<=.)(Device)?Operation$/, "");
 function color(name) {
   if (Object.hasOwn(COLORS, name)) return `light-dark(${COLORS[name].join(", ")})`;
-  let hash = 7;
-  for (const character of kindOf(name)) hash = (Math.imul(hash, 43) + character.codePointAt(0)) >>> 0;
-  return `light-dark(oklch(0.5 0.12 ${hash % 360}), oklch(0.78 0.1 ${hash % 360}))`;
+  let hash = 1;
+  for (const character of kindOf(name)) hash = (Math.imul(hash, 11861) + character.codePointAt(0)) >>> 0;
+  return `light-dark(oklch(0.5 0.13 ${hash % 360}), oklch(0.78 0.11 ${hash % 360}))`;
 }
 const swatch = (name) => {
   const node = el("i", { class: "swatch" });
@@ -108,11 +108,11 @@ function showSelection() {
   }
   const [first] = selected;
   const move = (by) => () => select([(first + by + table.rows.length) % table.rows.length]);
-  const jumps = [["timeline", "timeline"], ["l1", "L1"], ["operations", "table"]].filter(([id]) => charts[id]);
+  const places = [["timeline", "timeline"], ["l1", "L1"], ["operations", "table"], ["scripts", "line of the script"]].filter(([id]) => charts[id]);
   bar.replaceChildren(text, el("div", { class: "buttons" },
-    button("‹", "Previous operation", move(-1)), button("›", "Next operation", move(1)),
-    ...jumps.map(([id, name]) => button(name, `Show in the ${name}`, () => charts[id](first))),
-    button("×", "Clear the selection", () => select(null))));
+    button("‹", "‹ previous operation", move(-1)), button("›", "next operation ›", move(1)),
+    ...places.map(([id, name]) => button(name, `Show in ${name}`, () => charts[id](first))),
+    button("×", "× clear the selection", () => select(null))));
 }
 document.addEventListener("keydown", (event) => { if (event.key === "Escape" && selected) select(null); });
 
@@ -121,7 +121,7 @@ document.addEventListener("keydown", (event) => { if (event.key === "Escape" && 
 const tip = el("div", { id: "tip", "aria-hidden": "true", hidden: true });
 function showTip(event, table, row, head = "") {
   const items = table && table.rows[row] ? table.columns.map((column, at) => [column, table.rows[row][at]]).filter(([column, value]) => value !== null && value !== "" && column.unit !== "code") : [];
-  tip.replaceChildren(el("strong", {}, head), el("dl", {}, ...items.slice(0, 14).flatMap(([column, value]) => [el("dt", {}, column.name), el("dd", {}, format(column.unit, value))])));
+  tip.replaceChildren(el("strong", {}, head), el("dl", {}, ...items.slice(0, 10).flatMap(([column, value]) => [el("dt", {}, column.name), el("dd", {}, format(column.unit, value))])));
   tip.hidden = false;
   const { width, height } = tip.getBoundingClientRect();
   tip.style.left = `${Math.max(4, Math.min(event.clientX + 14, innerWidth - width - 8))}px`;
@@ -132,7 +132,8 @@ addEventListener("scroll", hideTip, { passive: true });
 
 // ---- charts with axes, zoom and pan
 
-const MARGIN = { top: 26, right: 14, bottom: 40 };
+const MARGIN = { right: 14, bottom: 40 };
+const topOf = (section) => section.y.unit === "lanes" ? 4 : 26;
 
 /** Ticks of an axis with their texts: round numbers in the unit that is shown. */
 function ticksOf(axis, scale, count) {
@@ -161,7 +162,7 @@ function plot(section, { height, left, twoWays, draw }) {
   const paint = () => {
     waiting = false;
     if (!width) return;
-    const margin = { ...MARGIN, left: left(width) };
+    const margin = { ...MARGIN, top: topOf(section), left: left(width) };
     const right = width - margin.right, bottom = height - margin.bottom;
     const scale = (axis, range) => (axis.log ? d3.scaleLog : d3.scaleLinear)([axis.start, axis.end], range);
     const x = transform.rescaleX(scale(section.x, [margin.left, right]));
@@ -198,7 +199,7 @@ function plot(section, { height, left, twoWays, draw }) {
     const now = Math.floor(box.clientWidth);
     if (!now || now === width) return;
     width = now;
-    const margin = { ...MARGIN, left: left(width) }, extent = [[margin.left, margin.top], [width - margin.right, height - margin.bottom]];
+    const margin = { ...MARGIN, top: topOf(section), left: left(width) }, extent = [[margin.left, margin.top], [width - margin.right, height - margin.bottom]];
     zoom.extent(extent).translateExtent(extent);
     svg.setAttribute("height", height);
     reset();
@@ -211,12 +212,12 @@ function plot(section, { height, left, twoWays, draw }) {
     const base = d3.scaleLinear([section.x.start, section.x.end], range);
     const factor = Math.min(5000, Math.max(1, 0.1 * (range[1] - range[0]) / Math.max(1e-9, base(to) - base(from))));
     const middle = (base(from) + base(to)) / 2;
-    root.call(zoom.transform, d3.zoomIdentity.translate((range[0] + range[1]) / 2, 0).scale(factor).translate(-middle, 0));
+    if (!twoWays) root.call(zoom.transform, d3.zoomIdentity.translate((range[0] + range[1]) / 2, 0).scale(factor).translate(-middle, 0));
     box.scrollIntoView({ block: "center" });
     box.focus({ preventScroll: true });
   };
   const tools = el("div", { class: "buttons tools", role: "group", "aria-label": `Zoom of ${section.title}` },
-    button("+", "Zoom in", () => by(1.5)), button("−", "Zoom out", () => by(1 / 1.5)), button("0", "Show all", reset),
+    button("+", "Zoom in (+)", () => by(1.5)), button("−", "Zoom out (−)", () => by(1 / 1.5)), button("0", "0 shows all", reset),
     el("span", { class: "hint" }, "drag, Ctrl+wheel, or arrows + - 0"));
   return { box, tools, reveal };
 }
@@ -275,7 +276,7 @@ function rectangles(section) {
         const node = svgEl("rect", { ...shape, class: "mark", "fill-opacity": Math.max(strength, 0.06) });
         const spans = table?.ops[row];
         node.style.fill = color(name);
-        if (selected) node.classList.add(touches(spans) ? "on" : "off");
+        if (selected) node.classList.add(!touches(spans) ? "off" : shape.height > 5 && shape.width > 3 ? "on" : "in");
         const head = table ? kindOf(label || `${table.rows[row]?.[columnOf(table, "stage")] ?? ""}`) : label;
         node.tip = (event) => showTip(event, row < 0 ? null : table, row, row < 0 ? `${label}: ${format(section.y.unit, high - low)}` : head);
         if (spans?.length) node.pick = () => select(numbersOf(spans));
@@ -288,8 +289,16 @@ function rectangles(section) {
       }
     }
   };
-  const height = lanes ? MARGIN.top + MARGIN.bottom + 30 * section.y.end : 420;
-  const { box, tools, reveal } = plot(section, { height, twoWays: !lanes, draw, left: (width) => lanes ? (width < 560 ? 96 : 140) : 76 });
+  const limited = (layer, x, y, area) => {
+    draw(layer, x, y, area);
+    if (!section.limit || section.limit[1] >= section.y.end) return;
+    const [name, place] = section.limit, at = y(place);
+    layer.append(svgEl("line", { x1: area.left, x2: area.right, y1: at, y2: at, class: "limit" }));
+    layer.append(svgEl("text", { x: area.left + 4, y: at - 5, class: "outlined" }, `${name}: ${format(section.y.unit, place)}`));
+  };
+  const twoWays = !lanes && section.x.end <= 16;
+  const height = lanes ? topOf(section) + MARGIN.bottom + 30 * section.y.end : section.id === "picture" ? 360 : 420;
+  const { box, tools, reveal } = plot(section, { height, twoWays, draw: limited, left: (width) => lanes ? (width < 560 ? 96 : 140) : 76 });
   charts[section.id] = (number) => {
     const table = tableOf(section.parts[0].table);
     const own = section.parts[0].marks.filter(([, , , , , row]) => lanes ? inSpans(table.ops[row] ?? [], number) : false);
@@ -398,7 +407,7 @@ function bars(section) {
 
 // ---- tables
 
-const SHOWN = 40;
+const SHOWN = 15;
 function table(section) {
   const { columns, rows, ops } = section;
   const formats = columns.map((column, at) => formatter(column.unit, Math.max(0, ...rows.map((row) => typeof row[at] === "number" ? Math.abs(row[at]) : 0))));
@@ -452,7 +461,7 @@ function table(section) {
     cell: el("th", { scope: "col", class: isText(column.unit) ? "words" : "figure" }, column.unit === "code" ? column.name : el("button", { type: "button", class: "sort", onclick: () => sort(at) }, column.name)),
   }));
   const filter = el("input", { type: "search", placeholder: "Filter", "aria-label": `Filter ${section.title}`, oninput: (event) => { words = event.target.value.trim().toLowerCase(); paint(); } });
-  const wide = el("div", { class: "wide", tabindex: 0, role: "region", "aria-label": section.title },
+  const wide = el("div", { class: "wide", tabindex: 0, role: "group", "aria-label": `${section.title}: table` },
     el("table", {}, el("thead", {}, el("tr", {}, ...headings.map((head) => head.cell))), body, foot));
   const frame = el("div", { class: "frame" }, wide);
   const cue = () => {
@@ -491,7 +500,7 @@ async function copy(text, from) {
   from.textContent = "Copied";
   setTimeout(() => { from.textContent = before; }, 1200);
 }
-const pasted = (text, label) => el("div", { class: "code" }, el("pre", { tabindex: 0, role: "region", "aria-label": label }, text), button("Copy", `Copy: ${label}`, (event) => copy(text, event.currentTarget)));
+const pasted = (text, label) => el("div", { class: "code" }, el("pre", { tabindex: 0, role: "group", "aria-label": label }, text), button("Copy", `Copy: ${label}`, (event) => copy(text, event.currentTarget)));
 
 function verdict(section) {
   const facts = section.facts.map(([name, value, unit]) => el("div", {}, el("dt", {}, name), el("dd", {}, format(unit, value))));
@@ -505,7 +514,11 @@ function gain(section) {
 }
 
 const text = (section) => section.lines.map((line) => el("p", {}, line));
-const code = (section) => section.texts.flatMap(([name, content]) => [...(name && section.texts.length > 1 ? [el("h3", {}, name)] : []), pasted(content, name || section.title)]);
+function code(section) {
+  const several = section.texts.length > 1;
+  const pieces = section.texts.flatMap(([name, content]) => [...(several ? [el("h3", {}, name)] : []), pasted(content, name || section.title)]);
+  return several ? [el("details", {}, el("summary", {}, `${section.texts.length} calls`), ...pieces)] : pieces;
+}
 
 // ---- the page
 
