@@ -2,7 +2,7 @@
 
 usage: python -m ttsim --version
        python -m ttsim run [--layers FILE | flags of one layer] [--device NAME or FILE] [--values fast|off] [--json]
-                           [-v] [--no-suggestions] [--html FILE] [--report DIR]
+                           [-v] [--no-suggestions] [--html FILE [--baseline FILE]] [--report DIR]
        python -m ttsim devices [NAME or FILE ...] [--json]
        python -m ttsim exec [--device SPEC] [--values exact|fast|off] [--no-strict] [--report DIR] SCRIPT [ARGUMENT ...]
        python -m ttsim compare BEFORE AFTER [--fail-over PERCENT] [--device-id NUMBER]
@@ -40,7 +40,7 @@ from ttsim.report.comparison import compare
 from ttsim.report.devices import explained
 from ttsim.report.formatting import file_name, printable, printable_lines, short_name
 from ttsim.report.pages import page_of_layers
-from ttsim.report.reported import read_report
+from ttsim.report.reported import read_layers, read_report
 from ttsim.report.writers.html.document import page_html
 from ttsim.report.writers.json import devices_as_json, fields_as_json, layers_as_json
 from ttsim.report.writers.table import print_devices, print_fields, print_layers
@@ -141,10 +141,14 @@ def add_run(commands: Any) -> None:
     add_switches(parser, {"--summary": summary, "--json": "print JSON instead of tables"})
     add("--report", type=Path, metavar="DIR", help="write what ttnn-visualizer and tt-perf-report open, for each layer")
     add("--html", type=Path, metavar="FILE", help="write a page that needs nothing else, too")
+    add("--baseline", type=Path, metavar="FILE", help="lay an earlier run --json of the same layers over that page")
 
 
 def run_command(options: argparse.Namespace) -> int:
     """Run the chosen layers; one that fails does not stop the others. Returns the exit code."""
+    if options.baseline and not options.html:
+        raise ArgumentError("run: --baseline is laid over the page of --html; give --html FILE as well")
+    baselines = read_layers(options.baseline, "run") if options.baseline else {}
     settings = settings_of(options, values=options.values, suggestions=not options.no_suggestions)
     layers, results = chosen_layers(options, where="run"), []
     with progress("layers") as begin:
@@ -153,7 +157,7 @@ def run_command(options: argparse.Namespace) -> int:
             results.append(run_layer(layer, settings, watch=_saver(options.report, layer.name)))
             done()
     if options.html is not None:
-        options.html.write_text(page_html(page_of_layers(results, settings.spec)), encoding="utf-8")
+        options.html.write_text(page_html(page_of_layers(results, settings.spec, baselines)), encoding="utf-8")
     if options.json:
         print(layers_as_json(results))
     else:

@@ -124,6 +124,7 @@ def test_the_default_layers():
         ([*SMALL, "--layers", "x.toml"], r"run: give --layers FILE \(with --only\) or the flags of one layer"),
         ([*SMALL, "--device", "wormhole_n15"], ".*wormhole_n150"),
         ([*SMALL, "--set", "l1.bytes=2GHz"], "l1.bytes is in bytes, not a frequency as '2GHz' is"),
+        ([*SMALL, "--baseline", "b.json"], "run: --baseline is laid over the page of --html; give --html FILE as well"),
         (["run", "--shape", "1,2"], "run: --shape must be N,H,W,C, not 1,2"),
         (["devices", "wormhole"], ".*wormhole_n150"),
     ],

@@ -6,6 +6,7 @@ from math import ceil, floor, log10
 from typing import Final
 
 from device.time.stages import Stage
+from ttsim.report.comparison import Pair
 from ttsim.report.cycles import OperationTime
 from ttsim.report.explain import FIDELITIES
 from ttsim.report.formatting import count_of
@@ -16,7 +17,6 @@ from ttsim.report.sections import Mark, Section, axis, points, rectangles
 
 BUSY: Final = 0.62  # of a lane's height; the rest shows the critical path
 NAMED: Final = 2000  # operations that still have names on an axis
-OPERATION_LANE: Final = "operations"
 STAGE_LEGEND: Final = {
     "busy": "a stage of the slowest cores is busy: the stronger, the more of the time",
     "critical": "its part of the critical path",
@@ -40,31 +40,43 @@ def stage_rows(operations: Sequence[OpRun]) -> list[StageRow]:
     ]
 
 
-def timeline(operations: Sequence[OpRun], stages: Sequence[StageRow]) -> Section:
-    """A lane for the operations, and a lane for each stage of their slowest cores."""
+def timeline(operations: Sequence[OpRun], stages: Sequence[StageRow], baseline: Sequence[Pair] = ()) -> Section:
+    """A lane for the operations, one for those of a baseline, and one for each stage of their slowest cores."""
     used = {row.stage.stage for row in stages}
-    lanes = [OPERATION_LANE, *(stage.value for stage in Stage if stage.value in used)]
+    names = [
+        "operations",
+        *(["baseline"] if baseline else []),
+        *(stage.value for stage in Stage if stage.value in used),
+    ]
+    lanes = {name: lane for lane, name in enumerate(names)}
     of_ops = [
         Mark(op.start_nanoseconds, op.start_nanoseconds + op.nanoseconds, 0, 1, op.name, op.number, label=op.name)
         for op in operations
         if op.cycles
     ]
+    before, end = [], 0.0
+    for at, pair in enumerate(baseline):
+        begin, end = end, end + ((pair.before and pair.before.nanoseconds) or 0.0)
+        before.append(Mark(begin, end, 1, 2, pair.name, at, label=pair.name))
     of_stages = []
     for at, (op, stage) in enumerate(stages):
-        ends, lane = (op.start_nanoseconds, op.start_nanoseconds + op.nanoseconds), lanes.index(stage.stage)
+        ends, lane = (op.start_nanoseconds, op.start_nanoseconds + op.nanoseconds), lanes[stage.stage]
         if stage.busy_cycles:
             of_stages.append(Mark(*ends, lane, lane + BUSY, "busy", at, stage.busy_share))
         if stage.critical_cycles:
             of_stages.append(Mark(*ends, lane + BUSY, lane + 1, "critical", at, stage.critical_share))
-    end = operations[0].runs.nanoseconds if operations else 0.0
     return rectangles(
         "timeline",
         "Timeline",
         "Kernel time from left to right. Operations run one after the other; the lanes below show the stages of the "
         "slowest cores.",
-        x=axis("kernel time", "ns", end),
-        y=axis("", "lanes", len(lanes), names=lanes),
-        marks={"operations": of_ops, "stages": of_stages},
+        x=axis("kernel time", "ns", max(end, operations[0].runs.nanoseconds if operations else 0.0)),
+        y=axis("", "lanes", len(lanes), names=names),
+        marks={
+            "operations": of_ops,
+            "compared": [mark for mark in before if mark.right > mark.left],
+            "stages": of_stages,
+        },
         legend=STAGE_LEGEND if stages else {},
     )
 

@@ -9,6 +9,7 @@ from device.spec.device_spec import DeviceSpec
 from ttsim.report import page_tables as tables
 from ttsim.report.accuracy import Accuracy
 from ttsim.report.advice import BOTTLENECK, SENSITIVITY_TITLE, SHOWN_FIGURES, Advice, Change, advice_lines, best_change
+from ttsim.report.comparison import Comparison, Reported, compare
 from ttsim.report.cycle_report import INCLUDES, LEAVES_OUT, CycleReport, launch_lines
 from ttsim.report.cycles import Core, CoreTime, Totals, cores_in
 from ttsim.report.explain import explain_inclusion, operation_lines
@@ -16,6 +17,7 @@ from ttsim.report.formatting import by, counted, cycles, percent, short_time
 from ttsim.report.memory import CIRCULAR, L1Map, LayerResult, OperationUse, l1_map
 from ttsim.report.network import NetworkReport, OpRun, Runs
 from ttsim.report.page_charts import l1_chart, roofline, stage_rows, timeline
+from ttsim.report.reported import reported_of
 from ttsim.report.rows import Derived
 from ttsim.report.sections import Cell, Field, Page, Section, View, bars, code, gain, heat, lines, table, verdict
 from ttsim.runtime.call_source import WHAT_FITS
@@ -27,6 +29,7 @@ HOW_TO_TRY: Final = (
     "`ttsim run` without --no-suggestions tries changes of a layer, and estimate_cycles(..., suggestions=True) tries "
     "changes of a call."
 )
+NO_BASELINES: Final[Mapping[str, Reported]] = {}
 ALL: Final = "all layers"
 WORTH: Final = 0.05  # of the time: smaller gains leave the verdict good
 SHOWN_CALLS: Final = 8  # explaining more calls would take more room than the tables
@@ -61,6 +64,7 @@ class Part:
     result: LayerResult | None = None  # Of a layer
     spec: DeviceSpec | None = None
     sources: Sequence[Source] = ()  # Calls as Python, if known
+    baseline: Reported | None = None  # An earlier report on the same call
 
     error = Derived[str](lambda part: (part.result.error or "") if part.result else "")  # Why it failed
     total = Derived[Totals | None](lambda part: part.report.total if part.report and part.report.operations else None)
@@ -70,6 +74,9 @@ class Part:
         lambda part: part.result.summary.accuracy if part.result and part.result.summary else None
     )
     pcc = Derived[float | None](lambda part: None if part.accuracy is None else part.accuracy.pcc)
+    compared = Derived[Comparison | None](
+        lambda part: compare(part.baseline, reported_of(part.report)) if part.baseline and part.report else None
+    )
     memory = Derived[Sequence[OperationUse]](lambda part: _uses(part.result) if part.result else ())
     l1 = Derived[L1Map | None](  # L1 of a core over the operations
         lambda part: (
@@ -109,12 +116,14 @@ def page_of_network(
     return _page(part.name, network.device, network.clock_hz, [_view(part)])
 
 
-def page_of_layers(results: Sequence[LayerResult], spec: DeviceSpec) -> Page:
-    """The page of layers that were run, one view each, behind a view of all."""
+def page_of_layers(
+    results: Sequence[LayerResult], spec: DeviceSpec, baselines: Mapping[str, Reported] = NO_BASELINES
+) -> Page:
+    """The page of layers that were run, one view each, behind a view of all; `baselines` are earlier, by their name."""
     failed = sum(result.error is not None for result in results)
     name = results[0].layer.name if len(results) == 1 else f"{len(results)} layers"
     end = f", {failed} failed" if failed and len(results) > 1 else " failed" if failed else ""
-    parts = [_part_of_layer(result, spec) for result in results]
+    parts = [_part_of_layer(result, spec, baselines.get(result.layer.name)) for result in results]
     views = [_view(part) for part in parts]
     return _page(name, spec.name, spec.clock_hz, [_overview(parts), *views] if len(parts) > 1 else views, end)
 
@@ -126,7 +135,7 @@ def _page(name: str, device: str, clock_hz: int, views: Sequence[View], end: str
     )
 
 
-def _part_of_layer(result: LayerResult, spec: DeviceSpec) -> Part:
+def _part_of_layer(result: LayerResult, spec: DeviceSpec, baseline: Reported | None) -> Part:
     summary, uses = result.summary, _uses(result)
     report = None if summary is None else summary.cycles
     each = [None] * len(uses) if report is None else [taken for call in report.calls for taken in call.run.in_order]
@@ -145,7 +154,10 @@ def _part_of_layer(result: LayerResult, spec: DeviceSpec) -> Part:
         "groups": f"{layer.groups}",
     }
     sources = (Source(layer.name, result.source),) if result.source else ()
-    return Part(name=layer.name, asked=asked, operations=runs, report=report, result=result, spec=spec, sources=sources)
+    return Part(
+        name=layer.name, asked=asked, operations=runs, report=report, result=result, spec=spec, sources=sources,
+        baseline=baseline,
+    )  # fmt: skip
 
 
 def _counts(calls: int, operations: int) -> Mapping[str, str]:
@@ -160,19 +172,20 @@ def _uses(result: LayerResult) -> Sequence[OperationUse]:
 def _view(part: Part) -> View:
     stages = stage_rows(part.operations)
     roofs = [op for op in part.operations if op.time and op.cycles]
-    chart, memory = roofline(roofs), part.l1
+    chart, memory, pairs = roofline(roofs), part.l1, part.compared.pairs if part.compared else ()
     sections = [
         _verdict(part),
         _gain(part),
         _picture(part),
         *([code("error", "What the library says", "", [("", part.error)])] if part.error else ()),
-        timeline(part.operations, stages),
+        timeline(part.operations, stages, pairs),
         *([l1_chart(memory, part.operations)] if memory else ()),
         table("stages", "Stages of the slowest cores", tables.STAGES, stages, ops=[[row.op.number] for row in stages]),
         *([chart] if chart else ()),
         table("roofs", "What the machine needs at least", tables.ROOFS, roofs, ops=[[op.number] for op in roofs],
               note="Shares of the time that math, DRAM and networks need with all of them busy."),
         *_suggestions(part),
+        table("compared", "Compared with the baseline", tables.COMPARED, pairs),
         *_tables(part, memory),
     ]  # fmt: skip
     return View(name=part.name, sections=sections)
@@ -267,6 +280,9 @@ def _facts(part: Part) -> Iterator[tuple[str, Cell, str]]:
         yield "of the bound", total.roofline.share, "share"
         yield "matrix units busy", total.math.device_utilization, "share"
         yield "error expected", total.error.share, "share"
+    if part.compared:
+        yield "baseline", sum(op.nanoseconds or 0 for op in part.baseline.operations) if part.baseline else None, "ns"
+        yield "change from the baseline", part.compared.change.share, "share"
     if summary:
         yield "most L1 of a core", summary.l1.peak_share, "share"
         yield "headroom in L1", summary.l1.headroom_bytes, "B"
@@ -324,6 +340,7 @@ LAYERS: Final[Sequence[Field[Part]]] = (
     Field("most L1 of a core", lambda part: max((use.used_share for use in part.memory), default=None), "share"),
     Field("headroom", lambda part: min((use.headroom_bytes for use in part.memory), default=None), "B"),
     Field("cycles", _total(lambda total: total.cycles), "cycles", total=True),
+    Field("change from the baseline", lambda part: part.compared.change.share if part.compared else None, "share"),
     Field("PCC", lambda part: part.pcc, "figure"),
 )
 

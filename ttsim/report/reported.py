@@ -9,7 +9,8 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from math import isfinite
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +20,7 @@ from device.spec.device_spec import catalog_names
 from device.time.stages import nanoseconds
 from ops.op_models import load_spec
 from ttsim.report.comparison import BOUND, CORES, FIDELITY, OF_TENSORS, Difference, Reported, ReportedOperation
+from ttsim.report.cycle_report import CycleReport
 from ttsim.report.explain import FIDELITIES
 
 LONGEST_PATH: Final = 200  # characters of a path in an error
@@ -140,27 +142,49 @@ def read_report(path: Path, device_id: int | None = None) -> Reported:
     ops_perf_results file ending in .csv, in which `device_id` chooses one of several devices. Raises ArgumentError for
     any other file, and OSError if it is unreadable.
     """
-    try:
+    with _reading(path, "compare"):
         if path.suffix.lower() == ".csv":
             return read_rows(path, device_id)
-        document = json.loads(path.read_text(encoding="utf-8"))
-        reports = _reports(document)
-        if not reports:
-            return Reported(device="", clock_hz=0, operations=())
-        device, clock_hz = str(reports[0]["device"]), int(reports[0]["clock_hz"])
-        calls = (call for report in reports for call in ([report] if "operations" in report else report["calls"]))
-        operations = tuple(_read_operation(op, clock_hz) for call in calls for op in call["operations"])
-        name = device.partition(",")[0]  # a device of the catalog, changed or not
-        arch = load_spec(name).arch if name in catalog_names() else ""
-        return Reported(device=device, arch=arch, clock_hz=clock_hz, operations=operations)
+        return _reported(_reports(json.loads(path.read_text(encoding="utf-8"))))
+
+
+def read_layers(path: Path, where: str) -> dict[str, Reported]:
+    """The operations of each layer in a file of ``run --json``, by the layer's name; raises as `read_report`."""
+    with _reading(path, where):
+        layers = json.loads(path.read_text(encoding="utf-8"))["layers"]
+        return {str(layer["layer"]["name"]): _reported(_reports({"layers": [layer]})) for layer in layers}
+
+
+def reported_of(report: CycleReport) -> Reported:
+    """The operations of a report as they are read from its JSON."""
+    return _reported([report.to_dict()])
+
+
+@contextmanager
+def _reading(path: Path, where: str) -> Iterator[None]:
+    """Names the file in errors about its content."""
+    try:
+        yield
     except ArgumentError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ArithmeticError) as error:
         named = shown(str(path), LONGEST_PATH)
         raise ArgumentError(
-            f"compare: {named} is no report in JSON ({shown(str(error))}); give a file that run --json, "
+            f"{where}: {named} is no report in JSON ({shown(str(error))}); give a file that run --json, "
             "exec --report or to_json() of a report wrote, or the ops_perf_results CSV of a card"
         ) from None
+
+
+def _reported(reports: Sequence[Mapping[str, Any]]) -> Reported:
+    """The operations of reports on one device, one after the other."""
+    if not reports:
+        return Reported(device="", clock_hz=0, operations=())
+    device, clock_hz = str(reports[0]["device"]), int(reports[0]["clock_hz"])
+    calls = (call for report in reports for call in ([report] if "operations" in report else report["calls"]))
+    operations = tuple(_read_operation(op, clock_hz) for call in calls for op in call["operations"])
+    name = device.partition(",")[0]  # a device of the catalog, changed or not
+    arch = load_spec(name).arch if name in catalog_names() else ""
+    return Reported(device=device, arch=arch, clock_hz=clock_hz, operations=operations)
 
 
 def _reports(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -8,10 +8,12 @@ from device.spec.device_spec import load_spec
 from tests.ttsim.report.ran_operations import LAYER, runs_of, timed, untimed
 from tests.ttsim.report.test_approved import ADVICE
 from ttsim.report.cycle_report import cycle_report
+from ttsim.report.cycles import CallRun
 from ttsim.report.memory import CIRCULAR, LayerResult, Occupant, l1_map
 from ttsim.report.network import LivingBuffer, Runs, network_report
 from ttsim.report.page_charts import l1_chart, roofline, stage_rows, timeline
 from ttsim.report.pages import grid_of, page_of_calls, page_of_layers, page_of_network
+from ttsim.report.reported import reported_of
 from ttsim.report.sections import Page, document
 from ttsim.report.writers.html.document import page_html
 from ttsim.runtime.call_source import WHAT_FITS
@@ -77,6 +79,25 @@ def test_a_layer_that_fails_shows_the_change_that_fits() -> None:
     assert [view.name for view in page.views] == ["all layers", "up", "up"]
     assert sections(page)["verdict"]["text"].startswith("0 of 2 layers run")
     assert sections(page, 2)["gain"]["code"] == ""
+
+
+def test_a_baseline_is_a_lane_a_table_and_a_change(layer, report, conv, spec) -> None:
+    ran = replace(layer, summary=replace(layer.summary, operations=layer.summary.operations[:2], cycles=report))
+    before = cycle_report([CallRun(name="f", ran=(conv,), spec=spec)], spec)
+    shown = sections(page_of_layers([ran], spec, {"up": reported_of(before)}))
+    assert shown["timeline"]["y"]["names"][:2] == ["operations", "baseline"]
+    assert shown["timeline"]["parts"][1] == {
+        "table": "compared", "marks": [[0.0, 4000.0, 1, 2, "Conv2dDeviceOperation", 1, 1.0, "Conv2dDeviceOperation"]],
+    }  # fmt: skip
+    assert [row[:3] for row in shown["compared"]["rows"]] == [
+        ["HaloDeviceOperation", None, 1000.0], ["Conv2dDeviceOperation", 4000.0, 4000.0],
+    ]  # fmt: skip
+    facts = {name: value for name, value, _ in shown["verdict"]["facts"]}
+    assert (facts["baseline"], facts["change from the baseline"]) == (4000.0, 0.25)
+    assert (
+        "baseline"
+        not in sections(page_of_layers([ran], spec, {"other": reported_of(before)}))["timeline"]["y"]["names"]
+    )
 
 
 def test_nothing_ran(spec) -> None:

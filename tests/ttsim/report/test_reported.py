@@ -9,7 +9,7 @@ from device.errors import ArgumentError
 from tests.ttsim.report.ran_operations import LAYER, runs_of, timed, untimed
 from ttsim.report.comparison import BOUND, CORES, FIDELITY, OF_TENSORS, Reported
 from ttsim.report.network import network_report
-from ttsim.report.reported import read_report, read_rows
+from ttsim.report.reported import read_layers, read_report, read_rows, reported_of
 from ttsim.report.writers.json import layers_as_json
 from ttsim.study.layers.run import Settings, run_layer
 
@@ -114,6 +114,8 @@ def test_reports_of_calls_of_a_network_of_layers_and_of_a_card(report, spec, tmp
     result = run_layer(LAYER, Settings(spec=spec, values="off", suggestions=False))
     layers = read(layers_as_json([result, result]))
     assert [op.cycles for op in layers.operations] == 2 * [op.cycles for op in result.summary.cycles.operations]
+    by_name = read_layers(tmp_path / "r.json", "run")
+    assert by_name == {"up": reported_of(result.summary.cycles)}
     card = read("OP CODE,DEVICE ID,DEVICE KERNEL DURATION [ns]\nA,1,5\nB,2,6\n", "r.CSV", device_id=2)
     assert [op.name for op in card.operations] == ["B"]
 

@@ -402,7 +402,7 @@ function bars(section) {
   });
   const rest = order.slice(section.most);
   const more = rest.length ? [el("p", { class: "note" }, `${rest.length} more: ${text(rest.reduce((sum, at) => sum + table.rows[at][figures[0]], 0))}`)] : [];
-  return [el("div", { class: "barlist" }, ...rows), ...more];
+  return [el("div", { class: rows.length > 5 ? "barlist" : "barlist few" }, ...rows), ...more];
 }
 
 // ---- tables
