@@ -7,6 +7,7 @@ and to this file.
 
 import ast as _ast
 import sys as _sys
+from functools import partial as _partial
 from importlib import import_module as _import_module
 from importlib.machinery import ModuleSpec as _ModuleSpec
 from importlib.util import find_spec as _find_spec
@@ -14,6 +15,7 @@ from pathlib import Path as _Path
 from types import ModuleType as _ModuleType
 
 _FILE = _Path(__file__).resolve()
+_SIBLINGS = ("device", "ops")
 
 
 def _location(name: str) -> _Path | None:
@@ -30,7 +32,7 @@ def _check_siblings(home: _Path) -> None:
 
     Both are common names: a ``device.py`` beside a script would be imported instead, and fail far from the cause.
     """
-    for name in ("device", "ops"):
+    for name in _SIBLINGS:
         location = _location(name)
         if location != home / name:
             culprit = f"Python finds {location} instead" if location else "Python finds none"
@@ -40,10 +42,16 @@ def _check_siblings(home: _Path) -> None:
             )
 
 
+def _missing_in(sibling: _ModuleType, name: str) -> object:
+    """Raises the error for a name that a package beside this one does not have."""
+    raise _import_module("ttsim.dropin.missing").missing_in_package(sibling, name, _sys._getframe(1))
+
+
 _import_module("ttsim.runtime.tracebacks").install()
 _check_siblings(_FILE.parents[1])
-_import_module("device")  # kept from now on, wherever a script may look for modules later
-_import_module("ops")
+for _name in _SIBLINGS:  # kept from now on, wherever a script may look for modules later
+    _sibling = _import_module(_name)
+    vars(_sibling)["__getattr__"] = _partial(_missing_in, _sibling)
 
 _STUB = _ast.parse(_FILE.with_suffix(".pyi").read_text(encoding="utf-8"))
 _HOME_OF = {alias.name: node.module for node in _STUB.body if isinstance(node, _ast.ImportFrom) for alias in node.names}
@@ -60,7 +68,13 @@ class _MovedModules:
 
     @classmethod
     def find_spec(cls, name: str, path: object = None, target: object = None) -> _ModuleSpec | None:
-        """How to load a module; None for all modules that are where their name says."""
+        """How to load a module; None for all modules that are where their name says.
+
+        Raises ModuleNotFoundError, naming the culprit, for a module of a package that ttsim's own package shadows.
+        """
+        package, _, module = name.partition(".")
+        if package in _SIBLINGS and module and (text := _import_module("ttsim.dropin.missing").shadowed(package)):
+            raise ModuleNotFoundError(f"No module named {name!r}: {text}", name=name)
         return _ModuleSpec(name, cls()) if _MOVED.get(name, name) != name else None  # type: ignore[arg-type]
 
     def create_module(self, spec: _ModuleSpec) -> _ModuleType:

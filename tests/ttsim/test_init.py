@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import os
 import pickle
 import pydoc
 import subprocess
@@ -150,14 +151,29 @@ def test_signatures_and_pickles_are_those_of_the_home():
     assert pickle.loads(pickle.dumps(values)) == values
 
 
-@pytest.mark.parametrize("name", ["device", "ops"])
-def test_a_foreign_sibling_is_named_unless_it_comes_later(name, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "way_in"),
+    [
+        ("device", ["-c", "import ttsim"]),
+        ("ops", ["script.py"]),
+        ("device", ["-m", "ttsim", "devices"]),
+    ],
+)
+def test_a_foreign_sibling_is_named(name, way_in, tmp_path):
     (tmp_path / f"{name}.py").write_text("value = 1\n")
-    script = f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(ROOT)!r}]; import ttsim"
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert found.returncode == 1
-    assert f"ImportError: ttsim needs its own package {name!r}" in found.stderr
-    assert str(tmp_path / f"{name}.py") in found.stderr
+    (tmp_path / "script.py").write_text("import ttsim\n")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, *way_in]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert f"ImportError: ttsim needs its own package {name!r}" in done.stderr
+    assert str(tmp_path / f"{name}.py") in done.stderr
+    assert "__init__.py" not in done.stderr
+
+
+def test_a_foreign_sibling_that_comes_later_does_not_matter(tmp_path):
+    for name in ("device", "ops"):
+        (tmp_path / f"{name}.py").write_text("value = 1\n")
     run(f"sys.path[:0] = [{str(tmp_path)!r}]\nttsim.open_device(); ttsim.conv2d")
     with pytest.raises(ImportError, match="install ttsim again"):
         ttsim._check_siblings(tmp_path)

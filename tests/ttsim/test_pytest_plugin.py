@@ -47,10 +47,14 @@ def test_module(device, again):
 def test_tests_of_ttnn_find_their_fixtures(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(TESTS)
     (tmp_path / "test_module.py").write_text(OF_A_MODULE)
-    flags = ["--values", "fast", "-q", "--strict-markers", "-p", "no:cacheprovider"]
-    command = [sys.executable, "-m", "ttsim", "pytest", *flags, "test_it.py", "test_module.py"]
+    (tmp_path / "tests" / "ops").mkdir(parents=True)
+    (tmp_path / "tests" / "ops" / "__init__.py").touch()
+    (tmp_path / "tests" / "ops" / "test_shadowed.py").touch()
+    flags = ["--continue-on-collection-errors", "--values", "fast", "-q", "--strict-markers", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "ttsim", "pytest", *flags, "test_it.py", "test_module.py", "tests"]
     environment = {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, env=environment)
-    assert "1 failed, 6 passed, 2 skipped" in done.stdout, done.stdout + done.stderr
+    assert "1 failed, 6 passed, 2 skipped, 1 error" in done.stdout, done.stdout + done.stderr
     assert ">       ttnn.relu(1)\nE       ttsim.ArgumentTypeError: ttnn.relu(): incompatible" in done.stdout
     assert "call.py" not in done.stdout
+    assert f"{tmp_path / 'tests' / 'ops'}/ is not imported, because 'ops' is a package of ttsim" in done.stdout

@@ -41,6 +41,7 @@ def install() -> None:
 def shortened(error: BaseException) -> Iterator[None]:
     """For the length of a ``with`` block, an error and its causes have no frames of ttsim if ttsim refused something.
 
+    An error of frames of ttsim alone has no traceback then.
     Causes that never left ttsim are left out. Nothing changes while TTSIM_TRACEBACK is set, except to 0.
     """
     links: list[BaseException] = []
@@ -51,7 +52,7 @@ def shortened(error: BaseException) -> Iterator[None]:
     before = [(link, link.__traceback__, link.__cause__, link.__context__, link.__suppress_context__) for link in links]
     try:
         for link in filter(_refused, links):
-            link.__traceback__ = outside(link.__traceback__) or link.__traceback__
+            link.__traceback__ = outside(link.__traceback__)
             if (cause := _cause(link)) is not None and outside(cause.__traceback__) is None:
                 link.__cause__ = None  # which leaves the context out, too
         yield
@@ -80,8 +81,9 @@ def _frames(trace: TracebackType | None) -> list[TracebackType]:
 
 
 def _package(frame: TracebackType) -> str:
-    """The package of the code that a part of a traceback ran."""
-    return str(frame.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
+    """The package of the code that a part of a traceback ran; fixtures of the plugin are code of the tests."""
+    name = str(frame.tb_frame.f_globals.get("__name__", ""))
+    return "" if name == "ttsim.dropin.pytest_plugin" else name.partition(".")[0]
 
 
 def _cause(error: BaseException) -> BaseException | None:

@@ -120,6 +120,27 @@ def test_a_flag_shows_the_frames_inside_ttsim(tmp_path: Path, capsys: pytest.Cap
     assert "types/call.py" in text
 
 
+@pytest.mark.parametrize(
+    ("file", "line", "text"),
+    [
+        ("device.py", "import device; device.mine", "AttributeError: module 'device' has no attribute 'mine': "),
+        ("device.py", "from device import mine", "ImportError: cannot import name 'mine' from 'device': "),
+        ("ops/mine.py", "import ops.mine", "ModuleNotFoundError: No module named 'ops.mine': "),
+        ("ttsim.py", "import ttsim; ttsim.mine", "AttributeError: module 'ttsim' has no attribute 'mine': "),
+    ],
+)
+def test_a_module_of_the_script_that_ttsim_shadows_is_named(
+    file: str, line: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "ops").mkdir()
+    (tmp_path / file).write_text("mine = 1\n")
+    (tmp_path / "script.py").write_text(line)
+    assert main(["exec", str(tmp_path / "script.py")]) == 1
+    last = capsys.readouterr().err.splitlines()[-1]
+    package = file.partition("/")[0]
+    assert last.startswith(f"{text}{tmp_path / package} is not imported, because {package.partition('.')[0]!r} is a ")
+
+
 def test_a_script_that_is_not_there_is_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["exec", str(tmp_path / "none.py")]) == 2
     assert "none.py" in capsys.readouterr().err
