@@ -163,10 +163,14 @@ class Buffer:
             )
         return part.astype(np.uint8)
 
+    def forget(self) -> None:
+        """Drops the contents: what lies in the buffer now is not known."""
+        self._values = self._tensor = self._pages = None
+
     def free(self) -> None:
-        """Forget the contents; every later read raises."""
-        self.allocated = False
-        self._values = self._tensor = self._pages = self.owner = None
+        """Forgets the contents; every later read raises."""
+        self.forget()
+        self.allocated, self.owner = False, None
 
     def _image(self, bank: int) -> Array:
         """int16 [bank_bytes]: the bytes of one bank, -1 for bytes that were never written."""

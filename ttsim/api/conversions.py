@@ -161,6 +161,9 @@ def to_torch(
 ) -> TorchTensor:
     """The values of a tensor as a torch tensor.
 
+    Values that a device with ``values="off"`` did not compute are a torch tensor of unknown numbers: shape and type
+    are right, operations of torch go on, and whatever reads a number raises DeviceError.
+
     Args:
         tensor: A tensor on the host or the device.
         dtype: A torch data type; None for bfloat16, float32 (block floats too) or an integer type.
@@ -174,7 +177,7 @@ def to_torch(
 
     Raises:
         ArgumentTypeError: ``tensor`` is no tensor.
-        DeviceError: The tensor was deallocated, its device computes no values, or a side to drop is not 1.
+        DeviceError: The tensor was deallocated, or a side to drop is not 1.
         ImportError: torch is not installed.
 
     Examples:

@@ -12,7 +12,7 @@ from device.matrix_unit.arithmetic import EXACT, FAST, Arithmetic
 from device.memory.buffers import Buffer
 from device.memory.memory_config import BufferType
 from device.numbers.formats import Array
-from device.plan import Allocate, BufferAllocated, Event, Plan, WrittenTensor
+from device.plan import Allocate, BufferAllocated, Event, Operation, Plan, WrittenTensor
 from ops.op_model import ValuesContext
 from ops.passes.cycles import steps_that_ran
 from ops.passes.memory import run_memory
@@ -167,6 +167,10 @@ def run(
             if result[name] is arrays.get(name) and buffers.get(name) is on_device.get(name):
                 continue
             buffers[name].store(result[name], plan.tensors[name])
+    elif dispatch:
+        for step in plan.steps:
+            if isinstance(step, Operation) and not step.outputs and step.inputs[-1] in on_device:
+                on_device[step.inputs[-1]].forget()  # which the operation would write
     return results
 
 

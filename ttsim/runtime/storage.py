@@ -1,8 +1,10 @@
 """Where the values of tensors are: on the host, or in buffers on devices, which tensors share."""
 
 import sys
+from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
+from warnings import warn
 from weakref import WeakSet
 
 import ml_dtypes
@@ -18,6 +20,7 @@ from device.plan import OperationBegin, OperationEnd, ReadTensor, WrittenTensor
 from ops.programs.patch_matmul.gather import copy_in_pieces
 from ttsim.runtime.device import Device
 from ttsim.runtime.session import locked
+from ttsim.runtime.tracebacks import user_level
 from ttsim.runtime.types.of_torch import TorchTensor
 from ttsim.runtime.types.tensors import DataType
 
@@ -102,6 +105,7 @@ def not_allocated(first_line: str = "Tensor is not allocated") -> DeviceError:
     )
 
 
+UNKNOWN: Final = np.empty(0)  # stands for the values of a host tensor that came from a device that computes none
 LARGE_BYTES = 8 << 20  # from which on threads are faster than one: below they only wait for each other
 _OTHER_FLOATS = dict.fromkeys(("float64", "float16"), DataType.FLOAT32)
 
@@ -147,6 +151,28 @@ def numpy_from_torch(tensor: Any) -> Array:
     if host.dtype == torch.bfloat16:
         return np.asarray(host.view(torch.int16).numpy().view(ml_dtypes.bfloat16))
     return np.asarray(host.numpy())
+
+
+def contents(data: object) -> Any:
+    """A torch tensor of the same shape and type as a torch tensor of unknown numbers; None for all other data."""
+    unknown = sys.modules.get("ttsim.runtime.unknown")
+    return data.held if unknown is not None and isinstance(data, unknown.UnknownTensor) else None
+
+
+@cache
+def warn_of_unknown() -> None:
+    """Warns once, at the user's line."""
+    text = "values are off: tensors on the host have the right shapes and types, but their numbers are unknown"
+    warn(f"{text}; whatever reads a number raises an error", stacklevel=user_level())
+
+
+def unknown_torch(spec: TensorSpec) -> TorchTensor:
+    """A torch tensor of unknown numbers, as `torch_from_numpy` makes one of known numbers."""
+    kind = np.dtype(np.float32) if spec.data_format.is_float else spec.data_format.storage
+    warn_of_unknown()
+    filled = torch_from_numpy(np.full(spec.shape, np.nan if kind.kind == "f" else 0, kind), spec.data_format.name)
+    unknown: TorchTensor = import_module("ttsim.runtime.unknown").UnknownTensor(filled)
+    return unknown
 
 
 def torch_from_numpy(values: Array, format_name: str) -> TorchTensor:

@@ -24,8 +24,10 @@ from ttsim.runtime.device import Device
 from ttsim.runtime.operators import Operators
 from ttsim.runtime.session import current, remember
 from ttsim.runtime.storage import (
+    UNKNOWN,
     DeviceStorage,
     StorageType,
+    contents,
     copied,
     default_type,
     frozen,
@@ -36,6 +38,7 @@ from ttsim.runtime.storage import (
     record_fetched,
     rounded,
     torch_from_numpy,
+    unknown_torch,
 )
 from ttsim.runtime.types.call import require_type_or_none
 from ttsim.runtime.types.of_torch import TorchTensor
@@ -97,7 +100,8 @@ class Tensor(Operators):
             layout: TILE by default for block floats, which have no rows, else ROW_MAJOR.
             mem_config: Place on the device; DRAM by default.
         """
-        values = numbers(data)
+        known = contents(data)
+        values = numbers(data if known is None else known)
         chosen = default_type(values) if data_type is None else data_type
         if not isinstance(chosen, DataType):
             raise ArgumentTypeError(f"Tensor: data_type must be a DataType such as ttsim.bfloat16, not {shown(chosen)}")
@@ -111,7 +115,8 @@ class Tensor(Operators):
                 "Layout must be Layout::TILE for bfloat8_b or bfloat4_b!\n"
                 f"layout: {data_format} has no rows; use TILE_LAYOUT, or bfloat16"
             )
-        self._set(TensorSpec(values.shape, data_format, order), values=frozen(rounded(values, data_format)))
+        host = UNKNOWN if known is not None else frozen(rounded(values, data_format))
+        self._set(TensorSpec(values.shape, data_format, order), values=host)
         if device is not None:
             there = self.to(device, mem_config)
             self._set(there.spec, storage=there._storage)
@@ -133,7 +138,7 @@ class Tensor(Operators):
     @classmethod
     def of_host(cls, values: Array, spec: TensorSpec, *, created_by: DeviceOp | None = None) -> "Tensor":
         """A host tensor of rounded values, in spec.shape or, if prepared, spec.padded_shape; they will not change."""
-        return cls.__new__(cls)._set(spec, created_by, values=frozen(values))
+        return cls.__new__(cls)._set(spec, created_by, values=values if values is UNKNOWN else frozen(values))
 
     @classmethod
     def of_buffer(
@@ -149,13 +154,14 @@ class Tensor(Operators):
     def __copy__(self) -> "Tensor":
         """A tensor of the same values; on a device it shares the buffer, which lives as long as either."""
         if self._storage is None:
-            return Tensor.of_host(self._carried(), self.spec, created_by=self.created_by)
+            return Tensor.of_host(self._brought(), self.spec, created_by=self.created_by)
         return Tensor._sharing(self._storage, self.spec, self.created_by)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Tensor":
         """A tensor with values, and on a device a buffer, of its own."""
         if self._storage is None:
-            return Tensor.of_host(self._carried().copy(), self.spec, created_by=self.created_by)
+            values = self._brought() if self.left_out else self._carried().copy()
+            return Tensor.of_host(values, self.spec, created_by=self.created_by)
         return self.with_memory_config(self.spec.memory_config)
 
     def __reduce__(self) -> Any:
@@ -276,16 +282,26 @@ class Tensor(Operators):
 
         Raises DeviceError if the tensor was deallocated, or its device computes no values.
         """
-        if self._storage is None:
-            if self._values is None:
-                raise not_allocated()
-            return self._logical(self._values)
-        if not self.buffer.written:
+        if not self.is_allocated():
+            raise not_allocated()
+        if not self.known:
             raise DeviceError(
                 "the tensor has no values: its device was opened with values='off', which plans memory and cycles "
-                "only; open it with values='fast'"
+                "only; open it with values='fast' (--values fast, TTSIM_VALUES=fast)"
+                if self.left_out
+                else "the tensor has no values: nothing was written to it; write it with copy_host_to_device_tensor"
             )
-        return self._logical(self.buffer.values)
+        return self._logical(self.buffer.values if self._values is None else self._values)
+
+    @property
+    def known(self) -> bool:
+        """Whether values were written; raises DeviceError for a deallocated device tensor."""
+        return self._values is not UNKNOWN if self._storage is None else self.buffer.written
+
+    @property
+    def left_out(self) -> bool:
+        """Whether the values are not known because a device with ``values="off"`` did not compute them."""
+        return not self.known and (self._storage is None or self._storage.device.values == "off")
 
     def _logical(self, stored: Array) -> Array:
         """What is stored, without padding."""
@@ -317,6 +333,10 @@ class Tensor(Operators):
         """The values that go with the tensor to another place: of what was prepared, the padding, too."""
         return self.values() if self.created_by is None else self.padded_values()
 
+    def _brought(self) -> Array:
+        """``_carried``, or UNKNOWN."""
+        return UNKNOWN if self.left_out else self._carried()
+
     def _spec_in(self, place: MemoryConfig) -> TensorSpec:
         """The tensor in another place."""
         padded_shape = None if self.created_by is None else self.spec.padded_shape
@@ -343,7 +363,15 @@ class Tensor(Operators):
         return value
 
     def to_torch(self) -> TorchTensor:
-        """The values as a torch tensor: bfloat16, float32 (block floats too) or integers; raises as ``values``."""
+        """The values as a torch tensor: bfloat16, float32 (block floats too) or integers.
+
+        Values that a device with ``values="off"`` did not compute are a tensor of unknown numbers: its shape and type
+        are right, torch computes with it, and reading a number raises DeviceError.
+
+        Raises DeviceError if the tensor was deallocated.
+        """
+        if self.left_out:
+            return unknown_torch(self.spec)
         return torch_from_numpy(self.to_numpy(), self.spec.data_format.name)
 
     def to(
@@ -372,13 +400,14 @@ class Tensor(Operators):
             raise ArgumentTypeError(f"to: the target must be a device or a layout, not {type(target).__name__}")
         require_type_or_none("to", MemoryConfig, mem_config=mem_config)
         spec = self._spec_in(mem_config or DRAM_MEMORY_CONFIG)
-        return Tensor._sharing(placed(target, self._carried(), spec, by="Tensor::to_device"), spec, self.created_by)
+        values = None if self.left_out and target.values == "off" else self._carried()
+        return Tensor._sharing(placed(target, values, spec, by="Tensor::to_device"), spec, self.created_by)
 
     def cpu(self, blocking: bool = True, cq_id: int | None = None) -> "Tensor":
         """The tensor on the host; itself if it is there. It is there at once, by whatever queue."""
         if self._storage is None:
             return self
-        brought = Tensor.of_host(self._carried(), self._spec_in(DRAM_MEMORY_CONFIG), created_by=self.created_by)
+        brought = Tensor.of_host(self._brought(), self._spec_in(DRAM_MEMORY_CONFIG), created_by=self.created_by)
         record_fetched(self._storage, self.spec, brought.spec)
         return brought
 
@@ -467,13 +496,15 @@ class Tensor(Operators):
         elif force or len(self._storage.sharers) == 1:
             self._storage.free()
 
-    def take(self, values: Array) -> None:
-        """Replaces the values of a host tensor, which are rounded to its format and will not change."""
-        self._values = values
+    def take(self, tensor: "Tensor") -> None:
+        """Replaces the values of a host tensor by those of another tensor of its format."""
+        self._values = UNKNOWN if tensor.left_out else frozen(tensor.values().copy())
 
     def _changed(self, spec: TensorSpec) -> "Tensor":
         """The values placed as ``spec`` says, in a new tensor; rounded anew where block floats get other neighbors."""
         if self._storage is None:
+            if self.left_out:
+                return Tensor.of_host(UNKNOWN, spec)
             return Tensor.of_host(quantize(self.values().reshape(spec.shape), spec.data_format), spec)
         values = self.values().reshape(spec.shape) if self.buffer.written else None
         stays = (self.spec.data_format, self.spec.shape[-1:]) == (spec.data_format, spec.shape[-1:])
@@ -486,7 +517,7 @@ class Tensor(Operators):
         name = self.dtype.name
         if not self.is_allocated():
             shown = "<buffer is not allocated>"
-        elif self._storage is not None and not self._storage.buffer.written:
+        elif not self.known:
             shown = "<no values>"
         else:
             shown = printed(self.to_numpy())

@@ -1,6 +1,7 @@
 """Copies into tensors that are there already: between host and device, and into preallocated outputs."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from ops.builder import CREATED
 from ops.programs.conv2d.weights import AsWanted
 from ttsim.runtime.device import Device, MeshShape
 from ttsim.runtime.session import locked
-from ttsim.runtime.storage import frozen
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import require_type
 from ttsim.runtime.types.tensors import DataType, TensorDescription
@@ -25,10 +25,11 @@ def stored_in(output_tensor: Tensor, result: Tensor, *, argument: str = "output_
     """
     require_type("output_tensor", Tensor, output_tensor=output_tensor)
     _require_same_spec(argument, output_tensor, result)
-    if result.device() is None or result.buffer.written:
-        values, buffer, device = result.values(), output_tensor.buffer, output_tensor.device()
-        if device is not None:
-            locked(device.listened(), lambda: buffer.store(values, output_tensor.spec))
+    device = output_tensor.device()
+    if device is not None:
+        buffer, left_out = output_tensor.buffer, result.left_out and device.values == "off"
+        store = buffer.forget if left_out else partial(buffer.store, result.values(), output_tensor.spec)
+        locked(device.listened(), store)
     return output_tensor
 
 
@@ -81,7 +82,7 @@ def copy_device_to_host_tensor(
     if host_tensor.device() is not None or device_tensor.device() is None:
         raise DeviceError("copy_device_to_host_tensor: it goes from a device tensor to a host tensor, in this order")
     _require_same_spec("copy_device_to_host_tensor: host_tensor", host_tensor, device_tensor)
-    host_tensor.take(frozen(device_tensor.values().copy()))
+    host_tensor.take(device_tensor)
 
 
 def allocate_tensor_on_device(spec: TensorSpec | Sequence[int], *place: Any) -> Tensor:

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from opcode import opmap
-from types import TracebackType
+from types import FrameType, TracebackType
 
 TRACEBACK_VARIABLE = "TTSIM_TRACEBACK"  # "1" shows all frames
 _HOUSE = frozenset({"device", "ops", "ttsim"})
@@ -66,7 +66,7 @@ def outside(trace: TracebackType | None) -> TracebackType | None:
     """The frames of a traceback that are neither ttsim's nor of Python's own library; None if there are no others."""
     shown = None
     for frame in reversed(_frames(trace)):
-        if _package(frame) not in _HIDDEN:
+        if _package(frame.tb_frame) not in _HIDDEN:
             shown = TracebackType(shown, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
     return shown
 
@@ -80,9 +80,17 @@ def _frames(trace: TracebackType | None) -> list[TracebackType]:
     return frames
 
 
-def _package(frame: TracebackType) -> str:
-    """The package of the code that a part of a traceback ran; fixtures of the plugin are code of the tests."""
-    name = str(frame.tb_frame.f_globals.get("__name__", ""))
+def user_level() -> int:
+    """How many frames of ttsim are on top of the user's, for the ``stacklevel`` of a warning."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and _package(frame) in _HOUSE:
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def _package(frame: FrameType) -> str:
+    """The package of the code of a frame; fixtures of the plugin are code of the tests."""
+    name = str(frame.f_globals.get("__name__", ""))
     return "" if name == "ttsim.dropin.pytest_plugin" else name.partition(".")[0]
 
 
@@ -96,10 +104,14 @@ def _refused(error: BaseException) -> bool:
     if isinstance(error, KeyboardInterrupt):
         return True
     frames = _frames(error.__traceback__)
-    if not frames or _package(frames[-1]) not in _HOUSE:
+    if not frames or _package(frames[-1].tb_frame) not in _HOUSE:
         return False
     if isinstance(error, AttributeError | ImportError):  # of a name that is missing; others are defects
         return frames[-1].tb_frame.f_code.co_code[frames[-1].tb_lasti] == _RAISE
     if type(error) is TypeError:  # Python's own, of the function that the user calls
-        return len(frames) > 1 and _package(frames[-2]) not in _HOUSE and _WRONG_CALL.match(str(error)) is not None
+        return (
+            len(frames) > 1
+            and _package(frames[-2].tb_frame) not in _HOUSE
+            and _WRONG_CALL.match(str(error)) is not None
+        )
     return type(error).__module__.partition(".")[0] in _HOUSE

@@ -141,6 +141,24 @@ def test_a_module_of_the_script_that_ttsim_shadows_is_named(
     assert last.startswith(f"{text}{tmp_path / package} is not imported, because {package.partition('.')[0]!r} is a ")
 
 
+@pytest.mark.filterwarnings("ignore:values are off")
+def test_a_script_without_values_goes_on_until_numbers_decide(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("torch")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import ttnn, torch\ndevice = ttnn.open_device()\n"
+        "x = ttnn.relu(ttnn.from_torch(torch.ones(32, 32), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device))\n"
+        "y = ttnn.to_torch(x).float() - 1\nprint(y.shape)\nassert y.abs().max() < 0.1\n"
+    )
+    assert main(["exec", "--values", "off", str(script)]) == 1
+    text = capsys.readouterr()
+    assert text.out == "torch.Size([32, 32])\n"
+    assert "line 6, in <module>" in text.err
+    assert text.err.splitlines()[-1].startswith("ttsim.DeviceError: values are off, so the numbers ")
+
+
 def test_a_script_that_is_not_there_is_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["exec", str(tmp_path / "none.py")]) == 2
     assert "none.py" in capsys.readouterr().err

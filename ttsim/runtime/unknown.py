@@ -1,0 +1,102 @@
+"""Torch tensors of unknown numbers: what a device with ``values="off"`` gives where a script asks for numbers.
+
+Shapes and types are right, and operations of torch give tensors of unknown numbers again. An operation that would
+read a number, or whose shape hangs on one, raises a DeviceError: no number leaves such a tensor.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Never
+
+import torch
+from torch.utils._pytree import tree_flatten, tree_map
+
+from device.errors import DeviceError
+
+_DECIDING = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
+
+
+class UnknownTensor(torch.Tensor):
+    """A tensor whose numbers nobody knows."""
+
+    held: torch.Tensor  # Of the same shape, strides and type; what it holds means nothing
+
+    @staticmethod
+    def __new__(cls, model: torch.Tensor) -> "UnknownTensor":
+        """A tensor of the shape and type of another."""
+        made: UnknownTensor = torch.Tensor._make_wrapper_subclass(
+            cls, model.size(), strides=model.stride(), dtype=model.dtype
+        )
+        made.held = model
+        return made
+
+    def described(self, **options: object) -> str:
+        """Shape and type."""
+        return f"tensor(<unknown, because values are off>, size={tuple(self.shape)}, dtype={self.dtype})"
+
+    __repr__: Any = described
+
+    def __format__(self, spec: str) -> str:
+        return repr(self) if self.dim() else "<unknown>"
+
+    def numpy(self, **options: object) -> Never:
+        """Raises DeviceError."""
+        raise refused("numpy()")
+
+    def tolist(self) -> Never:
+        """Raises DeviceError."""
+        raise refused("tolist()")
+
+    def __array__(self, dtype: object = None) -> Never:
+        """Raises DeviceError."""
+        raise refused("a conversion to numpy")
+
+    def __reduce_ex__(self, protocol: object) -> Never:
+        """Raises DeviceError."""
+        raise refused("a file")
+
+    __torch_dispatch__: Any  # `_carried_out`
+
+
+def _name(func: Any) -> str:
+    """What a user calls an operation of torch."""
+    name = str(func._schema.name).removeprefix("aten::")
+    return "a Python number or condition" if name == "_local_scalar_dense" else f"torch's {name}"
+
+
+def _mapped(change: Callable[[Any], Any], kind: type, tree: Any) -> Any:
+    """Nested arguments with each tensor of a kind changed."""
+    return tree_map(lambda leaf: change(leaf) if isinstance(leaf, kind) else leaf, tree)
+
+
+def refused(what: str) -> DeviceError:
+    """The error of what needs to know a number."""
+    return DeviceError(
+        f"values are off, so the numbers of this tensor are unknown, but {what} needs them; compute them with "
+        "values='fast' (--values fast, TTSIM_VALUES=fast)"
+    )
+
+
+def _carried_out(
+    cls: type[UnknownTensor],
+    func: Any,
+    types: Iterable[type],
+    args: tuple[Any, ...] = (),
+    kwargs: dict[Any, Any] | None = None,
+) -> Any:
+    """Carries an operation out on what the tensors hold, and marks its results; raises DeviceError for others."""
+    kwargs, schema = kwargs or {}, func._schema.arguments
+    arguments = dict(zip((argument.name for argument in schema), args, strict=False)) | kwargs
+    writes = [
+        arguments.get(argument.name) for argument in schema if argument.alias_info and argument.alias_info.is_write
+    ]
+    if any(isinstance(leaf, torch.Tensor) and not isinstance(leaf, cls) for leaf in tree_flatten(writes)[0]):
+        raise refused(f"the tensor of known numbers that {_name(func)} writes")
+    chosen = arguments.get("indices") if func is torch.ops.aten.index.Tensor else None
+    by_numbers = chosen is None or any(part is not None and part.dtype in (torch.bool, torch.uint8) for part in chosen)
+    if by_numbers and _DECIDING.intersection(func.tags):
+        raise refused(_name(func))
+    args, kwargs = _mapped(lambda tensor: tensor.held, cls, (args, kwargs))
+    return _mapped(cls, torch.Tensor, func(*args, **kwargs))
+
+
+UnknownTensor.__torch_dispatch__ = classmethod(_carried_out)
