@@ -37,6 +37,7 @@ from ttsim.dropin.script import run_script, run_tests, within
 from ttsim.recording.profiling import Profile
 from ttsim.recording.saving import reserved_name, save_report
 from ttsim.report.comparison import compare
+from ttsim.report.comparison_page import page_of_comparison
 from ttsim.report.devices import explained
 from ttsim.report.formatting import file_name, printable, printable_lines, short_name
 from ttsim.report.pages import page_of_layers
@@ -115,6 +116,7 @@ def build_parser() -> argparse.ArgumentParser:
     compared.add_argument("after", type=Path, metavar="AFTER", help="likewise")
     limit = "exit with 1 if it takes longer by more than this"
     compared.add_argument("--fail-over", type=percent_share, metavar="PERCENT", help=limit)
+    compared.add_argument("--html", type=Path, metavar="FILE", help="write a page of both, too")
     compared.add_argument("--device-id", type=int, metavar="NUMBER", help="of a CSV with several devices, this one")
     about = "Runs pytest on unchanged tests, with the fixtures of tt-metal; it takes all arguments of pytest."
     tests = command(commands, "pytest", pytest_command, "run tests that import ttnn", about, allow_abbrev=False)
@@ -224,6 +226,9 @@ def exec_command(options: argparse.Namespace) -> int:
 def compare_command(options: argparse.Namespace) -> int:
     """Compare two reports. Returns the exit code."""
     comparison = compare(*(read_report(path, options.device_id) for path in (options.before, options.after)))
+    if options.html is not None:
+        page = page_of_comparison(comparison, (str(options.before), str(options.after)))
+        options.html.write_text(page_html(page), encoding="utf-8")
     print(comparison)
     if options.fail_over is None or not comparison.fails(options.fail_over):
         return 0

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from device.errors import ArgumentError
+from device.time.stages import nanoseconds
 from ttsim.report.exports import operation_name
 from ttsim.report.formatting import TableColumn, printable, short_name, table_lines, terminal_width, wrapped
 
@@ -167,6 +168,16 @@ class Pair(NamedTuple):
         """The name of the operation."""
         return next(side.name for side in (self.before, self.after) if side is not None)
 
+    @property
+    def in_both(self) -> bool:
+        """Whether both reports have the operation."""
+        return self.before is not None and self.after is not None
+
+    @property
+    def differs(self) -> bool:
+        """Whether its time or its configuration differs."""
+        return bool(self.change.more or self.causes)
+
 
 class KindChange(NamedTuple):
     """The change of all operations of one kind."""
@@ -192,6 +203,11 @@ class Comparison:
     pairs: tuple[Pair, ...]  # Operations, matched in order by their kinds
     kinds: tuple[KindChange, ...]  # Sums by kind, in order of the first
     notes: tuple[str, ...]  # Further notes
+    clock_hz: int  # Of both devices; 0 if the unit is nanoseconds
+
+    def nanoseconds(self, figure: int | None) -> float | None:
+        """A time in nanoseconds, from the unit of the comparison."""
+        return figure if figure is None or not self.clock_hz else nanoseconds(figure, self.clock_hz)
 
     def fails(self, most_share: float) -> bool:
         """Whether the second report takes longer by more than this share of the first."""
@@ -199,7 +215,7 @@ class Comparison:
 
     def table(self, width: int | None = None) -> str:
         """The sums, the kinds, and the operations that differ with the causes, in lines of `width` characters."""
-        different = [pair for pair in self.pairs if pair.change.more or pair.causes]
+        different = [pair for pair in self.pairs if pair.differs]
         lines = [line for text in (*self._words(different), *self.notes) for line in wrapped(text, width, indent=2)]
         name = TableColumn[Any]("kind", lambda row: short_name(row.name), words=True)
         times = (
@@ -229,7 +245,7 @@ class Comparison:
         sums = f"{self._text(self.change.before)} -> {self._text(self.change.after)}"
         share = "" if self.change.share is None else f" ({_percent(self.change.share)})"
         yield f"{sums} {'cycles' if self.unit == CYCLES else 'us'}{share}, {first} before, {second} after"
-        alone = Counter(pair.causes[0][1] for pair in different if None in (pair.before, pair.after))
+        alone = Counter(pair.causes[0][1] for pair in different if not pair.in_both)
         same = len(self.pairs) - len(different)
         counts = [f"{len(self.pairs) - alone.total()} operations are in both"]
         counts += [f"{same} of them the same"] if same else []
@@ -264,6 +280,7 @@ def compare(before: Reported, after: Reported) -> Comparison:
         pairs=tuple(pairs),
         kinds=tuple(KindChange(kind, counts, _together(own)) for kind, counts, own in of_kinds),
         notes=tuple(_notes(before, after)),
+        clock_hz=before.clock_hz if unit == CYCLES else 0,
     )
 
 

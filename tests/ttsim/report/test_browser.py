@@ -43,19 +43,25 @@ def layers(folder):
     main(["run", "--layers", str(folder / "layers.toml"), "--values", "off", "--html", str(folder / "page.html")])
 
 
-def network(folder):
+def network(folder, name="page", levels=LEVELS, place=ttsim.DRAM_MEMORY_CONFIG):
     """A decoder of a U-Net."""
     with opened() as device, ttsim.profile(device) as profile:
-        for level in range(LEVELS):
-            size = 8 * 2**level
-            x = conv(device, size=size, channels=(64, 32), memory=ttsim.DRAM_MEMORY_CONFIG)
-            x = ttsim.to_layout(ttsim.to_memory_config(x, ttsim.DRAM_MEMORY_CONFIG), ttsim.ROW_MAJOR_LAYOUT)
+        for level in range(levels):
+            x = conv(device, size=8 * 2**level, channels=(64, 32), memory=place)
+            x = ttsim.to_layout(ttsim.to_memory_config(x, place), ttsim.ROW_MAJOR_LAYOUT)
             both = ttsim.concat([x, x], dim=3)
             ttsim.relu(ttsim.to_layout(both, ttsim.TILE_LAYOUT))
-    save_report(folder, profile, name="page")
+    save_report(folder, profile, name=name)
 
 
-PAGES = {written.__name__: written for written in (call, layers, network)}
+def comparison(folder):
+    """A decoder with tensors in DRAM, and with tensors in L1."""
+    network(folder, "dram", 2)
+    network(folder, "l1", 2, ttsim.L1_MEMORY_CONFIG)
+    main(["compare", *(str(folder / f"{name}.json") for name in ("dram", "l1")), "--html", str(folder / "page.html")])
+
+
+PAGES = {written.__name__: written for written in (call, layers, network, comparison)}
 
 
 @pytest.fixture(scope="module")

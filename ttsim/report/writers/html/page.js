@@ -100,7 +100,7 @@ function showSelection() {
     const name = `${rows[0][columnOf(table, "operation")]}`;
     text.append(swatch(name), el("strong", {}, `#${[...selected][0]} ${kindOf(name)}`));
     for (const [column, value] of cells) {
-      if (["time", "of roof", "bound by", "L1 of a core", "called by"].includes(column.name)) text.append(el("span", {}, `${column.name} `, el("b", {}, format(column.unit, value))));
+      if (["time", "before", "after", "difference", "L1 peak", "of roof", "bound by", "L1 of a core", "called by"].includes(column.name)) text.append(el("span", {}, `${column.name} `, el("b", {}, format(column.unit, value))));
     }
   } else {
     const time = columnOf(table, "time");
@@ -385,7 +385,7 @@ function bars(section) {
       const track = el("span", { class: "track" }, el("i", { class: "fill" }));
       track.firstChild.style.width = `${100 * (row[column] ?? 0) / most}%`;
       track.firstChild.style.background = color(operation ? name : "figure");
-      if (number) track.firstChild.style.opacity = 0.55;
+      if (number < figures.length - 1) track.firstChild.style.opacity = 0.55;
       if (!number && bound >= 0 && row[bound]) {
         const mark = el("i", { class: "bound" });
         mark.style.left = `${100 * row[bound] / most}%`;
@@ -394,7 +394,7 @@ function bars(section) {
       return track;
     });
     const line = el("button", { type: "button", class: "bar", onclick: () => table.columns[label].unit === "view" ? open(name) : select(numbersOf(table.ops[at] ?? [])) },
-      el("span", { class: "name" }, kindOf(name)), el("span", { class: "tracks" }, ...tracks), el("span", { class: "value" }, text(row[figures[0]] ?? 0)));
+      el("span", { class: "name" }, kindOf(name)), el("span", { class: "tracks" }, ...tracks), el("span", { class: "value" }, text(row[figures.at(-1)] ?? 0)));
     line.addEventListener("pointermove", (event) => showTip(event, table, at, kindOf(name)));
     line.addEventListener("pointerleave", hideTip);
     watchers.push(() => { line.classList.toggle("off", selected !== null && !touches(table.ops[at])); });
