@@ -24,7 +24,15 @@ def public_names() -> dict[str, list[str]]:
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """The page with an entry for each name."""
-    return LINE.sub(lambda found: "\n\n".join(_entry(found[1], name) for name in public_names()[found[1]]), markdown)
+    return LINE.sub(lambda found: "\n\n".join(_entry(found[1], name) for name in names_of(found[1])), markdown)
+
+
+def names_of(module: str) -> list[str]:
+    """The public names of a module: those that ttsim takes from the module, or else the module's own list."""
+    loaded = importlib.import_module(module)
+    own = [name for name, value in vars(loaded).items() if getattr(value, "__module__", None) == module]
+    public = public_names().get(module) or getattr(loaded, "__all__", own)
+    return [name for name in public if not name.startswith("_")]
 
 
 def _entry(module: str, name: str) -> str:

@@ -38,7 +38,11 @@ __all__ = [
 class RunMode(PlainEnum):
     """Whether captured calls run on the device.
 
-    NO_DISPATCH plans without placing anything: addresses are 0, no program is kept, and results have no values.
+    NO_DISPATCH plans calls without placing anything: addresses are 0, no program is cached, and results have no values.
+
+    Examples:
+        >>> ttnn.graph.RunMode.NO_DISPATCH.value
+        1
     """
 
     NORMAL = 0
@@ -46,18 +50,49 @@ class RunMode(PlainEnum):
 
 
 def begin_graph_capture(run_mode: RunMode = RunMode.NORMAL) -> None:
-    """Records, until end_graph_capture, what calls of this thread do on any device; captures may nest."""
+    """Begins to record what the calls of this thread do on any device, until `end_graph_capture`; captures may nest.
+
+    Args:
+        run_mode: NORMAL runs the calls; NO_DISPATCH only plans them.
+
+    Raises:
+        ArgumentTypeError: The argument is no RunMode.
+
+    Examples:
+        >>> ttnn.graph.begin_graph_capture(ttnn.graph.RunMode.NO_DISPATCH)
+        >>> output = ttnn.relu(ttnn.zeros((32, 32), layout=ttnn.TILE_LAYOUT, device=device))
+        >>> nodes = ttnn.graph.end_graph_capture()
+        >>> nodes[0]["node_type"]
+        'capture_start'
+    """
     require_type("begin_graph_capture", RunMode, run_mode=run_mode)
     remember(replace(current(), captures=(*current().captures, Capture(dispatch=run_mode is RunMode.NORMAL))))
 
 
 def is_graph_capture_active() -> bool:
-    """Whether a capture runs in this thread."""
+    """Whether a capture runs in this thread.
+
+    Returns:
+        True between `begin_graph_capture` and `end_graph_capture`.
+
+    Examples:
+        >>> ttnn.graph.is_graph_capture_active()
+        False
+    """
     return bool(current().captures)
 
 
 def end_graph_capture() -> list[Node]:
-    """Ends the innermost capture and returns its nodes; an empty list if none runs."""
+    """Ends the innermost capture.
+
+    Returns:
+        The nodes of the capture, in ttnn's format; an empty list if no capture runs.
+
+    Examples:
+        >>> ttnn.graph.begin_graph_capture()
+        >>> [node["node_type"] for node in ttnn.graph.end_graph_capture()]
+        ['capture_start', 'capture_end']
+    """
     captures = current().captures
     if not captures:
         return []
@@ -67,7 +102,25 @@ def end_graph_capture() -> list[Node]:
 
 
 def end_graph_capture_to_file(report_path: str | Path) -> list[Node]:
-    """Ends the innermost capture and returns its nodes, which a JSON file gets, too; its folder is made."""
+    """Ends the innermost capture and writes its nodes into a JSON file, whose folder is created.
+
+    Args:
+        report_path: Path of the file.
+
+    Returns:
+        The nodes of the capture.
+
+    Raises:
+        TypeError: ``report_path`` is no path.
+        OSError: The file cannot be written.
+
+    Examples:
+        >>> from tempfile import TemporaryDirectory
+        >>> ttnn.graph.begin_graph_capture()
+        >>> with TemporaryDirectory() as folder:
+        ...     len(ttnn.graph.end_graph_capture_to_file(f"{folder}/graph.json"))
+        2
+    """
     nodes, path = end_graph_capture(), Path(report_path)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"graph": nodes}, indent=1), encoding="utf-8")
@@ -85,29 +138,87 @@ def _reading(function: str, trace: object) -> Iterator[None]:
 
 
 def pretty_format(captured_graph: Sequence[Mapping[str, Any]]) -> str:
-    """Nodes of a capture as text, one line for each; raises ArgumentTypeError for no list of nodes."""
+    """The nodes of a capture as text, one line for each node.
+
+    Args:
+        captured_graph: Nodes of `end_graph_capture`.
+
+    Returns:
+        The lines.
+
+    Raises:
+        ArgumentTypeError: The argument is no list of nodes.
+
+    Examples:
+        >>> ttnn.graph.begin_graph_capture()
+        >>> len(ttnn.graph.pretty_format(ttnn.graph.end_graph_capture()).splitlines())
+        2
+    """
     with _reading("pretty_format", captured_graph):
         return capture_graph.pretty_format(captured_graph)
 
 
 def pretty_print(captured_graph: Sequence[Mapping[str, Any]]) -> None:
-    """Writes `pretty_format` to the standard output."""
+    """Writes the text of `pretty_format` to the standard output.
+
+    Args:
+        captured_graph: Nodes of `end_graph_capture`.
+
+    Raises:
+        ArgumentTypeError: The argument is no list of nodes.
+
+    Examples:
+        >>> ttnn.graph.begin_graph_capture()
+        >>> ttnn.graph.pretty_print(ttnn.graph.end_graph_capture())
+        Capture Start
+        ...
+    """
     sys.stdout.write(pretty_format(captured_graph) + "\n")
 
 
 def extract_resource_usage_per_core(
     trace: Sequence[Mapping[str, Any]], interleaved_storage_cores: int | None = None
 ) -> PeakMemoryUsagePerCore:
-    """Peak bytes of one core: circular buffers (peak_cb), L1 buffers (peak_l1), both at one moment (peak_total).
+    """The peak memory of one core during a capture.
 
-    ``interleaved_storage_cores`` is not used, as in ttnn. Raises ArgumentTypeError for no list of nodes.
+    Args:
+        trace: Nodes of `end_graph_capture`.
+        interleaved_storage_cores: Not used, as in ttnn.
+
+    Returns:
+        Bytes of circular buffers (peak_cb), of L1 buffers (peak_l1), and of both at one moment (peak_total).
+
+    Raises:
+        ArgumentTypeError: ``trace`` is no list of nodes.
+
+    Examples:
+        >>> tensor = ttnn.zeros((32, 32), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> ttnn.graph.begin_graph_capture(ttnn.graph.RunMode.NO_DISPATCH)
+        >>> output = ttnn.relu(tensor)
+        >>> ttnn.graph.extract_resource_usage_per_core(ttnn.graph.end_graph_capture()).peak_total
+        8192
     """
     with _reading("extract_resource_usage_per_core", trace):
         return usage_per_core(capture.events(trace))
 
 
 def extract_peak_L1_memory_usage(trace: Sequence[Mapping[str, Any]]) -> int:  # noqa: N802 - ttnn's name
-    """Peak of a rough sum, as ttnn has it: L1 buffers with their sizes over all cores, circular buffers once."""
+    """The peak of ttnn's rough sum: L1 buffers with their sizes over all cores, and circular buffers once.
+
+    Args:
+        trace: Nodes of `end_graph_capture`.
+
+    Returns:
+        Bytes.
+
+    Raises:
+        ArgumentTypeError: ``trace`` is no list of nodes.
+
+    Examples:
+        >>> ttnn.graph.begin_graph_capture()
+        >>> ttnn.graph.extract_peak_L1_memory_usage(ttnn.graph.end_graph_capture())
+        0
+    """
     circular = peak = 0
     live: dict[int, int] = {}
     with _reading("extract_peak_L1_memory_usage", trace):
@@ -126,24 +237,48 @@ def extract_peak_L1_memory_usage(trace: Sequence[Mapping[str, Any]]) -> int:  # 
 
 
 def extract_calltrace(trace: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Names of all functions, in order of their start; raises ArgumentTypeError for no list of nodes."""
+    """The names of all functions of a capture, in the order in which they started.
+
+    Args:
+        trace: Nodes of `end_graph_capture`.
+
+    Returns:
+        The names.
+
+    Raises:
+        ArgumentTypeError: ``trace`` is no list of nodes.
+
+    Examples:
+        >>> tensor = ttnn.zeros((32, 32), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> ttnn.graph.begin_graph_capture(ttnn.graph.RunMode.NO_DISPATCH)
+        >>> output = ttnn.relu(tensor)
+        >>> ttnn.graph.extract_calltrace(ttnn.graph.end_graph_capture())[:2]
+        ['ttnn.relu', 'UnaryDeviceOperation']
+    """
     with _reading("extract_calltrace", trace):
         return [node["params"]["name"] for node in trace if node["node_type"] == "function_start"]
 
 
 def extract_levelized_graph(trace: Sequence[Mapping[str, Any]], max_level: int = 1) -> list[dict[str, Any]]:
-    """The functions of a capture down to a level, what flows between them, and the tensors that they began with.
+    """The functions of a capture down to a level, the tensors that they started from, and the edges between them.
 
     Args:
-        trace: Nodes of a capture.
-        max_level: The deepest level; the functions that a script calls are of level 1.
+        trace: Nodes of `end_graph_capture`.
+        max_level: The deepest level; functions that a script calls are of level 1.
 
     Returns:
         Vertices: counter, name, stacking_level, arguments, in_edges, out_edges, internals, output_info, output_shape.
 
     Raises:
-        ArgumentTypeError: It is no list of nodes, or the level no integer.
-        ArgumentError: The level is below 0.
+        ArgumentTypeError: ``trace`` is no list of nodes, or ``max_level`` no integer.
+        ArgumentError: ``max_level`` is negative.
+
+    Examples:
+        >>> tensor = ttnn.zeros((32, 32), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> ttnn.graph.begin_graph_capture(ttnn.graph.RunMode.NO_DISPATCH)
+        >>> output = ttnn.relu(tensor)
+        >>> [vertex["name"] for vertex in ttnn.graph.extract_levelized_graph(ttnn.graph.end_graph_capture())]
+        ['ttnn.relu']
     """
     level = required_integer("extract_levelized_graph", "max_level", max_level)
     if level < 0:
@@ -153,7 +288,12 @@ def extract_levelized_graph(trace: Sequence[Mapping[str, Any]], max_level: int =
 
 
 class TensorInfo(NamedTuple):
-    """What a capture says of an output."""
+    """What a capture says of an output: shape, bytes of its buffer over all cores, and memory (DRAM or L1).
+
+    Examples:
+        >>> ttnn.graph.TensorInfo(ttnn.Shape((32, 32)), 2048, ttnn.BufferType.L1)
+        TensorInfo(shape=Shape([32, 32]), size=2048, type=L1)
+    """
 
     shape: Shape
     size: int  # Bytes of its buffer, over all cores
@@ -165,11 +305,24 @@ class TensorInfo(NamedTuple):
 
 
 def extract_output_tensors(trace: Sequence[Mapping[str, Any]]) -> set[int]:
-    """Counters of the nodes of what the last device operation made.
+    """The outputs of the last device operation of a capture.
+
+    Args:
+        trace: Nodes of `end_graph_capture`.
+
+    Returns:
+        The counters of the nodes of these tensors.
 
     Raises:
-        ArgumentTypeError: It is no list of nodes.
-        DeviceError: No device operation made a tensor of its own.
+        ArgumentTypeError: ``trace`` is no list of nodes.
+        DeviceError: No device operation made a new tensor.
+
+    Examples:
+        >>> tensor = ttnn.zeros((32, 32), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> ttnn.graph.begin_graph_capture(ttnn.graph.RunMode.NO_DISPATCH)
+        >>> output = ttnn.relu(tensor)
+        >>> len(ttnn.graph.extract_output_tensors(ttnn.graph.end_graph_capture()))
+        1
     """
     with _reading("extract_output_tensors", trace):
         for node in reversed(trace):
@@ -183,7 +336,25 @@ def extract_output_tensors(trace: Sequence[Mapping[str, Any]]) -> set[int]:
 
 
 def extract_output_info(trace: Sequence[Mapping[str, Any]]) -> list[TensorInfo]:
-    """Shape, bytes and memory of what the last device operation made; raises as `extract_output_tensors`."""
+    """Shape, bytes and memory of the outputs of the last device operation of a capture.
+
+    Args:
+        trace: Nodes of `end_graph_capture`.
+
+    Returns:
+        A TensorInfo for each output.
+
+    Raises:
+        ArgumentTypeError: ``trace`` is no list of nodes.
+        DeviceError: No device operation made a new tensor.
+
+    Examples:
+        >>> tensor = ttnn.zeros((32, 32), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> ttnn.graph.begin_graph_capture(ttnn.graph.RunMode.NO_DISPATCH)
+        >>> output = ttnn.relu(tensor)
+        >>> ttnn.graph.extract_output_info(ttnn.graph.end_graph_capture())
+        [TensorInfo(shape=Shape([32, 32]), size=2048, type=DRAM)]
+    """
     wanted, infos = extract_output_tensors(trace), []
     for node in trace:
         if node["node_type"] == "buffer":
@@ -195,7 +366,25 @@ def extract_output_info(trace: Sequence[Mapping[str, Any]]) -> list[TensorInfo]:
 
 
 def count_intermediate_and_output_tensors(trace: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
-    """(0, how many tensors the last device operation made): the real library finds no tensor between (0.81.1)."""
+    """The numbers of intermediate and of output tensors, as the real library (0.81.1) counts them.
+
+    Args:
+        trace: Nodes of `end_graph_capture`.
+
+    Returns:
+        0, since the real library finds no intermediate tensor, and the number of outputs of the last device operation.
+
+    Raises:
+        ArgumentTypeError: ``trace`` is no list of nodes.
+        DeviceError: No device operation made a new tensor.
+
+    Examples:
+        >>> tensor = ttnn.zeros((32, 32), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> ttnn.graph.begin_graph_capture(ttnn.graph.RunMode.NO_DISPATCH)
+        >>> output = ttnn.relu(tensor)
+        >>> ttnn.graph.count_intermediate_and_output_tensors(ttnn.graph.end_graph_capture())
+        (0, 1)
+    """
     return 0, len(extract_output_tensors(trace))
 
 

@@ -12,6 +12,7 @@ from ttsim.api.conversions import from_torch, to_device
 from ttsim.runtime.device import Device
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.configs import MathFidelity
+from ttsim.runtime.types.docs import described
 from ttsim.runtime.types.of_torch import TorchTensor
 from ttsim.runtime.types.signatures import public
 from ttsim.runtime.types.tensors import DataType
@@ -95,7 +96,21 @@ T = TypeVar("T")
 
 
 def make_parameter_dict(dictionary: Mapping[Any, Any]) -> ParameterDict:
-    """A dict, and those in it, as ParameterDicts; what layers were called with stays as it is."""
+    """A dict, and the dicts in it, as ParameterDicts; a ModuleArgs stays as it is.
+
+    Args:
+        dictionary: Values by name.
+
+    Returns:
+        The nested ParameterDict.
+
+    Raises:
+        AttributeError: The argument is no mapping.
+
+    Examples:
+        >>> ttnn.model_preprocessing.make_parameter_dict({"conv": {"weight": 1}}).conv.weight
+        1
+    """
     if isinstance(dictionary, ParameterDict):
         return dictionary
     nested = {key for key, value in dictionary.items() if isinstance(value, dict) and not isinstance(value, ModuleArgs)}
@@ -126,31 +141,119 @@ def _drawn(parameters: Any, indent: str = "") -> str:
 def preprocess_linear_weight(
     weight: Any, *, dtype: DataType, layout: Layout = Layout.TILE, weights_mesh_mapper: Any = None
 ) -> Tensor:
-    """The weight of a Linear, [out, in], as ttnn.linear takes it: [in, out]."""
+    """The weight of a torch Linear, transposed for `linear`.
+
+    Args:
+        weight: [out, in], a torch tensor.
+        dtype: Data type of the result.
+        layout: Layout of the result.
+        weights_mesh_mapper: Accepted as in ttnn; there is one device.
+
+    Returns:
+        [in, out], on the host.
+
+    Raises:
+        AttributeError: ``weight`` is no torch tensor.
+        ArgumentTypeError: Another argument is of the wrong type.
+
+    Examples:
+        >>> import torch
+        >>> ttnn.model_preprocessing.preprocess_linear_weight(torch.zeros(8, 4), dtype=ttnn.bfloat16).shape
+        Shape([4, 8])
+    """
     return from_torch(weight.T.contiguous(), dtype, layout=layout, mesh_mapper=weights_mesh_mapper)
 
 
 def preprocess_linear_bias(
     bias: Any, *, dtype: DataType, layout: Layout = Layout.TILE, weights_mesh_mapper: Any = None
 ) -> Tensor:
-    """The bias of a Linear, [out], as one row."""
+    """The bias of a torch Linear, as one row for `linear`.
+
+    Args:
+        bias: [out], a torch tensor.
+        dtype: Data type of the result.
+        layout: Layout of the result.
+        weights_mesh_mapper: Accepted as in ttnn; there is one device.
+
+    Returns:
+        [1, out], on the host.
+
+    Raises:
+        AttributeError: ``bias`` is no tensor.
+        ArgumentTypeError: Another argument is of the wrong type.
+
+    Examples:
+        >>> import torch
+        >>> ttnn.model_preprocessing.preprocess_linear_bias(torch.zeros(8), dtype=ttnn.bfloat16).shape
+        Shape([1, 8])
+    """
     return from_torch(bias.reshape((1, -1)), dtype, layout=layout, mesh_mapper=weights_mesh_mapper)
 
 
 def preprocess_layernorm_parameter(parameter: Any, *, dtype: DataType, layout: Layout = Layout.TILE) -> Tensor:
-    """A parameter of a LayerNorm, as one row."""
+    """A parameter of a torch LayerNorm, as one row.
+
+    Args:
+        parameter: [sides], a torch tensor.
+        dtype: Data type of the result.
+        layout: Layout of the result.
+
+    Returns:
+        [1, sides], on the host.
+
+    Raises:
+        AttributeError: ``parameter`` is no tensor.
+        ArgumentTypeError: Another argument is of the wrong type.
+
+    Examples:
+        >>> import torch
+        >>> ttnn.model_preprocessing.preprocess_layernorm_parameter(torch.ones(8), dtype=ttnn.bfloat16).shape
+        Shape([1, 8])
+    """
     return from_torch(parameter.reshape((1, -1)), dtype, layout=layout)
 
 
 def preprocess_embedding_weight(weight: Any, *, dtype: DataType) -> Tensor:
-    """The weight of an Embedding."""
+    """The weight of a torch Embedding.
+
+    Args:
+        weight: [rows, columns], a torch tensor.
+        dtype: Data type of the result.
+
+    Returns:
+        [rows, columns], on the host.
+
+    Raises:
+        ArgumentTypeError: An argument is of the wrong type.
+
+    Examples:
+        >>> import torch
+        >>> ttnn.model_preprocessing.preprocess_embedding_weight(torch.zeros(8, 4), dtype=ttnn.bfloat16).shape
+        Shape([8, 4])
+    """
     return from_torch(weight, dtype)
 
 
 def fold_batch_norm2d_into_conv2d(conv: Any, bn: Any) -> tuple[TorchTensor, TorchTensor]:
-    """Weight and bias of a convolution that does what a torch Conv2d and the BatchNorm2d after it do, in evaluation.
+    """Weight and bias of one convolution that equals a torch Conv2d and the BatchNorm2d after it, in evaluation.
 
-    Raises ArgumentError for a batch norm that keeps no statistics.
+    Args:
+        conv: The Conv2d.
+        bn: The BatchNorm2d.
+
+    Returns:
+        The weight and the bias, as torch tensors.
+
+    Raises:
+        AttributeError: An argument is another module.
+        ArgumentError: The batch norm keeps no statistics.
+
+    Examples:
+        >>> import torch
+        >>> conv, norm = torch.nn.Conv2d(4, 8, 3), torch.nn.BatchNorm2d(8)
+        >>> weight, bias = ttnn.model_preprocessing.fold_batch_norm2d_into_conv2d(conv, norm)
+        >>> tuple(weight.shape), tuple(bias.shape)
+        ((8, 4, 3, 3), (8,))
     """
     if not bn.track_running_stats:
         raise ArgumentError("BatchNorm2d must have track_running_stats=True to be folded into Conv2d")
@@ -165,13 +268,28 @@ def convert_torch_model_to_ttnn_model(
     """The parameters of a torch module and of the modules in it.
 
     Args:
-        convert_to_ttnn: Says of a module and its name whether its own parameters become tensors of ttsim.
-        custom_preprocessor: Gives the parameters of a module and its name in its own way; nothing for the default.
-        name: Of the module in the whole model.
-        ttnn_module_args: What it was called with; None if that is not known.
+        model: The torch module.
+        convert_to_ttnn: A function of a module and its name: whether its own parameters become tensors of ttsim.
+        custom_preprocessor: A function of a module and its name that returns the module's parameters, or nothing for
+            the default; None for the default everywhere.
+        name: Name of the module in the whole model.
+        ttnn_module_args: What the layers were called with, from `infer_ttnn_module_args`; None if that is not known.
+
+    Returns:
+        Nested ParameterDicts and ParameterLists.
 
     Raises:
-        ArgumentError: The preprocessor takes other arguments.
+        AttributeError: ``model`` is no torch module.
+        TypeError: A function cannot be called.
+        ArgumentError: ``custom_preprocessor`` has other parameters.
+
+    Examples:
+        >>> import torch
+        >>> parameters = ttnn.model_preprocessing.convert_torch_model_to_ttnn_model(
+        ...     torch.nn.Linear(4, 8), convert_to_ttnn=lambda module, name: True, custom_preprocessor=None, name="",
+        ...     ttnn_module_args=None)
+        >>> parameters.weight.shape
+        Shape([4, 8])
     """
 
     def converted(child: Any, key: object) -> Parameters:
@@ -202,7 +320,21 @@ def convert_torch_model_to_ttnn_model(
 
 
 def default_preprocessor(model: Any, name: str, ttnn_module_args: Any) -> ParameterDict:
-    """The parameters of a Linear, LayerNorm or Embedding as ttnn's functions take them; none of other modules."""
+    """The parameters of a torch Linear, LayerNorm or Embedding as functions of ttnn take them.
+
+    Args:
+        model: The torch module.
+        name: Name of the module; not used.
+        ttnn_module_args: What the module was called with; not used.
+
+    Returns:
+        The parameters by name; an empty ParameterDict for other modules.
+
+    Examples:
+        >>> import torch
+        >>> list(ttnn.model_preprocessing.default_preprocessor(torch.nn.Linear(4, 8), "", None))
+        ['weight', 'bias']
+    """
     nn, dtype = import_module("torch").nn, DataType.BFLOAT16
     preprocessors: dict[Any, dict[str, Callable[..., Tensor]]] = {
         nn.Linear: {"weight": preprocess_linear_weight, "bias": preprocess_linear_bias},
@@ -236,7 +368,24 @@ def _extras(custom_preprocessor: Preprocessor) -> list[str]:
 
 
 def move_to_device(parameters: T, device: Device) -> T:
-    """The parameters with all tensors of ttsim on a device; dicts and lists are changed."""
+    """Parameters with all tensors of ttsim on a device.
+
+    Args:
+        parameters: A ParameterDict, ParameterList or tensor; dicts and lists are changed in place.
+        device: The device.
+
+    Returns:
+        The same dict or list, or the tensor on the device.
+
+    Raises:
+        ArgumentTypeError: ``device`` is no device.
+        OutOfMemoryError: A tensor does not fit into the free DRAM.
+
+    Examples:
+        >>> parameters = ttnn.model_preprocessing.make_parameter_dict({"weight": ttnn.ones((32, 32))})
+        >>> ttnn.model_preprocessing.move_to_device(parameters, device).weight.storage_type()
+        StorageType.DEVICE
+    """
     if isinstance(parameters, ParameterDict | ParameterList):
         for place in list(parameters) if isinstance(parameters, ParameterDict) else range(len(parameters)):
             parameters[place] = move_to_device(parameters[place], device)
@@ -257,16 +406,35 @@ def preprocess_model(
     run_model: Callable[[Any], Any] | None = None,
     reader_patterns_cache: Any = None,
 ) -> Parameters:
-    """The parameters of a torch model, and what its layers are called with.
+    """The parameters of a torch model, together with what its layers are called with.
 
     Args:
-        model_name: Names a file of the real library's cache, as ``version`` does; nothing is cached here.
-        initialize_model: Makes the model; without it, an ArgumentError is raised.
-        convert_to_ttnn: Says of a module and its name whether its own parameters become tensors; None for all.
-        custom_preprocessor: Gives the parameters of a module and its name in its own way.
-        device: Where tensors go; None for the host.
+        model_name: A name for the real library's cache; nothing is cached here.
+        version: A version for the real library's cache; nothing is cached here.
+        initialize_model: A function that returns the torch model; required.
+        convert_to_ttnn: A function of a module and its name: whether its own parameters become tensors; None for all.
+        custom_preprocessor: A function of a module and its name that returns the module's parameters, or nothing for
+            the default.
+        device: The device that holds the tensors; None for the host.
         prefix: What the names of modules begin with.
-        run_model: Runs the model once, so that layers get ``ttnn_module_args``.
+        run_model: A function of the model that runs it once, so that layers get ``ttnn_module_args``.
+        reader_patterns_cache: Accepted as in ttnn; nothing is cached here.
+
+    Returns:
+        Nested ParameterDicts and ParameterLists.
+
+    Raises:
+        TypeError: A function cannot be called.
+        ArgumentError: ``initialize_model`` is missing, or ``custom_preprocessor`` has other parameters.
+        OutOfMemoryError: A tensor does not fit into the free DRAM.
+
+    Examples:
+        >>> import torch
+        >>> parameters = ttnn.model_preprocessing.preprocess_model(
+        ...     initialize_model=lambda: torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3)),
+        ...     run_model=lambda model: model(torch.zeros(1, 1, 8, 8)))
+        >>> parameters[0].ttnn_module_args.kernel_size
+        (3, 3)
     """
     if initialize_model is None:
         raise ArgumentError(
@@ -289,6 +457,7 @@ def preprocess_model(
     return parameters if device is None else move_to_device(parameters, device)
 
 
+@described(like=preprocess_model)
 def preprocess_model_parameters(
     *,
     model_name: str | None = None,
@@ -299,7 +468,15 @@ def preprocess_model_parameters(
     device: Device | None = None,
     prefix: str = "",
 ) -> Parameters:
-    """The parameters of a torch model; the arguments are those of `preprocess_model`."""
+    """The parameters of a torch model.
+
+    Examples:
+        >>> import torch
+        >>> parameters = ttnn.model_preprocessing.preprocess_model_parameters(
+        ...     initialize_model=lambda: torch.nn.Linear(4, 8), device=device)
+        >>> parameters.weight.storage_type()
+        StorageType.DEVICE
+    """
     return preprocess_model(**locals())
 
 
@@ -313,15 +490,28 @@ FIELDS: dict[str, tuple[type[ModuleArgs], tuple[str, ...]]] = {
 
 
 def infer_ttnn_module_args(*, model: Any, run_model: Callable[[Any], Any] | None, device: Any) -> DotDict | None:
-    """Runs a torch model once and notes what its layers are called with.
+    """Runs a torch model once and returns what its layers were called with.
 
     Args:
-        run_model: Calls the model that it is given; None for nothing at all.
-        device: Put among what convolutions are called with.
+        model: The torch model.
+        run_model: A function that calls the model it is given; None for no run.
+        device: An entry of the arguments of convolutions.
 
     Returns:
-        By names of modules, nested as they are, for convolutions, max pools and group norms; an empty dict for every
-        other layer that ran. A number is a key as text and as a number. None without ``run_model``.
+        Arguments by names of modules, nested as they are, for convolutions, max pools and group norms; an empty dict
+        for every other layer that ran; a numeric name is a key as text and as number. None without ``run_model``.
+
+    Raises:
+        AttributeError: ``model`` is no torch module.
+        TypeError: ``run_model`` cannot be called.
+
+    Examples:
+        >>> import torch
+        >>> args = ttnn.model_preprocessing.infer_ttnn_module_args(
+        ...     model=torch.nn.Sequential(torch.nn.MaxPool2d(2)), device=None,
+        ...     run_model=lambda model: model(torch.zeros(1, 4, 8, 8)))
+        >>> args[0].input_height, args[0].kernel_size
+        (8, 2)
     """
     if run_model is None:
         return None
@@ -382,9 +572,24 @@ def _child(place: DotDict, name: str, usual: DotDict) -> DotDict:
 
 
 def merge_ttnn_module_args_into_parameters(parameters: Any, ttnn_module_args: Any) -> Parameters:
-    """Adds to the parameters of each layer, as ``ttnn_module_args``, what it was called with, but for its device.
+    """Adds to the parameters of each layer what it was called with, without the device, as ``ttnn_module_args``.
 
-    ``parameters`` are changed and returned; the arguments are those of `infer_ttnn_module_args` for the same model.
+    Args:
+        parameters: Parameters of a model, which are changed in place.
+        ttnn_module_args: What `infer_ttnn_module_args` returned for the same model.
+
+    Returns:
+        The same parameters.
+
+    Raises:
+        TypeError: An argument has no items.
+
+    Examples:
+        >>> parameters = ttnn.model_preprocessing.make_parameter_dict({"pool": {}})
+        >>> args = {"pool": ttnn.model_preprocessing.MaxPool2dArgs(kernel_size=2)}
+        >>> merged = ttnn.model_preprocessing.merge_ttnn_module_args_into_parameters(parameters, args)
+        >>> merged.pool.ttnn_module_args.kernel_size
+        2
     """
     if isinstance(ttnn_module_args, ModuleArgs):
         ttnn_module_args.pop("device", None)

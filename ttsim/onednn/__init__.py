@@ -17,6 +17,7 @@ from device.numbers.formats import Array
 from ops.planners.onednn.checks import BACKPROP_FILTERS, BACKWARD_DATA, BACKWARD_WEIGHTS, FORWARD
 from ttsim.onednn.calls import OPERATIONS, Call, GraphOperation, call_of, run
 from ttsim.runtime.device import Device
+from ttsim.runtime.types.docs import described
 from ttsim.runtime.types.signatures import public
 
 __all__ = [
@@ -51,40 +52,51 @@ def conv_transpose(
     dst_shape: Sequence[int] | None = None,
     strict: bool = False,
 ) -> Array:
-    """ConvTranspose.
+    """The operation ConvTranspose: a transposed convolution of one, two or three spatial axes.
 
     Args:
-        src: [N, *spatial, I] for data_format NXC, [N, I, *spatial] for NCX.
-        weights: [*kernel, O / groups, I] for weights_format XOI, [I, O / groups, *kernel] for IOX, and likewise OIX and
-            XIO.
-        bias: [O].
-        strides: For every spatial axis; required, as pads_begin, pads_end and dilations are.
+        src: The source: [N, *spatial, I] for data_format NXC, [N, I, *spatial] for NCX.
+        weights: [*kernel, O / groups, I] for weights_format XOI, [I, O / groups, *kernel] for IOX,
+            [O / groups, I, *kernel] for OIX and [*kernel, I, O / groups] for XIO.
+        bias: [O]; None for no bias.
+        strides: One for every spatial axis; required, and so are pads_begin, pads_end and dilations.
         pads_begin: What is cut off at the beginning of the full output.
-        pads_end: What is cut off at its end.
-        dilations: 1 for a dense kernel.
+        pads_end: What is cut off at the end of the full output.
+        dilations: Distances between taps; 1 for a dense kernel.
         auto_pad: "none" for the given pads, "same_upper", "same_lower" or "valid", in any case.
-        output_padding: What is added at the end.
+        output_padding: What is added at the end of the output.
         groups: Groups of channels.
         data_format: "NXC" or "NCX".
         weights_format: "XOI", "IOX", "OIX" or "XIO".
-        precision: "ieee", "device" or "float64".
+        device: The device; None for the default device, or a new one with ``values="fast"``.
+        precision: "ieee" for results almost as in float32, "device" for a single pass, which cuts float32 to TF32, or
+            "float64" for float64 arrays, as no device computes; see `ttsim.onednn`.
         lowering: "zero_insertion" inserts zeros between the positions of src, as ttnn does; "phase" computes each
             output phase as a small dense convolution.
-        dst_shape: Shape the result must have.
+        dst_shape: The shape that the result must have; None for any.
         strict: Refuse output_padding that is not smaller than strides, as oneDNN's CPU library does.
 
     Returns:
-        dst, of the type of src.
+        The destination, in ``data_format`` and of the type of src.
 
     Raises:
-        ArgumentError: An argument breaks a rule of the text.
+        ArgumentTypeError: ``device`` is no device.
+        ArgumentError: An argument breaks a rule of oneDNN's text.
         DeviceError: The call does not fit the device.
+
+    Examples:
+        >>> source = np.array([[[1.0], [2.0]]], np.float32)
+        >>> weights = np.array([[[1.0]], [[10.0]]], np.float32)
+        >>> ttnn.onednn.conv_transpose(
+        ...     source, weights, strides=[2], pads_begin=[0], pads_end=[0], dilations=[1]).ravel().tolist()
+        [1.0, 10.0, 2.0, 20.0]
     """
     arrays, attributes = {"src": src, "weights": weights, "bias": bias}, _attributes(locals())
     options = {"lowering": lowering, "dst_shape": dst_shape, "strict": strict}
     return run(call_of(FORWARD, attributes, precision, arrays, **options), device)
 
 
+@described(like=conv_transpose)
 def conv_transpose_backward_data(
     diff_dst: Array,
     weights: Array,
@@ -102,17 +114,27 @@ def conv_transpose_backward_data(
     device: Device | None = None,
     precision: str = "ieee",
 ) -> Array:
-    """The gradient of the source by ConvTransposeBackwardData; attributes and errors are those of `conv_transpose`.
+    """The operation ConvTransposeBackwardData: the gradient of the source.
 
     Args:
-        diff_dst: Gradient of dst.
-        output_padding: That of `conv_transpose`; left out, what is over of diff_dst is taken for it.
-        src_shape: Shape the result must have.
+        diff_dst: Gradient of the destination.
+        output_padding: That of `conv_transpose`; None derives it from the sizes.
+        src_shape: The shape that the result must have; None for any.
+
+    Returns:
+        The gradient, in ``data_format`` and of the type of diff_dst.
+
+    Examples:
+        >>> gradient, weights = np.ones((1, 4, 1), np.float32), np.array([[[1.0]], [[10.0]]], np.float32)
+        >>> ttnn.onednn.conv_transpose_backward_data(
+        ...     gradient, weights, strides=[2], pads_begin=[0], pads_end=[0], dilations=[1]).ravel().tolist()
+        [11.0, 11.0]
     """
     arrays, attributes = {"diff_dst": diff_dst, "weights": weights}, _attributes(locals())
     return run(call_of(BACKWARD_DATA, attributes, precision, arrays, src_shape=src_shape), device)
 
 
+@described(like=conv_transpose)
 def conv_transpose_backward_weights(
     src: Array,
     diff_dst: Array,
@@ -131,20 +153,30 @@ def conv_transpose_backward_weights(
     device: Device | None = None,
     precision: str = "ieee",
 ) -> Array:
-    """The weights' gradient by ConvTransposeBackwardWeights; attributes and errors are those of `conv_transpose`.
+    """The operation ConvTransposeBackwardWeights: the gradient of the weights.
 
     Args:
         src: The source of the forward operation.
-        diff_dst: Gradient of dst.
-        weights_shape: Stored shape of the weights, groups included.
-        output_padding: That of `conv_transpose`; left out, what is over of diff_dst is taken for it.
-        diff_weights_shape: Shape the result must have; it stands in for weights_shape.
+        diff_dst: Gradient of the destination.
+        weights_shape: Shape of the weights as they are stored, groups included.
+        output_padding: That of `conv_transpose`; None derives it from the sizes.
+        diff_weights_shape: The shape that the result must have; it may replace weights_shape.
+
+    Returns:
+        The gradient, in ``weights_format`` and of the type of src.
+
+    Examples:
+        >>> source, gradient = np.array([[[1.0], [2.0]]], np.float32), np.ones((1, 4, 1), np.float32)
+        >>> ttnn.onednn.conv_transpose_backward_weights(
+        ...     source, gradient, (2, 1, 1), strides=[2], pads_begin=[0], pads_end=[0], dilations=[1]).ravel().tolist()
+        [3.0, 3.0]
     """
     arrays, attributes = {"src": src, "diff_dst": diff_dst}, _attributes(locals())
     options = {"weights_shape": weights_shape, "declared": diff_weights_shape}
     return run(call_of(BACKWARD_WEIGHTS, attributes, precision, arrays, **options), device)
 
 
+@described(like=conv_transpose)
 def conv_transpose_backprop_filters(
     input_forward: Array,
     output_delta: Array,
@@ -162,13 +194,23 @@ def conv_transpose_backprop_filters(
     device: Device | None = None,
     precision: str = "ieee",
 ) -> Array:
-    """The gradient of the filter by ConvTransposeBackpropFilters, the older form of `conv_transpose_backward_weights`.
+    """The operation ConvTransposeBackpropFilters, the older form of `conv_transpose_backward_weights`.
 
     Args:
         input_forward: The source of the forward operation.
-        output_delta: Gradient of its result.
-        filter_shape: Stored shape of the filter, groups included.
-        filter_format: "XIO" or "OIX"; the newer formats are understood, too.
+        output_delta: Gradient of the destination.
+        filter_shape: Shape of the filter as it is stored, groups included.
+        output_padding: That of `conv_transpose`; None derives it from the sizes.
+        filter_format: "XIO" or "OIX"; the newer formats are accepted as well.
+
+    Returns:
+        The gradient, in ``filter_format`` and of the type of input_forward.
+
+    Examples:
+        >>> source, gradient = np.array([[[1.0], [2.0]]], np.float32), np.ones((1, 4, 1), np.float32)
+        >>> ttnn.onednn.conv_transpose_backprop_filters(
+        ...     source, gradient, (2, 1, 1), strides=[2], pads_begin=[0], pads_end=[0], dilations=[1]).ravel().tolist()
+        [3.0, 3.0]
     """
     arrays, attributes = {"src": input_forward, "diff_dst": output_delta}, _attributes(locals())
     return run(call_of(BACKPROP_FILTERS, attributes, precision, arrays, weights_shape=filter_shape), device)

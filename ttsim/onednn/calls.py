@@ -115,10 +115,27 @@ def _prepared(
 
 
 def run(call: Call, device: Device | None = None) -> Array:
-    """The result of a call on a device: the given one, the default one, or a fresh one with ``values="fast"``.
+    """The result of a call.
 
-    On a device with ``values="off"``, and in a capture without dispatch, it is an array of NaN that takes no memory.
+    Args:
+        call: A validated call, from ``OPERATIONS[name].call(inputs, attributes)``.
+        device: The device; None for the default device, or a new one with ``values="fast"``.
+
+    Returns:
+        The array; on a device with ``values="off"`` and in a capture without dispatch, NaN everywhere, without memory.
+
+    Raises:
+        ArgumentTypeError: ``call`` is no Call, or ``device`` is no device.
+        DeviceError: The call does not fit the device.
+
+    Examples:
+        >>> source, weights = np.ones((1, 2, 1), np.float32), np.ones((2, 1, 1), np.float32)
+        >>> window = {"strides": [2], "pads_begin": [0], "pads_end": [0], "dilations": [1]}
+        >>> call = ttnn.onednn.OPERATIONS["ConvTranspose"].call([source, weights], window)
+        >>> ttnn.onednn.run(call, device).shape
+        (1, 4, 1)
     """
+    require_type("run", Call, call=call)
     prepared = call.prepared
     require_type_or_none(prepared.name, Device, device=device)
     chosen = device or GetDefaultDevice()

@@ -79,28 +79,35 @@ def _function(
     own = signature(shared)
     function.__signature__ = own.replace(parameters=[*own.parameters.values()][1:])  # type: ignore[attr-defined]
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""torch.nn.functional.{name} on a simulated device, with gradients of any order.
+    sides = ", ".join("2" * rank)
+    function.__doc__ = f"""``torch.nn.functional.{name}`` on a simulated device, with gradients of any order.
 
     Args:
         input: [N, C, {spatial}] or [C, {spatial}]: float32, float16 or bfloat16.
         weight: [C, O / groups, {kernel}], of the type of input.
-        bias: [O], of the type of input.
-        stride: An integer, or one for each of ({spatial}), as padding, output_padding and dilation are.
-        padding: Cut off at both ends.
-        output_padding: Added at the end; smaller than stride or dilation.
+        bias: [O], of the type of input; None for no bias.
+        stride: An integer, or one for each of ({spatial}); padding, output_padding and dilation likewise.
+        padding: What is cut off at both ends of the full output.
+        output_padding: What is added at the end of the output; smaller than stride or dilation.
         groups: Groups of channels.
         dilation: Distance between taps.
-        device: Where to run; None for the default device, or for each pass a fresh one with ``values="fast"``.
-        precision: "ieee", "device" or, for tests, "float64", which takes float64 alone; see `ttsim.onednn`.
-        lowering: Of the forward pass, "zero_insertion" or "phase".
+        device: The device; None for the default device, or a new one with ``values="fast"`` for each pass.
+        precision: "ieee", "device" or, for tests, "float64", which accepts only float64; see `ttsim.onednn`.
+        lowering: Lowering of the forward pass, "zero_insertion" or "phase".
 
     Returns:
-        [N, O, {outputs}], or without N as the input is.
+        [N, O, {outputs}], without N if input has none.
 
     Raises:
         ArgumentTypeError: An argument is of the wrong type.
         ArgumentError: An argument breaks a rule.
         DeviceError: The call does not fit the device.
+
+    Examples:
+        >>> import torch
+        >>> from ttsim.torch import {name}
+        >>> {name}(torch.ones(1, 4, {sides}), torch.ones(4, 8, {sides}), stride=2).shape
+        torch.Size([1, 8, {sides.replace("2", "4")}])
     """
     return function
 

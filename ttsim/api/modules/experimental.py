@@ -30,9 +30,40 @@ def conv3d(
     memory_config: object = None,
     compute_kernel_config: object = None,
 ) -> Tensor:
-    """Refuses: convolutions in three dimensions are not simulated as ttnn computes them.
+    """Refuses every call: three-dimensional convolutions of ttnn are not simulated.
 
-    Raises ArgumentError always; where a stride or the groups are 0, with the real library's words.
+    Args:
+        input_tensor: [N, D, H, W, C].
+        weight_tensor: The prepared weights.
+        device: The device.
+        bias_tensor: The bias.
+        dtype: Data type of the output.
+        output_channels: Channels of the output.
+        kernel_size: Sides of the kernel.
+        stride: Stride along the three axes.
+        padding: Zeros around the image.
+        dilation: Distance between taps.
+        groups: Groups of channels.
+        padding_mode: What lies outside the image.
+        config: Blocks.
+        memory_config: Memory of the output.
+        compute_kernel_config: Fidelity and accumulators.
+
+    Returns:
+        Nothing.
+
+    Raises:
+        ArgumentTypeError: A tensor is of the wrong type.
+        ArgumentError: Always; for a stride or groups of 0, with the real library's text.
+
+    Examples:
+        >>> tensor = ttnn.zeros((1, 4, 8, 8, 32))
+        >>> try:
+        ...     ttnn.experimental.conv3d(
+        ...         input_tensor=tensor, weight_tensor=tensor, device=device, output_channels=32, kernel_size=(3, 3, 3))
+        ... except ttnn.ArgumentError as error:
+        ...     print(error)
+        conv3d: ttsim does not simulate it; ...
     """
     require_type("conv3d", Tensor, input_tensor=input_tensor, weight_tensor=weight_tensor)
     if 0 in tuple(stride):

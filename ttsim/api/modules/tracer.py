@@ -7,26 +7,71 @@ __all__ = ["disable_tracing", "enable_tracing", "is_tracing_enabled", "trace", "
 
 
 def enable_tracing() -> None:
-    """Refuses; raises ArgumentError."""
+    """Refuses: operations of torch are not traced.
+
+    Raises:
+        ArgumentError: Always.
+
+    Examples:
+        >>> try:
+        ...     ttnn.tracer.enable_tracing()
+        ... except ttnn.ArgumentError as error:
+        ...     print(error)
+        tracer.enable_tracing: torch is not traced; ...
+    """
     raise ArgumentError("tracer.enable_tracing: torch is not traced; ttsim.graph.begin_graph_capture records calls")
 
 
 def disable_tracing() -> None:
-    """Does nothing: nothing is traced."""
+    """Does nothing, since nothing is traced.
+
+    Examples:
+        >>> ttnn.tracer.disable_tracing()
+    """
 
 
 def is_tracing_enabled() -> bool:
-    """No."""
+    """Whether operations are traced.
+
+    Returns:
+        False.
+
+    Examples:
+        >>> ttnn.tracer.is_tracing_enabled()
+        False
+    """
     return False
 
 
 def trace() -> None:
-    """Refuses; raises ArgumentError."""
+    """Refuses: operations of torch are not traced.
+
+    Raises:
+        ArgumentError: Always.
+
+    Examples:
+        >>> try:
+        ...     ttnn.tracer.trace()
+        ... except ttnn.ArgumentError as error:
+        ...     print(error)
+        tracer.trace: torch is not traced; ...
+    """
     raise ArgumentError("tracer.trace: torch is not traced; ttsim.graph.begin_graph_capture records calls")
 
 
 def visualize(*_: object, **__: object) -> None:
-    """Refuses; raises ArgumentError."""
+    """Refuses: nothing is drawn.
+
+    Raises:
+        ArgumentError: Always.
+
+    Examples:
+        >>> try:
+        ...     ttnn.tracer.visualize()
+        ... except ttnn.ArgumentError as error:
+        ...     print(error)
+        tracer.visualize: nothing is drawn; ...
+    """
     raise ArgumentError("tracer.visualize: nothing is drawn; ttsim.graph.pretty_print shows what a capture recorded")
 
 
