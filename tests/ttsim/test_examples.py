@@ -6,6 +6,8 @@ Examples begin after the lines of docs/reference/api/index.md.
 import builtins
 import doctest
 import inspect
+import pydoc
+import re
 from collections.abc import Iterator
 from operator import attrgetter
 from pathlib import Path
@@ -17,14 +19,11 @@ import ttsim
 from ttsim.runtime.types.docs import SECTIONS, parted, texts_of
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "api" / "index.md"
-MODULES = {
-    "": ttsim.__all__, "graph.": ttsim.graph.__all__, "onednn.": ttsim.onednn.__all__, "cluster.": ["get_cluster_type"],
-    "model_preprocessing.": ttsim.model_preprocessing.__all__, "experimental.": ttsim.experimental.__all__,
-    "tracer.": [name for name in vars(ttsim.tracer) if not name.startswith("_") and name != "ArgumentError"],
-}  # fmt: skip
-NAMES = [prefix + name for prefix, names in MODULES.items() for name in names]
+MODULES = ("graph", "onednn", "model_preprocessing", "cluster", "experimental", "tracer")
+NAMES = [*ttsim.__all__, *(f"{module}.{name}" for module in MODULES for name in getattr(ttsim, module).__all__)]
 FUNCTIONS = {name: value for name in NAMES if inspect.isfunction(value := attrgetter(name)(ttsim))}
 FREE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+INTERNALS = re.compile(r"<function|0x[0-9a-f]{6}|<locals>|Kind\(|NoneType|ttsim\.runtime\.|device\.memory\.")
 # Functions that check none of their arguments
 UNCHECKED = {
     *("GetPCIeDeviceID", "command_queue", "concat_mesh_to_tensor_composer", "init_device_compute_kernel_config"),
@@ -105,3 +104,9 @@ def test_a_wrong_argument_raises_an_error_that_is_listed(name, names):
     listed = tuple(getattr(ttsim, kind, None) or getattr(builtins, kind) for kind in kinds)
     with pytest.raises(listed):
         entered(function(*(object() for _ in wrong[len(by_name) :]), **by_name))
+
+
+def test_help_shows_no_internals():
+    texts = {name: pydoc.plain(pydoc.render_doc(function, "%s")) for name, function in FUNCTIONS.items()}
+    found = {name: match[0] for name, text in texts.items() if (match := INTERNALS.search(text.partition("\n")[2]))}
+    assert found == {}
