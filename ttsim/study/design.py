@@ -16,62 +16,91 @@ from device.spec.device_spec import DeviceSpec
 from ops.passes.sensitivity import Sensitivity, sensitivities
 from ops.sensitivity.fields import numeric_fields
 from ops.sensitivity.read_set import fields_asked
+from ttsim.api.convolutions import conv_transpose2d
 from ttsim.recording.profiling import cycles_of
 from ttsim.report.formatting import csv_text, fitted, printable_lines, text
 from ttsim.runtime.traces import RanCall
 from ttsim.runtime.types.layer import Layer
 from ttsim.study.evaluate import Evaluator, Point
 from ttsim.study.executor import workers
-from ttsim.study.layers.run import call, make_inputs, place
+from ttsim.study.layers.run import call, make_inputs, place, planned
 from ttsim.study.space import Design, DesignAxis, read_design
 from ttsim.study.store import Row, Verdict, front
+from ttsim.study.tune.tune import short
+from ttsim.study.tune.tuned import Choice
 
 Machine: TypeAlias = tuple[DeviceSpec, Mapping[str, str]]  # a device, and its values by axis name
+
+
+class LayerRow(NamedTuple):
+    """A layer on a machine."""
+
+    row: Row
+    arguments: str = ""  # The config that a search found, as Python; empty for the layer's own
 
 
 class LayerRows(NamedTuple):
     """The rows of a layer on the machines of a space."""
 
-    rows: tuple[Row, ...]  # In the order of the machines
+    rows: tuple[LayerRow, ...]  # In the order of the machines
     read: frozenset[str]  # Axes whose fields the layer reads on any machine
     evaluated: int  # Machines on which the layer was evaluated; each other one has an equal row
 
 
-def rows_of(layer: Layer, machines: Sequence[Machine], axes: Sequence[DesignAxis]) -> LayerRows:
+def rows_of(layer: Layer, machines: Sequence[Machine], axes: Sequence[DesignAxis], tune: bool = False) -> LayerRows:
     """Evaluates a layer once for all machines that agree in every field that was read.
+
+    With `tune`, a short search looks for a faster config of the layer, or for one that fits.
 
     A point is evaluated on a device that records which of its fields are read. A machine with the same values in these
     fields gives the same row, because the same calculation reads the same figures. The read fields are found again for
     each point, since a machine with less memory may take another path.
     """
-    known: dict[tuple[str, ...], dict[tuple[str, ...], Row]] = {}  # Rows by the axes that were read, then by values
-    rows: list[Row] = []
+    # Rows by the axes that were read, then by values
+    known: dict[tuple[str, ...], dict[tuple[str, ...], LayerRow]] = {}
+    rows: list[LayerRow] = []
     evaluated = 0
     for spec, values in machines:
         agreeing = (by_values.get(tuple(values[name] for name in read)) for read, by_values in known.items())
-        row = next((row for row in agreeing if row is not None), None)
-        if row is None:
-            row, fields = _evaluated(layer, spec)
+        found = next((found for found in agreeing if found is not None), None)
+        if found is None:
+            found, fields = _evaluated(layer, spec, tune)
             evaluated += 1
             read = tuple(axis.name for axis in axes if not fields.isdisjoint(axis.fields))
-            known.setdefault(read, {})[tuple(values[name] for name in read)] = row
-        rows.append(replace(row, device=spec.name, error=row.error.replace(row.device, spec.name)))
+            known.setdefault(read, {})[tuple(values[name] for name in read)] = found
+        row = found.row
+        named = replace(row, device=spec.name, error=row.error.replace(row.device, spec.name))
+        rows.append(LayerRow(named, found.arguments))
     return LayerRows(tuple(rows), frozenset(chain.from_iterable(known)), evaluated)
 
 
-def _evaluated(layer: Layer, spec: DeviceSpec) -> tuple[Row, frozenset[str]]:
+def _evaluated(layer: Layer, spec: DeviceSpec, tune: bool) -> tuple[LayerRow, frozenset[str]]:
     """The row of a layer on a device, and the device's fields that were read for the row."""
-    rows: list[Row] = []
+    rows: list[LayerRow] = []
 
     def evaluate(noting: DeviceSpec) -> None:
-        rows.append(Evaluator().row(Point(layer=layer, spec=noting), keyed=False))
+        point, evaluator = Point(layer=layer, spec=noting), Evaluator()
+        row = evaluator.row(point, keyed=False)
+        best = _tuned(point) if tune and row.verdict in (Verdict.FITS, Verdict.DOES_NOT_FIT) else None
+        if best is None or (row.cycles is not None and row.cycles <= best.cycles):
+            rows.append(LayerRow(row))
+        else:
+            rows.append(LayerRow(evaluator.row(point, keyed=False, options=best.options()), best.arguments))
 
     read = fields_asked(evaluate, spec)
     return rows[0], read
 
 
+def _tuned(point: Point) -> Choice | None:
+    """The fastest config that a short search finds, which keeps the layer's arithmetic and output layout."""
+    with suppress(TTSimError), planned(point.layer, point) as (device, arguments):
+        return short(conv_transpose2d, arguments, device).best
+    return None
+
+
 FORMAT: Final = 1  # raised when a field changes its meaning or goes
 FIGURES: Final = ("nanoseconds", "cycles_error_share", "untimed_operations", "device", "reason")
+NOT_OF_A_ROW: Final = {"count", "verdict", "arguments"}  # fields of a layer's outcome
 STRONGEST: Final = 5  # sensitivities in the table
 LONGEST_REASON: Final = 76  # characters of a line
 
@@ -89,6 +118,7 @@ class LayerOutcome:
     cycles_error_share: float | None  # Expected error of the cycles; None without a measurement
     untimed_operations: int | None  # Device operations without a model, which the cycles leave out
     l1_headroom_bytes: int | None  # Between circular buffers and buffers, of the tightest device operation
+    arguments: str = ""  # The config that makes it faster or fit, as Python; empty if the layer has its own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +159,7 @@ class DesignResult:
     points: tuple[DesignPoint, ...]  # Every machine, in order of the space
     # Numbers of the points with no better one in time and all costs, the fastest first; of equal points the first
     front: tuple[int, ...]
+    tuned: bool  # Whether each layer was tuned on each machine
     alike: tuple[int, ...]  # For each point of the front, how many others are as good in everything
     looked: int  # Layers on machines that were worked out; the others could not differ from one of them
     sensitivity: tuple[Sensitivity, ...]  # Of the time on the base device with its plans fixed, the strongest first
@@ -175,7 +206,8 @@ class DesignResult:
         ]
         if self.sensitivity:
             varied = {axis.name for axis in self.axes}
-            lines += ["", f"Strongest figures of {self.base} with plans held, log(time) over log(figure):"]
+            held = "configs of the file and plans" if self.tuned else "plans"
+            lines += ["", f"Strongest figures of {self.base} with {held} held, log(time) over log(figure):"]
             for effect in self.sensitivity[:STRONGEST]:
                 elsewhere = "" if effect.figure in varied else ", not varied here"
                 lines.append(f"  {effect.figure}: {effect.time_elasticity:+.3f}{elsewhere}")
@@ -183,7 +215,20 @@ class DesignResult:
         if reasons:
             lines += ["", "Machines that do not run all layers:"]
             lines += [f"  {count:,} x {reason}" for reason, count in reasons.items()]
+        lines += ["", *self._configs()]
         return printable_lines("\n".join(lines))
+
+    def _configs(self) -> list[str]:
+        """Which configs the layers have, and those of the fastest machine that are not the layers' own."""
+        if not self.tuned:
+            return [
+                "Layers have the configs of the file. With `tune = true` in the file, each layer is tuned on each",
+                "machine, and may be faster, or fit where its own config does not.",
+            ]
+        fastest = self.points[self.front[0]].layers if self.front else ()
+        found = [f"  {layer.layer}: {layer.arguments}" for layer in fastest if layer.arguments]
+        head = "Each layer was tuned on each machine, by a short search."
+        return [head, "Configs of the fastest machine that are not those of the file:", *found] if found else [head]
 
     def _front(self) -> list[str]:
         """A line for each machine of the front."""
@@ -284,6 +329,7 @@ def design(file: str | Path | Design, *, processes: int | None = 1, watch: Watch
         axes=tuple(_effects(space, points, frozenset[str]().union(*(layer.read for layer in layers)))),
         points=points,
         front=tuple(timed[place][0] for place in best),
+        tuned=space.tune,
         alike=tuple(duplicates[aims[place]] - 1 for place in best),
         looked=sum(layer.evaluated for layer in layers),
         sensitivity=sensitivities(space.base, lambda spec: fsum(count * cycles_of(call, spec) for count, call in ran)),
@@ -292,12 +338,12 @@ def design(file: str | Path | Design, *, processes: int | None = 1, watch: Watch
 
 def _rows(space: Design, machines: Sequence[Machine], processes: int | None, watch: Watch | None) -> list[LayerRows]:
     """The rows of each layer on each machine; raises DeviceError if a process died."""
-    quick = len(machines) * len(space.layers)
+    quick = None if space.tune else len(machines) * len(space.layers)
     with workers(processes=processes, scheduler=None, quick=quick) as team, team.start() as executor:
         done = (lambda: None) if watch is None else watch(len(space.layers))
         futures = []
         for layer in space.layers:
-            futures.append(executor.submit(rows_of, layer, machines, space.axes))
+            futures.append(executor.submit(rows_of, layer, machines, space.axes, space.tune))
             futures[-1].add_done_callback(lambda _: done())
         try:
             return [future.result() for future in futures]
@@ -311,14 +357,15 @@ def _rows(space: Design, machines: Sequence[Machine], processes: int | None, wat
                 future.cancel()
 
 
-def _point(space: Design, machine: Machine, rows: Sequence[Row], costs: Mapping[str, float]) -> DesignPoint:
+def _point(space: Design, machine: Machine, rows: Sequence[LayerRow], costs: Mapping[str, float]) -> DesignPoint:
     layers = tuple(
         LayerOutcome(
             count=space.count(row.layer),
             verdict=row.verdict.value,
-            **{name: getattr(row, name) for name in LayerOutcome.__dataclass_fields__.keys() - {"count", "verdict"}},
+            arguments=arguments,
+            **{name: getattr(row, name) for name in LayerOutcome.__dataclass_fields__.keys() - NOT_OF_A_ROW},
         )
-        for row in rows
+        for row, arguments in rows
     )
     point = DesignPoint(values=machine[1], device=machine[0].name, costs=costs, layers=layers)
     for layer in layers:

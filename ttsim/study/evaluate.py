@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from enum import Enum
 from functools import cache, lru_cache
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -87,6 +88,7 @@ def _compared(kind: type) -> tuple[str, ...]:
 PLANS_KEPT: Final = 4096  # whose cycles a process remembers: some hundred bytes each
 LAYER_INPUTS: Final = tuple(name for name in FIELDS if name not in ("name", "source", *SETTINGS))
 OTHERS: Final = ("lowering", "values", "l1_small_size", "strict")  # inputs of a point beside layer and device
+NO_OPTIONS: Final[Mapping[str, Any]] = MappingProxyType({})
 DEFINITION: Final = ("activation", "padding_mode")  # settings of a config that the exact output depends on
 
 
@@ -123,13 +125,14 @@ class Evaluator:
         self._timings: dict[tuple[str, tuple[int, ...], DeviceSpec], dict[str, Any]] = {}
         self._exact: tuple[Layer, layers.Inputs, layers.Doubles | None] | None = None
 
-    def row(self, point: Point, *, keyed: bool = True) -> Row:
+    def row(self, point: Point, *, keyed: bool = True, options: Mapping[str, Any] = NO_OPTIONS) -> Row:
         """The row of a point; a point that does not run, or an internal error, becomes a row with the error.
 
-        The key, which all figures of the device go into, is left empty without `keyed`.
+        The key, which all figures of the device go into, is left empty without `keyed`; `options` are arguments of the
+        call in place of the layer's own.
         """
         try:
-            figures = Context().run(self._figures, point)  # captures do not see a device in another context
+            figures = Context().run(self._figures, point, options)  # captures do not see a device in another context
         except TTSimError as error:
             is_short = isinstance(error, OutOfMemoryError | CircularBufferError)
             figures = {"verdict": Verdict.DOES_NOT_FIT if is_short else Verdict.REFUSED, "error": str(error)}
@@ -137,11 +140,11 @@ class Evaluator:
             figures = {"verdict": Verdict.FAILED, "error": f"{type(error).__name__}: {error}"}
         return row_of(point, keyed=keyed, **figures)
 
-    def _figures(self, point: Point) -> dict[str, Any]:
+    def _figures(self, point: Point, options: Mapping[str, Any]) -> dict[str, Any]:
         """The figures of a call; raises TTSimError if the call does not run."""
         inputs, exact = self._inputs(point)
         placed = layers.place(point.layer, inputs, point)
-        placed.arguments["lowering"] = point.lowering
+        placed.arguments.update({"lowering": point.lowering, **options})
         with placed.device:
             called = layers.call(placed)
             accuracy = None if point.values == "off" else layers.accuracy_of(called.output, exact)

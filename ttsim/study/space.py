@@ -47,7 +47,7 @@ SWEEP_KINDS: Final = {  # of values of a sweep's file, with their names in messa
     "strict": (bool, "true or false"),
 }
 DESIGN_TABLES: Final = ("device", "space", "costs", "counts")
-DESIGN_KEYS: Final = (*DESIGN_TABLES, "layers", "only", "common", "layer")
+DESIGN_KEYS: Final = (*DESIGN_TABLES, "layers", "only", "common", "layer", "tune")
 
 
 class Variant(NamedTuple):
@@ -239,6 +239,7 @@ class Design:
     costs: Mapping[str, Formula]  # Formulas over fields, by name; less is better
     layers: tuple[Layer, ...]  # Each with a name of its own
     counts: Mapping[str, int] = field(default_factory=dict)  # How often a network runs a layer, if not once
+    tune: bool = False  # Whether each layer is tuned on each machine
 
     def __post_init__(self) -> None:
         """Refuses an empty or a too large space."""
@@ -310,7 +311,7 @@ def _beside(path: Path, device: Any) -> str:
 
 
 def read_design(path: Path) -> Design:
-    """The design of a file: `[device]`, `[space]`, `[costs]`, `[counts]`, and layers by path or table."""
+    """The design of a file: `[device]`, `[space]`, `[costs]`, `[counts]`, `tune`, and layers by path or table."""
     document = read_toml(path, "a design")
     check_keys(str(path), document, DESIGN_KEYS)
     tables = {name: document.get(name, {}) for name in DESIGN_TABLES}
@@ -336,7 +337,10 @@ def read_design(path: Path) -> Design:
     for layer, count in counts.items():
         if not isinstance(count, int) or isinstance(count, bool) or count < 1:
             raise ArgumentError(f"design: counts.{layer} must be an integer of at least 1, not {shown(count)}")
-    return Design(base=base, axes=axes, costs=costs, layers=layers, counts=counts)
+    tune = document.get("tune", False)
+    if not isinstance(tune, bool):
+        raise ArgumentError(f"{path}: tune must be true or false, not {shown(tune)}")
+    return Design(base=base, axes=axes, costs=costs, layers=layers, counts=counts, tune=tune)
 
 
 def _axes(table: Mapping[str, Any], base: DeviceSpec) -> Iterator[DesignAxis]:

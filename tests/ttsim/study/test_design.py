@@ -16,7 +16,9 @@ from ttsim.runtime.types.layer import Layer
 from ttsim.study.design import design, rows_of
 from ttsim.study.evaluate import Evaluator, Point
 from ttsim.study.executor import InProcess, Workers
+from ttsim.study.layers.run import Settings, planned
 from ttsim.study.space import Design, DesignAxis
+from ttsim.study.tune.tune import short
 
 SPEC = load_spec("wormhole_n150")
 evaluate = Evaluator().row
@@ -46,7 +48,8 @@ def test_every_row_is_that_of_its_own_point(sizes, axes, read, evaluated):
     varied = (DesignAxis(name="grid", values=axes), memories, WRITE) if axes else (WRITE,)
     layer, machines = replace(SMALL, **sizes), list(machines_of(*varied))
     found = rows_of(layer, machines, varied)
-    for row, (spec, _) in zip(found.rows, machines, strict=True):
+    for (row, arguments), (spec, _) in zip(found.rows, machines, strict=True):
+        assert arguments == ""
         assert row == replace(evaluate(Point(layer=layer, spec=spec)), key="")
     assert (found.read & {"grid", "l1.bytes"}, found.evaluated) == (read, evaluated)
 
@@ -137,6 +140,30 @@ def test_a_table_of_all_machines(found):
     assert (first["l1.bytes"], first["cost.area"], first["device"], first["front"]) == ("64KiB", None, "", False)
     assert (last["cost.area"], last["nanoseconds"]) == (2 + 1464 / 1024, found.points[-1].nanoseconds)
     assert sum(record["front"] for record in found.records()) == len(found.front)
+
+
+def test_each_layer_is_tuned_on_each_machine(monkeypatch):
+    """A config is found where the layer's own does not fit, as by a search on that machine."""
+    layer = replace(LAYER, stride=(2, 2), config={"shard_layout": "WIDTH_SHARDED"})
+    axes = (DesignAxis(name="l1.bytes", values=("256KiB", "1464KiB")), WRITE)
+    base = changed(SPEC, ["grid=4x4"])
+    given, tuned = (
+        design(Design(base=base, axes=axes, costs={}, layers=(layer,), tune=tune)) for tune in (False, True)
+    )
+    assert [point.layers[0].verdict for point in given.points] == ["does not fit"] * 2 + ["fits"] * 2
+    assert (given.looked, tuned.looked, given.tuned, tuned.tuned) == (2, 2, False, True)
+    with planned(layer, Settings(spec=load_spec(tuned.points[1].device))) as (device, arguments):
+        best = short(ttsim.conv_transpose2d, arguments, device).best
+    for point in tuned.points[:2]:
+        (outcome,) = point.layers
+        assert (outcome.verdict, outcome.cycles, outcome.arguments) == ("fits", best.cycles, best.arguments)
+    assert tuned.points[3].nanoseconds < given.points[3].nanoseconds
+    assert str(given).endswith("fit where its own config does not.")
+    assert f"  one: {tuned.points[tuned.front[0]].layers[0].arguments}" == str(tuned).splitlines()[-1]
+    slower = replace(best, cycles=10**9)
+    monkeypatch.setattr("ttsim.study.design._tuned", lambda _: slower)
+    again = design(Design(base=base, axes=axes, costs={}, layers=(layer,), tune=True))
+    assert [point.layers[0].arguments for point in again.points] == [best.arguments] * 2 + [""] * 2
 
 
 def test_layers_count_as_often_as_a_network_runs_them(found):

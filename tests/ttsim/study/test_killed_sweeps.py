@@ -25,7 +25,7 @@ if __name__ == "__main__":
     arguments = {{"scheduler": sys.argv[2]}} if len(sys.argv) > 2 else {{"processes": 2}}
     sweep(vary={VARY}, file=sys.argv[1], watch=lambda one: print(one.done, flush=True), **arguments)
 """
-POINTS = 8 * (3 * 5 * 2 + 1)
+POINTS = 8 * 3 * 5 * 2  # and those of own configs
 KILLS = 3
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="SIGKILL is POSIX's")]
 
@@ -63,7 +63,7 @@ def test_killed_again_and_again(folder):
         run.stdout.read()
     assert run.returncode == 0
     assert lines(path) == lines(folder / "whole.jsonl")
-    assert len(lines(path)) == POINTS + 1
+    assert POINTS + 1 < len(lines(path)) <= POINTS + 1 + 8
 
 
 @pytest.mark.filterwarnings("ignore")
