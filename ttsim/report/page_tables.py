@@ -164,8 +164,8 @@ CHANGES: Final[Sequence[Field[Change]]] = (
 SENSITIVITY: Final[Sequence[Field[Sensitivity]]] = (
     Field("figure of the device", lambda row: row.figure),
     Field("value", lambda row: row.value, "figure"),
-    Field("dlog cycles", lambda row: row.cycles_elasticity, "figure"),
-    Field("dlog time", lambda row: row.time_elasticity, "figure"),
+    Field("dlog cycles", lambda row: row.cycles_elasticity, "slope"),
+    Field("dlog time", lambda row: row.time_elasticity, "slope"),
     Field("time with twice", lambda row: row.doubled_time, "share"),
     Field("time with half", lambda row: row.halved_time, "share"),
 )

@@ -9,7 +9,7 @@ from device.spec.device_spec import DeviceSpec
 from ttsim.report import page_tables as tables
 from ttsim.report.accuracy import Accuracy
 from ttsim.report.advice import BOTTLENECK, SENSITIVITY_TITLE, SHOWN_FIGURES, Advice, Change, advice_lines, best_change
-from ttsim.report.comparison import Comparison, Reported, compare
+from ttsim.report.comparison import Comparison, Pair, Reported, compare
 from ttsim.report.cycle_report import INCLUDES, LEAVES_OUT, CycleReport, launch_lines
 from ttsim.report.cycles import Core, CoreTime, Totals, cores_in
 from ttsim.report.explain import explain_inclusion, operation_lines
@@ -26,8 +26,8 @@ NO_REFERENCE: Final = "Not known: what a network should give, only its script kn
 NO_VALUES: Final = 'Not known: the layer ran without values; values="exact" or "fast" has them.'
 NOT_TRIED: Final = "No change was tried."
 HOW_TO_TRY: Final = (
-    "`ttsim run` without --no-suggestions tries changes of a layer, and estimate_cycles(..., suggestions=True) tries "
-    "changes of a call."
+    "`ttsim run` (without --no-suggestions) and `ttsim exec --report` try changes, and so does "
+    "estimate_cycles(..., suggestions=True)."
 )
 NO_BASELINES: Final[Mapping[str, Reported]] = {}
 ALL: Final = "all layers"
@@ -185,10 +185,16 @@ def _view(part: Part) -> View:
         table("roofs", "What the machine needs at least", tables.ROOFS, roofs, ops=[[op.number] for op in roofs],
               note="Shares of the time that math, DRAM and networks need with all of them busy."),
         *_suggestions(part),
-        table("compared", "Compared with the baseline", tables.COMPARED, pairs),
+        table("compared", "Compared with the baseline", tables.COMPARED, pairs, ops=_after(pairs, part.operations)),
         *_tables(part, memory),
     ]  # fmt: skip
     return View(name=part.name, sections=sections)
+
+
+def _after(pairs: Sequence[Pair], operations: Sequence[OpRun]) -> Iterator[Sequence[int]]:
+    """The number of each pair's operation that ran now, if there is one."""
+    numbers = (op.number for op in operations if op.time)
+    yield from ([] if pair.after is None else [next(numbers)] for pair in pairs)
 
 
 def _tables(part: Part, memory: L1Map | None) -> Iterator[Section]:
@@ -240,7 +246,8 @@ def _suggestions(part: Part) -> Iterator[Section]:
         changes = (*together, *advice.changes, *advice.at_a_price)
         yield table("changes", "Suggestions", tables.CHANGES, changes, note=_tried(advice))
         figures = advice.sensitivity[:SHOWN_FIGURES]
-        yield table("machine", BOTTLENECK, tables.SENSITIVITY, figures, note=SENSITIVITY_TITLE)
+        note = SENSITIVITY_TITLE.removeprefix(f"{BOTTLENECK} ")
+        yield table("machine", BOTTLENECK, tables.SENSITIVITY, figures, note=note)
 
 
 def _tried(advice: Advice) -> str:

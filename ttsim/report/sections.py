@@ -23,7 +23,7 @@ class Field(Generic[RowT]):
     """A column of a table on a page: raw figures, which page.js formats by their unit.
 
     Units: "text", "operation" (in its color), "code", "number", "cycles", "ns", "share", "B", "B/s", "FLOP", "FLOP/s",
-    "FLOP/B", "figure" (any other number).
+    "FLOP/B", "slope" (a derivative), "figure" (any other number), "view" (the name of a view).
     """
 
     name: str

@@ -39,14 +39,18 @@ const inUnit = (steps, suffix, most) => {
   const digits = size === 1 ? 0 : Math.min(digitsFor(Math.abs(most) / size), steps === BYTES ? 1 : 3);
   return (value) => `${fixed(value / size, digits)} ${unit}${suffix}`.trim();
 };
-const general = (value) => Math.abs(value) >= 1e6 ? inUnit(COUNTS, "", value)(value) : value.toLocaleString("en-US", { maximumSignificantDigits: 7 });
+const general = (value, steps = [[1, ""]], suffix = "") => {
+  const [size, unit] = step(steps, value);
+  return `${(value / size).toLocaleString("en-US", { maximumSignificantDigits: 7 })} ${unit}${suffix}`.trim();
+};
 /** The text of a figure; all figures of a column have the unit that suits the largest. */
 function formatter(unit, most) {
   if (unit === "ns") return inUnit(TIMES, "", most);
   if (unit === "B") return inUnit(BYTES, "", most);
   if (unit === "share") return (value) => `${fixed(100 * value, 1)} %`;
   if (unit === "cycles" || unit === "number") return (value) => value.toLocaleString("en-US");
-  if (unit === "figure") return general;
+  if (unit === "figure") return (value) => general(value, Math.abs(value) >= 1e6 ? COUNTS : undefined);
+  if (unit === "slope") return (value) => `${value > 0 ? "+" : ""}${fixed(value, 3)}`;
   if (/^(FLOP|B\/)/.test(unit)) return inUnit(COUNTS, unit, most);
   return String;
 }
@@ -137,10 +141,14 @@ const topOf = (section) => section.y.unit === "lanes" ? 4 : 26;
 
 /** Ticks of an axis with their texts: round numbers in the unit that is shown. */
 function ticksOf(axis, scale, count) {
-  if (axis.log) return scale.ticks(count).filter((value) => Number.isInteger(Math.round(Math.log10(value) * 1e6) / 1e6)).map((value) => [value, format(axis.unit, value)]);
   const [low, high] = scale.domain();
+  if (axis.log) {
+    const first = Math.ceil(Math.log10(low) - 1e-9), last = Math.floor(Math.log10(high) + 1e-9);
+    const powers = Array.from({ length: Math.max(0, last - first + 1) }, (_, at) => 10 ** (first + at));
+    return powers.map((value) => [value, general(value, COUNTS, axis.unit)]);
+  }
   if (axis.unit === "number") {
-    const every = Math.max(1, Math.ceil((high - low) / count));
+    const every = [1, 2, 5].flatMap((digit) => [1, 10, 100, 1000, 1e4].map((power) => digit * power)).sort((a, b) => a - b).find((every) => every >= (high - low) / count) ?? 1e5;
     const first = Math.ceil(low / every) * every;
     return Array.from({ length: Math.max(0, Math.floor((high - first) / every) + 1) }, (_, at) => [first + at * every, `#${first + at * every}`]).filter(([at]) => at < axis.end);
   }
@@ -313,18 +321,17 @@ function points(section) {
   const table = tableOf(section.table);
   const draw = (layer, x, y, area) => {
     const taken = [];
-    const place = (text, at, up, anchor) => {
-      const wide = 6.4 * text.length, begin = anchor === "end" ? at - wide : at;
-      let level = up;
-      while (taken.some(([from, to, other]) => begin < to && begin + wide > from && Math.abs(other - level) < 13)) level -= 13;
-      taken.push([begin, begin + wide, level]);
-      layer.append(svgEl("text", { x: at, y: level, "text-anchor": anchor, class: "name" }, text));
+    const place = (text, at, up, anchor) => { // where no other text is
+      const wide = 7 * text.length, begin = anchor === "end" ? at - wide : at;
+      if (taken.some(([from, to, other]) => begin < to && begin + wide > from && Math.abs(other - up) < 12)) return;
+      taken.push([begin, begin + wide, up]);
+      layer.append(svgEl("text", { x: at, y: up, "text-anchor": anchor, class: "name" }, text));
     };
     for (const { name, points: path } of section.lines) {
       layer.append(svgEl("path", { d: `M${path.map(([px, py]) => `${x(px)},${y(py)}`).join("L")}`, class: "roof" }));
       const [px, py] = path.at(-1);
       const at = Math.min(x(px), area.right) - 6;
-      place(name, Math.max(at, area.left + 6.4 * name.length), Math.max(y(py) - 6, area.top + 12), "end");
+      place(name, Math.max(at, area.left + 7 * name.length), Math.max(y(py) - 6, area.top + 12), "end");
     }
     section.marks.forEach(([px, py, name, row]) => {
       const node = svgEl("circle", { cx: x(px), cy: y(py), r: 6, class: "mark" });
@@ -334,7 +341,7 @@ function points(section) {
       node.tip = (event) => showTip(event, table, row, kindOf(name));
       if (spans?.length) node.pick = () => select(numbersOf(spans));
       layer.append(node);
-      if (section.marks.length <= 24) place(spans?.length ? `#${spans[0]}` : kindOf(name), x(px) + 9, y(py) + 4, "start");
+      place(spans?.length ? `#${spans[0]}` : kindOf(name), x(px) + 9, y(py) + 4, "start");
     });
   };
   const { box, tools } = plot(section, { height: 340, twoWays: true, draw, left: () => 92 });
@@ -347,7 +354,7 @@ function heat(section) {
   const kinds = (column) => [...new Set(table.rows.map((row) => row[column]))];
   const figures = section.figures.filter((name) => columnOf(table, name) >= 0);
   const choice = el("select", { "aria-label": `Figure of ${section.title}` }, ...figures.map((name) => el("option", {}, name)));
-  const grid = el("div", { class: "heat", role: "img" });
+  const grid = el("div", { class: "heatmap", role: "img" });
   const scale = el("p", { class: "note" });
   const paint = () => {
     const columns = kinds(across), rows = kinds(down), at = columnOf(table, choice.value), unit = table.columns[at].unit;
@@ -397,7 +404,7 @@ function bars(section) {
       el("span", { class: "name" }, kindOf(name)), el("span", { class: "tracks" }, ...tracks), el("span", { class: "value" }, text(row[figures.at(-1)] ?? 0)));
     line.addEventListener("pointermove", (event) => showTip(event, table, at, kindOf(name)));
     line.addEventListener("pointerleave", hideTip);
-    watchers.push(() => { line.classList.toggle("off", selected !== null && !touches(table.ops[at])); });
+    watchers.push(() => { line.classList.toggle("off", selected !== null && table.ops.length > 0 && !touches(table.ops[at])); });
     return line;
   });
   const rest = order.slice(section.most);
@@ -407,7 +414,7 @@ function bars(section) {
 
 // ---- tables
 
-const SHOWN = 15;
+const SHOWN = 15, MOST = 24; // rows of a table before all are asked for: up to MOST are shown at once
 function table(section) {
   const { columns, rows, ops } = section;
   const formats = columns.map((column, at) => formatter(column.unit, Math.max(0, ...rows.map((row) => typeof row[at] === "number" ? Math.abs(row[at]) : 0))));
@@ -426,7 +433,7 @@ function table(section) {
   };
   const paint = () => {
     const found = words ? order.filter((index) => columns.some((_, at) => text(rows[index], at).toLowerCase().includes(words))) : order;
-    const shown = all ? found : found.slice(0, SHOWN);
+    const shown = all || found.length <= MOST ? found : found.slice(0, SHOWN);
     body.replaceChildren(...shown.map((index) => {
       const line = el("tr", {}, ...columns.map((_, at) => cell(rows[index], at, index)));
       line.classList.toggle("on", touches(ops[index]));
@@ -438,7 +445,7 @@ function table(section) {
       const sum = found.reduce((sum, index) => sum + (typeof rows[index][at] === "number" ? rows[index][at] : 0), 0);
       return el("td", { class: column.total ? "figure" : "words" }, column.total ? formatter(column.unit, sum)(sum) : at === heads ? `total of ${found.length}` : "");
     }))] : []));
-    count.textContent = words || found.length > SHOWN ? `${found.length} of ${rows.length} rows` : "";
+    count.textContent = words || shown.length < found.length ? `${found.length} of ${rows.length} rows` : "";
     more.hidden = shown.length === found.length;
     more.textContent = `Show all ${found.length} rows`;
     for (const head of headings) head.cell.setAttribute("aria-sort", head.at === by ? (down ? "descending" : "ascending") : "none");
