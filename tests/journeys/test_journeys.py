@@ -353,6 +353,7 @@ output = ttnn.conv_transpose2d(
     error = ttsim("exec", "--values", "off", "large.py", code=1)
     assert "Statically allocated circular buffers on core range [0-0 - 7-7] grow to 2162080 B" in error
     assert 'large.py", line 6' in error
+    assert error.count("  File ") == 1  # nothing inside ttsim
     assert "What fits, each simulated on this device as it is now" in error
     assert "act_block_h_override=1024" in error
 

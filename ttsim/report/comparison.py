@@ -11,7 +11,6 @@ import numpy as np
 
 from device.errors import ArgumentError
 from device.time.stages import nanoseconds
-from ttsim.report.exports import operation_name
 from ttsim.report.formatting import TableColumn, printable, short_name, table_lines, terminal_width, wrapped
 
 Difference = tuple[str, str]  # its kind (cores, fidelity, shapes ..), and its text: of a figure with {} for both values
@@ -80,13 +79,14 @@ def causes_of(
 
 MOST_CELLS: Final = 100_000_000  # cells of the matching table, two bytes each
 ENDING: Final = re.compile(r"(?<=.)(Device)?Operation$")
+GENERATED: Final = "Codegen"  # in names such as UntilizeCodegenDeviceOperation, which earlier versions do not have
 # Names of operations in tt-metal of 2025 and earlier.
 FORMER: Final = {"OptimizedConvNew": "Conv2d", "UntilizeWithHaloV2": "Halo", "UntilizeWithHalo": "Halo"}
 
 
 def kind_of(name: str) -> str:
     """The kind of an operation in any version of tt-metal: Conv2d, Halo ..."""
-    short = ENDING.sub("", operation_name(name))
+    short = ENDING.sub("", printable(name.replace(GENERATED, "")))
     return FORMER.get(short, short)
 
 

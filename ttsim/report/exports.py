@@ -36,12 +36,6 @@ from ttsim.report.record import DEVICE_FIGURES, Record, RecordedCall, chunks_of
 from ttsim.runtime.traces import CallSite
 
 CORE: Final = re.compile(r"(\d+)-(\d+)")
-GENERATED: Final = "Codegen"  # in names such as UntilizeCodegenDeviceOperation
-
-
-def operation_name(name: str) -> str:
-    """The name that viewers know; an operation with generated kernels has the name of the usual operation."""
-    return printable(name.replace(GENERATED, ""))
 
 
 def dtype_text(spec: TensorSpec) -> str:
@@ -120,7 +114,7 @@ def _buffer(event: BufferAllocated) -> tuple[int, ...]:
 def _node(node: Mapping[str, Any], device_id: int) -> dict[str, Any]:
     """A node with text parameters, whose cores and device are those of the other tables."""
     params = {key: printable(str(value)) for key, value in (node["params"] or {}).items()}
-    changes = {"device_id": lambda _: str(device_id), "name": operation_name, "core_range_set": viewer_ranges}
+    changes = {"device_id": lambda _: str(device_id), "name": printable, "core_range_set": viewer_ranges}
     params |= {key: change(params[key]) for key, change in changes.items() if key in params}
     return {**node, "id": node["counter"], "params": params}
 
@@ -267,7 +261,7 @@ def _nanoseconds(cycles: Callable[[OperationTime], float]) -> Cell:
 
 
 COLUMNS: Final[Mapping[str, Cell]] = {
-    "OP CODE": lambda op, record: operation_name(op.name),
+    "OP CODE": lambda op, record: printable(op.name),
     "OP TYPE": lambda op, record: "tt_dnn_device",
     "GLOBAL CALL COUNT": lambda op, record: op.call_count,
     "DEVICE ID": lambda op, record: record.device["device_id"],
@@ -344,7 +338,7 @@ def device_log(record: Record) -> str:
 
 def npe_files(record: Record) -> dict[str, str]:
     """The files by name; none if no transfer is known."""
-    names = {op.program: f"{file_name(operation_name(op.name))}-{op.program}.json" for op in record.operations}
+    names = {op.program: f"{file_name(op.name)}-{op.program}.json" for op in record.operations}
     names = {program: names[program] for program, _ in record.timelines}
     known = [op for op in record.operations if op.program in names]
     manifest = [{"global_call_count": op.call_count, "file": names[op.program]} for op in known]

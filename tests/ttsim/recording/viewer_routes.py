@@ -46,4 +46,5 @@ with contextlib.redirect_stdout(io.StringIO()):
         answer = client.get(f"/api/remote/stack-trace/read?sourceFileId={number}&instanceId={instance}").get_json()
         sources[number] = answer["content"]
     report = client.get(f"/api/performance/perf-results/report?instanceId={instance}").get_json()["report"]
-json.dump({"routes": found, "operations": operations, "report": report, "sources": sources}, sys.stdout)
+shown = {"routes": found, "operations": operations, "report": report, "sources": sources, "npe": manifest}
+json.dump(shown, sys.stdout)

@@ -30,7 +30,6 @@ from ttsim.report.exports import (
     device_log,
     memory_config_text,
     npe_files,
-    operation_name,
     ops_perf_results,
     place_text,
     viewer_ranges,
@@ -125,5 +124,3 @@ def test_how_viewers_spell():
     assert (place_text(config), place_text(DRAM_MEMORY_CONFIG)) == ("L1_HEIGHT_SHARDED", "DRAM_INTERLEAVED")
     ranges = viewer_ranges("{[0-0 - 7-7], [0-8 - 3-8]}")
     assert ranges == "{[(x=0,y=0) - (x=7,y=7)], [(x=0,y=8) - (x=3,y=8)]}"
-    names = ("UntilizeCodegenDeviceOperation", "HaloDeviceOperation", "a\nb")
-    assert list(map(operation_name, names)) == ["UntilizeDeviceOperation", "HaloDeviceOperation", "a\\nb"]
