@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from device.errors import ArgumentError
 from ops.sensitivity.changes import load_spec
+from tools.charts import Bars, Chart, Dot, Scatter, to_svg
 from tools.command import run_tool, tool_parser
 from tools.zeros import updated
 from ttsim.api.convolutions import conv_transpose2d
@@ -23,7 +24,6 @@ from ttsim.study.design import DesignPoint, DesignResult, design
 from ttsim.study.executor import workers
 from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.study.layers.run import Placed, Settings, make_inputs, place
-from ttsim.study.plots import Bars, Chart, Dot, Scatter, to_svg
 from ttsim.study.tune.tune import EFFORT, differences, tune
 from ttsim.study.tune.tuned import Choice, Tuned
 

@@ -167,10 +167,23 @@ def points(
             "lines": [{"name": line, "points": [list(point) for point in path]} for line, path in lines]}  # fmt: skip
 
 
-def heat(name: str, title: str, note: str, *, source: str, across: str, down: str, figures: Sequence[str]) -> Section:
-    """A map over two columns of a table that shows one of some figures at a time, the stronger the more."""
+def heat(
+    name: str,
+    title: str,
+    note: str,
+    *,
+    source: str,
+    across: str,
+    down: str,
+    figures: Sequence[str],
+    axes: Sequence[str] = (),
+) -> Section:
+    """A map over two columns of a table that shows one of some figures at a time, the stronger the more.
+
+    With `axes`, the user chooses the two columns among these; each cell then has the least figure of its rows.
+    """
     return {"kind": "heat", "id": name, "title": title, "note": note, "table": source, "across": across, "down": down,
-            "figures": list(figures)}  # fmt: skip
+            "figures": list(figures), "axes": list(axes)}  # fmt: skip
 
 
 def bars(

@@ -11,6 +11,7 @@ from device.errors import ArgumentError, TTSimError, shown
 from ops.sensitivity.changes import load_spec, with_changes
 from ttsim.api.convolutions import conv_transpose2d
 from ttsim.report.formatting import printable, terminal_width, text
+from ttsim.report.writers.html.document import page_html
 from ttsim.report.writers.terminal import progress
 from ttsim.runtime.settings import Values, add_changes, add_device, chosen_device, default_spec
 from ttsim.runtime.types.layer import SEVERAL, Layer, setting
@@ -20,7 +21,8 @@ from ttsim.study.layers.read import add_layers_flags, add_opening_flags, chosen_
 from ttsim.study.layers.run import Settings, planned
 from ttsim.study.space import read_sweep
 from ttsim.study.store import Verdict
-from ttsim.study.sweep import Progress, SweepResult, Watch, best_table, sweep, write_plot
+from ttsim.study.sweep import Progress, SweepResult, Watch, best_table, sweep
+from ttsim.study.sweep_page import page_of_sweep
 from ttsim.study.tune.space import ALLOWED, SEARCHED, SHORT
 from ttsim.study.tune.tune import EFFORT, short, tune
 
@@ -71,8 +73,7 @@ def add_sweep(commands: Any) -> None:
     )
     add("--top", type=int, default=1, metavar="N", help="print the N fastest points of each layer (default: 1)")
     _add_results(parser, table="points", document="points")
-    add("--plot", type=Path, metavar="FILE", help="write charts: an .svg or .html that needs nothing else")
-    add("--across", nargs=2, default=(), metavar="KEY", help="the two settings of heat maps (default: the first two)")
+    add("--html", type=Path, metavar="FILE", help="write a page with charts and all points, too")
 
 
 def _add_results(parser: argparse.ArgumentParser, *, table: str, document: str) -> None:
@@ -103,8 +104,8 @@ def sweep_command(options: argparse.Namespace) -> int:
         sys.stderr.write(f"ttsim: {word}; {printable(advice)}\n")
         return code
     _write(options, result)
-    if options.plot is not None:
-        write_plot(result, options.plot, options.across)
+    if options.html is not None:
+        options.html.write_text(page_html(page_of_sweep(result)), encoding="utf-8")
     if result.note:
         sys.stderr.write(f"ttsim: {printable(result.note)}\n")
     sys.stdout.write(best_table(result, terminal_width(), options.top))

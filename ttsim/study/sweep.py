@@ -1,4 +1,4 @@
-"""ttsim.sweep: evaluates every point of a space, stores the rows in a file, and makes tables and charts."""
+"""ttsim.sweep: evaluates every point of a space, stores the rows in a file, and makes tables."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +15,6 @@ from ttsim.runtime.settings import USUAL_L1_SMALL_SIZE, Values, default_spec
 from ttsim.runtime.types.layer import Layer
 from ttsim.study.executor import Run, workers
 from ttsim.study.layers.read import DEFAULT_LAYERS, layer_of, read_layers
-from ttsim.study.plots import Bars, Chart, Dot, HeatMap, Scatter, to_html, to_svg
 from ttsim.study.space import Space, axis, of_config
 from ttsim.study.store import Row, Store, Verdict, model_version
 
@@ -315,106 +314,3 @@ def _given(row: Row | None) -> str:
     if row is None:
         return ""
     return row.verdict.value if row.cycles is None else cycles(row.cycles)
-
-
-LAYER: Final = "layer"
-DEVICE: Final = "device"
-TIME: Final = "time, us"
-MEMORY: Final = "L1 peak of a core, KiB"
-
-
-def write_plot(result: SweepResult, path: Path, across: Sequence[str] = ()) -> None:
-    """Writes the charts of `charts_of` into a .svg or .html file; raises ArgumentError for another name, or OSError."""
-    suffix = path.suffix.lower()
-    if suffix not in (".svg", ".html"):
-        raise ArgumentError(f"sweep: a plot is a file .svg or .html, not {shown(path.name)}")
-    charts = charts_of(result, across)
-    path.write_text(to_svg(charts) if suffix == ".svg" else to_html("ttsim sweep", charts), encoding="utf-8")
-
-
-def charts_of(result: SweepResult, across: Sequence[str] = ()) -> list[Chart]:
-    """The charts that a sweep has figures for; `across` names the two axes of heat maps.
-
-    Axes include "layer" and "device"; the default is the first two that vary. Raises ArgumentError if there are not
-    two, or one is no axis.
-    """
-    names = axes_of(result)
-    chosen = [name for name in names if name not in (LAYER, DEVICE)][:2]
-    if across:
-        chosen = [_axis(name, names) for name in across]
-        if len(set(chosen)) != 2:
-            raise ArgumentError(f"sweep: a heat map has two different axes, not {', '.join(across)}")
-    best = {(best.layer, best.device): best.nanoseconds for best in result.best()}
-    layers, devices = (tuple(dict.fromkeys(names)) for names in zip(*best, strict=True))
-    bars = Bars(
-        title="The fastest of each layer",
-        value_name=TIME,
-        groups=layers,
-        series=tuple((device, tuple(_us(best.get((layer, device))) for layer in layers)) for device in devices),
-    )
-    maps = _heat_maps(result, *chosen) if len(chosen) == 2 else []
-    return [bars, *maps, *(_memory_front(result, layer) for layer in layers)]
-
-
-def axes_of(result: SweepResult) -> dict[str, list[Any]]:
-    """Values by axis, for axes with more than one; layers and devices are axes as well."""
-    values: dict[str, list[Any]] = {}
-    for number, (labels, row) in enumerate(result.samples):
-        if number in result.added:
-            continue
-        for name, value in {LAYER: row.layer, DEVICE: row.device, **labels}.items():
-            if value not in values.setdefault(name, []):
-                values[name].append(value)
-    return {name: several for name, several in values.items() if len(several) > 1}
-
-
-def _memory_front(result: SweepResult, layer: str) -> Scatter:
-    """The time of a layer against L1, a series for each device."""
-    dots = tuple(
-        Dot(
-            x=row.nanoseconds / 1000,
-            y=row.l1_peak_bytes / 1024,
-            name=words_of(labels, given=number in result.given),
-            series=row.device,
-        )
-        for number, (labels, row) in enumerate(result.samples)
-        if row.layer == layer and row.nanoseconds is not None and row.l1_peak_bytes is not None
-    )
-    return Scatter(title=f"{layer}: time against memory", x_name=TIME, y_name=MEMORY, dots=dots)
-
-
-def _heat_maps(result: SweepResult, x: str, y: str) -> Iterator[HeatMap]:
-    """Heat maps of the least time per cell, one for each layer and device that is no axis of the map."""
-    apart = [kind for kind in (LAYER, DEVICE) if kind not in (x.split(".")[0], y.split(".")[0])]
-    maps: dict[str, dict[tuple[str, str], float | None]] = {}
-    for number, (labels, row) in enumerate(result.samples):
-        if number in result.added:
-            continue
-        values = {LAYER: row.layer, DEVICE: row.device, **labels}
-        cells = maps.setdefault(", ".join(values[kind] for kind in apart) or "all", {})
-        cell = word_of(values[y]), word_of(values[x])
-        times = [time for time in (cells.get(cell), _us(row.nanoseconds)) if time is not None]
-        cells[cell] = min(times, default=None)
-    for name, cells in maps.items():
-        rows, columns = (tuple(dict.fromkeys(side)) for side in zip(*cells, strict=True))
-        yield HeatMap(
-            title=f"{name}: the least time by {x} and {y}",
-            x_name=x,
-            y_name=y,
-            columns=columns,
-            rows=rows,
-            cells=tuple(tuple(cells.get((down, right)) for right in columns) for down in rows),
-            unit="us",
-        )
-
-
-def _axis(name: str, known: Iterable[str]) -> str:
-    """The axis of a name, whose prefix may be left out; raises ArgumentError if there is none."""
-    matching = [axis for axis in known if name in (axis, axis.split(".", 1)[-1])]
-    if len(matching) != 1:
-        raise ArgumentError(f"sweep: {shown(name)} is none of the axes that vary: {', '.join(known) or 'none does'}")
-    return matching[0]
-
-
-def _us(nanoseconds: float | None) -> float | None:
-    return None if nanoseconds is None else nanoseconds / 1000

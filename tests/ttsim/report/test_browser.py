@@ -61,7 +61,15 @@ def comparison(folder):
     main(["compare", *(str(folder / f"{name}.json") for name in ("dram", "l1")), "--html", str(folder / "page.html")])
 
 
-PAGES = {written.__name__: written for written in (call, layers, network, comparison)}
+def sweep(folder):
+    """Two layers on two devices with two settings."""
+    vary = ("shard_layout=none,HEIGHT_SHARDED,BLOCK_SHARDED", "act_block_h_override=0,32")
+    flags = [flag for values in vary for flag in ("--vary", values)]
+    devices = ["--device", "wormhole_n150", "blackhole_p150", "--processes", "1"]
+    main(["sweep", "--only", "vanilla_unet.upconv", *devices, *flags, "--html", str(folder / "page.html")])
+
+
+PAGES = {written.__name__: written for written in (call, layers, network, comparison, sweep)}
 
 
 @pytest.fixture(scope="module")

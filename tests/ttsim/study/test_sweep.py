@@ -1,4 +1,4 @@
-"""Sweeps: points that ran, files that go on, tables of the best, records and charts."""
+"""Sweeps: points that ran, files that go on, tables of the best, and records."""
 
 import csv
 import json
@@ -11,7 +11,7 @@ from device.errors import ArgumentError
 from ttsim.runtime.types.layer import Layer
 from ttsim.study import evaluate
 from ttsim.study.store import Row, Verdict
-from ttsim.study.sweep import SweepResult, axes_of, best_table, charts_of, sweep, words_of, write_plot
+from ttsim.study.sweep import SweepResult, best_table, sweep, words_of
 
 LAYER = Layer(name="up", in_channels=32, out_channels=16, input_height=16, input_width=16, stride=(2, 2))
 VARY = {
@@ -163,49 +163,3 @@ def test_the_fastest_is_compared_with_the_own_config_of_its_layer():
     assert [record["given"] for record in result.records()] == [True, True, False, False]
     lost = replace(result, samples=((labels[0], row()), *result.samples[1:]))
     assert "does not fit" in best_table(lost, top=2).splitlines()[2]
-
-
-def sample(layer, device, a, b, cycles, peak=1024):
-    figures = {} if cycles is None else {"clock_hz": 10**9, "l1_peak_bytes": peak}
-    return {"config.a": a, "b": b, "config.c": 1}, row(cycles, layer=layer, device=device, **figures)
-
-
-CHARTED = SweepResult(
-    axes=("config.a", "b", "config.c"),
-    samples=(
-        sample("up", "n", 1, None, 3000),
-        sample("up", "n", 1, "x", None),
-        sample("up", "n", 2, None, 5000, peak=512),
-        sample("up", "n", 2, "x", 4000),
-        sample("up", "p", 1, None, 1000),
-        sample("down", "n", 1, None, None),
-    ),
-)
-
-
-def test_charts():
-    assert axes_of(CHARTED) == {"layer": ["up", "down"], "device": ["n", "p"], "config.a": [1, 2], "b": [None, "x"]}
-    bars, first, second, third, up, down = charts_of(CHARTED)
-    assert (bars.groups, bars.series) == (("up", "down"), (("n", (3.0, None)), ("p", (1.0, None))))
-    assert first.title == "up, n: the least time by config.a and b"
-    assert (first.columns, first.rows, first.cells) == (("1", "2"), ("none", "x"), ((3.0, 5.0), (None, 4.0)))
-    assert (second.title[:5], third.title[:7], third.cells) == ("up, p", "down, n", ((None,),))
-    assert [(dot.x, dot.y, dot.series) for dot in up.dots] == [(3, 1, "n"), (5, 0.5, "n"), (4, 1, "n"), (1, 1, "p")]
-    assert (up.dots[1].name, down.dots) == ("a=2, b=none, c=1", ())
-    (heat,) = (chart for chart in charts_of(CHARTED, ["device", "layer"]) if "by device and layer" in chart.title)
-    assert heat.cells == ((3.0, 1.0), (None, None))
-    assert any("by device and config.a" in chart.title for chart in charts_of(CHARTED, ["device", "a"]))
-
-
-@pytest.mark.parametrize("across", [["a", "z"], ["a", "a"], ["a", "c"]])
-def test_axes_that_do_not_vary(across):
-    with pytest.raises(ArgumentError, match="axes"):
-        charts_of(CHARTED, across)
-
-
-def test_plots_are_files(tmp_path):
-    for name, start in (("a.svg", "<svg"), ("a.HTML", "<!DOCTYPE")):
-        write_plot(CHARTED, tmp_path / name)
-        assert (tmp_path / name).read_text().startswith(start)
-    with pytest.raises(ArgumentError, match=r"a file \.svg or \.html"):
-        write_plot(CHARTED, tmp_path / "a.png")

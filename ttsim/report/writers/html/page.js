@@ -84,6 +84,11 @@ const numbersOf = (spans) => spans.flatMap((first, at) => at % 2 ? [] : Array.fr
 const touches = (spans) => selected !== null && !!spans && [...selected].some((number) => inSpans(spans, number));
 const tableOf = (id) => view.sections.find((section) => section.id === id && section.kind === "table");
 const columnOf = (table, name) => table.columns.findIndex((column) => column.name === name);
+const headColumn = (table) => table.columns.findIndex((column) => isText(column.unit) && column.unit !== "code"); // names a row
+const colorColumn = (table) => { // has the name whose color a row has
+  const at = table.columns.findIndex((column) => column.unit === "operation");
+  return at < 0 ? headColumn(table) : at;
+};
 
 function select(numbers) {
   const next = numbers && numbers.length ? new Set(numbers) : null;
@@ -101,8 +106,7 @@ function showSelection() {
   const text = el("p");
   if (rows.length === 1) {
     const cells = table.columns.map((column, at) => [column, rows[0][at]]).filter(([, value]) => value !== null && value !== "");
-    const name = `${rows[0][columnOf(table, "operation")]}`;
-    text.append(swatch(name), el("strong", {}, `#${[...selected][0]} ${kindOf(name)}`));
+    text.append(swatch(`${rows[0][colorColumn(table)]}`), el("strong", {}, `#${[...selected][0]} ${kindOf(`${rows[0][headColumn(table)]}`)}`));
     for (const [column, value] of cells) {
       if (["time", "before", "after", "difference", "L1 peak", "of roof", "bound by", "L1 of a core", "called by"].includes(column.name)) text.append(el("span", {}, `${column.name} `, el("b", {}, format(column.unit, value))));
     }
@@ -266,7 +270,7 @@ function legendOf(names, texts, pick) {
 
 function pickKind(kind) {
   const table = tableOf("operations");
-  if (table) select(table.rows.flatMap((row, at) => kindOf(`${row[columnOf(table, "operation")]}`) === kind ? [at] : []));
+  if (table) select(table.rows.flatMap((row, at) => kindOf(`${row[colorColumn(table)]}`) === kind ? [at] : []));
 }
 
 function rectangles(section) {
@@ -349,33 +353,50 @@ function points(section) {
 }
 
 function heat(section) {
-  const table = tableOf(section.table);
-  const across = columnOf(table, section.across), down = columnOf(table, section.down);
-  const kinds = (column) => [...new Set(table.rows.map((row) => row[column]))];
+  const table = tableOf(section.table), chosen = { across: section.across, down: section.down };
   const figures = section.figures.filter((name) => columnOf(table, name) >= 0);
-  const choice = el("select", { "aria-label": `Figure of ${section.title}` }, ...figures.map((name) => el("option", {}, name)));
+  const choose = (label, names, start, change) => {
+    const choice = el("select", { "aria-label": `${label} of ${section.title}`, onchange: () => change(choice.value) }, ...names.map((name) => el("option", { selected: name === start }, name)));
+    return choice;
+  };
+  const figure = choose("Figure", figures, figures[0], () => paint());
   const grid = el("div", { class: "heatmap", role: "img" });
   const scale = el("p", { class: "note" });
   const paint = () => {
-    const columns = kinds(across), rows = kinds(down), at = columnOf(table, choice.value), unit = table.columns[at].unit;
-    const values = table.rows.map((row) => row[at] ?? 0), most = Math.max(...values), text = formatter(unit, most);
-    grid.setAttribute("aria-label", `${section.title}: ${choice.value}; the table has the numbers`);
+    const [across, down, at] = [chosen.across, chosen.down, figure.value].map((name) => columnOf(table, name));
+    const least = new Map(); // the row with the least figure, by its cell
+    table.rows.forEach((row, index) => {
+      const place = JSON.stringify([row[across], row[down]]), other = least.get(place);
+      if (other === undefined || (row[at] ?? Infinity) < (table.rows[other][at] ?? Infinity)) least.set(place, index);
+    });
+    const shown = [...least.values()].sort((one, other) => one - other).map((index) => [index, table.rows[index]]);
+    const values = shown.map(([, row]) => row[at]).filter((value) => value !== null);
+    const most = Math.max(...values, 0), low = section.axes.length ? Math.min(...values, most) : 0, text = formatter(table.columns[at].unit, most);
+    const kinds = (column) => [...new Set(table.rows.map((row) => row[column]))].sort((one, other) => `${one}`.localeCompare(`${other}`, "en", { numeric: true }));
+    const columns = kinds(across), rows = kinds(down), written = section.axes.length && columns.length <= 8;
+    grid.setAttribute("aria-label", `${section.title}: ${figure.value}; the table has the numbers`);
     grid.style.gridTemplateColumns = `auto repeat(${columns.length}, minmax(0, 1fr))`;
-    const cells = table.rows.map((row, index) => {
-      const cell = el("div", { class: "cell" }, el("i"));
-      cell.firstChild.style.opacity = most ? values[index] / most : 0;
+    grid.classList.toggle("written", written);
+    const cells = shown.map(([index, row]) => {
+      const cell = el("div", { class: "cell" }, written ? (row[at] === null ? "–" : text(row[at])) : "");
+      const share = row[at] === null ? 0 : most > low ? (row[at] - low) / (most - low) : 1;
+      cell.style.setProperty("--share", `${Math.round(share * (section.axes.length ? 35 : 100)) + (section.axes.length && row[at] !== null ? 5 : 0)}%`);
       cell.style.gridArea = `${rows.indexOf(row[down]) + 2} / ${columns.indexOf(row[across]) + 2}`;
-      cell.addEventListener("pointermove", (event) => showTip(event, table, index, `${section.across} ${row[across]}, ${section.down} ${row[down]}`));
+      cell.addEventListener("pointermove", (event) => showTip(event, table, index, `${chosen.across} ${row[across]}, ${chosen.down} ${row[down]}`));
       cell.addEventListener("pointerleave", hideTip);
+      if (table.ops[index]?.length) cell.addEventListener("click", () => select(numbersOf(table.ops[index])));
       return cell;
     });
     const named = (names, put) => names.map((name, index) => { const node = el("span", {}, `${name}`); node.style.gridArea = put(index); return node; });
     grid.replaceChildren(...named(columns, (index) => `1 / ${index + 2}`), ...named(rows, (index) => `${index + 2} / 1`), ...cells);
-    scale.replaceChildren(`${section.across} to the right, ${section.down} downward; from none (pale) to `, el("b", {}, text(most)));
+    scale.replaceChildren(`${chosen.across} to the right, ${chosen.down} downward; from ${section.axes.length ? text(low) : "none"} (pale) to `, el("b", {}, text(most)));
   };
-  choice.addEventListener("change", paint);
+  const sides = section.axes.length > 2 ? ["across", "down"].map((side) => choose(side === "across" ? "To the right" : "Downward", section.axes, chosen[side], (name) => {
+    chosen[side] = name;
+    paint();
+  })) : [];
   paint();
-  return [el("div", { class: "buttons tools" }, choice), grid, scale];
+  return [el("div", { class: "buttons tools" }, figure, ...sides), grid, scale];
 }
 
 function bars(section) {
@@ -419,7 +440,7 @@ function table(section) {
   const { columns, rows, ops } = section;
   const formats = columns.map((column, at) => formatter(column.unit, Math.max(0, ...rows.map((row) => typeof row[at] === "number" ? Math.abs(row[at]) : 0))));
   const text = (row, at) => row[at] === null ? "" : typeof row[at] === "number" ? formats[at](row[at]) : `${row[at]}`;
-  const heads = columns.findIndex((column) => isText(column.unit) && column.unit !== "code");
+  const heads = headColumn(section);
   let order = rows.map((_, at) => at), by = null, down = true, all = false, words = "";
   const body = el("tbody"), foot = el("tfoot"), count = el("span", { class: "hint", role: "status" });
   const more = el("button", { type: "button", onclick: () => { all = true; paint(); } });
@@ -429,7 +450,7 @@ function table(section) {
       : unit === "view" ? el("button", { type: "button", class: "link", onclick: () => open(value) }, value)
       : at === heads && ops.length ? el("button", { type: "button", class: "link", title: "Select", onclick: () => select(numbersOf(ops[index])) }, ...(unit === "operation" ? [swatch(value)] : []), value)
       : value;
-    return el(at === heads ? "th" : "td", { class: isText(unit) ? (value.length > 48 ? "words long" : "words") : "figure", ...(at === heads ? { scope: "row" } : {}) }, content);
+    return el(at === heads ? "th" : "td", { class: isText(unit) ? (value.length > 48 && unit !== "code" ? "words long" : "words") : "figure", ...(at === heads ? { scope: "row" } : {}) }, content);
   };
   const paint = () => {
     const found = words ? order.filter((index) => columns.some((_, at) => text(rows[index], at).toLowerCase().includes(words))) : order;

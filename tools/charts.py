@@ -1,12 +1,16 @@
-"""Heat maps, bars and scatter charts with a Pareto front, as self-contained SVG or HTML."""
+"""Bars and scatter charts with a Pareto front, as self-contained SVG."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from math import ceil, floor, log10
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, NewType, TypeAlias
 
-from ttsim.report.writers.html.elements import Markup, joined, label, tag, text
+from ttsim.report.formatting import printable, printable_lines
+from ttsim.report.sections import short
 from ttsim.study.store import front
+
+Markup = NewType("Markup", str)
 
 STEPS: Final = (1, 2, 5, 10)
 MOST_TICKS: Final = 6
@@ -74,20 +78,18 @@ def number(value: float) -> str:
 
 WIDTH: Final = 900  # pixels of every chart
 MARGIN: Final = 12
-ROW_HEIGHT: Final = 30
 BAR_HEIGHT: Final = 240
 DOTS_HEIGHT: Final = 260
 AXIS_WIDTH: Final = 70
-PALEST, DARKEST = 0.08, 0.95
 TITLE_HEIGHT: Final = 34
 LETTER: Final = 7.0  # pixels, about, of a letter
 COLORS: Final = 8
 STYLE: Final = """
-svg { --ground: #ffffff; --ink: #1c2024; --quiet: #5b6570; --line: #d5dae0; --hot: #d9822b;
+svg { --ground: #ffffff; --ink: #1c2024; --quiet: #5b6570; --line: #d5dae0;
   --c0: #2f6db5; --c1: #d9822b; --c2: #3b9461; --c3: #b5446e; --c4: #7a5bb0; --c5: #8a6a3b;
   --c6: #2a9aa8; --c7: #7c8794; }
 @media (prefers-color-scheme: dark) { svg { --ground: #14181c; --ink: #e6e9ec; --quiet: #a2adb8; --line: #39424b;
-  --hot: #b3661a; --c0: #6ea8ea; --c1: #f0a860; --c2: #6cc492; --c3: #e584a6; --c4: #b39ae0; --c5: #c9a877;
+  --c0: #6ea8ea; --c1: #f0a860; --c2: #6cc492; --c3: #e584a6; --c4: #b39ae0; --c5: #c9a877;
   --c6: #63c9d6; --c7: #a2adb8; } }
 .ground { fill: var(--ground); }
 text { font: 12px system-ui, sans-serif; fill: var(--ink); }
@@ -95,10 +97,31 @@ text { font: 12px system-ui, sans-serif; fill: var(--ink); }
 .quiet { fill: var(--quiet); }
 .middle { text-anchor: middle; } .end { text-anchor: end; }
 .grid { stroke: var(--line); stroke-width: 1; }
-.cell { fill: var(--hot); stroke: var(--ground); stroke-width: 1; }
-.none { fill: var(--line); fill-opacity: .35; }
 .front { fill: none; stroke-width: 2; }
 """ + "\n".join(f".color{at} {{ fill: var(--c{at}); }} .stroke{at} {{ stroke: var(--c{at}); }}" for at in range(COLORS))
+
+
+def label(value: str) -> Markup:
+    """A name, on one line."""
+    return Markup(escape(printable(short(value))))
+
+
+def tag(name: str, *children: Markup, **attributes: object) -> Markup:
+    """An element; `class_` is its class, other underscores are hyphens."""
+    attribute_text = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{label(str(value))}"' for key, value in attributes.items()
+    )
+    return Markup(f"<{name}{attribute_text}>{''.join(children)}</{name}>")
+
+
+def tooltip(words: str) -> Markup:
+    """A text that shows over its element."""
+    return tag("title", Markup(escape(printable_lines(words))))
+
+
+def joined(elements: Iterable[Markup]) -> Markup:
+    """Elements one after the other."""
+    return Markup("\n".join(element for element in elements if element))
 
 
 class Frame(NamedTuple):
@@ -149,7 +172,13 @@ def line(x1: float, y1: float, x2: float, y2: float) -> Markup:
 def box(x: float, y: float, width: float, height: float, words: str, class_: str, opacity: float = 1.0) -> Markup:
     """A rectangle with a tooltip."""
     sides = {"x": pixels(x), "y": pixels(y), "width": pixels(width), "height": pixels(height)}
-    return tag("rect", tag("title", text(words)), class_=class_, fill_opacity=f"{opacity:.3f}", **sides)
+    return tag(
+        "rect",
+        tooltip(words),
+        class_=class_,
+        fill_opacity=f"{opacity:.3f}",
+        **sides,
+    )
 
 
 def key(names: Sequence[str], y: float) -> tuple[Markup, float]:
@@ -184,47 +213,6 @@ def cut(name: str, width: float) -> str:
 
 
 Drawn: TypeAlias = tuple[list[Markup], float]  # elements below the title, and the bottom of the chart
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeatMap:
-    """A value for each combination of two settings; smaller values are better and paler."""
-
-    title: str
-    x_name: str  # The setting of the columns
-    y_name: str  # The setting of the rows
-    columns: tuple[str, ...]
-    rows: tuple[str, ...]
-    cells: tuple[tuple[float | None, ...], ...]  # A value for each column, row by row; None if unknown
-    unit: str = ""
-
-    def drawn(self) -> Drawn | None:
-        """A colored cell for each value; None without any value."""
-        known = [value for row in self.cells for value in row if value is not None]
-        if not known:
-            return None
-        left = min(WIDTH / 3, MARGIN + 8 + LETTER * max(map(len, (self.y_name, *self.rows))))
-        frame = Frame(left, TITLE_HEIGHT + 40, WIDTH - left - MARGIN, ROW_HEIGHT * len(self.rows))
-        scale, width = scale_of(known), frame.width / len(self.columns)
-        elements = [
-            written(self.x_name, frame.across(0.5), TITLE_HEIGHT + 10, "middle", "quiet"),
-            written(cut(self.y_name, left), left - 8, frame.top - 8, "end", "quiet"),
-        ]
-        for at, name in enumerate(self.columns):
-            elements.append(written(cut(name, width), left + (at + 0.5) * width, frame.top - 8, "middle"))
-        for down, (name, cells) in enumerate(zip(self.rows, self.cells, strict=True)):
-            top = frame.top + ROW_HEIGHT * down
-            elements.append(written(cut(name, left - 8), left - 8, top + 19, "end"))
-            for at, value in enumerate(cells):
-                x, words = left + at * width, f"{self.x_name} {self.columns[at]}, {self.y_name} {name}: "
-                if value is None:
-                    elements.append(box(x, top, width, ROW_HEIGHT, f"{words}does not run", "none"))
-                    continue
-                shade = PALEST + (DARKEST - PALEST) * scale.share(value)
-                elements.append(box(x, top, width, ROW_HEIGHT, f"{words}{number(value)} {self.unit}", "cell", shade))
-                elements.append(written(cut(number(value), width), x + width / 2, top + 19, "middle"))
-        elements.append(written(f"{self.unit}, least {number(min(known))}", left, frame.down(0) + 18, "quiet"))
-        return elements, frame.down(0) + 34
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,11 +285,20 @@ class Scatter:
             for order, (dot, (x, y)) in enumerate(zip(own, places, strict=True)):
                 words = f"{dot.name}: {number(dot.x)} {self.x_name}, {number(dot.y)} {self.y_name}"
                 shape = {"r": 5, "fill_opacity": "1"} if order in best else {"r": 3, "fill_opacity": "0.45"}
-                elements.append(tag("circle", tag("title", text(words)), cx=x, cy=y, class_=color(at), **shape))
+                elements.append(
+                    tag(
+                        "circle",
+                        tooltip(words),
+                        cx=x,
+                        cy=y,
+                        class_=color(at),
+                        **shape,
+                    )
+                )
         return elements, frame.down(0) + 46
 
 
-Chart = HeatMap | Bars | Scatter
+Chart = Bars | Scatter
 
 
 def _drawn(chart: Chart) -> tuple[Markup, float]:
@@ -318,24 +315,6 @@ def to_svg(charts: Sequence[Chart]) -> str:
         groups.append(tag("g", markup, transform=f"translate(0 {pixels(top)})"))
         top += height
     return str(_svg(joined(groups), max(top, 1.0), "charts")) + "\n"
-
-
-def to_html(title: str, charts: Sequence[Chart]) -> str:
-    """Charts one below the other, as a self-contained page."""
-    figures = joined(tag("figure", _svg(*_drawn(chart), chart.title)) for chart in charts)
-    policy = "default-src 'none'; style-src 'unsafe-inline'"
-    head = joined(
-        [
-            Markup('<meta charset="utf-8">'),
-            Markup(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
-            Markup('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-            Markup('<meta name="color-scheme" content="light dark">'),
-            tag("title", label(title)),
-            tag("style", Markup("figure { margin: 0 0 1rem; } svg { max-width: 100%; height: auto; }")),
-        ]
-    )
-    body = joined([tag("h1", label(title), style="font: 600 20px system-ui, sans-serif"), figures])
-    return f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{body}\n</body>\n</html>\n'
 
 
 def _svg(markup: Markup, height: float, title: str) -> Markup:
