@@ -13,6 +13,7 @@ import pytest
 
 import ttsim as ttnn
 from tests.ttsim.recording.calls import conv, opened, options, tensor
+from tests.ttsim.report.shown_pages import data_of
 from ttsim.recording.profiling import page_of_run
 from ttsim.recording.saving import report_files, reserved_name
 from ttsim.report.writers.html.document import page_html
@@ -124,7 +125,7 @@ def document(frame: str) -> str:
 
 def sections(page: str) -> dict:
     """The sections of a page's only view."""
-    (view,) = json.loads(page.partition('id="data">')[2].partition("</script>")[0])["views"]
+    (view,) = data_of(page)["views"]
     return {section["id"]: section for section in view["sections"]}
 
 

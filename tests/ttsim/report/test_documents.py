@@ -9,6 +9,7 @@ from device.cores import first_cores
 from device.numbers.formats import BFLOAT16
 from device.plan import CircularBuffer, Operation
 from tests.ttsim.report.ran_operations import runs_of, untimed
+from tests.ttsim.report.shown_pages import data_of
 from ttsim.report.cycle_report import cycle_report
 from ttsim.report.cycles import CallRun
 from ttsim.report.network import LivingBuffer, network_report
@@ -77,7 +78,7 @@ def test_hostile_names_are_only_data(name, page_named) -> None:
     assert written == page_html(page_named(name))
     read = Reader(written)
     assert read.elements == ELEMENTS
-    assert json.loads(read.texts[-3]) == shown  # no script, text or comment ends the data
+    assert data_of(written) == shown  # no script, text or comment ends the data
     assert read.texts[-2:] == [LIBRARY, SCRIPT]
     texts = json.dumps(shown, ensure_ascii=False)
     assert not any(character in texts for character in "\x00\x1b\r\t\u202e\u2028\x85\ud800")

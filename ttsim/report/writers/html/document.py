@@ -6,10 +6,10 @@ from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from string import Template
-from typing import Final
+from typing import Any, Final
 
 from ttsim.report.formatting import plain
-from ttsim.report.sections import Page, document
+from ttsim.report.sections import Page, Section, document
 
 
 def _asset(name: str) -> str:
@@ -22,6 +22,7 @@ def _hash(text: str) -> str:
 
 TEMPLATE: Final = Template(_asset("page.html"))
 STYLE, LIBRARY, SCRIPT = map(_asset, ("page.css", "d3.js", "page.js"))
+PACKED: Final = ("rows", "marks")
 # Nothing is loaded; only these scripts and this style are run
 POLICY: Final = f"default-src 'none'; style-src {_hash(STYLE)}; script-src {_hash(LIBRARY)} {_hash(SCRIPT)}"
 
@@ -29,10 +30,24 @@ POLICY: Final = f"default-src 'none'; style-src {_hash(STYLE)}; script-src {_has
 def page_html(page: Page) -> str:
     """The document that shows a page."""
     shown = document(page)
-    data = json.dumps(plain(shown), separators=(",", ":")).replace("<", "\\u003c")  # text cannot end the script
+    data = json.dumps(plain(_packed(shown)), separators=(",", ":")).replace("<", "\\u003c")  # text ends no script
     return TEMPLATE.substitute(
         policy=POLICY, title=escape(shown["title"]), style=STYLE, data=data, library=LIBRARY, script=SCRIPT
     )
+
+
+def _packed(shown: Section) -> Section:
+    """The document with each text of rows and marks once, in "texts", and [its place] where it stands."""
+    places: dict[str, int] = {}
+
+    def packed(value: Any, inside: bool = False) -> Any:
+        if isinstance(value, dict):
+            return {key: packed(item, key in PACKED) for key, item in value.items()}
+        if isinstance(value, list):
+            return [packed(item, inside) for item in value]
+        return [places.setdefault(value, len(places))] if inside and isinstance(value, str) else value
+
+    return {**packed(shown), "texts": list(places)}
 
 
 def page_frame(page: Page) -> str:

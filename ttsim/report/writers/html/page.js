@@ -2,6 +2,11 @@
 // Draws the page that the element "data" describes: views, each a list of sections. Figures are formatted here alone.
 
 const page = JSON.parse(document.getElementById("data").textContent);
+for (const section of page.views.flatMap((each) => each.sections)) {
+  for (const list of [section.rows, section.marks, ...(section.parts ?? []).map((part) => part.marks)]) {
+    for (const cells of list ?? []) cells.forEach((cell, at) => { if (Array.isArray(cell)) cells[at] = page.texts[cell[0]]; });
+  }
+}
 const watchers = []; // of the view that is shown: called after the selection has changed
 const charts = {}; // of the view that is shown, by id: how to bring operations into view
 let selected = null; // the numbers of the selected operations, or null
@@ -32,7 +37,8 @@ const TIMES = [[1e6, "ms"], [1e3, "us"], [1, "ns"]];
 const BYTES = [[10 * 2 ** 20, "MiB", 2 ** 20], [1024, "KiB"], [1, "B"]];
 const COUNTS = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];
 const step = (steps, most) => steps.find(([least]) => Math.abs(most) >= least) ?? steps.at(-1);
-const fixed = (value, digits) => value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+const numbers = {};
+const fixed = (value, digits) => (numbers[digits] ??= new Intl.NumberFormat("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits })).format(value);
 const digitsFor = (most) => (most >= 1000 ? 0 : most >= 100 ? 1 : most >= 10 ? 2 : 3);
 const inUnit = (steps, suffix, most) => {
   const [least, unit, size = least] = step(steps, most);
@@ -48,7 +54,7 @@ function formatter(unit, most) {
   if (unit === "ns") return inUnit(TIMES, "", most);
   if (unit === "B") return inUnit(BYTES, "", most);
   if (unit === "share") return (value) => `${fixed(100 * value, 1)} %`;
-  if (unit === "cycles" || unit === "number") return (value) => value.toLocaleString("en-US");
+  if (unit === "cycles" || unit === "number") return (value) => fixed(value, 0);
   if (unit === "figure") return (value) => general(value, Math.abs(value) >= 1e6 ? COUNTS : undefined);
   if (unit === "slope") return (value) => `${value > 0 ? "+" : ""}${fixed(value, 3)}`;
   if (/^(FLOP|B\/)/.test(unit)) return inUnit(COUNTS, unit, most);
