@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from device.spec.device_spec import DeviceSpec, catalog_names, load_spec
+from device.spec.device_spec import DeviceSpec, catalog_name, catalog_names, load_spec
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -131,7 +131,7 @@ def _minus_one_quirk(arch: str | DeviceSpec) -> bool:
     quirks = _minus_one_quirks()
     if isinstance(arch, str) and arch in quirks:
         return quirks[arch]
-    if isinstance(arch, DeviceSpec) or arch in catalog_names() or str(arch).endswith(".toml"):
+    if isinstance(arch, DeviceSpec) or catalog_name(str(arch)) or str(arch).endswith(".toml"):
         return load_spec(arch).compute.minus_one_quirk
     known = ", ".join(map(repr, quirks))
     raise ValueError(f"mvmul: arch must be one of {known}, or a device (its spec, name or TOML file), not {arch!r}")

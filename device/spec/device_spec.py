@@ -266,12 +266,23 @@ def catalog_names() -> tuple[str, ...]:
     return tuple(sorted(entry.name.removesuffix(".toml") for entry in entries if entry.name.endswith(".toml")))
 
 
+def short_names() -> dict[str, str]:
+    """Names of the catalog by their last words, such as n150, which name a device as well."""
+    return {name.rpartition("_")[2]: name for name in catalog_names()}
+
+
+def catalog_name(device: str) -> str | None:
+    """The name in the catalog of a device that is named in full or by its last word; None if there is none."""
+    return device if device in catalog_names() else short_names().get(device)
+
+
 def load_spec(device: str | Path | DeviceSpec, costs: Sequence[type[Costs]] = ()) -> DeviceSpec:
     """The spec of a device.
 
     Args:
-        device: A name of the catalog, the path of a TOML file (its name ends in ``.toml``), or a spec. A file may say
-            ``extends = "wormhole_n150"`` (a name or a path) and give only what differs.
+        device: A name of the catalog or its last word (``n150``), the path of a TOML file (its name ends in
+            ``.toml``), or a spec. A file may say ``extends = "wormhole_n150"`` (a name or a path) and give only what
+            differs.
         costs: What the programs' tables have to be; with none, they are taken unread.
 
     Raises:
@@ -279,8 +290,8 @@ def load_spec(device: str | Path | DeviceSpec, costs: Sequence[type[Costs]] = ()
     """
     if isinstance(device, DeviceSpec):
         return device.checked(costs) if costs else device
-    if isinstance(device, str) and device in catalog_names():
-        return _of_catalog(device, tuple(costs))
+    if isinstance(device, str) and (name := catalog_name(device)):
+        return _of_catalog(name, tuple(costs))
     return DeviceSpec.from_dict(_values(device), costs)
 
 
@@ -307,8 +318,8 @@ class DeviceFile:
 
 def device_file(device: str | Path, origin: Path = Path()) -> DeviceFile:
     """The file of a name of the catalog, or at a path that starts at ``origin``."""
+    known = f"{', '.join(catalog_names())} (short: {', '.join(short_names())})"
     if not isinstance(device, str | Path):
-        known = ", ".join(catalog_names())
         raise SpecError(f"a device is named by text, path or DeviceSpec, not by {shown(device)}; names are {known}")
     if isinstance(device, Path) or device.endswith(".toml"):
         path = origin / device
@@ -316,19 +327,18 @@ def device_file(device: str | Path, origin: Path = Path()) -> DeviceFile:
             key, folder = str(path.resolve()), path.parent
             text = path.read_text(encoding="utf-8-sig")
         except (OSError, ValueError) as error:  # no such file, no text, or no path at all
-            known = ", ".join(catalog_names())
             raise SpecError(
                 f"device file {str(path)!r} cannot be read ({error}); give a TOML file or one of {known}"
             ) from error
     else:
-        names = catalog_names()
-        if device not in names:
+        name = catalog_name(device)
+        if name is None:
+            near = nearest(device, (*short_names(), *catalog_names()))
             raise SpecError(
-                f"unknown device {shown(device, 300)}{nearest(device, names)}; known are {', '.join(names)}, "
-                "or give the path of a .toml file"
+                f"unknown device {shown(device, 300)}{near}; known are {known}, or give the path of a .toml file"
             )
-        key, folder = device, origin
-        text = files("device").joinpath("spec", "catalog", f"{device}.toml").read_text(encoding="utf-8")
+        key, folder = name, origin
+        text = files("device").joinpath("spec", "catalog", f"{name}.toml").read_text(encoding="utf-8")
     try:
         return DeviceFile(key, folder, text, tomllib.loads(text))
     except (tomllib.TOMLDecodeError, RecursionError) as error:

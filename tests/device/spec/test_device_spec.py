@@ -7,8 +7,9 @@ from typing import ClassVar
 import pytest
 from hypothesis import given, strategies as st
 
+import ttsim
 from device.errors import SpecError
-from device.spec.device_spec import Costs, DeviceSpec, catalog_names, load_spec
+from device.spec.device_spec import Costs, DeviceSpec, catalog_names, load_spec, short_names
 
 NAMES = catalog_names()
 
@@ -21,6 +22,16 @@ def test_the_four_boards_their_grids_and_banks():
         "wormhole_n150": (8, 8, 12),
         "wormhole_n300": (8, 8, 12),
     }
+
+
+def test_the_last_word_of_a_name_is_a_name_everywhere(tmp_path):
+    assert tuple(short_names().values()) == NAMES  # each word ends one name
+    assert load_spec("n150") == load_spec("wormhole_n150")
+    path = tmp_path / "mine.toml"
+    path.write_text('extends = "p150"\nname = "mine"\n')
+    assert load_spec(path) == load_spec("blackhole_p150").replace(name="mine")
+    with ttsim.open_device(spec="n300, dram.banks=6") as device:
+        assert device.spec.name == "wormhole_n300, dram.banks=6"
 
 
 @pytest.mark.parametrize("name", NAMES)
