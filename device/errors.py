@@ -78,6 +78,11 @@ def shown(value: object, longest: int = LONGEST_SHOWN) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """``", did you mean ...?"`` with the known name that is spelled most like ``name``; empty if none is close."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    """``", did you mean ...?"`` with the one known name that begins with ``name``, or else is spelled most like it.
+
+    Empty if there is no such name.
+    """
+    names = list(known)
+    longer = [other for other in names if name and other.startswith(name)]
+    close = longer if len(longer) == 1 else difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     return f", did you mean {close[0]!r}?" if close else ""

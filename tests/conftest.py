@@ -4,6 +4,7 @@
 """
 
 import gc
+import os
 import re
 import signal
 from collections.abc import Callable
@@ -29,6 +30,7 @@ WITH_EXTRAS = (  # whose code goes another way where numba is installed: compile
     "ttsim/torch",
 )
 
+os.environ.pop("COLUMNS", None)  # which xdist sets; reports would drop columns
 settings.register_profile("ttsim", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None)
 settings.load_profile("ttsim")

@@ -1,18 +1,4 @@
-"""The command line: run transposed convolutions and look at devices.
-
-usage: python -m ttsim --version
-       python -m ttsim run [--layers FILE | flags of one layer] [--device NAME or FILE] [--values fast|off] [--json]
-                           [-v] [--no-suggestions] [--html FILE [--baseline FILE]] [--report DIR]
-       python -m ttsim devices [NAME or FILE ...] [--json]
-       python -m ttsim exec [--device SPEC] [--values exact|fast|off] [--no-strict] [--report DIR] SCRIPT [ARGUMENT ...]
-       python -m ttsim compare BEFORE AFTER [--fail-over PERCENT] [--device-id NUMBER]
-       python -m ttsim tune [--layers FILE | flags of one layer] [--device NAME or FILE] [--allow FIELD,...] [--json]
-       python -m ttsim design FILE [--csv FILE] [--json FILE]
-       python -m ttsim sweep [FILE] [--vary KEY=VALUE,VALUE ...] [--device NAME ...] [--file FILE] [--csv FILE]
-       python -m ttsim pytest [--device SPEC] [--values exact|fast|off] [--no-strict] [arguments of pytest]
-
---set FIELD=VALUE, wherever a device is chosen, changes a field of it: --set dram.banks=16 --set l1.bytes=2MiB.
-"""
+"""The command line: the table of commands, and the actions of run, devices, exec, compare, pytest and completion."""
 
 from ttsim.study.interrupts import INTERRUPTED, ending_of, ending_on_sigterm  # before what takes long to load
 
@@ -25,47 +11,47 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NoReturn, get_args
-
-from rich.console import Console
+from typing import Final
 
 from device.errors import ArgumentError, TTSimError, shown
 from device.spec.device_spec import catalog_names
 from ops.sensitivity.changes import load_spec, with_changes
-from ttsim.dropin.choices import add_choices, chosen, environment
+from ttsim.dropin.choices import chosen, environment
 from ttsim.dropin.script import run_script, run_tests, within
 from ttsim.recording.profiling import Profile
 from ttsim.recording.saving import reserved_name, save_report
 from ttsim.report.comparison import compare
 from ttsim.report.comparison_page import page_of_comparison
 from ttsim.report.devices import explained
-from ttsim.report.formatting import file_name, printable, printable_lines, short_name
+from ttsim.report.formatting import file_name, printable_lines, short_name
 from ttsim.report.pages import page_of_layers
 from ttsim.report.reported import read_layers, read_report
 from ttsim.report.writers.html.document import page_html
 from ttsim.report.writers.json import devices_as_json, fields_as_json, layers_as_json
 from ttsim.report.writers.table import print_devices, print_fields, print_layers
-from ttsim.report.writers.terminal import progress, say
-from ttsim.runtime.settings import Values, add_changes, add_device
+from ttsim.report.writers.terminal import console_on, progress, say
 from ttsim.runtime.tracebacks import TRACEBACK_VARIABLE, shortened
-from ttsim.study.command import add_design, add_sweep, add_switches, add_tune, command, faster_line, settings_of
-from ttsim.study.layers.read import add_layers_flags, add_opening_flags, chosen_layers
-from ttsim.study.layers.run import run_layer
+from ttsim.study.command import design_command, faster_line, sweep_command, tune_command
+from ttsim.study.completion import SHELLS, completion
+from ttsim.study.layers.read import chosen_layers
+from ttsim.study.layers.run import TOO_LARGE, run_layer
+from ttsim.study.options import (
+    DEVICE,
+    LAYERS,
+    LONGEST_MESSAGE,
+    OPENING,
+    Command,
+    Parser,
+    parsed,
+    parser_of,
+    settings_of,
+    write_results,
+)
 from ttsim.study.store import model_version
 
 VERSION = "0.1.0"
 FOLLOWED: Final = "ttnn 0.81.1"  # plans, memory, errors and values are compared with recorded runs of it
-WIDTH_OF_A_PIPE = 160  # columns of a table that goes to a file
-LONGEST_MESSAGE = 1000  # places of what the parser says
 LONGEST_PATH = 200  # characters of a path that cannot be opened
-
-
-class Parser(argparse.ArgumentParser):
-    """Whose errors steer no terminal, whatever was given."""
-
-    def error(self, message: str) -> NoReturn:
-        """Ends the program with exit status 2."""
-        super().error(short_name(message, LONGEST_MESSAGE))
 
 
 class Version(argparse.Action):
@@ -82,91 +68,29 @@ def version_line() -> str:
     return f"ttsim {VERSION}, following {FOLLOWED}, model {model_version()}"
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The whole command line."""
-    parser = Parser(prog="ttsim", description="Transposed convolution on a simulated device.")
-    parser.add_argument("--version", action=Version, nargs=0, help="of ttsim, of the ttnn it follows, and of the model")
-    commands = parser.add_subparsers(dest="command", required=True)
-    add_run(commands)
-    devices = command(
-        commands, "devices", devices_command, "list devices, show all figures of one, what differs between two"
-    )
-    devices.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(catalog_names())}, or TOML files")
-    add_changes(devices)
-    explain = "each field's unit and source, and what it moves: about 24 s for all fields of a device"
-    add_switches(devices, {"--explain": explain})
-    devices.add_argument("--only", default="", metavar="TEXT", help="explain the fields whose name contains this")
-    add_switches(devices, {"--json": "print JSON instead of a table"})
-    about = "Runs an unchanged script; `import ttnn` gives ttsim there. Its own arguments come after its name."
-    script = command(commands, "exec", exec_command, "run a script that imports ttnn", about)
-    add_choices(script)
-    script.add_argument("--report", type=Path, metavar="DIR", help="write the cycles of each device into this folder")
-    add_switches(script, {"--tune": "find the best configs of its convolutions and their output layouts"})
-    script.add_argument("script", type=Path, metavar="SCRIPT", help="a Python file")
-    script.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="of the script")
-    about = (
-        "Matches the device operations of two reports in order: what takes longer, and what is different. A file "
-        "ending in .csv is an ops_perf_results of tt-metal's profiler, or ours; any other a report in JSON."
-    )
-    compared = command(
-        commands, "compare", compare_command, "compare two reports, or a report and what a card's profiler wrote", about
-    )
-    source = "of run --json, --report or to_json(), or of a card"
-    compared.add_argument("before", type=Path, metavar="BEFORE", help=source)
-    compared.add_argument("after", type=Path, metavar="AFTER", help="likewise")
-    limit = "exit with 1 if it takes longer by more than this"
-    compared.add_argument("--fail-over", type=percent_share, metavar="PERCENT", help=limit)
-    compared.add_argument("--html", type=Path, metavar="FILE", help="write a page of both, too")
-    compared.add_argument("--device-id", type=int, metavar="NUMBER", help="of a CSV with several devices, this one")
-    about = "Runs pytest on unchanged tests, with the fixtures of tt-metal; it takes all arguments of pytest."
-    tests = command(commands, "pytest", pytest_command, "run tests that import ttnn", about, allow_abbrev=False)
-    add_choices(tests)
-    add_sweep(commands)
-    add_tune(commands)
-    add_design(commands)
-    return parser
-
-
-def add_run(commands: Any) -> None:
-    """Adds the command that runs layers to the result of `add_subparsers`."""
-    about = "Runs one layer from flags, the layers of a file, or the eight layers of two U-Nets."
-    parser = command(commands, "run", run_command, "run layers and report what they use", about)
-    add = parser.add_argument
-    add_layers_flags(parser)
-    add_device(parser)
-    add("--values", choices=get_args(Values), default="exact", help="exact: bit for bit; off: plan memory only")
-    add_opening_flags(parser)
-    advice = "do not look for what would fit, or be faster, and what the cycles hang on"
-    add_switches(parser, {"--no-suggestions": advice})
-    add("-v", "--verbose", action="store_true", help="every buffer, what each stage does, and all advice")
-    summary = "of several layers, one line for each alone"
-    add_switches(parser, {"--summary": summary, "--json": "print JSON instead of tables"})
-    add("--report", type=Path, metavar="DIR", help="write what ttnn-visualizer and tt-perf-report open, for each layer")
-    add("--html", type=Path, metavar="FILE", help="write a page that needs nothing else, too")
-    add("--baseline", type=Path, metavar="FILE", help="lay an earlier run --json of the same layers over that page")
-
-
 def run_command(options: argparse.Namespace) -> int:
     """Run the chosen layers; one that fails does not stop the others. Returns the exit code."""
     if options.baseline and not options.html:
         raise ArgumentError("run: --baseline is laid over the page of --html; give --html FILE as well")
     baselines = read_layers(options.baseline, "run") if options.baseline else {}
-    settings = settings_of(options, values=options.values, suggestions=not options.no_suggestions)
+    settings = settings_of(options, values=options.values or "exact", suggestions=not options.no_suggestions)
     layers, results = chosen_layers(options, where="run"), []
-    with progress("layers") as begin:
+    with progress("layers", quiet=options.quiet) as begin:
         done = begin(len(layers))
         for layer in layers:
             results.append(run_layer(layer, settings, watch=_saver(options.report, layer.name)))
             done()
-    if options.html is not None:
-        options.html.write_text(page_html(page_of_layers(results, settings.spec, baselines)), encoding="utf-8")
-    if options.json:
-        print(layers_as_json(results))
-    else:
-        print_layers(console(), results, each=not options.summary, details=options.verbose)
+    if all(result.mistake for result in results):
+        raise ArgumentError(f"run: {layers[0].name}: {results[0].error}")
+    page = lambda: page_html(page_of_layers(results, settings.spec, baselines))  # noqa: E731 - only where asked for
+    if not write_results(options, json=partial(layers_as_json, results), html=page):
+        each, details = not options.summary, options.verbose
+        print_layers(console_on(sys.stdout), results, each=each, details=details, notes=not options.quiet)
         ran = [result.layer for result in results if result.error is None]
-        if settings.suggestions and (line := faster_line(ran, settings)):
-            print(line)
+        if settings.suggestions and not options.quiet:
+            with progress("searching for faster configs"):
+                line = faster_line(ran, settings)
+            print(line, end="\n" * bool(line))
     return int(any(result.error is not None for result in results))
 
 
@@ -181,20 +105,19 @@ def devices_command(options: argparse.Namespace) -> int:
     """Show devices. Returns the exit code."""
     if options.only and not options.explain:
         raise ArgumentError("devices: --only chooses among the fields of --explain; give both or neither")
-    names = [with_changes(name, options.changes) for name in options.names or catalog_names()]
+    names = [with_changes(name, options.changes) for name in options.name or catalog_names()]
     if not options.explain:
         specs = [load_spec(name) for name in names]
-        print(devices_as_json(specs)) if options.json else print_devices(console(), specs)
+        if not write_results(options, json=partial(devices_as_json, specs)):
+            print_devices(console_on(sys.stdout), specs)
         return 0
     devices = []
     for name in names:
-        with progress(f"fields of {name}") as begin:
+        with progress(f"fields of {name}", quiet=options.quiet) as begin:
             devices.append(explained(name, options.only, watch=begin))
-    if options.json:
-        print(fields_as_json(devices))
-        return 0
-    for device in devices:
-        print_fields(console(), device)
+    if not write_results(options, json=partial(fields_as_json, devices)):
+        for device in devices:
+            print_fields(console_on(sys.stdout), device)
     return 0
 
 
@@ -207,9 +130,11 @@ def exec_command(options: argparse.Namespace) -> int:
     variables = chosen(options)
     try:
         with environment(variables):
-            errors = Console(stderr=True)
-            tell = partial(say, errors, indent=2)
-            tuned = run_script(options.script, options.arguments, options.report, tell, tunes=options.tune)
+            tell = None if options.quiet else partial(say, console_on(sys.stderr), indent=2)
+            bar = partial(progress, quiet=options.quiet)
+            tuned = run_script(
+                options.script, options.arguments, options.report, tell, tunes=options.tune, progress=bar
+            )
         if tuned:
             print(tuned)
     except (Exception, KeyboardInterrupt) as error:
@@ -225,26 +150,15 @@ def exec_command(options: argparse.Namespace) -> int:
 
 def compare_command(options: argparse.Namespace) -> int:
     """Compare two reports. Returns the exit code."""
-    comparison = compare(*(read_report(path, options.device_id) for path in (options.before, options.after)))
-    if options.html is not None:
-        page = page_of_comparison(comparison, (str(options.before), str(options.after)))
-        options.html.write_text(page_html(page), encoding="utf-8")
-    print(comparison)
+    files = (options.before, options.after)
+    comparison = compare(*(read_report(path, options.device_id) for path in files))
+    page = lambda: page_html(page_of_comparison(comparison, (str(files[0]), str(files[1]))))  # noqa: E731 - only where asked for
+    if not write_results(options, json=comparison.to_json, html=page):
+        print(comparison)
     if options.fail_over is None or not comparison.fails(options.fail_over):
         return 0
     print(f"ttsim: compare: it takes longer by more than {100 * options.fail_over:g} %", file=sys.stderr)
     return 1
-
-
-def percent_share(text: str) -> float:
-    """A share, from 5 or 5%; raises ArgumentTypeError for anything else."""
-    try:
-        share = float(text.removesuffix("%")) / 100
-    except ValueError:
-        share = -1.0
-    if not 0 <= share < float("inf"):
-        raise argparse.ArgumentTypeError(f"give a percentage from 0 on, such as 5%, not {shown(text)}")
-    return share
 
 
 def pytest_command(options: argparse.Namespace) -> int:
@@ -253,21 +167,139 @@ def pytest_command(options: argparse.Namespace) -> int:
         return run_tests(options.arguments)
 
 
-def console() -> Console:
-    """A console that keeps tables whole when it writes to a pipe."""
-    return Console() if sys.stdout.isatty() else Console(width=WIDTH_OF_A_PIPE)
+def completion_command(options: argparse.Namespace) -> int:
+    """Prints the script that completes commands, flags and device names in a shell. Returns the exit code."""
+    print(completion(COMMANDS, options.shell), end="")
+    return 0
+
+
+SCRIPTED: Final = (*DEVICE, "--values", "--no-strict", "--traceback")
+COMMANDS: Final = (
+    Command(
+        name="run",
+        group="layers",
+        help="run layers and report memory, accuracy and cycles",
+        about="Runs one layer from flags, the layers of a file, or the eight transposed convolutions of two U-Nets.",
+        run=run_command,
+        options=(
+            *(*LAYERS, *DEVICE, "--values", *OPENING, "--no-suggestions", "--verbose", "--summary", "--quiet"),
+            *("--json", "--html", "--baseline", "--report"),
+        ),
+        examples=(
+            "--shape 1,16,16,32 --out-channels 16 --stride 2 --device n150 --values off --no-suggestions",
+            "--only d4.up --config shard_layout=HEIGHT_SHARDED --values off --no-suggestions",
+        ),
+    ),
+    Command(
+        name="tune",
+        group="layers",
+        help="find the fastest config of layers",
+        about="Compares all configs of a layer that can differ, and prints the fastest with the reason, and slower "
+        "configs that use less L1 or are more exact.",
+        run=tune_command,
+        options=(*LAYERS, *DEVICE, *OPENING, "--allow", "--keep", "--effort", "--quiet", "--json"),
+        examples=("--shape 1,8,8,64 --out-channels 32 --stride 2 --keep core_grid --effort 10",),
+    ),
+    Command(
+        name="sweep",
+        group="layers",
+        help="run layers with many configs on many devices",
+        about="Plans and times every combination of layers, devices and settings, and prints the best of each layer "
+        "on each device.",
+        run=sweep_command,
+        options=(
+            *(*LAYERS, *DEVICE, "--values", *OPENING, "--vary", "--file", "--processes", "--scheduler", "--top"),
+            *("--quiet", "--json", "--csv", "--html"),
+        ),
+        examples=(
+            "--shape 1,8,8,64 --out-channels 32 --stride 2 --device n150 p150 --vary lowering=zero_insertion,phase",
+        ),
+        places={"SPACE": {"nargs": "?", "type": Path, "help": "TOML file of layers, devices and settings"}},
+        changes={"--device": {"nargs": "+", "action": "extend"}},
+    ),
+    Command(
+        name="design",
+        group="layers",
+        help="vary fields of a device against costs",
+        about="Runs layers on every machine of a space, computes what each machine costs, and prints the machines of "
+        "which no other is better in time and all costs (docs/how-to/design-a-machine.md).",
+        run=design_command,
+        options=(*DEVICE, "--processes", "--quiet", "--json", "--csv"),
+        examples=("machines.toml --device n150 --processes 1",),
+        places={"SPACE": {"type": Path, "help": "TOML file of a device, a space, costs and layers"}},
+    ),
+    Command(
+        name="exec",
+        group="scripts",
+        help="run a script that imports ttnn",
+        about="Runs an unchanged script, for which `import ttnn` gives ttsim. Its own arguments come after its name.",
+        run=exec_command,
+        options=(*SCRIPTED, "--report", "--tune", "--quiet"),
+        examples=("--device n150 --values off my_script.py",),
+        places={
+            "SCRIPT": {"type": Path, "help": "a Python file"},
+            "ARGUMENTS": {"nargs": argparse.REMAINDER, "help": "of the script"},
+        },
+    ),
+    Command(
+        name="pytest",
+        group="scripts",
+        help="run tests that import ttnn",
+        about="Runs pytest on unchanged tests, with the fixtures of tt-metal; all other flags are pytest's.",
+        run=pytest_command,
+        options=SCRIPTED,
+        examples=("--values off my_tests.py",),
+        passes_on=True,
+    ),
+    Command(
+        name="compare",
+        group="reports and devices",
+        help="compare two reports, or a report and a card's profile",
+        about="Matches the device operations of two reports in order, and prints what takes longer and what differs. "
+        "A file ending in .csv is an ops_perf_results of tt-metal's profiler, or of ttsim; any other a report in JSON.",
+        run=compare_command,
+        options=("--fail-over", "--device-id", "--quiet", "--json", "--html"),
+        examples=("before.json after.json --fail-over 5%",),
+        places={
+            "BEFORE": {"type": Path, "help": "of run --json, --report or to_json(), or of a card"},
+            "AFTER": {"type": Path, "help": "likewise"},
+        },
+    ),
+    Command(
+        name="devices",
+        group="reports and devices",
+        help="list devices, their fields, and what differs",
+        about="Lists devices, prints all figures of one device, or what differs between two.",
+        run=devices_command,
+        options=("--set", "--explain", "--only", "--quiet", "--json"),
+        examples=("n150", "n150 'n150, dram.banks=16'"),
+        places={"NAME": {"nargs": "*", "help": "names or TOML files of devices"}},
+    ),
+    Command(
+        name="completion",
+        group="shell",
+        help="print a script that completes commands and flags",
+        about="Prints the completion of a shell: `ttsim completion bash > "
+        "~/.local/share/bash-completion/completions/ttsim`, or `source <(ttsim completion zsh)` in ~/.zshrc, or "
+        "`ttsim completion fish > ~/.config/fish/completions/ttsim.fish`.",
+        run=completion_command,
+        options=(),
+        examples=("bash",),
+        places={"SHELL": {"choices": SHELLS, "help": ", ".join(SHELLS)}},
+    ),
+)
+
+
+def build_parser() -> Parser:
+    """The parser of the whole command line."""
+    return parser_of(COMMANDS, Version)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line; a mistake in it is told in one line. Returns the exit code."""
-    parser = build_parser()
-    options, rest = parser.parse_known_args(arguments)
-    if options.command == "pytest":
-        options.arguments = rest
-    elif rest:
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
-    own = options.command not in ("exec", "pytest")  # what scripts make of SIGTERM is theirs
+    """Run a command line; a mistake in it is one line on stderr. Returns the exit code, 2 for a mistake."""
     try:
+        options = parsed(COMMANDS, build_parser(), arguments)
+        own = options.command not in ("exec", "pytest")  # scripts handle SIGTERM themselves
         with ending_on_sigterm() if own else nullcontext():
             code: int = options.run(options)
             sys.stdout.flush()
@@ -278,16 +310,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code, word = ending_of(interrupt)
         sys.stderr.write(f"ttsim: {word}\n")
     except (TTSimError, OSError, MemoryError) as error:
-        print(f"ttsim: {printable(described(error))}", file=sys.stderr)
-        return 2
+        print(f"ttsim: {described(error)}", file=sys.stderr)
+        return 1 if isinstance(error, TOO_LARGE) else 2
     return code
 
 
 def described(error: BaseException) -> str:
-    """An error in a line; a path that is too long for one is cut."""
+    """An error in a line without control characters; a text or path that is too long for one is cut."""
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.strerror}: {shown(str(error.filename), LONGEST_PATH)}"
-    return str(error) or type(error).__name__
+    lines = (str(error) or type(error).__name__).splitlines()
+    return short_name("; ".join(line.strip(" ;") for line in lines), LONGEST_MESSAGE)
 
 
 if __name__ == "__main__":

@@ -180,9 +180,9 @@ def load_spec(device: str | Path | DeviceSpec) -> DeviceSpec:
     """The spec of a device, with tables that every program's model understands.
 
     Args:
-        device: A name of the catalog, the path of a TOML file (its name ends in ``.toml``), or a DeviceSpec. Changes as
-            in `changed` may follow a name or a path: ``"wormhole_n150, dram.banks=16, grid=9x7"``; a ``Path`` is taken
-            literally.
+        device: A name of the catalog, in full or its last word (``"n150"``), the path of a TOML file (its name ends in
+            ``.toml``), or a DeviceSpec. Changes as in `changed` may follow a name or a path:
+            ``"n150, dram.banks=16, grid=9x7"``; a ``Path`` is taken literally.
 
     Returns:
         The spec.

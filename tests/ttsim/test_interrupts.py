@@ -5,12 +5,12 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ttsim import __main__ as command_line
-from ttsim.study import command as study
 from ttsim.study.interrupts import INTERRUPTED, LINE, TERMINATED, TerminatedError, ending_on_sigterm, in_one_line
 
 ROOT = Path(command_line.__file__).resolve().parents[1]
@@ -65,8 +65,8 @@ def test_an_interrupt_of_any_command(command, capsys, monkeypatch):
     def interrupted(_):
         raise KeyboardInterrupt
 
-    module = command_line if command == "devices" else study
-    monkeypatch.setattr(module, f"{command}_command", interrupted)
+    commands = [replace(known, run=interrupted) for known in command_line.COMMANDS]
+    monkeypatch.setattr(command_line, "COMMANDS", commands)
     assert command_line.main([command, "file.toml"] if command == "design" else [command]) == INTERRUPTED
     assert capsys.readouterr().err == LINE
 

@@ -49,7 +49,7 @@ def test_a_hostile_name_of_a_layer_fits_a_terminal(
     name: str, written: Any, told: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether the layer runs, fails, or is none; no row breaks, and nothing is markup."""
-    monkeypatch.setattr("ttsim.__main__.WIDTH_OF_A_PIPE", 80)
+    monkeypatch.setenv("COLUMNS", "80")
     layers = [f'[[layer]]\nname = "{name}"\ninput_height = {height}\n{SIZES}\n' for height in (4, 2**31)]
     assert main(["run", "--layers", written("".join(layers)), "--values", "off", "--no-suggestions", "-v"]) == 1
     shown = capsys.readouterr().out
@@ -68,11 +68,8 @@ def test_a_path_of_10_kb_is_cut(words: list[str], told: Any) -> None:
 @pytest.mark.parametrize(
     "words", [["run", LONG], ["a\x1b[31m\u202e"], ["run", "--a\x1b[31m"], ["run", "--values", "\u202e"]]
 )
-def test_a_wrong_flag_is_cut_and_written_out(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(words)
-    line = capsys.readouterr().err.splitlines()[-1]
-    assert (ended.value.code, len(line) <= 1100, STEERING & set(line)) == (2, True, set())
+def test_a_wrong_flag_is_cut_and_written_out(words: list[str], told: Any) -> None:
+    assert "; see ttsim " in told(*words)
 
 
 @pytest.mark.parametrize("text", ["clock_hz = 1" + "0" * 400, "a = " + "[" * 5000 + "]" * 5000])
@@ -95,18 +92,10 @@ def test_a_path_that_steers_a_terminal_is_written_out(name: str, told: Any) -> N
         told(*command)
 
 
-@pytest.mark.parametrize(
-    ("layer", "text"),
-    [
-        (LAYER + "stride = 2147483647\n", "more than the 32-bit addresses"),
-        (LAYER.replace("= 4\n", "= 100000\n"), "allocate"),
-    ],
-)
-def test_a_layer_that_no_memory_holds_is_told_in_a_line(
-    layer: str, text: str, written: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["run", "--layers", written(layer), "--values", "off"]) == 1
-    assert text in capsys.readouterr().out
+def test_a_layer_that_no_memory_holds_is_told_in_a_line(written: Any, told: Any) -> None:
+    assert "more than the 32-bit addresses" in told("run", "--layers", written(LAYER + "stride = 2147483647\n"))
+    layer = written(LAYER.replace("= 4\n", "= 100000\n"))
+    assert main(["run", "--layers", layer, "--values", "off"]) == 1
 
 
 def test_a_closed_pipe_is_quiet() -> None:

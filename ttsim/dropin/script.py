@@ -36,6 +36,7 @@ def run_script(
     tell: Callable[[str], object] | None = None,
     *,
     tunes: bool = False,
+    progress: Callable[[str], AbstractContextManager[object]] = nullcontext,
 ) -> str:
     """Runs a script with Python's own ``sys.argv`` and ``sys.path``; returns what the tuner found, if it ran.
 
@@ -45,6 +46,7 @@ def run_script(
         report: A folder for what its devices did; see `write_reports`. None for no report.
         tell: Gets a line about each device that made a call, once its report is written.
         tunes: Tune the convolutions that each device ran, too.
+        progress: Gets what takes long, and shows that it goes on meanwhile.
     """
     watching: AbstractContextManager[list[Profile]] = watched() if report is not None or tunes else nullcontext([])
     with watching as profiles:
@@ -59,7 +61,8 @@ def run_script(
     if not tunes:
         return ""
     convolved = [profile for profile in profiles if any(call.asked is not None for call in profile.calls)]
-    return "\n".join(str(tune_network(profile)) for profile in convolved) or "no device ran a convolution"
+    with progress("tuning"):
+        return "\n".join(str(tune_network(profile)) for profile in convolved) or "no device ran a convolution"
 
 
 def within(trace: TracebackType | None, path: Path) -> TracebackType | None:

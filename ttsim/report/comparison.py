@@ -11,9 +11,10 @@ import numpy as np
 
 from device.errors import ArgumentError
 from device.time.stages import nanoseconds
-from ttsim.report.formatting import TableColumn, printable, short_name, table_lines, terminal_width, wrapped
+from ttsim.report.formatting import TableColumn, printable, short_name, table_lines, terminal_width, text, time, wrapped
 
 Difference = tuple[str, str]  # its kind (cores, fidelity, shapes ..), and its text: of a figure with {} for both values
+FORMAT: Final = 1  # raised when a field of the JSON changes its meaning or goes
 CYCLES, NANOSECONDS = "cycles", "ns"
 SHOWN_STAGES: Final = 2
 CORES: Final[Difference] = ("cores", "{} -> {} cores")
@@ -213,6 +214,20 @@ class Comparison:
         """Whether the second report takes longer by more than this share of the first."""
         return self.change.more > most_share * self.change.before
 
+    def to_json(self) -> str:
+        """All figures; the same bytes for the same reports."""
+        operations = [
+            {
+                "name": pair.name,
+                "before": pair.times[0],
+                "after": pair.times[1],
+                "causes": [text for _, text in pair.causes],
+            }
+            for pair in self.pairs
+        ]
+        sums = {"unit": self.unit, "devices": self.devices, "before": self.change.before, "after": self.change.after}
+        return text({"format": FORMAT, **sums, "operations": operations, "notes": self.notes})
+
     def table(self, width: int | None = None) -> str:
         """The sums, the kinds, and the operations that differ with the causes, in lines of `width` characters."""
         different = [pair for pair in self.pairs if pair.differs]
@@ -244,7 +259,7 @@ class Comparison:
         first, second = (short_name(device) or "an unknown device" for device in self.devices)
         sums = f"{self._text(self.change.before)} -> {self._text(self.change.after)}"
         share = "" if self.change.share is None else f" ({_percent(self.change.share)})"
-        yield f"{sums} {'cycles' if self.unit == CYCLES else 'us'}{share}, {first} before, {second} after"
+        yield f"{sums}{' cycles' if self.unit == CYCLES else ''}{share}, {first} before, {second} after"
         alone = Counter(pair.causes[0][1] for pair in different if not pair.in_both)
         same = len(self.pairs) - len(different)
         counts = [f"{len(self.pairs) - alone.total()} operations are in both"]
@@ -258,7 +273,7 @@ class Comparison:
     def _text(self, value: int | None, *, sign: str = "") -> str:
         if value is None:
             return ""
-        return f"{value:{sign},}" if self.unit == CYCLES else f"{value / 1e3:{sign},.2f}"
+        return f"{value:{sign},}" if self.unit == CYCLES else time(value, sign)
 
 
 def compare(before: Reported, after: Reported) -> Comparison:

@@ -11,7 +11,17 @@ from ops.passes.cycles import ASSUMPTIONS
 from ttsim.report.advice import Advice, explain_advice
 from ttsim.report.cycles import CallRun, CallTime, OperationTime, Totals, call_times, totals
 from ttsim.report.explain import explain_call, explain_inclusion, not_counting, untimed_lines, where_measured
-from ttsim.report.formatting import TableColumn, count_of, cycles, percent, short_name, table_lines, time, wrapped
+from ttsim.report.formatting import (
+    TableColumn,
+    count_of,
+    cycles,
+    heaviest,
+    percent,
+    short_name,
+    table_lines,
+    time,
+    wrapped,
+)
 from ttsim.report.rows import Report
 
 ERROR_SHARE: Final = 0.04  # mean, on tests outside the fit: docs/reference/cycles.md, Between operations
@@ -103,11 +113,15 @@ CALL_TABLE: Final[Sequence[TableColumn[Line]]] = (
 )
 
 
-def call_lines(calls: Sequence[CallTime], width: int | None = None) -> list[str]:
-    """The operations of each call, then their sum if the call has several or is not alone in the table."""
+def call_lines(calls: Sequence[CallTime], width: int | None = None, most: int | None = None) -> list[str]:
+    """The operations of each call, then their sum if the call has several or is not alone in the table.
+
+    `most` limits the operations of a call to the longest.
+    """
     lines: list[Line] = []
     for call in calls:
-        lines += [Line(op.name, op.core_count, op, percent(op.share), op.bound_by) for op in call.operations]
+        shown, _ = heaviest(call.operations, most, lambda op: op.cycles)
+        lines += [Line(op.name, op.core_count, op, percent(op.share), op.bound_by) for op in shown]
         if len(calls) > 1 or len(call.operations) != 1:
             lines.append(Line(call.name, len(call.total.cores), call.total))
     return table_lines(CALL_TABLE, lines, width)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import re
 import shutil
 import sys
@@ -69,7 +70,7 @@ def _cells(character: str) -> int:
 
 
 RowT = TypeVar("RowT")
-UNIT = re.compile(r"(?<=\d) (?=%|us\b|cycles\b|[kKMGT]?i?B\b|[MGT]?FLOP|GHz|K blocks?\b)")  # the space in front of one
+UNIT = re.compile(r"(?<=\d) (?=%|[mu]?s\b|cycles\b|[kKMGT]?i?B\b|[MGT]?FLOP|GHz|K blocks?\b)")  # the space before one
 NO_BREAK = "\N{NO-BREAK SPACE}"
 GAP = 2  # spaces between columns
 LEAST_WRAPPED = 40  # least characters of a wrapped line, even on a narrower terminal
@@ -130,7 +131,10 @@ def wrapped(text: str, width: int | None, *, indent: int = 0) -> list[str]:
 
 
 def terminal_width() -> int | None:
-    """The characters of a terminal's line; None if the output is no terminal."""
+    """The characters of a line: the variable COLUMNS, or those of a terminal; None if the output is no terminal."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns):
+        return int(columns)
     return shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else None
 
 
@@ -192,9 +196,20 @@ def cycles(value: float) -> str:
     return f"{value:,.0f}"
 
 
-def time(nanoseconds: float) -> str:
-    """Nanoseconds as microseconds."""
-    return f"{nanoseconds / 1e3:,.2f} us"
+def time(nanoseconds: float, sign: str = "") -> str:
+    """Nanoseconds in the unit that gives at most three digits before the point: 3.96 ms; `sign` is "+" to show it."""
+    for unit, size in (("us", 1e3), ("ms", 1e6)):
+        if abs(nanoseconds) < 999.995 * size:
+            return f"{nanoseconds / size:{sign}.2f} {unit}"
+    return f"{nanoseconds / 1e9:{sign},.2f} s"
+
+
+def heaviest(rows: Sequence[RowT], most: int | None, weight: Callable[[RowT], float]) -> tuple[list[RowT], int]:
+    """The `most` rows of the greatest weight, in order, and how many rows are left out; None for all rows."""
+    if most is None or len(rows) <= most:
+        return list(rows), 0
+    chosen = sorted(range(len(rows)), key=lambda at: -weight(rows[at]))[:most]
+    return [rows[at] for at in sorted(chosen)], len(rows) - most
 
 
 def short_time(nanoseconds: float) -> str:

@@ -255,6 +255,7 @@ class LayerResult:
     layer: Layer  # The requested layer
     summary: Summary | None = None  # None if the layer failed
     error: str | None = None  # Why it failed; None if it did not
+    mistake: bool = False  # Whether it failed because arguments are wrong, not because it does not fit
     # The device operations of a failed layer, the failed one last
     reached: tuple[OperationUse, ...] = ()
     source: str = ""  # The call as Python; empty without valid arguments

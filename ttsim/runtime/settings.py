@@ -8,7 +8,6 @@ session: scripts assign to its fields.
 
 import json
 import os
-from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, InitVar, asdict, dataclass, fields
@@ -16,7 +15,6 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from device.errors import ArgumentError, shown
-from ops.sensitivity.changes import with_changes
 from ttsim.runtime.types.call import require_type
 
 PATH_VARIABLE = "TTNN_CONFIG_PATH"
@@ -211,21 +209,3 @@ def default_strict() -> bool:
     if text.lower() not in _SWITCHES:
         raise ArgumentError(f"{STRICT_VARIABLE} must be one of {', '.join(_SWITCHES)}, not {shown(text)}")
     return _SWITCHES[text.lower()]
-
-
-def add_device(parser: ArgumentParser) -> None:
-    """Adds the flags that name one device and change it; `chosen_device` reads them."""
-    text = f"name or TOML file (default: ${SPEC_VARIABLE}, or {DEFAULT_SPEC})"
-    parser.add_argument("--device", metavar="NAME", help=text)
-    add_changes(parser)
-
-
-def add_changes(parser: ArgumentParser) -> None:
-    """Adds the flag that changes fields of the device."""
-    text = "change a field of the device, such as dram.banks=16, l1.bytes=2MiB, grid=9x7; may be repeated"
-    parser.add_argument("--set", dest="changes", action="append", default=[], metavar="FIELD=VALUE", help=text)
-
-
-def chosen_device(options: Namespace) -> str:
-    """The device that parsed flags name, or else the environment, with its changes: a text for `load_spec`."""
-    return with_changes(options.device or default_spec(), options.changes)

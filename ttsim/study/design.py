@@ -18,7 +18,7 @@ from ops.sensitivity.fields import numeric_fields
 from ops.sensitivity.read_set import fields_asked
 from ttsim.api.convolutions import conv_transpose2d
 from ttsim.recording.profiling import cycles_of
-from ttsim.report.formatting import csv_text, fitted, printable_lines, text
+from ttsim.report.formatting import csv_text, fitted, printable_lines, text, time
 from ttsim.runtime.traces import RanCall
 from ttsim.runtime.types.layer import Layer
 from ttsim.study.evaluate import Evaluator, Point
@@ -242,7 +242,7 @@ class DesignResult:
             share = "" if point.cycles_error_share is None else f"{100 * point.cycles_error_share:.1f} %"
             figures = [f"{point.costs[name]:.6g}" for name in costs]
             values = [point.values[name] for name in names]
-            rows.append([*values, f"{(point.nanoseconds or 0) / 1000:,.2f} us", share, *figures, f"{others or ''}"])
+            rows.append([*values, time(point.nanoseconds or 0), share, *figures, f"{others or ''}"])
         return ["Pareto front, the fastest first:", *fitted(rows, None, words=names)]
 
 

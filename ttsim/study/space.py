@@ -310,8 +310,11 @@ def _beside(path: Path, device: Any) -> str:
     return SEPARATOR.join((str(path.parent / base) if base.endswith(".toml") else base, *changes))
 
 
-def read_design(path: Path) -> Design:
-    """The design of a file: `[device]`, `[space]`, `[costs]`, `[counts]`, `tune`, and layers by path or table."""
+def read_design(path: Path, *, device: str | None = None, changes: Sequence[str] = ()) -> Design:
+    """The design of a file: `[device]`, `[space]`, `[costs]`, `[counts]`, `tune`, and layers by path or table.
+
+    `device` is used instead of the device of the file, whose changes stay; `changes` come last.
+    """
     document = read_toml(path, "a design")
     check_keys(str(path), document, DESIGN_KEYS)
     tables = {name: document.get(name, {}) for name in DESIGN_TABLES}
@@ -322,7 +325,8 @@ def read_design(path: Path) -> Design:
     name = fields.pop("base", default_spec())
     if not isinstance(name, str):
         raise ArgumentError(f"{path}: device.base must be the name of a device or a file, not {shown(name)}")
-    base = changed(load_spec(name), [f"{field}={_text(value)}" for field, value in leaves(fields)])
+    base = changed(load_spec(device or name), [f"{field}={_text(value)}" for field, value in leaves(fields)])
+    base = changed(base, changes)
     layers = _layers(path, document)
     axes = tuple(_axes(tables["space"], base))
     numeric = [field.name for field in numeric_fields(base)]

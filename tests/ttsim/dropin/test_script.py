@@ -5,7 +5,6 @@ import json
 import os
 import sqlite3
 import sys
-from argparse import ArgumentParser
 from contextlib import closing
 from pathlib import Path
 from types import ModuleType
@@ -14,8 +13,8 @@ import pytest
 
 import ttsim
 from device.errors import SpecError
-from ttsim.__main__ import main
-from ttsim.dropin.choices import add_choices, chosen
+from ttsim.__main__ import build_parser, main
+from ttsim.dropin.choices import chosen
 from ttsim.dropin.finder import Face, ttnn_is_ttsim
 from ttsim.runtime.settings import SPEC_VARIABLE, VALUES_VARIABLE
 
@@ -165,9 +164,7 @@ def test_a_script_that_is_not_there_is_told_in_a_line(tmp_path: Path, capsys: py
 
 
 def choices(*words: str) -> dict[str, str]:
-    parser = ArgumentParser()
-    add_choices(parser)
-    return chosen(parser.parse_args(words))
+    return chosen(build_parser().parse_args(["exec", *words, "script.py"]))
 
 
 def test_flags_become_variables(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,7 @@ def test_a_field_is_shown_with_all_that_is_known_of_it():
     (entry,) = json.loads(fields_as_json([device]))["devices"]
     assert entry["fields"][0]["elasticity"] == dict(device.fields[0].elasticity)
     with pytest.raises(SpecError, match="unknown device"):
-        explained("n150")
+        explained("n15")
 
 
 def test_every_field_that_differs_in_the_order_of_a_file():

@@ -15,6 +15,7 @@ from ttsim.report.formatting import (
     short_place,
     terminal_width,
     text,
+    time,
     wrapped,
 )
 
@@ -92,3 +93,20 @@ def test_json_has_no_nan_and_csv_no_formula():
 )  # fmt: skip
 def test_names_fit_a_line_and_steer_nothing(function, given, written) -> None:
     assert function(*given) == written
+
+
+@pytest.mark.parametrize(
+    ("nanoseconds", "shown"),
+    [
+        (0, "0.00 us"),
+        (115_672, "115.67 us"),
+        (999_994, "999.99 us"),
+        (999_996, "1.00 ms"),
+        (3_959_050, "3.96 ms"),
+        (1.5e9, "1.50 s"),
+        (1.5e12, "1,500.00 s"),
+    ],
+)
+def test_times_have_the_unit_of_their_size(nanoseconds, shown):
+    assert time(nanoseconds) == shown
+    assert time(-nanoseconds, "+") == (f"-{shown}" if nanoseconds else "+0.00 us")

@@ -4,13 +4,11 @@ import json
 import os
 import subprocess
 import sys
-from argparse import ArgumentParser
 from pathlib import Path
 
 import pytest
 
 import ttsim
-from ttsim.runtime.settings import add_device, chosen_device
 
 ROOT = Path(__file__).resolve().parents[3]
 QUERY = {"in_channels": 32, "out_channels": 32, "batch_size": 1, "kernel_size": (2, 2), "input_height": 8}
@@ -81,18 +79,3 @@ def test_a_query_asks_the_device_that_the_environment_names(monkeypatch):
     asked = ttsim.query_op_constraints(**QUERY)
     assert usual == ttsim.query_op_constraints(spec="wormhole_n150", **QUERY)
     assert asked == ttsim.query_op_constraints(spec="blackhole_p150", **QUERY) != usual
-
-
-def chosen(*words):
-    parser = ArgumentParser()
-    add_device(parser)
-    return chosen_device(parser.parse_args(words))
-
-
-def test_the_flag_stands_above_the_environment(monkeypatch):
-    assert chosen() == "wormhole_n150"
-    monkeypatch.setenv("TTSIM_DEVICE", "blackhole_p100")
-    assert chosen("--set", "grid=9x7") == "blackhole_p100, grid=9x7"
-    assert chosen("--device", "blackhole_p150", "--set", "dram.banks=6") == "blackhole_p150, dram.banks=6"
-    with pytest.raises(ttsim.SpecError, match="a change is FIELD=VALUE, not 'dram'"):
-        chosen("--set", "dram")

@@ -3,8 +3,6 @@
 import json
 from dataclasses import replace
 
-import pytest
-
 from ops.op_models import load_spec
 from ttsim.__main__ import main
 from ttsim.study.command import _steps, faster_line
@@ -106,29 +104,3 @@ def test_no_machine_that_runs_all_is_a_failure(tmp_path, capsys):
     path.write_text(f"[space]\nl1.bytes = [1000]\n{TABLE}", encoding="utf-8")
     assert main(["design", str(path)]) == 1
     assert "No machine runs all layers." in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["sweep", *LAYER, "--vary", "slice"], "what is varied is KEY=VALUE,VALUE"),
-        (["sweep", *LAYER, "--vary", "slice=none", "--vary", "slice=H:2"], "names a setting twice"),
-        (["sweep", *LAYER, "--vary", "slyce=none"], "did you mean 'slice'"),
-        (["sweep", *LAYER, "--only", "x"], "not both"),
-        (["sweep", *LAYER, "--top", "0"], "sweep: --top must be at least 1, not 0"),
-        (["sweep", *LAYER, "--shape", "1,2"], "sweep: --shape must be N,H,W,C, not 1,2"),
-        (["tune", "--only", "nothing"], "no layer has"),
-        (["tune", *SMALL, "--only", "x"], "not both"),
-        (["tune", *SMALL, "--allow", "all"], "allow takes"),
-        (["tune", *SMALL, "--effort", "1"], "at least 2 calls"),
-        (["design", "none.toml"], "none.toml"),
-    ],
-)
-def test_mistakes_are_one_line(capsys, arguments, words):
-    try:
-        code = main(arguments)
-    except SystemExit as end:
-        code = end.code
-    said = capsys.readouterr().err
-    assert (code, words in said) == (2, True)
-    assert said.startswith("usage") or said.count("\n") == 1

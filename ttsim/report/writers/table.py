@@ -14,16 +14,31 @@ from ttsim.report.cycle_report import CycleReport, call_lines, launch_summary
 from ttsim.report.cycles import CallTime, OperationTime, StageTime
 from ttsim.report.devices import DeviceFigures, differences, moved
 from ttsim.report.explain import explain_inclusion, not_counting, operation_lines, untimed_lines
-from ttsim.report.formatting import TableColumn, by, cycles, percent, short_name, table_lines, time, wrapped
+from ttsim.report.formatting import (
+    TableColumn,
+    by,
+    counted,
+    cycles,
+    heaviest,
+    percent,
+    short_name,
+    table_lines,
+    time,
+    wrapped,
+)
 from ttsim.report.memory import AnyBufferUse, CircularBufferUse, LayerResult, OperationUse, Partition, Summary
 from ttsim.report.writers.terminal import escaped, say, show
 
+MOST_OPERATIONS: Final = 20  # of a call in a table, without details
 SHOWN_SHARE = 0.005  # stages below this share are left out; a table shows more stages than a text
 
 
 def print_call(console: Console, call: CallTime, *, details: bool) -> None:
     """The operations of a call and the untimed ones; with `details` their stages and an explanation."""
-    show(console, call_lines([call], console.width))
+    most = None if details else MOST_OPERATIONS
+    show(console, call_lines([call], console.width, most))
+    _, left_out = heaviest(call.operations, most, lambda op: op.cycles)
+    print_left_out(console, left_out, "take less time")
     if details:
         for operation in call.operations:
             show(console, ["", short_name(operation.name)], style="bold")
@@ -153,19 +168,21 @@ BUFFERS: Final[Sequence[TableColumn[AnyBufferUse]]] = (
 )
 
 
-def print_layers(console: Console, results: Sequence[LayerResult], *, each: bool = True, details: bool = False) -> None:
+def print_layers(
+    console: Console, results: Sequence[LayerResult], *, each: bool = True, details: bool = False, notes: bool = True
+) -> None:
     """A line for each of several layers, then, with `each`, every layer in full; errors are always printed.
 
-    `details` adds every buffer, every stage, and all advice.
+    `details` adds every operation, buffer and stage, and all advice; `notes` explains what cycles count.
     """
     if len(results) > 1:
         print_overview(console, results)
     for result in results:
         if each or result.summary is None or len(results) == 1:
             print_layer(console, result, details=details)
-    counted = next((result.summary.cycles for result in results if result.summary and result.summary.cycles), None)
-    if counted is not None:
-        say(console, explain_inclusion(counted.includes, counted.leaves_out), indent=2)
+    report = next((result.summary.cycles for result in results if result.summary and result.summary.cycles), None)
+    if report is not None and notes:
+        say(console, explain_inclusion(report.includes, report.leaves_out), indent=2)
 
 
 def print_layer(console: Console, result: LayerResult, *, details: bool = False) -> None:
@@ -225,11 +242,20 @@ def print_operations(console: Console, operations: Sequence[OperationUse], *, de
     if not operations:
         return
     console.print()
-    show(console, table_lines(MEMORY, operations, console.width))
+    *before, last = operations  # the operation that failed, if one did
+    fullest, left_out = heaviest(before, None if details else MOST_OPERATIONS, lambda op: op.used_share)
+    show(console, table_lines(MEMORY, [*fullest, last], console.width))
+    print_left_out(console, left_out, "use less L1")
     for operation in operations if details else ():
         show(console, ["", short_name(operation.name, LONGEST_TITLE)], style="bold")
         uses: list[AnyBufferUse] = [*operation.circular_buffers, *operation.buffers]
         show(console, table_lines(BUFFERS, uses, console.width))
+
+
+def print_left_out(console: Console, count: int, why: str) -> None:
+    """A line about the operations that a table leaves out, if any."""
+    if count > 0:
+        say(console, f"{counted(count, 'more operation')}, which {why}: -v prints all", indent=2)
 
 
 def print_overview(console: Console, results: Sequence[LayerResult]) -> None:

@@ -1,15 +1,26 @@
 """Lines on a terminal without markup, and the progress of long runs."""
 
+import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from threading import Timer
+from typing import TextIO
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from ttsim.report.formatting import printable_lines, short_name, wrapped
+from ttsim.report.formatting import printable_lines, short_name, terminal_width, wrapped
+
+WIDTH_OF_A_PIPE = 160  # columns of a table that goes to a file
+
+
+def console_on(stream: TextIO) -> Console:
+    """A console on a stream: without escapes if NO_COLOR is set; in a pipe COLUMNS wide, or else 160 columns."""
+    width = None if stream.isatty() else terminal_width() or WIDTH_OF_A_PIPE
+    return Console(file=stream, width=width, color_system=None if os.environ.get("NO_COLOR") else "auto")
 
 
 def say(console: Console, text: str, *, indent: int = 0, style: str = "") -> None:
@@ -42,14 +53,14 @@ class Rate(ProgressColumn):
 
 @contextmanager
 def progress(
-    what: str, *, console: Console | None = None, patience_seconds: float = PATIENCE_SECONDS
+    what: str, *, console: Console | None = None, patience_seconds: float = PATIENCE_SECONDS, quiet: bool = False
 ) -> Iterator[Callable[[int], Callable[[], None]]]:
     """Shows the progress of `what` on a console (by default stderr) while a ``with`` block runs, then clears it.
 
-    Nothing is shown in the first `patience_seconds`. The yielded function takes the number of steps and returns the
-    function to call after each.
+    Nothing is shown in the first `patience_seconds`, nor if `quiet`, nor without colors, since a bar is made of
+    escapes. The yielded function takes the number of steps and returns the function to call after each.
     """
-    shown = Console(stderr=True) if console is None else console
+    shown = console_on(sys.stderr) if console is None else console
     words = TextColumn("{task.description}", markup=False)
     result = Progress(
         words, BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn(), console=shown, transient=True
@@ -62,7 +73,7 @@ def progress(
 
     late = Timer(patience_seconds, result.start)
     late.daemon = True
-    if shown.is_terminal:
+    if shown.is_terminal and shown.color_system is not None and not quiet:
         late.start()
     try:
         yield begin

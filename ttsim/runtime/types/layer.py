@@ -17,16 +17,28 @@ def _whole(value: Any, least: int = 0) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
-def integers(text: str) -> tuple[int, ...]:
-    """Comma-separated integers; raises ValueError for anything else, which argparse reports."""
-    return tuple(int(part) for part in text.split(","))
+def whole_number(text: str) -> int:
+    """A whole number; raises ArgumentTypeError for anything else."""
+    return integers(text, most=1)[0]
+
+
+def integers(text: str, most: int = 4) -> tuple[int, ...]:
+    """Comma-separated integers; raises ArgumentTypeError for anything else."""
+    try:
+        numbers = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        numbers = ()
+    if not 0 < len(numbers) <= most:
+        wanted = "a whole number, such as 2" if most == 1 else "whole numbers with commas between, such as 2,2"
+        raise ArgumentTypeError(f"give {wanted}, not {shown(text)}")
+    return numbers
 
 
 def setting(text: str) -> tuple[str, Setting]:
-    """KEY=VALUE with true, false and numbers understood; raises ArgumentTypeError without a key or a value."""
+    """FIELD=VALUE with true, false and numbers understood; raises ArgumentTypeError without a field or a value."""
     key, _, value = text.partition("=")
     if not key or not value:
-        raise ArgumentTypeError(f"a setting is KEY=VALUE, not {shown(text)}")
+        raise ArgumentTypeError(f"give FIELD=VALUE, such as shard_layout=HEIGHT_SHARDED, not {shown(text)}")
     words: dict[str, Setting] = {"true": True, "false": False}
     if value.lower() in words:
         return key, words[value.lower()]
@@ -49,7 +61,7 @@ def _spread(value: Any) -> Any:
 
 
 def _at_least(least: int) -> FieldKind:
-    flag = {"type": int, "metavar": "N"}
+    flag = {"type": whole_number, "metavar": "N"}
     return FieldKind(f"an integer of at least {least}", lambda value: _whole(value, least), flag)
 
 
@@ -75,7 +87,7 @@ PAIR: Final = _sizes(2)
 TEXT: Final = FieldKind("a str", lambda value: isinstance(value, str), {})
 CHOICE: Final = FieldKind("a bool", lambda value: isinstance(value, bool), {"action": BooleanOptionalAction})
 SWITCH: Final = FieldKind(CHOICE.wanted, CHOICE.accepts, {"action": "store_const", "const": True})
-_KEYED: Final = {"action": "append", "type": setting, "metavar": "KEY=VALUE"}
+_KEYED: Final = {"action": "append", "type": setting, "metavar": "FIELD=VALUE"}
 TABLE: Final = FieldKind("a table of plain values", _is_table, _KEYED)
 
 

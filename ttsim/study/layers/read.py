@@ -8,13 +8,11 @@ import argparse
 import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import MISSING, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
-from device.errors import ArgumentError, shown
-from ttsim.runtime.settings import USUAL_L1_SMALL_SIZE
-from ttsim.runtime.types.layer import FIELDS, KINDS, TABLE, Layer, checked, integers
+from device.errors import ArgumentError, nearest, shown
+from ttsim.runtime.types.layer import FIELDS, KINDS, TABLE, Layer, checked
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:
@@ -29,8 +27,7 @@ def check_keys(where: str, table: Mapping[str, Any], known: Sequence[str]) -> No
     """Refuse an unknown key and suggest the nearest known key."""
     for key in table:
         if key not in known:
-            near = get_close_matches(key, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
+            hint = nearest(key, known).removeprefix(", ") or f"known are {', '.join(known)}"
             raise ArgumentError(f"{where}: unknown key {shown(key)}; {hint}")
 
 
@@ -107,39 +104,13 @@ def layer_of(table: Mapping[str, Any], *, where: str = "layer") -> Layer:
 
 
 SHAPE: Final = ("batch_size", "input_height", "input_width", "in_channels")  # the fields of --shape
+WINDOW: Final = ("kernel_size", "stride", "padding", "output_padding", "dilation", "groups")
+DEFINING: Final = ("shape", "name", *SHAPE, "out_channels", *WINDOW)  # flags that define one layer
 
 
-def add_layers_flags(parser: argparse.ArgumentParser) -> None:
-    """Adds the flags that `chosen_layers` reads."""
-    text = f"TOML file of layers (default: {DEFAULT_LAYERS.name})"
-    parser.add_argument("--layers", type=Path, metavar="FILE", help=text)
-    parser.add_argument("--only", default="", metavar="TEXT", help="of several layers, those whose name contains this")
-    add_layer_flags(parser)
-
-
-def add_opening_flags(parser: argparse.ArgumentParser, *, l1_small_size: int | None = USUAL_L1_SMALL_SIZE) -> None:
-    """Adds the flags that open a device; `l1_small_size` is None if another source may set it."""
-    text = "L1 kept for index tables"
-    parser.add_argument("--l1-small-size", type=int, default=l1_small_size, metavar="BYTES", help=text)
-    parser.add_argument("--no-strict", action="store_true", help="accept what the real library accepts and gets wrong")
-
-
-def add_layer_flags(parser: argparse.ArgumentParser) -> None:
-    """Adds a flag for every field; no flag has a default, so that given flags can be told apart."""
-    group = parser.add_argument_group("one layer from flags")
-    group.add_argument("--shape", type=integers, metavar="N,H,W,C", help="of the input, all four at once")
-    for name, field in FIELDS.items():
-        if name != "source":
-            flag = "--" + name.replace("_", "-")
-            group.add_argument(flag, default=None, help=field.metadata["help"], **KINDS[name].flag)
-
-
-def layer_from_flags(options: argparse.Namespace, *, where: str) -> Layer | None:
-    """The layer of the flags, None if none was given; raises ArgumentError if they describe no layer."""
-    settings: dict[str, Any] = {name: getattr(options, name, None) for name in ("shape", *FIELDS)}
-    settings = {name: value for name, value in settings.items() if value is not None}
-    if not settings or set(settings) == {"seed"}:
-        return None
+def layer_from_flags(settings: Mapping[str, Any], *, where: str) -> Layer:
+    """The layer of given flags; raises ArgumentError if they describe no layer."""
+    settings = dict(settings)
     if "shape" in settings:
         shape = settings.pop("shape")
         if len(shape) != len(SHAPE):
@@ -147,25 +118,48 @@ def layer_from_flags(options: argparse.Namespace, *, where: str) -> Layer | None
         settings.update(zip(SHAPE, shape, strict=True))
     if "in_channels" in settings:
         settings.setdefault("out_channels", settings["in_channels"])
-    for name, value in settings.items():
-        single = isinstance(value, tuple) and len(value) == 1
-        settings[name] = dict(value) if KINDS[name] is TABLE else value[0] if single else value
     return layer_of(settings, where=where)
 
 
-def chosen_layers(options: argparse.Namespace, *, where: str, said: Sequence[Layer] | None = None) -> tuple[Layer, ...]:
-    """The layers of a command: that of the flags, or those of a file, filtered by name.
+def _given(options: argparse.Namespace) -> dict[str, Any]:
+    """The fields of a layer that flags give, in the form that a file has."""
+    settings: dict[str, Any] = {name: getattr(options, name, None) for name in ("shape", *FIELDS)}
+    settings = {name: value for name, value in settings.items() if value is not None}
+    for name in settings.keys() & FIELDS.keys():
+        value = settings[name]
+        single = isinstance(value, tuple) and len(value) == 1
+        settings[name] = dict(value) if KINDS[name] is TABLE else value[0] if single else value
+    return settings
 
-    `said` are the layers of another source, used without flags instead of the default file. Raises ArgumentError if
-    both flags and a file are given, or no layer is left; OSError if the file cannot be read.
+
+def chosen_layers(options: argparse.Namespace, *, where: str, said: Sequence[Layer] | None = None) -> tuple[Layer, ...]:
+    """The layers of a command: that of the flags, or those of a file, filtered by name and with the flags' settings.
+
+    Flags that define a layer (`DEFINING`) make one layer; other flags, such as --config, change every layer of the
+    file. `said` are the layers of another source, used instead of the default file. Raises ArgumentError if both a
+    layer's sizes and a file are given, or no layer is left; OSError if the file cannot be read.
     """
-    layer = layer_from_flags(options, where=where)
-    if layer is not None:
-        if options.layers is not None or options.only:
-            raise ArgumentError(f"{where}: give --layers FILE (with --only) or the flags of one layer, not both")
-        return (layer,)
+    given = _given(options)
+    sizes = [name for name in DEFINING if name in given]
+    if sizes and (options.layers is not None or options.only):
+        flag = "--" + sizes[0].replace("_", "-")
+        raise ArgumentError(
+            f"{where}: {flag} defines one layer, --layers and --only choose layers of a file: give one or the other"
+        )
+    if sizes:
+        return (layer_from_flags(given, where=where),)
     every = read_layers(options.layers or DEFAULT_LAYERS) if options.layers is not None or said is None else said
     layers = tuple(layer for layer in every if options.only in layer.name)
     if not layers:
-        raise ArgumentError(f"{where}: no layer has {shown(options.only)} in its name; leave --only away for all")
-    return layers if options.seed is None else tuple(replace(layer, seed=options.seed) for layer in layers)
+        near = nearest(options.only, [layer.name for layer in every])
+        raise ArgumentError(
+            f"{where}: no layer has {shown(options.only)} in its name{near}; leave --only away for all of them"
+        )
+    return tuple(changed_layer(layer, given, where=where) for layer in layers) if given else layers
+
+
+def changed_layer(layer: Layer, changes: Mapping[str, Any], *, where: str) -> Layer:
+    """A layer with other values of some fields; configs are merged field by field. Raises ArgumentError."""
+    checks = {name: checked(where, name, value) for name, value in changes.items()}
+    tables = {name: {**getattr(layer, name), **value} for name, value in checks.items() if KINDS[name] is TABLE}
+    return replace(layer, **{**checks, **tables})

@@ -14,7 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from device.cores import CoreGrid, CoreRangeSet
-from device.errors import ArgumentError, TTSimError, shown
+from device.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    CircularBufferError,
+    OutOfMemoryError,
+    TTSimError,
+    nearest,
+    shown,
+)
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorMemoryLayout
 from device.plan import Event, OperationBegin
 from device.spec.device_spec import DeviceSpec
@@ -38,6 +46,7 @@ from ttsim.runtime.types.tensors import DataType
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
 Member = TypeVar("Member", bound=Enum)
+Config = TypeVar("Config", configs.Conv2dConfig, configs.WormholeComputeKernelConfig)
 
 
 class Inputs(NamedTuple):
@@ -177,6 +186,20 @@ COMPUTE_MEMBERS: Final[Mapping[str, type[Enum]]] = {
 }
 
 
+def _config(kind: type[Config], settings: Mapping[str, Any]) -> Config:
+    """A config of these fields; raises ArgumentTypeError, in one line, for an unknown field or a wrong type."""
+    try:
+        return kind(**settings)
+    except ArgumentTypeError as error:
+        known = vars(kind())
+        unknown = [name for name in settings if name not in known]
+        _, wrong, *_ = str(error).splitlines()  # below the real library's line
+        if unknown:
+            near = nearest(unknown[0], known)
+            wrong = f"{kind.__name__} has no field {shown(unknown[0])}{near}; its fields are {', '.join(known)}"
+        raise ArgumentTypeError(wrong) from error
+
+
 def _with_members(settings: Mapping[str, Setting], kinds: Mapping[str, type[Enum]]) -> dict[str, Any]:
     """The fields of a config, with members for the names of enumerations."""
     return {name: member(kinds[name], name, value) if name in kinds else value for name, value in settings.items()}
@@ -195,7 +218,7 @@ def conv_config(layer: Layer) -> configs.Conv2dConfig | None:
     if "core_grid" in settings:
         settings["core_grid"] = core_grid(settings["core_grid"])
         settings.setdefault("override_sharding_config", True)
-    return configs.Conv2dConfig(**settings) if settings else None
+    return _config(configs.Conv2dConfig, settings) if settings else None
 
 
 def compute_config(layer: Layer, arch: object) -> configs.WormholeComputeKernelConfig | None:
@@ -203,7 +226,7 @@ def compute_config(layer: Layer, arch: object) -> configs.WormholeComputeKernelC
     settings = _with_members(layer.compute, COMPUTE_MEMBERS)
     if not settings:
         return None
-    configs.WormholeComputeKernelConfig(**settings)  # refuses an unknown field by name
+    _config(configs.WormholeComputeKernelConfig, settings)  # refuses an unknown field by name
     return configs.init_device_compute_kernel_config(arch, **settings)
 
 
@@ -253,6 +276,9 @@ class Called:
     profile: Profile  # Empty if cycles are not estimated
 
 
+TOO_LARGE: Final = (OutOfMemoryError, CircularBufferError, MemoryError)  # errors of calls that do not fit
+
+
 def run_layer(layer: Layer, settings: Settings, *, watch: Callable[[Profile], object] | None = None) -> LayerResult:
     """Run one layer on its own device; a failure is part of the result.
 
@@ -262,14 +288,15 @@ def run_layer(layer: Layer, settings: Settings, *, watch: Callable[[Profile], ob
         inputs = make_inputs(layer, values=settings.values != "off")
         placed = place(layer, inputs, settings)
     except (TTSimError, MemoryError) as error:
-        return LayerResult(layer=layer, error=str(error))
+        return LayerResult(layer=layer, error=str(error), mistake=not isinstance(error, TOO_LARGE))
     source = layer_source(layer, placed.arguments)
     with placed.device:
         try:
             called = call(placed)
         except (TTSimError, MemoryError) as error:
             reached = operation_uses(settings.spec, placed.before, placed.events)
-            return LayerResult(layer=layer, error=str(error), reached=reached, source=source)
+            mistake = not isinstance(error, TOO_LARGE)
+            return LayerResult(layer=layer, error=str(error), reached=reached, source=source, mistake=mistake)
         accuracy = None if settings.values == "off" else accuracy_of(called.output, exact_output(layer, inputs))
         summary = summary_of(placed, called, accuracy)
         if watch is not None:

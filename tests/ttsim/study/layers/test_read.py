@@ -1,20 +1,13 @@
-import argparse
 import csv
 import shlex
+from dataclasses import replace
 
 import pytest
 
 from device.errors import ArgumentError
+from ttsim.__main__ import build_parser
 from ttsim.runtime.types.layer import Layer
-from ttsim.study.layers.read import (
-    DEFAULT_LAYERS,
-    add_layer_flags,
-    layer_from_flags,
-    layer_of,
-    leaves,
-    read_layers,
-    read_toml,
-)
+from ttsim.study.layers.read import DEFAULT_LAYERS, chosen_layers, layer_of, leaves, read_layers, read_toml
 
 SMALL = {"in_channels": 32, "out_channels": 16, "input_height": 4, "input_width": 5}
 
@@ -147,14 +140,11 @@ EVERY_FLAG = """
 
 
 def parse(*words):
-    parser = argparse.ArgumentParser()
-    add_layer_flags(parser)
-    return layer_from_flags(parser.parse_args(words), where="run")
+    (layer,) = chosen_layers(build_parser().parse_args(["run", *words]), where="run")
+    return layer
 
 
 def test_shape_and_short_forms():
-    assert parse() is None
-    assert parse("--seed", "3") is None
     layer = parse("--shape", "2,8,9,32", "--kernel-size", "3", "--stride", "2,1", "--padding", "1,0,1,0")
     sizes = {"batch_size": 2, "input_height": 8, "input_width": 9, "in_channels": 32, "out_channels": 32}
     assert layer == Layer(**sizes, kernel_size=(3, 3), stride=(2, 1), padding=(1, 0, 1, 0))
@@ -187,8 +177,14 @@ def test_flags_that_are_no_layer(words, message):
         parse(*words)
 
 
+def test_flags_change_layers_that_are_chosen_by_name():
+    (given,) = (layer for layer in read_layers(DEFAULT_LAYERS) if layer.name == "vgg_unet.d4.up")
+    layer = parse("--only", "d4.up", "--config", "act_block_h_override=64", "--dtype", "float32", "--seed", "3")
+    config = {**given.config, "act_block_h_override": 64}
+    assert layer == replace(given, config=config, dtype="float32", seed=3)
+
+
 @pytest.mark.parametrize("words", [["--config", "a"], ["--config", "=3"], ["--config", "a="], ["--stride", "x"]])
-def test_flags_that_can_not_be_read(words, capsys):
-    with pytest.raises(SystemExit):
+def test_flags_that_can_not_be_read(words):
+    with pytest.raises(ArgumentError, match=f"^run: argument {words[0]}: give "):
         parse(*words)
-    assert words[0] in capsys.readouterr().err
