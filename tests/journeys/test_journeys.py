@@ -137,7 +137,7 @@ def test_sizes(device):
     assert list(main(device).shape) == [1, 1, 256, 64]
 """,
     )
-    assert "1 passed" in ttsim("pytest", "-q", "--import-mode=prepend", "test_decoder.py")
+    assert "1 passed" in ttsim("pytest", "-q", "test_decoder.py")
 
 
 @pytest.mark.slow

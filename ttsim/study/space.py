@@ -321,6 +321,8 @@ def read_design(path: Path, *, device: str | None = None, changes: Sequence[str]
     for name, table in tables.items():
         if not isinstance(table, dict):
             raise ArgumentError(f"{path}: {name} must be a table, not {shown(table)}; write it as [{name}]")
+        if isinstance(table.get("tune"), bool):
+            raise ArgumentError(f"{path}: tune is a key of the file, not of [{name}]; move it in front of all tables")
     fields = dict(tables["device"])
     name = fields.pop("base", default_spec())
     if not isinstance(name, str):

@@ -218,6 +218,7 @@ def test_a_design_of_a_file(read):
         "noc.worker_cols": ("1,2,3", "1,2,3,4"),
         "compute.minus_one_quirk": ("true", "false"),
     }
+    assert not found.tune
     assert found.devices == 2 * 3 * 3 * 2 * 3 * 2 * 2
     assert {name: cost.text for name, cost in found.costs.items()} == {"area": "grid.cols * grid.rows", "power": "3"}
     assert len(found.layers) == 4
@@ -239,6 +240,7 @@ SPACE = "[space]\ndram.banks = [6, 12]\n"
 def test_layers_of_a_design(read, text, layers, counts):
     found = read(read_design, text)
     assert (len(found.layers), dict(found.counts)) == (layers, counts)
+    assert read(read_design, f"tune = true\n{text}").tune
     assert (found.count("other"), *map(found.count, counts)) == (1, *counts.values())
 
 
@@ -248,6 +250,8 @@ def test_layers_of_a_design(read, text, layers, counts):
         ("[space", ArgumentError, "a design is TOML"),
         ("[spaces]\n", ArgumentError, r"unknown key 'spaces'; did you mean 'space'\?"),
         ("space = 3\n", ArgumentError, r"space must be a table, not 3; write it as \[space\]"),
+        ("tune = 1\n[space]\ngrid = ['8x8']\n", ArgumentError, "tune must be true or false, not 1"),
+        ("[costs]\ntune = true\n", ArgumentError, r"tune is a key of the file, not of \[costs\]; move it in front"),
         ("[costs]\na = 1\n", ArgumentError, "there is nothing to vary or nothing to run"),
         ("[device]\nbase = 3\n", ArgumentError, r"device\.base must be the name of a device or a file, not 3"),
         ("[device]\ndram.bank = 3\n", SpecError, r"unknown field 'dram\.bank', did you mean 'dram\.banks'"),
