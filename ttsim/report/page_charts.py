@@ -6,7 +6,7 @@ from math import ceil, floor, log10
 from typing import Final
 
 from device.time.stages import Stage
-from ttsim.report.comparison import Pair
+from ttsim.report.comparison_page import Compared
 from ttsim.report.cycles import OperationTime
 from ttsim.report.explain import FIDELITIES
 from ttsim.report.formatting import count_of
@@ -40,7 +40,7 @@ def stage_rows(operations: Sequence[OpRun]) -> list[StageRow]:
     ]
 
 
-def timeline(operations: Sequence[OpRun], stages: Sequence[StageRow], baseline: Sequence[Pair] = ()) -> Section:
+def timeline(operations: Sequence[OpRun], stages: Sequence[StageRow], baseline: Sequence[Compared] = ()) -> Section:
     """A lane for the operations, one for those of a baseline, and one for each stage of their slowest cores."""
     used = {row.stage.stage for row in stages}
     names = [
@@ -55,9 +55,9 @@ def timeline(operations: Sequence[OpRun], stages: Sequence[StageRow], baseline: 
         if op.cycles
     ]
     before, end = [], 0.0
-    for at, pair in enumerate(baseline):
-        begin, end = end, end + ((pair.before and pair.before.nanoseconds) or 0.0)
-        before.append(Mark(begin, end, 1, 2, pair.name, at, label=pair.name))
+    for at, row in enumerate(baseline):
+        begin, end = end, end + (row.nanoseconds[0] or 0.0)
+        before.append(Mark(begin, end, 1, 2, row.kind, at, label=row.kind))
     of_stages = []
     for at, (op, stage) in enumerate(stages):
         ends, lane = (op.start_nanoseconds, op.start_nanoseconds + op.nanoseconds), lanes[stage.stage]

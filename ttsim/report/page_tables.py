@@ -6,7 +6,6 @@ from typing import Final, NamedTuple
 from ops.passes.sensitivity import Sensitivity
 from ttsim.report.accuracy import Accuracy
 from ttsim.report.advice import Change
-from ttsim.report.comparison import Pair
 from ttsim.report.cycles import CoreTime, OperationTime, StageTime, Totals
 from ttsim.report.explain import FIDELITIES
 from ttsim.report.formatting import by
@@ -135,13 +134,6 @@ CORES: Final[Sequence[Field[CoreTime]]] = (
     Field("cycles at work", lambda core: core.cycles, "cycles"),
 )
 MAPPED: Final = [field.name for field in CORES[2:8]]
-COMPARED: Final[Sequence[Field[Pair]]] = (
-    Field("operation", lambda pair: pair.name, "operation"),
-    Field("baseline", lambda pair: pair.before.nanoseconds if pair.before else None, "ns", total=True),
-    Field("now", lambda pair: pair.after.nanoseconds if pair.after else None, "ns", total=True),
-    Field("change", lambda pair: pair.change.share, "share"),
-    Field("what is different", lambda pair: ", ".join(text for _, text in pair.causes)),
-)
 PARTITIONS: Final[Sequence[Field[Partition]]] = (
     Field("scheme", lambda cut: cut.scheme),
     Field("convolutions", lambda cut: cut.convolutions, "number"),

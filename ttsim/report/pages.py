@@ -9,7 +9,8 @@ from device.spec.device_spec import DeviceSpec
 from ttsim.report import page_tables as tables
 from ttsim.report.accuracy import Accuracy
 from ttsim.report.advice import BOTTLENECK, SENSITIVITY_TITLE, SHOWN_FIGURES, Advice, Change, advice_lines, best_change
-from ttsim.report.comparison import Comparison, Pair, Reported, compare
+from ttsim.report.comparison import Comparison, Reported, compare
+from ttsim.report.comparison_page import FIELDS as COMPARED, Compared
 from ttsim.report.cycle_report import INCLUDES, LEAVES_OUT, CycleReport, launch_lines
 from ttsim.report.cycles import Core, CoreTime, Totals, cores_in
 from ttsim.report.explain import explain_inclusion, operation_lines
@@ -172,7 +173,7 @@ def _uses(result: LayerResult) -> Sequence[OperationUse]:
 def _view(part: Part) -> View:
     stages = stage_rows(part.operations)
     roofs = [op for op in part.operations if op.time and op.cycles]
-    chart, memory, pairs = roofline(roofs), part.l1, part.compared.pairs if part.compared else ()
+    chart, memory, pairs = roofline(roofs), part.l1, _compared(part)
     sections = [
         _verdict(part),
         _gain(part),
@@ -185,16 +186,19 @@ def _view(part: Part) -> View:
         table("roofs", "What the machine needs at least", tables.ROOFS, roofs, ops=[[op.number] for op in roofs],
               note="Shares of the time that math, DRAM and networks need with all of them busy."),
         *_suggestions(part),
-        table("compared", "Compared with the baseline", tables.COMPARED, pairs, ops=_after(pairs, part.operations)),
+        table("compared", "Compared with the baseline", COMPARED, pairs,
+              ops=[[] if row.number is None else [row.number] for row in pairs]),
         *_tables(part, memory),
     ]  # fmt: skip
     return View(name=part.name, sections=sections)
 
 
-def _after(pairs: Sequence[Pair], operations: Sequence[OpRun]) -> Iterator[Sequence[int]]:
-    """The number of each pair's operation that ran now, if there is one."""
-    numbers = (op.number for op in operations if op.time)
-    yield from ([] if pair.after is None else [next(numbers)] for pair in pairs)
+def _compared(part: Part) -> list[Compared]:
+    """The operations of the baseline and of the part, matched; their numbers are those of the part."""
+    if part.compared is None:
+        return []
+    numbers = (op.number for op in part.operations if op.time)
+    return [Compared.of(part.compared, pair, next(numbers) if pair.after else None) for pair in part.compared.pairs]
 
 
 def _tables(part: Part, memory: L1Map | None) -> Iterator[Section]:

@@ -87,11 +87,10 @@ def test_a_baseline_is_a_lane_a_table_and_a_change(layer, report, conv, spec) ->
     shown = sections(page_of_layers([ran], spec, {"up": reported_of(before)}))
     assert shown["timeline"]["y"]["names"][:2] == ["operations", "baseline"]
     assert shown["timeline"]["parts"][1] == {
-        "table": "compared", "marks": [[0.0, 4000.0, 1, 2, "Conv2dDeviceOperation", 1, 1.0, "Conv2dDeviceOperation"]],
+        "table": "compared", "marks": [[0.0, 4000.0, 1, 2, "Conv2d", 1, 1.0, "Conv2d"]],
     }  # fmt: skip
-    assert [row[:3] for row in shown["compared"]["rows"]] == [
-        ["HaloDeviceOperation", None, 1000.0], ["Conv2dDeviceOperation", 4000.0, 4000.0],
-    ]  # fmt: skip
+    assert [row[:4] for row in shown["compared"]["rows"]] == [[0, "Halo", None, 1000.0], [1, "Conv2d", 4000.0, 4000.0]]
+    assert shown["compared"]["ops"] == [[0, 0], [1, 1]]
     facts = {name: value for name, value, _ in shown["verdict"]["facts"]}
     assert (facts["baseline"], facts["change from the baseline"]) == (4000.0, 0.25)
     assert (
