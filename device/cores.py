@@ -109,7 +109,12 @@ CACHE_SIZE: Final = 1024  # sets of cores that planners ask for again and again;
 
 @dataclass(frozen=True, slots=True, order=True)
 class CoreCoord:
-    """One core: column ``x``, row ``y``."""
+    """One core: column ``x``, row ``y``.
+
+    Examples:
+        >>> ttnn.CoreCoord(3, 1).x
+        3
+    """
 
     x: int
     y: int
@@ -135,6 +140,10 @@ class CoreRange:
     Attributes:
         start: Upper left core.
         end: Lower right core, included.
+
+    Examples:
+        >>> ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(3, 1)).num_cores()
+        8
     """
 
     start: CoreCoord
@@ -199,10 +208,15 @@ class CoreRange:
 
 @dataclass(frozen=True, slots=True, init=False)
 class CoreRangeSet:
-    """Rectangles that do not overlap.
+    """Rectangles of cores that do not overlap.
 
     Attributes:
         ranges: In the order given; an unordered collection is sorted. ``ranges()`` gives a list, as in ttnn.
+
+    Examples:
+        >>> row = ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(3, 0))
+        >>> ttnn.CoreRangeSet([row]).num_cores()
+        4
     """
 
     ranges: CalledList[CoreRange]
@@ -332,7 +346,12 @@ class CoreRangeSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreGrid:
-    """A grid of cores that starts at (0, 0): ``x`` columns, ``y`` rows."""
+    """A grid of cores that starts at (0, 0): ``x`` columns, ``y`` rows.
+
+    Examples:
+        >>> ttnn.CoreGrid(x=8, y=4).num_cores
+        32
+    """
 
     x: int
     y: int

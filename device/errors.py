@@ -12,50 +12,128 @@ LONGEST_SHOWN: Final = 60  # characters of a value in an error
 
 
 class TTSimError(Exception):
-    """Whatever the simulator refuses."""
+    """Every error of the simulator.
+
+    Examples:
+        >>> issubclass(ttnn.OutOfMemoryError, ttnn.TTSimError)
+        True
+    """
 
 
 class SpecError(TTSimError, ValueError):
-    """A device description is incomplete, misspelled or contradicts itself."""
+    """A device description is incomplete, misspelled or contradicts itself.
+
+    Examples:
+        >>> try:
+        ...     ttnn.load_spec("wormhole_n151")
+        ... except ttnn.SpecError as error:
+        ...     print(error)
+        unknown device 'wormhole_n151', did you mean 'wormhole_n150'?; ...
+    """
 
 
 class ArgumentError(TTSimError, ValueError, RuntimeError):
     """Arguments contradict each other or the rules of what is asked for, or ask for what is not simulated.
 
     A RuntimeError as well, because that is what the real library raises for them.
+
+    Examples:
+        >>> try:
+        ...     ttnn.arange(0, 8, 0)
+        ... except ttnn.ArgumentError as error:
+        ...     print(error)
+        arange: step must not be 0
     """
 
 
 class ArgumentIndexError(ArgumentError, IndexError):
-    """An index lies beyond a tensor; an IndexError as well, which ends a loop over a tensor."""
+    """An index lies beyond a tensor; an IndexError as well, which ends a loop over a tensor.
+
+    Examples:
+        >>> issubclass(ttnn.ArgumentIndexError, IndexError)
+        True
+    """
 
 
 class ArgumentTypeError(TTSimError, TypeError):
-    """An argument is unknown, missing, given twice or of the wrong type."""
+    """An argument is unknown, missing, given twice or of the wrong type.
+
+    Examples:
+        >>> try:
+        ...     ttnn.close_device("0")
+        ... except TypeError as error:
+        ...     print(error)
+        close_device: device must be a Device, not '0'
+    """
 
 
 class DeviceError(TTSimError, RuntimeError):
-    """The machine refuses to do what it was asked."""
+    """The machine refuses to do what it was asked.
+
+    Examples:
+        >>> try:
+        ...     ttnn.zeros((2, 2)).buffer_address()
+        ... except ttnn.DeviceError as error:
+        ...     print(type(error).__name__)
+        DeviceError
+    """
 
 
 class OutOfMemoryError(DeviceError):
-    """No free block of a memory is large enough for a buffer."""
+    """No free block of a memory is large enough for a buffer.
+
+    Examples:
+        >>> try:
+        ...     ttnn.zeros((1, 1, 8192, 8192), device=device, memory_config=ttnn.L1_MEMORY_CONFIG)
+        ... except ttnn.OutOfMemoryError as error:
+        ...     print(str(error).splitlines()[0])
+        Out of Memory: ...
+    """
 
 
 class CircularBufferError(DeviceError):
-    """The circular buffers of a program are larger than L1, or meet the L1 buffers that live above them."""
+    """The circular buffers of a program are larger than L1, or meet the L1 buffers that live above them.
+
+    Examples:
+        >>> issubclass(ttnn.CircularBufferError, RuntimeError)
+        True
+    """
 
 
 class MemoryAccessError(DeviceError):
-    """Memory outside every buffer, or of a freed buffer, was read or written."""
+    """Memory outside every buffer, or of a freed buffer, was read or written.
+
+    Examples:
+        >>> issubclass(ttnn.PoisonError, ttnn.MemoryAccessError)
+        True
+    """
 
 
 class PoisonError(MemoryAccessError):
-    """Memory was read that nobody has written."""
+    """Memory was read that nobody has written.
+
+    Examples:
+        >>> tensor = ttnn.allocate_tensor_on_device((32, 32), ttnn.bfloat16, ttnn.TILE_LAYOUT, device)
+        >>> try:
+        ...     tensor.buffer.values
+        ... except ttnn.PoisonError as error:
+        ...     print(str(error).partition(" is ")[2])
+        read before anything was written to it; store values first
+    """
 
 
 class DeviceClosedError(DeviceError):
-    """A closed device was asked to allocate."""
+    """A closed device was asked to allocate.
+
+    Examples:
+        >>> closed = ttnn.open_device()
+        >>> closed.close()
+        >>> try:
+        ...     ttnn.zeros((2, 2), device=closed)
+        ... except ttnn.DeviceClosedError:
+        ...     print("closed")
+        closed
+    """
 
 
 for _error in [value for value in globals().values() if isinstance(value, type) and issubclass(value, TTSimError)]:

@@ -246,7 +246,13 @@ Event = (
 
 
 class UsagePerCore(NamedTuple):
-    """Peaks of L1 use on a core."""
+    """Peaks of L1 use on a core.
+
+    Examples:
+        >>> ttnn.graph.begin_graph_capture()
+        >>> ttnn.graph.extract_resource_usage_per_core(ttnn.graph.end_graph_capture()).peak_total
+        0
+    """
 
     peak_cb: int  # Circular buffers of one program that are no views, in bytes
     peak_l1: int  # L1 and L1_SMALL buffers, in bytes

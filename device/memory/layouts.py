@@ -58,16 +58,21 @@ class BufferSpec(NamedTuple):
 
 @dataclass(frozen=True, slots=True, init=False)
 class TensorSpec:
-    """Shape, format, layout and place of a tensor: everything but its numbers.
+    """Shape, format, layout and memory of a tensor: everything but its numbers.
 
     Attributes:
         shape: Logical shape, any rank.
         data_format: What an element is stored as.
         layout: Tiles or rows.
-        memory_config: Where it lives.
+        memory_config: The memory.
         padded_shape: ``shape`` with the padding that layout and shards ask for, or what an operation chose itself.
         alignment: Multiples that the last axes are padded to, as the real library writes them down; programs of the
             same tensor padded alike to other multiples are other programs.
+
+    Examples:
+        >>> spec = ttnn.zeros((30, 32), layout=ttnn.TILE_LAYOUT, device=device).spec
+        >>> spec.shape, spec.padded_shape
+        ((30, 32), (32, 32))
     """
 
     shape: tuple[int, ...]

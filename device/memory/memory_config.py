@@ -58,14 +58,24 @@ def untilize(tiles: Array, rows: int | None = None, cols: int | None = None) -> 
 
 
 class Layout(PlainEnum):
-    """Order of elements within a page."""
+    """Order of elements within a page: whole rows, or tiles of 32 x 32 elements.
+
+    Examples:
+        >>> ttnn.Layout.TILE is ttnn.TILE_LAYOUT
+        True
+    """
 
     ROW_MAJOR = 0
     TILE = 1
 
 
 class BufferType(PlainEnum):
-    """Which memory a buffer lives in; the numbers are those of graph captures."""
+    """The memory of a buffer; the numbers are those of graph captures.
+
+    Examples:
+        >>> ttnn.L1_MEMORY_CONFIG.buffer_type
+        BufferType.L1
+    """
 
     DRAM = 0
     L1 = 1
@@ -74,7 +84,12 @@ class BufferType(PlainEnum):
 
 
 class TensorMemoryLayout(PlainEnum):
-    """How pages are dealt to banks; the numbers are those of tt-metal."""
+    """How pages are distributed over banks; the numbers are those of tt-metal.
+
+    Examples:
+        >>> ttnn.L1_BLOCK_SHARDED_MEMORY_CONFIG.memory_layout
+        TensorMemoryLayout.BLOCK_SHARDED
+    """
 
     INTERLEAVED = 0
     HEIGHT_SHARDED = 2
@@ -84,7 +99,12 @@ class TensorMemoryLayout(PlainEnum):
 
 
 class ShardOrientation(PlainEnum):
-    """Whether shards are dealt along rows or along columns of the core grid."""
+    """Whether shards are dealt along rows or along columns of the core grid.
+
+    Examples:
+        >>> ttnn.ShardOrientation.COL_MAJOR.value
+        1
+    """
 
     ROW_MAJOR = 0
     COL_MAJOR = 1
@@ -92,12 +112,17 @@ class ShardOrientation(PlainEnum):
 
 @dataclass(frozen=True, slots=True, init=False)
 class ShardSpec:
-    """Which cores hold a sharded tensor, and how much of it each.
+    """The cores of a sharded tensor, and the part of the tensor that each core holds.
 
     Attributes:
-        grid: The cores, in the order shards are dealt.
-        shape: Rows and columns of a shard, in elements; equal to a list of the same, as in ttnn.
-        orientation: Direction of dealing.
+        grid: The cores, in the order in which shards are dealt.
+        shape: Rows and columns of a shard, in elements; equal to a list of the same numbers, as in ttnn.
+        orientation: Whether shards are dealt along rows or columns of cores.
+
+    Examples:
+        >>> cores = ttnn.num_cores_to_corerangeset(4, ttnn.CoreCoord(8, 8), row_wise=True)
+        >>> ttnn.ShardSpec(cores, (32, 64)).num_cores()
+        4
     """
 
     grid: CoreRangeSet
@@ -138,13 +163,18 @@ class ShardSpec:
 
 @dataclass(frozen=True, slots=True)
 class MemoryConfig:
-    """Where a tensor is to live.
+    """The memory of a tensor.
 
     Attributes:
-        memory_layout: How pages are dealt to banks.
-        buffer_type: Which memory.
-        shard_spec: Cores and shard shape; None for interleaved tensors, or to let an operation choose.
-        of_tensor: Whether this is what a tensor reports; only such a config prints the shard distribution.
+        memory_layout: How pages are distributed over banks.
+        buffer_type: The memory: DRAM, L1 or L1_SMALL.
+        shard_spec: Cores and shard shape; None for interleaved tensors, or if an operation may choose.
+        of_tensor: Whether a tensor reports this config; only such a config prints the distribution of shards.
+
+    Examples:
+        >>> config = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.INTERLEAVED, ttnn.BufferType.L1)
+        >>> config == ttnn.L1_MEMORY_CONFIG, config.is_sharded()
+        (True, False)
     """
 
     memory_layout: TensorMemoryLayout = TensorMemoryLayout.INTERLEAVED

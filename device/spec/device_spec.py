@@ -130,14 +130,14 @@ FAMILIES = ("wormhole_b0", "blackhole", "quasar")  # ttnn's architectures
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceSpec:
-    """One kind of device.
+    """One kind of device: all figures that ttsim reads.
 
     Attributes:
-        name: As in the catalog.
+        name: Name in the catalog.
         arch: Name of the architecture, for display; an architecture of one's own has a name of its own.
         family: ttnn's architecture that scripts take the device for: wormhole_b0, blackhole or quasar.
-        cluster: ttnn's name of the kind of system, as N150; CUSTOM where ttnn has none.
-        clock_hz: Of the worker cores.
+        cluster: ttnn's name of the kind of system, for example N150; CUSTOM where ttnn has none.
+        clock_hz: Clock of the worker cores, in Hz.
         grid: Worker cores.
         l1: Memory of a core.
         dram: Memory outside the cores.
@@ -145,7 +145,12 @@ class DeviceSpec:
         data_movement: The data movement processors of a core.
         compute: The compute threads.
         reader: Cost model of the real planner.
-        tables: What programs cost, in tables that their models read by `costs_of`.
+        tables: Costs of programs, in tables that their models read by `costs_of`.
+
+    Examples:
+        >>> spec = ttnn.load_spec("wormhole_n150")
+        >>> spec.l1.bytes, spec.replace(clock_hz=1_200_000_000).clock_hz
+        (1499136, 1200000000)
     """
 
     name: str

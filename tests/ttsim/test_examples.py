@@ -22,6 +22,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "api" / "ind
 MODULES = ("graph", "onednn", "model_preprocessing", "cluster", "experimental", "tracer")
 NAMES = [*ttsim.__all__, *(f"{module}.{name}" for module in MODULES for name in getattr(ttsim, module).__all__)]
 FUNCTIONS = {name: value for name in NAMES if inspect.isfunction(value := attrgetter(name)(ttsim))}
+CLASSES = {name: value for name in NAMES if inspect.isclass(value := attrgetter(name)(ttsim))}
 FREE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 INTERNALS = re.compile(r"<function|0x[0-9a-f]{6}|<locals>|Kind\(|NoneType|ttsim\.runtime\.|device\.memory\.")
 # Functions that check none of their arguments
@@ -76,12 +77,23 @@ def test_the_docstring_is_whole(name):
     assert headings == sorted(set(headings), key=SECTIONS.index)
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_class_and_its_methods_are_documented(name):
+    """Members of an enumeration are values, and those that Python makes for records have no texts."""
+    kind = CLASSES[name]
+    assert inspect.getdoc(kind).partition("\n")[0][-1] in ".:"
+    members = {key: inspect.unwrap(getattr(value, "__func__", value)) for key, value in vars(kind).items()}
+    shown = {key: value for key, value in members.items() if isinstance(value, property) or inspect.isfunction(value)}
+    assert [key for key, value in shown.items() if not key.startswith("_") and not value.__doc__] == []
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, *CLASSES])
 def test_the_example_runs(name, names):
-    text = inspect.getdoc(FUNCTIONS[name])
+    value = FUNCTIONS.get(name) or CLASSES[name]
+    text = inspect.getdoc(value)
     if "import torch" in text or name == "to_torch":
         pytest.importorskip("torch")
-    assert f"{FUNCTIONS[name].__name__}(" in parted(text, "Examples")[1]
+    assert inspect.isclass(value) or f"{value.__name__}(" in parted(text, "Examples")[1]
     check_example(name, text, names)
 
 

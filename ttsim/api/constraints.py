@@ -22,7 +22,12 @@ from ttsim.runtime.types.tensors import TensorDescription
 
 
 class ExecutionStatus(PlainEnum):
-    """Whether a call would run."""
+    """Whether a call would run.
+
+    Examples:
+        >>> ttnn.ExecutionStatus.Success.value
+        0
+    """
 
     Success = 0
     Error = 1
@@ -30,7 +35,12 @@ class ExecutionStatus(PlainEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpConstraints:
-    """What a call takes; the names are ttnn's, the figures are bytes of one core."""
+    """The memory that a call takes, in bytes of one core; the names are ttnn's.
+
+    Examples:
+        >>> ttnn.OpConstraints(status=ttnn.ExecutionStatus.Success).error_message is None
+        True
+    """
 
     status: ExecutionStatus  # Success, or Error: then all figures are 0
     cb_peak_size_per_core: int = 0  # Peak of circular buffers

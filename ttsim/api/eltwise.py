@@ -231,7 +231,12 @@ def _activation(owner: str, activation: object) -> tuple[str, tuple[float, ...]]
 
 
 class SigmoidMode(PlainEnum):
-    """How a sigmoid is computed; the accurate way is simulated."""
+    """How a sigmoid is computed; only Accurate is simulated.
+
+    Examples:
+        >>> ttnn.SigmoidMode.Accurate.value
+        2
+    """
 
     FastApproximate = 0
     AccurateWithFastExp = 1
@@ -239,7 +244,12 @@ class SigmoidMode(PlainEnum):
 
 
 class GeluVariant(PlainEnum):
-    """How a GELU is computed; the accurate way is simulated."""
+    """How a GELU is computed; only Accurate is simulated.
+
+    Examples:
+        >>> ttnn.GeluVariant.Accurate.value
+        0
+    """
 
     Accurate = 0
     FastLut = 1

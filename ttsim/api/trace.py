@@ -15,7 +15,12 @@ from ttsim.runtime.types.call import require_type
 
 
 class QueueId(int):
-    """The number of a command queue; all of them are the same queue here."""
+    """The number of a command queue; all queues are the same queue here.
+
+    Examples:
+        >>> ttnn.QueueId(1) == 1
+        True
+    """
 
     __slots__ = ()
 

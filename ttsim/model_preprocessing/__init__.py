@@ -52,27 +52,59 @@ class DotDict(dict[Any, Any]):
 
 
 class ModuleArgs(DotDict):
-    """What a layer of a model was called with, for a function of ttnn that stands for it."""
+    """What a layer of a model was called with, for a function of ttnn that replaces the layer; items are attributes.
+
+    Examples:
+        >>> ttnn.model_preprocessing.ModuleArgs(stride=2).stride
+        2
+    """
 
 
 class Conv2dArgs(ModuleArgs):
-    """Of a Conv2d."""
+    """What a Conv2d was called with.
+
+    Examples:
+        >>> ttnn.model_preprocessing.Conv2dArgs(in_channels=4).in_channels
+        4
+    """
 
 
 class ConvTranspose2dArgs(ModuleArgs):
-    """Of a ConvTranspose2d."""
+    """What a ConvTranspose2d was called with.
+
+    Examples:
+        >>> ttnn.model_preprocessing.ConvTranspose2dArgs(in_channels=4).in_channels
+        4
+    """
 
 
 class MaxPool2dArgs(ModuleArgs):
-    """Of a MaxPool2d."""
+    """What a MaxPool2d was called with.
+
+    Examples:
+        >>> ttnn.model_preprocessing.MaxPool2dArgs(kernel_size=2).kernel_size
+        2
+    """
 
 
 class GroupNormArgs(ModuleArgs):
-    """Of a GroupNorm."""
+    """What a GroupNorm was called with.
+
+    Examples:
+        >>> ttnn.model_preprocessing.GroupNormArgs(num_groups=2).num_groups
+        2
+    """
 
 
 class ParameterDict(DotDict):
-    """Parameters by name, which can be nested: ``parameters.encoder[0].weight``; printed with shapes for values."""
+    """Parameters by name, which can be nested: ``parameters.encoder[0].weight``; printed with shapes for values.
+
+    Examples:
+        >>> ttnn.model_preprocessing.ParameterDict(weight=ttnn.zeros((2, 4)))
+        {
+          weight: ttnn.Tensor(shape=Shape([2, 4]), layout=Layout.ROW_MAJOR, dtype=DataType.BFLOAT16)
+        }
+    """
 
     def __repr__(self) -> str:
         """One line for each parameter."""
@@ -80,7 +112,12 @@ class ParameterDict(DotDict):
 
 
 class ParameterList(list[Any]):
-    """Parameters of a list of modules; printed as a ParameterDict."""
+    """Parameters of a list of modules; printed as a ParameterDict.
+
+    Examples:
+        >>> 0 in ttnn.model_preprocessing.ParameterList(["first"])
+        True
+    """
 
     def __contains__(self, index: object) -> bool:
         """Whether there is an item of this number, as in ttnn."""

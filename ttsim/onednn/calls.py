@@ -60,7 +60,14 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A validated call of one operation; ``plan(spec)`` plans it on a device."""
+    """A validated call of one operation, which `run` runs; ``plan(spec)`` plans it on a device.
+
+    Examples:
+        >>> source, weights = np.ones((1, 2, 1), np.float32), np.ones((2, 1, 1), np.float32)
+        >>> window = {"strides": [2], "pads_begin": [0], "pads_end": [0], "dilations": [1]}
+        >>> ttnn.onednn.OPERATIONS["ConvTranspose"].call([source, weights], window).shape
+        (1, 4, 1)
+    """
 
     prepared: Prepared  # All but its numbers
     arrays: Mapping[str, Array]  # The caller's arrays by their names in the plan
@@ -164,7 +171,12 @@ def run(call: Call, device: Device | None = None) -> Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphOperation:
-    """An operation as a graph holds it: inputs by position, attributes by name."""
+    """An operation as a graph holds it: inputs by position, attributes by name; ``OPERATIONS`` has them by name.
+
+    Examples:
+        >>> ttnn.onednn.OPERATIONS["ConvTranspose"].inputs
+        ('src', 'weights', 'bias')
+    """
 
     name: str
     inputs: tuple[str, ...]  # Names of its inputs, in order

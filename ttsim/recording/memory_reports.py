@@ -29,7 +29,13 @@ TOTALS = ("total_bytes_per_bank", "allocated_bytes_per_bank", "free_bytes_per_ba
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryView:
-    """How full a memory is, in bytes of one bank; the names are ttnn's."""
+    """How full a memory is, in bytes of one bank; the names are ttnn's.
+
+    Examples:
+        >>> view = ttnn.get_memory_view(device, ttnn.BufferType.L1)
+        >>> view.total_bytes_per_bank >= view.largest_contiguous_bytes_free_per_bank
+        True
+    """
 
     num_banks: int
     total_bytes_per_bank: int

@@ -65,7 +65,15 @@ class ShownNetwork(NetworkReport):
 
 
 class Profile:
-    """The calls made on a device while a profile runs; ``profile`` makes it."""
+    """The calls made on a device while a profile runs; `profile` creates it.
+
+    Examples:
+        >>> tensor = ttnn.zeros((32, 32), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> with ttnn.profile(device) as profile:
+        ...     output = ttnn.relu(ttnn.add(tensor, 1.0))
+        >>> len(profile.report().calls), len(profile.network().operations)
+        (2, 2)
+    """
 
     def __init__(self, device: Device) -> None:
         self.device = device

@@ -141,9 +141,15 @@ LEAVES_OUT = (
 
 @dataclass(frozen=True, kw_only=True)
 class CycleReport(Report):
-    """What calls took on a device.
+    """The cycles of calls on a device.
 
-    ``print(report)`` shows a table; all figures are fields, and lie the same way in ``to_json()``.
+    ``print(report)`` shows a table; all figures are fields, and ``to_json()`` has them under the same names.
+
+    Examples:
+        >>> tensor = ttnn.zeros((32, 32), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> report = ttnn.estimate_cycles(ttnn.relu, tensor, device=device)
+        >>> report.cycles == sum(operation.cycles for operation in report.operations)
+        True
     """
 
     FORMAT = 2

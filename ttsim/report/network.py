@@ -289,7 +289,15 @@ LAYERS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkReport(Report):
-    """What calls did on a device in sequence: ``print(report)`` shows tables, ``to_json()`` has all figures."""
+    """The cycles of calls on a device in sequence: ``print(report)`` shows tables, ``to_json()`` has all figures.
+
+    Examples:
+        >>> tensor = ttnn.zeros((32, 32), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> with ttnn.profile(device) as profile:
+        ...     output = ttnn.relu(ttnn.relu(tensor))
+        >>> [(kind.name, kind.count) for kind in profile.network().kinds]
+        [('UnaryDeviceOperation', 2)]
+    """
 
     FORMAT = 1
 

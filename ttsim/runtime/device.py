@@ -63,7 +63,12 @@ class _Sides:
 
 
 class MeshShape(_Sides):
-    """Rows and columns of a mesh."""
+    """Rows and columns of a mesh.
+
+    Examples:
+        >>> ttnn.MeshShape(1, 1).mesh_size()
+        1
+    """
 
     __slots__ = ()
 
@@ -73,7 +78,12 @@ class MeshShape(_Sides):
 
 
 class MeshCoordinate(_Sides):
-    """The place of a device in a mesh."""
+    """The place of a device in a mesh.
+
+    Examples:
+        >>> list(ttnn.MeshCoordinate(0, 0))
+        [0, 0]
+    """
 
     __slots__ = ()
 
@@ -82,7 +92,12 @@ DEFAULT_L1_SMALL_SIZE = DEFAULT_TRACE_REGION_SIZE = DEFAULT_WORKER_L1_SIZE = 0
 
 
 class Arch(PlainEnum):
-    """Architectures; the names are ttnn's."""
+    """Architectures; the names are ttnn's.
+
+    Examples:
+        >>> device.arch()
+        Arch.WORMHOLE_B0
+    """
 
     WORMHOLE_B0, BLACKHOLE, QUASAR = range(2, 5)
 
@@ -93,7 +108,13 @@ class Arch(PlainEnum):
 
 
 class Device:
-    """One simulated device; ``open_device`` makes it. Also a context manager that closes it."""
+    """One simulated device, which `open_device` opens; in a ``with`` statement it is closed at the end.
+
+    Examples:
+        >>> with ttnn.open_device(l1_small_size=32768) as opened:
+        ...     opened.core_grid, opened.spec.name, opened.dram_grid_size().x
+        (ttnn.CoreGrid(x=8, y=8), 'wormhole_n150', 12)
+    """
 
     def __init__(
         self,

@@ -23,7 +23,15 @@ OVERRIDES_VARIABLE = "TTNN_CONFIG_OVERRIDES"
 
 @dataclass(slots=True)
 class Config:
-    """The fields of the real library, with its defaults; ``Config(other)`` copies one."""
+    """The configuration of the real library, with its defaults; no field changes what ttsim computes.
+
+    Args:
+        other: A config whose fields are copied.
+
+    Examples:
+        >>> ttnn.Config(ttnn.CONFIG).enable_logging
+        False
+    """
 
     other: InitVar["Config | None"] = None
     _: KW_ONLY

@@ -26,7 +26,12 @@ from ttsim.runtime.types.tensors import DataType
 
 
 class StorageType(PlainEnum):
-    """Where the values of a tensor are."""
+    """Where the values of a tensor are.
+
+    Examples:
+        >>> ttnn.zeros((2, 2)).storage_type()
+        StorageType.HOST
+    """
 
     HOST, DEVICE = range(2)
 

@@ -20,7 +20,12 @@ from ttsim.runtime.types.docs import described
 
 
 class ClusterType(PlainEnum):
-    """Kinds of systems, with ttnn's names and numbers."""
+    """Kinds of systems, with ttnn's names and numbers.
+
+    Examples:
+        >>> ttnn.ClusterType.N150.value
+        1
+    """
 
     INVALID, N150, N300, T3K, GALAXY, TG, P100, P150, P150_X2, P150_X4 = range(10)
     SIMULATOR_WORMHOLE_B0, SIMULATOR_BLACKHOLE, N300_2x2, P150_X8, P300 = range(10, 15)
@@ -238,20 +243,35 @@ def device_names() -> tuple[str, ...]:
 
 
 class DispatchCoreType(PlainEnum):
-    """Which cores dispatch programs, with ttnn's names; here no core is taken for it."""
+    """The kind of cores that dispatch programs, with ttnn's names; dispatch takes no core here.
+
+    Examples:
+        >>> ttnn.DispatchCoreType.WORKER.value
+        0
+    """
 
     WORKER, ETH = range(2)
 
 
 class DispatchCoreAxis(PlainEnum):
-    """Along which side of the grid they lie, with ttnn's names."""
+    """The side of the grid where dispatch cores lie, with ttnn's names; dispatch takes no core here.
+
+    Examples:
+        >>> ttnn.DispatchCoreAxis.COL.value
+        1
+    """
 
     ROW, COL = range(2)
 
 
 @dataclass(slots=True)
 class DispatchCoreConfig:
-    """Which cores dispatch programs: accepted as in ttnn and without effect, since all worker cores work."""
+    """The cores that dispatch programs; accepted as in ttnn and without effect, since all worker cores work.
+
+    Examples:
+        >>> config = ttnn.DispatchCoreConfig(ttnn.DispatchCoreType.WORKER)
+        >>> ttnn.close_device(ttnn.open_device(dispatch_core_config=config))
+    """
 
     type: DispatchCoreType | None = None
     axis: DispatchCoreAxis | None = None
@@ -310,14 +330,26 @@ close_mesh_device = close_device
 
 @dataclass(frozen=True, slots=True)
 class ReplicateTensorToMesh:
-    """A mapper: a copy for every device, which is the tensor itself on one."""
+    """A mapper that copies a tensor to every device, which keeps the tensor as it is on one device.
+
+    Examples:
+        >>> mapper = ttnn.ReplicateTensorToMesh(device)
+        >>> ttnn.from_torch(np.ones((2, 2)), ttnn.bfloat16, mesh_mapper=mapper).shape
+        Shape([2, 2])
+    """
 
     mesh_device: Device
 
 
 @dataclass(frozen=True, slots=True)
 class ShardTensorToMesh:
-    """A mapper: a part along ``dim`` for every device, which is the whole tensor on one."""
+    """A mapper that distributes a tensor along ``dim``, which keeps the tensor as it is on one device.
+
+    Examples:
+        >>> mapper = ttnn.ShardTensorToMesh(device, dim=0)
+        >>> ttnn.from_torch(np.ones((2, 2)), ttnn.bfloat16, mesh_mapper=mapper).shape
+        Shape([2, 2])
+    """
 
     mesh_device: Device
     dim: int
@@ -325,7 +357,12 @@ class ShardTensorToMesh:
 
 @dataclass(frozen=True, slots=True)
 class ConcatMeshToTensor:
-    """A composer: the parts of all devices joined along ``dim``, which is the one part that there is."""
+    """A composer that joins the parts of all devices along ``dim``; on one device there is one part.
+
+    Examples:
+        >>> ttnn.ConcatMeshToTensor(device, dim=0).dim
+        0
+    """
 
     mesh_device: Device
     dim: int
@@ -334,7 +371,12 @@ class ConcatMeshToTensor:
 
 @dataclass(frozen=True, slots=True)
 class ShardTensor2dMesh:
-    """A mapper: parts along two axes for rows and columns of devices, which is the whole tensor on one."""
+    """A mapper that distributes a tensor over rows and columns of devices; on one device it keeps the tensor.
+
+    Examples:
+        >>> ttnn.ShardTensor2dMesh(device, (1, 1), (0, 1)).dims
+        (0, 1)
+    """
 
     mesh_device: Device
     mesh_shape: object
@@ -343,7 +385,12 @@ class ShardTensor2dMesh:
 
 @dataclass(frozen=True, slots=True)
 class ConcatMesh2dToTensor:
-    """A composer: the parts of rows and columns of devices joined, which is the one part that there is."""
+    """A composer that joins the parts of rows and columns of devices; on one device there is one part.
+
+    Examples:
+        >>> ttnn.ConcatMesh2dToTensor(device, (1, 1), (0, 1)).dims
+        (0, 1)
+    """
 
     mesh_device: Device
     mesh_shape: object
@@ -402,7 +449,12 @@ def concat_mesh_to_tensor_composer(mesh_device: Device, dim: int) -> ConcatMeshT
 
 
 class SystemMeshDescriptor:
-    """The devices of the system."""
+    """The devices of the system.
+
+    Examples:
+        >>> ttnn.SystemMeshDescriptor().shape()
+        MeshShape([1, 1])
+    """
 
     def shape(self) -> MeshShape:
         """One row, one column."""
@@ -423,32 +475,57 @@ def using_distributed_env() -> bool:
 
 
 class FabricConfig(PlainEnum):
-    """Links between devices, with ttnn's names: there are none, so that only DISABLED can be set."""
+    """Links between devices, with ttnn's names; there are none, so only DISABLED can be set.
+
+    Examples:
+        >>> ttnn.FabricConfig.DISABLED.value
+        0
+    """
 
     DISABLED, FABRIC_1D_NEIGHBOR_EXCHANGE, FABRIC_1D, FABRIC_1D_RING, FABRIC_2D = range(5)
     FABRIC_2D_TORUS_X, FABRIC_2D_TORUS_Y, FABRIC_2D_TORUS_XY, CUSTOM = range(5, 9)
 
 
 class FabricTensixConfig(PlainEnum):
-    """Worker cores that serve links between devices, with ttnn's names: none do."""
+    """Worker cores that serve links between devices, with ttnn's names; there are no links.
+
+    Examples:
+        >>> ttnn.FabricTensixConfig.DISABLED.value
+        0
+    """
 
     DISABLED, MUX = range(2)
 
 
 class FabricReliabilityMode(PlainEnum):
-    """How links begin, with ttnn's names: there are none."""
+    """How links between devices are established, with ttnn's names; there are no links.
+
+    Examples:
+        >>> ttnn.FabricReliabilityMode.RELAXED_INIT.value
+        1
+    """
 
     STRICT_INIT, RELAXED_INIT, DYNAMIC_RECONFIG = range(3)
 
 
 class FabricUDMMode(PlainEnum):
-    """Moving data over links, with ttnn's names: nothing does."""
+    """Whether data moves over links by the fabric's own kernels, with ttnn's names; there are no links.
+
+    Examples:
+        >>> ttnn.FabricUDMMode.DISABLED.value
+        0
+    """
 
     DISABLED, ENABLED = range(2)
 
 
 class FabricManagerMode(PlainEnum):
-    """Who manages links, with ttnn's names: nobody has to."""
+    """Who manages links between devices, with ttnn's names; there are no links.
+
+    Examples:
+        >>> ttnn.FabricManagerMode.DEFAULT.value
+        3
+    """
 
     ENABLED, INIT_FABRIC, TERMINATE_FABRIC, DEFAULT = range(4)
 

@@ -72,7 +72,16 @@ def _number_format(values: Array) -> str:
 
 
 class Tensor(Operators):
-    """A tensor of ttnn, with values on the host or in a buffer of a device."""
+    """A tensor of ttnn, with values on the host or in a buffer of a device.
+
+    Examples:
+        >>> tensor = ttnn.Tensor(np.array([[1.0, 0.3]]), ttnn.bfloat16)
+        >>> tiles = tensor.to(device).to(ttnn.TILE_LAYOUT)
+        >>> tiles.shape, tiles.padded_shape, tiles.memory_config().buffer_type
+        (Shape([1, 2]), Shape([32, 32]), BufferType.DRAM)
+        >>> tiles.cpu().to_list(), (tiles + 1).to_numpy().max().item()
+        ([[1.0, 0.30078125]], 2.0)
+    """
 
     __slots__ = ("__weakref__", "_id", "_storage", "_values", "created_by", "spec")
 
@@ -92,13 +101,19 @@ class Tensor(Operators):
         layout: Layout | None = None,
         mem_config: MemoryConfig | None = None,
     ) -> None:
-        """Makes a tensor of a numpy array, a torch tensor or nested lists.
+        """A tensor of a numpy array, a torch tensor or nested lists.
 
         Args:
             data: The values, in logical order.
-            data_type: What to round them to; None for what the array holds.
-            layout: TILE by default for block floats, which have no rows, else ROW_MAJOR.
-            mem_config: Place on the device; DRAM by default.
+            data_type: Data type that values are rounded to; None for the type of the array.
+            device: The device; None for the host.
+            layout: Layout; None for ROW_MAJOR, or TILE for block floats.
+            mem_config: Memory on the device; None for DRAM.
+
+        Raises:
+            ArgumentTypeError: An argument is of the wrong type.
+            DeviceError: Block floats in ROW_MAJOR layout.
+            OutOfMemoryError: The tensor does not fit into the free part of its memory.
         """
         known = contents(data)
         values = numbers(data if known is None else known)

@@ -72,7 +72,12 @@ def _lying(buffer: Buffer, memory: Memory, name: str) -> Buffer:
 
 @dataclass(frozen=True, slots=True)
 class MeshTraceId:
-    """The number of a trace on its device."""
+    """The number of a trace on its device.
+
+    Examples:
+        >>> ttnn.MeshTraceId(0)
+        MeshTraceId(0)
+    """
 
     number: int
 
@@ -82,7 +87,12 @@ class MeshTraceId:
 
 @dataclass(frozen=True, slots=True)
 class MeshEvent:
-    """A moment on a queue that has passed when it is recorded, since calls have finished when they return."""
+    """A moment on a queue, which has passed when it is recorded, since calls have finished when they return.
+
+    Examples:
+        >>> ttnn.record_event(device, cq_id=0).mesh_cq_id
+        0
+    """
 
     id: int
     device_id: int

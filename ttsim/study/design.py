@@ -151,7 +151,15 @@ class AxisEffect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesignResult:
-    """Every machine of a space; ``print(result)`` shows the front, ``to_json()`` has all figures."""
+    """Every machine of a design; ``print(result)`` shows the front, ``to_json()`` has all figures. `design` returns it.
+
+    Examples:
+        >>> result = ttnn.DesignResult(
+        ...     base="wormhole_n150", layers=(), axes=(), points=(), front=(), tuned=False, alike=(), looked=0,
+        ...     sensitivity=())
+        >>> result.records()
+        []
+    """
 
     base: str  # Name of the device that was varied
     layers: tuple[str, ...]  # Names of the layers whose times are added

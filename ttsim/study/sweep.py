@@ -44,7 +44,14 @@ class Best:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepResult:
-    """Every point of a sweep with its row; ``best()`` has the fastest, ``records()`` a flat dict of each point."""
+    """Every point of a sweep with its row: ``best()`` has the fastest, ``records()`` a flat dict of each point.
+
+    Examples:
+        >>> layer = {"in_channels": 32, "out_channels": 16, "input_height": 8, "input_width": 8, "stride": 2}
+        >>> result = ttnn.sweep(layer, "wormhole_n150", processes=1)
+        >>> result.best()[0].row.cycles == result.records()[0]["cycles"]
+        True
+    """
 
     axes: tuple[str, ...]  # Names of the settings that were varied
     samples: tuple[Sample, ...]  # Values on the axes, by name, and row of each point, in order

@@ -29,6 +29,12 @@ UnaryOpType = Enum(
     start=0,
 )
 MOST_PARAMETERS = 2
+UnaryOpType.__doc__ = """Element-wise functions; the numbers are ttnn's. `UnaryWithParam` adds their parameters.
+
+Examples:
+    >>> ttnn.UnaryOpType.RELU.value
+    4
+"""
 UnaryOpType.__repr__ = UnaryOpType.__str__  # type: ignore[method-assign]  # as the real library prints it
 
 
@@ -38,7 +44,12 @@ def _wrong_activation(text: str) -> ArgumentTypeError:
 
 @dataclass(frozen=True, slots=True, init=False)
 class UnaryWithParam:
-    """An activation and its parameters."""
+    """An activation and its parameters.
+
+    Examples:
+        >>> ttnn.UnaryWithParam(ttnn.UnaryOpType.LEAKY_RELU, 0.1)
+        UnaryWithParam(op_type=UnaryOpType::LEAKY_RELU, params=[0.1])
+    """
 
     op_type: UnaryOpType
     params: tuple[float, ...]  # Its numbers, for example the slope of a LEAKY_RELU
@@ -72,7 +83,12 @@ class UnaryWithParam:
 
 
 class PaddingMode(PlainEnum):
-    """What lies outside the image."""
+    """What lies outside the image.
+
+    Examples:
+        >>> ttnn.PaddingMode.Zeros.value
+        0
+    """
 
     Zeros, Replicate = range(2)
 
@@ -100,7 +116,15 @@ Activation = Annotated[UnaryWithParam | UnaryOpType | None, Kind("UnaryWithParam
 
 
 class Conv2dConfig(CheckedRecord):
-    """How a convolution is laid out; every field can be assigned later."""
+    """The layout of a convolution: shards, blocks and activation; every field can be assigned later.
+
+    Examples:
+        >>> config = ttnn.Conv2dConfig(shard_layout=ttnn.TensorMemoryLayout.HEIGHT_SHARDED)
+        >>> config.act_block_h_override = 64
+        >>> config.activation = ttnn.UnaryOpType.RELU
+        >>> config.activation
+        UnaryWithParam(op_type=UnaryOpType::RELU)
+    """
 
     weights_dtype: DataType | None = param(
         "Of the prepared weights and bias; None for that of the weight tensor.", default=None
@@ -183,7 +207,12 @@ Conv2dL1Full, Conv2dDRAMSliceHeight, Conv2dDRAMSliceWidth = SliceTypeEnum
 
 
 class Conv2dSliceConfig(CheckedRecord):
-    """Slices out of DRAM."""
+    """Slices of a convolution on a tensor in DRAM.
+
+    Examples:
+        >>> ttnn.Conv2dSliceConfig(slice_type=ttnn.Conv2dDRAMSliceHeight, num_slices=4).num_slices
+        4
+    """
 
     slice_type: SliceTypeEnum = param("Along which axis, or not at all.")
     num_slices: int = param("How many; 0 for as few as fit.", default=0)
@@ -225,7 +254,12 @@ Op2DL1FullSliceConfig = Conv2dL1FullSliceConfig
 
 
 class MathFidelity(PlainEnum):
-    """How many passes a multiplication takes; the numbers are ttnn's."""
+    """How many passes a multiplication takes; the numbers are ttnn's.
+
+    Examples:
+        >>> ttnn.MathFidelity.HiFi3.fidelity_phases
+        3
+    """
 
     LoFi = 0
     HiFi2 = 2
@@ -240,13 +274,24 @@ class MathFidelity(PlainEnum):
 
 
 class ThrottleLevel(PlainEnum):
-    """How far matrix products are slowed down; accepted, and without effect on a convolution."""
+    """How far matrix products are slowed down; accepted, and without effect on a convolution.
+
+    Examples:
+        >>> ttnn.ThrottleLevel.NO_THROTTLE.value
+        0
+    """
 
     NO_THROTTLE, LEVEL_1, LEVEL_2, LEVEL_3, LEVEL_4, LEVEL_5 = range(6)
 
 
 class WormholeComputeKernelConfig(CheckedRecord):
-    """Compute config of every architecture."""
+    """The compute config of every architecture: fidelity and accumulators.
+
+    Examples:
+        >>> config = ttnn.WormholeComputeKernelConfig(math_fidelity=ttnn.MathFidelity.HiFi2, fp32_dest_acc_en=True)
+        >>> config.math_fidelity, config.packer_l1_acc
+        (MathFidelity.HiFi2, False)
+    """
 
     math_fidelity: MathFidelity = param("Passes of a multiplication.", default=MathFidelity.Invalid)
     math_approx_mode: bool = param("Without effect on what a convolution computes.", default=True)

@@ -11,7 +11,12 @@ from ttsim.runtime.types.call import required_integer
 
 
 class ShardStrategy(PlainEnum):
-    """How a tensor is cut into shards."""
+    """How a tensor is cut into shards: by rows, by columns, or both.
+
+    Examples:
+        >>> ttnn.ShardStrategy.BLOCK.value
+        3
+    """
 
     HEIGHT, WIDTH, BLOCK = range(1, 4)
 

@@ -16,7 +16,12 @@ from ttsim.runtime.types.call import require_type, require_type_or_none, require
 
 
 class DataType(PlainEnum):
-    """What the elements of a tensor are; the numbers are ttnn's."""
+    """The type of a tensor's elements; the numbers are ttnn's.
+
+    Examples:
+        >>> ttnn.bfloat8_b, ttnn.bfloat8_b.value
+        (DataType.BFLOAT8_B, 3)
+    """
 
     BFLOAT16, FLOAT32, UINT32, BFLOAT8_B, BFLOAT4_B, UINT8, UINT16, INT32 = range(8)
     INT8 = 9
@@ -42,7 +47,13 @@ TILE_SIZE = TILE
 
 
 class Shape(tuple[int, ...]):
-    """Sides of a tensor; equal to a list or tuple of the same numbers."""
+    """Sides of a tensor; equal to a list or tuple of the same numbers.
+
+    Examples:
+        >>> shape = ttnn.Shape((4, 32))
+        >>> shape == [4, 32], shape.rank, shape.to_rank(4)
+        (True, 2, Shape([1, 1, 4, 32]))
+    """
 
     __slots__ = ()
 
@@ -74,7 +85,12 @@ class Shape(tuple[int, ...]):
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """The tiles of a tensor."""
+    """The tiles of a tensor; only tiles of 32 x 32 elements are simulated.
+
+    Examples:
+        >>> list(ttnn.Tile((32, 32)).tile_shape)
+        [32, 32]
+    """
 
     tile_shape: Sequence[int] = (TILE, TILE)  # Rows and columns; 32 x 32 alone are simulated
 
@@ -112,7 +128,12 @@ def resolved_shape(sides: Sequence[SupportsIndex | Sequence[int]], volume: int) 
 
 @dataclass(frozen=True, slots=True)
 class TensorDescription:
-    """A tensor that nobody has made."""
+    """A tensor without values, for `estimate_cycles`, `tune` and `query_op_constraints`.
+
+    Examples:
+        >>> ttnn.TensorDescription((1, 1, 64, 32), ttnn.bfloat16, memory_config=ttnn.DRAM_MEMORY_CONFIG).shape
+        (1, 1, 64, 32)
+    """
 
     shape: tuple[int, ...]  # Logical shape
     dtype: DataType = bfloat16

@@ -12,7 +12,15 @@ from ttsim.runtime.types.configs import Conv2dConfig, Conv2dSliceConfig, Wormhol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """A way to make a call that runs: its configs and its costs; ``options()`` has them as arguments of the call."""
+    """A way to make a call that runs: its configs and its costs; ``options()`` returns them as arguments of the call.
+
+    Examples:
+        >>> choice = ttnn.Choice(
+        ...     conv_config=ttnn.Conv2dConfig(), slice_config=None, compute_config=None, lowering="phase", arguments="",
+        ...     cycles=100, nanoseconds=100.0, l1_peak_bytes=2048, rms_error=None, hands_on="")
+        >>> choice.options()["lowering"]
+        'phase'
+    """
 
     conv_config: Conv2dConfig
     slice_config: Conv2dSliceConfig | None  # None for slices that the library chooses
@@ -41,7 +49,15 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuned:
-    """Ways to make a call on a device; ``print(tuned)`` says in words what ``tuned.best`` and the others cost."""
+    """Ways to make a call on a device; ``print(tuned)`` describes ``tuned.best`` and the others. `tune` returns it.
+
+    Examples:
+        >>> tuned = ttnn.Tuned(
+        ...     name="", device="wormhole_n150", given=None, given_error="", default=None, default_error="", front=(),
+        ...     reasons=(), tried=0, alike=0, passed=0, refused=0, untried=0, least_untried_cycles=None)
+        >>> tuned.best is None, tuned.gain is None
+        (True, True)
+    """
 
     name: str  # Of the call
     device: str
@@ -127,7 +143,12 @@ FIXED: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TunedLayer:
-    """A convolution of a network."""
+    """A convolution of a network, as it ran and as it is tuned.
+
+    Examples:
+        >>> ttnn.TunedLayer(where="model.py:7", function="ttnn.conv2d", note="not tuned").changed
+        False
+    """
 
     where: str  # The line of the script that ran it
     function: str  # The function of the library
@@ -141,7 +162,14 @@ class TunedLayer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TunedNetwork:
-    """Ways to make the convolutions of a network; ``print(tuned)`` says in words what changes in which line."""
+    """Ways to make the convolutions of a network, from `tune_network`; ``print(tuned)`` describes the changes.
+
+    Examples:
+        >>> network = ttnn.TunedNetwork(
+        ...     device="wormhole_n150", clock_hz=10**9, cycles_before=300, cycles=200, layers=(), chains=0)
+        >>> network.gain
+        1.5
+    """
 
     device: str
     clock_hz: int
