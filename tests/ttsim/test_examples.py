@@ -9,6 +9,7 @@ import inspect
 import pydoc
 import re
 from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -81,7 +82,11 @@ def test_the_docstring_is_whole(name):
 def test_a_class_and_its_methods_are_documented(name):
     """Members of an enumeration are values, and those that Python makes for records have no texts."""
     kind = CLASSES[name]
-    assert inspect.getdoc(kind).partition("\n")[0][-1] in ".:"
+    doc = inspect.getdoc(kind)
+    assert doc.partition("\n")[0][-1] in ".:"
+    listed = texts_of(doc, "Attributes")
+    own = [each.name for each in fields(kind) if not each.name.startswith("_")] if is_dataclass(kind) else []
+    assert not own or list(listed) in ([], own)
     members = {key: inspect.unwrap(getattr(value, "__func__", value)) for key, value in vars(kind).items()}
     shown = {key: value for key, value in members.items() if isinstance(value, property) or inspect.isfunction(value)}
     assert [key for key, value in shown.items() if not key.startswith("_") and not value.__doc__] == []

@@ -37,18 +37,27 @@ class ExecutionStatus(PlainEnum):
 class OpConstraints:
     """The memory that a call takes, in bytes of one core; the names are ttnn's.
 
+    Attributes:
+        status: Success, or Error, with all figures 0.
+        cb_peak_size_per_core: Peak of circular buffers.
+        l1_buffers_peak_per_core: Peak of L1 buffers, the call's own inputs and index tensors among them.
+        peak_memory_usage_per_core: Peak of both together.
+        l1_output_buffer_per_core: Results that stay in L1.
+        output_tensor_specs: The output, then prepared weights and bias if returned.
+        error_message: Why it would not run; None if it would.
+
     Examples:
         >>> ttnn.OpConstraints(status=ttnn.ExecutionStatus.Success).error_message is None
         True
     """
 
-    status: ExecutionStatus  # Success, or Error: then all figures are 0
-    cb_peak_size_per_core: int = 0  # Peak of circular buffers
-    l1_buffers_peak_per_core: int = 0  # Peak of L1 buffers, the call's own inputs and index tensors among them
-    peak_memory_usage_per_core: int = 0  # Peak of both together
-    l1_output_buffer_per_core: int = 0  # The results that stay in L1
-    output_tensor_specs: tuple[TensorSpec, ...] | None = None  # The output, then prepared weights and bias if returned
-    error_message: str | None = None  # Why it would not run; None if it would
+    status: ExecutionStatus
+    cb_peak_size_per_core: int = 0
+    l1_buffers_peak_per_core: int = 0
+    peak_memory_usage_per_core: int = 0
+    l1_output_buffer_per_core: int = 0
+    output_tensor_specs: tuple[TensorSpec, ...] | None = None
+    error_message: str | None = None
 
 
 def query_op_constraints(

@@ -145,6 +145,17 @@ class CycleReport(Report):
 
     ``print(report)`` shows a table; all figures are fields, and ``to_json()`` has them under the same names.
 
+    Attributes:
+        device: Name of the device.
+        clock_hz: Clock of the worker cores, in Hz.
+        worker_cores: Cores of the whole grid.
+        calls: The calls in order, each with its device operations.
+        total: All calls together.
+        launches: The dispatch overhead, which no other figure includes; computed when it is read.
+        includes: What the cycles count.
+        leaves_out: What they do not count.
+        advice: What would make the calls faster; None if nobody asked.
+
     Examples:
         >>> tensor = ttnn.zeros((32, 32), layout=ttnn.TILE_LAYOUT, device=device)
         >>> report = ttnn.estimate_cycles(ttnn.relu, tensor, device=device)
@@ -154,16 +165,15 @@ class CycleReport(Report):
 
     FORMAT = 2
 
-    device: str  # Its name
+    device: str
     clock_hz: int
-    worker_cores: int  # Of the whole grid
-    calls: tuple[CallTime, ...]  # In order, each with its operations
-    total: Totals  # All together
-    # The dispatch overhead, which no other figure includes; computed when it is read
+    worker_cores: int
+    calls: tuple[CallTime, ...]
+    total: Totals
     launches: Lazy[LaunchTimes] = Lazy()  # noqa: RUF009 (a descriptor, not a default)
-    includes: tuple[str, ...] = INCLUDES  # What the cycles count
-    leaves_out: tuple[str, ...] = LEAVES_OUT  # What they do not count
-    advice: Advice | None = None  # What would make the calls faster; None if nobody asked
+    includes: tuple[str, ...] = INCLUDES
+    leaves_out: tuple[str, ...] = LEAVES_OUT
+    advice: Advice | None = None
 
     @property
     def cycles(self) -> int:

@@ -291,6 +291,21 @@ LAYERS: Final = (
 class NetworkReport(Report):
     """The cycles of calls on a device in sequence: ``print(report)`` shows tables, ``to_json()`` has all figures.
 
+    Attributes:
+        device: Name of the device.
+        clock_hz: Clock of the worker cores, in Hz.
+        calls: Number of calls that ran a device operation.
+        cycles: Cycles of all operations that have a model.
+        nanoseconds: Time of all operations that have a model.
+        operations: The device operations in order, with and without a model.
+        kinds: Sums over operations of one name, in order of the first.
+        layers: Sums over operations that the same lines of the script ran, in order of the first.
+        high_water: L1 at its fullest moment.
+        l1: L1 of a core over all operations, each at its fullest moment.
+        launches: The dispatch overhead, which no other figure includes.
+        includes: What the cycles count.
+        leaves_out: What they do not count.
+
     Examples:
         >>> tensor = ttnn.zeros((32, 32), layout=ttnn.TILE_LAYOUT, device=device)
         >>> with ttnn.profile(device) as profile:
@@ -301,19 +316,19 @@ class NetworkReport(Report):
 
     FORMAT = 1
 
-    device: str  # Its name
+    device: str
     clock_hz: int
-    calls: int  # How many calls ran a device operation
-    cycles: int  # Of all operations that a model knows
-    nanoseconds: float  # The same in time
-    operations: tuple[OpRun, ...]  # The device operations in order, with and without a model
-    kinds: tuple[Sum, ...]  # Sums over operations of one name, in order of the first
-    layers: tuple[Sum, ...]  # Sums over operations that the same lines of the script ran, in order of the first
-    high_water: HighWater  # L1 at its fullest moment
-    l1: L1Map  # L1 of a core over all operations, each at its fullest moment
-    launches: LaunchTimes  # The dispatch overhead, which no other figure includes
-    includes: tuple[str, ...] = INCLUDES  # What the cycles count
-    leaves_out: tuple[str, ...] = LEAVES_OUT  # What they do not count
+    calls: int
+    cycles: int
+    nanoseconds: float
+    operations: tuple[OpRun, ...]
+    kinds: tuple[Sum, ...]
+    layers: tuple[Sum, ...]
+    high_water: HighWater
+    l1: L1Map
+    launches: LaunchTimes
+    includes: tuple[str, ...] = INCLUDES
+    leaves_out: tuple[str, ...] = LEAVES_OUT
 
     @property
     def untimed(self) -> tuple[OpRun, ...]:

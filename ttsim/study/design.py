@@ -153,6 +153,18 @@ class AxisEffect:
 class DesignResult:
     """Every machine of a design; ``print(result)`` shows the front, ``to_json()`` has all figures. `design` returns it.
 
+    Attributes:
+        base: Name of the device that was varied.
+        layers: Names of the layers whose times are added.
+        axes: The effect of each field.
+        points: Every machine, in order of the space.
+        front: Numbers of the points with no better one in time and all costs, the fastest first; of equal points the
+            first.
+        tuned: Whether each layer was tuned on each machine.
+        alike: For each point of the front, how many others are as good in everything.
+        looked: Number of layers on machines that were computed; the others cannot differ from one of these.
+        sensitivity: Elasticities of the time on the base device with fixed plans, the strongest first.
+
     Examples:
         >>> result = ttnn.DesignResult(
         ...     base="wormhole_n150", layers=(), axes=(), points=(), front=(), tuned=False, alike=(), looked=0,
@@ -161,16 +173,15 @@ class DesignResult:
         []
     """
 
-    base: str  # Name of the device that was varied
-    layers: tuple[str, ...]  # Names of the layers whose times are added
-    axes: tuple[AxisEffect, ...]  # The effect of each field
-    points: tuple[DesignPoint, ...]  # Every machine, in order of the space
-    # Numbers of the points with no better one in time and all costs, the fastest first; of equal points the first
+    base: str
+    layers: tuple[str, ...]
+    axes: tuple[AxisEffect, ...]
+    points: tuple[DesignPoint, ...]
     front: tuple[int, ...]
-    tuned: bool  # Whether each layer was tuned on each machine
-    alike: tuple[int, ...]  # For each point of the front, how many others are as good in everything
-    looked: int  # Layers on machines that were worked out; the others could not differ from one of them
-    sensitivity: tuple[Sensitivity, ...]  # Of the time on the base device with its plans fixed, the strongest first
+    tuned: bool
+    alike: tuple[int, ...]
+    looked: int
+    sensitivity: tuple[Sensitivity, ...]
 
     def to_json(self) -> str:
         """All figures; the same bytes for the same design."""

@@ -46,6 +46,13 @@ class Best:
 class SweepResult:
     """Every point of a sweep with its row: ``best()`` has the fastest, ``records()`` a flat dict of each point.
 
+    Attributes:
+        axes: Names of the settings that were varied.
+        samples: Values on the axes, by name, and the row of each point, in order.
+        note: A remark on the file; empty if there is none.
+        given: Numbers of the points with the layer's own config.
+        added: Of these, the points that no combination of the axes has.
+
     Examples:
         >>> layer = {"in_channels": 32, "out_channels": 16, "input_height": 8, "input_width": 8, "stride": 2}
         >>> result = ttnn.sweep(layer, "wormhole_n150", processes=1)
@@ -53,11 +60,11 @@ class SweepResult:
         True
     """
 
-    axes: tuple[str, ...]  # Names of the settings that were varied
-    samples: tuple[Sample, ...]  # Values on the axes, by name, and row of each point, in order
-    note: str = ""  # What the user should know of the file; empty if nothing
-    given: frozenset[int] = frozenset()  # Numbers of the points with the layer's own config
-    added: frozenset[int] = frozenset()  # Of these, the points that no combination of the axes has
+    axes: tuple[str, ...]
+    samples: tuple[Sample, ...]
+    note: str = ""
+    given: frozenset[int] = frozenset()
+    added: frozenset[int] = frozenset()
 
     @property
     def rows(self) -> tuple[Row, ...]:

@@ -130,15 +130,21 @@ def resolved_shape(sides: Sequence[SupportsIndex | Sequence[int]], volume: int) 
 class TensorDescription:
     """A tensor without values, for `estimate_cycles`, `tune` and `query_op_constraints`.
 
+    Attributes:
+        shape: Logical shape.
+        dtype: Data type.
+        layout: Layout.
+        memory_config: Memory on the device; None for a tensor on the host.
+
     Examples:
         >>> ttnn.TensorDescription((1, 1, 64, 32), ttnn.bfloat16, memory_config=ttnn.DRAM_MEMORY_CONFIG).shape
         (1, 1, 64, 32)
     """
 
-    shape: tuple[int, ...]  # Logical shape
+    shape: tuple[int, ...]
     dtype: DataType = bfloat16
     layout: Layout = Layout.ROW_MAJOR
-    memory_config: MemoryConfig | None = None  # Place on the device; None for a tensor on the host
+    memory_config: MemoryConfig | None = None
 
     def __post_init__(self) -> None:
         require_type("TensorDescription", DataType, dtype=self.dtype)

@@ -14,6 +14,19 @@ from ttsim.runtime.types.configs import Conv2dConfig, Conv2dSliceConfig, Wormhol
 class Choice:
     """A way to make a call that runs: its configs and its costs; ``options()`` returns them as arguments of the call.
 
+    Attributes:
+        conv_config: Blocks and shards.
+        slice_config: Slices; None if the library chooses them.
+        compute_config: Fidelity and accumulators; None for the library's defaults.
+        lowering: "zero_insertion", or "phase", which ttnn does not have.
+        arguments: Keyword arguments of the call, to paste into a script that says ``import ttsim as ttnn``.
+        cycles: Cycles of all device operations of the call.
+        nanoseconds: Kernel time of the call.
+        l1_peak_bytes: Peak of L1 on a core during the call.
+        rms_error: Error against float64 as a share of the output's standard deviation, on a small image with the call's
+            own channels; None if no field that changes the arithmetic was allowed.
+        hands_on: Layout and memory of the output.
+
     Examples:
         >>> choice = ttnn.Choice(
         ...     conv_config=ttnn.Conv2dConfig(), slice_config=None, compute_config=None, lowering="phase", arguments="",
@@ -23,17 +36,15 @@ class Choice:
     """
 
     conv_config: Conv2dConfig
-    slice_config: Conv2dSliceConfig | None  # None for slices that the library chooses
-    compute_config: WormholeComputeKernelConfig | None  # None for the library's
-    lowering: str  # "zero_insertion", or "phase", which ttnn does not have
-    arguments: str  # Keyword arguments of the call, to paste into a script that says ``import ttsim as ttnn``
-    cycles: int  # Of all its device operations
+    slice_config: Conv2dSliceConfig | None
+    compute_config: WormholeComputeKernelConfig | None
+    lowering: str
+    arguments: str
+    cycles: int
     nanoseconds: float
-    l1_peak_bytes: int  # Of a core, at the fullest moment of the call
-    # Of its arithmetic against float64, of the output's standard deviation, on a small image with the call's own
-    # channels; None where no field that changes the arithmetic was allowed
+    l1_peak_bytes: int
     rms_error: float | None
-    hands_on: str  # Layout and place of its output
+    hands_on: str
 
     def to_dict(self) -> dict[str, Any]:
         """Its figures, and its configs as Python."""
@@ -51,6 +62,22 @@ class Choice:
 class Tuned:
     """Ways to make a call on a device; ``print(tuned)`` describes ``tuned.best`` and the others. `tune` returns it.
 
+    Attributes:
+        name: Name of the call.
+        device: Name of the device.
+        given: The call as it is given; None if it does not run.
+        given_error: Why the call as it is given does not run; empty if it does.
+        default: The call with ttnn's own choices: only the settings that decide the result are kept.
+        default_error: Why the default does not run; empty if it does.
+        front: The choices that no other choice beats or equals in cycles, L1 and error, fastest first.
+        reasons: Why the fastest is faster than the default, or than the call as given where the default does not run.
+        tried: Calls that were planned, placed and timed.
+        alike: Calls that have the plan of a tried call.
+        passed: Calls and families of calls that do not fit, or cannot be better.
+        refused: Calls that turned out not to fit, or to be refused.
+        untried: Families of calls that the effort did not suffice for; 0 if the search is complete.
+        least_untried_cycles: The least cycles of these families.
+
     Examples:
         >>> tuned = ttnn.Tuned(
         ...     name="", device="wormhole_n150", given=None, given_error="", default=None, default_error="", front=(),
@@ -59,21 +86,20 @@ class Tuned:
         (True, True)
     """
 
-    name: str  # Of the call
+    name: str
     device: str
-    given: Choice | None  # The call as it is given; None if it does not run
-    given_error: str  # Why it does not; empty if it does
-    default: Choice | None  # The call with ttnn's own choices: only what decides the result is kept of the configs
+    given: Choice | None
+    given_error: str
+    default: Choice | None
     default_error: str
-    front: tuple[Choice, ...]  # Ways that nothing found beats or equals in cycles, L1 and error; the fastest first
-    # Why the fastest is faster than the default, or than the call as given where the default does not run
+    front: tuple[Choice, ...]
     reasons: tuple[str, ...]
-    tried: int  # Calls that were planned, placed and timed
-    alike: int  # Calls that have the plan of a tried call
-    passed: int  # Calls and families of calls that do not fit, or cannot be better
-    refused: int  # Calls that turned out not to fit, or to be refused
-    untried: int  # Families of calls that the effort did not suffice for; 0 if the search is complete
-    least_untried_cycles: int | None  # The least cycles of these families
+    tried: int
+    alike: int
+    passed: int
+    refused: int
+    untried: int
+    least_untried_cycles: int | None
 
     @property
     def best(self) -> Choice | None:
@@ -145,24 +171,42 @@ FIXED: Final = (
 class TunedLayer:
     """A convolution of a network, as it ran and as it is tuned.
 
+    Attributes:
+        where: The line of the script that ran it.
+        function: The function of the library.
+        cycles_before: Cycles as the layer ran; 0 if it was left out.
+        cycles: Cycles as the layer is tuned.
+        moved_cycles: Further cycles to bring its output to where it is expected; below 0 if fewer than before.
+        choice: The tuned configs; None if the layer was left out.
+        changed: Whether the tuned configs differ from those of the script.
+        note: Why it was left out; empty if it was not.
+
     Examples:
         >>> ttnn.TunedLayer(where="model.py:7", function="ttnn.conv2d", note="not tuned").changed
         False
     """
 
-    where: str  # The line of the script that ran it
-    function: str  # The function of the library
-    cycles_before: int = 0  # As it ran; 0 if it was left out
-    cycles: int = 0  # As it is tuned
-    moved_cycles: int = 0  # Further cycles to bring its output to where it is expected; below 0 if fewer than before
-    choice: Choice | None = None  # How it is to be called; None if it was left out
-    changed: bool = False  # Whether that differs from how it was called
-    note: str = ""  # Why it was left out; empty if it was not
+    where: str
+    function: str
+    cycles_before: int = 0
+    cycles: int = 0
+    moved_cycles: int = 0
+    choice: Choice | None = None
+    changed: bool = False
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TunedNetwork:
     """Ways to make the convolutions of a network, from `tune_network`; ``print(tuned)`` describes the changes.
+
+    Attributes:
+        device: Name of the device.
+        clock_hz: Clock of the worker cores, in Hz.
+        cycles_before: Cycles of all operations as they ran.
+        cycles: Cycles of all operations with the convolutions tuned.
+        layers: The convolutions in order.
+        chains: Number of chains: convolutions that pass their outputs only to each other.
 
     Examples:
         >>> network = ttnn.TunedNetwork(
@@ -173,10 +217,10 @@ class TunedNetwork:
 
     device: str
     clock_hz: int
-    cycles_before: int  # Of all operations as they ran
-    cycles: int  # The same with the convolutions tuned
-    layers: tuple[TunedLayer, ...]  # The convolutions in order
-    chains: int  # How many chains they form, of layers that hand their outputs to each other alone
+    cycles_before: int
+    cycles: int
+    layers: tuple[TunedLayer, ...]
+    chains: int
 
     @property
     def gain(self) -> float:
