@@ -126,7 +126,7 @@ HEADINGS: Final = (
     "L1 peak, KiB", "error",
 )  # fmt: skip
 SHOWN_GAINS: Final = 1  # of a device, the largest
-SHOWN_REASONS: Final = 3
+SHOWN_REASONS: Final = 1
 CONTENDED: Final = "vanilla_unet.upconv1"  # the layer whose front of time and L1 is drawn
 
 
