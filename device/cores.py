@@ -215,8 +215,9 @@ class CoreRangeSet:
 
     Examples:
         >>> row = ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(3, 0))
-        >>> ttnn.CoreRangeSet([row]).num_cores()
-        4
+        >>> cores = ttnn.CoreRangeSet([row])
+        >>> cores.num_cores(), cores.contains(ttnn.CoreCoord(4, 0)), cores.bounding_box() == row
+        (4, False, True)
     """
 
     ranges: CalledList[CoreRange]

@@ -175,6 +175,8 @@ class MemoryConfig:
         >>> config = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.INTERLEAVED, ttnn.BufferType.L1)
         >>> config == ttnn.L1_MEMORY_CONFIG, config.is_sharded()
         (True, False)
+        >>> ttnn.MemoryConfig.from_json(config.to_json()) == config
+        True
     """
 
     memory_layout: TensorMemoryLayout = TensorMemoryLayout.INTERLEAVED

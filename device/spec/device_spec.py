@@ -151,6 +151,8 @@ class DeviceSpec:
         >>> spec = ttnn.load_spec("wormhole_n150")
         >>> spec.l1.bytes, spec.replace(clock_hz=1_200_000_000).clock_hz
         (1499136, 1200000000)
+        >>> ttnn.DeviceSpec.from_dict(spec.to_dict()) == spec
+        True
     """
 
     name: str

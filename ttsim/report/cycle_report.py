@@ -161,6 +161,10 @@ class CycleReport(Report):
         >>> report = ttnn.estimate_cycles(ttnn.relu, tensor, device=device)
         >>> report.cycles == sum(operation.cycles for operation in report.operations)
         True
+        >>> print(report.table(80).splitlines()[0])
+        wormhole_n150: ... cycles, ... at 1 GHz
+        >>> report.to_json().startswith("{")
+        True
     """
 
     FORMAT = 2

@@ -113,7 +113,13 @@ class Device:
     Examples:
         >>> with ttnn.open_device(l1_small_size=32768) as opened:
         ...     opened.core_grid, opened.spec.name, opened.dram_grid_size().x
+        ...     tensor = ttnn.relu(ttnn.zeros((32, 32), layout=ttnn.TILE_LAYOUT, device=opened))
+        ...     opened.num_program_cache_entries()
+        ...     opened.clear_program_cache()
+        ...     opened.num_program_cache_entries(), opened.get_num_devices(), opened.shape
         (ttnn.CoreGrid(x=8, y=8), 'wormhole_n150', 12)
+        1
+        (0, 1, MeshShape([1, 1]))
     """
 
     def __init__(

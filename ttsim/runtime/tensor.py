@@ -81,6 +81,11 @@ class Tensor(Operators):
         (Shape([1, 2]), Shape([32, 32]), BufferType.DRAM)
         >>> tiles.cpu().to_list(), (tiles + 1).to_numpy().max().item()
         ([[1.0, 0.30078125]], 2.0)
+        >>> tiles.reshape(2, 1).shape, tiles.volume(), tiles.logical_volume(), tiles.buffer_num_pages()
+        (Shape([2, 1]), 1024, 2, 1)
+        >>> tiles.deallocate()
+        >>> tiles.is_allocated()
+        False
     """
 
     __slots__ = ("__weakref__", "_id", "_storage", "_values", "created_by", "spec")

@@ -58,6 +58,8 @@ class SweepResult:
         >>> result = ttnn.sweep(layer, "wormhole_n150", processes=1)
         >>> result.best()[0].row.cycles == result.records()[0]["cycles"]
         True
+        >>> result.to_csv().splitlines()[0][:13]
+        'layer,device,'
     """
 
     axes: tuple[str, ...]
