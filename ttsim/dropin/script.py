@@ -55,7 +55,9 @@ def run_script(
                 runpy.run_path(str(path), run_name="__main__")
         finally:
             if report is not None:
-                for line in write_reports(profiles, report):
+                with progress("reports"):
+                    lines = list(write_reports(profiles, report))
+                for line in lines:
                     if tell is not None:
                         tell(line)
     if not tunes:
