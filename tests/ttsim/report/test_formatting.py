@@ -9,6 +9,7 @@ from ttsim.report.formatting import (
     count_of,
     csv_text,
     fitted,
+    heaviest,
     printable,
     printable_lines,
     short_name,
@@ -93,6 +94,11 @@ def test_json_has_no_nan_and_csv_no_formula():
 )  # fmt: skip
 def test_names_fit_a_line_and_steer_nothing(function, given, written) -> None:
     assert function(*given) == written
+
+
+def test_the_heaviest_rows_stay_in_order():
+    assert heaviest([5, 9, 1, 8, 7], 3, float) == ([9, 8, 7], 2)
+    assert heaviest([5, 9], None, float) == heaviest([5, 9], 2, float) == ([5, 9], 0)
 
 
 @pytest.mark.parametrize(

@@ -58,11 +58,11 @@ def test_code_breaks_where_it_may():
     assert code_lines(code, 120) == [code]
 
 
-def shown(*, terminal: bool, patience_seconds: float, steps: int = 3) -> str:
+def shown(*, terminal: bool, patience_seconds: float, steps: int = 3, quiet: bool = False) -> str:
     """What is written while two of three steps are done."""
     out = io.StringIO()
     console = Console(file=out, width=100, force_terminal=terminal)
-    with progress("[red]x", console=console, patience_seconds=patience_seconds) as begin:
+    with progress("[red]x", console=console, patience_seconds=patience_seconds, quiet=quiet) as begin:
         done = begin(steps)
         for _ in range(2):
             time.sleep(0.01)
@@ -78,6 +78,7 @@ def test_a_terminal_sees_what_is_done_how_fast_and_how_long_it_will_take() -> No
 
 def test_a_pipe_sees_nothing_and_neither_does_who_need_not_wait() -> None:
     assert shown(terminal=False, patience_seconds=0) == shown(terminal=True, patience_seconds=60) == ""
+    assert shown(terminal=True, patience_seconds=0, quiet=True) == ""
 
 
 def test_an_error_ends_it() -> None:

@@ -28,6 +28,7 @@ def script(capsys):
         ("ttsim tune --eff", ["--effort"]),
         ("ttsim compare --sh", []),
         ("ttsim exec --device n1", ["n150"]),
+        ("ttsim run --device mach", ["machines.toml"]),
         ("ttsim sweep --device wormhole_n3", ["wormhole_n300"]),
         ("ttsim devices p10", ["p100"]),
         ("ttsim run --values ", ["exact", "fast", "off"]),
