@@ -4,8 +4,9 @@ import os
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
-from ops.sensitivity.changes import load_spec
+from ops.sensitivity.changes import load_spec, split_changes, with_changes
 from ttsim.runtime.settings import SPEC_VARIABLE, STRICT_VARIABLE, VALUES_VARIABLE
 from ttsim.runtime.tracebacks import TRACEBACK_VARIABLE
 from ttsim.study.options import chosen_device
@@ -16,6 +17,9 @@ def chosen(options: Namespace) -> dict[str, str]:
     device = chosen_device(options) if options.changes else options.device
     if device is not None:
         load_spec(device)  # refused before the script runs
+        base, changes = split_changes(device)
+        if base.endswith(".toml"):  # whatever folder the script changes to
+            device = with_changes(str(Path(base).absolute()), changes)
     strict = "0" if options.no_strict else None
     variables = {SPEC_VARIABLE: device, VALUES_VARIABLE: options.values, STRICT_VARIABLE: strict}
     variables[TRACEBACK_VARIABLE] = "1" if options.traceback else None

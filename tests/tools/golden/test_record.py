@@ -55,7 +55,7 @@ def test_a_record_has_every_view_of_a_call(record):
     assert sections[f"binary/0041 blackhole_p150 not strict | {SAME}"] == "yes"
     exports = read_sections(record / "exports" / "binary.txt.xz")
     ends = {name.rsplit(".", 1)[-1] for name in exports if " | file " in name}
-    assert ends == {"sqlite", "json", "csv", "html", "gz"}
+    assert ends == {"sqlite", "json", "csv", "html", "gz", "yaml"}
     assert "CREATE TABLE" in next(text for name, text in exports.items() if name.endswith("db.sqlite"))
 
 

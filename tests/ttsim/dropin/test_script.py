@@ -176,6 +176,13 @@ def test_flags_become_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     }
 
 
+def test_a_device_file_is_found_from_every_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.toml").write_text('extends = "n150"\nname = "mine"\n')
+    path = tmp_path / "mine.toml"
+    assert choices("--device", "mine.toml", "--set", "grid=9x7") == {SPEC_VARIABLE: f"{path}, grid=9x7"}
+
+
 def test_changes_stand_behind_the_device_or_that_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(SPEC_VARIABLE, "blackhole_p100, dram.banks=4")
     changes = ("--set", "grid=9x7", "--set", "l1.bytes=1MiB")
