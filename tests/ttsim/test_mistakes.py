@@ -57,6 +57,7 @@ MISTAKES = [  # a command line, and words of its line
     ("devices --json n150", "'n150' is read, not written; give it before the flag"),
     ("devices --only dram", "--only chooses among the fields of --explain; give both or neither"),
     ("devices wormhole", "unknown device 'wormhole', did you mean 'wormhole_n"),
+    ("sweep --only d1 --config act_block_h=32", "no field 'act_block_h', did you mean 'act_block_h_override'?"),
     ("sweep --vary slice", "sweep: argument --vary: what is varied is KEY=VALUE,VALUE, not 'slice'"),
     ("sweep --vary slyce=none", "did you mean 'slice'"),
     ("sweep --vary slice=none --vary slice=H:2", "--vary names a setting twice; give all its values at once"),

@@ -17,7 +17,7 @@ from ttsim.runtime.types.layer import SEVERAL, Layer, setting
 from ttsim.study.design import design
 from ttsim.study.interrupts import ending_of
 from ttsim.study.layers.read import chosen_layers
-from ttsim.study.layers.run import Settings, planned
+from ttsim.study.layers.run import Settings, conv_config, planned
 from ttsim.study.options import STDOUT, settings_of, write_results
 from ttsim.study.space import read_design, read_sweep
 from ttsim.study.store import Verdict
@@ -88,6 +88,8 @@ def _arguments(options: argparse.Namespace, file: dict[str, Any]) -> dict[str, A
     if options.no_strict:
         flags["strict"] = False
     layers = chosen_layers(options, where="sweep", said=file.get("layers"))
+    for layer in layers if options.config else ():
+        conv_config(layer)  # a wrong field of the flags is refused before any point
     return file | ways | flags | {"devices": devices, "vary": file.get("vary", {}) | vary, "layers": layers}
 
 
