@@ -9,13 +9,15 @@ import re
 import signal
 from collections.abc import Callable
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 RECORDINGS = Path(__file__).resolve().parents[2] / "shared"
-EXTRAS = re.compile(r"importorskip|numba")  # in the text of a file: its tests skip or differ where numba or torch is
+# In the text of a file: its tests differ where numba is installed, or run only where torch is
+EXTRAS = re.compile("numba|importorskip" if find_spec("torch") else "numba")
 WITH_EXTRAS = (  # whose code goes another way where numba is installed: compiled loops compute these values
     "device/host",
     "device/matrix_unit",
