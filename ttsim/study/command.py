@@ -15,6 +15,7 @@ from ttsim.report.writers.terminal import progress
 from ttsim.runtime.settings import default_spec
 from ttsim.runtime.types.layer import SEVERAL, Layer, setting
 from ttsim.study.design import design
+from ttsim.study.design_page import page_of_design
 from ttsim.study.interrupts import ending_of
 from ttsim.study.layers.read import chosen_layers
 from ttsim.study.layers.run import Settings, conv_config, planned
@@ -133,6 +134,7 @@ def design_command(options: argparse.Namespace) -> int:
     space = read_design(options.space, device=options.device, changes=options.changes)
     with progress("layers", quiet=options.quiet) as begin:
         result = design(space, processes=options.processes, watch=begin)
-    if not write_results(options, csv=result.to_csv, json=result.to_json):
+    page = lambda: page_html(page_of_design(result))  # noqa: E731 - only where it is asked for
+    if not write_results(options, csv=result.to_csv, json=result.to_json, html=page):
         sys.stdout.write(f"{result}\n")
     return int(not result.front)

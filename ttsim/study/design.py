@@ -221,7 +221,7 @@ class DesignResult:
             *self._front(),
             "",
             "Fields of the space:",
-            *(f"  {axis.name}: {_means(axis)}" for axis in self.axes),
+            *(f"  {axis.name}: {effect_text(axis)}" for axis in self.axes),
         ]
         if self.sensitivity:
             varied = {axis.name for axis in self.axes}
@@ -265,7 +265,8 @@ class DesignResult:
         return ["Pareto front, the fastest first:", *fitted(rows, None, words=names)]
 
 
-def _means(axis: AxisEffect) -> str:
+def effect_text(axis: AxisEffect) -> str:
+    """What a field does to the time of all layers, and to whether they run."""
     decided = "decides whether layers fit" if axis.decides else ""
     if not axis.read:
         return f"no layer reads it; its values ({axis.values}) were collapsed"

@@ -173,15 +173,15 @@ def _scatter(shown: Sequence[Shown]) -> Section:
         "picture",
         SCATTER,
         SCATTER_NOTE,
-        x=_axis("kernel time", "ns", [x for _, x, _ in known]),
-        y=_axis("L1 peak of a core", "B", [y for _, _, y in known]),
+        x=axis_around("kernel time", "ns", [x for _, x, _ in known]),
+        y=axis_around("L1 peak of a core", "B", [y for _, _, y in known]),
         source="operations",
         marks=[(x, y, shown[at].row.device, at) for at, x, y in known],
         lines=fronts,
     )
 
 
-def _axis(label: str, unit: str, values: Sequence[float]) -> Section:
+def axis_around(label: str, unit: str, values: Sequence[float]) -> Section:
     """An axis with room beside the least and the largest value; logarithmic if the values are far apart."""
     low, high = min(values), max(values)
     if low > 0 and high / low > WIDE:

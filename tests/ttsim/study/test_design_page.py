@@ -1,0 +1,38 @@
+"""The page of a design: the machines of test_design."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.ttsim.report.test_pages import column, sections
+from tests.ttsim.study.test_design import SPACE
+from ttsim.study.design import design
+from ttsim.study.design_page import page_of_design
+
+
+@pytest.fixture(scope="module")
+def result():
+    return design(SPACE)
+
+
+def test_the_fastest_machine_and_all_others_are_shown(result):
+    shown = sections(page_of_design(result))
+    assert list(shown) == ["verdict", "gain", "picture", "map", "operations", "fields", "layers"]
+    best = result.points[result.front[0]]
+    assert shown["gain"]["code"] == " ".join(f"--set {name}={value}" for name, value in best.values.items())
+    assert shown["gain"]["text"].startswith("Saves 49.")
+    assert column(shown["operations"], "time")[0] == pytest.approx(best.nanoseconds)
+    assert column(shown["operations"], "on the front").count("yes") == len(result.front)
+    assert column(shown["operations"], "area")[:2] == [
+        pytest.approx(result.points[at].costs["area"]) for at in result.front
+    ]
+    assert shown["map"]["axes"] == ["clock_hz", "l1.bytes", "dispatch_costs.write_cycles"]
+    assert len(shown["picture"]["marks"]) == sum(point.nanoseconds is not None for point in result.points)
+    assert len(shown["picture"]["lines"][0]["points"]) == len(result.front)
+
+
+def test_no_machine_runs_all_layers(result):
+    failed = tuple(replace(point, nanoseconds=None, reason="too small\nby far") for point in result.points)
+    shown = sections(page_of_design(replace(result, points=failed, front=(), alike=())))
+    assert (shown["verdict"]["state"], shown["gain"]["detail"]) == ("bad", "too small\nby far")
+    assert shown["picture"]["lines"] == ["There is nothing to draw without a cost or a machine that runs all layers."]

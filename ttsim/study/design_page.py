@@ -1,0 +1,139 @@
+"""The page of a design: the fastest machine with its fields, time against a cost, a map of two fields, all machines."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from ttsim.report.formatting import counted, percent, time
+from ttsim.report.sections import Cell, Field, Page, Section, View, gain, heat, lines, points, short, table, verdict
+from ttsim.study.design import AxisEffect, DesignPoint, DesignResult, LayerOutcome, effect_text
+from ttsim.study.store import front
+from ttsim.study.sweep import LONGEST_REASON
+from ttsim.study.sweep_page import MOST_POINTS, axis_around
+
+PICTURE: Final = "Time against cost"
+PICTURE_NOTE: Final = (
+    "Each point is a machine that runs all layers; a line joins the machines that are best in this cost."
+)
+FRONT, OTHERS = "on the front", "other machines"
+MAP_NOTE: Final = "The least figure of all machines with the two values."
+
+
+def page_of_design(result: DesignResult) -> Page:
+    """The page of a design."""
+    order = sorted(range(len(result.points)), key=lambda at: (at not in result.front, _time(result.points[at])))
+    shown = [result.points[at] for at in order[:MOST_POINTS]]
+    best = result.points[result.front[0]] if result.front else None
+    base = next((point for point in result.points if point.device == result.base), None)
+    varied = [axis.name for axis in result.axes if len({point.values[axis.name] for point in shown}) > 1]
+    costs = list(best.costs) if best else []
+    fields = _fields(result, costs)
+    sections = [_verdict(result, best, base), _gain(result, best, base), _picture(result, shown, costs)]
+    if len(varied) > 1:
+        sections.append(heat("map", "Two fields", MAP_NOTE, source="operations", across=varied[1], down=varied[0],
+                             figures=["time", *costs], axes=varied))  # fmt: skip
+    note = f"The first {len(shown):,} of {len(order):,} machines." if len(shown) < len(order) else ""
+    ops = [[at] for at in range(len(shown))]
+    sections.append(table("operations", "Machines", fields, shown, ops=ops, note=note))
+    sections.append(table("fields", "Fields of the space", EFFECTS, result.axes))
+    if best:
+        sections.append(table("layers", "Layers on the fastest machine", LAYERS, best.layers))
+    device = f"{counted(len(result.points), 'machine')} around {result.base}"
+    return Page(title="Design", device=device, views=[View(name="design", sections=sections)])
+
+
+def _time(point: DesignPoint) -> float:
+    return float("inf") if point.nanoseconds is None else point.nanoseconds
+
+
+def _values(point: DesignPoint) -> str:
+    return ", ".join(f"{name}={value}" for name, value in point.values.items())
+
+
+def _verdict(result: DesignResult, best: DesignPoint | None, base: DesignPoint | None) -> Section:
+    run = sum(point.nanoseconds is not None for point in result.points)
+    facts: list[tuple[str, Cell, str]] = [
+        ("fastest", best.nanoseconds if best else None, "ns"),
+        (result.base, base.nanoseconds if base else None, "ns"),
+        *((f"{name} of the fastest", cost, "figure") for name, cost in (best.costs.items() if best else ())),
+        ("error expected", best.cycles_error_share if best else None, "share"),
+        ("machines", len(result.points), "number"),
+        ("machines that run all layers", run, "number"),
+        ("on the front", len(result.front), "number"),
+    ]
+    asked = {"layers": ", ".join(result.layers)}
+    if best is None:
+        return verdict("bad", "No machine runs all layers.", facts, asked)
+    text = f"The fastest of {counted(run, 'machine')} that run all layers takes {time(_time(best))}."
+    return verdict("known", text, facts, asked)
+
+
+def _gain(result: DesignResult, best: DesignPoint | None, base: DesignPoint | None) -> Section:
+    if best is None:
+        reasons = [point.reason for point in result.points if point.reason]
+        return gain("No machine runs all layers.", short(reasons[0], LONGEST_REASON) if reasons else "")
+    flags = " ".join(f"--set {name}={value}" for name, value in best.values.items())
+    detail = "The fastest machine of the front; these flags make it of the base device."
+    if base is None or base.nanoseconds is None or best is base:
+        return gain(f"Fastest: {_values(best)}", detail, flags)
+    saved = 1 - _time(best) / base.nanoseconds
+    return gain(f"Saves {percent(saved)} of {result.base}: {_values(best)}", detail, flags)
+
+
+def _picture(result: DesignResult, shown: Sequence[DesignPoint], costs: Sequence[str]) -> Section:
+    if not costs or not result.front:
+        return lines("picture", PICTURE, ["There is nothing to draw without a cost or a machine that runs all layers."])
+    placed = [(at, point.costs[costs[0]], point.nanoseconds) for at, point in enumerate(shown) if point.costs]
+    known = [(at, cost, taken) for at, cost, taken in placed if taken is not None]
+    costs_of = [(cost, taken) for _, cost, taken in known]
+    best = _front(result)
+    return points(
+        "picture",
+        PICTURE,
+        PICTURE_NOTE,
+        x=axis_around(costs[0], "", [cost for _, cost, _ in known]),
+        y=axis_around("time of all layers", "ns", [taken for _, _, taken in known]),
+        source="operations",
+        marks=[(cost, taken, FRONT if shown[at].device in best else OTHERS, at) for at, cost, taken in known[::-1]],
+        lines=[("", [costs_of[at] for at in front(costs_of)])],
+    )
+
+
+def _front(result: DesignResult) -> set[str]:
+    return {result.points[at].device for at in result.front}
+
+
+def _fields(result: DesignResult, costs: Sequence[str]) -> Sequence[Field[DesignPoint]]:
+    best = _front(result)
+
+    def cost_of(name: str) -> Field[DesignPoint]:
+        return Field(name, lambda point: point.costs.get(name), "figure")
+
+    def value_of(name: str) -> Field[DesignPoint]:
+        return Field(name, lambda point: point.values[name])
+
+    return (
+        Field("machine", _values),
+        Field("time", lambda point: point.nanoseconds, "ns"),
+        *map(cost_of, costs),
+        Field(FRONT, lambda point: "yes" if point.device in best else ""),
+        Field("error expected", lambda point: point.cycles_error_share, "share"),
+        *(value_of(axis.name) for axis in result.axes),
+        Field("not timed", lambda point: point.untimed_operations or None, "number"),
+        Field("reason", lambda point: short(point.reason.partition("\n")[0], LONGEST_REASON)),
+    )
+
+
+EFFECTS: Final[Sequence[Field[AxisEffect]]] = (
+    Field("field", lambda axis: axis.name),
+    Field("values", lambda axis: axis.values, "number"),
+    Field("moves time by up to", lambda axis: axis.moves_share, "share"),
+    Field("effect", effect_text),
+)
+LAYERS: Final[Sequence[Field[LayerOutcome]]] = (
+    Field("layer", lambda layer: layer.layer),
+    Field("time", lambda layer: layer.nanoseconds, "ns"),
+    Field("count", lambda layer: layer.count, "number"),
+    Field("headroom", lambda layer: layer.l1_headroom_bytes, "B"),
+    Field("error expected", lambda layer: layer.cycles_error_share, "share"),
+    Field("arguments", lambda layer: layer.arguments, "code"),
+)
