@@ -127,7 +127,7 @@ def exec_command(options: argparse.Namespace) -> int:
     Returns the exit code.
     """
     options.script.open("rb").close()  # a script that is not there is told in one line
-    variables = chosen(options)
+    variables, script = chosen(options), str(options.script.absolute())
     try:
         with environment(variables):
             tell = None if options.quiet else partial(say, console_on(sys.stderr), indent=2)
@@ -140,7 +140,7 @@ def exec_command(options: argparse.Namespace) -> int:
     except (Exception, KeyboardInterrupt) as error:
         sys.stdout.flush()
         if variables.get(TRACEBACK_VARIABLE) is None:
-            error.__traceback__ = within(error.__traceback__, options.script)
+            error.__traceback__ = within(error.__traceback__, script)
         with environment(variables), shortened(error):
             lines = traceback.format_exception(error)
         sys.stderr.write("\t".join(map(printable_lines, "".join(lines).split("\t"))))

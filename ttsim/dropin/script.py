@@ -40,7 +40,8 @@ def run_script(
 ) -> str:
     """Runs a script with Python's own ``sys.argv`` and ``sys.path``; returns what the tuner found, if it ran.
 
-    What the script raises is raised once the report is written.
+    What the script raises is raised once the report is written. Paths are relative to the folder at the start, whatever
+    folder the script changes to.
 
     Args:
         report: A folder for what its devices did; see `write_reports`. None for no report.
@@ -48,15 +49,16 @@ def run_script(
         tunes: Tune the convolutions that each device ran, too.
         progress: Gets what takes long, and shows that it goes on meanwhile.
     """
+    file, folder = path.absolute(), None if report is None else report.absolute()
     watching: AbstractContextManager[list[Profile]] = watched() if report is not None or tunes else nullcontext([])
     with watching as profiles:
         try:
             with ttnn_is_ttsim(), as_program(path, arguments):
-                runpy.run_path(str(path), run_name="__main__")
+                runpy.run_path(str(file), run_name="__main__")
         finally:
-            if report is not None:
+            if folder is not None:
                 with progress("reports"):
-                    lines = list(write_reports(profiles, report))
+                    lines = list(write_reports(profiles, folder))
                 for line in lines:
                     if tell is not None:
                         tell(line)
@@ -67,10 +69,10 @@ def run_script(
         return "\n".join(str(tune_network(profile)) for profile in convolved) or "no device ran a convolution"
 
 
-def within(trace: TracebackType | None, path: Path) -> TracebackType | None:
+def within(trace: TracebackType | None, path: str) -> TracebackType | None:
     """The part of a traceback that begins in a script; all of it if it never was there."""
     part = trace
-    while part is not None and part.tb_frame.f_code.co_filename != str(path):
+    while part is not None and part.tb_frame.f_code.co_filename != path:
         part = part.tb_next
     return part or trace
 

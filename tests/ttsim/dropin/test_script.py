@@ -77,6 +77,20 @@ def test_a_script_whose_name_means_harm_is_told_without(
     assert "\\'\\n\"': wormhole_n150: " in " ".join(capsys.readouterr().err.split())
 
 
+def test_paths_are_relative_to_the_folder_at_the_start(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "script.py").write_text(f"import os\nos.chdir('elsewhere')\n{CALL}\nttnn.relu(1)\n")
+    monkeypatch.chdir(tmp_path)
+    assert main(["exec", "--values", "off", "--report", "report", "script.py"]) == 1
+    network = json.loads((tmp_path / "report" / "network0.json").read_text())
+    assert [layer["name"] for layer in network["layers"]] == ["script.py:11"]
+    lines = capsys.readouterr().err.splitlines()
+    at = lines.index(f'  File "{tmp_path / "script.py"}", line 15, in <module>')
+    assert lines[at + 1] == "    ttnn.relu(1)"
+
+
 @pytest.mark.skipif(os.name == "nt", reason="names of files are narrower there")
 def test_what_a_script_raises_steers_no_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     script = tmp_path / "a\x1b[31m\u202e.py"
