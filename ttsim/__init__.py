@@ -13,6 +13,7 @@ from importlib.machinery import ModuleSpec as _ModuleSpec
 from importlib.util import find_spec as _find_spec
 from pathlib import Path as _Path
 from types import ModuleType as _ModuleType
+from typing import NoReturn as _NoReturn
 
 _FILE = _Path(__file__).resolve()
 _SIBLINGS = ("device", "ops")
@@ -42,9 +43,10 @@ def _check_siblings(home: _Path) -> None:
             )
 
 
-def _missing_in(sibling: _ModuleType, name: str) -> object:
-    """Raises the error for a name that a package beside this one does not have."""
-    raise _import_module("ttsim.dropin.missing").missing_in_package(sibling, name, _sys._getframe(1))
+def _missing_in(module: _ModuleType, name: str, *, depth: int = 1) -> _NoReturn:
+    """Raises the error for a name that a module does not have, asked for by the code that is ``depth`` calls above."""
+    __tracebackhide__ = True  # pytest reads it
+    raise _import_module("ttsim.dropin.missing").missing_name(module, name, _sys._getframe(depth))
 
 
 _import_module("ttsim.runtime.tracebacks").install()
@@ -95,12 +97,11 @@ def __getattr__(name: str) -> object:
     """Loads a public name when it is first asked for, and keeps it."""
     __tracebackhide__ = True  # pytest reads it
     if name in _MODULES:
-        return _import_module(_MODULES[name])
+        module = _import_module(_MODULES[name])
+        vars(module).setdefault("__getattr__", _partial(_missing_in, module))
+        return module
     if name not in _HOME_OF:
-        own = _sys.modules[__name__]
-        if name.startswith("_"):
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=own)
-        raise _import_module("ttsim.dropin.missing").missing_name(own, name, __all__, _sys._getframe(1))
+        _missing_in(_sys.modules[__name__], name, depth=2)
     value = globals()[name] = getattr(_import_module(_HOME_OF[name]), name)
     _import_module("ttsim.runtime.types.signatures").shorten_all([value])
     return value

@@ -92,7 +92,7 @@ def _size_refusals(call: PoolArguments) -> Iterator[str]:
     if not call.tiled and formats.is_block:
         yield (
             "BFLOAT8_B/BFLOAT4_B output data format is not supported with ROW_MAJOR layout\n"
-            "output_layout: block floats need ttsim.TILE_LAYOUT"
+            "output_layout: block floats need ttnn.TILE_LAYOUT"
         )
     sizes = {"Batch size": call.batch, "Input height": height, "Input width": width, "Channels": call.channels}
     for name, value in sizes.items():

@@ -85,7 +85,7 @@ def from_torch(
     require_type_or_none("from_torch", DataType, dtype=dtype)
     if dtype is not None and dtype.format.is_block and layout is Layout.ROW_MAJOR:
         raise DeviceError(
-            f"ttnn.from_torch: {dtype.format} requires TILE_LAYOUT!\nlayout: leave it out, or give ttsim.TILE_LAYOUT"
+            f"ttnn.from_torch: {dtype.format} requires TILE_LAYOUT!\nlayout: leave it out, or give ttnn.TILE_LAYOUT"
         )
     if memory_config is not None and device is None:
         raise DeviceError(
@@ -548,7 +548,7 @@ def load_tensor(file_name: str | Path, device: Device | None = None) -> Tensor:
     except (ArgumentError, OSError):
         raise
     except (ValueError, KeyError, TypeError, AttributeError, EOFError, RuntimeError, BadZipFile, zlib.error):
-        raise ArgumentError(f"load_tensor: {file_name} is no file of ttsim.dump_tensor; write it anew") from None
+        raise ArgumentError(f"load_tensor: {file_name} is no file of ttnn.dump_tensor; write it anew") from None
     return Tensor(values, dtype, device, layout)
 
 

@@ -14,9 +14,8 @@ from types import ModuleType
 from typing import Any
 
 import ttsim
-from ttsim.dropin.missing import missing_name
+from ttsim.dropin.missing import PACKAGE, missing_name
 
-PACKAGE = "ttnn"
 MODULES: frozenset[str] = frozenset(vars(ttsim)["_MODULES"])
 # Modules of ttnn 0.81.1 in which ttsim has names of its own, wherever they live here.
 FACES = frozenset(
@@ -45,10 +44,7 @@ class Face(ModuleType):
                 return getattr(home, name)
         if (module := f"{self.__name__.partition('.')[2]}.{name}".lstrip(".")) in FACES:
             return face_of(module)
-        if name.startswith("_"):
-            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}", name=name, obj=self)
-        public = [known for known in dir(self) if not known.startswith("_")]
-        raise missing_name(self, name, public, sys._getframe(1))
+        raise missing_name(self, name, sys._getframe(1))
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Assigns a name where it is looked up; what imports leave behind stays here."""

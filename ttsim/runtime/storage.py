@@ -105,8 +105,8 @@ def record_fetched(storage: DeviceStorage, spec: TensorSpec, brought: TensorSpec
 def not_allocated(first_line: str = "Tensor is not allocated") -> DeviceError:
     """The error of using a deallocated tensor, with the real library's first line."""
     return DeviceError(
-        f"{first_line}\nit was deallocated, by deallocate() or because an operation was told to consume it "
-        "(deallocate_activation); keep it allocated, or make it again"
+        f"{first_line}\nit was deallocated: by deallocate(), with its device by close_device(), or by an operation "
+        "that was told to consume it (deallocate_activation); keep it allocated, or make it again"
     )
 
 
@@ -138,7 +138,7 @@ def default_type(values: Array) -> DataType:
     data_type = _OTHER_FLOATS.get(name) or DataType.__members__.get(name.upper())
     if data_type is None:
         raise ArgumentTypeError(
-            f"Tensor: there is no data type for {name} values; give one, for example data_type=ttsim.bfloat16"
+            f"Tensor: there is no data type for {name} values; give one, for example data_type=ttnn.bfloat16"
         )
     return data_type
 

@@ -124,7 +124,7 @@ class Tensor(Operators):
         values = numbers(data if known is None else known)
         chosen = default_type(values) if data_type is None else data_type
         if not isinstance(chosen, DataType):
-            raise ArgumentTypeError(f"Tensor: data_type must be a DataType such as ttsim.bfloat16, not {shown(chosen)}")
+            raise ArgumentTypeError(f"Tensor: data_type must be a DataType such as ttnn.bfloat16, not {shown(chosen)}")
         require_type_or_none("Tensor", Device, device=device)
         require_type_or_none("Tensor", Layout, layout=layout)
         require_type_or_none("Tensor", MemoryConfig, mem_config=mem_config)

@@ -53,7 +53,7 @@ def copy_host_to_device_tensor(host_tensor: Tensor, device_tensor: Tensor, cq_id
     """
     require_type("copy_host_to_device_tensor", Tensor, host_tensor=host_tensor, device_tensor=device_tensor)
     if host_tensor.device() is not None:
-        raise DeviceError("copy_host_to_device_tensor: host_tensor is on a device; use ttsim.to_memory_config")
+        raise DeviceError("copy_host_to_device_tensor: host_tensor is on a device; use ttnn.to_memory_config")
     stored_in(device_tensor, host_tensor, argument="copy_host_to_device_tensor: device_tensor")
 
 

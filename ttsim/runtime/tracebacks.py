@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from opcode import opmap
 from types import FrameType, TracebackType
 
@@ -18,6 +19,7 @@ TRACEBACK_VARIABLE = "TTSIM_TRACEBACK"  # "1" shows all frames
 _HOUSE = frozenset({"device", "ops", "ttsim"})
 _HIDDEN = _HOUSE | sys.stdlib_module_names
 _RAISE = opmap["RAISE_VARARGS"]
+_UNEXPECTED = re.compile(r"(\w+)\(\) got an unexpected keyword argument '(\w+)'")
 _WRONG_CALL = re.compile(r"\w+\(\) (got|missing|takes) ")  # how a TypeError begins that Python raises for a call
 
 
@@ -41,9 +43,12 @@ def install() -> None:
 def shortened(error: BaseException) -> Iterator[None]:
     """For the length of a ``with`` block, an error and its causes have no frames of ttsim if ttsim refused something.
 
-    An error of frames of ttsim alone has no traceback then.
-    Causes that never left ttsim are left out. Nothing changes while TTSIM_TRACEBACK is set, except to 0.
+    An error of frames of ttsim alone has no traceback then. Causes that never left ttsim are left out. No frames are
+    left out while TTSIM_TRACEBACK is set, except to 0. A misspelled keyword of a function of ttsim has a note.
     """
+    notes, hint = list(getattr(error, "__notes__", ())), _spelling(error)
+    if hint:
+        error.add_note(hint)
     links: list[BaseException] = []
     link: BaseException | None = error
     while link is not None and link not in links and os.environ.get(TRACEBACK_VARIABLE, "0") in ("", "0"):
@@ -60,6 +65,8 @@ def shortened(error: BaseException) -> Iterator[None]:
         for link, trace, cause, context, suppressed in before:
             link.__traceback__, link.__cause__, link.__context__ = trace, cause, context
             link.__suppress_context__ = suppressed
+        if hint:
+            error.__notes__ = notes
 
 
 def outside(trace: TracebackType | None) -> TracebackType | None:
@@ -97,6 +104,21 @@ def _package(frame: FrameType) -> str:
 def _cause(error: BaseException) -> BaseException | None:
     """The error that Python prints above an error."""
     return error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+def _spelling(error: BaseException) -> str:
+    """The keyword that was meant, where Python found an unexpected one in a call of a function of ttsim; else ""."""
+    found = _UNEXPECTED.fullmatch(str(error)) if type(error) is TypeError else None
+    frames = _frames(error.__traceback__)
+    if found is None or not frames:
+        return ""
+    name, keyword = found.groups()
+    function = vars(sys.modules["ttsim"]).get(name)  # where functions stand that were called
+    if not callable(function) or frames[-1].tb_frame.f_globals.get(name, function) is not function:
+        return ""
+    known = import_module("inspect").signature(function).parameters
+    near = import_module("device.errors").nearest(keyword, known) or f"; there are {', '.join(known)}"
+    return f"{name}: there is no {keyword!r}{near}"
 
 
 def _refused(error: BaseException) -> bool:

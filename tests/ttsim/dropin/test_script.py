@@ -268,6 +268,10 @@ def test_what_is_assigned_is_assigned_to_ttsim(monkeypatch: pytest.MonkeyPatch) 
     ("statement", "text"),
     [
         ("import ttnn; ttnn.softmax", "module 'ttnn' has no attribute 'softmax': .*ttnn.from_torch.*dir.ttnn. lists"),
+        (
+            "import ttnn; ttnn.experimental.conv2d",
+            "module 'ttnn.experimental' .*: conv3d; dir.ttnn.experimental. lists",
+        ),
         ("import ttnn.device; ttnn.core.conv3", "module 'ttnn.core' has no attribute .*; the nearest names: conv"),
         ("from ttnn import conv3", "cannot import name 'conv3' from 'ttnn': .*; the nearest names: conv"),
     ],

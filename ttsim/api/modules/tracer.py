@@ -19,7 +19,7 @@ def enable_tracing() -> None:
         ...     print(error)
         tracer.enable_tracing: torch is not traced; ...
     """
-    raise ArgumentError("tracer.enable_tracing: torch is not traced; ttsim.graph.begin_graph_capture records calls")
+    raise ArgumentError("tracer.enable_tracing: torch is not traced; ttnn.graph.begin_graph_capture records calls")
 
 
 def disable_tracing() -> None:
@@ -56,7 +56,7 @@ def trace() -> None:
         ...     print(error)
         tracer.trace: torch is not traced; ...
     """
-    raise ArgumentError("tracer.trace: torch is not traced; ttsim.graph.begin_graph_capture records calls")
+    raise ArgumentError("tracer.trace: torch is not traced; ttnn.graph.begin_graph_capture records calls")
 
 
 def visualize(*_: object, **__: object) -> None:
@@ -72,7 +72,7 @@ def visualize(*_: object, **__: object) -> None:
         ...     print(error)
         tracer.visualize: nothing is drawn; ...
     """
-    raise ArgumentError("tracer.visualize: nothing is drawn; ttsim.graph.pretty_print shows what a capture recorded")
+    raise ArgumentError("tracer.visualize: nothing is drawn; ttnn.graph.pretty_print shows what a capture recorded")
 
 
 __dir__ = public(globals())

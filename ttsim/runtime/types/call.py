@@ -124,13 +124,20 @@ def _instance(wanted: type) -> Kind:
             raise TypeError("wrong type")
         return value
 
-    return Kind(wanted.__name__, convert, _conversion if wanted.__name__ == "Tensor" else lambda value: "")
+    return Kind(wanted.__name__, convert, lambda value: _way_out(wanted, value))
 
 
-def _conversion(value: object) -> str:
-    """The function that converts a tensor of another library."""
-    array = isinstance(value, np.ndarray) or type(value).__module__.partition(".")[0] == "torch"
-    return "; ttsim.from_torch makes one of it" if array else ""
+def _way_out(wanted: type, value: object) -> str:
+    """What gives a value of the wanted type, for a value that is not; empty where that is not known."""
+    if wanted.__name__ == "Device":
+        return "; ttnn.open_device returns one"
+    if wanted.__name__ == "Tensor":
+        array = isinstance(value, np.ndarray) or type(value).__module__.partition(".")[0] == "torch"
+        return "; ttnn.from_torch makes one of it" if array else ""
+    name = str(value).rpartition(".")[2].rstrip("'>").upper()  # of torch.bfloat16, numpy.float32 or "bfloat16"
+    if not issubclass(wanted, Enum) or name not in wanted.__members__:
+        return ""
+    return f"; write ttnn.{name.lower() if wanted.__name__ == 'DataType' else f'{wanted.__name__}.{name}'}"
 
 
 _PLAIN = {
@@ -191,7 +198,8 @@ class Signature:
         for name, argument in self.arguments.items():
             value = arguments.get(name, argument.default)
             if value is REQUIRED:
-                raise self.error(arguments, f"{name} is missing; it must be {argument.kind.text}")
+                kind = argument.kind
+                raise self.error(arguments, f"{name} is missing; it must be {kind.text}{kind.hint(value)}")
             bound[name] = self.convert(name, value, arguments) if name in arguments else value
         return bound
 
@@ -282,7 +290,8 @@ def require_type(owner: str, kind: type, **arguments: object) -> None:
     first = f"{incompatible(OPERATIONS + owner)}\n" if owner in BOUND else ""
     for name, value in arguments.items():
         if not isinstance(value, kind):
-            raise ArgumentTypeError(f"{first}{owner}: {name} must be a {kind.__name__}, not {shown(value)}")
+            text = f"{name} must be a {kind.__name__}, not {shown(value)}{_way_out(kind, value)}"
+            raise ArgumentTypeError(f"{first}{owner}: {text}")
 
 
 def require_type_or_none(owner: str, kind: type, **arguments: object) -> None:

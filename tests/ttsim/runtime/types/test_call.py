@@ -108,7 +108,11 @@ def test_good_arguments_arrive_in_plain_form() -> None:
         ((), {"size": (1, 2), "flip": 1}, "flip must be bool, not 1"),
         ((), {"size": (1, 2), "count": 1.5}, "count must be non-negative int, not 1.5"),
         ((), {"size": (1, 2), "count": -1}, "count must be non-negative int, not -1"),
-        ((), {"size": (1, 2), "dtype": "bfloat16"}, "dtype must be DataType or None, not 'bfloat16'"),
+        (
+            (),
+            {"size": (1, 2), "dtype": "bfloat16"},
+            "dtype must be DataType or None, not 'bfloat16'; write ttnn.bfloat16",
+        ),
         ((), {"size": (1, 2), "cuont": 1}, "there is no 'cuont'; did you mean 'count'?"),
         ((), {"size": (1, 2), "zzz": 1}, "there is no 'zzz'"),
     ],
