@@ -183,7 +183,7 @@ def test_another_file_or_one_that_was_cut_short_is_refused(tmp_path: Path, conte
     path = tmp_path / "x.tensorbin"
     ttsim.dump_tensor(path, ttsim.Tensor(np.arange(64), ttsim.int32))
     path.write_bytes(path.read_bytes()[:-40] if content is None else content)
-    assert "no file of ttsim.dump_tensor" in refusal(lambda: ttsim.load_tensor(path))
+    assert "no file of ttnn.dump_tensor" in refusal(lambda: ttsim.load_tensor(path))
 
 
 @pytest.mark.parametrize("of", ["values", "kind"])
