@@ -88,7 +88,7 @@ REFUSED = [
     *((lambda d, x, stride=stride: conv(d, x, stride=stride), BOUND.format("conv2d") + "stride must be 2 non-negative")
       for stride in ({1, 2}, {1: 1, 2: 2}, iter([1, 1]), "11", np.ones((2, 2), int))),
     (lambda d, x: conv(d, x, ttsim.conv_transpose2d, input_tensor=ONES), BOUND.format("conv_transpose2d")
-     + "input_tensor must be Tensor, not a numpy.ndarray; ttsim.from_torch makes one of it\n"),
+     + "input_tensor must be Tensor, not a numpy.ndarray; ttnn.from_torch makes one of it\n"),
     (lambda d, x: ttsim.conv2d(ZEROS), BOUND.format("conv2d")),
     (lambda d, x: ttsim.onednn.conv_transpose(ZEROS, ZEROS), "Argument: ConvTranspose: "),
     (lambda d, x: ttsim.Tensor([np.inf], ttsim.int32), "Argument: "),
