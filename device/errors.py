@@ -138,6 +138,7 @@ class DeviceClosedError(DeviceError):
 
 for _error in [value for value in globals().values() if isinstance(value, type) and issubclass(value, TTSimError)]:
     _error.__module__ = "ttsim"  # where users find it: a traceback shows this name
+del _error
 
 
 def shown(value: object, longest: int = LONGEST_SHOWN) -> str:

@@ -142,7 +142,7 @@ def test_any_kind_of_integer_opens_a_device():
 
 
 CLASSES = {
-    name: kind for name, kind in inspect.getmembers(errors, inspect.isclass) if kind.__module__ == errors.__name__
+    name: kind for name, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.TTSimError)
 }
 
 
