@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from ttsim.report.comparison import CYCLES, Comparison, KindChange, Pair, kind_of
-from ttsim.report.formatting import percent, short_name, short_time
+from ttsim.report.formatting import percent, short_name, time
 from ttsim.report.sections import Cell, Field, Mark, Page, Section, View, axis, bars, gain, rectangles, table, verdict
 
 SIDES: Final = ("before", "after")
@@ -87,7 +87,7 @@ def _state(comparison: Comparison) -> str:
 
 def _verdict(comparison: Comparison) -> str:
     before, after = map(comparison.nanoseconds, comparison.change)
-    times = f"{short_time(before or 0)} -> {short_time(after or 0)}"
+    times = f"{time(before or 0)} -> {time(after or 0)}"
     share = comparison.change.share
     if not comparison.change.more:
         return f"Both take the same time: {times}."
@@ -112,9 +112,9 @@ def _most_changed(comparison: Comparison) -> Section:
     at, pair = max(numbered, key=lambda item: abs(item[1].change.more), default=(0, None))
     if pair is None or not pair.change.more:
         return gain("No operation takes another time.")
-    difference = short_time(comparison.nanoseconds(abs(pair.change.more)) or 0)
+    difference = time(comparison.nanoseconds(abs(pair.change.more)) or 0)
     amount = f"{difference} {'more' if pair.change.more > 0 else 'less'}"
-    times = [short_time(comparison.nanoseconds(value) or 0) for value in pair.change]
+    times = [time(comparison.nanoseconds(value) or 0) for value in pair.change]
     detail = f"{' -> '.join(times)}. {_causes(pair) or 'Both reports have the same configuration of it'}."
     return gain(f"Changed most: #{at} {kind_of(pair.name)} takes {amount}", detail)
 

@@ -212,12 +212,6 @@ def heaviest(rows: Sequence[RowT], most: int | None, weight: Callable[[RowT], fl
     return [rows[at] for at in sorted(chosen)], len(rows) - most
 
 
-def short_time(nanoseconds: float) -> str:
-    """Nanoseconds in the unit that suits them, with four digits: 1.263 ms."""
-    unit, name = next((unit for unit in ((1e6, "ms"), (1e3, "us")) if nanoseconds >= unit[0]), (1.0, "ns"))
-    return f"{nanoseconds / unit:.4g} {name}"
-
-
 def count_of(value: float) -> str:
     """A number with a decimal prefix: 1.23 M."""
     for power, prefix in ((15, "P"), (12, "T"), (9, "G"), (6, "M"), (3, "k")):

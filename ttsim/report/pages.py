@@ -14,7 +14,7 @@ from ttsim.report.comparison_page import FIELDS as COMPARED, Compared
 from ttsim.report.cycle_report import INCLUDES, LEAVES_OUT, CycleReport, launch_lines
 from ttsim.report.cycles import Core, CoreTime, Totals, cores_in
 from ttsim.report.explain import explain_inclusion, operation_lines
-from ttsim.report.formatting import by, counted, cycles, percent, short_time
+from ttsim.report.formatting import by, counted, cycles, percent, time
 from ttsim.report.memory import CIRCULAR, L1Map, LayerResult, OperationUse, l1_map
 from ttsim.report.network import NetworkReport, OpRun, Runs
 from ttsim.report.page_charts import l1_chart, roofline, stage_rows, timeline
@@ -265,7 +265,7 @@ def _verdict(part: Part) -> Section:
     if not part.operations:
         return verdict("known", "No device operation ran.", [], part.asked)
     fits, missing = "Fits and takes" if part.result else "Takes", sum(bool(op.untimed) for op in part.operations)
-    text = f"{fits} {short_time(report.nanoseconds)}" if report else "Fits; cycles were not estimated"
+    text = f"{fits} {time(report.nanoseconds)}" if report else "Fits; cycles were not estimated"
     if total and total.roofline.cycles:
         ratio, bound = total.cycles / total.roofline.cycles, total.roofline.bound
         text += f", {ratio:,.1f} times what the machine needs at least ({bound})"
@@ -364,7 +364,7 @@ def _overview(parts: Sequence[Part]) -> View:
              if (best := part.best) and (best_of := part.advice) and best.saved_share >= WORTH]  # fmt: skip
     together = sum(total.nanoseconds for total in totals)
     tried = any(part.advice and part.advice.tried for part in parts)
-    text = f"{len(parts) - len(failed)} of {len(parts)} layers run, in {short_time(together)} of kernel time together."
+    text = f"{len(parts) - len(failed)} of {len(parts)} layers run, in {time(together)} of kernel time together."
     if gains:
         text += f" Changes make {len(gains)} of them faster."
     state = "bad" if failed else "slow" if gains else "good" if tried else "known"

@@ -14,14 +14,14 @@ def test_the_first_screen_says_what_changed_by_how_much():
     assert list(shown) == ["verdict", "gain", "picture", "timeline", "kinds", "operations"]
     assert page.title == "new.json against old.json"
     assert (shown["verdict"]["state"], shown["verdict"]["text"]) == (
-        "slow", "Takes 26.0 % more time: 500 ns -> 630 ns.",
+        "slow", "Takes 26.0 % more time: 0.50 us -> 0.63 us.",
     )  # fmt: skip
     assert {name: figure for name, figure, _ in shown["verdict"]["facts"]} == {
         "before": 500, "after": 630, "difference": 130, "of before": 0.26, "operations in both": 3,
         "of them the same": 2, "only after": 1,
     }  # fmt: skip
-    assert shown["gain"]["text"] == "Changed most: #2 Conv takes 100 ns more"
-    assert shown["gain"]["detail"].startswith("400 ns -> 500 ns. 8 -> 4 cores, bound by math -> reader")
+    assert shown["gain"]["text"] == "Changed most: #2 Conv takes 0.10 us more"
+    assert shown["gain"]["detail"].startswith("0.40 us -> 0.50 us. 8 -> 4 cores, bound by math -> reader")
     backward = sections(page_of_comparison(compare(AFTER, BEFORE)))
     assert backward["verdict"]["state"] == "good"
     same = sections(page_of_comparison(compare(BEFORE, BEFORE)))

@@ -56,7 +56,7 @@ def test_the_verdict_says_how_far_the_bound_is_and_what_is_faster(report) -> Non
     slow = sections(page_of_calls(replace(report, advice=ADVICE)))
     assert slow["verdict"]["state"] == "slow"
     assert slow["verdict"]["text"] == (
-        f"Takes 5 us, {5000 / report.total.roofline.cycles:,.1f} times what the machine needs at least (math). "
+        f"Takes 5.00 us, {5000 / report.total.roofline.cycles:,.1f} times what the machine needs at least (math). "
         "A change makes it 1.4 times faster."
     )
     assert slow["gain"]["text"] == "Saves 30.0 %: a=1, d=2"
