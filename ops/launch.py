@@ -185,7 +185,7 @@ def _ends(
             freed += 1
         has_room = kernel_ends[freed - 1] if freed else 0.0
         fetched = max(fetched, ready) + fetch
-        written = max(max(written, has_room) + write, fetched)
+        written = max(max(written, has_room, ready) + write, fetched)
         ended = max(written, ended) + run
         kernel_ends.append(ended)
     return kernel_ends

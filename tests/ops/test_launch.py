@@ -94,6 +94,18 @@ def test_a_host_that_is_slower_than_the_device_is_waited_for():
     assert ends == pytest.approx([at * 20_000 + cost.fetch + cost.start + 100 for at in (1, 2, 3)])
 
 
+def test_nothing_is_written_before_it_is_made():
+    """A program whose writing takes longer than its fetching: a slower host delays it all the same."""
+    wide = LaunchedProgram(name="wide", cores=64, processors=5, binaries=5, binary_bytes=64, arguments=8)
+    slow = SPEC.replace(dispatch_costs_host_launch_nanoseconds=300)
+    cost = launch_cycles(wide, slow)
+    assert cost.write > cost.fetch + 300
+    ends = [
+        kernel_end_nanoseconds([Launch(wide, 100)], slow, replay)[0] for replay in (Replay.WARM_CACHE, Replay.TRACE)
+    ]
+    assert ends == pytest.approx([300 + cost.write + cost.start + 100, cost.write + cost.start + 100])
+
+
 def test_a_first_call_copies_each_program_once():
     named = LaunchedProgram(name="a", cores=1, processors=1, binaries=1, binary_bytes=13_500, key="a")
     slow = SPEC.replace(dispatch_costs_host_launch_nanoseconds=20_000)

@@ -67,6 +67,18 @@ REFUSED = [
     (lambda d, x: ttsim.estimate_cycles(None, device=d), "ArgumentType: estimate_cycles: function must be one of this"),
     *((lambda d, x, odd=odd: COORD(0, odd), "ArgumentType: CoreCoord: y must be an integer")
       for odd in (float("nan"), 1.5, "1", None, True)),
+    *((lambda d, x, dim=dim: ttsim.has_tile_padding(x, dim=dim), "ArgumentType: has_tile_padding: dim must be an int")
+      for dim in (range(2), "x", 1.5, True)),
+    (lambda d, x: ttsim.has_tile_padding(5), "ArgumentType: has_tile_padding: tensor must be a Tensor, not 5"),
+    (lambda d, x: ttsim.has_tile_padding(x, dim=4), "ArgumentIndex: has_tile_padding: dim must be an axis of a tensor"),
+    (lambda d, x: ttsim.zeros_like(x, np.ones(3)), "ArgumentType: zeros_like: dtype must be a DataType, not array("),
+    (lambda d, x: ttsim.rand((2, 2), d, low="x"), "ArgumentType: rand: low must be a Real, not 'x'"),
+    (lambda d, x: ttsim.rand((2, 2), d, low=2.0), "Argument: rand: low must be a number of at most high, not 2.0 wit"),
+    (lambda d, x: ttsim.rand((2, 2), d, seed=-1), "Argument: rand: seed must be at least 0, not -1"),
+    (lambda d, x: ttsim.arange(10**20), "Argument: arange: start, end and step must be at most 281,474,976,710,656"),
+    (lambda d, x: ttsim.as_tensor(ONES, preprocess=5), "ArgumentType: as_tensor: preprocess must be a function of th"),
+    (lambda d, x: ttsim.concat(np.ones(3)), "ArgumentType: concat: tensors must be a sequence of tensors, not array("),
+    (lambda d, x: ttsim.upsample(x, 2, mode=np.ones(2)), "Device: mode must be 'nearest' or 'bilinear'"),
     (lambda d, x: ttsim.CoreGrid(x=1.5, y=1), "ArgumentType: CoreGrid: x must be an integer"),
     (lambda d, x: COORD(-1, 0), "Argument: "),
     (lambda d, x: ttsim.CoreRange(5, 5), "ArgumentType: CoreRange: start and end must be CoreCoord, not 5 and 5"),

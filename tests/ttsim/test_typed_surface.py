@@ -41,6 +41,7 @@ def test_help_shows_no_internals():
 
 def test_methods_have_short_types_as_well():
     assert str(inspect.signature(ttsim.Tensor.to)).startswith("(self, target: Device | Layout | None = None, ")
+    assert "weights_dtype: DataType | None = None, " in str(inspect.signature(ttsim.Conv2dConfig))
     assert short_type(dict[str, list[int] | None]) == "dict[str, list[int] | None]"
 
 
@@ -75,7 +76,7 @@ def test_no_public_function_returns_any(tmp_path):
     """mypy --strict reveals the result of every public function; only nodes of captures, which are JSON, hold Any."""
     pytest.importorskip("mypy")
     names = list(public_functions())
-    wholes = re.compile("conv|move_to_device")  # overloads and generic functions, of which a call takes one
+    wholes = re.compile(r"\.conv[12_]|move_to_device")  # overloads and generic functions, of which a call takes one
     revealed = [name if wholes.search(name) else f"result({name})" for name in names]
     lines = "\n".join(f"reveal_type({text})" for text in revealed)
     imports = "\n".join(f"import ttsim.{name}" for name in MODULES if name not in ttsim.__all__)

@@ -11,7 +11,7 @@ from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
-from device.errors import ArgumentError, DeviceError
+from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
 from device.numbers.formats import Array
@@ -19,14 +19,16 @@ from ops.planners.to_config import plan_to_layout, plan_to_memory_config, plan_t
 from ttsim.api.device_calls import cached_plan, carried_out, require_left_out
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import on_device
+from ttsim.runtime.session import outside_graphs
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.tensor_copies import stored_in
-from ttsim.runtime.types.call import require_type, require_type_or_none
+from ttsim.runtime.types.call import require_type, require_type_or_none, required_integer
 from ttsim.runtime.types.docs import described
 from ttsim.runtime.types.of_torch import TorchTensor, TorchType
 from ttsim.runtime.types.tensors import DataType, Tile
 
 
+@outside_graphs
 def from_torch(
     tensor: Any,
     dtype: DataType | None = None,
@@ -117,6 +119,7 @@ def from_numpy(array: Any, dtype: DataType | None = None, **place: Any) -> Tenso
     return from_torch(np.asarray(array), dtype, **place)
 
 
+@outside_graphs
 @described(like=from_torch)
 def as_tensor(
     tensor: Any,
@@ -146,10 +149,13 @@ def as_tensor(
         >>> ttnn.as_tensor(np.ones((2, 4)), ttnn.bfloat16, preprocess=np.transpose).shape
         Shape([4, 2])
     """
+    if preprocess is not None and not callable(preprocess):
+        raise ArgumentTypeError(f"as_tensor: preprocess must be a function of the values, not {shown(preprocess)}")
     values = tensor if preprocess is None else preprocess(tensor)
     return from_torch(values, dtype, layout=layout, device=device, memory_config=memory_config, mesh_mapper=mesh_mapper)
 
 
+@outside_graphs
 def to_torch(
     tensor: Tensor,
     dtype: TorchType | None = None,
@@ -186,8 +192,11 @@ def to_torch(
     """
     require_type("to_torch", Tensor, tensor=tensor)
     result = tensor.to_torch()
+    if dtype is not None and type(dtype).__module__ != "torch":
+        text = f"to_torch: dtype must be a torch.dtype, not {shown(dtype)}"
+        raise ArgumentTypeError(f"{text}; typecast gives the tensor another data type first")
     if torch_rank is not None:
-        while result.dim() > torch_rank:
+        while result.dim() > required_integer("to_torch", "torch_rank", torch_rank):
             if result.shape[0] != 1:
                 raise DeviceError(
                     "ttnn: Unable to squeeze to desired rank!\nto_torch: torch_rank: the first side is not 1"

@@ -1,12 +1,13 @@
 """ttnn's functions that create tensors, and those that return a property of a tensor or a data type."""
 
 from collections.abc import Sequence
+from math import inf
 from numbers import Real
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
-from device.errors import ArgumentError, ArgumentTypeError, shown
+from device.errors import ArgumentError, ArgumentIndexError, ArgumentTypeError, shown
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.numbers.formats import Array
@@ -17,10 +18,11 @@ from ttsim.runtime.device import Device
 from ttsim.runtime.execution import locked_on, require_allocated, run
 from ttsim.runtime.storage import StorageType
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.types.call import checked_as, require_type, require_type_or_none
+from ttsim.runtime.types.call import checked_as, require_type, require_type_or_none, required_integer
 from ttsim.runtime.types.docs import described
 from ttsim.runtime.types.tensors import DataType
 
+MOST_ELEMENTS: Final = 1 << 48  # numpy refuses larger arrays in words of its own
 Place: TypeAlias = tuple[DataType | None, Layout | None, Device | None, MemoryConfig | None]
 
 
@@ -223,6 +225,8 @@ def arange(
     """
     require_type("arange", int, start=start, step=step)
     require_type_or_none("arange", int, end=end)
+    if max(map(abs, (start, step, end or 0))) > MOST_ELEMENTS:
+        raise ArgumentError(f"arange: start, end and step must be at most {MOST_ELEMENTS:,}")
     if not step:
         raise ArgumentError("arange: step must not be 0")
     values = np.arange(start, step=step) if end is None else np.arange(start, end, step)
@@ -259,7 +263,11 @@ def rand(
         True
     """
     require_type("rand", Device, device=device)
-    require_type("rand", int, seed=seed)
+    require_type("rand", Real, low=low, high=high)
+    if not -inf < low <= high < inf:
+        raise ArgumentError(f"rand: low must be a number of at most high, not {low} with high {high}")
+    if required_integer("rand", "seed", seed) < 0:
+        raise ArgumentError(f"rand: seed must be at least 0, not {seed}")
     require_type("rand", DataType, dtype=dtype)
     require_type("rand", Layout, layout=layout)
     require_type("rand", MemoryConfig, memory_config=memory_config)
@@ -278,6 +286,9 @@ def _filled(function: str, tensor: Tensor, fill_value: float, place: Place, *, o
     dtype, layout, device, memory_config = place
     require_type(function, Tensor, tensor=tensor)
     require_type(function, Real, fill_value=fill_value)
+    require_type_or_none(function, DataType, dtype=dtype)
+    require_type_or_none(function, Layout, layout=layout)
+    require_type_or_none(function, Device, device=device)
     require_type_or_none(function, MemoryConfig, memory_config=memory_config)
     home = tensor.device()
     stays = layout in (None, tensor.layout) and dtype in (None, tensor.dtype) and device in (None, home)
@@ -368,16 +379,21 @@ def has_tile_padding(tensor: Tensor, *, dim: int | None = None) -> bool:
         True if the padded shape differs from the shape.
 
     Raises:
-        AttributeError: ``tensor`` is no tensor.
+        ArgumentTypeError: ``tensor`` is no tensor, or ``dim`` no integer.
         ArgumentIndexError: There is no axis ``dim``.
 
     Examples:
         >>> ttnn.has_tile_padding(ttnn.zeros((30, 32), layout=ttnn.TILE_LAYOUT))
         True
     """
+    require_type("has_tile_padding", Tensor, tensor=tensor)
     sides, filled = tensor.shape, tensor.padded_shape
     if dim is not None:
-        return sides[dim] != filled[dim]
+        axis = required_integer("has_tile_padding", "dim", dim)
+        if not -len(sides) <= axis < len(sides):
+            text = f"has_tile_padding: dim must be an axis of a tensor of rank {len(sides)}, not {shown(dim)}"
+            raise ArgumentIndexError(f"{text}; count from 0, or from -1 backwards")
+        return sides[axis] != filled[axis]
     return len(sides) > 1 and tuple(sides[-2:]) != tuple(filled[-2:])
 
 

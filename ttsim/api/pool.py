@@ -131,7 +131,7 @@ def upsample(
         >>> ttnn.upsample(image, 2).shape
         Shape([1, 8, 8, 32])
     """
-    if mode not in ("nearest", "bilinear"):
+    if not isinstance(mode, str) or mode not in ("nearest", "bilinear"):
         raise DeviceError(
             f"mode must be 'nearest' or 'bilinear'\nupsample: mode is {shown(mode)}; only 'nearest' is simulated"
         )

@@ -68,7 +68,7 @@ def concat(
     """
     require_type_or_none("concat", MemoryConfig, memory_config=memory_config)
     index, group_count = required_integer("concat", "dim", dim), required_integer("concat", "groups", groups)
-    if not tensors or not _are_tensors(tensors):
+    if not _are_tensors(tensors) or not tensors:
         raise ArgumentTypeError(f"concat: tensors must be a sequence of tensors, not {shown(tensors)}")
     require_left_out("concat", output_tensor=output_tensor, sub_core_grids=sub_core_grids)
     axis = axis_of(index, len(tensors[0].shape), "dim")

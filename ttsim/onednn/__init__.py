@@ -17,6 +17,7 @@ from device.numbers.formats import Array
 from ops.planners.onednn.checks import BACKPROP_FILTERS, BACKWARD_DATA, BACKWARD_WEIGHTS, FORWARD
 from ttsim.onednn.calls import OPERATIONS, Call, GraphOperation, call_of, run
 from ttsim.runtime.device import Device
+from ttsim.runtime.session import outside_graphs
 from ttsim.runtime.types.docs import described
 from ttsim.runtime.types.signatures import public
 
@@ -32,6 +33,7 @@ __all__ = [
 ]
 
 
+@outside_graphs
 def conv_transpose(
     src: Array,
     weights: Array,
@@ -96,6 +98,7 @@ def conv_transpose(
     return run(call_of(FORWARD, attributes, precision, arrays, **options), device)
 
 
+@outside_graphs
 @described(like=conv_transpose)
 def conv_transpose_backward_data(
     diff_dst: Array,
@@ -134,6 +137,7 @@ def conv_transpose_backward_data(
     return run(call_of(BACKWARD_DATA, attributes, precision, arrays, src_shape=src_shape), device)
 
 
+@outside_graphs
 @described(like=conv_transpose)
 def conv_transpose_backward_weights(
     src: Array,
@@ -176,6 +180,7 @@ def conv_transpose_backward_weights(
     return run(call_of(BACKWARD_WEIGHTS, attributes, precision, arrays, **options), device)
 
 
+@outside_graphs
 @described(like=conv_transpose)
 def conv_transpose_backprop_filters(
     input_forward: Array,

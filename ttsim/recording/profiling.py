@@ -26,6 +26,7 @@ from ttsim.recording.suggestions import LEAST_SHARE, Measured, Search
 from ttsim.report.advice import Advice, machine_changes
 from ttsim.report.cycle_report import CycleReport, cycle_report
 from ttsim.report.cycles import CallRun
+from ttsim.report.formatting import counted
 from ttsim.report.memory import fullest_core_bytes, living
 from ttsim.report.network import LivingBuffer, NetworkReport, Runs, local_buffers, network_report
 from ttsim.report.pages import Source, page_of_calls, page_of_network
@@ -95,6 +96,9 @@ class Profile:
         All device operations in order, sums of them by kind and by line of the script, and L1 at its fullest moment.
         """
         return network_report(self.runs(), self.device.spec, ShownNetwork)
+
+    def __repr__(self) -> str:
+        return f"<Profile of {self.device.spec.name}: {counted(len(self.ran), 'call')}>"
 
     def _repr_html_(self) -> str:
         """A page in a frame, for notebooks."""

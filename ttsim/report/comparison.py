@@ -199,7 +199,8 @@ class Comparison:
 
     # Cycles if both reports have the same clock; else whole nanoseconds, which a profiler writes
     unit: str
-    devices: tuple[str, str]
+    devices: tuple[str, str]  # Names, or architectures of reports that know no name; empty if unknown
+    archs: tuple[str, str]  # Architectures; empty if unknown
     change: Change  # Sum over all operations
     pairs: tuple[Pair, ...]  # Operations, matched in order by their kinds
     kinds: tuple[KindChange, ...]  # Sums by kind, in order of the first
@@ -256,7 +257,7 @@ class Comparison:
 
     def _words(self, different: Sequence[Pair]) -> Iterator[str]:
         """The sums, the number of operations in both reports, and the number that differ by each cause."""
-        first, second = (short_name(device) or "an unknown device" for device in self.devices)
+        first, second = map(_device_words, self.devices, self.archs)
         sums = f"{self._text(self.change.before)} -> {self._text(self.change.after)}"
         share = "" if self.change.share is None else f" ({_percent(self.change.share)})"
         yield f"{sums}{' cycles' if self.unit == CYCLES else ''}{share}, {first} before, {second} after"
@@ -291,6 +292,7 @@ def compare(before: Reported, after: Reported) -> Comparison:
     return Comparison(
         unit=unit,
         devices=(before.device, after.device),
+        archs=(before.arch, after.arch),
         change=_together(pairs),
         pairs=tuple(pairs),
         kinds=tuple(KindChange(kind, counts, _together(own)) for kind, counts, own in of_kinds),
@@ -321,6 +323,13 @@ def _notes(before: Reported, after: Reported) -> Iterator[str]:
         untimed = sum(op.nanoseconds is None for op in side.operations)
         if untimed:
             yield f"Without a time {which}, and in no sum: {untimed} operation{'s' * (untimed > 1)}."
+
+
+def _device_words(device: str, arch: str) -> str:
+    """A device by its name, or as one of an architecture."""
+    if device == arch:
+        return f"a {short_name(arch)} device" if arch else "an unknown device"
+    return short_name(device)
 
 
 def _count(kind: KindChange) -> str:

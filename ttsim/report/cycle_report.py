@@ -139,7 +139,7 @@ LEAVES_OUT = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class CycleReport(Report):
     """The cycles of calls on a device.
 
@@ -194,6 +194,15 @@ class CycleReport(Report):
         """The device operations of all calls, in order."""
         return tuple(operation for call in self.calls for operation in call.operations)
 
+    @property
+    def headline(self) -> str:
+        """What the calls took, in a line."""
+        missing = not_counting([op for call in self.calls for op in call.untimed])
+        error = self.total.error
+        bar = "" if error.share is None else f" (error expected: {percent(error.share)}{where_measured(error)})"
+        taken = f"{cycles(self.cycles)} cycles{bar}, {time(self.nanoseconds)} at {self.clock_hz / 1e9:g} GHz"
+        return f"{self.device}: {taken}{missing}"
+
     def explain(self) -> str:
         """Where the time goes and what bounds it, in words."""
         if not self.calls:
@@ -206,15 +215,10 @@ class CycleReport(Report):
         """A table, and what it counts, in lines of `width` characters, for which columns go; None keeps everything."""
         if not self.calls:
             return self.explain()
-        missing = not_counting([op for call in self.calls for op in call.untimed])
-        error = self.total.error
-        bar = "" if error.share is None else f" (error expected: {percent(error.share)}{where_measured(error)})"
-        taken = f"{cycles(self.cycles)} cycles{bar}, {time(self.nanoseconds)} at {self.clock_hz / 1e9:g} GHz"
-        head = f"{self.device}: {taken}{missing}"
         untimed = (line for call in self.calls for line in untimed_lines(call))
         after = (*untimed, *launch_lines(self.launches), explain_inclusion(self.includes, self.leaves_out))
         below = (line for text in after for line in wrapped(text, width, indent=2))
-        return "\n".join([*wrapped(head, width, indent=2), *call_lines(self.calls, width), *below])
+        return "\n".join([*wrapped(self.headline, width, indent=2), *call_lines(self.calls, width), *below])
 
 
 def cycle_report(calls: Sequence[CallRun], spec: DeviceSpec, kind: type[CycleReport] = CycleReport) -> CycleReport:

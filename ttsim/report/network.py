@@ -287,7 +287,7 @@ LAYERS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class NetworkReport(Report):
     """The cycles of calls on a device in sequence: ``print(report)`` shows tables, ``to_json()`` has all figures.
 

@@ -4,7 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, ClassVar, Generic, Self, TypeVar, dataclass_transform, overload
 
+from device.errors import ArgumentTypeError
 from ttsim.report.formatting import terminal_width, text
+from ttsim.runtime.shown import Headed
 
 ValueT = TypeVar("ValueT")
 
@@ -36,7 +38,7 @@ class Derived(Column[ValueT]):
     """A column for other columns and for writers; JSON leaves it out."""
 
 
-class Report:
+class Report(Headed):
     """A report that users get: ``print(report)`` shows a table, ``to_json()`` has all figures."""
 
     __slots__ = ()
@@ -56,6 +58,18 @@ class Report:
 
     def __str__(self) -> str:
         return self.table(terminal_width())
+
+    def __copy__(self) -> Self:
+        """Itself: a report does not change."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Itself: a report does not change."""
+        return self
+
+    def __reduce__(self) -> str:
+        """Raises ArgumentTypeError: a report is not written to a file as an object."""
+        raise ArgumentTypeError("a report cannot be pickled; to_json() and to_dict() hold all its figures")
 
 
 @dataclass_transform(eq_default=False, frozen_default=True)

@@ -22,6 +22,7 @@ from ops.planners.conv.arguments import ConvCall
 from ops.sensitivity.changes import load_spec
 from ttsim.runtime.session import current, locked, remember
 from ttsim.runtime.settings import Values, default_spec, default_strict, default_values
+from ttsim.runtime.shown import html_table
 from ttsim.runtime.traces import RanCall, Traces
 from ttsim.runtime.types.call import require_type, required_integer
 from ttsim.runtime.types.docs import described
@@ -271,6 +272,20 @@ class Device:
     def __reduce__(self) -> str:
         """Raises ArgumentTypeError: a device is neither copied nor written to a file."""
         raise ArgumentTypeError("a device cannot be copied or pickled; bring tensors to the host first, with .cpu()")
+
+    def _repr_html_(self) -> str:
+        spec = self.spec
+        rows = (
+            ("figure", "value"),
+            ("architecture", spec.arch),
+            ("worker cores", f"{spec.grid.cols} x {spec.grid.rows}"),
+            ("clock", f"{spec.clock_hz / 1e9:g} GHz"),
+            ("L1 of a core", f"{spec.l1.usable_bytes / 1024:,.0f} KiB"),
+            ("DRAM", f"{spec.dram.banks} banks"),
+            ("values", self.values),
+            ("state", "closed" if self.machine.closed else "open"),
+        )
+        return html_table(rows, words=rows[0], caption=spec.name)
 
     def __repr__(self) -> str:
         grid = self.spec.grid

@@ -19,7 +19,7 @@ from ops.passes.memory import run_memory
 from ops.passes.values import run_values
 from ops.planners.conv.arguments import ConvCall
 from ttsim.runtime.device import Device
-from ttsim.runtime.session import current, locked
+from ttsim.runtime.session import current, locked, outside_graphs
 from ttsim.runtime.storage import not_allocated
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.traces import RanCall, TracedCall, call_sites
@@ -93,7 +93,7 @@ def on_device(function: Callable[P, R]) -> Callable[P, R]:
                 device.given = ()
             raise
 
-    return call
+    return outside_graphs(call)
 
 
 def _device_among(values: Iterable[object]) -> Device | None:

@@ -6,7 +6,7 @@ The functions are looked up in the package when an operator is used, so that thi
 import sys
 from collections.abc import Callable
 from operator import index as integer
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self, TypeVar, cast
 
 from device.errors import ArgumentError, ArgumentIndexError, ArgumentTypeError, DeviceError, shown
 from device.memory.layouts import TensorSpec
@@ -55,14 +55,16 @@ def _span(part: Any, axis: int, side: int) -> tuple[int, int, int]:
     return at, at + 1, 1
 
 
+T = TypeVar("T")
 FACE = __name__.partition(".")[0]  # the package whose functions the operators are
 
 
-def _binary(name: str, *, swapped: bool = False) -> Callable[[Any, Any], Any]:
+def _binary(name: str, *, swapped: bool = False) -> Callable[[T, object], T]:
     """The operator that calls a function of the package."""
 
-    def operator(self: Any, other: Any) -> Any:
-        return _function(name)(*((other, self) if swapped else (self, other)))
+    def operator(self: T, other: object) -> T:
+        result: T = _function(name)(*((other, self) if swapped else (self, other)))
+        return result
 
     return operator
 
@@ -78,14 +80,14 @@ class Operators:
     __truediv__ = _binary("div")  # raises AttributeError while there is no `div`
     __matmul__ = _binary("matmul")
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Any) -> Self:
         """The part of the tensor that an index names, by the functions `slice` and `squeeze`; see `box_of`."""
         tensor: Any = self
         box = box_of(index, tuple(tensor.shape))
         part = _on_host(tensor, box) if tensor.device() is None else _function("slice")(tensor, *box.corners)
         for passed, axis in enumerate(box.gone):
             part = _function("squeeze")(part, axis - passed)
-        return part
+        return cast("Self", part)
 
 
 def _on_host(tensor: Any, box: Box) -> Any:

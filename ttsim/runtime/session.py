@@ -1,10 +1,13 @@
 """What holds for calls of a thread (captures, dispatch), and the locks that let threads share a device."""
 
+import sys
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import wraps
+from importlib import import_module
 from threading import get_ident
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 from weakref import ReferenceType
 
 from device.machine import Machine
@@ -64,6 +67,7 @@ def remember(session: Session) -> None:
     _SESSION.set(session)
 
 
+P = ParamSpec("P")
 R = TypeVar("R")
 
 
@@ -92,3 +96,19 @@ def _give_up(machine: Machine, mine: int) -> None:
     if machine.caller == mine:
         machine.caller = None
     machine.turn.give()
+
+
+def outside_graphs(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, which torch.compile leaves out of its graphs: it runs between them as it always does."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        if "torch._dynamo" not in sys.modules:  # nothing is compiled
+            return function(*args, **kwargs)
+        untraced: Callable[P, R] | None = getattr(function, "untraced", None)
+        if untraced is None:
+            untraced = import_module("torch").compiler.disable(function)
+            function.untraced = untraced  # type: ignore[attr-defined]
+        return untraced(*args, **kwargs)
+
+    return call

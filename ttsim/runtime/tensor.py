@@ -22,7 +22,7 @@ from ops.builder import CREATED
 from ops.programs.data_movement.reshape import memory_after
 from ttsim.runtime.device import Device
 from ttsim.runtime.operators import Operators
-from ttsim.runtime.session import current, remember
+from ttsim.runtime.session import current, outside_graphs, remember
 from ttsim.runtime.storage import (
     UNKNOWN,
     DeviceStorage,
@@ -98,6 +98,7 @@ class Tensor(Operators):
     _values: Array | None  # Of a host tensor; None once it is deallocated
     _storage: DeviceStorage | None  # Of a device tensor
 
+    @outside_graphs
     def __init__(
         self,
         data: Any,
@@ -120,6 +121,8 @@ class Tensor(Operators):
             DeviceError: Block floats in ROW_MAJOR layout.
             OutOfMemoryError: The tensor does not fit into the free part of its memory.
         """
+        if isinstance(data, Tensor):
+            raise ArgumentTypeError("Tensor: data is a tensor already; to_dtype, to_layout and to_device change it")
         known = contents(data)
         values = numbers(data if known is None else known)
         chosen = default_type(values) if data_type is None else data_type
@@ -367,6 +370,22 @@ class Tensor(Operators):
         values = self.values()
         return copied(values, np.dtype(np.float32) if self.spec.data_format.is_float else values.dtype)
 
+    # Of a numpy scalar or array and a tensor, the tensor's operator is asked
+    __array_priority__ = 1000
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """The values for ``numpy.asarray``: those of `to_numpy`, in another type if numpy asks for it.
+
+        ``copy=False`` gives a read-only view, which exists for float32 and integers; raises as ``values``.
+        """
+        values = self.values()
+        kind = np.dtype(dtype or (np.float32 if self.spec.data_format.is_float else values.dtype))
+        if copy is not False:
+            return self.to_numpy().astype(kind, copy=False)
+        if kind != values.dtype:
+            raise ValueError(f"a {self.dtype.name} tensor has no {kind} values without a copy; leave copy=False out")
+        return values
+
     def to_list(self) -> list[Any]:
         """The values as nested lists; raises as ``values``."""
         nested: list[Any] = self.to_numpy().tolist()
@@ -382,6 +401,7 @@ class Tensor(Operators):
         value: float = self.to_numpy().item()
         return value
 
+    @outside_graphs
     def to_torch(self) -> TorchTensor:
         """The values as a torch tensor: bfloat16, float32 (block floats too) or integers.
 
@@ -394,6 +414,7 @@ class Tensor(Operators):
             return unknown_torch(self.spec)
         return torch_from_numpy(self.to_numpy(), self.spec.data_format.name)
 
+    @outside_graphs
     def to(
         self,
         target: Device | Layout | None = None,

@@ -19,6 +19,7 @@ from ops.sensitivity.read_set import fields_asked
 from ttsim.api.convolutions import conv_transpose2d
 from ttsim.recording.profiling import cycles_of
 from ttsim.report.formatting import csv_text, fitted, printable_lines, text, time
+from ttsim.runtime.shown import Headed, html_table
 from ttsim.runtime.traces import RanCall
 from ttsim.runtime.types.layer import Layer
 from ttsim.study.evaluate import Evaluator, Point
@@ -149,8 +150,8 @@ class AxisEffect:
     priced: bool  # Whether a cost names it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DesignResult:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class DesignResult(Headed):
     """Every machine of a design; ``print(result)`` shows the front, ``to_json()`` has all figures. `design` returns it.
 
     Attributes:
@@ -209,12 +210,19 @@ class DesignResult:
         records = self.records()
         return csv_text(list(records[0]), records)
 
+    @property
+    def headline(self) -> str:
+        """How many machines and layers there are, and how many machines run all layers, in a line."""
+        run = sum(point.nanoseconds is not None for point in self.points)
+        return (
+            f"Design around {self.base}: {len(self.points):,} machines, {len(self.layers)} layers; "
+            f"{run:,} machines run all of them."
+        )
+
     def __str__(self) -> str:
         """The front; then what each field means, and what does not run."""
-        run = sum(point.nanoseconds is not None for point in self.points)
         lines = [
-            f"Design around {self.base}: {len(self.points):,} machines, {len(self.layers)} layers; "
-            f"{run:,} machines run all of them.",
+            self.headline,
             f"Worked out: {self.looked:,} of {len(self.points) * len(self.layers):,} layers on machines; the others "
             "agree with one of them in all that is read.",
             "",
@@ -249,12 +257,23 @@ class DesignResult:
         head = "Each layer was tuned on each machine, by a short search."
         return [head, "Configs of the fastest machine that are not those of the file:", *found] if found else [head]
 
+    def _repr_html_(self) -> str:
+        return html_table(self._front_cells(), words=self._front_axes, caption=self.headline)
+
     def _front(self) -> list[str]:
         """A line for each machine of the front."""
         if not self.front:
             return ["No machine runs all layers."]
-        costs = list(self.points[self.front[0]].costs)
-        names = [axis.name for axis in self.axes if axis.read or axis.priced]
+        return ["Pareto front, the fastest first:", *fitted(self._front_cells(), None, words=self._front_axes)]
+
+    @property
+    def _front_axes(self) -> list[str]:
+        """The fields that distinguish machines of the front."""
+        return [axis.name for axis in self.axes if axis.read or axis.priced]
+
+    def _front_cells(self) -> list[list[str]]:
+        """Headings, and the cells of each machine of the front."""
+        costs, names = list(self.points[self.front[0]].costs) if self.front else [], self._front_axes
         rows = [[*names, "time", "error", *costs, "alike"]]
         for at, others in zip(self.front, self.alike, strict=True):
             point = self.points[at]
@@ -262,7 +281,7 @@ class DesignResult:
             figures = [f"{point.costs[name]:.6g}" for name in costs]
             values = [point.values[name] for name in names]
             rows.append([*values, time(point.nanoseconds or 0), share, *figures, f"{others or ''}"])
-        return ["Pareto front, the fastest first:", *fitted(rows, None, words=names)]
+        return rows
 
 
 def effect_text(axis: AxisEffect) -> str:

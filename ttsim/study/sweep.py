@@ -10,8 +10,20 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from device.errors import ArgumentError, ArgumentTypeError, shown
 from device.spec.device_spec import DeviceSpec
 from ops.sensitivity.changes import load_spec
-from ttsim.report.formatting import counted, csv_text, cycles, fitted, percent, printable, short_name, text, time
+from ttsim.report.formatting import (
+    counted,
+    csv_text,
+    cycles,
+    fitted,
+    percent,
+    printable,
+    short_name,
+    terminal_width,
+    text,
+    time,
+)
 from ttsim.runtime.settings import USUAL_L1_SMALL_SIZE, Values, default_spec
+from ttsim.runtime.shown import Headed, html_table
 from ttsim.runtime.types.layer import Layer
 from ttsim.study.executor import Run, workers
 from ttsim.study.layers.read import DEFAULT_LAYERS, layer_of, read_layers
@@ -42,8 +54,8 @@ class Best:
     reason: str  # The first error of a point, in a line; empty if all run
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SweepResult:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class SweepResult(Headed):
     """Every point of a sweep with its row: ``best()`` has the fastest, ``records()`` a flat dict of each point.
 
     Attributes:
@@ -82,6 +94,18 @@ class SweepResult:
     def plans(self) -> int:
         """How many plans differ among those of points that run."""
         return len({row.plan_key for row in self.rows if row.plan_key is not None})
+
+    @property
+    def headline(self) -> str:
+        """How many points there are of each verdict, in a line."""
+        counts = f"{counted(len(self.samples), 'point')}, {counted(self.plans, 'different plan')}"
+        return f"{counts}: {', '.join(f'{count} {what}' for what, count in self.verdicts.items())}"
+
+    def __str__(self) -> str:
+        return best_table(self, terminal_width()).rstrip()
+
+    def _repr_html_(self) -> str:
+        return html_table([HEADINGS, *map(_cells, self.best())], words=WORDS, caption=self.headline)
 
     def records(self) -> list[dict[str, Any]]:
         """A flat dict of each point, all with the same keys: ``pandas.DataFrame(result.records())``."""
@@ -276,12 +300,10 @@ def best_table(result: SweepResult, width: int | None = None, top: int = 1) -> s
     `width` is the characters of a line, None keeps all columns; `top` is the number of lines for each layer and device.
     """
     lines = fitted([HEADINGS, *map(_cells, result.best(top))], width, words=WORDS, least_needed=LEAST_NEEDED)
-    counts = f"{counted(len(result.samples), 'point')}, {counted(result.plans, 'different plan')}"
-    verdicts = ", ".join(f"{count} {what}" for what, count in result.verdicts.items())
     # The first internal errors, each once
     errors = dict.fromkeys(row.error for row in result.rows if row.verdict in (Verdict.FAILED, Verdict.LOST))
     mistakes = [f"{Verdict.FAILED}: {printable(error)}" for error in [*errors][:SHOWN_MISTAKES]]
-    return "\n".join([*lines, f"{counts}: {verdicts}", *mistakes, ""])
+    return "\n".join([*lines, result.headline, *mistakes, ""])
 
 
 GIVEN: Final = "as given"  # names the layer's own config

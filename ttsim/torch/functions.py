@@ -10,6 +10,7 @@ import torch
 
 from device.errors import ArgumentError, ArgumentTypeError, shown
 from ttsim.runtime.device import Device
+from ttsim.runtime.session import outside_graphs
 from ttsim.torch.autograd import Layer, run
 
 PRECISION: Final = "ieee"
@@ -109,7 +110,7 @@ def _function(
         >>> {name}(torch.ones(1, 4, {sides}), torch.ones(4, 8, {sides}), stride=2).shape
         torch.Size([1, 8, {sides.replace("2", "4")}])
     """
-    return function
+    return outside_graphs(function)
 
 
 conv_transpose1d = _function(conv_transpose, "L", "k", "OL")

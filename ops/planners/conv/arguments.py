@@ -97,7 +97,7 @@ class Lowering(StrEnum):
 
 def lowering_of(name: object, caller: str) -> Lowering:
     """The lowering of a name; raises ArgumentError for an unknown name, and warns of the former name "frame"."""
-    if name == "frame":
+    if isinstance(name, str) and name == "frame":
         warnings.warn(f'{caller}: lowering="frame" is now called "zero_insertion"', FutureWarning, stacklevel=3)
         return Lowering.ZERO_INSERTION
     if not isinstance(name, str) or name not in list(Lowering):

@@ -172,6 +172,8 @@ def integers(names: Names, name: str, value: Any) -> tuple[int, ...]:
 def _list(names: Names, name: str, value: Any, rank: int) -> tuple[int, ...] | None:
     if value is None:
         return None
+    if isinstance(value, int) and not isinstance(value, bool):
+        raise names.error(f"{name} must be a list of integers, not {value}; write {[value] * rank}")
     numbers = integers(names, name, value)
     if len(numbers) != rank:
         raise names.error(f"{name} must have one entry for each of the {rank} spatial axes, not {list(numbers)}")
@@ -207,7 +209,7 @@ def operand(names: Names, name: str, array: Any, precision: Any) -> Operand:
     Masked elements have no value and are refused.
     """
     if not isinstance(array, np.ndarray):
-        raise names.error(f"{name} must be a numpy array, not {type(array).__name__}")
+        raise names.error(f"{name} must be a numpy array, not {type(array).__name__}; numpy.asarray makes one of it")
     if isinstance(array, np.ma.MaskedArray) and (masked := np.count_nonzero(np.ma.getmaskarray(array))):
         raise names.error(
             f"{name} has {masked} masked elements, which are no numbers; give them a value with {name}.filled(...)"
@@ -220,7 +222,8 @@ def operand(names: Names, name: str, array: Any, precision: Any) -> Operand:
         if array.dtype == data_format.storage:
             return Operand(name, array.shape, data_format)
     raise names.error(
-        f"{name} must be of type {', '.join(str(data_format.storage) for data_format in TYPES)}, not {array.dtype}"
+        f"{name} must be of type {', '.join(str(data_format.storage) for data_format in TYPES)}, not {array.dtype}; "
+        f"give {name}.astype(numpy.float32)"
     )
 
 
@@ -335,7 +338,8 @@ class _Checks:
         self.names, self.first, self.rank = names, first, len(first.shape) - 2
         if self.rank not in RANKS:
             raise self.names.error(
-                f"{first.name} must have 1, 2 or 3 spatial axes besides batch and channels, not the shape {first.shape}"
+                f"{first.name} must have 1, 2 or 3 spatial axes besides batch and channels, not the shape "
+                f"{first.shape}; an image is [N, H, W, C], or [N, C, H, W] for data_format NCX"
             )
         self.attributes = check_attributes(attributes, rank=self.rank, names=names, formats=WEIGHTS_FORMATS)
         self.output_padding = self.attributes.output_padding or (0,) * self.rank
@@ -366,7 +370,8 @@ class _Checks:
         """I, O / groups and the kernel."""
         if len(shape) != self.rank + 2 or min(shape) < 1:
             raise self.names.error(
-                f"{name} must have {self.rank + 2} sides of at least 1 for {self.rank} spatial axes, not {tuple(shape)}"
+                f"{name} must have {self.rank + 2} sides of at least 1 for {self.rank} spatial axes, not "
+                f"{tuple(shape)}; {self.names.weights_format} {self.attributes.weights_format} gives their order"
             )
         ins, outs, *kernel = canonical_shape(shape, self.attributes.weights_format)
         return ins, outs, tuple(kernel)

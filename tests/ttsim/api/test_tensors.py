@@ -64,7 +64,7 @@ REFUSED: list[tuple[Callable[[ttsim.Tensor], Any], str]] = [
     (lambda x: ttsim.zeros((2, 2), np.float32), "ArgumentType: full: dtype must be a DataType"),  # type: ignore[arg-type]
     (lambda x: ttsim.zeros((65536, 65536), device=5), "ArgumentType: Tensor: device must be a Device"),  # type: ignore[arg-type]
     (lambda x: ttsim.zeros_like(x, memory_config=5), "ArgumentType: zeros_like: memory_config must be a Mem"),  # type: ignore[arg-type]
-    (lambda x: ttsim.zeros_like(x, device=5), "ArgumentType: Tensor: device must be a Device, not 5"),  # type: ignore[arg-type]
+    (lambda x: ttsim.zeros_like(x, device=5), "ArgumentType: zeros_like: device must be a Device, not 5"),  # type: ignore[arg-type]
     (lambda x: ttsim.rand((2, 2), x.device(), memory_config=5), "ArgumentType: rand: memory_config must be a"),  # type: ignore[arg-type]
     (lambda x: ttsim.rand((2, 2), 5), "ArgumentType: rand: device must be a Device, not 5"),  # type: ignore[arg-type]
     (lambda x: ttsim.arange(0, 4, 0.5), "ArgumentType: arange: step must be a int, not 0.5"),  # type: ignore[arg-type]

@@ -1,9 +1,12 @@
 """Useful and issued work of calls."""
 
+import pickle
+from copy import copy, deepcopy
+
 import pytest
 
 import ttsim as ttnn
-from device.errors import DeviceError
+from device.errors import ArgumentTypeError, DeviceError
 from device.spec.device_spec import load_spec
 from tests.ttsim.recording.calls import conv, opened, options
 from ttsim.recording.profiling import timed_call
@@ -23,7 +26,20 @@ def test_a_report_may_be_read_meanwhile_and_a_program_in_the_cache_takes_as_long
         assert len(profiled.report().calls) == 1
         conv(device)
         first, second = profiled.report().calls
+    assert repr(profiled) == "<Profile of wormhole_n150: 2 calls>"
     assert first.total.cycles == second.total.cycles
+
+
+def test_reports_are_shown_in_a_line_and_stay_as_they_are():
+    with opened() as device, ttnn.profile(device) as profiled:
+        conv(device)
+    for report, kind in ((profiled.report(), "CycleReport"), (profiled.network(), "NetworkReport")):
+        assert repr(report) == f"<{kind}: {report.headline}>"
+        assert report.headline.startswith(f"wormhole_n150: {report.cycles:,} cycles")
+        assert report.table().startswith(report.headline)
+        assert copy(report) is deepcopy(report) is report
+        with pytest.raises(ArgumentTypeError, match=r"a report cannot be pickled; to_json\(\) and to_dict\(\) hold"):
+            pickle.dumps(report)
 
 
 def test_profiles_nest():

@@ -116,6 +116,14 @@ def test_tables_tell_sums_and_causes() -> None:
     approve("comparison.txt", "\n\n".join(str(compare(*pair)) for pair in pairs) + "\n")
 
 
+def test_a_device_that_is_known_by_its_architecture_alone_is_told_so() -> None:
+    ours = report(operation("A", 100), arch="wormhole_b0")
+    card = replace(ours, device="wormhole_b0")
+    nowhere = replace(ours, device="", arch="")
+    assert f"{ours.device} before, a wormhole_b0 device after" in str(compare(ours, card))
+    assert "an unknown device before, an unknown device after" in str(compare(nowhere, nowhere))
+
+
 def test_a_slower_report_fails() -> None:
     found = compare(BEFORE, AFTER)
     assert (found.unit, found.change, found.change.more, found.change.share) == ("cycles", (500, 630), 130, 0.26)

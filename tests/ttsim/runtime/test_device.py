@@ -22,6 +22,10 @@ def test_what_a_device_says():
         device.disable_and_clear_program_cache()
         ttsim.synchronize_device(device)
         assert repr(device) == "MeshDevice(1x1 grid, 1 devices: wormhole_n150, 8x8 cores)"
+        table = device._repr_html_()
+        assert table.startswith('<table><caption style="text-align: left">wormhole_n150</caption>')
+        assert ">clock</td>" in table
+        assert ">1 GHz</td>" in table
     with pytest.raises(DeviceClosedError):
         device.machine.allocate(ttsim.Tensor([1.0]).spec.buffer(device.spec))
 

@@ -2,6 +2,7 @@
 
 import gc
 import re
+from copy import deepcopy
 
 import ml_dtypes
 import numpy as np
@@ -149,13 +150,46 @@ def test_values_stored_with_padding_are_cut(device: Device) -> None:
     assert Tensor([1.0, 2.0], layout=ttsim.TILE_LAYOUT).padded_values()[0, :3].tolist() == [1, 2, 0]
 
 
+def test_numpy_takes_tensors(device: Device) -> None:
+    """As float32 or integers, in the logical shape; a copy, but where numpy is told to share."""
+    rows = np.arange(6, dtype=np.float32).reshape(2, 3)
+    for data_type in (ttsim.bfloat16, ttsim.bfloat8_b, ttsim.float32):
+        for tensor in (Tensor(rows, data_type), Tensor(rows, data_type).to(device)):
+            array = np.asarray(tensor)
+            assert (array.dtype, array.flags.writeable) == (np.float32, True)
+            np.testing.assert_array_equal(array, tensor.to_numpy())
+            assert np.asarray(tensor, dtype=np.float64).dtype == np.float64
+    assert np.asarray(Tensor(np.arange(3, dtype=np.uint16))).dtype == np.uint16
+    shared = Tensor(rows).__array__(copy=False)
+    assert (shared.flags.writeable, shared.tolist()) == (False, rows.tolist())
+    with pytest.raises(ValueError, match="a BFLOAT16 tensor has no float32 values without a copy"):
+        Tensor(rows, ttsim.bfloat16).__array__(copy=False)
+    on_device = Tensor(np.ones((32, 32), np.float32), ttsim.bfloat16, device, ttsim.TILE_LAYOUT)
+    assert isinstance(np.float32(2) * on_device, Tensor)
+    with pytest.raises(ArgumentTypeError, match="must be a Tensor or a number, not a numpy"):
+        np.ones((32, 32), np.float32) * on_device
+    on_device.deallocate()
+    with pytest.raises(DeviceError, match="Tensor is not allocated"):
+        np.asarray(on_device)
+
+
+def test_a_deep_copy_has_a_buffer_of_its_own(device: Device) -> None:
+    tensor = Tensor(np.ones((32, 32), np.float32), ttsim.bfloat16).to(device)
+    before, twin = allocated(device), deepcopy(tensor)
+    assert twin.buffer_address() != tensor.buffer_address()
+    tensor.deallocate()
+    assert (allocated(device), twin.to_numpy().sum()) == (before, 1024)
+    with pytest.raises(DeviceError, match="Tensor is not allocated"):
+        deepcopy(tensor)
+
+
 def test_no_values_where_none_are_computed() -> None:
     device = ttsim.open_device(values="off")
     tensor = Tensor(np.ones((2, 2), np.float32)).to(device)
     assert tensor.to_list() == [[1, 1], [1, 1]]
     empty = Tensor.of_buffer(device, device.machine.allocate(tensor.spec.buffer(device.spec)), tensor.spec)
     with pytest.raises(DeviceError, match="opened with values='off'"):
-        empty.to_numpy()
+        np.asarray(empty)
     assert "<no values>" in repr(empty)
     assert not empty.to(ttsim.TILE_LAYOUT).buffer.written
 
@@ -265,6 +299,7 @@ OUT_OF_RANGE = "Last 2 dims of output must be within range to have been padded t
 REFUSED = [
     (lambda: Tensor(np.ones(2, np.int64)), ArgumentTypeError, "Tensor: there is no data type for int64 values"),
     (lambda: Tensor("x", ttsim.uint16), ArgumentTypeError, "Tensor: data must be an array of numbers, not str"),
+    (lambda: Tensor(tensor(6)), ArgumentTypeError, "Tensor: data is a tensor already; to_dtype, to_layout and to_dev"),
     (lambda: Tensor(np.ones(2), "bfloat16"), ArgumentTypeError, "Tensor: data_type must be a DataType"),
     (lambda: Tensor(np.ones((2, 2)), ttsim.bfloat8_b, layout=Layout.ROW_MAJOR), DeviceError, "Layout must be Layout::"),
     (lambda: Tensor([[1], [1, 2]], ttsim.bfloat16), ArgumentError, "Tensor: the rows of nested lists must be of one"),

@@ -124,6 +124,8 @@ def test_what_is_printed(found):
         ", not varied here",
     ):
         assert shown in text, text
+    assert repr(found) == f"<DesignResult: {text.splitlines()[0]}>"
+    assert found._repr_html_().count("<tr>") == 1 + len(found.front)
     heading = next(line for line in text.splitlines() if "alike" in line)
     assert heading.split() == ["clock_hz", "l1.bytes", "time", "error", "area", "alike"]
     assert json.loads(found.to_json())["front"] == list(found.front)

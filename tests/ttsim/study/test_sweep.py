@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from dataclasses import replace
 from io import StringIO
 
@@ -125,7 +126,11 @@ NOT = Row(key="l", layer="down", device="d", verdict=Verdict.DOES_NOT_FIT, error
 
 
 def test_the_table_of_the_best():
-    text = best_table(SweepResult(axes=("config.x",), samples=(({"config.x": None}, FITS), ({"config.x": 2}, NOT))))
+    result = SweepResult(axes=("config.x",), samples=(({"config.x": None}, FITS), ({"config.x": 2}, NOT)))
+    text = best_table(result)
+    assert str(result) == text.rstrip()
+    assert repr(result) == "<SweepResult: 2 points, one different plan: 1 fits, 1 does not fit>"
+    assert re.findall("<td[^>]*>([^<]+)</td>", result._repr_html_())[:4] == ["up", "d", "1 of 1", "1,234"]
     assert text == (
         "layer  device     fit  cycles     +-     time  as given  slowest  L1 peak B  headroom B  fastest\n"
         "up     d       1 of 1   1,234  2.7 %  1.23 us              1,234      5,000       6,000  x=none\n"

@@ -285,6 +285,20 @@ def signature_of(function: Callable[..., object], prefix: str = OPERATIONS, name
 checked = checked_as()
 
 
+def python_signature(arguments: Mapping[str, Param], hints: Mapping[str, Any], returns: Any) -> PythonSignature:
+    """Checked arguments, with their annotations, as Python's own signature."""
+    parameters = [
+        Parameter(
+            name,
+            Parameter.KEYWORD_ONLY if argument.kw_only else Parameter.POSITIONAL_OR_KEYWORD,
+            default=Parameter.empty if argument.default is REQUIRED else argument.default,
+            annotation=hints[name],
+        )
+        for name, argument in arguments.items()
+    ]
+    return PythonSignature(parameters, return_annotation=returns)
+
+
 def require_type(owner: str, kind: type, **arguments: object) -> None:
     """Raises ArgumentTypeError, naming function and argument, for the first that is of another type."""
     first = f"{incompatible(OPERATIONS + owner)}\n" if owner in BOUND else ""
@@ -319,6 +333,7 @@ class CheckedRecord:
 
     _signature: ClassVar[Signature]
     _retired: ClassVar[Mapping[str, str]] = {}
+    __signature__: ClassVar[PythonSignature]
 
     def __init_subclass__(cls) -> None:
         """Reads the fields of the subclass; their defaults stay its attributes."""
@@ -330,11 +345,13 @@ class CheckedRecord:
                 delattr(cls, name)
             else:
                 setattr(cls, name, parameter.default)
+        hints = get_type_hints(cls, include_extras=True)
         arguments = {
             name: Param("", getattr(cls, name, REQUIRED), kind=kind_of(hint))
-            for name, hint in get_type_hints(cls, include_extras=True).items()
+            for name, hint in hints.items()
             if get_origin(hint) is not ClassVar
         }
+        cls.__signature__ = python_signature(arguments, hints, None)
         cls._signature = Signature("__init__", cls.__name__, arguments, cls._retired)
 
     def __init__(self, *args: object, **fields: object) -> None:
@@ -430,19 +447,10 @@ def function_of(call: Callable[P, Runs[R]], module: str = "") -> Callable[P, R]:
         return call(*args, **kwargs).run()
 
     hints, params = get_type_hints(kind, include_extras=True), kind._signature.arguments
-    parameters = [
-        Parameter(
-            name,
-            Parameter.KEYWORD_ONLY if parameter.kw_only else Parameter.POSITIONAL_OR_KEYWORD,
-            default=Parameter.empty if parameter.default is REQUIRED else parameter.default,
-            annotation=hints[name],
-        )
-        for name, parameter in params.items()
-    ]
-    returns = get_type_hints(kind.run)["return"]
     function.__name__ = function.__qualname__ = kind._name
     function.__module__ = module or kind.__module__
     texts = {name: parameter.text for name, parameter in params.items()}
     function.__doc__ = documented(kind.__doc__ or "", {"Args": texts, "Raises": RAISES})
-    function.__signature__ = PythonSignature(parameters, return_annotation=returns)  # type: ignore[attr-defined]
+    returns = get_type_hints(kind.run)["return"]
+    function.__signature__ = python_signature(params, hints, returns)  # type: ignore[attr-defined]
     return function

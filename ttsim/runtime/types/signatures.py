@@ -59,7 +59,9 @@ def shorten(function: Callable[..., Any]) -> None:
 
 @cache
 def _shorten_methods(owner: type) -> None:
-    for member in vars(owner).values():
+    if "__signature__" in vars(owner):
+        shorten(owner)
+    for member in list(vars(owner).values()):
         function = getattr(member, "__func__", member)
         if isfunction(function):
             shorten(function)

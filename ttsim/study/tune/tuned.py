@@ -7,6 +7,7 @@ from typing import Any, Final
 from device.time.stages import nanoseconds
 from ops.planners.conv.arguments import Lowering
 from ttsim.report.formatting import counted, cycles, percent, printable, printable_lines, time
+from ttsim.runtime.shown import Headed, html_table
 from ttsim.runtime.types.configs import Conv2dConfig, Conv2dSliceConfig, WormholeComputeKernelConfig
 
 
@@ -58,8 +59,8 @@ class Choice:
         return {"conv_config": self.conv_config, **configs, **lowering}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tuned:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Tuned(Headed):
     """Ways to make a call on a device; ``print(tuned)`` describes ``tuned.best`` and the others. `tune` returns it.
 
     Attributes:
@@ -120,15 +121,30 @@ class Tuned:
         """All of it as plain values."""
         return {**_plain(self), "gain": self.gain, "gain_over_given": self.gain_over_given}
 
-    def __str__(self) -> str:
-        """All of it in words."""
-        ways = (
+    @property
+    def ways(self) -> tuple[tuple[str, Choice | None, str], ...]:
+        """The call as it is given, with ttnn's defaults, and the best found: name, choice, and why there is none."""
+        return (
             ("as it is given", self.given, self.given_error),
             ("ttnn's default", self.default, self.default_error),
             ("the best found", self.best, "nothing that was tried runs"),
         )
+
+    @property
+    def headline(self) -> str:
+        """The call, its device and the best that was found, in a line."""
+        what, best, error = self.ways[-1]
+        return f"{printable(self.name)} on {self.device}, {what}: {_figures(best) if best else error}"
+
+    def _repr_html_(self) -> str:
+        rows = [_cells(what, way, error) for what, way, error in self.ways]
+        rows += [_cells("smaller or more exact", choice, "") for choice in self.front[1:]]
+        return html_table([CELLS, *rows], words=(CELLS[0], CELLS[-1]), caption=f"{self.name} on {self.device}")
+
+    def __str__(self) -> str:
+        """All of it in words."""
         lines = [f"{printable(self.name)} on {self.device}"]
-        lines += [f"  {what}: {_figures(way) if way else error.splitlines()[0]}" for what, way, error in ways]
+        lines += [f"  {what}: {_figures(way) if way else error.splitlines()[0]}" for what, way, error in self.ways]
         if self.best is not None:
             gains = (("ttnn's default", self.gain), ("the call as it is given", self.gain_over_given))
             words = ", ".join(f"{gain:.2f} times as fast as {what}" for what, gain in gains if gain is not None)
@@ -159,6 +175,17 @@ def _plain(value: Any) -> Any:
 def _figures(choice: Choice) -> str:
     error = "" if choice.rms_error is None else f", error {choice.rms_error:.2e}"
     return f"{cycles(choice.cycles)} cycles, {choice.l1_peak_bytes:,} B of L1{error}"
+
+
+CELLS: Final = ("way", "cycles", "time", "L1 peak B", "error", "arguments")
+
+
+def _cells(what: str, choice: Choice | None, error: str) -> list[str]:
+    """A way to make the call as cells of a table, or why it does not run."""
+    if choice is None:
+        return [what, "", "", "", "", error.splitlines()[0]]
+    rms = "" if choice.rms_error is None else f"{choice.rms_error:.2e}"
+    return [what, cycles(choice.cycles), time(choice.nanoseconds), f"{choice.l1_peak_bytes:,}", rms, choice.arguments]
 
 
 FIXED: Final = (
@@ -196,8 +223,8 @@ class TunedLayer:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TunedNetwork:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class TunedNetwork(Headed):
     """Ways to make the convolutions of a network, from `tune_network`; ``print(tuned)`` describes the changes.
 
     Attributes:
@@ -233,14 +260,28 @@ class TunedNetwork:
         layers = values.pop("layers")
         return {"format": 1, **values, "gain": self.gain, "layers": layers}
 
-    def __str__(self) -> str:
-        """All of it in words."""
+    @property
+    def headline(self) -> str:
+        """What the network takes before and after, in a line."""
         before, after = (time(nanoseconds(cycles, self.clock_hz)) for cycles in (self.cycles_before, self.cycles))
-        lines = [
+        return (
             f"{counted(len(self.layers), 'convolution')} in {counted(self.chains, 'chain')} on {self.device}: "
             f"{cycles(self.cycles_before)} -> {cycles(self.cycles)} cycles of the whole network ({before} -> {after}), "
             f"{self.gain:.2f} times as fast"
-        ]
+        )
+
+    def _repr_html_(self) -> str:
+        head = ("where", "function", "cycles before", "cycles", "cycles to move its output", "what to change")
+        rows = (
+            (layer.where, layer.function, cycles(layer.cycles_before), cycles(layer.cycles), f"{layer.moved_cycles:+,}",
+             layer.choice.arguments if layer.choice and layer.changed else layer.note)
+            for layer in self.layers
+        )  # fmt: skip
+        return html_table([head, *rows], words=(*head[:2], head[-1]), caption=self.headline)
+
+    def __str__(self) -> str:
+        """All of it in words."""
+        lines = [self.headline]
         for layer in self.layers:
             head = f"  {printable(layer.where)}, {layer.function}: "
             if layer.choice is None:

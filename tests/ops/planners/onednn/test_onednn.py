@@ -51,7 +51,7 @@ def test_padding_by_auto_pad(word, padding):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"strides": 2}, "^Op: strides must be a list of integers, not 2$"),
+        ({"strides": 2}, r"^Op: strides must be a list of integers, not 2; write \[2, 2\]$"),
         ({"strides": "22"}, "^Op: strides must be a list of integers, not '22'$"),
         ({"strides": [1.5, 1]}, r"^Op: strides must be a list of integers, not \[1.5, 1\]$"),
         ({"strides": [True, 1]}, "^Op: strides must be a list of integers"),

@@ -1,5 +1,6 @@
 """Reasons are figures and facts of the reports on both calls."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -144,6 +145,10 @@ def test_words():
         "  10 calls tried, 2 like these, 30 passed over by bounds: the search is complete, up to gains of 1 %",
     ]
 
+    assert repr(FOUND) == "<Tuned: up on a device, the best found: 1,000 cycles, 2,048 B of L1>"
+    assert re.findall("<td[^>]*>([^<]*)</td>", FOUND._repr_html_())[6:14] == [
+        *("ttnn&#x27;s default", "", "", "", "", "Out of Memory"), "the best found", "1,000",
+    ]  # fmt: skip
     assert str(replace(FOUND, untried=5, least_untried_cycles=900)).endswith(
         "5 families left untried, which could save at most 10.0 % more"
     )
@@ -169,4 +174,6 @@ def test_a_name_does_not_steer_the_terminal():
     network = TunedNetwork(device="d", clock_hz=10**9, chains=1, cycles_before=2, cycles=1, layers=(layer,))
     assert "\n  a\\x1b.py:3\\n, ttnn.f\\x07: left as it is\n" in str(network)
     assert str(network).startswith("one convolution in one chain on d: ")
+    assert repr(network).startswith("<TunedNetwork: one convolution in one chain on d: 2 -> 1 cycles")
+    assert "left as it is</td></tr></tbody></table>" in network._repr_html_()
     assert str(replace(network, chains=2, layers=(layer,) * 3)).startswith("3 convolutions in 2 chains on d: ")
