@@ -26,7 +26,6 @@ from ttsim.report.devices import explained
 from ttsim.report.formatting import file_name, printable_lines, short_name
 from ttsim.report.pages import page_of_layers
 from ttsim.report.reported import read_layers, read_report
-from ttsim.report.writers.html.document import page_html
 from ttsim.report.writers.json import devices_as_json, fields_as_json, layers_as_json
 from ttsim.report.writers.table import print_devices, print_fields, print_layers
 from ttsim.report.writers.terminal import console_on, progress, say
@@ -82,8 +81,8 @@ def run_command(options: argparse.Namespace) -> int:
             done()
     if all(result.mistake for result in results):
         raise ArgumentError(f"run: {layers[0].name}: {results[0].error}")
-    page = lambda: page_html(page_of_layers(results, settings.spec, baselines))  # noqa: E731 - only where asked for
-    if not write_results(options, json=partial(layers_as_json, results), html=page):
+    page = partial(page_of_layers, results, settings.spec, baselines)
+    if not write_results(options, json=partial(layers_as_json, results), page=page):
         each, details = not options.summary, options.verbose
         print_layers(console_on(sys.stdout), results, each=each, details=details, notes=not options.quiet)
         ran = [result.layer for result in results if result.error is None]
@@ -152,8 +151,8 @@ def compare_command(options: argparse.Namespace) -> int:
     """Compare two reports. Returns the exit code."""
     files = (options.before, options.after)
     comparison = compare(*(read_report(path, options.device_id) for path in files))
-    page = lambda: page_html(page_of_comparison(comparison, (str(files[0]), str(files[1]))))  # noqa: E731 - only where asked for
-    if not write_results(options, json=comparison.to_json, html=page):
+    page = partial(page_of_comparison, comparison, (str(files[0]), str(files[1])))
+    if not write_results(options, json=comparison.to_json, page=page):
         print(comparison)
     if options.fail_over is None or not comparison.fails(options.fail_over):
         return 0

@@ -4,13 +4,13 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 from device.errors import ArgumentError, TTSimError
 from ops.sensitivity.changes import with_changes
 from ttsim.api.convolutions import conv_transpose2d
 from ttsim.report.formatting import printable, terminal_width, text
-from ttsim.report.writers.html.document import page_html
 from ttsim.report.writers.terminal import progress
 from ttsim.runtime.settings import default_spec
 from ttsim.runtime.types.layer import SEVERAL, Layer, setting
@@ -43,8 +43,8 @@ def sweep_command(options: argparse.Namespace) -> int:
         code, word = ending_of(interrupt)
         sys.stderr.write(f"ttsim: {word}; {printable(advice)}\n")
         return code
-    page = lambda: page_html(page_of_sweep(result))  # noqa: E731 - only where it is asked for
-    printed = write_results(options, csv=result.to_csv, json=result.to_json, html=page)
+    page = partial(page_of_sweep, result)
+    printed = write_results(options, csv=result.to_csv, json=result.to_json, page=page)
     if result.note and not options.quiet:
         sys.stderr.write(f"ttsim: {printable(result.note)}\n")
     if not printed:
@@ -134,7 +134,7 @@ def design_command(options: argparse.Namespace) -> int:
     space = read_design(options.space, device=options.device, changes=options.changes)
     with progress("layers", quiet=options.quiet) as begin:
         result = design(space, processes=options.processes, watch=begin)
-    page = lambda: page_html(page_of_design(result))  # noqa: E731 - only where it is asked for
-    if not write_results(options, csv=result.to_csv, json=result.to_json, html=page):
+    page = partial(page_of_design, result)
+    if not write_results(options, csv=result.to_csv, json=result.to_json, page=page):
         sys.stdout.write(f"{result}\n")
     return int(not result.front)

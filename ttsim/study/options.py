@@ -12,6 +12,8 @@ from device.errors import ArgumentError, nearest, shown
 from device.spec.device_spec import catalog_name
 from ops.sensitivity.changes import load_spec, with_changes
 from ttsim.report.formatting import short_name
+from ttsim.report.sections import Page
+from ttsim.report.writers.html.document import page_html
 from ttsim.report.writers.terminal import progress
 from ttsim.runtime.settings import (
     DEFAULT_SPEC,
@@ -231,8 +233,15 @@ def settings_of(options: argparse.Namespace, *, values: Values, suggestions: boo
     return Settings(spec=spec, values=values, l1_small_size=small, strict=strict, suggestions=suggestions)
 
 
-def write_results(options: argparse.Namespace, **results: Callable[[], str]) -> bool:
-    """Writes the results whose flags are given, by name, and returns whether stdout has one; raises OSError."""
+def write_results(
+    options: argparse.Namespace, *, page: Callable[[], Page] | None = None, **results: Callable[[], str]
+) -> bool:
+    """Writes the results whose flags are given, by name, and returns whether stdout has one; raises OSError.
+
+    `page` is the result of --html.
+    """
+    if page is not None:
+        results["html"] = lambda: page_html(page())
     paths = {name: path for name in results if (path := getattr(options, name)) is not None}
     with progress("writing", quiet=options.quiet):
         texts = {name: results[name]() for name in paths}
