@@ -161,4 +161,4 @@ def test_words():
     assert fields.words_of(("conv_costs", "start_cycles")) == "Kernel start and skew between cores."
     assert "(there may be none) has a network" in fields.words_of(("noc", "worker_cols"))  # of two lines
     assert fields.table_words(("grid",)) == "The worker cores a program can use."
-    assert fields.table_words(()) == "One kind of device."
+    assert fields.table_words(()) == "One kind of device: all figures that ttsim reads."
