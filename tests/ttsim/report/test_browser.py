@@ -69,7 +69,14 @@ def sweep(folder):
     main(["sweep", "--only", "vanilla_unet.upconv", *devices, *flags, "--html", str(folder / "page.html")])
 
 
-PAGES = {written.__name__: written for written in (call, layers, network, comparison, sweep)}
+def design(folder):
+    """Four machines and a layer."""
+    space = '[space]\ngrid = ["8x8", "10x10"]\ndram.banks = [8, 12]\n[costs]\narea = "grid.cols * grid.rows"\n'
+    (folder / "machines.toml").write_text(f'only = "vgg_unet.d1"\n{space}')
+    main(["design", str(folder / "machines.toml"), "--processes", "1", "--html", str(folder / "page.html")])
+
+
+PAGES = {written.__name__: written for written in (call, layers, network, comparison, sweep, design)}
 
 
 @pytest.fixture(scope="module")
