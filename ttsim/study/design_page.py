@@ -11,9 +11,7 @@ from ttsim.study.sweep import LONGEST_REASON
 from ttsim.study.sweep_page import MOST_POINTS, axis_around
 
 PICTURE: Final = "Time against cost"
-PICTURE_NOTE: Final = (
-    "Each point is a machine that runs all layers; a line joins the machines that are best in this cost."
-)
+PICTURE_NOTE: Final = "Points are machines that run all layers, of machines alike the first; a line joins the best."
 FRONT, OTHERS = "on the front", "other machines"
 MAP_NOTE: Final = "The least figure of all machines with the two values."
 
@@ -82,19 +80,20 @@ def _gain(result: DesignResult, best: DesignPoint | None, base: DesignPoint | No
 def _picture(result: DesignResult, shown: Sequence[DesignPoint], costs: Sequence[str]) -> Section:
     if not costs or not result.front:
         return lines("picture", PICTURE, ["There is nothing to draw without a cost or a machine that runs all layers."])
-    placed = [(at, point.costs[costs[0]], point.nanoseconds) for at, point in enumerate(shown) if point.costs]
-    known = [(at, cost, taken) for at, cost, taken in placed if taken is not None]
-    costs_of = [(cost, taken) for _, cost, taken in known]
-    best = _front(result)
+    places: dict[tuple[float, float], int] = {}  # the first of the machines that are alike
+    for at, point in enumerate(shown):
+        if point.nanoseconds is not None:
+            places.setdefault((point.costs[costs[0]], point.nanoseconds), at)
+    aims, best = list(places), _front(result)
     return points(
         "picture",
         PICTURE,
         PICTURE_NOTE,
-        x=axis_around(costs[0], "", [cost for _, cost, _ in known]),
-        y=axis_around("time of all layers", "ns", [taken for _, _, taken in known]),
+        x=axis_around(costs[0], "", [cost for cost, _ in aims]),
+        y=axis_around("time of all layers", "ns", [taken for _, taken in aims]),
         source="operations",
-        marks=[(cost, taken, FRONT if shown[at].device in best else OTHERS, at) for at, cost, taken in known[::-1]],
-        lines=[("", [costs_of[at] for at in front(costs_of)])],
+        marks=[(*aim, FRONT if shown[at].device in best else OTHERS, at) for aim, at in places.items()],
+        lines=[("", [aims[at] for at in front(aims)])],
     )
 
 
