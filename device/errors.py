@@ -63,7 +63,7 @@ class ArgumentTypeError(TTSimError, TypeError):
         ...     ttnn.close_device("0")
         ... except TypeError as error:
         ...     print(error)
-        close_device: device must be a Device, not '0'
+        close_device: device must be a Device, not '0'; ttnn.open_device returns one
     """
 
 
