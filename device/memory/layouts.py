@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from math import prod
 from operator import mul
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -125,6 +125,11 @@ class TensorSpec:
                     "Shard shape must be 1D for 1D tensor!\n"
                     f"memory_config: shards of a tensor of one axis have one row, not {rows}"
                 )
+
+    def changed(self, **fields: Any) -> "TensorSpec":
+        """The tensor with other fields (None keeps a field), and with the padding that these ask for."""
+        kept = {name: getattr(self, name) for name in ("shape", "data_format", "layout", "memory_config")}
+        return TensorSpec(**kept | {name: value for name, value in fields.items() if value is not None})
 
     @property
     def volume(self) -> int:

@@ -272,7 +272,7 @@ class _Concat:
     def _spec(self, sources: Sequence[TensorSpec], place: MemoryConfig | None = None) -> TensorSpec:
         first, shape = sources[0], list(sources[0].shape)
         shape[self.axis] = sum(tensor.shape[self.axis] for tensor in sources)
-        return TensorSpec(shape, first.data_format, first.layout, place or self.place)
+        return first.changed(shape=shape, memory_config=place or self.place)
 
     def _of_shards(self, inputs: Sequence[PlanTensor], name: str) -> PlanTensor:
         """Shards joined on their cores; another program distributes an interleaved result."""

@@ -377,11 +377,11 @@ def _result(source: TensorSpec, place: MemoryConfig | None, spec: DeviceSpec) ->
     """The spec of the result, padded as the tensor is, unless its shards demand otherwise."""
     where = source.memory_config if place is None else place
     if not where.is_sharded():
-        return TensorSpec(source.shape, source.data_format, source.layout, where, source.padded_shape)
+        return source.changed(memory_config=where, padded_shape=source.padded_shape)
     if where.shard_spec is None:
         source_shards = source.memory_config.shard_spec
         shards = (
             on_all_cores(source.padded_shape, where.memory_layout, spec) if source_shards is None else source_shards
         )
         where = replace(where, shard_spec=shards)
-    return TensorSpec(source.shape, source.data_format, source.layout, where)
+    return source.changed(memory_config=where)

@@ -275,7 +275,7 @@ def _halo(builder: PlanBuilder, halo: halo_plan.HaloArguments, sharded: PlanTens
     share = div_up(sticks.shape[-2], batch)
     shards = replace(sticks.shards, shape=(div_up(batch * share, halo.nhw_cores), sticks.shards.shape[1]))
     place = replace(sticks.memory_config, shard_spec=shards)
-    TensorSpec((batch, height, share, sticks.shape[-1]), sticks.data_format, sticks.layout, place)
+    sticks.changed(shape=(batch, height, share, sticks.shape[-1]), memory_config=place)
     refused, walked = None, halo_plan.walk_refusal(sharded.spec.shards.grid)
     if not sharded.in_l1:
         refused = "Only L1 buffers can have an associated circular buffer!\ninput_tensor: move its shards to L1"

@@ -23,7 +23,7 @@ from ops.programs.data_movement.conversions import (
     untilized_by,
 )
 from ops.programs.data_movement.copy import Conversion, misplaced_rows
-from ops.programs.data_movement.placement import in_memory, move_up, resharding, viewed
+from ops.programs.data_movement.placement import move_up, resharding, viewed
 
 RANK = 4  # axes that the programs of the library take at most
 
@@ -214,7 +214,7 @@ def placed(
     source_spec, spec = source.spec, builder.device_spec
     if place == source_spec.memory_config:
         return source
-    result, current = in_memory(source_spec, place, data_format), source_spec.memory_config
+    result, current = source_spec.changed(memory_config=place, data_format=data_format), source_spec.memory_config
     if not current.is_sharded():
         deals = place.is_sharded() and _may_redistribute(source_spec, place.shard_spec, result.data_format, spec)
         return copied(builder, Conversion.INTERLEAVED_TO_SHARDED if deals else Conversion.COPY, source, result, name)
@@ -231,7 +231,7 @@ def placed(
             return copied(builder, Conversion.RESHARD, source, result, name)
     if not gathers:
         return copied(builder, Conversion.COPY, source, result, name)
-    by_way = in_memory(source_spec, DRAM_MEMORY_CONFIG, data_format)
+    by_way = source_spec.changed(memory_config=DRAM_MEMORY_CONFIG, data_format=data_format)
     between = copied(builder, Conversion.SHARDED_TO_INTERLEAVED, source, by_way, f"{name}.interleaved")
     if _may_redistribute(by_way, place.shard_spec, result.data_format, spec):
         copy = copied(builder, Conversion.INTERLEAVED_TO_SHARDED, between, result, name)
@@ -254,7 +254,7 @@ def plan_interleaved_to_sharded(
     source: TensorSpec, place: MemoryConfig, spec: DeviceSpec, *, data_format: DataFormat | None = None
 ) -> Plan:
     """Plan a sharded copy of the interleaved tensor "input"; raises DeviceError for what the program can not do."""
-    result = in_memory(source, place, data_format)
+    result = source.changed(memory_config=place, data_format=data_format)
     if source.memory_config.is_sharded():
         raise DeviceError("Input tensor must be interleaved\ninput_tensor: it is sharded; reshard deals shards anew")
     shards = place.shard_spec
@@ -287,13 +287,17 @@ def plan_sharded_to_interleaved(
     elif source.layout is Layout.ROW_MAJOR and data_format not in (None, source.data_format):
         refused = "If diff output type, tensor must be TILED\noutput_dtype: give tiles, or leave it out"
     return _plan_of_copy(
-        Conversion.SHARDED_TO_INTERLEAVED, source, in_memory(source, place, data_format), spec, refused
+        Conversion.SHARDED_TO_INTERLEAVED,
+        source,
+        source.changed(memory_config=place, data_format=data_format),
+        spec,
+        refused,
     )
 
 
 def plan_reshard(source: TensorSpec, place: MemoryConfig, spec: DeviceSpec) -> Plan:
     """Plan a copy of the sharded tensor "input" in other shards; raises DeviceError for what the program can not do."""
-    result = in_memory(source, place)
+    result = source.changed(memory_config=place)
     source_shards, target_shards = source.memory_config.shard_spec, place.shard_spec
     if source_shards is None or target_shards is None:
         raise DeviceError("input must be sharded\nreshard: both places need a ShardSpec")
@@ -325,7 +329,7 @@ def plan_move(source: TensorSpec, place: MemoryConfig | None, spec: DeviceSpec) 
         )
     if source.memory_config.shard_spec is not None:  # a tensor keeps its shards
         where = replace(where, shard_spec=source.memory_config.shard_spec)
-    return plan_of(source, spec, partial(move_up, target=in_memory(source, where)))
+    return plan_of(source, spec, partial(move_up, target=source.changed(memory_config=where)))
 
 
 def _plan_of_copy(

@@ -436,7 +436,7 @@ class Tensor(Operators):
         targets = [argument for argument in (target, device, target_layout) if argument is not None]
         target = targets[0] if len(targets) == 1 else None
         if isinstance(target, Layout):
-            return self._changed(TensorSpec(self.spec.shape, self.spec.data_format, target, self.spec.memory_config))
+            return self._changed(self.spec.changed(layout=target))
         if not isinstance(target, Device):
             raise ArgumentTypeError(f"to: the target must be a device or a layout, not {type(target).__name__}")
         require_type_or_none("to", MemoryConfig, mem_config=mem_config)
@@ -488,7 +488,7 @@ class Tensor(Operators):
         spec = self.spec
         *outer, height, width = spec.shape if len(spec.shape) > 1 else (1, *spec.shape)
         filled = (*outer, round_up(height, TILE), round_up(width, TILE))
-        padded_spec = TensorSpec(spec.shape, spec.data_format, spec.layout, spec.memory_config, filled)
+        padded_spec = spec.changed(padded_shape=filled)
         return Tensor.of_host(self.values(), padded_spec)
 
     def unpad_from_tile(self, output_tensor_shape: Sequence[int]) -> "Tensor":

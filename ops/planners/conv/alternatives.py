@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from device.errors import DeviceError
-from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, BufferType
 from device.numbers.formats import BFLOAT8_B, div_up
 from device.spec.device_spec import DeviceSpec
@@ -161,7 +160,7 @@ def _from_dram(call: ConvCall) -> ConvCall:
     if not _in_l1(call):
         return call
     spec = call.input.spec
-    moved = TensorSpec(spec.shape, spec.data_format, spec.layout, DRAM_MEMORY_CONFIG)
+    moved = spec.changed(memory_config=DRAM_MEMORY_CONFIG)
     config = replace(call.conv_config, deallocate_activation=False)
     return replace(call, input=replace(call.input, spec=moved), conv_config=config, memory_config=None)
 

@@ -90,7 +90,7 @@ def view_refusal(spec: TensorSpec, shape: tuple[int, ...]) -> str | None:
         )
     narrow = ShardSpec(shards.grid, (prod(shards.shape) // channels, channels), shards.orientation)
     try:
-        TensorSpec(shape, spec.data_format, spec.layout, replace(spec.memory_config, shard_spec=narrow), shape)
+        spec.changed(shape=shape, memory_config=replace(spec.memory_config, shard_spec=narrow), padded_shape=shape)
     except DeviceError as error:
         return f"{str(error).splitlines()[0]}\n{ours}"
     element_bytes = spec.data_format.element_bytes or 0

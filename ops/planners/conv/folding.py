@@ -29,7 +29,7 @@ def folded_input(builder: PlanBuilder, call: ConvCall) -> PlanTensor:
     if any(call.padding):
         (batch, height, width, channels), (top, bottom, left, right) = image.spec.shape, call.padding
         shape = (batch, height + top + bottom, width + left + right, channels)
-        padded = TensorSpec(shape, image.spec.data_format, Layout.ROW_MAJOR, image.spec.memory_config)
+        padded = image.spec.changed(shape=shape, layout=Layout.ROW_MAJOR)
         op = PadWith(shape=image.spec.shape, padding=around_image(call.padding))
         current = builder.run("PadDeviceOperation", op, [image], PlanTensor("input.padded", padded))
     ready = rows = _as_rows(builder, current)
@@ -120,5 +120,5 @@ def folded_call(call: ConvCall, image: TensorSpec) -> ConvCall:
 def sliced_as(folded: ConvCall, call: ConvCall) -> ConvCall:
     """The folded call as slices are planned: with layout and format of the input that was not folded yet."""
     image, source = folded.input.spec, call.input.spec
-    seen = TensorSpec(image.shape, source.data_format, source.layout, image.memory_config)
+    seen = source.changed(shape=image.shape, memory_config=image.memory_config)
     return replace(folded, input=replace(folded.input, spec=seen))

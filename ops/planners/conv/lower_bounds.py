@@ -84,7 +84,7 @@ def l1_path_calls(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int
     if slices.num_slices > 1:
         counts = Counter(part.at_origin for part in output_slices(call, slices) if not part.is_empty)
         return tuple((slice_of(part), count) for part, count in counts.items())
-    image = TensorSpec(call.image_shape, call.input.spec.data_format, call.input.spec.layout, DRAM_MEMORY_CONFIG)
+    image = call.input.spec.changed(shape=call.image_shape, memory_config=DRAM_MEMORY_CONFIG)
     return ((call.as_slice(Operand(spec=image, on_host=False)), 1),)
 
 

@@ -318,7 +318,7 @@ def dram_image(
     start = uploaded_image(builder, source) if on_host else source
     spec = start.spec
     if spec.layout is Layout.ROW_MAJOR and spec.shape[-1] == shape[-1] and prod(shape) < spec.volume:
-        image = PlanTensor(start.name, TensorSpec(shape, spec.data_format, spec.layout, spec.memory_config))
+        image = PlanTensor(start.name, spec.changed(shape=shape))
     else:
         image = reshaped(builder, start, shape, f"{source.name}.image")
     if image.name != start.name and on_host:

@@ -48,7 +48,7 @@ def checked_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, f
         refuse_first(call, () if call.prepared_as_matmul else (_rows_of_blocks,))
     slices, spec = call.slice_config, call.input.spec
     if slices is not None and not call.in_one_piece:  # cut out of DRAM, into slices that there are
-        image = replace(call.input, spec=TensorSpec(spec.shape, spec.data_format, spec.layout, DRAM_MEMORY_CONFIG))
+        image = replace(call.input, spec=spec.changed(memory_config=DRAM_MEMORY_CONFIG))
         fewer = min(slices.num_slices, most_slices(call, slices.slice_type))
         call = replace(call, input=image, slice_config=replace(slices, num_slices=fewer))
     if call.rules.transposed:
@@ -126,7 +126,7 @@ def _folded(call: ConvCall) -> ConvCall:
     (rows, columns), (top, bottom, left, right), spec = call.stride, call.padding, call.input.spec
     height, width = (call.input_height + top + bottom) // rows, (call.input_width + left + right) // columns
     shape = (call.batch_size, height, width, rows * columns * call.in_channels)
-    folded = folded_call(call, TensorSpec(shape, spec.data_format, spec.layout, spec.memory_config))
+    folded = folded_call(call, spec.changed(shape=shape))
     return replace(folded, folding=Folding(kernel=call.kernel_size, stride=call.stride, weights=True))
 
 

@@ -97,7 +97,7 @@ def _haloed(builder: PlanBuilder, images: PlanTensor, padding: Around) -> PlanTe
     op, output = HaloOp(plan=plan, fp32_dest=False), PlanTensor("halo", plan.output)
     builder.run("HaloDeviceOperation", op, [images], output, plan.circular_buffers, resident=plan.resident)
     shape, sticks = (batch, height + top + bottom, width + left + right, depth), plan.output
-    return PlanTensor("halo", TensorSpec(shape, sticks.data_format, Layout.ROW_MAJOR, sticks.memory_config))
+    return PlanTensor("halo", sticks.changed(shape=shape, layout=Layout.ROW_MAJOR))
 
 
 def _lies_apart(image: TensorSpec, spec: DeviceSpec) -> bool:

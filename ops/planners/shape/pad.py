@@ -143,7 +143,7 @@ class _Pad:
                 f"input_tensor: typecast {old.data_format} first"
             )
         _check_rows(old, where, shape, spec)
-        tensor = PlanTensor(name, TensorSpec(shape, old.data_format, old.layout, where))
+        tensor = PlanTensor(name, old.changed(shape=shape, memory_config=where))
         halves = writes_halves(old, tensor.spec)
         return self.builder.run(
             "PadDeviceOperation",

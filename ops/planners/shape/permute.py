@@ -83,7 +83,7 @@ def seen(tensor: PlanTensor, shape: tuple[int, ...]) -> PlanTensor:
     padded = None
     if spec.layout is Layout.ROW_MAJOR:
         padded = (*[1] * more, *spec.padded_shape[max(0, -more) :])
-    return PlanTensor(tensor.name, TensorSpec(shape, spec.data_format, spec.layout, spec.memory_config, padded))
+    return PlanTensor(tensor.name, spec.changed(shape=shape, padded_shape=padded))
 
 
 def _in_columns(tensor: TensorSpec) -> bool:
@@ -259,7 +259,7 @@ def _by_permute(
     tensor, spec = source.spec, builder.device_spec
     shape = tuple(tensor.shape[axis] for axis in axes)
     padded = TensorSpec(shape, tensor.data_format, tensor.layout).padded_shape
-    tensor_spec = TensorSpec(shape, tensor.data_format, tensor.layout, permute.with_shards(tensor, padded, where, spec))
+    tensor_spec = tensor.changed(shape=shape, memory_config=permute.with_shards(tensor, padded, where, spec))
     buffers = permute.permute_buffers(tensor, tensor_spec, axes, spec)
     return _run(builder, "Permute", source, axes, PlanTensor(name, tensor_spec), buffers, dataflow=True)
 
@@ -272,7 +272,7 @@ def _by_transpose(
     after, shape = permute.swapped_shape(tensor, swapped), tuple(tensor.shape[axis] for axis in axes)
     place = permute.with_shards(tensor, after, where, spec)
     padded = None if place.is_sharded() else after
-    result = PlanTensor(name, TensorSpec(shape, tensor.data_format, tensor.layout, place, padded))
+    result = PlanTensor(name, tensor.changed(shape=shape, memory_config=place, padded_shape=padded))
     buffers = permute.transpose_buffers(source, result, swapped, spec)
     dataflow = tensor.layout is Layout.TILE or all(buffer.view_of is None for buffer in buffers)
     return _run(builder, "Transpose", source, axes, result, buffers, dataflow=dataflow)

@@ -16,7 +16,7 @@ from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import rows_follow, shard_counts
 from ops.programs.data_movement.conversions import copied
 from ops.programs.data_movement.copy import Conversion
-from ops.programs.data_movement.placement import in_memory, viewed
+from ops.programs.data_movement.placement import viewed
 from ops.programs.data_movement.reshape import RowMover, is_ragged, is_view, resharded_place, without_shards
 
 Shape = tuple[int, ...]
@@ -79,7 +79,7 @@ def plan_unsqueeze_to_4d(source: TensorSpec, spec: DeviceSpec) -> Plan:
 
 
 def _plan_view(source: TensorSpec, shape: Shape, padded: Shape, spec: DeviceSpec) -> Plan:
-    tensor_spec = TensorSpec(shape, source.data_format, source.layout, source.memory_config, padded)
+    tensor_spec = source.changed(shape=shape, padded_shape=padded)
     return plan_of(source, spec, lambda _, tensor: tensor._replace(spec=tensor_spec))
 
 
@@ -132,7 +132,7 @@ class _Reshape(RowMover):
                 f"Shard page size must be aligned to {alignment}B for L1 Tensor\n"
                 "input_tensor: its shards have rows of other lengths; give wider shards, or interleaved memory"
             )
-        result = in_memory(spec, without_shards(spec.memory_config))
+        result = spec.changed(memory_config=without_shards(spec.memory_config))
         return copied(self.builder, Conversion.SHARDED_TO_INTERLEAVED, self.source, result, "gathered")
 
     def dealt(self, tensor: PlanTensor) -> PlanTensor:
@@ -144,7 +144,7 @@ class _Reshape(RowMover):
                 "Shard page size must currently have L1 aligned page size\nshape: rows of shards would be no whole "
                 f"multiple of {spec.l1.alignment_bytes} bytes; give memory_config"
             )
-        result = in_memory(tensor.spec, self.place)
+        result = tensor.spec.changed(memory_config=self.place)
         return copied(self.builder, Conversion.INTERLEAVED_TO_SHARDED, tensor, result, self.name)
 
     def filled(self, tensor: PlanTensor) -> PlanTensor:

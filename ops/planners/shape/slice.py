@@ -110,9 +110,7 @@ def _cut(builder: PlanBuilder, source: PlanTensor, op: Cut, name: str, place: Me
         return gathered
     read = in_other_layout(builder, source, Layout.ROW_MAJOR, f"{name}.rows", place=where) if as_rows else source
     again = source_spec.layout is not read.spec.layout
-    cut = PlanTensor(
-        f"{name}.box" if again else name, TensorSpec(op.result_shape, read.spec.data_format, read.spec.layout, target)
-    )
+    cut = PlanTensor(f"{name}.box" if again else name, read.spec.changed(shape=op.result_shape, memory_config=target))
     refused = _row_refusal(op, read.spec, cut.spec, spec)
     if refused is not None:
         cut_off = read.name != source.name and source_spec.shape != source_spec.padded_shape

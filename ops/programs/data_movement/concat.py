@@ -68,7 +68,7 @@ class Concatenate(DataMovement):
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
         """A copy of the result from where the first tensor lies; from the result's own place if that is in shards."""
         place = written.memory_config if read.memory_config.is_sharded() else read.memory_config
-        return copy_movement(TensorSpec(written.shape, written.data_format, written.layout, place), written, spec)
+        return copy_movement(written.changed(memory_config=place), written, spec)
 
     def composed(self, ends: Ends, spec: DeviceSpec) -> Composed | None:
         """What joins shards: by where the tensors lie, and in which layout."""

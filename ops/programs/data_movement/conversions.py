@@ -17,7 +17,6 @@ from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.buffer_shapes import BUFFERING, page_cores, row_bytes, shard_counts, tile_buffer
 from ops.programs.data_movement.copy import Conversion, CopyTensor, Uneven, fits_generated_code, uneven
 from ops.programs.data_movement.copy_buffers import buffers_of_copy, clone_buffers, images_of_shard, resharded_bytes
-from ops.programs.data_movement.placement import in_memory
 
 GENERATED_FORMATS = (BFLOAT16, BFLOAT8_B)  # of interleaved tiles that a program of their own untilizes
 
@@ -43,7 +42,7 @@ def copied(
 
 def cloned(builder: PlanBuilder, source: PlanTensor, place: MemoryConfig, name: str) -> PlanTensor:
     """A copy of an interleaved tensor in another interleaved place, page by page."""
-    output = PlanTensor(name, in_memory(source.spec, place))
+    output = PlanTensor(name, source.spec.changed(memory_config=place))
     buffers = clone_buffers(source.spec, output.spec, builder.device_spec)
     op = _copy_op(Conversion.COPY, source.spec, output.spec)
     return builder.run("CloneOperation", op, [source], output, buffers, dataflow=True)
@@ -156,7 +155,7 @@ def in_other_layout(
         return source
     where = spec.memory_config if place is None else place
     if layout is Layout.TILE:
-        TensorSpec(spec.padded_shape, spec.data_format, Layout.TILE, spec.memory_config)  # refuses ragged shards
+        spec.changed(shape=spec.padded_shape, layout=Layout.TILE)  # refuses ragged shards
         whole = spec.padded_shape == TensorSpec(spec.shape, spec.data_format, Layout.TILE, where).padded_shape
         return tilized_by(builder, source, name, place=where, data_format=data_format, whole=whole)
     if spec.shape != spec.padded_shape:

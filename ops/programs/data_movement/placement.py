@@ -19,7 +19,7 @@ from device.memory.memory_config import (
     ShardSpec,
     TensorMemoryLayout as Scheme,
 )
-from device.numbers.formats import DataFormat, div_up, round_up
+from device.numbers.formats import div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
@@ -41,11 +41,6 @@ def flattened(shape: tuple[int, ...]) -> tuple[int, int, int, int]:
     return 1, 1, prod(shape[:-1]), shape[-1]
 
 
-def in_memory(spec: TensorSpec, config: MemoryConfig, data_format: DataFormat | None = None) -> TensorSpec:
-    """The spec of the same tensor in another place, and format if given, with the padding that the place needs."""
-    return TensorSpec(spec.shape, data_format or spec.data_format, spec.layout, config)
-
-
 def viewed(source: TensorSpec, shape: tuple[int, ...], spec: DeviceSpec) -> TensorSpec:
     """The tensor as a view under another shape; the library does not see the padding of rows in shards as padding.
 
@@ -56,11 +51,9 @@ def viewed(source: TensorSpec, shape: tuple[int, ...], spec: DeviceSpec) -> Tens
     if shards is not None and shards.shape[1] != columns != row and (len(shape) == 1 or not tiled):
         refuse_other_width(source.padded_shape, shape, shards)
     if shards is None or tiled or columns == row:
-        return TensorSpec(shape, source.data_format, source.layout, source.memory_config)
+        return source.changed(shape=shape)
     view_shards = replace(shards, shape=(shards.shape[0] * columns // row, row))
-    tensor_spec = TensorSpec(
-        shape, source.data_format, source.layout, replace(source.memory_config, shard_spec=view_shards)
-    )
+    tensor_spec = source.changed(shape=shape, memory_config=replace(source.memory_config, shard_spec=view_shards))
     size, page = source.buffer(spec).size_bytes, row_bytes(tensor_spec)
     if size % page:
         raise DeviceError(
@@ -101,7 +94,9 @@ def fill(builder: PlanBuilder, conversion: Conversion, source: PlanTensor, targe
 
 def to_interleaved(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:
     """An interleaved copy of a sharded tensor."""
-    return converted(builder, Conversion.SHARDED_TO_INTERLEAVED, source, in_memory(source.spec, config), name)
+    return converted(
+        builder, Conversion.SHARDED_TO_INTERLEAVED, source, source.spec.changed(memory_config=config), name
+    )
 
 
 def move_up(builder: PlanBuilder, tensor: PlanTensor, target: TensorSpec | None = None) -> PlanTensor:
@@ -136,7 +131,7 @@ def to_shards(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, na
     by_width = config.memory_layout is Scheme.WIDTH_SHARDED and not tiled
     if shards is not None and by_width and shards.shape[0] == spec.matrix[0]:
         padded = (*spec.padded_shape[:-1], round_up(spec.shape[-1], shards.shape[1]))  # more than the tensor's own
-    copy = builder.allocate(name, TensorSpec(spec.shape, spec.data_format, spec.layout, config, padded))
+    copy = builder.allocate(name, spec.changed(memory_config=config, padded_shape=padded))
     direct = resharding(spec, config, builder.device_spec)
     if direct is None and not source.in_l1:  # only shards of L1 go by way of DRAM
         direct = Conversion.COPY
@@ -152,7 +147,7 @@ def to_shards(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, na
 def _in_whole_shards(spec: TensorSpec, config: MemoryConfig) -> TensorSpec:
     """A tensor in shards that are whole on both axes, the last of them with padding."""
     alignment = None if config.shard_spec is None else config.shard_spec.shape
-    return TensorSpec(spec.shape, spec.data_format, spec.layout, config, alignment=alignment)
+    return spec.changed(memory_config=config, alignment=alignment)
 
 
 def resharding(before: TensorSpec, config: MemoryConfig, spec: DeviceSpec) -> Conversion | None:
@@ -181,7 +176,7 @@ def convert(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name
     """A tensor in another place; the tensor itself if it is already in that place."""
     if config == source.spec.memory_config:
         return source
-    result = in_memory(source.spec, config)
+    result = source.spec.changed(memory_config=config)
     direct: Conversion | None = _CONVERSIONS[source.spec.memory_config.is_sharded(), config.is_sharded()]
     if direct is Conversion.RESHARD:
         direct = resharding(source.spec, config, builder.device_spec)
@@ -255,7 +250,7 @@ def _filled_tiles(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTe
         fits = axis == "down" and shards.shape[0] * shards.num_cores() >= filled[0]
         shard_rows = shards.shape[0] if fits else div_up(filled[0], shards.num_cores())
         place = replace(spec.memory_config, shard_spec=replace(shards, shape=(shard_rows, wide)))
-        tensor_spec = TensorSpec(spec.shape, spec.data_format, spec.layout, place, (*spec.shape[:-2], *filled))
+        tensor_spec = spec.changed(memory_config=place, padded_shape=(*spec.shape[:-2], *filled))
         copy = converted(builder, Conversion.PAD, current, tensor_spec, f"{name}.{axis}")
         if current is not source:
             builder.free(current)
@@ -274,7 +269,7 @@ def whole_shards(config: MemoryConfig) -> tuple[int, int]:
 
 def uploaded_image(builder: PlanBuilder, source: PlanTensor) -> PlanTensor:
     """A host tensor in DRAM as it is."""
-    return builder.upload(f"{source.name}.uploaded", in_memory(source.spec, DRAM_MEMORY_CONFIG), source.name)
+    return builder.upload(f"{source.name}.uploaded", source.spec.changed(memory_config=DRAM_MEMORY_CONFIG), source.name)
 
 
 def replace_input(
@@ -304,11 +299,11 @@ def uploaded_rows(
     spec, flat = source.spec, flattened(source.spec.shape)
     if spec.layout is Layout.TILE:
         padded = None if spec.shape == flat else flattened(spec.padded_shape)
-        return builder.upload(name, TensorSpec(flat, spec.data_format, spec.layout, place, padded), source.name)
+        return builder.upload(name, spec.changed(shape=flat, memory_config=place, padded_shape=padded), source.name)
     whole = (1, 1, *whole_shards(shards))
     if shards.memory_layout is Scheme.HEIGHT_SHARDED:
-        return builder.upload(name, TensorSpec(flat, spec.data_format, spec.layout, place, whole), source.name)
-    rows = TensorSpec(flat, spec.data_format, spec.layout, DRAM_MEMORY_CONFIG)
+        return builder.upload(name, spec.changed(shape=flat, memory_config=place, padded_shape=whole), source.name)
+    rows = spec.changed(shape=flat, memory_config=DRAM_MEMORY_CONFIG)
     if shards.shard_spec is not None and flat[-1] % shards.shard_spec.shape[1]:
         target = builder.allocate(name, _in_whole_shards(rows, shards))
         by_way = builder.upload(f"{source.name}.rows", rows, source.name)
@@ -316,8 +311,8 @@ def uploaded_rows(
         builder.free(by_way)
         return target
     if flat == whole:
-        return builder.upload(name, in_memory(rows, place), source.name)
-    short = builder.upload(f"{name}.unpadded", in_memory(rows, place), source.name)
-    copy = converted(builder, Conversion.PAD, short, TensorSpec(whole, spec.data_format, spec.layout, place), name)
+        return builder.upload(name, rows.changed(memory_config=place), source.name)
+    short = builder.upload(f"{name}.unpadded", rows.changed(memory_config=place), source.name)
+    copy = converted(builder, Conversion.PAD, short, spec.changed(shape=whole, memory_config=place), name)
     builder.free(short)
     return copy

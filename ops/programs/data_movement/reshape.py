@@ -321,7 +321,7 @@ def memory_after(spec: TensorSpec, shape: Shape) -> MemoryConfig:
     place = spec.memory_config
     if is_view(spec, shape) or not place.is_sharded():
         return place
-    return resharded_place(TensorSpec(shape, spec.data_format, spec.layout, without_shards(place)), place)
+    return resharded_place(spec.changed(shape=shape, memory_config=without_shards(place)), place)
 
 
 def reshaped(builder: PlanBuilder, source: PlanTensor, shape: Shape, name: str) -> PlanTensor:
@@ -339,9 +339,7 @@ def reshaped(builder: PlanBuilder, source: PlanTensor, shape: Shape, name: str) 
         )
     if is_view(spec, shape):
         same = tuple(shape) == spec.shape
-        return PlanTensor(
-            source.name, spec if same else TensorSpec(shape, spec.data_format, spec.layout, spec.memory_config)
-        )
+        return PlanTensor(source.name, spec if same else spec.changed(shape=shape))
     return RowMover(builder, source, shape, spec.memory_config, name).moved()
 
 
@@ -379,7 +377,7 @@ class RowMover:
         if not self.where.is_sharded():
             return self.where
         spec = self.source.spec
-        return self.sharded_place(TensorSpec(self.shape, spec.data_format, spec.layout, without_shards(self.where)))
+        return self.sharded_place(spec.changed(shape=self.shape, memory_config=without_shards(self.where)))
 
     def sharded_place(self, flat: TensorSpec) -> MemoryConfig:
         """The place of a sharded result that has no shards yet."""
@@ -392,7 +390,7 @@ class RowMover:
 
     def dealt(self, tensor: PlanTensor) -> PlanTensor:
         """A tensor copied to the shards of the result."""
-        result, name = placement.in_memory(tensor.spec, self.place), self.name
+        result, name = tensor.spec.changed(memory_config=self.place), self.name
         return placement.converted(self.builder, Conversion.INTERLEAVED_TO_SHARDED, tensor, result, name)
 
     def filled(self, tensor: PlanTensor) -> PlanTensor:
@@ -434,7 +432,7 @@ class RowMover:
                 "Can only work with bfloat16/float32 or int32/uint32 tensors\n"
                 f"reshape: rows of {spec.data_format} can not be moved; typecast the tensor before"
             )
-        result = TensorSpec(self.shape, spec.data_format, spec.layout, place)
+        result = spec.changed(shape=self.shape, memory_config=place)
         resident: list[PlanTensor] = []
         key: Hashable = None
         if spec.layout is Layout.ROW_MAJOR:

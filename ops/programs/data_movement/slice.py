@@ -75,7 +75,7 @@ class Cut(DataMovement):
         """
         place = MemoryConfig(TensorMemoryLayout.INTERLEAVED, read.memory_config.buffer_type)
         shape = (*written.shape[:-1], read.shape[-1]) if self.has_steps else written.shape
-        copied = copy_movement(TensorSpec(shape, read.data_format, read.layout, place), written, spec)
+        copied = copy_movement(read.changed(shape=shape, memory_config=place), written, spec)
         reads, writes = copied.sides
         if read.layout is Layout.TILE or self.has_steps:
             return copied
@@ -209,7 +209,7 @@ class SliceWrite(_OfWindow):
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
         """The slice, in L1, is written into the part of the image under the window, in DRAM."""
         shape = (1, 1, prod(self.window.window_shape[:-1]), self.window.window_shape[-1])
-        part = TensorSpec(shape, written.data_format, written.layout, written.memory_config)
+        part = written.changed(shape=shape)
         return slice_write_movement(read, part, spec)
 
 
@@ -365,7 +365,7 @@ def write_slice(builder: PlanBuilder, result: PlanTensor, target: PlanTensor, wr
 def _untilized(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTensor:
     """Tiles as rows; padding goes, except to the width of the shards."""
     spec, buffers, conversion = source.spec, tuple[CircularBuffer, ...](), Conversion.UNTILIZE
-    result = PlanTensor(name, TensorSpec(spec.shape, spec.data_format, Layout.ROW_MAJOR, spec.memory_config))
+    result = PlanTensor(name, spec.changed(layout=Layout.ROW_MAJOR))
     sharded = spec.memory_config.is_sharded()
     if not sharded and spec.data_format == BFLOAT16 and fits_generated_code(spec):
         conversion = Conversion.UNTILIZE_CODEGEN

@@ -78,7 +78,7 @@ def transposed(data_format: DataFormat, values: Array, arithmetic: Arithmetic) -
 def transposed_spec(spec: TensorSpec) -> TensorSpec:
     """What a transpose makes of an interleaved tensor, in the same kind of memory."""
     *batches, rows, columns = spec.shape
-    return TensorSpec((*batches, columns, rows), spec.data_format, spec.layout, spec.memory_config)
+    return spec.changed(shape=(*batches, columns, rows))
 
 
 def transpose_buffers(spec: TensorSpec, grid: GridSpec) -> tuple[CircularBuffer, ...]:

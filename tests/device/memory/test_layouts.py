@@ -228,3 +228,10 @@ def test_values_of_another_shape_are_refused():
     tensor = TensorSpec([4, 20], BFLOAT16, Layout.TILE)
     with pytest.raises(ValueError, match=r"shape \[4, 20\] \(padded \[32, 32\]\) holds values .*, not of \[20, 4\]"):
         encode_pages(np.zeros((20, 4), np.float32), tensor)
+
+
+def test_a_changed_tensor_has_the_padding_that_its_fields_ask_for():
+    spec = TensorSpec((3, 33, 1), BFLOAT16, Layout.TILE, padded_shape=(4, 64, 32))
+    assert spec.changed(layout=Layout.ROW_MAJOR, data_format=None).padded_shape == (3, 33, 1)
+    assert spec.changed(shape=(2, 2)) == TensorSpec((2, 2), BFLOAT16, Layout.TILE)
+    assert spec.changed(padded_shape=(4, 64, 32)) == spec

@@ -248,7 +248,7 @@ class _Chain:
                     if at + 1 < len(self.recorded):  # the next layer may take the tensor in another shape
                         shape = self.recorded[at + 1].call.input.spec.shape
                         if shape != output.shape:
-                            output = TensorSpec(shape, output.data_format, output.layout, output.memory_config)
+                            output = output.changed(shape=shape)
                     if output not in further or cycles < further[output].cycles:
                         further[output] = _Way(cycles, (*way.steps, step))
             ways = further
