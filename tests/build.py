@@ -49,7 +49,6 @@ from tests.shards import BLOCK, HEIGHT, WIDTH, in_box, on_cores
 
 L1_FULL = SliceConfig(slice_type=SliceType.L1_FULL)
 TWO_SLICES = SliceConfig(slice_type=SliceType.DRAM_HEIGHT, num_slices=2)
-AUTO_SLICES = SliceConfig(slice_type=SliceType.DRAM_HEIGHT)
 
 
 def operand(
@@ -198,10 +197,7 @@ def plan_rows(plan: Plan) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def op_cycles(
-    op: DeviceOp,
-    read: TensorSpec | str,
-    written: TensorSpec | str | None = None,
-    spec: DeviceSpec = N150,
+    op: DeviceOp, read: TensorSpec | str, written: TensorSpec | str | None = None, spec: DeviceSpec = N150
 ) -> OperationCycles:
     """What an operation takes between two tensors, which may be given as text; the same one where one is given."""
     first = tensor_spec(read) if isinstance(read, str) else read

@@ -4,19 +4,16 @@ from dataclasses import dataclass
 
 import pytest
 
-from device.cores import first_cores
 from device.errors import OutOfMemoryError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16
-from device.plan import Allocate, CircularBuffer, Free, Operation, Refuse, Relocate
+from device.plan import Refuse
 from device.spec.device_spec import load_spec
 from ops.builder import PlanBuilder, PlanTensor
 
 WORMHOLE = load_spec("wormhole_n150")
-CORES = first_cores(2, 8, 8)
 IN_DRAM = TensorSpec((1, 1, 64, 64), BFLOAT16, Layout.TILE, DRAM_MEMORY_CONFIG)
-IN_L1 = TensorSpec((1, 1, 64, 64), BFLOAT16, Layout.TILE, L1_MEMORY_CONFIG)
 
 
 @dataclass(frozen=True)
@@ -31,15 +28,6 @@ def begun():
 
 def copied(builder, source, name, spec=IN_DRAM):
     return builder.run("CopyDeviceOperation", Nothing(), [source], PlanTensor(name, spec))
-
-
-def test_an_operation_without_output_writes_into_its_last_input():
-    builder, x, _ = begun()
-    y = builder.allocate("y", IN_DRAM)
-    assert builder.run("CopyDeviceOperation", Nothing(), [x, y]) == y
-    (_, copy) = builder.steps
-    assert (copy.inputs, copy.outputs) == (("x", "y"), ())
-    assert copy.key == ("CopyDeviceOperation", IN_DRAM, IN_DRAM, Nothing())
 
 
 def test_a_plan_that_ends_in_a_refusal_returns_nothing_and_may_hold_what_it_made():
@@ -63,60 +51,6 @@ def test_what_is_refused_behind_a_step_ends_the_plan_and_else_raises():
     y = copied(builder, x, "y")
     assert builder.attempt(refused, otherwise=y) is y
     assert builder.steps[-1] == Refuse("no room", OutOfMemoryError)
-
-
-def test_steps_are_written_once_more_for_other_tensors():
-    # What begins with the prefix is renamed wherever it stands, also under a circular buffer; x and w stay.
-    builder, x, w = begun()
-    buffers = tuple(
-        CircularBuffer(name=name, size_bytes=64, page_bytes=64, data_format=BFLOAT16, cores=CORES, view_of=tensor)
-        for name, tensor in (("in", "x"), ("out", "a.y"), ("own", None))
-    )
-    y = builder.run(
-        "CopyDeviceOperation",
-        Nothing(),
-        [x, w],
-        PlanTensor("a.y", IN_L1),
-        buffers,
-        resident=[PlanTensor("a.config", IN_DRAM)],
-        key="same",
-    )
-    builder.relocate(y, Nothing())
-    builder.free(y, builder.allocate("a.z", IN_DRAM))
-    builder.repeat(builder.steps, "a.", "b.")
-    builder.free(builder.tensor("b.config"), builder.tensor("a.config"))
-    first, again = builder.steps[:5], builder.steps[5:10]
-    assert [type(step) for step in again] == [Operation, Relocate, Allocate, Free, Free]
-    assert repr(again) == repr(first).replace("a.", "b.")
-    assert builder.tensor("b.y") == PlanTensor("b.y", IN_L1)
-    assert not builder.is_own(builder.tensor("b.y"))
-
-
-def test_tensors_of_the_plan_are_released():
-    """Adopted tensors when the call returns; all but one, in order; those that the plan owns, except some."""
-    builder, x, _ = begun()
-    a, b, c, d = (copied(builder, x, name) for name in "abcd")
-    builder.adopt(a)
-    builder.adopt(b)
-    builder.free(b)
-    builder.free_adopted()
-    builder.free_own(x, c, c, b, d, keep=[d])
-    assert not builder.is_own(a)
-    copied(builder, x, "e")
-    builder.free_others(d)
-    assert [step.tensor for step in builder.steps if isinstance(step, Free)] == ["b", "a", "c", "e"]
-
-
-def test_bytes_of_an_l1_bank_that_the_plan_holds():
-    # Four tiles of 2,048 bytes lie in four banks of L1, one in each; what lies in DRAM does not count.
-    builder, x, _ = begun()
-    first = copied(builder, x, "a", IN_L1)
-    copied(builder, x, "b", IN_L1)
-    copied(builder, x, "c")
-    assert builder.own_l1_bytes == 2 * 2048
-    builder.free(first)
-    assert builder.own_l1_bytes == 2048
-    assert (builder.is_own(first), builder.is_own(x)) == (False, False)
 
 
 def reads_what_is_gone(builder, x):

@@ -153,11 +153,7 @@ def test_signatures_and_pickles_are_those_of_the_home():
 
 @pytest.mark.parametrize(
     ("name", "way_in"),
-    [
-        ("device", ["-c", "import ttsim"]),
-        ("ops", ["script.py"]),
-        ("device", ["-m", "ttsim", "devices"]),
-    ],
+    [("device", ["-c", "import ttsim"]), ("ops", ["script.py"]), ("device", ["-m", "ttsim", "devices"])],
 )
 def test_a_foreign_sibling_is_named(name, way_in, tmp_path):
     (tmp_path / f"{name}.py").write_text("value = 1\n")

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
-from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16
@@ -24,7 +23,6 @@ from device.spec.device_spec import load_spec
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
 from ops.launch import LaunchedProgram
 from ops.op_model import NoModelError, OpModel, values_of_first
-from ops.op_models import OP_MODELS
 from ops.passes.cycles import (
     ARGUMENTS,
     BINARY_BYTES,
@@ -148,17 +146,6 @@ def test_what_has_no_model_says_so(op_models, reason):
     assert read.cycles == 0
 
 
-@pytest.mark.parametrize("error", [ValueError("a mistake"), KeyError("x"), RuntimeError("another"), DeviceError("no")])
-def test_every_other_error_is_a_mistake_and_comes_through(error):
-    with pytest.raises(type(error)):
-        fancy_cycles(raising(error))
-
-
-def test_a_work_that_the_table_lacks_comes_through():
-    with pytest.raises(AssertionError, match=r"^nothing is known of Fancy\(\)"):
-        fancy_cycles(OP_MODELS)
-
-
 SPEC = load_spec("wormhole_n150")
 WIDE, NARROW = (CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(column, 1))) for column in (7, 3))
 
@@ -207,11 +194,6 @@ def test_kernels_of_an_operation(stages, buffers, figures):
         name="One", cores=cores, processors=processors, binaries=binaries, binary_bytes=BINARY_BYTES, groups=groups,
         circular_buffers=circular_buffers, buffer_groups=buffer_groups, arguments=ARGUMENTS, key="one")  # fmt: skip
     assert found.kernel_cycles == (100 if stages else 0)
-
-
-def test_a_single_data_movement_processor_has_one_kernel():
-    alone = SPEC.replace(data_movement_processors=1)
-    assert launch(Stage.READER, Stage.WRITER, buffers=(WIDE,), spec=alone).program.processors == 1
 
 
 def test_a_relocation_launches_a_move():

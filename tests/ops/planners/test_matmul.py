@@ -8,7 +8,6 @@ from device.errors import ArgumentError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32
-from device.plan import Free, Operation
 from device.spec.device_spec import load_spec
 from ops.planners.matmul import MatmulArguments, plan_matmul, validate, with_defaults
 from tests.shards import high
@@ -32,57 +31,6 @@ def plan(**changes):
     return plan_matmul(call(**changes), SPEC, free_l1_bytes=FREE)
 
 
-def operations(made):
-    return [step.name.removesuffix("DeviceOperation") for step in made.steps if isinstance(step, Operation)]
-
-
-IN_L1 = {"place": L1_MEMORY_CONFIG}
-BOTH_IN_L1 = {"first": matrix(64, 96, **IN_L1), "second": matrix(96, 128, **IN_L1)}
-TURNED = {
-    "first": matrix(1024, 64, data_format=BFLOAT8_B), "second": matrix(1024, 320), "transpose_a": True,
-    "bias": matrix(1, 320, data_format=FLOAT32),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("changes", "sizes", "cores"),
-    [
-        ({}, [4096, 4096, 2048], "{[0-0 - 3-1]}"),
-        ({"first": matrix(33, 50), "second": matrix(50, 70)}, [4096, 4096, 2048], "{[0-0 - 2-1]}"),
-        ({"bias": matrix(1, 128)}, [4096, 4096, 2048, 2048], "{[0-0 - 3-1]}"),
-        ({"first": matrix(64, 96, data_format=FLOAT32)}, [8192, 4096, 4096], "{[0-0 - 3-1]}"),
-        (BOTH_IN_L1, [4096, 4096, 4096], "{[0-0 - 0-7]}"),
-        ({"first": matrix(2048, 1024), "second": matrix(1024, 1024)}, [131072, 65536, 65536], "{[0-0 - 7-7]}"),
-        # A narrow output: a second operand of one K block stays, unless each batch has its own.
-        ({"first": matrix(2, 32, 64), "second": matrix(1, 64, 64)}, [8192, 4096, 2048], "{[0-0 - 1-0]}"),
-        ({"first": matrix(2, 32, 64), "second": matrix(2, 64, 64)}, [8192, 8192, 2048], "{[0-0 - 1-0]}"),
-        # Cores that split both axes buffer both.
-        ({"first": matrix(2, 64, 32), "second": matrix(1, 32, 64)}, [4096, 4096, 2048], "{[0-0 - 1-1]}"),
-        # A first operand of all batches is held whole.
-        ({"first": matrix(1, 64, 96), "second": matrix(2, 96, 320)}, [6144, 40960, 20480], "{[0-0 - 1-0]}"),
-        # Tiles of all batches are dealt together.
-        ({"first": matrix(2, 3, 64, 64, **IN_L1), "second": matrix(1, 1, 64, 64)}, [4096] * 3, "{[0-0 - 2-7]}"),
-        # Tiles that the program turns go through a buffer of their own, behind the bias in its own format.
-        (TURNED, [8704, 32768, 2176, 4096, 8192, 8704], "{[0-0 - 4-1]}"),
-    ],
-)
-def test_buffers(changes, sizes, cores):
-    result = plan(**changes).steps[0].circular_buffers
-    assert [one.size_bytes for one in result] == sizes
-    assert {str(one.cores) for one in result} == {cores}
-
-
-def test_single_tiles_are_transposed_beforehand():
-    result = plan(
-        first=matrix(96, 64, place=L1_MEMORY_CONFIG), second=matrix(32, 96), transpose_a=True, transpose_b=True
-    )
-    assert operations(result) == ["Transpose", "Transpose", "Matmul"]
-    assert [str(buffer.cores) for buffer in result.steps[0].circular_buffers] == ["{[0-0 - 0-5]}"] * 2
-    assert result.tensors["input.transposed"].memory_config == L1_MEMORY_CONFIG
-    assert result.tensors["weight.transposed"].memory_config == DRAM_MEMORY_CONFIG
-    assert result.steps[-2:] == (Free("weight.transposed"), Free("input.transposed"))
-
-
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
@@ -99,16 +47,6 @@ def test_what_single_tiles_can_not_do(changes, line):
     with pytest.raises(ArgumentError) as refused:
         plan(bias=matrix(1, 128), memory_config=L1_MEMORY_CONFIG, **changes)
     assert str(refused.value).startswith(line)
-
-
-def test_a_bias_is_added_afterwards_if_anything_is_in_l1():
-    assert operations(plan(bias=matrix(1, 128))) == ["Matmul"]
-    for changes in (
-        {"first": matrix(64, 96, **IN_L1)},
-        {"second": matrix(96, 128, **IN_L1)},
-        {"memory_config": L1_MEMORY_CONFIG},
-    ):
-        assert operations(plan(bias=matrix(1, 128), **changes)) == ["Matmul", "BinaryNg"]
 
 
 def test_defaults_of_the_compute_config():

@@ -84,20 +84,6 @@ def timed(op, spec=SPEC):
     return op_cycles(op, "1x1x64x64 height/32x64/2", spec=spec)
 
 
-def test_windows_wait_for_the_slowest_stage():
-    """Two bursts of two sticks of 128 bytes to a window; two tiles of channels."""
-    result = timed(pool())
-    assert result.cycles == 500 + (40 + 2 * REDUCED + 2) + 8 * 2 * REDUCED
-    assert (result.bound_by, result.cores) == (Stage.MATH, 2)
-    assert busy(result) == {
-        Stage.START: 500,
-        Stage.READER: 5 * 40,
-        Stage.SECOND_READER: 4 * 40,
-        Stage.MATH: 9 * 2 * REDUCED,
-        Stage.PACK: 9 * 2,
-    }
-
-
 @pytest.mark.parametrize(("processors", "read", "windows"), [(2, 160, (5, 4)), (1, 320, (9, 0))])
 def test_readers_take_turns(processors, read, windows):
     """16 taps apart are 16 bursts of 20 cycles: two readers do a window in half of that."""
@@ -131,27 +117,6 @@ def axis(length, taps, step, before=0, spacing=1):
 def op(rows, columns, channels=1, **changes):
     pool_op = pool(channels=channels, core_outputs=1, **changes)
     return replace(pool_op, frame=PaddedInput(batch=1, rows=rows, columns=columns))
-
-
-def pooled(pool_op, image):
-    return op_values(pool_op, image).reshape(pool_op.frame.rows.outputs, pool_op.frame.columns.outputs).tolist()
-
-
-IMAGE = np.float32([[1, -2, 3], [-4, -5, -6], [7, 8, -9]]).reshape(1, 1, 9, 1)
-
-
-@pytest.mark.parametrize(
-    ("rows", "columns", "image", "wanted"),
-    [
-        (axis(3, 2, 1), axis(3, 2, 1), IMAGE, [[1, 3], [8, 8]]),
-        (axis(3, 2, 1), axis(3, 1, 2), IMAGE, [[1, 3], [7, -6]]),  # windows move by their stride
-        # what lies around is less than every number
-        (axis(3, 2, 2, before=1), axis(3, 2, 2, before=1), -np.abs(IMAGE), [[-1, -2], [-4, -5]]),
-        (axis(3, 2, 1, spacing=2), axis(3, 2, 1, spacing=2), IMAGE, [[7]]),  # taps lie apart
-    ],
-)
-def test_windows_by_hand(rows, columns, image, wanted):
-    assert pooled(op(rows, columns), image) == wanted
 
 
 def test_rows_and_columns_that_fill_shards_are_no_pixels():

@@ -4,30 +4,24 @@ import dataclasses
 
 import pytest
 
-from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
-from device.spec.device_spec import load_spec
-from device.time.network import bandwidth
-from device.time.stages import CoreGroupCycles, MovedBytes, OperationCycles, Stage, StageCycles
-from ops.launch import Launch, LaunchedProgram
+from device.cores import first_cores
+from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
 from ops.op_model import Description
 from ops.passes.cycles import TimedOperation, expected_error
 from tests.ttsim.report.ran_operations import untimed
-from ttsim.report.cycle_report import cycle_report, launch_lines, launch_times
+from ttsim.report.cycle_report import cycle_report
 from ttsim.report.cycles import (
     DOES,
     CallRun,
     ErrorBar,
     MathUse,
     OperationTime,
-    Roofline,
-    call_times,
     error_bar,
     stage_times,
     tied_stages,
     total_error,
     totals,
     whole,
-    whole_operation,
 )
 from ttsim.report.writers.table import cycles_line
 
@@ -47,39 +41,6 @@ def test_groups_of_cores_are_expanded_and_the_slowest_is_shown(halo, spec):
     assert found.on_core(2, 0).cycles == 400
     with pytest.raises(ValueError, match=r"^HaloDeviceOperation: core 4-0 takes no part; 4 others do$"):
         found.on_core(4, 0)
-
-
-def test_a_call_adds_up(call, halo, conv, spec):
-    (found,) = call_times([call])
-    assert [op.share for op in found.operations] == [0.2, 0.8]
-    assert found.operations[1].dram_bytes_per_cycle == 25  # 80,000 B are read and 20,000 B written
-    total = found.total
-    assert (total.cycles, total.nanoseconds, total.cycles_without_contention) == (5000, 5000, 4750)
-    busy = {stage.stage: stage.busy_cycles for stage in total.stages}
-    assert busy == {"start": 100, "reader": 2000, "math": 3000, "network": 900, "dram": 1000}
-    assert (total.math.useful_flops, total.math.useful_share) == (32 * 10 * PRODUCT_FLOPS, 0.2)
-    assert total.math.utilization == 50 * 32 * 32 / (4 * 1000 + 32 * 4000)
-    assert total.math.device_utilization == 50 * 32 * 32 / (64 * 5000)
-    twice = totals([CallRun(name="f", spec=spec, ran=(conv, conv))], spec)  # which knows of no definition
-    assert twice.math.useful_flops == 2 * 32 * 20 * PRODUCT_FLOPS
-    first, second = call_times([call, CallRun(name="f", spec=spec, ran=(conv,))])
-    assert (first.share, second.share, second.operations[0].share) == (5000 / 9000, 4000 / 9000, 1)
-
-
-def test_cores_over_a_call(call, halo, spec):
-    cores = {(core.column, core.row): core for core in totals([call], spec).cores}
-    assert len(cores) == 32
-    assert list(cores)[:9] == [*((column, 0) for column in range(8)), (0, 1)]
-    here, beside, below = (cores[at] for at in ((0, 0), (1, 0), (0, 1)))
-    assert (here.cycles, here.busy_cycles, here.stall_cycles) == (1000 + 4000, 900 + 3000, 1500)
-    assert (here.share, here.busy_share, here.stall_share) == (1, 0.78, 0.3)
-    assert (beside.cycles, beside.busy_cycles, below.cycles) == (400 + 4000, 400 + 3000, 4000)
-    assert (here.dram_bytes, here.network_bytes) == (100_000 / 32, 12_000 / 4 + 48_000 / 32)
-    assert (below.dram_bytes, below.network_bytes) == (100_000 / 32, 48_000 / 32)
-    uneven = dataclasses.replace(halo.cycles, moved=lambda: (MovedBytes(first_cores(3, 8, 8), 2, 7),))
-    ran = (dataclasses.replace(halo, cycles=uneven),)
-    cores = totals([CallRun(name="f", spec=spec, ran=ran)], spec).cores
-    assert [(core.dram_bytes, core.network_bytes) for core in cores] == [(1, 3), (1, 2), (0, 2), (0, 0)]
 
 
 def test_nothing_divides_by_zero(spec):
@@ -104,47 +65,9 @@ def test_a_tile_product_costs_16_cycles_a_phase(spec):
         assert shares == (cycles, cycles / 1000, cycles / 1000 / 64)
 
 
-def test_roofs_are_the_devices_and_not_the_partitions(halo, conv, spec):
-    found = time_of(conv, spec).roofline
-    assert found.math_cycles == 50 * 32 * 32 / 64
-    assert found.dram_cycles == round(100_000 / bandwidth(spec))
-    assert found.network_cycles == round(48_000 / (2 * 32 * spec.noc.link_bytes_per_cycle))
-    assert (found.bound, found.cycles, found.share) == ("math", 800, 0.2)
-    assert found.issued_flops_per_dram_byte == 32 * 50 * PRODUCT_FLOPS / 100_000
-    other = time_of(halo, spec).roofline
-    assert (other.bound, other.cycles) == ("network", round(12_000 / (8 * spec.noc.link_bytes_per_cycle)))
-    both = totals([CallRun(name="f", spec=spec, ran=(halo, conv))], spec).roofline
-    assert (both.bound, both.cycles) == ("math", found.cycles + other.cycles)
-    assert Roofline(products(0, spec, phases=0)).bound == "none"
-    few, many = (Roofline(products(640, spec, phases=1, cores=cores)) for cores in (1, 64))
-    assert few.math_cycles == many.math_cycles == 160
-
-
 def test_the_nearest_whole_number():
     """Half a cycle, summed up in any order, is the same half."""
     assert [whole(cycles) for cycles in (0.4, 0.5, 1.5, 2.5, 7.6, 1.5 - 2e-16)] == [0, 0, 2, 2, 8, 2]
-
-
-def test_an_operation_in_whole_cycles(spec):
-    stages = (
-        StageCycles(Stage.READER, 40.4, critical_cycles=33.4),
-        StageCycles(Stage.MATH, 60.5, stall_cycles=1.2, critical_cycles=33.4),
-        StageCycles(Stage.WRITER, 70.0, critical_cycles=33.4),
-    )
-    apart = CoreRangeSet(CoreRange(CoreCoord(x, y), CoreCoord(x, y)) for x in range(1, 4) for y in range(2))
-    groups = (
-        CoreGroupCycles(cores=apart, cycles=101.0, stages=stages),
-        CoreGroupCycles(cores=first_cores(1, 8, 8), cycles=50.0, stages=stages[:1]),
-    )
-    given = OperationCycles(cycles=100.2, groups=groups, bound_by=Stage.WRITER, contention_cycles=0.7)
-    found = whole_operation(given)
-    assert (found.cycles, found.contention_cycles) == (100, 1)
-    assert [group.cycles for group in found.groups] == [100, 50]  # none ends after the operation
-    assert (found.cores, found.bound_by) == (7, Stage.WRITER)
-    assert [stage.critical_cycles for stage in found.groups[0].stages] == [33, 34, 33]
-    group = time_of(TimedOperation(name="Op", cycles=found), spec).groups[0]
-    assert (group.cores, group.ranges) == ("{[1-0 - 3-1]}", ((1, 0, 3, 1),))
-    assert group.coordinates == ((1, 0), (2, 0), (3, 0), (1, 1), (2, 1), (3, 1))
 
 
 def bar(share):
@@ -168,26 +91,6 @@ def test_where_an_error_comes_from():
     other = error_bar(Description(measured_as="halo of rows"), "wormhole_b0").text
     assert other.endswith(", all on blackhole: on wormhole_b0 nothing was measured")
     assert error_bar(Description(), "blackhole").text == "no measurement"
-
-
-COSTS = {"fetch_cycles": 2000, "write_cycles": 100, "write_core_cycles": 1, "binary_bytes_per_cycle": 16,
-         "start_cycles": 800, "host_launch_nanoseconds": 5000, "host_bytes_per_second": 1_000_000_000}  # fmt: skip
-LAUNCH_SPEC = load_spec("wormhole_n150").replace(**{f"dispatch_costs_{name}": cost for name, cost in COSTS.items()})
-PROGRAM = LaunchedProgram(name="One", cores=1, processors=1, binaries=1, binary_bytes=1600, key="one")
-
-
-def test_three_launches_by_hand():
-    """Fetching takes 2000 + 100 cycles of a nanosecond; the second program is fetched and written behind a kernel."""
-    times = launch_times([Launch(PROGRAM, 4000.0)] * 2, 8000.0, LAUNCH_SPEC)
-    assert times.programs == 2
-    assert [reading.reading for reading in times.readings] == ["trace replay", "warm program cache", "first call"]
-    trace, warm, first = times.readings
-    assert trace.between_nanoseconds == 2100 + 2 * 800
-    assert trace.total_nanoseconds == 8000 + 2100 + 2 * 800
-    assert warm.between_nanoseconds == 2 * 5000 + 2100 + 800 - 4000  # the host is slower than the kernels
-    assert first.between_nanoseconds == warm.between_nanoseconds + 1600
-    assert launch_times([], 0.0, LAUNCH_SPEC).readings == ()
-    assert launch_lines(launch_times([], 0.0, LAUNCH_SPEC)) == []
 
 
 def test_a_report_is_frozen_and_fits_the_terminal(report, monkeypatch):

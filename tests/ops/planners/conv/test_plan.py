@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
-from device.cores import CoreCoord, CoreRange, CoreRangeSet
-from device.errors import ArgumentError, DeviceError
+from device.errors import DeviceError
 from device.machine import Machine
 from device.matrix_unit.arithmetic import EXACT, FAST
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, BufferType, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, quantize
-from device.plan import Allocate, Operation, Refuse
+from device.plan import Operation
 from device.spec.device_spec import load_spec
 from ops.op_model import ValuesContext
 from ops.passes.memory import run_memory
@@ -22,7 +21,7 @@ from ops.planners.conv.plan import plan_convolution, wrapped_output
 from ops.planners.conv.slicing import most_slices, output_slices, slice_call
 from ops.programs.conv2d.op import Conv2dOp
 from ops.reference import conv_transpose_channels_last
-from tests.build import L1_FULL, changed, cut, geometry_of, operand, sized_call
+from tests.build import L1_FULL, changed, cut, geometry_of, sized_call
 from tests.shards import BLOCK, HEIGHT, WIDTH
 
 SPEC = load_spec("wormhole_n150")
@@ -119,17 +118,6 @@ def test_plans_compute_small_integers_exactly_and_leave_their_results_and_progra
     assert left == source | {result.number for result in results.values() if result.placed}
 
 
-def test_prepared_weights_are_used_as_they_are():
-    result = call(bias=True, slice_config=L1_FULL)
-    plan, _, _ = planned(result)
-    weight, bias = (
-        replace(result.weight, spec=plan.tensors[plan.results[name]], on_host=False) for name in ("weight", "bias")
-    )
-    again, _, _ = planned(replace(result, weight=weight, bias=bias))
-    assert (again.results["weight"], again.results["bias"]) == ("weight", "bias")
-    assert [step.source for step in again.steps if isinstance(step, Allocate)] == [None]
-
-
 ODD = {"stride": (2, 1), "padding": (1, 0, 0, 0), "output_padding": (1, 0), "dilation": (2, 1)}
 
 
@@ -165,19 +153,6 @@ TALL = {"batch": 32, "stride": (2, 1), "padding": (14, 14, 0, 0), "dilation": (3
 )
 def test_bytes_of_an_output_that_wraps(call, size_bytes):
     assert wrapped_output(call).buffer(SPEC).size_bytes == size_bytes
-
-
-def test_a_plan_without_outputs_ends_behind_their_buffer():
-    *_, result, refusal = plan_convolution(PADDED, SPEC, free_l1_bytes=2**20).steps
-    assert isinstance(result, Allocate)
-    assert isinstance(refusal, Refuse)
-    assert (refusal.error, refusal.text) == (
-        ArgumentError,
-        "conv_transpose2d: there is no output of 228 x -1 pixels, which the real library takes for 228 x 4294967295; "
-        "change padding or kernel_size",
-    )
-    with pytest.raises(ArgumentError, match=r"^Conv output can't be in Row Major if output dtype is BFloat8_B\."):
-        plan_convolution(changed(PADDED, **IN_ROWS, out_format=BFLOAT8_B), SPEC, free_l1_bytes=2**20)
 
 
 FREE = 1360544
@@ -226,29 +201,3 @@ def test_rows_that_a_pad_adds_are_rows_of_the_output(size, channels, scheme, row
     got, want, bias = computed(a, given)
     assert planned_matmul(a).tensors["output"].shape == (1, 1, rows, channels[1])
     np.testing.assert_array_equal(got, np.concatenate([want, np.repeat(bias, rows - given, axis=0)]))
-
-
-@pytest.mark.parametrize("scheme", [None, HEIGHT])
-@pytest.mark.parametrize("layout", Layout)
-def test_the_output_has_the_rows_of_the_tensor(scheme, layout):
-    """100 rows, of which the call says 300: on ten cores of 32 rows, the first four of them hold all."""
-    given = operand(1, 1, 100, 64, place=DRAM_MEMORY_CONFIG, layout=layout)
-    a = sized_call((15, 20), (64, 32), (1, 1), with_bias=True, shard_layout=scheme, input=given)
-    got, want, _ = computed(a, 100)
-    assert planned_matmul(a).tensors["output"].shape == (1, 1, 100, 32)
-    np.testing.assert_array_equal(got, want)
-
-
-@pytest.mark.parametrize(
-    ("scheme", "end", "cores"),
-    [(HEIGHT, (4, 1), "{[0-0 - 1-0]}"), (HEIGHT, (0, 4), "{[0-0 - 0-1]}"), (BLOCK, (1, 4), "{[0-0 - 1-1]}")],
-)
-def test_the_output_lies_on_cores_that_hold_some_of_it(scheme, end, cores):
-    """64 rows are two tiles."""
-    grid = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(*end))])
-    result = planned_matmul(
-        point(L1_MEMORY_CONFIG, Layout.TILE, out=64, shard_layout=scheme, override_sharding_config=True, core_grid=grid)
-    )
-    shards = result.tensors[result.results["output"]].memory_config.shard_spec
-    assert shards is not None
-    assert str(shards.grid) == cores

@@ -54,21 +54,6 @@ def test_rows_and_columns_of_prepared_weights(made, wanted):
     assert shape(plan_preparation(made, "weight", SPEC, free_l1_bytes=1400000), "weight") == wanted
 
 
-@pytest.mark.parametrize(
-    ("name", "slices", "channels", "without", "given"),
-    [
-        ("wormhole_n150", 0, 104, (6656, 64), (7168, 64)),  # HEIGHT; BLOCK on 7 x 16 channels
-        ("blackhole_p150", 2, 120, (7680, 64), (8192, 64)),  # HEIGHT; BLOCK on 8 x 16 channels
-    ],
-)
-def test_an_output_padding_that_is_given_decides_on_scheme_and_slices(name, slices, channels, without, given):
-    """Recorded of 0.81.1, which plans the calls themselves for the second shape, too."""
-    result = upsampled(channels, slices)
-    for output_padding, wanted in (((0, 0), without), ((2, 2), given)):
-        padded = replace(result, output_padding=output_padding)
-        assert shape(plan_preparation(padded, "weight", load_spec(name), free_l1_bytes=1_350_000), "weight") == wanted
-
-
 @pytest.mark.parametrize(("name", "slices"), [("wormhole_n150", 0), ("blackhole_p150", 2)])
 def test_a_nightly_test_of_tt_metal_prepares_weights_for_another_scheme_than_its_call_has(name, slices):
     """test_convt2d_dram does not say its output padding to the preparation, which the real library takes for 0.

@@ -499,15 +499,6 @@ def test_what_only_a_plan_shows(made, line):
     assert (not text) is (not line)
 
 
-@pytest.mark.parametrize("place", [L1, DRAM])
-def test_a_kernel_in_tiles_counts_with_its_padding(place):
-    """The real library asks the tensor for its kernel: 32 x 32 of 64 channels."""
-    result = pointwise(place)
-    spec = replace(result.weight.spec, layout=TILES, padded_shape=(64, 32, 32, 32))
-    text = first_refusal(replace(result, weight=replace(result.weight, spec=spec)), strict=False)
-    assert text.startswith(f"{WIDTHS}Mismatch: width=64 height=65536\n")
-
-
 def test_weights_and_bias_are_laid_out_by_their_own_shapes():
     def prepared(made):
         tensors = plan_convolution(made, SPEC, free_l1_bytes=FREE).tensors

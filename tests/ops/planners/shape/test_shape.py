@@ -88,20 +88,6 @@ def test_vectors_in_tiles_are_filled_before_they_are_refused(where, text):
     assert refused.text.startswith(text)
 
 
-@pytest.mark.parametrize(
-    ("source", "padding", "cores"),
-    [
-        ("1x1x40x16 height/1x16/64", [(0, 16)], 40),  # wider rows
-        ("1x1x40x16 height/1x16/64", [(2, 0), NONE], 64),  # more rows
-        ("1x1x40x16 tile height/32x32/64", [(0, 16)], 2),
-    ],
-)
-def test_the_cores_of_programs_that_pad_shards(source, padding, cores):
-    """Forty rows on 64 cores: only the program that adds rows runs on cores without data."""
-    (program,) = [step for step in padded(source, *padding, value=0.0).steps if isinstance(step, Operation)]
-    assert {buffer.cores.num_cores() for buffer in program.circular_buffers} == {cores}
-
-
 HIGH, GATHERED = "1x1x64x32 height/32x32/2", ["ShardedToInterleaved", "ReshapeView"]
 FILLED = ["Typecast", "ReshapeView", "FillPad", "Typecast"]
 

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
-from device.time.stages import Stage
 from ops.planners.conv.lower_bounds import lower_bound_of
 from ops.programs.conv2d.block_costs import ConvCosts
 from ops.programs.conv2d.cycles import conv_cycles, least_cycles, time_conv
@@ -63,33 +62,6 @@ def test_less_to_work_with_is_never_faster(drawn, data):
         assert sum(stage.critical_cycles for stage in group.stages) == pytest.approx(group.cycles)
     assert sum(moved.dram_bytes for moved in cycles.moved) == cycles.dram_read_bytes
     assert sum(moved.network_bytes for moved in cycles.moved) == cycles.network_bytes
-
-
-def test_cores_without_outputs_only_gather_and_tilize():
-    op = conv(SPECS[0], BLOCK, channels=(256, 64))
-    assert (op.layout.config.channel_cores, op.layout.out_config.channel_cores) == (8, 2)
-    cycles = conv_cycles(op, SPECS[0])
-    by_cores = {str(group.cores): {stage.stage: stage.busy_cycles for stage in group.stages} for group in cycles.groups}
-    assert list(by_cores) == ["{[0-0 - 1-0]}", "{[0-1 - 1-7]}", "{[2-0 - 7-7]}"]
-    readers, receivers, tilizers = by_cores.values()
-    assert readers[Stage.WEIGHT_READER] > 0 == receivers.get(Stage.WEIGHT_READER, 0)
-    assert tilizers[Stage.TILIZE] == receivers[Stage.TILIZE] > 0
-    assert tilizers[Stage.MATH] == 0 < receivers[Stage.MATH]
-
-
-def test_bytes_of_weights_and_activations():
-    spec = SPECS[0]
-    height, block = (conv_cycles(conv(spec, scheme, channels=(256, 256)), spec) for scheme in (HEIGHT, BLOCK))
-    weights = (256 // 32) ** 2 * 9 * BFLOAT8_B.tile_bytes
-    bias = 256 // 32 * BFLOAT8_B.tile_bytes
-    assert height.dram_read_bytes == height.network_bytes == weights + bias
-    assert block.dram_read_bytes == weights + bias
-    activations = 32 * (256 // 32) * 9 * BFLOAT16.tile_bytes  # 32 tile rows, all columns of the window matrix
-    assert block.network_bytes == weights + bias + activations
-    readers, holders = block.moved
-    assert (readers.cores.num_cores(), readers.dram_bytes, readers.network_bytes) == (8, weights + bias, weights + bias)
-    assert (holders.cores.num_cores(), holders.dram_bytes, holders.network_bytes) == (64, 0, activations)
-    assert height.moved[0].cores.num_cores() == 1
 
 
 @pytest.mark.parametrize("scheme", ["HEIGHT_SHARDED", "BLOCK_SHARDED", "WIDTH_SHARDED"])

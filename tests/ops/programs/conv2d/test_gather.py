@@ -8,37 +8,7 @@ from device.matrix_unit.arithmetic import EXACT, FAST
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, quantize
 from ops.programs.conv2d import gather
 from ops.programs.conv2d.gather import GatheredInput, prepare_image, runs, seen, strips
-from ops.programs.conv2d.op import KBlock
-from ops.window import PaddedAxis, transposed_axis
 from tests.ops.programs.conv2d.value_cases import SPEC, Case, normal, work_of
-
-
-def axis(length, insertion, kernel):
-    return PaddedAxis(input_length=length, before=kernel - 1, after=kernel - 1, input_dilation=insertion, kernel=kernel)
-
-
-@pytest.mark.parametrize(
-    ("kernel", "stride", "together"),
-    [(2, 2, [2]), (3, 3, [3]), (2, 3, [1, 1, 1]), (3, 2, [1, 1]), (4, 2, [2]), (3, 1, [1])],
-    ids=str,
-)
-def test_phases_that_meet_the_same_inputs_are_taken_together(kernel, stride, together):
-    """Where they fill the row between them, so that the outputs of one input lie side by side."""
-    columns = transposed_axis(
-        input_length=5, kernel=kernel, stride=stride, padding=(0, 0), output_padding=0, dilation=1
-    )
-    block = KBlock(
-        kernel_rows=range(1), first_channel=0, channels=32, weight_row=0, weight_stride=32, weight_channels=32
-    )
-    found = strips((block,), axis(4, 1, 1), columns, (0, 2))
-    places = [place for one in found for across in one.across for place in range(columns.outputs)[across.axis.places]]
-    assert sorted(places) == list(range(columns.outputs))
-    assert [len(one.across) for one in found] == together
-    for one in found:  # 32 weight rows for each tap
-        assert [rows[:1].tolist() for rows in one.rows] == [
-            [32 * tap for tap in across.taps[:1]] for across in one.across
-        ]
-    assert strips((block,), axis(4, 1, 1), columns, (0, 2)) is found
 
 
 @pytest.mark.parametrize("arithmetic", [FAST, EXACT], ids=["fast", "exact"])

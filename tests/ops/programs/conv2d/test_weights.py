@@ -119,21 +119,6 @@ def test_arrays_of_other_shapes():
         prepare_bias(np.zeros(4), small())
 
 
-@pytest.mark.parametrize(
-    ("changes", "rows"),
-    [
-        ({"scheme": BLOCK, "channel_shards": 2}, 2 * 3 * 32),  # BLOCK fills no K blocks; 3 x 24 channels are 3 x 32
-        ({"scheme": BLOCK, "channel_shards": 2, "full_inner_dim": True}, 2 * 96),  # 72 -> 96 rows
-        ({"scheme": WIDTH}, 160),  # one K block of 160 holds 9 x 16
-        ({"whole_blocks": True}, 3 * 160),  # every kernel row a block
-        ({"whole_blocks": True, "scheme": WIDTH}, 160),
-    ],
-)
-def test_rows_by_hand(changes, rows):
-    joined = {"in_channels": 16, "kernel": (3, 3), "padded_in_channels": 16, "k_block_rows": 160}
-    assert small(**joined | changes).rows == rows
-
-
 @pytest.mark.skipif(not numba_installed(), reason="numba is not installed")
 @pytest.mark.parametrize(("dtype", "fmt"), [(np.float32, BFLOAT8_B), (BFLOAT16.storage, BFLOAT4_B)], ids=str)
 @pytest.mark.parametrize(
@@ -185,19 +170,7 @@ def test_compiled_loops_read_weights_wherever_they_are(monkeypatch):
 
 # Which preparation serves which use; schemes are pairs of which real outputs were recorded.
 ON_HEIGHT = small(in_channels=64, out_channels=32, kernel=(3, 3), padded_in_channels=64, data_format=BFLOAT16)
-ON_WIDTH = replace(ON_HEIGHT, scheme=WIDTH, k_block_rows=576)
 ON_BLOCK = replace(ON_HEIGHT, scheme=BLOCK, channel_shards=8)
-ON_ONE_CORE = replace(ON_HEIGHT, scheme=BLOCK)
-FOLDED = replace(
-    ON_HEIGHT, in_channels=4 * 10, kernel=(2, 2), folded=(2, 2), raw_kernel=(3, 4), out_first=True, mirror=False,
-    whole_blocks=True, k_block_rows=128,
-)  # fmt: skip
-UNFOLDED = replace(FOLDED, kernel=(3, 4), folded=(1, 1), in_channels=10, padded_in_channels=16)
-TWO_BY_TWO = replace(ON_HEIGHT, kernel=(2, 2), out_first=True)
-ALL_FOLDED = replace(
-    TWO_BY_TWO, kernel=(1, 1), folded=(2, 2), raw_kernel=(2, 2), in_channels=256, padded_in_channels=256,
-    scheme=INTERLEAVED,
-)  # fmt: skip
 
 
 def test_the_order_of_rows_by_hand():
@@ -205,33 +178,6 @@ def test_the_order_of_rows_by_hand():
     order = row_order(small(in_channels=6, kernel=(1, 2), scheme=BLOCK, channel_shards=2, padded_in_channels=8))
     assert (len(order), order[:9].tolist()) == (64, [0, 1, 2, 3, 6, 7, 8, 9, -1])
     assert order[32:40].tolist() == [4, 5, -1, -1, 10, 11, -1, -1]
-
-
-@pytest.mark.parametrize(
-    ("prepared", "wanted", "fit"),
-    [
-        *((one, other, True) for one, other in (
-            (ON_HEIGHT, ON_WIDTH), (ON_WIDTH, ON_HEIGHT), (ON_HEIGHT, ON_ONE_CORE), (ON_ONE_CORE, ON_WIDTH),
-            (TWO_BY_TWO, ALL_FOLDED), (ALL_FOLDED, TWO_BY_TWO),  # a folded window is its kernel without padded rows
-            (replace(ON_HEIGHT, data_format=BFLOAT8_B, mirror=False), ON_HEIGHT),
-        )),
-        *((ON_BLOCK, other, False) for other in (ON_HEIGHT, ON_ONE_CORE, ON_WIDTH)),
-        *((other, ON_BLOCK, False) for other in (ON_HEIGHT, ON_ONE_CORE)),
-        (UNFOLDED, FOLDED, False),
-        *((ON_HEIGHT, replace(ON_HEIGHT, **change), False) for change in (
-            {"in_channels": 32, "padded_in_channels": 32}, {"in_channels": 63}, {"kernel": (9, 1)}, {"kernel": (1, 3)},
-            {"groups": 2}, {"out_first": True}, {"out_channels": 31},
-            {"out_channels": 64, "padded_out_channels": 64},
-        )),
-    ],
-)  # fmt: skip
-def test_weights_fit_where_the_matrix_is_the_same(prepared, wanted, fit):
-    spec = TensorSpec(prepared.logical_shape, BFLOAT16, Layout.TILE, padded_shape=prepared.padded_shape)
-    text = misfit(PrepareWeights(prepared), spec, PrepareWeights(wanted))
-    assert (text is None) == fit
-    if text is not None:
-        assert text.startswith("prepared for conv")
-        assert f"kernel {wanted.raw_kernel or wanted.kernel}, {wanted.scheme.name}" in text.partition("used for ")[2]
 
 
 def test_tensors_that_nothing_prepared_and_biases():

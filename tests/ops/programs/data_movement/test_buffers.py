@@ -18,7 +18,7 @@ from ops.op_models import load_spec
 from ops.programs.data_movement.concat import page_buffers, ragged_buffers, shard_views, turned_buffers
 from ops.programs.data_movement.conversions import rows_of
 from ops.programs.data_movement.copy import Conversion
-from ops.programs.data_movement.copy_buffers import buffers_of_copy, move_buffers
+from ops.programs.data_movement.copy_buffers import buffers_of_copy
 from ops.programs.data_movement.fold import fold_buffers
 from ops.programs.data_movement.pad import fill_buffers, pad_buffers
 from ops.programs.data_movement.permute import permute_buffers, transpose_buffers
@@ -287,16 +287,6 @@ def evaluated(text):
     return f"{prod(map(int, size.split('*')))}@{rest}"
 
 
-def test_a_move_takes_two_pages_or_all_of_a_core():
-    """130 rows on 64 cores: three each, of 144 bytes with what aligns them."""
-    source = tensor_spec("130x70 l1")
-    apart, overlapping = move_buffers(source, source, WORMHOLE)
-    assert buffer_rows(apart, "page_bytes") == [("pages", 2 * 144, 64, 144)]
-    assert buffer_rows(overlapping, "page_bytes") == [("pages", 3 * 144, 64, 144)]
-    ((pages,), _) = move_buffers(*[tensor_spec("30x70 l1")] * 2, WORMHOLE)
-    assert str(pages.cores) == "{[0-0 - 2-7], [3-0 - 3-5]}"  # column by column
-
-
 @pytest.mark.parametrize(
     ("free_bytes", "slots"), [(2 * 256 + 8 * 144, 8), (2 * 256 + 3 * 144, 3), (2 * 256 + 431, 2), (0, 1)]
 )
@@ -307,27 +297,6 @@ def test_rows_are_put_together_in_as_many_places_as_l1_has_room_for(free_bytes, 
     tight = WORMHOLE.replace(l1_bytes=WORMHOLE.l1.bytes - WORMHOLE.l1.usable_bytes + taken + free_bytes)
     _, made = stick_buffers(source, target, tight)
     assert made.size_bytes == slots * 144
-
-
-@pytest.mark.parametrize(
-    ("rows", "channels", "size", "cores"),
-    [
-        (416, 1258, 163840, "{[0-0 - 12-0]}"),
-        (1536, 30, 4096, "{[0-0 - 12-2], [0-3 - 8-3]}"),
-        (240, 4, 4096, "{[0-0 - 7-0]}"),
-        (131 * 32, 4, 4096, "{[0-0 - 12-9]}"),  # one core has two tile rows
-        (512, 256, 4096, "{[0-0 - 12-8], [0-9 - 10-9]}"),  # no padding: a core for each of 16 x 8 tiles
-        (416, 1280, 16384, "{[0-0 - 12-9]}"),  # 13 rows of 40 tiles in 10 pieces each
-        (131 * 32, 64, 8192, "{[0-0 - 12-9]}"),  # more rows than cores
-    ],
-)
-def test_untilizing_by_generated_code(rows, channels, size, cores):
-    ends = (PlanTensor("", tensor_spec(f"1x1x{rows}x{channels} {layout} l1")) for layout in ("tile", "rows"))
-    buffers = buffers_of_copy(Conversion.UNTILIZE_CODEGEN, *ends, BLACKHOLE)
-    assert [(buffer.name, buffer.size_bytes, str(buffer.cores)) for buffer in buffers] == [
-        ("tiles", size, cores),
-        ("rows", size, cores),
-    ]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from device.time.stages import Stage
 from ops.op_models import load_spec
 from ops.programs.data_movement.channels import ChannelsFirst, ChannelsLast, hwc_block
 from ops.programs.data_movement.concat import Concatenate
-from ops.programs.data_movement.movement import copy_movement, movement_cycles
 from ops.programs.data_movement.permute import Permute
 from ops.programs.kernel_costs import core_round_trip_cycles, waited_read_cycles
 from tests.build import busy, op_cycles, place, tensor_spec
@@ -146,20 +145,6 @@ def test_high_images_are_copied_once_more():
 
 
 @pytest.mark.parametrize(
-    ("text", "axes"),
-    [
-        ("1x2x32x64 l1", (0, 2, 1, 3)),  # rows stay whole
-        ("1x2x32x64 tile l1", (0, 1, 3, 2)),
-        ("2x4x64x96 tile l1", (1, 0, 2, 3)),
-        ("16x1x8x64 height/8x64/16", (1, 0, 2, 3)),
-    ],
-)
-def test_every_other_order_is_a_copy(text, axes):
-    op, *ends = permuted(text, axes)
-    assert op_cycles(op, *ends, SPEC) == movement_cycles(copy_movement(*ends, SPEC), SPEC)
-
-
-@pytest.mark.parametrize(
     ("shape", "axes", "to", "measured_us"),
     [("1x7x25281x256", (0, 2, 3, 1), "dram", 16_984.7), ("1x1x25281x9", (0, 3, 1, 2), "l1", 61.9)],
 )
@@ -169,15 +154,6 @@ def test_what_was_measured(shape, axes, to, measured_us):
     assert op_cycles(*permuted(shape, axes, to), spec).cycles / spec.clock_hz * 1e6 == pytest.approx(
         measured_us, rel=0.12
     )
-
-
-@pytest.mark.parametrize(("memory", "read_bytes"), [("dram", 8 * 2048), ("l1", 0)])
-def test_all_of_the_result_is_read_where_the_first_tensor_lies(memory, read_bytes):
-    op, first, written = joined(f"64x32 tile {memory}", "64x128 tile", 1, (32, 96))
-    cycles = op_cycles(op, first, written, SPEC)
-    assert (cycles.dram_read_bytes, cycles.dram_written_bytes) == (read_bytes, 8 * 2048)
-    copy = copy_movement(tensor_spec(f"64x128 tile {memory}"), tensor_spec(written), SPEC)
-    assert cycles == movement_cycles(copy, SPEC)
 
 
 @pytest.mark.parametrize(("pixels", "block"), [(1200, 1200), (4800, 1600), (2048, 1024), (64, 64)])

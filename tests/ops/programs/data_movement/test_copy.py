@@ -19,46 +19,6 @@ def blocks_of(name, shape, spec=N150, **options):
     return tile_blocks(conversion, *(reversed(ends) if name == "Untilize" else ends), spec, **options)
 
 
-@pytest.mark.parametrize(
-    ("conversion", "shape", "by_width"),
-    [
-        ("Tilize", "32x1024", None),  # 32 tiles across: not wide
-        ("Tilize", "32x1280", {1: "{[0-0 - 4-7]}"}),
-        ("Tilize", "32x2048", {2: "{[0-0 - 3-7]}"}),  # 64 blocks of a tile would leave no core over
-        ("Tilize", "2x32x2048", {2: "{[0-0 - 3-7]}"}),  # the same blocks of two images
-        ("Tilize", "64x1280", {2: "{[0-0 - 2-3], [0-4 - 1-7]}"}),
-        ("Tilize", "4096x4096", None),  # rows of tiles occupy all 64 cores
-        (  # 34 tiles: six blocks of five, and one of four
-            "Tilize",
-            "1088x1088",
-            {
-                5: "{[0-0 - 5-0], [0-1 - 4-1], [0-2 - 3-2], [0-3 - 2-3], [0-4 - 1-4], [0-5 - 0-5], [0-7 - 5-7], "
-                "[1-6 - 5-6], [2-5 - 5-5], [3-4 - 5-4], [4-3 - 5-3], [5-2 - 5-2]}",
-                4: "{[0-6 - 0-6], [1-5 - 1-5], [2-4 - 2-4], [3-3 - 3-3], [4-2 - 4-2], [5-1 - 5-1], [6-0 - 6-0]}",
-            },
-        ),
-        ("Untilize", "96x1088", {2: "{[0-0 - 7-3], [0-4 - 1-4]}"}),  # row by row
-    ],
-)
-def test_wide_rows_are_cut_into_blocks(conversion, shape, by_width):
-    blocks = blocks_of(conversion, shape)
-    if by_width is None:
-        assert blocks is None
-        return
-    cores = blocks.cores_by_width(N150)
-    assert {width: str(of_width) for width, of_width in cores.items()} == by_width
-    assert sum(of_width.num_cores() for of_width in cores.values()) == blocks.num_cores
-
-
-@pytest.mark.parametrize(
-    ("images", "in_blocks"), [(47, True), (48, False), (53, True), (54, False), (59, True), (60, False)]
-)
-def test_untilize_counts_the_blocks_of_all_images(images, in_blocks):
-    """48 rows of 34 tiles would be 6x8 blocks of six, no more cores than rows; 53 would be 6x9, which is more."""
-    blocks = blocks_of("Untilize", f"{images}x1x32x1088")
-    assert (blocks and (blocks.side, blocks.num_cores)) == ((1, 34) if in_blocks else None)
-
-
 def test_rows_that_fill_l1_are_cut():
     """512 tiles of two formats take 2 MiB; rows would occupy all 64 cores, 60 blocks do not."""
     blocks = blocks_of("Tilize", "4096x16384")

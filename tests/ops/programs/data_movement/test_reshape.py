@@ -10,8 +10,8 @@ from device.plan import Free
 from ops.builder import PlanBuilder
 from ops.op_models import load_spec
 from ops.programs.data_movement.placement import flattened
-from ops.programs.data_movement.reshape import is_view, map_tiles, reshaped, segments_per_page, tile_map
-from tests.build import place, programs, tensor_spec
+from ops.programs.data_movement.reshape import map_tiles, reshaped, segments_per_page, tile_map
+from tests.build import tensor_spec
 
 SPEC = load_spec("wormhole_n150")
 
@@ -57,68 +57,12 @@ def test_segments_are_counted_as_element_by_element(images, width, channels, fla
     assert segments_per_page(before, after) == slow_segments(before, after)
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "segments"),
-    [
-        ((28, 28, 128), (1, 784, 128), 112),  # a recorded run keeps a map with pages of 1792 bytes
-        ((1, 64, 128), (1, 128, 64), 64),  # 16 rows of one tile lie 2 apart: two pieces each of two tiles' 16 rows
-        ((3, 96, 160), (1, 3, 15360), 6 + 6),  # a row of each of three images, two faces wide
-        ((1, 1, 32), (1, 1, 32), 2 + 2),  # two faces
-        ((1, 2, 32), (1, 4, 16), 4 + 4),  # a face each, and four rows in one tile
-    ],
-)
-def test_segments_by_hand(before, after, segments):
-    assert segments_per_page(before, after) == segments
-
-
 def planned(source, shape):
     """The plan, released tensors and the result of a reshape of "x" to "y"."""
     builder = PlanBuilder(SPEC, {"x": tensor_spec(source)})
     result = reshaped(builder, builder.tensor("x"), shape, "y")
     plan = builder.finish({"output": result})
     return plan, [step.tensor for step in plan.steps if isinstance(step, Free)], result
-
-
-@pytest.mark.parametrize(
-    ("source", "target", "view"),
-    [
-        ("2x3x5x8", (1, 1, 30, 8), True),
-        ("2x3x5x8", (1, 1, 60, 4), False),
-        ("2x3x5x8 tile", (1, 1, 30, 8), False),
-        ("2x3x32x8 tile", (1, 1, 192, 8), True),
-        ("1x1x5x8 tile", (5, 8), True),
-    ],
-)
-def test_a_view_moves_nothing(source, target, view):
-    assert is_view(tensor_spec(source), target) is view
-    plan, _, result = planned(source, target)
-    assert (bool(plan.steps), result.name, result.spec.shape) == (not view, "x" if view else "y", target)
-
-
-@pytest.mark.parametrize(
-    ("source", "shape", "names", "freed", "after"),
-    [
-        ("1x9x9x40 float32 tile l1", (1, 1, 81, 40), "ReshapeView", "", "l1"),
-        # padding is zeroed only where there is some
-        ("96x40 bfloat8_b tile", (6, 16, 40), "Typecast ReshapeView FillPad Typecast", "y.moved y.bfloat16", "dram"),
-        ("6x16x64 bfloat8_b tile", (96, 64), "Typecast ReshapeView Typecast", "y.moved y.bfloat16", "dram"),
-        # as a call of the real library: 5x10 rows of 28 pixels fill 25 of 32 shards, and 22 when they are flattened
-        ("5x10x28x192 tile height/64x192/8x4", (1, 1, 1400, 192), "ReshapeView", "", "height/64x192/8x4"),
-        (  # as a call of conv2d: 7 images of 2x2 pixels, 180 channels on 15 cores
-            "7x2x2x180 bfloat8_b tile width/448x32/3x5", (1, 1, 28, 180),
-            "ShardedToInterleaved Typecast ReshapeView FillPad Typecast InterleavedToSharded",
-            "y.interleaved y.moved y.narrow y.bfloat16", "width/32x32/3x5",
-        ),
-        (
-            "8x32 height/4x32/2", (1, 1, 16, 16), "ShardedToInterleaved ReshapeView InterleavedToSharded",
-            "y.moved y.interleaved", "height/8x16/2",
-        ),
-    ],
-)  # fmt: skip
-def test_programs_of_a_reshape(source, shape, names, freed, after):
-    plan, released, result = planned(source, shape)
-    assert (programs(plan), released) == (names.split(), freed.split())
-    assert (result.spec.memory_config, result.spec.data_format) == (place(after), tensor_spec(source).data_format)
 
 
 def test_tiles_move_with_a_resident_map():
@@ -137,22 +81,6 @@ def test_volumes_must_agree():
 
 def test_every_output_tile_has_a_page_of_the_map():
     assert map_tiles((7, 7, 33)) == 14
-
-
-@pytest.mark.parametrize(
-    ("source", "target", "segments", "fetched"),
-    [
-        ((1, 1, 64, 64), (1, 2, 32, 64), 64, 1),  # 32 rows in two faces, whole tiles
-        ((1, 1, 10, 32), (1, 10, 1, 32), 2, 1),  # a row of its own
-        ((1, 1, 10, 16), (1, 10, 1, 16), 1, 1),
-        ((1, 1, 48, 32), (1, 2, 24, 32), 48, 1.5),  # the second image begins in the first tile and ends in the next
-        ((1, 1, 19, 1280), (1, 19, 20, 64), 40, 20),  # each row of an output tile lies in another input tile
-        ((1, 1, 1, 48), (1, 1, 2, 24), 5, 2),  # 16 and 8; 8 of the first tile, 8 and 8 of the second
-    ],
-)
-def test_pieces_and_tiles(source, target, segments, fetched):
-    counted = tile_map(source, target)
-    assert counted == (segments, fetched)
 
 
 def test_large_tensors_are_sampled():

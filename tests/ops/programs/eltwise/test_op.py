@@ -6,17 +6,8 @@ import pytest
 from device.matrix_unit.arithmetic import EXACT, FAST
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32, UINT16, UINT32, quantize
 from device.time.stages import Stage
-from ops.builder import PlanBuilder, PlanTensor
-from ops.programs.eltwise.op import (
-    Activate,
-    AddRow,
-    Binary,
-    BinaryOperation,
-    lies_in_place,
-    rescaled,
-    unary_buffers,
-    with_row,
-)
+from ops.builder import PlanTensor
+from ops.programs.eltwise.op import Activate, AddRow, Binary, BinaryOperation, lies_in_place, unary_buffers
 from tests.build import N150, op_cycles, op_values, tensor_spec
 
 MATRIX = np.arange(-30, 30, dtype=np.float32).reshape(1, 1, 3, 20)
@@ -139,26 +130,6 @@ def test_integers_are_exact_modulo_their_range(operation, data_format, fields, l
     assert (result.dtype, int(result[0])) == (data_format.storage, want)
 
 
-@pytest.mark.parametrize(
-    ("rows", "matrix_format", "row_format", "sizes"),
-    [
-        (64, "bfloat16", "float32", [4096, 8192, 8192, 4096]),
-        (64, "bfloat8_b", "bfloat16", [2176, 4096, 4096, 2176]),
-        (2, "float32", "bfloat16", [8192, 4096, 4096, 8192]),
-        (1, "bfloat16", "bfloat16", [4096, 4096, 4096]),  # nothing to spread
-    ],
-)
-def test_adding_a_row(rows, matrix_format, row_format, sizes):
-    matrix, row = tensor_spec(f"1x1x{rows}x64 {matrix_format} tile"), tensor_spec(f"1x1x1x64 {row_format} tile")
-    builder = PlanBuilder(N150, {"bias": row})
-    source = builder.allocate("x", matrix)
-    result = with_row(builder, source, builder.tensor("bias"), row.data_format, "sum")
-    _, step, freed = builder.finish({"output": result}).steps
-    assert [buffer.size_bytes for buffer in step.circular_buffers] == sizes
-    assert {str(buffer.cores) for buffer in step.circular_buffers} == {"{[0-0 - 7-7]}"}
-    assert (freed.tensor, result.spec) == ("x", matrix)
-
-
 def test_a_function_packs_to_the_format_of_its_result():
     ends = [PlanTensor(name, tensor_spec(f"64x64 {name} tile")) for name in ("bfloat16", "bfloat8_b")]
     assert [buffer.size_bytes for buffer in unary_buffers(*ends, N150)] == [4096, 2176]
@@ -190,15 +161,6 @@ def test_both_ends_must_lie_alike():
     for other in ("64x32 tile height/64x32/1", "64x32 tile width/64x32/1", "64x32 tile l1", "64x32 tile"):
         assert not lies_in_place(tensor, tensor_spec(other), N150)
         assert not lies_in_place(tensor_spec(other), tensor, N150)
-
-
-@pytest.mark.parametrize(
-    ("padded_shape", "shape"), [((1, 2, 64, 128), (64, 128)), ((1, 1, 64, 64), (32, 64)), ((1, 1, 32, 32), (32, 32))]
-)
-def test_shards_grow_as_a_result_does(padded_shape, shape):
-    tensor = tensor_spec("1x1x64x64 tile height/32x64/2")
-    shards = rescaled(tensor.shards, tensor, padded_shape)
-    assert (shards.shape, shards.grid) == (shape, tensor.shards.grid)
 
 
 SPEC = N150.replace(

@@ -2,34 +2,14 @@
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given, strategies as st
 
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
 from device.spec.parts import GridSpec
 from device.time.network import bandwidth
-from device.time.stages import Stage
-from ops.programs.kernel_costs import ComputeCosts
 from ops.programs.matmul.cycles import matmul_cycles as cycles
 from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram
-
-FIGURES = {
-    "matmul_costs_start_cycles": 2000.0,
-    "matmul_costs_k_block_cycles": 200.0,
-    "matmul_costs_crossed_read_links": 2.5,
-    "matmul_costs_crossed_write_links": 2.5,
-    "transfer_costs_page_issue_cycles": 50.0,
-    "transfer_costs_multicast_receiver_cycles": 3.0,
-    "compute_unpack_bytes_per_cycle": 64.0,
-    "compute_pack_bytes_per_cycle": 64.0,
-    "compute_costs_matmul_call_cycles": 5.0,
-    "compute_costs_subblock_cycles": 50.0,
-    "compute_costs_block_cycles": 100.0,
-    "compute_costs_reload_cycles": 30.0,
-    "compute_costs_reload_tile_cycles": 20.0,
-}
-WORMHOLE = load_spec("wormhole_n150").replace(**FIGURES)
 
 
 def op(
@@ -101,39 +81,6 @@ def test_bytes_are_those_of_the_operands():
     assert result.useful_flops == 2 * 8 * 16 * 24 * 32**3
 
 
-READ = 4 * 50.0 + 200 + 8 * 3 + 4 * 1088 / 30  # four tiles, in one packet to eight cores
-PRODUCTS = 4 * (2 * 16 + 5)
-MULTIPLY = 100 + PRODUCTS + 50 + 2048 / 64  # partial sums are bfloat16
-MULTIPLY_LAST = 100 + PRODUCTS + 30 + 20 + 50 + 1088 / 64
-WRITE = 1088 / 30 + 381  # and its round trip
-
-
-WAITED = 8 * 4 * 1088 / 75 - 4 * 50  # for links that carry the first operand of all cores
-UNCROSSED = {"matmul_costs_crossed_read_links": 100.0, "matmul_costs_crossed_write_links": 100.0}
-
-
-@pytest.mark.parametrize(
-    ("changes", "wanted", "contention", "bound_by"),
-    [
-        # The second K block comes while the first is multiplied, which takes no longer; then the tile is written.
-        (UNCROSSED, 2 * READ + MULTIPLY_LAST + WRITE, 0, Stage.ACT_MULTICAST),
-        # 2.5 links carry the first operand of all cores, and their output.
-        ({}, 2 * (READ + WAITED) + MULTIPLY_LAST + 64 * 1088 / 75, 2 * WAITED + 64 * 1088 / 75 - WRITE, Stage.NETWORK),
-        # One bank of 24 bytes a cycle, of which 0.922 are achieved: the banks are asked from the start on, the last K
-        # block is multiplied when they have delivered all operands, and the output is written after that.
-        ({"dram_banks": 1}, (2 * 64 + 64) * 1088 / (24 * 0.922), None, Stage.DRAM),
-    ],
-)
-def test_a_matmul_by_hand(changes, wanted, contention, bound_by):
-    """8 x 8 x 8 tiles of bfloat8_b on 8 x 8 cores: one output tile each, in two K blocks of four; HiFi2, Wormhole."""
-    assert MULTIPLY < READ
-    assert WAITED > 0
-    result = cycles(op(m=8, k=8, n=8), WORMHOLE.replace(**changes))
-    assert result.cycles == pytest.approx(2000 + wanted, rel=1e-12)
-    assert contention is None or result.contention_cycles == pytest.approx(contention)
-    assert result.bound_by is bound_by
-
-
 @given(specs, kinds, st.integers(2, 4))
 def test_batches_follow_each_other(spec, kind, batches):
     matmul = op(**kind)
@@ -147,19 +94,3 @@ def test_batches_follow_each_other(spec, kind, batches):
         shared = cycles(replace(several, problem=replace(several.problem, first_batched=False)), spec)
         assert shared.dram_read_bytes < result.dram_read_bytes
     assert result.cycles >= single.cycles  # single tiles may find idle cores
-
-
-@pytest.mark.parametrize(
-    ("change", "stage", "busy"),
-    [
-        # A first operand that is turned is unpacked and packed once more; a bias is added to each tile.
-        ({"transpose_first": True}, Stage.TILIZE, 2 * (100 + 4 * (1088 / 64 + 1088 / 64))),
-        ({"bias": True}, Stage.BIAS, 100 + WORMHOLE.costs_of(ComputeCosts).add_tile_cycles),
-    ],
-)
-def test_what_else_is_done_to_tiles(change, stage, busy):
-    matmul = op(m=8, k=8, n=8)
-    changed = cycles(replace(matmul, problem=replace(matmul.problem, **change)), WORMHOLE)
-    stages = {result.stage: result.busy_cycles for result in changed.slowest.stages}
-    assert stages[stage] == pytest.approx(busy)
-    assert changed.cycles > cycles(matmul, WORMHOLE).cycles
