@@ -54,6 +54,7 @@ class UnknownTensor(torch.Tensor):
         """Raises DeviceError."""
         raise refused("a file")
 
+    __torch_function__: Any = torch._C._disabled_torch_function_impl  # so that no frame of torch is in errors
     __torch_dispatch__: Any  # `_carried_out`
 
 

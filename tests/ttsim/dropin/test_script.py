@@ -168,7 +168,9 @@ def test_a_script_without_values_goes_on_until_numbers_decide(
     assert main(["exec", "--values", "off", str(script)]) == 1
     text = capsys.readouterr()
     assert text.out == "torch.Size([32, 32])\n"
-    assert "line 6, in <module>" in text.err
+    assert [line for line in text.err.splitlines() if line.startswith("  File")] == [
+        f'  File "{script}", line 6, in <module>'
+    ]
     assert text.err.splitlines()[-1].startswith("ttsim.DeviceError: values are off, so the numbers ")
 
 
