@@ -18,6 +18,7 @@ from types import FrameType, TracebackType
 TRACEBACK_VARIABLE = "TTSIM_TRACEBACK"  # "1" shows all frames
 _HOUSE = frozenset({"device", "ops", "ttsim"})
 _HIDDEN = _HOUSE | sys.stdlib_module_names
+_WRAPPER = "call"  # the function of a decorator that calls the decorated function
 _RAISE = opmap["RAISE_VARARGS"]
 _UNEXPECTED = re.compile(r"(\w+)\(\) got an unexpected keyword argument '(\w+)'")
 _WRONG_CALL = re.compile(r"\w+\(\) (got|missing|takes) ")  # how a TypeError begins that Python raises for a call
@@ -130,10 +131,7 @@ def _refused(error: BaseException) -> bool:
         return False
     if isinstance(error, AttributeError | ImportError):  # of a name that is missing; others are defects
         return frames[-1].tb_frame.f_code.co_code[frames[-1].tb_lasti] == _RAISE
-    if type(error) is TypeError:  # Python's own, of the function that the user calls
-        return (
-            len(frames) > 1
-            and _package(frames[-2].tb_frame) not in _HOUSE
-            and _WRONG_CALL.match(str(error)) is not None
-        )
+    if type(error) is TypeError:  # Python's own, of the function that the user calls through decorators
+        inside = {part.tb_frame.f_code.co_name for part in frames if _package(part.tb_frame) in _HOUSE}
+        return inside == {_WRAPPER} and _WRONG_CALL.match(str(error)) is not None
     return type(error).__module__.partition(".")[0] in _HOUSE

@@ -27,8 +27,8 @@ def text_of(error: BaseException) -> str:
 def house(body: str) -> Callable[[], object]:
     """A function of a module of ttsim."""
     names = {"__name__": "ops.anything", "ttsim": ttsim}
-    exec(compile(f"def inner(a=0):\n    {body}", "INSIDE", "exec"), names)
-    function: Callable[[], object] = names["inner"]
+    exec(compile(f"def call(a=0):\n    {body}", "INSIDE", "exec"), names)
+    function: Callable[[], object] = names["call"]
     return function
 
 
@@ -39,9 +39,9 @@ def house(body: str) -> Callable[[], object]:
         ("raise AttributeError('no such name')", False),
         ("raise ImportError('no such module')", False),
         ("raise KeyboardInterrupt", False),
-        ("inner(1, 2)", False),  # Python's own TypeError
+        ("call(1, 2)", False),  # Python's own TypeError
         ("raise TypeError('of a defect')", True),
-        ("inner(1, 2) if a else inner(1)", True),
+        ("(lambda: call(1, 2))()", True),
         ("raise ValueError('of a defect')", True),
         ("None.shape", True),
         ("{}['a']", True),
