@@ -319,6 +319,7 @@ def convert_torch_model_to_ttnn_model(
         AttributeError: ``model`` is no torch module.
         TypeError: A function cannot be called.
         ArgumentError: ``custom_preprocessor`` has other parameters.
+        ImportError: torch is not installed.
 
     Examples:
         >>> import torch
@@ -541,6 +542,7 @@ def infer_ttnn_module_args(*, model: Any, run_model: Callable[[Any], Any] | None
     Raises:
         AttributeError: ``model`` is no torch module.
         TypeError: ``run_model`` cannot be called.
+        ImportError: torch is not installed.
 
     Examples:
         >>> import torch
