@@ -15,6 +15,7 @@ from device.memory.memory_config import BufferType, Layout
 from device.numbers.formats import UINT16
 from ops.builder import PlanTensor
 from ops.op_models import load_spec
+from ops.programs.data_movement.channels import hwc_buffers
 from ops.programs.data_movement.concat import page_buffers, ragged_buffers, shard_views, turned_buffers
 from ops.programs.data_movement.conversions import rows_of
 from ops.programs.data_movement.copy import Conversion
@@ -311,3 +312,10 @@ def test_rows_are_put_together_in_as_many_places_as_l1_has_room_for(free_bytes, 
 )
 def test_a_list_has_as_many_intervals_as_the_longest_needs(rows, width, repeats, shard_rows, intervals):
     assert interval_words(rows, width, repeats, shard_rows) == 2 * 4 * intervals
+
+
+def test_channels_last_gather_a_block_of_pixels_of_every_channel():
+    """Eight channels of 128 pixels of 2 bytes, and four tiles of 2048 bytes in each of three stages."""
+    source, target = tensor_spec("1x1x8x256 width/8x128/2"), tensor_spec("1x1x256x8 height/128x8/2")
+    buffers = hwc_buffers(PlanTensor("in", source), PlanTensor("out", target))
+    assert [buffer.size_bytes for buffer in buffers] == [2048, 2048, 8192, 8192, 8192, 2048]
