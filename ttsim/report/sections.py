@@ -7,6 +7,7 @@ table name the device operations that they are about, by number, so that all sec
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from math import ceil, floor, log10
 from typing import Any, Final, Generic
 
 from ttsim.report.formatting import RowT, printable_lines
@@ -16,6 +17,8 @@ Section = dict[str, Any]
 LONGEST_CELL: Final = 200  # characters
 LONGEST_TEXT: Final = 20_000
 DIGITS: Final = ".9g"
+MOST_POINTS: Final = 2000  # that a page of points shows, so that it stays small
+WIDE: Final = 50  # least ratio of the ends of a logarithmic axis
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,15 @@ def axis(
 ) -> Section:
     """An axis from `start` to `end`; `names` name the places from one whole number to the next."""
     return {"label": label, "unit": unit, "start": start, "end": end, "names": list(names), "log": log}
+
+
+def axis_around(label: str, unit: str, values: Sequence[float]) -> Section:
+    """An axis with room beside the least and the largest value; logarithmic if the values are far apart."""
+    low, high = min(values), max(values)
+    if low > 0 and high / low > WIDE:
+        return axis(label, unit, 10.0 ** ceil(log10(high)), start=10.0 ** floor(log10(low)), log=True)
+    room = (high - low) / 12 or high / 12 or 1.0
+    return axis(label, unit, high + room, start=max(0.0, low - room))
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,7 +161,7 @@ def numpy_from_torch(tensor: Any) -> Array:
 def contents(data: object) -> Any:
     """A torch tensor of the same shape and type as a torch tensor of unknown numbers; None for all other data."""
     unknown = sys.modules.get("ttsim.runtime.unknown")
-    return data.held if unknown is not None and isinstance(data, unknown.UnknownTensor) else None
+    return data.stand_in if unknown is not None and isinstance(data, unknown.UnknownTensor) else None
 
 
 @cache

@@ -1,7 +1,7 @@
 """Torch tensors of unknown numbers: what a device with ``values="off"`` gives where a script asks for numbers.
 
 Shapes and types are right, and operations of torch give tensors of unknown numbers again. An operation that would
-read a number, or whose shape hangs on one, raises a DeviceError: no number leaves such a tensor.
+read a number, or whose shape depends on one, raises a DeviceError: no number leaves such a tensor.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,18 +16,18 @@ _DECIDING = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
 
 
 class UnknownTensor(torch.Tensor):
-    """A tensor whose numbers nobody knows."""
+    """A tensor whose numbers are unknown."""
 
-    held: torch.Tensor  # Of the same shape, strides and type; what it holds means nothing
+    stand_in: torch.Tensor  # Of the same shape, strides and type; its numbers mean nothing
 
     @staticmethod
     def __new__(cls, model: torch.Tensor) -> "UnknownTensor":
         """A tensor of the shape and type of another."""
-        made: UnknownTensor = torch.Tensor._make_wrapper_subclass(
+        tensor: UnknownTensor = torch.Tensor._make_wrapper_subclass(
             cls, model.size(), strides=model.stride(), dtype=model.dtype
         )
-        made.held = model
-        return made
+        tensor.stand_in = model
+        return tensor
 
     def described(self, **options: object) -> str:
         """Shape and type."""
@@ -96,7 +96,7 @@ def _carried_out(
     by_numbers = chosen is None or any(part is not None and part.dtype in (torch.bool, torch.uint8) for part in chosen)
     if by_numbers and _DECIDING.intersection(func.tags):
         raise refused(_name(func))
-    args, kwargs = _mapped(lambda tensor: tensor.held, cls, (args, kwargs))
+    args, kwargs = _mapped(lambda tensor: tensor.stand_in, cls, (args, kwargs))
     return _mapped(cls, torch.Tensor, func(*args, **kwargs))
 
 

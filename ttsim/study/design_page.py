@@ -4,11 +4,25 @@ from collections.abc import Sequence
 from typing import Final
 
 from ttsim.report.formatting import counted, percent, time
-from ttsim.report.sections import Cell, Field, Page, Section, View, gain, heat, lines, points, short, table, verdict
+from ttsim.report.sections import (
+    MOST_POINTS,
+    Cell,
+    Field,
+    Page,
+    Section,
+    View,
+    axis_around,
+    gain,
+    heat,
+    lines,
+    points,
+    short,
+    table,
+    verdict,
+)
 from ttsim.study.design import AxisEffect, DesignPoint, DesignResult, LayerOutcome, effect_text
 from ttsim.study.store import front
 from ttsim.study.sweep import LONGEST_REASON
-from ttsim.study.sweep_page import MOST_POINTS, axis_around
 
 PICTURE: Final = "Time against cost"
 PICTURE_NOTE: Final = "Points are machines that run all layers, of machines alike the first; a line joins the best."

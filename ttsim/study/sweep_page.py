@@ -2,19 +2,19 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import ceil, floor, log10
 from typing import Any, Final, NamedTuple
 
 from ops.planners.conv.arguments import Lowering
 from ttsim.recording.suggestions import arguments_source
 from ttsim.report.formatting import counted, percent, time
 from ttsim.report.sections import (
+    MOST_POINTS,
     Cell,
     Field,
     Page,
     Section,
     View,
-    axis,
+    axis_around,
     bars,
     gain,
     heat,
@@ -31,8 +31,6 @@ from ttsim.study.store import Row, front
 from ttsim.study.sweep import LONGEST_REASON, Best, SweepResult, word_of, words_of
 
 ALL: Final = "all layers"
-MOST_POINTS: Final = 2000  # of all layers together, so that a page stays small
-WIDE: Final = 50  # least ratio of the ends of a logarithmic axis
 WORTH: Final = 0.05  # of the time: a smaller gain leaves the verdict good
 SCATTER: Final = "Time against L1"
 SCATTER_NOTE: Final = "Each point is a configuration; a line joins the points of which no other is faster and smaller."
@@ -179,15 +177,6 @@ def _scatter(shown: Sequence[Shown]) -> Section:
         marks=[(x, y, shown[at].row.device, at) for at, x, y in known],
         lines=fronts,
     )
-
-
-def axis_around(label: str, unit: str, values: Sequence[float]) -> Section:
-    """An axis with room beside the least and the largest value; logarithmic if the values are far apart."""
-    low, high = min(values), max(values)
-    if low > 0 and high / low > WIDE:
-        return axis(label, unit, 10.0 ** ceil(log10(high)), start=10.0 ** floor(log10(low)), log=True)
-    room = (high - low) / 12 or high / 12 or 1.0
-    return axis(label, unit, high + room, start=max(0.0, low - room))
 
 
 def _setting(name: str) -> Field[Shown]:
