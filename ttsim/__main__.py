@@ -261,7 +261,7 @@ COMMANDS: Final = (
         examples=("before.json after.json --fail-over 5%",),
         places={
             "BEFORE": {"type": Path, "help": "of run --json, --report or to_json(), or of a card"},
-            "AFTER": {"type": Path, "help": "likewise"},
+            "AFTER": {"type": Path, "help": "the report to compare with BEFORE"},
         },
     ),
     Command(

@@ -152,7 +152,7 @@ class ConvTranspose2d(OfTensors, Windows2d, name="conv_transpose2d"):
     """Transposed convolution of a channels-last tensor.
 
     The output has OH = (H - 1) * stride - padding + dilation * (kernel - 1) + 1 + output_padding rows, where padding is
-    the sum of both ends, and OW columns likewise.
+    the sum of both ends; OW columns follow from W in the same way.
 
     Returns:
         The output [1, 1, N*OH*OW, O]; or (output, (OH, OW)), or (output, (weights, bias)), or all three.
@@ -205,7 +205,7 @@ class Conv2d(OfTensors, Windows2d, name="conv2d"):
     """Convolution of a channels-last tensor.
 
     The output has OH = (H + padding - dilation * (kernel - 1) - 1) / stride + 1 rows, rounded down, where padding is
-    the sum of both ends, and OW columns likewise.
+    the sum of both ends; OW columns follow from W in the same way.
 
     Returns:
         The output [1, 1, N*OH*OW, O]; or (output, (OH, OW)), or (output, (weights, bias)), or all three.

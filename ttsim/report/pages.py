@@ -370,10 +370,10 @@ def _overview(parts: Sequence[Part]) -> View:
     state = "bad" if failed else "slow" if gains else "good" if tried else "known"
     chosen = max(gains, key=lambda own: own[0])[1] if gains else failed[0] if failed else None
     if chosen:
-        told = _gain(chosen)
-        told |= {"text": f"{chosen.name}: {told['text']}", "view": chosen.name}
+        offer = _gain(chosen)
+        offer |= {"text": f"{chosen.name}: {offer['text']}", "view": chosen.name}
     else:
-        told = gain(f"No change that was tried saves {percent(WORTH)} of a layer." if tried else NOT_TRIED, HOW_TO_TRY)
+        offer = gain(f"No change that was tried saves {percent(WORTH)} of a layer." if tried else NOT_TRIED, HOW_TO_TRY)
     facts = [
         ("kernel time", together, "ns"),
         ("layers", len(parts), "number"),
@@ -381,7 +381,7 @@ def _overview(parts: Sequence[Part]) -> View:
     ]
     sections = [
         verdict(state, text, facts, {}),
-        told,
+        offer,
         bars("picture", "Where the time goes", TIME_AND_BOUND, source="layers", label="layer", figures=["time"],
              bound="at least"),
         table("layers", "Layers", LAYERS, parts),
