@@ -1,6 +1,6 @@
 """ttnn.model_preprocessing: parameters of torch models as tensors. torch is loaded when it is first needed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from inspect import signature
@@ -536,8 +536,10 @@ def infer_ttnn_module_args(*, model: Any, run_model: Callable[[Any], Any] | None
         device: An entry of the arguments of convolutions.
 
     Returns:
-        Arguments by names of modules, nested as they are, for convolutions, max pools and group norms; an empty dict
-        for every other layer that ran; a numeric name is a key as text and as number. None without ``run_model``.
+        Arguments by the last part of a module's name, for convolutions, max pools and group norms, nested as modules
+        call each other: ``model.layers[0](x)`` gives key 0 of the model, since the list itself is not called. A dict of
+        its own modules for every other module that ran. A numeric name is a key as text and as number. None without
+        ``run_model``.
 
     Raises:
         AttributeError: ``model`` is no torch module.
@@ -554,37 +556,41 @@ def infer_ttnn_module_args(*, model: Any, run_model: Callable[[Any], Any] | None
     """
     if run_model is None:
         return None
-    torch, args_by_module = import_module("torch"), dict[str, DotDict]()
-    hooks = [
-        module.register_forward_pre_hook(partial(_note, args_by_module, name, device))
-        for name, module in model.named_modules()
-        if name
-    ]
+    torch, root = import_module("torch"), DotDict()
+    callers = [root]  # the arguments of the modules that are running, outermost first
+
+    def enter(name: str, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        noted = _called_with(module, (*args, *kwargs.values()), device)
+        callers[-1][name] = noted
+        if name.isdigit():
+            callers[-1][int(name)] = noted
+        callers.append(noted)
+
+    def leave(*_: Any) -> None:
+        callers.pop()
+
+    hooks = []
+    for path, module in model.named_modules():
+        entering = partial(enter, path.rpartition(".")[2])
+        hooks.append(module.register_forward_pre_hook(entering, with_kwargs=True))
+        hooks.append(module.register_forward_hook(leave))
     try:
         with torch.no_grad():
             run_model(model)
     finally:
         for hook in hooks:
             hook.remove()
-    root = DotDict()
-    for path, noted in args_by_module.items():
-        *outer, last = path.split(".")
-        place = root
-        for part in outer:
-            place = _child(place, part, DotDict())
-        _child(place, last, noted)
-    return root
+    return cast("DotDict", root.get("", root))
 
 
-def _note(args_by_module: dict[str, DotDict], name: str, device: Any, module: Any, inputs: tuple[Any, ...]) -> None:
-    """Before a module runs: notes its arguments by its name."""
+def _called_with(module: Any, inputs: Sequence[Any], device: Any) -> DotDict:
+    """The arguments of a module that begins to run; an empty dict for kinds of modules without arguments."""
     torch_kinds = [base.__name__ for base in type(module).__mro__ if base.__module__.startswith("torch.nn.")]
     kind = next((kind for kind in torch_kinds if kind in FIELDS), None)
-    args_by_module[name] = DotDict()
-    if kind is None or not inputs:
-        return
+    shape = next((tuple(value.shape) for value in inputs if hasattr(value, "shape")), None)
+    if kind is None or shape is None:
+        return DotDict()
     args, fields = FIELDS[kind]
-    shape = tuple(inputs[0].shape)
     noted: dict[str, Any] = {field: getattr(module, field) for field in fields}
     noted["batch_size"] = shape[0]
     if args is MaxPool2dArgs:
@@ -599,15 +605,7 @@ def _note(args_by_module: dict[str, DotDict], name: str, device: Any, module: An
             "conv_blocking_and_parallelization_config_override": {},
             "device": device,
         }
-    args_by_module[name] = args(noted | {"dtype": DataType.BFLOAT16})
-
-
-def _child(place: DotDict, name: str, usual: DotDict) -> DotDict:
-    """The child under a name, which is also a number where it looks like one; the usual one if there is none."""
-    child: DotDict = place.setdefault(name, usual)
-    if name.isdigit():
-        place[int(name)] = child
-    return child
+    return args(noted | {"dtype": DataType.BFLOAT16})
 
 
 def merge_ttnn_module_args_into_parameters(parameters: Any, ttnn_module_args: Any) -> Parameters:

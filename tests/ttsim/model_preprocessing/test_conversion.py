@@ -73,6 +73,24 @@ def test_layers_say_what_they_were_called_with() -> None:
     assert infer_ttnn_module_args(model=Net(), run_model=None, device=None) is None
 
 
+def test_arguments_nest_as_modules_call_each_other() -> None:
+    """The real library: a list that is indexed is not called, so its layers are the model's own."""
+
+    class Indexed(nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Sequential(nn.MaxPool2d(2), nn.MaxPool2d(1)))
+
+        def forward(self, x: Any) -> Any:
+            return self.model[1](self.model[0](input=x))
+
+    args = infer_ttnn_module_args(model=Indexed(), run_model=lambda model: model(torch.zeros(1, 3, 8, 8)), device=None)
+    assert args is not None
+    assert args.keys() == {"0", 0, "1", 1}
+    assert args[0].input_height == 8
+    assert (args[1][0].input_height, args[1]["1"].kernel_size) == (6, 1)
+
+
 def test_on_a_device_with_arguments() -> None:
     with ttsim.open_device() as device:
         parameters = preprocess_model(
