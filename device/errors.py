@@ -33,7 +33,7 @@ class SpecError(TTSimError, ValueError):
 
 
 class ArgumentError(TTSimError, ValueError, RuntimeError):
-    """Arguments contradict each other or the rules of what is asked for, or ask for what is not simulated.
+    """Arguments contradict each other or the rules of the call.
 
     A RuntimeError as well, because that is what the real library raises for them.
 
@@ -43,6 +43,15 @@ class ArgumentError(TTSimError, ValueError, RuntimeError):
         ... except ttnn.ArgumentError as error:
         ...     print(error)
         arange: step must not be 0
+    """
+
+
+class NotSimulatedError(ArgumentError):
+    """The real library accepts the call, or has the name, and ttsim does not simulate it.
+
+    Examples:
+        >>> issubclass(ttnn.NotSimulatedError, ttnn.ArgumentError)
+        True
     """
 
 

@@ -72,7 +72,8 @@ from ttsim.api.trace import (
 from ttsim.errors import (
     ArgumentError as ArgumentError, ArgumentIndexError as ArgumentIndexError, ArgumentTypeError as ArgumentTypeError,
     CircularBufferError as CircularBufferError, DeviceClosedError as DeviceClosedError, DeviceError as DeviceError,
-    MemoryAccessError as MemoryAccessError, OutOfMemoryError as OutOfMemoryError, PoisonError as PoisonError,
+    MemoryAccessError as MemoryAccessError, NotSimulatedError as NotSimulatedError,
+    OutOfMemoryError as OutOfMemoryError, PoisonError as PoisonError,
     SpecError as SpecError, TTSimError as TTSimError,
 )
 from ttsim.recording.memory_reports import (

@@ -4,6 +4,7 @@ The tree, with the built-in classes that each is besides::
 
     TTSimError                    whatever the simulator refuses
       ArgumentError               arguments contradict each other or a rule (ValueError, RuntimeError)
+        NotSimulatedError         the real library does this, and ttsim does not simulate it
         ArgumentIndexError        an index lies beyond a tensor (IndexError)
       ArgumentTypeError           an argument is unknown, missing or of the wrong type (TypeError)
       SpecError                   a device description is incomplete, misspelled or contradicts itself (ValueError)
@@ -26,6 +27,7 @@ from device.errors import (
     DeviceClosedError as DeviceClosedError,
     DeviceError as DeviceError,
     MemoryAccessError as MemoryAccessError,
+    NotSimulatedError as NotSimulatedError,
     OutOfMemoryError as OutOfMemoryError,
     PoisonError as PoisonError,
     SpecError as SpecError,

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import NamedTuple
 
-from device.errors import ArgumentError, DeviceError
+from device.errors import DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import INT32, UINT8, UINT16, UINT32, DataFormat
@@ -56,7 +56,9 @@ def require_formats(op: Binary, out_format: DataFormat) -> None:
     multiplies = op.operation is BinaryOperation.MULTIPLY
     if right is not None and right != left:
         if multiplies and left.is_float is not right.is_float and UINT16 not in (left, right):
-            raise ArgumentError(f"multiply: {left} and {right} are not simulated together; typecast one of the tensors")
+            raise NotSimulatedError(
+                f"multiply: {left} and {right} are not simulated together; typecast one of the tensors"
+            )
         raise DeviceError(
             f"Mixed dtype is not supported for binary operation {operation}, dtype A: {_named(left)}, dtype B: "
             f"{_named(right)}\n{name}: typecast one of the tensors"
@@ -64,9 +66,9 @@ def require_formats(op: Binary, out_format: DataFormat) -> None:
     if op.scalar is not None:
         _require_integer(op.scalar, left, op.operation)
     if any(function != RELU for function, _ in (*op.activations, *op.left_activations, *op.right_activations)):
-        raise ArgumentError(f"{name}: activations of integers but relu are not simulated; typecast the tensors")
+        raise NotSimulatedError(f"{name}: activations of integers but relu are not simulated; typecast the tensors")
     if out_format != left:
-        raise ArgumentError(
+        raise NotSimulatedError(
             f"{name}: integers ({left}) with a result of another format, {out_format}, are not simulated; "
             "typecast the result"
         )
@@ -78,7 +80,7 @@ def _require_integer(number: float, data_format: DataFormat, operation: BinaryOp
     if number.is_integer() and least <= number <= most:
         return
     if data_format not in RANGES or operation is BinaryOperation.MULTIPLY:
-        raise ArgumentError(
+        raise NotSimulatedError(
             f"{operation.value}: {number:g} with a tensor of {data_format} is not simulated; typecast the tensor to "
             "floats"
         )
@@ -368,7 +370,7 @@ def _require_format(source: TensorSpec, name: str, target: TensorSpec | None) ->
         )
     result = data_format if target is None else target.data_format
     if result != data_format and not (result.is_float and data_format.is_float):
-        raise ArgumentError(
+        raise NotSimulatedError(
             f"{name}: a result of {result} from {data_format} is not simulated; give an output_tensor of {data_format}"
         )
 

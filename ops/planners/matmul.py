@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from device.errors import ArgumentError
+from device.errors import ArgumentError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32, DataFormat, div_up
@@ -101,7 +101,7 @@ def check_arguments(call: MatmulArguments, problem: MatmulProblem, config: Matmu
         )
     for name, spec, turned in (("a", call.first, call.transpose_a), ("b", call.second, call.transpose_b)):
         if turned and len(spec.shape) > MAX_TRANSPOSED_AXES:
-            raise ArgumentError(
+            raise NotSimulatedError(
                 f"matmul: transpose_{name} of {len(spec.shape)} axes is not simulated where an operand or the output "
                 f"is in L1; reshape input_tensor_{name} to {MAX_TRANSPOSED_AXES}, or put all in DRAM"
             )

@@ -6,7 +6,7 @@ from functools import partial
 from itertools import chain
 from math import prod
 
-from device.errors import ArgumentError, DeviceError
+from device.errors import DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
     FACE,
@@ -253,7 +253,7 @@ def plan_max_pool2d(call: PoolArguments, spec: DeviceSpec) -> Plan:
         if call.reallocate_halo:
             move_up(builder, sticks)
         if call.return_indices and _refusal(sticks.spec, config) is None:
-            builder.refuse(ArgumentError("max_pool2d: return_indices is not simulated; leave it out"))
+            builder.refuse(NotSimulatedError("max_pool2d: return_indices is not simulated; leave it out"))
             return sticks
         pooled = _pool(builder, call, halo, sticks, _sizes(call, config, shard))
         result = pooled if call.place is None else placed(builder, pooled, call.place, "output.placed")

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from math import prod
 
-from device.errors import ArgumentError, DeviceError
+from device.errors import ArgumentError, DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, MemoryConfig, ShardSpec
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, DataFormat
@@ -89,7 +89,7 @@ def _check_rows(source: TensorSpec, spec: DeviceSpec) -> None:
         return
     seen = viewed(source, (prod(source.shape[: 1 - RANK]), *source.shape[1 - RANK :]), spec)
     if seen.padded_shape[-1] != source.padded_shape[-1]:
-        raise ArgumentError(
+        raise NotSimulatedError(
             f"tilize: rows of {source.shape[-1]} that shards pad to {source.padded_shape[-1]}, in {len(source.shape)} "
             "axes, are not simulated; reshape the tensor to four axes"
         )
@@ -102,7 +102,7 @@ def _check_padded_shape(shape: tuple[int, ...], padded: tuple[int, ...]) -> None
         raise DeviceError(f"ShapeBase[] index out of range. {len(padded)} not in [-4, {len(padded)})\n{way_out}")
     sides = (1, *shape) if rank == 1 < len(padded) else shape
     if len(padded) > len(sides) and rank not in (2, 3):
-        raise ArgumentError(f"output_tensor_shape: {len(padded)} axes of a tensor of {rank} are not simulated")
+        raise NotSimulatedError(f"output_tensor_shape: {len(padded)} axes of a tensor of {rank} are not simulated")
     for axis, (side, whole) in enumerate(zip(sides, padded, strict=False)):
         if side > whole:
             raise DeviceError(
@@ -172,7 +172,9 @@ def _check_axes(rows: TensorSpec, padded: tuple[int, ...], spec: DeviceSpec) -> 
         )
     if not rows.memory_config.is_sharded():
         raise DeviceError(f"MeshBuffer must be large enough to hold the tensor.\n{way_out}")
-    raise ArgumentError(f"untilize: shards wider than their columns, in {len(padded)} axes, are not simulated; reshape")
+    raise NotSimulatedError(
+        f"untilize: shards wider than their columns, in {len(padded)} axes, are not simulated; reshape"
+    )
 
 
 def plan_untilize_with_unpadding(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import prod
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
-from device.errors import ArgumentError, DeviceError
+from device.errors import ArgumentError, DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
     TILE,
@@ -220,4 +220,4 @@ def refuse_bilinear(source: TensorSpec, scale: Sequence[float], spec: DeviceSpec
             raise DeviceError(f"Bilinear upsample requires BFLOAT16 input\ninput_tensor: typecast {source.data_format}")
         if channels % TILE:
             raise DeviceError(f"input channels should be divisible by {TILE}\ninput_tensor: pad {channels} channels")
-    raise ArgumentError("upsample: mode 'bilinear' is not simulated; use 'nearest'")
+    raise NotSimulatedError("upsample: mode 'bilinear' is not simulated; use 'nearest'")

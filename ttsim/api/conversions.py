@@ -11,7 +11,7 @@ from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
-from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
+from device.errors import ArgumentError, ArgumentTypeError, DeviceError, NotSimulatedError, shown
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
 from device.numbers.formats import Array
@@ -77,7 +77,7 @@ def from_torch(
     """
     require_type_or_none("from_torch", Tile, tile=tile)
     if col_tilize:
-        raise ArgumentError("from_torch: col_tilize: block floats along columns are not simulated; leave it out")
+        raise NotSimulatedError("from_torch: col_tilize: block floats along columns are not simulated; leave it out")
     if spec is not None:
         require_type("from_torch", TensorSpec, spec=spec)
         if any(option is not None for option in (dtype, layout, memory_config)):

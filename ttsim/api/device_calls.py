@@ -5,7 +5,7 @@ from inspect import signature
 from types import MappingProxyType
 from typing import Final, ParamSpec, TypeVar
 
-from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
+from device.errors import ArgumentTypeError, DeviceError, NotSimulatedError, shown
 from device.numbers.formats import DataFormat
 from device.plan import Plan, ProgramKey
 from ttsim.runtime.device import Device
@@ -118,7 +118,7 @@ def require_left_out(owner: str, **arguments: object) -> None:
     for name, value in arguments.items():
         empty = isinstance(value, list | tuple) and not value
         if not (value is None or value is False or empty):
-            raise ArgumentError(f"{owner}: {name} is not simulated; leave it out")
+            raise NotSimulatedError(f"{owner}: {name} is not simulated; leave it out")
 
 
 def integers_of(what: str, values: object) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
 from device.cores import PlainEnum
-from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
+from device.errors import ArgumentError, ArgumentTypeError, DeviceError, NotSimulatedError, shown
 from device.memory.memory_config import Layout, MemoryConfig
 from ops.planners.eltwise import BinaryArguments, plan_binary, plan_unary
 from ops.programs.eltwise.functions import FUNCTIONS, comparison
@@ -271,7 +271,7 @@ def _unary(name: str, activation: str) -> Callable[..., Tensor]:
     def function(input_tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         for key, value in fixed.items():
             if (argument := kwargs.pop(key, value)) != value:
-                raise ArgumentError(f"{name}: {key}={shown(argument)} is not simulated; {value} is")
+                raise NotSimulatedError(f"{name}: {key}={shown(argument)} is not simulated; {value} is")
         values = {**parameters, **dict(zip(placed, args, strict=False))}
         values.update({key: kwargs.pop(key) for key in parameters if key in kwargs})
         if len(args) > len(placed):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from numbers import Real
 
 from device.cores import CoreRangeSet
-from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
+from device.errors import ArgumentError, ArgumentTypeError, DeviceError, NotSimulatedError, shown
 from device.memory.memory_config import Layout, MemoryConfig
 from device.plan import Plan
 from ops.planners.concat import plan_concat
@@ -122,7 +122,7 @@ def fold(
         Shape([1, 4, 4, 128])
     """
     if use_transpose_as_fold or output_shape is not None or grid_size is not None:
-        raise ArgumentError(
+        raise NotSimulatedError(
             "fold: use_transpose_as_fold, and output_shape and grid_size, which belong to it, are not simulated; "
             "leave them out"
         )

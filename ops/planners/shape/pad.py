@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import prod
 
-from device.errors import ArgumentError, DeviceError
+from device.errors import ArgumentError, DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, GROUP, INT32, UINT8, UINT16, UINT32, div_up, round_up
@@ -67,7 +67,7 @@ def padded_by(
         return source
     where = source.spec.memory_config if place is None else place
     if where.is_sharded() and where.shard_spec is None:
-        raise ArgumentError("pad: a sharded memory_config without a shard_spec is not simulated; give one")
+        raise NotSimulatedError("pad: a sharded memory_config without a shard_spec is not simulated; give one")
     current, write = source, _Pad(builder, value)
     padded = write.tiles if source.spec.layout is Layout.TILE else write.rows
     *first, last = _parts(padding)

@@ -8,7 +8,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final
 
-from device.errors import ArgumentError, DeviceError
+from device.errors import ArgumentError, DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import L1_MEMORY_CONFIG, TILE, Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, round_up
@@ -57,7 +57,7 @@ def _planned(
     owner: str, source: TensorSpec, place: MemoryConfig | None, spec: DeviceSpec, turn: Callable[..., PlanTensor]
 ) -> Plan:
     if place is not None and place.is_sharded() and place.shard_spec is None:
-        raise ArgumentError(f"{owner}: a sharded memory_config without a shard_spec is not simulated; give one")
+        raise NotSimulatedError(f"{owner}: a sharded memory_config without a shard_spec is not simulated; give one")
     return plan_of(source, spec, partial(turn, place=place, name="output"), attempts=True)
 
 
@@ -223,7 +223,7 @@ def _cloned(builder: PlanBuilder, source: PlanTensor, place: MemoryConfig, name:
     if refused:
         raise DeviceError(f"{refused}\nmemory_config: the axes stay in order; use to_memory_config")
     if current.is_sharded():
-        raise ArgumentError("transpose: a clone of shards in another memory is not simulated; use to_memory_config")
+        raise NotSimulatedError("transpose: a clone of shards in another memory is not simulated; use to_memory_config")
     return cloned(builder, source, place, name)
 
 

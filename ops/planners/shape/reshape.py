@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from math import prod
 
-from device.errors import ArgumentError, DeviceError
+from device.errors import DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, Layout, MemoryConfig, TensorMemoryLayout
 from device.plan import Plan
@@ -156,5 +156,5 @@ class _Reshape(RowMover):
         if self.filler is None or not is_ragged(self.shape):
             return tensor
         if self.place.is_sharded():
-            raise ArgumentError("reshape: pad_value of a result in shards is not simulated; leave it out")
+            raise NotSimulatedError("reshape: pad_value of a result in shards is not simulated; leave it out")
         return self.filled(tensor)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from math import prod
 
-from device.errors import ArgumentError, DeviceError
+from device.errors import DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec, aligned_page_bytes
 from device.memory.memory_config import L1_MEMORY_CONFIG, TILE, Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import div_up, round_up
@@ -83,7 +83,7 @@ def _checked(source: TensorSpec, begins: Sequence[int], ends: Sequence[int], ste
                 "slice_end: end within the tensor, before its padding"
             )
         if begin == end:
-            raise ArgumentError(
+            raise NotSimulatedError(
                 f"slice: axis {axis} has no element from {begin} to {end}; empty tensors are not simulated"
             )
     return op
@@ -94,7 +94,7 @@ def _cut(builder: PlanBuilder, source: PlanTensor, op: Cut, name: str, place: Me
     spec, source_spec = builder.device_spec, source.spec
     where = source_spec.memory_config if place is None else place
     if where.is_sharded() and where.shard_spec is None:
-        raise ArgumentError("slice: a sharded memory_config without a shard_spec is not simulated; give one")
+        raise NotSimulatedError("slice: a sharded memory_config without a shard_spec is not simulated; give one")
     if not op.has_steps and op.ends == op.shape and not any(op.begins):
         return placed(builder, source, where, name)
     within_tiles = any(begin % TILE for begin in op.begins[-2:])
@@ -220,7 +220,7 @@ def _row_refusal(op: Cut, source: TensorSpec, result: TensorSpec, spec: DeviceSp
         )
     needed = ROW_BUFFERS * row_buffer_bytes(op, source, result, spec)
     if needed > spec.l1.usable_bytes:
-        raise ArgumentError(
+        raise NotSimulatedError(
             f"slice: two rows of the result take {needed:,} bytes, more than a core's L1; rows that are cut into "
             "pieces are not simulated; cut along another axis first"
         )

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from device.errors import ArgumentError
+from device.errors import ArgumentError, NotSimulatedError
 from ttsim.api.shape import convert_to_chw, convert_to_hwc
 from ttsim.runtime.device import Device
 from ttsim.runtime.tensor import Tensor
@@ -70,7 +70,7 @@ def conv3d(
         raise ArgumentError(f"stride must be greater than 0, got {tuple(stride)}")
     if groups == 0:
         raise ArgumentError("groups must be greater than 0, got 0")
-    raise ArgumentError(
+    raise NotSimulatedError(
         "conv3d: ttsim does not simulate it; ttsim.onednn.conv_transpose and its gradients work in three dimensions"
     )
 
