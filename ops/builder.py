@@ -119,6 +119,7 @@ class PlanBuilder:
         output: PlanTensor | None = None,
         buffers: tuple[CircularBuffer, ...] = (),
         *,
+        more_outputs: Sequence[PlanTensor] = (),
         resident: Sequence[tuple[str, TensorSpec]] = (),
         dataflow: bool = False,
         key: Hashable = None,
@@ -127,11 +128,12 @@ class PlanBuilder:
     ) -> PlanTensor:
         """Adds a device operation, and returns the tensor that it writes: the output, or else the last tensor it reads.
 
+        ``more_outputs`` are allocated after the output; the values of such an operation are a tuple, in this order.
         ``key`` identifies the program; by default the operation, its first input, its result and its attributes.
         ``refused`` says why the program cannot be built, ``unfinished`` why it cannot be finished once its config
         tensors are made.
         """
-        outputs, written = ((), reads[-1]) if output is None else ((output,), output)
+        outputs, written = ((), reads[-1]) if output is None else ((output, *more_outputs), output)
         source = reads[0].spec if len(reads) > (output is None) else None
         step = Operation(
             name=operation,

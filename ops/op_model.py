@@ -102,8 +102,8 @@ class Sent:
     end_cycle: float  # When the last of it has arrived
 
 
-# The array of the result from the arrays of the inputs; None is an input without numbers.
-ValuesOf: TypeAlias = Callable[[W, Sequence[Array | None], ValuesContext], Array]
+# The array of the result from the arrays of the inputs (None is an input without numbers); a tuple of several outputs.
+ValuesOf: TypeAlias = Callable[[W, Sequence[Array | None], ValuesContext], Array | tuple[Array, ...]]
 # From the first core's start to the last core's end.
 CyclesOf: TypeAlias = Callable[[W, Ends, DeviceSpec], OperationCycles]
 SentOf: TypeAlias = Callable[[W, DeviceSpec], Sequence[Sent]]
@@ -134,7 +134,7 @@ class ModeledOp(DeviceOp):
 
     __slots__ = ()
 
-    def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
+    def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array | tuple[Array, ...]:
         """The numbers that the operation computes, as `OpModel.values`; operations of one input implement `moved`."""
         return self.moved(given(inputs[0]))
 

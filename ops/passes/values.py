@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
+from typing import cast
 
 import numpy as np
 
@@ -27,8 +28,7 @@ def run_values(
     arrays = dict(inputs)
 
     def prepared(raw: Array, op: DeviceOp) -> Array:
-        array: Array = op_model_of(op, op_models).values(op, [raw], context)
-        return array
+        return cast(Array, op_model_of(op, op_models).values(op, [raw], context))
 
     with np.errstate(over="ignore", invalid="ignore"):  # infinities are numbers to the device, which warns of nothing
         for step in plan.steps:
@@ -44,5 +44,6 @@ def run_values(
                 case Operation():
                     read = [arrays.get(name) for name in step.inputs]
                     result = op_model_of(step.op, op_models).values(step.op, read, context)
-                    arrays[step.outputs[0].tensor if step.outputs else step.inputs[-1]] = result
+                    written = [output.tensor for output in step.outputs] or step.inputs[-1:]
+                    arrays |= zip(written, result if isinstance(result, tuple) else (result,), strict=True)
     return {name: arrays[name] for name in plan.results.values()}

@@ -38,9 +38,9 @@ with ttsim.open_device(l1_small_size=32768, values="off") as device:
 
 OF_TTSIM = {
     "ArgumentError", "ArgumentIndexError", "ArgumentTypeError", "Choice", "CircularBufferError", "CycleReport",
-    "DesignResult", "DeviceClosedError", "DeviceError", "DeviceSpec", "MemoryAccessError", "NotSimulatedError", "NetworkReport",
-    "OpConstraints", "OutOfMemoryError", "PoisonError", "Profile", "SpecError", "SweepResult", "TTSimError",
-    "TensorDescription", "Tuned", "TunedLayer", "TunedNetwork", "changed", "design", "device_names", "errors",
+    "DesignResult", "DeviceClosedError", "DeviceError", "DeviceSpec", "MemoryAccessError", "NetworkReport",
+    "NotSimulatedError", "OpConstraints", "OutOfMemoryError", "PoisonError", "Profile", "SpecError", "SweepResult",
+    "TTSimError", "TensorDescription", "Tuned", "TunedLayer", "TunedNetwork", "changed", "design", "device_names", "errors",
     "estimate_cycles", "from_numpy", "load_spec", "onednn", "profile", "query_op_constraints", "save_report", "sweep",
     "tune", "tune_network",
 }  # fmt: skip
