@@ -40,9 +40,9 @@ OF_TTSIM = {
     "ArgumentError", "ArgumentIndexError", "ArgumentTypeError", "Choice", "CircularBufferError", "CycleReport",
     "DesignResult", "DeviceClosedError", "DeviceError", "DeviceSpec", "MemoryAccessError", "NetworkReport",
     "NotSimulatedError", "OpConstraints", "OutOfMemoryError", "PoisonError", "Profile", "SpecError", "SweepResult",
-    "TTSimError", "TensorDescription", "Tuned", "TunedLayer", "TunedNetwork", "changed", "design", "device_names", "errors",
-    "estimate_cycles", "from_numpy", "load_spec", "onednn", "profile", "query_op_constraints", "save_report", "sweep",
-    "tune", "tune_network",
+    "TTSimError", "TensorDescription", "Tuned", "TunedLayer", "TunedNetwork", "changed", "design", "device_names",
+    "errors", "estimate_cycles", "from_numpy", "load_spec", "onednn", "profile", "query_op_constraints", "save_report",
+    "sweep", "tune", "tune_network",
 }  # fmt: skip
 OF_MODULES_OF_TTNN = {  # which ttnn has in modules, or as modules that a script imports
     "ClusterType", "ExecutionStatus", "MemoryView", "SystemMeshDescriptor", "database", "is_blackhole",
