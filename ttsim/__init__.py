@@ -13,7 +13,6 @@ from importlib.machinery import ModuleSpec as _ModuleSpec
 from importlib.util import find_spec as _find_spec
 from pathlib import Path as _Path
 from types import ModuleType as _ModuleType
-from typing import NoReturn as _NoReturn
 
 _FILE = _Path(__file__).resolve()
 _SIBLINGS = ("device", "ops")
@@ -43,10 +42,14 @@ def _check_siblings(home: _Path) -> None:
             )
 
 
-def _missing_in(module: _ModuleType, name: str, *, depth: int = 1) -> _NoReturn:
-    """Raises the error for a name that a module does not have, asked for by the code that is ``depth`` calls above."""
+def _missing_in(module: _ModuleType, name: str, *, depth: int = 1) -> object:
+    """What stands in for a name that a module does not have, asked for by the code that is ``depth`` calls above.
+
+    Raises the error for such a name, unless the host computes what is not simulated.
+    """
     __tracebackhide__ = True  # pytest reads it
-    raise _import_module("ttsim.dropin.missing").missing_name(module, name, _sys._getframe(depth))
+    value: object = _import_module("ttsim.dropin.missing").instead_of(module, name, _sys._getframe(depth))
+    return value
 
 
 _import_module("ttsim.runtime.tracebacks").install()
@@ -101,7 +104,7 @@ def __getattr__(name: str) -> object:
         vars(module).setdefault("__getattr__", _partial(_missing_in, module))
         return module
     if name not in _HOME_OF:
-        _missing_in(_sys.modules[__name__], name, depth=2)
+        return _missing_in(_sys.modules[__name__], name, depth=2)
     value = globals()[name] = getattr(_import_module(_HOME_OF[name]), name)
     _import_module("ttsim.runtime.types.signatures").shorten_all([value])
     return value

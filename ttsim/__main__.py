@@ -172,7 +172,7 @@ def completion_command(options: argparse.Namespace) -> int:
     return 0
 
 
-SCRIPTED: Final = (*DEVICE, "--values", "--no-strict", "--traceback")
+SCRIPTED: Final = (*DEVICE, "--values", "--no-strict", "--fallback", "--traceback")
 COMMANDS: Final = (
     Command(
         name="run",

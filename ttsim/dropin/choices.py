@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ops.sensitivity.changes import load_spec, split_changes, with_changes
-from ttsim.runtime.settings import SPEC_VARIABLE, STRICT_VARIABLE, VALUES_VARIABLE
+from ttsim.runtime.settings import FALLBACK_VARIABLE, SPEC_VARIABLE, STRICT_VARIABLE, VALUES_VARIABLE
 from ttsim.runtime.tracebacks import TRACEBACK_VARIABLE
 from ttsim.study.options import chosen_device
 
@@ -22,7 +22,7 @@ def chosen(options: Namespace) -> dict[str, str]:
             device = with_changes(str(Path(base).absolute()), changes)
     strict = "0" if options.no_strict else None
     variables = {SPEC_VARIABLE: device, VALUES_VARIABLE: options.values, STRICT_VARIABLE: strict}
-    variables[TRACEBACK_VARIABLE] = "1" if options.traceback else None
+    variables |= {TRACEBACK_VARIABLE: "1" if options.traceback else None, FALLBACK_VARIABLE: options.fallback}
     return {name: value for name, value in variables.items() if value is not None}
 
 

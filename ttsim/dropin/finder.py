@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 import ttsim
-from ttsim.dropin.missing import PACKAGE, missing_name
+from ttsim.dropin.missing import PACKAGE, instead_of
 
 MODULES: frozenset[str] = frozenset(vars(ttsim)["_MODULES"])
 # Modules of ttnn 0.81.1 in which ttsim has names of its own, wherever they live here.
@@ -37,14 +37,14 @@ class Face(ModuleType):
         vars(self)["homes"] = tuple(homes)
 
     def __getattr__(self, name: str) -> Any:
-        """A name of one of the homes; raises the error of `missing_name` where none has it."""
+        """A name of one of the homes; `instead_of` says what becomes of a name that none has."""
         __tracebackhide__ = True  # pytest reads it
         for home in vars(self)["homes"]:
             if hasattr(home, name):
                 return getattr(home, name)
         if (module := f"{self.__name__.partition('.')[2]}.{name}".lstrip(".")) in FACES:
             return face_of(module)
-        raise missing_name(self, name, sys._getframe(1))
+        return instead_of(self, name, sys._getframe(1))
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Assigns a name where it is looked up; what imports leave behind stays here."""

@@ -3,16 +3,31 @@
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
+from importlib import import_module
 from importlib.machinery import PathFinder
 from opcode import opmap
 from pathlib import Path
 from types import FrameType, ModuleType
 
 import ttsim
+from ttsim.runtime.settings import FALLBACK_VARIABLE, falls_back
 
 PACKAGE = "ttnn"
 SIBLINGS: tuple[str, ...] = vars(ttsim)["_SIBLINGS"]  # packages beside ttsim
 _IMPORT_FROM = opmap["IMPORT_FROM"]
+
+
+def instead_of(module: ModuleType, name: str, asking: FrameType) -> object:
+    """What stands in for a name that a module of ttnn does not have: a function that the host computes.
+
+    Raises the error of `missing_name` unless TTSIM_FALLBACK=host is set and there is such a function.
+    """
+    __tracebackhide__ = True  # pytest reads it
+    if module.__name__ not in SIBLINGS and falls_back():
+        function = import_module("ttsim.runtime.fallback").stand_in(module.__name__, name)  # rarely needed
+        if function is not None:
+            return function
+    raise missing_name(module, name, asking)
 
 
 def missing_name(module: ModuleType, name: str, asking: FrameType) -> Exception:
@@ -43,7 +58,7 @@ def _way_out(name: str, owner: str, known: Sequence[str]) -> str:
     nearest = f"; the nearest names: {', '.join(near)}" if near else ""
     return (
         f"ttsim does not simulate it; compute it on the host, between {package}.to_torch and {package}.from_torch, or "
-        f"leave it out{nearest}; dir({owner}) lists all names"
+        f"with {FALLBACK_VARIABLE}=host, or leave it out{nearest}; dir({owner}) lists all names"
     )
 
 

@@ -1,6 +1,6 @@
 """The device operations that ran, one row each, and the report on a network: their sums, and L1 at its fullest."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,6 +15,7 @@ from device.spec.device_spec import DeviceSpec
 from device.time.stages import nanoseconds
 from ops.launch import Launch, Replay, gaps_nanoseconds
 from ops.passes.cycles import TimedOperation
+from ops.programs.host_fallback import NAME as FALLBACK
 from ttsim.report.cycle_report import INCLUDES, LEAVES_OUT, LaunchTimes, launch_lines, launch_times
 from ttsim.report.cycles import Core, OperationTime, UntimedOperation, kernel_nanoseconds, share_of
 from ttsim.report.explain import explain_inclusion
@@ -343,12 +344,26 @@ class NetworkReport(Report):
         ran = f"{counted(len(self.operations), 'device operation')} of {counted(self.calls, 'call')}"
         return f"{self.device}: {took}, in {ran}{missing}"
 
+    def _host_lines(self) -> list[str]:
+        """The functions that the host computed instead of the device, with their share of all calls."""
+        calls = {op.call: op.function for op in self.operations if op.name == FALLBACK}
+        if not calls:
+            return []
+        functions = ", ".join(f"{name} ({count})" for name, count in Counter(calls.values()).most_common())
+        share = f"{counted(len(calls), 'call')} of {self.calls} ({percent(len(calls) / self.calls)})"
+        return [f"On the host in float32, neither planned nor timed: {share}: {functions}"]
+
     def table(self, width: int | None = None) -> str:
         """Tables of operations, kinds and layers, then the fullest moment of L1, in lines of `width` characters."""
         if not self.operations:
             return f"No device operation ran on {self.device}."
         untimed = [f"Not counted: #{op.number} {op.name}, {op.untimed}" for op in self.untimed]
-        below = [*untimed, *launch_lines(self.launches), explain_inclusion(self.includes, self.leaves_out)]
+        below = [
+            *untimed,
+            *self._host_lines(),
+            *launch_lines(self.launches),
+            explain_inclusion(self.includes, self.leaves_out),
+        ]
         kinds = sorted(self.kinds, key=lambda kind: -kind.cycles)
         parts = (
             wrapped(self.headline, width, indent=2),

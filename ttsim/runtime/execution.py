@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
+from importlib import import_module
 from types import MappingProxyType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from device.errors import DeviceError, shown
+from device.errors import DeviceError, NotSimulatedError, shown
 from device.matrix_unit.arithmetic import EXACT, FAST, Arithmetic
 from device.memory.buffers import Buffer
 from device.memory.memory_config import BufferType
@@ -20,6 +21,7 @@ from ops.passes.values import run_values
 from ops.planners.conv.arguments import ConvCall
 from ttsim.runtime.device import Device
 from ttsim.runtime.session import current, locked, outside_graphs
+from ttsim.runtime.settings import falls_back
 from ttsim.runtime.storage import not_allocated
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.traces import RanCall, TracedCall, call_sites
@@ -88,9 +90,12 @@ def on_device(function: Callable[P, R]) -> Callable[P, R]:
 
         try:
             return locked_on(device, called)
-        except BaseException:
+        except BaseException as error:
             if device.given is arguments:
                 device.given = ()
+            if isinstance(error, NotSimulatedError) and falls_back():
+                host = import_module("ttsim.runtime.fallback")  # which imports this module, and is rarely needed
+                return cast(R, host.instead(function.__name__, args, kwargs, error))
             raise
 
     return outside_graphs(call)

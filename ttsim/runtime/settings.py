@@ -194,6 +194,8 @@ USUAL_L1_SMALL_SIZE = 32768  # bytes for index tensors, where nobody says how ma
 SPEC_VARIABLE = "TTSIM_DEVICE"
 VALUES_VARIABLE = "TTSIM_VALUES"
 STRICT_VARIABLE = "TTSIM_STRICT"
+FALLBACK_VARIABLE = "TTSIM_FALLBACK"
+FALLBACKS = ("host",)
 
 _SWITCHES = {"1": True, "true": True, "on": True, "yes": True, "0": False, "false": False, "off": False, "no": False}
 
@@ -217,3 +219,11 @@ def default_strict() -> bool:
     if text.lower() not in _SWITCHES:
         raise ArgumentError(f"{STRICT_VARIABLE} must be one of {', '.join(_SWITCHES)}, not {shown(text)}")
     return _SWITCHES[text.lower()]
+
+
+def falls_back() -> bool:
+    """Whether the host computes what is not simulated; raises ArgumentError where the variable has no such value."""
+    text = os.environ.get(FALLBACK_VARIABLE, "")
+    if text not in ("", *FALLBACKS):
+        raise ArgumentError(f"{FALLBACK_VARIABLE} must be {' or '.join(FALLBACKS)}, or unset, not {shown(text)}")
+    return bool(text)

@@ -17,6 +17,8 @@ from ttsim.report.writers.html.document import page_html
 from ttsim.report.writers.terminal import progress
 from ttsim.runtime.settings import (
     DEFAULT_SPEC,
+    FALLBACK_VARIABLE,
+    FALLBACKS,
     SPEC_VARIABLE,
     STRICT_VARIABLE,
     USUAL_L1_SMALL_SIZE,
@@ -101,6 +103,10 @@ OPTIONS: Final[Mapping[str, Option]] = {
     "--no-strict": {
         **_SWITCH,
         "help": f"accept what the real library computes wrongly; in scripts {STRICT_VARIABLE}=0",
+    },
+    "--fallback": {
+        "choices": FALLBACKS,
+        "help": f"host: compute there what is not simulated, without a plan or a time; sets {FALLBACK_VARIABLE}",
     },
     "--traceback": {**_SWITCH, "help": f"show the frames inside ttsim of an error; sets {TRACEBACK_VARIABLE}=1"},
     # results

@@ -1,0 +1,270 @@
+"""What ttsim does not simulate, computed on the host in float32 by torch; only where TTSIM_FALLBACK=host asks for it.
+
+A function of ttnn is computed by the function of torch with the same name, unless `ADAPTERS` says otherwise. Arguments
+that only place or tune the result (memory, program and kernel configs) are left out. The result has the data type, the
+layout and, if the shape allows it, the memory of the first tensor, or those of the call's own arguments.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+
+from device.errors import TTSimError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
+from device.numbers.formats import Array, quantize
+from ops.builder import PlanBuilder, PlanTensor
+from ops.programs.host_fallback import NAME, HostFallback
+from ttsim.runtime.device import Device
+from ttsim.runtime.execution import locked_on, run
+from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.types.tensors import DataType
+
+PLACES: Final = ("torch.nn.functional", "torch", "torch.special", "torch.Tensor")  # where functions are looked up
+# Arguments of ttnn that change where or how a result is computed, not its numbers
+PLACING: Final = frozenset(
+    (
+        *(
+            "activations",
+            "compute_kernel_config",
+            "core_grid",
+            "device",
+            "dtype",
+            "fast_and_approximate_mode",
+            "layout",
+        ),
+        *("memory_config", "numeric_stable", "output_dtype", "output_layout", "output_tensor", "output_mem_config"),
+        *("program_config", "queue_id", "sub_core_grids", "use_legacy", "use_multicore"),
+    )
+)
+RENAMED: Final = MappingProxyType({"epsilon": "eps", "keepdims": "keepdim", "input_tensors": "tensors"})
+# Functions of torch that mean something else under the same name: other axes, or prepared weights
+OTHER_MEANING: Final = frozenset(
+    (
+        *("avg_pool2d", "adaptive_avg_pool2d", "adaptive_max_pool2d", "batch_norm", "conv1d", "conv2d", "conv3d"),
+        *("conv_transpose2d", "from_torch", "full", "full_like", "max_pool2d", "pad", "rand", "to_torch"),
+    )
+)
+HIGH_AXES: Final = (0, 3, 1, 2)  # [N, H, W, C] as [N, C, H, W]
+LOW_AXES: Final = (0, 2, 3, 1)
+TorchTensor = Any
+TorchFunction = Callable[..., Any]
+
+
+def stand_in(module: str, name: str) -> Callable[..., Any] | None:
+    """A function for a name that ttsim lacks, which the host computes; None if there is no such function."""
+    found = _found(name) if name.islower() and not name.startswith("_") else None
+    if found is None:
+        return None
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return instead(name, args, kwargs)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{module}.{name}, which ttsim does not simulate, on the host in float32 by {found[0]}."
+    return function
+
+
+def instead(name: str, args: Sequence[Any], kwargs: Mapping[str, Any], refusal: Exception | None = None) -> Any:
+    """The result of a function of ttnn, computed on the host.
+
+    Args:
+        name: The function's name in ttnn, without its module.
+        args: Positional arguments; tensors may stand in lists.
+        kwargs: Keyword arguments.
+        refusal: The error of the function itself, which is raised if the host cannot compute the call.
+
+    Raises TypeError where torch does not take the arguments, unless there is a refusal.
+    """
+    found = _found(name)
+    tensors: list[Tensor] = []
+    call = [_slots(list(args), tensors), _slots(dict(kwargs), tensors)]
+    device = next((home for tensor in tensors if (home := tensor.device()) is not None), None)
+    if found is None or device is None or name.endswith("_"):
+        raise refusal or TypeError(
+            f"{name}: the host computes calls that have a tensor on a device and return a tensor"
+        )
+    try:
+        return locked_on(device, lambda: _on_host(name, found, call, tensors, kwargs, device))
+    except TTSimError:
+        raise
+    except Exception as error:  # whatever torch says of arguments that it does not take
+        if refusal is not None:
+            refusal.add_note(f"fallback: {found[0]} does not take these arguments: {str(error).splitlines()[0]}")
+        raise refusal or error from error
+
+
+def _on_host(
+    name: str,
+    found: tuple[str, TorchFunction],
+    call: Sequence[Any],
+    tensors: Sequence[Tensor],
+    kwargs: Mapping[str, Any],
+    device: Device,
+) -> Any:
+    torch, (computed_by, function) = import_module("torch"), found
+
+    def computed(operands: Sequence[TorchTensor]) -> list[TorchTensor]:
+        positional, named = (_filled(part, operands) for part in call)
+        with torch.no_grad():
+            result = function(*positional, **_torch_arguments(named))
+        return list(result) if isinstance(result, tuple | list) else [result]
+
+    shapes = computed([torch.empty(tensor.spec.shape, device="meta", dtype=_torch_type(tensor)) for tensor in tensors])
+    specs = [_spec_of(shape, tensors[0], kwargs) for shape in shapes]
+
+    def compute(arrays: Sequence[Array]) -> tuple[Array, ...]:
+        pairs = zip(arrays, tensors, strict=True)
+        operands = [torch.from_numpy(array.astype(np.float32)).to(_torch_type(tensor)) for array, tensor in pairs]
+        results = zip(computed(operands), specs, strict=True)
+        return tuple(quantize(result.float().numpy(), spec.data_format) for result, spec in results)
+
+    named = {f"input{number}": tensor for number, tensor in enumerate(tensors)}
+    builder = PlanBuilder(device.spec, {key: tensor.spec for key, tensor in named.items()})
+    outputs = [PlanTensor(f"output{number}", spec) for number, spec in enumerate(specs)]
+    op = HostFallback(function=name, computed_by=computed_by, compute=compute)
+    builder.run(NAME, op, [builder.tensor(key) for key in named], outputs[0], more_outputs=outputs[1:])
+    plan = builder.finish({output.name: output for output in outputs})
+    with device.function(f"ttnn.{name}"):
+        made = run(plan, named, device)
+    results = tuple(made[output.name] for output in outputs)
+    return results if len(results) > 1 else results[0]
+
+
+def _found(name: str) -> tuple[str, TorchFunction] | None:
+    """The function of torch that computes a function of ttnn, under its full name; None if there is none."""
+    if find_spec("torch") is None or name in OTHER_MEANING:
+        return None
+    if name in ADAPTERS:
+        return "a formula of torch", ADAPTERS[name]
+    for place in PLACES:
+        home = import_module("torch").Tensor if place == "torch.Tensor" else import_module(place)
+        function = getattr(home, name, None)
+        if callable(function) and not isinstance(function, type):
+            return f"{place}.{name}", function
+    return None
+
+
+def _slots(value: Any, tensors: list[Tensor]) -> Any:
+    """Arguments with a function of the operands in the place of each tensor, which is appended to ``tensors``."""
+    if isinstance(value, Tensor):
+        tensors.append(value)
+        number = len(tensors) - 1
+        return lambda operands: operands[number]
+    if isinstance(value, dict):
+        return {key: _slots(item, tensors) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_slots(item, tensors) for item in value]
+    return value
+
+
+def _filled(value: Any, operands: Sequence[TorchTensor]) -> Any:
+    """Arguments with operands in the place of the functions of `_slots`."""
+    if isinstance(value, dict):
+        return {key: _filled(item, operands) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_filled(item, operands) for item in value]
+    return value(operands) if callable(value) else value
+
+
+def _torch_arguments(named: Mapping[str, Any]) -> dict[str, Any]:
+    """Keyword arguments by torch's names, without those that only place the result."""
+    kept = {RENAMED.get(key, key): value for key, value in named.items() if key not in PLACING and value is not None}
+    for key in ("input_tensor", "input_tensor_a"):
+        if key in kept:
+            kept["input"] = kept.pop(key)
+    if "input_tensor_b" in kept:
+        kept["other"] = kept.pop("input_tensor_b")
+    return kept
+
+
+def _torch_type(tensor: Tensor) -> Any:
+    torch = import_module("torch")
+    return torch.float32 if tensor.spec.data_format.is_float else torch.int64
+
+
+def _spec_of(result: TorchTensor, first: Tensor, kwargs: Mapping[str, Any]) -> TensorSpec:
+    """Where a result lies: as the call says, or else where the first tensor lies; DRAM if its shards do not fit."""
+    torch, own = import_module("torch"), first.spec
+    integers = not result.dtype.is_floating_point and result.dtype is not torch.bool
+    usual = DataType.UINT32 if integers else DataType.BFLOAT16 if not own.data_format.is_float else first.dtype
+    dtype = next((value for value in kwargs.values() if isinstance(value, DataType)), usual)
+    layout = next((value for value in kwargs.values() if isinstance(value, Layout)), own.layout)
+    memory = next((value for value in kwargs.values() if isinstance(value, MemoryConfig)), own.memory_config)
+    shape = tuple(result.shape) or (1,)
+    if memory.is_sharded() and (memory.shard_spec is None or shape != own.shape):
+        memory = DRAM_MEMORY_CONFIG
+    return TensorSpec(shape, dtype.format, layout, memory)
+
+
+def _high(function: str) -> TorchFunction:
+    """A function of torch, whose images are [N, C, H, W], for images [N, H, W, C]."""
+
+    def adapted(image: TorchTensor, *args: Any, **kwargs: Any) -> TorchTensor:
+        functional = import_module("torch.nn.functional")
+        result: TorchTensor = getattr(functional, function)(image.permute(HIGH_AXES), *args, **kwargs)
+        return result.permute(LOW_AXES)
+
+    return adapted
+
+
+def _layer_norm(input: TorchTensor, weight: Any = None, bias: Any = None, *, eps: float = 1e-12, **_: Any) -> Any:
+    centered = input - input.mean(-1, keepdim=True)
+    return _scaled(centered * (centered.square().mean(-1, keepdim=True) + eps).rsqrt(), weight, bias)
+
+
+def _rms_norm(input: TorchTensor, weight: Any = None, bias: Any = None, *, eps: float = 1e-12, **_: Any) -> Any:
+    return _scaled(input * (input.square().mean(-1, keepdim=True) + eps).rsqrt(), weight, bias)
+
+
+def _scaled(values: TorchTensor, weight: Any, bias: Any) -> TorchTensor:
+    values = values if weight is None else values * weight.reshape(-1)
+    return values if bias is None else values + bias.reshape(-1)
+
+
+def _linear(input: TorchTensor, other: TorchTensor, *, bias: Any = None, activation: Any = None, **turned: Any) -> Any:
+    left, right = input, other
+    left = left.mT if turned.pop("transpose_a", False) else left
+    right = right.mT if turned.pop("transpose_b", False) else right
+    product = left @ right if bias is None else left @ right + bias
+    return product if activation is None else getattr(import_module("torch.nn.functional"), str(activation))(product)
+
+
+def _same(input: TorchTensor, *_: Any, **__: Any) -> TorchTensor:
+    return input.clone()
+
+
+def _concat(tensors: Sequence[TorchTensor], dim: int = 0, **_: Any) -> TorchTensor:
+    return import_module("torch").cat(tensors, dim)
+
+
+def _concatenate_heads(input: TorchTensor, **_: Any) -> TorchTensor:
+    return input.permute(0, 2, 1, 3).flatten(2)
+
+
+def _global_pool(input: TorchTensor, **_: Any) -> TorchTensor:
+    return input.mean((1, 2), keepdim=True)
+
+
+MOVES: Final = (
+    *("clone", "copy", "interleaved_to_sharded", "move", "reallocate", "reshard", "sharded_to_interleaved", "tilize"),
+    *("to_layout", "to_memory_config", "typecast", "untilize"),
+)
+ADAPTERS: Final[Mapping[str, TorchFunction]] = MappingProxyType(
+    {
+        **dict.fromkeys(MOVES, _same),
+        "concat": _concat,
+        "concatenate_heads": _concatenate_heads,
+        "global_avg_pool2d": _global_pool,
+        "grid_sample": _high("grid_sample"),
+        "layer_norm": _layer_norm,
+        "linear": _linear,
+        "matmul": _linear,
+        "rms_norm": _rms_norm,
+        "upsample": _high("interpolate"),
+    }
+)
