@@ -6,8 +6,10 @@ layout and, if the shape allows it, the memory of the first tensor, or those of 
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -24,7 +26,7 @@ from ttsim.runtime.execution import locked_on, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.tensors import DataType
 
-PLACES: Final = ("torch.nn.functional", "torch", "torch.special", "torch.Tensor")  # where functions are looked up
+PLACES: Final = ("nn.functional", "", "special", "Tensor")  # of torch, where functions are looked up in this order
 # Arguments of ttnn that change where or how a result is computed, not its numbers
 PLACING: Final = frozenset(
     (
@@ -142,10 +144,11 @@ def _found(name: str) -> tuple[str, TorchFunction] | None:
     if name in ADAPTERS:
         return "a formula of torch", ADAPTERS[name]
     for place in PLACES:
-        home = import_module("torch").Tensor if place == "torch.Tensor" else import_module(place)
-        function = getattr(home, name, None)
-        if callable(function) and not isinstance(function, type):
-            return f"{place}.{name}", function
+        path = f"{place}.{name}".lstrip(".")
+        with suppress(AttributeError):
+            function = attrgetter(path)(import_module("torch"))
+            if callable(function) and not isinstance(function, type):
+                return f"torch.{path}", function
     return None
 
 
