@@ -17,8 +17,8 @@ from device.memory.memory_config import Layout, MemoryConfig
 from device.numbers.formats import Array
 from ops.planners.to_config import plan_to_layout, plan_to_memory_config, plan_typecast, require_right_rows
 from ttsim.api.device_calls import cached_plan, carried_out, require_left_out
+from ttsim.runtime.calls import on_device
 from ttsim.runtime.device import Device
-from ttsim.runtime.execution import on_device
 from ttsim.runtime.session import outside_graphs
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.tensor_copies import stored_in

@@ -1,7 +1,7 @@
 """The functions of the convolutions; ``convolutions.pyi`` has their types, which depend on two flags."""
 
 from ttsim.api.conv import Conv1d, Conv2d, ConvTranspose2d
-from ttsim.runtime.execution import on_device
+from ttsim.runtime.calls import on_device
 from ttsim.runtime.types.call import function_of
 
 conv_transpose2d = on_device(function_of(ConvTranspose2d, __name__))

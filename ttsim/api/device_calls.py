@@ -8,8 +8,9 @@ from typing import Final, ParamSpec, TypeVar
 from device.errors import ArgumentTypeError, DeviceError, NotSimulatedError, shown
 from device.numbers.formats import DataFormat
 from device.plan import Plan, ProgramKey
+from ttsim.runtime.calls import on_device
 from ttsim.runtime.device import Device
-from ttsim.runtime.execution import on_device, require_allocated, run
+from ttsim.runtime.execution import require_allocated, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import OPERATIONS, checked_as
 from ttsim.runtime.types.docs import RAISES, documented

@@ -12,8 +12,9 @@ from ops.planners.eltwise import BinaryArguments, plan_binary, plan_unary
 from ops.programs.eltwise.functions import FUNCTIONS, comparison
 from ops.programs.eltwise.op import Binary as BinaryOp, BinaryOperation
 from ttsim.api.device_calls import format_of, require_left_out
+from ttsim.runtime.calls import on_device
 from ttsim.runtime.device import Device
-from ttsim.runtime.execution import on_device, require_allocated, run
+from ttsim.runtime.execution import require_allocated, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import OPERATIONS, Call, checked_as, function_of, incompatible, param
 from ttsim.runtime.types.configs import UnaryOpType, UnaryWithParam

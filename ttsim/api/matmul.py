@@ -7,8 +7,9 @@ from device.errors import ArgumentError, DeviceError, shown
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, MemoryConfig
 from ops.planners.matmul import MatmulArguments, plan_matmul, validate
 from ttsim.api.device_calls import format_of, require_left_out
+from ttsim.runtime.calls import on_device
 from ttsim.runtime.device import Device
-from ttsim.runtime.execution import free_l1_bytes, on_device, require_allocated, run
+from ttsim.runtime.execution import free_l1_bytes, require_allocated, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import Call, function_of, param
 from ttsim.runtime.types.configs import UnaryOpType, UnaryWithParam, WormholeComputeKernelConfig

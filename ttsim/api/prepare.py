@@ -11,7 +11,8 @@ from ops.planners.conv.arguments import CONV2D, CONV_TRANSPOSE2D, ConvRules, Ope
 from ops.planners.conv.preparation import checked_preparation, plan_preparation, plan_rows
 from ops.programs.data_movement.placement import whole_shards
 from ttsim.api.conv import Windows2d, operand
-from ttsim.runtime.execution import free_l1_bytes, on_device, require_allocated, run
+from ttsim.runtime.calls import on_device
+from ttsim.runtime.execution import free_l1_bytes, require_allocated, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import Padding, Pair, function_of, param, two
 from ttsim.runtime.types.configs import Conv2dConfig, Conv2dSliceConfig

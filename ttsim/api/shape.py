@@ -26,7 +26,8 @@ from ttsim.api.device_calls import (
     require_left_out,
     required_device,
 )
-from ttsim.runtime.execution import locked_on, on_device, require_allocated, run
+from ttsim.runtime.calls import on_device
+from ttsim.runtime.execution import locked_on, require_allocated, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import require_type, require_type_or_none, required_integer
 from ttsim.runtime.types.docs import described

@@ -26,7 +26,7 @@ from ops.planners.to_config import (
 )
 from ops.programs.data_movement.conversions import keeps_padding
 from ttsim.api.device_calls import LOST, converted, format_of, integers_of, operation, require_left_out, required_device
-from ttsim.runtime.execution import on_device
+from ttsim.runtime.calls import on_device
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.tensor_copies import stored_in
 from ttsim.runtime.types.call import integers, signature_of

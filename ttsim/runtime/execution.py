@@ -1,14 +1,12 @@
 """Carries out a plan on a device: tensors become its operands, it is placed and computed, results become tensors."""
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import wraps
-from importlib import import_module
 from types import MappingProxyType
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 
-from device.errors import DeviceError, NotSimulatedError, shown
+from device.errors import DeviceError, shown
 from device.matrix_unit.arithmetic import EXACT, FAST, Arithmetic
 from device.memory.buffers import Buffer
 from device.memory.memory_config import BufferType
@@ -20,8 +18,7 @@ from ops.passes.memory import run_memory
 from ops.passes.values import run_values
 from ops.planners.conv.arguments import ConvCall
 from ttsim.runtime.device import Device
-from ttsim.runtime.session import current, locked, outside_graphs
-from ttsim.runtime.settings import falls_back
+from ttsim.runtime.session import current, locked
 from ttsim.runtime.storage import not_allocated
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.traces import RanCall, TracedCall, call_sites
@@ -60,52 +57,10 @@ def _text(value: Any) -> str:
     return text if len(text) <= LONGEST else shown(value)
 
 
-P = ParamSpec("P")
 R = TypeVar("R")
 
 PREPARED = frozenset({"weight", "bias"})  # operands that may have been prepared, by their names in plans
 ARITHMETIC: Mapping[str, Arithmetic] = MappingProxyType({"exact": EXACT, "fast": FAST})
-
-
-def on_device(function: Callable[P, R]) -> Callable[P, R]:
-    """A function of the library that waits for its turn on its device, and leaves no trace there when it fails.
-
-    The device is the argument of this name, or else the device of the first tensor that lives on one.
-    """
-
-    @wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        device = _device_among((*args, *kwargs.values()))
-        if device is None:
-            return function(*args, **kwargs)
-        arguments = (*kwargs.items(), *((str(at), value) for at, value in enumerate(args)))
-
-        def called() -> R:
-            if device.given:
-                return function(*args, **kwargs)
-            device.given = arguments
-            result = function(*args, **kwargs)
-            device.given = ()
-            return result
-
-        try:
-            return locked_on(device, called)
-        except BaseException as error:
-            if device.given is arguments:
-                device.given = ()
-            if isinstance(error, NotSimulatedError) and falls_back():
-                host = import_module("ttsim.runtime.fallback")  # which imports this module, and is rarely needed
-                return cast(R, host.instead(function.__name__, args, kwargs, error))
-            raise
-
-    return outside_graphs(call)
-
-
-def _device_among(values: Iterable[object]) -> Device | None:
-    """The first device, or else the device of the first tensor on one."""
-    known = list(values)
-    homes = [value.device() for value in known if isinstance(value, Tensor)]
-    return next((value for value in (*known, *homes) if isinstance(value, Device)), None)
 
 
 def locked_on(device: Device, function: Callable[[], R]) -> R:

@@ -8,6 +8,8 @@ import pytest
 
 import ttsim
 from ttsim.dropin.finder import ttnn_is_ttsim
+from ttsim.runtime.calls import on_device
+from ttsim.runtime.fallback import instead
 
 torch = pytest.importorskip("torch")
 MATRIX = np.arange(64 * 32, dtype=np.float32).reshape(1, 1, 64, 32) % 251
@@ -24,7 +26,7 @@ def device(host: None) -> Iterator[ttsim.Device]:
         yield opened
 
 
-def on_device(device: ttsim.Device, values: Any = MATRIX, **options: Any) -> ttsim.Tensor:
+def placed(device: ttsim.Device, values: Any = MATRIX, **options: Any) -> ttsim.Tensor:
     return ttsim.from_torch(
         torch.from_numpy(values), ttsim.bfloat16, layout=ttsim.TILE_LAYOUT, device=device, **options
     )
@@ -35,14 +37,14 @@ def call(name: str, *args: Any, **kwargs: Any) -> Any:
 
 
 def test_a_missing_name_is_computed_by_torch(device: ttsim.Device) -> None:
-    result = call("rot90", on_device(device), dims=(2, 3), memory_config=ttsim.L1_MEMORY_CONFIG)
+    result = call("rot90", placed(device), dims=(2, 3), memory_config=ttsim.L1_MEMORY_CONFIG)
     assert (result.shape, result.dtype, result.layout) == ([1, 1, 32, 64], ttsim.bfloat16, ttsim.TILE_LAYOUT)
     assert result.memory_config() == ttsim.L1_MEMORY_CONFIG
     assert np.array_equal(result.to_numpy(), np.rot90(MATRIX, axes=(2, 3)).astype(result.to_numpy().dtype))
 
 
 def test_several_results_and_integers(device: ttsim.Device) -> None:
-    values, places = call("kthvalue", on_device(device), 2, dim=-1)
+    values, places = call("kthvalue", placed(device), 2, dim=-1)
     assert (values.dtype, places.dtype) == (ttsim.bfloat16, ttsim.uint32)
     assert values.to_numpy()[0, 0, 0] == 1
     assert places.to_numpy()[0, 0, 0] == 1
@@ -50,15 +52,15 @@ def test_several_results_and_integers(device: ttsim.Device) -> None:
 
 def test_without_values_shapes_are_known(host: None) -> None:
     with ttsim.open_device(values="off") as device:
-        assert call("rot90", on_device(device), dims=(2, 3)).shape == [1, 1, 32, 64]
+        assert call("rot90", placed(device), dims=(2, 3)).shape == [1, 1, 32, 64]
 
 
 def test_a_refused_call_is_computed_and_reported(device: ttsim.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    @ttsim.runtime.execution.on_device  # type: ignore[attr-defined]
+    @on_device
     def softplus(tensor: ttsim.Tensor, *, memory_config: object = None) -> ttsim.Tensor:
         raise ttsim.NotSimulatedError("softplus: ttsim does not simulate it")
 
-    tensor = on_device(device)
+    tensor = placed(device)
     with ttsim.profile(device) as profile:
         result = softplus(ttsim.relu(tensor))
     report = profile.network()
@@ -73,12 +75,12 @@ def test_a_refused_call_is_computed_and_reported(device: ttsim.Device, monkeypat
 
 
 def test_a_call_that_torch_refuses_keeps_its_own_error(device: ttsim.Device) -> None:
-    @ttsim.runtime.execution.on_device  # type: ignore[attr-defined]
+    @on_device
     def softplus(tensor: ttsim.Tensor, strange: int) -> ttsim.Tensor:
         raise ttsim.NotSimulatedError("softplus: ttsim does not simulate strange")
 
     with pytest.raises(ttsim.NotSimulatedError, match="strange") as refused:
-        softplus(on_device(device), strange=3)
+        softplus(placed(device), strange=3)
     assert "does not take these arguments" in refused.value.__notes__[0]
 
 
@@ -94,9 +96,7 @@ def test_a_call_that_torch_refuses_keeps_its_own_error(device: ttsim.Device) -> 
 def test_formulas_of_functions_that_torch_names_or_orders_otherwise(
     device: ttsim.Device, name: str, arguments: dict[str, Any], expected: np.ndarray
 ) -> None:
-    from ttsim.runtime.fallback import instead
-
-    tensor = on_device(device)
+    tensor = placed(device)
     result = instead(name, [[tensor, tensor] if name == "concat" else tensor], arguments).to_numpy().astype(np.float32)
     assert result.shape == expected.shape
     if name != "layer_norm":  # rows of 0 to 31 alone have this mean

@@ -1,0 +1,58 @@
+"""The door of every function of ttnn that works on a device: its turn on the device, and what follows a failure."""
+
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import ParamSpec, TypeVar, cast
+
+from device.errors import NotSimulatedError
+from ttsim.runtime.device import Device
+from ttsim.runtime.execution import locked_on
+from ttsim.runtime.fallback import instead
+from ttsim.runtime.session import outside_graphs
+from ttsim.runtime.settings import falls_back
+from ttsim.runtime.tensor import Tensor
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def on_device(function: Callable[P, R]) -> Callable[P, R]:
+    """A function of the library that waits for its turn on its device, and leaves no trace there when it fails.
+
+    What is not simulated is computed by the host where TTSIM_FALLBACK=host asks for it.
+
+    The device is the argument of this name, or else the device of the first tensor that lives on one.
+    """
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        device = _device_among((*args, *kwargs.values()))
+        if device is None:
+            return function(*args, **kwargs)
+        arguments = (*kwargs.items(), *((str(at), value) for at, value in enumerate(args)))
+
+        def called() -> R:
+            if device.given:
+                return function(*args, **kwargs)
+            device.given = arguments
+            result = function(*args, **kwargs)
+            device.given = ()
+            return result
+
+        try:
+            return locked_on(device, called)
+        except BaseException as error:
+            if device.given is arguments:
+                device.given = ()
+            if isinstance(error, NotSimulatedError) and falls_back():
+                return cast(R, instead(function.__name__, args, kwargs, error))
+            raise
+
+    return outside_graphs(call)
+
+
+def _device_among(values: Iterable[object]) -> Device | None:
+    """The first device, or else the device of the first tensor on one."""
+    known = list(values)
+    homes = [value.device() for value in known if isinstance(value, Tensor)]
+    return next((value for value in (*known, *homes) if isinstance(value, Device)), None)
