@@ -28,7 +28,7 @@ from ops.programs.data_movement.upsample import Upsample
 from ops.programs.eltwise.op import Activate, AddRow, Binary
 from ops.programs.halo.cycles import HaloCosts
 from ops.programs.halo.model import OP_MODELS as HALO
-from ops.programs.host_fallback import HostFallback
+from ops.programs.host_fallback import OP_MODELS as HOST_FALLBACK
 from ops.programs.kernel_costs import ComputeCosts, TransferCosts
 from ops.programs.matmul.cycles import MatmulCosts
 from ops.programs.matmul.model import OP_MODELS as MATMUL
@@ -41,10 +41,17 @@ from ops.programs.rand import EvenlyDistributed
 # Operations whose own methods are their models.
 MODELED_OPS: Final[tuple[type[ModeledOp], ...]] = (
     Activate, AddRow, Binary, ChannelsFirst, ChannelsLast, Concatenate, CopyTensor, Cut, EvenlyDistributed, FillPad,
-    FillTiles, FoldWindows, HostFallback, MaxPool, PaddedSlice, PadWith, Permute, Reshape, SliceWrite, Transpose,
-    Upsample,
+    FillTiles, FoldWindows, MaxPool, PaddedSlice, PadWith, Permute, Reshape, SliceWrite, Transpose, Upsample,
 )  # fmt: skip
-_MODELS: list[OpModel[Any]] = [*map(model_of, MODELED_OPS), *CONV2D, *HALO, *MATMUL, *PATCH_MATMUL, *PHASE_CONV2D]
+_MODELS: list[OpModel[Any]] = [
+    *map(model_of, MODELED_OPS),
+    *CONV2D,
+    *HALO,
+    *HOST_FALLBACK,
+    *MATMUL,
+    *PATCH_MATMUL,
+    *PHASE_CONV2D,
+]
 OP_MODELS: Final[OpModels] = MappingProxyType({model.op: model for model in _MODELS})
 
 

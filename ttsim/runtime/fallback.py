@@ -128,7 +128,7 @@ def _on_host(
     named = {f"input{number}": tensor for number, tensor in enumerate(tensors)}
     builder = PlanBuilder(device.spec, {key: tensor.spec for key, tensor in named.items()})
     outputs = [PlanTensor(f"output{number}", spec) for number, spec in enumerate(specs)]
-    op = HostFallback(function=name, computed_by=computed_by, compute=compute)
+    op = HostFallback(computed_by=computed_by, compute=compute)
     builder.run(NAME, op, [builder.tensor(key) for key in named], outputs[0], more_outputs=outputs[1:])
     plan = builder.finish({output.name: output for output in outputs})
     with device.function(f"ttnn.{name}"):

@@ -65,9 +65,8 @@ def test_a_refused_call_is_computed_and_reported(device: ttsim.Device, monkeypat
         result = softplus(ttsim.relu(tensor))
     report = profile.network()
     assert result.to_numpy()[0, 0, 0, 0] == np.float32(0.69140625)  # log 2
-    assert [op.untimed for op in report.operations][1] == (
-        "ttnn.softplus ran on the host in float32 by torch.nn.functional.softplus: no plan, no time"
-    )
+    assert report.operations[1].untimed == "the host computed it in float32: it has no plan and no time"
+    assert report.operations[1].step.op.computed_by == "torch.nn.functional.softplus"
     assert "neither planned nor timed: one call of 2 (50.0 %): ttnn.softplus (1)" in report.table().replace("\n  ", " ")
     monkeypatch.delenv("TTSIM_FALLBACK")
     with pytest.raises(ttsim.NotSimulatedError):
