@@ -97,8 +97,13 @@ def user_level() -> int:
 
 
 def _package(frame: FrameType) -> str:
-    """The package of the code of a frame; fixtures of the plugin are code of the tests."""
+    """The package of the code of a frame.
+
+    Fixtures of the plugin are code of the tests; torch._dynamo's wrapper is ttsim's own doing (`outside_graphs`).
+    """
     name = str(frame.f_globals.get("__name__", ""))
+    if name.startswith("torch._dynamo."):
+        return "ttsim"
     return "" if name == "ttsim.dropin.pytest_plugin" else name.partition(".")[0]
 
 

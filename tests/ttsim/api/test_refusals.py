@@ -204,7 +204,7 @@ REFUSED = [
      "ArgumentType: output_tensor_end must be a sequence of integers, not 9"),
     ("64x64 tile", ttnn.tilize, "Device: Can only tilize row major data"),
     ("64x64", lambda x: ttnn.tilize(x, use_low_perf=True), "NotSimulated: tilize: use_low_perf is not simulated"),
-    *(("64x64", lambda x, call=call: call(x, sub_core_grids=GRID), f"Argument: {call.__name__}: sub_core_grids is not")
+    *(("64x64", lambda x, call=call: call(x, sub_core_grids=GRID), f"NotSimulated: {call.__name__}: sub_core_grids")
       for call in (ttnn.tilize, ttnn.tilize_with_zero_padding, ttnn.untilize)),
     ("64x64 tile", lambda x: ttnn.to_memory_config(x, high((16, 64), 4)),
      "Device: Physical shard shape (16, 64) must be tile"),
