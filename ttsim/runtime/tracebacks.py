@@ -17,7 +17,8 @@ from types import FrameType, TracebackType
 
 TRACEBACK_VARIABLE = "TTSIM_TRACEBACK"  # "1" shows all frames
 _HOUSE = frozenset({"device", "ops", "ttsim"})
-_HIDDEN = _HOUSE | sys.stdlib_module_names
+_DYNAMO = "torch._dynamo"  # whose wrapper stands around ttsim's functions once torch has loaded it (`outside_graphs`)
+_HIDDEN = _HOUSE | sys.stdlib_module_names | {_DYNAMO}
 _WRAPPER = "call"  # the function of a decorator that calls the decorated function
 _RAISE = opmap["RAISE_VARARGS"]
 _UNEXPECTED = re.compile(r"(\w+)\(\) got an unexpected keyword argument '(\w+)'")
@@ -91,19 +92,16 @@ def _frames(trace: TracebackType | None) -> list[TracebackType]:
 def user_level() -> int:
     """How many frames of ttsim are on top of the user's, for the ``stacklevel`` of a warning."""
     frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and _package(frame) in _HOUSE:
+    while frame.f_back is not None and _package(frame) in _HOUSE | {_DYNAMO}:
         frame, level = frame.f_back, level + 1
     return level
 
 
 def _package(frame: FrameType) -> str:
-    """The package of the code of a frame.
-
-    Fixtures of the plugin are code of the tests; torch._dynamo's wrapper is ttsim's own doing (`outside_graphs`).
-    """
+    """The package of the code of a frame; fixtures of the plugin are code of the tests."""
     name = str(frame.f_globals.get("__name__", ""))
-    if name.startswith("torch._dynamo."):
-        return "ttsim"
+    if name.startswith(f"{_DYNAMO}."):
+        return _DYNAMO
     return "" if name == "ttsim.dropin.pytest_plugin" else name.partition(".")[0]
 
 
