@@ -54,7 +54,7 @@ def test_what_has_no_model_of_its_cycles():
     """Host works have none by nature; these device operations run untimed, and reports say so."""
     names = {op.__name__ for op, model in OP_MODELS.items() if model.cycles is None}
     assert names == {
-        "PreparePhaseWeights", "PrepareWeights", "PrepareBias", "PrepareSticks", "PrepareTaps",
+        "PreparePhaseWeights", "PrepareWeights", "HostFallback", "PrepareBias", "PrepareSticks", "PrepareTaps",
     }  # fmt: skip
 
 
