@@ -74,7 +74,7 @@ REFUSED: list[tuple[Callable[[ttsim.Tensor], Any], str]] = [
      "Device: ttnn.from_torch: bfloat8_b requires TILE_LAYOUT!"),
     (lambda x: ttsim.as_tensor(ONES, memory_config=L1),
      "Device: device must be specified if memory_config is specified"),
-    (lambda x: ttsim.from_torch(ONES, col_tilize=True), "Argument: from_torch: col_tilize"),
+    (lambda x: ttsim.from_torch(ONES, col_tilize=True), "NotSimulated: from_torch: col_tilize"),
     (lambda x: ttsim.from_torch(ONES, ttsim.bfloat16, spec=x.spec), "Argument: from_torch: spec says dtype, layout"),
     (lambda x: ttsim.to_dtype(x, ttsim.float32),
      "Device: Expected Tensor with HostStorage, got StorageType::DEVICE"),
