@@ -148,6 +148,8 @@ class Machine:
     ) -> Buffer:
         """Allocates a buffer; reading it is an error until something is stored.
 
+        The buffer of an empty tensor takes no memory, and no recorder sees it.
+
         Args:
             by: The function of the real library that asks.
             placed: False: the buffer gets address 0 and takes no memory, as in a capture without dispatch.
@@ -158,14 +160,15 @@ class Machine:
             DeviceClosedError: The device was closed.
         """
         self._require_open()
-        result = None
+        result, placed = None, placed and buffer.size_bytes > 0
         try:
             address = self._allocator.allocate(buffer) if placed else 0
             self._buffer_count += 1
             result = Buffer(buffer, address, device_spec=self.spec, name=name, number=self._buffer_count, placed=placed)
             if placed:
                 self.memory.add(result)
-            self.record(BufferAllocated(result.number, name, address, buffer, by, tensor))
+            if buffer.size_bytes:
+                self.record(BufferAllocated(result.number, name, address, buffer, by, tensor))
             return result
         except OutOfMemoryError as error:
             self.record(Refused(str(error), buffer))
@@ -185,7 +188,8 @@ class Machine:
         except BaseException:  # an interrupt: what was begun is brought to its end
             self._release(buffer)
             raise
-        self.record(BufferFreed(buffer.number, buffer.name, buffer.address, buffer.spec, by))
+        if buffer.spec.size_bytes:
+            self.record(BufferFreed(buffer.number, buffer.name, buffer.address, buffer.spec, by))
 
     def make_program(
         self,

@@ -46,13 +46,14 @@ from ttsim.api.matmul import linear as linear, matmul as matmul
 from ttsim.api.modules import (
     cluster as cluster, database as database, device as device, experimental as experimental, tracer as tracer,
 )
+from ttsim.api.pad import pad as pad
 from ttsim.api.pool import max_pool2d as max_pool2d, upsample as upsample
 from ttsim.api.prepare import (
     prepare_conv_bias as prepare_conv_bias, prepare_conv_transpose2d_bias as prepare_conv_transpose2d_bias,
     prepare_conv_transpose2d_weights as prepare_conv_transpose2d_weights, prepare_conv_weights as prepare_conv_weights,
 )
 from ttsim.api.shape import (
-    concat as concat, fold as fold, pad as pad, permute as permute, reshape as reshape, slice as slice,
+    concat as concat, fold as fold, permute as permute, reshape as reshape, slice as slice,
     squeeze as squeeze, stack as stack, transpose as transpose, unsqueeze as unsqueeze,
     unsqueeze_to_4D as unsqueeze_to_4D,
 )

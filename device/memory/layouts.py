@@ -114,7 +114,7 @@ class TensorSpec:
         object.__setattr__(self, "shape", logical)
         object.__setattr__(self, "data_format", data_format)
         object.__setattr__(self, "layout", layout)
-        object.__setattr__(self, "memory_config", memory_config)
+        object.__setattr__(self, "memory_config", memory_config.sealed())
         object.__setattr__(self, "padded_shape", padded)
         object.__setattr__(self, "alignment", aligned)
         if memory_config.shard_spec is not None:

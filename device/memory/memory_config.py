@@ -7,11 +7,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from operator import index as integer
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
-from device.cores import CoreCoord, CoreRange, CoreRangeSet, FrozenList, PlainEnum
+from device.cores import CoreCoord, CoreRange, CoreRangeSet, PlainEnum
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 from device.numbers.formats import Array, div_up, round_up
 from device.spec.device_spec import DeviceSpec
@@ -110,42 +110,105 @@ class ShardOrientation(PlainEnum):
     COL_MAJOR = 1
 
 
-@dataclass(frozen=True, slots=True, init=False)
 class ShardSpec:
     """The cores of a sharded tensor, and the part of the tensor that each core holds.
 
+    As in ttnn, its attributes can be assigned, and ``shape`` is a list of its own for each reader. The shards of a
+    tensor are sealed: nobody changes them.
+
     Attributes:
         grid: The cores, in the order in which shards are dealt.
-        shape: Rows and columns of a shard, in elements; equal to a list of the same numbers, as in ttnn.
+        shape: Rows and columns of a shard, in elements.
         orientation: Whether shards are dealt along rows or columns of cores.
 
     Examples:
         >>> cores = ttnn.num_cores_to_corerangeset(4, ttnn.CoreCoord(8, 8), row_wise=True)
-        >>> ttnn.ShardSpec(cores, (32, 64)).num_cores()
-        4
+        >>> shards = ttnn.ShardSpec(cores, (32, 64))
+        >>> shards.shape[1] = 128  # changes a copy
+        >>> shards.num_cores(), shards.shape
+        (4, [32, 64])
     """
 
-    grid: CoreRangeSet
-    shape: tuple[int, int]
-    orientation: ShardOrientation
+    __slots__ = ("_grid", "_orientation", "_shape", "is_sealed")
 
     def __init__(
         self, grid: CoreRangeSet, shape: Sequence[int], orientation: ShardOrientation = ShardOrientation.ROW_MAJOR
     ) -> None:
         """Takes any sequence of two positive integers as shape; raises ArgumentError or ArgumentTypeError otherwise."""
+        self.is_sealed = False
+        self.grid, self.shape, self.orientation = grid, shape, orientation
+
+    @property
+    def grid(self) -> CoreRangeSet:
+        """The cores."""
+        return self._grid
+
+    @grid.setter
+    def grid(self, grid: CoreRangeSet) -> None:
+        self._require_own()
         if not isinstance(grid, CoreRangeSet):
             raise ArgumentTypeError(f"ShardSpec: grid must be a CoreRangeSet, not {shown(grid)}")
-        if not isinstance(orientation, ShardOrientation):
-            raise ArgumentTypeError(f"ShardSpec: orientation must be a ShardOrientation, not {shown(orientation)}")
+        self._grid = grid
+
+    @property
+    def shape(self) -> list[int]:
+        """Rows and columns of a shard."""
+        return list(self._shape)
+
+    @shape.setter
+    def shape(self, shape: Sequence[int]) -> None:
+        self._require_own()
         try:
             rows, columns = map(integer, shape)
         except (TypeError, ValueError):
             rows = columns = 0
         if rows < 1 or columns < 1:
             raise ArgumentError(f"ShardSpec: shape must be two positive integers (rows, columns), not {shown(shape)}")
-        object.__setattr__(self, "grid", grid)
-        object.__setattr__(self, "shape", FrozenList((rows, columns)))
-        object.__setattr__(self, "orientation", orientation)
+        self._shape = (rows, columns)
+
+    @property
+    def orientation(self) -> ShardOrientation:
+        """The order of the cores."""
+        return self._orientation
+
+    @orientation.setter
+    def orientation(self, orientation: ShardOrientation) -> None:
+        self._require_own()
+        if not isinstance(orientation, ShardOrientation):
+            raise ArgumentTypeError(f"ShardSpec: orientation must be a ShardOrientation, not {shown(orientation)}")
+        self._orientation = orientation
+
+    def _require_own(self) -> None:
+        if self.is_sealed:
+            raise ArgumentError(
+                "ShardSpec: a tensor's shards do not change; change those of tensor.memory_config(), which is a copy"
+            )
+
+    def changed(self, **fields: Any) -> "ShardSpec":
+        """Shards with other fields, which can be assigned."""
+        kept: dict[str, Any] = {"grid": self._grid, "shape": self._shape, "orientation": self._orientation}
+        return ShardSpec(**kept | fields)
+
+    def sealed(self) -> "ShardSpec":
+        """The same shards, whose attributes can not be assigned."""
+        if self.is_sealed:
+            return self
+        same = self.changed()
+        same.is_sealed = True
+        return same
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the other has the same cores, shape and orientation."""
+        return isinstance(other, ShardSpec) and self.fields == other.fields
+
+    def __hash__(self) -> int:
+        """Of the fields."""
+        return hash(self.fields)
+
+    @property
+    def fields(self) -> tuple[CoreRangeSet, tuple[int, int], ShardOrientation]:
+        """Cores, shape and orientation."""
+        return self._grid, self._shape, self._orientation
 
     def num_cores(self) -> int:
         """Cores of the grid."""
@@ -194,6 +257,8 @@ class MemoryConfig:
             raise ArgumentTypeError(f"MemoryConfig: buffer_type must be a BufferType, not {shown(self.buffer_type)}")
         if self.shard_spec is not None and not isinstance(self.shard_spec, ShardSpec):
             raise ArgumentTypeError(f"MemoryConfig: shard_spec must be a ShardSpec, not {shown(self.shard_spec)}")
+        if self.shard_spec is not None and not self.shard_spec.is_sealed:  # a copy, as in ttnn
+            object.__setattr__(self, "shard_spec", self.shard_spec.changed())
 
     def is_sharded(self) -> bool:
         """Whether pages are dealt shard by shard."""
@@ -238,8 +303,14 @@ class MemoryConfig:
             raise ArgumentError(f"MemoryConfig.from_json: no text of to_json: {shown(text)}") from None
 
     def reported(self) -> "MemoryConfig":
-        """The same config as a tensor that has it reports it."""
-        return replace(self, of_tensor=True)
+        """The same config as a tensor that has it reports it, with shards of its own."""
+        shards = self.shard_spec
+        return replace(self, of_tensor=True, shard_spec=None if shards is None else shards.changed())
+
+    def sealed(self) -> "MemoryConfig":
+        """The same config with sealed shards."""
+        shards = self.shard_spec
+        return self if shards is None or shards.is_sealed else replace(self, shard_spec=shards.sealed())
 
     def __str__(self) -> str:
         """As the real library prints it."""

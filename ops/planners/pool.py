@@ -273,7 +273,7 @@ def _halo(builder: PlanBuilder, halo: halo_plan.HaloArguments, sharded: PlanTens
     plan = halo_plan.plan_halo(halo, input_tensor=sharded.name, output_tensor="halo")
     sticks, (batch, height) = plan.output, sharded.spec.shape[:2]
     share = div_up(sticks.shape[-2], batch)
-    shards = replace(sticks.shards, shape=(div_up(batch * share, halo.nhw_cores), sticks.shards.shape[1]))
+    shards = sticks.shards.changed(shape=(div_up(batch * share, halo.nhw_cores), sticks.shards.shape[1]))
     place = replace(sticks.memory_config, shard_spec=shards)
     sticks.changed(shape=(batch, height, share, sticks.shape[-1]), memory_config=place)
     refused, walked = None, halo_plan.walk_refusal(sharded.spec.shards.grid)

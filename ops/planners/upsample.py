@@ -115,10 +115,10 @@ def _shards(
         if wanted is None:
             raise DeviceError("bad optional access\nmemory_config: give it a ShardSpec, or leave it out")
         rows = int(source_shards.shape[0] * scale[0] * scale[1])
-        return replace(place, shard_spec=replace(wanted, shape=(rows, source_shards.shape[1])))
+        return replace(place, shard_spec=wanted.changed(shape=(rows, source_shards.shape[1])))
     current, pixels = source.memory_config, prod(upsampled_shape(source.shape, scale)[:-1])
     rows = div_up(pixels, shard_counts(current.memory_layout, source_shards)[0])
-    return replace(current, shard_spec=replace(source_shards, shape=(rows, source_shards.shape[1])))
+    return replace(current, shard_spec=source_shards.changed(shape=(rows, source_shards.shape[1])))
 
 
 def _refused(

@@ -6,8 +6,10 @@ from types import MappingProxyType
 from typing import Final, ParamSpec, TypeVar
 
 from device.errors import ArgumentTypeError, DeviceError, NotSimulatedError, shown
+from device.memory.layouts import TensorSpec
 from device.numbers.formats import DataFormat
 from device.plan import Plan, ProgramKey
+from ops.planners.shape.reshape import plan_reshape, plan_squeeze, plan_unsqueeze_to_4d
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import require_allocated, run
@@ -16,6 +18,7 @@ from ttsim.runtime.types.call import OPERATIONS, checked_as
 from ttsim.runtime.types.docs import RAISES, documented
 from ttsim.runtime.types.tensors import DataType
 
+VIEWS: Final = (plan_reshape, plan_squeeze, plan_unsqueeze_to_4d)  # they take empty tensors
 P = ParamSpec("P")
 R = TypeVar("R")
 INPUT_LOST: Final = "Input Tensor is not allocated"  # said of the first tensor of most device operations
@@ -76,9 +79,21 @@ def cached_plan(planner: Callable[..., Plan], device: Device, *arguments: Hashab
     ``planner`` plans by its arguments, the device's spec and its options.
     """
     spec = device.spec
+    if planner not in VIEWS and any(map(_is_empty, arguments)):
+        raise NotSimulatedError(
+            f"{planner.__name__.removeprefix('plan_')}: ttsim does not simulate device operations on empty tensors; "
+            "reshape, squeeze, unsqueeze, from_torch and to_torch take them"
+        )
     numbers = [repr(value) for value in (*arguments, *options.values()) if isinstance(value, float)]  # 0.0 is not -0.0
     key = ProgramKey((planner, arguments, *options.items(), *numbers))
     return device.plans.plan_of(key, spec, lambda: planner(*arguments, spec, **options))
+
+
+def _is_empty(value: object) -> bool:
+    """Whether an argument is an empty tensor, or several of which one is empty."""
+    if isinstance(value, tuple):
+        return any(map(_is_empty, value))
+    return isinstance(value, TensorSpec) and 0 in value.shape
 
 
 def converted(

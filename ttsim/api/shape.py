@@ -1,15 +1,13 @@
 """ttnn's functions that change the shape of a tensor or the order of its elements."""
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from numbers import Real
+from collections.abc import Callable, Hashable, Sequence
 
 from device.cores import CoreRangeSet
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, NotSimulatedError, shown
-from device.memory.memory_config import Layout, MemoryConfig
+from device.memory.memory_config import MemoryConfig
 from device.plan import Plan
 from ops.planners.concat import plan_concat
 from ops.planners.shape.fold import plan_fold
-from ops.planners.shape.pad import plan_pad, require_right_padding
 from ops.planners.shape.permute import plan_permute, plan_transpose, require_known_numbers
 from ops.planners.shape.plan import axes_of, axis_of, plan_convert_to_chw, plan_convert_to_hwc, require_written_channels
 from ops.planners.shape.reshape import plan_reshape, plan_squeeze, plan_unsqueeze_to_4d
@@ -200,55 +198,6 @@ def transpose(
     axes = axis_of(first, rank, "dim1"), axis_of(second, rank, "dim2")
     strict = require_known_numbers
     return converted("transpose", plan_transpose, input_tensor, *axes, strict=strict, place=memory_config)
-
-
-@operation
-def pad(
-    input_tensor: Tensor,
-    padding: object,
-    value: object = 0.0,
-    *,
-    use_multicore: bool = True,
-    memory_config: MemoryConfig | None = None,
-    sub_core_grids: object = None,
-) -> Tensor:
-    """A tensor with a constant around it.
-
-    Args:
-        input_tensor: A tensor on the device; in TILE layout it can only be padded behind.
-        padding: (before, behind) for each of the last axes.
-        value: The constant.
-        use_multicore: False uses one core; simulated only for shards in ROW_MAJOR layout, where it changes nothing.
-
-    Returns:
-        A tensor whose padded sides are longer by ``before + behind``.
-
-    Raises:
-        ArgumentError: The library runs a program that is not simulated, or (on a strict device) would write another
-            constant or lose numbers of the tensor.
-        DeviceError: A tensor in TILE layout is padded in front, or the tensor is on the host.
-
-    Examples:
-        >>> tensor = ttnn.ones((1, 1, 2, 32), device=device)
-        >>> ttnn.pad(tensor, [(0, 0), (0, 0), (1, 0), (0, 0)], 7.0).to_numpy()[0, 0, :, 0].tolist()
-        [7.0, 1.0, 1.0]
-    """
-    require_left_out("pad", sub_core_grids=sub_core_grids)
-    spec, rank = input_tensor.spec, len(input_tensor.shape)
-    if not use_multicore and not (spec.memory_config.is_sharded() and spec.layout is Layout.ROW_MAJOR):
-        raise ArgumentError("pad: use_multicore=False is simulated of rows in shards alone; leave it out")
-    are_pairs = isinstance(padding, Sequence) and all(isinstance(pair, Iterable) for pair in padding)
-    if not isinstance(padding, Sequence) or not are_pairs or len(padding) > rank or not isinstance(value, Real):
-        raise ArgumentTypeError(f"pad: padding must be pairs for at most {rank} axes, not {shown(padding)}")
-    pairs = [tuple(required_integer("pad", "padding", side) for side in pair) for pair in padding]
-    if any(len(pair) != 2 or min(pair) < 0 for pair in pairs):
-        raise ArgumentTypeError(f"pad: padding must be pairs of numbers of at least 0, not {shown(padding)}")
-    around = tuple([(0, 0)] * (rank - len(pairs)) + [(pair[0], pair[1]) for pair in pairs])
-
-    def strict(plan: Plan) -> None:
-        require_right_padding(plan, spec, around, float(value))
-
-    return converted("pad", plan_pad, input_tensor, around, float(value), strict=strict, place=memory_config)
 
 
 @operation_as("ttnn.experimental.")

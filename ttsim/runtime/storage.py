@@ -112,7 +112,10 @@ def not_allocated(first_line: str = "Tensor is not allocated") -> DeviceError:
 
 UNKNOWN: Final = np.empty(0)  # stands for the values of a host tensor that came from a device that computes none
 LARGE_BYTES = 8 << 20  # from which on threads are faster than one: below they only wait for each other
-_OTHER_FLOATS = dict.fromkeys(("float64", "float16"), DataType.FLOAT32)
+# numpy's types that ttnn stores in another type without being asked
+_STORED_AS = {
+    "float64": DataType.FLOAT32, "float16": DataType.FLOAT32, "int64": DataType.UINT32, "int16": DataType.UINT16,
+}  # fmt: skip
 
 
 def numbers(data: Any) -> Array:
@@ -135,7 +138,7 @@ def numbers(data: Any) -> Array:
 def default_type(values: Array) -> DataType:
     """The data type of an array that came without one."""
     name = values.dtype.name
-    data_type = _OTHER_FLOATS.get(name) or DataType.__members__.get(name.upper())
+    data_type = _STORED_AS.get(name) or DataType.__members__.get(name.upper())
     if data_type is None:
         raise ArgumentTypeError(
             f"Tensor: there is no data type for {name} values; give one, for example data_type=ttnn.bfloat16"

@@ -491,6 +491,50 @@ class Tensor(Operators):
         padded_spec = spec.changed(padded_shape=filled)
         return Tensor.of_host(self.values(), padded_spec)
 
+    def pad(self, output_tensor_shape: Sequence[int], input_tensor_start: Sequence[int], pad_value: float) -> "Tensor":
+        """A host tensor in rows within a larger one: as in ttnn, its shape stays and its padded shape grows.
+
+        So of a tensor that begins behind the first element, the result shows the first elements, which are padding.
+        Raises DeviceError if the shape does not hold the tensor there, or the tensor is on the device or in tiles.
+        """
+        self._require_host("pad")
+        self._require_rows("pad", "padding")
+        axes = list(zip(input_tensor_start, self.shape, output_tensor_shape, strict=False))
+        fits = len(axes) == len(output_tensor_shape) == len(self.shape) == len(input_tensor_start)
+        if not fits or any(begin < 0 or begin + side > whole for begin, side, whole in axes):
+            raise DeviceError(
+                "Output shape must hold the input tensor at its start\n"
+                f"pad: {shown(output_tensor_shape)} does not hold {list(self.shape)} at {shown(input_tensor_start)}"
+            )
+        spec = self.spec.changed(padded_shape=tuple(output_tensor_shape))
+        if self.left_out or not any(input_tensor_start):
+            return Tensor.of_host(UNKNOWN if self.left_out else self.values(), spec)
+        around, values = [(begin, whole - side - begin) for begin, side, whole in axes], self.values()
+        filled = np.pad(values, around, constant_values=np.asarray(pad_value, values.dtype))
+        return Tensor.of_host(filled[tuple(map(slice, self.shape))].copy(), spec)
+
+    def unpad(self, output_tensor_start: Sequence[int], output_tensor_end: Sequence[int]) -> "Tensor":
+        """The part of a host tensor in rows from one index up to another, which is not part of it.
+
+        Raises DeviceError if the indices leave the tensor, or the tensor is on the device or in tiles.
+        """
+        self._require_host("unpad")
+        self._require_rows("unpad", "unpadding")
+        axes = list(zip(output_tensor_start, output_tensor_end, self.shape, strict=False))
+        fits = len(axes) == len(output_tensor_start) == len(output_tensor_end) == len(self.shape)
+        if not fits or any(not 0 <= begin < end <= side for begin, end, side in axes):
+            raise DeviceError(
+                "Output end must be within the input tensor\n"
+                f"unpad: {shown(output_tensor_start)} to {shown(output_tensor_end)} leaves {list(self.shape)}"
+            )
+        spec = TensorSpec([end - begin for begin, end, _ in axes], self.spec.data_format, self.layout)
+        part = tuple(slice(begin, end) for begin, end, _ in axes)
+        return Tensor.of_host(UNKNOWN if self.left_out else self.values()[part].copy(), spec)
+
+    def _require_rows(self, name: str, doing: str) -> None:
+        if self.layout is not Layout.ROW_MAJOR:
+            raise DeviceError(f"Tensor layout must be ROW_MAJOR for {doing}\n{name}: use to(ROW_MAJOR_LAYOUT)")
+
     def unpad_from_tile(self, output_tensor_shape: Sequence[int]) -> "Tensor":
         """The top left part of a host tensor in rows, of a shape that fills the same tiles.
 
@@ -498,10 +542,7 @@ class Tensor(Operators):
         """
         self._require_host("unpad_from_tile")
         spec = self.spec
-        if spec.layout is not Layout.ROW_MAJOR:
-            raise DeviceError(
-                "Tensor layout must be ROW_MAJOR for unpadding\nunpad_from_tile: use to(ROW_MAJOR_LAYOUT)"
-            )
+        self._require_rows("unpad_from_tile", "unpadding")
         wanted = tuple(int(side) for side in output_tensor_shape)
         wanted = (1,) * (len(spec.shape) - len(wanted)) + wanted
         if wanted[:-2] != spec.shape[:-2]:

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from device.errors import CircularBufferError, OutOfMemoryError, TTSimError
+from device.memory.memory_config import ShardSpec
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.planners.conv.arguments import Lowering
@@ -66,6 +67,8 @@ def canonical(value: object) -> str:
         if is_dataclass(kind):
             values = (text(getattr(value, name)) for name in _compared(kind))
             return f"{kind.__module__}.{kind.__qualname__}({','.join(values)})"
+        if isinstance(value, ShardSpec):
+            return f"{kind.__qualname__}{text(value.fields)}"
         if isinstance(value, Mapping):
             return f"{{{','.join(sorted(f'{text(key)}:{text(item)}' for key, item in value.items()))}}}"
         if isinstance(value, Set):

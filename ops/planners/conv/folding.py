@@ -59,10 +59,10 @@ def _as_rows(builder: PlanBuilder, image: PlanTensor) -> PlanTensor:
                 f"input_tensor: Fold wants rows of an image of {list(spec.shape)}; give rows, or other shards"
             )
         if place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:
-            place = replace(place, shard_spec=replace(shards, shape=(_untiled_rows(spec, shards), spec.shape[-1])))
+            place = replace(place, shard_spec=shards.changed(shape=(_untiled_rows(spec, shards), spec.shape[-1])))
         elif place.memory_layout is TensorMemoryLayout.WIDTH_SHARDED:
             rows = prod(spec.shape[:-1])
-            place = replace(place, shard_spec=replace(shards, shape=(rows, shards.shape[1])))
+            place = replace(place, shard_spec=shards.changed(shape=(rows, shards.shape[1])))
     rows_spec = TensorSpec(spec.shape, _row_format(spec), Layout.ROW_MAJOR, place)
     conversion = Conversion.UNTILIZE if whole else Conversion.UNTILIZE_WITH_UNPADDING
     return converted(builder, conversion, image, rows_spec, "input.untiled")
@@ -87,7 +87,7 @@ def _folded(builder: PlanBuilder, call: ConvCall, image: PlanTensor) -> PlanTens
                 f"Fold: sharded input shard height ({high}) must be divisible by patch_size ({positions}).\n"
                 f"input_tensor: give shards of whole windows; {FOLDING_WAY_OUT}"
             )
-        shards = replace(place.shard_spec, shape=(high // positions, wide * positions))
+        shards = place.shard_spec.changed(shape=(high // positions, wide * positions))
         place = replace(place, shard_spec=shards)
     shape = (batch, height // rows, width // columns, positions * channels)
     folded = TensorSpec(shape, _row_format(image.spec), Layout.ROW_MAJOR, place)

@@ -122,7 +122,7 @@ def _folded(
     positions, data_format = prod(window), fold.folded_format(image.spec)
     if place.shard_spec is not None:
         high, wide = place.shard_spec.shape
-        place = replace(place, shard_spec=replace(place.shard_spec, shape=(high // positions, wide * positions)))
+        place = replace(place, shard_spec=place.shard_spec.changed(shape=(high // positions, wide * positions)))
     shape = (batch, height // window[0], width // window[1], positions * channels)
     seen = (1, 1, prod(shape[:-1]), shape[-1]) if collapsed else shape
     tensor = PlanTensor("output", TensorSpec(seen, data_format, Layout.ROW_MAJOR, place))

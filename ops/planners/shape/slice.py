@@ -155,7 +155,7 @@ def _smaller_shards(where: MemoryConfig, op: Cut, *, whole_tiles: bool) -> Memor
             )
     # Rows and columns that are not shared are whole already
     shard_shape = (round_up(div_up(rows, high), unit), round_up(div_up(columns, wide), unit))
-    return replace(where, shard_spec=replace(shards, shape=shard_shape))
+    return replace(where, shard_spec=shards.changed(shape=shard_shape))
 
 
 def _by_way_of_rows(

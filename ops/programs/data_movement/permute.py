@@ -269,7 +269,7 @@ def place_of_swap(tensor: TensorSpec, swapped: tuple[int, int]) -> MemoryConfig:
         return MemoryConfig(place.memory_layout, place.buffer_type)
     if swapped == LAST_TWO:
         if before[:2] == (1, 1) and shards.shape[1] == before[3]:
-            turned = replace(shards, shape=(shards.shape[1], shards.shape[0]))
+            turned = shards.changed(shape=(shards.shape[1], shards.shape[0]))
             return MemoryConfig(TensorMemoryLayout.WIDTH_SHARDED, place.buffer_type, turned)
         after = (before[0], before[1], before[3], before[2])
     elif swapped == MIDDLE_TWO and tensor.layout is Layout.TILE:
@@ -285,7 +285,7 @@ def adjusted(shards: ShardSpec, before: Shape, after: Shape, layout: Layout) -> 
     rows, left = divmod(shards.shape[0] * prod(after[:-1]), prod(before[:-1]))
     columns, over = divmod(shards.shape[1] * after[-1], before[-1])
     ragged = layout is Layout.TILE and (rows % TILE or columns % TILE)
-    return None if left or over or ragged else replace(shards, shape=(rows, columns))
+    return None if left or over or ragged else shards.changed(shape=(rows, columns))
 
 
 def with_shards(tensor: TensorSpec, after: Shape, place: MemoryConfig, spec: DeviceSpec) -> MemoryConfig:

@@ -52,7 +52,7 @@ def viewed(source: TensorSpec, shape: tuple[int, ...], spec: DeviceSpec) -> Tens
         refuse_other_width(source.padded_shape, shape, shards)
     if shards is None or tiled or columns == row:
         return source.changed(shape=shape)
-    view_shards = replace(shards, shape=(shards.shape[0] * columns // row, row))
+    view_shards = shards.changed(shape=(shards.shape[0] * columns // row, row))
     tensor_spec = source.changed(shape=shape, memory_config=replace(source.memory_config, shard_spec=view_shards))
     size, page = source.buffer(spec).size_bytes, row_bytes(tensor_spec)
     if size % page:
@@ -229,7 +229,7 @@ def tilized(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTensor:
     if not whole and place.shard_spec is not None and place.memory_layout is Scheme.HEIGHT_SHARDED:
         current, whole = _filled_tiles(builder, source, name), True
         shard_spec = current.spec.memory_config.shard_spec or place.shard_spec
-        place = replace(place, shard_spec=replace(shard_spec, shape=(round_up(shard_spec.shape[0], TILE), padded[-1])))
+        place = replace(place, shard_spec=shard_spec.changed(shape=(round_up(shard_spec.shape[0], TILE), padded[-1])))
     tensor_spec = TensorSpec(spec.shape, spec.data_format, Layout.TILE, place, padded)
     conversion = Conversion.TILIZE if whole else Conversion.TILIZE_WITH_VAL_PADDING
     tiles = converted(builder, conversion, current, tensor_spec, name)
@@ -249,7 +249,7 @@ def _filled_tiles(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTe
             continue
         fits = axis == "down" and shards.shape[0] * shards.num_cores() >= filled[0]
         shard_rows = shards.shape[0] if fits else div_up(filled[0], shards.num_cores())
-        place = replace(spec.memory_config, shard_spec=replace(shards, shape=(shard_rows, wide)))
+        place = replace(spec.memory_config, shard_spec=shards.changed(shape=(shard_rows, wide)))
         tensor_spec = spec.changed(memory_config=place, padded_shape=(*spec.shape[:-2], *filled))
         copy = converted(builder, Conversion.PAD, current, tensor_spec, f"{name}.{axis}")
         if current is not source:

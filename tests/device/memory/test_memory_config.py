@@ -2,8 +2,22 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from device.errors import DeviceError
-from device.memory.memory_config import FACE, L1_MEMORY_CONFIG, TILE, MemoryConfig, pad_to_tiles, tilize, untilize
+from device.errors import ArgumentError, DeviceError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import (
+    FACE,
+    L1_MEMORY_CONFIG,
+    TILE,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardOrientation,
+    TensorMemoryLayout,
+    pad_to_tiles,
+    tilize,
+    untilize,
+)
+from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
 from tests.build import place, tensor_spec
 
@@ -21,6 +35,33 @@ def test_texts_are_those_of_the_real_library():
     assert (L1_MEMORY_CONFIG.interleaved, config.interleaved, cores.size()) == (True, False, 1)
     with pytest.raises(ValueError, match="no text of to_json"):
         MemoryConfig.from_json("[]")
+
+
+def test_shards_are_assigned_like_those_of_the_real_library():
+    """`shape` is a list of its own for each reader; a config has a copy of its shards, which can be assigned there."""
+    shards = place("height/32x64/4x2").shard_spec
+    shape = shards.shape
+    shape[-1] += 64
+    assert (shape, shards.shape) == ([32, 128], [32, 64])
+    config, before = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, shards), hash(shards)
+    shards.shape, shards.orientation = shape, ShardOrientation.COL_MAJOR
+    assert (config.shard_spec.shape, shards.shape, hash(shards) == before) == ([32, 64], [32, 128], False)
+    config.shard_spec.shape = [64, 64]
+    assert config.shard_spec == place("height/64x64/4x2").shard_spec
+    for name, value in (("shape", [32]), ("shape", [0, 32]), ("grid", 3), ("orientation", 0)):
+        with pytest.raises((TypeError, ValueError)):
+            setattr(shards, name, value)
+
+
+def test_the_shards_of_a_tensor_stay():
+    """Whoever gave the config may assign it, and so may who asks the tensor for it."""
+    config = place("height/32x64/4x2")
+    tensor = TensorSpec((1, 1, 256, 64), BFLOAT16, Layout.TILE, config)
+    config.shard_spec.shape = [64, 64]
+    tensor.memory_config.reported().shard_spec.shape = [64, 64]
+    assert tensor.shards.shape == [32, 64]
+    with pytest.raises(ArgumentError, match="a tensor's shards do not change"):
+        tensor.shards.shape = [64, 64]
 
 
 WORMHOLE = load_spec("wormhole_n150")

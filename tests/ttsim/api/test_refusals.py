@@ -98,11 +98,11 @@ REFUSED = [
     # pad
     (IMAGE, lambda x: ttnn.pad(x, (1.5, 1), 1.5),
      "ArgumentType: pad: padding must be pairs for at most 4 axes, not (1.5, 1)"),
-    (IMAGE, lambda x: ttnn.pad(x, ((0, 1),) * 5), "ArgumentType: pad: padding must be pairs for at most 4 axes"),
-    (IMAGE, lambda x: ttnn.pad(x, ((0, -1),)), "ArgumentType: pad: padding must be pairs of numbers of at least 0"),
-    (IMAGE, lambda x: ttnn.pad(x, ((0, 1),), use_multicore=False),
-     "Argument: pad: use_multicore=False is simulated of"),
-    ("1x1x11x8", lambda x: ttnn.pad(ttnn.tilize_with_val_padding(x, [1, 1, 64, 32], 3.0), ((0, 0), (0, 1))),
+    (IMAGE, lambda x: ttnn.pad(x, ((0, 1),) * 5, 0.0), "ArgumentType: pad: padding must be pairs for at most 4 axes"),
+    (IMAGE, lambda x: ttnn.pad(x, ((0, -1),), 0.0), "ArgumentType: pad: padding must be pairs of numbers of"),
+    (IMAGE, lambda x: ttnn.pad(x, ((0, 1),), 0.0, use_multicore=False),
+     "NotSimulated: pad: use_multicore=False is simulated of"),
+    ("1x1x11x8", lambda x: ttnn.pad(ttnn.tilize_with_val_padding(x, [1, 1, 64, 32], 3.0), ((0, 0), (0, 1)), 0.0),
      "Device: Output size cannot fit input with offset"),
     # convert_to_hwc and convert_to_chw
     (f"{IMAGE} tile", CHW, "Device: Input tensor must be sharded to infer output memory config"),
@@ -367,7 +367,7 @@ def test_quotients_name_what_is_missing(device):
 def test_pooled_shards_lie_on_rows_of_cores_from_the_first_one_on(device, ranges, first):
     cores = [ttnn.CoreRange(ttnn.CoreCoord(a, b), ttnn.CoreCoord(c, d)) for a, b, c, d in ranges]
     shards = place("height/8x16/9")
-    config = replace(shards, shard_spec=replace(shards.shard_spec, grid=ttnn.CoreRangeSet(cores)))
+    config = replace(shards, shard_spec=shards.shard_spec.changed(grid=ttnn.CoreRangeSet(cores)))
     x = ttnn.to_memory_config(put(device, "1x1x72x16"), config)
     assert refusal(lambda: pool(x)).startswith(f"Device: Sliding-window shard grid {first}")
 

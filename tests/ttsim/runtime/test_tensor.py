@@ -297,7 +297,7 @@ def test_empty_lines_stand_between_matrices() -> None:
 
 OUT_OF_RANGE = "Last 2 dims of output must be within range to have been padded to input"
 REFUSED = [
-    (lambda: Tensor(np.ones(2, np.int64)), ArgumentTypeError, "Tensor: there is no data type for int64 values"),
+    (lambda: Tensor(np.ones(2, np.uint64)), ArgumentTypeError, "Tensor: there is no data type for uint64 values"),
     (lambda: Tensor("x", ttsim.uint16), ArgumentTypeError, "Tensor: data must be an array of numbers, not str"),
     (lambda: Tensor(tensor(6)), ArgumentTypeError, "Tensor: data is a tensor already; to_dtype, to_layout and to_dev"),
     (lambda: Tensor(np.ones(2), "bfloat16"), ArgumentTypeError, "Tensor: data_type must be a DataType"),

@@ -116,7 +116,7 @@ def test_tiles_are_folded_unless_their_rows_split_words(channels, begins):
     assert names(result)[: len(begins) + 2] == ["ReshapeView", *begins, "Fold"]
 
 
-@pytest.mark.parametrize(("rows", "cores", "dealt", "shape"), [(64, 4, [], (16, 128)), (48, 6, ["Reshard"], (8, 128))])
+@pytest.mark.parametrize(("rows", "cores", "dealt", "shape"), [(64, 4, [], [16, 128]), (48, 6, ["Reshard"], [8, 128])])
 def test_shards_are_dealt_anew_where_they_do_not_hold_whole_rows_of_windows(rows, cores, dealt, shape):
     """Two rows of 16 pixels: 48 rows of a shard are not whole windows, 64 are."""
     result = plan(in_box(HEIGHT, (rows, 32), cores), shard_layout=HEIGHT, **kernel(2, 2), **FOLDS, **PLAIN)
@@ -130,4 +130,4 @@ def test_shards_of_tiles_keep_several_rows_of_the_image(rows, cores, untiled):
     tiles = operand(1, 12, 24, 32, layout=Layout.TILE, place=in_box(HEIGHT, (rows, 32), 4, cores // 4))
     sizes = {"input": tiles, "input_height": 12, "input_width": 24, "shard_layout": HEIGHT}
     result = plan(**sizes, **kernel(2, 2), **FOLDS, **PLAIN).tensors["input.untiled"]
-    assert result.memory_config.shard_spec.shape == (untiled, 32)
+    assert result.memory_config.shard_spec.shape == [untiled, 32]

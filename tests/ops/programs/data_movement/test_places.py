@@ -385,4 +385,4 @@ def test_rows_of_height_shards_are_padded_across_and_down_before_they_become_til
     names = [step.name.removesuffix("DeviceOperation") for step in plan.steps if isinstance(step, Operation)]
     assert names == ["Pad", "Pad", "Tilize"]
     dealt = [plan.tensors[name].shards.shape for name in ("tiles.across", "tiles.down", "tiles")]
-    assert dealt == [(29, 96), (32, 96), (32, 96)]
+    assert dealt == [[29, 96], [32, 96], [32, 96]]
