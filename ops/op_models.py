@@ -35,13 +35,13 @@ from ops.programs.matmul.model import OP_MODELS as MATMUL
 from ops.programs.matmul.transpose import Transpose
 from ops.programs.patch_matmul.model import OP_MODELS as PATCH_MATMUL
 from ops.programs.phase_conv2d.model import OP_MODELS as PHASE_CONV2D
-from ops.programs.pool import MaxPool
+from ops.programs.pool import Pool
 from ops.programs.rand import EvenlyDistributed
 
 # Operations whose own methods are their models.
 MODELED_OPS: Final[tuple[type[ModeledOp], ...]] = (
     Activate, AddRow, Binary, ChannelsFirst, ChannelsLast, Concatenate, CopyTensor, Cut, EvenlyDistributed, FillPad,
-    FillTiles, FoldWindows, MaxPool, PaddedSlice, PadWith, Permute, Reshape, SliceWrite, Transpose, Upsample,
+    FillTiles, FoldWindows, Pool, PaddedSlice, PadWith, Permute, Reshape, SliceWrite, Transpose, Upsample,
 )  # fmt: skip
 _MODELS: list[OpModel[Any]] = [
     *map(model_of, MODELED_OPS),

@@ -47,7 +47,10 @@ from ttsim.api.modules import (
     cluster as cluster, database as database, device as device, experimental as experimental, tracer as tracer,
 )
 from ttsim.api.pad import pad as pad
-from ttsim.api.pool import max_pool2d as max_pool2d, upsample as upsample
+from ttsim.api.pool import (
+    adaptive_avg_pool2d as adaptive_avg_pool2d, adaptive_max_pool2d as adaptive_max_pool2d, avg_pool2d as avg_pool2d,
+    max_pool2d as max_pool2d,
+)
 from ttsim.api.prepare import (
     prepare_conv_bias as prepare_conv_bias, prepare_conv_transpose2d_bias as prepare_conv_transpose2d_bias,
     prepare_conv_transpose2d_weights as prepare_conv_transpose2d_weights, prepare_conv_weights as prepare_conv_weights,
@@ -57,6 +60,7 @@ from ttsim.api.shape import (
     squeeze as squeeze, stack as stack, transpose as transpose, unsqueeze as unsqueeze,
     unsqueeze_to_4D as unsqueeze_to_4D,
 )
+from ttsim.api.upsample import upsample as upsample
 from ttsim.api.to_config import (
     interleaved_to_sharded as interleaved_to_sharded, move as move, reallocate as reallocate, reshard as reshard,
     sharded_to_interleaved as sharded_to_interleaved, tilize as tilize,

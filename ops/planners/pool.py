@@ -1,4 +1,4 @@
-"""The plan of ttnn.max_pool2d: shard, halo, move, pool. Rules: ttnn 0.81.1, compared with recorded plans."""
+"""The plan of ttnn's pools: shard, halo, move, pool. Rules: ttnn 0.81.1, compared with recorded plans."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from functools import partial
 from itertools import chain
 from math import prod
 
-from device.errors import DeviceError, NotSimulatedError
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
     FACE,
@@ -15,19 +15,21 @@ from device.memory.memory_config import (
     Layout,
     MemoryConfig,
     ShardOrientation,
+    ShardSpec,
     TensorMemoryLayout as Scheme,
 )
-from device.numbers.formats import BFLOAT16, INT32, UINT32, DataFormat, div_up, round_up
+from device.numbers.formats import BFLOAT16, INT32, UINT16, UINT32, DataFormat, div_up, round_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
-from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.to_config import placed
+from ops.programs.averages import Averaging
 from ops.programs.conv2d import partition
 from ops.programs.data_movement.placement import flattened, move_up
 from ops.programs.data_movement.reshape import reshaped
 from ops.programs.halo import plan as halo_plan
-from ops.programs.pool import MaxPool, PoolSizes, pool_buffers
+from ops.programs.pool import Pool, PoolSizes, pool_buffers
 from ops.window import NoWindowError, PaddedAxis, PaddedInput
 
 
@@ -35,6 +37,7 @@ from ops.window import NoWindowError, PaddedAxis, PaddedInput
 class PoolArguments:
     """A call."""
 
+    function: str = "max_pool2d"  # Its name in messages
     source: TensorSpec  # The images, [1, 1, N*H*W, C] or [N, H, W, C]
     batch: int
     image: tuple[int, int]  # H and W
@@ -52,12 +55,29 @@ class PoolArguments:
     tiled: bool = False  # The result is in tiles
     # The programs read the reader indices from DRAM
     config_tensor_in_dram: bool = False
-    return_indices: bool = False  # The place of each maximum in its image is wanted as well, which is not simulated
+    return_indices: bool = False  # The place of each maximum in its image is wanted as well
+    averaging: Averaging | None = None  # How an average pool counts, without what ceil_mode adds; None for the largest
 
     @property
     def frame(self) -> PaddedInput:
         """The images with their padding."""
         return PaddedInput(batch=self.batch, rows=self._axis(0), columns=self._axis(1))
+
+    @property
+    def averages(self) -> Averaging | None:
+        """How an average pool counts."""
+        if self.averaging is None:
+            return None
+        _, bottom, _, right = self.padding
+        ceiling = self.frame.rows.after - bottom, self.frame.columns.after - right
+        return replace(self.averaging, ceiling=ceiling)
+
+    @property
+    def index_format(self) -> DataFormat | None:
+        """Format of the places of the maxima; None if they are not wanted."""
+        if not self.return_indices:
+            return None
+        return UINT16 if prod(self.image) <= UINT16_MAX else UINT32
 
     def _axis(self, axis: int) -> PaddedAxis:
         length, kernel, stride, dilation = (
@@ -143,15 +163,22 @@ def _tensor_refusals(call: PoolArguments) -> Iterator[str]:
         yield "Only row major orientation is supported.\ninput_tensor: reshard it"
 
 
+def is_global(call: PoolArguments) -> bool:
+    """Whether an average pool has one window, the image, which the library reduces without a pool."""
+    unpadded = not any(call.padding) and call.scheme is None
+    return call.averaging is not None and call.kernel == call.image and unpadded
+
+
 def require_numbers(call: PoolArguments) -> None:
     """Raises DeviceError for integers of 32 bits, which the real library accepts and takes for bfloat16."""
     if call.source.data_format in (INT32, UINT32):
         raise DeviceError(
-            f"max_pool2d: input_tensor holds {call.source.data_format}, whose bytes the real library takes for "
+            f"{call.function}: input_tensor holds {call.source.data_format}, whose bytes the real library takes for "
             "bfloat16; typecast it to bfloat16 first"
         )
 
 
+UINT16_MAX = (1 << 16) - 1
 STICK_ALIGNMENT = 8  # channels of 16 bytes
 SCHEMES = (Scheme.HEIGHT_SHARDED, Scheme.WIDTH_SHARDED, Scheme.BLOCK_SHARDED)
 
@@ -172,6 +199,9 @@ def _sizes(call: PoolArguments, config: partition.ParallelConfig, shard: tuple[i
         out_shard=shard,
         data_format=call.data_format,
         tiled=call.tiled,
+        averaged=call.averaging is not None,
+        scalars=call.averages is not None and not call.averages.is_uniform(call.frame),
+        index_format=call.index_format,
         config_tensor_in_dram=call.config_tensor_in_dram,
     )
 
@@ -225,47 +255,44 @@ def _l1_bytes(call: PoolArguments, config: partition.ParallelConfig) -> int:
     return _sizes(call, config, (rows, channels)).l1_bytes
 
 
-def plan_max_pool2d(call: PoolArguments, spec: DeviceSpec) -> Plan:
-    """Plan a call, validated; its images are the tensor "input"."""
+def plan_pool2d(call: PoolArguments, spec: DeviceSpec) -> Plan:
+    """Plan a call, validated; its images are the tensor "input", and the places of maxima the result "places"."""
     in_dram = call.source.memory_config.buffer_type is BufferType.DRAM
-
-    def write(builder: PlanBuilder, source: PlanTensor) -> PlanTensor:
-        sharded = source
-        if source.spec.memory_config.shard_spec is None:
-            flat = reshaped(builder, source, flattened(source.spec.shape), "input.flat")
-            sharded = placed(builder, flat, input_memory(call, chosen_cores(call, spec.grid)), "input.sharded")
-            builder.free_own(flat)
-        config = partition.sharded_input(sharded.spec.memory_config)
-        shard = result_shard(call, config)
-        halo = halo_plan.HaloArguments.of(
-            call.frame,
-            sharded.spec.memory_config,
-            spec,
-            output_rows=shard[0],
-            data_format=sharded.spec.data_format,
-            tiled=sharded.spec.layout is Layout.TILE,
-            input_matrix=sharded.spec.matrix,
-            config_tensors_in_dram=call.config_tensor_in_dram,
-        )
-        sticks = _halo(builder, halo, sharded)
-        if call.deallocate_input or (in_dram and builder.is_own(sharded)):
-            builder.free(sharded)
-        if call.reallocate_halo:
-            move_up(builder, sticks)
-        if call.return_indices and _refusal(sticks.spec, config) is None:
-            builder.refuse(NotSimulatedError("max_pool2d: return_indices is not simulated; leave it out"))
-            return sticks
-        pooled = _pool(builder, call, halo, sticks, _sizes(call, config, shard))
-        result = pooled if call.place is None else placed(builder, pooled, call.place, "output.placed")
-        builder.free_own(pooled, keep=[result])
-        builder.free(sticks)
-        builder.free_own(sharded)
-        return result
-
-    return plan_of(call.source, spec, write)
+    builder = PlanBuilder(spec, {"input": call.source})
+    sharded = source = builder.tensor("input")
+    if source.spec.memory_config.shard_spec is None:
+        flat = reshaped(builder, source, flattened(source.spec.shape), "input.flat")
+        sharded = placed(builder, flat, input_memory(call, chosen_cores(call, spec.grid)), "input.sharded")
+        builder.free_own(flat)
+    config = partition.sharded_input(sharded.spec.memory_config)
+    shard = result_shard(call, config)
+    halo = halo_plan.HaloArguments.of(
+        call.frame,
+        sharded.spec.memory_config,
+        spec,
+        output_rows=shard[0],
+        data_format=sharded.spec.data_format,
+        tiled=sharded.spec.layout is Layout.TILE,
+        input_matrix=sharded.spec.matrix,
+        config_tensors_in_dram=call.config_tensor_in_dram,
+    )
+    sticks = _halo(builder, halo, sharded, by_stick=call.averaging is None)
+    if call.deallocate_input or (in_dram and builder.is_own(sharded)):
+        builder.free(sharded)
+    if call.reallocate_halo:
+        move_up(builder, sticks)
+    pooled = _pool(builder, call, halo, sticks, _sizes(call, config, shard))
+    results = dict(pooled)
+    for role, tensor in pooled.items():
+        if call.place is not None:
+            results[role] = placed(builder, tensor, call.place, f"{tensor.name}.placed")
+            builder.free_own(tensor, keep=[results[role]])
+    builder.free(sticks)
+    builder.free_own(sharded)
+    return builder.finish(results)
 
 
-def _halo(builder: PlanBuilder, halo: halo_plan.HaloArguments, sharded: PlanTensor) -> PlanTensor:
+def _halo(builder: PlanBuilder, halo: halo_plan.HaloArguments, sharded: PlanTensor, *, by_stick: bool) -> PlanTensor:
     """The sticks of the images; raises DeviceError for images in shards, whose sticks the library deals to the images.
 
     Each image has H rows of as many sticks.
@@ -281,7 +308,7 @@ def _halo(builder: PlanBuilder, halo: halo_plan.HaloArguments, sharded: PlanTens
         refused = "Only L1 buffers can have an associated circular buffer!\ninput_tensor: move its shards to L1"
     elif walked:
         refused = f"{walked}\ninput_tensor: shard it over cores that fill rows from core (0, 0) on"
-    op = halo_plan.HaloOp(plan=plan, fp32_dest=False, filled_by_stick=True)
+    op = halo_plan.HaloOp(plan=plan, fp32_dest=False, filled_by_stick=by_stick)
     return builder.run(
         "HaloDeviceOperation",
         op,
@@ -296,9 +323,12 @@ def _halo(builder: PlanBuilder, halo: halo_plan.HaloArguments, sharded: PlanTens
 
 def _pool(
     builder: PlanBuilder, call: PoolArguments, halo: halo_plan.HaloArguments, sticks: PlanTensor, sizes: PoolSizes
-) -> PlanTensor:
+) -> dict[str, PlanTensor]:
     (rows, columns), config = sizes.out_shard, partition.sharded_input(sticks.spec.memory_config)
-    op = MaxPool(
+    averaging = call.averages
+    if averaging is not None and averaging.fp32_dest is None:
+        averaging = replace(averaging, fp32_dest=sizes.in_chunks)
+    op = Pool(
         frame=call.frame,
         channels=call.channels,
         channel_cores=config.channel_cores,
@@ -306,37 +336,57 @@ def _pool(
         in_format=sticks.spec.data_format,
         data_format=call.data_format,
         tiled=call.tiled,
+        averaging=averaging,
+        index_format=call.index_format,
     )
     words = halo_plan.reader_index_words(call.frame, output_rows=rows, cores=config.nhw_cores, block_rows=(rows,))
-    indices = PlanTensor("reader_indices", halo_plan.config_tensor_spec(halo, words))
+    lists = [PlanTensor("reader_indices", halo_plan.config_tensor_spec(halo, words))]
+    if sizes.scalars and averaging is not None:
+        words = averaging.list_words(call.frame, output_rows=rows, cores=config.nhw_cores)
+        lists.append(PlanTensor("scalars", _scalar_lists(halo, words)))
     shape, layout = (1, 1, call.frame.outputs, call.channels), Layout.TILE if call.tiled else Layout.ROW_MAJOR
     output_spec = TensorSpec(shape, call.data_format, layout, partition.sharded_memory(config, rows, columns))
+    results = {"output": PlanTensor("output", output_spec)}
+    if call.index_format is not None:
+        results["places"] = PlanTensor("places", replace(output_spec, data_format=call.index_format))
     high, wide = sticks.spec.shards.shape
     wide = min(wide, call.channels, sticks.spec.shape[-1] // config.channel_cores)
     buffers = pool_buffers(
         sizes,
         halo=sticks.name,
         halo_bytes=high * wide * (sticks.spec.data_format.element_bytes or 0),
-        indices=indices.name,
-        indices_bytes=words * halo_plan.WORD_BYTES,
-        output="output",
+        lists=lists,
+        outputs=list(results),
         cores=config.cores,
     )
-    return builder.run(
+    builder.run(
         "Pool2D",
         op,
         [sticks],
-        PlanTensor("output", output_spec),
+        results["output"],
         buffers,
-        resident=[indices],
-        refused=_refusal(sticks.spec, config),
+        more_outputs=[*results.values()][1:],
+        resident=lists,
+        refused=_refusal(call, sticks.spec, config),
         key=("pool", op, sticks.spec.memory_config, output_spec.memory_config),
     )
+    return results
 
 
-def _refusal(sticks: TensorSpec, config: partition.ParallelConfig) -> str | None:
+def _scalar_lists(halo: halo_plan.HaloArguments, words: int) -> TensorSpec:
+    """Lists of scalars, for every core in the order of its shards' or, in DRAM, for those that split the rows."""
+    if halo.config_tensors_in_dram:
+        return halo_plan.config_tensor_spec(halo, words)
+    place = ShardSpec(halo.cores, (1, words), halo.orientation)
+    memory = MemoryConfig(Scheme.HEIGHT_SHARDED, BufferType.L1_SMALL, place)
+    return TensorSpec((halo.cores.num_cores(), words), UINT16, Layout.ROW_MAJOR, memory)
+
+
+def _refusal(call: PoolArguments, sticks: TensorSpec, config: partition.ParallelConfig) -> str | None:
     if sticks.data_format != BFLOAT16:
         return "Only BFLOAT16 supported for now\ninput_tensor: typecast it to bfloat16"
+    if call.return_indices and call.tiled:
+        return "Only ROW_MAJOR supported when return_indices is true\noutput_layout: leave it out"
     width, channel_cores = sticks.shape[-1], config.channel_cores
     if width % channel_cores:
         return (

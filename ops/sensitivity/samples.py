@@ -27,7 +27,7 @@ from ops.planners.eltwise import BinaryArguments, plan_binary
 from ops.planners.matmul import MatmulArguments, plan_matmul
 from ops.planners.onednn.checks import Deconvolution
 from ops.planners.onednn.plan import plan_backward_data, plan_backward_weights, plan_forward
-from ops.planners.pool import PoolArguments, plan_max_pool2d
+from ops.planners.pool import PoolArguments, plan_pool2d
 from ops.planners.rand import plan_rand
 from ops.planners.shape.fold import plan_fold
 from ops.planners.shape.pad import plan_pad
@@ -323,7 +323,7 @@ def _surroundings() -> Iterator[Sample]:
     both = Binary(operation=BinaryOperation.ADD, left_format=form, right_format=form, data_format=form)
     none, one = (0, 0), (1, 1)  # the padding of an axis
     for name, plan, tensors in (
-        ("max_pool2d", partial(plan_max_pool2d, pool), {"input": pooled}),
+        ("max_pool2d", partial(plan_pool2d, pool), {"input": pooled}),
         (
             "add",
             partial(plan_binary, BinaryArguments(op=both, left=tiles, right=tiles)),

@@ -9,7 +9,7 @@ from tools.random_calls import convolutions, device_calls, drafts, elementwise, 
 FAMILIES: Final = (tensors, elementwise, convolutions, windows, device_calls)  # each adds its operations
 OPERATIONS: Final = drafts.OPERATIONS
 _OFTEN: Final = {
-    14: "from_numpy", 8: "conv_transpose2d", 5: "conv2d", 2.5: "concat max_pool2d",
+    14: "from_numpy", 8: "conv_transpose2d", 5: "conv2d", 2.5: "concat max_pool2d avg_pool2d",
     2: "conv1d reshape slice pad permute to_layout to_memory_config", 1.5: "upsample fold",
     0.3: "as_tensor from_torch zeros ones empty full zeros_like ones_like empty_like full_like arange rand onednn "
     "command_queue dump_tensor estimate_cycles profile query_op_constraints",

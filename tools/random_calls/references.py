@@ -67,6 +67,28 @@ def largest(image: Array, kernel: Pair, stride: Pair, sides: Sides, dilation: Pa
     return np.asarray(windows(padded, kernel, stride, dilation).max((-2, -1)))
 
 
+def averaged_windows(
+    image: Array, kernel: Pair, stride: Pair, sides: Sides, *, ceil_mode: bool, inside: bool
+) -> tuple[Array, Array]:
+    """The average of each window of an image, [N, OH, OW, C], and that of its magnitudes.
+
+    What ceil_mode adds behind the padding is not counted, nor the padding itself with ``inside``.
+    """
+
+    def total(numbers: Array, around: Sides) -> Array:
+        padded = framed(numbers, around)
+        shape = largest(numbers, kernel, stride, around, (1, 1), ceil_mode=ceil_mode).shape[1:3]
+        ends = [(n - 1) * step + size for n, step, size in zip(shape, stride, kernel, strict=True)]
+        missing = [(0, max(0, end - size)) for end, size in zip(ends, padded.shape[1:3], strict=True)]
+        grown = np.pad(padded, [(0, 0), *missing, (0, 0)])
+        return np.asarray(windows(grown, kernel, stride, (1, 1)).sum((-2, -1)))
+
+    one = np.ones((1, *image.shape[1:3], 1))
+    count = total(one, sides) if inside else total(framed(one, sides), Sides(0, 0, 0, 0))
+    count = count[:, : (sums := total(image, sides)).shape[1], : sums.shape[2]]
+    return sums / np.maximum(count, 1), total(np.abs(image), sides) / np.maximum(count, 1)
+
+
 def interpolated(image: Array, factors: Pair) -> Array:
     """An image [N, H, W, C] enlarged by bilinear interpolation between centers of pixels."""
     for axis, factor in ((1, factors[0]), (2, factors[1])):

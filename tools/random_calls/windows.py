@@ -4,29 +4,30 @@ import numpy as np
 
 from device.numbers.formats import round_up
 from tools.random_calls.drafts import KINDS, Draft, Expected, Shadow, Step, is_image, of_tensor, operation
-from tools.random_calls.references import Sides, interpolated, largest, movement_error, rounding
+from tools.random_calls.references import Sides, averaged_windows, interpolated, largest, movement_error, rounding
 from tools.random_calls.tensors import INTERLEAVED, in_rows, moved
 
 
-@of_tensor("max_pool2d", accept=is_image)
-def max_pool2d(draft: Draft, x: Shadow) -> Step:
-    """The largest number under every window."""
+@of_tensor("max_pool2d", "avg_pool2d", accept=is_image)
+def pool2d(draft: Draft, x: Shadow) -> Step:
+    """The largest number under every window, or the average."""
     batch, height, width, channels = x.shape
     if x.shape[:2] == (1, 1):  # rows that may be any image
         height = draft.pick([side for side in range(1, width + 1) if width % side == 0])
         width //= height
+    averaged = draft.function == "avg_pool2d"
     kernel, stride = draft.pair(1, 4), draft.pair(1, 3)
-    dilation = (2, 1) if draft.chance(0.1) else (1, 1)
+    dilation = (2, 1) if draft.chance(0.1) and not averaged else (1, 1)
     before = [draft.between(0, size // 2) for size in kernel]
     after = [draft.between(0, size // 2) for size in kernel] if draft.chance(0.1) else before
     sides = Sides(before[0], after[0], before[1], after[1])
     padding = tuple(before) if after == before else tuple(sides)
-    draft.call(x, batch, height, width, channels, kernel, stride, padding, dilation)
-    ceil_mode, releases = draft.chance(0.2), draft.chance(0.12)
+    draft.call(x, batch, height, width, channels, kernel, stride, padding, *(() if averaged else (dilation,)))
+    ceil_mode, releases, inside = draft.chance(0.2), draft.chance(0.12), averaged and draft.chance(0.3)
     draft.option("ceil_mode", ceil_mode or "").option("deallocate_input", releases or "")
+    draft.option("count_include_pad", False if inside else "")
     draft.sometimes(0.35, "applied_shard_scheme", *(f"ttsim.TensorMemoryLayout.{kind}_SHARDED" for kind in KINDS))
-    draft.sometimes(0.1, "reallocate_halo_output", False, True)
-    draft.sometimes(0.02, "return_indices", True).sometimes(0.02, "config_tensor_in_dram", True)
+    draft.sometimes(0.1, "reallocate_halo_output", False, True).sometimes(0.02, "config_tensor_in_dram", True)
     out = draft.typed(0.12, ("bfloat16", "bfloat8_b")).dtype or "bfloat16"
     layout = draft.pick(("TILE", "ROW_MAJOR")) if draft.chance(0.15) else ""
     draft.option("output_layout", layout and f"ttsim.{layout}_LAYOUT")
@@ -35,11 +36,40 @@ def max_pool2d(draft: Draft, x: Shadow) -> Step:
 
     def expected() -> Expected:
         image = x.values.reshape(batch, height, width, channels)
-        values = largest(image, kernel, stride, sides, dilation, ceil_mode=ceil_mode).reshape(1, 1, -1, channels)
-        bound = 2 * rounding(values, "bfloat16") * (x.dtype == "float32") + rounding(values, out) * (out != "bfloat16")
+        if averaged:
+            values, scale = averaged_windows(image, kernel, stride, sides, ceil_mode=ceil_mode, inside=inside)
+            # a scalar loses up to 2^-7 of itself; the sum is rounded twice
+            bound = scale * 2.0**-6 + rounding(values, out)
+        else:
+            values = largest(image, kernel, stride, sides, dilation, ceil_mode=ceil_mode)
+            bound = 2 * rounding(values, "bfloat16") * (x.dtype == "float32") + rounding(values, out) * (
+                out != "bfloat16"
+            )
+        values, bound = (numbers.reshape(1, 1, -1, channels) for numbers in (values, bound))
         return Expected(values=values, bound=bound, dtypes=(out,), layout=layout or "ROW_MAJOR", place=place)
 
     return draft.gives(expect=expected, frees=draft.state.sharing(x) if releases else ())
+
+
+@of_tensor("adaptive_avg_pool2d", "adaptive_max_pool2d", accept=is_image)
+def adaptive_pool2d(draft: Draft, x: Shadow) -> Step:
+    """As many averages or maxima as asked for, of windows that divide the image."""
+    batch, height, width, channels = x.shape
+    size = tuple(draft.pick([n for n in (1, 2, 3, side) if side % n == 0]) for side in (height, width))
+    draft.call(x, batch, height, width, channels, size)
+    draft.sometimes(0.35, "applied_shard_scheme", *(f"ttsim.TensorMemoryLayout.{kind}_SHARDED" for kind in KINDS))
+    draft.placed((1, 1, batch * size[0] * size[1], channels), tiled=False, probability=0.2)
+    place = draft.required
+
+    def expected() -> Expected:
+        blocks = x.values.reshape(batch, size[0], height // size[0], size[1], width // size[1], channels)
+        averaged = draft.function == "adaptive_avg_pool2d"
+        values = (blocks.mean((2, 4)) if averaged else blocks.max((2, 4))).reshape(1, 1, -1, channels)
+        bound = np.abs(blocks).mean((2, 4)).reshape(values.shape) * 2.0**-6 * averaged
+        bound = bound + rounding(values, "bfloat16") * 2
+        return Expected(values=values, bound=bound, dtypes=("bfloat16",), layout="ROW_MAJOR", place=place)
+
+    return draft.gives(expect=expected)
 
 
 @of_tensor("upsample", accept=lambda x: is_image(x) and x.values.size < 10_000)

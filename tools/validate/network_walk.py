@@ -142,7 +142,9 @@ class Walk:
         """A maximum pool whose output a layer reads."""
         batch, height, width, channels = numbers(step.layer, "batch in_h in_w in_c")
         sizes, windows = (batch, POOL * height, POOL * width, channels), ([POOL] * 2, [POOL] * 2, [0, 0], [1, 1])
-        self.becomes(ttsim.max_pool2d(self.current(), *sizes, *windows))
+        pooled = ttsim.max_pool2d(self.current(), *sizes, *windows)
+        assert isinstance(pooled, ttsim.Tensor)  # without indices
+        self.becomes(pooled)
 
     def save_pool(self, step: NetworkStep) -> None:
         """Keeps the output of the named layer in DRAM, and pools it."""

@@ -1,15 +1,14 @@
-"""ttnn.max_pool2d and ttnn.upsample."""
+"""ttnn.max_pool2d, avg_pool2d and the adaptive pools."""
 
-from collections.abc import Sequence
-from numbers import Real
-
-from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
+from device.errors import NotSimulatedError
 from device.memory.memory_config import Layout, MemoryConfig, TensorMemoryLayout
-from ops.planners.pool import PoolArguments, plan_max_pool2d, require_numbers, validate
-from ops.planners.upsample import plan_upsample, refuse_bilinear, require_whole_numbers
-from ttsim.api.device_calls import cached_plan, carried_out, converted, operation, require_left_out, required_device
+from ops.planners.adaptive_pool import adaptive_window
+from ops.planners.pool import PoolArguments, is_global, plan_pool2d, require_numbers, validate
+from ops.programs.averages import Averaging
+from ttsim.api.device_calls import cached_plan, operation, require_left_out, required_device
+from ttsim.runtime.execution import require_allocated, run
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.types.call import Padding, Pair, four, two
+from ttsim.runtime.types.call import Integer, Padding, Pair, four, two
 from ttsim.runtime.types.configs import WormholeComputeKernelConfig
 from ttsim.runtime.types.tensors import DataType
 
@@ -37,7 +36,7 @@ def max_pool2d(
     output_layout: Layout = Layout.ROW_MAJOR,
     compute_kernel_config: object = None,
     config_tensor_in_dram: bool = False,
-) -> Tensor:
+) -> Tensor | tuple[Tensor, ...]:
     """The maximum of every window of images, channel by channel.
 
     Args:
@@ -57,14 +56,15 @@ def max_pool2d(
         applied_shard_scheme: How an interleaved tensor is sharded; None lets the call choose.
         deallocate_input: Release the sharded input as soon as the halo operation has read it.
         reallocate_halo_output: Move the halo's output up in L1 after the input is released.
-        return_indices: Not simulated.
+        return_indices: Return the place of each maximum in its image as well.
         dtype: Data type of the result.
         output_layout: Layout of the result.
         compute_kernel_config: Accepted as in ttnn; it does not change a maximum.
         config_tensor_in_dram: Keep the index tensors, which locate windows, in DRAM instead of L1_SMALL.
 
     Returns:
-        [1, 1, N*OH*OW, C], sharded unless ``memory_config`` says otherwise.
+        [1, 1, N*OH*OW, C], sharded unless ``memory_config`` says otherwise; with ``return_indices`` also the places
+        row * W + column, uint16 or, in images of more than 65,535 pixels, uint32.
 
     Examples:
         >>> image = ttnn.from_numpy(np.arange(512).reshape(1, 1, 16, 32), ttnn.bfloat16, device=device)
@@ -74,7 +74,6 @@ def max_pool2d(
         >>> pooled.to_numpy()[0, 0, :, 0].tolist()
         [160.0, 224.0, 416.0, 480.0]
     """
-    device = required_device("max_pool2d", input_tensor)
     call = PoolArguments(
         source=input_tensor.spec,
         batch=batch_size,
@@ -94,65 +93,235 @@ def max_pool2d(
         config_tensor_in_dram=config_tensor_in_dram,
         return_indices=return_indices,
     )
-    validate(call)
-    if device.strict:
-        require_numbers(call)
-    plan = cached_plan(plan_max_pool2d, device, call)
-    require_left_out("max_pool2d", dram_slice_config=dram_slice_config)
-    return carried_out("max_pool2d", plan, input_tensor, device)
+    results = _pooled(call, input_tensor, dram_slice_config)
+    return results if return_indices else results[0]
 
 
 @operation
-def upsample(
+def avg_pool2d(
     input_tensor: Tensor,
-    scale_factor: object,
+    batch_size: int,
+    input_h: int,
+    input_w: int,
+    channels: int,
+    kernel_size: Pair,
+    stride: Pair,
+    padding: Padding,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: Integer | None = None,
     *,
-    mode: object = "nearest",
     memory_config: MemoryConfig | None = None,
+    dram_slice_config: object = None,
+    applied_shard_scheme: TensorMemoryLayout | None = None,
     compute_kernel_config: WormholeComputeKernelConfig | None = None,
+    deallocate_input: bool = False,
+    reallocate_halo_output: bool = True,
+    dtype: DataType = DataType.BFLOAT16,
+    output_layout: Layout = Layout.ROW_MAJOR,
+    config_tensor_in_dram: bool = False,
 ) -> Tensor:
-    """Nearest-neighbor upsampling: output pixel (y, x) is input pixel (y / scale down, x / scale across), rounded down.
+    """The average of every window of images, channel by channel; 1 / its numbers has the bits of a bfloat16, cut off.
 
     Args:
-        input_tensor: [N, H, W, C] on the device.
-        scale_factor: A positive number, or two of them, down and across. Output sizes are rounded down.
-        mode: "nearest"; "bilinear" is not simulated.
-        memory_config: Memory of the result; None for that of the tensor, with larger shards.
-        compute_kernel_config: Accepted as in ttnn, where only "bilinear" computes.
+        input_tensor: [1, 1, N*H*W, C] or [N, H, W, C] on the device, bfloat16 or block floats, in TILE or ROW_MAJOR
+            layout, interleaved or sharded.
+        batch_size: Images, N.
+        input_h: Rows of an image, H.
+        input_w: Columns of an image, W.
+        channels: Channels, C.
+        kernel_size: Rows and columns of a window.
+        stride: Distance from window to window, down and across.
+        padding: (height, width) or (top, bottom, left, right), at most half a window.
+        ceil_mode: Round the output size up: the last window may extend beyond the padding, which does not count.
+        count_include_pad: The zeros of the padding count as numbers.
+        divisor_override: What sums are divided by; None for how many numbers a window has.
+        memory_config: Memory of the result; None for shards on the cores of the input.
+        dram_slice_config: Not simulated; None for no slices.
+        applied_shard_scheme: How an interleaved tensor is sharded; None lets the call choose.
+        compute_kernel_config: None for HiFi4, with a 32-bit Dst for windows of more than a tile's rows.
+        deallocate_input: Release the sharded input as soon as the halo operation has read it.
+        reallocate_halo_output: Move the halo's output up in L1 after the input is released.
+        dtype: Data type of the result.
+        output_layout: Layout of the result.
+        config_tensor_in_dram: Keep the index tensors, which locate windows, in DRAM instead of L1_SMALL.
 
     Returns:
-        [N, H * scale down, W * scale across, C].
-
-    Raises:
-        ArgumentError: What is not simulated is asked for, or (on a strict device) tiles of float32 are given.
+        [1, 1, N*OH*OW, C], sharded unless ``memory_config`` says otherwise.
 
     Examples:
-        >>> image = ttnn.ones((1, 4, 4, 32), device=device)
-        >>> ttnn.upsample(image, 2).shape
-        Shape([1, 8, 8, 32])
+        >>> image = ttnn.from_numpy(np.arange(512).reshape(1, 1, 16, 32), ttnn.bfloat16, device=device)
+        >>> pooled = ttnn.avg_pool2d(image, 1, 4, 4, 32, (2, 2), (2, 2), (0, 0))
+        >>> pooled.to_numpy()[0, 0, :, 0].tolist()
+        [80.0, 144.0, 336.0, 400.0]
     """
-    if not isinstance(mode, str) or mode not in ("nearest", "bilinear"):
-        raise DeviceError(
-            f"mode must be 'nearest' or 'bilinear'\nupsample: mode is {shown(mode)}; only 'nearest' is simulated"
+    call = PoolArguments(
+        function="avg_pool2d",
+        source=input_tensor.spec,
+        batch=batch_size,
+        image=(input_h, input_w),
+        channels=channels,
+        kernel=two(kernel_size),
+        stride=two(stride),
+        padding=four(padding),
+        dilation=(1, 1),
+        ceil_mode=ceil_mode,
+        scheme=applied_shard_scheme,
+        place=memory_config,
+        deallocate_input=deallocate_input,
+        reallocate_halo=reallocate_halo_output,
+        data_format=dtype.format,
+        tiled=output_layout is Layout.TILE,
+        config_tensor_in_dram=config_tensor_in_dram,
+        averaging=_averaging(compute_kernel_config, padding_counts=count_include_pad, divisor=divisor_override),
+    )
+    return _pooled(call, input_tensor, dram_slice_config)[0]
+
+
+@operation
+def adaptive_avg_pool2d(
+    input_tensor: Tensor,
+    batch_size: int,
+    input_h: int,
+    input_w: int,
+    channels: int,
+    output_size: Pair,
+    *,
+    memory_config: MemoryConfig | None = None,
+    dram_slice_config: object = None,
+    applied_shard_scheme: TensorMemoryLayout | None = None,
+    compute_kernel_config: WormholeComputeKernelConfig | None = None,
+    deallocate_input: bool = False,
+    reallocate_output: bool = True,
+) -> Tensor:
+    """Averages of as many windows as asked for: `avg_pool2d` with the window, stride and padding that give them.
+
+    Args:
+        input_tensor: [1, 1, N*H*W, C] or [N, H, W, C] on the device, as in `avg_pool2d`.
+        batch_size: Images, N.
+        input_h: Rows of an image, H.
+        input_w: Columns of an image, W.
+        channels: Channels, C.
+        output_size: Rows and columns of the result, OH and OW.
+        memory_config: Memory of the result; None for shards on the cores of the input.
+        dram_slice_config: Not simulated; None for no slices.
+        applied_shard_scheme: How an interleaved tensor is sharded; None lets the call choose.
+        compute_kernel_config: As in `avg_pool2d`.
+        deallocate_input: Release the sharded input as soon as the halo operation has read it.
+        reallocate_output: Move the halo's output up in L1 after the input is released.
+
+    Returns:
+        [1, 1, N*OH*OW, C], sharded unless ``memory_config`` says otherwise.
+
+    Examples:
+        >>> image = ttnn.ones((1, 1, 48, 32), layout=ttnn.ROW_MAJOR_LAYOUT, device=device)
+        >>> ttnn.adaptive_avg_pool2d(image, 1, 6, 8, 32, (3, 2)).shape
+        Shape([1, 1, 6, 32])
+    """
+    window = adaptive_window((input_h, input_w), two(output_size))
+    call = PoolArguments(
+        function="adaptive_avg_pool2d",
+        source=input_tensor.spec,
+        batch=batch_size,
+        image=(input_h, input_w),
+        channels=channels,
+        kernel=window.kernel,
+        stride=window.stride,
+        padding=window.padding,
+        dilation=(1, 1),
+        scheme=applied_shard_scheme,
+        place=memory_config,
+        deallocate_input=deallocate_input,
+        reallocate_halo=reallocate_output,
+        averaging=_averaging(compute_kernel_config, padding_counts=False),
+    )
+    return _pooled(call, input_tensor, dram_slice_config)[0]
+
+
+@operation
+def adaptive_max_pool2d(
+    input_tensor: Tensor,
+    batch_size: int,
+    input_h: int,
+    input_w: int,
+    channels: int,
+    output_size: Pair,
+    *,
+    memory_config: MemoryConfig | None = None,
+    dram_slice_config: object = None,
+    applied_shard_scheme: TensorMemoryLayout | None = None,
+    deallocate_input: bool = False,
+    reallocate_output: bool = True,
+) -> Tensor:
+    """Maxima of as many windows as asked for: `max_pool2d` with the window, stride and padding that give them.
+
+    Args:
+        input_tensor: [1, 1, N*H*W, C] or [N, H, W, C] on the device, as in `max_pool2d`.
+        batch_size: Images, N.
+        input_h: Rows of an image, H.
+        input_w: Columns of an image, W.
+        channels: Channels, C.
+        output_size: Rows and columns of the result, OH and OW.
+        memory_config: Memory of the result; None for shards on the cores of the input.
+        dram_slice_config: Not simulated; None for no slices.
+        applied_shard_scheme: How an interleaved tensor is sharded; None lets the call choose.
+        deallocate_input: Release the sharded input as soon as the halo operation has read it.
+        reallocate_output: Move the halo's output up in L1 after the input is released.
+
+    Returns:
+        [1, 1, N*OH*OW, C], sharded unless ``memory_config`` says otherwise.
+
+    Examples:
+        >>> image = ttnn.ones((1, 1, 48, 32), layout=ttnn.ROW_MAJOR_LAYOUT, device=device)
+        >>> ttnn.adaptive_max_pool2d(image, 1, 6, 8, 32, (3, 2)).shape
+        Shape([1, 1, 6, 32])
+    """
+    window = adaptive_window((input_h, input_w), two(output_size))
+    call = PoolArguments(
+        function="adaptive_max_pool2d",
+        source=input_tensor.spec,
+        batch=batch_size,
+        image=(input_h, input_w),
+        channels=channels,
+        kernel=window.kernel,
+        stride=window.stride,
+        padding=window.padding,
+        dilation=(1, 1),
+        scheme=applied_shard_scheme,
+        place=memory_config,
+        deallocate_input=deallocate_input,
+        reallocate_halo=reallocate_output,
+    )
+    return _pooled(call, input_tensor, dram_slice_config)[0]
+
+
+def _averaging(
+    config: WormholeComputeKernelConfig | None, *, padding_counts: bool, divisor: int | None = None
+) -> Averaging:
+    if config is None:
+        return Averaging(padding_counts=padding_counts, divisor=divisor)
+    chosen = config.argument()
+    return Averaging(
+        padding_counts=padding_counts,
+        divisor=divisor,
+        fidelity_phases=chosen.fidelity_phases,
+        fp32_dest=chosen.fp32_dest,
+    )
+
+
+def _pooled(call: PoolArguments, input_tensor: Tensor, dram_slice_config: object) -> tuple[Tensor, ...]:
+    """The results of a call: the pooled images, and perhaps the places of the maxima."""
+    device = required_device(call.function, input_tensor)
+    validate(call)
+    if is_global(call):
+        raise NotSimulatedError(
+            f"{call.function}: ttsim does not simulate a window that is the whole image; give applied_shard_scheme, "
+            "with which a pool computes it"
         )
-    if len(input_tensor.shape) != 4:
-        raise ArgumentError(f"upsample: the tensor must be [N, H, W, C], not of rank {len(input_tensor.shape)}")
-    lost = "upsample expects an allocated device tensor as input"
-    device = required_device("upsample", input_tensor, lost=lost)
-    factors = _factors(scale_factor)
-    if mode == "bilinear":
-        refuse_bilinear(input_tensor.spec, factors, device.spec)
-    strict = require_whole_numbers
-    return converted("upsample", plan_upsample, input_tensor, factors, strict=strict, place=memory_config)
-
-
-def _factors(scale_factor: object) -> tuple[float, float]:
-    """Scale factors down and across."""
-    numbers = list(scale_factor) if isinstance(scale_factor, Sequence) else [scale_factor, scale_factor]
-    factors = [float(number) for number in numbers if isinstance(number, Real) and not isinstance(number, bool)]
-    if not len(numbers) == len(factors) == 2:
-        raise ArgumentTypeError(f"upsample: scale_factor must be a number or two of them, not {shown(scale_factor)}")
-    for axis, factor in zip("hw", factors, strict=True):
-        if not factor > 0:
-            raise DeviceError(f"scale_factor_{axis} must be positive, got {factor:g}\nupsample: give a number above 0")
-    return factors[0], factors[1]
+    if device.strict:
+        require_numbers(call)
+    plan = cached_plan(plan_pool2d, device, call)
+    require_left_out(call.function, dram_slice_config=dram_slice_config)
+    require_allocated(input_tensor)
+    with device.function(f"ttnn.{call.function}"):
+        return tuple(run(plan, {"input": input_tensor}, device).values())

@@ -7,10 +7,13 @@ import pytest
 
 from device.cores import first_cores
 from device.matrix_unit.arithmetic import EXACT, FAST
-from device.numbers.formats import BFLOAT8_B, BFLOAT16
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import Layout
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, UINT16
 from device.time.stages import Stage
+from ops.builder import PlanTensor
 from ops.op_models import load_spec
-from ops.programs.pool import MaxPool, PoolSizes, pool_buffers
+from ops.programs.pool import Pool, PoolSizes, pool_buffers
 from ops.window import PaddedAxis, PaddedInput
 from tests.build import busy, op_cycles, op_values
 
@@ -41,10 +44,10 @@ def test_all_that_is_no_view_of_an_input():
 
 
 def test_buffers_in_order_of_allocation():
+    lists = [PlanTensor("lists", TensorSpec((4, 19), UINT16, Layout.ROW_MAJOR))]
     buffers = pool_buffers(
-        sizes(out_shard=(32, 64), tiled=True), halo="halo", halo_bytes=800, indices="lists", indices_bytes=38,
-        output="output", cores=CORES,
-    )  # fmt: skip
+        sizes(out_shard=(32, 64), tiled=True), halo="halo", halo_bytes=800, lists=lists, outputs=["output"], cores=CORES
+    )
     assert [(buffer.name, buffer.size_bytes, buffer.view_of) for buffer in buffers] == [
         ("scalar", 4096, None),
         ("least", 2048, None),
@@ -77,7 +80,7 @@ def pool(taps=(2, 2), channels=64, spacing=1, **changes):
         PaddedAxis(input_length=16, before=0, after=0, kernel=count, dilation=spacing, stride=1) for count in taps
     )
     usual = {"channel_cores": 1, "core_outputs": 9, "in_format": BFLOAT16, "data_format": BFLOAT16, "tiled": False}
-    return MaxPool(frame=PaddedInput(batch=1, rows=rows, columns=columns), channels=channels, **(usual | changes))
+    return Pool(frame=PaddedInput(batch=1, rows=rows, columns=columns), channels=channels, **(usual | changes))
 
 
 def timed(op, spec=SPEC):

@@ -69,3 +69,32 @@ def test_tiled_images_are_dealt_by_their_rows_with_padding(device):
     by_height = ttnn.TensorMemoryLayout.HEIGHT_SHARDED
     result = ttnn.max_pool2d(x, 2, 6, 6, 16, **call, applied_shard_scheme=by_height)
     assert np.array_equal(result.to_numpy(), expected())
+
+
+def test_the_average_of_every_window(device):
+    """Of 3 x 3 windows in the middle: 1/9 is cut to 227/2048. At the edge, less counts."""
+    x = ttnn.from_torch(IMAGE.reshape(1, 1, 72, 16), ttnn.bfloat16, device=device)
+    call = {"batch_size": 2, "input_h": 6, "input_w": 6, "channels": 16, "stride": (2, 2)}
+    means = IMAGE.reshape(2, 3, 2, 3, 2, 16).mean((2, 4)).reshape(1, 1, 18, 16)
+    whole = ttnn.avg_pool2d(x, **call, kernel_size=(2, 2), padding=(0, 0))
+    assert np.array_equal(whole.to_numpy(), means.astype(ttnn.bfloat16.format.storage))
+    inside = ttnn.avg_pool2d(x, **call, kernel_size=(3, 3), padding=(1, 1), count_include_pad=False).to_numpy()
+    corner, middle = IMAGE[0, :2, :2, 0].mean(), IMAGE[0, 1:4, 1:4, 0].sum() * 227 / 2048
+    assert (inside[0, 0, 0, 0], inside[0, 0, 4, 0]) == pytest.approx((corner, middle), rel=2**-7)
+
+
+def test_places_of_maxima(device):
+    """The first of equal numbers; uint16, in rows of 6 pixels."""
+    values, places = pooled(device, return_indices=True)
+    assert np.array_equal(values.to_numpy(), expected())
+    assert places.dtype == ttnn.uint16
+    flat, shown = IMAGE.reshape(2, 36, 16), places.to_numpy().reshape(2, 9, 16)
+    assert np.array_equal(np.take_along_axis(flat, shown.astype(int), 1).reshape(1, 1, 18, 16), expected())
+
+
+def test_adaptive_pools(device):
+    x = ttnn.from_torch(IMAGE.reshape(1, 1, 72, 16), ttnn.bfloat16, device=device)
+    means, blocks = ttnn.adaptive_avg_pool2d(x, 2, 6, 6, 16, (3, 3)), IMAGE.reshape(2, 3, 2, 3, 2, 16)
+    assert np.array_equal(means.to_numpy().ravel(), blocks.mean((2, 4)).astype(ttnn.bfloat16.format.storage).ravel())
+    largest = ttnn.adaptive_max_pool2d(x, 2, 6, 6, 16, (3, 3))
+    assert np.array_equal(largest.to_numpy().ravel(), blocks.max((2, 4)).ravel())

@@ -102,6 +102,7 @@ def integers(*lengths: int) -> Kind:
     return Kind(f"{' or '.join(map(str, lengths))} non-negative integers", convert, hint)
 
 
+Integer = Annotated[int, Kind("int", index)]  # of either sign
 Pair = Annotated[Sequence[int], integers(2)]  # down, across
 Padding = Annotated[Sequence[int], integers(2, 4)]  # (height, width) or (top, bottom, left, right)
 
