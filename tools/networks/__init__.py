@@ -1,0 +1,1 @@
+"""A scoreboard of the model tests of a checkout of tt-metal."""
