@@ -24,7 +24,8 @@ FACES = frozenset(
         *("_ttnn.operations.conv", "_ttnn.tensor", "_ttnn.types", "core", "decorators", "device", "distributed"),
         *("distributed.distributed", "operations", "operations.activations", "operations.binary"),
         *("operations.conv2d", "operations.core", "operations.creation", "operations.data_movement"),
-        *("operations.matmul", "operations.pool", "operations.unary", "types"),
+        *("kv_cache", "operations.matmul", "operations.normalization", "operations.pool", "operations.reduction"),
+        *("operations.transformer", "operations.unary", "transformer", "types"),
     )
 )
 

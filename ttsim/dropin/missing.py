@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
+from functools import cache
 from importlib import import_module
 from importlib.machinery import PathFinder
 from opcode import opmap
@@ -10,24 +11,51 @@ from pathlib import Path
 from types import FrameType, ModuleType
 
 import ttsim
+from device.errors import NotSimulatedError
 from ttsim.runtime.settings import FALLBACK_VARIABLE, falls_back
 
 PACKAGE = "ttnn"
 SIBLINGS: tuple[str, ...] = vars(ttsim)["_SIBLINGS"]  # packages beside ttsim
+WITH_NAMES = ("core", "experimental", "kv_cache", "transformer")  # modules of ttnn whose names are known, too
 _IMPORT_FROM = opmap["IMPORT_FROM"]
 
 
 def instead_of(module: ModuleType, name: str, asking: FrameType) -> object:
-    """What stands in for a name that a module of ttnn does not have: a function that the host computes.
+    """What stands in for a name that a module of ttsim does not have.
 
-    Raises the error of `missing_name` unless TTSIM_FALLBACK=host is set and there is such a function.
+    Where TTSIM_FALLBACK=host is set, a function that the host computes, if there is one. For any other function or
+    class of ttnn, one that refuses to be called, so that a script can import and mention the name. Raises the error of
+    `missing_name` for a name that ttnn does not have either.
     """
     __tracebackhide__ = True  # pytest reads it
     if module.__name__ not in SIBLINGS and falls_back():
         function = import_module("ttsim.runtime.fallback").stand_in(module.__name__, name)  # rarely needed
         if function is not None:
             return function
+    tail = module.__name__.rpartition(".")[2]
+    dotted = f"{tail}.{name}" if tail in WITH_NAMES else name
+    if module.__name__.partition(".")[0] in ("ttsim", PACKAGE) and dotted in names_of_ttnn() and not name.isupper():
+        return _refusing(dotted, _way_out(name, f"{PACKAGE}.{tail}" if tail in WITH_NAMES else PACKAGE, dir(module)))
     raise missing_name(module, name, asking)
+
+
+@cache
+def names_of_ttnn() -> frozenset[str]:
+    """The public names of ttnn 0.81.1, those of the modules `WITH_NAMES` with their module; a module ends in a dot."""
+    return frozenset(Path(__file__).with_name("ttnn_names.txt").read_text(encoding="utf-8").split())
+
+
+@cache
+def _refusing(name: str, text: str) -> object:
+    """A function, or for a name that begins with a capital a class, that raises NotSimulatedError when it is called."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise NotSimulatedError(f"{name}: {text}")
+
+    last = name.rpartition(".")[2]
+    refuse.__name__ = refuse.__qualname__ = last
+    refuse.__doc__ = f"Refuses every call: {text}."
+    return type(last, (), {"__init__": refuse, "__doc__": refuse.__doc__}) if last[0].isupper() else refuse
 
 
 def missing_name(module: ModuleType, name: str, asking: FrameType) -> Exception:

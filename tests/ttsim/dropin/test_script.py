@@ -105,7 +105,8 @@ def test_what_a_script_raises_steers_no_terminal(tmp_path: Path, capsys: pytest.
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("ttnn.softmax", "AttributeError: module 'ttnn' has no attribute 'softmax': "),
+        ("ttnn.no_such_name", "AttributeError: module 'ttnn' has no attribute 'no_such_name': "),
+        ("ttnn.generic_op([])", "ttsim.NotSimulatedError: generic_op: ttsim does not simulate it; "),
         ("ttnn.relu(1)", "ttsim.ArgumentTypeError: ttnn.relu(): incompatible function arguments."),
         ("ttnn.open_device(grid=1)", "TypeError: open_device() got an unexpected keyword argument 'grid'"),
         ("import ttnn.nonsense", "ModuleNotFoundError: ttsim has nothing of the module ttnn.nonsense; it has "),
@@ -266,10 +267,29 @@ def test_what_is_assigned_is_assigned_to_ttsim(monkeypatch: pytest.MonkeyPatch) 
         assert ttsim.TILE_SIZE == ttnn.TILE_SIZE == 16
 
 
+def test_names_of_ttnn_that_are_not_simulated_refuse_to_be_called() -> None:
+    """They can be imported and mentioned, as in annotations; a constant or a module of ttnn is missing."""
+    with ttnn_is_ttsim():
+        ttnn = importlib.import_module("ttnn")
+        assert isinstance(ttnn.CBDescriptor, type)
+        with pytest.raises(
+            ttsim.NotSimulatedError, match=r"^CBDescriptor: ttsim does not simulate it; compute it on the"
+        ):
+            ttnn.CBDescriptor(1, size=2)
+        for name, function in (
+            ("kv_cache.fill_cache_for_user_", ttnn.kv_cache.fill_cache_for_user_),
+            ("experimental.rotary_embedding_llama", ttnn.experimental.rotary_embedding_llama),
+        ):
+            with pytest.raises(ttsim.NotSimulatedError, match=f"^{name}: ttsim does not simulate it"):
+                function(1)
+        assert not hasattr(ttnn, "disaggregation")
+        assert not hasattr(ttnn.experimental, "generic_op_of_nobody")
+
+
 @pytest.mark.parametrize(
     ("statement", "text"),
     [
-        ("import ttnn; ttnn.softmax", "module 'ttnn' has no attribute 'softmax': .*ttnn.from_torch.*dir.ttnn. lists"),
+        ("import ttnn; ttnn.nothing", "module 'ttnn' has no attribute 'nothing': .*ttnn.from_torch.*dir.ttnn. lists"),
         (
             "import ttnn; ttnn.experimental.conv2d",
             "module 'ttnn.experimental' .*: conv3d; dir.ttnn.experimental. lists",
