@@ -353,7 +353,7 @@ def test_rows_that_the_real_library_loses_are_refused_on_a_lenient_device():
 
 
 def test_quotients_name_what_is_missing(device):
-    with pytest.raises(ttnn.NotSimulatedError, match="^div: ttsim does not simulate it"):
+    with pytest.raises(ttnn.NotSimulatedError, match=r"^div: ttsim does not simulate it"):
         put(device, "32x32 tile") / 2
 
 
