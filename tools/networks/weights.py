@@ -25,7 +25,7 @@ def install() -> None:
             return RandomWeights()
 
     def load_state_dict(module: Any, state: Any, *args: Any, **kwargs: Any) -> Any:
-        return None if isinstance(state, RandomWeights) else load_state(module, state, *args, **kwargs)
+        return load_state(module, state, *args, **kwargs) if state else None  # a model may have renamed all its entries
 
     none: Callable[..., RandomWeights] = lambda *args, **kwargs: RandomWeights()  # noqa: E731
     torch.load, torch.nn.Module.load_state_dict, torch.hub.load_state_dict_from_url = loaded, load_state_dict, none
