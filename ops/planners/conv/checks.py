@@ -9,7 +9,7 @@ from dataclasses import replace
 from math import prod
 from typing import Final
 
-from device.errors import ArgumentError, DeviceError, OutOfMemoryError
+from device.errors import ArgumentError, DeviceError, NotSimulatedError, OutOfMemoryError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, DataFormat, round_up
@@ -61,7 +61,8 @@ def check_possible(call: ConvCall, free_l1_bytes: int | None = None) -> None:
     name, transposed = call.rules.function, call.rules.transposed
     refuse_first(call, (_sizes,) if transposed else (_sizes, groups_given, dilation_given), name)
     slicing.require_outputs(call, _no_outputs(call), free_l1_bytes)
-    refuse_first(call, () if transposed else (_not_simulated,), name)
+    for text in () if transposed else _not_simulated(call):
+        raise NotSimulatedError(f"{name}: {text}")
 
 
 # Checks of the input
