@@ -26,6 +26,7 @@ from ops.programs.data_movement.reshape import Reshape
 from ops.programs.data_movement.slice import Cut, PaddedSlice, SliceWrite
 from ops.programs.data_movement.upsample import Upsample
 from ops.programs.eltwise.op import Activate, AddRow, Binary
+from ops.programs.grid_sample import GridSample
 from ops.programs.halo.cycles import HaloCosts
 from ops.programs.halo.model import OP_MODELS as HALO
 from ops.programs.host_fallback import OP_MODELS as HOST_FALLBACK
@@ -41,7 +42,7 @@ from ops.programs.rand import EvenlyDistributed
 # Operations whose own methods are their models.
 MODELED_OPS: Final[tuple[type[ModeledOp], ...]] = (
     Activate, AddRow, Binary, ChannelsFirst, ChannelsLast, Concatenate, CopyTensor, Cut, EvenlyDistributed, FillPad,
-    FillTiles, FoldWindows, Pool, PaddedSlice, PadWith, Permute, Reshape, SliceWrite, Transpose, Upsample,
+    FillTiles, FoldWindows, GridSample, Pool, PaddedSlice, PadWith, Permute, Reshape, SliceWrite, Transpose, Upsample,
 )  # fmt: skip
 _MODELS: list[OpModel[Any]] = [
     *map(model_of, MODELED_OPS),

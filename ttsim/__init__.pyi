@@ -42,6 +42,9 @@ from ttsim.api.eltwise import (
     relu6 as relu6, sigmoid as sigmoid, sigmoid_accurate as sigmoid_accurate, silu as silu, sqrt as sqrt,
     square as square, sub as sub, sub_ as sub_, subtract as subtract, subtract_ as subtract_, tanh as tanh,
 )
+from ttsim.api.grid_sample import (
+    grid_sample as grid_sample, prepare_grid_sample_grid as prepare_grid_sample_grid,
+)
 from ttsim.api.matmul import linear as linear, matmul as matmul
 from ttsim.api.modules import (
     cluster as cluster, database as database, device as device, experimental as experimental, tracer as tracer,

@@ -118,12 +118,21 @@ def multiplied_elements(left: Array, right: Array, *, fp32_dest: bool, minus_one
     Operands are uint32 bit patterns of one shape: ``left`` is in SrcA, ``right`` in SrcB. ``minus_one_quirk`` is that
     of ``MatrixUnitMode``.
     """
-    dst = np.zeros((left.size, 1), np.uint32)
-    activations, weights = right.reshape(-1, 1, 1), left.reshape(-1, 1, 1)
-    for number in range(4):
-        product = _sum_of_products(activations, weights, phase_of(number))
-        dst = _added_to_dst((product,), dst, fp32_dest=fp32_dest, minus_one_quirk=minus_one_quirk)
-    return dst.reshape(left.shape)
+    mode = MatrixUnitMode(fidelity_phases=4, fp32_dest=fp32_dest, minus_one_quirk=minus_one_quirk)
+    return weighted_sums(right.reshape(-1, 1), left.reshape(-1, 1, 1), mode=mode).reshape(left.shape)
+
+
+def weighted_sums(factors: Array, rows: Array, *, mode: MatrixUnitMode) -> Array:
+    """A sum of few rows for each of many results, each row times a factor, phase by phase: the Dst, uint32 [N, cols].
+
+    ``factors`` are uint32 bit patterns [N, rows] in SrcB, ``rows`` those [N, rows, cols] in SrcA; at most
+    ``GROUP_DEPTH`` rows.
+    """
+    dst = np.zeros((rows.shape[0], rows.shape[2]), np.uint32)
+    for number in range(mode.fidelity_phases):
+        total = _sum_of_products(factors[:, :, None], rows, phase_of(number))
+        dst = _added_to_dst((total,), dst, fp32_dest=mode.fp32_dest, minus_one_quirk=mode.minus_one_quirk)
+    return dst
 
 
 def _minus_one_quirk(arch: str | DeviceSpec) -> bool:

@@ -24,6 +24,7 @@ from ops.planners.concat import plan_concat
 from ops.planners.conv import arguments
 from ops.planners.conv.plan import plan_convolution
 from ops.planners.eltwise import BinaryArguments, plan_binary
+from ops.planners.grid_sample import GridSampleArguments, plan_grid_sample
 from ops.planners.matmul import MatmulArguments, plan_matmul
 from ops.planners.onednn.checks import Deconvolution
 from ops.planners.onednn.plan import plan_backward_data, plan_backward_weights, plan_forward
@@ -319,6 +320,7 @@ def _surroundings() -> Iterator[Sample]:
         padding=(0, 0, 0, 0),
         dilation=(1, 1),
     )
+    points = _tensor(ROWS, 1, 8, 8, 2)
     form = tiles.data_format
     both = Binary(operation=BinaryOperation.ADD, left_format=form, right_format=form, data_format=form)
     none, one = (0, 0), (1, 1)  # the padding of an axis
@@ -336,6 +338,11 @@ def _surroundings() -> Iterator[Sample]:
         ("slice", partial(plan_slice, rows, (0, 0, 0, 0), (1, 8, 16, 32), None), {"input": rows}),
         ("fold", partial(plan_fold, rows, (2, 2), (none, none, none)), {"input": rows}),
         ("upsample", partial(plan_upsample, rows, (2, 2)), {"input": rows}),
+        (
+            "grid_sample",
+            partial(plan_grid_sample, GridSampleArguments(images=rows, grid=points)),
+            {"input": rows, "grid": points},
+        ),
         ("convert_to_hwc", partial(plan_convert_to_hwc, wide), {"input": wide}),
         ("convert_to_chw", partial(plan_convert_to_chw, high), {"input": high}),
         ("tilize", partial(plan_tilize, sticks), {"input": sticks}),

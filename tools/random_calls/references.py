@@ -100,6 +100,24 @@ def interpolated(image: Array, factors: Pair) -> Array:
     return image
 
 
+def sampled_pixels(image: Array, grid: Array, *, align_corners: bool) -> tuple[Array, Array]:
+    """Pixels of an image [N, H, W, C] at the points x and y of a grid [N, GH, GW, 2], and those of its magnitudes."""
+    batch, height, width, channels = image.shape
+    places = []
+    for axis, side in ((1, height), (0, width)):
+        moved = (grid[..., axis] + 1) / 2
+        places.append(moved * (side - 1) if align_corners else moved * side - 0.5)
+    values = np.zeros((2, *grid.shape[:3], channels))
+    for down, across in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        row, column = (np.floor(place) + step for place, step in zip(places, (down, across), strict=True))
+        share = (1 - np.abs(places[0] - row)) * (1 - np.abs(places[1] - column))
+        share = share * ((row >= 0) & (row < height) & (column >= 0) & (column < width))
+        row, column = np.clip(row, 0, height - 1).astype(int), np.clip(column, 0, width - 1).astype(int)
+        pixels = image[np.arange(batch)[:, None, None], row, column]
+        values += np.stack([pixels, np.abs(pixels)]) * share[..., None]
+    return values[0], values[1]
+
+
 SMALLEST: Final = 1e-37  # denormals are flushed
 CUT_TO_TF32: Final = 2.0**-10  # of a float32 on its way through the matrix unit's registers
 BLOCK_BITS: Final = {"bfloat8_b": 6, "bfloat4_b": 2}  # fraction bits of the largest number of a group

@@ -4,7 +4,15 @@ import numpy as np
 
 from device.numbers.formats import round_up
 from tools.random_calls.drafts import KINDS, Draft, Expected, Shadow, Step, is_image, of_tensor, operation
-from tools.random_calls.references import Sides, averaged_windows, interpolated, largest, movement_error, rounding
+from tools.random_calls.references import (
+    Sides,
+    averaged_windows,
+    interpolated,
+    largest,
+    movement_error,
+    rounding,
+    sampled_pixels,
+)
 from tools.random_calls.tensors import INTERLEAVED, in_rows, moved
 
 
@@ -70,6 +78,29 @@ def adaptive_pool2d(draft: Draft, x: Shadow) -> Step:
         return Expected(values=values, bound=bound, dtypes=("bfloat16",), layout="ROW_MAJOR", place=place)
 
     return draft.gives(expect=expected)
+
+
+@operation("grid_sample", "prepare_grid_sample_grid")
+def sampled(draft: Draft) -> Step:
+    """Pixels where a grid says, or a grid with pixels and weights, whose bits are no numbers."""
+    batch, high, wide, channels = (
+        draft.pick((1, 1, 2)),
+        draft.between(1, 8),
+        draft.between(1, 8),
+        32 * draft.between(1, 2),
+    )
+    sides, corners = (batch, draft.between(1, 6), draft.between(1, 6), 2), draft.chance(0.3)
+    if draft.function == "prepare_grid_sample_grid":
+        grid = draft.operand("a", sides, "float32", layout="ROW_MAJOR")
+        call = f"ttsim.prepare_grid_sample_grid({grid}, {(batch, high, wide, channels)}, align_corners={corners})"
+        return draft.fact(f"list({call}.shape)", [*sides[:3], 6], grid.text)
+    x, grid = (
+        draft.operand(name, shape, dtype, layout="ROW_MAJOR", where="ttsim.DRAM_MEMORY_CONFIG")
+        for name, shape, dtype in (("a", (batch, high, wide, channels), "bfloat16"), ("b", sides, "float32"))
+    )
+    draft.call(x, grid).option("align_corners", corners or "")
+    values, scale = sampled_pixels(x.values, grid.values, align_corners=corners)
+    return draft.gives(values, scale * 2.0**-5 + 0.01, dtypes=("bfloat16",), layout="ROW_MAJOR")
 
 
 @of_tensor("upsample", accept=lambda x: is_image(x) and x.values.size < 10_000)

@@ -1,0 +1,46 @@
+"""Sums of a few pixels for each of many results, each pixel times a weight of its own, on the matrix unit."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from device.host.threads import parts_of
+from device.matrix_unit.arithmetic import EXACT, Arithmetic, arithmetic_of, cut
+from device.matrix_unit.exact import MatrixUnitMode, weighted_sums
+from device.numbers.formats import Array
+from device.numbers.rounding import round_half_up
+
+
+def interpolated(
+    factors: Array,
+    pixels: Callable[[slice], Array],
+    arithmetic: Arithmetic,
+    mode: MatrixUnitMode,
+    packed: Callable[[Array], Array],
+    columns: int,
+) -> Array:
+    """[N, columns] packed sums; ``factors`` are float32 [N, pixels], ``pixels`` gives those of a part of N, float32.
+
+    ``packed`` takes the Dst of a part, float32 [N of it, columns].
+    """
+    parts = list(parts_of(len(factors), factors.shape[1] * columns))
+    results: dict[int, Array] = {}
+
+    def compute(part: slice) -> None:
+        results[part.start] = packed(_sums(factors[part], pixels(part), arithmetic, mode))
+
+    arithmetic.each(compute, parts)
+    return np.concatenate([results[part.start] for part in parts])
+
+
+def _sums(factors: Array, pixels: Array, arithmetic: Arithmetic, mode: MatrixUnitMode) -> Array:
+    """Dst, float32 [N, columns], of factors [N, pixels] and pixels [N, pixels, columns]."""
+    if arithmetic_of(arithmetic, pixels) is EXACT:
+        with np.errstate(all="ignore"):
+            return weighted_sums(factors.view(np.uint32), pixels.view(np.uint32), mode=mode).view(np.float32)
+    factor_mask, pixel_mask = arithmetic.operand_masks(mode)
+    factors, pixels = cut(factors.copy(), factor_mask), cut(pixels, pixel_mask)
+    result = np.zeros((len(factors), pixels.shape[2]), np.float32)
+    for number in range(factors.shape[1]):
+        result += factors[:, number, None] * pixels[:, number]
+    return result if mode.fp32_dest else round_half_up(result)
