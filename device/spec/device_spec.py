@@ -4,9 +4,10 @@ A difference between two devices is always a field here, never a branch on a nam
 device stands in the same file, in tables that their models understand.
 """
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace as dataclass_replace
+from dataclasses import MISSING, dataclass, field, fields, replace as dataclass_replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -32,6 +33,7 @@ from device.spec.parts import (
     NocSpec,
     ReaderRates,
 )
+from device.spec.releases import DEFAULT_RELEASE, release_of
 
 
 class Costs:
@@ -125,6 +127,7 @@ def _spellings(table: Table) -> list[tuple[str, str]]:
 _EXTENDS = "extends"
 LONGEST_NAME = 100  # it begins lines of tables and errors
 FASTEST_HZ = 10**12  # beyond which a cycle takes no time that a report could show
+_RELEASE_OF_NAME = re.compile(r", release=[^,]*")
 FAMILIES = ("wormhole_b0", "blackhole", "quasar")  # ttnn's architectures
 
 
@@ -146,6 +149,8 @@ class DeviceSpec:
         compute: The compute threads.
         reader: Cost model of the real planner.
         tables: Costs of programs, in tables that their models read by `costs_of`.
+        release: Name of the release of the real library that plans and whose kernels run; the name of a device with
+            another release than the default states it.
 
     Examples:
         >>> spec = ttnn.load_spec("wormhole_n150")
@@ -168,11 +173,13 @@ class DeviceSpec:
     compute: ComputeSpec
     reader: ReaderRates
     tables: tuple[Table, ...]
+    release: str = DEFAULT_RELEASE
 
     def __post_init__(self) -> None:
+        self._name_release()
         if not self.name.isprintable():
             raise SpecError(f"name must be text that can be printed, not {shown(self.name)}; correct its value")
-        if len(self.name) > LONGEST_NAME:
+        if len(_RELEASE_OF_NAME.sub("", self.name)) > LONGEST_NAME:
             raise SpecError(f"name must have at most {LONGEST_NAME} characters, not {shown(self.name)}; shorten it")
         if self.family not in FAMILIES:
             known = ", ".join(FAMILIES)
@@ -187,8 +194,15 @@ class DeviceSpec:
                 "give a clock that a machine can have"
             )
 
+    def _name_release(self) -> None:
+        """Lets the name state the release; raises SpecError if there is no such release."""
+        release_of(self.release)
+        said = f", release={self.release}" if self.release != DEFAULT_RELEASE else ""
+        if _RELEASE_OF_NAME.findall(self.name) != [said] * bool(said):
+            object.__setattr__(self, "name", _RELEASE_OF_NAME.sub("", self.name) + said)
+
     def costs_of(self, kind: type[CostsT]) -> CostsT:
-        """The constants of a program's model.
+        """The constants of a program's model; those that the release has of its own replace the device's.
 
         Args:
             kind: The model's costs, which name their table.
@@ -198,7 +212,8 @@ class DeviceSpec:
         """
         for table in self.tables:
             if table.name == kind.TABLE:
-                return table.read(kind)
+                own = release_of(self.release).costs.get(self.family, {}).get(table.name, {})
+                return (table.replace(own) if own else table).read(kind)
         raise SpecError(f"{self.name}: there is no table {kind.TABLE}; extend a device that has it (extends = ...)")
 
     def with_costs(self, costs: Costs) -> Self:
@@ -238,9 +253,9 @@ class DeviceSpec:
         """
         check_table(cls.__name__, values, "")
         kinds, wanted, names = get_type_hints(cls), {kind.TABLE: kind for kind in costs}, machine_fields()
-        needed = [*names, *wanted]
+        needed = [*(field.name for field in _MACHINE if field.default is MISSING), *wanted]
         unread = [key for key, value in values.items() if key not in names and isinstance(value, Mapping)]
-        check_keys(values, known=needed if wanted else [*names, *unread], needed=needed)
+        check_keys(values, known=[*names, *(wanted or unread)], needed=needed)
         machine: dict[str, Any] = {}
         tables: dict[str, Table] = {}
         for key, value in values.items():
@@ -261,9 +276,12 @@ class DeviceSpec:
         return self.from_dict(self.to_dict(), costs)
 
 
+_MACHINE = tuple(field for field in fields(DeviceSpec) if field.name != "tables")
+
+
 def machine_fields() -> list[str]:
     """Fields of a spec that say what the machine is."""
-    return [field.name for field in fields(DeviceSpec) if field.name != "tables"]
+    return [field.name for field in _MACHINE]
 
 
 @cache

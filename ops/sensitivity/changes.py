@@ -246,7 +246,7 @@ def _name(before: DeviceSpec, after: DeviceSpec) -> str:
     for field in fields_of(after):
         name = GRID if field.path[0] == GRID else field.name
         order.setdefault(name, len(order))
-        if field.value != old.get(field.name):
+        if name != "name" and field.value != old.get(field.name):
             changes[name] = f"{after.grid.cols}x{after.grid.rows}" if name == GRID else spelled(field, field.value)
     names = sorted(changes, key=lambda name: order.get(name, -1))
     name = SEPARATOR.join((base, *(f"{name}={changes[name]}" for name in names)))

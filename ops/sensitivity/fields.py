@@ -12,6 +12,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from device.errors import SpecError
 from device.spec.device_spec import DeviceSpec, extended_files
 from device.spec.figures import Better, Dimension, kind_of
+from device.spec.releases import release_names
 from ops.op_models import COSTS
 
 
@@ -83,13 +84,16 @@ def scaled(spec: DeviceSpec, field: Field, factor: float) -> DeviceSpec | None:
 
 
 def others(spec: DeviceSpec, field: Field) -> tuple[DeviceSpec, ...]:
-    """Copies with another value of a field that is no number: an inverted flag, places without gaps or with a gap."""
+    """Copies with another value of a field that is no number.
+
+    An inverted flag, places without gaps or with a gap, other releases; no other value of other texts.
+    """
     if isinstance(field.value, bool):
         values: list[Any] = [not field.value]
     elif isinstance(field.value, list):
         values = [[0, *field.value[1:]], list(range(len(field.value)))]
     else:
-        values = []
+        values = list(release_names()) if field.name == "release" else []
     return tuple(with_values(spec, {field.path: value}) for value in values if value != field.value)
 
 

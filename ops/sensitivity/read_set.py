@@ -47,7 +47,8 @@ class _Listening(DeviceSpec):
         return object.__getattribute__(self, name)
 
     def costs_of(self, kind: type[CostsT]) -> CostsT:
-        """The constants of a program's model, which count as a read of that table alone."""
+        """The constants of a program's model, which count as a read of that table and of the release."""
+        self.reads.add("release")
         heard: CostsT = _heard(self.plain.costs_of(kind), kind.TABLE, self.reads)
         return heard
 

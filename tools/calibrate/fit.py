@@ -91,11 +91,11 @@ def changed_specs(cases: Sequence[Case], values: Mapping[str, float]) -> list[De
     """The device of each case with other figures."""
 
     @cache
-    def changed(spec: int, fixed: frozenset[str]) -> DeviceSpec:
-        return specs[spec].replace(**{name: value for name, value in values.items() if name not in fixed})
+    def changed(spec: int) -> DeviceSpec:
+        return specs[spec].replace(**values)
 
     specs = {id(case.spec): case.spec for case in cases}
-    return [changed(id(case.spec), case.prediction.fixed) for case in cases]
+    return [changed(id(case.spec)) for case in cases]
 
 
 def fit_jointly(cases: Sequence[Case], priors: Mapping[str, float]) -> Fit:

@@ -45,7 +45,6 @@ from tools.validate.prediction import (
     measured_ns,
     numbers,
     run_of,
-    with_software_of_2025,
 )
 
 SCHEMES = {"HS": HEIGHT, "BS": BLOCK, "WS": WIDTH}
@@ -63,9 +62,9 @@ def predict_conv(row: Row) -> Prediction:
         raise NotPredictedError(f"kernel {kernel[1]} is a proposal, not the released one")
     if not all(row[name] for name in SHAPE):
         raise NotPredictedError("the row gives no full shape")
-    spec, older = device_spec(row), row["kind"] == PROFILER
-    if older:
-        spec = with_software_of_2025(spec)
+    spec = device_spec(row)
+    if row["kind"] == PROFILER:
+        spec = spec.replace(release=OF_2025)
     if prod(numbers(row, "batch in_h in_w in_c")) > spec.grid.cols * spec.grid.rows * spec.l1.bytes:
         raise NotPredictedError("the L1 of all cores is too small for the input, even at a byte for each number")
     try:
@@ -92,7 +91,6 @@ def predict_conv(row: Row) -> Prediction:
         fitted=counted,
         # What each core does: however images are cut, halves of one do not vouch for each other.
         fold=(layout.blocks, layout.shards.out_rows, layout.shards.out_width, op.problem.weight_format),
-        fixed=frozenset(OF_2025.get(spec.arch, ()) if older else ()),
     )
 
 

@@ -37,7 +37,6 @@ from tools.validate.prediction import (
     device_spec,
     measured_ns,
     run_of,
-    with_software_of_2025,
 )
 
 CONVERSIONS = {kind.value: kind for kind in Conversion if kind not in (Conversion.PAD, Conversion.UNTILIZE_CODEGEN)}
@@ -58,7 +57,7 @@ def predict_layout_op(row: Row) -> Prediction:
         raise NotPredictedError(f"{name} is no operation of a convolution")
     if "profiler" not in row["kind"]:
         raise NotPredictedError(f"{row['kind']}: no profiler row with both sides' layout")
-    spec = with_software_of_2025(device_spec(row))
+    spec = device_spec(row).replace(release=OF_2025)
     try:
         source, target = _tensor(row, "in", spec), _tensor(row, "out", spec)
         if name == "Reshape":
@@ -76,12 +75,11 @@ def predict_layout_op(row: Row) -> Prediction:
         group=(name, row["in_layout"].lower(), "L1" if "L1" in row["in_mem"] else "DRAM"),
         architecture=row["arch"],
         configuration=(run_of(row), name, shapes, row["in_layout"], row["memory"], row["dtype_in0"], row["cores"]),
-        fixed=frozenset(OF_2025.get(spec.arch, ())),
     )
 
 
 def _movement(row: Row, source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Movement:
-    """The program of a row; programs that shard copied every stick twice when they were measured."""
+    """The program of a row."""
     name = operation(row)
     match name:
         case "PaddedSlice":
@@ -90,7 +88,7 @@ def _movement(row: Row, source: TensorSpec, target: TensorSpec, spec: DeviceSpec
             return slice_write_movement(source, target, spec)
         case "Reshape":
             return Reshape(()).movement(source, target, spec)
-    return CopyTensor(CONVERSIONS[name]).movement(source, target, spec, bounces_always=True)
+    return CopyTensor(CONVERSIONS[name]).movement(source, target, spec)
 
 
 def _unpadded(source: TensorSpec, target: TensorSpec) -> tuple[TensorSpec, TensorSpec]:

@@ -1,8 +1,6 @@
 """Sum up the device operations of a network, and hold the sum against its measured time.
 
 usage: python -m tools.validate.network [--model NAME] [--device NAME ...] [--layers FILE] [--flow FILE] [--ops FILE]
-                                        [--as-planned]
-
 The layers run one after the other on a simulated device, with what stands between them: everything finds the shards and
 the memory that the one before left. The sum holds every device operation; what is not planned is listed. Nothing here
 is fitted: the constants are those of the device's description.
@@ -12,7 +10,6 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from math import prod
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -25,47 +22,29 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
 from device.numbers.formats import FLOAT32, div_up
 from device.spec.device_spec import DeviceSpec, load_spec
-from device.time.stages import OperationCycles
-from ops.op_model import Ends, OpModels
+from device.spec.releases import DEFAULT_RELEASE, release_names, release_of
 from ops.op_models import OP_MODELS
-from ops.programs.data_movement.copy import CopyTensor
-from ops.programs.data_movement.movement import movement_cycles
 from tools.command import run_tool, tool_parser
 from tools.validate.network_walk import BETWEEN, NetworkStep, Walk, device_of, needed_again, operand_shapes, steps_of
-from tools.validate.prediction import OF_2025, NotPredictedError, Row, device_spec, with_software_of_2025
+from tools.validate.prediction import NotPredictedError, Row, device_spec
 from tools.validate.report import console, table
 from tools.validate.rows import MEASURED, read_rows
 from ttsim.recording.profiling import profile, timed_call
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.traces import RanCall
 
-_NOT_SEEN: Final = {"shard_seen": "", "notes": "sharded as the release plans it; a profile shows otherwise"}
 DEVICES: Final = {"n150": "wormhole_n150", "p100": "blackhole_p100", "p150": "blackhole_p150"}
 CLOSING: Final = (
     "Only totals of this network are published, no time of a layer or an operation: errors of operations may cancel "
-    "out in the sum. No constant was fitted to the total; the readings (shards that a profile shows, whose software) "
-    "were chosen with it known. A measurement does not say its software: that it is of 2025 is inferred, where it lies "
-    "near the target of the 2025-12 tree."
+    "out in the sum. No constant was fitted to the total. A measurement does not say its release: it is inferred from "
+    "the shards that a profile shows and from the target of the 2025-12 tree; no measurement is of release 0.81.1."
 )
 
 
-class Software(Enum):
-    """Whose kernels are timed; the value is how a report names it."""
-
-    RELEASE = "release 0.81.1"
-    OF_2025 = "software of 2025"
-
-
-def _copy_of_2025(op: CopyTensor, ends: Ends, spec: DeviceSpec) -> OperationCycles:
-    """Programs of 2025 copy every stick twice when they shard a tensor."""
-    movement = op.movement(ends.read, ends.written, spec, bounces_always=True)
-    return movement_cycles(movement, spec)
-
-
-MODELS_OF: Final[Mapping[Software, OpModels]] = {
-    Software.RELEASE: OP_MODELS,
-    Software.OF_2025: {**OP_MODELS, CopyTensor: replace(OP_MODELS[CopyTensor], cycles=_copy_of_2025)},
-}
+def releases_of(spec: DeviceSpec) -> list[str]:
+    """The releases that time a network on a device; 2025 only where its kernels have constants of their own."""
+    own = [name for name in release_names() if release_of(name).costs]
+    return [name for name in release_names() if name not in own or spec.family in release_of(name).costs]
 
 
 class Timed(NamedTuple):
@@ -140,7 +119,7 @@ class NetworkTime:
     """A network on one device."""
 
     title: str  # Which network on which device
-    times: Mapping[Software, Sequence[LayerTime]]  # What became of its steps, by whose kernels were timed
+    times: Mapping[str, Sequence[LayerTime]]  # What became of its steps, by release; the default release first
     figures: Sequence[WholeFigure]  # What is known of the whole, on devices of this architecture; measurements first
     measured: WholeFigure | None  # The measurement on this device; None if there is none
 
@@ -148,7 +127,7 @@ class NetworkTime:
 def time_network(
     model: str, spec: DeviceSpec, steps: Sequence[NetworkStep], figures: Sequence[WholeFigure]
 ) -> NetworkTime:
-    """Times a network on a device; also by kernels of 2025 where those that tilize were replaced since."""
+    """Times a network on a device, as each release plans it and by the release's kernels."""
 
     def is_here(figure: WholeFigure) -> bool:
         try:
@@ -156,31 +135,23 @@ def time_network(
         except NotPredictedError:
             return False
 
-    softwares = (Software.RELEASE, Software.OF_2025) if spec.arch in OF_2025 else (Software.RELEASE,)
     here = [figure for figure in figures if figure.row["arch"] == spec.arch]
     return NetworkTime(
         title=f"{model} on {spec.name}",
-        times={software: run_network(steps, spec, software) for software in softwares},
+        times={release: run_network(steps, spec.replace(release=release)) for release in releases_of(spec)},
         figures=here,
         measured=next(filter(is_here, here), None),
     )
 
 
-def run_network(
-    steps: Sequence[NetworkStep], spec: DeviceSpec, software: Software = Software.RELEASE
-) -> list[LayerTime]:
-    """Times all convolutions of a network on a fresh device; plans are those of the release.
-
-    ``software`` says whose kernels: those of 2025 tilize slower, and copy every stick twice when they shard a tensor,
-    as `tools.validate` assumes for measured rows of that time.
-    """
-    spec = with_software_of_2025(spec) if software is Software.OF_2025 else spec
+def run_network(steps: Sequence[NetworkStep], spec: DeviceSpec) -> list[LayerTime]:
+    """Times all convolutions of a network on a fresh device."""
     with device_of(steps, spec, "off") as device:
         walk = Walk(device, needed_again(steps))
-        return [_step(walk, step, software) for step in steps]
+        return [_step(walk, step) for step in steps]
 
 
-def _step(walk: Walk, step: NetworkStep, software: Software) -> LayerTime:
+def _step(walk: Walk, step: NetworkStep) -> LayerTime:
     """The result of one step, which includes its errors."""
     if step.word not in BETWEEN:
         walk.x = None
@@ -190,7 +161,7 @@ def _step(walk: Walk, step: NetworkStep, software: Software) -> LayerTime:
     try:
         with profile(walk.device) as profiled:
             BETWEEN[step.word](walk, step)
-        between, missing = _times(profiled.calls, walk.device.spec, software)
+        between, missing = _times(profiled.calls, walk.device.spec)
         result = replace(result, between=between, reason="; ".join(missing))
         if step.row is None:
             return result
@@ -199,13 +170,13 @@ def _step(walk: Walk, step: NetworkStep, software: Software) -> LayerTime:
     except (DeviceError, ValueError, KeyError) as error:
         walk.x = None
         return replace(result, reason=f"not planned: {str(error).splitlines()[0]}")
-    operations, more = _times(profiled.calls, walk.device.spec, software)
+    operations, more = _times(profiled.calls, walk.device.spec)
     return replace(result, operations=operations, scheme=_scheme(output), reason="; ".join(missing + more))
 
 
-def _times(calls: Iterable[RanCall], spec: DeviceSpec, software: Software) -> tuple[tuple[Timed, ...], list[str]]:
+def _times(calls: Iterable[RanCall], spec: DeviceSpec) -> tuple[tuple[Timed, ...], list[str]]:
     """The operations of calls with their times, and what is not timed."""
-    timed = [timed_call(call, spec, op_models=MODELS_OF[software]) for call in calls]
+    timed = [timed_call(call, spec, op_models=OP_MODELS) for call in calls]
     times = tuple(
         Timed(operation.name.removesuffix("DeviceOperation"), operation.taken.cycles / spec.clock_hz * 1e9)
         for call in timed
@@ -228,7 +199,7 @@ def _scheme(output: Tensor) -> str:
 
 
 def layers_table(network: NetworkTime) -> Table:
-    """One line for each layer, in microseconds; stages as the release has them."""
+    """One line for each layer, in microseconds; shards and stages as in the default release."""
     rows = []
     for layer, *others in zip(*network.times.values(), strict=True):
         if (row := layer.step.row) is None:
@@ -241,24 +212,24 @@ def layers_table(network: NetworkTime) -> Table:
         shape = f"{row['in_h']}x{row['in_w']} {row['in_c']}->{row['out_c']} {kind}k{row['k']}s{row['s']}"
         before = _us(total_ns(layer.between)) if layer.between else ""
         rows.append([row["layer"], shape, layer.scheme, *shown, before])
-    numbers = ["halo", "move", "conv", "other", *(software.value for software in network.times), "before it"]
+    numbers = ["halo", "move", "conv", "other", *(f"release {name}" for name in network.times), "before it"]
     title = f"{network.title}: calls of convolutions, predicted us"
     return table(title, ["layer", "shape", "output on"], numbers, rows)
 
 
 def kinds_table(network: NetworkTime) -> Table:
     """Sums by kind of operation, in microseconds."""
-    spent = defaultdict[tuple[str, str], dict[Software, list[float]]](lambda: defaultdict(list))
-    for software, times in network.times.items():
+    spent = defaultdict[tuple[str, str], dict[str, list[float]]](lambda: defaultdict(list))
+    for release, times in network.times.items():
         for layer in times:
             for where, operations in (("in the calls", layer.operations), ("between them", layer.between)):
                 for operation in operations:
-                    spent[where, operation.name][software].append(operation.time_ns)
+                    spent[where, operation.name][release].append(operation.time_ns)
     rows = [
-        [*key, f"{len(own[Software.RELEASE])}", *(_us(sum(own[software])) for software in network.times)]
-        for key, own in sorted(spent.items(), key=lambda item: (item[0][0] < "c", -sum(item[1][Software.RELEASE])))
+        [*key, f"{len(own[DEFAULT_RELEASE])}", *(_us(sum(own[release])) for release in network.times)]
+        for key, own in sorted(spent.items(), key=lambda item: (item[0][0] < "c", -sum(item[1][DEFAULT_RELEASE])))
     ]
-    numbers = ["count", *(software.value for software in network.times)]
+    numbers = ["count", *(f"release {name}" for name in network.times)]
     return table(f"{network.title}: predicted us by kind of operation", ["where", "operation"], numbers, rows)
 
 
@@ -272,16 +243,16 @@ def whole_table(network: NetworkTime) -> Table:
         source = row["source_path"] if figure.measured else row["notes"] or row["source_path"]
         shares = (f"{100 * (total.timed_ns / figure.time_ns - 1):+.1f} %" for total in sums)
         rows.append([f"{kind}, {row['device']}: {source}", _ms(figure.time_ns), *shares])
-    numbers = ["ms", *(f"timed, {software.value}" for software in network.times)]
+    numbers = ["ms", *(f"timed, release {name}" for name in network.times)]
     return table(f"{network.title}: the sum beside the whole network", ["what"], numbers, rows)
 
 
 def sentences(network: NetworkTime) -> list[str]:
     """What the sum is, in words."""
     lines, measured = [], network.measured
-    for software, times in network.times.items():
+    for release, times in network.times.items():
         sums = totals(times)
-        text = f"{network.title}, kernels of the {software.value}: the convolutions take {_ms(sums.calls_ns)} ms, with "
+        text = f"{network.title}, release {release}: the convolutions take {_ms(sums.calls_ns)} ms, with "
         text += f"what stands between them {_ms(sums.timed_ns)} ms in {sums.operations} operations."
         if measured is None:
             text += " There is no measurement of this device."
@@ -309,15 +280,10 @@ def main() -> None:
     parser.add_argument("--layers", type=Path, default=MEASURED / "model_layers.csv", help="its convolutions")
     parser.add_argument("--flow", type=Path, default=MEASURED / "model_flow.csv", help="what stands between them")
     parser.add_argument("--ops", type=Path, default=MEASURED / "model_ops.csv", help="times of whole networks")
-    parser.add_argument(
-        "--as-planned", action="store_true", help="shard as the release plans it, also where a profile shows otherwise"
-    )
     options = parser.parse_args()
     steps, unmatched = steps_of(options.model, read_rows(options.layers), read_rows(options.flow))
     if not any(step.row is not None for step in steps):
         parser.error(f"no layer of {options.model} is both in {options.layers} and in {options.flow}")
-    if options.as_planned:
-        steps = [replace(step, flow={**step.flow, **_NOT_SEEN}) if step.flow["shard_seen"] else step for step in steps]
     figures, unread = figures_of(options.model, read_rows(options.ops))
     screen = console()
     problems = [(row["layer"], reason) for row, reason in unmatched]

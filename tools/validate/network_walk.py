@@ -208,7 +208,7 @@ class Walk:
         row, flow = step.layer, step.flow
         batch, height, width, ins, outs = numbers(row, "batch in_h in_w in_c out_c")
         size, stride, padding = numbers(row, "k s pad")
-        shard, name = flow["shard_seen"] or row["shard"], row["activation"].upper()
+        shard, name = row["shard"], row["activation"].upper()
         output = (conv_transpose2d if row["op"] == "conv_transpose2d" else conv2d)(
             input_tensor=self.current(),
             weight_tensor=weight,

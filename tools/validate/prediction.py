@@ -36,7 +36,6 @@ class Prediction:
     remark: str = ""  # What had to be assumed, for a reader
     fitted: bool = True  # Whether constants are fitted to it
     fold: object = None  # Rows that agree in it are predicted by one fit that saw none of them; None: configurations
-    fixed: frozenset[str] = frozenset()  # Figures of the device that a fit leaves alone
 
     @cached_property
     def predicted_ns(self) -> float:
@@ -101,9 +100,4 @@ def core_ranges(text: str) -> CoreRangeSet:
     return CoreRangeSet(CoreRange(CoreCoord(left, top), CoreCoord(right, low)) for left, top, right, low in boxes)
 
 
-OF_2025: Final[Mapping[str, Mapping[str, float]]] = {"blackhole": {"compute_costs_tilize_tile_cycles": 37.0}}
-
-
-def with_software_of_2025(spec: DeviceSpec) -> DeviceSpec:
-    """The device with the kernels of 2025."""
-    return spec.replace(**OF_2025.get(spec.arch, {}))
+OF_2025: Final = "2025"  # the release of rows that were measured in that year

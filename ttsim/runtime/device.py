@@ -19,12 +19,12 @@ from ops.op_model import OpModels
 from ops.op_models import OP_MODELS
 from ops.passes.caches import WeightCache, canonical_spec, plans_of_process
 from ops.planners.conv.arguments import ConvCall
-from ops.sensitivity.changes import load_spec
+from ops.sensitivity.changes import changed, load_spec
 from ttsim.runtime.session import current, locked, remember
 from ttsim.runtime.settings import Values, default_spec, default_strict, default_values
 from ttsim.runtime.shown import html_table
 from ttsim.runtime.traces import RanCall, Traces
-from ttsim.runtime.types.call import require_type, required_integer
+from ttsim.runtime.types.call import require_type, require_type_or_none, required_integer
 from ttsim.runtime.types.docs import described
 
 
@@ -300,6 +300,7 @@ def open_device(
     *,
     l1_small_size: int = DEFAULT_L1_SMALL_SIZE,
     spec: str | Path | DeviceSpec | None = None,
+    release: str | None = None,
     values: Values | None = None,
     cycles: bool = True,
     strict: bool | None = None,
@@ -316,6 +317,8 @@ def open_device(
         l1_small_size: Bytes of L1 reserved on every core for the index tensors of convolutions; 32768 is usual.
         spec: Name of a catalog entry, path of a TOML file, or a DeviceSpec; None for the environment variable
             TTSIM_DEVICE, or else "wormhole_n150".
+        release: Release of the real library whose rules plan: "0.81.1", "a8c5af0f" or "2025"; None for the device's,
+            which is "0.81.1" unless its file or its changes name another. The device's name states another release.
         values: "exact" computes results bit for bit, "fast" with BLAS (last places differ), "off" computes no results,
             only plans; None for the environment variable TTSIM_VALUES, or else "exact".
         cycles: Estimate cycles.
@@ -333,18 +336,20 @@ def open_device(
     Raises:
         ArgumentTypeError: An argument is of the wrong type.
         ArgumentError: ``device_id`` is negative, or ``values`` is not one of the three.
-        SpecError: The device is unknown, or its file is invalid.
+        SpecError: The device or the release is unknown, or the device's file is invalid.
 
     Examples:
-        >>> with ttnn.open_device(spec="blackhole_p150", values="off") as blackhole:
-        ...     blackhole.core_grid
-        ttnn.CoreGrid(x=13, y=10)
+        >>> with ttnn.open_device(spec="blackhole_p150", release="a8c5af0f", values="off") as blackhole:
+        ...     blackhole.core_grid, blackhole.spec.name
+        (ttnn.CoreGrid(x=13, y=10), 'blackhole_p150, release=a8c5af0f')
     """
     sizes = {"trace_region_size": trace_region_size, "worker_l1_size": worker_l1_size}
     for name, value in {**sizes, "num_command_queues": num_command_queues}.items():
         required_integer("open_device", name, value)
+    require_type_or_none("open_device", str, release=release)
+    chosen = load_spec(default_spec() if spec is None else spec)
     opened = Device(
-        default_spec() if spec is None else spec,
+        chosen if release is None else changed(chosen, [f"release={release}"]),
         device_id=device_id,
         l1_small_size=l1_small_size,
         values=default_values() if values is None else values,

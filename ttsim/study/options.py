@@ -8,8 +8,9 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any, Final, NoReturn, get_args
 
-from device.errors import ArgumentError, nearest, shown
+from device.errors import ArgumentError, SpecError, nearest, shown
 from device.spec.device_spec import catalog_name
+from device.spec.releases import DEFAULT_RELEASE, release_names, release_of
 from ops.sensitivity.changes import load_spec, with_changes
 from ttsim.report.formatting import short_name
 from ttsim.report.sections import Page
@@ -47,6 +48,15 @@ def result_file(text: str) -> Path:
     if catalog_name(text) is not None or path.suffix in (".toml", ".py"):
         raise argparse.ArgumentTypeError(f"{shown(text)} is read, not written; give it before the flag, or name a FILE")
     return path
+
+
+def release_change(text: str) -> str:
+    """The change of a device that gives it a release; raises ArgumentTypeError if there is no such release."""
+    try:
+        release_of(text)
+    except SpecError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return f"release={text}"
 
 
 def percent_share(text: str) -> float:
@@ -98,6 +108,13 @@ OPTIONS: Final[Mapping[str, Option]] = {
         "metavar": "FIELD=VALUE",
         "help": "change a field of the device, such as dram.banks=16, l1.bytes=2MiB, grid=9x7; may be repeated",
     },
+    "--release": {
+        **_SEVERAL,
+        "dest": "changes",
+        "type": release_change,
+        "metavar": "NAME",
+        "help": f"release whose rules plan: {', '.join(release_names())} (default: the device's, {DEFAULT_RELEASE})",
+    },
     "--values": {"choices": get_args(Values), "help": f"off: plans and times only; in scripts {VALUES_VARIABLE}"},
     "--l1-small-size": {**_NUMBER, "help": f"bytes of L1 for index tables (default: {USUAL_L1_SMALL_SIZE})"},
     "--no-strict": {
@@ -142,7 +159,7 @@ OPTIONS: Final[Mapping[str, Option]] = {
 GONE: Final = {"--plot": "--html FILE writes a page", "--across": "the page of --html has a choice of two settings"}
 SHORT_FLAGS: Final = {"--quiet": "-q", "--verbose": "-v"}
 LAYERS: Final = ("--layers", "--only", "--shape", *LAYER_FLAGS)
-DEVICE: Final = ("--device", "--set")
+DEVICE: Final = ("--device", "--set", "--release")
 OPENING: Final = ("--l1-small-size", "--no-strict")
 
 

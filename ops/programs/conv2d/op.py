@@ -94,9 +94,10 @@ def buffer_requests(conv: ConvBuffers) -> list[CircularBuffer]:
     elif scheme is HEIGHT and shards.out_row_tiles // act_h > 1:
         weight_blocks = conv.kernel[0]
 
-    # Partial sums of one block share the last output block if they have the output's format.
+    # Partial sums share the end of the output if they have its format.
     output = tile_buffer("out", shards.out_row_tiles * out_w, out_format, cores, "output")
-    partials = tile_buffer("partials", act_h * out_w, conv.partials_format, cores)
+    partials_h = shards.out_row_tiles if layout.whole_partials else act_h
+    partials = tile_buffer("partials", partials_h * out_w, conv.partials_format, cores)
     if not options.untilize_out and conv.partials_format == out_format:
         partials = partials._replace(view_of="output", offset_bytes=output.size_bytes - partials.size_bytes)
 

@@ -9,6 +9,7 @@ from device.memory.memory_config import TILE, BufferType, MemoryConfig, ShardOri
 from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat, div_up, round_up
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec, ReaderRates, TransferRate
+from device.spec.releases import release_of
 from ops.programs.buffer_shapes import core_counts
 from ops.window import PaddedInput
 
@@ -179,6 +180,7 @@ class ConvPartition:
     shards: Shards
     blocks: Blocks
     split_reader: bool  # Both data-movement processors read activations
+    whole_partials: bool = False  # Partial sums take as much as a core's output, by the release's rules
 
     @property
     def scheme(self) -> TensorMemoryLayout:
@@ -442,6 +444,7 @@ def partition_conv(
         shards=shards,
         blocks=blocks,
         split_reader=False,
+        whole_partials=release_of(spec.release).whole_partials,
     )
     channels = round_up(problem.in_channels, config.channel_cores * (reader_alignment or alignment))
     splits = not matmul and _splits_reader(layout, spec.reader, channels)

@@ -27,6 +27,7 @@ from device.memory.memory_config import TILE, Layout, ShardOrientation, TensorMe
 from device.numbers.formats import BFLOAT16, Array, DataFormat, Integers, div_up, round_up
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
+from device.spec.releases import release_of
 from device.time.network import NETWORKS
 from ops.programs.buffer_shapes import page_cores, row_bytes, shard_counts, spread_evenly
 from ops.programs.data_movement.movement import Access, DataMovement, Movement, Pages, Sides, copy_pages, sides_of
@@ -92,14 +93,8 @@ class CopyTensor(DataMovement):
             return values
         return without_nan(values.astype(np.float32).view(np.uint32)).view(np.float32).astype(values.dtype)
 
-    def movement(
-        self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec, *, bounces_always: bool = False
-    ) -> Movement:
-        """The pages of the program.
-
-        `bounces_always`: interleaved-to-sharded programs copy every stick twice and one at a time, aligned or not, as
-        the library did on Blackhole until 2025; release 0.81.1 does not.
-        """
+    def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
+        """The pages of the program."""
         sides = sides_of(read, written, spec, on_one_core=self.on_one_core)
         blocks = tile_blocks(self.conversion, read, written, spec, on_one_core=self.on_one_core)
         if blocks is not None:  # the counted core has a whole block of every image
@@ -110,7 +105,7 @@ class CopyTensor(DataMovement):
         cores, before, after = sides.cores, sides.read, sides.written
         match self.conversion:
             case Conversion.INTERLEAVED_TO_SHARDED:
-                return Movement(cores=cores, reads=_into_shards(sides, spec, bounces_always=bounces_always))
+                return Movement(cores=cores, reads=_into_shards(sides, spec))
             case Conversion.SHARDED_TO_INTERLEAVED:
                 access, pages = Access.STREAM if before.tiles else Access.STICKS, min(before.all_pages, after.all_pages)
                 writes = replace(before, access=access, all_pages=pages, in_dram=after.in_dram)
@@ -256,14 +251,14 @@ READ_AHEAD_PART_BYTES = 1152
 BOUNCES_IN_FLIGHT = 4  # sticks on their way through the scratchpad of an interleaved-to-sharded program
 
 
-def _into_shards(sides: Sides, spec: DeviceSpec, *, bounces_always: bool) -> Pages:
+def _into_shards(sides: Sides, spec: DeviceSpec) -> Pages:
     """Reads of an interleaved-to-sharded program; a stick that DRAM does not align is read in parts that bounce."""
     read, written, alignment = sides.read, sides.written, spec.dram.alignment_bytes
     moved = replace(written, all_pages=min(read.all_pages, written.all_pages), in_dram=read.in_dram)
     if read.tiles:
         group = READ_AHEAD_PARTS // sides.cores.num_cores() * READ_AHEAD_PART_BYTES // moved.page_bytes
         return replace(moved, access=Access.WAIT, in_flight=max(1, min(group, moved.core_pages)))
-    if bounces_always:
+    if release_of(spec.release).bounces_all_sticks:
         return replace(moved, access=Access.BOUNCE)
     whole = written.all_pages == sides.target.matrix[0] or moved.page_bytes % alignment == 0
     if not read.in_dram or (whole and round_up(moved.page_bytes, spec.l1.alignment_bytes) % alignment == 0):

@@ -173,7 +173,7 @@ def cycles_and_memory(spec):
         (lambda spec: spec.l1.usable_bytes, {"l1.bytes", "l1.base_bytes"}),
         (lambda spec: spec.reader.local.peak_at_bytes, {"reader.local.peak_at_bytes"}),
         (lambda spec: spec.reader.tilize[2].dst_16bit_cycles, {"reader.tilize[2].dst_16bit_cycles"}),
-        (lambda spec: spec.costs_of(HaloCosts).start_cycles, {"halo_costs.start_cycles"}),
+        (lambda spec: spec.costs_of(HaloCosts).start_cycles, {"halo_costs.start_cycles", "release"}),
         (lambda spec: hash(spec.grid), {"grid.cols", "grid.rows"}),
         (lambda spec: replace(spec.grid, cols=3), {"grid.rows"}),
         (lambda spec: spec.checked(COSTS), set()),

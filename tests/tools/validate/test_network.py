@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from device.spec.device_spec import load_spec
-from tools.validate.network import Software, figures_of, main, run_network, sentences, time_network, totals
+from tools.validate.network import figures_of, main, run_network, sentences, time_network, totals
 from tools.validate.network_walk import steps_of
 from tools.validate.rows import MEASURED as DATA, read_rows
 
@@ -61,11 +61,12 @@ def test_figures_are_times_and_measurements_come_first():
 def test_every_layer_is_timed_on_the_shards_that_the_one_before_left(networks, device):
     """102 operations, a halo of 86 cores in d4.up of the P100A, nothing moved behind the pools.
 
-    Release 0.81.1 runs 106 on an N150 (recorded, in other shards of d4.up): the same but for two that deal a tensor
-    of d4 anew, which are not here, and a move in d1.conv2, which is not there. Whether tensors move depends on where
-    memory is free.
+    Release 0.81.1 runs 106 on an N150 (recorded), with d4.up in block shards; the profiles show height shards, as
+    release a8c5af0f chooses by itself.
     """
-    for times in networks[device].times.values():
+    block = {"n150": "block 16", "p100": "block 20"}[device]
+    assert by_layer(networks[device].times["0.81.1"])["d4.up"].scheme == block
+    for release, times in networks[device].times.items():
         found, sums = by_layer(times), totals(times)
         assert len(found) == len(LAYERS)
         assert not [time.reason for time in times if time.reason]
@@ -75,22 +76,24 @@ def test_every_layer_is_timed_on_the_shards_that_the_one_before_left(networks, d
         assert names(found["out"]) == ["Matmul"]
         assert "InterleavedToSharded" in names(found["d4.up"])
         assert found["b1_34"].scheme == "block 64"
-        assert found["d4.up"].scheme == {"n150": "height 64", "p100": "height 86"}[device]
+        if release != "0.81.1":
+            assert found["d4.up"].scheme == {"n150": "height 64", "p100": "height 86"}[device]
         assert sums.operations == pytest.approx(102, abs=6)
         assert all("Move" not in names(time) for time in times if time.step.before == ("pool",))
 
 
 def test_the_sum_is_near_the_measured_time_and_older_software_is_slower(networks):
     network = networks["n150"]
-    sums = totals(network.times[Software.RELEASE])
-    assert sums.timed_ns == pytest.approx(network.measured.time_ns, rel=0.05)
-    assert list(network.times) == [Software.RELEASE]
-    release, older = networks["p100"].times.values()
+    planned, measured = totals(network.times["0.81.1"]), totals(network.times["a8c5af0f"])
+    assert measured.timed_ns == pytest.approx(network.measured.time_ns, rel=0.05)
+    assert planned.timed_ns == pytest.approx(4.95e6, rel=0.05)  # in block shards, of which there is no measurement
+    assert list(network.times) == ["0.81.1", "a8c5af0f"]
+    _, release, older = networks["p100"].times.values()
     assert [names(layer) for layer in release] == [names(layer) for layer in older]
     assert all(a.time_ns <= b.time_ns for a, b in zip(release, older, strict=True))
     assert totals(release).timed_ns < totals(older).timed_ns
     assert 0.75 < totals(older).timed_ns / networks["p100"].measured.time_ns < 1
-    (text, closing) = sentences(network)
+    (_, text, closing) = sentences(network)
     assert text.endswith("ms in 105 operations. 3.291 ms in 102 operations were measured.")
     assert closing.startswith("Only totals of this network are published")
 
@@ -100,7 +103,7 @@ def test_every_operation_of_vanilla_unet_is_timed_and_near_its_target():
     steps, unmatched = steps_of("vanilla_unet", EVERY_LAYER, EVERY_FLOW)
     figures, _ = figures_of("vanilla_unet", OPERATIONS)
     network = time_network("vanilla_unet", load_spec("wormhole_n150"), steps, figures)
-    (times,) = network.times.values()
+    times = network.times["0.81.1"]
     sums = totals(times)
     assert (unmatched, sums.failed, sums.operations) == ([], 0, 89)
     assert sums.timed_ns == pytest.approx(1e9 / 201, rel=0.08)
@@ -122,16 +125,15 @@ def test_a_layer_that_can_not_be_planned_is_told_and_so_are_those_behind_it():
 
 
 def test_command(tmp_path, capsys, monkeypatch):
-    """In the block shards that the release chooses for d4.up, the network takes half as long again as measured."""
     layers = tmp_path / "layers.csv"
     text = (DATA / "model_layers.csv").read_text(encoding="utf-8")
     layers.write_text(text.replace("vgg_unet,d4.conv2,1,64", "vgg_unet,d4.conv2,1,65"), encoding="utf-8")
-    words = ["network", "--device", "n150", "--as-planned", "--layers", str(layers)]
+    words = ["network", "--device", "n150", "--layers", str(layers)]
     monkeypatch.setattr(sys, "argv", words)
     main()
     printed = capsys.readouterr().out
     for part in (
-        *("of d4.up: sharded as the release plans it", "block 16", "not timed", "n150, d4.conv2", "too low: 3"),
+        *("of d4.up: a profile", "block 16", "not timed", "n150, d4.conv2", "too low: 3"),
         *("the sum beside the whole network", "measured, N150"),
     ):
         assert part in printed

@@ -44,6 +44,9 @@ def test_the_flag_stands_above_the_environment(monkeypatch):
     assert chosen() == "wormhole_n150"
     monkeypatch.setenv("TTSIM_DEVICE", "p100")
     assert chosen("--set", "grid=9x7") == "p100, grid=9x7"
+    assert chosen("--release", "a8c5af0f", "--set", "grid=9x7") == "p100, release=a8c5af0f, grid=9x7"
+    with pytest.raises(ttsim.ArgumentError, match="--release: release must be one of"):
+        chosen("--release", "a8")
     assert chosen("--device", "p150", "--set", "dram.banks=6") == "p150, dram.banks=6"
     with pytest.raises(ttsim.SpecError, match="a change is FIELD=VALUE, not 'dram'"):
         chosen("--set", "dram")

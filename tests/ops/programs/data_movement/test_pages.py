@@ -102,8 +102,8 @@ def movement_of(program, source, target):
         formats = {"source_format": BFLOAT16, "data_format": BFLOAT16}
         op = Upsample(program=kernel, shape=source.shape, scale=(factor, factor), **formats)
         return op.movement(source, target, spec)
-    more = {"bounces_always": True} if "always" in words else {}
-    return CopyTensor(Conversion(name)).movement(source, target, spec, **more)
+    spec = spec.replace(release="2025") if "always" in words else spec
+    return CopyTensor(Conversion(name)).movement(source, target, spec)
 
 
 def text_of(movement):

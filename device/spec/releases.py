@@ -1,0 +1,49 @@
+"""Releases of the real library: the rules of planning and the kernels in which they differ, as data.
+
+A planner or a model of cycles reads a rule of `release_of(spec.release)`, and never asks for the name of a release.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+from device.errors import SpecError, nearest, shown
+
+DEFAULT_RELEASE: Final = "0.81.1"
+_EXTENDS: Final = "extends"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """What differs between releases."""
+
+    whole_partials: bool  # The partial sums of a convolution take as much as a core's output, not one activation block
+    # Programs that shard copy every stick twice and one at a time; otherwise only sticks that DRAM does not align
+    bounces_all_sticks: bool
+    # Cycle constants that replace those of a device, by family, table and key
+    costs: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict, hash=False)
+
+
+@cache
+def _tables() -> dict[str, dict[str, Any]]:
+    return tomllib.loads(files("device").joinpath("spec", "releases.toml").read_text(encoding="utf-8"))
+
+
+def release_names() -> tuple[str, ...]:
+    """The names of all releases, the default first."""
+    return tuple(_tables())
+
+
+@cache
+def release_of(name: str) -> Release:
+    """The rules of a release; raises SpecError if the name is unknown."""
+    tables = _tables()
+    if name not in tables:
+        raise SpecError(f"release must be one of {', '.join(tables)}, not {shown(name)}{nearest(name, tables)}")
+    rules = dict(tables[name])
+    while _EXTENDS in rules:
+        rules = {**tables[rules.pop(_EXTENDS)], **rules}
+    return Release(**rules)
