@@ -38,6 +38,7 @@ from ops.programs.patch_matmul.model import OP_MODELS as PATCH_MATMUL
 from ops.programs.phase_conv2d.model import OP_MODELS as PHASE_CONV2D
 from ops.programs.pool import Pool
 from ops.programs.rand import EvenlyDistributed
+from ops.programs.reduction.models import OP_MODELS as REDUCTION
 
 # Operations whose own methods are their models.
 MODELED_OPS: Final[tuple[type[ModeledOp], ...]] = (
@@ -52,6 +53,7 @@ _MODELS: list[OpModel[Any]] = [
     *MATMUL,
     *PATCH_MATMUL,
     *PHASE_CONV2D,
+    *REDUCTION,
 ]
 OP_MODELS: Final[OpModels] = MappingProxyType({model.op: model for model in _MODELS})
 

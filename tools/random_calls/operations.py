@@ -4,9 +4,9 @@ from typing import Final
 
 import numpy as np
 
-from tools.random_calls import convolutions, device_calls, drafts, elementwise, tensors, windows
+from tools.random_calls import convolutions, device_calls, drafts, elementwise, reductions, tensors, windows
 
-FAMILIES: Final = (tensors, elementwise, convolutions, windows, device_calls)  # each adds its operations
+FAMILIES: Final = (tensors, elementwise, convolutions, windows, reductions, device_calls)  # each adds its operations
 OPERATIONS: Final = drafts.OPERATIONS
 _OFTEN: Final = {
     14: "from_numpy", 8: "conv_transpose2d", 5: "conv2d", 2.5: "concat max_pool2d avg_pool2d",

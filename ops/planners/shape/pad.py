@@ -14,7 +14,15 @@ from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import row_bytes, shard_row_bytes
 from ops.programs.data_movement.conversions import typecast_by
-from ops.programs.data_movement.pad import FillTiles, PadWith, fill_buffers, pad_buffers, row_room_bytes, writes_halves
+from ops.programs.data_movement.pad import (
+    FillPad,
+    FillTiles,
+    PadWith,
+    fill_buffers,
+    pad_buffers,
+    row_room_bytes,
+    writes_halves,
+)
 from ops.programs.data_movement.placement import refuse_other_width
 
 PADDED_FORMATS = (BFLOAT16, FLOAT32, INT32, UINT32, UINT16)  # of rows, and of tiles beside bfloat8_b
@@ -226,14 +234,17 @@ def _check_rows(source: TensorSpec, where: MemoryConfig, shape: tuple[int, ...],
         )
 
 
-def fill_padding(builder: PlanBuilder, source: PlanTensor, value: float, name: str) -> PlanTensor:
-    """Fills the padding of tiles with a number, in place; block floats are converted there and back."""
+def fill_padding(builder: PlanBuilder, source: PlanTensor, value: float, name: str, *, seen: bool = True) -> PlanTensor:
+    """Fills the padding of tiles with a number, in place; block floats are converted there and back.
+
+    ``seen`` makes the padding part of the values.
+    """
     source_spec = source.spec
     if not any(side % TILE for side in (1, *source_spec.shape)[-2:]):
         return source
     if source_spec.data_format.is_block:
         wide = typecast_by(builder, source, BFLOAT16, f"{name}.bfloat16")
-        fill_padding(builder, wide, value, name)
+        fill_padding(builder, wide, value, name, seen=seen)
         narrow = typecast_by(builder, wide, source_spec.data_format, name)
         builder.free(wide)
         return narrow
@@ -248,7 +259,7 @@ def fill_padding(builder: PlanBuilder, source: PlanTensor, value: float, name: s
             "input_tensor: move it to interleaved memory"
         )
     shape = (1,) * (len(source_spec.padded_shape) - len(source_spec.shape)) + source_spec.shape  # a vector is one row
-    op = FillTiles(shape=shape, padded_shape=source_spec.padded_shape, value=value)
+    op = FillTiles(shape=shape, padded_shape=source_spec.padded_shape, value=value) if seen else FillPad()
     builder.run(
         "FillPadDeviceOperation", op, [source], buffers=fill_buffers(source_spec, builder.device_spec), dataflow=True
     )

@@ -41,21 +41,22 @@ def plan_reshape(
             "Attempting to reshape between two shapes with different volumes\n"
             f"shape: a tensor of {source.volume} elements does not take the shape {list(shape)}"
         )
-    return plan_of(source, spec, partial(_reshaped, shape=shape, place=place, filler=filler), attempts=True)
+    write = partial(reshaped_by, shape=shape, place=place, filler=filler, name="output")
+    return plan_of(source, spec, write, attempts=True)
 
 
-def _reshaped(
-    builder: PlanBuilder, source: PlanTensor, shape: Shape, place: MemoryConfig | None, filler: float | None
+def reshaped_by(
+    builder: PlanBuilder, source: PlanTensor, shape: Shape, place: MemoryConfig | None, filler: float | None, name: str
 ) -> PlanTensor:
     """The tensor in another shape of its volume; arguments as of `plan_reshape`."""
     current = source.spec.memory_config
     where = current if place is None else place
     if shape == source.spec.shape == source.spec.padded_shape:
-        return placed(builder, source, where, "output")
+        return placed(builder, source, where, name)
     same_memory = where.is_sharded() is current.is_sharded() and where.buffer_type is current.buffer_type
     if same_memory and is_view(source.spec, shape):
         return PlanTensor(source.name, viewed(source.spec, shape, builder.device_spec))
-    return _Reshape(builder, source, shape, where, explicit=place is not None, filler=filler).moved()
+    return _Reshape(builder, source, shape, where, name, explicit=place is not None, filler=filler).moved()
 
 
 def plan_squeeze(source: TensorSpec, gone: Collection[int], spec: DeviceSpec) -> Plan:
@@ -92,15 +93,14 @@ class _Reshape(RowMover):
         source: PlanTensor,
         shape: Shape,
         where: MemoryConfig,
+        name: str,
         *,
         explicit: bool,
         filler: float | None,
     ) -> None:
         """Prepares a reshape; ``explicit`` means that the caller gave ``where``, which else is the source's place."""
         self.explicit, self.filler = explicit and source.spec.layout is Layout.TILE, filler
-        super().__init__(builder, source, shape, where, "output")
-
-    wide_name = "bfloat16"
+        super().__init__(builder, source, shape, where, name)
 
     def sharded_place(self, flat: TensorSpec) -> MemoryConfig:
         """The caller's place, or shards like the source's; BLOCK shards of the caller stay if they fit."""
@@ -133,7 +133,7 @@ class _Reshape(RowMover):
                 "input_tensor: its shards have rows of other lengths; give wider shards, or interleaved memory"
             )
         result = spec.changed(memory_config=without_shards(spec.memory_config))
-        return copied(self.builder, Conversion.SHARDED_TO_INTERLEAVED, self.source, result, "gathered")
+        return copied(self.builder, Conversion.SHARDED_TO_INTERLEAVED, self.source, result, f"{self.name}.gathered")
 
     def dealt(self, tensor: PlanTensor) -> PlanTensor:
         """A tensor in the shards of the result; raises DeviceError as `gathered`."""

@@ -123,6 +123,12 @@ def _cut(builder: PlanBuilder, source: PlanTensor, op: Cut, name: str, place: Me
     return result
 
 
+def cut_by(builder: PlanBuilder, source: PlanTensor, shape: tuple[int, ...], name: str) -> PlanTensor:
+    """The first elements of each axis, in a smaller shape; the tensor itself if it has that shape."""
+    op = Cut(shape=source.spec.shape, begins=(0,) * len(shape), ends=shape, steps=(1,) * len(shape))
+    return _cut(builder, source, op, name, None)
+
+
 def _require_view(box: TensorSpec, spec: DeviceSpec, *, tilized: bool) -> None:
     """Raises DeviceError for rows with padding in shards that the library does not see without the padding."""
     shards = viewed(box, box.shape, spec).memory_config.shard_spec

@@ -1,0 +1,390 @@
+"""Plans of sum, mean, max and min. Rules: ttnn 0.81.1 (reduction/generic), compared with its plans.
+
+One program reduces the last axis, the last but one, or both. Other axes are first put at the place of the last but one,
+or added image by image (`AddImages`).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import inf, prod
+from typing import Final
+
+from device.cores import CoreRangeSet
+from device.errors import DeviceError, NotSimulatedError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import TILE, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout as Scheme
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32, UINT32, DataFormat, div_up, round_up
+from device.plan import Plan
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.planners.shape.pad import fill_padding
+from ops.planners.shape.permute import transposed_by
+from ops.planners.shape.reshape import reshaped_by
+from ops.planners.shape.slice import cut_by
+from ops.programs.data_movement.conversions import rows_of, tilized_by, unpadded_by, untilized_by
+from ops.programs.reduction.buffers import Work, reduce_buffers
+from ops.programs.reduction.nc import AddImages, nc_buffers
+from ops.programs.reduction.reduce import INTEGERS, Reduce, Reduction, tile_sides
+
+FORMATS: Final = (BFLOAT16, FLOAT32, BFLOAT8_B, INT32, UINT32)
+ROW_FORMATS: Final = (BFLOAT16, FLOAT32)  # of rows that are reduced without being tiles
+ADDED_FORMATS: Final = (BFLOAT16, BFLOAT8_B)  # of images that are added
+PADDING: Final = {Reduction.SUM: 0.0, Reduction.MAX: -inf, Reduction.MIN: inf}
+LEAST_SPLIT_TILES: Final = {Layout.TILE: 20, Layout.ROW_MAJOR: 16}  # of a column that several cores share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReduceArguments:
+    """A call of sum, mean, max or min."""
+
+    name: str
+    reduction: Reduction
+    axes: tuple[int, ...]  # Sorted, from the first; of a tensor without axes none
+    keeps: bool = False  # Reduced axes stay with length 1
+    mean: bool = False  # The sum is divided by the number of elements
+    scalar: float = 1.0
+    place: MemoryConfig | None = None
+    layout: Layout | None = None  # Of the result; None for what the programs give
+    fidelity_phases: int = 4
+    fp32_dest: bool = True
+    dst_full_sync: bool = False
+    fast: bool = False  # float32 passes the matrix unit
+    cores: CoreRangeSet | None = None  # That may be used; None for all
+
+    @property
+    def chunk(self) -> int:
+        """Tiles that Dst holds at once."""
+        return (16 if self.dst_full_sync else 8) // (2 if self.fp32_dest else 1)
+
+
+def axes_of_reduction(dims: tuple[int, ...], rank: int) -> tuple[int, ...]:
+    """Sorted axes from the first; all of them for none. Raises DeviceError for an axis that the tensor lacks."""
+    if not dims:
+        return tuple(range(rank))
+    axes = [dim + rank if dim < 0 else dim for dim in dims]
+    for number, axis in enumerate(axes):
+        if not (0 <= axis < rank or rank == axis == 0):
+            raise DeviceError(
+                f"Unsupported dim {axis} at index {number}. After possible adjustment, needs to be at least 0 and less "
+                f"than rank {rank}, or exactly 0 for a rank 0 tensor.\ndim: the tensor has {rank} axes"
+            )
+    axes.sort()
+    for number in range(1, len(axes)):
+        if axes[number] == axes[number - 1]:
+            raise DeviceError(
+                f"reduce dim list contains a duplicate axis after sorting (indices {number - 1} and {number}, value "
+                f"{axes[number]})\ndim: name each axis once"
+            )
+    return tuple(axes)
+
+
+def plan_reduction(source: TensorSpec, call: ReduceArguments, spec: DeviceSpec) -> Plan:
+    """Plan a reduction of the tensor "input"; raises DeviceError where the library refuses it."""
+    for text in _refusals(source, call):
+        raise DeviceError(text)
+    if not source.shape or not source.volume:
+        raise NotSimulatedError(f"{call.name}: tensors without axes or elements are not simulated")
+    place = call.place
+    if place is not None and place.is_sharded() and place.shard_spec is None:
+        raise NotSimulatedError(f"{call.name}: a sharded memory_config without a shard_spec is not simulated; give one")
+    return plan_of(source, spec, lambda builder, tensor: _Reducer(builder, tensor, call).planned(), attempts=True)
+
+
+def _refusals(source: TensorSpec, call: ReduceArguments) -> Iterator[str]:
+    data_format, name = source.data_format, call.name
+    if call.mean and data_format in INTEGERS:
+        named = data_format.name.upper()
+        yield f"ttnn.mean does not support integer inputs - got DataType::{named}.\ninput_tensor: typecast it to floats"
+    if call.reduction is Reduction.MIN and call.fast and data_format == FLOAT32:
+        yield (
+            "ttnn.min does not support fast_and_approximate_mode=True on Float32 input: the FPU has no min, so SFPU "
+            "path is both more accurate and faster.\nfast_and_approximate_mode: leave it out"
+        )
+    if call.layout is Layout.ROW_MAJOR and data_format.is_block:
+        yield (
+            f"output_layout=ROW_MAJOR is not supported for a DataType::{data_format.name.upper()} result: block-float "
+            "formats only exist in TILE layout, so honoring the request would silently widen the dtype to BFLOAT16. "
+            "Reduce to TILE and typecast explicitly if a row-major result is needed.\n"
+            f"{name}: typecast the result"
+        )
+
+
+class _Reducer:
+    """Writes one call."""
+
+    def __init__(self, builder: PlanBuilder, source: PlanTensor, call: ReduceArguments) -> None:
+        self.builder, self.source, self.call = builder, source, call
+        self.place = source.spec.memory_config if call.place is None else call.place
+        self.number = 0
+
+    def name(self, what: str) -> str:
+        """A name for the next tensor."""
+        self.number += 1
+        return f"{what}.{self.number}"
+
+    def planned(self) -> PlanTensor:
+        """The result."""
+        call, builder, source = self.call, self.builder, self.source
+        spec, rank = source.spec, len(source.spec.shape)
+        axes = call.axes
+        scalar = call.scalar / prod(spec.shape[axis] for axis in axes) if call.mean else call.scalar
+        shape = self._final_shape(spec.shape)
+        held: list[PlanTensor] = []
+        current = source
+        if spec.layout is Layout.TILE:
+            current = fill_padding(builder, source, PADDING[call.reduction], self.name("filled"), seen=False)
+            held.append(current)
+        leading = tuple(axis for axis in axes if axis < rank - 2)
+        sums = call.reduction is Reduction.SUM
+        wide = sums and len(axes) > 1 and len(axes) < rank
+        if sums and not call.mean and scalar == 1.0 and leading and spec.data_format in ADDED_FORMATS:
+            current, axes = self._added(current, leading, wide=wide), axes[len(leading) :]
+            builder.free_own(*reversed(held), keep=[current, source])
+            held = [current]
+            if not axes:
+                return self._shaped(current, shape, [])
+            wide = wide and len(axes) > 1
+        result = self._reduced(current, axes, scalar, wide=wide)
+        result = self._shaped(result, shape, [])
+        builder.free_own(*reversed(held), keep=[result, source])
+        return result
+
+    def _final_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        gone = set(self.call.axes)
+        if self.call.keeps:
+            return tuple(1 if axis in gone else side for axis, side in enumerate(shape))
+        return tuple(side for axis, side in enumerate(shape) if axis not in gone)
+
+    def _shaped(self, result: PlanTensor, shape: tuple[int, ...], held: list[PlanTensor]) -> PlanTensor:
+        """The result under its final shape and in its layout."""
+        builder = self.builder
+        final = reshaped_by(builder, result, shape, None, None, self.name("shaped"))
+        builder.free_own(result, keep=[final, self.source])
+        builder.free_own(*reversed(held), keep=[final, self.source])
+        if not final.spec.shape:
+            final = self._number(final)
+        if self.call.layout in (None, final.spec.layout):
+            return final
+        rows = self._in_rows(final)
+        builder.free_own(final, keep=[rows])
+        return rows
+
+    def _number(self, tensor: PlanTensor) -> PlanTensor:
+        """A tensor of one element without axes; in rows, the element counts as padding."""
+        spec = tensor.spec
+        padded = None if spec.layout is Layout.TILE else spec.padded_shape or (1,)
+        return PlanTensor(tensor.name, spec.changed(shape=(), padded_shape=padded))
+
+    def _in_rows(self, tiles: PlanTensor) -> PlanTensor:
+        spec = tiles.spec
+        if not spec.shape:  # a single number is a row of one
+            tiles = PlanTensor(tiles.name, spec.changed(shape=(1,), padded_shape=spec.padded_shape))
+            return self._number(unpadded_by(self.builder, tiles, (1,), spec.memory_config, self.name("rows")))
+        if self.call.layout is Layout.TILE:
+            return self._tiles(tiles, spec.memory_config)
+        if spec.shape != spec.padded_shape:
+            return unpadded_by(self.builder, tiles, spec.shape, spec.memory_config, self.name("rows"))
+        return untilized_by(self.builder, tiles, rows_of(spec, spec.shape, spec.memory_config), self.name("rows"))
+
+    def _added(self, source: PlanTensor, leading: tuple[int, ...], *, wide: bool) -> PlanTensor:
+        """Images added along axes before the last two, the last of these first."""
+        builder, call, current = self.builder, self.call, source
+        own = []
+        if source.spec.layout is Layout.ROW_MAJOR:
+            current = self._tiles(source, self.place)
+            own.append(current)
+        logical = list(source.spec.shape)
+        for axis in reversed(leading):
+            logical[axis] = 1
+            final = axis == leading[0] and set(call.axes) == set(leading)
+            data_format = (
+                FLOAT32 if wide and source.spec.data_format == BFLOAT16 and not final else source.spec.data_format
+            )
+            before, padded = current, current.spec.padded_shape
+            shape = tuple(1 if number == axis else side for number, side in enumerate(padded))
+            target = PlanTensor(self.name("images"), TensorSpec(shape, data_format, Layout.TILE, self.place))
+            op = AddImages(
+                axis=axis,
+                padded_shape=padded,
+                source_format=before.spec.data_format,
+                data_format=data_format,
+                fp32_dest=call.fp32_dest,
+            )
+            buffers = nc_buffers(before.spec, target.spec, axis, builder.device_spec)
+            current = builder.run("FastReduceNCDeviceOperation", op, [before], target, buffers, dataflow=True)
+            if before.name != source.name and before not in own:
+                builder.free_own(before)
+        box = cut_by(builder, current, tuple(logical), self.name("box"))
+        builder.free_own(current, keep=[box, source])
+        builder.free_own(*own, keep=[box, source])
+        return box
+
+    def _reduced(self, source: PlanTensor, axes: tuple[int, ...], scalar: float, *, wide: bool) -> PlanTensor:
+        """The last axes by one program, or axis by axis, the last first."""
+        rank = len(source.spec.shape)
+        last = rank - 1
+        if axes in ((last,), (last - 1,), (last - 1, last)):
+            return self._by_program(source, tuple(axis - rank for axis in axes), scalar, self._format(wide=False))
+        current = source
+        for number, axis in enumerate(reversed(axes)):
+            data_format = self._format(wide=wide and number < len(axes) - 1)
+            turns = axis < rank - 2
+            read = self._turned(current, axis) if turns else current
+            if read.name != current.name:
+                self._free(current, source)
+            factor = scalar if number == 0 else 1.0
+            made = self._by_program(read, (-2,) if turns else (axis - rank,), factor, data_format)
+            self._free(read, source)
+            current = made
+            if turns:
+                back = self._turned(current, axis)
+                if back.name != current.name:
+                    self._free(current, source)
+                current = back
+        return current
+
+    def _free(self, tensor: PlanTensor, source: PlanTensor) -> None:
+        if tensor.name not in (source.name, self.source.name):
+            self.builder.free_own(tensor)
+
+    def _format(self, *, wide: bool) -> DataFormat:
+        data_format = self.source.spec.data_format
+        return FLOAT32 if wide and data_format == BFLOAT16 else data_format
+
+    def _turned(self, source: PlanTensor, axis: int) -> PlanTensor:
+        rank = len(source.spec.shape)
+        return transposed_by(self.builder, source, (axis, rank - 2), self.place, self.name("turned"))
+
+    def _by_program(
+        self, source: PlanTensor, axes: tuple[int, ...], scalar: float, data_format: DataFormat
+    ) -> PlanTensor:
+        """One program, or two where rows and columns are reduced in turn; rows become tiles unless they are read."""
+        call, read = self.call, source
+        if source.spec.layout is Layout.ROW_MAJOR and not self._reads_rows(source.spec, axes):
+            read = self._tiles(source, source.spec.memory_config)
+        single = prod(source.spec.padded_shape) // TILE**2 <= 1 and not self._by_vector_unit(read.spec.data_format)
+        if len(axes) == 2 and not single:
+            promotes = call.reduction is Reduction.SUM and not call.mean and call.fp32_dest
+            between_format = FLOAT32 if promotes and data_format == BFLOAT16 else data_format
+            between = self._run(read, (-1,), 1.0, between_format)
+            result = self._run(between, (-2,), scalar, data_format)
+            self.builder.free_own(between)
+        else:
+            split = self._split(read, scalar, data_format) if axes == (-2,) else None
+            result = split or self._run(read, axes, scalar, data_format)
+        if read.name != source.name:
+            self.builder.free_own(read)
+        return result
+
+    def _by_vector_unit(self, data_format: DataFormat) -> bool:
+        accurate = data_format == FLOAT32 and self.call.fp32_dest and not self.call.fast
+        least = data_format == BFLOAT16 and self.call.reduction is Reduction.MIN
+        return accurate or least or not data_format.is_float
+
+    def _reads_rows(self, spec: TensorSpec, axes: tuple[int, ...]) -> bool:
+        interleaved = not spec.memory_config.is_sharded() and not self.place.is_sharded()
+        sums = self.call.reduction is Reduction.SUM and spec.data_format in ROW_FORMATS
+        stays = axes == (-2,) or self.call.layout is not Layout.TILE
+        return interleaved and sums and len(axes) == 1 and stays
+
+    def _tiles(self, source: PlanTensor, place: MemoryConfig) -> PlanTensor:
+        spec = source.spec
+        padded = TensorSpec(spec.shape, spec.data_format, Layout.TILE).padded_shape
+        return tilized_by(
+            self.builder,
+            source,
+            self.name("tiles"),
+            place=place,
+            padded_shape=padded,
+            whole=False,
+        )
+
+    def _split(self, source: PlanTensor, scalar: float, data_format: DataFormat) -> PlanTensor | None:
+        """Partial results of a long axis on more cores, and their reduction; None where one program does it."""
+        call, spec, grid = self.call, source.spec, self.builder.device_spec.grid
+        images, high, wide = tile_sides(spec)
+        cores = grid.cores if call.cores is None else call.cores.num_cores()
+        slices = min(high, cores // (images * wide))
+        negated = call.reduction is Reduction.MIN and not self._by_vector_unit(spec.data_format)
+        sharded = spec.memory_config.is_sharded() or self.place.is_sharded()
+        if slices < 2 or high < LEAST_SPLIT_TILES[spec.layout] or negated or sharded or not spec.data_format.is_float:
+            return None
+        partial_format = FLOAT32 if call.reduction is Reduction.SUM else spec.data_format
+        partials = self._run(source, (-2,), scalar, partial_format, slices=slices)
+        result = self._run(partials, (-2,), 1.0, data_format, layout=spec.layout)
+        self.builder.free_own(partials)
+        return result
+
+    def _run(
+        self,
+        source: PlanTensor,
+        axes: tuple[int, ...],
+        scalar: float,
+        data_format: DataFormat,
+        *,
+        slices: int = 1,
+        layout: Layout | None = None,
+    ) -> PlanTensor:
+        """One program."""
+        call, spec, builder = self.call, source.spec, self.builder
+        if spec.data_format not in FORMATS:
+            raise DeviceError(
+                "Only FLOAT32, BFLOAT16, BFLOAT8_B, and UINT32 are supported for generic reduction (INT32 is supported "
+                f"for MAX/MIN/SUM) - got DataType::{spec.data_format.name.upper()}.\n{call.name}: typecast the tensor"
+            )
+        target_layout = layout or spec.layout
+        if axes == (-2,) and call.layout is Layout.TILE:
+            target_layout = Layout.TILE
+        if slices > 1:
+            target_layout = Layout.ROW_MAJOR
+        target = PlanTensor(self.name("reduced"), self._target(spec, axes, data_format, target_layout, slices))
+        work = Work.of(spec, target.spec, axes, slices, call.cores, builder.device_spec.grid)
+        accurate = call.fp32_dest and not call.fast
+        op = Reduce(
+            reduction=call.reduction,
+            axes=axes,
+            scalar=scalar,
+            source_format=spec.data_format,
+            data_format=data_format,
+            fidelity_phases=call.fidelity_phases,
+            fp32_dest=call.fp32_dest,
+            accurate=accurate,
+            slices=slices,
+            cores=work.cores,
+            core_tiles=work.core_tiles,
+            core_outputs=work.core_outputs,
+            from_shards=work.on_shards,
+        )
+        buffers = reduce_buffers(op, source, target, work, call.chunk, builder.device_spec)
+        return builder.run("ReduceDeviceOperation", op, [source], target, buffers, dataflow=True)
+
+    def _target(
+        self, spec: TensorSpec, axes: tuple[int, ...], data_format: DataFormat, layout: Layout, slices: int
+    ) -> TensorSpec:
+        rank = len(spec.shape)
+        gone = {axis % rank: slices if axis == -2 else 1 for axis in axes if -axis <= rank}
+        shape = tuple(gone.get(axis, side) for axis, side in enumerate(spec.shape))
+        return TensorSpec(shape, data_format, layout, sharded_place(spec, shape, axes, self.place))
+
+
+def sharded_place(
+    source: TensorSpec, shape: tuple[int, ...], axes: tuple[int, ...], place: MemoryConfig
+) -> MemoryConfig:
+    """The place of a reduced tensor, with smaller shards; a single HEIGHT shard is called a WIDTH shard."""
+    shards = place.shard_spec
+    if shards is None:
+        return place
+    padded = TensorSpec(shape, BFLOAT16, Layout.TILE).padded_shape
+    all_rows, all_columns = prod(padded[:-1]), padded[-1]
+    rows, columns = shards.shape
+    scheme = place.memory_layout
+    if scheme is Scheme.WIDTH_SHARDED:
+        rows, columns = all_rows, round_up(div_up(all_columns, shards.num_cores()), TILE)
+    else:
+        columns = TILE if -1 in axes else min(round_up(columns, TILE), all_columns)
+        if -2 in axes:
+            rows = div_up(rows, (1, *source.padded_shape)[-2]) * TILE
+        if scheme is Scheme.HEIGHT_SHARDED and rows == all_rows:
+            scheme = Scheme.WIDTH_SHARDED
+    rows = round_up(rows, TILE)
+    return MemoryConfig(scheme, place.buffer_type, ShardSpec(shards.grid, (rows, columns), shards.orientation))

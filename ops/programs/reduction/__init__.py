@@ -1,0 +1,1 @@
+"""Programs that reduce axes of a tensor, or look for places along them."""

@@ -1,0 +1,10 @@
+"""The models of the programs that reduce axes or look for places along them."""
+
+from typing import Any, Final
+
+from ops.op_model import ModeledOp, OpModel, model_of
+from ops.programs.reduction.nc import AddImages
+from ops.programs.reduction.reduce import Reduce
+
+OPS: Final[tuple[type[ModeledOp], ...]] = (AddImages, Reduce)
+OP_MODELS: Final[tuple[OpModel[Any], ...]] = tuple(map(model_of, OPS))

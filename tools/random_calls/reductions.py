@@ -1,0 +1,37 @@
+"""Steps that reduce axes of a tensor."""
+
+from typing import Final
+
+import numpy as np
+
+from device.numbers.formats import Array
+from tools.random_calls.drafts import Draft, Expected, Shadow, Step, of_tensor
+from tools.random_calls.references import rounding
+from tools.random_calls.tensors import INTERLEAVED
+
+PARTIAL_ROUNDINGS: Final = {"bfloat8_b": 2.0**-5}  # of partial sums and what shares their exponents, else bfloat16's
+REDUCED: Final = ("bfloat16", "float32", "bfloat8_b")
+
+
+@of_tensor("sum", "mean", "max", "min", accept=lambda x: x.dtype in REDUCED and not x.tensor.is_sharded())
+def reduction(draft: Draft, x: Shadow) -> Step:
+    """All elements along some axes as one."""
+    rank = len(x.shape)
+    axes = draft.pick(((rank - 1,), (max(0, rank - 2),), (draft.below(rank),), tuple(range(rank))))
+    keeps = draft.chance(0.5)
+    dims = None if len(axes) == rank and draft.chance(0.5) else axes[0] if len(axes) == 1 else list(axes)
+    draft.call(x).option("dim", dims if dims is not None else "None").option("keepdim", keeps or "")
+    draft.placed(x.shape, tiled=True, probability=0.15, only=INTERLEAVED)
+    if draft.place not in INTERLEAVED:
+        return draft.call(x).gives(expect=lambda: _expected(draft.function, x, tuple(range(rank)), keeps=False))
+    return draft.gives(expect=lambda: _expected(draft.function, x, axes, keeps=keeps))
+
+
+def _expected(function: str, x: Shadow, axes: tuple[int, ...], *, keeps: bool) -> Expected:
+    values: Array = np.asarray(getattr(np, function)(x.values, axis=axes, keepdims=keeps), np.float64)
+    terms = getattr(np, "sum" if function == "sum" else "mean")(np.abs(x.values), axis=axes, keepdims=keeps)
+    if function in ("max", "min"):
+        terms = np.abs(values)
+    share = PARTIAL_ROUNDINGS.get(x.dtype, 2.0**-7)
+    bound = np.asarray(terms) * share * (1 if x.dtype != "float32" else 2.0**-8) + 2 * rounding(values, x.dtype)
+    return Expected(values=values, bound=bound, dtypes=(x.dtype,))

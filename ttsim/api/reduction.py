@@ -1,0 +1,124 @@
+"""ttnn's functions that reduce axes of a tensor: sum, mean, max, min."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from device.cores import CoreRangeSet
+from device.errors import ArgumentTypeError, shown
+from device.memory.memory_config import Layout, MemoryConfig
+from ops.planners.reduction import ReduceArguments, axes_of_reduction, plan_reduction
+from ops.programs.reduction.reduce import Reduction
+from ttsim.api.device_calls import converted, required_device
+from ttsim.runtime.calls import on_device
+from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.types.call import OPERATIONS, Call, function_of, incompatible, param
+from ttsim.runtime.types.configs import WormholeComputeKernelConfig
+
+
+def dims_of(owner: str, dim: object) -> tuple[int, ...]:
+    """The axes that an argument names; none for None. Raises ArgumentTypeError for what is no integer."""
+    several = isinstance(dim, Sequence) and not isinstance(dim, str)
+    dims: list[Any] = list(dim) if several else [] if dim is None else [dim]  # type: ignore[call-overload]
+    for number in dims:
+        if not isinstance(number, int) or isinstance(number, bool):
+            raise ArgumentTypeError(
+                f"{incompatible(OPERATIONS + owner)}\n{owner}: dim must be an integer or several, not {shown(dim)}"
+            )
+    return tuple(dims)
+
+
+def compute_fields(config: WormholeComputeKernelConfig | None) -> dict[str, Any]:
+    """Fidelity and width of Dst of a compute config; nothing for the library's own."""
+    if config is None:
+        return {}
+    chosen = config.argument()
+    return {
+        "fidelity_phases": chosen.fidelity_phases, "fp32_dest": chosen.fp32_dest, "dst_full_sync": chosen.dst_full_sync
+    }  # fmt: skip
+
+
+class Reducing(Call):
+    """What all reductions have."""
+
+    input_tensor: Tensor = param("A tensor on the device.", kw_only=False)
+    dim: object = param(
+        "The axis, or several; negative numbers count from the last, None takes all.", default=None, kw_only=False
+    )
+    keepdim: bool = param("Keep reduced axes with length 1.", default=False, kw_only=False)
+    memory_config: MemoryConfig | None = param("Memory of the result; None for that of the tensor.", default=None)
+    compute_kernel_config: WormholeComputeKernelConfig | None = param("None for HiFi4 and a 32-bit Dst.", default=None)
+    scalar: float = param("Every result is multiplied by it.", default=1.0)
+    correction: object = param("Without effect, as in ttnn.", default=None)
+    sub_core_grids: CoreRangeSet | None = param("Cores that may be used; None for all.", default=None)
+    fast_and_approximate_mode: bool = param(
+        "Reduce float32 with the matrix unit, which cuts it to TF32, and not with the vector unit.", default=False
+    )
+
+    _reduction: ClassVar[Reduction]
+    _mean: ClassVar[bool] = False
+    output_layout: Layout | None = None  # A parameter of sums alone
+
+    def run(self) -> Tensor:
+        """Reduces the tensor."""
+        tensor, name = self.input_tensor, self._name
+        dims = dims_of(name, self.dim)
+        required_device(name, tensor)
+        call = ReduceArguments(
+            name=name,
+            reduction=self._reduction,
+            axes=axes_of_reduction(dims, len(tensor.shape)),
+            keeps=self.keepdim,
+            mean=self._mean,
+            scalar=self.scalar,
+            place=self.memory_config,
+            layout=self.output_layout,
+            fast=self.fast_and_approximate_mode,
+            cores=self.sub_core_grids,
+            **compute_fields(self.compute_kernel_config),
+        )
+        return converted(name, plan_reduction, tensor, call)
+
+
+_PARAMETERS = (
+    "input_tensor dim keepdim memory_config compute_kernel_config scalar correction sub_core_grids "
+    "fast_and_approximate_mode"
+)
+
+
+class _Summing(Reducing):
+    output_layout: Layout | None = param("Layout of the result; None for what the program gives.", default=None)
+
+
+def _reduction(
+    name: str, sentence: str, reduction: Reduction, results: tuple[float, float], *, mean: bool = False
+) -> Callable[..., Tensor]:
+    sums = reduction is Reduction.SUM
+    parent: Any = _Summing if sums else Reducing
+
+    class Function(parent, name=name, parameters=_PARAMETERS + (" output_layout" if sums else "")):  # type: ignore[call-arg, misc]
+        __doc__ = f"""{sentence} of all elements along one or more axes.
+
+        bfloat16 and block floats are reduced by the matrix unit, float32 and integers by the vector unit. The numbers
+        were never compared with recordings of the real kernels.
+
+        Returns:
+            A tensor without the reduced axes, or with length 1 in their place.
+
+        Raises:
+            DeviceError: There is no such axis, the tensor is on the host, or the library does not reduce its format.
+
+        Examples:
+            >>> tensor = ttnn.Tensor(np.array([[1.0, 2.0], [3.0, 6.0]]), ttnn.bfloat16, device, ttnn.TILE_LAYOUT)
+            >>> ttnn.{name}(tensor, dim=-1).to_list()
+            [{results[0]}, {results[1]}]
+        """
+        _reduction = reduction
+        _mean = mean
+
+    return on_device(function_of(Function))
+
+
+sum = _reduction("sum", "The sum", Reduction.SUM, (3.0, 9.0))
+mean = _reduction("mean", "The mean", Reduction.SUM, (1.5, 4.5), mean=True)
+max = _reduction("max", "The largest", Reduction.MAX, (2.0, 6.0))
+min = _reduction("min", "The smallest", Reduction.MIN, (1.0, 3.0))
