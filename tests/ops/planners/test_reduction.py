@@ -1,0 +1,138 @@
+"""Device operations and buffers of reductions, as ttnn 0.81.1 plans them on a device of 8x8 cores."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from device.cores import first_cores
+from device.errors import DeviceError, NotSimulatedError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import (
+    L1_MEMORY_CONFIG,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardSpec,
+    TensorMemoryLayout as Scheme,
+)
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32, UINT16
+from device.plan import Operation
+from ops.op_models import load_spec
+from ops.planners.reduction import ReduceArguments, axes_of_reduction, plan_reduction
+from ops.programs.reduction.reduce import Reduction
+
+SPEC = load_spec("wormhole_n150")
+IMAGES = (2, 3, 64, 96)
+
+
+def planned(shape, dims=(), name="sum", data_format=BFLOAT16, layout=Layout.TILE, memory=None, **fields):
+    reduction = Reduction.SUM if name in ("sum", "mean") else Reduction(name)
+    place = {} if memory is None else {"memory_config": memory}
+    source = TensorSpec(shape, data_format, layout, **place)
+    axes = axes_of_reduction(dims, len(shape))
+    call = ReduceArguments(name=name, reduction=reduction, axes=axes, mean=name == "mean", **fields)
+    return plan_reduction(source, call, SPEC)
+
+
+def operations(plan):
+    """Each device operation with the bytes of its circular buffers."""
+    return [
+        (step.name.removesuffix("DeviceOperation"), *(buffer.size_bytes for buffer in step.circular_buffers))
+        for step in plan.steps
+        if isinstance(step, Operation)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ({"dims": (-1,), "keeps": True}, [("Reduce", 4096, 2048, 4096)]),
+        ({"dims": (-1,), "shape": (1, 1, 32, 128), "keeps": True}, [("Reduce", 16384, 2048, 4096)]),
+        ({"dims": (1,)}, [("FastReduceNC", 12288, 2048, 4096)]),
+        (
+            {"dims": (0, 1)},
+            [("FastReduceNC", 12288, 2048, 8192), ("FastReduceNC", 16384, 2048, 4096)],
+        ),
+        (
+            {"dims": (2, 3), "keeps": True},
+            [("Reduce", 4096, 2048, 8192), ("Reduce", 8192, 4096, 4096)],
+        ),
+        (
+            {"name": "mean", "dims": (2, 3), "keeps": True},
+            [("Reduce", 4096, 2048, 4096), ("Reduce", 4096, 2048, 4096)],
+        ),
+        (
+            {"name": "max", "dims": (1,)},
+            [("Transpose", 4096, 512), ("Reduce", 16384, 2048, 4096), ("Transpose", 4096)],
+        ),
+        (
+            {"name": "min", "dims": (-1,), "data_format": BFLOAT8_B, "keeps": True},
+            [("Reduce", 2176, 2048, 2176, 1088, 1088)],
+        ),
+        ({"dims": (-2,), "shape": (1, 1, 608, 32), "keeps": True}, [("Reduce", 4096, 2048, 4096)]),
+        (
+            {"dims": (-2,), "shape": (1, 1, 640, 32), "keeps": True},
+            [("Reduce", 16384, 2048, 8192), ("Reduce", 8192, 4096, 2048, 8192, 4096, 4096)],
+        ),
+        (
+            {"dims": (-1,), "shape": (1, 1, 64, 320), "layout": Layout.ROW_MAJOR, "keeps": True},
+            [("Reduce", 32768, 2048, 2048, 16384, 2048, 4096)],
+        ),
+        ({"name": "max", "shape": (1, 1, 32, 32), "dims": (2, 3)}, [("Reduce", 4096, 2048, 4096)]),
+        (
+            {"name": "max", "shape": (1, 1, 32, 32), "dims": (2, 3), "data_format": INT32, "keeps": True},
+            [("Reduce", 8192, 2048, 8192), ("Reduce", 8192, 2048, 8192)],
+        ),
+    ],
+)
+def test_device_operations(call, expected):
+    assert operations(planned(call.pop("shape", IMAGES), **call)) == expected
+
+
+def test_rows_of_height_shards_are_reduced_where_they_lie():
+    shards = ShardSpec(first_cores(8, 8, 8, row_wise=True), (32, 64))
+    memory = MemoryConfig(Scheme.HEIGHT_SHARDED, BufferType.L1, shards)
+    plan = planned((1, 1, 256, 64), (-1,), memory=memory, keeps=True)
+    assert operations(plan) == [("Reduce", 4096, 4096, 2048, 2048)]
+    (step,) = plan.steps
+    assert [buffer.view_of for buffer in step.circular_buffers] == [None, "input", None, step.outputs[0].tensor]
+    result = plan.tensors[plan.results["output"]].memory_config
+    assert result == replace(memory, shard_spec=shards.changed(shape=(32, 32)))
+
+
+def test_a_single_shard_is_called_a_width_shard():
+    shards = ShardSpec(first_cores(8, 8, 8, row_wise=True), (32, 64))
+    plan = planned((1, 1, 256, 64), (-2,), memory=MemoryConfig(Scheme.HEIGHT_SHARDED, BufferType.L1, shards))
+    result = plan.tensors[plan.results["output"]].memory_config
+    assert (result.memory_layout, result.shard_spec) == (Scheme.WIDTH_SHARDED, shards)
+
+
+def test_a_result_in_another_memory_and_layout():
+    plan = planned(IMAGES, (-2,), keeps=True, place=L1_MEMORY_CONFIG, layout=Layout.ROW_MAJOR, memory=None)
+    assert operations(plan)[0][0] == "Reduce"
+    assert plan.tensors[plan.results["output"]].memory_config.buffer_type is BufferType.L1
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "first"),
+    [
+        ({"dims": (4,)}, DeviceError, "Unsupported dim 4 at index 0. After possible adjustment, needs to be at least"),
+        ({"dims": (1, -3)}, DeviceError, "reduce dim list contains a duplicate axis after sorting (indices 0 and 1"),
+        (
+            {"name": "mean", "data_format": INT32},
+            DeviceError,
+            "ttnn.mean does not support integer inputs - got DataType",
+        ),
+        ({"dims": (-1,), "data_format": UINT16}, DeviceError, "Only FLOAT32, BFLOAT16, BFLOAT8_B, and UINT32 are"),
+        (
+            {"name": "min", "data_format": FLOAT32, "fast": True},
+            DeviceError,
+            "ttnn.min does not support fast_and_approx",
+        ),
+        ({"place": MemoryConfig(Scheme.HEIGHT_SHARDED, BufferType.L1)}, NotSimulatedError, "sum: a sharded memory"),
+    ],
+)
+def test_refusals(call, error, first):
+    with pytest.raises(error, match=re.escape(first)):
+        planned(IMAGES, **call)
