@@ -34,6 +34,7 @@ from ops.programs.kernel_costs import ComputeCosts, TransferCosts
 from ops.programs.matmul.cycles import MatmulCosts
 from ops.programs.matmul.model import OP_MODELS as MATMUL
 from ops.programs.matmul.transpose import Transpose
+from ops.programs.normalization.model import OP_MODELS as NORMALIZATION
 from ops.programs.patch_matmul.model import OP_MODELS as PATCH_MATMUL
 from ops.programs.phase_conv2d.model import OP_MODELS as PHASE_CONV2D
 from ops.programs.pool import Pool
@@ -51,6 +52,7 @@ _MODELS: list[OpModel[Any]] = [
     *HALO,
     *HOST_FALLBACK,
     *MATMUL,
+    *NORMALIZATION,
     *PATCH_MATMUL,
     *PHASE_CONV2D,
     *REDUCTION,

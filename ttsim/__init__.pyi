@@ -49,6 +49,7 @@ from ttsim.api.matmul import linear as linear, matmul as matmul
 from ttsim.api.modules import (
     cluster as cluster, database as database, device as device, experimental as experimental, tracer as tracer,
 )
+from ttsim.api.normalization import layer_norm as layer_norm, rms_norm as rms_norm
 from ttsim.api.pad import pad as pad
 from ttsim.api.pool import (
     adaptive_avg_pool2d as adaptive_avg_pool2d, adaptive_max_pool2d as adaptive_max_pool2d, avg_pool2d as avg_pool2d,
@@ -139,6 +140,11 @@ from ttsim.runtime.types.configs import (
     ThrottleLevel as ThrottleLevel, UnaryOpType as UnaryOpType, UnaryWithParam as UnaryWithParam,
     WormholeComputeKernelConfig as WormholeComputeKernelConfig,
     init_device_compute_kernel_config as init_device_compute_kernel_config,
+)
+from ttsim.runtime.types.norm_configs import (
+    LayerNormDefaultProgramConfig as LayerNormDefaultProgramConfig,
+    LayerNormShardedMultiCoreProgramConfig as LayerNormShardedMultiCoreProgramConfig,
+    create_layernorm_program_config as create_layernorm_program_config,
 )
 from ttsim.runtime.types.sharding import (
     ShardStrategy as ShardStrategy, create_sharded_memory_config as create_sharded_memory_config,

@@ -26,6 +26,7 @@ from ops.planners.conv.plan import plan_convolution
 from ops.planners.eltwise import BinaryArguments, plan_binary
 from ops.planners.grid_sample import GridSampleArguments, plan_grid_sample
 from ops.planners.matmul import MatmulArguments, plan_matmul
+from ops.planners.normalization.layer_norm import NormArguments, plan_norm
 from ops.planners.onednn.checks import Deconvolution
 from ops.planners.onednn.plan import plan_backward_data, plan_backward_weights, plan_forward
 from ops.planners.pool import PoolArguments, plan_pool2d
@@ -322,6 +323,8 @@ def _surroundings() -> Iterator[Sample]:
     )
     points = _tensor(ROWS, 1, 8, 8, 2)
     form = tiles.data_format
+    weight = _tensor(TILES, 1, 1, 1, 64)
+    norm = NormArguments(rms=False, source=tiles, weight=weight)
     both = Binary(operation=BinaryOperation.ADD, left_format=form, right_format=form, data_format=form)
     none, one = (0, 0), (1, 1)  # the padding of an axis
     for name, plan, tensors in (
@@ -346,6 +349,7 @@ def _surroundings() -> Iterator[Sample]:
         ("convert_to_hwc", partial(plan_convert_to_hwc, wide), {"input": wide}),
         ("convert_to_chw", partial(plan_convert_to_chw, high), {"input": high}),
         ("tilize", partial(plan_tilize, sticks), {"input": sticks}),
+        ("layer_norm", partial(plan_norm, norm, l1_bytes=1 << 20), {"input": tiles, "weight": weight}),
         ("rand", partial(plan_rand, tiles, low=0.0, high=1.0, seed=0), {}),
     ):
         yield Sample(name, plan, tensors)

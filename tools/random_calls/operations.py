@@ -4,9 +4,19 @@ from typing import Final
 
 import numpy as np
 
-from tools.random_calls import convolutions, device_calls, drafts, elementwise, reductions, tensors, windows
+from tools.random_calls import (
+    convolutions,
+    device_calls,
+    drafts,
+    elementwise,
+    normalizations,
+    reductions,
+    tensors,
+    windows,
+)
 
-FAMILIES: Final = (tensors, elementwise, convolutions, windows, reductions, device_calls)  # each adds its operations
+# Each adds its operations.
+FAMILIES: Final = (tensors, elementwise, convolutions, windows, reductions, normalizations, device_calls)
 OPERATIONS: Final = drafts.OPERATIONS
 _OFTEN: Final = {
     14: "from_numpy", 8: "conv_transpose2d", 5: "conv2d", 2.5: "concat max_pool2d avg_pool2d",
@@ -35,6 +45,7 @@ _REASONS: Final = {
         "get_arch_name get_device_ids get_num_devices get_pcie_device_ids"
     ),
     "settings of the session, of meshes and of device files, which no call of a sequence reads": (
+        "create_layernorm_program_config "
         "is_blackhole is_wormhole_b0 using_distributed_env set_fabric_config load_config_from_dictionary "
         "load_config_from_json_file manage_config save_config_to_json_file init_device_compute_kernel_config "
         "concat_mesh_to_tensor_composer replicate_tensor_to_mesh_mapper shard_tensor_to_mesh_mapper changed load_spec"

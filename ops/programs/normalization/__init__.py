@@ -1,0 +1,1 @@
+"""Programs that normalize: layer_norm and rms_norm, group_norm, batch_norm."""

@@ -1,0 +1,95 @@
+"""Normalizations: numbers, memory and errors."""
+
+import numpy as np
+import pytest
+
+import ttsim as ttnn
+
+RNG = np.random.default_rng(7)
+
+
+def on_device(device, values, dtype=ttnn.bfloat16, memory_config=None):
+    return ttnn.from_numpy(
+        np.asarray(values, np.float32), dtype, layout=ttnn.TILE_LAYOUT, device=device, memory_config=memory_config
+    )
+
+
+def sharded(kind, shape, across, down):
+    cores = ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(across - 1, down - 1))])
+    return ttnn.MemoryConfig(ttnn.TensorMemoryLayout[kind], ttnn.BufferType.L1, ttnn.ShardSpec(cores, shape))
+
+
+def normalized(x, weight, bias, *, rms):
+    centered = x if rms else x - x.mean(-1, keepdims=True)
+    return centered / np.sqrt((centered**2).mean(-1, keepdims=True) + 1e-5) * weight + bias
+
+
+@pytest.mark.parametrize("values", ["exact", "fast"])
+@pytest.mark.parametrize("rms", [False, True])
+@pytest.mark.parametrize("place", [None, sharded("BLOCK_SHARDED", (32, 64), 2, 2)])
+def test_rows_are_normalized(values, rms, place):
+    """70 columns, of which the last tile has 6."""
+    x, weight, bias = RNG.normal(1, 2, (1, 1, 40, 70)), RNG.normal(size=(1, 70)), RNG.normal(size=(1, 70))
+    with ttnn.open_device(spec="wormhole_n150", values=values) as device:
+        tensors = [on_device(device, array) for array in (weight, bias)]
+        source = on_device(device, x, memory_config=place)
+        function = ttnn.rms_norm if rms else ttnn.layer_norm
+        result = function(
+            source, epsilon=1e-5, weight=tensors[0], bias=tensors[1], residual_input_tensor=source
+        ).to_numpy()
+        expected = normalized(
+            2 * source.to_numpy().astype(float), *(tensor.to_numpy().astype(float) for tensor in tensors), rms=rms
+        )
+    assert np.abs(result.astype(float) - expected).max() < (0.06 if rms else 0.04)
+
+
+def test_float32_keeps_the_bits_of_an_operand(device):
+    x = RNG.normal(3, 1, (32, 64))
+    result = ttnn.layer_norm(on_device(device, x, ttnn.float32)).to_numpy()
+    assert result.dtype == np.float32
+    assert np.abs(result - normalized(x, 1, 0, rms=False)).max() < 2.0**-7  # TF32 operands
+
+
+def test_inplace_writes_into_the_input(device):
+    x = on_device(device, RNG.normal(size=(64, 128)), memory_config=sharded("BLOCK_SHARDED", (32, 64), 2, 2))
+    config = ttnn.LayerNormShardedMultiCoreProgramConfig(
+        compute_with_storage_grid_size=(2, 2), subblock_w=2, block_h=1, block_w=2, inplace=True
+    )
+    result = ttnn.layer_norm(x, program_config=config)
+    assert result.buffer_address() == x.buffer_address()
+    assert np.array_equal(result.to_numpy(), x.to_numpy())
+
+
+HEIGHT = sharded("HEIGHT_SHARDED", (32, 128), 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "line"),
+    [
+        ("layer_norm", {"weight": (64, 128)}, "Gamma tensor height must equal tile height (32), got: 64"),
+        ("layer_norm", {"bias": (1, 120)}, "Input and beta padded widths must match and beta logical width must be"),
+        ("layer_norm", {"residual_input_tensor": (1, 128)}, "Input and residual logical and padded shapes must match"),
+        ("rms_norm", {"memory_config": HEIGHT, "place": HEIGHT}, "Height sharded inputs are not supported."),
+        ("rms_norm", {"program_config": {"use_welford": True}}, "Welford's algorithm is not supported for RMSNorm"),
+        ("layer_norm", {"program_config": {"use_welford": True}}, "layer_norm: use_welford is not simulated"),
+    ],
+)
+def test_errors_begin_as_those_of_the_real_library(device, function, arguments, line):
+    named = dict(arguments)
+    source = on_device(device, np.ones((64, 128)), memory_config=named.pop("place", None))
+    for name in ("weight", "bias", "residual_input_tensor"):
+        if name in named:
+            named[name] = on_device(device, np.ones(named[name]))
+    if "program_config" in named:
+        named["program_config"] = ttnn.LayerNormDefaultProgramConfig(**named["program_config"])
+    with pytest.raises(ttnn.TTSimError) as refused:
+        getattr(ttnn, function)(source, **named)
+    assert str(refused.value).startswith(line)
+
+
+def test_the_numbers_were_never_compared(device):
+    with ttnn.profile(device) as profile:
+        ttnn.layer_norm(on_device(device, np.ones((32, 64))))
+    report = profile.report()
+    assert report.calls[0].operations[0].name == "LayerNormDeviceOperation"
+    assert report.calls[0].operations[0].cycles > 1000

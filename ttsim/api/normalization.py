@@ -1,0 +1,133 @@
+"""ttnn.layer_norm and ttnn.rms_norm."""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from device.errors import DeviceError
+from device.memory.memory_config import MemoryConfig
+from ops.planners.normalization.layer_norm import NormArguments, plan_norm
+from ttsim.api.device_calls import cached_plan
+from ttsim.runtime.calls import on_device
+from ttsim.runtime.device import Device
+from ttsim.runtime.execution import require_allocated, run
+from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.types.call import Call, function_of, param
+from ttsim.runtime.types.configs import MathFidelity, WormholeComputeKernelConfig
+from ttsim.runtime.types.norm_configs import LayerNormDefaultProgramConfig, LayerNormShardedMultiCoreProgramConfig
+
+HOST = "Device Operations expect device tensors as inputs"
+
+
+class Norm(Call):
+    """What layer_norm and rms_norm have in common."""
+
+    input_tensor: Tensor = param(
+        "[..., columns] on the device, bfloat16, float32 or bfloat8_b, in TILE layout; interleaved, or sharded by "
+        "blocks or columns in L1.",
+        kw_only=False,
+    )
+    epsilon: float = param("Added to the variance before its root is taken.", default=1e-12)
+    weight: Tensor | None = param(
+        "[1, columns] in TILE layout, or [1, 1, columns / 32, 32] in ROW_MAJOR layout; None for ones.", default=None
+    )
+    bias: Tensor | None = param("Of the weight's shape and layout; None for zeros.", default=None)
+    residual_input_tensor: Tensor | None = param(
+        "Of the input's shape and shards; added to the input first.", default=None
+    )
+    memory_config: MemoryConfig | None = param("Memory of the result; None for that of the input.", default=None)
+    program_config: LayerNormDefaultProgramConfig | LayerNormShardedMultiCoreProgramConfig | None = param(
+        "The program; None lets the call choose by the input's shards.", default=None
+    )
+
+    _rms: ClassVar[bool]
+    compute_kernel_config: WormholeComputeKernelConfig | None = None
+    recip_tensor: Tensor | None = None
+
+    def run(self) -> Tensor:
+        """Normalizes rows."""
+        roles = {"input": self.input_tensor, "residual": self.residual_input_tensor, "weight": self.weight}
+        tensors = {role: tensor for role, tensor in (roles | {"bias": self.bias}).items() if tensor is not None}
+        device = device_of(tensors)
+        specs = {role: tensor.spec for role, tensor in tensors.items()}
+        config = (self.compute_kernel_config or default_compute_config(wide=not self._rms)).argument()
+        call = NormArguments(
+            rms=self._rms,
+            source=specs["input"],
+            residual=specs.get("residual"),
+            weight=specs.get("weight"),
+            bias=specs.get("bias"),
+            epsilon=float(self.epsilon),
+            place=self.memory_config,
+            program=None if self.program_config is None else self.program_config.argument(),
+            fidelity_phases=config.fidelity_phases,
+            fp32_dest=config.fp32_dest,
+            full_dst=config.dst_full_sync,
+        )
+        plan = cached_plan(plan_norm, device, call, l1_bytes=l1_bytes_of(device))
+        with device.function(f"ttnn.{self._name}"):
+            return run(plan, tensors, device)["output"]
+
+
+def default_compute_config(*, wide: bool) -> WormholeComputeKernelConfig:
+    """HiFi4, with a 32-bit Dst if asked for."""
+    return WormholeComputeKernelConfig(
+        math_fidelity=MathFidelity.HiFi4, math_approx_mode=not wide, fp32_dest_acc_en=wide
+    )
+
+
+def l1_bytes_of(device: Device) -> int:
+    """Bytes of a core that tensors and circular buffers may take."""
+    return device.spec.l1.usable_bytes - device.machine.l1_small_bytes
+
+
+def device_of(tensors: Mapping[str, Tensor]) -> Device:
+    """The device of all tensors; raises DeviceError for one on the host or deallocated."""
+    for tensor in tensors.values():
+        require_allocated(tensor, first_line="Tensor is not allocated")
+        if tensor.device() is None:
+            raise DeviceError(f"{HOST}\ngive every tensor to the device with .to(device)")
+    device = next(iter(tensors.values())).device()
+    assert device is not None
+    return device
+
+
+class LayerNorm(Norm, name="layer_norm"):
+    """Every row less its mean, over its standard deviation, times a weight, plus a bias.
+
+    Its outputs were never compared with recordings of the real library.
+
+    Returns:
+        A tensor of the input's shape, data type and layout.
+
+    Examples:
+        >>> x = ttnn.from_numpy(np.array([[-1.0, 1.0] * 16]), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device)
+        >>> bias = ttnn.ones((1, 32), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> ttnn.layer_norm(x, epsilon=1e-5, bias=bias).to_list()[0][:2]
+        [0.0, 2.0]
+    """
+
+    compute_kernel_config: WormholeComputeKernelConfig | None = param("None for HiFi4 with a 32-bit Dst.", default=None)
+    recip_tensor: Tensor | None = param("Without effect: only the algorithm of Welford reads it.", default=None)
+    _rms = False
+
+
+class RmsNorm(Norm, name="rms_norm"):
+    """Every row over the root of the mean of its squares, times a weight, plus a bias.
+
+    Its outputs were never compared with recordings of the real library.
+
+    Returns:
+        A tensor of the input's shape and data type.
+
+    Examples:
+        >>> x = ttnn.from_numpy(np.array([[-2.0, 2.0] * 16]), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device)
+        >>> ttnn.rms_norm(x, epsilon=1e-5).to_list()[0][:2]
+        [-1.0, 1.0]
+    """
+
+    compute_kernel_config: WormholeComputeKernelConfig | None = param("None for HiFi4 with a 16-bit Dst.", default=None)
+    _rms = True
+
+
+layer_norm = on_device(function_of(LayerNorm))
+rms_norm = on_device(function_of(RmsNorm))
