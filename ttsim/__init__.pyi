@@ -16,6 +16,7 @@ from device.memory.memory_config import (
 from device.spec.device_spec import DeviceSpec as DeviceSpec
 from ops.sensitivity.changes import changed as changed, load_spec as load_spec
 from ttsim import errors as errors, graph as graph, model_preprocessing as model_preprocessing, onednn as onednn
+from ttsim.api.accumulation import cumprod as cumprod, cumsum as cumsum
 from ttsim.api.constraints import (
     ExecutionStatus as ExecutionStatus, OpConstraints as OpConstraints, query_op_constraints as query_op_constraints,
 )

@@ -209,8 +209,9 @@ class _Reducer:
                 source_format=before.spec.data_format,
                 data_format=data_format,
                 fp32_dest=call.fp32_dest,
+                allowed=call.cores,
             )
-            buffers = nc_buffers(before.spec, target.spec, axis, builder.device_spec)
+            buffers = nc_buffers(op, before.spec, target.spec, builder.device_spec)
             current = builder.run("FastReduceNCDeviceOperation", op, [before], target, buffers, dataflow=True)
             if before.name != source.name and before not in own:
                 builder.free_own(before)

@@ -35,3 +35,32 @@ def _expected(function: str, x: Shadow, axes: tuple[int, ...], *, keeps: bool) -
     share = PARTIAL_ROUNDINGS.get(x.dtype, 2.0**-7)
     bound = np.asarray(terms) * share * (1 if x.dtype != "float32" else 2.0**-8) + 2 * rounding(values, x.dtype)
     return Expected(values=values, bound=bound, dtypes=(x.dtype,))
+
+
+@of_tensor("cumsum", "cumprod", accept=lambda x: x.dtype in REDUCED and x.tiled and not x.tensor.is_sharded())
+def accumulation(draft: Draft, x: Shadow) -> Step:
+    """Sums or products of all elements up to each one."""
+    rank = len(x.shape)
+    axis, backwards = draft.between(-rank, rank - 1), draft.chance(0.2)
+    draft.call(x, axis).option("reverse_order", backwards or "")
+    draft.placed(x.shape, tiled=True, probability=0.0)
+    values = np.flip(x.values, axis) if backwards else x.values
+    with np.errstate(all="ignore"):
+        totals = getattr(np, draft.function)(values, axis=axis)
+        share = PARTIAL_ROUNDINGS.get(x.dtype, 2.0**-7 if x.dtype == "bfloat16" else 2.0**-16)
+        magnitudes = np.maximum.accumulate(getattr(np, draft.function)(np.abs(values), axis=axis), axis=axis)
+        bound = share * np.where(np.isfinite(totals) & (np.abs(totals) < 1e30), magnitudes.max(), np.inf)
+    totals, bound = (np.flip(array, axis) if backwards else array for array in (totals, bound))
+    return draft.gives(totals, bound, dtypes=(x.dtype,), layout="TILE")
+
+
+@of_tensor(
+    "experimental.fast_reduce_nc",
+    accept=lambda x: x.dtype in REDUCED and x.tiled and not x.tensor.is_sharded() and len(x.shape) > 2,
+)
+def fast_reduce_nc(draft: Draft, x: Shadow) -> Step:
+    """Images added along one axis; the padding of their tiles is part of the result."""
+    axis = draft.below(len(x.shape) - 2)
+    shape = tuple(1 if index == axis else side for index, side in enumerate(x.tensor.padded_shape))
+    draft.call(x).option("dims", [axis])
+    return draft.gives(expect=lambda: Expected(shape=shape, dtypes=(x.dtype,), layout="TILE"))

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from device.cores import CoreRangeSet
+from device.cores import CoreRange, CoreRangeSet
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE
 from device.numbers.formats import BFLOAT16, Array, DataFormat
@@ -31,6 +31,7 @@ class AddImages(DataMovement):
     source_format: DataFormat
     data_format: DataFormat
     fp32_dest: bool
+    allowed: CoreRangeSet | None = None  # Cores that may be used; None for all
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
         """Tiles added to each other in Dst, in order."""
@@ -51,7 +52,7 @@ class AddImages(DataMovement):
     def composed(self, ends: Ends, spec: DeviceSpec) -> Composed:
         """Every output tile is the sum of as many tiles as the axis is long."""
         outputs = output_tiles(self.padded_shape, self.axis)
-        cores = nc_cores(self.padded_shape, self.axis, spec)
+        cores = nc_cores(self, spec)
         share = spread_evenly(outputs, cores.num_cores())[1]
         return streamed(
             ends,
@@ -72,16 +73,20 @@ def output_tiles(padded_shape: tuple[int, ...], axis: int) -> int:
     return prod(padded_shape) // padded_shape[axis] // TILE**2
 
 
-def nc_cores(padded_shape: tuple[int, ...], axis: int, spec: DeviceSpec) -> CoreRangeSet:
+def nc_cores(op: AddImages, spec: DeviceSpec) -> CoreRangeSet:
     """Cores that share the tiles of the result, row by row."""
-    return page_cores(output_tiles(padded_shape, axis), spec.grid, row_wise=True)
+    tiles = output_tiles(op.padded_shape, op.axis)
+    if op.allowed is None:
+        return page_cores(tiles, spec.grid, row_wise=True)
+    cores = op.allowed.cores()[:tiles]
+    return CoreRangeSet([CoreRange(core, core) for core in cores]).merged()
 
 
-def nc_buffers(source: TensorSpec, target: TensorSpec, axis: int, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+def nc_buffers(op: AddImages, source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Tiles on their way in, a tile of zeros, and two tiles of the result."""
-    length = source.padded_shape[axis]
+    length = source.padded_shape[op.axis]
     together = next(count for count in range(MOST_TOGETHER, 0, -1) if length % count == 0)
-    cores = nc_cores(source.padded_shape, axis, spec)
+    cores = nc_cores(op, spec)
     return (
         tile_buffer("tiles", 2 * together, source.data_format, cores),
         tile_buffer("zeros", 1, BFLOAT16, cores),

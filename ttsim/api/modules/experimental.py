@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 
 from device.errors import ArgumentError, NotSimulatedError
+from ttsim.api.accumulation import fast_reduce_nc
 from ttsim.api.shape import convert_to_chw, convert_to_hwc
 from ttsim.runtime.device import Device
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import require_type
 from ttsim.runtime.types.signatures import public
 
-__all__ = ["conv3d", "convert_to_chw", "convert_to_hwc"]
+__all__ = ["conv3d", "convert_to_chw", "convert_to_hwc", "fast_reduce_nc"]
 
 
 def conv3d(

@@ -1,0 +1,165 @@
+"""Plans of cumsum, cumprod and fast_reduce_nc. Rules: ttnn 0.81.1, compared with its plans.
+
+A sum of bfloat16 along rows or columns works within tiles; otherwise the axis is first put in front of all others.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from device.cores import CoreRangeSet
+from device.errors import DeviceError, NotSimulatedError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import Layout, MemoryConfig
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, DataFormat
+from device.plan import Plan
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.planners.shape.permute import RANK, permuted_by, seen
+from ops.programs.data_movement.conversions import typecast_by
+from ops.programs.reduction.accumulate import Accumulate, accumulate_buffers
+from ops.programs.reduction.nc import AddImages, nc_buffers
+
+ADDED_FORMATS = (BFLOAT16, BFLOAT8_B, FLOAT32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccumulateArguments:
+    """A call of cumsum or cumprod."""
+
+    name: str
+    axis: int  # As the caller counts it
+    multiplies: bool
+    backwards: bool = False
+    compensates: bool = True
+    data_format: DataFormat | None = None
+    place: MemoryConfig | None = None
+
+
+def plan_accumulation(source: TensorSpec, call: AccumulateArguments, spec: DeviceSpec) -> Plan:
+    """Plan the tensor "input" summed or multiplied up; raises DeviceError where the library refuses it."""
+    rank = len(source.shape)
+    if not -rank <= call.axis < rank:
+        raise DeviceError(
+            f"The requested accumulation axis is {call.axis}, while the input tensor has rank "
+            f"{len(source.padded_shape)}.\n{call.name}: give one of its axes"
+        )
+    if source.memory_config.is_sharded():
+        raise DeviceError(
+            "ttnn accumulation operations (cumprod, cumsum) do not support sharded input tensors.\n"
+            f"{call.name}: move the tensor to interleaved memory"
+        )
+    if source.layout is not Layout.TILE:
+        raise DeviceError(
+            f"The provided input tensor has a non-tile layout: ROW_MAJOR.\n{call.name}: bring it into TILE_LAYOUT"
+        )
+    if call.place is not None and call.place.is_sharded():
+        raise NotSimulatedError(f"{call.name}: a sharded memory_config is not simulated; give interleaved memory")
+    if not source.volume:
+        raise NotSimulatedError(f"{call.name}: empty tensors are not simulated")
+
+    def write(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
+        read = tensor
+        if call.data_format not in (None, source.data_format):
+            read = typecast_by(builder, tensor, call.data_format or BFLOAT16, "cast")
+        return _accumulated(builder, read, call, call.axis % rank)
+
+    return plan_of(source, spec, write, attempts=True)
+
+
+def _accumulated(builder: PlanBuilder, source: PlanTensor, call: AccumulateArguments, axis: int) -> PlanTensor:
+    """The scan along an axis: within tiles, along leading axes, or along the axis put in front."""
+    spec, rank = source.spec, len(source.spec.shape)
+    where = spec.memory_config if call.place is None else call.place
+    within = axis >= rank - 2 and spec.data_format == BFLOAT16 and not call.multiplies and not call.backwards
+    if within or axis < rank - 3:
+        result = _run(builder, source, call, axis, where, "output")
+        builder.free_own(source)
+        return result
+    more = max(0, RANK - rank)
+    order = list(range(rank + more))
+    order[0], order[axis + more] = order[axis + more], order[0]
+    turned = permuted_by(builder, seen(source, (*[1] * more, *spec.shape)), tuple(order), None, "turned")
+    builder.free_own(source, keep=[turned])
+    totals = _run(builder, turned, call, 0, where, "totals")
+    builder.free_own(turned)
+    result = permuted_by(builder, totals, tuple(order), None, "output")
+    builder.free_own(totals, keep=[result])
+    return seen(result, spec.shape)
+
+
+def _run(
+    builder: PlanBuilder, source: PlanTensor, call: AccumulateArguments, axis: int, place: MemoryConfig, name: str
+) -> PlanTensor:
+    spec = source.spec
+    op = Accumulate(
+        axis=axis,
+        multiplies=call.multiplies,
+        backwards=call.backwards,
+        compensates=spec.data_format == FLOAT32 and call.compensates and not call.multiplies,
+        data_format=spec.data_format,
+    )
+    target = PlanTensor(name, spec.changed(memory_config=place, padded_shape=spec.padded_shape))
+    buffers = accumulate_buffers(op, spec, builder.device_spec)
+    return builder.run("AccumulationDeviceOperation", op, [source], target, buffers, dataflow=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImagesArguments:
+    """A call of fast_reduce_nc."""
+
+    axes: tuple[int, ...]
+    place: MemoryConfig
+    fp32_dest: bool = False
+    cores: CoreRangeSet | None = None
+
+
+def plan_added_images(source: TensorSpec, call: ImagesArguments, spec: DeviceSpec) -> Plan:
+    """Plan the sum of the tensor "input" along leading axes, the last of these first."""
+    for text in _refusals(source, call):
+        raise DeviceError(text)
+    if call.place.is_sharded() or source.memory_config.is_sharded():
+        raise NotSimulatedError("fast_reduce_nc: shards are not simulated; use interleaved memory")
+
+    def write(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
+        current = tensor
+        for number, axis in enumerate(sorted(call.axes, reverse=True)):
+            before, padded = current, current.spec.padded_shape
+            shape = tuple(1 if index == axis else side for index, side in enumerate(padded))
+            target = PlanTensor(f"images.{number}", TensorSpec(shape, source.data_format, Layout.TILE, call.place))
+            op = AddImages(
+                axis=axis,
+                padded_shape=padded,
+                source_format=source.data_format,
+                data_format=source.data_format,
+                fp32_dest=call.fp32_dest,
+                allowed=call.cores,
+            )
+            buffers = nc_buffers(op, before.spec, target.spec, builder.device_spec)
+            current = builder.run("FastReduceNCDeviceOperation", op, [before], target, buffers, dataflow=True)
+            builder.free_own(before)
+        return current
+
+    return plan_of(source, spec, write)
+
+
+def _refusals(source: TensorSpec, call: ImagesArguments) -> Iterator[str]:
+    rank, owner = len(source.shape), "fast_reduce_nc"
+    if not call.axes:
+        yield f"fast_reduce_nc dims should not be empty\n{owner}: name the axes"
+    if source.layout is not Layout.TILE:
+        yield f"FastReduceNC input only supports TILE layout.\n{owner}: bring the tensor into TILE_LAYOUT"
+    if source.data_format not in ADDED_FORMATS:
+        yield (
+            "FastReduceNC input only supports specific data types. [BFLOAT16, BFLOAT8_B, FLOAT32]\n"
+            f"{owner}: typecast the tensor"
+        )
+    if rank < 3:
+        yield f"FastReduceNC input rank must be greater than 2, but has {rank}\n{owner}: reshape the tensor"
+    for axis in sorted(call.axes, reverse=True):
+        if not -rank <= axis < rank:
+            yield f"ShapeBase[] index out of range. {axis} not in [-4, {max(rank, 4)})\n{owner}: dims: no such axis"
+        if not 0 <= axis <= rank - 3:
+            yield (
+                f"FastReduceNC reduces only outer dims: dim must be between 0 and {rank - 3}, but has {axis}\n"
+                f"{owner}: use ttnn.sum"
+            )

@@ -1,0 +1,85 @@
+"""Device operations and buffers of scans and of added images, as ttnn 0.81.1 plans them on a device of 8x8 cores."""
+
+import re
+
+import pytest
+
+from device.errors import DeviceError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout
+from device.numbers.formats import BFLOAT16, FLOAT32, INT32
+from device.plan import Operation
+from ops.op_models import load_spec
+from ops.planners.accumulation import AccumulateArguments, ImagesArguments, plan_accumulation, plan_added_images
+
+SPEC = load_spec("wormhole_n150")
+
+
+def operations(plan):
+    """Each device operation with the bytes of its circular buffers."""
+    return [
+        (step.name.removesuffix("DeviceOperation"), *(buffer.size_bytes for buffer in step.circular_buffers))
+        for step in plan.steps
+        if isinstance(step, Operation)
+    ]
+
+
+def scanned(axis, data_format=BFLOAT16, layout=Layout.TILE, **fields):
+    source = TensorSpec((2, 3, 64, 96), data_format, layout)
+    call = AccumulateArguments(name="cumsum", axis=axis, **{"multiplies": False, **fields})
+    return plan_accumulation(source, call, SPEC)
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ({"axis": -1}, [("Accumulation", 8192, 8192)]),
+        ({"axis": 0}, [("Accumulation", 8192, 8192, 4096)]),
+        ({"axis": 1}, [("Transpose", 4096), ("Accumulation", 8192, 8192, 4096), ("Transpose", 4096)]),
+        ({"axis": 0, "data_format": FLOAT32}, [("Accumulation", 16384, 16384, 4096, 4096)]),
+        ({"axis": 0, "data_format": FLOAT32, "compensates": False}, [("Accumulation", 16384, 16384, 4096)]),
+        (
+            {"axis": -1, "multiplies": True},
+            [("Permute", 4096, 4096, 4096), ("Accumulation", 8192, 8192, 4096), ("Permute", 4096, 4096, 4096)],
+        ),
+    ],
+)
+def test_scans(call, expected):
+    assert operations(scanned(**call)) == expected
+
+
+@pytest.mark.parametrize(
+    ("call", "first"),
+    [
+        ({"axis": 4}, "The requested accumulation axis is 4, while the input tensor has rank 4."),
+        ({"axis": 0, "layout": Layout.ROW_MAJOR}, "The provided input tensor has a non-tile layout: ROW_MAJOR."),
+    ],
+)
+def test_refused_scans(call, first):
+    with pytest.raises(DeviceError, match=re.escape(first)):
+        scanned(**call)
+
+
+def added(shape, axes, data_format=BFLOAT16):
+    source = TensorSpec(shape, data_format, Layout.TILE)
+    return plan_added_images(source, ImagesArguments(axes=axes, place=DRAM_MEMORY_CONFIG), SPEC)
+
+
+def test_images_are_added_along_the_last_axis_first():
+    plan = added((2, 3, 50, 96), (0, 1))
+    assert operations(plan) == [("FastReduceNC", 12288, 2048, 4096), ("FastReduceNC", 8192, 2048, 4096)]
+    assert plan.tensors[plan.results["output"]].shape == (1, 1, 64, 96)
+
+
+@pytest.mark.parametrize(
+    ("call", "first"),
+    [
+        (((2, 3, 64, 96), ()), "fast_reduce_nc dims should not be empty"),
+        (((2, 3, 64, 96), (2,)), "FastReduceNC reduces only outer dims: dim must be between 0 and 1, but has 2"),
+        (((64, 96), (0,)), "FastReduceNC input rank must be greater than 2, but has 2"),
+        (((2, 3, 64, 96), (0,), INT32), "FastReduceNC input only supports specific data types."),
+    ],
+)
+def test_refused_images(call, first):
+    with pytest.raises(DeviceError, match=re.escape(first)):
+        added(*call)

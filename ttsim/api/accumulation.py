@@ -1,0 +1,126 @@
+"""ttnn's functions that sum or multiply up along an axis, and the one that adds images."""
+
+from device.cores import CoreRangeSet
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, MemoryConfig
+from ops.planners.accumulation import AccumulateArguments, ImagesArguments, plan_accumulation, plan_added_images
+from ttsim.api.device_calls import converted, format_of, integers_of, operation, operation_as, require_left_out
+from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.types.call import required_integer
+from ttsim.runtime.types.configs import WormholeComputeKernelConfig
+from ttsim.runtime.types.tensors import DataType
+
+
+@operation
+def cumsum(
+    input: Tensor,
+    dim: object,
+    *,
+    dtype: DataType | None = None,
+    reverse_order: bool = False,
+    out: object = None,
+    memory_config: MemoryConfig | None = None,
+    disable_compensated_sum: bool = False,
+) -> Tensor:
+    """The sum of all elements up to each one along an axis.
+
+    Args:
+        input: An interleaved tensor on the device, in TILE layout.
+        dim: The axis; negative numbers count from the last.
+        dtype: Data type that the tensor is cast to first.
+        reverse_order: Sum up from the end of the axis.
+        out: Not simulated; None creates a new tensor.
+        disable_compensated_sum: Do not carry along what additions of float32 round off.
+
+    Returns:
+        A tensor of the same shape.
+
+    Examples:
+        >>> tensor = ttnn.Tensor(np.array([[1.0, 2.0, 3.0]]), ttnn.bfloat16, device, ttnn.TILE_LAYOUT)
+        >>> ttnn.cumsum(tensor, -1).to_list()
+        [[1.0, 3.0, 6.0]]
+    """
+    require_left_out("cumsum", out=out)
+    call = AccumulateArguments(
+        name="cumsum",
+        axis=required_integer("cumsum", "dim", dim),
+        multiplies=False,
+        backwards=reverse_order,
+        compensates=not disable_compensated_sum,
+        data_format=format_of(dtype),
+        place=memory_config,
+    )
+    return converted("cumsum", plan_accumulation, input, call)
+
+
+@operation
+def cumprod(
+    input_tensor: Tensor,
+    dim: object,
+    *,
+    dtype: DataType | None = None,
+    reverse_order: bool = False,
+    out: object = None,
+    memory_config: MemoryConfig | None = None,
+) -> Tensor:
+    """The product of all elements up to each one along an axis.
+
+    Args:
+        input_tensor: An interleaved tensor on the device, in TILE layout.
+        dim: The axis; negative numbers count from the last.
+        dtype: Data type that the tensor is cast to first.
+        reverse_order: Multiply up from the end of the axis.
+        out: Not simulated; None creates a new tensor.
+
+    Returns:
+        A tensor of the same shape.
+
+    Examples:
+        >>> tensor = ttnn.Tensor(np.array([[1.0, 2.0, 3.0]]), ttnn.bfloat16, device, ttnn.TILE_LAYOUT)
+        >>> ttnn.cumprod(tensor, -1).to_list()
+        [[1.0, 2.0, 6.0]]
+    """
+    require_left_out("cumprod", out=out)
+    call = AccumulateArguments(
+        name="cumprod",
+        axis=required_integer("cumprod", "dim", dim),
+        multiplies=True,
+        backwards=reverse_order,
+        data_format=format_of(dtype),
+        place=memory_config,
+    )
+    return converted("cumprod", plan_accumulation, input_tensor, call)
+
+
+@operation_as("ttnn.experimental.")
+def fast_reduce_nc(
+    input: Tensor,
+    *,
+    dims: object = (),
+    output: object = None,
+    memory_config: MemoryConfig = DRAM_MEMORY_CONFIG,
+    compute_kernel_config: WormholeComputeKernelConfig | None = None,
+    sub_core_grids: CoreRangeSet | None = None,
+) -> Tensor:
+    """The sum along axes before the last two, which stay with length 1.
+
+    Args:
+        input: An interleaved tensor on the device, in TILE layout.
+        dims: The axes, counted from the first.
+        output: Not simulated; None creates a new tensor.
+        memory_config: Memory of the result.
+        compute_kernel_config: None for HiFi4 and a 16-bit Dst.
+        sub_core_grids: Cores that may be used; None for all.
+
+    Returns:
+        The sum, whose last two sides are whole tiles.
+
+    Examples:
+        >>> images = ttnn.ones((3, 1, 32, 32), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> ttnn.experimental.fast_reduce_nc(images, dims=[0]).to_numpy()[0, 0, 0, 0].item()
+        3.0
+    """
+    require_left_out("fast_reduce_nc", output=output)
+    axes = integers_of("fast_reduce_nc: dims", dims)
+    fp32_dest = compute_kernel_config is not None and compute_kernel_config.fp32_dest_acc_en
+    call = ImagesArguments(axes=axes, place=memory_config, fp32_dest=fp32_dest, cores=sub_core_grids)
+    return converted("experimental.fast_reduce_nc", plan_added_images, input, call)
