@@ -13,6 +13,7 @@ from device.spec import device_spec
 from device.spec.device_spec import Costs, DeviceSpec
 from ops.launch import DispatchCosts
 from ops.op_model import ModeledOp, OpModel, OpModels, model_of
+from ops.programs.attention.model import OP_MODELS as ATTENTION
 from ops.programs.conv2d.block_costs import ConvCosts
 from ops.programs.conv2d.model import OP_MODELS as CONV2D
 from ops.programs.data_movement.channels import ChannelsFirst, ChannelsLast
@@ -48,6 +49,7 @@ MODELED_OPS: Final[tuple[type[ModeledOp], ...]] = (
 )  # fmt: skip
 _MODELS: list[OpModel[Any]] = [
     *map(model_of, MODELED_OPS),
+    *ATTENTION,
     *CONV2D,
     *HALO,
     *HOST_FALLBACK,

@@ -66,7 +66,11 @@ from ttsim.api.shape import (
     squeeze as squeeze, stack as stack, transpose as transpose, unsqueeze as unsqueeze,
     unsqueeze_to_4D as unsqueeze_to_4D,
 )
-from ttsim.api.upsample import upsample as upsample
+from ttsim.api.softmax import (
+    scale_causal_mask_hw_dims_softmax_in_place as scale_causal_mask_hw_dims_softmax_in_place,
+    scale_mask_softmax as scale_mask_softmax, scale_mask_softmax_in_place as scale_mask_softmax_in_place,
+    softmax as softmax, softmax_in_place as softmax_in_place,
+)
 from ttsim.api.to_config import (
     interleaved_to_sharded as interleaved_to_sharded, move as move, reallocate as reallocate, reshard as reshard,
     sharded_to_interleaved as sharded_to_interleaved, tilize as tilize,
@@ -80,6 +84,7 @@ from ttsim.api.trace import (
     is_trace_capture_active as is_trace_capture_active, record_event as record_event, release_trace as release_trace,
     wait_for_event as wait_for_event,
 )
+from ttsim.api.upsample import upsample as upsample
 from ttsim.errors import (
     ArgumentError as ArgumentError, ArgumentIndexError as ArgumentIndexError, ArgumentTypeError as ArgumentTypeError,
     CircularBufferError as CircularBufferError, DeviceClosedError as DeviceClosedError, DeviceError as DeviceError,
@@ -131,6 +136,10 @@ from ttsim.runtime.tensor_copies import (
     from_host_shards as from_host_shards, get_device_tensors as get_device_tensors,
 )
 from ttsim.runtime.traces import MeshEvent as MeshEvent, MeshTraceId as MeshTraceId
+from ttsim.runtime.types.attention import (
+    SoftmaxDefaultProgramConfig as SoftmaxDefaultProgramConfig,
+    SoftmaxShardedMultiCoreProgramConfig as SoftmaxShardedMultiCoreProgramConfig,
+)
 from ttsim.runtime.types.configs import (
     Conv2dConfig as Conv2dConfig, Conv2dDRAMSliceHeight as Conv2dDRAMSliceHeight,
     Conv2dDRAMSliceWidth as Conv2dDRAMSliceWidth, Conv2dL1Full as Conv2dL1Full,

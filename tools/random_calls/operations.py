@@ -5,6 +5,7 @@ from typing import Final
 import numpy as np
 
 from tools.random_calls import (
+    attention,
     convolutions,
     device_calls,
     drafts,
@@ -16,7 +17,9 @@ from tools.random_calls import (
 )
 
 # Each adds its operations.
-FAMILIES: Final = (tensors, elementwise, convolutions, windows, reductions, normalizations, device_calls)
+FAMILIES: Final = (
+    tensors, elementwise, attention, convolutions, windows, reductions, normalizations, device_calls,
+)  # fmt: skip
 OPERATIONS: Final = drafts.OPERATIONS
 _OFTEN: Final = {
     14: "from_numpy", 8: "conv_transpose2d", 5: "conv2d", 2.5: "concat max_pool2d avg_pool2d",
@@ -64,6 +67,9 @@ _REASONS: Final = {
     ),
     "waits for an event that has passed, as wait_for_event, which is drawn": "event_synchronize",
     "needs torch, and gives the numbers of to_numpy, which every check reads": "to_torch",
+    "the program of softmax, which is drawn; tests/ttsim/api/test_softmax.py compares it with float64": (
+        "scale_causal_mask_hw_dims_softmax_in_place scale_mask_softmax scale_mask_softmax_in_place softmax_in_place"
+    ),
     "always refuses": "experimental.conv3d",
     "carries out what the four functions of oneDNN prepare, which are drawn": "onednn.run",
 }

@@ -1,0 +1,1 @@
+"""Programs of attention: softmax, scaled dot products, heads that are split and joined, embeddings."""

@@ -1,0 +1,8 @@
+"""The models of attention's device operations."""
+
+from typing import Any, Final
+
+from ops.op_model import OpModel, model_of
+from ops.programs.attention.softmax import Softmax
+
+OP_MODELS: Final[tuple[OpModel[Any], ...]] = (model_of(Softmax),)

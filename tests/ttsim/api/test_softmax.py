@@ -1,0 +1,119 @@
+"""Softmax as users call it: numbers against float64, refusals."""
+
+import numpy as np
+import pytest
+
+import ttsim as ttnn
+
+RANDOM = np.random.default_rng(5)
+CORES = ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(1, 0))])
+
+
+def on(device, shape, dtype=ttnn.bfloat16, **options):
+    return ttnn.from_numpy(RANDOM.standard_normal(shape), dtype, layout=ttnn.TILE_LAYOUT, device=device, **options)
+
+
+def numbers(tensor):
+    return tensor.to_numpy().astype(np.float64)
+
+
+def softmax(x, axis=-1):
+    powers = np.exp(x - x.max(axis, keepdims=True))
+    return powers / powers.sum(axis, keepdims=True)
+
+
+def sharded(scheme, shape, orientation=ttnn.ShardOrientation.ROW_MAJOR):
+    return ttnn.MemoryConfig(scheme, ttnn.BufferType.L1, ttnn.ShardSpec(CORES, shape, orientation))
+
+
+def blocks(high, wide):
+    return ttnn.SoftmaxShardedMultiCoreProgramConfig(
+        compute_with_storage_grid_size=(2, 1), subblock_w=1, block_h=high, block_w=wide
+    )
+
+
+@pytest.mark.parametrize(("dtype", "error"), [(ttnn.bfloat16, 0.008), (ttnn.float32, 1e-6), (ttnn.bfloat8_b, 0.02)])
+@pytest.mark.parametrize(
+    ("shape", "axis", "stable"), [((2, 3, 40, 70), -1, True), ((3, 50, 33), 1, True), ((4, 2, 32), 0, False)]
+)
+def test_numbers_are_those_of_float64(device, dtype, error, shape, axis, stable):
+    x = on(device, shape, dtype)
+    result = ttnn.softmax(x, axis, numeric_stable=stable)
+    want = softmax(numbers(x), axis)
+    assert (tuple(result.shape), result.dtype) == (shape, dtype)
+    assert np.abs(numbers(result) - want).max() < error * want.max()
+
+
+@pytest.mark.parametrize("stable", [True, False])
+def test_a_narrow_dst_rounds_sums(device, stable):
+    x = ttnn.zeros((1, 1, 32, 32 * 600), layout=ttnn.TILE_LAYOUT, device=device)
+    config = ttnn.WormholeComputeKernelConfig(fp32_dest_acc_en=False)
+    result = ttnn.softmax(x, compute_kernel_config=config, numeric_stable=stable)
+    # ones are added up in steps of 16, of which a bfloat16 keeps none from 4096 on: 1 / 4096 instead of 1 / 19200
+    assert numbers(result)[0, 0, 0, 0] == 1 / 4096
+
+
+def test_a_mask_in_one_row_or_row_by_row(device):
+    x, mask = on(device, (2, 3, 64, 70)), on(device, (2, 1, 32, 70))
+    rows = ttnn.scale_mask_softmax(x, 0.5, mask)
+    want = softmax(0.5 * numbers(x) + numbers(mask)[:, :, :1])
+    assert np.abs(numbers(rows) - want).max() < 0.01 * want.max()
+    causal = ttnn.scale_mask_softmax(x, 0.5, mask, is_causal_mask=True)
+    want = softmax(0.5 * numbers(x) + np.tile(numbers(mask), (1, 1, 2, 1)))
+    assert np.abs(numbers(causal) - want).max() < 0.01 * want.max()
+
+
+def test_in_place_the_tensor_is_the_result(device):
+    x = on(device, (1, 2, 32, 64))
+    want = softmax(numbers(x))
+    result = ttnn.softmax_in_place(x)
+    assert np.array_equal(numbers(x), numbers(result))
+    assert np.abs(numbers(x) - want).max() < 0.008 * want.max()
+
+
+def test_shards_with_a_mask_of_all_heads(device):
+    place = sharded(ttnn.TensorMemoryLayout.HEIGHT_SHARDED, (64, 64))
+    x, mask = on(device, (1, 2, 64, 64), memory_config=place), on(device, (1, 1, 64, 64))
+    want = softmax(0.25 * numbers(x) + numbers(mask))
+    ttnn.scale_causal_mask_hw_dims_softmax_in_place(x, 0.25, mask, program_config=blocks(2, 2))
+    assert np.abs(numbers(x) - want).max() < 0.01 * want.max()
+
+
+def test_a_strict_device_refuses_a_softmax_of_parts_of_rows(device):
+    place = sharded(ttnn.TensorMemoryLayout.WIDTH_SHARDED, (32, 32))
+    x = on(device, (1, 1, 32, 64), memory_config=place)
+    with pytest.raises(ttnn.ArgumentError, match="shards hold 32 of 64 columns"):
+        ttnn.softmax_in_place(x, program_config=blocks(1, 1))
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (
+            lambda x, m: ttnn.softmax(x, 4),
+            r"Dimension out of range \(expected to be in range of \[-4, 3\], but got 4\)",
+        ),
+        (lambda x, m: ttnn.softmax_in_place(x, 2), "Invalid dimension: 2. Currently softmax inplace supports dim -1"),
+        (lambda x, m: ttnn.scale_mask_softmax(x, 0.5), "Scale value must not be set when mask is not present"),
+        (
+            lambda x, m: ttnn.scale_mask_softmax(x, 0.5, m),
+            r"Mask height must be 1 or input tensor tile height \(32\), got: 64",
+        ),
+        (
+            lambda x, m: ttnn.softmax_in_place(x, program_config=blocks(1, 2)),
+            "output_mem_config must have a shard_spec when using SoftmaxShardedMultiCoreProgramConfig",
+        ),
+        (
+            lambda x, m: ttnn.scale_causal_mask_hw_dims_softmax_in_place(x, 0.5, m),
+            "Scale causal mask HW dims softmax not supported in default program config",
+        ),
+        (lambda x, m: ttnn.softmax(ttnn.to_layout(x, ttnn.ROW_MAJOR_LAYOUT), 0), "Inputs to softmax must be tilized"),
+        (
+            lambda x, m: ttnn.softmax(ttnn.typecast(x, ttnn.int32)),
+            "Input tensor must be FLOAT32, BFLOAT16, or BFLOAT8_B, got: DataType::INT32",
+        ),
+    ],
+)
+def test_an_error_begins_as_that_of_the_real_library(device, call, text):
+    with pytest.raises(ttnn.TTSimError, match=f"^{text}"):
+        call(on(device, (1, 2, 64, 64)), on(device, (1, 1, 64, 64)))
