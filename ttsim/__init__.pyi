@@ -46,7 +46,7 @@ from ttsim.api.eltwise import (
 from ttsim.api.grid_sample import (
     grid_sample as grid_sample, prepare_grid_sample_grid as prepare_grid_sample_grid,
 )
-from ttsim.api.matmul import linear as linear, matmul as matmul
+from ttsim.api.matmul import addmm as addmm, linear as linear, matmul as matmul
 from ttsim.api.modules import (
     cluster as cluster, database as database, device as device, experimental as experimental, tracer as tracer,
 )
@@ -150,6 +150,14 @@ from ttsim.runtime.types.configs import (
     ThrottleLevel as ThrottleLevel, UnaryOpType as UnaryOpType, UnaryWithParam as UnaryWithParam,
     WormholeComputeKernelConfig as WormholeComputeKernelConfig,
     init_device_compute_kernel_config as init_device_compute_kernel_config,
+)
+from ttsim.runtime.types.matmul_configs import (
+    MatmulMultiCoreReuseMultiCast1DProgramConfig as MatmulMultiCoreReuseMultiCast1DProgramConfig,
+    MatmulMultiCoreReuseMultiCastBatchedDRAMShardedProgramConfig
+    as MatmulMultiCoreReuseMultiCastBatchedDRAMShardedProgramConfig,
+    MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig as MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig,
+    MatmulMultiCoreReuseMultiCastProgramConfig as MatmulMultiCoreReuseMultiCastProgramConfig,
+    MatmulMultiCoreReuseProgramConfig as MatmulMultiCoreReuseProgramConfig,
 )
 from ttsim.runtime.types.norm_configs import (
     LayerNormDefaultProgramConfig as LayerNormDefaultProgramConfig,

@@ -25,7 +25,8 @@ from ops.planners.conv import arguments
 from ops.planners.conv.plan import plan_convolution
 from ops.planners.eltwise import BinaryArguments, plan_binary
 from ops.planners.grid_sample import GridSampleArguments, plan_grid_sample
-from ops.planners.matmul import MatmulArguments, plan_matmul
+from ops.planners.matmul.arguments import MatmulArguments
+from ops.planners.matmul.plan import plan_matmul
 from ops.planners.normalization.layer_norm import NormArguments, plan_norm
 from ops.planners.onednn.checks import Deconvolution
 from ops.planners.onednn.plan import plan_backward_data, plan_backward_weights, plan_forward

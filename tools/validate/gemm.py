@@ -14,7 +14,7 @@ from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, DataFormat, d
 from device.spec.device_spec import DeviceSpec, load_spec
 from device.spec.parts import GridSpec
 from device.time.stages import nanoseconds
-from ops.programs.matmul.buffers import SUBBLOCKS, interleaved_config
+from ops.programs.matmul.choice import SUBBLOCKS, interleaved_config
 from ops.programs.matmul.cycles import time_matmul
 from ops.programs.matmul.op import IN_DRAM, MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram, Place, Places
 from tools.validate.prediction import CARDS, FORMATS, PHASES, NotPredictedError, Prediction, Row, device_spec, numbers

@@ -1,18 +1,26 @@
-"""ttnn.matmul and ttnn.linear, of interleaved tensors on the device."""
+"""ttnn.matmul and ttnn.linear."""
 
 from math import prod
 from typing import Any
 
+from device.cores import CoreGrid
 from device.errors import ArgumentError, DeviceError, shown
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, MemoryConfig
-from ops.planners.matmul import MatmulArguments, plan_matmul, validate
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
+from device.spec.parts import GridSpec
+from ops.planners.eltwise import plan_unary
+from ops.planners.matmul.arguments import MatmulArguments
+from ops.planners.matmul.plan import added_later, plan_matmul
+from ops.planners.matmul.validation import validate
 from ttsim.api.device_calls import format_of, require_left_out
+from ttsim.api.eltwise import add, add_, multiply, multiply_
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import free_l1_bytes, require_allocated, run
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.types.call import Call, function_of, param
+from ttsim.runtime.types.call import Call, checked_as, function_of, param
 from ttsim.runtime.types.configs import UnaryOpType, UnaryWithParam, WormholeComputeKernelConfig
+from ttsim.runtime.types.matmul_configs import ProgramConfig
 from ttsim.runtime.types.tensors import DataType
 
 
@@ -30,30 +38,41 @@ class Matmul(Call, name="matmul"):
         (Shape([32, 32]), 32.0)
     """
 
-    input_tensor_a: Tensor = param("[..., M, K] on the device, in TILE layout, interleaved.", kw_only=False)
+    input_tensor_a: Tensor = param("[..., M, K] on the device, in TILE layout.", kw_only=False)
     input_tensor_b: Tensor = param(
-        "[..., K, N], also in TILE layout and interleaved, with the same leading axes; or one of the two is a single "
+        "[..., K, N], also in TILE layout, with the same leading axes; or one of the two is a single "
         "matrix that multiplies all matrices of the other.",
         kw_only=False,
     )
     transpose_a: bool = param("`input_tensor_a` is [..., K, M].", default=False)
     transpose_b: bool = param("`input_tensor_b` is [..., N, K].", default=False)
-    memory_config: MemoryConfig | None = param("Memory of the output, interleaved; None for DRAM.", default=None)
+    memory_config: MemoryConfig | None = param(
+        "Memory of the output; None for DRAM. Cores and shapes of shards follow from the program.", default=None
+    )
     dtype: DataType | None = param("Data type of the output; None for that of the first tensor.", default=None)
-    program_config: object = param("Not simulated; None lets the library choose.", default=None)
+    program_config: ProgramConfig | None = param(
+        "How the product is dealt to cores and cut into blocks; None lets the library choose.", default=None
+    )
     activation: str | UnaryWithParam | None = param('Applied to the output, for example "relu".', default=None)
     compute_kernel_config: WormholeComputeKernelConfig | None = param(
         "None for the library's default: HiFi2 with L1 accumulation; LoFi for two block floats; a 32-bit Dst for a "
         "float32 output.",
         default=None,
     )
-    core_grid: object = param("Not simulated; None lets the library choose.", default=None)
+    core_grid: CoreGrid | None = param(
+        "Cores to use, without a program_config; None lets the library choose.", default=None
+    )
+    output_tile: object = param("Not simulated; None for tiles of 32x32.", default=None)
+    optional_output_tensor: Tensor | None = param("Not simulated; None for a new tensor.", default=None)
+    global_cb: object = param("Not simulated; of gather_in0 alone.", default=None)
+    sub_device_id: object = param("Not simulated; None for the whole device.", default=None)
 
     bias: Tensor | None = None  # A parameter of `Linear` alone
 
     def run(self) -> Tensor:
         """The product, and a bias added to each row of it before the activation."""
-        require_left_out(self._name, program_config=self.program_config, core_grid=self.core_grid)
+        unsimulated = ("output_tile", "optional_output_tensor", "global_cb", "sub_device_id")
+        require_left_out(self._name, **{name: getattr(self, name) for name in unsimulated})
         operands = {"input": self.input_tensor_a, "weight": self.input_tensor_b, "bias": self.bias}
         tensors = {name: tensor for name, tensor in operands.items() if tensor is not None}
         for number, tensor in enumerate(tensors.values()):
@@ -71,20 +90,36 @@ class Matmul(Call, name="matmul"):
             activation=_activation(self.activation),
             transpose_a=self.transpose_a,
             transpose_b=self.transpose_b,
+            program=None if self.program_config is None else self.program_config.argument(),
+            core_grid=None if self.core_grid is None else GridSpec(cols=self.core_grid.x, rows=self.core_grid.y),
             **chosen,
         )
         validate(arguments)
-        plan = plan_matmul(arguments, device.spec, free_l1_bytes=free_l1_bytes(device))
+        free = free_l1_bytes(device)
+        plan = plan_matmul(arguments, device.spec, free_l1_bytes=free)
         useful_flops = 2 * prod(arguments.output_shape) * arguments.first_sides[1]
         with device.function(f"ttnn.{self._name}"):
-            return run(plan, tensors, device, useful_flops=useful_flops)["output"]
+            product = run(plan, tensors, device, useful_flops=useful_flops)["output"]
+            return self._finished(product, device, *added_later(arguments, device.spec, free_l1_bytes=free))
+
+    def _finished(self, product: Tensor, device: Device, lacks_bias: bool, lacks_activation: bool) -> Tensor:
+        """A sharded product with the bias and the activation that are operations of their own."""
+        if lacks_bias and self.bias is not None:
+            bare, product = product, add(product, self.bias, memory_config=product.memory_config())
+            bare.deallocate()
+        activation = _activation(self.activation)
+        if lacks_activation and activation is not None:
+            bare, plan = product, plan_unary(product.spec, activation, device.spec)
+            product = run(plan, {"input": bare}, device)["output"]
+            bare.deallocate()
+        return product
 
 
 class Linear(
     Matmul,
     name="linear",
     parameters="input_tensor_a input_tensor_b bias transpose_a transpose_b memory_config dtype program_config "
-    "activation compute_kernel_config core_grid",
+    "activation compute_kernel_config core_grid output_tile optional_output_tensor global_cb sub_device_id",
 ):
     """The product of `matmul` plus a bias row: ``input_tensor_a @ input_tensor_b + bias``.
 
@@ -103,6 +138,90 @@ class Linear(
 
 matmul = on_device(function_of(Matmul))
 linear = on_device(function_of(Linear))
+
+
+@on_device
+@checked_as(name="addmm")
+def addmm(
+    input_tensor: Tensor,
+    mat1_tensor: Tensor,
+    mat2_tensor: Tensor,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    memory_config: MemoryConfig | None = None,
+    dtype: DataType | None = None,
+    program_config: ProgramConfig | None = None,
+    compute_kernel_config: WormholeComputeKernelConfig | None = None,
+    core_grid: CoreGrid | None = None,
+    output_tile: object = None,
+    optional_output_tensor: Tensor | None = None,
+) -> Tensor:
+    """``alpha * (mat1_tensor @ mat2_tensor) + beta * input_tensor``, as a matmul and element-wise operations.
+
+    Args:
+        input_tensor: [M, N] on the device, in TILE layout.
+        mat1_tensor: [M, K].
+        mat2_tensor: [K, N].
+        alpha: Factor of the product, not 0.
+        beta: Factor of ``input_tensor``; 0 leaves it out.
+        memory_config: Memory of the output; None for DRAM.
+        dtype: Data type of the output; None for that of ``mat1_tensor``.
+        program_config: As of `matmul`.
+        compute_kernel_config: As of `matmul`.
+        core_grid: As of `matmul`.
+        output_tile: Not simulated; None for tiles of 32x32.
+        optional_output_tensor: Not simulated; None for a new tensor.
+
+    Returns:
+        [M, N].
+
+    Raises:
+        ArgumentError: Shapes, data types or a config that the operation does not take.
+        DeviceError: A tensor that is not on the device, or no room.
+
+    Examples:
+        >>> c, a = (ttnn.ones((32, 32), layout=ttnn.TILE_LAYOUT, device=device) for _ in range(2))
+        >>> ttnn.addmm(c, a, a, alpha=0.5, beta=2.0).to_numpy()[0, 0].item()
+        18.0
+    """
+    require_left_out("addmm", output_tile=output_tile, optional_output_tensor=optional_output_tensor)
+    _require_addends(input_tensor, mat1_tensor, mat2_tensor, alpha, beta)
+    product = matmul(
+        mat1_tensor,
+        mat2_tensor,
+        memory_config=memory_config,
+        dtype=dtype,
+        program_config=program_config,
+        compute_kernel_config=compute_kernel_config,
+        core_grid=core_grid,
+    )
+    if alpha != 1:
+        multiply_(product, alpha)
+    if beta != 0:
+        added = input_tensor if beta == 1 else multiply(input_tensor, beta)
+        add_(product, added)
+        if added is not input_tensor:
+            added.deallocate()
+    return product
+
+
+def _require_addends(added: Tensor, first: Tensor, second: Tensor, alpha: float, beta: float) -> None:
+    """Refuses factors, shapes and data types of `addmm`."""
+    if alpha == 0:
+        raise ArgumentError("alpha parameter cannot be 0\nalpha: use multiply for a product without mat1_tensor")
+    if beta != 0 and tuple(added.shape[:2]) != (first.shape[0], second.shape[1]):
+        raise ArgumentError(
+            "input_tensor must have shape matching one of result of mat1_tensor @ mat2_tensor\n"
+            f"input_tensor: its shape is {list(added.shape)}"
+        )
+    tensors = {"input_tensor": added} if beta != 0 else {}
+    for name, tensor in (tensors | {"mat1_tensor": first, "mat2_tensor": second}).items():
+        if tensor.spec.data_format not in (BFLOAT16, FLOAT32, BFLOAT8_B):
+            raise ArgumentError(
+                f"only ttnn.bfloat16, ttnn.float32 and ttnn.bfloat8_b types are supported for {name}\n"
+                f"{name}: typecast it"
+            )
 
 
 def _device(first: Tensor, *others: Tensor) -> Device:

@@ -29,7 +29,7 @@ from device.spec.parts import GridSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.conv.arguments import ConvCall
 from ops.planners.conv.operands import PartitionedConv, operands, redistributed, upload_weights
-from ops.planners.matmul import run_matmul
+from ops.planners.matmul.plan import run_matmul
 from ops.programs.conv2d.op import choose_scheme
 from ops.programs.conv2d.partition import (
     BLOCK,
@@ -44,7 +44,7 @@ from ops.programs.data_movement import placement
 from ops.programs.data_movement.reshape import reshaped
 from ops.programs.eltwise.op import activated, with_row
 from ops.programs.eltwise.refusals import fused_by_matmul_refusal
-from ops.programs.matmul.buffers import interleaved_config
+from ops.programs.matmul.choice import interleaved_config
 from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram
 
 

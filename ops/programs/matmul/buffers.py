@@ -4,19 +4,19 @@ The real library makes them as *dataflow buffers*: they take L1 from the bottom 
 shows them only when nothing is dispatched. Sizes and cores: 0.81.1 on a device without kernels.
 """
 
-from collections.abc import Sequence
-from itertools import product
-from typing import Final
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
-from device.cores import CoreRangeSet, first_cores
-from device.memory.memory_config import TILE, MemoryConfig
-from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat, div_up
+from device.cores import CoreRange, CoreRangeSet, core_rectangle, first_cores
+from device.memory.memory_config import TILE, MemoryConfig, TensorMemoryLayout
+from device.numbers.formats import DataFormat, div_up
 from device.plan import CircularBuffer
-from device.spec.parts import GridSpec
+from ops.builder import PlanTensor
 from ops.programs.buffer_shapes import page_cores, tile_buffer
-from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram
+from ops.programs.matmul.op import SENDS, MatmulOp, MatmulProgram
 
 BUFFERING: Final = 2  # blocks or tiles of an operand in its circular buffer
+BANK_BUFFERING: Final = 3  # blocks of a second operand that a core reads from a bank of its own
 
 
 def program_cores(op: MatmulOp, in_memory: MemoryConfig) -> CoreRangeSet:
@@ -24,6 +24,11 @@ def program_cores(op: MatmulOp, in_memory: MemoryConfig) -> CoreRangeSet:
     problem, config, grid = op.problem, op.config, op.config.grid
     if op.single_tiles:
         return page_cores(problem.batches * problem.m_tiles * problem.n_tiles, grid)
+    if config.program is MatmulProgram.REUSE:
+        return page_cores(op.cores, grid) if in_memory.shard_spec is None else in_memory.shard_spec.grid
+    if config.program is MatmulProgram.DRAM_SHARDED and in_memory.shard_spec is not None:
+        box = in_memory.shard_spec.grid.bounding_box()
+        return core_rectangle(max(grid.cols, box.end.x + 1), max(grid.rows, box.end.y + 1))
     across, down = op.sharers
     if config.program is not MatmulProgram.MCAST_2D:
         return first_cores(down * across, grid.cols, grid.rows)
@@ -34,36 +39,126 @@ def program_cores(op: MatmulOp, in_memory: MemoryConfig) -> CoreRangeSet:
     return first_cores(rows * cols, cols, rows)
 
 
+class Buffered(NamedTuple):
+    """A circular buffer of tiles."""
+
+    name: str
+    tiles: int
+    data_format: DataFormat
+    view_of: str | None = None
+    wanted: bool = True
+    cores: CoreRangeSet | None = None  # None for those of the program
+
+
 def matmul_circular_buffers(
-    op: MatmulOp, *, source: str, in_memory: MemoryConfig, output: str, out_sharded: bool
+    op: MatmulOp, first: PlanTensor, second: PlanTensor, output: PlanTensor
 ) -> tuple[CircularBuffer, ...]:
     """All circular buffers of one matmul program, in order of allocation."""
-    problem, config, cores, shards = op.problem, op.config, program_cores(op, in_memory), in_memory.shard_spec
+    problem, config = op.problem, op.config
+    in_memory = first.spec.memory_config
+    if config.program is MatmulProgram.REUSE and in_memory.shard_spec is None and _in_l1_shards(second):
+        in_memory = second.spec.memory_config
+    cores = program_cores(op, in_memory)
     if op.single_tiles:
         formats = {"in0": problem.in_format, "in1": problem.weight_format, "out": problem.out_format}
         return tuple(tile_buffer(name, BUFFERING, data_format, cores) for name, data_format in formats.items())
-    shard_tiles = 0 if shards is None else config.per_core_m * (shards.shape[1] // TILE)
-    in_place = shards is not None and config.program is MatmulProgram.MCAST_IN1
-    first_depth, second_depth = _depths(op)
-    own_tiles = 0 if in_place else first_depth * (config.per_core_m if problem.keeps_first else config.out_block_h)
-    first = (shard_tiles, problem.in_format, source) if in_place else (own_tiles, problem.in_format, None)
+    out_sharded, partials = output.spec.memory_config.is_sharded(), op.partials_format
     block = config.out_block_h * config.out_block_w
+    if config.program is MatmulProgram.REUSE:
+        block = config.per_core_m * config.per_core_n
+    if config.banks:
+        out_sharded = False  # results are sent to their shards, which no buffer borrows
     out_tiles = config.per_core_m * config.per_core_n if out_sharded else block
-    on_shards, partials = shards is not None and config.program is MatmulProgram.MCAST_2D, op.partials_format
-    buffers: tuple[tuple[str, bool, tuple[int, DataFormat, str | None]], ...] = (  # name, whether there is one, what
-        ("in0", True, first),
-        ("in1", True, (config.out_block_w * second_depth, problem.weight_format, None)),
-        ("in0_shard", on_shards, (shard_tiles, problem.in_format, source)),
-        ("out", True, (out_tiles, problem.out_format, output if out_sharded else None)),
-        ("partials", partials != problem.out_format, (block, partials, None)),
-        ("bias", problem.bias, (config.out_block_w, problem.added_format, None)),
-        ("in0_transposed", problem.transpose_first, (own_tiles, problem.in_format, None)),
+    rows = (
+        *_first_buffers(op, first, cores),
+        _second_buffer(op, second),
+        *_shard_views(op, first, cores),
+        Buffered("out", out_tiles, problem.out_format, output.name if out_sharded else None),
+        Buffered("partials", block, partials, wanted=partials != problem.out_format or block != out_tiles),
+        Buffered("bias", config.out_block_w, problem.added_format, wanted=problem.bias),
+        Buffered("in0_transposed", _own_first_tiles(op), problem.in_format, wanted=problem.transpose_first),
     )
     return tuple(
-        tile_buffer(name, tiles, data_format, cores, view_of)
-        for name, wanted, (tiles, data_format, view_of) in buffers
-        if wanted
+        tile_buffer(row.name, row.tiles, row.data_format, row.cores or cores, row.view_of) for row in rows if row.wanted
     )
+
+
+def _bank_columns(op: MatmulOp) -> int:
+    """Tiles of a row that a core reads from its bank; 0 where cores read from all banks."""
+    return div_up(op.problem.n_tiles, op.config.banks) if op.config.banks else 0
+
+
+def _in_l1_shards(tensor: PlanTensor) -> bool:
+    return tensor.in_l1 and tensor.spec.memory_config.is_sharded()
+
+
+def _own_first_tiles(op: MatmulOp) -> int:
+    """Tiles of the first operand that a core brings and holds."""
+    config, depth = op.config, _depths(op)[0]
+    if config.program is MatmulProgram.REUSE:
+        return BUFFERING * min(config.per_core_m, op.problem.m_tiles) * config.in0_block_w
+    return depth * (config.per_core_m if op.problem.keeps_first else config.out_block_h)
+
+
+def _first_buffers(op: MatmulOp, first: PlanTensor, cores: CoreRangeSet) -> Iterator[Buffered]:
+    """The first operand's buffers: shards as they lie where all of K is in them, else blocks that a core is sent."""
+    config, data_format, shards = op.config, op.problem.in_format, first.spec.memory_config.shard_spec
+    if shards is None:
+        yield Buffered("in0", _own_first_tiles(op), data_format)
+        return
+    wide = shards.shape[1] // TILE
+    shard_tiles = config.per_core_m * wide
+    high = first.spec.memory_config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
+    if high and config.program is MatmulProgram.MCAST_2D:
+        yield Buffered("in0", config.out_block_h * wide, data_format, first.name)
+        return
+    # Blocks that are needed again, for other columns, are copied out of the shards
+    again = config.out_block_h < config.per_core_m and config.out_block_w < config.per_core_n
+    if config.program is MatmulProgram.REUSE or (high and wide == config.in0_block_w and not again):
+        yield Buffered("in0", shard_tiles, data_format, first.name)
+    elif high:
+        yield Buffered("in0", shard_tiles, data_format)
+        yield Buffered("in0_shard", config.out_block_h * config.in0_block_w, data_format, first.name)
+    else:
+        yield Buffered("in0", _own_first_tiles(op), data_format)
+        if idle := _without_output(op, shards.grid, cores):
+            yield Buffered("in0", _own_first_tiles(op), data_format, cores=idle)
+
+
+def _without_output(op: MatmulOp, senders: CoreRangeSet, cores: CoreRangeSet) -> CoreRangeSet | None:
+    """Cores that only send their shards, where cores split N; None without such cores."""
+    if op.config.program is not MatmulProgram.MCAST_IN0:
+        return None
+    idle = sorted(set(senders.cores()) - set(cores.cores()), key=lambda core: (core.y, core.x))
+    if not idle:
+        return None
+    begun, last = cores.ranges[-1].end.y, [core for core in idle if core.y > cores.ranges[-1].end.y]
+    parts = last, [core for core in idle if core.y <= begun]  # full rows before the begun one
+    ranges = [CoreRangeSet([CoreRange(core, core) for core in part]).merged().ranges for part in parts if part]
+    return CoreRangeSet([core_range for part in ranges for core_range in part])
+
+
+def _shard_views(op: MatmulOp, first: PlanTensor, cores: CoreRangeSet) -> Iterator[Buffered]:
+    """The shards of a first operand that cores send to others."""
+    shards = first.spec.memory_config.shard_spec
+    high = first.spec.memory_config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
+    sent = SENDS.get(op.config.program, (False, False))[0] and not op.config.banks
+    if shards is not None and not high and sent:
+        tiles, idle = op.config.per_core_m * (shards.shape[1] // TILE), _without_output(op, shards.grid, cores)
+        everywhere = None if idle is None else CoreRangeSet([*cores.ranges(), *idle.ranges()]).merged()
+        yield Buffered("in0_shard", tiles, op.problem.in_format, first.name, cores=everywhere)
+
+
+def _second_buffer(op: MatmulOp, second: PlanTensor) -> Buffered:
+    """The second operand's buffer: its shards in L1 as they lie, or blocks."""
+    config, data_format = op.config, op.problem.weight_format
+    shards = second.spec.memory_config.shard_spec
+    if config.banks:
+        tiles = _bank_columns(op) * config.in0_block_w * (BANK_BUFFERING if op.k_blocks > 1 else 1)
+        return Buffered("in1", tiles, data_format)
+    if shards is not None and second.in_l1:
+        return Buffered("in1", shards.shape[0] * shards.shape[1] // TILE**2, data_format, second.name)
+    return Buffered("in1", config.out_block_w * _depths(op)[1], data_format)
 
 
 def _depths(op: MatmulOp) -> tuple[int, int]:
@@ -73,113 +168,8 @@ def _depths(op: MatmulOp) -> tuple[int, int]:
     block is not brought again for the next batch.
     """
     problem, single = op.problem, op.config.in0_block_w
+    if op.config.program is MatmulProgram.REUSE:
+        return BUFFERING * single, BUFFERING * single
     brought = problem.batches if problem.second_batched or op.config.program is MatmulProgram.MCAST_2D else 1
     first, second = (single * (BUFFERING if op.k_blocks * batches > 1 else 1) for batches in (problem.batches, brought))
     return (op.k_blocks * single if problem.keeps_first else first), second
-
-
-# Sub-blocks (height, width) in the order in which they are tried.
-SUBBLOCKS: Final = (
-    (4, 2), (2, 4), (8, 1), (1, 8), (7, 1), (1, 7), (3, 2), (2, 3), (6, 1), (1, 6),
-    (5, 1), (1, 5), (2, 2), (4, 1), (1, 4), (3, 1), (1, 3), (2, 1), (1, 2), (1, 1),
-)  # fmt: skip
-WIDE_DST_TILES: Final = 4  # a sub-block in a 32-bit Dst
-NARROW_RATIO: Final = 8  # beyond this ratio of the sides an output is split along one axis only
-SQUARE_BLOCKS: Final = (16, 8, 4, 2)  # output blocks that are tried when an operand is in L1
-
-
-def interleaved_config(problem: MatmulProblem, grid: GridSpec, *, in_dram: bool, l1_bytes: int) -> MatmulConfig:
-    """The program config of a matmul of interleaved tensors in DRAM; the first operand is in L1 unless `in_dram`."""
-    factor = next((n for n in SQUARE_BLOCKS if buffers_bytes(problem, n, n, BUFFERING) < l1_bytes), 1)
-    down, across = div_up(problem.m_tiles, factor), div_up(problem.n_tiles, factor)
-    several = down > 1 or across > 1
-    depth = 1 if several and problem.k_tiles % 2 else 2
-    single_tiles = MatmulConfig(program=MatmulProgram.SINGLE_TILES, grid=grid, in0_block_w=problem.k_tiles)
-    if not in_dram and (down * across > grid.cores or problem.k_tiles % depth):
-        return single_tiles
-    fits = several and down <= grid.rows and across <= grid.cols
-    short, long = sorted((problem.m_tiles, problem.n_tiles))
-    narrow = long // short > NARROW_RATIO or (in_dram and short == 1)
-    if not problem.keeps_first:
-        if (narrow and problem.n_tiles > problem.m_tiles) or (fits and down == 1 and not in_dram):
-            return _multicast(problem, grid, MatmulProgram.MCAST_IN0, l1_bytes)
-        if in_dram and not narrow:
-            return _multicast(problem, grid, MatmulProgram.MCAST_2D, l1_bytes)
-        if not narrow and not fits:
-            return single_tiles
-        if not narrow and across > 1:
-            return MatmulConfig(
-                program=MatmulProgram.MCAST_2D, grid=grid, in0_block_w=depth, out_block_h=factor, out_block_w=factor,
-                out_subblock_h=4 if factor == 2 else 1, out_subblock_w=2, per_core_m=factor, per_core_n=factor,
-            )  # fmt: skip
-    return _multicast(problem, grid, MatmulProgram.MCAST_IN1, l1_bytes)
-
-
-def buffers_bytes(problem: MatmulProblem, rows: int, cols: int, depth: int) -> int:
-    """Estimate of the circular buffers for output blocks of rows x cols tiles and K blocks of depth tiles, in bytes."""
-    in0, in1 = problem.in_format.tile_bytes, problem.weight_format.tile_bytes
-    partials = FLOAT32.tile_bytes if problem.fp32_dest else max(BFLOAT16.tile_bytes, problem.out_format.tile_bytes)
-    operands = BUFFERING * depth * (rows * in0 + cols * in1)
-    bias = cols * problem.added_format.tile_bytes if problem.bias else 0
-    return operands + rows * cols * (in0 + partials) + bias
-
-
-def _multicast(problem: MatmulProblem, grid: GridSpec, program: MatmulProgram, l1_bytes: int) -> MatmulConfig:
-    """The program config of cores that split N, M, or both (MCAST_2D), with the largest blocks that fit."""
-    splits = {
-        MatmulProgram.MCAST_IN0: (1, grid.cores),
-        MatmulProgram.MCAST_IN1: (grid.cores, 1),
-        MatmulProgram.MCAST_2D: (grid.rows, grid.cols),
-    }
-    down, across = splits[program]
-    deepest = 1 if problem.k_tiles % 2 else 2
-    depths = [deepest]
-    if program is MatmulProgram.MCAST_2D:
-        deepest = 1 if problem.k_tiles % grid.cols else problem.k_tiles // grid.cols
-        depths = [depth for depth in range(deepest, 0, -1) if deepest % depth == 0]
-    per_core = div_up(problem.m_tiles, down), div_up(problem.n_tiles, across)
-    return blocked_config(problem, grid, program, _output_block(problem, *per_core, depths, l1_bytes), per_core)
-
-
-def blocked_config(
-    problem: MatmulProblem,
-    grid: GridSpec,
-    program: MatmulProgram,
-    block: tuple[int, int, int],
-    per_core: tuple[int, int],
-) -> MatmulConfig:
-    """The program config of blocks of a height, a width and a depth: with the first sub-block that divides a block."""
-    height, width, depth = block
-    subblock_h, subblock_w = next(
-        (h, w)
-        for h, w in SUBBLOCKS
-        if height % h == 0 and width % w == 0 and (h * w <= WIDE_DST_TILES or not problem.fp32_dest)
-    )
-    return MatmulConfig(
-        program=program, grid=grid, in0_block_w=depth, out_block_h=height, out_block_w=width,
-        out_subblock_h=subblock_h, out_subblock_w=subblock_w, per_core_m=per_core[0], per_core_n=per_core[1],
-    )  # fmt: skip
-
-
-def _output_block(
-    problem: MatmulProblem, per_core_m: int, per_core_n: int, depths: Sequence[int], l1_bytes: int
-) -> tuple[int, int, int]:
-    """Height, width and depth of the blocks: a core's whole share, or the largest, squarest part of it that fits."""
-    if buffers_bytes(problem, per_core_m, per_core_n, depths[0]) < l1_bytes:
-        return per_core_m, per_core_n, depths[0]
-    sides = product(_parts(per_core_m), _parts(per_core_n))
-    # Of blocks of one area the squarest, and of those that are as square the last.
-    by_area = {
-        height * width: (height, width)
-        for height, width in sorted(sides, key=lambda side: max(side) / min(side), reverse=True)
-    }
-    blocks = [by_area[area] for area in sorted(by_area, reverse=True)]
-    fitting = (
-        (*block, depth) for depth in depths for block in blocks if buffers_bytes(problem, *block, depth) < l1_bytes
-    )
-    return next(fitting, (1, 1, 1))
-
-
-def _parts(side: int) -> list[int]:
-    """Divisors in the order in which the real library tries them."""
-    return [side, 1, *(part for part in range(side // 2, 1, -1) if side % part == 0)]

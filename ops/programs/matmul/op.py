@@ -56,6 +56,28 @@ class MatmulProgram(Enum):
     MCAST_IN0 = 1  # Cores split N, the first operand is multicast
     MCAST_IN1 = 2  # Cores split M, the second operand is multicast
     MCAST_2D = 3  # Cores split M and N, both operands are multicast
+    REUSE = 4  # Cores split the rows of all batches, each reads its own operands
+    DRAM_SHARDED = 5  # A core for each bank of DRAM multiplies by the second operand's shard there
+
+    @property
+    def config_name(self) -> str:
+        """The real library's name of the program config."""
+        return f"MatmulMultiCore{CONFIG_NAMES.get(self, '')}ProgramConfig"
+
+
+CONFIG_NAMES: Final = {
+    MatmulProgram.MCAST_IN0: "ReuseMultiCast1D",
+    MatmulProgram.MCAST_IN1: "ReuseMultiCast1D",
+    MatmulProgram.MCAST_2D: "ReuseMultiCast",
+    MatmulProgram.REUSE: "Reuse",
+    MatmulProgram.DRAM_SHARDED: "ReuseMultiCastDRAMSharded",
+}
+SENDS: Final = {  # whether blocks of the first operand are multicast, and those of the second
+    MatmulProgram.MCAST_IN0: (True, False),
+    MatmulProgram.MCAST_IN1: (False, True),
+    MatmulProgram.MCAST_2D: (True, True),
+    MatmulProgram.DRAM_SHARDED: (True, False),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +94,10 @@ class MatmulConfig:
     per_core_m: int = 1  # Output tiles of a core down
     per_core_n: int = 1  # Output tiles of a core across
     transpose_mcast: bool = False  # M runs over grid columns
+    banks: int = 0  # Banks of DRAM whose cores multiply; of DRAM_SHARDED alone
+    fuse_batch: bool = False  # Rows of all batches of the first operand are those of one
+    # Fused into the program: name in lower case and parameters; None without
+    activation: tuple[str, tuple[float, ...]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,14 +148,14 @@ class MatmulOp(DeviceOp):
     @property
     def sends(self) -> tuple[bool, bool]:
         """Whether blocks of the first operand are multicast, and those of the second."""
-        program = self.config.program
-        both = program is MatmulProgram.MCAST_2D
-        return both or program is MatmulProgram.MCAST_IN0, both or program is MatmulProgram.MCAST_IN1
+        return SENDS.get(self.config.program, (False, False))
 
     @property
     def sharers(self) -> tuple[int, int]:
         """Cores that need the same rows of the first operand, and the same columns of the second."""
         problem, config = self.problem, self.config
+        if config.banks:
+            return config.banks, 1
         return div_up(problem.n_tiles, config.per_core_n), div_up(problem.m_tiles, config.per_core_m)
 
     @property
@@ -152,12 +178,16 @@ class MatmulOp(DeviceOp):
     @property
     def _core_batches(self) -> int:
         """Batches of a core: all of them, unless their tiles are distributed as those of a single batch."""
-        return 1 if self.single_tiles else self.problem.batches
+        alone = (MatmulProgram.SINGLE_TILES, MatmulProgram.REUSE)
+        return 1 if self.config.program in alone else self.problem.batches
 
     @property
     def _shares(self) -> int:
         """Parts of the output, which cores compute one after the other if there are more parts than cores."""
-        return self.problem.batches // self._core_batches * prod(self.sharers)
+        problem, config = self.problem, self.config
+        if config.program is MatmulProgram.REUSE:  # a core may have the rows of several batches
+            return problem.batches * problem.m_tiles // config.per_core_m
+        return problem.batches // self._core_batches * prod(self.sharers)
 
     @property
     def cores(self) -> int:

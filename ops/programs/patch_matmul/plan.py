@@ -17,13 +17,8 @@ from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.buffer_shapes import BUFFERING, buffer, paged_buffer, tile_buffer
-from ops.programs.matmul.buffers import (
-    blocked_config,
-    buffers_bytes,
-    interleaved_config,
-    matmul_circular_buffers,
-    program_cores,
-)
+from ops.programs.matmul.buffers import matmul_circular_buffers, program_cores
+from ops.programs.matmul.choice import blocked_config, buffers_bytes, interleaved_config
 from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram
 from ops.programs.patch_matmul.op import FillRows, Patches, PatchMatmul, PixelMatmul, Slicing, SumSections
 
@@ -181,9 +176,8 @@ def _product_buffers(
     cores: CoreRangeSet,
 ) -> tuple[CircularBuffer, ...]:
     """The buffers of a matmul on some cores, and row-major rows of one tile height: gathered ones and finished ones."""
-    buffers = matmul_circular_buffers(
-        op.matmul, source=source, in_memory=DRAM_MEMORY_CONFIG, output=output, out_sharded=False
-    )
+    first, second, result = (PlanTensor(name, rows_spec(1, 1, out_format)) for name in (source, "weights", output))
+    buffers = matmul_circular_buffers(op.matmul, first, second, result)
     return (
         *(buffer._replace(cores=cores) for buffer in buffers),
         tile_buffer("patches", BUFFERING * patch_tiles, op.slicing.part_format, cores),

@@ -96,8 +96,8 @@ def test_wrong_calls_are_refused(device):
     first, second = tensor(np.ones((32, 64)), device), tensor(np.ones((64, 32)), device)
     with pytest.raises(DeviceError, match="Operand to matmul must be on device"):
         ttsim.matmul(first.cpu(), second)
-    with pytest.raises(ArgumentError, match="linear: core_grid is not simulated"):
-        ttsim.linear(first, second, core_grid=ttsim.CoreGrid(x=4, y=4))
+    with pytest.raises(ArgumentError, match="linear: optional_output_tensor is not simulated"):
+        ttsim.linear(first, second, optional_output_tensor=first)
     with pytest.raises(ArgumentError, match="there is no activation 'rely'"):
         ttsim.matmul(first, second, activation="rely")
     with pytest.raises(TypeError, match="there is no 'bias'"):

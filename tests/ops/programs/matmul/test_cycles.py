@@ -21,6 +21,8 @@ def op(
         MatmulProgram.MCAST_IN0: (1, rows * cols),
         MatmulProgram.MCAST_IN1: (rows * cols, 1),
         MatmulProgram.SINGLE_TILES: (m, n),
+        MatmulProgram.REUSE: (m, 1),
+        MatmulProgram.DRAM_SHARDED: (1, rows * cols),
     }[program]
     per_core_m, per_core_n = -(-m // down), -(-n // across)
     problem = MatmulProblem(
@@ -29,6 +31,7 @@ def op(
     )  # fmt: skip
     config = MatmulConfig(
         program=program, grid=GridSpec(cols=cols, rows=rows), in0_block_w=4,
+        banks=-(-n // per_core_n) if program is MatmulProgram.DRAM_SHARDED else 0,
         out_block_h=-(-per_core_m // blocks), out_block_w=per_core_n, per_core_m=per_core_m, per_core_n=per_core_n,
     )  # fmt: skip
     return MatmulOp(problem=problem, config=config, fidelity_phases=fidelity_phases, out_channels=32 * n)
@@ -89,7 +92,7 @@ def test_batches_follow_each_other(spec, kind, batches):
     assert result.useful_flops == batches * single.useful_flops
     assert result.dram_written_bytes == batches * single.dram_written_bytes
     assert result.dram_read_bytes == batches * single.dram_read_bytes
-    if kind["program"] is not MatmulProgram.SINGLE_TILES:
+    if kind["program"] not in (MatmulProgram.SINGLE_TILES, MatmulProgram.REUSE):  # which find idle cores
         assert result.issued_flops == batches * single.issued_flops
         shared = cycles(replace(several, problem=replace(several.problem, first_batched=False)), spec)
         assert shared.dram_read_bytes < result.dram_read_bytes

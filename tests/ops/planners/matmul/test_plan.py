@@ -9,7 +9,9 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32
 from device.spec.device_spec import load_spec
-from ops.planners.matmul import MatmulArguments, plan_matmul, validate, with_defaults
+from ops.planners.matmul.arguments import MatmulArguments, with_defaults
+from ops.planners.matmul.plan import plan_matmul
+from ops.planners.matmul.validation import validate
 from tests.shards import high
 
 SPEC = load_spec("wormhole_n150")
@@ -102,11 +104,9 @@ def test_what_the_real_library_refuses(changes, line):
     [
         ({"first": matrix(96)}, "input_tensor_a must have at least two axes"),
         ({"out_format": INT32}, "dtype must be one of bfloat16, float32, bfloat8_b, bfloat4_b, not int32"),
-        ({"first": matrix(64, 96, place=SHARDED)}, "input_tensor_a must be interleaved, not HEIGHT_SHARDED"),
-        ({"memory_config": SHARDED}, "memory_config must be interleaved"),
         ({"bias": matrix(64, 128)}, r"bias must be a single row of 128 columns, \[\.\.\., 1, 128\]"),
         ({"bias": matrix(1, 64)}, "bias must be a single row of 128 columns"),
-        ({"bias": matrix()}, r"bias must be a single row of 128 columns, .* not the shape \[\]"),
+        ({"bias": matrix()}, "bias must be a single row of 128 columns"),
         ({"bias": matrix(1, 128, layout=Layout.ROW_MAJOR)}, "bias must be in TILE layout"),
     ],
 )

@@ -1,0 +1,283 @@
+"""The library's choice of a program for sharded operands, for a core grid, and for all others.
+
+Rules: ttnn 0.81.1, compared with its output shards and dataflow buffers on a device without kernels.
+"""
+
+from dataclasses import replace
+from math import gcd
+
+from device.errors import ArgumentError, NotSimulatedError
+from device.memory.memory_config import TILE, BufferType, ShardOrientation, ShardSpec, TensorMemoryLayout
+from device.numbers.formats import div_up
+from device.spec.device_spec import DeviceSpec
+from device.spec.parts import GridSpec
+from ops.planners.matmul.arguments import MatmulArguments
+from ops.programs.matmul.choice import (
+    NARROW_DST_TILES,
+    NARROW_RATIO,
+    WIDE_DST_TILES,
+    interleaved_config,
+    output_block,
+    subblock_of,
+)
+from ops.programs.matmul.op import MatmulConfig, MatmulProblem, MatmulProgram
+
+INTERLEAVED, HEIGHT = TensorMemoryLayout.INTERLEAVED, TensorMemoryLayout.HEIGHT_SHARDED
+BLOCK, WIDTH = TensorMemoryLayout.BLOCK_SHARDED, TensorMemoryLayout.WIDTH_SHARDED
+READER_COLS = 8  # columns in which, on both architectures, those cores lie that read a bank of DRAM of their own
+DEEPEST_BLOCK = 4  # K tiles of a block, at most, that cores of a given grid are sent
+
+
+def of_banks(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig, spec: DeviceSpec) -> MatmulConfig:
+    """The caller's config of a core for each bank, with the blocks that these compute; `grid` is where they lie.
+
+    The last banks may hold nothing but padding. Sub-blocks that are narrow are made wider, and the block with them.
+    """
+    wide, banks = call.second.shards.shape[1] // TILE, spec.dram.banks
+    banks -= max(0, wide * banks - problem.n_tiles) // wide
+    if 2 * banks <= spec.dram.banks:
+        raise NotSimulatedError(
+            f"matmul: ttsim does not simulate columns in {banks} of {spec.dram.banks} banks of DRAM, whose readers lie "
+            "elsewhere; use narrower shards, or another program config"
+        )
+    columns = div_up(problem.n_tiles, banks)
+    height, width = subblock_of(config.per_core_m, columns, wide=problem.fp32_dest)
+    if height == 1:
+        most = WIDE_DST_TILES if problem.fp32_dest else NARROW_DST_TILES
+        width = min(range(width, most + 1), key=lambda side: (div_up(columns, side), side))
+        columns = div_up(columns, width) * width
+    grid = GridSpec(cols=min(READER_COLS, spec.grid.cols), rows=spec.grid.rows)
+    return replace(
+        config, grid=grid, banks=banks, per_core_n=columns,
+        out_block_h=config.per_core_m, out_block_w=columns, out_subblock_h=height, out_subblock_w=width,
+    )  # fmt: skip
+
+
+def choose_config(call: MatmulArguments, problem: MatmulProblem, grid: GridSpec, l1_bytes: int) -> MatmulConfig:
+    """The caller's program config, or the one that the library chooses; raises ArgumentError where it finds none."""
+    if call.program is not None:
+        return call.program
+    shards = call.first.memory_config.shard_spec
+    if shards is not None:
+        return _of_shards(call, problem, shards, grid, l1_bytes)
+    if call.core_grid is not None:
+        return _of_grid(call, problem, grid, l1_bytes)
+    return _interleaved(call, problem, grid, l1_bytes)
+
+
+def _usable(core_grid: GridSpec, grid: GridSpec) -> GridSpec:
+    """The caller's cores if the device has them, else all of the device."""
+    return core_grid if core_grid.cols <= grid.cols and core_grid.rows <= grid.rows else grid
+
+
+def _interleaved(call: MatmulArguments, problem: MatmulProblem, grid: GridSpec, l1_bytes: int) -> MatmulConfig:
+    places = (call.first.memory_config, call.second.memory_config, call.memory_config)
+    config = interleaved_config(
+        problem,
+        grid,
+        in_dram=all(place.buffer_type is BufferType.DRAM for place in places),
+        l1_bytes=l1_bytes,
+        out_layout=call.memory_config.memory_layout,
+        in1_sharded=call.second.memory_config.is_sharded(),
+    )
+    if config.program is MatmulProgram.MCAST_2D and call.memory_config.is_sharded() and not problem.second_batched:
+        return replace(config, fuse_batch=True)  # shards hold the rows of all batches
+    return config
+
+
+def _fused_rows(problem: MatmulProblem) -> int:
+    """Tile rows of all batches of the first operand."""
+    return problem.m_tiles * (problem.batches if problem.first_batched else 1)
+
+
+def _of_grid(call: MatmulArguments, problem: MatmulProblem, grid: GridSpec, l1_bytes: int) -> MatmulConfig:
+    """The program for all cores of a grid that the caller gives, or of the device."""
+    cores = grid if call.core_grid is None else _usable(call.core_grid, grid)
+    if problem.second_batched:
+        return _batched_of_grid(call, problem, cores, grid, l1_bytes)
+    place = call.first.memory_config
+    rows, columns = _fused_rows(problem), problem.n_tiles
+    short, long = sorted((rows, columns))
+    narrow = long // short > NARROW_RATIO or 1 in (problem.m_tiles, problem.k_tiles, columns)
+    if place.memory_layout in (HEIGHT, WIDTH) or (narrow and place.memory_layout is INTERLEAVED):
+        return _one_axis(call, problem, cores, l1_bytes)
+    if place.shard_spec is None:
+        per_core = div_up(rows, cores.rows), div_up(columns, cores.cols)
+        depth = next(depth for depth in range(DEEPEST_BLOCK, 0, -1) if problem.k_tiles % depth == 0)
+    else:
+        high, wide = (side // TILE for side in place.shard_spec.shape)
+        per_core = high, max(1, columns * place.shard_spec.shape[1] // (problem.k_tiles * TILE))
+        depth = gcd(wide, problem.k_tiles)
+    height, width, _ = output_block(problem, *per_core, [depth], l1_bytes)
+    subblock_w, subblock_h = subblock_of(width, height, wide=problem.fp32_dest)
+    return MatmulConfig(
+        program=MatmulProgram.MCAST_2D, grid=cores, in0_block_w=depth, out_block_h=height, out_block_w=width,
+        out_subblock_h=subblock_h if subblock_w == per_core[1] else 1, out_subblock_w=subblock_w,
+        per_core_m=per_core[0], per_core_n=per_core[1],
+        transpose_mcast=place.memory_layout is BLOCK and _turned(place.shard_spec), fuse_batch=True,
+        activation=call.activation,
+    )  # fmt: skip
+
+
+def _turned(shards: ShardSpec | None) -> bool:
+    return shards is not None and shards.orientation is ShardOrientation.COL_MAJOR
+
+
+def _one_axis(call: MatmulArguments, problem: MatmulProblem, cores: GridSpec, l1_bytes: int) -> MatmulConfig:
+    """The program of cores that split the longer side of the output, or the side that the shards split."""
+    rows, columns, layout = _fused_rows(problem), problem.n_tiles, call.first.memory_config.memory_layout
+    tall = layout is HEIGHT or (layout is not WIDTH and rows > columns)
+    depth = div_up(problem.k_tiles, cores.cores)
+    while problem.k_tiles % depth:
+        depth -= 1
+    per_core = (div_up(rows, cores.cores), columns) if tall else (rows, div_up(columns, cores.cores))
+    height, width, _ = output_block(problem, *per_core, [depth], l1_bytes)
+    subblock_w, subblock_h = subblock_of(width, height, wide=problem.fp32_dest)
+    return MatmulConfig(
+        program=MatmulProgram.MCAST_IN1 if tall else MatmulProgram.MCAST_IN0, grid=cores, in0_block_w=depth,
+        out_block_h=height, out_block_w=width, out_subblock_h=subblock_h, out_subblock_w=subblock_w,
+        per_core_m=per_core[0], per_core_n=per_core[1], fuse_batch=True, activation=call.activation,
+    )  # fmt: skip
+
+
+def _batched_of_grid(
+    call: MatmulArguments, problem: MatmulProblem, cores: GridSpec, grid: GridSpec, l1_bytes: int
+) -> MatmulConfig:
+    """The program of pairs of matrices for the cores of a grid."""
+    if call.activation is not None:
+        raise ArgumentError(
+            "Cannot use activation with batched input b\nactivation: call it on the product, or leave out core_grid"
+        )
+    first, second = call.first.memory_config, call.second.memory_config
+    per_core, depth = (problem.m_tiles, problem.n_tiles), 1
+    if first.shard_spec is not None:
+        if first.memory_layout is WIDTH:
+            raise ArgumentError(
+                "MatmulMultiCoreReuseProgramConfig: Input A cannot be width sharded, got layout: "
+                "TensorMemoryLayout::WIDTH_SHARDED\ninput_tensor_a: use HEIGHT_SHARDED or interleaved memory"
+            )
+        high, depth = (side // TILE for side in first.shard_spec.shape)
+        per_core = high, call.second_sides[1] // TILE
+    elif second.shard_spec is not None:
+        if second.memory_layout is WIDTH:
+            raise ArgumentError(
+                "MatmulMultiCoreReuseProgramConfig: Input B cannot be width sharded, got layout: "
+                "TensorMemoryLayout::WIDTH_SHARDED\ninput_tensor_b: use HEIGHT_SHARDED or interleaved memory"
+            )
+        per_core = problem.m_tiles, second.shard_spec.shape[1] // TILE
+    elif output_block(problem, *per_core, [1], l1_bytes)[:2] != per_core:
+        return _interleaved(call, problem, grid, l1_bytes)
+    subblock_w, subblock_h = subblock_of(per_core[1], per_core[0], wide=problem.fp32_dest)
+    return _reuse(cores, problem, depth, per_core, (subblock_h, subblock_w))
+
+
+def _reuse(
+    cores: GridSpec, problem: MatmulProblem, depth: int, per_core: tuple[int, int], subblock: tuple[int, int]
+) -> MatmulConfig:
+    return MatmulConfig(
+        program=MatmulProgram.REUSE, grid=cores, in0_block_w=depth, out_block_h=min(per_core[0], problem.m_tiles),
+        out_block_w=per_core[1], out_subblock_h=subblock[0], out_subblock_w=subblock[1], per_core_m=per_core[0],
+        per_core_n=per_core[1],
+    )  # fmt: skip
+
+
+def _of_shards(
+    call: MatmulArguments, problem: MatmulProblem, shards: ShardSpec, grid: GridSpec, l1_bytes: int
+) -> MatmulConfig:
+    """The program for the cores of a sharded first operand."""
+    layout, box = call.first.memory_config.memory_layout, shards.grid.bounding_box()
+    cores = GridSpec(cols=box.cols, rows=box.rows)
+    if call.batched and problem.second_batched:
+        return _batched_of_shards(call, problem, shards, cores)
+    if call.second.memory_config.memory_layout is not INTERLEAVED:
+        raise ArgumentError(
+            "Input tensor B must have INTERLEAVED memory layout, got: "
+            f"TensorMemoryLayout::{call.second.memory_config.memory_layout.name}\ninput_tensor_b: without a "
+            "program_config a sharded input_tensor_a multiplies an interleaved one"
+        )
+    if layout is BLOCK and cores.cols > 1 and cores.rows > 1:
+        per_core, depth = _blocks_of_shards(problem, shards, cores)
+        program = MatmulProgram.MCAST_2D
+    elif layout is not BLOCK and cores.cores > 1:
+        if _turned(shards):
+            raise ArgumentError(
+                "Input tensor A must have ROW_MAJOR shard orientation, got: ShardOrientation::COL_MAJOR\n"
+                "input_tensor_a: shard it along rows of cores"
+            )
+        high, wide = (side // TILE for side in shards.shape)
+        program = MatmulProgram.MCAST_IN0 if layout is WIDTH else MatmulProgram.MCAST_IN1
+        per_core, depth = (high, problem.n_tiles), problem.k_tiles
+        if layout is WIDTH:
+            per_core = _fused_rows(problem), div_up(problem.n_tiles, shards.num_cores())
+            depth = gcd(wide, problem.k_tiles)
+    else:
+        return _of_grid(replace(call, activation=None), problem, grid, l1_bytes)
+    _require_output_like_first(call)
+    height, width, _ = output_block(problem, *per_core, [depth], l1_bytes)
+    whole_rows = call.memory_config.is_sharded()
+    if whole_rows and width != per_core[1]:
+        height = 1
+    subblock_h, subblock_w = subblock_of(height, width, wide=problem.fp32_dest, whole_rows=whole_rows)
+    return MatmulConfig(
+        program=program, grid=cores, in0_block_w=depth, out_block_h=height, out_block_w=width,
+        out_subblock_h=subblock_h, out_subblock_w=subblock_w, per_core_m=per_core[0], per_core_n=per_core[1],
+        transpose_mcast=layout is BLOCK and _turned(shards), fuse_batch=True,
+    )  # fmt: skip
+
+
+def _blocks_of_shards(problem: MatmulProblem, shards: ShardSpec, cores: GridSpec) -> tuple[tuple[int, int], int]:
+    """Tiles of a core of BLOCK shards, down and across, and the K tiles of a block."""
+    across, down = (cores.rows, cores.cols) if _turned(shards) else (cores.cols, cores.rows)
+    (high, wide), rows, depth = (side // TILE for side in shards.shape), _fused_rows(problem), problem.k_tiles
+    for axis, cores_along, tiles, part in (("y", down, rows, high), ("x", across, depth, wide)):
+        if cores_along not in (tiles // part, div_up(tiles, part)):
+            raise ArgumentError(
+                f"Num cores along {axis} ({cores_along}) must match provided grid size ({tiles // part}) or divided up "
+                f"size ({div_up(tiles, part)})\ninput_tensor_a: its shards must fill their cores"
+            )
+    block = gcd(wide, depth) if across == depth // wide else 1
+    return (div_up(rows, down), div_up(problem.n_tiles, across)), block
+
+
+def _require_output_like_first(call: MatmulArguments) -> None:
+    """Refuses a sharded output that lies otherwise than the first operand."""
+    first, output = call.first.memory_config, call.memory_config
+    if not output.is_sharded():
+        return
+    for what, kind in (("buffer types", "buffer_type"), ("memory layouts", "memory_layout")):
+        given, asked = getattr(first, kind), getattr(output, kind)
+        if given is not asked:
+            name = type(given).__name__
+            raise ArgumentError(
+                f"Input A and output {what} must match, got input: {name}::{given.name} vs output: {name}::"
+                f"{asked.name}\nmemory_config: give that of input_tensor_a, or interleaved memory"
+            )
+
+
+def _batched_of_shards(
+    call: MatmulArguments, problem: MatmulProblem, shards: ShardSpec, cores: GridSpec
+) -> MatmulConfig:
+    """The program of pairs of matrices, whose first ones lie in shards."""
+    first, second = call.first.memory_config, call.second.memory_config
+    if first.memory_layout is WIDTH:
+        raise ArgumentError(
+            "Input A memory layout must not be WIDTH_SHARDED, got: TensorMemoryLayout::WIDTH_SHARDED\n"
+            "input_tensor_a: batches want HEIGHT_SHARDED or interleaved memory"
+        )
+    _require_output_like_first(call)
+    high, depth = (side // TILE for side in shards.shape)
+    per_core = high, problem.n_tiles
+    whole_rows = call.memory_config.is_sharded()
+    subblock = subblock_of(*per_core, wide=problem.fp32_dest, whole_rows=whole_rows)
+    if second.shard_spec is not None:
+        for what, kind in (("buffer types", "buffer_type"), ("memory layouts", "memory_layout")):
+            one, other = getattr(first, kind), getattr(second, kind)
+            if one is not other:
+                name = type(one).__name__
+                raise ArgumentError(
+                    f"Input A and B {what} must match, got A: {name}::{one.name} vs B: {name}::{other.name}\n"
+                    "input_tensor_b: put it where input_tensor_a is, or into interleaved memory"
+                )
+        if shards.grid != second.shard_spec.grid:
+            raise ArgumentError("Input A and B shard grids must match\ninput_tensor_b: use those of input_tensor_a")
+    return _reuse(cores, problem, depth, per_core, subblock)

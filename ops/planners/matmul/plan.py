@@ -1,0 +1,211 @@
+"""The plan of ttnn.matmul and ttnn.linear, for single matrices or batches of them.
+
+Rules: ttnn 0.81.1, compared with its device operations, buffers and dataflow buffers on a device without kernels.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+
+from device.cores import core_rectangle, first_cores
+from device.errors import ArgumentError, NotSimulatedError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import (
+    DRAM_MEMORY_CONFIG,
+    TILE,
+    BufferType,
+    Layout,
+    ShardOrientation,
+    ShardSpec,
+    no_bank,
+)
+from device.numbers.formats import div_up
+from device.plan import Plan
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.planners.matmul.arguments import MatmulArguments, with_defaults
+from ops.planners.matmul.checks import refusals, rows_of
+from ops.planners.matmul.choice import choose_config, of_banks
+from ops.planners.matmul.validation import check_arguments
+from ops.programs.eltwise.op import activated, with_row
+from ops.programs.matmul.buffers import matmul_circular_buffers
+from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram
+from ops.programs.matmul.transpose import Transpose, transpose_buffers, transposed_spec
+
+
+def plan_matmul(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_bytes: int) -> Plan:
+    """Plan a call of the tensors "input", "weight" and "bias"; raises ArgumentError if the program cannot run it.
+
+    A sharded product lacks a bias and an activation that are operations of their own (`added_later`).
+    """
+    call = with_defaults(arguments, device_spec)
+    problem, config, output_spec = _program(call, device_spec, free_l1_bytes)
+    op = MatmulOp(
+        problem=problem,
+        config=config,
+        fidelity_phases=call.fidelity_phases or 1,
+        out_channels=output_spec.shape[-1],
+        activation=config.activation,
+    )
+    turns = (call.transpose_a and not problem.transpose_first, call.transpose_b and not problem.transpose_second)
+    bias_later, activation_later = later(call, problem)
+
+    def write(builder: PlanBuilder, first: PlanTensor, second: PlanTensor, *bias: PlanTensor) -> PlanTensor:
+        inputs = [
+            _transposed(builder, operand) if turned else operand
+            for operand, turned in zip((first, second), turns, strict=True)
+        ]
+        fused = bias if problem.bias else ()
+        result = run_matmul(builder, op, [*inputs, *fused], output_spec, key=(call.first, call.second))
+        sharded = output_spec.memory_config.is_sharded()
+        if call.bias is not None and bias_later and not sharded:
+            result = with_row(builder, result, bias[0], call.bias.data_format, "output.biased")
+        if call.activation is not None and activation_later and not sharded:
+            result = activated(builder, result, call.activation, "output.activated")
+        builder.free_own(*reversed(inputs))
+        return result
+
+    return plan_of({"input": call.first, "weight": call.second, "bias": call.bias}, device_spec, write)
+
+
+def added_later(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_bytes: int) -> tuple[bool, bool]:
+    """Whether a sharded product lacks its bias, and its activation; arguments as of `plan_matmul`."""
+    call = with_defaults(arguments, device_spec)
+    problem, _, output_spec = _program(call, device_spec, free_l1_bytes)
+    return later(call, problem) if output_spec.memory_config.is_sharded() else (False, False)
+
+
+def later(call: MatmulArguments, problem: MatmulProblem) -> tuple[bool, bool]:
+    """Whether the bias, and the activation, are added by operations of their own."""
+    return call.bias is not None and not problem.bias, call.activation is not None and call.core_grid is None
+
+
+def _output_spec(
+    call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig, device_spec: DeviceSpec
+) -> TensorSpec:
+    """The output, in shards that follow from the program where it is sharded."""
+    place = call.memory_config
+    if place.is_sharded():
+        place = replace(place, shard_spec=_output_shards(call, problem, config, device_spec))
+    return TensorSpec(call.output_shape, call.output_format, Layout.TILE, place)
+
+
+def _output_shards(
+    call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig, device_spec: DeviceSpec
+) -> ShardSpec:
+    """A shard for each core with output."""
+    rows = problem.m_tiles * problem.batches if config.program is MatmulProgram.MCAST_2D else rows_of(problem, config)
+    down, across = div_up(rows, config.per_core_m), div_up(problem.n_tiles, config.per_core_n)
+    shape = config.per_core_m * TILE, config.per_core_n * TILE
+    given = call.memory_config.shard_spec
+    if config.program is MatmulProgram.REUSE and given is not None:
+        return given
+    grid, orientation = device_spec.grid, ShardOrientation.ROW_MAJOR
+    if config.program is MatmulProgram.MCAST_2D:
+        cores = core_rectangle(*((down, across) if config.transpose_mcast else (across, down)))
+        if config.transpose_mcast:
+            orientation = ShardOrientation.COL_MAJOR
+        outside = next((core for core in cores.cores() if core.x >= grid.cols or core.y >= grid.rows), None)
+        if outside is not None:
+            raise ArgumentError(f"{no_bank(outside, grid.cores, 'L1')}{grid.cols}x{grid.rows}")
+        return ShardSpec(cores, shape, orientation)
+    grid = grid if config.program is MatmulProgram.DRAM_SHARDED else config.grid
+    if config.program is MatmulProgram.REUSE:
+        operands = (call.first.memory_config.shard_spec, call.second.memory_config.shard_spec)
+        orientation = next((shards.orientation for shards in operands if shards), ShardOrientation.COL_MAJOR)
+    if down * across > grid.cores:
+        raise ArgumentError(
+            f"Target number of cores {down * across} is greater than total number of available cores {grid.cores}\n"
+            "program_config: give its grid a core for every shard of the output"
+        )
+    row_wise = orientation is ShardOrientation.ROW_MAJOR
+    return ShardSpec(first_cores(down * across, grid.cols, grid.rows, row_wise=row_wise), shape, orientation)
+
+
+def _transposed(builder: PlanBuilder, operand: PlanTensor) -> PlanTensor:
+    """An operand transposed by an operation of its own, in its own kind of memory."""
+    result = PlanTensor(f"{operand.name}.transposed", transposed_spec(operand.spec))
+    op = Transpose(data_format=result.spec.data_format)
+    buffers = transpose_buffers(result.spec, builder.device_spec.grid)
+    return builder.run("TransposeDeviceOperation", op, [operand], result, buffers, dataflow=True)
+
+
+def _program(
+    call: MatmulArguments, device_spec: DeviceSpec, free_l1_bytes: int
+) -> tuple[MatmulProblem, MatmulConfig, TensorSpec]:
+    """The problem, the config and the output of a matmul, without a bias that another operation adds."""
+    m_tiles, k_tiles, n_tiles = call.tiles
+    problem = MatmulProblem(
+        m_tiles=m_tiles,
+        k_tiles=k_tiles,
+        n_tiles=n_tiles,
+        in_format=call.first.data_format,
+        weight_format=call.second.data_format,
+        out_format=call.output_format,
+        bias=call.bias is not None,
+        fp32_dest=call.fp32_dest,
+        packer_l1_acc=call.packer_l1_acc,
+        bias_format=None if call.bias is None else call.bias.data_format,
+        batches=max(call.batches),
+        first_batched=call.batches[0] > 1,
+        second_batched=call.batches[1] > 1,
+        transpose_first=call.transpose_a,
+        transpose_second=call.transpose_b,
+    )
+    grid = device_spec.grid
+    config = choose_config(call, problem, grid, free_l1_bytes)
+    if problem.bias and _adds_bias_later(call, problem, config):
+        problem = replace(problem, bias=False)
+        config = choose_config(call, problem, grid, free_l1_bytes)
+    check_arguments(call, problem, config)
+    output_spec = _output_spec(call, problem, config, device_spec)  # the library makes the output's shards first
+    for text in refusals(call, problem, config, grid):
+        raise ArgumentError(text)
+    shards = call.first.memory_config.shard_spec
+    if shards is not None and (shards.grid.bounding_box().start.x or shards.grid.bounding_box().start.y):
+        raise NotSimulatedError(
+            "matmul: shards of input_tensor_a that do not begin at core (0, 0) are not simulated; reshard the tensor"
+        )
+    if config.program in (MatmulProgram.SINGLE_TILES, MatmulProgram.DRAM_SHARDED):
+        problem = replace(problem, transpose_first=False, transpose_second=False)
+    if config.program is MatmulProgram.DRAM_SHARDED:
+        config = of_banks(call, problem, config, device_spec)
+    if config.fuse_batch and problem.first_batched:
+        problem = replace(problem, m_tiles=problem.m_tiles * problem.batches, batches=1, first_batched=False)
+    return problem, config, output_spec
+
+
+def _adds_bias_later(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig) -> bool:
+    """Whether another operation adds the bias: where the program may not, by the places of the tensors."""
+    if config.program is MatmulProgram.SINGLE_TILES:
+        return True
+    if call.program is not None or call.core_grid is not None:
+        return problem.second_batched
+    places = (call.first.memory_config, call.second.memory_config, call.memory_config)
+    if call.memory_config.buffer_type is not BufferType.DRAM or problem.second_batched:
+        return True
+    in_dram = all(place == DRAM_MEMORY_CONFIG for place in places)
+    return not call.first.memory_config.is_sharded() and not in_dram
+
+
+def run_matmul(
+    builder: PlanBuilder,
+    op: MatmulOp,
+    inputs: Sequence[PlanTensor],
+    result_spec: TensorSpec,
+    *,
+    key: tuple[Hashable, ...],
+    refused: str | None = None,
+) -> PlanTensor:
+    """One matmul program from two operands, and a bias if given, to the tensor "output"."""
+    result = PlanTensor("output", result_spec)
+    buffers = matmul_circular_buffers(op, inputs[0], inputs[1], result)
+    return builder.run(
+        "MatmulDeviceOperation",
+        op,
+        inputs,
+        result,
+        buffers,
+        dataflow=True,
+        key=("matmul", op, *key, result_spec),
+        refused=refused,
+    )

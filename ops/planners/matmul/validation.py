@@ -1,0 +1,158 @@
+"""What no program of a matmul takes, whatever its config; first lines of ttnn 0.81.1."""
+
+from collections.abc import Iterator
+
+from device.errors import ArgumentError, NotSimulatedError
+from device.memory.memory_config import TILE, BufferType, Layout
+from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32
+from ops.planners.matmul.arguments import MatmulArguments
+from ops.programs.matmul.op import MatmulConfig, MatmulProblem, MatmulProgram
+
+MAX_TRANSPOSED_AXES = 4
+
+
+def check_arguments(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig) -> None:
+    """Raises ArgumentError for a call that a program of single tiles cannot run, or runs wrongly."""
+    if config.program is not MatmulProgram.SINGLE_TILES:
+        return
+    if problem.keeps_first:
+        pairs = enumerate(zip(call.first.shape[:-2], call.second.shape[:-2], strict=True))
+        axis, (first_batch, second_batch) = next((axis, pair) for axis, pair in pairs if pair[0] != pair[1])
+        raise ArgumentError(
+            f"{batches_mismatch(axis, first_batch, second_batch)}\n"
+            f"input_tensor_a: a single matrix can serve the batches of {list(call.second.shape)} only in a program of "
+            "blocks, which is chosen if both operands and the output are in DRAM; put them there"
+        )
+    for name, spec, turned in (("a", call.first, call.transpose_a), ("b", call.second, call.transpose_b)):
+        if turned and len(spec.shape) > MAX_TRANSPOSED_AXES:
+            raise NotSimulatedError(
+                f"matmul: transpose_{name} of {len(spec.shape)} axes is not simulated where an operand or the output "
+                f"is in L1; reshape input_tensor_{name} to {MAX_TRANSPOSED_AXES}, or put all in DRAM"
+            )
+    if call.bias is not None:
+        _require_expected_shape(call)
+
+
+def _require_expected_shape(call: MatmulArguments) -> None:
+    """Refuses a bias after operands that were transposed beforehand: the real library transposes the shapes again."""
+    (rows, depth), columns = call.first_sides, call.second_sides[1]
+    expected = (depth if call.transpose_a else rows, depth if call.transpose_b else columns)
+    if expected == (rows, columns):
+        return
+    first_line = "Broadcast error: Invalid dimension"
+    if expected[1] == columns:
+        first_line = "Attempting to reshape between two shapes with different volumes"
+        if rows % TILE == 0 and depth % TILE == 0:
+            first_line = "MeshBuffer must be large enough to hold the tensor."
+    raise ArgumentError(
+        f"{first_line}\nlinear: with a bias and an operand or the output in L1, transposed operands give "
+        f"{list(expected)} for the output of {[rows, columns]}; transpose them before the call, or put all in DRAM"
+    )
+
+
+def batches_mismatch(axis: int, first: int, second: int) -> str:
+    """The real library's words where two batches do not pair."""
+    return (
+        f"bmm (non-bcast matmul) expects input tensors of shapes BCMK*BCKN=BCMN or batch dimension {axis} mismatch: "
+        f"a={first} vs b={second} (dimension mismatch only allowed when all batch dimensions of a are size 1 and using "
+        "MatmulMultiCoreReuseMultiCast1DProgramConfig with fuse_batch=false, fused_activation=none, mcast_in0=false, "
+        "and non-sharded inputs for in0 reuse optimization)"
+    )
+
+
+FORMATS = (BFLOAT16, FLOAT32, BFLOAT8_B, BFLOAT4_B)
+FORMAT_NAMES = ", ".join(data_format.name for data_format in FORMATS)
+
+
+def validate(call: MatmulArguments) -> None:
+    """Refuses a call."""
+    for check in (_choices, _operands, _shapes, _bias):
+        for text in check(call):
+            raise ArgumentError(text)
+
+
+def _operands(call: MatmulArguments) -> Iterator[str]:
+    for name, letter, spec in (("input_tensor_a", "A", call.first), ("input_tensor_b", "B", call.second)):
+        if len(spec.shape) < 2:
+            yield (
+                f"matmul: {name} must have at least two axes, not the shape {list(spec.shape)}; "
+                "vectors are not simulated"
+            )
+        if spec.layout is not Layout.TILE:
+            yield f"Inputs to matmul must be tilized\n{name}: it is in {spec.layout.name}; use to_layout(TILE_LAYOUT)"
+        if spec.data_format not in FORMATS:
+            yield (
+                f"Unsupported data format for input {letter}: DataType::{spec.data_format.name.upper()}\n"
+                f"{name}: it must be one of {FORMAT_NAMES}"
+            )
+    if call.output_format not in FORMATS:
+        yield (
+            f"matmul: dtype must be one of {FORMAT_NAMES}, not {call.output_format}: "
+            "the packer's bits of a sum are no integers; convert the output instead"
+        )
+
+
+def _shapes(call: MatmulArguments) -> Iterator[str]:
+    width, height = call.first_sides[1], call.second_sides[0]
+    if width != height:
+        yield (
+            f"The width of the first tensor must be equal to the height of the second tensor. Mismatch: width={width} "
+            f"height={height}\ninput_tensor_b: {list(call.second.shape)} can not follow {list(call.first.shape)}"
+        )
+    first, second = call.first.shape, call.second.shape
+    if any(side != 1 for side in second[: max(0, len(second) - len(first))]):
+        yield (
+            "When in1 rank greater than in0 rank front dimensions need to be 1\ninput_tensor_b: its shape "
+            f"{list(second)} has more axes than {list(first)}; reshape input_tensor_a to as many"
+        )
+    if call.batches[1] == 1:
+        return
+    if len(first) != len(second):
+        yield (
+            "Batched (non-bcast) matmul requires inputs of the same rank, "
+            f"got a_shape rank: {len(first)} vs b_shape rank: {len(second)}\n"
+            f"input_tensor_a: reshape it from {list(first)} to {len(second)} axes, as input_tensor_b has"
+        )
+    if call.batches[0] == 1:
+        return
+    for axis, (first_batch, second_batch) in enumerate(zip(first[:-2], second[:-2], strict=True)):
+        if first_batch != second_batch:
+            yield (
+                f"{batches_mismatch(axis, first_batch, second_batch)}\ninput_tensor_b: {list(second)} must have the "
+                f"batches of input_tensor_a, {list(first)}, or be a single matrix; or else input_tensor_a a single one"
+            )
+
+
+def _bias(call: MatmulArguments) -> Iterator[str]:
+    if call.bias is None:
+        return
+    rows, columns = call.first_sides[0], call.second_sides[1]
+    shape = (1, 1, *call.bias.shape)[-2:]
+    if any(side != wanted and 1 not in (side, wanted) for side, wanted in zip(shape, (rows, columns), strict=True)):
+        yield (
+            f"Broadcast error: Invalid dimension\nlinear: bias must be a single row of {columns} columns, [..., 1, "
+            f"{columns}], not the shape {list(call.bias.shape)}"
+        )
+    if shape != (1, columns) or call.bias.volume != columns:
+        raise NotSimulatedError(
+            f"linear: bias must be a single row of {columns} columns, [..., 1, {columns}], not the shape "
+            f"{list(call.bias.shape)}: other biases are not simulated"
+        )
+    if call.bias.layout is not Layout.TILE:
+        yield f"linear: bias must be in TILE layout, not {call.bias.layout.name}; use to_layout(TILE_LAYOUT)"
+    if call.bias.data_format not in FORMATS:
+        yield f"linear: bias must be one of {FORMAT_NAMES}, not {call.bias.data_format}"
+    if call.bias.memory_config.is_sharded() and call.bias.memory_config.buffer_type is not BufferType.DRAM:
+        raise NotSimulatedError("linear: a bias in shards in L1 is not simulated; put it into interleaved memory")
+
+
+def _choices(call: MatmulArguments) -> Iterator[str]:
+    """What does not go together."""
+    sharded = call.first.memory_config.is_sharded() or call.second.memory_config.is_sharded()
+    if sharded and call.activation is not None:
+        yield (
+            f"Sharded matmul run with UnaryOpType::{call.activation[0].upper()} activation: this should be placed in "
+            "the program config's fused_activation field\nactivation: give it there"
+        )
+    if call.program is not None and call.core_grid is not None:
+        yield "Cannot use both user core grid/coordinates and a program config\ncore_grid: leave it out"
