@@ -71,6 +71,7 @@ _REASONS: Final = {
         "scale_causal_mask_hw_dims_softmax_in_place scale_mask_softmax scale_mask_softmax_in_place softmax_in_place"
     ),
     "always refuses": "experimental.conv3d",
+    "calls matmul, multiply_ and add_, which are drawn; tests/ttsim/api/test_matmul.py compares their numbers": "addmm",
     "carries out what the four functions of oneDNN prepare, which are drawn": "onednn.run",
 }
 NOT_DRAWN: Final = {name: reason for reason, names in _REASONS.items() for name in names.split()}

@@ -147,8 +147,8 @@ def addmm(
     mat1_tensor: Tensor,
     mat2_tensor: Tensor,
     *,
-    alpha: float = 1.0,
-    beta: float = 1.0,
+    alpha: float | int = 1.0,
+    beta: float | int = 1.0,
     memory_config: MemoryConfig | None = None,
     dtype: DataType | None = None,
     program_config: ProgramConfig | None = None,
@@ -177,6 +177,7 @@ def addmm(
         [M, N].
 
     Raises:
+        ArgumentTypeError: An argument of a wrong type.
         ArgumentError: Shapes, data types or a config that the operation does not take.
         DeviceError: A tensor that is not on the device, or no room.
 

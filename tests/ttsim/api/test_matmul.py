@@ -106,3 +106,112 @@ def test_wrong_calls_are_refused(device):
         ttsim.matmul(first, second, input_tensor_a=first)
     with pytest.raises(TypeError, match="came without a name"):
         ttsim.matmul(first, second, second)
+
+
+def blocks(program="MatmulMultiCoreReuseMultiCast", **fields):
+    """A program config of single tiles, with other fields."""
+    plain = {"in0_block_w": 1, "out_subblock_h": 1, "out_subblock_w": 1, "per_core_M": 1, "per_core_N": 1}
+    return getattr(ttsim, f"{program}ProgramConfig")(**plain | fields)
+
+
+GRID = {"compute_with_storage_grid_size": (2, 2)}
+ONE_AXIS = "MatmulMultiCoreReuseMultiCast1D"
+TUNED = [  # where the first operand lies and its shards, the call, cores and shards of the output in ttnn 0.81.1
+    (
+        "BLOCK",
+        (2, 2),
+        {"program_config": blocks(**GRID, transpose_mcast=False, per_core_N=2)},
+        "{[0-0 - 1-1]}",
+        (32, 64),
+    ),
+    (
+        "HEIGHT",
+        (2, 1),
+        {"program_config": blocks(ONE_AXIS, **GRID, fuse_batch=True, mcast_in0=False, per_core_N=4)},
+        "{[0-0 - 1-0]}",
+        (32, 128),
+    ),
+    (
+        "WIDTH",
+        (2, 1),
+        {"program_config": blocks(ONE_AXIS, **GRID, fuse_batch=True, mcast_in0=True, per_core_M=2, out_block_h=1)},
+        "{[0-0 - 1-1]}",
+        (64, 32),
+    ),
+    ("HEIGHT", (2, 1), {}, "{[0-0 - 1-0]}", (32, 128)),
+    ("WIDTH", (2, 1), {}, "{[0-0 - 1-0]}", (64, 64)),
+    ("BLOCK", (2, 2), {}, "{[0-0 - 1-1]}", (32, 64)),
+    (None, None, {"core_grid": ttsim.CoreGrid(x=2, y=2)}, "{[0-0 - 1-1]}", (32, 64)),
+]
+
+
+@pytest.mark.parametrize(("scheme", "cores", "named", "out_cores", "out_shard"), TUNED)
+def test_tuned_calls(device, scheme, cores, named, out_cores, out_shard):
+    """64x64 by 64x128 of ones: shards follow from the program, and each element is the sum of 64."""
+    place, out = ttsim.DRAM_MEMORY_CONFIG, ttsim.L1_BLOCK_SHARDED_MEMORY_CONFIG
+    if scheme is not None:
+        out = getattr(ttsim, f"L1_{scheme}_SHARDED_MEMORY_CONFIG")
+        grid = ttsim.CoreGrid(x=cores[0], y=cores[1])
+        place = ttsim.create_sharded_memory_config((64, 64), grid, getattr(ttsim.ShardStrategy, scheme))
+    first = ttsim.to_memory_config(tensor(np.ones((64, 64)), device), place)
+    product = ttsim.matmul(first, tensor(np.ones((64, 128)), device), memory_config=out, **named)
+    shards = product.memory_config().shard_spec
+    assert (str(shards.grid), tuple(shards.shape)) == (out_cores, out_shard)
+    assert set(product.to_numpy().ravel().tolist()) == {64.0}
+
+
+def test_an_activation_of_the_config_and_of_the_call(device):
+    first, second = tensor(np.ones((32, 32)), device), tensor(-np.ones((32, 32)), device)
+    config = blocks(**GRID, transpose_mcast=False, fused_activation=ttsim.UnaryOpType.RELU)
+    assert set(ttsim.matmul(first, second, program_config=config).to_numpy().ravel().tolist()) == {0.0}
+    shards = ttsim.create_sharded_memory_config((32, 32), ttsim.CoreGrid(x=1, y=1), ttsim.ShardStrategy.HEIGHT)
+    with pytest.raises(ArgumentError, match="Sharded matmul run with UnaryOpType::RELU activation"):
+        ttsim.matmul(ttsim.to_memory_config(first, shards), second, activation="relu")
+
+
+def test_batches_of_rows_of_their_own(device):
+    first, second = np.arange(4 * 64 * 32).reshape(4, 64, 32) % 7, np.arange(4 * 32 * 32).reshape(4, 32, 32) % 5
+    config = blocks("MatmulMultiCoreReuse", **GRID, per_core_M=2)
+    compute = ttsim.WormholeComputeKernelConfig(math_fidelity=ttsim.MathFidelity.HiFi4, fp32_dest_acc_en=True)
+    operands = [tensor(side, device) for side in (first, second)]
+    product = ttsim.matmul(*operands, program_config=config, compute_kernel_config=compute, dtype=ttsim.float32)
+    assert np.array_equal(product.to_numpy(), first @ second)
+
+
+def test_columns_in_banks_of_dram(device):
+    """A tile row of 512 columns by weights in all banks, whose shards hold padding as well."""
+    banks = device.dram_grid_size().x
+    share = -(-768 // banks // 32) * 32
+    spec = ttsim.ShardSpec(ttsim.num_cores_to_corerangeset(banks, ttsim.CoreCoord(banks, 1), True), (512, share))
+    place = ttsim.MemoryConfig(ttsim.TensorMemoryLayout.WIDTH_SHARDED, ttsim.BufferType.DRAM, spec)
+    weight = ttsim.to_memory_config(tensor(np.ones((512, 768)), device), place)
+    shards = ttsim.create_sharded_memory_config((32, 512), ttsim.CoreGrid(x=8, y=1), ttsim.ShardStrategy.WIDTH)
+    first = ttsim.to_memory_config(tensor(np.ones((32, 512)), device), shards)
+    config = ttsim.MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig(in0_block_w=2, per_core_M=1, per_core_N=3)
+    product = ttsim.matmul(first, weight, program_config=config, memory_config=ttsim.L1_WIDTH_SHARDED_MEMORY_CONFIG)
+    assert tuple(product.memory_config().shard_spec.shape) == (32, 96)
+    assert set(product.to_numpy().ravel().tolist()) == {512.0}
+
+
+def test_addmm(device):
+    ones = tensor(np.ones((32, 64)), device), tensor(np.ones((64, 32)), device)
+    added = tensor(np.full((32, 32), 3.0), device)
+    assert set(ttsim.addmm(added, *ones, alpha=0.5, beta=2).to_numpy().ravel().tolist()) == {38.0}
+    with pytest.raises(ArgumentError, match="alpha parameter cannot be 0"):
+        ttsim.addmm(added, *ones, alpha=0.0)
+
+
+def test_a_config_prints_and_changes_as_in_ttnn():
+    config = blocks(ONE_AXIS, **GRID, fuse_batch=True, mcast_in0=True, fused_activation=(ttsim.UnaryOpType.GELU, True))
+    config.per_core_N = 4
+    assert repr(config) == (
+        "MatmulMultiCoreReuseMultiCast1DProgramConfig(compute_with_storage_grid_size=2-2,in0_block_w=1,out_subblock_h=1,"
+        "out_subblock_w=1,out_block_h=1,out_block_w=1,per_core_M=1,per_core_N=4,fuse_batch=1,fused_activation="
+        "UnaryWithParam(op_type=UnaryOpType::GELU, params=[1]),mcast_in0=1,gather_in0=0,hop_cores={},"
+        "num_global_cb_receivers=1,untilize_out=0,allowed_worker_cores=std::nullopt,stream_in1=0)"
+    )
+    with pytest.raises(TypeError):
+        config.in0_block_w = "two"
+    config.gather_in0 = True
+    with pytest.raises(ttsim.NotSimulatedError, match="does not simulate gather_in0"):
+        config.argument()

@@ -78,7 +78,7 @@ class UnaryWithParam:
         object.__setattr__(self, "params", plain)
 
     def __repr__(self) -> str:
-        params = f", params={list(self.params)}" if self.params else ""
+        params = f", params=[{', '.join(f'{number:g}' for number in self.params)}]" if self.params else ""
         return f"UnaryWithParam(op_type=UnaryOpType::{self.op_type.name}{params})"
 
 
