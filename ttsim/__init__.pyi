@@ -37,11 +37,8 @@ from ttsim.api.creation import (
     zeros_like as zeros_like,
 )
 from ttsim.api.eltwise import (
-    GeluVariant as GeluVariant, SigmoidMode as SigmoidMode, abs as abs, add as add, add_ as add_, elu as elu,
-    exp as exp, gelu as gelu, hardsigmoid as hardsigmoid, hardswish as hardswish, leaky_relu as leaky_relu, log as log,
-    mish as mish, mul as mul, mul_ as mul_, multiply as multiply, multiply_ as multiply_, neg as neg, relu as relu,
-    relu6 as relu6, sigmoid as sigmoid, sigmoid_accurate as sigmoid_accurate, silu as silu, sqrt as sqrt,
-    square as square, sub as sub, sub_ as sub_, subtract as subtract, subtract_ as subtract_, tanh as tanh,
+    add as add, add_ as add_, mul as mul, mul_ as mul_, multiply as multiply, multiply_ as multiply_, sub as sub,
+    sub_ as sub_, subtract as subtract, subtract_ as subtract_,
 )
 from ttsim.api.grid_sample import (
     grid_sample as grid_sample, prepare_grid_sample_grid as prepare_grid_sample_grid,
@@ -55,6 +52,18 @@ from ttsim.api.pad import pad as pad
 from ttsim.api.pool import (
     adaptive_avg_pool2d as adaptive_avg_pool2d, adaptive_max_pool2d as adaptive_max_pool2d, avg_pool2d as avg_pool2d,
     max_pool2d as max_pool2d,
+)
+from ttsim.api.pairs import (
+    atan2 as atan2, bitwise_and as bitwise_and, bitwise_left_shift as bitwise_left_shift, bitwise_or as bitwise_or,
+    bitwise_right_shift as bitwise_right_shift, bitwise_xor as bitwise_xor, div_ as div_, divide_ as divide_,
+    eq as eq, eq_ as eq_, fmod as fmod, gcd as gcd, ge as ge, ge_ as ge_, gt as gt, gt_ as gt_, hypot as hypot,
+    lcm as lcm, ldexp as ldexp, ldexp_ as ldexp_, le as le, le_ as le_, logaddexp as logaddexp,
+    logaddexp2 as logaddexp2, logaddexp2_ as logaddexp2_, logaddexp_ as logaddexp_, logical_and as logical_and,
+    logical_and_ as logical_and_, logical_left_shift as logical_left_shift, logical_or as logical_or,
+    logical_or_ as logical_or_, logical_right_shift as logical_right_shift, logical_xor as logical_xor,
+    logical_xor_ as logical_xor_, lt as lt, lt_ as lt_, maximum as maximum, minimum as minimum, ne as ne,
+    ne_ as ne_, nextafter as nextafter, remainder as remainder, rsub as rsub, rsub_ as rsub_,
+    squared_difference as squared_difference, squared_difference_ as squared_difference_, xlogy as xlogy,
 )
 from ttsim.api.prepare import (
     prepare_conv_bias as prepare_conv_bias, prepare_conv_transpose2d_bias as prepare_conv_transpose2d_bias,
@@ -83,6 +92,24 @@ from ttsim.api.trace import (
     get_current_command_queue_id_for_thread as get_current_command_queue_id_for_thread,
     is_trace_capture_active as is_trace_capture_active, record_event as record_event, release_trace as release_trace,
     wait_for_event as wait_for_event,
+)
+from ttsim.api.unary import (
+    GeluVariant as GeluVariant, SigmoidMode as SigmoidMode, abs as abs, acos as acos, acosh as acosh, asin as asin,
+    asinh as asinh, atan as atan, atanh as atanh, bitwise_not as bitwise_not, cbrt as cbrt, ceil as ceil,
+    celu as celu, cos as cos, cosh as cosh, deg2rad as deg2rad, digamma as digamma, elu as elu, eqz as eqz,
+    erf as erf, erfc as erfc, erfinv as erfinv, exp as exp, exp2 as exp2, expm1 as expm1, fill as fill,
+    floor as floor, frac as frac, gelu as gelu, gez as gez, gtz as gtz, hardmish as hardmish,
+    hardshrink as hardshrink, hardsigmoid as hardsigmoid, hardswish as hardswish, hardtanh as hardtanh,
+    heaviside as heaviside, i0 as i0, i1 as i1, identity as identity, isfinite as isfinite, isinf as isinf,
+    isnan as isnan, isneginf as isneginf, isposinf as isposinf, leaky_relu as leaky_relu, lez as lez,
+    lgamma as lgamma, log as log, log10 as log10, log1p as log1p, log2 as log2, log_sigmoid as log_sigmoid,
+    logical_not as logical_not, logit as logit, ltz as ltz, mish as mish, neg as neg, nez as nez,
+    polygamma as polygamma, rad2deg as rad2deg, reciprocal as reciprocal, relu as relu, relu6 as relu6,
+    relu_max as relu_max, relu_min as relu_min, round as round, rpow as rpow, rsqrt as rsqrt, selu as selu,
+    sigmoid as sigmoid, sigmoid_accurate as sigmoid_accurate, sign as sign, signbit as signbit, silu as silu,
+    sin as sin, sinh as sinh, softplus as softplus, softshrink as softshrink, softsign as softsign, sqrt as sqrt,
+    square as square, swish as swish, tan as tan, tanh as tanh, tanhshrink as tanhshrink, threshold as threshold,
+    trunc as trunc, xielu as xielu,
 )
 from ttsim.api.upsample import upsample as upsample
 from ttsim.errors import (

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from device.errors import DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, TensorMemoryLayout
-from device.numbers.formats import INT32, UINT8, UINT16, UINT32, DataFormat
+from device.numbers.formats import INT32, UINT8, UINT32, DataFormat
 from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
@@ -17,16 +17,17 @@ from ops.programs.eltwise.functions import FUNCTIONS, RELU
 from ops.programs.eltwise.op import (
     Activate,
     Binary,
-    BinaryOperation,
     on_all_cores,
     rescaled,
     shard_view,
     tiles_of,
     unary_buffers,
 )
+from ops.programs.eltwise.pairs import PAIRS
+from ops.programs.eltwise.refusals import OF_INTEGERS, operation_refusal
 
 RANGES = {UINT32: (0, 2**32 - 1), INT32: (-(2**31), 2**31 - 1)}  # of numbers that such a tensor is combined with
-NAMES = {BinaryOperation.ADD: "ADD", BinaryOperation.SUBTRACT: "SUB", BinaryOperation.MULTIPLY: "MUL"}
+BLOCKS = {"bfloat8_b": 3, "bfloat4_b": 4}  # numbers of the data types, for messages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,52 +44,45 @@ class BinaryArguments:
 
 def require_formats(op: Binary, out_format: DataFormat) -> None:
     """Raises for formats that the library does not combine (DeviceError), or whose results are not simulated."""
-    left, right, name = op.left_format, op.right_format, op.operation.value
-    operation = f"BinaryOpType::{NAMES[op.operation]}"
+    left, right, pair, name = op.left_format, op.right_format, PAIRS[op.operation], op.operation
+    operation = f"BinaryOpType::{pair.op}"
     for operand, data_format in (("A", left), ("B", right)):
-        if data_format == UINT8:
+        if data_format is not None and data_format not in pair.formats:
+            hint = POWERS if name == "pow" and operand == "A" and data_format != UINT8 else ""
             raise DeviceError(
-                f"Input tensor {operand} dtype {_named(UINT8)} is not supported for binary operation {operation}\n"
-                f"{name}: typecast the tensor"
+                f"Input tensor {operand} dtype {_named(data_format)} is not supported for binary operation "
+                f"{operation}{hint}\n{name}: typecast the tensor"
             )
-    if left.is_float and (right is None or right.is_float):
-        return
-    multiplies = op.operation is BinaryOperation.MULTIPLY
-    if right is not None and right != left:
-        if multiplies and left.is_float is not right.is_float and UINT16 not in (left, right):
-            raise NotSimulatedError(
-                f"multiply: {left} and {right} are not simulated together; typecast one of the tensors"
-            )
+    if right is not None and right != left and not (pair.mixed and left.is_float and right.is_float):
         raise DeviceError(
             f"Mixed dtype is not supported for binary operation {operation}, dtype A: {_named(left)}, dtype B: "
             f"{_named(right)}\n{name}: typecast one of the tensors"
         )
+    if left.is_float:
+        return
     if op.scalar is not None:
         _require_integer(op.scalar, left, op.operation)
     if any(function != RELU for function, _ in (*op.activations, *op.left_activations, *op.right_activations)):
         raise NotSimulatedError(f"{name}: activations of integers but relu are not simulated; typecast the tensors")
-    if out_format != left:
-        raise NotSimulatedError(
-            f"{name}: integers ({left}) with a result of another format, {out_format}, are not simulated; "
-            "typecast the result"
-        )
 
 
-def _require_integer(number: float, data_format: DataFormat, operation: BinaryOperation) -> None:
+POWERS = ": tensor exponents are not supported for integer inputs, use a scalar integer exponent"
+
+
+def _require_integer(number: float, data_format: DataFormat, operation: str) -> None:
     """Raises for a number that the format of a tensor of integers does not hold."""
     least, most = RANGES.get(data_format, (0, 2**16 - 1))
     if number.is_integer() and least <= number <= most:
         return
-    if data_format not in RANGES or operation is BinaryOperation.MULTIPLY:
+    if data_format not in RANGES:
         raise NotSimulatedError(
-            f"{operation.value}: {number:g} with a tensor of {data_format} is not simulated; typecast the tensor to "
-            "floats"
+            f"{operation}: {number:g} with a tensor of {data_format} is not simulated; typecast the tensor to floats"
         )
     raise DeviceError(
-        f"Binary operation BinaryOpType::{NAMES[operation]} with a {_named(data_format)} tensor cannot represent the "
-        f"scalar {number:g}: only a finite integer within the range of {_named(data_format)} survives being packed as "
-        "one, and this value would be changed silently. Typecast the input to a floating-point dtype, or use a scalar "
-        f"that the dtype holds.\n{operation.value}: give a whole number from {least} to {most}"
+        f"Binary operation BinaryOpType::{PAIRS[operation].op} with a {_named(data_format)} tensor cannot represent "
+        f"the scalar {number:g}: only a finite integer within the range of {_named(data_format)} survives being packed "
+        "as one, and this value would be changed silently. Typecast the input to a floating-point dtype first.\n"
+        f"{operation}: give a whole number from {least} to {most}"
     )
 
 
@@ -184,15 +178,15 @@ def binary_buffers(
             return shard_view(name, tensor, spec)
         return tiles_of(name, BUFFERING, tensor.spec.data_format, spec)
 
-    spread = op.left_format if kind.left else op.second_format
+    spread, before = op.left_format if kind.left else op.second_format, op.before
     on_the_way = 1
     if on_shards and not kind.what:  # as many tiles of shards as are computed before they are packed
         on_the_way = VECTOR_UNIT_TILES if op.by_vector_unit else DST_TILES // (2 if op.fp32_dest else 1)
     return (
         buffer_of("left", left),
-        *((tiles_of("left_activated", on_the_way, op.left_format, spec),) if op.left_activations else ()),
+        *((tiles_of("left_activated", on_the_way, before[0], spec),) if before[0] else ()),
         tiles_of("number", 1, op.scalar_format, spec) if right is None else buffer_of("right", right),
-        *((tiles_of("right_activated", on_the_way, op.second_format, spec),) if op.right_activations else ()),
+        *((tiles_of("right_activated", on_the_way, before[1], spec),) if before[1] else ()),
         *((tiles_of("spread", BUFFERING, spread, spec),) if kind.what else ()),
         buffer_of("result", result),
     )
@@ -256,6 +250,7 @@ def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor
             "binary",
             op.operation,
             op.fast,
+            op.numbers,
             op.scalar_first,
             (op.left_activations, op.right_activations, op.activations),
             other is None,
@@ -352,7 +347,7 @@ def plan_unary(
             op,
             [read, *into],
             None if into else written,
-            unary_buffers(read, written, spec),
+            unary_buffers(read, written, spec, name),
             dataflow=True,
             key=("unary", op, source.layout, source.memory_config, written.spec.memory_config, shape_key),
         )
@@ -367,6 +362,14 @@ def _require_format(source: TensorSpec, name: str, target: TensorSpec | None) ->
         raise DeviceError(
             f"Unary: UnaryOpType::{name.upper()} does not support integer input dtype "
             f"DataType::{data_format.name.upper()}\n{name}: typecast the tensor to floats"
+        )
+    if name in OF_INTEGERS and (refusal := operation_refusal((name, (0.0,)), data_format)) and data_format.is_float:
+        raise DeviceError(refusal)
+    floats = FUNCTIONS[name].floats
+    if floats and data_format not in floats:
+        raise DeviceError(
+            f"Unary: {name.upper()} requires BFLOAT16 or FLOAT32 input, got dtype {BLOCKS[data_format.name]}\n"
+            f"{name}: typecast the tensor"
         )
     result = data_format if target is None else target.data_format
     if result != data_format and not (result.is_float and data_format.is_float):

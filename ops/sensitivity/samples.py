@@ -43,7 +43,7 @@ from ops.programs.data_movement.copy import Conversion, CopyTensor
 from ops.programs.data_movement.pad import FillPad, PadWith, around_image
 from ops.programs.data_movement.reshape import Reshape
 from ops.programs.data_movement.slice import PaddedSlice, SliceWrite, Window
-from ops.programs.eltwise.op import Binary, BinaryOperation
+from ops.programs.eltwise.op import Binary
 from ops.reference import plan_geometry
 
 ROWS, TILES = Layout.ROW_MAJOR, Layout.TILE
@@ -326,7 +326,7 @@ def _surroundings() -> Iterator[Sample]:
     form = tiles.data_format
     weight = _tensor(TILES, 1, 1, 1, 64)
     norm = NormArguments(rms=False, source=tiles, weight=weight)
-    both = Binary(operation=BinaryOperation.ADD, left_format=form, right_format=form, data_format=form)
+    both = Binary(operation="add", left_format=form, right_format=form, data_format=form)
     none, one = (0, 0), (1, 1)  # the padding of an axis
     for name, plan, tensors in (
         ("max_pool2d", partial(plan_pool2d, pool), {"input": pooled}),

@@ -6,7 +6,10 @@ from typing import Final
 
 import numpy as np
 
-from device.numbers.formats import Array
+from device.numbers.formats import BFLOAT16, Array
+from device.numbers.vector_unit import VectorUnitMode
+from ops.programs.eltwise.functions import apply_activation
+from ops.programs.eltwise.pairs import PAIRS
 from tools.random_calls.drafts import (
     BLOCKS,
     DRAM,
@@ -21,6 +24,8 @@ from tools.random_calls.drafts import (
     operation,
 )
 from tools.random_calls.references import regrouped_error, rounding, sum_error, sums
+from ttsim.api.pairs import FUNCTIONS as PAIR_FUNCTIONS, IN_PLACE
+from ttsim.api.unary import NAMES as UNARY_NAMES, OTHER_NAMES
 
 _erf: Final = np.vectorize(erf, otypes=[np.float64])
 
@@ -48,7 +53,6 @@ FUNCTIONS: Final[Mapping[str, Callable[[Array], Array]]] = {
     "hardswish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
     "leaky_relu": lambda x: np.where(x > 0, x, 0.125 * x),
     "mish": lambda x: x * np.tanh(np.logaddexp(0, x)),
-    "softplus": lambda x: np.logaddexp(0, x),
 }
 EXACT: Final = ("relu", "relu6", "abs", "neg")  # but for the rounding of the result
 ABSOLUTE: Final = {"square": 0.0, "tanh": 0.01} | dict.fromkeys(("sigmoid", "sigmoid_accurate", "silu", "mish"), 0.02)
@@ -77,7 +81,7 @@ def applied(name: str, argument: Array, dtype: str) -> tuple[Array, Array]:
     return values, error
 
 
-@operation(*(name for name in FUNCTIONS if name != "softplus"))
+@operation(*(name for name in FUNCTIONS))
 def unary(draft: Draft) -> Step | None:
     """A function of every element."""
     function = draft.function
@@ -90,6 +94,63 @@ def unary(draft: Draft) -> Step | None:
     values, bound = applied(function, x.values, x.dtype)
     values = np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf)
     return draft.gives(values, bound, dtypes=(x.dtype,), layout=x.layout)
+
+
+NUMBERS: Final[Mapping[str, Mapping[str, float]]] = {
+    "fill": {"fill_value": 2.0}, "heaviside": {"value": 0.5}, "polygamma": {"k": 2}, "relu_max": {"upper_limit": 1.0},
+    "relu_min": {"lower_limit": 0.5}, "rpow": {"exponent": 2.0}, "threshold": {"threshold": 0.5, "value": 2.0},
+}  # fmt: skip
+
+
+def definition(name: str, argument: Array, numbers: tuple[float, ...]) -> Array:
+    """A function by its definition in float64, whose numbers tests/ops/programs/eltwise/test_functions.py checks."""
+    mode = VectorUnitMode(fp32_dest=True, reciprocal_table=False)
+    activation, fixed = OTHER_NAMES.get(name, (name, ()))
+    return apply_activation(argument, activation, fixed or numbers, mode=mode).astype(np.float64)
+
+
+@operation(*(name for name in UNARY_NAMES if name not in (*FUNCTIONS, "bitwise_not")))
+def defined(draft: Draft) -> Step | None:
+    """A function of every element that is computed by its definition."""
+    name = draft.function
+    x = draft.tensor(lambda x: x.is_float and (name != "lgamma" or x.dtype not in BLOCKS))
+    if x is None:
+        return None
+    draft.call(x).placed(x.shape, tiled=x.tiled).taken_by_twin(x)
+    given = NUMBERS.get(name, {})
+    for key, number in given.items():
+        draft.option(key, str(number))
+    values = definition(name, x.values, tuple(float(number) for number in given.values()))
+    error = 2 * rounding(values, x.dtype) + np.abs(values) * RELATIVE
+    error = np.where(np.isfinite(values) & (np.abs(values) < 1e30), error, np.inf)
+    error = np.full(error.shape, np.inf) if x.dtype in BLOCKS and np.isinf(error).any() else error
+    values = np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf)
+    return draft.gives(values, error, dtypes=(x.dtype,), layout=x.layout)
+
+
+@operation(*PAIR_FUNCTIONS, *IN_PLACE)
+def pair(draft: Draft) -> Step | None:
+    """A function of two tensors of one shape that is computed by its definition, of a tensor and itself moved."""
+    name = draft.function
+    row = (PAIR_FUNCTIONS.get(name) or IN_PLACE[name]).operation
+    floats = BFLOAT16 in PAIRS[row].formats
+    x: Shadow | Operand | None = draft.tensor(lambda x: x.tiled and x.is_float and x.dtype not in BLOCKS)
+    if not floats:
+        x = draft.operand("a", (1, 32, 64), "int32", where=DRAM)
+    if x is None:
+        return None
+    other = draft.operand("b", x.values.shape, x.dtype, where=DRAM)
+    draft.call(x, other)
+    kind = np.float64 if floats else np.int64
+    with np.errstate(all="ignore"):
+        values = np.asarray(PAIRS[row].values(x.values.astype(kind), other.values.astype(kind)), np.float64)
+    error = 2 * rounding(values, x.dtype) + (np.abs(values) + np.abs(x.values) + np.abs(other.values)) * RELATIVE
+    discontinuous = row in ("fmod", "remainder")
+    error = np.where(np.isfinite(values) & (np.abs(values) < 1e30) & ~np.array(discontinuous), error, np.inf)
+    values = np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf)
+    if name.endswith("_"):
+        draft.target = x.name
+    return draft.gives(values, error, dtypes=(x.dtype,))
 
 
 @operation(*(f"{name}{mark}" for name in BINARY for mark in ("", "_")))

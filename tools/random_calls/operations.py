@@ -27,9 +27,9 @@ _OFTEN: Final = {
     0.3: "as_tensor from_torch zeros ones empty full zeros_like ones_like empty_like full_like arange rand onednn "
     "command_queue dump_tensor estimate_cycles profile query_op_constraints",
 }  # fmt: skip
-_MANY: Final = (elementwise.unary, elementwise.binary)  # of which there are many
+_RARELY: Final = {elementwise.unary: 0.5, elementwise.binary: 0.5, elementwise.defined: 0.1, elementwise.pair: 0.1}
 # How often each operation is drawn, against the others.
-WEIGHTS: Final = {name: 0.5 if operation.draw in _MANY else 1.0 for name, operation in OPERATIONS.items()} | {
+WEIGHTS: Final = {name: _RARELY.get(operation.draw, 1.0) for name, operation in OPERATIONS.items()} | {
     name: weight for weight, names in _OFTEN.items() for name in names.split()
 }
 _ODDS: Final = np.cumsum(list(WEIGHTS.values())) / sum(WEIGHTS.values())
@@ -70,6 +70,7 @@ _REASONS: Final = {
     "the program of softmax, which is drawn; tests/ttsim/api/test_softmax.py compares it with float64": (
         "scale_causal_mask_hw_dims_softmax_in_place scale_mask_softmax scale_mask_softmax_in_place softmax_in_place"
     ),
+    "is of integers, which live tensors rarely are": "bitwise_not",
     "always refuses": "experimental.conv3d",
     "calls matmul, multiply_ and add_, which are drawn; tests/ttsim/api/test_matmul.py compares their numbers": "addmm",
     "carries out what the four functions of oneDNN prepare, which are drawn": "onednn.run",

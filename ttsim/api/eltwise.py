@@ -1,24 +1,24 @@
 """ttnn's functions of the elements of one tensor, or of two."""
 
 from collections.abc import Callable, Mapping, Sequence
-from numbers import Real
-from types import MappingProxyType
+from numbers import Integral, Real
 from typing import Any, ClassVar, Final
 
-from device.cores import PlainEnum
-from device.errors import ArgumentError, ArgumentTypeError, DeviceError, NotSimulatedError, shown
+from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 from device.memory.memory_config import Layout, MemoryConfig
-from ops.planners.eltwise import BinaryArguments, plan_binary, plan_unary
-from ops.programs.eltwise.functions import FUNCTIONS, comparison
-from ops.programs.eltwise.op import Binary as BinaryOp, BinaryOperation
+from device.numbers.formats import FLOAT32
+from ops.planners.eltwise import RANGES, BinaryArguments, plan_binary
+from ops.programs.eltwise.functions import FUNCTIONS
+from ops.programs.eltwise.op import Binary as BinaryOp
+from ops.programs.eltwise.pairs import PAIRS
+from ttsim.api.conversions import typecast
 from ttsim.api.device_calls import format_of, require_left_out
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import require_allocated, run
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.types.call import OPERATIONS, Call, checked_as, function_of, incompatible, param
+from ttsim.runtime.types.call import OPERATIONS, Call, function_of, incompatible, param
 from ttsim.runtime.types.configs import UnaryOpType, UnaryWithParam
-from ttsim.runtime.types.docs import RAISES, documented
 from ttsim.runtime.types.tensors import DataType
 
 
@@ -30,21 +30,15 @@ class Combination(Call):
         kw_only=False,
     )
     input_tensor_b: object = param("Another such tensor, or a number.", kw_only=False)
-    fast_and_approximate_mode: bool | None = param(
-        "Compute a product with the matrix unit; sums and differences have one mode only.", default=None
-    )
-    activations: object = param(
-        "Functions that are applied to the result in this order, by name or as UnaryWithParam. Numbers of functions "
-        "applied here were never compared with recordings of the real kernels.",
-        default=(),
-    )
-    input_tensor_a_activations: object = param("Functions applied to the first operand first.", default=())
-    input_tensor_b_activations: object = param("Functions applied to the second operand first.", default=())
-    sub_core_grids: object = param("Not simulated; None for all cores.", default=None)
-    sub_device_id: object = param("Not simulated; None for all cores.", default=None)
 
-    _operation: ClassVar[BinaryOperation]
-    # Parameters of functions that do not write into their first operand
+    _operation: ClassVar[str]  # A row of `PAIRS`
+    # Parameters that not all functions have
+    activations: object = ()
+    input_tensor_a_activations: object = ()
+    input_tensor_b_activations: object = ()
+    fast_and_approximate_mode: object = None
+    sub_core_grids: object = None
+    sub_device_id: object = None
     dtype: DataType | None = None
     memory_config: MemoryConfig | None = None
     output_tensor: Tensor | None = None
@@ -52,62 +46,171 @@ class Combination(Call):
 
     def run(self) -> Tensor:
         """Combines the operands."""
-        name, operation, target = self._name, self._operation, self.output_tensor
-        grids = {"sub_core_grids": self.sub_core_grids, "sub_device_id": self.sub_device_id}
-        require_left_out(name, use_legacy=self.use_legacy, **grids)
-        left, right = self.input_tensor_a, self.input_tensor_b
-        scalar_first = isinstance(left, Real)
-        if scalar_first:
-            left, right = right, left
-        if not isinstance(left, Tensor):
-            raise _wrong(name, f"input_tensor_a must be a Tensor, not {shown(left)}")
+        name, left, right = self._name, self.input_tensor_a, self.input_tensor_b
+        require_left_out(name, **{key: getattr(self, key) for key in ("use_legacy", "sub_core_grids", "sub_device_id")})
+        number_first = self._operation in NUMBERS_FIRST and isinstance(left, Real) and isinstance(right, Tensor)
+        if not isinstance(left, Tensor) and not number_first:
+            raise wrong(name, f"input_tensor_a must be a Tensor, not {shown(left)}")
         if not isinstance(right, Tensor | Real):
-            raise _wrong(name, f"input_tensor_b must be a Tensor or a number, not {shown(right)}")
-        roles = {"input": left, "input_b": right, "target": target}
-        tensors = {role: tensor for role, tensor in roles.items() if isinstance(tensor, Tensor)}
-        device = device_of(tensors)
-        specs = {role: tensor.spec for role, tensor in tensors.items()}
-        second, written, out_format = specs.get("input_b"), specs.get("target"), format_of(self.dtype)
-        op = BinaryOp(
-            operation=operation,
-            left_format=left.spec.data_format,
-            right_format=None if second is None else second.data_format,
-            scalar=float(right) if isinstance(right, Real) else None,
-            data_format=written.data_format if written is not None else out_format or left.spec.data_format,
-            activations=_activations(name, self.activations),
-            left_activations=_activations(name, self.input_tensor_a_activations),
-            right_activations=_activations(name, self.input_tensor_b_activations),
-            fast=self.fast_and_approximate_mode is True and operation is BinaryOperation.MULTIPLY,
-            scalar_first=scalar_first,
+            raise wrong(name, f"input_tensor_b must be a Tensor or a number, not {shown(right)}")
+        return combined(
+            name,
+            self._operation,
+            (left, right),
+            dtype=self.dtype,
+            memory_config=self.memory_config,
+            output_tensor=self.output_tensor,
+            activations=self.activations,
+            left_activations=self.input_tensor_a_activations,
+            right_activations=self.input_tensor_b_activations,
+            fast=self.fast_and_approximate_mode is True,
         )
-        call = BinaryArguments(
-            op=op, left=left.spec, right=second, out_format=out_format, place=self.memory_config, target=written
-        )
-        plan = plan_binary(call, device.spec)
-        if target is not None and target.layout is Layout.ROW_MAJOR and (device.strict or device.values != "off"):
-            raise ArgumentError(
-                f"{name}: the result goes into a tensor in rows, and the real library writes tiles into pages of rows, "
-                f"which is planned with values off alone; use {operation.value} without an output, or bring it into "
-                "TILE_LAYOUT"
-            )
+
+
+def combined(
+    name: str,
+    operation: str,
+    operands: tuple[object, object],
+    *,
+    dtype: DataType | None = None,
+    memory_config: MemoryConfig | None = None,
+    output_tensor: Tensor | None = None,
+    activations: object = (),
+    left_activations: object = (),
+    right_activations: object = (),
+    fast: bool = False,
+    numbers: tuple[float, ...] = (),
+) -> Tensor:
+    """One device operation of two tensors, or of a tensor and a number, by a function of this name."""
+    left, right = operands
+    scalar_first = isinstance(left, Real)
+    if scalar_first:
+        left, right = right, left
+    assert isinstance(left, Tensor)
+    roles = {"input": left, "input_b": right, "target": output_tensor}
+    tensors = {role: tensor for role, tensor in roles.items() if isinstance(tensor, Tensor)}
+    device = device_of(tensors)
+    settings: dict[str, Any] = {
+        "memory_config": memory_config, "output_tensor": output_tensor, "activations": activations, "dtype": dtype,
+        "left_activations": left_activations, "right_activations": right_activations, "fast": fast, "numbers": numbers,
+    }  # fmt: skip
+    if new := _conversions(operation, tensors, right):
         with device.function(f"ttnn.{name}"):
-            return run(plan, tensors, device)["output"]
+            others = {role: typecast(tensors[role], dtype) for role, dtype in new.items()}
+            pair = others.get("input", left), others.get("input_b", right)
+            result = combined(name, operation, pair[::-1] if scalar_first else pair, **settings)
+            del pair
+            while others:
+                others.popitem()  # the library releases what it converted, the last first
+            return result
+    specs = {role: tensor.spec for role, tensor in tensors.items()}
+    first, second, written, out_format = specs["input"], specs.get("input_b"), specs.get("target"), format_of(dtype)
+    own = FLOAT32 if operation == "div" and not first.data_format.is_float else first.data_format
+    op = BinaryOp(
+        operation=operation,
+        left_format=first.data_format,
+        right_format=None if second is None else second.data_format,
+        scalar=float(right) if isinstance(right, Real) else None,
+        data_format=written.data_format if written is not None else out_format or own,
+        activations=_activations(name, activations),
+        left_activations=_activations(name, left_activations),
+        right_activations=_activations(name, right_activations),
+        fast=fast and PAIRS[operation].fast is not None,
+        numbers=numbers,
+        scalar_first=scalar_first,
+    )
+    call = BinaryArguments(op=op, left=first, right=second, out_format=out_format, place=memory_config, target=written)
+    plan = plan_binary(call, device.spec)
+    in_rows = output_tensor is not None and output_tensor.layout is Layout.ROW_MAJOR
+    if in_rows and (device.strict or device.values != "off"):
+        raise ArgumentError(
+            f"{name}: the result goes into a tensor in rows, and the real library writes tiles into pages of rows, "
+            f"which is planned with values off alone; use {operation} without an output, or bring it into TILE_LAYOUT"
+        )
+    with device.function(f"ttnn.{name}"):
+        return run(plan, tensors, device)["output"]
 
 
-class Binary(Combination):
-    """A function of two operands."""
+def _conversions(operation: str, tensors: Mapping[str, Tensor], other: object) -> dict[str, DataType]:
+    """Data types to which the library itself converts tensors of integers first."""
+    given = {role: tensor.dtype for role, tensor in tensors.items() if role != "target"}
+    if operation in COMPARISONS:
+        return {role: DataType.UINT16 for role, dtype in given.items() if dtype is DataType.UINT8}
+    if operation not in CONVERTING:
+        return {}
+    floats = {dtype for dtype in given.values() if dtype.format.is_float}
+    if isinstance(other, Real) and not isinstance(other, Integral) and not floats:
+        floats = {DataType.FLOAT32}
+    return {role: next(iter(floats)) for role, dtype in given.items() if len(floats) == 1 and dtype.format in RANGES}
+
+
+COMPARISONS: Final = frozenset(("eq", "ne", "gt", "ge", "lt", "le"))
+CONVERTING: Final = frozenset(("multiply", "div"))  # bring integers to the format of floats
+NUMBERS_FIRST: Final = frozenset(("add", "subtract", "multiply", "div"))
+
+
+ORDER: Final = (
+    "input_tensor_a input_tensor_b alpha rtol atol equal_nan fast_and_approximate_mode rounding_mode dtype "
+    "memory_config output_tensor activations input_tensor_a_activations input_tensor_b_activations use_legacy "
+    "sub_core_grids sub_device_id"
+)
+
+
+class Activations(Combination):
+    """One with functions of operands and result."""
+
+    activations: object = param(
+        "Functions that are applied to the result in this order, by name or as UnaryWithParam. Numbers of functions "
+        "applied here were never compared with recordings of the real kernels.",
+        default=(),
+    )
+    input_tensor_a_activations: object = param("Functions applied to the first operand first.", default=())
+    input_tensor_b_activations: object = param("Functions applied to the second operand first.", default=())
+
+
+class Grids(Combination):
+    """One that could run on some cores alone."""
+
+    sub_core_grids: object = param("Not simulated; None for all cores.", default=None)
+    sub_device_id: object = param("Not simulated; None for all cores.", default=None)
+
+
+class Typed(Combination):
+    """One whose result has a format of the caller's."""
 
     dtype: DataType | None = param("Data type of the result; None for that of the first tensor.", default=None)
+
+
+class Placed(Combination):
+    """One whose result has a memory of the caller's."""
+
     memory_config: MemoryConfig | None = param(
         "Memory of the result; None lets the call choose, mostly the memory of the first tensor.", default=None
     )
+
+
+class Written(Combination):
+    """One that writes into a tensor of the caller's."""
+
     output_tensor: Tensor | None = param(
         "A tensor of the result's shape that receives the result and is returned.", default=None
+    )
+
+
+class Whole(Typed, Placed, Written, Activations, Grids):
+    """One with all of these."""
+
+
+class Binary(Whole):
+    """A sum, a difference or a product."""
+
+    fast_and_approximate_mode: bool | None = param(
+        "Compute a product with the matrix unit; sums and differences have one mode only.", default=None
     )
     use_legacy: object = param("Not simulated; None lets the library choose.", default=None)
 
 
-class InPlace(Combination):
+class InPlace(Activations, Grids):
     """A function of two operands that writes into the first."""
 
     input_tensor_a: Tensor = param(
@@ -123,21 +226,17 @@ class InPlace(Combination):
         return super().run()
 
 
-def _wrong(name: str, text: str) -> ArgumentTypeError:
+def wrong(name: str, text: str) -> ArgumentTypeError:
+    """The error for arguments that no form of a function takes."""
     return ArgumentTypeError(f"{incompatible(OPERATIONS + name)}\n{name}: {text}")
 
 
 def _binary(
-    operation: BinaryOperation, sentence: str, units: str, results: tuple[float, float]
+    operation: str, sentence: str, units: str, results: tuple[float, float]
 ) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
     """The function of two operands, and the one that writes into the first."""
 
-    class Function(
-        Binary,
-        name=operation.value,
-        parameters="input_tensor_a input_tensor_b fast_and_approximate_mode dtype memory_config output_tensor "
-        "activations input_tensor_a_activations input_tensor_b_activations use_legacy sub_core_grids sub_device_id",
-    ):
+    class Function(Binary, name=operation, parameters=ORDER):
         __doc__ = f"""{sentence}, element by element; sides of length 1 are repeated.
 
         {units}
@@ -150,18 +249,18 @@ def _binary(
 
         Examples:
             >>> tensor = ttnn.Tensor(np.array([[1.0, 2.0]]), ttnn.bfloat16, device, ttnn.TILE_LAYOUT)
-            >>> ttnn.{operation.value}(tensor, 3.0).to_list()
+            >>> ttnn.{operation}(tensor, 3.0).to_list()
             [[{results[0]}, {results[1]}]]
         """
         _operation = operation
 
     class FunctionInPlace(
         InPlace,
-        name=f"{operation.value}_",
+        name=f"{operation}_",
         parameters="input_tensor_a input_tensor_b activations input_tensor_a_activations input_tensor_b_activations "
         "fast_and_approximate_mode sub_core_grids sub_device_id",
     ):
-        __doc__ = f"""{sentence}, written into the first tensor; otherwise as `{operation.value}`.
+        __doc__ = f"""{sentence}, written into the first tensor; otherwise as `{operation}`.
 
         Its outputs were never compared with recordings of the real library.
 
@@ -173,7 +272,7 @@ def _binary(
 
         Examples:
             >>> tensor = ttnn.Tensor(np.array([[1.0, 2.0]]), ttnn.bfloat16, device, ttnn.TILE_LAYOUT)
-            >>> ttnn.{operation.value}_(tensor, 3.0) is tensor
+            >>> ttnn.{operation}_(tensor, 3.0) is tensor
             True
             >>> tensor.to_list()
             [[{results[0]}, {results[1]}]]
@@ -185,13 +284,10 @@ def _binary(
 
 _OPERANDS = "The {} of two tensors, or of a tensor and a number"
 _MATRIX_UNIT = "Computed by the matrix unit, or by the vector unit if both operands are float32."
-_VECTOR_UNIT = "Computed by the vector unit."
 
-add, add_ = _binary(BinaryOperation.ADD, _OPERANDS.format("sum"), _MATRIX_UNIT, (4.0, 5.0))
-subtract, subtract_ = _binary(BinaryOperation.SUBTRACT, _OPERANDS.format("difference"), _MATRIX_UNIT, (-2.0, -1.0))
-multiply, multiply_ = _binary(
-    BinaryOperation.MULTIPLY, _OPERANDS.format("product"), "Computed by the vector unit.", (3.0, 6.0)
-)
+add, add_ = _binary("add", _OPERANDS.format("sum"), _MATRIX_UNIT, (4.0, 5.0))
+subtract, subtract_ = _binary("subtract", _OPERANDS.format("difference"), _MATRIX_UNIT, (-2.0, -1.0))
+multiply, multiply_ = _binary("multiply", _OPERANDS.format("product"), "Computed by the vector unit.", (3.0, 6.0))
 sub, sub_, mul, mul_ = subtract, subtract_, multiply, multiply_  # ttnn has both names of each
 
 
@@ -229,107 +325,3 @@ def _activation(owner: str, activation: object) -> tuple[str, tuple[float, ...]]
     if name not in FUNCTIONS:
         raise ArgumentError(f"{owner}: there is no activation {shown(activation)}; for example 'relu', 'gelu', 'silu'")
     return name, parameters
-
-
-class SigmoidMode(PlainEnum):
-    """How a sigmoid is computed; only Accurate is simulated.
-
-    Examples:
-        >>> ttnn.SigmoidMode.Accurate.value
-        2
-    """
-
-    FastApproximate = 0
-    AccurateWithFastExp = 1
-    Accurate = 2
-
-
-class GeluVariant(PlainEnum):
-    """How a GELU is computed; only Accurate is simulated.
-
-    Examples:
-        >>> ttnn.GeluVariant.Accurate.value
-        0
-    """
-
-    Accurate = 0
-    FastLut = 1
-    Tanh = 2
-
-
-# Keywords of one function alone, each with the value that alone is simulated.
-FIXED_KEYWORDS: Final[Mapping[str, Mapping[str, object]]] = MappingProxyType(
-    {"sigmoid": {"vector_mode": 4, "mode": SigmoidMode.Accurate}, "gelu": {"variant": GeluVariant.Accurate}}
-)
-
-
-def _unary(name: str, activation: str) -> Callable[..., Tensor]:
-    """Ttnn's function of one tensor that applies an activation of `FUNCTIONS`."""
-    parameters, fixed = FUNCTIONS[activation].parameters, FIXED_KEYWORDS.get(name, {})
-    placed = [key for key, default in parameters.items() if default is None]  # those with a default are keywords alone
-
-    @on_device
-    def function(input_tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        for key, value in fixed.items():
-            if (argument := kwargs.pop(key, value)) != value:
-                raise NotSimulatedError(f"{name}: {key}={shown(argument)} is not simulated; {value} is")
-        values = {**parameters, **dict(zip(placed, args, strict=False))}
-        values.update({key: kwargs.pop(key) for key in parameters if key in kwargs})
-        if len(args) > len(placed):
-            raise _wrong(name, f"{len(args) - len(placed)} by position are too many")
-        for key, number in values.items():
-            if not isinstance(number, Real):
-                raise _wrong(name, f"{key} must be a number, not {shown(number)}")
-        return keywords(input_tensor, tuple(float(number) for number in values.values()), **kwargs)
-
-    @checked_as(name=name)
-    def keywords(
-        input_tensor: Tensor,
-        numbers: tuple,  # type: ignore[type-arg]
-        *,
-        memory_config: MemoryConfig | None = None,
-        output_tensor: Tensor | None = None,
-        fast_and_approximate_mode: object = None,
-        sub_core_grids: object = None,
-    ) -> Tensor:
-        require_left_out(name, fast_and_approximate_mode=fast_and_approximate_mode, sub_core_grids=sub_core_grids)
-        tensors = {"input": input_tensor} | ({} if output_tensor is None else {"target": output_tensor})
-        device = device_of(tensors)
-        target = None if output_tensor is None else output_tensor.spec
-        plan = plan_unary(input_tensor.spec, (activation, numbers), device.spec, place=memory_config, target=target)
-        with device.function(f"ttnn.{name}"):
-            return run(plan, tensors, device)["output"]
-
-    function.__name__ = function.__qualname__ = name
-    texts = {
-        "input_tensor": "[..., rows, columns] on the device, in TILE or ROW_MAJOR layout.",
-        **dict.fromkeys(parameters, "The number of this name in the formula above."),
-        **{key: f"Only {value} is simulated." for key, value in fixed.items()},
-        "memory_config": "Memory of the result; None for that of ``input_tensor``.",
-        "output_tensor": "A tensor of the same shape that receives the result and is returned.",
-        "fast_and_approximate_mode": "Not simulated; None or False for the library's default code.",
-        "sub_core_grids": "Not simulated; None for all cores.",
-    }
-    head = f"{FUNCTIONS[activation].text} of every element x.\n\n{comparison(name)}"
-    returns = "\n\nReturns:\n    A tensor of the same shape and data type, or ``output_tensor``."
-    row = FUNCTIONS[activation]
-    given = "".join(f", {key}=0.5" for key in placed)
-    example = f"""
-
-Examples:
-    >>> tensor = ttnn.Tensor(np.array([{list(row.numbers)}]), ttnn.bfloat16, device, ttnn.TILE_LAYOUT)
-    >>> ttnn.{name}(tensor{given}).to_list()
-    [{list(row.results)}]"""
-    function.__doc__ = documented(head + returns + example, {"Args": texts, "Raises": RAISES})
-    return function
-
-
-_UNARY: Final = {name: _unary(name, name) for name, function in FUNCTIONS.items() if function.text}
-_UNARY["sigmoid_accurate"] = _unary("sigmoid_accurate", "sigmoid")
-
-
-def __getattr__(name: str) -> Callable[..., Tensor]:
-    """A function of one tensor by ttnn's name."""
-    if name not in _UNARY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _UNARY[name]

@@ -6,18 +6,16 @@ the warnings of reports are read from the row. The functions follow the kernels 
 every step rounds (docs/reference/values.md, Activation).
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 
 from device.errors import DeviceError
-from device.numbers.formats import INT32, UINT8, UINT16, UINT32, Array, DataFormat, Integers
+from device.numbers.formats import INT32, UINT8, UINT16, UINT32, Array, DataFormat
 from device.numbers.vector_unit import (
     VectorUnitMode,
-    cut_to_bfloat16,
     long_exponential,
     multiply_add,
     polynomial,
@@ -27,6 +25,9 @@ from device.numbers.vector_unit import (
     short_exponential,
     square_root,
 )
+from ops.programs.eltwise.definitions import DEFINITIONS
+from ops.programs.eltwise.function import ALL_INTEGERS, Function, Parameters, cut, nearest, plain, stored
+from ops.programs.eltwise.special import erf
 
 RELU: Final = "relu"
 NARROW: Final = 16  # bits of Dst: bfloat16 and block floats
@@ -49,49 +50,6 @@ TANH: Final = (
     -6.6649019718170166015625e-2, 5.876733921468257904052734375e-3,
 )  # fmt: skip
 
-Parameters: TypeAlias = tuple[float, ...]
-Values: TypeAlias = Callable[[Array, Parameters, VectorUnitMode], Array]  # float32 of float32, as Dst holds them
-OfIntegers: TypeAlias = Callable[[Integers], Integers]
-ALL_INTEGERS: Final = (UINT8, UINT16, UINT32, INT32)
-
-
-@dataclass(frozen=True, slots=True)
-class Function:
-    """A function of every element."""
-
-    text: str  # What ttnn's function gives, for its docstring; empty if ttsim has the activation alone
-    values: Values
-    integers: OfIntegers | None = None  # The function of integers; None if it takes floats alone
-    integer_formats: tuple[DataFormat, ...] = ()  # Formats of integers that it takes
-    _: KW_ONLY
-    # Numbers of ttnn's function by name, with their defaults; None: the number must be given
-    parameters: Mapping[str, float | None] = field(default_factory=dict)
-    # Bits of Dst with which values were compared with recordings of the real kernel
-    compared: frozenset[int] = frozenset()
-    # For the docstring's example: two numbers, and what the function gives for them in bfloat16
-    numbers: tuple[float, float] = (-1.0, 2.0)
-    results: tuple[float, float] = (0.0, 0.0)
-
-
-def _plain(function: Callable[[Array], Array]) -> Values:
-    """A function whose result Dst holds as it is."""
-    return lambda x, _, mode: function(x)
-
-
-def _nearest(function: Callable[[Array], Array]) -> Values:
-    """A function in float64 whose kernel is not followed, rounded to Dst."""
-    return lambda x, _, mode: _stored(np.asarray(function(x.astype(np.float64)), np.float32), mode)
-
-
-def _stored(x: Array, mode: VectorUnitMode) -> Array:
-    """A result as a kernel stores it that rounds for a 16-bit Dst."""
-    return x if mode.fp32_dest else rounded_to_bfloat16(x)
-
-
-def _cut(x: Array, mode: VectorUnitMode) -> Array:
-    """A result as a kernel stores it that does not round."""
-    return x if mode.fp32_dest else cut_to_bfloat16(x)
-
 
 def _exp(x: Array, parameters: Parameters, mode: VectorUnitMode) -> Array:
     if mode.fp32_dest:
@@ -109,7 +67,7 @@ def _sigmoid(x: Array, mode: VectorUnitMode) -> Array:
 def _gelu(x: Array, parameters: Parameters, mode: VectorUnitMode) -> Array:
     if mode.fp32_dest:
         wide = x.astype(np.float64)
-        return np.asarray(0.5 * wide * (1.0 + _erf(wide / np.sqrt(2.0))), np.float32)
+        return np.asarray(0.5 * wide * (1.0 + erf(wide / np.sqrt(2.0))), np.float32)
     squared = multiply_add(x, x, 0.0)
     power = short_exponential(squared, scale=-0.72134752044)
     share = multiply_add(power, polynomial(x, GELU_TAIL_SHARE), 0.0)
@@ -138,7 +96,7 @@ def _mish(x: Array, parameters: Parameters, mode: VectorUnitMode) -> Array:
     share = multiply_add(multiply_add(power, multiply_add(power, 1.0, 2.0), 0.0), inverse, 0.0)
     if mode.reciprocal_table:
         share = np.where(x >= 0, multiply_add(inverse, -2.0, 1.0), share)
-    return _stored(np.where(x < MISH_LINE, multiply_add(x, share, 0.0), x), mode)
+    return stored(np.where(x < MISH_LINE, multiply_add(x, share, 0.0), x), mode)
 
 
 def _square(x: Array, parameters: Parameters, mode: VectorUnitMode) -> Array:
@@ -148,7 +106,7 @@ def _square(x: Array, parameters: Parameters, mode: VectorUnitMode) -> Array:
 
 def _leaky_relu(x: Array, parameters: Parameters, mode: VectorUnitMode) -> Array:
     slope = parameters[0] if parameters else 0.01
-    return _cut(np.where(x < 0, multiply_add(x, slope, 0.0), x), mode)
+    return cut(np.where(x < 0, multiply_add(x, slope, 0.0), x), mode)
 
 
 def _hardsigmoid(x: Array) -> Array:
@@ -159,33 +117,23 @@ def _hardsigmoid(x: Array) -> Array:
 def _elu(x: Array, parameters: Parameters, mode: VectorUnitMode) -> Array:
     wide = x.astype(np.float64)
     below = (parameters[0] if parameters else 1.0) * np.expm1(np.minimum(wide, 0))
-    return _stored(np.asarray(np.where(wide > 0, wide, below), np.float32), mode)
+    return stored(np.asarray(np.where(wide > 0, wide, below), np.float32), mode)
 
 
-def _erf(x: Array) -> Array:
-    """Error function to 1.2e-7 (Numerical Recipes' rational approximation of erfc)."""
-    t = 1.0 / (1.0 + 0.5 * np.abs(x))
-    coefficients = (
-        -1.26551223, 1.00002368, 0.37409196, 0.09678418, -0.18628806,
-        0.27886807, -1.13520398, 1.48851587, -0.82215223, 0.17087277,
-    )  # fmt: skip
-    tail = t * np.exp(-x * x + np.polynomial.polynomial.polyval(t, coefficients))
-    return np.asarray(np.where(x >= 0, 1.0 - tail, tail - 1.0))
-
-
+MOVES: Final = frozenset(("fill", "identity"))  # compute nothing
 IN_NARROW: Final = frozenset({NARROW})
 IN_BOTH: Final = frozenset({NARROW, WIDE})
 FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
     {
         RELU: Function(
             "max(x, 0)",
-            _plain(lambda x: np.maximum(x, np.float32(0))),  # the packer's, where nothing comes after it
+            plain(lambda x: np.maximum(x, np.float32(0))),  # the packer's, where nothing comes after it
             lambda x: np.maximum(x, 0),
             ALL_INTEGERS,
             compared=IN_BOTH,
             results=(0.0, 2.0),
         ),
-        "abs": Function("The absolute value", _plain(np.abs), np.abs, ALL_INTEGERS, results=(1.0, 2.0)),
+        "abs": Function("The absolute value", plain(np.abs), np.abs, ALL_INTEGERS, results=(1.0, 2.0)),
         "elu": Function(
             "x, and alpha * (exp(x) - 1) for x below 0 (rounded to the nearest; the kernel is not followed),",
             _elu,
@@ -201,18 +149,18 @@ FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
         ),
         "hardswish": Function(
             "x * hardsigmoid(x)",
-            lambda x, _, mode: _stored(multiply_add(x, _hardsigmoid(x), 0.0), mode),
+            lambda x, _, mode: stored(multiply_add(x, _hardsigmoid(x), 0.0), mode),
             results=(-0.333984375, 1.6640625),
         ),
         "hardsigmoid": Function(
             "x / 6 + 1 / 2, clipped to 0 and 1,",
-            lambda x, _, mode: _cut(_hardsigmoid(x), mode),
+            lambda x, _, mode: cut(_hardsigmoid(x), mode),
             results=(0.33203125, 0.83203125),
         ),
         "leaky_relu": Function(
             "x, and negative_slope * x for x below 0,",
             _leaky_relu,
-            lambda x: x,  # of formats without a sign alone
+            lambda x, slope: x,  # of formats without a sign alone
             (UINT8, UINT16, UINT32),
             parameters={"negative_slope": None},
             compared=IN_BOTH,
@@ -220,15 +168,15 @@ FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
         ),
         "log": Function(
             "The natural logarithm (rounded to the nearest; the kernel is not followed)",
-            _nearest(np.log),
+            nearest(np.log),
             numbers=(0.5, 4.0),
             results=(-0.69140625, 1.3828125),
         ),
         "mish": Function("x * tanh(log(1 + exp(x)))", _mish, results=(-0.3046875, 1.9453125)),
-        "neg": Function("-x", _plain(np.negative), np.negative, (INT32,), results=(1.0, -2.0)),
+        "neg": Function("-x", plain(np.negative), np.negative, (INT32,), results=(1.0, -2.0)),
         "relu6": Function(
             "x, clipped to 0 and 6,",
-            _plain(lambda x: np.clip(x, np.float32(0), np.float32(SIX))),
+            plain(lambda x: np.clip(x, np.float32(0), np.float32(SIX))),
             lambda x: np.clip(x, 0, SIX),
             ALL_INTEGERS,
             compared=IN_NARROW,
@@ -237,26 +185,26 @@ FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
         ),
         "sigmoid": Function(
             "1 / (1 + exp(-x))",
-            lambda x, _, mode: _stored(_sigmoid(x, mode), mode),
+            lambda x, _, mode: stored(_sigmoid(x, mode), mode),
             compared=IN_NARROW,
             results=(0.26953125, 0.8828125),
         ),
         "silu": Function(
             "x / (1 + exp(-x))",
-            lambda x, _, mode: _stored(multiply_add(x, _sigmoid(x, mode), 0.0), mode),
+            lambda x, _, mode: stored(multiply_add(x, _sigmoid(x, mode), 0.0), mode),
             compared=IN_NARROW,
             results=(-0.26953125, 1.765625),
         ),
-        "softplus": Function("", _nearest(lambda x: np.logaddexp(0.0, x))),
         "sqrt": Function(
             "The square root",
-            lambda x, _, mode: _stored(square_root(x), mode),
+            lambda x, _, mode: stored(square_root(x), mode),
             compared=IN_NARROW,
             numbers=(0.5, 4.0),
             results=(0.70703125, 2.0),
         ),
         "square": Function("The square", _square, np.square, (UINT16, UINT32, INT32), results=(1.0, 4.0)),
         "tanh": Function("The hyperbolic tangent", _tanh, results=(-0.76171875, 0.96484375)),
+        **DEFINITIONS,
     }
 )
 UNCOMPARED_CALLS: Final = frozenset({"conv1d", "add_", "subtract_", "multiply_", "sub_", "mul_"})
@@ -276,13 +224,13 @@ def apply_activation(dst: Array, name: str, parameters: Parameters, *, mode: Vec
         return np.asarray(FUNCTIONS[name].values(dst.astype(np.float32), parameters, mode), np.float32)
 
 
-def applied_to_integers(values: Array, name: str, data_format: DataFormat) -> Array:
+def applied_to_integers(values: Array, name: str, data_format: DataFormat, parameters: Parameters = ()) -> Array:
     """A function of every element, in storage of the same format."""
     function = FUNCTIONS[name].integers
     if function is None:
         raise AssertionError(f"{name} is no function of integers")
     with np.errstate(over="ignore"):
-        return function(values.astype(np.int64)).astype(data_format.storage)
+        return np.asarray(function(values.astype(np.int64), *parameters)).astype(np.int64).astype(data_format.storage)
 
 
 def comparison(name: str) -> str:
@@ -302,7 +250,11 @@ def uncompared(names: Iterable[str], *, fp32_dest: bool, fused_into: str = "") -
     functions; no such function was compared.
     """
     width = WIDE if fp32_dest else NARROW
-    missing = [name for name in names if name in FUNCTIONS and (fused_into or width not in FUNCTIONS[name].compared)]
+    missing = [
+        name
+        for name in names
+        if name in FUNCTIONS and name not in MOVES and (fused_into or width not in FUNCTIONS[name].compared)
+    ]
     if not missing:
         return None
     where = f" fused into {fused_into}" if fused_into else f" in a {width}-bit Dst"

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 from math import prod
 from typing import Final
 
@@ -11,6 +10,7 @@ import numpy as np
 from device.cores import first_cores
 from device.matrix_unit.arithmetic import Arithmetic
 from device.matrix_unit.exact import multiplied_elements
+from device.matrix_unit.packer import typecast
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16, FLOAT32, Array, DataFormat, div_up, quantize, round_up, whole_groups
@@ -24,11 +24,18 @@ from ops.builder import PlanBuilder, PlanTensor
 from ops.op_model import Description, Detail, Ends, ModeledOp, ValuesContext, given, row, uncompared_fact
 from ops.programs import kernel_costs
 from ops.programs.buffer_shapes import BUFFERING, is_uneven, pipelined_cycles, rows_follow, tile_buffer, uniform_cycles
+from ops.programs.eltwise.function import stored
 from ops.programs.eltwise.functions import RELU, applied_to_integers, apply_activation, uncompared
+from ops.programs.eltwise.pairs import PAIRS
 from ops.programs.eltwise.refusals import operation_refusal
 
 Activations = tuple[tuple[str, tuple[float, ...]], ...]
 
+ADD: Final = "add"
+MULTIPLY: Final = "multiply"
+DIVIDE: Final = "div"
+LDEXP: Final = "ldexp"  # brings block floats to bfloat16
+FOLLOWED: Final = (ADD, "subtract", MULTIPLY)  # operations whose kernels are followed step by step
 FILL: Final = "fill"  # the function that gives one number everywhere; a 16-bit Dst cuts it
 STAGES: Final = {
     Stage.READER: "tiles of the operands are read",
@@ -136,7 +143,7 @@ class AddRow(Eltwise):
         wide = FLOAT32 in (self.data_format, self.row_format)
         seen = arithmetic.unpack(matrix.astype(np.float32), self.data_format, fp32_dest=wide)
         total = arithmetic.add_bias(seen, arithmetic.unpack(added, self.row_format, fp32_dest=wide), fp32_dest=wide)
-        return _packed(total, self.data_format, arithmetic, wide=wide)
+        return packed(total, self.data_format, arithmetic, wide=wide)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,8 +167,8 @@ class Activate(Eltwise):
         """The function of every element, in the same shape."""
         values, result = given(inputs[0]), self.out_format or self.data_format
         if not self.data_format.is_float:
-            return applied_to_integers(values, self.name, result)
-        mode = _mode(context.spec.compute, wide=self.data_format == FLOAT32)
+            return applied_to_integers(values, self.name, result, self.parameters)
+        mode = mode_of(context.spec.compute, wide=self.data_format == FLOAT32)
         dst = np.atleast_1d(values.astype(np.float32))
         if not mode.fp32_dest:
             dst = context.arithmetic.unpack(dst, self.data_format, fp32_dest=False)
@@ -170,22 +177,14 @@ class Activate(Eltwise):
             dst = number if mode.fp32_dest else cut_to_bfloat16(number)
         else:
             dst = apply_activation(dst, self.name, self.parameters, mode=mode)
-        return _packed(dst, result, context.arithmetic, wide=mode.fp32_dest).reshape(values.shape)
-
-
-class BinaryOperation(Enum):
-    """What is done to two operands; values are ttnn's names, and numpy's."""
-
-    ADD = "add"
-    SUBTRACT = "subtract"
-    MULTIPLY = "multiply"
+        return packed(dst, result, context.arithmetic, wide=mode.fp32_dest).reshape(values.shape)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Binary(Eltwise):
     """Two tensors, or a tensor and a number, element by element; sides of length 1 are repeated."""
 
-    operation: BinaryOperation  # What is done
+    operation: str  # What is done: a row of `PAIRS`
     left_format: DataFormat  # Format of the first operand
     right_format: DataFormat | None = None  # Format of the second; None for a number
     scalar: float | None = None  # The number, if the second operand is one
@@ -193,8 +192,9 @@ class Binary(Eltwise):
     activations: Activations = ()  # Functions of the result in order, each with its parameters
     left_activations: Activations = ()  # The same of the first operand, whose results lie in its format on their way
     right_activations: Activations = ()  # The same of the second
-    # A product that the matrix unit computes, but of float32 tensors; sums and differences know no such mode
+    # A product or quotient that the matrix unit computes, but of float32 tensors; other functions know no such mode
     fast: bool = False
+    numbers: tuple[float, ...] = ()  # Those of the function beside its operands
     scalar_first: bool = False  # The number is the first operand, and the tensor the second
 
     @property
@@ -202,14 +202,28 @@ class Binary(Eltwise):
         """Whether the vector unit computes it."""
         if not self.left_format.is_float:
             return True
-        if self.operation is BinaryOperation.MULTIPLY and not self.fast:
+        if self.operation == MULTIPLY and not self.fast:
             return self.right_format in (None, self.left_format) and not self.left_format.is_block
-        return self.left_format == FLOAT32 and self.right_format in (None, FLOAT32)
+        if PAIRS[self.operation].vector_unit and not self.fast:
+            return True
+        return self.operation != LDEXP and self.left_format == FLOAT32 and self.right_format in (None, FLOAT32)
+
+    @property
+    def before(self) -> tuple[DataFormat | None, DataFormat | None]:
+        """Formats of the buffers for results of functions of the left and the right operand; None without functions."""
+        pair, wide = PAIRS[self.operation], self.operation == LDEXP and self.left_format.is_block
+        own = pair.fast if self.fast and pair.fast is not None else pair.before
+        if self.by_vector_unit and (self.fast or not pair.always_before):
+            own = ("", "")
+        left, right = bool(self.left_activations or own[0] or wide), bool(self.right_activations or own[1])
+        if wide:
+            return BFLOAT16, BFLOAT16
+        return self.left_format if left else None, self.second_format if right else None
 
     @property
     def scalar_format(self) -> DataFormat:
-        """What a number is packed as: the tensor's own format for the vector unit, unless that is a block float."""
-        return self.left_format if self.by_vector_unit and not self.left_format.is_block else BFLOAT16
+        """What a number is packed as: the tensor's own format, unless that is a block float."""
+        return BFLOAT16 if self.left_format.is_block else self.left_format
 
     @property
     def second_format(self) -> DataFormat:
@@ -231,14 +245,16 @@ class Binary(Eltwise):
     def details(self) -> tuple[Detail, ...]:
         """Whether functions of operands and result were never compared with recordings."""
         functions = [name for name, _ in (*self.left_activations, *self.right_activations, *self.activations)]
-        return _uncompared(functions, self.left_format, self.operation.value)
+        if self.operation not in FOLLOWED and self.left_format.is_float:
+            return (uncompared_fact(f"numbers of {self.operation} never compared with the real kernel's"),)
+        return _uncompared(functions, self.left_format, self.operation)
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
         """Both operands combined: the broadcast shape, in storage of the result's format."""
         left, right = given(inputs[0]), np.asarray(self.scalar) if self.right_format is None else given(inputs[1])
         if not self.left_format.is_float:
             return self._of_integers(left, right)
-        arithmetic, mode = context.arithmetic, _mode(context.spec.compute, wide=self.fp32_dest)
+        arithmetic, mode = context.arithmetic, mode_of(context.spec.compute, wide=self.fp32_dest)
         if self.right_format is None:
             right = quantize(np.asarray(self.scalar, np.float32), self.scalar_format)
         shape = np.broadcast_shapes(left.shape, right.shape)
@@ -259,8 +275,20 @@ class Binary(Eltwise):
         operands = self._in_order(
             seen(left, self.left_format, self.left_activations), seen(right, self.second_format, self.right_activations)
         )
-        dst = self._combined(*operands, arithmetic, context.spec.compute)
+        if self.operation in FOLLOWED:
+            dst = self._combined(*operands, arithmetic, context.spec.compute)
+        else:
+            dst = stored(self._defined(*operands).astype(np.float32), mode)
+        if not self.data_format.is_float:  # the last of the activations is a typecast
+            floats = _activated(dst, self.activations, FLOAT32, arithmetic, mode)
+            return typecast(floats, FLOAT32, self.data_format).reshape(shape)
         return _activated(dst, self.activations, self.data_format, arithmetic, mode).reshape(shape)
+
+    def _defined(self, left: Array, right: Array) -> Array:
+        """The function of both operands, in float64 of floats."""
+        kind = np.float64 if self.left_format.is_float else np.int64
+        with np.errstate(all="ignore"):
+            return np.asarray(PAIRS[self.operation].values(left.astype(kind), right.astype(kind), *self.numbers))
 
     def _in_order(self, tensor: Array, other: Array) -> tuple[Array, Array]:
         return (other, tensor) if self.scalar_first else (tensor, other)
@@ -269,35 +297,36 @@ class Binary(Eltwise):
         """The result for integer operands of one format, modulo two to the power of its bits."""
 
         def applied(values: Array, functions: Activations, data_format: DataFormat) -> Array:
-            for name, _ in functions:
-                values = applied_to_integers(values, name, data_format)
+            for name, parameters in functions:
+                values = applied_to_integers(values, name, data_format, parameters)
             return values
 
         operands = self._in_order(
             applied(left, self.left_activations, self.left_format),
             applied(right, self.right_activations, self.left_format),
         )
-        with np.errstate(over="ignore"):
-            numbers = getattr(np, self.operation.value)(*(operand.astype(np.int64) for operand in operands))
-            result = np.asarray(numbers, np.int64).astype(self.data_format.storage)
-        return applied(result, self.activations, self.data_format)
+        numbers = self._defined(*operands)
+        if self.operation == DIVIDE:
+            return quantize(applied(numbers, self.activations, self.left_format).astype(np.float32), self.data_format)
+        result = applied(numbers.astype(np.int64).astype(self.left_format.storage), self.activations, self.left_format)
+        return result if self.data_format == self.left_format else typecast(result, self.left_format, self.data_format)
 
     def _combined(self, left: Array, right: Array, arithmetic: Arithmetic, compute: ComputeSpec) -> Array:
         """Dst, as wide as the operation has it."""
-        if self.operation is BinaryOperation.MULTIPLY and not self.by_vector_unit and arithmetic.slice_by_slice:
+        if self.operation == MULTIPLY and not self.by_vector_unit and arithmetic.slice_by_slice:
             bits = [operand.view(np.uint32) for operand in (left, right)]
             quirk = compute.minus_one_quirk
             return multiplied_elements(*bits, fp32_dest=self.fp32_dest, minus_one_quirk=quirk).view(np.float32)
-        if self.operation is BinaryOperation.MULTIPLY:
+        if self.operation == MULTIPLY:
             product = np.asarray(left * right, np.float32)
             return product if self.fp32_dest else rounded_to_even_bfloat16(product)
-        addend = right if self.operation is BinaryOperation.ADD else -right
+        addend = right if self.operation == ADD else -right
         if self.by_vector_unit:
             return np.asarray(left + addend, np.float32)
         return arithmetic.add_bias(left, addend, fp32_dest=self.fp32_dest)
 
 
-def _mode(compute: ComputeSpec, *, wide: bool) -> VectorUnitMode:
+def mode_of(compute: ComputeSpec, *, wide: bool) -> VectorUnitMode:
     return VectorUnitMode(fp32_dest=wide, reciprocal_table=compute.reciprocal_table)
 
 
@@ -315,10 +344,10 @@ def _activated(
     last_relu = bool(functions) and functions[-1][0] == RELU
     for name, parameters in functions[: -1 if last_relu else None]:
         dst = apply_activation(dst, name, parameters, mode=mode)
-    return _packed(dst, data_format, arithmetic, wide=mode.fp32_dest, relu=last_relu)
+    return packed(dst, data_format, arithmetic, wide=mode.fp32_dest, relu=last_relu)
 
 
-def _packed(dst: Array, data_format: DataFormat, arithmetic: Arithmetic, *, wide: bool, relu: bool = False) -> Array:
+def packed(dst: Array, data_format: DataFormat, arithmetic: Arithmetic, *, wide: bool, relu: bool = False) -> Array:
     """Dst as the packer writes it: [..., columns] in storage of a format."""
     columns = dst.shape[-1]
     if data_format != FLOAT32:
@@ -380,12 +409,17 @@ def tiles_of(
     return tile_buffer(name, tiles, data_format, first_cores(grid.cores, grid.cols, grid.rows), view_of)
 
 
-def unary_buffers(read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+def unary_buffers(
+    read: PlanTensor, written: PlanTensor, spec: DeviceSpec, function: str = ""
+) -> tuple[CircularBuffer, ...]:
     """Dataflow buffers of a function of every element: two tiles of argument and result, or views where they lie."""
     ends = {"argument": read, "result": written}
+    between = tiles_of("between", BUFFERING, read.spec.data_format, spec)
     if lies_in_place(read.spec, written.spec, spec):
-        return tuple(shard_view(name, tensor, spec) for name, tensor in ends.items())
-    return tuple(tiles_of(name, BUFFERING, tensor.spec.data_format, spec) for name, tensor in ends.items())
+        argument, result = (shard_view(name, tensor, spec) for name, tensor in ends.items())
+    else:
+        argument, result = (tiles_of(name, BUFFERING, tensor.spec.data_format, spec) for name, tensor in ends.items())
+    return (argument, between, result) if function == "logit" else (argument, result)
 
 
 def with_row(

@@ -5,10 +5,10 @@ import pytest
 from device.errors import ArgumentError, DeviceError
 from device.numbers.formats import BFLOAT16, FLOAT32, INT32, UINT8, UINT16, UINT32
 from ops.planners.eltwise import require_formats
-from ops.programs.eltwise.op import Binary, BinaryOperation
+from ops.programs.eltwise.op import Binary
 
 
-def require(left, right=None, out_format=None, operation=BinaryOperation.ADD, **fields):
+def require(left, right=None, out_format=None, operation="add", **fields):
     op = Binary(operation=operation, left_format=left, right_format=right, data_format=left, **fields)
     require_formats(op, out_format or left)
 
@@ -45,15 +45,24 @@ def test_a_number_that_the_tensor_does_not_hold(data_format, number):
     assert f"cannot represent the scalar {number:g}: only a finite integer" in str(refused.value)
 
 
+def test_activations_of_integers_are_not_simulated():
+    with pytest.raises(ArgumentError, match="activations of integers but relu"):
+        require(INT32, scalar=2.0, activations=(("gelu", ()),))
+
+
 @pytest.mark.parametrize(
-    ("fields", "message"),
+    ("operation", "formats", "message"),
     [
-        ({"scalar": 2.0, "activations": (("gelu", ()),)}, "activations of integers but relu"),
-        ({"scalar": 2.0, "out_format": BFLOAT16}, "with a result of another format, bfloat16,"),
-        ({"scalar": 0.5, "operation": BinaryOperation.MULTIPLY}, "0.5 with a tensor of int32 is not simulated"),
-        ({"right": FLOAT32, "operation": BinaryOperation.MULTIPLY}, "int32 and float32 are not simulated together"),
+        ("maximum", (BFLOAT16, FLOAT32), "Mixed dtype is not supported for binary operation BinaryOpType::MAXIMUM"),
+        ("bitwise_and", (FLOAT32, INT32), "Input tensor A dtype DataType::FLOAT32 is not supported for binary"),
+        ("div", (INT32, UINT32), "Input tensor B dtype DataType::UINT32 is not supported for binary operation"),
+        ("pow", (INT32, INT32), "BinaryOpType::POWER: tensor exponents are not supported for integer inputs"),
     ],
 )
-def test_what_is_not_simulated_of_integers(fields, message):
-    with pytest.raises(ArgumentError, match=message):
-        require(INT32, **fields)
+def test_each_function_has_its_formats(operation, formats, message):
+    with pytest.raises(DeviceError, match=message):
+        require(*formats, operation=operation)
+
+
+def test_floats_of_two_formats_are_compared():
+    require(BFLOAT16, FLOAT32, operation="gt")

@@ -260,7 +260,7 @@ REFUSED = [
     ("32x32 tile", lambda x: ttnn.add(x, "1"), "ArgumentType: ttnn.add(): incompatible function arguments.\n"
      "add: input_tensor_b must be a Tensor or a number, not '1'"),
     ("32x32 tile", lambda x: ttnn.sub(2.0, 3.0), "ArgumentType: ttnn.subtract(): incompatible function arguments.\n"
-     "subtract: input_tensor_a must be a Tensor, not 3.0"),
+     "subtract: input_tensor_a must be a Tensor, not 2.0"),
     ("32x32 tile", lambda x: ttnn.add(x, 1, activations="rely"), "Argument: add: there is no activation 'rely'"),
     ("1x1x1x32 tile + 1x1x32x32 tile", ttnn.add_,
      "Device: Shape of Output tensor Shape([1, 1, 1, 32]) provided does not"),

@@ -7,11 +7,11 @@ from device.matrix_unit.arithmetic import EXACT, FAST
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32, UINT16, UINT32, quantize
 from device.time.stages import Stage
 from ops.builder import PlanTensor
-from ops.programs.eltwise.op import Activate, AddRow, Binary, BinaryOperation, lies_in_place, unary_buffers
+from ops.programs.eltwise.op import Activate, AddRow, Binary, lies_in_place, unary_buffers
 from tests.build import N150, op_cycles, op_values, tensor_spec
 
 MATRIX = np.arange(-30, 30, dtype=np.float32).reshape(1, 1, 3, 20)
-ADD, SUBTRACT, MULTIPLY = BinaryOperation
+ADD, SUBTRACT, MULTIPLY = "add", "subtract", "multiply"
 RELU, SQUARE = (("relu", ()),), (("square", ()),)
 
 
@@ -175,8 +175,8 @@ SPEC = N150.replace(
 )
 ADD_ROW = AddRow(data_format=BFLOAT16, row_format=BFLOAT16)
 RELU_OP = Activate(name="relu", parameters=(), data_format=BFLOAT16)
-ADD_OP = Binary(operation=BinaryOperation.ADD, left_format=BFLOAT16, right_format=BFLOAT16, data_format=BFLOAT16)
-PRODUCT = Binary(operation=BinaryOperation.MULTIPLY, left_format=BFLOAT16, scalar=2.0, data_format=BFLOAT16)
+ADD_OP = Binary(operation="add", left_format=BFLOAT16, right_format=BFLOAT16, data_format=BFLOAT16)
+PRODUCT = Binary(operation="multiply", left_format=BFLOAT16, scalar=2.0, data_format=BFLOAT16)
 TILES, SHARDS = "1x1x3072x64 tile", "1x1x384x64 tile height/96x64/4"
 READ, ROW, WRITE = 381 + 2048 / 24, 2048 / 30, 2048 / 30  # a round trip for a tile, a tile behind it, a tile written
 

@@ -1,0 +1,204 @@
+"""ttnn's functions of the elements of one tensor: one for every row of `FUNCTIONS` with a text."""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from numbers import Real
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+
+from device.cores import PlainEnum
+from device.errors import NotSimulatedError, shown
+from device.memory.memory_config import MemoryConfig
+from device.numbers.formats import BFLOAT16, quantize
+from device.numbers.vector_unit import VectorUnitMode
+from ops.planners.eltwise import plan_unary
+from ops.programs.eltwise.definitions import DEGREES
+from ops.programs.eltwise.functions import FUNCTIONS, apply_activation, comparison
+from ttsim.api.device_calls import require_left_out
+from ttsim.api.eltwise import device_of, wrong
+from ttsim.runtime.calls import on_device
+from ttsim.runtime.execution import run
+from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.types.call import checked_as
+from ttsim.runtime.types.docs import RAISES, documented
+
+
+class SigmoidMode(PlainEnum):
+    """How a sigmoid is computed; only Accurate is simulated.
+
+    Examples:
+        >>> ttnn.SigmoidMode.Accurate.value
+        2
+    """
+
+    FastApproximate = 0
+    AccurateWithFastExp = 1
+    Accurate = 2
+
+
+class GeluVariant(PlainEnum):
+    """How a GELU is computed; only Accurate is simulated.
+
+    Examples:
+        >>> ttnn.GeluVariant.Accurate.value
+        0
+    """
+
+    Accurate = 0
+    FastLut = 1
+    Tanh = 2
+
+
+# Keywords of one function alone, each with the value that alone is simulated.
+FIXED_KEYWORDS: Final[Mapping[str, Mapping[str, object]]] = MappingProxyType(
+    {"sigmoid": {"vector_mode": 4, "mode": SigmoidMode.Accurate}, "gelu": {"variant": GeluVariant.Accurate}}
+)
+
+
+# Names of ttnn that are not those of the activations: the activation, and its numbers where they are fixed.
+OTHER_NAMES: Final[Mapping[str, tuple[str, tuple[float, ...]]]] = MappingProxyType(
+    {
+        "deg2rad": ("mul_unary_sfpu", (1 / DEGREES,)),
+        "log_sigmoid": ("logsigmoid", ()),
+        "logical_not": ("logical_not_unary", ()),
+        "rad2deg": ("mul_unary_sfpu", (DEGREES,)),
+        "reciprocal": ("recip", ()),
+        "sigmoid_accurate": ("sigmoid", ()),
+        "swish": ("silu", ()),
+    }
+)
+TEXTS: Final = {"deg2rad": "x / 180 * pi", "rad2deg": "x * 180 / pi"}
+# Functions with a mode that computes faster and less exactly.
+WITH_FAST_MODE: Final = frozenset((
+    "erf", "exp", "gelu", "log", "log10", "log1p", "log2", "mish", "rsqrt", "sigmoid_accurate", "sqrt", "tanh",
+))  # fmt: skip
+
+
+def _row(name: str) -> tuple[str, Mapping[str, float | None], tuple[float, ...]]:
+    """The activation of a function, its parameters, and its numbers if they are fixed."""
+    activation, numbers = OTHER_NAMES.get(name, (name, ()))
+    return activation, {} if numbers else FUNCTIONS[activation].parameters, numbers
+
+
+def _bound(
+    name: str, parameters: Mapping[str, float | None], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[float, ...]:
+    """The numbers of a call, which are taken out of its keywords."""
+    for key, value in FIXED_KEYWORDS.get(name, {}).items():
+        if (argument := kwargs.pop(key, value)) != value:
+            raise NotSimulatedError(f"{name}: {key}={shown(argument)} is not simulated; {value} is")
+    placed = [key for key, default in parameters.items() if default is None]  # those with a default are keywords alone
+    values = {**parameters, **dict(zip(placed, args, strict=False))}
+    values.update({key: kwargs.pop(key) for key in parameters if key in kwargs})
+    if len(args) > len(placed):
+        raise wrong(name, f"{len(args) - len(placed)} by position are too many")
+    for key, number in values.items():
+        if number is None and parameters[key] is not None:  # the default, as in round and logit
+            values[key] = parameters[key]
+        elif not isinstance(number, Real):
+            raise wrong(name, f"{key} must be a number, not {shown(number)}")
+    return tuple(float(number) for number in values.values() if number is not None)
+
+
+@cache
+def _unary(name: str) -> Callable[..., Tensor]:
+    """The function of one tensor that ttnn has under this name."""
+    activation, parameters, fixed = _row(name)
+
+    @on_device
+    def function(input_tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        numbers = fixed or _bound(name, parameters, args, kwargs)
+        if name in WITH_FAST_MODE and isinstance(kwargs.get("fast_and_approximate_mode"), bool):
+            kwargs.pop("fast_and_approximate_mode")
+        return keywords(input_tensor, numbers, **kwargs)
+
+    @checked_as(name=name)
+    def keywords(
+        input_tensor: Tensor,
+        numbers: tuple,  # type: ignore[type-arg]
+        *,
+        memory_config: MemoryConfig | None = None,
+        output_tensor: Tensor | None = None,
+        sub_core_grids: object = None,
+    ) -> Tensor:
+        require_left_out(name, sub_core_grids=sub_core_grids)
+        return applied(name, (activation, numbers), input_tensor, memory_config, output_tensor)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = _documentation(name)
+    return function
+
+
+def applied(
+    name: str,
+    function: tuple[str, tuple[float, ...]],
+    tensor: Tensor,
+    memory_config: MemoryConfig | None = None,
+    output_tensor: Tensor | None = None,
+) -> Tensor:
+    """An activation of every element of a tensor, as the function of this name runs it."""
+    tensors = {"input": tensor} | ({} if output_tensor is None else {"target": output_tensor})
+    device = device_of(tensors)
+    target = None if output_tensor is None else output_tensor.spec
+    plan = plan_unary(tensor.spec, function, device.spec, place=memory_config, target=target)
+    with device.function(f"ttnn.{name}"):
+        return run(plan, tensors, device)["output"]
+
+
+def _documentation(name: str) -> str:
+    activation, parameters, fixed = _row(name)
+    row, given = FUNCTIONS[activation], {key: 0.5 for key, default in parameters.items() if default is None}
+    fast = {
+        "fast_and_approximate_mode": "Whether the card computes faster and less exactly; values are those of the "
+        "exact mode."
+    }
+    texts = {
+        "input_tensor": "[..., rows, columns] on the device, in TILE or ROW_MAJOR layout.",
+        **dict.fromkeys(parameters, "The number of this name in the formula above."),
+        **{key: f"Only {value} is simulated." for key, value in FIXED_KEYWORDS.get(name, {}).items()},
+        "memory_config": "Memory of the result; None for that of ``input_tensor``.",
+        "output_tensor": "A tensor of the same shape that receives the result and is returned.",
+        **(fast if name in WITH_FAST_MODE else {}),
+        "sub_core_grids": "Not simulated; None for all cores.",
+    }
+    head = f"{TEXTS.get(name, row.text)} of every element x.\n\n{comparison(activation)}"
+    returns = "\n\nReturns:\n    A tensor of the same shape and data type, or ``output_tensor``."
+    shown_keywords = "".join(f", {key}={value}" for key, value in given.items())
+    if activation == "bitwise_not":
+        example = BITWISE_NOT_EXAMPLE
+    else:
+        results = row.results if row.results and not fixed else _results(activation, fixed or tuple(given.values()))
+        example = f"""
+    >>> tensor = ttnn.Tensor(np.array([{list(row.numbers)}]), ttnn.bfloat16, device, ttnn.TILE_LAYOUT)
+    >>> ttnn.{name}(tensor{shown_keywords}).to_list()
+    [{list(results)}]"""
+    return documented(f"{head}{returns}\n\nExamples:{example}", {"Args": texts, "Raises": RAISES})
+
+
+BITWISE_NOT_EXAMPLE: Final = """
+    >>> tensor = ttnn.Tensor(np.array([[0, 5]]), ttnn.int32, device, ttnn.TILE_LAYOUT)
+    >>> ttnn.bitwise_not(tensor).to_list()
+    [[-1, -6]]"""
+
+
+def _results(activation: str, numbers: tuple[float, ...]) -> list[float]:
+    """What a function gives for the numbers of its example, in bfloat16."""
+    mode = VectorUnitMode(fp32_dest=False, reciprocal_table=False)
+    row = FUNCTIONS[activation]
+    defaults = tuple(default for default in row.parameters.values() if default is not None)
+    values = apply_activation(np.array([row.numbers], np.float32), activation, numbers or defaults, mode=mode)
+    return [float(value) + 0.0 for value in quantize(values, BFLOAT16)[0]]
+
+
+_RENAMED: Final = {activation for activation, _ in OTHER_NAMES.values()} - {"sigmoid", "silu"}
+# Names of ttnn's functions of one tensor
+NAMES: Final = (*(name for name, row in FUNCTIONS.items() if row.text and name not in _RENAMED), *OTHER_NAMES)
+
+
+def __getattr__(name: str) -> Callable[..., Tensor]:
+    """A function of one tensor by ttnn's name."""
+    if name not in NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _unary(name)
