@@ -327,6 +327,7 @@ class Binary(Eltwise):
 
 
 def mode_of(compute: ComputeSpec, *, wide: bool) -> VectorUnitMode:
+    """The vector unit of a device, with a 32-bit Dst or a 16-bit one."""
     return VectorUnitMode(fp32_dest=wide, reciprocal_table=compute.reciprocal_table)
 
 
