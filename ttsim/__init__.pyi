@@ -23,11 +23,11 @@ from ttsim.api.constraints import (
 from ttsim.api.conv import Conv1dConfig as Conv1dConfig
 from ttsim.api.convolutions import conv1d as conv1d, conv2d as conv2d, conv_transpose2d as conv_transpose2d
 from ttsim.api.conversions import (
-    as_tensor as as_tensor, deallocate as deallocate, dump_tensor as dump_tensor, from_device as from_device,
-    from_numpy as from_numpy, from_torch as from_torch, get_memory_config as get_memory_config,
-    is_tensor_storage_on_device as is_tensor_storage_on_device, load_tensor as load_tensor, to_device as to_device,
-    to_dtype as to_dtype, to_layout as to_layout, to_memory_config as to_memory_config, to_torch as to_torch,
-    typecast as typecast,
+    as_tensor as as_tensor, deallocate as deallocate, distribute as distribute, dump_tensor as dump_tensor,
+    from_device as from_device, from_numpy as from_numpy, from_torch as from_torch,
+    get_memory_config as get_memory_config, is_tensor_storage_on_device as is_tensor_storage_on_device,
+    load_tensor as load_tensor, to_device as to_device, to_dtype as to_dtype, to_layout as to_layout,
+    to_memory_config as to_memory_config, to_torch as to_torch, typecast as typecast,
 )
 from ttsim.api.creation import (
     DEVICE_STORAGE_TYPE as DEVICE_STORAGE_TYPE, arange as arange, element_size as element_size, empty as empty,
@@ -128,8 +128,18 @@ from ttsim.report.cycle_report import CycleReport as CycleReport
 from ttsim.report.network import NetworkReport as NetworkReport
 from ttsim.runtime.device import (
     Arch as Arch, CloseDevice as CloseDevice, CreateDevice as CreateDevice, Device as Device,
-    MeshCoordinate as MeshCoordinate, MeshDevice as MeshDevice, MeshShape as MeshShape, close_device as close_device,
-    manage_device as manage_device, open_device as open_device,
+    MeshCoordinate as MeshCoordinate, MeshCoordinateRange as MeshCoordinateRange, MeshDevice as MeshDevice,
+    MeshShape as MeshShape, close_device as close_device, manage_device as manage_device, open_device as open_device,
+)
+from ttsim.runtime.mesh import (
+    ConcatMesh2dToTensor as ConcatMesh2dToTensor, ConcatMeshToTensor as ConcatMeshToTensor,
+    CppMeshToTensor as CppMeshToTensor, CppTensorToMesh as CppTensorToMesh, MeshComposerConfig as MeshComposerConfig,
+    MeshMapperConfig as MeshMapperConfig, MeshToTensor as MeshToTensor, PlacementReplicate as PlacementReplicate,
+    PlacementShard as PlacementShard, ReplicateTensorToMesh as ReplicateTensorToMesh,
+    ShardTensor2dMesh as ShardTensor2dMesh, ShardTensorToMesh as ShardTensorToMesh, TensorToMesh as TensorToMesh,
+    concat_mesh_to_tensor_composer as concat_mesh_to_tensor_composer, create_mesh_composer as create_mesh_composer,
+    create_mesh_mapper as create_mesh_mapper, replicate_tensor_to_mesh_mapper as replicate_tensor_to_mesh_mapper,
+    shard_tensor_to_mesh_mapper as shard_tensor_to_mesh_mapper,
 )
 from ttsim.runtime.settings import (
     CONFIG as CONFIG, CONFIG_OVERRIDES as CONFIG_OVERRIDES, CONFIG_PATH as CONFIG_PATH, Config as Config,
@@ -139,28 +149,26 @@ from ttsim.runtime.settings import (
 )
 from ttsim.runtime.storage import StorageType as StorageType
 from ttsim.runtime.system import (
-    ClusterType as ClusterType, ConcatMesh2dToTensor as ConcatMesh2dToTensor, ConcatMeshToTensor as ConcatMeshToTensor,
-    DispatchCoreAxis as DispatchCoreAxis, DispatchCoreConfig as DispatchCoreConfig,
+    ClusterType as ClusterType, DispatchCoreAxis as DispatchCoreAxis, DispatchCoreConfig as DispatchCoreConfig,
     DispatchCoreType as DispatchCoreType, FabricConfig as FabricConfig, FabricManagerMode as FabricManagerMode,
     FabricReliabilityMode as FabricReliabilityMode, FabricTensixConfig as FabricTensixConfig,
     FabricUDMMode as FabricUDMMode, GetDefaultDevice as GetDefaultDevice,
     GetNumAvailableDevices as GetNumAvailableDevices, GetNumPCIeDevices as GetNumPCIeDevices,
-    GetPCIeDeviceID as GetPCIeDeviceID, ReadDeviceProfiler as ReadDeviceProfiler,
-    ReplicateTensorToMesh as ReplicateTensorToMesh, SetDefaultDevice as SetDefaultDevice,
-    ShardTensor2dMesh as ShardTensor2dMesh, ShardTensorToMesh as ShardTensorToMesh,
-    SystemMeshDescriptor as SystemMeshDescriptor, close_mesh_device as close_mesh_device,
-    concat_mesh_to_tensor_composer as concat_mesh_to_tensor_composer, device_names as device_names,
+    GetPCIeDeviceID as GetPCIeDeviceID, ReadDeviceProfiler as ReadDeviceProfiler, SetDefaultDevice as SetDefaultDevice,
+    SystemMeshDescriptor as SystemMeshDescriptor, close_mesh_device as close_mesh_device, device_names as device_names,
     get_arch_name as get_arch_name, get_device_ids as get_device_ids, get_num_devices as get_num_devices,
     get_pcie_device_ids as get_pcie_device_ids, is_blackhole as is_blackhole, is_wormhole_b0 as is_wormhole_b0,
-    open_mesh_device as open_mesh_device, replicate_tensor_to_mesh_mapper as replicate_tensor_to_mesh_mapper,
-    set_fabric_config as set_fabric_config, shard_tensor_to_mesh_mapper as shard_tensor_to_mesh_mapper,
+    open_mesh_device as open_mesh_device, set_fabric_config as set_fabric_config,
     synchronize_device as synchronize_device, using_distributed_env as using_distributed_env,
+    visualize_mesh_device as visualize_mesh_device,
 )
 from ttsim.runtime.tensor import Tensor as Tensor
 from ttsim.runtime.tensor_copies import (
     allocate_tensor_on_device as allocate_tensor_on_device, allocate_tensor_on_host as allocate_tensor_on_host,
+    aggregate_tensor as aggregate_tensor, combine_device_tensors as combine_device_tensors,
     copy_device_to_host_tensor as copy_device_to_host_tensor, copy_host_to_device_tensor as copy_host_to_device_tensor,
-    from_host_shards as from_host_shards, get_device_tensors as get_device_tensors,
+    distribute_tensor as distribute_tensor, from_host_shards as from_host_shards,
+    get_device_tensors as get_device_tensors,
 )
 from ttsim.runtime.traces import MeshEvent as MeshEvent, MeshTraceId as MeshTraceId
 from ttsim.runtime.types.attention import (

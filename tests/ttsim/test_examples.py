@@ -28,8 +28,7 @@ FREE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 INTERNALS = re.compile(r"<function|0x[0-9a-f]{6}|<locals>|Kind\(|NoneType|ttsim\.runtime\.|device\.memory\.")
 # Functions that check none of their arguments
 UNCHECKED = {
-    *("GetPCIeDeviceID", "command_queue", "concat_mesh_to_tensor_composer", "init_device_compute_kernel_config"),
-    *("replicate_tensor_to_mesh_mapper", "shard_tensor_to_mesh_mapper", "model_preprocessing.default_preprocessor"),
+    *("init_device_compute_kernel_config", "model_preprocessing.default_preprocessor"),
     *("model_preprocessing.move_to_device", "tracer.visualize"),
 }
 

@@ -2,11 +2,12 @@
 
 import json
 import zlib
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from zipfile import BadZipFile, ZipFile
 
 import numpy as np
@@ -19,13 +20,53 @@ from ops.planners.to_config import plan_to_layout, plan_to_memory_config, plan_t
 from ttsim.api.device_calls import cached_plan, carried_out, require_left_out
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.device import Device
+from ttsim.runtime.mesh import MeshToTensor, TensorToMesh
 from ttsim.runtime.session import outside_graphs
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.tensor_copies import stored_in
+from ttsim.runtime.tensor_copies import aggregate_tensor, distribute_tensor, stored_in
 from ttsim.runtime.types.call import require_type, require_type_or_none, required_integer
 from ttsim.runtime.types.docs import described
 from ttsim.runtime.types.of_torch import TorchTensor, TorchType
 from ttsim.runtime.types.tensors import DataType, Tile
+
+Mapped = TypeVar("Mapped", TensorToMesh, MeshToTensor)
+_DISTRIBUTED: ContextVar[tuple[object, ...]] = ContextVar("distribute", default=())  # The innermost context last
+
+
+@contextmanager
+def distribute(default: TensorToMesh | MeshToTensor) -> Iterator[None]:
+    """A context in which `from_torch` distributes by a mapper, or `to_torch` joins by a composer, if they get none.
+
+    Args:
+        default: The mapper or the composer.
+
+    Returns:
+        A context manager.
+
+    Raises:
+        ArgumentError: The argument is neither.
+
+    Examples:
+        >>> with ttnn.distribute(ttnn.shard_tensor_to_mesh_mapper(device, dim=0)):
+        ...     ttnn.from_torch(np.ones((2, 2)), ttnn.bfloat16).shape
+        Shape([2, 2])
+    """
+    if not isinstance(default, TensorToMesh | MeshToTensor):
+        raise ArgumentError(
+            "Argument must be an instance of either TensorToMesh or MeshToTensor.\ndistribute: give one"
+        )
+    token = _DISTRIBUTED.set((*_DISTRIBUTED.get(), default))
+    try:
+        yield
+    finally:
+        _DISTRIBUTED.reset(token)
+
+
+def _chosen(function: str, kind: type[Mapped], given: Mapped | None) -> Mapped | None:
+    """The mapper or composer of a call, or else of the innermost `distribute`."""
+    name = "mesh_mapper" if kind is TensorToMesh else "mesh_composer"
+    require_type_or_none(function, kind, **{name: given})
+    return given or next((default for default in reversed(_DISTRIBUTED.get()) if isinstance(default, kind)), None)
 
 
 @outside_graphs
@@ -39,7 +80,7 @@ def from_torch(
     layout: Layout | None = None,
     device: Device | None = None,
     memory_config: MemoryConfig | None = None,
-    mesh_mapper: object = None,
+    mesh_mapper: TensorToMesh | None = None,
     cq_id: int | None = None,
     preserve_nan_values: bool = False,
     col_tilize: bool = False,
@@ -56,7 +97,7 @@ def from_torch(
         layout: Layout; None for ROW_MAJOR, or TILE for block floats.
         device: The device that holds the result; None for the host.
         memory_config: Memory on the device; None for DRAM.
-        mesh_mapper: Accepted as in ttnn; there is one device.
+        mesh_mapper: How the tensor is distributed over the devices of a mesh; None copies it to every device.
         cq_id: Accepted as in ttnn; there is one queue.
         preserve_nan_values: Accepted as in ttnn; it does not change how a NaN is rounded.
         col_tilize: Only False: block floats along columns are not simulated.
@@ -93,7 +134,12 @@ def from_torch(
         raise DeviceError(
             "device must be specified if memory_config is specified\ngive device=..., or leave memory_config out"
         )
-    return Tensor(tensor, dtype, device, layout, memory_config)
+    mapper = _chosen("from_torch", TensorToMesh, mesh_mapper)
+    if mapper is None:
+        return Tensor(tensor, dtype, device, layout, memory_config)
+    require_type_or_none("from_torch", Device, device=device)
+    distributed = distribute_tensor(Tensor(tensor, dtype, None, layout), mapper)
+    return distributed if device is None else distributed.to(device, memory_config)
 
 
 def from_numpy(array: Any, dtype: DataType | None = None, **place: Any) -> Tensor:
@@ -130,7 +176,7 @@ def as_tensor(
     memory_config: MemoryConfig | None = None,
     cache_file_name: object = None,
     preprocess: Callable[[Any], Any] | None = None,
-    mesh_mapper: object = None,
+    mesh_mapper: TensorToMesh | None = None,
     cache_dump_mode: object = None,
 ) -> Tensor:
     """A tensor with the values of a torch tensor, which may be preprocessed.
@@ -161,7 +207,7 @@ def to_torch(
     dtype: TorchType | None = None,
     *,
     torch_rank: int | None = None,
-    mesh_composer: object = None,
+    mesh_composer: MeshToTensor | None = None,
     device: Device | None = None,
     cq_id: int | None = None,
 ) -> TorchTensor:
@@ -174,7 +220,7 @@ def to_torch(
         tensor: A tensor on the host or the device.
         dtype: A torch data type; None for bfloat16, float32 (block floats too) or an integer type.
         torch_rank: Rank of the result: leading sides of length 1 are dropped while there are more.
-        mesh_composer: Accepted as in ttnn; there is one device.
+        mesh_composer: How the parts on the devices of a mesh are joined; a tensor of several parts needs one.
         device: Accepted as in ttnn; the tensor knows its device.
         cq_id: Accepted as in ttnn; there is one queue.
 
@@ -191,7 +237,8 @@ def to_torch(
         [[1.0, 1.0]]
     """
     require_type("to_torch", Tensor, tensor=tensor)
-    result = tensor.to_torch()
+    composer = _chosen("to_torch", MeshToTensor, mesh_composer)
+    result = (tensor if composer is None else aggregate_tensor(tensor, composer)).to_torch()
     if dtype is not None and type(dtype).__module__ != "torch":
         text = f"to_torch: dtype must be a torch.dtype, not {shown(dtype)}"
         raise ArgumentTypeError(f"{text}; typecast gives the tensor another data type first")

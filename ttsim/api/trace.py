@@ -6,12 +6,13 @@ is the same queue, and time is serial.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from device.errors import ArgumentError, shown
 from ttsim.runtime.device import Device
 from ttsim.runtime.session import locked
 from ttsim.runtime.traces import MeshEvent, MeshTraceId, RanCall, Trace
-from ttsim.runtime.types.call import require_type
+from ttsim.runtime.types.call import require_type, required_integer
 
 
 class QueueId(int):
@@ -40,7 +41,8 @@ def command_queue(cq_id: int) -> Iterator[None]:
         A context manager.
 
     Raises:
-        ArgumentError: ``cq_id`` is None.
+        ArgumentTypeError: ``cq_id`` is no integer.
+        ArgumentError: ``cq_id`` is None, or below 0.
 
     Examples:
         >>> with ttnn.command_queue(1):
@@ -48,6 +50,8 @@ def command_queue(cq_id: int) -> Iterator[None]:
     """
     if cq_id is None:
         raise ArgumentError("cq_id cannot be None in command_queue context\ncommand_queue: give 0 or 1")
+    if required_integer("command_queue", "cq_id", cq_id) < 0:
+        raise ArgumentError(f"command_queue: cq_id must be at least 0, not {cq_id}")
     yield
 
 
@@ -108,9 +112,12 @@ def begin_trace_capture(mesh_device: Device, *, cq_id: int | None = None) -> Mes
     traces = mesh_device.traces
     if traces.capturing is not None:
         raise ArgumentError("begin_trace_capture: a trace is being captured on this device; end it first")
-    number, traces.begun = traces.begun, traces.begun + 1
-    traces.capturing = traces.captured[number] = Trace()
-    mesh_device.profilers.append(traces.capturing.ran)  # type: ignore[arg-type]
+    number = traces.begun
+    for device in mesh_device.devices:
+        begun = device.traces
+        begun.begun += 1
+        begun.capturing = begun.captured[number] = Trace()
+    mesh_device.profilers.append(traces.captured[number].ran)  # type: ignore[arg-type]
     return MeshTraceId(number)
 
 
@@ -135,7 +142,8 @@ def end_trace_capture(mesh_device: Device, trace_id: MeshTraceId, *, cq_id: int 
     trace, traces = _trace("end_trace_capture", mesh_device, trace_id), mesh_device.traces
     if traces.capturing is not trace:
         raise ArgumentError(f"end_trace_capture: {trace_id} is not being captured")
-    traces.capturing = None
+    for device in mesh_device.devices:
+        device.traces.capturing = None
     mesh_device.profilers[:] = [profiler for profiler in mesh_device.profilers if profiler is not trace.ran]
 
 
@@ -168,7 +176,9 @@ def execute_trace(
     trace = _trace("execute_trace", mesh_device, trace_id)
     if mesh_device.traces.capturing is not None:
         raise ArgumentError("execute_trace: a trace is still being captured on this device; end it first")
-    locked(mesh_device.machine, lambda: trace.replay(mesh_device.machine.memory))
+    for device in mesh_device.devices:
+        captured = device.traces.captured[trace_id.number]
+        locked(device.machine, partial(captured.replay, device.machine.memory))
     for profiler in mesh_device.profilers:
         profiler.extend(call for call in trace.ran if isinstance(call, RanCall))
 
@@ -192,7 +202,8 @@ def release_trace(mesh_device: Device, trace_id: MeshTraceId) -> None:
     trace, traces = _trace("release_trace", mesh_device, trace_id), mesh_device.traces
     if traces.capturing is trace:
         raise ArgumentError(f"release_trace: {trace_id} is still being captured; call end_trace_capture first")
-    del traces.captured[trace_id.number]
+    for device in mesh_device.devices:
+        del device.traces.captured[trace_id.number]
 
 
 def _trace(function: str, device: Device, trace_id: MeshTraceId) -> Trace:

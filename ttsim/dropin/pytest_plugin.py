@@ -16,7 +16,7 @@ import pytest
 
 from ttsim.dropin.finder import TtnnFinder, install, uninstall
 from ttsim.runtime.device import CreateDevice, Device, MeshShape, close_device
-from ttsim.runtime.system import GetDefaultDevice, SetDefaultDevice, get_arch_name, open_mesh_device
+from ttsim.runtime.system import GetDefaultDevice, SetDefaultDevice, get_arch_name, get_num_devices, open_mesh_device
 from ttsim.runtime.tracebacks import shortened
 
 SEED = 213919
@@ -102,11 +102,11 @@ def device(request: pytest.FixtureRequest, device_params: dict[str, Any]) -> Ite
 
 @pytest.fixture
 def mesh_device(request: pytest.FixtureRequest, device_params: dict[str, Any]) -> Iterator[Device]:
-    """A mesh of one device; tests that ask for more are skipped."""
-    wanted = getattr(request, "param", 1)
+    """A mesh of the wanted devices, by default of all; tests that ask for more than the system has are skipped."""
+    wanted = getattr(request, "param", get_num_devices())
     shape = MeshShape(*wanted) if isinstance(wanted, tuple) else MeshShape(1, wanted)
-    if shape.mesh_size() > 1:
-        pytest.skip(f"a mesh of {shape.mesh_size()} devices: ttsim simulates one")
+    if shape.mesh_size() > get_num_devices():
+        pytest.skip(f"a mesh of {shape.mesh_size()} devices: the system has {get_num_devices()}")
     opened = open_mesh_device(shape, **_meaningful(device_params))
     yield opened
     close_device(opened)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import product
 from math import prod
 from operator import index
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Self, get_args
 from weakref import ref
 
 from device.cores import CoreCoord, CoreGrid, PlainEnum
-from device.errors import ArgumentError, ArgumentTypeError, shown
+from device.errors import ArgumentError, ArgumentTypeError, NotSimulatedError, shown
 from device.machine import Machine
 from device.plan import Event, OperationBegin, OperationEnd
 from device.spec.device_spec import DeviceSpec
@@ -89,6 +90,33 @@ class MeshCoordinate(_Sides):
     __slots__ = ()
 
 
+class MeshCoordinateRange:
+    """The places of a mesh from one corner to another, both included; of a shape, all places.
+
+    Examples:
+        >>> list(ttnn.MeshCoordinateRange(ttnn.MeshShape(1, 2)))
+        [MeshCoordinate([0, 0]), MeshCoordinate([0, 1])]
+    """
+
+    __slots__ = ("end", "start")
+
+    def __init__(self, start: MeshCoordinate | MeshShape, end: MeshCoordinate | None = None) -> None:
+        if isinstance(start, MeshShape):
+            start, end = MeshCoordinate([0] * start.dims()), MeshCoordinate([side - 1 for side in start])
+        require_type("MeshCoordinateRange", MeshCoordinate, start=start, end=end)
+        assert end is not None
+        if len(start) != len(end) or any(first > last for first, last in zip(start, end, strict=True)):
+            raise ArgumentError(f"MeshCoordinateRange: {start} must not lie behind {end}")
+        self.start, self.end = start, end
+
+    def __iter__(self) -> Iterator[MeshCoordinate]:
+        ranges = (range(first, last + 1) for first, last in zip(self.start, self.end, strict=True))
+        return map(MeshCoordinate, product(*ranges))
+
+    def __repr__(self) -> str:
+        return f"MeshCoordinateRange(start={self.start}, end={self.end})"
+
+
 DEFAULT_L1_SMALL_SIZE = DEFAULT_TRACE_REGION_SIZE = DEFAULT_WORKER_L1_SIZE = 0
 
 
@@ -158,6 +186,21 @@ class Device:
         self.given: tuple[tuple[str, object], ...] = ()
         self.kept = WeightCache()  # Prepared weights of host tensors; the same bits are not prepared twice
         self.plans = plans_of_process()  # Plans and their cycles, shared by the devices of equal figures of the process
+        # The further devices of a mesh, which do all that this device does on parts of their own: the same plans, and
+        # so the same time. Profiles and captures record the first device alone.
+        self.others: tuple[Device, ...] = ()
+        self._mesh_shape, self._listens = MeshShape(1, 1), True
+
+    def join(self, others: Sequence["Device"], shape: MeshShape) -> None:
+        """Makes this device the first of a mesh."""
+        self.others, self._mesh_shape = tuple(others), shape
+        for other in others:
+            other._listens, other.kept = False, self.kept
+
+    @property
+    def devices(self) -> tuple["Device", ...]:
+        """All devices of the mesh, in row-major order."""
+        return self, *self.others
 
     @property
     def spec(self) -> DeviceSpec:
@@ -166,7 +209,7 @@ class Device:
 
     def listened(self) -> Machine:
         """The machine, with every running graph capture listening: to be used for whatever a capture should see."""
-        for capture in current().captures:
+        for capture in current().captures if self._listens else ():
             capture.listen(self.machine, self.op_models)
         return self.machine
 
@@ -221,20 +264,51 @@ class Device:
 
     @property
     def shape(self) -> MeshShape:
-        """One row and one column of devices."""
-        return MeshShape(1, 1)
+        """Rows and columns of devices."""
+        return self._mesh_shape
+
+    def reshape(self, new_shape: MeshShape) -> None:
+        """Counts the devices in other rows and columns; raises ArgumentError for another number of devices."""
+        require_type("reshape", MeshShape, new_shape=new_shape)
+        if new_shape.mesh_size() != len(self.devices):
+            raise ArgumentError(f"reshape: {new_shape} has {new_shape.mesh_size()} devices, not {len(self.devices)}")
+        self._mesh_shape = new_shape
 
     def get_device_ids(self) -> list[int]:
-        """The number it was opened with."""
-        return [self.device_id]
+        """The numbers of the devices, in row-major order."""
+        return [device.device_id for device in self.devices]
+
+    def get_device_id(self, coord: MeshCoordinate) -> int:
+        """The number of the device at a place; raises ArgumentError for a place outside the mesh."""
+        require_type("get_device_id", MeshCoordinate, coord=coord)
+        if len(coord) != len(self.shape) or not all(0 <= at < side for at, side in zip(coord, self.shape, strict=True)):
+            raise ArgumentError(f"get_device_id: {coord} is no place of a mesh of {self.shape}")
+        place = 0
+        for at, side in zip(coord, self.shape, strict=True):
+            place = place * side + at
+        return self.devices[place].device_id
 
     def get_submeshes(self) -> list["Device"]:
-        """None: a mesh of one has no parts."""
+        """None: parts of a mesh are not simulated as meshes."""
         return []
 
+    def create_submesh(self, shape: MeshShape, offset: MeshCoordinate | None = None) -> "Device":
+        """The mesh itself, if the shape is the whole mesh; raises NotSimulatedError for a part."""
+        require_type("create_submesh", MeshShape, shape=shape)
+        require_type_or_none("create_submesh", MeshCoordinate, offset=offset)
+        if shape != self.shape or any(offset or ()):
+            raise NotSimulatedError(
+                f"create_submesh: ttsim does not simulate {shape} of a mesh of {self.shape}; open a mesh of this shape"
+            )
+        return self
+
+    def create_submeshes(self, shape: MeshShape) -> list["Device"]:
+        """The mesh itself in a list, if the shape is the whole mesh; raises NotSimulatedError for parts."""
+        return [self.create_submesh(shape)]
+
     def get_num_devices(self) -> int:
-        """One: meshes of devices are not simulated."""
-        return 1
+        """Devices of the mesh."""
+        return len(self.devices)
 
     def num_program_cache_entries(self) -> int:
         """Programs in the program cache."""
@@ -242,20 +316,24 @@ class Device:
 
     def enable_program_cache(self) -> None:
         """Keeps programs from now on, as a device does that nobody told otherwise."""
-        self.machine.keeps_programs = True
+        for device in self.devices:
+            device.machine.keeps_programs = True
 
     def clear_program_cache(self) -> None:
         """Forgets all programs and frees what they keep in memory."""
-        locked(self.machine, self.listened().clear_program_cache)
+        for device in self.devices:
+            locked(device.machine, device.listened().clear_program_cache)
 
     def disable_and_clear_program_cache(self) -> None:
         """Forgets all programs and keeps none: what they hold in memory is freed when they have run."""
         self.clear_program_cache()
-        self.machine.keeps_programs = False
+        for device in self.devices:
+            device.machine.keeps_programs = False
 
     def close(self) -> None:
         """Frees everything, when the calls of other threads are done; closing twice is harmless."""
-        locked(self.machine, self._close)
+        for device in self.devices:
+            locked(device.machine, device._close)
 
     def _close(self) -> None:
         self.machine.close()
@@ -289,7 +367,8 @@ class Device:
 
     def __repr__(self) -> str:
         grid = self.spec.grid
-        return f"MeshDevice(1x1 grid, 1 devices: {self.spec.name}, {grid.cols}x{grid.rows} cores)"
+        sides = "x".join(map(str, self.shape))
+        return f"MeshDevice({sides} grid, {len(self.devices)} devices: {self.spec.name}, {grid.cols}x{grid.rows} cores)"
 
 
 MeshDevice = Device

@@ -1,6 +1,7 @@
 """Carries out a plan on a device: tensors become its operands, it is placed and computed, results become tensors."""
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -101,13 +102,50 @@ def run(
         input_shape: Sticks and channels that the call says its input has, if they differ: a surplus is left out, what
             is missing reads as zero.
 
-    Raises DeviceError if a buffer or the circular buffers of a program do not fit, or a tensor lives elsewhere.
+    On a mesh, every device runs the plan on its parts of the tensors. Raises DeviceError if a buffer or the circular
+    buffers of a program do not fit, or a tensor lives elsewhere.
     """
+    run_on = partial(_run, plan, useful_flops=useful_flops, asked=asked, input_shape=input_shape)
+    if not device.others and not any(tensor.distributed for tensor in tensors.values()):
+        return run_on(tensors, device)
+    parts = [_parts(name, tensor, device) for name, tensor in tensors.items()]
+    results = run_on(tensors, device)
+    others = []
+    for number, other in enumerate(device.others, 1):
+        own = {name: part[number] for name, part in zip(tensors, parts, strict=True)}
+        others.append(locked(other.machine, partial(run_on, own, other)))
+    for role, result in results.items():
+        result.spread([each[role] for each in others])
+    return results
+
+
+def _parts(name: str, tensor: Tensor, device: Device) -> list[Tensor]:
+    """The part of a tensor for each device of a mesh; raises DeviceError for a tensor on one of the devices alone."""
+    if tensor.distributed and tensor.mesh_shape().mesh_size() == len(device.devices):
+        return tensor.each()
+    if tensor.distributed or _lives(tensor):
+        raise DeviceError(
+            f"{name}_tensor has no part for each device of a mesh of {device.shape}, as the call needs it; distribute "
+            "the tensor over this mesh with a mesh_mapper"
+        )
+    return [tensor] * len(device.devices)
+
+
+def _run(
+    plan: Plan,
+    tensors: Mapping[str, Tensor],
+    device: Device,
+    *,
+    useful_flops: int | None,
+    asked: ConvCall | None,
+    input_shape: tuple[int, int] | None,
+) -> dict[str, Tensor]:
+    """Runs a plan on one device, the first of its mesh."""
     _require_here(device, tensors)
     dispatch = current().dispatch
     computes = dispatch and device.values != "off"
     read = tensors.items() if computes else ()
-    arrays = {name: _array(name, tensor, _lives(tensor), input_shape) for name, tensor in read}
+    arrays = {name: _array(name, tensor.each()[0], _lives(tensor), input_shape) for name, tensor in read}
     on_device = {name: tensor.buffer for name, tensor in tensors.items() if _lives(tensor)}
     buffers = on_device | place(plan, on_device, device, useful_flops=useful_flops, asked=asked)
     results = {}

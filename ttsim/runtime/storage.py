@@ -1,6 +1,7 @@
 """Where the values of tensors are: on the host, or in buffers on devices, which tensors share."""
 
 import sys
+from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any, Final
@@ -37,20 +38,23 @@ class StorageType(PlainEnum):
 
 
 class DeviceStorage:
-    """A buffer on a device, freed with the last tensor that shares it."""
+    """A buffer on a device, freed with the last tensor that shares it; on a mesh with a buffer on each other device."""
 
-    __slots__ = ("__weakref__", "buffer", "device", "sharers")
+    __slots__ = ("__weakref__", "buffer", "device", "others", "sharers")
 
     def __init__(self, device: Device, buffer: Buffer) -> None:
         self.device = device
         self.buffer = buffer
+        self.others: tuple[DeviceStorage, ...] = ()  # Of the further devices of a mesh, in their order
         self.sharers: WeakSet[object] = WeakSet()  # Tensors that share it
         device.machine.own(buffer, self)
 
     def free(self) -> None:
-        """Gives the buffer back; doing so twice is harmless."""
+        """Gives the buffers back; doing so twice is harmless."""
         machine = self.device.listened()
         locked(machine, lambda: machine.free(self.buffer))
+        for other in self.others:
+            other.free()
 
     def __del__(self) -> None:
         """Frees the buffer; a capture that has not met the device yet does not see it, as this may happen any time.
@@ -73,8 +77,37 @@ class DeviceStorage:
             raise
 
 
-def placed(device: Device, values: Array | None, spec: TensorSpec, *, by: str) -> DeviceStorage:
-    """A new buffer for a tensor, asked for by a function of the real library; with values if there are any."""
+class FirstStorage(DeviceStorage):
+    """The buffer on the first device of a mesh alone, which the storage on all devices keeps and frees."""
+
+    __slots__ = ("whole",)
+
+    def __init__(self, whole: DeviceStorage) -> None:
+        self.device, self.buffer, self.others = whole.device, whole.buffer, ()
+        self.sharers: WeakSet[object] = WeakSet()
+        self.whole = whole
+
+    def __del__(self) -> None:
+        """Frees nothing."""
+
+
+def parts_of(storage: DeviceStorage) -> list[DeviceStorage]:
+    """The storage on each device of a mesh; the storage itself on one device."""
+    return [FirstStorage(storage), *storage.others] if storage.others else [storage]
+
+
+def placed(
+    device: Device, values: Array | None, spec: TensorSpec, *, by: str, parts: Sequence[Array | None] = ()
+) -> DeviceStorage:
+    """A new buffer for a tensor, asked for by a function of the real library; with values if there are any.
+
+    On a mesh every device gets a buffer: those behind the first with the values of ``parts``, or else the same values.
+    """
+    if parts and len(parts) != len(device.others):
+        raise DeviceError(
+            f"{by}: a tensor of {1 + len(parts)} parts can not be on a mesh of {device.shape}; distribute it over as "
+            "many devices as the mesh has"
+        )
     if device.traces.capturing is not None:
         raise DeviceError(
             f"Writes are not supported during trace capture.\n{by}: it is no device operation here; do it before the "
@@ -87,7 +120,10 @@ def placed(device: Device, values: Array | None, spec: TensorSpec, *, by: str) -
             buffer.store(values, spec)
         return DeviceStorage(device, buffer)
 
-    return locked(device.listened(), stored)
+    storage = locked(device.listened(), stored)
+    others = zip(device.others, parts or [values] * len(device.others), strict=True)
+    storage.others = tuple(placed(other, part, spec, by=by) for other, part in others)
+    return storage
 
 
 def record_fetched(storage: DeviceStorage, spec: TensorSpec, brought: TensorSpec) -> None:

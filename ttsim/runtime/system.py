@@ -5,17 +5,19 @@ the environment names. Mappers and composers say how a tensor is spread over the
 again; over one device both leave the tensor as it is. Anything that needs a second device is refused.
 """
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from device.cores import PlainEnum
-from device.errors import ArgumentError
+from device.errors import ArgumentError, shown
 from device.spec.device_spec import DeviceSpec, catalog_names
 from ops.sensitivity.changes import load_spec
 from ttsim.runtime.device import Arch, Device, MeshCoordinate, MeshShape, close_device, open_device, open_devices
 from ttsim.runtime.session import current, remember
 from ttsim.runtime.settings import default_spec
-from ttsim.runtime.types.call import require_type, require_type_or_none
+from ttsim.runtime.types.call import require_type, require_type_or_none, required_integer
 from ttsim.runtime.types.docs import described
 
 
@@ -106,16 +108,31 @@ def get_cluster_type() -> ClusterType:
 
 
 def GetNumPCIeDevices() -> int:  # noqa: N802 - ttnn's name
-    """The number of devices of the system.
+    """The number of devices of the system, which its kind tells: two for an N300.
 
     Returns:
-        1.
+        The number, at least 1.
+
+    Raises:
+        SpecError: The environment variable TTSIM_DEVICE names an unknown device.
 
     Examples:
         >>> ttnn.GetNumPCIeDevices(), ttnn.GetNumAvailableDevices(), ttnn.get_num_devices()
         (1, 1, 1)
     """
-    return 1
+    return _system_shape().mesh_size()
+
+
+# Rows and columns of systems with several devices
+_SHAPES: Final = {
+    ClusterType.N300: (1, 2), ClusterType.T3K: (2, 4), ClusterType.GALAXY: (8, 4), ClusterType.TG: (8, 4),
+    ClusterType.P150_X2: (1, 2), ClusterType.P150_X4: (1, 4), ClusterType.N300_2x2: (2, 2), ClusterType.P150_X8: (2, 4),
+    ClusterType.P300: (1, 2), ClusterType.BLACKHOLE_GALAXY: (8, 4), ClusterType.P300_X2: (2, 2),
+}  # fmt: skip
+
+
+def _system_shape() -> MeshShape:
+    return MeshShape(*_SHAPES.get(get_cluster_type(), (1, 1)))
 
 
 GetNumAvailableDevices = GetNumPCIeDevices
@@ -126,13 +143,16 @@ def get_device_ids() -> list[int]:
     """The numbers of all devices of the system.
 
     Returns:
-        [0].
+        The numbers, from 0 on.
+
+    Raises:
+        SpecError: The environment variable TTSIM_DEVICE names an unknown device.
 
     Examples:
         >>> ttnn.get_device_ids(), ttnn.get_pcie_device_ids()
         ([0], [0])
     """
-    return [0]
+    return list(range(get_num_devices()))
 
 
 get_pcie_device_ids = get_device_ids
@@ -145,12 +165,18 @@ def GetPCIeDeviceID(device_id: int) -> int:  # noqa: N802 - ttnn's name
         device_id: Number of the device.
 
     Returns:
-        The same number, unchecked.
+        The same number.
+
+    Raises:
+        ArgumentTypeError: The number is no integer.
+        ArgumentError: The system has no such device.
 
     Examples:
         >>> ttnn.GetPCIeDeviceID(0)
         0
     """
+    if required_integer("GetPCIeDeviceID", "device_id", device_id) not in get_device_ids():
+        raise ArgumentError(f"GetPCIeDeviceID: the system has no device {device_id}, but {get_device_ids()}")
     return device_id
 
 
@@ -289,19 +315,22 @@ def open_mesh_device(
     physical_device_ids: Sequence[int] = (),
     worker_l1_size: int = 0,
 ) -> Device:
-    """Opens a mesh of one device; larger meshes are not simulated.
+    """Opens a mesh of devices that compute the same on parts of tensors; links between devices are not simulated.
+
+    Each device has memory and values of its own. A call is planned once for all, and takes the time of one device. The
+    name of the mesh, and so every report, states how many devices there are.
 
     Args:
-        mesh_shape: Rows and columns of the mesh; only MeshShape(1, 1), which None stands for.
+        mesh_shape: Rows and columns of the mesh, at most the devices of the system (`get_num_devices`); None for all.
         offset: Place of the mesh in the system; only (0, 0).
-        physical_device_ids: Empty, or the number of the device.
+        physical_device_ids: Empty, or the numbers of the devices.
 
     Returns:
-        The open device.
+        The open mesh.
 
     Raises:
         ArgumentTypeError: An argument is of the wrong type.
-        ArgumentError: The mesh has more than one device or begins elsewhere.
+        ArgumentError: The mesh has more devices than the system, begins elsewhere, or has other numbers.
         SpecError: The environment variable TTSIM_DEVICE names an unknown device.
 
     Examples:
@@ -309,143 +338,57 @@ def open_mesh_device(
         ...     mesh.get_num_devices()
         1
     """
-    shape = MeshShape(1, 1) if mesh_shape is None else mesh_shape
+    shape = _system_shape() if mesh_shape is None else mesh_shape
     require_type("open_mesh_device", MeshShape, mesh_shape=shape)
-    if shape.mesh_size() != 1 or len(physical_device_ids) > 1 or any(offset or ()):
+    require_type_or_none("open_mesh_device", MeshCoordinate, offset=offset)
+    count, there = shape.mesh_size(), get_num_devices()
+    if not 0 < count <= there or any(offset or ()):
         raise ArgumentError(
-            f"open_mesh_device: ttsim simulates one device, not {shape} at {list(offset or (0, 0))}; open "
-            "MeshShape(1, 1)"
+            f"open_mesh_device: {shape} at {list(offset or (0, 0))} is not within the system, which has {there} "
+            f"{'device' if there == 1 else 'devices'}; TTSIM_DEVICE=wormhole_n300 has two"
         )
-    return open_device(
-        physical_device_ids[0] if physical_device_ids else 0,
+    ids = list(physical_device_ids) or list(range(count))
+    if len(ids) != count:
+        raise ArgumentError(f"open_mesh_device: physical_device_ids must be {count} numbers, not {shown(ids)}")
+    spec = load_spec(default_spec())
+    spec = spec if count == 1 else spec.replace(name=f"{count} x {spec.name}")
+    opened = open_device(
+        ids[0],
+        spec=spec,
         l1_small_size=l1_small_size,
         trace_region_size=trace_region_size,
         num_command_queues=num_command_queues,
         worker_l1_size=worker_l1_size,
     )
+    others = [
+        Device(spec, device_id=number, l1_small_size=l1_small_size, values=opened.values, strict=opened.strict)
+        for number in ids[1:]
+    ]
+    opened.join(others, shape)
+    return opened
 
 
 close_mesh_device = close_device
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicateTensorToMesh:
-    """A mapper that copies a tensor to every device, which keeps the tensor as it is on one device.
-
-    Examples:
-        >>> mapper = ttnn.ReplicateTensorToMesh(device)
-        >>> ttnn.from_torch(np.ones((2, 2)), ttnn.bfloat16, mesh_mapper=mapper).shape
-        Shape([2, 2])
-    """
-
-    mesh_device: Device
-
-
-@dataclass(frozen=True, slots=True)
-class ShardTensorToMesh:
-    """A mapper that distributes a tensor along ``dim``, which keeps the tensor as it is on one device.
-
-    Examples:
-        >>> mapper = ttnn.ShardTensorToMesh(device, dim=0)
-        >>> ttnn.from_torch(np.ones((2, 2)), ttnn.bfloat16, mesh_mapper=mapper).shape
-        Shape([2, 2])
-    """
-
-    mesh_device: Device
-    dim: int
-
-
-@dataclass(frozen=True, slots=True)
-class ConcatMeshToTensor:
-    """A composer that joins the parts of all devices along ``dim``; on one device there is one part.
-
-    Examples:
-        >>> ttnn.ConcatMeshToTensor(device, dim=0).dim
-        0
-    """
-
-    mesh_device: Device
-    dim: int
-    mesh_shape_override: object = None
-
-
-@dataclass(frozen=True, slots=True)
-class ShardTensor2dMesh:
-    """A mapper that distributes a tensor over rows and columns of devices; on one device it keeps the tensor.
-
-    Examples:
-        >>> ttnn.ShardTensor2dMesh(device, (1, 1), (0, 1)).dims
-        (0, 1)
-    """
-
-    mesh_device: Device
-    mesh_shape: object
-    dims: Sequence[int | None]
-
-
-@dataclass(frozen=True, slots=True)
-class ConcatMesh2dToTensor:
-    """A composer that joins the parts of rows and columns of devices; on one device there is one part.
-
-    Examples:
-        >>> ttnn.ConcatMesh2dToTensor(device, (1, 1), (0, 1)).dims
-        (0, 1)
-    """
-
-    mesh_device: Device
-    mesh_shape: object
-    dims: Sequence[int]
-
-
-def replicate_tensor_to_mesh_mapper(mesh_device: Device) -> ReplicateTensorToMesh:
-    """The mapper ReplicateTensorToMesh under its newer name.
+def visualize_mesh_device(mesh_device: Device) -> None:
+    """Prints the numbers of the devices of a mesh, row by row.
 
     Args:
-        mesh_device: The device.
+        mesh_device: The mesh.
 
-    Returns:
-        A mapper, which keeps a tensor as it is.
-
-    Examples:
-        >>> mapper = ttnn.replicate_tensor_to_mesh_mapper(device)
-        >>> ttnn.from_torch(np.ones((2, 2)), ttnn.bfloat16, mesh_mapper=mapper).shape
-        Shape([2, 2])
-    """
-    return ReplicateTensorToMesh(mesh_device)
-
-
-def shard_tensor_to_mesh_mapper(mesh_device: Device, dim: int) -> ShardTensorToMesh:
-    """The mapper ShardTensorToMesh under its newer name.
-
-    Args:
-        mesh_device: The device.
-        dim: The axis that is distributed over devices.
-
-    Returns:
-        A mapper, which keeps a tensor as it is.
+    Raises:
+        ArgumentTypeError: The argument is no device.
 
     Examples:
-        >>> ttnn.shard_tensor_to_mesh_mapper(device, dim=0).dim
-        0
+        >>> ttnn.visualize_mesh_device(device)
+        MeshDevice(1x1 grid, 1 devices: wormhole_n150, 8x8 cores)
+        [0]
     """
-    return ShardTensorToMesh(mesh_device, dim)
-
-
-def concat_mesh_to_tensor_composer(mesh_device: Device, dim: int) -> ConcatMeshToTensor:
-    """The composer ConcatMeshToTensor under its newer name.
-
-    Args:
-        mesh_device: The device.
-        dim: The axis along which the parts of devices are joined.
-
-    Returns:
-        A composer, which keeps a tensor as it is.
-
-    Examples:
-        >>> ttnn.concat_mesh_to_tensor_composer(device, dim=0).dim
-        0
-    """
-    return ConcatMeshToTensor(mesh_device, dim)
+    require_type("visualize_mesh_device", Device, mesh_device=mesh_device)
+    ids, columns = mesh_device.get_device_ids(), mesh_device.shape[-1]
+    rows = (ids[at : at + columns] for at in range(0, len(ids), columns))
+    sys.stdout.write("".join(f"{line}\n" for line in (mesh_device, *rows)))
 
 
 class SystemMeshDescriptor:
@@ -457,8 +400,8 @@ class SystemMeshDescriptor:
     """
 
     def shape(self) -> MeshShape:
-        """One row, one column."""
-        return MeshShape(1, 1)
+        """Rows and columns of devices."""
+        return _system_shape()
 
 
 def using_distributed_env() -> bool:
@@ -546,4 +489,4 @@ def set_fabric_config(config: FabricConfig, *settings: object) -> None:
     """
     require_type("set_fabric_config", FabricConfig, config=config)
     if config is not FabricConfig.DISABLED:
-        raise ArgumentError(f"set_fabric_config: ttsim simulates one device, which has no links; not {config}")
+        raise ArgumentError(f"set_fabric_config: ttsim simulates no links between devices; not {config}")

@@ -20,12 +20,13 @@ from device.numbers.formats import Array, quantize, round_up
 from device.plan import DeviceOp
 from ops.builder import CREATED
 from ops.programs.data_movement.reshape import memory_after
-from ttsim.runtime.device import Device
+from ttsim.runtime.device import Device, MeshShape
 from ttsim.runtime.operators import Operators
 from ttsim.runtime.session import current, outside_graphs, remember
 from ttsim.runtime.storage import (
     UNKNOWN,
     DeviceStorage,
+    FirstStorage,
     StorageType,
     contents,
     copied,
@@ -34,6 +35,7 @@ from ttsim.runtime.storage import (
     not_allocated,
     numbers,
     padded,
+    parts_of,
     placed,
     record_fetched,
     rounded,
@@ -88,7 +90,7 @@ class Tensor(Operators):
         False
     """
 
-    __slots__ = ("__weakref__", "_id", "_storage", "_values", "created_by", "spec")
+    __slots__ = ("__weakref__", "_id", "_parts", "_storage", "_values", "created_by", "spec")
 
     _id: int
     spec: TensorSpec  # Shape, format, layout and place
@@ -96,6 +98,7 @@ class Tensor(Operators):
     # Copies to other places keep it, and the padding that is part of prepared weights.
     created_by: DeviceOp | None
     _values: Array | None  # Of a host tensor; None once it is deallocated
+    _parts: tuple[Array, ...]  # Of a host tensor that is distributed: the values for each device behind the first
     _storage: DeviceStorage | None  # Of a device tensor
 
     @outside_graphs
@@ -150,18 +153,26 @@ class Tensor(Operators):
         created_by: DeviceOp | None = None,
         *,
         values: Array | None = None,
+        parts: Sequence[Array] = (),
         storage: DeviceStorage | None = None,
     ) -> "Tensor":
         """Itself, with these fields; one of several sharers of a buffer."""
         self.spec, self.created_by, self._values, self._storage = spec, created_by, values, storage
+        self._parts = tuple(parts)
         if storage is not None:
             storage.sharers.add(self)
         return self
 
     @classmethod
-    def of_host(cls, values: Array, spec: TensorSpec, *, created_by: DeviceOp | None = None) -> "Tensor":
-        """A host tensor of rounded values, in spec.shape or, if prepared, spec.padded_shape; they will not change."""
-        return cls.__new__(cls)._set(spec, created_by, values=values if values is UNKNOWN else frozen(values))
+    def of_host(
+        cls, values: Array, spec: TensorSpec, *, created_by: DeviceOp | None = None, parts: Sequence[Array] = ()
+    ) -> "Tensor":
+        """A host tensor of rounded values, in spec.shape or, if prepared, spec.padded_shape; they will not change.
+
+        ``parts`` are the values for the devices of a mesh behind the first.
+        """
+        first, *others = (part if part is UNKNOWN else frozen(part) for part in (values, *parts))
+        return cls.__new__(cls)._set(spec, created_by, values=first, parts=others)
 
     @classmethod
     def of_buffer(
@@ -174,17 +185,49 @@ class Tensor(Operators):
     def _sharing(cls, storage: DeviceStorage, spec: TensorSpec, created_by: DeviceOp | None = None) -> "Tensor":
         return cls.__new__(cls)._set(spec, created_by, storage=storage)
 
+    @property
+    def distributed(self) -> bool:
+        """Whether it has a part for each device of a mesh of several devices."""
+        return bool(self._parts if self._storage is None else self._storage.others)
+
+    def each(self) -> "list[Tensor]":
+        """Its part for each device of a mesh, which shares its memory; itself if it is not distributed."""
+        if not self.distributed:
+            return [self]
+        if self._storage is None:
+            arrays = [given for given in (self._values, *self._parts) if given is not None]
+            return [Tensor.of_host(array, self.spec, created_by=self.created_by) for array in arrays]
+        return [Tensor._sharing(part, self.spec, self.created_by) for part in parts_of(self._storage)]
+
+    def joined_by(self, others: "Sequence[Tensor]") -> "Tensor":
+        """The tensor of a mesh with these parts on the devices behind the first, on the host as all of them."""
+        return Tensor.of_host(
+            self._brought(), self.spec, created_by=self.created_by, parts=[other._brought() for other in others]
+        )
+
+    def spread(self, others: "Sequence[Tensor]") -> None:
+        """Gives a result on the first device of a mesh its parts on the others, unless it has parts already."""
+        assert self._storage is not None
+        if not self._storage.others:
+            self._storage.others = tuple(other._storage for other in others if other._storage is not None)
+
+    def whole(self) -> "Tensor | None":
+        """The tensor on a mesh whose part on the first device this is; None for any other tensor."""
+        first = self._storage
+        return Tensor._sharing(first.whole, self.spec, self.created_by) if isinstance(first, FirstStorage) else None
+
     def __copy__(self) -> "Tensor":
         """A tensor of the same values; on a device it shares the buffer, which lives as long as either."""
         if self._storage is None:
-            return Tensor.of_host(self._brought(), self.spec, created_by=self.created_by)
+            parts = [part._brought() for part in self.each()]
+            return Tensor.of_host(parts[0], self.spec, created_by=self.created_by, parts=parts[1:])
         return Tensor._sharing(self._storage, self.spec, self.created_by)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Tensor":
         """A tensor with values, and on a device a buffer, of its own."""
         if self._storage is None:
-            values = self._brought() if self.left_out else self._carried().copy()
-            return Tensor.of_host(values, self.spec, created_by=self.created_by)
+            parts = [part._brought() if part.left_out else part._carried().copy() for part in self.each()]
+            return Tensor.of_host(parts[0], self.spec, created_by=self.created_by, parts=parts[1:])
         return self.with_memory_config(self.spec.memory_config)
 
     def __reduce__(self) -> Any:
@@ -307,6 +350,12 @@ class Tensor(Operators):
         """
         if not self.is_allocated():
             raise not_allocated()
+        if self.distributed:
+            raise DeviceError(
+                f"Can't convert a tensor distributed on {self.mesh_shape()} mesh to row-major logical tensor. Supply a "
+                "mesh composer to concatenate multi-device shards.\nto_torch(mesh_composer=...) joins the parts, and "
+                "get_device_tensors gives each"
+            )
         if not self.known:
             raise DeviceError(
                 "the tensor has no values: its device was opened with values='off', which plans memory and cycles "
@@ -315,6 +364,10 @@ class Tensor(Operators):
                 else "the tensor has no values: nothing was written to it; write it with copy_host_to_device_tensor"
             )
         return self._logical(self.buffer.values if self._values is None else self._values)
+
+    def mesh_shape(self) -> MeshShape:
+        """Rows and columns of the devices that it is on, or that a distributed tensor of the host is for."""
+        return MeshShape(1, 1 + len(self._parts)) if self._storage is None else self._storage.device.shape
 
     @property
     def known(self) -> bool:
@@ -410,7 +463,7 @@ class Tensor(Operators):
 
         Raises DeviceError if the tensor was deallocated.
         """
-        if self.left_out:
+        if self.left_out and not self.distributed:
             return unknown_torch(self.spec)
         return torch_from_numpy(self.to_numpy(), self.spec.data_format.name)
 
@@ -441,23 +494,27 @@ class Tensor(Operators):
             raise ArgumentTypeError(f"to: the target must be a device or a layout, not {type(target).__name__}")
         require_type_or_none("to", MemoryConfig, mem_config=mem_config)
         spec = self._spec_in(mem_config or DRAM_MEMORY_CONFIG)
-        values = None if self.left_out and target.values == "off" else self._carried()
-        return Tensor._sharing(placed(target, values, spec, by="Tensor::to_device"), spec, self.created_by)
+        off = target.values == "off"
+        values, *parts = [None if part.left_out and off else part._carried() for part in self.each()]
+        return Tensor._sharing(placed(target, values, spec, by="Tensor::to_device", parts=parts), spec, self.created_by)
 
     def cpu(self, blocking: bool = True, cq_id: int | None = None) -> "Tensor":
         """The tensor on the host; itself if it is there. It is there at once, by whatever queue."""
         if self._storage is None:
             return self
-        brought = Tensor.of_host(self._brought(), self._spec_in(DRAM_MEMORY_CONFIG), created_by=self.created_by)
+        first, *others = [part._brought() for part in self.each()]
+        spec = self._spec_in(DRAM_MEMORY_CONFIG)
+        brought = Tensor.of_host(first, spec, created_by=self.created_by, parts=others)
         record_fetched(self._storage, self.spec, brought.spec)
         return brought
 
     def with_memory_config(self, mem_config: MemoryConfig) -> "Tensor":
         """A device tensor in another place; raises DeviceError for a host tensor, or when there is no room."""
-        values = self._carried() if self.buffer.written else None
+        values, *parts = [part._carried() if part.buffer.written else None for part in self.each()]
         assert self._storage is not None
         spec = self._spec_in(mem_config)
-        return Tensor._sharing(placed(self._storage.device, values, spec, by=CREATED), spec, self.created_by)
+        home = self._storage.device
+        return Tensor._sharing(placed(home, values, spec, by=CREATED, parts=parts), spec, self.created_by)
 
     def with_dtype(self, dtype: DataType) -> "Tensor":
         """The values rounded to another data type, as the host or device rounds; block floats come out in tiles."""
@@ -574,31 +631,42 @@ class Tensor(Operators):
         A buffer that other tensors share is kept without ``force``. (``ttnn.deallocate`` forces by default.)
         """
         if self._storage is None:
-            self._values = None
+            self._values, self._parts = None, ()
         elif force or len(self._storage.sharers) == 1:
             self._storage.free()
 
     def take(self, tensor: "Tensor") -> None:
         """Replaces the values of a host tensor by those of another tensor of its format."""
-        self._values = UNKNOWN if tensor.left_out else frozen(tensor.values().copy())
+        first, *others = [UNKNOWN if part.left_out else frozen(part.values().copy()) for part in tensor.each()]
+        self._values, self._parts = first, tuple(others)
 
     def _changed(self, spec: TensorSpec) -> "Tensor":
         """The values placed as ``spec`` says, in a new tensor; rounded anew where block floats get other neighbors."""
-        if self._storage is None:
-            if self.left_out:
-                return Tensor.of_host(UNKNOWN, spec)
-            return Tensor.of_host(quantize(self.values().reshape(spec.shape), spec.data_format), spec)
-        values = self.values().reshape(spec.shape) if self.buffer.written else None
         stays = (self.spec.data_format, self.spec.shape[-1:]) == (spec.data_format, spec.shape[-1:])
-        if values is not None and not stays:
-            values = typecast(values, self.spec.data_format, spec.data_format)
-        return Tensor._sharing(placed(self._storage.device, values, spec, by=CREATED), spec)
+
+        def on_host(part: Tensor) -> Array:
+            return UNKNOWN if part.left_out else quantize(part.values().reshape(spec.shape), spec.data_format)
+
+        def on_device(part: Tensor) -> Array | None:
+            if not part.buffer.written:
+                return None
+            values = part.values().reshape(spec.shape)
+            return values if stays else typecast(values, self.spec.data_format, spec.data_format)
+
+        if self._storage is None:
+            first, *others = map(on_host, self.each())
+            return Tensor.of_host(first, spec, parts=others)
+        values, *parts = map(on_device, self.each())
+        return Tensor._sharing(placed(self._storage.device, values, spec, by=CREATED, parts=parts), spec)
 
     def __repr__(self) -> str:
         """Values (cut short), shape, data type and layout, as the real library prints them."""
         name = self.dtype.name
         if not self.is_allocated():
             shown = "<buffer is not allocated>"
+        elif self.distributed:
+            texts = [repr(part) for part in self.each()]
+            return "\n".join(f"device {number}: {text}" for number, text in enumerate(texts))
         elif not self.known:
             shown = "<no values>"
         else:

@@ -6,15 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from device.errors import ArgumentError, ArgumentTypeError, DeviceError
+from device.errors import ArgumentError, ArgumentTypeError, DeviceError, NotSimulatedError, shown
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
+from device.numbers.formats import quantize
 from ops.builder import CREATED
 from ops.programs.conv2d.weights import AsWanted
 from ttsim.runtime.device import Device, MeshShape
+from ttsim.runtime.mesh import MeshToTensor, TensorToMesh
 from ttsim.runtime.session import locked
+from ttsim.runtime.storage import UNKNOWN
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.types.call import require_type
+from ttsim.runtime.types.call import require_type, require_type_or_none
 from ttsim.runtime.types.tensors import DataType, TensorDescription
 
 
@@ -27,9 +30,15 @@ def stored_in(output_tensor: Tensor, result: Tensor, *, argument: str = "output_
     _require_same_spec(argument, output_tensor, result)
     device = output_tensor.device()
     if device is not None:
-        buffer, left_out = output_tensor.buffer, result.left_out and device.values == "off"
-        store = buffer.forget if left_out else partial(buffer.store, result.values(), output_tensor.spec)
-        locked(device.listened(), store)
+        targets, sources = output_tensor.each(), result.each()
+        sources = sources * len(targets) if len(sources) == 1 else sources
+        if len(sources) != len(targets):
+            raise DeviceError(f"{argument} has {len(targets)} parts on its mesh, not {len(sources)}")
+        for target, source in zip(targets, sources, strict=True):
+            buffer, left_out = target.buffer, source.left_out and device.values == "off"
+            store = buffer.forget if left_out else partial(buffer.store, source.values(), target.spec)
+            home = target.device()
+            locked((home or device).listened(), store)
     return output_tensor
 
 
@@ -117,9 +126,15 @@ def allocate_tensor_on_device(spec: TensorSpec | Sequence[int], *place: Any) -> 
         raise ArgumentTypeError("allocate_tensor_on_device: give a spec and a device")
     device, tensor_spec = place[0], spec
     require_type("allocate_tensor_on_device", Device, device=device)
+    first, *others = [_allocated(each, tensor_spec) for each in device.devices]
+    first.spread(others)
+    return first
+
+
+def _allocated(device: Device, spec: TensorSpec) -> Tensor:
     machine = device.listened()
-    buffer = locked(machine, lambda: machine.allocate(tensor_spec.buffer(device.spec), "tensor", by=CREATED))
-    return Tensor.of_buffer(device, buffer, tensor_spec)
+    buffer = locked(machine, lambda: machine.allocate(spec.buffer(device.spec), "tensor", by=CREATED))
+    return Tensor.of_buffer(device, buffer, spec)
 
 
 def allocate_tensor_on_host(spec: TensorSpec, device: Device) -> Tensor:
@@ -147,37 +162,51 @@ def allocate_tensor_on_host(spec: TensorSpec, device: Device) -> Tensor:
 
 
 def from_host_shards(tensors: Sequence[Tensor], mesh_shape: MeshShape) -> Tensor:
-    """The tensor of a mesh, composed of its parts; a mesh of one device has one part.
+    """The tensor of a mesh, composed of its parts on the host.
 
     Args:
-        tensors: The parts: one tensor.
-        mesh_shape: Rows and columns of the mesh: MeshShape(1, 1).
+        tensors: The part of each device, in row-major order; all of one shape, data type and layout.
+        mesh_shape: Rows and columns of the mesh.
 
     Returns:
-        The one part.
+        The distributed tensor on the host; the one part itself on one device.
 
     Raises:
-        ArgumentTypeError: ``mesh_shape`` is no MeshShape.
-        ArgumentError: The mesh or the list is larger.
+        ArgumentTypeError: An argument is of the wrong type.
+        ArgumentError: There are more or fewer parts than devices, or a part is on a device.
+        DeviceError: Parts differ in shape, data type or layout.
 
     Examples:
         >>> ttnn.from_host_shards([ttnn.ones((1, 2))], ttnn.MeshShape(1, 1)).shape
         Shape([1, 2])
     """
     require_type("from_host_shards", MeshShape, mesh_shape=mesh_shape)
-    if len(tensors) != 1 or mesh_shape.mesh_size() != 1:
-        raise ArgumentError(f"from_host_shards: ttsim simulates one device, not {mesh_shape} of {len(tensors)} parts")
-    return tensors[0]
+    parts = _same_tensors("from_host_shards", tensors)
+    if len(parts) != mesh_shape.mesh_size() or any(part.device() is not None for part in parts):
+        raise ArgumentError(
+            f"from_host_shards: {mesh_shape} needs {mesh_shape.mesh_size()} parts on the host, not {len(parts)} parts"
+        )
+    return parts[0] if len(parts) == 1 else parts[0].joined_by(parts[1:])
+
+
+def _same_tensors(function: str, tensors: Sequence[Tensor]) -> list[Tensor]:
+    """The parts of a tensor as a list; raises where one is no tensor or unlike the first, or there is none."""
+    parts = list(tensors) if isinstance(tensors, Sequence) else []
+    if not parts or not all(isinstance(part, Tensor) for part in parts):
+        raise ArgumentTypeError(f"{function}: tensors must be a sequence of tensors, not {shown(tensors)}")
+    for part in parts[1:]:
+        _require_same_spec(f"{function}: every part", part, parts[0])
+    return parts
 
 
 def get_device_tensors(tensor: Tensor) -> list[Tensor]:
-    """The parts of a tensor on each device.
+    """The parts of a tensor on each device of a mesh.
 
     Args:
         tensor: A tensor.
 
     Returns:
-        The tensor itself in a list, since there is one device.
+        The part of each device, which shares the tensor's memory; the tensor itself in a list if it has one part.
 
     Raises:
         ArgumentTypeError: The argument is no tensor.
@@ -188,7 +217,110 @@ def get_device_tensors(tensor: Tensor) -> list[Tensor]:
         True
     """
     require_type("get_device_tensors", Tensor, tensor=tensor)
-    return [tensor]
+    return tensor.each()
+
+
+def combine_device_tensors(*, tensors: Sequence[Tensor]) -> Tensor:
+    """The tensor of a mesh, put together from its parts.
+
+    Args:
+        tensors: The part of each device, as `get_device_tensors` gave them, or parts on the host.
+
+    Returns:
+        The tensor, which shares the memory of its parts.
+
+    Raises:
+        ArgumentTypeError: An argument is of the wrong type.
+        DeviceError: Parts differ in shape, data type or layout.
+        NotSimulatedError: Parts of several tensors on devices.
+
+    Examples:
+        >>> tensor = ttnn.ones((1, 2), device=device)
+        >>> ttnn.combine_device_tensors(tensors=ttnn.get_device_tensors(tensor)) is tensor
+        True
+    """
+    parts = _same_tensors("combine_device_tensors", tensors)
+    if all(part.device() is None for part in parts) or len(parts) == 1:
+        return parts[0] if len(parts) == 1 else parts[0].joined_by(parts[1:])
+    whole = parts[0].whole()
+    if whole is None or [part.buffer for part in whole.each()] != [part.buffer for part in parts]:
+        raise NotSimulatedError(
+            "combine_device_tensors: parts of several tensors on devices are not simulated; bring the parts to the host"
+        )
+    return whole
+
+
+def distribute_tensor(tensor: Tensor, mapper: TensorToMesh, mesh_device: Device | None = None) -> Tensor:
+    """A tensor of the host distributed over the devices of a mesh.
+
+    Args:
+        tensor: The tensor.
+        mapper: The mapper, from `create_mesh_mapper` or one of its like.
+        mesh_device: The mesh that holds the result; None for the host.
+
+    Returns:
+        The distributed tensor, whose shape is that of a part.
+
+    Raises:
+        ArgumentTypeError: An argument is of the wrong type.
+        ArgumentError: The mapper names an axis that the tensor does not have.
+        DeviceError: The tensor is on a device, or its parts have different shapes.
+        NotSimulatedError: There are fewer parts than devices.
+
+    Examples:
+        >>> mapper = ttnn.shard_tensor_to_mesh_mapper(device, dim=0)
+        >>> ttnn.distribute_tensor(ttnn.ones((2, 4)), mapper, device).shape
+        Shape([2, 4])
+    """
+    require_type("distribute_tensor", Tensor, tensor=tensor)
+    require_type("distribute_tensor", TensorToMesh, mapper=mapper)
+    require_type_or_none("distribute_tensor", Device, mesh_device=mesh_device)
+    if tensor.device() is not None:
+        raise DeviceError(
+            f"TensorToMesh only supports host tensors; got storage type: {tensor.storage_type()}\n"
+            "distribute_tensor: bring the tensor to the host first, with .cpu()"
+        )
+    unknown = tensor.left_out
+    values = np.broadcast_to(np.zeros((), np.float32), tensor.spec.shape) if unknown else tensor.values()
+    first, *others = [
+        part if part.shape == tensor.spec.shape else np.ascontiguousarray(part) for part in mapper.parts(values)
+    ]
+    spec = TensorSpec(first.shape, tensor.spec.data_format, tensor.layout)
+    arrays = (
+        [UNKNOWN] * (1 + len(others)) if unknown else [quantize(part, spec.data_format) for part in (first, *others)]
+    )
+    result = Tensor.of_host(arrays[0], spec, parts=arrays[1:])
+    return result if mesh_device is None else result.to(mesh_device, tensor.spec.memory_config)
+
+
+def aggregate_tensor(tensor: Tensor, composer: MeshToTensor) -> Tensor:
+    """The parts of a tensor on all devices of a mesh, joined on the host.
+
+    Args:
+        tensor: The tensor.
+        composer: The composer, from `create_mesh_composer` or one of its like.
+
+    Returns:
+        The tensor on the host.
+
+    Raises:
+        ArgumentTypeError: An argument is of the wrong type.
+        ArgumentError: The composer names an axis that the parts do not have.
+        DeviceError: The tensor was deallocated, or has another number of parts than the composer joins.
+
+    Examples:
+        >>> composer = ttnn.concat_mesh_to_tensor_composer(device, dim=0)
+        >>> ttnn.aggregate_tensor(ttnn.ones((1, 2), device=device), composer).to_list()
+        [[1.0, 1.0]]
+    """
+    require_type("aggregate_tensor", Tensor, tensor=tensor)
+    require_type("aggregate_tensor", MeshToTensor, composer=composer)
+    parts = tensor.each()
+    unknown = any(part.left_out for part in parts)
+    nothing = np.broadcast_to(np.zeros((), np.float32), tensor.spec.shape)
+    whole = composer.whole([nothing if unknown else part.values() for part in parts])
+    spec = TensorSpec(whole.shape, tensor.spec.data_format, tensor.layout)
+    return Tensor.of_host(UNKNOWN if unknown else quantize(whole, spec.data_format), spec)
 
 
 def _require_same_spec(name: str, output_tensor: Tensor, result: Tensor) -> None:
