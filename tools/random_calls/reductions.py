@@ -64,3 +64,12 @@ def fast_reduce_nc(draft: Draft, x: Shadow) -> Step:
     shape = tuple(1 if index == axis else side for index, side in enumerate(x.tensor.padded_shape))
     draft.call(x).option("dims", [axis])
     return draft.gives(expect=lambda: Expected(shape=shape, dtypes=(x.dtype,), layout="TILE"))
+
+
+@of_tensor("argmax", accept=lambda x: x.dtype in ("bfloat16", "float32") and not x.tensor.is_sharded())
+def argmax(draft: Draft, x: Shadow) -> Step:
+    """Places of the largest elements, the first of equal ones."""
+    rank = len(x.shape)
+    axis, keeps = draft.below(rank), draft.chance(0.7)
+    draft.call(x).option("dim", axis).option("keepdim", keeps or "")
+    return draft.gives(np.argmax(x.values, axis=axis, keepdims=keeps), dtypes=("uint32",), layout="ROW_MAJOR")

@@ -4,8 +4,9 @@ from typing import Any, Final
 
 from ops.op_model import ModeledOp, OpModel, model_of
 from ops.programs.reduction.accumulate import Accumulate
+from ops.programs.reduction.argmax import ArgMax
 from ops.programs.reduction.nc import AddImages
 from ops.programs.reduction.reduce import Reduce
 
-OPS: Final[tuple[type[ModeledOp], ...]] = (Accumulate, AddImages, Reduce)
+OPS: Final[tuple[type[ModeledOp], ...]] = (Accumulate, AddImages, ArgMax, Reduce)
 OP_MODELS: Final[tuple[OpModel[Any], ...]] = tuple(map(model_of, OPS))

@@ -1,0 +1,124 @@
+"""Programs that find the place of the largest element along an axis (tt-metal 0.81.1, argmax)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from math import prod
+from typing import Final
+
+import numpy as np
+
+from device.cores import CoreRangeSet, first_cores
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import TILE
+from device.numbers.formats import UINT32, Array, div_up
+from device.plan import CircularBuffer
+from device.spec.device_spec import DeviceSpec
+from ops.op_model import Description, Ends, ValuesContext, given
+from ops.programs import kernel_costs
+from ops.programs.buffer_shapes import (
+    BUFFERING,
+    buffer,
+    page_alignment_bytes,
+    page_cores,
+    row_bytes,
+    scratchpad,
+    tile_buffer,
+)
+from ops.programs.data_movement.movement import Composed, DataMovement
+from ops.programs.reduction.reduce import described, streamed, tile_sides
+
+ROW_ALIGNMENT: Final = 32  # bytes of results that cores exchange
+
+
+class ArgMaxProgram(Enum):
+    """How places are found."""
+
+    ROWS = "cores share each row, and the first one compares their results"
+    TILES = "one core looks through tiles"
+    IMAGES = "cores compare the images that lie one behind the other"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArgMax(DataMovement):
+    """The place of the largest element, the first of equal ones; the axis stays with length 1."""
+
+    program: ArgMaxProgram
+    axis: int | None  # From the first; None for the place among all elements
+    cores: CoreRangeSet
+
+    def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
+        """Places as uint32, in the shape of the tensor with the axis, or all axes, of length 1."""
+        source = given(inputs[0])
+        if self.axis is None:
+            places = np.argmax(source.reshape(-1)).reshape((1,) * source.ndim)
+        else:
+            places = np.expand_dims(np.argmax(source, axis=self.axis), self.axis)
+        return np.asarray(places).astype(UINT32.storage)
+
+    def composed(self, ends: Ends, spec: DeviceSpec) -> Composed:
+        """A processor compares element by element; the vector unit compares tiles of images."""
+        tiles = div_up(prod(tile_sides(ends.read)), self.cores.num_cores())
+        by_vector = self.program is ArgMaxProgram.IMAGES
+        costs = spec.costs_of(kernel_costs.ComputeCosts)
+        return streamed(
+            ends,
+            spec,
+            cores=self.cores,
+            tiles=(tiles, 1),
+            math_cycles=2 * costs.vector_tile_cycles if by_vector else float(TILE * TILE),
+            steps="reading and comparing of elements",
+        )
+
+    def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
+        """A search, whose numbers were never compared with recordings."""
+        return described(DataMovement.describe(self, ends, spec))
+
+
+def row_shares(source: TensorSpec, spec: DeviceSpec) -> tuple[tuple[CoreRangeSet, int], ...]:
+    """Cores that share a row with the elements of each: those with one unit more come first."""
+    unit = page_alignment_bytes(source.memory_config, spec) // 2
+    units = div_up(source.shape[-1], unit)
+    cores = min(units, spec.grid.cores)
+    least, larger = divmod(units, cores)
+    every = first_cores(cores, spec.grid.cols, spec.grid.rows, row_wise=False)
+    if not larger:
+        return ((every.merged(), least * unit),)
+    first = first_cores(larger, spec.grid.cols, spec.grid.rows, row_wise=False)
+    rest = every.without(first)
+    return (first.merged(), (least + 1) * unit), (rest.merged(), least * unit)
+
+
+def row_buffers(source: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+    """Parts of a row, a page of the result, and places and numbers of all cores."""
+    shares = row_shares(source, spec)
+    cores = page_cores(sum(part.num_cores() for part, _ in shares), spec.grid)
+    element = source.data_format.element_bytes or 0
+    exchanged = cores.num_cores() * ROW_ALIGNMENT
+    return (
+        *(buffer("row", count * element, source.data_format, part) for part, count in shares),
+        buffer("page", ROW_ALIGNMENT, UINT32, cores),
+        buffer("places", exchanged, UINT32, cores),
+        buffer("numbers", exchanged, source.data_format, cores),
+    )
+
+
+def tile_buffers(source: TensorSpec, target: TensorSpec, cores: CoreRangeSet) -> tuple[CircularBuffer, ...]:
+    """A tile, and a row of the result."""
+    return (
+        tile_buffer("tile", 1, source.data_format, cores),
+        scratchpad("places", row_bytes(target), UINT32, cores),
+    )
+
+
+def image_buffers(source: TensorSpec, cores: CoreRangeSet) -> tuple[CircularBuffer, ...]:
+    """Two tiles of images, and two of places."""
+    return (
+        tile_buffer("tiles", BUFFERING, source.data_format, cores),
+        tile_buffer("places", BUFFERING, UINT32, cores),
+    )
+
+
+def image_cores(source: TensorSpec, axis: int, spec: DeviceSpec) -> CoreRangeSet:
+    """Cores that share the tiles of the result, row by row."""
+    return page_cores(prod(tile_sides(source)) // source.shape[axis], spec.grid, row_wise=True)

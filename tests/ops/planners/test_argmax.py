@@ -1,0 +1,64 @@
+"""Device operations and buffers of argmax, as ttnn 0.81.1 plans them on a device of 8x8 cores."""
+
+import re
+
+import pytest
+
+from device.errors import DeviceError, NotSimulatedError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import Layout
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, INT32
+from device.plan import Operation
+from ops.op_models import load_spec
+from ops.planners.argmax import ArgMaxArguments, plan_argmax
+
+SPEC = load_spec("wormhole_n150")
+ROWS, TILES = Layout.ROW_MAJOR, Layout.TILE
+
+
+def planned(shape, layout, dim=-1, data_format=BFLOAT16, *, keeps=True):
+    return plan_argmax(TensorSpec(shape, data_format, layout), ArgMaxArguments(dim=dim, keeps=keeps), SPEC)
+
+
+@pytest.mark.parametrize(
+    ("call", "shape", "expected"),
+    [
+        (((1, 1, 32, 64), ROWS), (1, 1, 32, 1), [("ArgMax", 32, 32, 128, 128)]),
+        (((1, 1, 1, 5000), ROWS), (1, 1, 1, 1), [("ArgMax", 160, 128, 32, 2048, 2048)]),
+        (((2, 3, 64, 96), ROWS, None), (1, 1, 1, 1), [("ArgMax", 32, 32, 192, 192)]),
+        (((2, 3, 64, 96), TILES, -2), (2, 3, 1, 96), [("ArgMax", 2048, 384)]),
+        (((2, 3, 64, 96), ROWS, -2), (2, 3, 1, 96), [("Tilize", 6144, 6144), ("ArgMax", 2048, 384)]),
+        (((2, 3, 64, 96), TILES, 1), (2, 1, 64, 96), [("ArgMaxNC", 4096, 8192), ("Untilize", 12288, 12288)]),
+    ],
+)
+def test_device_operations(call, shape, expected):
+    plan = planned(*call)
+    found = [
+        (step.name.removesuffix("DeviceOperation"), *(buffer.size_bytes for buffer in step.circular_buffers))
+        for step in plan.steps
+        if isinstance(step, Operation)
+    ]
+    assert (plan.tensors[plan.results["output"]].shape, found) == (shape, expected)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "first"),
+    [
+        (
+            ((2, 64, 96), TILES, 3),
+            DeviceError,
+            "argmax: Dimension out of range (expected to be in range of [-3, 2]",
+        ),
+        (((64, 96), TILES, None), DeviceError, "For inputs with TILE layout, dim parameter must be specified!"),
+        (((64, 96), TILES, -1, BFLOAT8_B), DeviceError, "Only BFLOAT16, FLOAT32 are supported for inputs with TILE"),
+        (((64, 96), ROWS, -2, INT32), DeviceError, "ROW_MAJOR: only argmax on the last dim is supported. Got dim=-2"),
+    ],
+)
+def test_refusals(call, error, first):
+    with pytest.raises(error, match=re.escape(first)):
+        planned(*call)
+
+
+def test_rows_whose_places_share_a_row_are_refused_by_name():
+    with pytest.raises(NotSimulatedError, match="use keepdim=True, or TILE_LAYOUT"):
+        planned((64, 96), ROWS, keeps=False)
