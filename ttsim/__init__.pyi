@@ -17,6 +17,7 @@ from device.spec.device_spec import DeviceSpec as DeviceSpec
 from ops.sensitivity.changes import changed as changed, load_spec as load_spec
 from ttsim import errors as errors, graph as graph, model_preprocessing as model_preprocessing, onednn as onednn
 from ttsim.api.accumulation import cumprod as cumprod, cumsum as cumsum
+from ttsim.api.batch_norm import batch_norm as batch_norm
 from ttsim.api.constraints import (
     ExecutionStatus as ExecutionStatus, OpConstraints as OpConstraints, query_op_constraints as query_op_constraints,
 )
@@ -44,6 +45,16 @@ from ttsim.api.grid_sample import (
     grid_sample as grid_sample, prepare_grid_sample_grid as prepare_grid_sample_grid,
 )
 from ttsim.api.matmul import addmm as addmm, linear as linear, matmul as matmul
+from ttsim.api.group_norm import (
+    create_group_norm_input_mask as create_group_norm_input_mask,
+    create_group_norm_input_negative_mask as create_group_norm_input_negative_mask,
+    create_group_norm_weight_bias_rm as create_group_norm_weight_bias_rm,
+    determine_expected_group_norm_dram_grid_size as determine_expected_group_norm_dram_grid_size,
+    determine_expected_group_norm_sharded_config_and_grid_size as
+    determine_expected_group_norm_sharded_config_and_grid_size,
+    dram_group_norm_params_from_torch as dram_group_norm_params_from_torch,
+    get_group_norm_cores_across_channel as get_group_norm_cores_across_channel, group_norm as group_norm,
+)
 from ttsim.api.modules import (
     cluster as cluster, database as database, device as device, experimental as experimental, tracer as tracer,
 )

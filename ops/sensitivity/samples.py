@@ -27,6 +27,8 @@ from ops.planners.eltwise import BinaryArguments, plan_binary
 from ops.planners.grid_sample import GridSampleArguments, plan_grid_sample
 from ops.planners.matmul.arguments import MatmulArguments
 from ops.planners.matmul.plan import plan_matmul
+from ops.planners.normalization.batch_norm import BatchNormArguments, plan_batch_norm
+from ops.planners.normalization.group_norm import GroupNormArguments, plan_group_norm
 from ops.planners.normalization.layer_norm import NormArguments, plan_norm
 from ops.planners.onednn.checks import Deconvolution
 from ops.planners.onednn.plan import plan_backward_data, plan_backward_weights, plan_forward
@@ -325,6 +327,10 @@ def _surroundings() -> Iterator[Sample]:
     points = _tensor(ROWS, 1, 8, 8, 2)
     form = tiles.data_format
     weight = _tensor(TILES, 1, 1, 1, 64)
+    images, mask = _tensor(ROWS, 1, 1, 256, 64, shards=(HEIGHT, (64, 64))), _tensor(TILES, 1, 2, 32, 32)
+    image, vector = _tensor(TILES, 1, 8, 32, 32), _tensor(TILES, 1, 8, 1, 1)
+    batch = BatchNormArguments(source=image, mean=vector, variance=vector)
+    grouped = GroupNormArguments(source=images, groups=2, mask=mask)
     norm = NormArguments(rms=False, source=tiles, weight=weight)
     both = Binary(operation="add", left_format=form, right_format=form, data_format=form)
     none, one = (0, 0), (1, 1)  # the padding of an axis
@@ -350,6 +356,8 @@ def _surroundings() -> Iterator[Sample]:
         ("convert_to_hwc", partial(plan_convert_to_hwc, wide), {"input": wide}),
         ("convert_to_chw", partial(plan_convert_to_chw, high), {"input": high}),
         ("tilize", partial(plan_tilize, sticks), {"input": sticks}),
+        ("batch_norm", partial(plan_batch_norm, batch), {"input": image, "mean": vector, "variance": vector}),
+        ("group_norm", partial(plan_group_norm, grouped), {"input": images, "mask": mask}),
         ("layer_norm", partial(plan_norm, norm, l1_bytes=1 << 20), {"input": tiles, "weight": weight}),
         ("rand", partial(plan_rand, tiles, low=0.0, high=1.0, seed=0), {}),
     ):

@@ -48,7 +48,8 @@ _REASONS: Final = {
         "get_arch_name get_device_ids get_num_devices get_pcie_device_ids"
     ),
     "settings of the session, of meshes and of device files, which no call of a sequence reads": (
-        "create_layernorm_program_config "
+        "create_layernorm_program_config determine_expected_group_norm_dram_grid_size "
+        "determine_expected_group_norm_sharded_config_and_grid_size get_group_norm_cores_across_channel "
         "is_blackhole is_wormhole_b0 using_distributed_env set_fabric_config load_config_from_dictionary "
         "load_config_from_json_file manage_config save_config_to_json_file init_device_compute_kernel_config "
         "concat_mesh_to_tensor_composer replicate_tensor_to_mesh_mapper shard_tensor_to_mesh_mapper changed load_spec"
@@ -71,6 +72,9 @@ _REASONS: Final = {
         "scale_causal_mask_hw_dims_softmax_in_place scale_mask_softmax scale_mask_softmax_in_place softmax_in_place"
     ),
     "is of integers, which live tensors rarely are": "bitwise_not",
+    "prepares weights and masks on the host; tests/ttsim/api/test_group_norm.py holds their numbers": (
+        "create_group_norm_input_negative_mask create_group_norm_weight_bias_rm dram_group_norm_params_from_torch"
+    ),
     "always refuses": "experimental.conv3d",
     "calls matmul, multiply_ and add_, which are drawn; tests/ttsim/api/test_matmul.py compares their numbers": "addmm",
     "carries out what the four functions of oneDNN prepare, which are drawn": "onednn.run",

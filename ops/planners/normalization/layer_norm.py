@@ -86,7 +86,7 @@ def _require_elements(call: NormArguments) -> None:
             "LayerNorm operation not supported for 0D tensors. (rank=0)\ninput_tensor: reshape it to one axis or more"
         )
     if not call.source.volume or not call.source.shape:
-        raise NotSimulatedError(f"{call.name}: ttsim does not simulate tensors without rows; give it rows and columns")
+        raise NotSimulatedError(f"{call.name}: tensors without rows are not simulated; give it rows and columns")
 
 
 def _chosen(source: TensorSpec) -> NormProgram:
@@ -128,7 +128,7 @@ def _on_shards(
     tensors = list(named.values())
     if program.inplace:
         output = named["input"]
-        tensors = [*tensors[1:], output]
+        tensors = [*tensors, output]
     views = (named["input"], named.get("residual"))
     buffers = shard_buffers(op, views, output, exchange)
     key = _key(call, output)
@@ -148,6 +148,7 @@ def _op(call: NormArguments, **placed: object) -> LayerNorm:
     tensors = (call.residual, call.weight, call.bias)
     residual, weight, bias = (None if tensor is None else tensor.data_format for tensor in tensors)
     return LayerNorm(
+        shape=call.source.shape,
         rms=call.rms,
         epsilon=call.epsilon,
         data_format=call.source.data_format,

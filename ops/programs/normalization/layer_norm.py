@@ -14,9 +14,9 @@ from device.memory.memory_config import TILE
 from device.numbers.formats import BFLOAT16, FLOAT32, Array, DataFormat, div_up, round_up
 from device.plan import CircularBuffer
 from ops.builder import PlanTensor
-from ops.op_model import Ends, ValuesContext, given, matrix
+from ops.op_model import Ends, ValuesContext, given
 from ops.programs.buffer_shapes import tile_buffer
-from ops.programs.normalization.tile_math import TileMath
+from ops.programs.normalization.tile_math import TileMath, logical
 from ops.programs.normalization.work import CoreWork, Normalization
 
 
@@ -24,6 +24,7 @@ from ops.programs.normalization.work import CoreWork, Normalization
 class LayerNorm(Normalization):
     """Rows less their mean (unless ``rms``), over the root of their variance and ``epsilon``, scaled and shifted."""
 
+    shape: tuple[int, ...]  # Of the tensor
     rms: bool  # The mean is not subtracted
     epsilon: float
     data_format: DataFormat  # Of the tensor and of the result
@@ -42,12 +43,10 @@ class LayerNorm(Normalization):
         formats = (self.residual_format, self.weight_format, self.bias_format)
         remaining = iter(inputs[1:])
         residual, weight, bias = (None if known is None else given(next(remaining)) for known in formats)
-        source = given(inputs[0])
-        if not source.size:
-            return source
-        numbers = math.read(matrix(source) if source.ndim > 1 else source.reshape(1, -1), self.data_format)
+        source = logical(given(inputs[0]), self.shape)
+        numbers = math.read(source.reshape(-1, self.shape[-1]), self.data_format)
         if residual is not None and self.residual_format is not None:
-            other = math.read(residual.reshape(numbers.shape), self.residual_format)
+            other = math.read(logical(residual, self.shape).reshape(numbers.shape), self.residual_format)
             numbers = math.stored(math.added(numbers, other))
         if not self.rms:
             numbers = math.stored(math.added(numbers, -self._means(numbers, math)))

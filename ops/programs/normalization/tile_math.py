@@ -1,6 +1,7 @@
 """Arithmetic of normalizing kernels: tiles pass between steps through buffers of one intermediate format."""
 
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -13,6 +14,16 @@ from device.numbers.vector_unit import rounded_to_even_bfloat16
 from ops.op_model import ValuesContext
 
 UNCOMPARED = "normalized numbers never compared with the real kernel's"
+
+
+def logical(values: Array, shape: tuple[int, ...]) -> Array:
+    """An array of a tensor that was filled with its padding, or is seen under another shape, without padding."""
+    if values.size == prod(shape):
+        return values.reshape(shape)
+    columns = shape[-1]
+    if values.ndim == len(shape):
+        return np.ascontiguousarray(values[tuple(slice(side) for side in shape)])
+    return np.ascontiguousarray(values.reshape(-1, values.shape[-1])[: prod(shape) // columns, :columns]).reshape(shape)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,8 @@ L1_BYTES = 1_360_544  # of a Wormhole's core, with 32 KiB of L1_SMALL
 
 def norm(rms=False, source=BFLOAT16, residual=None, weight=None, bias=None, wide=True, tiles=(1, 8)):
     return LayerNorm(
-        rms=rms, epsilon=1e-5, data_format=source, residual_format=residual, weight_format=weight, bias_format=bias,
-        fidelity_phases=4, fp32_dest=wide, cores=core_rectangle(4, 1), core_tiles=tiles,
+        shape=(32, 256), rms=rms, epsilon=1e-5, data_format=source, residual_format=residual, weight_format=weight,
+        bias_format=bias, fidelity_phases=4, fp32_dest=wide, cores=core_rectangle(4, 1), core_tiles=tiles,
     )  # fmt: skip
 
 

@@ -1,0 +1,283 @@
+"""Plans of ttnn.group_norm for images in shards."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from device.errors import DeviceError, NotSimulatedError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import (
+    DRAM_MEMORY_CONFIG,
+    TILE,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardOrientation,
+    TensorMemoryLayout,
+)
+from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
+from device.plan import Plan
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.planners.normalization.group_grids import widest_span
+from ops.programs.normalization.group_norm import GroupNorm, group_buffers, tiles_of_shard
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupNormArguments:
+    """A call of group_norm."""
+
+    source: TensorSpec  # [N, 1, H*W, C]
+    groups: int
+    epsilon: float = 1e-12
+    weight: TensorSpec | None = None
+    bias: TensorSpec | None = None
+    mask: TensorSpec | None = None
+    negative_mask: TensorSpec | None = None
+    place: MemoryConfig | None = None  # Of the result; None for DRAM
+    out_format: DataFormat | None = None
+    grid: tuple[int, int] | None = None  # Columns and rows of cores; None for those of the shards
+    inplace: bool = True
+    out_layout: Layout | None = None  # None for that of the tensor
+    use_welford: bool = False
+    fidelity_phases: int = 4
+    fp32_dest: bool | None = None  # None for a 32-bit Dst with float32 alone
+
+    @property
+    def written_layout(self) -> Layout:
+        """Layout of the result."""
+        return self.out_layout or self.source.layout
+
+
+def plan_group_norm(call: GroupNormArguments, spec: DeviceSpec) -> Plan:
+    """Plan a call of the tensors "input", "weight", "bias", "mask" and "negative_mask"; raises DeviceError."""
+    for faults in (_call_faults, _tensor_faults, _mask_faults):
+        for text in faults(call):
+            raise DeviceError(text)
+    _require_simulated(call)
+    inputs = {"input": call.source, "weight": call.weight, "bias": call.bias}
+    inputs |= {"mask": call.mask, "negative_mask": call.negative_mask}
+
+    def write(builder: PlanBuilder, *tensors: PlanTensor) -> PlanTensor:
+        refused = next(_shard_faults(call), None)
+        source = tensors[0]
+        output = source
+        if not call.inplace:
+            place = call.place or DRAM_MEMORY_CONFIG
+            output = PlanTensor("output", call.source.changed(layout=call.written_layout, memory_config=place))
+            if place.buffer_type is BufferType.DRAM:
+                refused = refused or "Only L1 buffers can have an associated circular buffer!"
+        op = _op(call)
+        buffers = () if refused is not None else group_buffers(op, source, output, spec)
+        return builder.run(
+            "GroupNormDeviceOperation",
+            op,
+            [*tensors, source] if call.inplace else tensors,
+            None if call.inplace else output,
+            buffers,
+            key=("group_norm", call, output.spec),
+            refused=refused,
+        )
+
+    return plan_of(inputs, spec, write)
+
+
+def _op(call: GroupNormArguments) -> GroupNorm:
+    source, shards = call.source, call.source.shards
+    high, wide = tiles_of_shard((shards.shape[0], shards.shape[1]))
+    channels, images = source.shape[3], source.shape[0]
+    down = max(1, source.matrix[0] // shards.shape[0])
+    tensors = (call.weight, call.bias, call.mask, call.negative_mask)
+    weight, bias, mask, negative_mask = (None if tensor is None else tensor.data_format for tensor in tensors)
+    return GroupNorm(
+        shape=(images, 1, source.shape[2], channels),
+        groups=call.groups,
+        epsilon=call.epsilon,
+        data_format=source.data_format,
+        weight_format=weight,
+        bias_format=bias,
+        mask_format=mask,
+        negative_mask_format=negative_mask,
+        fidelity_phases=call.fidelity_phases,
+        fp32_dest=_fp32_dest(call),
+        cores=shards.grid.merged(),
+        core_tiles=(high, wide),
+        block_tiles=(max(1, high // max(1, images // down)), widest_span(shards.shape[1], channels // call.groups)),
+        parts=max(1, channels // shards.shape[1]),
+        partners=max(1, down // images),
+        from_rows=source.layout is Layout.ROW_MAJOR,
+        to_rows=call.written_layout is Layout.ROW_MAJOR,
+    )
+
+
+def _fp32_dest(call: GroupNormArguments) -> bool:
+    return call.source.data_format == FLOAT32 if call.fp32_dest is None else call.fp32_dest
+
+
+def _require_simulated(call: GroupNormArguments) -> None:
+    """Raises for what the real library does in other programs."""
+    fault = None
+    if not call.source.memory_config.is_sharded():
+        fault = "interleaved tensors are not simulated; shard the tensor by HEIGHT or BLOCK"
+    elif call.use_welford:
+        fault = "use_welford is not simulated; leave it out"
+    elif call.mask is None:
+        fault = "calls without input_mask are not simulated; give that of create_group_norm_input_mask"
+    elif call.source.shape[2] % TILE:
+        fault = "images with padded rows are not simulated; give a multiple of 32 pixels"
+    if fault is not None:
+        raise NotSimulatedError(f"group_norm: {fault}")
+
+
+def _call_faults(call: GroupNormArguments) -> Iterator[str]:
+    source = call.source
+    if source.layout is Layout.TILE and call.inplace:
+        yield (
+            "In-place operation not supported: Tile layout requires non-inplace tensors. (inplace=true)\n"
+            "inplace: give False, or a tensor in ROW_MAJOR_LAYOUT"
+        )
+    if call.written_layout is not source.layout and call.inplace:
+        yield (
+            "In-place operation not allowed: Input and output tensor layouts differ. (input_layout=Layout::"
+            f"{source.layout.name}, output_layout=Layout::{call.written_layout.name})\ninplace: give False"
+        )
+    if source.memory_config.memory_layout is TensorMemoryLayout.WIDTH_SHARDED:
+        yield (
+            "Unsupported memory layout: Input tensor cannot be width-sharded.\n"
+            "input_tensor: shard it by HEIGHT or BLOCK"
+        )
+    if len(source.shape) != 4:
+        yield (
+            f"Invalid tensor shape: Input tensor must have rank 4. (rank={len(source.shape)})\n"
+            "input_tensor: reshape it to [N, 1, H*W, C]"
+        )
+    if source.shape[3] % call.groups:
+        yield (
+            f"Invalid channel configuration: Number of channels ({source.shape[3]}) must be divisible by the number of "
+            f"groups ({call.groups}).\nnum_groups: give a divisor"
+        )
+    rows = source.matrix[0]
+    if rows % TILE:
+        yield (
+            f"Invalid tensor dimensions: The product of NHW dimensions ({rows}) must be divisible by the tile size "
+            f"({TILE}).\ninput_tensor: pad its rows"
+        )
+    if source.layout is Layout.ROW_MAJOR and not source.memory_config.is_sharded():
+        yield (
+            "group_norm: interleaved (non-sharded) input must be in TILE layout, got ROW_MAJOR. Convert the input with "
+            "ttnn.to_layout(input, ttnn.TILE_LAYOUT) before calling group_norm. ROW_MAJOR is supported only for "
+            "sharded inputs, or on Wormhole.\ninput_tensor: use to_layout(TILE_LAYOUT)"
+        )
+
+
+def _tensor_faults(call: GroupNormArguments) -> Iterator[str]:
+    source = call.source
+    if source.data_format not in (BFLOAT16, FLOAT32):
+        yield (
+            f"Input tensor must be BFLOAT16 or FLOAT32, got: DataType::{source.data_format.name.upper()}\n"
+            "input_tensor: typecast it"
+        )
+    if source.padded_shape[1] != 1:
+        yield "input tensor shape[1] must be 1!\ninput_tensor: reshape it to [N, 1, H*W, C]"
+    for name, vector in (("Gamma", call.weight), ("Beta", call.bias)):
+        if vector is None:
+            continue
+        width = (1, *vector.padded_shape)[-1]
+        advice = f"\n{'weight' if name == 'Gamma' else 'bias'}: use create_group_norm_weight_bias_rm"
+        if vector.layout is Layout.TILE and width != source.padded_shape[3]:
+            sides = f"{source.padded_shape[3]} != {width}"
+            if name == "Beta":
+                sides = (
+                    f"Input and beta inner dimensions must match, got input: {source.padded_shape[3]} vs beta: {width}"
+                )
+            yield sides + advice
+        if vector.layout is Layout.ROW_MAJOR and width != TILE:
+            yield f"{name} tensor inner dimension must equal tile width ({TILE}), got: {width}{advice}"
+        if vector.data_format not in (BFLOAT16, FLOAT32):
+            kind = vector.data_format.name.upper()
+            yield f"{name} tensor must be BFLOAT16 or FLOAT32, got: DataType::{kind}{advice}"
+        if name == "Gamma":
+            yield from _pair_faults(call)
+
+
+def _pair_faults(call: GroupNormArguments) -> Iterator[str]:
+    weight, bias = call.weight, call.bias
+    if weight is None or bias is None:
+        return
+    if weight.layout is not bias.layout:
+        yield (
+            f"Gamma and beta must have the same layout, got gamma: Layout::{weight.layout.name} vs beta: "
+            f"Layout::{bias.layout.name}\nbias: give it the layout of the weight"
+        )
+    if weight.data_format != bias.data_format:
+        yield (
+            "Gamma and beta must have the same dtype (the program factories use a single gamma/beta CB format for "
+            f"both), got gamma: DataType::{weight.data_format.name.upper()} vs beta: "
+            f"DataType::{bias.data_format.name.upper()}\nbias: give it the data type of the weight"
+        )
+
+
+def _mask_faults(call: GroupNormArguments) -> Iterator[str]:
+    mask, negative = call.mask, call.negative_mask
+    advice = "\ninput_mask: use create_group_norm_input_mask"
+    if mask is not None:
+        _, groups, high, _ = (1, 1, 1, 1, *mask.padded_shape)[-4:]
+        if mask.layout is not Layout.TILE:
+            yield f"Input mask must have TILE layout, got: Layout::{mask.layout.name}{advice}"
+        if groups != call.groups:
+            yield f"Input mask dim1 must be {call.groups} (num_groups={call.groups}), got: {groups}{advice}"
+        if high != TILE:
+            yield f"Input mask height must equal tile height ({TILE}), got: {high}{advice}"
+    if negative is None:
+        return
+    advice = "\nnegative_mask: leave it out"
+    if call.use_welford:
+        yield f"Negative mask is not supported with use_welford=True.{advice}"
+    if call.source.layout is not Layout.ROW_MAJOR:
+        yield (
+            "If using negative mask, input tensor must be in ROW_MAJOR layout, but layout is "
+            f"Layout::{call.source.layout.name}{advice}"
+        )
+    if call.written_layout is not Layout.ROW_MAJOR:
+        yield (
+            "If using negative mask, output tensor must be in ROW_MAJOR layout, but layout is "
+            f"Layout::{call.written_layout.name}{advice}"
+        )
+
+
+def _shard_faults(call: GroupNormArguments) -> Iterator[str]:
+    """What the real library says of shards that do not hold whole groups, or of a mask of another width."""
+    source, shards = call.source, call.source.shards
+    (high, wide), channels, group = shards.shape, source.padded_shape[3], source.shape[3] // call.groups
+    for name, vector in (("Gamma", call.weight), ("Beta", call.bias)):
+        if vector is not None and vector.layout is Layout.TILE:
+            yield f"{name} tensor must have ROW_MAJOR layout, but has Layout::TILE layout"
+    if wide % group:
+        yield f"per_core_N ({wide}) must be divisible by num_datum_row_per_group ({group})"
+    box = shards.grid.bounding_box()
+    grid = call.grid or (box.cols, box.rows)
+    turned = shards.orientation is ShardOrientation.COL_MAJOR
+    if wide != channels:
+        across, down = (grid[1], grid[0]) if turned else grid
+        letters = ("r", "c") if turned else ("c", "r")
+        if wide * across != channels:
+            yield (f"per_core_N ({wide}) * num_cores_{letters[0]} ({across}) must equal total width W ({channels})")
+        if high * down != source.matrix[0]:
+            yield (
+                f"per_core_M ({high}) * num_cores_{letters[1]} ({down}) must equal total height H ({source.matrix[0]})"
+            )
+    if source.matrix[0] % high:
+        yield f"H dim ({source.matrix[0]}) must be divisible by per_core_M ({high})"
+    images, parts = source.shape[0], source.matrix[0] // high
+    if images >= parts and images % parts:
+        yield f"num_batches ({images}) must be divisible by number of cores in a full column ({parts})"
+    if images < parts and parts % images:
+        yield f"number of cores in a full column ({parts}) must be divisible by num_batches ({images})"
+    span = widest_span(wide, group) * TILE
+    if call.mask is not None and call.mask.padded_shape[-1] != span:
+        width = call.mask.padded_shape[-1]
+        yield f"input mask width ({width}) must have the same width as block_wt * tile_width ({span})"
+    if source.data_format == FLOAT32 and not _fp32_dest(call):
+        yield (
+            "group_norm with Float32 input requires fp32_dest_acc_en=true in the compute kernel config; otherwise the "
+            "DEST accumulator is bfloat16 and intermediate/accumulated results are silently rounded to bf16."
+        )

@@ -1,0 +1,49 @@
+"""batch_norm with given statistics: numbers, buffers and errors."""
+
+import numpy as np
+import pytest
+
+import ttsim as ttnn
+
+RNG = np.random.default_rng(5)
+
+
+def on_device(device, values, dtype=ttnn.bfloat16):
+    return ttnn.from_numpy(np.asarray(values, np.float32), dtype, layout=ttnn.TILE_LAYOUT, device=device)
+
+
+@pytest.mark.parametrize("dtype", [ttnn.bfloat16, ttnn.float32])
+def test_images_are_normalized_channel_by_channel(device, dtype):
+    """The variance fills its tiles with numbers; the statistics of each channel alone count."""
+    x, mean, weight, bias = (RNG.normal(size=shape) for shape in ((2, 3, 33, 40), *[(1, 3, 1, 1)] * 3))
+    tensors = [on_device(device, values, dtype) for values in (x, mean, weight, bias)]
+    variance = ttnn.full((1, 3, 1, 1), 2.0, dtype=dtype, layout=ttnn.TILE_LAYOUT, device=device)
+    result = ttnn.batch_norm(
+        tensors[0], running_mean=tensors[1], running_var=variance, weight=tensors[2], bias=tensors[3]
+    ).to_numpy()
+    expected = (x - mean) / np.sqrt(2.0 + 1e-5) * weight + bias
+    assert np.abs(result.astype(float) - expected).max() < (0.1 if dtype is ttnn.bfloat16 else 0.01)
+
+
+def test_the_result_goes_into_a_given_tensor(device):
+    x, target = on_device(device, np.full((1, 1, 32, 32), 3.0)), on_device(device, np.zeros((1, 1, 32, 32)))
+    one = on_device(device, np.ones((1, 1, 1, 1)))
+    result = ttnn.batch_norm(x, running_mean=one, running_var=one, output=target)
+    assert result.buffer_address() == target.buffer_address()
+    assert target.to_numpy()[0, 0, 0, 0] == 2.0
+
+
+@pytest.mark.parametrize(
+    ("shape", "arguments", "line"),
+    [
+        ((3, 32, 32), {}, "batch_norm not supported for tensors with rank < 4. (rank=3)"),
+        ((1, 1, 32, 32), {"running_var": None}, "running_mean and running_var must be defined in evaluation mode"),
+        ((1, 2, 32, 32), {}, "batch_mean_shape[1] must be the same as input's channel size."),
+        ((1, 1, 32, 32), {"training": True}, "batch_norm: training is not simulated"),
+    ],
+)
+def test_errors_begin_as_those_of_the_real_library(device, shape, arguments, line):
+    one = on_device(device, np.ones((1, 1, 1, 1)))
+    with pytest.raises(ttnn.TTSimError) as refused:
+        ttnn.batch_norm(on_device(device, np.ones(shape)), **{"running_mean": one, "running_var": one} | arguments)
+    assert str(refused.value).startswith(line)

@@ -1,0 +1,119 @@
+"""group_norm: numbers, buffers, errors, and what prepares its weights, masks and shards."""
+
+import numpy as np
+import pytest
+
+import ttsim as ttnn
+
+RNG = np.random.default_rng(3)
+HEIGHT, BLOCK = ttnn.TensorMemoryLayout.HEIGHT_SHARDED, ttnn.TensorMemoryLayout.BLOCK_SHARDED
+
+
+def sharded(layout, shape, across, down, orientation=ttnn.ShardOrientation.ROW_MAJOR):
+    cores = ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(across - 1, down - 1))])
+    return ttnn.MemoryConfig(layout, ttnn.BufferType.L1, ttnn.ShardSpec(cores, shape, orientation))
+
+
+def normalized(x, groups):
+    batch, _, pixels, channels = x.shape
+    grouped = x.reshape(batch, pixels, groups, channels // groups)
+    centered = grouped - grouped.mean((1, 3), keepdims=True)
+    return (centered / np.sqrt((centered**2).mean((1, 3), keepdims=True) + 1e-5)).reshape(x.shape)
+
+
+@pytest.mark.parametrize("values", ["exact", "fast"])
+def test_two_images_whose_channels_two_cores_share(values):
+    """24 channels a group and 48 a core: weights are padded to two tiles for each core."""
+    torch = pytest.importorskip("torch")
+    weights = torch.from_numpy(RNG.normal(size=96).astype(np.float32))
+    place = sharded(BLOCK, (32, 48), 2, 4)
+    with ttnn.open_device(spec="wormhole_n150", values=values) as device:
+        x = ttnn.from_numpy(
+            RNG.normal(1, 2, (2, 1, 64, 96)).astype(np.float32), ttnn.bfloat16, device=device, memory_config=place
+        )
+        mask = ttnn.create_group_norm_input_mask(96, 4, 2).to(device)
+        prepared = ttnn.create_group_norm_weight_bias_rm(weights, 96, 2)
+        weight = ttnn.from_torch(prepared, ttnn.bfloat16, device=device)
+        before = x.to_numpy().astype(float)
+        result = ttnn.group_norm(x, num_groups=4, epsilon=1e-5, input_mask=mask, weight=weight)
+        assert result.buffer_address() == x.buffer_address()
+        got = result.to_numpy().astype(float)
+    assert prepared.shape == (1, 1, 4, 32)
+    assert np.abs(got - normalized(before, 4) * weights.numpy()).max() < 0.06
+
+
+@pytest.mark.parametrize(
+    ("channels", "groups", "parts", "columns"),
+    [
+        (96, 4, 1, [(0, 24), (24, 48), (16, 40), (8, 32)]),
+        (96, 4, 2, [(0, 24), (24, 48), (0, 24), (24, 48)]),
+        (512, 32, 1, [(0, 16), (16, 32)] * 16),
+    ],
+)
+def test_masks(channels, groups, parts, columns):
+    mask = ttnn.create_group_norm_input_mask(channels, groups, parts).to_numpy().astype(int)
+    negative = ttnn.create_group_norm_input_negative_mask(channels, groups, parts).to_numpy().astype(int)
+    assert [(row.argmax(), row.argmax() + row.sum()) for row in mask[0, :, 31]] == columns
+    assert np.array_equal(mask + negative, np.ones_like(mask))
+
+
+@pytest.mark.parametrize(
+    ("images", "by_height", "by_rows", "shape", "grid"),
+    [
+        ((96, 2, 4096), False, True, [512, 48], (2, 8)),
+        ((1920, 8, 1568), False, True, [224, 240], (8, 7)),
+        ((1280, 5, 16384), False, False, [256, 2048], (8, 5)),
+        ((640, 8, 16384), True, True, [256, 640], (8, 8)),
+    ],
+)
+def test_shards_of_the_real_library(device, images, by_height, by_rows, shape, grid):
+    channels, groups, pixels = images
+    place, cores = ttnn.determine_expected_group_norm_sharded_config_and_grid_size(
+        device=device, num_channels=channels, num_groups=groups, input_nhw=pixels, is_height_sharded=by_height,
+        is_row_major=by_rows,
+    )  # fmt: skip
+    assert (place.shard_spec.shape, (cores.x, cores.y)) == (shape, grid)
+
+
+def test_cores_of_interleaved_images(device):
+    """Three images of 128 rows of tiles do not share 4 cores or more evenly."""
+    find = ttnn.determine_expected_group_norm_dram_grid_size
+    grids = [
+        find(device=device, num_channels=channels, num_groups=groups, input_nhw=pixels, num_batches=batches)
+        for channels, groups, pixels, batches in ((96, 2, 4096, 3), (1920, 8, 1568, 1), (1280, 5, 16384, 1))
+    ]
+    assert [(grid.x, grid.y) for grid in grids] == [(2, 1), (4, 7), (5, 8)]
+
+
+def grouped(device, sides=(1, 1, 128, 64), layout=ttnn.ROW_MAJOR_LAYOUT, groups=2, **named):
+    place = sharded(HEIGHT, (sides[2] * sides[0] // 4, sides[3]), 2, 2)
+    x = ttnn.from_numpy(np.ones(sides, np.float32), ttnn.bfloat16, layout=layout, device=device, memory_config=place)
+    mask = ttnn.create_group_norm_input_mask(64, 2, 1).to(device)
+    return ttnn.group_norm(x, **{"num_groups": groups, "input_mask": mask} | named)
+
+
+def test_buffers_of_the_real_library(device):
+    """A shard of 1 x 2 tiles in rows: its tiles before and after, three constants, a mask of two tiles, sums."""
+    ttnn.graph.begin_graph_capture(ttnn.graph.RunMode.NORMAL)
+    grouped(device)
+    nodes = ttnn.graph.end_graph_capture()
+    sizes = [int(node["params"]["size"]) for node in nodes if node["node_type"] == "circular_buffer_allocate"]
+    assert sizes == [4096, 4096, 4096, 2048, 2048, 2048, 4096, 2048, 2048, 2048, 2048, 2048, 2048]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ({"layout": ttnn.TILE_LAYOUT}, "In-place operation not supported: Tile layout requires non-inplace tensors."),
+        ({"groups": 3}, "Invalid channel configuration: Number of channels (64) must be divisible by the number of"),
+        ({"groups": 4}, "Input mask dim1 must be 4 (num_groups=4), got: 2"),
+        ({"inplace": False}, "Only L1 buffers can have an associated circular buffer!"),
+        ({"use_welford": True}, "group_norm: use_welford is not simulated"),
+        ({"dtype": ttnn.float32}, "group_norm output dtype must match input dtype (DataType::BFLOAT16), got dtype="),
+        ({"input_mask": None}, "group_norm: calls without input_mask are not simulated"),
+    ],
+)
+def test_errors_begin_as_those_of_the_real_library(device, arguments, line):
+    with pytest.raises(ttnn.TTSimError) as refused:
+        grouped(device, **arguments)
+    assert str(refused.value).startswith(line)

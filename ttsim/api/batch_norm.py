@@ -1,0 +1,86 @@
+"""ttnn.batch_norm."""
+
+from device.errors import DeviceError, NotSimulatedError
+from device.memory.memory_config import MemoryConfig
+from ops.planners.normalization.batch_norm import BatchNormArguments, check_formats, plan_batch_norm
+from ttsim.api.device_calls import cached_plan, operation
+from ttsim.api.normalization import device_of
+from ttsim.runtime.execution import run
+from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.types.configs import WormholeComputeKernelConfig
+
+
+@operation
+def batch_norm(
+    input: Tensor,
+    *,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    training: bool = False,
+    eps: float = 1e-05,
+    momentum: float = 0.1,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    output: Tensor | None = None,
+    memory_config: MemoryConfig | None = None,
+    compute_kernel_config: WormholeComputeKernelConfig | None = None,
+) -> Tensor:
+    """Images less a mean for each channel, over the root of a variance, times a weight, plus a bias.
+
+    Its outputs were never compared with recordings of the real library.
+
+    Args:
+        input: [N, C, H, W] on the device, bfloat16 or float32, in TILE layout, interleaved.
+        running_mean: Means, [1, C, 1, 1] in TILE layout.
+        running_var: Variances, as the means.
+        training: Only False is simulated: the statistics are given.
+        eps: Added to the variance before its root is taken.
+        momentum: Read in training alone.
+        weight: As the means; None for ones.
+        bias: As the means; None for zeros.
+        output: A tensor of the input's shape and data type that receives the result and is returned.
+        memory_config: Memory of the result, interleaved; None for that of the input.
+        compute_kernel_config: None for HiFi4. Dst has 32 bits if a tensor is float32.
+
+    Returns:
+        A tensor of the input's shape and data type, or ``output``.
+
+    Examples:
+        >>> image = ttnn.full((1, 1, 32, 32), 5.0, layout=ttnn.TILE_LAYOUT, device=device)
+        >>> mean, variance = (ttnn.full((1, 1, 1, 1), number, layout=ttnn.TILE_LAYOUT, device=device)
+        ...     for number in (1.0, 4.0))
+        >>> ttnn.batch_norm(image, running_mean=mean, running_var=variance).to_numpy().max().item()
+        2.0
+    """
+    if len(input.shape) < 4:
+        raise DeviceError(
+            f"batch_norm not supported for tensors with rank < 4. (rank={len(input.shape)})\n"
+            "input: reshape it to [N, C, H, W]"
+        )
+    parameters = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
+    check_formats({name: None if tensor is None else tensor.spec for name, tensor in parameters.items()})
+    if training:
+        raise NotSimulatedError("batch_norm: training is not simulated; give running_mean and running_var")
+    if running_mean is None or running_var is None:
+        raise DeviceError(
+            "running_mean and running_var must be defined in evaluation mode\ngive both, [1, C, 1, 1] in TILE layout"
+        )
+    roles = {"input": input, "mean": running_mean, "variance": running_var, "weight": weight, "bias": bias}
+    tensors = {role: tensor for role, tensor in (roles | {"target": output}).items() if tensor is not None}
+    device, specs = device_of(tensors), {role: tensor.spec for role, tensor in tensors.items()}
+    if not specs["input"].volume:
+        raise NotSimulatedError("batch_norm: empty tensors are not simulated; give images")
+    call = BatchNormArguments(
+        source=specs["input"],
+        mean=specs["mean"],
+        variance=specs["variance"],
+        weight=specs.get("weight"),
+        bias=specs.get("bias"),
+        target=specs.get("target"),
+        epsilon=eps,
+        place=memory_config,
+        fidelity_phases=4 if compute_kernel_config is None else compute_kernel_config.argument().fidelity_phases,
+    )
+    plan = cached_plan(plan_batch_norm, device, call)
+    with device.function("ttnn.batch_norm"):
+        return run(plan, tensors, device)["output"]
