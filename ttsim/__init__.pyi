@@ -62,7 +62,7 @@ from ttsim.api.normalization import layer_norm as layer_norm, rms_norm as rms_no
 from ttsim.api.pad import pad as pad
 from ttsim.api.pool import (
     adaptive_avg_pool2d as adaptive_avg_pool2d, adaptive_max_pool2d as adaptive_max_pool2d, avg_pool2d as avg_pool2d,
-    max_pool2d as max_pool2d,
+    global_avg_pool2d as global_avg_pool2d, max_pool2d as max_pool2d,
 )
 from ttsim.api.pairs import (
     atan2 as atan2, bitwise_and as bitwise_and, bitwise_left_shift as bitwise_left_shift, bitwise_or as bitwise_or,

@@ -97,7 +97,11 @@ class PoolArguments:
 
 def validate(call: PoolArguments) -> None:
     """Raises DeviceError where the real library refuses a call; the first line of the error is its own."""
-    for text in chain(_size_refusals(call), _window_refusals(call), _tensor_refusals(call)):
+    if is_global(call):
+        refusals = _volume_refusals(call)
+    else:
+        refusals = chain(_size_refusals(call), _window_refusals(call), _volume_refusals(call), _tensor_refusals(call))
+    for text in refusals:
         raise DeviceError(text)
 
 
@@ -147,15 +151,20 @@ def _window_refusals(call: PoolArguments) -> Iterator[str]:
         yield "Pool2D: Computed output dimensions must be positive\nthe windows are larger than the padded images"
 
 
-def _tensor_refusals(call: PoolArguments) -> Iterator[str]:
-    """A tensor that does not hold the images, and shards that the library does not walk through."""
-    pixels, shards = call.batch * call.image[0] * call.image[1], call.source.memory_config.shard_spec
+def _volume_refusals(call: PoolArguments) -> Iterator[str]:
+    """A tensor that does not hold the images."""
+    pixels = call.batch * call.image[0] * call.image[1]
     if call.source.volume != pixels * call.channels:
         given, expected = list(call.source.shape), f"(1, 1, {pixels}, {call.channels})"
         yield (
             f"Input tensor shape {given} does not match expected shape {expected}\n"
             "batch_size, input_h, input_w and channels must be those of the tensor"
         )
+
+
+def _tensor_refusals(call: PoolArguments) -> Iterator[str]:
+    """Shards that the library does not walk through."""
+    shards = call.source.memory_config.shard_spec
     if shards is not None and call.scheme is not None:
         first = "A sharding scheme should not be specified for a sharded input tensor."
         yield f"{first}\napplied_shard_scheme: leave it out"
@@ -165,8 +174,10 @@ def _tensor_refusals(call: PoolArguments) -> Iterator[str]:
 
 def is_global(call: PoolArguments) -> bool:
     """Whether an average pool has one window, the image, which the library reduces without a pool."""
-    unpadded = not any(call.padding) and call.scheme is None
-    return call.averaging is not None and call.kernel == call.image and unpadded
+    if call.averaging is None or call.kernel != call.image or any(call.padding) or call.scheme is not None:
+        return False
+    # Block floats have no rows, in which the library reduces images that are no whole tiles
+    return not (call.source.data_format.is_block and prod(call.image) % TILE)
 
 
 def require_numbers(call: PoolArguments) -> None:

@@ -90,6 +90,12 @@ def plan_reduction(source: TensorSpec, call: ReduceArguments, spec: DeviceSpec) 
     return plan_of(source, spec, lambda builder, tensor: _Reducer(builder, tensor, call).planned(), attempts=True)
 
 
+def reduced_by(builder: PlanBuilder, source: PlanTensor, call: ReduceArguments) -> PlanTensor:
+    """A tensor within another plan, reduced with kept axes and without a fill of its padding, which is not read."""
+    reducer = _Reducer(builder, source, call)
+    return reducer._reduced(source, call.axes, call.scalar, wide=False)
+
+
 def _refusals(source: TensorSpec, call: ReduceArguments) -> Iterator[str]:
     data_format, name = source.data_format, call.name
     if call.mean and data_format in INTEGERS:
@@ -343,6 +349,7 @@ class _Reducer:
         accurate = call.fp32_dest and not call.fast
         op = Reduce(
             reduction=call.reduction,
+            shape=spec.shape,
             axes=axes,
             scalar=scalar,
             source_format=spec.data_format,

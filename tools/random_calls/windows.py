@@ -80,6 +80,14 @@ def adaptive_pool2d(draft: Draft, x: Shadow) -> Step:
     return draft.gives(expect=expected)
 
 
+@of_tensor("global_avg_pool2d", accept=is_image)
+def global_avg_pool2d(draft: Draft, x: Shadow) -> Step:
+    """The average of each image."""
+    values = x.values.mean((1, 2), keepdims=True)
+    bound = np.abs(x.values).mean((1, 2), keepdims=True) * 2.0**-6 + rounding(values, x.dtype) * 2
+    return draft.call(x).gives(values, bound, dtypes=(x.dtype,), layout="TILE")
+
+
 @operation("grid_sample", "prepare_grid_sample_grid")
 def sampled(draft: Draft) -> Step:
     """Pixels where a grid says, or a grid with pixels and weights, whose bits are no numbers."""

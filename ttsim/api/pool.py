@@ -1,11 +1,15 @@
 """ttnn.max_pool2d, avg_pool2d and the adaptive pools."""
 
-from device.errors import NotSimulatedError
+from device.errors import ArgumentError
 from device.memory.memory_config import Layout, MemoryConfig, TensorMemoryLayout
+from device.numbers.formats import BFLOAT16
 from ops.planners.adaptive_pool import adaptive_window
+from ops.planners.global_pool import plan_global_pool
 from ops.planners.pool import PoolArguments, is_global, plan_pool2d, require_numbers, validate
 from ops.programs.averages import Averaging
+from ttsim.api.conversions import to_memory_config
 from ttsim.api.device_calls import cached_plan, operation, require_left_out, required_device
+from ttsim.api.shape import reshape
 from ttsim.runtime.execution import require_allocated, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import Integer, Padding, Pair, four, two
@@ -295,6 +299,56 @@ def adaptive_max_pool2d(
     return _pooled(call, input_tensor, dram_slice_config)[0]
 
 
+@operation
+def global_avg_pool2d(
+    input_tensor: Tensor, *, memory_config: MemoryConfig | None = None, dtype: DataType | None = None
+) -> Tensor:
+    """The average of each image, channel by channel: `avg_pool2d` with a window as large as the image, in tiles.
+
+    Args:
+        input_tensor: [N, H, W, C], [H, W, C] or [H, W] on the device; shards are brought into interleaved memory first.
+        memory_config: Memory of the result; None for that of the tensor.
+        dtype: Checked as in `avg_pool2d`; the result keeps the data type of the tensor.
+
+    Returns:
+        [N, 1, 1, C] in TILE layout.
+
+    Examples:
+        >>> image = ttnn.full((1, 4, 4, 32), 0.5, layout=ttnn.TILE_LAYOUT, device=device)
+        >>> pooled = ttnn.global_avg_pool2d(image)
+        >>> pooled.shape, pooled.to_numpy()[0, 0, 0, 0].item()
+        (Shape([1, 1, 1, 32]), 0.5)
+    """
+    function, shape = "global_avg_pool2d", tuple(input_tensor.shape)
+    required_device(function, input_tensor)
+    if not 2 <= len(shape) <= 4:
+        raise ArgumentError(f"global_avg_pool2d expects rank 2, 3, or 4 input, got rank {len(shape)}")
+    batch, height, width, channels = {2: (1, *shape, 1), 3: (1, *shape), 4: shape}[len(shape)]
+    source = input_tensor
+    if source.is_sharded():
+        place = source.memory_config()
+        source = to_memory_config(source, MemoryConfig(TensorMemoryLayout.INTERLEAVED, place.buffer_type))
+    call = PoolArguments(
+        function=function,
+        source=source.spec,
+        batch=batch,
+        image=(height, width),
+        channels=channels,
+        kernel=(height, width),
+        stride=(1, 1),
+        padding=(0, 0, 0, 0),
+        dilation=(1, 1),
+        place=memory_config,
+        data_format=BFLOAT16 if dtype is None else dtype.format,
+        tiled=True,
+        averaging=Averaging(),
+    )
+    pooled = _pooled(call, source, None)[0]
+    result = reshape(pooled, (batch, 1, 1, channels))
+    del source  # a copy is released ahead of the averages
+    return result
+
+
 def _averaging(
     config: WormholeComputeKernelConfig | None, *, padding_counts: bool, divisor: int | None = None
 ) -> Averaging:
@@ -313,14 +367,9 @@ def _pooled(call: PoolArguments, input_tensor: Tensor, dram_slice_config: object
     """The results of a call: the pooled images, and perhaps the places of the maxima."""
     device = required_device(call.function, input_tensor)
     validate(call)
-    if is_global(call):
-        raise NotSimulatedError(
-            f"{call.function}: ttsim does not simulate a window that is the whole image; give applied_shard_scheme, "
-            "with which a pool computes it"
-        )
-    if device.strict:
+    if device.strict and not is_global(call):
         require_numbers(call)
-    plan = cached_plan(plan_pool2d, device, call)
+    plan = cached_plan(plan_global_pool if is_global(call) else plan_pool2d, device, call)
     require_left_out(call.function, dram_slice_config=dram_slice_config)
     require_allocated(input_tensor)
     with device.function(f"ttnn.{call.function}"):

@@ -43,6 +43,7 @@ class Reduce(DataMovement):
     """A reduction of the last axis, the last but one, or both; reduced axes stay with length 1 or ``slices``."""
 
     reduction: Reduction
+    shape: tuple[int, ...]  # Of the tensor, which may be a view of the numbers of another shape
     axes: tuple[int, ...]  # (-1,), (-2,) or (-2, -1)
     scalar: float  # Every result is multiplied by it
     source_format: DataFormat
@@ -67,7 +68,7 @@ class Reduce(DataMovement):
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
         """The reduced tensor in storage of its format; a vector in tiles is one row."""
-        source = given(inputs[0])
+        source = given(inputs[0]).reshape(self.shape)
         values = source.reshape(1, -1) if source.ndim < 2 else source
         if not self.source_format.is_float:
             return self._of_integers(values).reshape(self._shape(source.shape))

@@ -98,3 +98,26 @@ def test_adaptive_pools(device):
     assert np.array_equal(means.to_numpy().ravel(), blocks.mean((2, 4)).astype(ttnn.bfloat16.format.storage).ravel())
     largest = ttnn.adaptive_max_pool2d(x, 2, 6, 6, 16, (3, 3))
     assert np.array_equal(largest.to_numpy().ravel(), blocks.max((2, 4)).ravel())
+
+
+@pytest.mark.parametrize(
+    ("layout", "programs"),
+    [(ttnn.ROW_MAJOR_LAYOUT, ["Reduce"]), (ttnn.TILE_LAYOUT, ["UntilizeWithUnpadding", "Reduce"])],
+)
+def test_a_window_that_is_the_image_is_a_sum(device, layout, programs):
+    """36 pixels are no whole tiles, so tiles become rows."""
+    x = ttnn.from_torch(IMAGE.reshape(1, 1, 72, 16), ttnn.bfloat16, layout=layout, device=device)
+    names, result, _ = captured(lambda: ttnn.avg_pool2d(x, 2, 6, 6, 16, (6, 6), (1, 1), (0, 0)))
+    assert names == programs
+    assert tuple(result.shape) == (1, 1, 2, 16)
+    assert not result.is_sharded()
+    assert np.allclose(result.to_numpy()[0, 0], IMAGE.mean((1, 2)), rtol=2**-7, atol=0.1)
+
+
+def test_global_averages_lie_in_tiles(device):
+    x = ttnn.from_torch(IMAGE, ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device)
+    result = ttnn.global_avg_pool2d(x)
+    assert (tuple(result.shape), result.layout) == ((2, 1, 1, 16), ttnn.TILE_LAYOUT)
+    assert np.allclose(result.to_numpy()[:, 0, 0], IMAGE.mean((1, 2)), rtol=2**-7, atol=0.1)
+    with pytest.raises(ttnn.ArgumentError, match="expects rank 2, 3, or 4 input, got rank 5"):
+        ttnn.global_avg_pool2d(ttnn.ones((1, 1, 1, 32, 32), layout=ttnn.TILE_LAYOUT, device=device))
