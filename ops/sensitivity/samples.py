@@ -28,7 +28,8 @@ from ops.planners.grid_sample import GridSampleArguments, plan_grid_sample
 from ops.planners.matmul.arguments import MatmulArguments
 from ops.planners.matmul.plan import plan_matmul
 from ops.planners.normalization.batch_norm import BatchNormArguments, plan_batch_norm
-from ops.planners.normalization.group_norm import GroupNormArguments, plan_group_norm
+from ops.planners.normalization.group_arguments import GroupNormArguments
+from ops.planners.normalization.group_norm import plan_group_norm
 from ops.planners.normalization.layer_norm import NormArguments, plan_norm
 from ops.planners.onednn.checks import Deconvolution
 from ops.planners.onednn.plan import plan_backward_data, plan_backward_weights, plan_forward

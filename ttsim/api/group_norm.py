@@ -14,8 +14,9 @@ from device.memory.memory_config import (
     ShardOrientation,
     TensorMemoryLayout,
 )
+from ops.planners.normalization.group_arguments import GroupNormArguments
 from ops.planners.normalization.group_grids import Images, interleaved_grid, sharded_grid, virtual_columns, widest_span
-from ops.planners.normalization.group_norm import GroupNormArguments, plan_group_norm
+from ops.planners.normalization.group_norm import plan_group_norm
 from ttsim.api.conversions import from_numpy, from_torch, to_device
 from ttsim.api.device_calls import cached_plan, format_of, operation
 from ttsim.api.normalization import device_of
@@ -51,18 +52,19 @@ def group_norm(
     Its outputs were never compared with recordings of the real library.
 
     Args:
-        input_tensor: [N, 1, H*W, C] on the device, bfloat16 or float32, sharded by HEIGHT or BLOCK in L1.
+        input_tensor: [N, 1, H*W, C] on the device, bfloat16 or float32, sharded by HEIGHT or BLOCK in L1, or
+            interleaved in TILE layout.
         num_groups: Groups of channels, a divisor of C.
         epsilon: Added to the variance before its root is taken.
         input_mask: That of `create_group_norm_input_mask`.
         weight: That of `create_group_norm_weight_bias_rm`, in ROW_MAJOR layout; None for ones.
         bias: The same; None for zeros.
-        memory_config: Memory of the result, sharded; read only if not ``inplace``.
+        memory_config: Memory of the result, sharded as the input is; None for DRAM. Read only if not ``inplace``.
         dtype: None, or the data type of the input.
-        core_grid: Cores of the shards; None for those of the input.
+        core_grid: Cores of the shards, or of interleaved images; None lets the call choose.
         inplace: Write the result into the input, which must be in ROW_MAJOR layout.
         output_layout: Layout of the result; None for that of the input.
-        num_out_blocks: Read by interleaved tensors alone, which are not simulated.
+        num_out_blocks: Blocks that a core of interleaved images works on; -1 lets the call choose.
         compute_kernel_config: None for HiFi4, with a 32-bit Dst for float32 alone.
         negative_mask: That of `create_group_norm_input_negative_mask`; saves L1 in ROW_MAJOR layout.
         use_welford: Not simulated.
@@ -102,6 +104,7 @@ def group_norm(
         place=memory_config,
         out_format=format_of(dtype),
         grid=None if core_grid is None else (core_grid.x, core_grid.y),
+        blocks=num_out_blocks,
         inplace=inplace is True,
         out_layout=output_layout,
         use_welford=use_welford,

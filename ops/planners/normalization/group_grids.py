@@ -35,6 +35,12 @@ def fits_rows(grid: tuple[int, int], images: Images, batches: int) -> bool:
     return parts < batches or parts % batches == 0
 
 
+def shared_rows(grid: tuple[int, int], images: Images) -> int:
+    """Parts that rows of tiles are dealt to on a caller's grid, whose last columns may stay idle."""
+    columns = virtual_columns(grid[0], images)
+    return grid[0] // columns * grid[1] if columns else 0
+
+
 def interleaved_grid(grid: tuple[int, int], images: Images, batches: int = 1) -> tuple[int, int] | None:
     """The widest grid within another that fits, and the highest of its width; None if none fits."""
     for across in range(grid[0], 0, -1):

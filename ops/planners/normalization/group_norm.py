@@ -1,56 +1,31 @@
-"""Plans of ttnn.group_norm for images in shards."""
+"""Plans of ttnn.group_norm: arguments and checks, and the program of images in shards."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import partial
 
 from device.errors import DeviceError, NotSimulatedError
-from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
     TILE,
     BufferType,
     Layout,
-    MemoryConfig,
     ShardOrientation,
     TensorMemoryLayout,
 )
-from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
+from device.numbers.formats import BFLOAT16, FLOAT32
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.planners.normalization.group_arguments import GroupNormArguments
 from ops.planners.normalization.group_grids import widest_span
+from ops.planners.normalization.group_interleaved import grid_faults, write_interleaved
 from ops.programs.normalization.group_norm import GroupNorm, group_buffers, tiles_of_shard
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupNormArguments:
-    """A call of group_norm."""
-
-    source: TensorSpec  # [N, 1, H*W, C]
-    groups: int
-    epsilon: float = 1e-12
-    weight: TensorSpec | None = None
-    bias: TensorSpec | None = None
-    mask: TensorSpec | None = None
-    negative_mask: TensorSpec | None = None
-    place: MemoryConfig | None = None  # Of the result; None for DRAM
-    out_format: DataFormat | None = None
-    grid: tuple[int, int] | None = None  # Columns and rows of cores; None for those of the shards
-    inplace: bool = True
-    out_layout: Layout | None = None  # None for that of the tensor
-    use_welford: bool = False
-    fidelity_phases: int = 4
-    fp32_dest: bool | None = None  # None for a 32-bit Dst with float32 alone
-
-    @property
-    def written_layout(self) -> Layout:
-        """Layout of the result."""
-        return self.out_layout or self.source.layout
 
 
 def plan_group_norm(call: GroupNormArguments, spec: DeviceSpec) -> Plan:
     """Plan a call of the tensors "input", "weight", "bias", "mask" and "negative_mask"; raises DeviceError."""
-    for faults in (_call_faults, _tensor_faults, _mask_faults):
+    sharded = call.source.memory_config.is_sharded()
+    for faults in (_call_faults, partial(grid_faults, spec=spec), _tensor_faults, _mask_faults):
         for text in faults(call):
             raise DeviceError(text)
     _require_simulated(call)
@@ -58,6 +33,8 @@ def plan_group_norm(call: GroupNormArguments, spec: DeviceSpec) -> Plan:
     inputs |= {"mask": call.mask, "negative_mask": call.negative_mask}
 
     def write(builder: PlanBuilder, *tensors: PlanTensor) -> PlanTensor:
+        if not sharded:
+            return write_interleaved(builder, call, tensors)
         refused = next(_shard_faults(call), None)
         source = tensors[0]
         output = source
@@ -98,7 +75,7 @@ def _op(call: GroupNormArguments) -> GroupNorm:
         mask_format=mask,
         negative_mask_format=negative_mask,
         fidelity_phases=call.fidelity_phases,
-        fp32_dest=_fp32_dest(call),
+        fp32_dest=call.wide,
         cores=shards.grid.merged(),
         core_tiles=(high, wide),
         block_tiles=(max(1, high // max(1, images // down)), widest_span(shards.shape[1], channels // call.groups)),
@@ -109,15 +86,11 @@ def _op(call: GroupNormArguments) -> GroupNorm:
     )
 
 
-def _fp32_dest(call: GroupNormArguments) -> bool:
-    return call.source.data_format == FLOAT32 if call.fp32_dest is None else call.fp32_dest
-
-
 def _require_simulated(call: GroupNormArguments) -> None:
     """Raises for what the real library does in other programs."""
     fault = None
-    if not call.source.memory_config.is_sharded():
-        fault = "interleaved tensors are not simulated; shard the tensor by HEIGHT or BLOCK"
+    if call.source.layout is Layout.ROW_MAJOR and not call.source.memory_config.is_sharded():
+        fault = "interleaved tensors in ROW_MAJOR layout are not simulated; use to_layout(TILE_LAYOUT)"
     elif call.use_welford:
         fault = "use_welford is not simulated; leave it out"
     elif call.mask is None:
@@ -160,12 +133,6 @@ def _call_faults(call: GroupNormArguments) -> Iterator[str]:
         yield (
             f"Invalid tensor dimensions: The product of NHW dimensions ({rows}) must be divisible by the tile size "
             f"({TILE}).\ninput_tensor: pad its rows"
-        )
-    if source.layout is Layout.ROW_MAJOR and not source.memory_config.is_sharded():
-        yield (
-            "group_norm: interleaved (non-sharded) input must be in TILE layout, got ROW_MAJOR. Convert the input with "
-            "ttnn.to_layout(input, ttnn.TILE_LAYOUT) before calling group_norm. ROW_MAJOR is supported only for "
-            "sharded inputs, or on Wormhole.\ninput_tensor: use to_layout(TILE_LAYOUT)"
         )
 
 
@@ -232,6 +199,8 @@ def _mask_faults(call: GroupNormArguments) -> Iterator[str]:
     advice = "\nnegative_mask: leave it out"
     if call.use_welford:
         yield f"Negative mask is not supported with use_welford=True.{advice}"
+    if not call.source.memory_config.is_sharded():
+        yield f"Negative mask support is only available for sharded input tensors.{advice}"
     if call.source.layout is not Layout.ROW_MAJOR:
         yield (
             "If using negative mask, input tensor must be in ROW_MAJOR layout, but layout is "
@@ -276,7 +245,7 @@ def _shard_faults(call: GroupNormArguments) -> Iterator[str]:
     if call.mask is not None and call.mask.padded_shape[-1] != span:
         width = call.mask.padded_shape[-1]
         yield f"input mask width ({width}) must have the same width as block_wt * tile_width ({span})"
-    if source.data_format == FLOAT32 and not _fp32_dest(call):
+    if source.data_format == FLOAT32 and not call.wide:
         yield (
             "group_norm with Float32 input requires fp32_dest_acc_en=true in the compute kernel config; otherwise the "
             "DEST accumulator is bfloat16 and intermediate/accumulated results are silently rounded to bf16."

@@ -1,4 +1,4 @@
-"""The program of group_norm on shards (tt-metal 0.81.1): what it computes, and its circular buffers.
+"""The programs of group_norm (tt-metal 0.81.1): what they compute, and the circular buffers of the one on shards.
 
 A core normalizes the channels of whole groups; the cores that share an image exchange their sums. Masks select the
 columns of a group in the tiles that it shares with others.
@@ -42,6 +42,7 @@ class GroupNorm(Normalization):
     partners: int  # Cores that share an image
     from_rows: bool  # The tensor is in ROW_MAJOR layout
     to_rows: bool  # The result is
+    passes: int = 0  # How often each tile of an interleaved tensor is read
 
     @property
     def between(self) -> DataFormat:
@@ -88,7 +89,7 @@ class GroupNorm(Normalization):
         tiles = high * max(wide, groups * block_wide)
         return CoreWork(
             tiles=tiles,
-            reads=0.0,
+            reads=float(self.passes * tiles),
             multiplies=3 + (self.weight_format is not None),
             sums=2 + (self.bias_format is not None),
             reductions=2,

@@ -117,3 +117,37 @@ def test_errors_begin_as_those_of_the_real_library(device, arguments, line):
     with pytest.raises(ttnn.TTSimError) as refused:
         grouped(device, **arguments)
     assert str(refused.value).startswith(line)
+
+
+@pytest.mark.parametrize("dtype", [ttnn.bfloat16, ttnn.float32])
+def test_interleaved_images(device, dtype):
+    """Two parts of 3 tiles of channels, groups of 12 in up to two tiles; 4 rows of tiles on 4 rows of cores."""
+    x = ttnn.from_numpy(
+        RNG.normal(1, 2, (2, 1, 64, 192)).astype(np.float32), dtype, layout=ttnn.TILE_LAYOUT, device=device
+    )
+    mask = ttnn.create_group_norm_input_mask(192, 16, 2).to(device)
+    grid, before = ttnn.CoreGrid(x=2, y=4), x.to_numpy().astype(float)
+    ttnn.graph.begin_graph_capture(ttnn.graph.RunMode.NORMAL)
+    result = ttnn.group_norm(x, num_groups=16, epsilon=1e-5, input_mask=mask, core_grid=grid, inplace=False)
+    nodes = ttnn.graph.end_graph_capture()
+    sizes = [int(node["params"]["size"]) for node in nodes if node["node_type"] == "circular_buffer_allocate"]
+    tile, block = (2048, 4096) if dtype is ttnn.bfloat16 else (4096, 8192)
+    assert sizes == [block] * 3 + [tile, 2048, tile, 8192] + [block] * 4 + [tile] * 6
+    assert np.abs(result.to_numpy().astype(float) - normalized(before, 16)).max() < 0.06
+
+
+def test_a_core_of_whole_images_makes_room_for_another_group(device):
+    x = ttnn.zeros((2, 1, 64, 32), layout=ttnn.TILE_LAYOUT, device=device)
+    mask = ttnn.create_group_norm_input_mask(32, 1, 1).to(device)
+    ttnn.graph.begin_graph_capture(ttnn.graph.RunMode.NORMAL)
+    ttnn.group_norm(x, num_groups=1, input_mask=mask, core_grid=ttnn.CoreGrid(x=1, y=2), inplace=False)
+    nodes = ttnn.graph.end_graph_capture()
+    sizes = [int(node["params"]["size"]) for node in nodes if node["node_type"] == "circular_buffer_allocate"]
+    assert sizes == [4096, 4096, 0, 0, 4096, 0, *[2048] * 3, 4096, *[4096, 0] * 4, *[2048] * 6]
+
+
+def test_a_grid_that_does_not_divide_the_rows_of_tiles(device):
+    x = ttnn.zeros((1, 1, 160, 32), layout=ttnn.TILE_LAYOUT, device=device)
+    mask = ttnn.create_group_norm_input_mask(32, 1, 1).to(device)
+    with pytest.raises(ttnn.DeviceError, match=r"core_grid \(x=8, y=1\) is invalid .* that fits is \(x=5, y=1\)\."):
+        ttnn.group_norm(x, num_groups=1, input_mask=mask, core_grid=ttnn.CoreGrid(x=8, y=1), inplace=False)

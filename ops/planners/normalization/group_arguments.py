@@ -1,0 +1,39 @@
+"""The arguments of a call of group_norm."""
+
+from dataclasses import dataclass
+
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import Layout, MemoryConfig
+from device.numbers.formats import FLOAT32, DataFormat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupNormArguments:
+    """A call of group_norm."""
+
+    source: TensorSpec  # [N, 1, H*W, C]
+    groups: int
+    epsilon: float = 1e-12
+    weight: TensorSpec | None = None
+    bias: TensorSpec | None = None
+    mask: TensorSpec | None = None
+    negative_mask: TensorSpec | None = None
+    place: MemoryConfig | None = None  # Of the result; None for DRAM
+    out_format: DataFormat | None = None
+    grid: tuple[int, int] | None = None  # Columns and rows of cores; None for those of the shards
+    blocks: int | None = None  # Parts of a core's rows; -1 lets the call choose
+    inplace: bool = True
+    out_layout: Layout | None = None  # None for that of the tensor
+    use_welford: bool = False
+    fidelity_phases: int = 4
+    fp32_dest: bool | None = None  # None for a 32-bit Dst with float32 alone
+
+    @property
+    def written_layout(self) -> Layout:
+        """Layout of the result."""
+        return self.out_layout or self.source.layout
+
+    @property
+    def wide(self) -> bool:
+        """Whether Dst is 32 bits wide."""
+        return self.source.data_format == FLOAT32 if self.fp32_dest is None else self.fp32_dest

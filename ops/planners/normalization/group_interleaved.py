@@ -1,0 +1,112 @@
+"""The program of ttnn.group_norm for interleaved images, and the checks of its cores."""
+
+from collections.abc import Iterator, Sequence
+
+from device.errors import NotSimulatedError
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout
+from device.numbers.formats import FLOAT32
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor
+from ops.planners.normalization.group_arguments import GroupNormArguments
+from ops.planners.normalization.group_grids import Images, interleaved_grid, shared_rows, virtual_columns, widest_span
+from ops.programs.normalization.group_norm import GroupNorm
+from ops.programs.normalization.group_rows import Blocks, chosen_blocks, cores_of, row_buffers
+
+
+def _images(call: GroupNormArguments) -> Images:
+    return Images(channels=call.source.padded_shape[3], groups=call.groups, pixels=call.source.matrix[0])
+
+
+def grid_faults(call: GroupNormArguments, spec: DeviceSpec) -> Iterator[str]:
+    """What the real library says of cores that do not share the rows of tiles of interleaved images evenly."""
+    source = call.source
+    if source.memory_config.is_sharded() or source.layout is Layout.ROW_MAJOR or call.grid is None:
+        return
+    images, batches = _images(call), source.shape[0]
+    rows, columns = shared_rows(call.grid, images), virtual_columns(call.grid[0], images)
+    height = images.pixels // TILE
+    if rows and height % rows == 0 and (rows < batches or rows % batches == 0):
+        return
+    found = interleaved_grid(call.grid, images, batches)
+    if found is None:
+        raise NotSimulatedError(
+            f"group_norm: no cores of {call.grid} share {height} rows of tiles; give another core_grid"
+        )
+    sides = f"(Ht={height}, W={images.channels}, num_groups={images.groups}, num_batches={batches})"
+    yield (
+        f"group_norm: Requested core_grid (x={call.grid[0]}, y={call.grid[1]}) is invalid for the input dimensions "
+        f"{sides}. The grid must satisfy: num_virtual_rows = (grid_x / num_virtual_cols) * grid_y <= Ht, Ht must be "
+        "divisible by num_virtual_rows, and num_virtual_rows must be divisible by num_batches (for uniform multicast "
+        f"groups). Computed num_virtual_rows={rows}, num_virtual_cols={columns}. The largest valid grid that fits is "
+        f"(x={found[0]}, y={found[1]}).\ncore_grid: leave it out"
+    )
+
+
+def write_interleaved(builder: PlanBuilder, call: GroupNormArguments, tensors: Sequence[PlanTensor]) -> PlanTensor:
+    """Writes the program; raises NotSimulatedError for what other programs do."""
+    source, spec, images = call.source, builder.device_spec, _images(call)
+    batches, place = source.shape[0], call.place or DRAM_MEMORY_CONFIG
+    grid = call.grid or interleaved_grid((spec.grid.cols, spec.grid.rows), images, batches)
+    vectors = [vector for vector in (call.weight, call.bias) if vector is not None]
+    if grid is None or (call.grid is None and call.blocks is not None):
+        raise NotSimulatedError("group_norm: cores for num_out_blocks are not simulated; give a core_grid")
+    if place.is_sharded() or any(vector.layout is Layout.TILE for vector in vectors):
+        raise NotSimulatedError(
+            "group_norm: shards of interleaved images and weights in TILE layout are not simulated; give an "
+            "interleaved memory_config, and weights in ROW_MAJOR_LAYOUT"
+        )
+    rows, columns = shared_rows(grid, images), virtual_columns(grid[0], images)
+    if batches > rows and batches % rows:
+        raise NotSimulatedError(
+            f"group_norm: {batches} images on {rows} rows of cores are not simulated; give a core_grid"
+        )
+    high, wide = images.pixels // TILE // rows, images.channels // columns
+    image_high = high // max(1, batches // rows)
+    span = widest_span(wide, images.channels // images.groups)
+    count = call.blocks if call.blocks is not None else 1
+    if call.grid is None or call.blocks == -1:
+        count = chosen_blocks(image_high, span, source.data_format)
+    refused = _fault(call, count, image_high, span)
+    blocks = Blocks(high=image_high, wide=span, count=count if refused is None else 1)
+    op = GroupNorm(
+        shape=(batches, 1, source.shape[2], source.shape[3]),
+        groups=call.groups,
+        epsilon=call.epsilon,
+        data_format=source.data_format,
+        weight_format=None if call.weight is None else call.weight.data_format,
+        bias_format=None if call.bias is None else call.bias.data_format,
+        mask_format=None if call.mask is None else call.mask.data_format,
+        negative_mask_format=None,
+        fidelity_phases=call.fidelity_phases,
+        fp32_dest=call.wide,
+        cores=cores_of(grid, columns),
+        core_tiles=(high, -(-wide // TILE)),
+        block_tiles=(image_high, span),
+        parts=columns,
+        partners=max(1, rows // batches),
+        from_rows=False,
+        to_rows=call.written_layout is Layout.ROW_MAJOR,
+        passes=3,
+    )
+    output = PlanTensor("output", source.changed(layout=call.written_layout, memory_config=place))
+    buffers = () if refused is not None else row_buffers(op, blocks, whole_images=batches >= rows)
+    key = ("group_norm", call, output.spec)
+    return builder.run("GroupNormDeviceOperation", op, tensors, output, buffers, key=key, refused=refused)
+
+
+def _fault(call: GroupNormArguments, count: int, high: int, span: int) -> str | None:
+    width = span * TILE
+    if not 0 < count <= high:
+        return (
+            f"num_out_blocks ({count}) must be in [1, block_h ({high})]. Reduce num_out_blocks or increase input "
+            "spatial dimensions."
+        )
+    own = width if call.mask is None else call.mask.padded_shape[-1]
+    if own != width:
+        return f"input mask width ({own}) must have the same width as block_wt * TILE_WIDTH ({width})"
+    if call.source.data_format == FLOAT32 and not call.wide:
+        return (
+            "group_norm with Float32 input requires fp32_dest_acc_en=true in the compute kernel config; otherwise the "
+            "DEST accumulator is bfloat16 and intermediate/accumulated results are silently rounded to bf16."
+        )
+    return None

@@ -1,0 +1,84 @@
+"""The circular buffers of group_norm on interleaved images (tt-metal 0.81.1).
+
+Cores share rows of tiles, and parts of the channels; each reads its tiles three times, a block of them at a time. A
+program in which a core has whole images makes room for a second group of cores, which is empty.
+"""
+
+from dataclasses import dataclass
+
+from device.cores import CoreRange, CoreRangeSet, core_rectangle
+from device.numbers.formats import BFLOAT16, DataFormat, div_up
+from device.plan import CircularBuffer
+from ops.programs.buffer_shapes import BUFFERING, tile_buffer
+from ops.programs.normalization.group_norm import GroupNorm
+
+SUM_BYTES = 16  # of a core's sum of a block, as it is sent to another core
+BLOCK_TILES = 64  # of a core, for each of which the library makes a block, up to a power of two
+FEW_TILES = 8  # that are one block in any case
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocks:
+    """How a core's rows of tiles of an image are cut."""
+
+    high: int  # Rows of tiles of an image
+    wide: int  # Tiles of a group
+    count: int  # Blocks
+
+    @property
+    def tiles(self) -> int:
+        """Tiles of a block."""
+        return self.high // self.count * self.wide
+
+    @property
+    def sums(self) -> int:
+        """Sums that a core makes: blocks, and those of the rows that are left over."""
+        left = self.high % self.count
+        return self.count + (left // (self.high // self.count) + 1 if left else 0)
+
+
+def chosen_blocks(high: int, wide: int, data_format: DataFormat) -> int:
+    """The number of blocks that the library chooses."""
+    wanted, count = high * wide // BLOCK_TILES, 1
+    while count < wanted:
+        count *= 2
+    if count == 1 and data_format == BFLOAT16 and high * wide > FEW_TILES:
+        count = 2
+    return min(count, high)
+
+
+def cores_of(grid: tuple[int, int], parts: int) -> CoreRangeSet:
+    """The cores of a grid that work: as many columns as hold all parts."""
+    return core_rectangle(grid[0] // parts * parts, grid[1])
+
+
+def row_buffers(op: GroupNorm, blocks: Blocks, *, whole_images: bool) -> tuple[CircularBuffer, ...]:
+    """The buffers in order of allocation; those of blocks name each core by itself."""
+    single = sorted(op.cores.cores(), key=lambda core: (core.x, core.y))
+    apart, nobody = CoreRangeSet([CoreRange(core, core) for core in single]), CoreRangeSet()
+    wide = op.core_tiles[1]
+
+    def block(name: str, data_format: DataFormat) -> list[CircularBuffer]:
+        rest = [tile_buffer(f"{name}_2", 0, data_format, nobody)] if whole_images else []
+        return [tile_buffer(name, blocks.tiles, data_format, apart), *rest]
+
+    ends = [tile_buffer(name, blocks.tiles, op.data_format, apart) for name in ("input", "output")]
+    ends += [tile_buffer(f"{buffer.name}_2", 0, op.data_format, nobody) for buffer in ends if whole_images]
+    rows: list[tuple[str, int, DataFormat | None]] = [
+        ("scaler", 1, op.between),
+        ("epsilon", 1, BFLOAT16),
+        ("global_scaler", 1, op.between),
+        ("weight", wide, op.weight_format),
+        ("bias", wide, op.bias_format),
+        ("mask", BUFFERING * blocks.wide, op.mask_format),
+    ]
+    gathered = div_up(blocks.sums * op.partners * SUM_BYTES, op.between.tile_bytes)
+    sums = {"partial": 1, "partial_squares": 1, "gathered": gathered, "mean": 1, "variance": 1, "inverse_roots": 1}
+    return (
+        *ends,
+        *block("tiles", op.data_format),
+        *(block("result_tiles", op.data_format) if op.to_rows else []),
+        *(tile_buffer(name, tiles, fmt, op.cores) for name, tiles, fmt in rows if fmt is not None),
+        *(buffer for name in ("x", "centered", "squares", "scaled") for buffer in block(name, op.between)),
+        *(tile_buffer(name, tiles, op.between, op.cores) for name, tiles in sums.items()),
+    )
