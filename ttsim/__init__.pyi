@@ -57,6 +57,7 @@ from ttsim.api.group_norm import (
 )
 from ttsim.api.modules import (
     cluster as cluster, database as database, device as device, experimental as experimental, tracer as tracer,
+    transformer as transformer,
 )
 from ttsim.api.normalization import layer_norm as layer_norm, rms_norm as rms_norm
 from ttsim.api.pad import pad as pad

@@ -71,6 +71,13 @@ _REASONS: Final = {
     "the program of softmax, which is drawn; tests/ttsim/api/test_softmax.py compares it with float64": (
         "scale_causal_mask_hw_dims_softmax_in_place scale_mask_softmax scale_mask_softmax_in_place softmax_in_place"
     ),
+    "splits heads as nlp_create_qkv_heads, which is drawn; tests/ttsim/api/test_heads.py compares it with numpy": (
+        "experimental.create_qkv_heads experimental.nlp_create_qkv_heads_segformer "
+        "experimental.nlp_create_qkv_heads_vit"
+    ),
+    "is composed of softmax, which is drawn; tests/ttsim/api/test_heads.py compares it with float64": (
+        "transformer.attention_softmax transformer.attention_softmax_"
+    ),
     "is of integers, which live tensors rarely are": "bitwise_not",
     "prepares weights and masks on the host; tests/ttsim/api/test_group_norm.py holds their numbers": (
         "create_group_norm_input_negative_mask create_group_norm_weight_bias_rm dram_group_norm_params_from_torch"

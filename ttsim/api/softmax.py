@@ -45,7 +45,7 @@ def softmax(
         >>> ttnn.softmax(x, dim=-1).to_numpy()[0, 0, 0, 0].item()
         0.015625
     """
-    return _softmax("softmax", input_tensor, None, compute_kernel_config, axis=dim, stable=numeric_stable,
+    return computed_softmax("softmax", input_tensor, None, compute_kernel_config, axis=dim, stable=numeric_stable,
                     place=memory_config)  # fmt: skip
 
 
@@ -76,7 +76,7 @@ def softmax_in_place(
         0.015625
     """
     options = {"axis": dim, "stable": numeric_stable, "in_place": True, "blocks": _blocks(program_config)}
-    return _softmax("softmax_in_place", input_tensor, None, compute_kernel_config, **options)
+    return computed_softmax("softmax_in_place", input_tensor, None, compute_kernel_config, **options)
 
 
 @operation
@@ -110,7 +110,7 @@ def scale_mask_softmax(
         >>> ttnn.scale_mask_softmax(x, 0.5, mask).to_numpy()[0, 0, 0, 0].item()
         0.015625
     """
-    return _softmax("scale_mask_softmax", input_tensor, mask, compute_kernel_config, fused=True, scale=scale,
+    return computed_softmax("scale_mask_softmax", input_tensor, mask, compute_kernel_config, fused=True, scale=scale,
                     causal=is_causal_mask, stable=numeric_stable, place=memory_config)  # fmt: skip
 
 
@@ -147,7 +147,7 @@ def scale_mask_softmax_in_place(
         0.015625
     """
     options = {"fused": True, "scale": scale, "causal": is_causal_mask, "stable": numeric_stable, "in_place": True}
-    return _softmax("scale_mask_softmax_in_place", input_tensor, mask, compute_kernel_config,
+    return computed_softmax("scale_mask_softmax_in_place", input_tensor, mask, compute_kernel_config,
                     blocks=_blocks(program_config), **options)  # fmt: skip
 
 
@@ -186,7 +186,7 @@ def scale_causal_mask_hw_dims_softmax_in_place(
         0.015625
     """
     options = {"fused": True, "scale": scale, "causal": True, "by_heads": True, "in_place": True}
-    return _softmax("scale_causal_mask_hw_dims_softmax_in_place", input_tensor, mask, compute_kernel_config,
+    return computed_softmax("scale_causal_mask_hw_dims_softmax_in_place", input_tensor, mask, compute_kernel_config,
                     blocks=_blocks(program_config), stable=numeric_stable, **options)  # fmt: skip
 
 
@@ -197,13 +197,14 @@ def _blocks(config: Config) -> SoftmaxBlocks | None:
     return SoftmaxBlocks(grid, config.subblock_w, config.block_h, config.block_w)
 
 
-def _softmax(
+def computed_softmax(
     owner: str,
     tensor: Tensor,
     mask: Tensor | None,
     compute: WormholeComputeKernelConfig | None,
     **arguments: object,
 ) -> Tensor:
+    """The softmax that arguments of `SoftmaxArguments` describe, as the function ``owner`` of ttnn computes it."""
     device = required_device(owner, tensor)
     if mask is not None:
         require_allocated(mask, first_line="Tensor is not allocated")

@@ -40,6 +40,7 @@ class SoftmaxArguments:
     scale: float | None = None
     mask: TensorSpec | None = None
     causal: bool = False
+    as_given: bool = False  # The device operation alone, without four axes
     by_heads: bool = False  # The mask of shards is that of an image for each head
     place: MemoryConfig | None = None
     blocks: SoftmaxBlocks | None = None  # The program config of shards; None for the default
@@ -61,14 +62,14 @@ class SoftmaxArguments:
 def plan_softmax(call: SoftmaxArguments, spec: DeviceSpec) -> Plan:
     """Plan the softmax of the tensor "input", which may be written over, with the tensor "mask" if there is one."""
     dim, rank = call.dim, len(call.source.shape)
-    if (call.in_place or call.fused) and rank > RANK:
+    if (call.in_place or call.fused) and rank > RANK and not call.as_given:
         raise DeviceError("Tensor rank is greater than 4\ninput_tensor: reshape it to rank 4")
     if call.in_place and not call.fused and dim != RANK - 1:
         raise DeviceError(
             f"Invalid dimension: {dim}. Currently softmax inplace supports dim -1.\n"
             "dim: give the last axis of a tensor of rank 4, or call ttnn.softmax"
         )
-    source = _in_four_axes(call.source)
+    source = call.source if call.as_given else _in_four_axes(call.source)
 
     def write(builder: PlanBuilder, given: PlanTensor, mask: PlanTensor | None = None) -> PlanTensor:
         tensor, axis = PlanTensor(given.name, source), dim - rank
@@ -81,8 +82,13 @@ def plan_softmax(call: SoftmaxArguments, spec: DeviceSpec) -> Plan:
             mask = None if mask is None else _tiled(builder, mask, "mask.tiles")
         output = tensor.spec if call.in_place else _output(call, tensor.spec)
         _check(call, tensor.spec, None if mask is None else mask.spec, spec)
+        if call.as_given and len(source.shape) < 3:
+            raise NotSimulatedError(
+                "attention_softmax: ttsim does not simulate scores of rank 2; reshape them to rank 4"
+            )
         result = _run(builder, call, tensor, mask, axis, output)
-        _check_shape(output, given.spec.shape)
+        if not call.as_given:
+            _check_shape(output, given.spec.shape)
         builder.free_own(*(part for part in (mask, tensor) if part is not None), keep=[result])
         return PlanTensor(result.name, result.spec.changed(shape=given.spec.shape, padded_shape=None))
 
@@ -295,11 +301,12 @@ def _run(
     spec, tensor, blocks = builder.device_spec, source.spec, call.blocks
     *outer, rows, columns = tensor.padded_shape
     high, wide, images = rows // TILE, columns // TILE, prod(outer)
-    formats = _formats(call, tensor.data_format, along_rows=axis == -1 and len(tensor.shape) == RANK)
+    by_rows = axis == -1 and (call.fused or len(tensor.shape) == RANK)
+    formats = _formats(call, tensor.data_format, along_rows=by_rows)
     refused = None
     if blocks is not None:
         cores, share = core_rectangle(blocks.grid), blocks.block_height * blocks.block_width
-    elif axis == -1 and len(tensor.shape) == RANK:
+    elif by_rows:
         cores = page_cores(images * high, spec.grid, row_wise=True)
         share = div_up(images * high, cores.num_cores()) * wide
     else:
@@ -315,7 +322,7 @@ def _run(
     result = source if call.in_place else PlanTensor("output", output)
     if blocks is not None:
         buffers = in_shards(formats, blocks, source, result, mask, spec, causal=call.causal, by_heads=call.by_heads)
-    elif axis == -1 and len(tensor.shape) == RANK:
+    elif by_rows:
         padded = tensor.shape[-1] != columns
         buffers = along_a_row(formats, wide, cores, spec, padded=padded, mask=None if mask is None else mask.spec)
     else:

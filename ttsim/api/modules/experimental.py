@@ -4,13 +4,30 @@ from collections.abc import Sequence
 
 from device.errors import ArgumentError, NotSimulatedError
 from ttsim.api.accumulation import fast_reduce_nc
+from ttsim.api.heads import (
+    create_qkv_heads,
+    nlp_concat_heads,
+    nlp_create_qkv_heads,
+    nlp_create_qkv_heads_segformer,
+    nlp_create_qkv_heads_vit,
+)
 from ttsim.api.shape import convert_to_chw, convert_to_hwc
 from ttsim.runtime.device import Device
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import require_type
 from ttsim.runtime.types.signatures import public
 
-__all__ = ["conv3d", "convert_to_chw", "convert_to_hwc", "fast_reduce_nc"]
+__all__ = [
+    "conv3d",
+    "convert_to_chw",
+    "convert_to_hwc",
+    "create_qkv_heads",
+    "fast_reduce_nc",
+    "nlp_concat_heads",
+    "nlp_create_qkv_heads",
+    "nlp_create_qkv_heads_segformer",
+    "nlp_create_qkv_heads_vit",
+]
 
 
 def conv3d(

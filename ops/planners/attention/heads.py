@@ -1,0 +1,365 @@
+"""Plans that split and join heads. Rules: ttnn 0.81.1 (transformer, experimental/transformer) and recorded plans."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import prod
+
+from device.cores import first_cores
+from device.errors import DeviceError, NotSimulatedError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import (
+    TILE,
+    Layout,
+    MemoryConfig,
+    ShardOrientation,
+    ShardSpec,
+    TensorMemoryLayout,
+)
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, div_up
+from device.plan import CircularBuffer, Plan
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.planners.to_config import placed
+from ops.programs.attention.heads import JoinHeads, SplitHeads
+from ops.programs.buffer_shapes import BUFFERING, page_cores, shard_view, tile_buffer
+
+RANK = 4
+FORMATS = (FLOAT32, BFLOAT16, BFLOAT8_B)
+AHEAD = 4  # tiles on their way through a core that splits heads
+HINT = "input_tensor: give [batch, 1, rows, columns] of floats in TILE layout"
+SEGFORMER_SIZE, VIT_HEADS, VIT_SIZE = 32, 12, 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitArguments:
+    """A call that splits heads."""
+
+    program: str = "NlpCreateHeads"  # Of NlpCreateHeads, NlpCreateHeadsSegformer, NlpCreateHeadsVit, CreateQKVHeads
+    source: TensorSpec  # [batch, 1, rows, columns], "input"
+    other: TensorSpec | None = None  # Keys and values, "kv"
+    heads: int = 1
+    kv_heads: int = 1
+    transposed: bool = False
+    place: MemoryConfig | None = None
+    rows: int | None = None  # Rows of the results without padding, of a call that names them; None for the source's
+
+
+def plan_split(call: SplitArguments, spec: DeviceSpec) -> Plan:
+    """Plan queries, keys and values ("query", "key", "value") of "input" and perhaps "kv"."""
+    for tensor in (call.source, call.other):
+        if tensor is not None and len(tensor.shape) != RANK:
+            rank = len(tensor.shape)
+            raise DeviceError(f"ShapeBase[] index out of range. 3 not in [-{RANK}, {rank})\n{HINT}")
+    size = _head_size(call)
+    place = call.source.memory_config if call.place is None else call.place
+    specs = _results(call, size, place, spec)
+    for text in _refusals(call, place):
+        raise DeviceError(f"{text}\n{HINT}")
+    builder = PlanBuilder(spec, {"input": call.source, "kv": call.other})
+    read = [builder.tensor("input")] + ([] if call.other is None else [builder.tensor("kv")])
+    query, key, value = (
+        PlanTensor(name, tensor) for name, tensor in zip(("query", "key", "value"), specs, strict=True)
+    )
+    op = SplitHeads(
+        heads=call.heads, kv_heads=call.kv_heads, head_size=size, transposed=call.transposed,
+        grouped=call.program == "CreateQKVHeads", queries_alone=call.program == "NlpCreateHeadsSegformer",
+        data_format=call.source.data_format,
+    )  # fmt: skip
+    builder.run(
+        f"{call.program}DeviceOperation", op, read, query, _split_buffers(call, read[0], (query, key, value), spec),
+        more_outputs=[key, value], dataflow=call.program == "NlpCreateHeads",
+    )  # fmt: skip
+    made = {"query": query, "key": key, "value": value}
+    if call.rows is not None:
+        turned = call.transposed
+        made = {name: _with_rows(made[name], call.rows, last=turned and name == "key") for name in made}
+    return builder.finish(made)
+
+
+def _with_rows(tensor: PlanTensor, rows: int, *, last: bool) -> PlanTensor:
+    """A tensor whose rows are fewer than its tiles hold."""
+    *outer, high, wide = tensor.spec.shape
+    shape = (*outer, high, rows) if last else (*outer, rows, wide)
+    return tensor._replace(spec=tensor.spec.changed(shape=shape, padded_shape=None))
+
+
+def _head_size(call: SplitArguments) -> int:
+    """Columns of a head; raises DeviceError where heads do not fill the columns."""
+    columns, heads, kv_heads = call.source.padded_shape[-1], call.heads, call.kv_heads
+    if call.program == "NlpCreateHeadsSegformer":
+        return SEGFORMER_SIZE
+    if call.program == "NlpCreateHeadsVit":
+        return VIT_SIZE
+    if heads < 1 or kv_heads < 1:
+        raise NotSimulatedError("nlp_create_qkv_heads: ttsim does not simulate calls without heads; give 1 or more")
+    if call.other is not None:
+        other = call.other.padded_shape[-1]
+        if columns % heads or other % (2 * kv_heads):
+            raise DeviceError(f"Unsupported input shape\n{HINT}")
+        if other // (2 * kv_heads) != columns // heads:
+            raise DeviceError(f"Head dims must be the same for Q and K, V\n{HINT}")
+        return columns // heads
+    if columns % (heads + 2 * kv_heads):
+        first = "Unsupported input shape"
+        if call.program == "CreateQKVHeads":
+            first = (
+                f"Flattened hidden dimension {columns} must be a multiple of the combined Q {heads}, K {kv_heads} and "
+                f"V {kv_heads} heads"
+            )
+        raise DeviceError(f"{first}\n{HINT}")
+    return columns // (heads + 2 * kv_heads)
+
+
+def _results(call: SplitArguments, size: int, place: MemoryConfig, spec: DeviceSpec) -> tuple[TensorSpec, ...]:
+    """The three results; raises DeviceError for shards that do not hold them."""
+    source, grouped = call.source, call.program == "CreateQKVHeads"
+    batch, _, rows, _ = source.padded_shape if grouped or call.program == "NlpCreateHeadsVit" else source.shape
+    heads, kv_heads = call.heads, call.kv_heads
+    if call.program == "NlpCreateHeadsSegformer":
+        heads = kv_heads = source.padded_shape[-1] // size
+    elif call.program == "NlpCreateHeadsVit":
+        heads = kv_heads = VIT_HEADS
+    wide = div_up(size, TILE) * TILE if not grouped else size
+    shapes = [(batch, heads, rows, wide), (batch, kv_heads, rows, wide), (batch, kv_heads, rows, wide)]
+    if call.transposed:
+        shapes[1] = (batch, kv_heads, wide, rows)
+    places = [place] * 3
+    if grouped:
+        places = _places_of_groups(source, shapes, place)
+    elif place.is_sharded():
+        if call.program == "NlpCreateHeadsSegformer":
+            raise DeviceError(
+                f"Sharded output memory config is not supported for nlp_create_qkv_heads_segformer\n{HINT}"
+            )
+        if call.program == "NlpCreateHeadsVit":
+            return tuple(TensorSpec(shape, source.data_format, Layout.TILE) for shape in shapes)  # refused below
+        places = [_one_head_a_core(place, count, size, spec) for count in (heads, kv_heads, kv_heads)]
+    return tuple(
+        TensorSpec(shape, source.data_format, Layout.TILE, config) for shape, config in zip(shapes, places, strict=True)
+    )
+
+
+def _one_head_a_core(place: MemoryConfig, heads: int, size: int, spec: DeviceSpec) -> MemoryConfig:
+    """Shards of one tile row of a head on each core, row by row."""
+    if heads > spec.grid.cores:
+        raise NotSimulatedError(f"nlp_create_qkv_heads: ttsim does not simulate shards of {heads} heads; give fewer")
+    cores = first_cores(heads, spec.grid.cols, spec.grid.rows)
+    return replace(place, shard_spec=ShardSpec(cores, (TILE, size)))
+
+
+def _places_of_groups(
+    source: TensorSpec, shapes: list[tuple[int, int, int, int]], place: MemoryConfig
+) -> list[MemoryConfig]:
+    """HEIGHT shards on the cores of BLOCK shards; raises DeviceError where they are not whole tiles."""
+    shards, places = source.memory_config.shard_spec, []
+    if shards is None:
+        raise DeviceError(f"bad optional access\n{HINT}, in BLOCK shards")
+    box = shards.grid.bounding_box()
+    count = box.rows * box.cols
+    for shape in shapes:
+        dealt = ShardSpec(shards.grid, (prod(shape[:-1]) // count, shape[-1]), shards.orientation)
+        places.append(replace(place, shard_spec=dealt))
+    return places
+
+
+def _refusals(call: SplitArguments, place: MemoryConfig) -> Iterator[str]:
+    """What the device operation refuses, in its order."""
+    source, grouped = call.source, call.program == "CreateQKVHeads"
+    *_, depth, _, columns = source.padded_shape
+    if source.data_format not in FORMATS:
+        yield "Unsupported data format"
+    if source.layout is not Layout.TILE:
+        yield f"Input tensor layout must be TILE but got Layout::{source.layout.name}"
+    if grouped:
+        yield from _refusals_of_groups(call, place)
+        return
+    if call.program == "NlpCreateHeadsVit" and (depth, columns) != (1, VIT_HEADS * VIT_SIZE * 3):
+        yield "Unsupported input shape"
+    if call.program == "NlpCreateHeads" and depth != 1:
+        yield f"Unsupported input sequence length {depth} is not equal to 1"
+    if source.memory_config.is_sharded() and call.program == "NlpCreateHeads":
+        raise NotSimulatedError(
+            "nlp_create_qkv_heads: ttsim does not simulate heads that are split out of shards; give interleaved "
+            "memory, or BLOCK shards to ttnn.transformer.split_query_key_value_and_split_heads"
+        )
+    if place.is_sharded():
+        yield f"Output memory config layout must be INTERLEAVED but got TensorMemoryLayout::{place.memory_layout.name}"
+    if call.other is not None:
+        yield from _refusals_of_other(call, call.other)
+
+
+def _refusals_of_other(call: SplitArguments, other: TensorSpec) -> Iterator[str]:
+    source = call.source
+    if other.data_format != source.data_format:
+        yield "KV tensor dtype must be same as Q tensor dtype!"
+    if other.layout is not Layout.TILE:
+        yield f"Input tensor KV layout must be TILE but got Layout::{other.layout.name}"
+    if other.padded_shape[0] != source.padded_shape[0]:
+        yield "KV tensor batch dim must be same as Q tensor batch!"
+    if other.padded_shape[1] != 1:
+        yield f"Unsupported input shape {other.padded_shape[1]} is not equal to 1"
+    if other.padded_shape[2] != source.padded_shape[2]:
+        yield "KV tensor seq_len dim must be same as Q tensor seq_len!"
+    if other.memory_config.is_sharded():
+        yield "Input tensor must be sharded when KV tensor is sharded"
+
+
+def _refusals_of_groups(call: SplitArguments, place: MemoryConfig) -> Iterator[str]:
+    """The same of BLOCK shards."""
+    source = call.source
+    shards, scheme = source.memory_config.shard_spec, source.memory_config.memory_layout
+    assert shards is not None
+    batch, depth, _, columns = source.padded_shape
+    if depth != 1:
+        yield "Unsupported input shape"
+    if scheme is not TensorMemoryLayout.BLOCK_SHARDED:
+        yield f"Input tensor memory layout must be BLOCK_SHARDED but got TensorMemoryLayout::{scheme.name}"
+    box = shards.grid.bounding_box()
+    across, down = box.end.x + 1, box.end.y + 1
+    if shards.orientation is not ShardOrientation.ROW_MAJOR:
+        across, down = down, across
+    if call.heads % call.kv_heads:
+        yield f"Number of q heads {call.heads} must fit evenly into number of kv heads {call.kv_heads}"
+    if columns % (across * TILE):
+        yield (
+            f"Flattened hidden dimension {columns} must be a multiple of width cores {across} * tile width {TILE} to "
+            "ensure that each core gets an even amount of tiles"
+        )
+    if place.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
+        yield (
+            f"Output memory config layout must be HEIGHT_SHARDED but got TensorMemoryLayout::{place.memory_layout.name}"
+        )
+    if batch != down:
+        yield f"Batch size {batch} must be equal to num cores {down}"
+    if call.kv_heads % across:
+        yield f"number of groups {call.kv_heads} must be a multiple of the number of width cores {across}"
+
+
+def _split_buffers(
+    call: SplitArguments, source: PlanTensor, results: tuple[PlanTensor, ...], spec: DeviceSpec
+) -> tuple[CircularBuffer, ...]:
+    """Circular buffers of a program that splits heads."""
+    tensor, data_format = source.spec, source.spec.data_format
+    batch, depth, rows, columns = tensor.padded_shape
+    lines = batch * depth * rows // TILE
+    if call.program == "CreateQKVHeads":
+        if not call.transposed:
+            return ()
+        views = [shard_view("input", source, spec)]
+        views += [shard_view(result.name, result, spec) for result in results]
+        turned = views[2]
+        return (*views, turned._replace(name="turned", view_of=None, page_bytes=data_format.tile_bytes))
+    if call.program in ("NlpCreateHeadsSegformer", "NlpCreateHeadsVit"):
+        cores = first_cores(min(lines, spec.grid.cores), spec.grid.cols, spec.grid.rows, row_wise=False)
+        return (tile_buffer("input", BUFFERING * columns // TILE, data_format, cores),)
+    alone = call.other is None and not call.transposed
+    cores = page_cores(lines * (call.heads + 2 * call.kv_heads) if alone else lines, spec.grid)
+    names = ("input", "turning", "turned") if call.transposed else ("input",)
+    wide = div_up(_head_size(call), TILE)
+    ahead = next((BUFFERING * run for run in (8, 4) if wide % run == 0), AHEAD) if alone else AHEAD
+    return tuple([tile_buffer(name, ahead, data_format, cores) for name in names])
+
+
+def plan_join(
+    source: TensorSpec, spec: DeviceSpec, *, place: MemoryConfig | None = None, squeezed: bool = False
+) -> Plan:
+    """Plan the heads of the tensor "input" [batch, heads, rows, head size] side by side; `squeezed` drops axis 1."""
+    if squeezed:
+        _check_joined(source)
+    if len(source.shape) != RANK:
+        rank = len(source.shape)
+        raise DeviceError(f"ShapeBase[] index out of range. 3 not in [-{RANK}, {rank})\ninput_tensor: give rank 4")
+    where = source.memory_config if place is None else place
+    result = _joined(source, where)
+    for text in _join_refusals(source, where, squeezed=squeezed):
+        raise DeviceError(f"{text}\ninput_tensor: give [batch, heads, rows, head size] of floats in TILE layout")
+    if source.shape[-1] % TILE:
+        raise NotSimulatedError(
+            f"nlp_concat_heads: ttsim does not simulate heads of {source.shape[-1]} columns, whose padding would lie "
+            f"between heads; give a multiple of {TILE}"
+        )
+
+    def write(builder: PlanBuilder, given: PlanTensor) -> PlanTensor:
+        tensor = given
+        if given.spec.memory_config.is_sharded() and not where.is_sharded():
+            tensor = placed(builder, given, where, "gathered")
+        output = PlanTensor("output", result)
+        builder.run(
+            "NLPConcatHeadsDeviceOperation", JoinHeads(), [tensor], output, _join_buffers(tensor, output, spec),
+            dataflow=True,
+        )  # fmt: skip
+        builder.free_own(tensor, keep=[output])
+        batch, _, rows, columns = result.shape
+        if not squeezed:
+            return output
+        return output._replace(spec=result.changed(shape=(batch, rows, columns), padded_shape=None))
+
+    return plan_of(source, spec, write)
+
+
+def _check_joined(source: TensorSpec) -> None:
+    size = source.shape[-1]
+    if len(source.shape) != RANK:
+        shape = f"Shape({list(source.shape)})"
+        raise DeviceError(f"Input tensor must have rank 4. Shape: {shape}\ninput_tensor: reshape it")
+    if size % TILE:
+        raise DeviceError(
+            f"Head size must be a multiple of {TILE} but was found to be {size}. Update the matmul that uses the "
+            "output of this operation to include padding in the weights.\ninput_tensor: pad its heads"
+        )
+
+
+def _joined(source: TensorSpec, where: MemoryConfig) -> TensorSpec:
+    """The result; raises DeviceError for shards that do not hold it."""
+    batch, heads, rows, size = source.shape
+    shape = (batch, 1, rows, heads * size)
+    if not where.is_sharded():
+        return TensorSpec(shape, source.data_format, Layout.TILE, where)
+    shards = source.memory_config.shard_spec
+    if shards is None:
+        raise DeviceError("bad optional access\nmemory_config: give interleaved memory, as the tensor's is")
+    high, wide = shards.shape
+    count = max(1, high // source.padded_shape[-2])
+    dealt = ShardSpec(shards.grid, (high // count, wide * count), shards.orientation)
+    return TensorSpec(shape, source.data_format, Layout.TILE, replace(where, shard_spec=dealt))
+
+
+def _join_refusals(source: TensorSpec, where: MemoryConfig, *, squeezed: bool) -> Iterator[str]:
+    shards, scheme = source.memory_config.shard_spec, source.memory_config.memory_layout
+    _, heads, rows, size = source.padded_shape
+    if source.data_format not in FORMATS:
+        yield "Unsupported data format"
+    if source.layout is not Layout.TILE:
+        yield f"Input tensor layout must be TILE but got Layout::{source.layout.name}"
+    if shards is None:
+        if where.is_sharded():
+            scheme = where.memory_layout
+            yield f"Output memory config layout must be INTERLEAVED but got TensorMemoryLayout::{scheme.name}"
+        return
+    if not where.is_sharded():
+        if not squeezed:
+            yield "Sharded input requires a sharded output memory config but got TensorMemoryLayout::INTERLEAVED"
+        return
+    if scheme is TensorMemoryLayout.WIDTH_SHARDED:
+        yield "Input tensor memory layout must not be WIDTH_SHARDED but got TensorMemoryLayout::WIDTH_SHARDED"
+    high, wide = shards.shape
+    if wide != size:
+        yield f"Input tensor shard width ({wide}) must equal padded width ({size})"
+    if high % rows:
+        yield f"Input tensor shard height ({high}) must be divisible by padded height ({rows})"
+    if heads % (high // rows):
+        yield (
+            f"Input tensor padded height ({heads}) must be divisible by shard height / padded height ({high} / {rows})"
+        )
+    if where.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:
+        yield "Output memory config layout must not be HEIGHT_SHARDED but got TensorMemoryLayout::HEIGHT_SHARDED"
+
+
+def _join_buffers(source: PlanTensor, output: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+    """The tiles of a row of heads, twice; or the shards on both sides."""
+    tensor = source.spec
+    if tensor.memory_config.is_sharded():
+        return shard_view("input", source, spec), shard_view("output", output, spec)
+    batch, heads, rows, size = tensor.padded_shape
+    cores = page_cores(batch * heads * rows // TILE, spec.grid)
+    return (tile_buffer("input", BUFFERING * heads * size // TILE, tensor.data_format, cores),)

@@ -1,0 +1,107 @@
+"""Heads that are split and joined, as users call it: numbers and refusals."""
+
+import numpy as np
+import pytest
+
+import ttsim as ttnn
+
+RANDOM = np.random.default_rng(7)
+
+
+def on(device, *shape, dtype=ttnn.bfloat16, place=None):
+    numbers = RANDOM.integers(-8, 8, shape).astype(np.float32)
+    return ttnn.from_numpy(numbers, dtype, layout=ttnn.TILE_LAYOUT, device=device, memory_config=place)
+
+
+def heads(array, count):
+    """[batch, rows, columns] as [batch, heads, rows, head size]."""
+    batch, rows, _ = array.shape
+    return array.reshape(batch, rows, count, -1).transpose(0, 2, 1, 3)
+
+
+@pytest.mark.parametrize("transposed", [True, False])
+def test_queries_keys_and_values_lie_side_by_side(device, transposed):
+    x = on(device, 2, 60, 256)
+    query, key, value = ttnn.transformer.split_query_key_value_and_split_heads(
+        x, num_heads=4, num_kv_heads=2, transpose_key=transposed
+    )
+    numbers = x.to_numpy()
+    assert np.array_equal(query.to_numpy(), heads(numbers[..., :128], 4))
+    want = heads(numbers[..., 128:192], 2)
+    assert np.array_equal(key.to_numpy(), want.swapaxes(2, 3) if transposed else want)
+    assert np.array_equal(value.to_numpy(), heads(numbers[..., 192:], 2))
+    assert np.array_equal(ttnn.transformer.concatenate_heads(query).to_numpy(), numbers[..., :128])
+
+
+def test_blocks_hold_groups_of_heads(device):
+    cores = ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(1, 1))])
+    place = ttnn.MemoryConfig(
+        ttnn.TensorMemoryLayout.BLOCK_SHARDED, ttnn.BufferType.L1, ttnn.ShardSpec(cores, (32, 128))
+    )
+    x = on(device, 2, 32, 256, place=place)
+    query, key, value = ttnn.transformer.split_query_key_value_and_split_heads(
+        x, num_heads=4, num_kv_heads=2, memory_config=ttnn.L1_HEIGHT_SHARDED_MEMORY_CONFIG
+    )
+    parts = heads(x.to_numpy(), 8)  # two queries, a key and a value, twice
+    assert np.array_equal(query.to_numpy(), parts[:, [0, 1, 4, 5]])
+    assert np.array_equal(key.to_numpy(), parts[:, [2, 6]].swapaxes(2, 3))
+    assert np.array_equal(value.to_numpy(), parts[:, [3, 7]])
+
+
+def test_keys_and_values_of_another_tensor(device):
+    x, other = on(device, 1, 1, 32, 128), on(device, 1, 1, 32, 128)
+    query, key, value = ttnn.experimental.nlp_create_qkv_heads(
+        x, other, num_heads=2, num_kv_heads=1, transpose_k_heads=False
+    )
+    assert np.array_equal(query.to_numpy(), heads(x.to_numpy()[:, 0], 2))
+    assert np.array_equal(key.to_numpy()[0, 0], other.to_numpy()[0, 0, :, :64])
+    assert np.array_equal(value.to_numpy()[0, 0], other.to_numpy()[0, 0, :, 64:])
+
+
+def test_heads_of_segformer_and_vit(device):
+    x, wide = on(device, 1, 1, 64, 96), on(device, 1, 1, 32, 2304)
+    assert np.array_equal(ttnn.experimental.nlp_create_qkv_heads_segformer(x)[0].to_numpy(), heads(x.to_numpy()[0], 3))
+    parts = heads(wide.to_numpy()[0], 36)
+    for number, tensor in enumerate(ttnn.experimental.nlp_create_qkv_heads_vit(wide)):
+        assert np.array_equal(tensor.to_numpy(), parts[:, 12 * number : 12 * number + 12])
+
+
+def test_the_softmax_of_attention(device):
+    scores, mask = on(device, 1, 2, 32, 64), on(device, 1, 1, 32, 64)
+    want = np.exp(scores.to_numpy() / 8 + mask.to_numpy()[:, :, :1])
+    want /= want.sum(-1, keepdims=True)
+    result = ttnn.transformer.attention_softmax(scores, head_size=64, attention_mask=mask)
+    assert np.abs(result.to_numpy() - want).max() < 0.01 * want.max()
+    ttnn.transformer.attention_softmax_(scores, head_size=64, attention_mask=mask)
+    assert np.array_equal(scores.to_numpy(), result.to_numpy())
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (
+            lambda x: ttnn.transformer.split_query_key_value_and_split_heads(x, num_heads=1),
+            "Invalid input tensor: expected 3 dimensions, but found 4.",
+        ),
+        (
+            lambda x: ttnn.transformer.split_query_key_value_and_split_heads(ttnn.squeeze(x, 0), num_heads=3),
+            r"Invalid head size: 10. The head size must be a multiple of the tile width \(32\)",
+        ),
+        (lambda x: ttnn.experimental.nlp_create_qkv_heads(x, num_heads=5), "Unsupported input shape"),
+        (
+            lambda x: ttnn.experimental.nlp_create_qkv_heads(x, num_heads=1),
+            "Unsupported input sequence length 2 is not equal to 1",
+        ),
+        (
+            lambda x: ttnn.transformer.concatenate_heads(ttnn.squeeze(x, 0)),
+            r"Input tensor must have rank 4. Shape: Shape\(\[2, 32, 96\]\)",
+        ),
+        (
+            lambda x: ttnn.transformer.attention_softmax_(x, head_size=8),
+            r"Cannot apply divide by sqrt\(head_size\) using in-place version when attention_mask is not set.",
+        ),
+    ],
+)
+def test_an_error_begins_as_that_of_the_real_library(device, call, text):
+    with pytest.raises(ttnn.TTSimError, match=f"^{text}"):
+        call(on(device, 1, 2, 32, 96))

@@ -1,0 +1,397 @@
+"""Heads of attention that are split and joined, and attention's softmax: ttnn.transformer, ttnn.experimental."""
+
+from math import sqrt
+
+from device.errors import DeviceError, NotSimulatedError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import TILE, Layout, MemoryConfig
+from ops.planners.attention.heads import SplitArguments, plan_join, plan_split
+from ttsim.api.device_calls import cached_plan, converted, operation_as, require_left_out, required_device
+from ttsim.api.eltwise import multiply
+from ttsim.api.softmax import DEFAULT, Config, computed_softmax
+from ttsim.runtime.execution import run
+from ttsim.runtime.tensor import Tensor
+
+Heads = tuple[Tensor, Tensor, Tensor]  # queries, keys and values
+transformer = operation_as("ttnn.transformer.")
+experimental = operation_as("ttnn.experimental.")
+
+
+@transformer
+def attention_softmax(
+    tensor: Tensor,
+    *,
+    head_size: int | None = None,
+    attention_mask: Tensor | None = None,
+    program_config: Config = DEFAULT,
+    causal_mask: bool | None = False,
+    memory_config: MemoryConfig | None = None,
+) -> Tensor:
+    """The softmax of scores divided by the square root of the head size, plus a mask.
+
+    Args:
+        tensor: Scores [batch, heads, rows, columns] on the device, in TILE layout.
+        head_size: Columns of a head; None for no division.
+        attention_mask: [batch, 1, 1 or 32, columns], which is added.
+        program_config: Accepted as in ttnn, which takes the default.
+        causal_mask: All rows of the mask are added, to 32 rows after the other.
+        memory_config: Memory of the result; None for that of the scores.
+
+    Returns:
+        A tensor of the same shape and data type.
+
+    Examples:
+        >>> scores = ttnn.zeros((1, 2, 32, 64), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> ttnn.transformer.attention_softmax(scores, head_size=64).to_numpy()[0, 0, 0, 0].item()
+        0.015625
+    """
+    scale = 1.0 if head_size is None else 1.0 / sqrt(head_size)
+    if attention_mask is None:
+        return computed_softmax(
+            "transformer.attention_softmax", multiply(tensor, scale), None, None, stable=True,
+            place=memory_config or tensor.memory_config(),
+        )  # fmt: skip
+    options = {"fused": True, "as_given": True, "stable": True, "scale": scale, "causal": bool(causal_mask)}
+    owner = "transformer.attention_softmax"
+    return computed_softmax(owner, tensor, attention_mask, None, place=memory_config, **options)
+
+
+@transformer
+def attention_softmax_(
+    tensor: Tensor,
+    *,
+    head_size: int | None = None,
+    attention_mask: Tensor | None = None,
+    program_config: Config = DEFAULT,
+    causal_mask: bool | None = False,
+    memory_config: MemoryConfig | None = None,
+) -> Tensor:
+    """`attention_softmax`, written over the scores; a mask is required.
+
+    Args:
+        tensor: Scores [batch, heads, rows, columns] on the device, in TILE layout.
+        head_size: Columns of a head; None for no division.
+        attention_mask: [batch, 1, rows, columns], which is added.
+        program_config: Accepted as in ttnn, which takes the default.
+        causal_mask: All rows of the mask are added, each to its own.
+        memory_config: Accepted as in ttnn, where it changes nothing.
+
+    Returns:
+        The scores themselves.
+
+    Examples:
+        >>> scores, mask = (ttnn.zeros((1, 1, 32, 64), layout=ttnn.TILE_LAYOUT, device=device) for _ in range(2))
+        >>> ttnn.transformer.attention_softmax_(scores, head_size=64, attention_mask=mask).to_numpy()[0, 0, 0, 0].item()
+        0.015625
+    """
+    if attention_mask is None:
+        raise DeviceError(
+            "Cannot apply divide by sqrt(head_size) using in-place version when attention_mask is not set.\n"
+            "attention_mask: give one, or call ttnn.transformer.attention_softmax"
+        )
+    scale = 1.0 if head_size is None else 1.0 / sqrt(head_size)
+    options = {"fused": True, "as_given": True, "stable": True, "scale": scale, "causal": bool(causal_mask)}
+    return computed_softmax("transformer.attention_softmax_", tensor, attention_mask, None, in_place=True, **options)
+
+
+@transformer
+def split_query_key_value_and_split_heads(
+    input_tensor: Tensor,
+    kv_input_tensor: Tensor | None = None,
+    *,
+    num_heads: int,
+    num_kv_heads: int | None = None,
+    transpose_key: bool = True,
+    memory_config: MemoryConfig | None = None,
+    use_falcon7b_backend: bool = False,
+) -> Heads:
+    """Queries, keys and values of a projection, head by head.
+
+    Args:
+        input_tensor: [batch, rows, columns] in TILE layout: the heads of queries, keys and values side by side; in
+            BLOCK shards the queries, the key and the value of each group of heads.
+        kv_input_tensor: Keys and values, where ``input_tensor`` has the queries alone.
+        num_heads: Heads of queries.
+        num_kv_heads: Heads of keys and of values; None for as many.
+        transpose_key: Keys are [batch, heads, head size, rows].
+        memory_config: Memory of the results; None for that of the tensor. HEIGHT shards of BLOCK shards.
+        use_falcon7b_backend: Not simulated.
+
+    Returns:
+        Three tensors [batch, heads, rows, head size].
+
+    Examples:
+        >>> x = ttnn.zeros((2, 64, 384), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> query, key, value = ttnn.transformer.split_query_key_value_and_split_heads(x, num_heads=4)
+        >>> query.shape, key.shape
+        (Shape([2, 4, 64, 32]), Shape([2, 4, 32, 64]))
+    """
+    require_left_out("split_query_key_value_and_split_heads", use_falcon7b_backend=use_falcon7b_backend)
+    kv_heads = num_heads if num_kv_heads is None else num_kv_heads
+    other = None if kv_input_tensor is None else kv_input_tensor.spec
+    _check_split(input_tensor.spec, other, num_heads, kv_heads)
+    call = SplitArguments(
+        program="CreateQKVHeads" if input_tensor.spec.memory_config.is_sharded() else "NlpCreateHeads",
+        source=_with_a_depth(input_tensor.spec),
+        other=None if other is None else _with_a_depth(other),
+        heads=num_heads,
+        kv_heads=kv_heads,
+        transposed=transpose_key,
+        place=memory_config,
+        rows=input_tensor.spec.shape[1],
+    )
+    return _split("transformer.split_query_key_value_and_split_heads", call, input_tensor, kv_input_tensor)
+
+
+def _with_a_depth(tensor: TensorSpec) -> TensorSpec:
+    """[batch, rows, columns] as [batch, 1, rows, columns], padding included."""
+    batch, rows, columns = tensor.padded_shape
+    return tensor.changed(shape=(batch, 1, rows, columns), padded_shape=None)
+
+
+def _check_split(tensor: TensorSpec, other: TensorSpec | None, heads: int, kv_heads: int) -> None:
+    """Raises DeviceError for a projection that is not made of whole heads."""
+    rank, text = len(tensor.shape), ""
+    if rank != 3:
+        raise DeviceError(f"Invalid input tensor: expected 3 dimensions, but found {rank}.\ninput_tensor: reshape it")
+    if tensor.layout is not Layout.TILE:
+        raise DeviceError(
+            "Invalid layout: input tensor must use TILE_LAYOUT, but found 0.\ninput_tensor: give it to ttnn.to_layout"
+        )
+    if heads < 1 or kv_heads < 1:
+        raise NotSimulatedError("split_query_key_value_and_split_heads: heads must be 1 or more")
+    columns = tensor.shape[-1]
+    divisor = heads if other is not None else heads + 2 * kv_heads
+    if other is not None:
+        text = _mismatch(tensor.shape, other.shape, heads, kv_heads)
+    size, padded = columns // divisor, tensor.padded_shape[-1] // divisor
+    if text:
+        pass
+    elif size % TILE:
+        text = (
+            f"Invalid head size: {size}. The head size must be a multiple of the tile width ({TILE}). Please adjust "
+            "the dimensions accordingly."
+        )
+    elif padded != size:
+        text = (
+            f"Padding error: Head size {size} should not include additional tile padding, but padded head size was "
+            f"found to be {padded}. Ensure that no extra padding is applied."
+        )
+    elif other is not None and tensor.memory_config.is_sharded():
+        text = (
+            "Invalid operation: KV tensor should not be provided when the input tensor is sharded. Please ensure that "
+            "the KV tensor is only used in non-sharded configurations."
+        )
+    if text:
+        raise DeviceError(f"{text}\nnum_heads, num_kv_heads: whole heads must fill the columns")
+
+
+def _mismatch(own: tuple[int, ...], other: tuple[int, ...], heads: int, kv_heads: int) -> str:
+    """What does not fit between queries, and keys and values."""
+    if len(other) != 3:
+        raise NotSimulatedError("split_query_key_value_and_split_heads: kv_input_tensor must be [batch, rows, columns]")
+    if other[0] != own[0]:
+        return (
+            f"Dimension mismatch: KV tensor batch dimension ({other[0]}) must match Q tensor batch dimension "
+            f"({own[0]})."
+        )
+    if other[1] != own[1]:
+        return (
+            f"Dimension mismatch: KV tensor sequence length ({other[1]}) must match Q tensor sequence length "
+            f"({own[1]})."
+        )
+    if own[2] % heads:
+        return f"Query dimension ({own[2]}) must be divisible by num_heads ({heads})."
+    if other[2] % (2 * kv_heads):
+        return f"KV dimension ({other[2]}) must be divisible by 2 * num_kv_heads ({2 * kv_heads})."
+    size = other[2] // (2 * kv_heads)
+    if size != own[2] // heads:
+        return f"Dimension mismatch: KV head size ({size}) must be equal to query head size ({own[2] // heads})."
+    return ""
+
+
+@transformer
+def concatenate_heads(input_tensor: Tensor, *, memory_config: MemoryConfig | None = None) -> Tensor:
+    """Heads side by side.
+
+    Args:
+        input_tensor: [batch, heads, rows, head size] in TILE layout, interleaved or in HEIGHT shards of whole heads.
+        memory_config: Memory of the result; None for that of the tensor.
+
+    Returns:
+        [batch, rows, heads * head size].
+
+    Examples:
+        >>> x = ttnn.zeros((2, 4, 64, 32), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> ttnn.transformer.concatenate_heads(x).shape
+        Shape([2, 64, 128])
+    """
+    return converted("transformer.concatenate_heads", plan_join, input_tensor, place=memory_config, squeezed=True)
+
+
+@experimental
+def nlp_concat_heads(input_tensor: Tensor, *, memory_config: MemoryConfig | None = None) -> Tensor:
+    """Heads side by side.
+
+    Args:
+        input_tensor: [batch, heads, rows, head size] in TILE layout, interleaved or in HEIGHT shards of whole heads.
+        memory_config: Memory of the result; None for that of the tensor.
+
+    Returns:
+        [batch, 1, rows, heads * head size].
+
+    Examples:
+        >>> x = ttnn.zeros((2, 4, 64, 32), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> ttnn.experimental.nlp_concat_heads(x).shape
+        Shape([2, 1, 64, 128])
+    """
+    return converted("experimental.nlp_concat_heads", plan_join, input_tensor, place=memory_config)
+
+
+@experimental
+def nlp_create_qkv_heads(
+    input: Tensor,
+    input_kv: Tensor | None = None,
+    *,
+    num_heads: int,
+    num_kv_heads: int | None = None,
+    transpose_k_heads: bool = True,
+    kv_tied: bool = False,
+    memory_config: MemoryConfig | None = None,
+    output_tensors: object = None,
+) -> Heads:
+    """Queries, keys and values of a projection, head by head.
+
+    Args:
+        input: [batch, 1, rows, columns] in TILE layout, interleaved: all queries, then all keys, then all values.
+        input_kv: Keys and values, where ``input`` has the queries alone.
+        num_heads: Heads of queries.
+        num_kv_heads: Heads of keys and of values; None for as many.
+        transpose_k_heads: Keys are [batch, heads, head size, rows].
+        kv_tied: Not simulated: keys that are the values.
+        memory_config: Memory of the results, interleaved; None for that of the tensor.
+        output_tensors: Not simulated; None creates new tensors.
+
+    Returns:
+        Three tensors [batch, heads, rows, head size].
+
+    Examples:
+        >>> x = ttnn.zeros((1, 1, 32, 384), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> query, key, value = ttnn.experimental.nlp_create_qkv_heads(x, num_heads=4, num_kv_heads=1)
+        >>> query.shape, key.shape, value.shape
+        (Shape([1, 4, 32, 64]), Shape([1, 1, 64, 32]), Shape([1, 1, 32, 64]))
+    """
+    require_left_out("nlp_create_qkv_heads", kv_tied=kv_tied, output_tensors=output_tensors)
+    call = SplitArguments(
+        source=input.spec,
+        other=None if input_kv is None else input_kv.spec,
+        heads=num_heads,
+        kv_heads=num_heads if num_kv_heads is None else num_kv_heads,
+        transposed=transpose_k_heads,
+        place=memory_config,
+    )
+    return _split("experimental.nlp_create_qkv_heads", call, input, input_kv)
+
+
+@experimental
+def create_qkv_heads(
+    input: Tensor,
+    *,
+    num_heads: int,
+    num_kv_heads: int | None = None,
+    transpose_k_heads: bool = True,
+    memory_config: MemoryConfig | None = None,
+    output_tensors: object = None,
+) -> Heads:
+    """Queries, keys and values of a projection in BLOCK shards, head by head.
+
+    Args:
+        input: [batch, 1, rows, columns] in TILE layout, a batch for each row of cores: for each group of heads the
+            queries, the key and the value.
+        num_heads: Heads of queries.
+        num_kv_heads: Heads of keys and of values, that is groups; None for as many.
+        transpose_k_heads: Keys are [batch, heads, head size, rows].
+        memory_config: HEIGHT shards, whose cores and sizes follow from the tensor.
+        output_tensors: Not simulated; None creates new tensors.
+
+    Returns:
+        Three tensors [batch, heads, rows, head size].
+
+    Examples:
+        >>> cores = ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(1, 0))])
+        >>> shards = ttnn.MemoryConfig(
+        ...     ttnn.TensorMemoryLayout.BLOCK_SHARDED, ttnn.BufferType.L1, ttnn.ShardSpec(cores, (32, 96)))
+        >>> x = ttnn.zeros((1, 1, 32, 192), layout=ttnn.TILE_LAYOUT, device=device, memory_config=shards)
+        >>> place = ttnn.L1_HEIGHT_SHARDED_MEMORY_CONFIG
+        >>> ttnn.experimental.create_qkv_heads(x, num_heads=2, memory_config=place)[0].shape
+        Shape([1, 2, 32, 32])
+    """
+    require_left_out("create_qkv_heads", output_tensors=output_tensors)
+    call = SplitArguments(
+        program="CreateQKVHeads",
+        source=input.spec,
+        heads=num_heads,
+        kv_heads=num_heads if num_kv_heads is None else num_kv_heads,
+        transposed=transpose_k_heads,
+        place=memory_config,
+    )
+    return _split("experimental.create_qkv_heads", call, input)
+
+
+@experimental
+def nlp_create_qkv_heads_segformer(
+    input: Tensor, *, memory_config: MemoryConfig | None = None, output_tensors: object = None
+) -> Heads:
+    """Heads of 32 columns; the second and the third result are allocated and never written, as in ttnn.
+
+    Args:
+        input: [batch, 1, rows, columns] in TILE layout, interleaved.
+        memory_config: Memory of the results, interleaved; None for that of the tensor.
+        output_tensors: Not simulated; None creates new tensors.
+
+    Returns:
+        Three tensors [batch, columns / 32, rows, 32], of which the first has the heads.
+
+    Examples:
+        >>> x = ttnn.zeros((1, 1, 64, 128), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> ttnn.experimental.nlp_create_qkv_heads_segformer(x)[0].shape
+        Shape([1, 4, 64, 32])
+    """
+    require_left_out("nlp_create_qkv_heads_segformer", output_tensors=output_tensors)
+    call = SplitArguments(program="NlpCreateHeadsSegformer", source=input.spec, place=memory_config)
+    return _split("experimental.nlp_create_qkv_heads_segformer", call, input)
+
+
+@experimental
+def nlp_create_qkv_heads_vit(
+    input: Tensor, *, memory_config: MemoryConfig | None = None, output_tensors: object = None
+) -> Heads:
+    """Queries, keys and values of ViT: 12 heads of 64 columns each.
+
+    Args:
+        input: [batch, 1, rows, 2304] in TILE layout, interleaved: all queries, then all keys, then all values.
+        memory_config: Memory of the results, interleaved; None for that of the tensor.
+        output_tensors: Not simulated; None creates new tensors.
+
+    Returns:
+        Three tensors [batch, 12, rows, 64].
+
+    Examples:
+        >>> x = ttnn.zeros((1, 1, 32, 2304), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> ttnn.experimental.nlp_create_qkv_heads_vit(x)[0].shape
+        Shape([1, 12, 32, 64])
+    """
+    require_left_out("nlp_create_qkv_heads_vit", output_tensors=output_tensors)
+    call = SplitArguments(program="NlpCreateHeadsVit", source=input.spec, heads=12, kv_heads=12, place=memory_config)
+    return _split("experimental.nlp_create_qkv_heads_vit", call, input)
+
+
+def _split(owner: str, call: SplitArguments, tensor: Tensor, other: Tensor | None = None) -> Heads:
+    short = owner.rpartition(".")[2]
+    device = required_device(short, tensor)
+    if other is not None:
+        required_device(short, other)
+    plan = cached_plan(plan_split, device, call)
+    with device.function(f"ttnn.{owner}"):
+        results = run(plan, {"input": tensor} if other is None else {"input": tensor, "kv": other}, device)
+    return results["query"], results["key"], results["value"]
