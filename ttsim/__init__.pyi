@@ -44,6 +44,7 @@ from ttsim.api.eltwise import (
 from ttsim.api.grid_sample import (
     grid_sample as grid_sample, prepare_grid_sample_grid as prepare_grid_sample_grid,
 )
+from ttsim.api.embedding import EmbeddingsType as EmbeddingsType, embedding as embedding
 from ttsim.api.matmul import addmm as addmm, linear as linear, matmul as matmul
 from ttsim.api.group_norm import (
     create_group_norm_input_mask as create_group_norm_input_mask,

@@ -49,3 +49,17 @@ def joined(draft: Draft, x: Shadow) -> Step:
         values = values[:, 0]
     draft.call(x)
     return draft.gives(values, movement_error(values, x.dtype), dtypes=(x.dtype,), layout="TILE")
+
+
+@operation("embedding")
+def embedding(draft: Draft) -> Step:
+    """Rows of a table."""
+    rows, columns, sides = draft.between(1, 40), draft.pick((16, 32, 64)), (draft.between(1, 3), draft.pick((7, 32)))
+    table = draft.operand("b", (rows, columns), "bfloat16", layout="ROW_MAJOR")
+    seed = draft.below(1000)
+    numbers = np.random.default_rng(seed).integers(0, rows, sides)
+    indices = (
+        f"ttsim.from_numpy(np.random.default_rng({seed}).integers(0, {rows}, {sides}), ttsim.uint32, device=device)"
+    )
+    draft.call(indices, table)
+    return draft.gives(table.values[numbers], dtypes=("bfloat16",), layout="ROW_MAJOR")

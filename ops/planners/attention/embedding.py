@@ -1,0 +1,217 @@
+"""Plans of an embedding. Rules: ttnn 0.81.1 (embedding), compared with recorded plans."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from math import prod
+
+from device.cores import CoreRangeSet, first_cores
+from device.errors import ArgumentError, DeviceError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import FACE, TILE, Layout, MemoryConfig, TensorMemoryLayout
+from device.numbers.formats import BFLOAT16, UINT32, DataFormat, div_up, round_up
+from device.plan import CircularBuffer, Plan
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.programs.attention.embedding import Embed
+from ops.programs.buffer_shapes import (
+    BUFFERING,
+    buffer,
+    page_alignment_bytes,
+    page_cores,
+    row_bytes,
+    scratchpad,
+    shard_view,
+    tile_buffer,
+)
+from ops.programs.data_movement.conversions import in_other_layout, typecast_by
+
+INDEX_BYTES = 32  # of indices that are read at a time
+DOUBLED_TILES = 64  # of a row that is held twice, and of a part of a row that does not fit L1
+HINT = "weight: give [rows, columns] of bfloat16, interleaved"
+
+
+class EmbeddingKind(Enum):
+    """ttnn's EmbeddingsType; values are the rows of the table that a core keeps."""
+
+    GENERIC = 0
+    PADDED = 1
+    BINARY = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddingArguments:
+    """A call."""
+
+    indices: TensorSpec  # "input"
+    table: TensorSpec  # "weight"
+    kind: EmbeddingKind = EmbeddingKind.GENERIC
+    pad_token: int | None = None
+    layout: Layout | None = None
+    data_format: DataFormat | None = None
+    place: MemoryConfig | None = None
+
+    @property
+    def out_layout(self) -> Layout:
+        """Layout of the result."""
+        return self.table.layout if self.layout is None else self.layout
+
+
+def plan_embedding(call: EmbeddingArguments, spec: DeviceSpec) -> Plan:
+    """Plan the rows of "weight" that "input" names."""
+
+    def write(builder: PlanBuilder, indices: PlanTensor, weight: PlanTensor) -> PlanTensor:
+        table = weight
+        if weight.spec.layout is Layout.TILE:
+            table = in_other_layout(builder, weight, Layout.ROW_MAJOR, "table")
+        picked = _run(builder, call, indices, table)
+        result = picked
+        if picked.spec.layout is not call.out_layout:
+            result = in_other_layout(builder, picked, call.out_layout, "output.tiles")
+            builder.free_own(picked)
+        wanted = call.data_format or table.spec.data_format
+        tiles = result
+        if result.spec.layout is Layout.TILE and result.spec.data_format != wanted:
+            result = typecast_by(builder, result, wanted, "output")
+        builder.free_own(*([] if tiles.name == result.name else [tiles]), table, keep=[result])
+        return result
+
+    return plan_of({"input": call.indices, "weight": call.table}, spec, write, attempts=True)
+
+
+def _run(builder: PlanBuilder, call: EmbeddingArguments, indices: PlanTensor, table: PlanTensor) -> PlanTensor:
+    """The program that picks rows."""
+    index, spec = indices.spec, builder.device_spec
+    columns = table.spec.shape[-1]
+    whole = index.padded_shape[-1] % TILE == 0 and columns % TILE == 0
+    fused = whole and call.out_layout is Layout.TILE
+    cast = call.data_format is not None and call.data_format != table.spec.data_format
+    if whole and call.layout is None and not fused and cast:
+        raise DeviceError(
+            "Can only typecast output embeddings when producing TILE_LAYOUT output\n"
+            "layout: give ttnn.TILE_LAYOUT, or leave dtype out"
+        )
+    place = index.memory_config if call.place is None else call.place
+    tiled = fused and index.layout is not Layout.TILE
+    if place.is_sharded() and place.shard_spec is None:
+        raise DeviceError("bad optional access\nmemory_config: a sharded one needs a shard_spec")
+    shape = (*index.shape[:1], *index.shape[-1:], columns) if len(index.shape) > 1 else (*index.shape, columns)
+    result = TensorSpec(shape, BFLOAT16, Layout.TILE if tiled else Layout.ROW_MAJOR, place)
+    output = PlanTensor("output.rows", result)
+    for text in _refusals(call, table.spec, place, fused=fused):
+        raise DeviceError(f"{text}\n{HINT}")
+    op = Embed(shape=shape, rows=table.spec.shape[-2])
+    if index.layout is Layout.TILE:
+        buffers = _of_tiled_indices(index, table.spec, place, spec)
+    elif tiled:
+        buffers = _tilized(call, index, table.spec, output, spec)
+    else:
+        buffers = _in_rows(call, index, table.spec, output, spec)
+    return builder.run("EmbeddingsDeviceOperation", op, [indices, table], output, buffers, dataflow=True)
+
+
+def _refusals(call: EmbeddingArguments, table: TensorSpec, place: MemoryConfig, *, fused: bool) -> Iterator[str]:
+    """What the device operation refuses, in its order."""
+    index, shards = call.indices, place.shard_spec
+    if index.data_format not in (UINT32, BFLOAT16):
+        yield "Input must be UINT32 or BFLOAT16"
+    if table.data_format != BFLOAT16:
+        yield "Weights tensor must have BFLOAT16 dtype"
+    if table.memory_config.is_sharded():
+        yield "Embedding does not currently support sharded weights"
+    if index.memory_config.is_sharded():
+        yield "Embedding does not currently support sharded inputs"
+    outer = (1, 1, 1, *table.padded_shape)[-4:-2]
+    if outer != (1, 1):
+        yield f"First two dimensions for the weights must be 1 but got {outer[0]} and {outer[1]}"
+    if fused and shards is not None:
+        high, wide = shards.shape
+        volume = prod(index.padded_shape)
+        if high % TILE:
+            yield f"Shard height {high} must be a multiple of tile height {TILE} to have the output tensor tilized"
+        if wide % TILE:
+            yield f"Shard width {wide} must be a multiple of tile width {TILE} to have the output tensor tilized"
+        if volume % high:
+            yield f"Input tensor volume {volume} must be a multiple of shard height {high}"
+        if table.padded_shape[-1] % wide:
+            yield f"Number of columns in table {table.padded_shape[-1]} must be factor of shard width {wide}"
+    elif not fused and place.is_sharded() and place.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
+        yield "Embedding only supports height sharded Row Major outputs"
+    if call.kind is EmbeddingKind.PADDED and call.pad_token is None:
+        yield "Pad token must be specified when PADDED Embeddings Type is specified"
+    if call.kind is EmbeddingKind.BINARY and table.padded_shape[-2] != 2:
+        yield "Weight tensor must have 2 embeddings for BINARY Embeddings Type"
+
+
+def _page_bytes(table: TensorSpec, place: MemoryConfig, spec: DeviceSpec) -> int:
+    """Bytes of a row of the table, aligned for its memory and for that of the result."""
+    return round_up(
+        row_bytes(table), max(page_alignment_bytes(memory, spec) for memory in (table.memory_config, place))
+    )
+
+
+def _kept(call: EmbeddingArguments, table: TensorSpec, cores: CoreRangeSet, spec: DeviceSpec) -> list[CircularBuffer]:
+    """The rows of the table that a core keeps."""
+    if not call.kind.value:
+        return []
+    return [scratchpad("kept_rows", call.kind.value * _page_bytes(table, table.memory_config, spec), BFLOAT16, cores)]
+
+
+def _in_rows(
+    call: EmbeddingArguments, index: TensorSpec, table: TensorSpec, output: PlanTensor, spec: DeviceSpec
+) -> tuple[CircularBuffer, ...]:
+    """A row or two, and some indices."""
+    shards, data_format = output.spec.memory_config.shard_spec, index.data_format
+    rows: list[CircularBuffer] = []
+    if shards is None:
+        count = prod(output.spec.shape[:-1])
+        cores = page_cores(count, spec.grid)
+        ahead = BUFFERING if count > cores.num_cores() else 1
+        rows = [buffer("rows", ahead * _page_bytes(table, output.spec.memory_config, spec), BFLOAT16, cores)]
+    else:
+        cores = shards.grid
+    single = data_format.element_bytes or 0
+    aligned = round_up(single, page_alignment_bytes(index.memory_config, spec))
+    pad = scratchpad("indices", INDEX_BYTES // single * aligned, data_format, cores)
+    return (*rows, pad, *_kept(call, table, cores, spec))
+
+
+def _tilized(
+    call: EmbeddingArguments, index: TensorSpec, table: TensorSpec, output: PlanTensor, spec: DeviceSpec
+) -> tuple[CircularBuffer, ...]:
+    """A row of tiles, twice if L1 has room for it, before and after it is tilized."""
+    shards, data_format = output.spec.memory_config.shard_spec, index.data_format
+    wide = table.padded_shape[-1] // TILE
+    if shards is None:
+        cores = page_cores(prod(output.spec.shape[:-1]) // TILE, spec.grid)
+    else:
+        cores, wide = shards.grid, shards.shape[1] // TILE
+    pads = [scratchpad("indices", TILE * (data_format.element_bytes or 0), data_format, cores)]
+    pads += _kept(call, table, cores, spec)
+    held = wide if wide > DOUBLED_TILES else BUFFERING * wide
+    needed = 2 * held * BFLOAT16.tile_bytes + sum(pad.size_bytes for pad in pads)
+    if needed > spec.l1.usable_bytes:
+        held = BUFFERING * max(part for part in range(1, DOUBLED_TILES + 1) if wide % part == 0)
+    out = tile_buffer("tiles", held, BFLOAT16, cores)
+    if shards is not None:
+        out = shard_view("tiles", output, spec)
+    return (tile_buffer("rows", held, BFLOAT16, cores), out, *pads)
+
+
+def _of_tiled_indices(
+    index: TensorSpec, table: TensorSpec, place: MemoryConfig, spec: DeviceSpec
+) -> tuple[CircularBuffer, ...]:
+    """Two rows, and a tile of indices; cores take faces of indices."""
+    faces = div_up(prod(index.shape), FACE)
+    cores = first_cores(min(faces, spec.grid.cores), spec.grid.cols, spec.grid.rows, row_wise=False).merged()
+    tile = scratchpad("indices", index.data_format.tile_bytes, index.data_format, cores)
+    return buffer("rows", BUFFERING * _page_bytes(table, place, spec), BFLOAT16, cores), tile
+
+
+def require_two_axes(call: EmbeddingArguments) -> None:
+    """Raises ArgumentError for indices of which the library drops the axes between the first and the last."""
+    if prod(call.indices.shape[1:-1]) != 1:
+        raise ArgumentError(
+            f"embedding: of indices {list(call.indices.shape)} ttnn looks at the first of the axes between the first "
+            "and the last alone; reshape them to two axes"
+        )
