@@ -82,7 +82,7 @@ from ttsim.api.prepare import (
     prepare_conv_bias as prepare_conv_bias, prepare_conv_transpose2d_bias as prepare_conv_transpose2d_bias,
     prepare_conv_transpose2d_weights as prepare_conv_transpose2d_weights, prepare_conv_weights as prepare_conv_weights,
 )
-from ttsim.api.places import argmax as argmax
+from ttsim.api.places import argmax as argmax, topk as topk
 from ttsim.api.reduction import max as max, mean as mean, min as min, sum as sum
 from ttsim.api.shape import (
     concat as concat, fold as fold, permute as permute, reshape as reshape, slice as slice,

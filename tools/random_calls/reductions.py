@@ -73,3 +73,13 @@ def argmax(draft: Draft, x: Shadow) -> Step:
     axis, keeps = draft.below(rank), draft.chance(0.7)
     draft.call(x).option("dim", axis).option("keepdim", keeps or "")
     return draft.gives(np.argmax(x.values, axis=axis, keepdims=keeps), dtypes=("uint32",), layout="ROW_MAJOR")
+
+
+@of_tensor("topk", accept=lambda x: x.dtype in ("bfloat16", "float32") and x.tiled and not x.tensor.is_sharded())
+def topk(draft: Draft, x: Shadow) -> Step:
+    """The largest or smallest elements of each row."""
+    count, largest = draft.between(1, min(x.shape[-1], 40)), draft.chance(0.7)
+    draft.call(x, count).option("largest", "" if largest else "False")
+    ordered = np.sort(x.values, axis=-1)
+    values = ordered[..., ::-1][..., :count] if largest else ordered[..., :count]
+    return draft.gives(values, dtypes=(x.dtype,), layout="TILE", text=f"ttsim.topk({', '.join(draft.arguments)})[0]")

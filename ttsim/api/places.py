@@ -3,7 +3,9 @@
 from device.cores import CoreRangeSet
 from device.memory.memory_config import MemoryConfig
 from ops.planners.argmax import ArgMaxArguments, plan_argmax
-from ttsim.api.device_calls import converted, operation, require_left_out
+from ops.planners.topk import TopKArguments, plan_topk
+from ttsim.api.device_calls import cached_plan, converted, operation, require_left_out, required_device
+from ttsim.runtime.execution import run
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import required_integer
 
@@ -47,3 +49,53 @@ def argmax(
     axis = None if dim is None else required_integer("argmax", "dim", dim)
     call = ArgMaxArguments(dim=axis, keeps=keepdim, place=memory_config)
     return converted("argmax", plan_argmax, input_tensor, call)
+
+
+@operation
+def topk(
+    input_tensor: Tensor,
+    k: object = 32,
+    dim: object = -1,
+    largest: bool = True,
+    sorted: bool = True,
+    *,
+    memory_config: MemoryConfig | None = None,
+    sub_core_grids: CoreRangeSet | None = None,
+    indices_tensor: object = None,
+    output_tensor: object = None,
+    stable: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """The largest or smallest elements of each row in order, and their places.
+
+    Of equal elements the first comes first. Numbers were never compared with recordings of the real kernels.
+
+    Args:
+        input_tensor: An interleaved tensor on the device in TILE layout, with rows of at most 992 elements.
+        k: How many elements, at most 64.
+        dim: The last axis; others are not simulated.
+        largest: The largest elements, in falling order; False for the smallest, in rising order.
+        sorted: Accepted as in ttnn; elements are always in order.
+        indices_tensor: Not simulated.
+        stable: Accepted as in ttnn; equal elements are always in the order of their places.
+
+    Returns:
+        The elements, and their places from 0 on: uint16, or uint32 for float32.
+
+    Examples:
+        >>> tensor = ttnn.Tensor(np.arange(64.0).reshape(1, 64), ttnn.bfloat16, device, ttnn.TILE_LAYOUT)
+        >>> values, places = ttnn.topk(tensor, 2)
+        >>> values.to_list(), places.to_list()
+        ([[63.0, 62.0]], [[63, 62]])
+    """
+    require_left_out("topk", sub_core_grids=sub_core_grids, indices_tensor=indices_tensor, output_tensor=output_tensor)
+    device = required_device("topk", input_tensor)
+    call = TopKArguments(
+        count=required_integer("topk", "k", k),
+        dim=required_integer("topk", "dim", dim),
+        largest=largest,
+        place=memory_config,
+    )
+    plan = cached_plan(plan_topk, device, input_tensor.spec, call)
+    with device.function("ttnn.topk"):
+        results = run(plan, {"input": input_tensor}, device)
+    return results["values"], results["indices"]

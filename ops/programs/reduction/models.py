@@ -7,6 +7,7 @@ from ops.programs.reduction.accumulate import Accumulate
 from ops.programs.reduction.argmax import ArgMax
 from ops.programs.reduction.nc import AddImages
 from ops.programs.reduction.reduce import Reduce
+from ops.programs.reduction.topk import TopK
 
-OPS: Final[tuple[type[ModeledOp], ...]] = (Accumulate, AddImages, ArgMax, Reduce)
+OPS: Final[tuple[type[ModeledOp], ...]] = (Accumulate, AddImages, ArgMax, Reduce, TopK)
 OP_MODELS: Final[tuple[OpModel[Any], ...]] = tuple(map(model_of, OPS))
