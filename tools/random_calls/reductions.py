@@ -49,7 +49,8 @@ def accumulation(draft: Draft, x: Shadow) -> Step:
         totals = getattr(np, draft.function)(values, axis=axis)
         share = PARTIAL_ROUNDINGS.get(x.dtype, 2.0**-7 if x.dtype == "bfloat16" else 2.0**-16)
         magnitudes = np.maximum.accumulate(getattr(np, draft.function)(np.abs(values), axis=axis), axis=axis)
-        bound = share * np.where(np.isfinite(totals) & (np.abs(totals) < 1e30), magnitudes.max(), np.inf)
+        largest = magnitudes.max(initial=0.0)
+        bound = np.full(totals.shape, share * largest if largest < 1e30 else np.inf)
     totals, bound = (np.flip(array, axis) if backwards else array for array in (totals, bound))
     return draft.gives(totals, bound, dtypes=(x.dtype,), layout="TILE")
 
