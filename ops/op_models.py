@@ -23,8 +23,10 @@ from ops.programs.data_movement.fold import FoldWindows
 from ops.programs.data_movement.movement import MovementCosts
 from ops.programs.data_movement.pad import FillPad, FillTiles, PadWith
 from ops.programs.data_movement.permute import Permute
+from ops.programs.data_movement.repeat import RepeatTensor
 from ops.programs.data_movement.reshape import Reshape
 from ops.programs.data_movement.slice import Cut, PaddedSlice, SliceWrite
+from ops.programs.data_movement.split import SplitWidth
 from ops.programs.data_movement.upsample import Upsample
 from ops.programs.eltwise.op import Activate, AddRow, Binary
 from ops.programs.grid_sample import GridSample
@@ -45,7 +47,8 @@ from ops.programs.reduction.models import OP_MODELS as REDUCTION
 # Operations whose own methods are their models.
 MODELED_OPS: Final[tuple[type[ModeledOp], ...]] = (
     Activate, AddRow, Binary, ChannelsFirst, ChannelsLast, Concatenate, CopyTensor, Cut, EvenlyDistributed, FillPad,
-    FillTiles, FoldWindows, GridSample, Pool, PaddedSlice, PadWith, Permute, Reshape, SliceWrite, Transpose, Upsample,
+    FillTiles, FoldWindows, GridSample, Pool, PaddedSlice, PadWith, Permute, RepeatTensor, Reshape,
+    SliceWrite, SplitWidth, Transpose, Upsample,
 )  # fmt: skip
 _MODELS: list[OpModel[Any]] = [
     *map(model_of, MODELED_OPS),

@@ -30,6 +30,7 @@ from ttsim.api.conversions import (
     load_tensor as load_tensor, to_device as to_device, to_dtype as to_dtype, to_layout as to_layout,
     to_memory_config as to_memory_config, to_torch as to_torch, typecast as typecast,
 )
+from ttsim.api.copies import assign as assign, clone as clone, copy as copy
 from ttsim.api.creation import (
     DEVICE_STORAGE_TYPE as DEVICE_STORAGE_TYPE, arange as arange, element_size as element_size, empty as empty,
     empty_like as empty_like, full as full, full_like as full_like, get_conv_output_dim as get_conv_output_dim,
@@ -57,8 +58,8 @@ from ttsim.api.group_norm import (
     get_group_norm_cores_across_channel as get_group_norm_cores_across_channel, group_norm as group_norm,
 )
 from ttsim.api.modules import (
-    cluster as cluster, database as database, device as device, experimental as experimental, tracer as tracer,
-    transformer as transformer,
+    cluster as cluster, core as core, database as database, device as device, experimental as experimental,
+    tracer as tracer, transformer as transformer,
 )
 from ttsim.api.normalization import layer_norm as layer_norm, rms_norm as rms_norm
 from ttsim.api.pad import pad as pad
@@ -78,12 +79,14 @@ from ttsim.api.pairs import (
     ne_ as ne_, nextafter as nextafter, remainder as remainder, rsub as rsub, rsub_ as rsub_,
     squared_difference as squared_difference, squared_difference_ as squared_difference_, xlogy as xlogy,
 )
+from ttsim.api.parts import chunk as chunk, roll as roll, split as split
 from ttsim.api.prepare import (
     prepare_conv_bias as prepare_conv_bias, prepare_conv_transpose2d_bias as prepare_conv_transpose2d_bias,
     prepare_conv_transpose2d_weights as prepare_conv_transpose2d_weights, prepare_conv_weights as prepare_conv_weights,
 )
 from ttsim.api.places import argmax as argmax, topk as topk
 from ttsim.api.reduction import max as max, mean as mean, min as min, sum as sum
+from ttsim.api.repeat import expand as expand, repeat as repeat, repeat_interleave as repeat_interleave
 from ttsim.api.shape import (
     concat as concat, fold as fold, permute as permute, reshape as reshape, slice as slice,
     squeeze as squeeze, stack as stack, transpose as transpose, unsqueeze as unsqueeze,
@@ -214,8 +217,11 @@ from ttsim.runtime.types.norm_configs import (
     create_layernorm_program_config as create_layernorm_program_config,
 )
 from ttsim.runtime.types.sharding import (
-    ShardStrategy as ShardStrategy, create_sharded_memory_config as create_sharded_memory_config,
+    ShardStrategy as ShardStrategy, corerange_to_cores as corerange_to_cores,
+    create_sharded_memory_config as create_sharded_memory_config,
+    create_sharded_memory_config_ as create_sharded_memory_config_,
     num_cores_to_corerangeset as num_cores_to_corerangeset,
+    num_cores_to_corerangeset_in_subcoregrids as num_cores_to_corerangeset_in_subcoregrids,
 )
 from ttsim.runtime.types.tensors import (
     ROW_MAJOR_LAYOUT as ROW_MAJOR_LAYOUT, TILE_LAYOUT as TILE_LAYOUT, TILE_SIZE as TILE_SIZE, DataType as DataType,

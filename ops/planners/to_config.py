@@ -124,17 +124,22 @@ def plan_untilize(
     Interleaved tiles lose their padding. Tiles in shards keep it: as padding of interleaved rows, and between the
     images of rows in shards.
     """
-    where, sharded = source.memory_config if place is None else place, source.memory_config.is_sharded()
+    write = partial(untilized_rows, place=place, name="output", on_one_core=on_one_core)
+    return _plan_of_rows(source, spec, write, source.padded_shape)
+
+
+def untilized_rows(
+    builder: PlanBuilder, tiles: PlanTensor, place: MemoryConfig | None, name: str, *, on_one_core: bool = False
+) -> PlanTensor:
+    """Tiles as rows of the same shape, as ttnn.untilize makes them; see `plan_untilize`."""
+    source, sharded = tiles.spec, tiles.spec.memory_config.is_sharded()
+    where = source.memory_config if place is None else place
     cut = source.shape != source.padded_shape and not sharded
     padded = source.padded_shape if sharded and not where.is_sharded() else None
-
-    def write(builder: PlanBuilder, tiles: PlanTensor) -> PlanTensor:
-        if cut and (source.data_format != BFLOAT16 or on_one_core or where.is_sharded()):
-            return unpadded_by(builder, tiles, source.shape, where, "output", on_one_core=on_one_core)
-        rows = rows_of(source, source.shape, where, padded)
-        return untilized_by(builder, tiles, rows, "output", on_one_core=on_one_core)
-
-    return _plan_of_rows(source, spec, write, source.padded_shape)
+    if cut and (source.data_format != BFLOAT16 or on_one_core or where.is_sharded()):
+        return unpadded_by(builder, tiles, source.shape, where, name, on_one_core=on_one_core)
+    rows = rows_of(source, source.shape, where, padded)
+    return untilized_by(builder, tiles, rows, name, on_one_core=on_one_core)
 
 
 def _plan_of_rows(

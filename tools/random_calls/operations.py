@@ -82,6 +82,10 @@ _REASONS: Final = {
     "prepares weights and masks on the host; tests/ttsim/api/test_group_norm.py holds their numbers": (
         "create_group_norm_input_negative_mask create_group_norm_weight_bias_rm dram_group_norm_params_from_torch"
     ),
+    "writes into another tensor, or returns several; tests/ttsim/api/test_parts.py calls it": "chunk copy split",
+    "reckons with numbers or cores; has no tensor": (
+        "corerange_to_cores create_sharded_memory_config_ num_cores_to_corerangeset_in_subcoregrids"
+    ),
     "always refuses": "experimental.conv3d",
     "calls matmul, multiply_ and add_, which are drawn; tests/ttsim/api/test_matmul.py compares their numbers": "addmm",
     "carries out what the four functions of oneDNN prepare, which are drawn": "onednn.run",

@@ -316,6 +316,37 @@ def rearranged(draft: Draft, x: Shadow) -> Step:
     return moved(draft, x, values, split=True)
 
 
+def _is_matrix_apart(x: Shadow) -> bool:
+    """Whether a tensor has two axes or more and lies in no shards."""
+    return len(x.shape) > 1 and not x.tensor.is_sharded()
+
+
+@of_tensor("repeat", "expand", "repeat_interleave", "roll", "clone", "assign", accept=_is_matrix_apart)
+def again(draft: Draft, x: Shadow) -> Step:
+    """The numbers of an interleaved tensor several times, in a ring, or once more."""
+    rank, values = len(x.shape), x.values
+    axis, count = draft.between(0, rank - 1), draft.between(1, 3)
+    match draft.function:
+        case "repeat":
+            counts = [count if at == axis else 1 for at in range(rank)]
+            draft.call(x, counts)
+            values = np.tile(values, counts)
+        case "expand":
+            draft.call(x, [count, *([-1] * rank)])
+            values = np.broadcast_to(values, (count, *x.shape)).copy()
+        case "repeat_interleave":
+            draft.call(x, count, axis)
+            values = np.repeat(values, count, axis)
+        case "roll":
+            draft.call(x, count, axis)
+            values = np.roll(values, count, axis)
+        case "clone":
+            draft.call(x)
+        case _:
+            draft.call(x).arguments.append(f"memory_config={draft.pick((DRAM, L1))}")
+    return moved(draft, x, values, split=True)
+
+
 def _traits(x: Shadow, axis: int | None) -> object:
     """What tensors that are joined along an axis, None for a new one, must have in common."""
     sides = [side for place, side in enumerate(x.shape) if axis is None or place != axis % len(x.shape)]

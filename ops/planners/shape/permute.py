@@ -195,7 +195,7 @@ def transposed_by(
     read = typecast_by(builder, four, BFLOAT16, f"{name}.bfloat16") if converts else four
     last = f"{name}.turned" if converts else name
     if first == second or read.spec.padded_shape[first] == read.spec.padded_shape[second] == 1:
-        turned = read if place is None or place == source_spec.memory_config else _cloned(builder, read, place, last)
+        turned = read if place is None or place == source_spec.memory_config else cloned(builder, read, place, last)
         if rank == 1 and source_spec.layout is Layout.TILE:
             raise DeviceError(
                 "Can't convert shape rank\ninput_tensor: the padding of a vector in tiles has two axes, which "
@@ -205,26 +205,6 @@ def transposed_by(
         turned = _swapped(builder, read, (first, second), place, last)
     result = _as_before(builder, four, read, turned, name) if converts else turned
     return seen(result, result.spec.shape[more:])
-
-
-def _cloned(builder: PlanBuilder, source: PlanTensor, place: MemoryConfig, name: str) -> PlanTensor:
-    """A tensor whose axes stay in order, in another place, as ttnn.clone copies it."""
-    current = source.spec.memory_config
-    refused = ""
-    if current.is_sharded() is not place.is_sharded():
-        refused = (
-            "Clone: mixed sharded/interleaved layout not currently supported. Both input and output must have the same "
-            "layout."
-        )
-    elif current.memory_layout is not place.memory_layout:
-        refused = "Clone: input and output must have the same memory layout when both are sharded"
-    elif current.shard_spec != place.shard_spec:
-        refused = "Clone: input and output shard specs must be identical (same grid, shape, and orientation)"
-    if refused:
-        raise DeviceError(f"{refused}\nmemory_config: the axes stay in order; use to_memory_config")
-    if current.is_sharded():
-        raise NotSimulatedError("transpose: a clone of shards in another memory is not simulated; use to_memory_config")
-    return cloned(builder, source, place, name)
 
 
 def _swapped(

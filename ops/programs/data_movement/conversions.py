@@ -16,7 +16,13 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.buffer_shapes import BUFFERING, page_cores, row_bytes, shard_counts, tile_buffer
 from ops.programs.data_movement.copy import Conversion, CopyTensor, Uneven, fits_generated_code, uneven
-from ops.programs.data_movement.copy_buffers import buffers_of_copy, clone_buffers, images_of_shard, resharded_bytes
+from ops.programs.data_movement.copy_buffers import (
+    buffers_of_copy,
+    clone_buffers,
+    images_of_shard,
+    resharded_bytes,
+    stays,
+)
 
 GENERATED_FORMATS = (BFLOAT16, BFLOAT8_B)  # of interleaved tiles that a program of their own untilizes
 
@@ -36,13 +42,38 @@ def copied(
     op = _copy_op(conversion, source.spec, target, on_one_core=on_one_core)
     refused = refused or next(_refusals(op, source.spec, target, spec), None)
     buffers = () if refused else buffers_of_copy(conversion, source, result, spec, on_one_core=on_one_core)
-    by_dataflow = conversion is not Conversion.UNTILIZE_CODEGEN
+    plain = conversion is Conversion.COPY and stays(source.spec, target)
+    by_dataflow = conversion is not Conversion.UNTILIZE_CODEGEN and not plain
     return builder.run(op.name, op, [source], result, buffers, dataflow=by_dataflow, refused=refused)
 
 
-def cloned(builder: PlanBuilder, source: PlanTensor, place: MemoryConfig, name: str) -> PlanTensor:
-    """A copy of an interleaved tensor in another interleaved place, page by page."""
-    output = PlanTensor(name, source.spec.changed(memory_config=place))
+def filled(builder: PlanBuilder, source: PlanTensor, target: PlanTensor) -> PlanTensor:
+    """A tensor into which Copy writes the numbers of another one of its shape and layout."""
+    op = _copy_op(Conversion.COPY, source.spec, target.spec)
+    buffers = buffers_of_copy(Conversion.COPY, source, target, builder.device_spec)
+    by_dataflow = not stays(source.spec, target.spec)
+    return builder.run(op.name, op, [source, target], None, buffers, dataflow=by_dataflow)
+
+
+def cloned(
+    builder: PlanBuilder, source: PlanTensor, place: MemoryConfig, name: str, data_format: DataFormat | None = None
+) -> PlanTensor:
+    """A copy of a tensor, page by page, in another memory, with the same shards, or in another format of tiles."""
+    current, refused = source.spec.memory_config, ""
+    if data_format not in (None, source.spec.data_format) and source.spec.layout is not Layout.TILE:
+        raise DeviceError("Clone: data type conversion is only supported with tile layout\ndtype: leave it out")
+    if current.is_sharded() is not place.is_sharded():
+        refused = (
+            "Clone: mixed sharded/interleaved layout not currently supported. Both input and output must have the same "
+            "layout."
+        )
+    elif current.memory_layout is not place.memory_layout:
+        refused = "Clone: input and output must have the same memory layout when both are sharded"
+    elif current.shard_spec != place.shard_spec:
+        refused = "Clone: input and output shard specs must be identical (same grid, shape, and orientation)"
+    if refused:
+        raise DeviceError(f"{refused}\nmemory_config: use to_memory_config")
+    output = PlanTensor(name, source.spec.changed(memory_config=place, data_format=data_format))
     buffers = clone_buffers(source.spec, output.spec, builder.device_spec)
     op = _copy_op(Conversion.COPY, source.spec, output.spec)
     return builder.run("CloneOperation", op, [source], output, buffers, dataflow=True)

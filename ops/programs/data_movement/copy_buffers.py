@@ -96,16 +96,28 @@ def _copy_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> B
             paged_buffer("written", BUFFERING, min(page_bytes, MOST_BYTES), data_format, cores),
             scratchpad("read", min(read_bytes, MOST_BYTES), source.data_format, cores),
         )
-    (pages,) = clone_buffers(source, target, spec)
+    cores = page_cores(_pages(target), spec.grid)
+    if stays(source, target):
+        cores = first_cores(cores.num_cores(), spec.grid.cols, spec.grid.rows, row_wise=False)
+    read = paged_buffer("read", BUFFERING, aligned_page(source, spec), source.data_format, cores)
     if source.data_format == data_format:
-        return (pages._replace(name="read"),)
-    return pages._replace(name="read"), paged_buffer("written", BUFFERING, page_bytes, data_format, pages.cores)
+        return (read,)
+    return read, paged_buffer("written", BUFFERING, page_bytes, data_format, cores)
+
+
+def stays(source: TensorSpec, target: TensorSpec) -> bool:
+    """Whether Copy writes to the same place, or another buffer of it, with circular buffers."""
+    return source.memory_config == target.memory_config
 
 
 def clone_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Buffers:
-    """Dataflow buffers of Clone: two pages in transit through each core."""
-    cores = page_cores(_pages(target), spec.grid)
-    return (paged_buffer("pages", BUFFERING, aligned_page(source, spec), source.data_format, cores),)
+    """Dataflow buffers of Clone: two pages in transit through each core, of both formats, or on the cores of shards."""
+    shards = target.memory_config.shard_spec
+    cores = page_cores(_pages(target), spec.grid) if shards is None else shards.grid
+    pages = paged_buffer("pages", BUFFERING, aligned_page(source, spec), source.data_format, cores)
+    if source.data_format == target.data_format:
+        return (pages,)
+    return pages, tile_buffer("converted", BUFFERING, target.data_format, cores)
 
 
 def move_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> tuple[Buffers, Buffers]:

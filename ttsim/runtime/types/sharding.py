@@ -5,8 +5,9 @@ from math import prod
 from typing import cast
 
 from device.cores import CoreCoord, CoreGrid, CoreRange, CoreRangeSet, PlainEnum, first_cores
-from device.errors import ArgumentError, ArgumentTypeError, shown
-from device.memory.memory_config import BufferType, MemoryConfig, ShardOrientation, ShardSpec, TensorMemoryLayout
+from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
+from device.memory.memory_config import TILE, BufferType, MemoryConfig, ShardOrientation, ShardSpec, TensorMemoryLayout
+from device.numbers.formats import div_up, round_up
 from ttsim.runtime.types.call import required_integer
 
 
@@ -70,6 +71,74 @@ def create_sharded_memory_config(
     return MemoryConfig(TensorMemoryLayout[f"{strategy.name}_SHARDED"], BufferType.L1, ShardSpec(cores, shard, dealt))
 
 
+def create_sharded_memory_config_(
+    shape: Sequence[int],
+    core_grid: CoreGrid | CoreRangeSet | Sequence[CoreGrid],
+    strategy: ShardStrategy | TensorMemoryLayout,
+    orientation: ShardOrientation,
+    use_height_and_width_as_shard_shape: bool = False,
+    tile_layout: bool = False,
+) -> MemoryConfig:
+    """A memory config whose shards are distributed over cores, in L1, rounded up where cores do not divide a tensor.
+
+    Args:
+        shape: Shape of the tensor, [..., height, width]; or that of a shard.
+        core_grid: The cores: a CoreGrid; two of them, where the second is one row after the first; or a CoreRangeSet.
+        strategy: How the tensor is cut.
+        orientation: Whether shards are dealt along rows or columns of cores.
+        use_height_and_width_as_shard_shape: ``shape`` is the shape of a shard, (width, height) if dealt along columns.
+        tile_layout: Round the rows up: to whole tiles for each row of blocks, to whole rows for each core.
+
+    Returns:
+        The memory config.
+
+    Raises:
+        ArgumentError: An argument is of the wrong kind, or a shard of a tensor in tiles fills no whole tiles.
+
+    Examples:
+        >>> grid = ttnn.CoreGrid(y=2, x=2)
+        >>> config = ttnn.create_sharded_memory_config_(
+        ...     (1, 1, 100, 64), grid, ttnn.ShardStrategy.BLOCK, ttnn.ShardOrientation.ROW_MAJOR, tile_layout=True)
+        >>> config.shard_spec.shape
+        [64, 32]
+    """
+    listed = isinstance(shape, Sequence) and len(shape) >= 2
+    if not listed or not all(isinstance(side, int) for side in shape):
+        raise _invalid("Invalid input shape", f"shape: two integers or more, not {shown(shape)}")
+    cores = _cores(core_grid)
+    if not isinstance(strategy, ShardStrategy | TensorMemoryLayout):
+        raise _invalid("Invalid type of sharding strategy", f"strategy: a ShardStrategy, not {shown(strategy)}")
+    if not isinstance(orientation, ShardOrientation):
+        raise _invalid("Invalid type of shard orientation", f"orientation: not {shown(orientation)}")
+    is_strategy, by_rows = isinstance(strategy, ShardStrategy), orientation is ShardOrientation.ROW_MAJOR
+    scheme = TensorMemoryLayout[f"{strategy.name}_SHARDED"] if is_strategy else TensorMemoryLayout(strategy)
+    *outer, height, width = shape
+    if use_height_and_width_as_shard_shape:
+        shard = (height, width) if by_rows else (width, height)
+    else:
+        shard = _covering_shard((prod(outer) * height, width), cores, scheme, by_rows=by_rows, tiled=tile_layout)
+    if tile_layout and shard[0] % TILE and shard[1] % TILE:
+        raise _invalid("Incorrect tensor shape", f"shards of {shard[0]} x {shard[1]} elements fill no whole tiles")
+    return MemoryConfig(scheme, BufferType.L1, ShardSpec(cores, shard, orientation))
+
+
+def _covering_shard(
+    matrix: tuple[int, int], cores: CoreRangeSet, scheme: TensorMemoryLayout, *, by_rows: bool, tiled: bool
+) -> tuple[int, int]:
+    """The part of a matrix that each core has at most."""
+    (height, width), count, box = matrix, cores.num_cores(), cores.bounding_box()
+    if scheme is TensorMemoryLayout.WIDTH_SHARDED:
+        return height, div_up(width, count)
+    if scheme is TensorMemoryLayout.HEIGHT_SHARDED:
+        return div_up(height, count), width
+    if scheme is not TensorMemoryLayout.BLOCK_SHARDED:
+        raise _invalid("Invalid sharding scheme", f"strategy: not {scheme}")
+    if box.num_cores() != count:
+        raise _invalid("Invalid CoreRangeSet for block sharding strategy", "core_grid: give a rectangle of cores")
+    down, across = (box.rows, box.cols) if by_rows else (box.cols, box.rows)
+    return div_up(round_up(height, down * TILE) if tiled else height, down), div_up(width, across)
+
+
 def _invalid(first_line: str, text: str) -> ArgumentError:
     return ArgumentError(f"{first_line}\ncreate_sharded_memory_config: {text}")
 
@@ -126,3 +195,76 @@ def num_cores_to_corerangeset(target_num_cores: int, grid_size: CoreCoord, row_w
             f"num_cores_to_corerangeset: a grid of {grid_size.x} x {grid_size.y} does not have {count} cores"
         )
     return first_cores(count, grid_size.x, grid_size.y, row_wise)
+
+
+def num_cores_to_corerangeset_in_subcoregrids(
+    start_core: CoreCoord, target_num_cores: int, sub_core_grids: CoreRangeSet, row_wise: bool = False
+) -> CoreRangeSet:
+    """As many cores of a set, from one of them on.
+
+    Args:
+        start_core: The first core.
+        target_num_cores: How many cores.
+        sub_core_grids: The set, whose ranges are counted one after the other.
+        row_wise: Count along rows of a range instead of columns.
+
+    Returns:
+        The cores as a CoreRangeSet.
+
+    Raises:
+        ArgumentTypeError: An argument is of the wrong type.
+        DeviceError: The set has fewer cores, or does not have the first one.
+
+    Examples:
+        >>> cores = ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(3, 1))])
+        >>> ttnn.num_cores_to_corerangeset_in_subcoregrids(ttnn.CoreCoord(1, 0), 3, cores, row_wise=True)
+        {[1-0 - 3-0]}
+    """
+    owner = "num_cores_to_corerangeset_in_subcoregrids"
+    count = required_integer(owner, "target_num_cores", target_num_cores)
+    if not isinstance(start_core, CoreCoord) or not isinstance(sub_core_grids, CoreRangeSet):
+        raise ArgumentTypeError(f"{owner}: start_core must be a CoreCoord, and sub_core_grids a CoreRangeSet")
+    cores = sub_core_grids.cores(row_wise)
+    if count < 1:
+        raise DeviceError("Target number of cores must be greater than 0\ntarget_num_cores: give 1 or more")
+    if count > len(cores):
+        raise DeviceError(
+            f"Target number of cores {count} is greater than total available cores {len(cores)}\n"
+            "target_num_cores: give fewer"
+        )
+    if start_core not in cores:
+        raise DeviceError(f"Start core must be inside sub_core_grids\nstart_core: {sub_core_grids} lacks {start_core}")
+    first = cores.index(start_core)
+    if first + count > len(cores):
+        raise DeviceError(
+            f"Failed to find all target cores in sub_core_grids\n"
+            f"start_core: {len(cores) - first} cores follow, not {count}"
+        )
+    return CoreRangeSet([CoreRange(core, core) for core in cores[first : first + count]]).merged()
+
+
+def corerange_to_cores(
+    core_range_set: CoreRangeSet, max_cores: int | None = None, row_wise: bool = False
+) -> list[CoreCoord]:
+    """The cores of a set, range by range.
+
+    Args:
+        core_range_set: The set.
+        max_cores: How many cores there are at most; None for all.
+        row_wise: Count along rows of a range instead of columns.
+
+    Returns:
+        The cores.
+
+    Raises:
+        ArgumentTypeError: An argument is of the wrong type.
+
+    Examples:
+        >>> cores = ttnn.num_cores_to_corerangeset(3, ttnn.CoreCoord(8, 8), row_wise=True)
+        >>> ttnn.corerange_to_cores(cores, 2)
+        [0-0, 1-0]
+    """
+    if not isinstance(core_range_set, CoreRangeSet):
+        raise ArgumentTypeError(f"corerange_to_cores: not a CoreRangeSet: {shown(core_range_set)}")
+    cores = list(core_range_set.cores(row_wise))
+    return cores if max_cores is None else cores[: required_integer("corerange_to_cores", "max_cores", max_cores)]

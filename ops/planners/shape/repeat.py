@@ -1,0 +1,239 @@
+"""Plans that repeat a tensor along its axes. Rules: ttnn 0.81.1 (data_movement/repeat) and recorded plans."""
+
+from functools import partial
+
+from device.errors import DeviceError, NotSimulatedError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig, TensorMemoryLayout
+from device.numbers.formats import BFLOAT4_B, BFLOAT16, FLOAT32
+from device.plan import Plan
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.planners.shape.permute import seen
+from ops.planners.to_config import placed, untilized_rows
+from ops.programs.buffer_shapes import is_uneven, shard_counts
+from ops.programs.data_movement.conversions import copied, in_other_layout
+from ops.programs.data_movement.copy import Conversion
+from ops.programs.data_movement.permute import with_shards
+from ops.programs.data_movement.repeat import (
+    RepeatTensor,
+    generated_buffers,
+    lies_in_parts,
+    older_buffers,
+    repeated_place,
+)
+
+RANK = 4  # of tensors that generated code repeats
+BY_COLUMNS = (TensorMemoryLayout.WIDTH_SHARDED, TensorMemoryLayout.BLOCK_SHARDED)
+OLDER = "RepeatDeviceOperation"
+
+
+def plan_repeat(
+    source: TensorSpec, counts: tuple[int, ...], spec: DeviceSpec, *, place: MemoryConfig | None = None
+) -> Plan:
+    """Plan the tensor "input" as often along each axis as ``counts`` say; missing counts and axes in front are 1."""
+    return plan_of(source, spec, partial(_repeated, counts=counts, place=place), attempts=True)
+
+
+def repeats_elements(source: TensorSpec, axis: int, place: MemoryConfig | None) -> bool:
+    """Whether generated code repeats each element of an axis: whole pages of interleaved floats."""
+    places = (source.memory_config, source.memory_config if place is None else place)
+    inner = 2 if source.layout is Layout.TILE else 1
+    fits = 2 <= len(source.shape) <= RANK and axis < len(source.shape) - inner
+    return fits and source.data_format in (BFLOAT16, FLOAT32) and not any(where.is_sharded() for where in places)
+
+
+def plan_repeat_interleave(
+    source: TensorSpec, axis: int, count: int, spec: DeviceSpec, *, place: MemoryConfig | None = None
+) -> Plan:
+    """Plan the tensor "input" with each element of an axis repeated, as generated code does it."""
+    shape = tuple(side * count if number == axis else side for number, side in enumerate(source.shape))
+    result = source.changed(shape=shape, memory_config=place)
+    op = RepeatTensor(shape=source.shape, axis=axis, count=count, each=True)
+    buffers = generated_buffers(op, source, result, spec)
+
+    def write(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
+        name = "RepeatInterleaveCodegenDeviceOperation"
+        return builder.run(name, op, [tensor], PlanTensor("output", result), buffers)
+
+    return plan_of(source, spec, write)
+
+
+def _repeated(
+    builder: PlanBuilder, source: PlanTensor, counts: tuple[int, ...], place: MemoryConfig | None
+) -> PlanTensor:
+    """The tensor along all axes."""
+    rank = max(len(counts), len(source.spec.shape))
+    times = (1,) * (rank - len(counts)) + counts
+    shape = (1,) * (rank - len(source.spec.shape)) + source.spec.shape
+    result = tuple(side * count for side, count in zip(shape, times, strict=True))
+    if all(count == 1 for count in times):
+        where = source.spec.memory_config if place is None else place
+        return seen(placed(builder, source, where, "output"), result)
+    if not shape:
+        raise DeviceError("repeat does not support rank 0 tensors\ninput_tensor: reshape it to one axis")
+    repeated = _Repeat(builder, source.spec, times, result).written(seen(source, shape), place)
+    spec = repeated.spec
+    padded = (*result[:-1], spec.padded_shape[-1]) if spec.layout is Layout.ROW_MAJOR else None
+    return PlanTensor(repeated.name, spec.changed(shape=result, padded_shape=padded))
+
+
+class _Repeat:
+    """A tensor that is repeated along at least one axis."""
+
+    def __init__(
+        self, builder: PlanBuilder, source: TensorSpec, times: tuple[int, ...], result: tuple[int, ...]
+    ) -> None:
+        self.builder, self.times, self.result = builder, times, result
+        if 2 <= len(times) <= RANK:
+            self.times = _joined(source, times)
+        self.axes = [axis for axis, count in enumerate(self.times) if count > 1]
+        self.source = source
+
+    def written(self, tensor: PlanTensor, place: MemoryConfig | None) -> PlanTensor:
+        """The result: by programs on the tensor as it lies, or on its interleaved rows, which lose their padding."""
+        spec, ragged = tensor.spec, tensor.spec.layout is Layout.TILE and self.ends_within_tiles(tensor.spec)
+        generated, sharded = 2 <= len(self.times) <= RANK, tensor.spec.memory_config.is_sharded()
+        direct, uneven = generated and not ragged and not self.cuts_rows(spec), not _fills_shards(spec)
+        where = self.where(spec, place, direct=direct and not uneven)
+        if not (sharded or where.is_sharded()) or (direct and not uneven):
+            return self.interleaved(tensor, where, "output", ragged=ragged, generated=generated)
+        to_dram = generated and not spec.data_format.is_block
+        apart = DRAM_MEMORY_CONFIG if to_dram else MemoryConfig(buffer_type=spec.memory_config.buffer_type)
+        gathered = placed(self.builder, tensor, apart, "gathered") if sharded else tensor
+        if direct:
+            return self.by_programs(gathered, where, "output", generated=True)
+        if _cuts_rows(spec):
+            raise NotSimulatedError(
+                "repeat: ttsim does not simulate these parts of rows in shards; move the tensor to interleaved memory"
+            )
+        name = "joined" if where.is_sharded() else "output"
+        between = MemoryConfig(buffer_type=where.buffer_type)
+        result = self.interleaved(gathered, between, name, ragged=ragged, generated=generated)
+        if not where.is_sharded():
+            return result
+        dealt = placed(self.builder, result, where, "output")
+        self.builder.free_own(result)
+        return dealt
+
+    def interleaved(
+        self, tensor: PlanTensor, where: MemoryConfig, name: str, *, ragged: bool, generated: bool
+    ) -> PlanTensor:
+        """The tensor repeated in its layout; by way of its rows where they have padding."""
+        spec = tensor.spec
+        if not ragged:
+            return self.by_programs(tensor, where, name, generated=generated)
+        if spec.data_format == BFLOAT4_B:
+            raise DeviceError(
+                "Only TILE layout is supported for BFLOAT8_B dtype!\n"
+                "input_tensor: a bfloat4_b tensor whose padding is repeated has no rows; typecast it to bfloat16"
+            )
+        if generated:
+            rows = untilized_rows(self.builder, tensor, None, "rows")
+        else:
+            rows = in_other_layout(self.builder, tensor, Layout.ROW_MAJOR, "rows")
+        self.builder.free_own(tensor)
+        grown = self.by_programs(rows, where, "repeated", generated=generated and not spec.data_format.is_block)
+        whole = PlanTensor(grown.name, grown.spec.changed(shape=self.result))
+        result = in_other_layout(self.builder, whole, Layout.TILE, name, data_format=spec.data_format)
+        self.builder.free_own(grown)
+        return result
+
+    def cuts_rows(self, spec: TensorSpec) -> bool:
+        """Whether several programs would have to read rows in shards that only the older one reads."""
+        op = RepeatTensor(shape=spec.shape, axis=self.axes[-1], count=1)
+        return len(self.axes) > 1 and lies_in_parts(op, spec)
+
+    def ends_within_tiles(self, spec: TensorSpec) -> bool:
+        """Whether one of the last two axes is repeated, and one of them has padding; programs repeat rows then."""
+        if len(spec.shape) > RANK or len(spec.shape) < 2:
+            return spec.shape[-2:] != spec.padded_shape[-2:]
+        inner = any(count > 1 for count in self.times[-2:])
+        return inner and spec.shape[-2:] != spec.padded_shape[-2:]
+
+    def where(self, spec: TensorSpec, place: MemoryConfig | None, *, direct: bool) -> MemoryConfig:
+        """Where the result lies; only programs that read shards directly keep them on their cores."""
+        if place is not None:
+            padded = TensorSpec(self.result, spec.data_format, spec.layout).padded_shape
+            where = with_shards(spec, padded, place, self.spec)
+            spec.changed(shape=self.result, memory_config=where)  # refuses shards that do not hold the result
+            return where
+        if not spec.memory_config.is_sharded():
+            return spec.memory_config
+        return repeated_place(spec, self.times, self.result, self.spec, direct=direct)
+
+    @property
+    def spec(self) -> DeviceSpec:
+        """The device."""
+        return self.builder.device_spec
+
+    def by_programs(self, tensor: PlanTensor, where: MemoryConfig, name: str, *, generated: bool) -> PlanTensor:
+        """A program for each axis; all but the last write interleaved: to the tensor's memory, or the result's."""
+        current, in_rows = tensor, tensor.spec.layout is Layout.ROW_MAJOR
+        axes = self.axes[::-1] if in_rows or not generated else self.axes
+        for number, axis in enumerate(axes):
+            last = number == len(axes) - 1
+            shape = list(current.spec.shape)
+            op = RepeatTensor(shape=tuple(shape), axis=axis, count=self.times[axis])
+            shape[axis] *= self.times[axis]
+            memory = (tensor.spec.memory_config if generated else where).buffer_type
+            target = where if last else MemoryConfig(buffer_type=memory)
+            result = current.spec.changed(shape=tuple(shape), memory_config=target)
+            if is_uneven(result) or (
+                _cuts_rows(result) and not current.spec.memory_config.is_sharded()
+            ):  # by way of interleaved memory
+                apart = result.changed(memory_config=MemoryConfig(buffer_type=where.buffer_type))
+                between = PlanTensor(f"{name}.interleaved", apart)
+                self.run(op, current, between, generated=generated)
+                self.builder.free_own(current)
+                current = copied(self.builder, Conversion.INTERLEAVED_TO_SHARDED, between, result, name)
+                self.builder.free(between)
+                continue
+            written = PlanTensor(name if last else f"{name}.{axis}", result)
+            self.run(op, current, written, generated=generated)
+            self.builder.free_own(current)
+            current = written
+        return current
+
+    def run(self, op: RepeatTensor, read: PlanTensor, written: PlanTensor, *, generated: bool) -> None:
+        """One program."""
+        if generated and not lies_in_parts(op, read.spec):
+            buffers, name = generated_buffers(op, read.spec, written.spec, self.spec), "RepeatCodegenDeviceOperation"
+        else:
+            buffers, name = older_buffers(op, read.spec, written.spec, self.spec), OLDER
+        dataflow = name == OLDER
+        self.builder.run(name, op, [read], written, buffers, dataflow=dataflow)
+
+
+def _joined(source: TensorSpec, times: tuple[int, ...]) -> tuple[int, ...]:
+    """The counts of programs: that of a side of 1 goes to the axis behind it, which lies there as often.
+
+    Tiles are joined by images alone, and block floats, whose rows an older program repeats, not at all.
+    """
+    shape, counts = source.shape, list(times)
+    sides, tiled = (*(1,) * (len(times) - len(shape)), *shape), source.layout is Layout.TILE
+    ragged = tiled and shape[-2:] != source.padded_shape[-2:] and any(count > 1 for count in times[-2:])
+    if ragged and source.data_format.is_block:
+        return times
+    for axis in range(len(counts) - (3 if tiled and not ragged else 2)):
+        if sides[axis] == 1 and counts[axis + 1] > 1:
+            counts[axis + 1] *= counts[axis]
+            counts[axis] = 1
+    return tuple(counts)
+
+
+def _cuts_rows(tensor: TensorSpec) -> bool:
+    """Whether rows lie in shards in parts."""
+    return tensor.layout is Layout.ROW_MAJOR and tensor.memory_config.memory_layout in BY_COLUMNS
+
+
+def _fills_shards(tensor: TensorSpec) -> bool:
+    """Whether a tensor fills its shards, and blocks all of their cores; True for an interleaved tensor."""
+    if not tensor.memory_config.is_sharded():
+        return True
+    scheme, shape = tensor.memory_config.memory_layout, tensor.shards.shape
+    rows, columns = tensor.matrix[0], tensor.matrix[1] if tensor.layout is Layout.TILE else tensor.shape[-1]
+    counts = shard_counts(scheme, tensor.shards)
+    if scheme is TensorMemoryLayout.BLOCK_SHARDED and (counts[0] * shape[0], counts[1] * shape[1]) != (rows, columns):
+        return False
+    return rows % shape[0] == 0 and columns % shape[1] == 0

@@ -1,0 +1,136 @@
+"""Programs that repeat a tensor along an axis, whole or element by element: the operation, its buffers and pages.
+
+Generated code repeats tensors of up to four axes page by page, an older program the others. Source: recorded plans of
+ttnn 0.81.1, since no source of the generated code is public, and tt-metal (data_movement/repeat) for the older program.
+"""
+
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+
+from device.cores import core_rectangle, first_cores
+from device.memory.layouts import TensorSpec, aligned_page_bytes
+from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
+from device.numbers.formats import Array, div_up, round_up
+from device.plan import CircularBuffer
+from device.spec.device_spec import DeviceSpec
+from ops.programs.buffer_shapes import paged_buffer, row_bytes, scratchpad, volume_tiles
+from ops.programs.data_movement.movement import DataMovement, Movement, copy_movement
+
+PAGES_IN_FLIGHT = 8
+LEAST_IN_FLIGHT = 2
+SCRATCH_ROOM_BYTES = 128  # in which the older program aligns a page
+BLOCK_ROWS = 8  # of which rows in BLOCK shards have a whole multiple
+ALIGNED_BYTES = 16  # rows that are no whole multiple are repeated in a scratchpad until they are
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepeatTensor(DataMovement):
+    """A tensor several times along an axis, or every element of the axis several times."""
+
+    shape: tuple[int, ...]
+    axis: int
+    count: int
+    each: bool = False  # Every element, not the whole axis
+
+    def moved(self, values: Array) -> Array:
+        """The axis, or each of its elements, again and again."""
+        whole = values.reshape(self.shape)
+        if self.each:
+            return np.repeat(whole, self.count, self.axis)
+        return np.concatenate([whole] * self.count, self.axis)
+
+    def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
+        """Every page of the result is read where it comes from, unless a page that was read is written repeatedly."""
+        copied = copy_movement(read, written, spec)
+        if copied.reads is None or copied.writes is None or reads_once(self, read, written):
+            return copied
+        writes, pages = copied.writes, replace(copied.reads, in_flight=PAGES_IN_FLIGHT)
+        pages = replace(pages, core_pages=writes.core_pages, all_pages=writes.all_pages)
+        return replace(copied, reads=pages, blocks=writes.core_pages)
+
+
+def reads_once(op: RepeatTensor, read: TensorSpec, written: TensorSpec) -> bool:
+    """Whether a tile that was read is written several times: images of tiles that are repeated in L1."""
+    in_l1 = written.memory_config.buffer_type is not BufferType.DRAM and not read.memory_config.is_sharded()
+    return written.layout is Layout.TILE and in_l1 and op.axis < len(op.shape) - 2 and not op.each
+
+
+def lies_in_parts(op: RepeatTensor, read: TensorSpec) -> bool:
+    """Whether rows lie in shards that generated code does not read: parts of rows, or rows that are made longer."""
+    if read.layout is Layout.TILE or not read.memory_config.is_sharded():
+        return False
+    by_height = read.memory_config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
+    return not by_height or op.axis == len(op.shape) - 1
+
+
+def generated_buffers(
+    op: RepeatTensor, read: TensorSpec, written: TensorSpec, spec: DeviceSpec
+) -> tuple[CircularBuffer, ...]:
+    """A circular buffer of pages on their way, on as many cores as there are pages of the result, column by column."""
+    if written.layout is Layout.TILE:
+        page_bytes, pages = written.data_format.tile_bytes, volume_tiles(written)
+        depth = PAGES_IN_FLIGHT
+        if reads_once(op, read, written):
+            pages, depth = volume_tiles(read), 1
+    else:
+        page_bytes = max(
+            aligned_page_bytes(row_bytes(rows, rows.shape[-1]), rows.memory_config.buffer_type, spec)
+            for rows in (read, written)
+        )
+        pages, depth = written.matrix[0], PAGES_IN_FLIGHT
+        while depth > LEAST_IN_FLIGHT and depth * page_bytes > spec.l1.usable_bytes:
+            depth //= 2
+    cores = first_cores(min(pages, spec.grid.cores), spec.grid.cols, spec.grid.rows, row_wise=False)
+    return (paged_buffer("pages", depth, page_bytes, written.data_format, cores),)
+
+
+def older_buffers(
+    op: RepeatTensor, read: TensorSpec, written: TensorSpec, spec: DeviceSpec
+) -> tuple[CircularBuffer, ...]:
+    """Scratchpads of the older program, on all cores: two with room for a row; one for a tile, or a row of shards."""
+    cores = first_cores(spec.grid.cores, spec.grid.cols, spec.grid.rows)
+    size, tiled = row_bytes(read, read.shape[-1]), read.layout is Layout.TILE
+    if tiled or read.memory_config.is_sharded():
+        page_bytes = read.data_format.tile_bytes if tiled else size
+        return (scratchpad("page", SCRATCH_ROOM_BYTES + page_bytes, read.data_format, cores),)
+    if op.axis == len(op.shape) - 1:  # as many rows as end at an aligned address
+        size *= next(count for count in (1, 2, 4, 8, 16) if size * count % ALIGNED_BYTES == 0)
+    return tuple(scratchpad(name, SCRATCH_ROOM_BYTES + size, read.data_format, cores) for name in ("read", "aligned"))
+
+
+def repeated_place(
+    source: TensorSpec, counts: tuple[int, ...], shape: tuple[int, ...], spec: DeviceSpec, *, direct: bool
+) -> MemoryConfig:
+    """The shards of a repeated tensor: larger ones where each core repeats its own; else all cores share the tensor."""
+    place, shards = source.memory_config, source.shards
+    scheme, high = place.memory_layout, (1, *source.padded_shape)[-2]
+    stays = scheme is TensorMemoryLayout.WIDTH_SHARDED or (
+        all(count == 1 for count in counts[:-2]) and ((1, *counts)[-2] == 1 or shards.shape[0] % high == 0)
+    )
+    rows, columns = shards.shape
+    if direct and stays:
+        grown = rows * prod(counts[:-1]), columns * counts[-1]
+        return replace(place, shard_spec=shards.changed(shape=grown))
+    by_rows = shards.orientation is ShardOrientation.ROW_MAJOR
+    grid, element_bytes = spec.grid, source.data_format.element_bytes or 1
+    by_blocks, tiled = scheme is TensorMemoryLayout.BLOCK_SHARDED, source.layout is Layout.TILE
+    row_unit, unit = (TILE, TILE) if tiled else (BLOCK_ROWS if by_blocks else 1, ALIGNED_BYTES // element_bytes)
+    sides = (1, *shape)
+    lines, width = (round_up(side, TILE if tiled else 1) for side in sides[-2:])
+    high = prod((*sides[:-2], lines))
+    down, across = grid.cores, 1
+    if by_blocks:
+        down, across = grid.rows, grid.cols
+    elif scheme is TensorMemoryLayout.WIDTH_SHARDED:
+        down, across = 1, grid.cores
+    rows = high if down == 1 else round_up(div_up(high, down), row_unit)
+    columns = width if across == 1 else round_up(div_up(width, across), unit)
+    filled = div_up(high, rows), div_up(width, columns)
+    cores = (
+        core_rectangle(filled[1], filled[0])
+        if by_blocks
+        else first_cores(prod(filled), grid.cols, grid.rows, row_wise=by_rows)
+    )
+    return replace(place, shard_spec=shards.changed(grid=cores, shape=(rows, columns)))

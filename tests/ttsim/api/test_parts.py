@@ -1,0 +1,151 @@
+"""Tensors repeated, copied and cut into parts: numbers by numpy, device operations as ttnn 0.81.1 runs them."""
+
+import numpy as np
+import pytest
+
+import ttsim as ttnn
+from tests.build import place
+from tests.ttsim.api.calls import numbers, operations, put, refusal
+
+GENERATED = "RepeatCodegen"
+# A tensor, counts, the device operations
+REPEATED = [
+    ("1x1x64x64 tile", (1, 1, 2, 1), GENERATED),
+    ("1x3x32x64 tile", (2, 2, 1, 1), GENERATED),  # images that one program repeats
+    ("2x3x32x64 tile", (2, 2, 1, 1), f"{GENERATED} {GENERATED}"),
+    ("1x2x33x50 tile", (2, 1, 1, 1), GENERATED),  # ragged tiles are whole images
+    ("1x2x33x50 tile", (2, 1, 1, 3), f"UntilizeCodegen {GENERATED} {GENERATED} TilizeWithValPadding"),
+    ("1x2x33x50 float32 tile", (1, 1, 2, 1), f"UntilizeWithUnpadding {GENERATED} TilizeWithValPadding"),
+    ("33x50 float32 rows", (2, 1, 2), f"{GENERATED} {GENERATED}"),
+    ("64 rows", (2,), "Repeat"),
+    ("2x1x2x4x16 rows", (1, 1, 2, 1, 1), "Repeat"),
+    ("1x1x128x64 tile height/32x64/4", (1, 1, 2, 1), GENERATED),
+    ("1x1x2x32 rows", (1, 1, 1, 1), ""),
+]
+
+
+@pytest.mark.parametrize(("words", "counts", "steps"), REPEATED)
+def test_a_tensor_is_repeated_along_its_axes(device, words, counts, steps):
+    x = put(device, words)
+    assert operations(lambda: ttnn.repeat(x, counts)) == steps.split()
+    assert np.array_equal(ttnn.repeat(x, counts).to_numpy(), np.tile(x.to_numpy(), counts))
+
+
+@pytest.mark.parametrize(
+    ("shards", "counts", "repeated"),
+    [
+        ("height/128x64/4", (1, 1, 2, 1), "height/256x64/4"),  # each core repeats its image
+        ("height/64x64/8", (1, 1, 2, 1), "height/32x64/32"),  # all cores share the rows
+        ("width/512x32/2", (1, 1, 1, 4), "width/512x128/2"),
+    ],
+)
+def test_shards_of_a_repeated_tensor(device, shards, counts, repeated):
+    x = put(device, f"1x4x128x64 tile {shards}")
+    y = ttnn.repeat(x, counts)
+    assert y.memory_config() == place(repeated)
+    assert np.array_equal(y.to_numpy(), np.tile(x.to_numpy(), counts))
+
+
+@pytest.mark.parametrize(
+    ("words", "axis", "steps"),
+    [
+        ("2x4x32x40 tile", -3, "RepeatInterleaveCodegen"),
+        ("2x3x16 rows", 1, "RepeatInterleaveCodegen"),
+        ("1x1x64x32 tile", 2, "UntilizeCodegen Concat Tilize"),
+        ("1x1x32x64 tile", 3, "Transpose UntilizeCodegen Concat Tilize Transpose"),
+        ("1x1x32x64 bfloat8_b tile", 0, "Typecast UntilizeCodegen Concat Tilize Typecast"),
+    ],
+)
+def test_elements_of_an_axis_are_repeated(device, words, axis, steps):
+    x = put(device, words)
+    assert operations(lambda: ttnn.repeat_interleave(x, 2, axis)) == steps.split()
+    assert np.array_equal(ttnn.repeat_interleave(x, 2, axis).to_numpy(), x.to_numpy().repeat(2, axis))
+
+
+def test_sides_of_1_expand(device):
+    x = put(device, "1x2x1x16 rows")
+    y = ttnn.expand(x, (3, -1, 4, 16), memory_config=ttnn.L1_MEMORY_CONFIG)
+    assert np.array_equal(y.to_numpy(), np.broadcast_to(x.to_numpy(), (3, 2, 4, 16)))
+    assert ttnn.expand(x, (1, 2, 1, 16)).buffer_address() == x.buffer_address()
+    for wanted in ((2, 16), (1, 3, 1, 16)):
+        assert refusal(lambda wanted=wanted: ttnn.expand(x, wanted)).startswith("Device: Only size 1 dimensions can be")
+
+
+def test_nothing_is_left_of_a_tensor_that_is_repeated_no_times(device):
+    assert ttnn.repeat(put(device, "1x1x2x16 rows"), (1, 0, 1, 1)).shape == [1, 0, 2, 16]
+
+
+@pytest.mark.parametrize(
+    ("words", "size", "axis", "steps"),
+    [
+        ("1x1x128x192 tile", 64, -1, "Split"),
+        ("1x4x128x128 tile", [64, 64], 3, "Split"),
+        ("1x1x32x128 tile", 64, -1, "Slice Slice"),  # one row of tiles
+        ("1x1x128x192 tile", [64, 128], -1, "Slice Slice"),
+        ("3x7 rows", 3, -1, "Slice Slice Slice"),
+    ],
+)
+def test_a_tensor_is_split(device, words, size, axis, steps):
+    x = put(device, words)
+    assert operations(lambda: ttnn.split(x, size, axis)) == steps.split()
+    values = x.to_numpy()
+    at = np.cumsum(size)[:-1] if isinstance(size, list) else range(size, values.shape[axis], size)
+    for part, wanted in zip(ttnn.split(x, size, axis), np.split(values, at, axis), strict=True):
+        assert np.array_equal(part.to_numpy(), wanted)
+
+
+def test_chunks_and_rings(device):
+    x = put(device, "2x5x16 rows")
+    assert [part.shape[1] for part in ttnn.chunk(x, 2, 1)] == [3, 2]
+    assert np.array_equal(ttnn.chunk(x, 2, 1)[1].to_numpy(), x.to_numpy()[:, 3:])
+    for shifts, axes in ((1, 1), (-7, 0), ([1, 3], [0, 2])):
+        assert np.array_equal(ttnn.roll(x, shifts, axes).to_numpy(), np.roll(x.to_numpy(), shifts, axes))
+    assert np.array_equal(ttnn.roll(x, 3).to_numpy(), np.roll(x.to_numpy(), 3))
+
+
+REFUSED = [
+    (lambda x: ttnn.split(x, [64, 32], -1), "Device: split_sizes must sum exactly to the size of dimension 3 (192), "
+     "but sizes {64, 32} under-cover it by 96"),
+    (lambda x: ttnn.split(x, [192, 1], -1), "Device: split_sizes must sum exactly to the size of dimension 3 (192), "
+     "but sizes {192, 1} over-cover it"),
+    (lambda x: ttnn.split(x, [64, 0], -1), "Device: split_size should be greater than 0, instead got: {64, 0}"),
+    (lambda x: ttnn.chunk(x, 0, 1), "Device: Number of chunks must be greater than zero"),
+    (lambda x: ttnn.roll(x, [1, 2], [1]), "Device: Roll expects shifts 2 and dims 1 to have the same length"),
+    (lambda x: ttnn.roll(x, 1, 7), "Device: Invalid dimension index 7. The dimension must be within the range"),
+    (lambda x: ttnn.repeat(x, (-1, 1)), "ArgumentType: ttnn.repeat(): incompatible function arguments."),
+    (lambda x: ttnn.clone(x, dtype=ttnn.float32), "Device: Clone: data type conversion is only supported with tile"),
+    (lambda x: ttnn.clone(x, memory_config=place("height/32x192/4")), "Device: Clone: mixed sharded/interleaved"),
+    (lambda x: ttnn.copy(x, ttnn.zeros_like(ttnn.reshape(x, (128, 192)))), "Device: Input tensor shape "
+     "Shape([1, 1, 128, 192]) does not match output tensor shape Shape([128, 192])"),
+    (lambda x: ttnn.copy(x, ttnn.to_layout(x, ttnn.TILE_LAYOUT)), "Device: Input tensor layout (Layout::ROW_MAJOR) "
+     "must equal output tensor layout (Layout::TILE)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "text"), REFUSED)
+def test_errors_begin_as_those_of_the_real_library(device, call, text):
+    x = put(device, "1x1x128x192 rows")
+    assert refusal(lambda: call(x)).startswith(text)
+
+
+def test_a_clone_has_its_own_buffer_and_a_copy_fills_another(device):
+    x = put(device, "1x1x64x64 tile")
+    twin = ttnn.clone(x, dtype=ttnn.float32, memory_config=ttnn.L1_MEMORY_CONFIG)
+    assert (twin.dtype, twin.buffer_address() == x.buffer_address()) == (ttnn.float32, False)
+    assert np.array_equal(twin.to_numpy(), numbers(1, 1, 64, 64))
+    target = ttnn.zeros_like(x)
+    assert operations(lambda: ttnn.copy(x, target)) == ["Copy"]
+    assert np.array_equal(target.to_numpy(), numbers(1, 1, 64, 64))
+    ttnn.assign(ttnn.zeros_like(x), target)
+    assert not target.to_numpy().any()
+
+
+def test_bits_of_another_kind_of_number_are_refused():
+    for strict in (True, False):
+        with ttnn.open_device(strict=strict) as device:
+            x = put(device, "32x32 tile")
+            if strict:
+                with pytest.raises(ttnn.ArgumentError, match="clone: the real library copies the bits of bfloat16 to"):
+                    ttnn.clone(x, dtype=ttnn.int32)
+            else:
+                assert ttnn.clone(x, dtype=ttnn.int32).dtype == ttnn.int32

@@ -1,0 +1,131 @@
+"""ttnn's functions that copy a tensor."""
+
+from typing import Any, get_overloads, overload
+
+from device.memory.memory_config import MemoryConfig
+from ops.planners.copies import plan_assign, plan_clone, plan_copy, require_floats
+from ttsim.api.device_calls import cached_plan, converted, format_of, operation, require_left_out, required_device
+from ttsim.runtime.calls import on_device
+from ttsim.runtime.execution import run
+from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.types.call import signature_of
+from ttsim.runtime.types.configs import DeviceComputeKernelConfig
+from ttsim.runtime.types.tensors import DataType
+
+
+@operation
+def clone(
+    input: Tensor,
+    *,
+    dtype: DataType | None = None,
+    memory_config: MemoryConfig | None = None,
+    compute_kernel_config: DeviceComputeKernelConfig | None = None,
+) -> Tensor:
+    """A copy of a tensor in a new buffer.
+
+    Args:
+        input: A tensor on the device.
+        dtype: Data type of the copy, of tensors in TILE layout; None for that of the tensor.
+        compute_kernel_config: Accepted as in ttnn; it changes no number of a copy.
+
+    Returns:
+        The copy.
+
+    Raises:
+        ArgumentError: The real library would copy bits of another data type, and the device is strict.
+        DeviceError: The tensor is on the host, or the copy would have other shards.
+
+    Examples:
+        >>> tensor = ttnn.ones((32, 32), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> ttnn.clone(tensor, dtype=ttnn.float32, memory_config=ttnn.L1_MEMORY_CONFIG).dtype
+        DataType.FLOAT32
+    """
+    place, data_format = memory_config, format_of(dtype)
+    strict = lambda plan: require_floats("clone", plan)  # noqa: E731
+    return converted("clone", plan_clone, input, strict=strict, place=place, data_format=data_format)
+
+
+@operation
+def copy(input_a: Tensor, input_b: Tensor) -> Tensor:
+    """Copies the numbers of a tensor into another one.
+
+    Args:
+        input_a: The tensor to read, on the device.
+        input_b: The tensor to write, of the same shape and layout; in TILE layout its data type may differ.
+
+    Returns:
+        ``input_b``.
+
+    Raises:
+        ArgumentError: The real library would copy bits of another data type, and the device is strict.
+        DeviceError: Shape or layout differ, or a tensor is on the host.
+
+    Examples:
+        >>> source, target = ttnn.ones((1, 2), device=device), ttnn.zeros((1, 2), device=device)
+        >>> ttnn.copy(source, target).to_list() == target.to_list() == [[1.0, 1.0]]
+        True
+    """
+    return _copied("copy", input_a, input_b)
+
+
+def _copied(owner: str, source: Tensor, target: Tensor) -> Tensor:
+    device = required_device(owner, source)
+    required_device(owner, target)
+    plan = cached_plan(plan_copy, device, source.spec, target.spec)
+    if device.strict:
+        require_floats(owner, plan)
+    with device.function(f"ttnn.{owner}"):
+        return run(plan, {"input": source, "target": target}, device)["output"]
+
+
+@overload
+def assign(
+    input_tensor: Tensor,
+    *,
+    memory_config: MemoryConfig,
+    dtype: DataType | None = None,
+    output_tensor: Tensor | None = None,
+) -> Tensor: ...
+
+
+@overload
+def assign(input_a: Tensor, input_b: Tensor) -> Tensor: ...
+
+
+@on_device
+def assign(*arguments: Any, **named: Any) -> Tensor:
+    """A copy of a tensor in a memory, or in another tensor as `copy` makes it.
+
+    Args:
+        input_tensor: A tensor on the device; or ``input_a`` and ``input_b``.
+        memory_config: Memory of the copy.
+        dtype: Data type of the copy; None for that of the tensor.
+        output_tensor: Not simulated; None creates a new tensor.
+        input_a: The tensor to read.
+        input_b: The tensor to write.
+
+    Returns:
+        The copy.
+
+    Raises:
+        ArgumentTypeError: An argument is unknown, missing or of the wrong type.
+        ArgumentError: The real library would copy bits of another data type, and the device is strict.
+        DeviceError: A tensor is on the host, or shapes or layouts differ.
+        OutOfMemoryError: There is no room for the copy.
+
+    Examples:
+        >>> tensor = ttnn.ones((1, 2), device=device)
+        >>> ttnn.assign(tensor, memory_config=ttnn.L1_MEMORY_CONFIG).memory_config() == ttnn.L1_MEMORY_CONFIG
+        True
+    """
+    if len(arguments) > 1 or "input_b" in named or "input_a" in named:
+        tensors = INTO_TENSOR.bind(arguments, named)
+        return _copied("assign", tensors["input_a"], tensors["input_b"])
+    given = INTO_MEMORY.bind(arguments, named)
+    require_left_out("assign", output_tensor=given["output_tensor"])
+    tensor, place, data_format = given["input_tensor"], given["memory_config"], format_of(given["dtype"])
+    strict = lambda plan: require_floats("assign", plan)  # noqa: E731
+    return converted("assign", plan_assign, tensor, place, strict=strict, data_format=data_format)
+
+
+INTO_MEMORY, INTO_TENSOR = map(signature_of, get_overloads(assign))

@@ -1,0 +1,191 @@
+"""ttnn's functions that cut a tensor into parts, or put parts of it in another order: as in ttnn, by slices."""
+
+from collections.abc import Sequence
+
+from device.errors import ArgumentTypeError, DeviceError, NotSimulatedError, shown
+from device.memory.memory_config import MemoryConfig
+from ops.planners.shape.plan import axis_of
+from ops.planners.shape.split import plan_split
+from ops.programs.data_movement.split import split_cores
+from ttsim.api.conversions import to_memory_config
+from ttsim.api.device_calls import cached_plan, operation, required_device
+from ttsim.api.shape import concat, reshape, slice
+from ttsim.runtime.execution import locked_on, run
+from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.types.call import required_integer
+
+
+def _parts(owner: str, tensor: Tensor, sizes: Sequence[int], axis: int, place: MemoryConfig | None) -> list[Tensor]:
+    """Slices of some sizes along an axis, one after the other."""
+    shape = list(tensor.shape)
+
+    def call() -> list[Tensor]:
+        parts, begin = [], 0
+        for size in sizes:
+            begins, ends = [0] * len(shape), list(shape)
+            begins[axis], ends[axis] = begin, min(begin + size, shape[axis])
+            parts.append(slice(tensor, begins, ends, [1] * len(shape), memory_config=place))
+            begin += size
+        return parts
+
+    return locked_on(required_device(owner, tensor), call)
+
+
+@operation
+def chunk(input_tensor: Tensor, chunks: int, dim: object) -> list[Tensor]:
+    """A tensor cut along an axis into parts of equal length, of which the last may be shorter.
+
+    Args:
+        chunks: How many parts there are at most.
+        dim: The axis; negative numbers count from the last.
+
+    Returns:
+        The parts, in order.
+
+    Examples:
+        >>> [part.shape for part in ttnn.chunk(ttnn.zeros((4, 32), device=device), 2, 0)]
+        [Shape([2, 32]), Shape([2, 32])]
+    """
+    required_device("chunk", input_tensor)
+    if chunks == 0:
+        raise DeviceError("Number of chunks must be greater than zero\nchunks: give 1 or more")
+    index, rank = required_integer("chunk", "dim", dim), len(input_tensor.shape)
+    if index >= rank:
+        raise DeviceError(
+            f"Invalid dimension for chunk operation, {rank} needs to be greater than {index}\n"
+            f"dim: the tensor has {rank} axes"
+        )
+    axis = axis_of(index, rank, "dim")
+    side = input_tensor.shape[axis]
+    size = -(-side // chunks)
+    return _parts("chunk", input_tensor, [size] * -(-side // size), axis, None)
+
+
+@operation
+def roll(
+    input_tensor: Tensor, shifts: object, dim: object = None, *, memory_config: MemoryConfig | None = None
+) -> Tensor:
+    """A tensor whose elements are shifted along axes; what leaves an axis comes in again at its other end.
+
+    Args:
+        shifts: Number of places, or one number for each axis of ``dim``.
+        dim: The axis or the axes; None for all elements in a row.
+
+    Returns:
+        A tensor of the same shape.
+
+    Examples:
+        >>> tensor = ttnn.Tensor(np.array([[1.0, 2.0, 3.0]]), ttnn.bfloat16, device)
+        >>> ttnn.roll(tensor, 1, 1).to_list()
+        [[3.0, 1.0, 2.0]]
+    """
+    device = required_device("roll", input_tensor)
+    shape = list(input_tensor.shape)
+    if dim is None:
+        places, axes = [required_integer("roll", "shifts", shifts)], [1]
+    else:
+        places, axes = _integers("shifts", shifts), _integers("dim", dim)
+    if not places or len(places) != len(axes):
+        raise DeviceError(
+            f"Roll expects shifts {len(places)} and dims {len(axes)} to have the same length\n"
+            "dim: give an axis for each shift"
+        )
+    rank = 2 if dim is None else len(shape)
+    for axis in axes:
+        if not -rank <= axis < rank:
+            raise DeviceError(
+                f"Invalid dimension index {axis}. The dimension must be within the range [{-rank}, {rank - 1}].\n"
+                f"dim: the tensor has {rank} axes"
+            )
+
+    if input_tensor.spec.memory_config.is_sharded():
+        raise NotSimulatedError("roll: ttsim does not simulate shards; move the tensor to interleaved memory first")
+    place = input_tensor.spec.memory_config if memory_config is None else memory_config
+
+    def call() -> Tensor:
+        result = flat = reshape(input_tensor, (1, -1)) if dim is None else input_tensor
+        for shift, axis in zip(places, axes, strict=True):
+            parts = _turned(result, shift, axis % rank)
+            if len(parts) > 1:
+                result = concat(parts, axis % rank)
+            while parts:  # the library releases the second part first
+                parts.pop()
+        result = to_memory_config(result, place)
+        del flat
+        return reshape(result, shape) if dim is None else result
+
+    return locked_on(device, call)
+
+
+def _integers(name: str, values: object) -> list[int]:
+    listed = isinstance(values, Sequence) and not isinstance(values, str)
+    return [required_integer("roll", name, value) for value in (values if listed else [values])]  # type: ignore[attr-defined]
+
+
+def _turned(tensor: Tensor, shift: int, axis: int) -> list[Tensor]:
+    """The part that comes in at the beginning of an axis, and the rest; nothing where all elements stay."""
+    side = tensor.shape[axis]
+    kept = side - shift % side
+    if kept == side:
+        return []
+    ends, begins = list(tensor.shape), [0] * len(tensor.shape)
+    begins[axis] = kept
+    left = slice(tensor, begins, ends, [1] * len(ends))
+    ends[axis] = kept
+    return [left, slice(tensor, [0] * len(ends), ends, [1] * len(ends))]
+
+
+@operation
+def split(
+    input_tensor: Tensor, split_size: object, dim: object = 0, *, memory_config: MemoryConfig | None = None
+) -> list[Tensor]:
+    """A tensor cut along an axis into parts of a length, of which the last may be shorter, or of given lengths.
+
+    Args:
+        split_size: Length of the parts, or the length of each, which sum to the side.
+        dim: The axis; negative numbers count from the last.
+
+    Returns:
+        The parts, in order.
+
+    Examples:
+        >>> [part.shape for part in ttnn.split(ttnn.zeros((4, 32), device=device), [1, 3], 0)]
+        [Shape([1, 32]), Shape([3, 32])]
+    """
+    required_device("split", input_tensor)
+    axis = axis_of(required_integer("split", "dim", dim), len(input_tensor.shape), "dim")
+    side = input_tensor.shape[axis]
+    if isinstance(split_size, Sequence) and not isinstance(split_size, str):
+        sizes = [required_integer("split", "split_size", size) for size in split_size]
+        _require_sum(sizes, side, axis)
+    elif isinstance(split_size, int) and not isinstance(split_size, bool):
+        sizes = [split_size] * max(1, -(-side // max(split_size, 1)))
+    else:
+        raise ArgumentTypeError(f"ttnn.split(): incompatible function arguments.\nsplit_size: not {shown(split_size)}")
+    return _split(input_tensor, sizes, axis, memory_config)
+
+
+def _require_sum(sizes: Sequence[int], side: int, axis: int) -> None:
+    if all(size > 0 for size in sizes) and sum(sizes) != side:
+        listed, missing = ", ".join(map(str, sizes)), side - sum(sizes)
+        how = "over-cover it" if missing < 0 else f"under-cover it by {missing}"
+        raise DeviceError(
+            f"split_sizes must sum exactly to the size of dimension {axis} ({side}), but sizes {{{listed}}} {how}\n"
+            f"split_size: they sum to {sum(sizes)}"
+        )
+
+
+def _split(tensor: Tensor, sizes: Sequence[int], axis: int, place: MemoryConfig | None) -> list[Tensor]:
+    if any(size < 1 for size in sizes):
+        listed = ", ".join(map(str, sizes))
+        raise DeviceError(f"split_size should be greater than 0, instead got: {{{listed}}}\nsplit_size: give 1 or more")
+    device, spec = required_device("split", tensor), tensor.spec
+    equal = len(set(sizes)) == 1 and sum(sizes) == spec.shape[axis]
+    if axis != len(spec.shape) - 1 or not equal or split_cores(spec, len(sizes), device.spec) is None:
+        if spec.memory_config.is_sharded() and len(sizes) > 1:
+            raise NotSimulatedError("split: ttsim does not simulate shards here; move the tensor to interleaved memory")
+        return _parts("split", tensor, sizes, axis, place)
+    plan = cached_plan(plan_split, device, spec, len(sizes), place=place)
+    with device.function("ttnn.split"):
+        results = run(plan, {"input": tensor}, device)
+    return [results[f"output_{number}"] for number in range(len(sizes))]

@@ -1,0 +1,171 @@
+"""ttnn's functions that repeat a tensor along its axes."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from device.errors import ArgumentTypeError, DeviceError, NotSimulatedError, shown
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
+from ops.planners.shape.plan import axis_of
+from ops.planners.shape.repeat import plan_repeat, plan_repeat_interleave, repeats_elements
+from ttsim.api.conversions import to_layout, to_memory_config, typecast
+from ttsim.api.device_calls import converted, operation, require_left_out, required_device
+from ttsim.api.shape import concat, reshape, transpose, unsqueeze
+from ttsim.runtime.execution import locked_on
+from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.types.call import required_integer
+from ttsim.runtime.types.tensors import bfloat4_b, bfloat8_b, bfloat16, uint8
+
+
+@operation
+def repeat(
+    input_tensor: Tensor,
+    repeat_dims: object,
+    *,
+    memory_config: MemoryConfig | None = None,
+    optional_output_tensor: Tensor | None = None,
+) -> Tensor:
+    """A tensor as often along each axis as ``repeat_dims`` says.
+
+    Args:
+        input_tensor: A tensor on the device.
+        repeat_dims: Counts for the last axes, or for more axes than there are: new axes come in front.
+        memory_config: Memory of the result; None for that of the tensor, in larger or more shards.
+        optional_output_tensor: Not simulated; None creates a new tensor.
+
+    Returns:
+        A tensor whose sides are those of ``input_tensor`` times ``repeat_dims``; the tensor itself if all are 1.
+
+    Examples:
+        >>> tensor = ttnn.Tensor(np.array([[1.0, 2.0]]), ttnn.bfloat16, device)
+        >>> ttnn.repeat(tensor, (2, 2)).to_list()
+        [[1.0, 2.0, 1.0, 2.0], [1.0, 2.0, 1.0, 2.0]]
+    """
+    require_left_out("repeat", optional_output_tensor=optional_output_tensor)
+    return _repeated("repeat", input_tensor, _counts("repeat", "repeat_dims", repeat_dims), memory_config)
+
+
+def _counts(owner: str, name: str, values: object, *, least: int = 0) -> tuple[int, ...]:
+    if not isinstance(values, Sequence) or isinstance(values, str):
+        raise ArgumentTypeError(
+            f"ttnn.{owner}(): incompatible function arguments.\n{name} must be a sequence of integers"
+        )
+    counts = tuple(required_integer(owner, name, value) for value in values)
+    if any(count < least for count in counts):
+        text = f"{name} must be integers from {least} on, not {shown(values)}"
+        raise ArgumentTypeError(f"ttnn.{owner}(): incompatible function arguments.\n{text}")
+    return counts
+
+
+def _repeated(owner: str, tensor: Tensor, counts: tuple[int, ...], place: MemoryConfig | None) -> Tensor:
+    if 0 not in counts:
+        return converted(owner, plan_repeat, tensor, counts, place=place)
+    device, spec = required_device(owner, tensor), tensor.spec
+    rank = max(len(counts), len(spec.shape))
+    sides, times = (1,) * (rank - len(spec.shape)) + spec.shape, (1,) * (rank - len(counts)) + counts
+    where = MemoryConfig(buffer_type=(spec.memory_config if place is None else place).buffer_type)
+    shape = [side * count for side, count in zip(sides, times, strict=True)]
+    return Tensor(np.zeros(shape, np.float32), tensor.dtype, layout=tensor.layout).to(device, where)
+
+
+@operation
+def expand(input_tensor: Tensor, output_shape: object, *, memory_config: MemoryConfig | None = None) -> Tensor:
+    """A tensor whose sides of 1 are repeated to the sides of a shape, as `repeat` does it.
+
+    Args:
+        output_shape: Sides of the result, of which new ones come in front; -1 keeps a side.
+
+    Returns:
+        A tensor of the shape; the tensor itself if nothing is repeated.
+
+    Examples:
+        >>> tensor = ttnn.zeros((1, 32), device=device)
+        >>> ttnn.expand(tensor, (4, 8, -1)).shape
+        Shape([4, 8, 32])
+    """
+    wanted, shape = _counts("expand", "output_shape", output_shape, least=-1), tuple(input_tensor.shape)
+    required_device("expand", input_tensor)
+    if len(wanted) < len(shape):
+        raise DeviceError(
+            "Only size 1 dimensions can be expanded in the output shape\n"
+            f"output_shape: it has {len(wanted)} sides, and the tensor {len(shape)}"
+        )
+    sides = (1,) * (len(wanted) - len(shape)) + shape
+    if any(side not in (1, length) and length != -1 for side, length in zip(sides, wanted, strict=True)):
+        raise DeviceError(
+            "Only size 1 dimensions can be expanded in the output shape\n"
+            f"output_shape: {list(wanted)} differs from {list(shape)} in a side that is not 1"
+        )
+    counts = tuple(1 if length in (-1, side) else length for side, length in zip(sides, wanted, strict=True))
+    return _repeated("expand", input_tensor, counts, memory_config)
+
+
+@operation
+def repeat_interleave(
+    input_tensor: Tensor, repeats: int, dim: object, *, memory_config: MemoryConfig | None = None
+) -> Tensor:
+    """A tensor with every element of an axis repeated.
+
+    As in ttnn, tensors that no program repeats are joined with themselves along a new axis, which takes several device
+    operations.
+
+    Args:
+        repeats: How often each element comes.
+        dim: The axis; negative numbers count from the last.
+
+    Returns:
+        A tensor whose side ``dim`` is ``repeats`` times as long; the tensor itself, or a copy, if ``repeats`` is 1.
+
+    Examples:
+        >>> tensor = ttnn.Tensor(np.array([[1.0, 2.0]]), ttnn.bfloat16, device)
+        >>> ttnn.repeat_interleave(tensor, 2, dim=0).to_list()
+        [[1.0, 2.0], [1.0, 2.0]]
+    """
+    owner, device = "repeat_interleave", required_device("repeat_interleave", input_tensor)
+    spec, index = input_tensor.spec, required_integer("repeat_interleave", "dim", dim)
+    axis = axis_of(index, len(spec.shape), "dim")
+    if repeats == 0:
+        raise NotSimulatedError(
+            f"{owner}: ttsim does not simulate a result without elements; give repeats of 1 or more"
+        )
+    place = memory_config
+    if len(spec.shape) == 1:
+        raise NotSimulatedError(f"{owner}: ttsim does not simulate a vector; reshape it to two axes first")
+    if repeats == 1:
+        return to_memory_config(input_tensor, spec.memory_config if place is None else place)
+    if repeats_elements(spec, axis, place):
+        return converted(owner, plan_repeat_interleave, input_tensor, axis, repeats, place=place)
+    sharded = spec.memory_config.is_sharded()
+    if (place is not None and place.is_sharded()) or (sharded and spec.layout is not Layout.TILE):
+        raise NotSimulatedError(
+            f"{owner}: ttsim does not simulate rows in shards, or a result in shards; use interleaved memory"
+        )
+    where = DRAM_MEMORY_CONFIG if place is None and sharded else spec.memory_config if place is None else place
+
+    def call() -> Tensor:
+        if sharded:
+            return _each(to_memory_config(input_tensor, where), repeats, axis, where)
+        return _each(input_tensor, repeats, axis, where)
+
+    return locked_on(device, call)
+
+
+def _each(tensor: Tensor, repeats: int, axis: int, place: MemoryConfig) -> Tensor:
+    """A tensor of two axes or more whose elements are repeated, by joining rows; the last axis is transposed before."""
+    if axis == len(tensor.shape) - 1:
+        turned = transpose(tensor, -1, -2, memory_config=place)
+        again = _each(turned, repeats, axis - 1, place)
+        result = transpose(again, -1, -2, memory_config=place)
+        del again, turned  # in the library's order
+        return result
+    dtype, sides = tensor.dtype, list(tensor.shape)
+    converts = dtype in (bfloat8_b, bfloat4_b, uint8)
+    wide = typecast(tensor, bfloat16, memory_config=place) if converts else tensor
+    rows = to_layout(wide, Layout.ROW_MAJOR)
+    del wide
+    sides[axis] *= repeats
+    joined = concat([unsqueeze(rows, axis + 1)] * repeats, axis + 1)
+    there = to_layout(reshape(joined, sides), tensor.layout)
+    result = typecast(there, dtype, memory_config=place) if converts else to_memory_config(there, place)
+    del there, rows, joined
+    return result
