@@ -189,6 +189,7 @@ from ttsim.runtime.tensor_copies import (
 )
 from ttsim.runtime.traces import MeshEvent as MeshEvent, MeshTraceId as MeshTraceId
 from ttsim.runtime.types.attention import (
+    SDPAProgramConfig as SDPAProgramConfig,
     SoftmaxDefaultProgramConfig as SoftmaxDefaultProgramConfig,
     SoftmaxShardedMultiCoreProgramConfig as SoftmaxShardedMultiCoreProgramConfig,
 )

@@ -78,6 +78,9 @@ _REASONS: Final = {
     "is composed of softmax, which is drawn; tests/ttsim/api/test_heads.py compares it with float64": (
         "transformer.attention_softmax transformer.attention_softmax_"
     ),
+    "takes three tensors of one shape; tests/ttsim/api/test_attention.py compares it with float64": (
+        "transformer.scaled_dot_product_attention"
+    ),
     "is of integers, which live tensors rarely are": "bitwise_not",
     "prepares weights and masks on the host; tests/ttsim/api/test_group_norm.py holds their numbers": (
         "create_group_norm_input_negative_mask create_group_norm_weight_bias_rm dram_group_norm_params_from_torch"

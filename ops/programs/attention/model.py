@@ -5,6 +5,9 @@ from typing import Any, Final
 from ops.op_model import OpModel, model_of
 from ops.programs.attention.embedding import Embed
 from ops.programs.attention.heads import JoinHeads, SplitHeads
+from ops.programs.attention.sdpa import ScaledDotProduct
 from ops.programs.attention.softmax import Softmax
 
-OP_MODELS: Final[tuple[OpModel[Any], ...]] = tuple(map(model_of, (Embed, JoinHeads, Softmax, SplitHeads)))
+OP_MODELS: Final[tuple[OpModel[Any], ...]] = tuple(
+    map(model_of, (Embed, JoinHeads, ScaledDotProduct, Softmax, SplitHeads))
+)

@@ -1,5 +1,6 @@
 """ttnn.transformer: what of it a script may ask for."""
 
+from ttsim.api.attention import scaled_dot_product_attention
 from ttsim.api.heads import (
     attention_softmax,
     attention_softmax_,
@@ -12,6 +13,7 @@ __all__ = [
     "attention_softmax",
     "attention_softmax_",
     "concatenate_heads",
+    "scaled_dot_product_attention",
     "split_query_key_value_and_split_heads",
 ]
 

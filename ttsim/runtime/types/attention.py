@@ -3,8 +3,9 @@
 from operator import index
 from typing import Annotated, Any
 
-from device.cores import CoreCoord, CoreGrid
+from device.cores import CoreCoord, CoreGrid, CoreRangeSet
 from ttsim.runtime.types.call import CheckedRecord, Kind, param
+from ttsim.runtime.types.configs import MathFidelity
 
 
 def _integer(value: Any) -> int:
@@ -55,3 +56,23 @@ class SoftmaxShardedMultiCoreProgramConfig(CheckedRecord):
     subblock_w: int = param("Tiles across that are computed at a time.")
     block_h: int = param("Tiles down a shard.")
     block_w: int = param("Tiles across a shard.")
+
+
+class SDPAProgramConfig(CheckedRecord):
+    """Cores of an attention, and the chunks that they take at a time.
+
+    Examples:
+        >>> config = ttnn.SDPAProgramConfig(compute_with_storage_grid_size=(8, 8), q_chunk_size=64, k_chunk_size=128)
+        >>> config.k_chunk_size
+        128
+    """
+
+    compute_with_storage_grid_size: GridSize = param("Columns and rows of cores.")
+    sub_core_grids: CoreRangeSet | None = param("Not simulated; None for the whole grid.", default=None)
+    q_chunk_size: int = param("Rows of queries that a core takes at a time.")
+    k_chunk_size: int = param("Keys that a core takes at a time.")
+    exp_approx_mode: bool | None = param("Without effect on what ttsim computes.", default=None)
+    max_cores_per_head_batch: int = param("Of decoding alone.", default=16)
+    max_k_splits: int = param("Of decoding alone.", default=1)
+    matmul_math_fidelity: MathFidelity | None = param("Without effect on what ttsim computes.", default=None)
+    segmented_accumulation: bool = param("Not simulated.", default=False)

@@ -1,0 +1,199 @@
+"""Plans of scaled dot product attention. Rules: ttnn 0.81.1 (transformer/sdpa), compared with recorded plans."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import sqrt
+
+from device.errors import DeviceError, NotSimulatedError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, BufferType, Layout, MemoryConfig
+from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32, DataFormat, div_up, round_up
+from device.plan import Plan
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.planners.attention.softmax_buffers import core_rectangle
+from ops.programs.attention.sdpa import ScaledDotProduct
+from ops.programs.buffer_shapes import BUFFERING, tile_buffer
+
+FORMATS = (BFLOAT16, BFLOAT8_B, BFLOAT4_B)
+CHUNK = 32  # rows of queries, and of keys, without a program config
+RANK = 4
+WORD_BYTES = 32  # of DRAM; devices with longer words were seen to pass keys on between cores
+PACKED_TILE_ROWS = 2  # of the result that are packed together
+HINT = "give queries [batch, heads, rows, size], and keys and values [batch, fewer heads, keys, size]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionArguments:
+    """A call."""
+
+    query: TensorSpec
+    key: TensorSpec
+    value: TensorSpec
+    mask: TensorSpec | None = None
+    causal: bool = True
+    scale: float | None = None
+    place: MemoryConfig | None = None
+    grid: tuple[int, int] | None = None  # Columns and rows of cores; None for all
+    chunks: tuple[int, int] = (CHUNK, CHUNK)  # Rows of queries and of keys
+    phases: int = 2
+    fp32_dest: bool = False
+
+    @property
+    def factor(self) -> float:
+        """What scores are multiplied by."""
+        return 1.0 / sqrt(self.query.shape[-1]) if self.scale is None else self.scale
+
+
+def validate(call: AttentionArguments, spec: DeviceSpec) -> None:
+    """Raises DeviceError where the real library refuses a call; the first line of the error is its own."""
+    for text in _refusals(call, spec):
+        raise DeviceError(f"{text}\n{HINT}")
+
+
+def _refusals(call: AttentionArguments, spec: DeviceSpec) -> Iterator[str]:
+    query, key, value = call.query, call.key, call.value
+    for tensor in (query, key, value):
+        if len(tensor.shape) != RANK:
+            raise NotSimulatedError(
+                f"scaled_dot_product_attention: ttsim does not simulate rank {len(tensor.shape)}; {HINT}"
+            )
+        if tensor.layout is not Layout.TILE:
+            yield "Inputs to SDPA must be tilized"
+        if tensor.data_format not in FORMATS:
+            yield (
+                "Data type of input tensor must be BFLOAT16, BFLOAT8_B, or BFLOAT4_B and is "
+                f"DataType::{tensor.data_format.name.upper()}"
+            )
+        if tensor.memory_config.is_sharded():
+            yield "Operands to SDPA need to be DRAM/L1 interleaved"
+    if call.causal and call.mask is not None:
+        yield "is_causal and attn_mask cannot both be present. Got is_causal: true, attn_mask: true"
+    if call.mask is not None:
+        yield from _refusals_of_mask(call, call.mask)
+    (batch, heads, rows, size), (_, key_heads, keys, _) = query.shape, key.shape
+    if call.causal and rows != keys:
+        yield f"Causal SDPA requires Q and K to have the same sequence length. Got Q: {rows}, K: {keys}"
+    if not key.shape[0] == value.shape[0] == batch:
+        yield f"K and V batch must match. Got K: {key.shape[0]}, V: {value.shape[0]}"
+    if value.shape[1] != key_heads:
+        yield f"K and V num_heads must match. Got K: {key_heads}, V: {value.shape[1]}"
+    if value.shape[2] != keys:
+        yield f"K and V sequence length must match. Got K: {keys}, V: {value.shape[2]}"
+    if not key.shape[3] == value.shape[3] == size:
+        yield f"K and V hidden dim must match. Got K: {key.shape[3]}, V: {value.shape[3]}"
+    if heads < key_heads or heads % key_heads:
+        yield (f"Q num_heads must be >= K num_heads and divisible by K num_heads. Got Q: {heads}, K: {key_heads}")
+    for name, chunk in zip("qk", call.chunks, strict=True):
+        if chunk % TILE or not chunk:
+            yield (
+                f"{name}_chunk_size must be a positive multiple of TILE_SIZE. Got {name}_chunk_size: {chunk}, "
+                f"TILE_SIZE: {TILE}"
+            )
+    for tensor in (query, key, value):
+        if tensor.shape[3] % TILE:
+            yield "Padding is not supported on the head_dim dimension"
+    if call.grid is not None and call.grid[0] * call.grid[1] > spec.grid.cores:
+        cores = call.grid[0] * call.grid[1]
+        yield (
+            f"Provided grid must not contain more cores than the device. Got {cores} cores, expected at most "
+            f"{spec.grid.cores} cores."
+        )
+
+
+def _refusals_of_mask(call: AttentionArguments, mask: TensorSpec) -> Iterator[str]:
+    query, key = call.query.shape, call.key.shape
+    if mask.layout is not Layout.TILE:
+        yield "When mask is provided to SDPA, it must be tilized"
+    if mask.data_format not in FORMATS:
+        yield "When mask is provided to SDPA, it must be in BF16, BFP8, or BFP4 dataformat"
+    if mask.memory_config.buffer_type is not BufferType.DRAM:
+        yield "When mask is provided to SDPA, it must be in DRAM"
+    if mask.shape[0] not in (1, query[0]):
+        yield ("Mask batch dim must either be 1 (to be broadcasted across all batches) or must match Q batch dimension")
+    if mask.shape[1] not in (1, query[1]):
+        yield ("Mask num_heads must either be 1 (to be broadcasted across all heads) or must match Q heads dimension")
+    if mask.shape[2] != query[2]:
+        yield "Mask sequence length must match Q sequence length"
+    if mask.shape[3] != key[2]:
+        yield "Mask sequence length must match K sequence length"
+
+
+def plan_attention(call: AttentionArguments, spec: DeviceSpec) -> Plan:
+    """Plan the attention of "query", "key" and "value", with a "mask" that was divided by the scale."""
+    grid = (spec.grid.cols, spec.grid.rows) if call.grid is None else call.grid
+    if grid[0] > spec.grid.cols or grid[1] > spec.grid.rows or min(grid) < 1:
+        raise NotSimulatedError(
+            "scaled_dot_product_attention: ttsim does not simulate a grid that reaches beyond the device's; give one "
+            f"of at most {spec.grid.cols}x{spec.grid.rows} cores"
+        )
+    place = DRAM_MEMORY_CONFIG if call.place is None else call.place
+    if place.is_sharded() and place.shard_spec is None:
+        raise NotSimulatedError(
+            "scaled_dot_product_attention: ttsim does not simulate shards without a shard_spec; give one"
+        )
+    cores, (batch, heads, rows, size) = core_rectangle(grid), call.query.shape
+    if call.causal and div_up(rows, call.chunks[0]) % 2 == 0 and spec.dram.alignment_bytes > WORD_BYTES:
+        raise NotSimulatedError(
+            "scaled_dot_product_attention: ttsim does not simulate is_causal with an even number of chunks of queries "
+            "on such a device, where keys pass from core to core; give another q_chunk_size, or a mask"
+        )
+    chunks, per_core = _shared(call, cores.num_cores())
+    op = ScaledDotProduct(
+        scale=call.factor, causal=call.causal, data_format=call.query.data_format, key_format=call.key.data_format,
+        fp32_dest=call.fp32_dest, phases=call.phases, heads=batch * heads, rows=rows, keys=call.key.shape[2], size=size,
+        cores=cores, core_rows=per_core * min(call.chunks[0], round_up(rows, TILE)) // TILE,
+    )  # fmt: skip
+    buffers = _buffers(call, chunks)
+    tensors = {"query": call.query, "key": call.key, "value": call.value, "mask": call.mask}
+
+    def write(builder: PlanBuilder, *read: PlanTensor) -> PlanTensor:
+        result = TensorSpec(call.query.shape, call.query.data_format, Layout.TILE, place)
+        made = tuple([tile_buffer(name, tiles, data_format, cores) for name, tiles, data_format in buffers])
+        return builder.run("SDPAOperation", op, read, PlanTensor("output", result), made)
+
+    return plan_of(tensors, spec, write)
+
+
+def _shared(call: AttentionArguments, cores: int) -> tuple[int, int]:
+    """(chunks of queries of one head on a core, chunks of all heads on it): batches are shared first, then heads."""
+    batch, heads, rows, _ = call.query.shape
+    chunks = div_up(rows, call.chunks[0])
+    batches = min(batch, cores)
+    across = min(cores // batches, heads)
+    down = min(cores // (batches * across), chunks)
+    own = div_up(chunks, down)
+    if call.causal and chunks % 2 == 0:  # a short row of scores goes with a long one
+        own = max(own, 2)
+    return own, own * div_up(batch, batches) * div_up(heads, across)
+
+
+def _buffers(call: AttentionArguments, chunks: int) -> list[tuple[str, int, DataFormat]]:
+    """Names, tiles and formats of the circular buffers."""
+    high, deep = (chunk // TILE for chunk in call.chunks)
+    wide, rows, keys = call.query.shape[-1] // TILE, call.query.shape[2], call.key.shape[2]
+    source, wider = call.query.data_format, FLOAT32 if call.fp32_dest else BFLOAT16
+    ragged = rows % call.chunks[0] != 0 or keys % call.chunks[1] != 0
+    masks: list[tuple[str, int, DataFormat]] = []
+    if call.mask is not None:
+        masks = [("mask", BUFFERING * high * deep, call.mask.data_format)]
+    elif call.causal:
+        masks = [("mask", BUFFERING, BFLOAT16)]
+    elif ragged and call.fp32_dest:
+        masks = [("mask", BUFFERING * high * deep, BFLOAT4_B)]
+    elif ragged:
+        masks = [("mask", BUFFERING if keys % TILE else 1, BFLOAT16)]
+    packed = high if call.fp32_dest else BUFFERING * min(high, PACKED_TILE_ROWS)
+    return [
+        ("query", high * wide * (BUFFERING if chunks > 1 else 1), source),
+        ("key", BUFFERING * deep * wide, call.key.data_format),
+        ("value", BUFFERING * deep * wide, call.value.data_format),
+        *masks,
+        ("ones", 1, BFLOAT16), ("scale", 1, BFLOAT16),
+        *([] if call.fp32_dest else [("reciprocals", 1, BFLOAT16)]),
+        ("scores", high * deep, wider),
+        ("output_before", high * wide, BFLOAT16), ("output_after", high * wide, BFLOAT16),
+        ("maxima_before", high, BFLOAT16), ("maxima_after", high, BFLOAT16),
+        ("sums_before", high, wider), ("sums_after", high, wider), ("factors", high, BFLOAT16),
+        ("output", packed * wide, source),
+    ]  # fmt: skip

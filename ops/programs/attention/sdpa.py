@@ -1,0 +1,89 @@
+"""The program of scaled dot product attention: scores, their softmax, and the values weighted by it.
+
+Source: tt-metal 0.81.1 (transformer/sdpa), compared with recorded plans. Values were never compared with the kernel,
+which goes through keys chunk by chunk.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from device.cores import CoreRangeSet
+from device.memory.memory_config import TILE
+from device.numbers.formats import BFLOAT16, Array, DataFormat, div_up
+from device.numbers.vector_unit import rounded_to_even_bfloat16
+from device.spec.device_spec import DeviceSpec
+from device.time.network import shared_cycles
+from device.time.stages import Stage
+from ops.op_model import Ends, ValuesContext, given, uncompared_fact
+from ops.programs.attention.softmax import stored
+from ops.programs.data_movement.movement import Composed, DataMovement
+from ops.programs.kernel_costs import ComputeCosts, pack_tile_cycles, read_page_cycles, unpack_tile_cycles
+
+UNCOMPARED = uncompared_fact("an attention was never compared with the real kernel's")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaledDotProduct(DataMovement):
+    """softmax(q @ k.T * scale + mask) @ v, head by head; heads of q share those of k and v."""
+
+    scale: float
+    causal: bool
+    data_format: DataFormat  # Of the queries and of the result
+    key_format: DataFormat
+    fp32_dest: bool
+    phases: int  # Fidelity phases of the products
+    heads: int  # Of all batches
+    rows: int  # Of queries
+    keys: int
+    size: int  # Columns of a head
+    cores: CoreRangeSet
+    core_rows: int  # Rows of queries of the core with most of them, in tiles, of all its heads
+
+    def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
+        """[batch, heads, rows, head size] in storage of the queries' format."""
+        query, key, value = (given(array).astype(np.float32) for array in inputs[:3])
+        mask = given(inputs[3]).astype(np.float32) if len(inputs) > 3 else None
+        share, result = query.shape[1] // key.shape[1], np.empty_like(query)
+        ahead = np.triu(np.full((self.rows, self.keys), -np.inf, np.float32), 1) if self.causal else np.float32(0)
+        for batch, head in np.ndindex(query.shape[:2]):
+            scores = query[batch, head] @ key[batch, head // share].T
+            if mask is not None:  # divided by the scale before, as the scores are multiplied by it
+                scores = scores + mask[batch % len(mask), head % mask.shape[1]]
+            result[batch, head] = self._weighted(scores + ahead, value[batch, head // share])
+        packed = stored(result, self.data_format, context.arithmetic, wide=self.fp32_dest)
+        return packed.astype(self.data_format.storage, copy=False)
+
+    def _weighted(self, scores: Array, value: Array) -> Array:
+        """Values weighted by the softmax of the scores of a head."""
+        with np.errstate(invalid="ignore"):
+            powers = np.exp((scores - scores.max(-1, keepdims=True)) * np.float32(self.scale))
+        if not self.fp32_dest:
+            powers = rounded_to_even_bfloat16(np.asarray(powers, np.float32))
+        return np.asarray((powers @ value) / powers.sum(-1, keepdims=True), np.float32)
+
+    def composed(self, ends: Ends, spec: DeviceSpec) -> Composed:
+        """Tiles of scores pass products and the softmax; keys and values are read once for each chunk of queries."""
+        costs, wide, keys = spec.costs_of(ComputeCosts), div_up(self.size, TILE), div_up(self.keys, TILE)
+        scores = self.core_rows * keys / (2 if self.causal else 1)
+        products = 2 * wide * spec.compute.phase_cycles * self.phases
+        softmax = 2 * (unpack_tile_cycles(spec, BFLOAT16.tile_bytes) + pack_tile_cycles(spec, BFLOAT16.tile_bytes))
+        softmax += costs.vector_tile_cycles + costs.add_tile_cycles
+        math, read = scores * (products + softmax), 2 * keys * wide * read_page_cycles(spec, self.key_format.tile_bytes)
+        moved = self.heads * wide * 2 * (div_up(self.rows, TILE) * self.data_format.tile_bytes)
+        kept = self.heads * wide * 2 * keys * self.key_format.tile_bytes
+        shared = shared_cycles(spec, moved + kept)
+        return Composed(
+            cores=self.cores,
+            body_cycles=max(math + read / max(1, keys), read, shared),
+            stages={
+                Stage.READER: (read, "keys and values are read"),
+                Stage.MATH: (math, "products of tiles, exponentials, sums"),
+                Stage.DRAM: (shared, "all cores share the banks"),
+            },
+            steps="reading, products, vector functions and packing of tiles",
+            details=(UNCOMPARED,),
+            dram_read_bytes=moved // 2 + kept,
+            dram_written_bytes=moved // 2,
+        )

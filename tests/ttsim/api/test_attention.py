@@ -1,0 +1,94 @@
+"""Scaled dot product attention: numbers against float64, buffers as recorded, refusals."""
+
+import numpy as np
+import pytest
+
+import ttsim as ttnn
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout
+from device.numbers.formats import BFLOAT8_B, BFLOAT16
+from device.plan import Operation
+from device.spec.device_spec import load_spec
+from ops.planners.attention.sdpa import AttentionArguments, plan_attention
+
+RANDOM = np.random.default_rng(11)
+
+
+def on(device, *shape):
+    numbers = RANDOM.standard_normal(shape)
+    return ttnn.from_numpy(numbers, ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device)
+
+
+def attention(query, key, value, added):
+    query, key, value = (tensor.to_numpy().astype(np.float64) for tensor in (query, key, value))
+    share = query.shape[1] // key.shape[1]
+    scores = query @ key.repeat(share, 1).swapaxes(2, 3) / np.sqrt(query.shape[-1]) + added
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True) @ value.repeat(share, 1)
+
+
+@pytest.mark.parametrize("kind", ["causal", "plain", "masked"])
+def test_numbers_are_those_of_float64(device, kind):
+    query, key, value, mask = on(device, 1, 4, 70, 32), on(device, 1, 2, 70, 32), on(device, 1, 2, 70, 32), None
+    added = np.triu(np.full((70, 70), -np.inf), 1) if kind == "causal" else 0.0
+    if kind == "masked":
+        mask = on(device, 1, 1, 70, 70)
+        added = mask.to_numpy().astype(np.float64)
+    result = ttnn.transformer.scaled_dot_product_attention(
+        query, key, value, attn_mask=mask, is_causal=kind == "causal"
+    ).to_numpy()
+    want = attention(query, key, value, added)
+    assert np.abs(result - want).max() < 0.01 * np.abs(want).max()
+
+
+@pytest.mark.parametrize(
+    ("options", "tiles"),
+    [
+        ({"causal": False, "chunks": (64, 128)}, [4, 16, 16, 1, 1, 1, 8, 4, 4, 2, 2, 2, 2, 2, 8]),
+        ({"causal": False}, [4, 4, 4, 1, 1, 1, 1, 2, 2, 1, 1, 1, 1, 1, 4]),
+        ({"causal": True, "chunks": (128, 64)}, [16, 8, 8, 2, 1, 1, 1, 8, 8, 8, 4, 4, 4, 4, 4, 8]),
+        (
+            {"causal": False, "chunks": (64, 128), "fp32_dest": True},
+            [4, 16, 16, 1, 1, 16, 4, 4, 2, 2, 4, 4, 2, 4],
+        ),
+        (
+            {"causal": False, "chunks": (64, 128), "mask": (1, 1, 512, 512)},
+            [4, 16, 16, 16, 1, 1, 1, 8, 4, 4, 2, 2, 2, 2, 2, 8],
+        ),
+    ],
+)
+def test_buffers_as_ttnn_planned_them(options, tiles):
+    def spec(*shape):
+        return TensorSpec(shape, BFLOAT16, Layout.TILE, DRAM_MEMORY_CONFIG)
+
+    if "mask" in options:
+        options = options | {"mask": spec(*options["mask"])}
+    tensor = spec(1, 8, 512, 64)
+    call = AttentionArguments(query=tensor, key=tensor, value=tensor, **options)
+    (step,) = [step for step in plan_attention(call, load_spec("wormhole_n150")).steps if isinstance(step, Operation)]
+    assert [buffer.size_bytes / 2048 for buffer in step.circular_buffers] == tiles
+
+
+@pytest.mark.parametrize(
+    ("shapes", "options", "text"),
+    [
+        (
+            [(1, 2, 64, 32), (1, 2, 32, 32), (1, 2, 32, 32)],
+            {},
+            "Causal SDPA requires Q and K to have the same sequence",
+        ),
+        ([(1, 2, 64, 32), (1, 2, 64, 32), (1, 1, 64, 32)], {}, "K and V num_heads must match. Got K: 2, V: 1"),
+        ([(1, 2, 64, 16)] * 3, {}, "Padding is not supported on the head_dim dimension"),
+        ([(1, 3, 64, 32), (1, 2, 64, 32), (1, 2, 64, 32)], {}, "Q num_heads must be >= K num_heads and divisible"),
+    ],
+)
+def test_an_error_begins_as_that_of_the_real_library(device, shapes, options, text):
+    with pytest.raises(ttnn.DeviceError, match=f"^{text}"):
+        ttnn.transformer.scaled_dot_product_attention(*(on(device, *shape) for shape in shapes), **options)
+
+
+def test_block_floats_are_counted_by_their_tiles():
+    tensor = TensorSpec((1, 8, 512, 128), BFLOAT8_B, Layout.TILE, DRAM_MEMORY_CONFIG)
+    call = AttentionArguments(query=tensor, key=tensor, value=tensor, chunks=(64, 64))
+    (step,) = [step for step in plan_attention(call, load_spec("wormhole_n150")).steps if isinstance(step, Operation)]
+    assert [buffer.size_bytes / 2048 for buffer in step.circular_buffers][:4] == [8.5, 8.5, 8.5, 2]
