@@ -12,6 +12,7 @@ from ops.planners.eltwise import plan_unary
 from ops.planners.matmul.arguments import MatmulArguments
 from ops.planners.matmul.plan import added_later, plan_matmul
 from ops.planners.matmul.validation import validate
+from ttsim.api.conversions import typecast
 from ttsim.api.device_calls import format_of, require_left_out
 from ttsim.api.eltwise import add, add_, multiply, multiply_
 from ttsim.runtime.calls import on_device
@@ -200,7 +201,9 @@ def addmm(
     if alpha != 1:
         multiply_(product, alpha)
     if beta != 0:
-        added = input_tensor if beta == 1 else multiply(input_tensor, beta)
+        added = input_tensor if beta == 1 else multiply(input_tensor, beta, dtype=product.dtype)
+        if added.dtype != product.dtype:
+            added = typecast(added, product.dtype)
         add_(product, added)
         if added is not input_tensor:
             added.deallocate()

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from device.errors import ArgumentError
 from device.memory.memory_config import TILE, BufferType, MemoryConfig, ShardOrientation, TensorMemoryLayout
 from device.numbers.formats import div_up
 from device.spec.parts import GridSpec
@@ -22,6 +23,17 @@ ADVICE = {  # what to do about a refusal, by the tensor or field that it is abou
 }
 
 
+SIDES = ("in0_block_w", "out_subblock_h", "out_subblock_w", "out_block_h", "out_block_w", "per_core_m", "per_core_n")
+
+
+def require_sides(config: MatmulConfig) -> None:
+    """Raises ArgumentError for a side of 0 tiles."""
+    for field in SIDES:
+        if getattr(config, field) == 0:
+            side = field.replace("_m", "_M").replace("_n", "_N")
+            raise ArgumentError(f"{config.program.config_name}: {side} is 0, which is not valid\n{ADVICE['blocks']}")
+
+
 def refusals(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig, grid: GridSpec) -> Iterator[str]:
     """All that speaks against a program, the real library's first complaint first."""
     name = config.program.config_name
@@ -36,27 +48,16 @@ def _complaints(
     if config.program is MatmulProgram.SINGLE_TILES:
         yield from _single_tiles(call)
         return
+    if config.program is MatmulProgram.DRAM_SHARDED:
+        yield from _dram_sharded(call, problem, config)
+        return
+    yield from _blocks(problem, config)
     if config.fuse_batch and problem.second_batched:
         yield (
             "Matmul with fused batch requires input tensors of shapes BCMK*11KN=BCMN or equivalent. Please change the "
             "second input tensor or adjust the program config.",
             "fuse_batch",
         )
-    for field in (
-        "in0_block_w",
-        "out_subblock_h",
-        "out_subblock_w",
-        "out_block_h",
-        "out_block_w",
-        "per_core_m",
-        "per_core_n",
-    ):
-        if getattr(config, field) == 0:
-            yield f"{field.replace('_m', '_M').replace('_n', '_N')} is 0, which is not valid", "blocks"
-    if config.program is MatmulProgram.DRAM_SHARDED:
-        yield from _dram_sharded(call, problem, config)
-        return
-    yield from _blocks(problem, config)
     yield from _grid(call, problem, config, grid)
     of_program = {
         MatmulProgram.MCAST_IN0: _split_columns,
@@ -69,7 +70,7 @@ def _complaints(
 
 def rows_of(problem: MatmulProblem, config: MatmulConfig) -> int:
     """Tile rows of the output that cores share."""
-    fused = config.fuse_batch and problem.first_batched
+    fused = config.fuse_batch and problem.first_batched and not problem.second_batched
     return problem.m_tiles * (problem.batches if fused or config.program is MatmulProgram.REUSE else 1)
 
 
@@ -112,6 +113,12 @@ def _grid(
     down = div_up(rows_of(problem, config), config.per_core_m)
     across = div_up(problem.n_tiles, config.per_core_n)
     if config.program is MatmulProgram.MCAST_2D:
+        if config.per_core_m > rows_of(problem, config):
+            yield (
+                f"per_core_M ({config.per_core_m}) exceeds Mt ({rows_of(problem, config)}). Each core would compute "
+                "more output row tiles than the tensor has. Reduce per_core_M to at most Mt.",
+                "blocks",
+            )
         wide, high = (down, across) if config.transpose_mcast else (across, down)
         for axis, blocks, lines, have in (("x", wide, "columns", cores.cols), ("y", high, "rows", cores.rows)):
             if blocks > have:
@@ -138,6 +145,20 @@ def _grid(
                 f"({shards.num_cores()})",
                 "input_tensor_a",
             )
+    elif config.program is MatmulProgram.MCAST_IN0 and down > 1:
+        yield (
+            f"mcast_in0 requires M ({rows_of(problem, config)}) to fit within a single per_core_M block "
+            f"({config.per_core_m}), got num_blocks_y={down}",
+            "blocks",
+        )
+    elif config.program is MatmulProgram.MCAST_IN1 and across > 1:
+        yield (
+            f"mcast_in1 requires N ({problem.n_tiles}) to fit within a single per_core_N block ({config.per_core_n}), "
+            f"got num_blocks_x={across}. A single in1 sender multicasts one per_core_N-wide weight slice to the whole "
+            "grid, so multi-column N is not supported here; use MatmulMultiCoreReuseMultiCastProgramConfig (the 2D "
+            "factory) for multi-column N.",
+            "blocks",
+        )
     elif down * across > cores.cores:
         yield f"Number of blocks exceeds number of cores: {down * across} blocks > {cores.cores} cores", "grid"
 

@@ -166,7 +166,8 @@ def _batched_of_grid(
             )
         per_core = problem.m_tiles, second.shard_spec.shape[1] // TILE
     elif output_block(problem, *per_core, [1], l1_bytes)[:2] != per_core:
-        return _interleaved(call, problem, grid, l1_bytes)
+        config = _interleaved(call, problem, cores, l1_bytes)
+        return replace(config, grid=grid) if config.program is MatmulProgram.SINGLE_TILES else config
     subblock_w, subblock_h = subblock_of(per_core[1], per_core[0], wide=problem.fp32_dest)
     return _reuse(cores, problem, depth, per_core, (subblock_h, subblock_w))
 

@@ -23,9 +23,9 @@ from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.matmul.arguments import MatmulArguments, with_defaults
-from ops.planners.matmul.checks import refusals, rows_of
+from ops.planners.matmul.checks import refusals, require_sides, rows_of
 from ops.planners.matmul.choice import choose_config, of_banks
-from ops.planners.matmul.validation import check_arguments
+from ops.planners.matmul.validation import check_arguments, require_row
 from ops.programs.eltwise.op import activated, with_row
 from ops.programs.matmul.buffers import matmul_circular_buffers
 from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram
@@ -84,16 +84,29 @@ def _output_spec(
 ) -> TensorSpec:
     """The output, in shards that follow from the program where it is sharded."""
     place = call.memory_config
-    if place.is_sharded():
-        place = replace(place, shard_spec=_output_shards(call, problem, config, device_spec))
-    return TensorSpec(call.output_shape, call.output_format, Layout.TILE, place)
+    if not place.is_sharded():
+        return TensorSpec(call.output_shape, call.output_format, Layout.TILE, place)
+    if config.program is MatmulProgram.MCAST_2D and not config.fuse_batch and problem.batches > 1:
+        part = config.per_core_m * config.per_core_n
+        raise ArgumentError(
+            f"Block-sharded output is incompatible with batch > 1 (B={problem.batches}). The output CB is backed by "
+            f"the shard buffer which only holds per_core_M * per_core_N = {part} tiles, but the kernel would produce B * "
+            f"per_core_M * per_core_N = {problem.batches * part} tiles without draining. Use fuse_batch=True.\n"
+            "memory_config: use interleaved memory for the products of batches"
+        )
+    shards, grid = _output_shards(call, problem, config, device_spec), device_spec.grid
+    spec = TensorSpec(call.output_shape, call.output_format, Layout.TILE, replace(place, shard_spec=shards))
+    outside = next((core for core in shards.grid.cores() if core.x >= grid.cols or core.y >= grid.rows), None)
+    if outside is not None:
+        raise ArgumentError(f"{no_bank(outside, grid.cores, 'L1')}{grid.cols}x{grid.rows}")
+    return spec
 
 
 def _output_shards(
     call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig, device_spec: DeviceSpec
 ) -> ShardSpec:
     """A shard for each core with output."""
-    rows = problem.m_tiles * problem.batches if config.program is MatmulProgram.MCAST_2D else rows_of(problem, config)
+    rows = rows_of(problem, config)
     down, across = div_up(rows, config.per_core_m), div_up(problem.n_tiles, config.per_core_n)
     shape = config.per_core_m * TILE, config.per_core_n * TILE
     given = call.memory_config.shard_spec
@@ -104,9 +117,6 @@ def _output_shards(
         cores = core_rectangle(*((down, across) if config.transpose_mcast else (across, down)))
         if config.transpose_mcast:
             orientation = ShardOrientation.COL_MAJOR
-        outside = next((core for core in cores.cores() if core.x >= grid.cols or core.y >= grid.rows), None)
-        if outside is not None:
-            raise ArgumentError(f"{no_bank(outside, grid.cores, 'L1')}{grid.cols}x{grid.rows}")
         return ShardSpec(cores, shape, orientation)
     grid = grid if config.program is MatmulProgram.DRAM_SHARDED else config.grid
     if config.program is MatmulProgram.REUSE:
@@ -157,6 +167,7 @@ def _program(
         problem = replace(problem, bias=False)
         config = choose_config(call, problem, grid, free_l1_bytes)
     check_arguments(call, problem, config)
+    require_sides(config)
     output_spec = _output_spec(call, problem, config, device_spec)  # the library makes the output's shards first
     for text in refusals(call, problem, config, grid):
         raise ArgumentError(text)
@@ -165,6 +176,7 @@ def _program(
         raise NotSimulatedError(
             "matmul: shards of input_tensor_a that do not begin at core (0, 0) are not simulated; reshard the tensor"
         )
+    require_row(call, fused=problem.bias)
     if config.program in (MatmulProgram.SINGLE_TILES, MatmulProgram.DRAM_SHARDED):
         problem = replace(problem, transpose_first=False, transpose_second=False)
     if config.program is MatmulProgram.DRAM_SHARDED:

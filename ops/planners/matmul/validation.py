@@ -126,24 +126,26 @@ def _shapes(call: MatmulArguments) -> Iterator[str]:
 def _bias(call: MatmulArguments) -> Iterator[str]:
     if call.bias is None:
         return
-    rows, columns = call.first_sides[0], call.second_sides[1]
-    shape = (1, 1, *call.bias.shape)[-2:]
-    if any(side != wanted and 1 not in (side, wanted) for side, wanted in zip(shape, (rows, columns), strict=True)):
-        yield (
-            f"Broadcast error: Invalid dimension\nlinear: bias must be a single row of {columns} columns, [..., 1, "
-            f"{columns}], not the shape {list(call.bias.shape)}"
-        )
-    if shape != (1, columns) or call.bias.volume != columns:
-        raise NotSimulatedError(
-            f"linear: bias must be a single row of {columns} columns, [..., 1, {columns}], not the shape "
-            f"{list(call.bias.shape)}: other biases are not simulated"
-        )
     if call.bias.layout is not Layout.TILE:
         yield f"linear: bias must be in TILE layout, not {call.bias.layout.name}; use to_layout(TILE_LAYOUT)"
     if call.bias.data_format not in FORMATS:
         yield f"linear: bias must be one of {FORMAT_NAMES}, not {call.bias.data_format}"
     if call.bias.memory_config.is_sharded() and call.bias.memory_config.buffer_type is not BufferType.DRAM:
         raise NotSimulatedError("linear: a bias in shards in L1 is not simulated; put it into interleaved memory")
+
+
+def require_row(call: MatmulArguments, *, fused: bool) -> None:
+    """Refuses a bias that is no single row of the product's columns, as the program that adds it does."""
+    if call.bias is None:
+        return
+    rows, columns = call.first_sides[0], call.second_sides[1]
+    shape = (1, 1, *call.bias.shape)[-2:]
+    wanted = f"linear: bias must be a single row of {columns} columns, [..., 1, {columns}], not the shape "
+    if any(side != wide and 1 not in (side, wide) for side, wide in zip(shape, (rows, columns), strict=True)):
+        said = "Broadcast error: Invalid dimension" if fused else "Invalid subtile broadcast type"
+        raise ArgumentError(f"{said}\n{wanted}{list(call.bias.shape)}")
+    if shape != (1, columns) or call.bias.volume != columns:
+        raise NotSimulatedError(f"{wanted}{list(call.bias.shape)}: ttsim does not simulate other biases")
 
 
 def _choices(call: MatmulArguments) -> Iterator[str]:

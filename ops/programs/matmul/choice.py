@@ -49,9 +49,11 @@ def interleaved_config(
     short, long = sorted((problem.m_tiles, problem.n_tiles))
     narrow = long // short > NARROW_RATIO or (in_dram and short == 1)
     narrow = narrow and not out_sharded and not in1_sharded
+    high, wide = min(factor, problem.m_tiles), min(factor, problem.n_tiles)
     square = MatmulConfig(
-        program=MatmulProgram.MCAST_2D, grid=grid, in0_block_w=depth, out_block_h=factor, out_block_w=factor,
-        out_subblock_h=4 if factor == 2 else 1, out_subblock_w=2, per_core_m=factor, per_core_n=factor,
+        program=MatmulProgram.MCAST_2D, grid=grid, in0_block_w=depth, out_block_h=high, out_block_w=wide,
+        out_subblock_h=4 if high == wide == 2 else 1, out_subblock_w=1 if wide % 2 else 2, per_core_m=high,
+        per_core_n=wide,
     )  # fmt: skip
     if out_sharded and not fits:
         program = OF_LAYOUT[out_layout]

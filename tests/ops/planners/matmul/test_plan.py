@@ -4,14 +4,25 @@ from dataclasses import replace
 
 import pytest
 
+from device.cores import first_cores
 from device.errors import ArgumentError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
+from device.memory.memory_config import (
+    DRAM_MEMORY_CONFIG,
+    L1_MEMORY_CONFIG,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardSpec,
+    TensorMemoryLayout,
+)
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32
 from device.spec.device_spec import load_spec
+from device.spec.parts import GridSpec
 from ops.planners.matmul.arguments import MatmulArguments, with_defaults
 from ops.planners.matmul.plan import plan_matmul
 from ops.planners.matmul.validation import validate
+from ops.programs.matmul.op import MatmulConfig, MatmulProgram
 from tests.shards import high
 
 SPEC = load_spec("wormhole_n150")
@@ -104,12 +115,88 @@ def test_what_the_real_library_refuses(changes, line):
     [
         ({"first": matrix(96)}, "input_tensor_a must have at least two axes"),
         ({"out_format": INT32}, "dtype must be one of bfloat16, float32, bfloat8_b, bfloat4_b, not int32"),
-        ({"bias": matrix(64, 128)}, r"bias must be a single row of 128 columns, \[\.\.\., 1, 128\]"),
-        ({"bias": matrix(1, 64)}, "bias must be a single row of 128 columns"),
-        ({"bias": matrix()}, "bias must be a single row of 128 columns"),
         ({"bias": matrix(1, 128, layout=Layout.ROW_MAJOR)}, "bias must be in TILE layout"),
     ],
 )
 def test_what_is_not_simulated(changes, text):
     with pytest.raises(ArgumentError, match=text):
         validate(call(**changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"bias": matrix(64, 128)}, "linear: bias must be a single row of 128 columns, [..., 1, 128]"),
+        ({"bias": matrix()}, "linear: bias must be a single row of 128 columns"),
+        ({"bias": matrix(1, 64)}, "Broadcast error: Invalid dimension"),
+        ({"bias": matrix(1, 64), "memory_config": L1_MEMORY_CONFIG}, "Invalid subtile broadcast type"),
+    ],
+)
+def test_a_bias_that_is_no_single_row(changes, line):
+    """The program that adds the bias complains: the matmul's own, or an element-wise one."""
+    with pytest.raises(ArgumentError) as refused:
+        plan(**changes)
+    assert str(refused.value).startswith(line)
+
+
+def config(program=MatmulProgram.MCAST_2D, **fields):
+    plain = {"grid": GridSpec(cols=2, rows=2), "in0_block_w": 1, "per_core_m": 1, "per_core_n": 2, "out_block_w": 2}
+    return MatmulConfig(program=program, **plain | fields)
+
+
+@pytest.mark.parametrize(
+    ("program", "line"),
+    [
+        (
+            config(in0_block_w=2),
+            "MatmulMultiCoreReuseMultiCastProgramConfig: Kt (3) must be divisible by in0_block_w (2)",
+        ),
+        (
+            config(per_core_n=1, out_block_w=1),
+            "MatmulMultiCoreReuseMultiCastProgramConfig: Num output blocks along x (4) must be smaller than or equal to "
+            "the number of columns in compute grid (2)!",
+        ),
+        (config(in0_block_w=0), "MatmulMultiCoreReuseMultiCastProgramConfig: in0_block_w is 0, which is not valid"),
+        (
+            config(per_core_m=3),
+            "MatmulMultiCoreReuseMultiCastProgramConfig: per_core_M (3) exceeds Mt (2). Each core would compute more "
+            "output row tiles than the tensor has. Reduce per_core_M to at most Mt.",
+        ),
+        (
+            config(MatmulProgram.MCAST_IN0),
+            "MatmulMultiCoreReuseMultiCast1DProgramConfig: mcast_in0 requires M (2) to fit within a single per_core_M "
+            "block (1), got num_blocks_y=2",
+        ),
+        (config(MatmulProgram.REUSE), "MatmulMultiCoreReuseProgramConfig: N (4) must equal per_core_N (2)"),
+        (
+            config(MatmulProgram.DRAM_SHARDED),
+            "MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig: Input tensor A must be sharded for DRAM sharded "
+            "program config",
+        ),
+    ],
+)
+def test_configs_that_do_not_fit(program, line):
+    """64x96 by 96x128; first lines of ttnn 0.81.1."""
+    with pytest.raises(ArgumentError) as refused:
+        plan(program=program)
+    assert str(refused.value).splitlines()[0] == line
+
+
+def test_buffers_of_shards_that_are_sent():
+    """A core of WIDTH shards holds two blocks of each operand, its shard, and its output where the output lies."""
+    shards = ShardSpec(first_cores(3, 3, 1), (64, 32))
+    width = MemoryConfig(TensorMemoryLayout.WIDTH_SHARDED, BufferType.L1, shards)
+    out = MemoryConfig(TensorMemoryLayout.WIDTH_SHARDED, BufferType.L1)
+    step = plan(first=matrix(64, 96, place=width), memory_config=out).steps[0]
+    tile = BFLOAT16.tile_bytes
+    sizes = [
+        (buffer.name, buffer.size_bytes // tile, buffer.view_of, str(buffer.cores)) for buffer in step.circular_buffers
+    ]
+    working, idle = "{[0-0 - 1-0]}", "{[2-0 - 2-0]}"
+    assert sizes == [
+        ("in0", 4, None, working),
+        ("in0", 4, None, idle),
+        ("in1", 4, None, working),
+        ("in0_shard", 2, "input", "{[0-0 - 2-0]}"),
+        ("out", 4, "output", working),
+    ]
