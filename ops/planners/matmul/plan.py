@@ -90,8 +90,8 @@ def _output_spec(
         part = config.per_core_m * config.per_core_n
         raise ArgumentError(
             f"Block-sharded output is incompatible with batch > 1 (B={problem.batches}). The output CB is backed by "
-            f"the shard buffer which only holds per_core_M * per_core_N = {part} tiles, but the kernel would produce B * "
-            f"per_core_M * per_core_N = {problem.batches * part} tiles without draining. Use fuse_batch=True.\n"
+            f"the shard buffer which only holds per_core_M * per_core_N = {part} tiles, but the kernel would produce "
+            f"B * per_core_M * per_core_N = {problem.batches * part} tiles without draining. Use fuse_batch=True.\n"
             "memory_config: use interleaved memory for the products of batches"
         )
     shards, grid = _output_shards(call, problem, config, device_spec), device_spec.grid

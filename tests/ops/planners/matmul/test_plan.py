@@ -153,8 +153,8 @@ def config(program=MatmulProgram.MCAST_2D, **fields):
         ),
         (
             config(per_core_n=1, out_block_w=1),
-            "MatmulMultiCoreReuseMultiCastProgramConfig: Num output blocks along x (4) must be smaller than or equal to "
-            "the number of columns in compute grid (2)!",
+            "MatmulMultiCoreReuseMultiCastProgramConfig: Num output blocks along x (4) must be smaller than or equal "
+            "to the number of columns in compute grid (2)!",
         ),
         (config(in0_block_w=0), "MatmulMultiCoreReuseMultiCastProgramConfig: in0_block_w is 0, which is not valid"),
         (
