@@ -117,6 +117,7 @@ def from_torch(
         [[1.0, 0.30078125]]
     """
     require_type_or_none("from_torch", Tile, tile=tile)
+    require_type("from_torch", bool, col_tilize=col_tilize)
     if col_tilize:
         raise NotSimulatedError("from_torch: col_tilize: block floats along columns are not simulated; leave it out")
     if spec is not None:
@@ -595,6 +596,8 @@ def load_tensor(file_name: str | Path, device: Device | None = None) -> Tensor:
         StorageType.DEVICE
     """
     require_type_or_none("load_tensor", Device, device=device)
+    if not isinstance(file_name, str | Path):
+        raise ArgumentTypeError(f"load_tensor: file_name must be a path, not {shown(file_name)}")
     path = Path(file_name)
     try:
         with path.open("rb") as file, ZipFile(file) as archive:

@@ -238,8 +238,9 @@ def record_event(
         >>> ttnn.event_synchronize(event)
     """
     require_type("record_event", Device, mesh_device=mesh_device)
+    queue = 0 if cq_id is None else required_integer("record_event", "cq_id", cq_id)
     number, mesh_device.traces.events = mesh_device.traces.events, mesh_device.traces.events + 1
-    return MeshEvent(number, mesh_device.id(), cq_id or 0)
+    return MeshEvent(number, mesh_device.id(), queue)
 
 
 def wait_for_event(cq_id: int | None = None, mesh_event: MeshEvent | None = None) -> None:

@@ -149,3 +149,17 @@ def test_bits_of_another_kind_of_number_are_refused():
                     ttnn.clone(x, dtype=ttnn.int32)
             else:
                 assert ttnn.clone(x, dtype=ttnn.int32).dtype == ttnn.int32
+
+
+def test_arrays_in_place_of_other_arguments_are_refused(device):
+    array = np.zeros(3)
+    for call, text in (
+        (
+            lambda: ttnn.from_torch(np.zeros((2, 2), np.float32), col_tilize=array),
+            "from_torch: col_tilize must be a bool",
+        ),
+        (lambda: ttnn.record_event(device, array), "record_event: cq_id must be an integer"),
+        (lambda: ttnn.load_tensor(array), "load_tensor: file_name must be a path"),
+    ):
+        with pytest.raises(ttnn.ArgumentTypeError, match=f"^{text}"):
+            call()
