@@ -46,6 +46,7 @@ from ttsim.api.grid_sample import (
     grid_sample as grid_sample, prepare_grid_sample_grid as prepare_grid_sample_grid,
 )
 from ttsim.api.embedding import EmbeddingsType as EmbeddingsType, embedding as embedding
+from ttsim.api.fold import fold as fold
 from ttsim.api.matmul import addmm as addmm, linear as linear, matmul as matmul
 from ttsim.api.group_norm import (
     create_group_norm_input_mask as create_group_norm_input_mask,
@@ -88,7 +89,7 @@ from ttsim.api.places import argmax as argmax, topk as topk
 from ttsim.api.reduction import max as max, mean as mean, min as min, sum as sum
 from ttsim.api.repeat import expand as expand, repeat as repeat, repeat_interleave as repeat_interleave
 from ttsim.api.shape import (
-    concat as concat, fold as fold, permute as permute, reshape as reshape, slice as slice,
+    concat as concat, permute as permute, reshape as reshape, slice as slice,
     squeeze as squeeze, stack as stack, transpose as transpose, unsqueeze as unsqueeze,
     unsqueeze_to_4D as unsqueeze_to_4D,
 )

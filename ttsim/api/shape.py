@@ -3,11 +3,10 @@
 from collections.abc import Callable, Hashable, Sequence
 
 from device.cores import CoreRangeSet
-from device.errors import ArgumentError, ArgumentTypeError, DeviceError, NotSimulatedError, shown
+from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 from device.memory.memory_config import MemoryConfig
 from device.plan import Plan
 from ops.planners.concat import plan_concat
-from ops.planners.shape.fold import plan_fold
 from ops.planners.shape.permute import plan_permute, plan_transpose, require_known_numbers
 from ops.planners.shape.plan import axes_of, axis_of, plan_convert_to_chw, plan_convert_to_hwc, require_written_channels
 from ops.planners.shape.reshape import plan_reshape, plan_squeeze, plan_unsqueeze_to_4d
@@ -84,58 +83,6 @@ def concat(
 
 def _are_tensors(values: object) -> bool:
     return isinstance(values, Sequence) and all(isinstance(value, Tensor) for value in values)
-
-
-@operation
-def fold(
-    input: Tensor,
-    stride_h: int,
-    stride_w: int,
-    use_transpose_as_fold: bool = False,
-    output_shape: object = None,
-    padding: object = (0, 0),
-    grid_size: CoreRangeSet | None = None,
-    override_memory_config: MemoryConfig | None = None,
-    collapse_output: bool = False,
-) -> Tensor:
-    """Windows of images as channels: [N, H, W, C] to [N, H / stride_h, W / stride_w, stride_h * stride_w * C].
-
-    Args:
-        input: Images on the device, which whole windows must fill; block floats become bfloat16.
-        stride_h: Rows of a window.
-        stride_w: Columns of a window.
-        use_transpose_as_fold: Not simulated: the library's older way, by transpositions.
-        output_shape: A parameter of the older way; None.
-        padding: Zeros around the images: (rows, columns), (top, bottom, left, right), or these four and the channels
-            in front and behind.
-        grid_size: A parameter of the older way; None.
-        override_memory_config: Memory of the result; None for that of the images.
-        collapse_output: Return the shape [1, 1, windows, channels].
-
-    Returns:
-        The windows, one for each pixel of the result.
-
-    Examples:
-        >>> images = ttnn.zeros((1, 8, 8, 32), device=device)
-        >>> ttnn.fold(images, 2, 2).shape
-        Shape([1, 4, 4, 128])
-    """
-    if use_transpose_as_fold or output_shape is not None or grid_size is not None:
-        raise NotSimulatedError(
-            "fold: use_transpose_as_fold, and output_shape and grid_size, which belong to it, are not simulated; "
-            "leave them out"
-        )
-    if not isinstance(padding, Sequence) or len(padding) not in (2, 4, 6):
-        raise ArgumentTypeError(f"fold: padding must be 2, 4 or 6 numbers, not {shown(padding)}")
-    sides = [required_integer("fold", "padding", side) for side in padding]
-    if len(sides) == 2:
-        sides = [sides[0], sides[0], sides[1], sides[1]]
-    sides += [0] * (6 - len(sides))
-    if min(sides) < 0:
-        raise ArgumentTypeError(f"fold: padding must be numbers of at least 0, not {shown(padding)}")
-    around = tuple(zip(sides[::2], sides[1::2], strict=True))
-    window, place = (stride_h, stride_w), override_memory_config
-    return converted("fold", plan_fold, input, window, around, place=place, collapsed=collapse_output)
 
 
 @operation

@@ -70,8 +70,6 @@ REFUSED = [
     ("2x8x12x16", lambda x: ttnn.fold(x, 0, 2), "Device: Fold: stride_h (0) and stride_w (2) must be > 0"),
     ("2x8x12x16", lambda x: ttnn.fold(x, 2, 2, use_transpose_as_fold=True),
      "NotSimulated: fold: use_transpose_as_fold"),
-    ("2x8x12x16", lambda x: ttnn.fold(x, 2, 2, grid_size=GRID), "NotSimulated: fold: use_transpose_as_fold"),
-    ("2x8x12x16", lambda x: ttnn.fold(x, 2, 2, output_shape=1), "NotSimulated: fold: use_transpose_as_fold"),
     ("2x8x12x16", lambda x: ttnn.fold(x, 2, 2, padding=(1, 2, 3)),
      "ArgumentType: fold: padding must be 2, 4 or 6 numbers"),
     ("2x8x12x16", lambda x: ttnn.fold(x, 2, 2, padding=(0, -1)),

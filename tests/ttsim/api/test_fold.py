@@ -1,0 +1,55 @@
+"""fold by transpositions; plans from ttnn 0.81.1."""
+
+import numpy as np
+import pytest
+
+import ttsim
+from ttsim import BufferType, CoreCoord, CoreRange, CoreRangeSet, MemoryConfig, ShardOrientation, ShardSpec
+
+HEIGHT = ttsim.TensorMemoryLayout.HEIGHT_SHARDED
+
+
+def images(device, shape, cores=4):
+    batch, channels, height, width = shape
+    values = np.random.default_rng(0).standard_normal(shape, np.float32)
+    grid = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(cores - 1, cores - 1))])
+    rows = -(-batch * channels * height // cores**2)
+    place = MemoryConfig(HEIGHT, BufferType.L1, ShardSpec(grid, [rows, width], ShardOrientation.ROW_MAJOR))
+    tensor = ttsim.from_numpy(values, ttsim.bfloat16)
+    return tensor.to_numpy().astype(np.float32), tensor.to(device, place), grid
+
+
+def folded(values, padding, behind, window=2):
+    padded = np.pad(values, ((0, 0), (0, behind), (padding, padding), (padding, padding)))
+    batch, channels, height, width = padded.shape
+    split = padded.reshape(batch, channels, height // window, window, width // window, window)
+    return split.transpose(0, 2, 4, 3, 5, 1).reshape(batch, height // window, width // window, -1)
+
+
+def test_windows_become_channels_by_transpositions():
+    """Columns of a window are faster than rows, as in a fold of one program; the fourth channel is zero."""
+    with ttsim.open_device() as device:
+        values, tensor, grid = images(device, (2, 3, 32, 32))
+        with ttsim.profile(device) as profile:
+            result = ttsim.fold(tensor, 2, 2, True, padding=[3, 3, 3, 3, 0, 1], grid_size=grid)
+        assert [op.name.removesuffix("DeviceOperation") for op in profile.network().operations] == [
+            *("Pad", "Transpose", "Pad", "Transpose", "Transpose", "Transpose", "Slice")
+        ]
+        assert result.shape == [2, 19, 19, 16]
+        assert result.memory_config().shard_spec.shape == [46, 16]  # 722 rows on 16 cores
+        assert np.array_equal(result.to_numpy().astype(np.float32), folded(values, 3, 1))
+
+
+@pytest.mark.parametrize(
+    ("place", "shape", "error"),
+    [
+        (False, (1, 4, 32, 32), "NotSimulatedError: fold: use_transpose_as_fold of interleaved images"),
+        (True, (1, 4, 64, 32), "NotSimulatedError: fold: use_transpose_as_fold of images that fill 64 rows and 32 col"),
+    ],
+)
+def test_images_that_are_not_simulated(place, shape, error):
+    with ttsim.open_device() as device:
+        tensor = images(device, shape)[1] if place else ttsim.zeros(shape, ttsim.bfloat16, device=device)
+        with pytest.raises(ttsim.NotSimulatedError) as refused:
+            ttsim.fold(tensor, 2, 2, True)
+        assert f"NotSimulatedError: {refused.value}".startswith(error)

@@ -1,0 +1,122 @@
+"""ttnn.fold: windows of images as channels, by one program or, as in older models, by transpositions."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from device.cores import CoreRangeSet, first_cores
+from device.errors import ArgumentTypeError, DeviceError, NotSimulatedError, shown
+from device.memory.memory_config import TILE, BufferType, MemoryConfig, ShardSpec, TensorMemoryLayout
+from device.numbers.formats import div_up, round_up
+from ops.planners.shape.fold import plan_fold
+from ttsim.api.device_calls import converted, operation, required_device
+from ttsim.api.pad import pad
+from ttsim.api.shape import slice, transpose
+from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.types.call import required_integer
+from ttsim.runtime.types.tensors import resolved_shape
+
+FEW_CORES: Final = first_cores(4, 2, 2)  # of the older way, without a grid
+
+
+@operation
+def fold(
+    input: Tensor,
+    stride_h: int,
+    stride_w: int,
+    use_transpose_as_fold: bool = False,
+    output_shape: object = None,
+    padding: object = (0, 0),
+    grid_size: CoreRangeSet | None = None,
+    override_memory_config: MemoryConfig | None = None,
+    collapse_output: bool = False,
+) -> Tensor:
+    """Windows of images as channels: [N, H, W, C] to [N, H / stride_h, W / stride_w, stride_h * stride_w * C].
+
+    Args:
+        input: Images on the device, which whole windows must fill; block floats become bfloat16.
+        stride_h: Rows of a window.
+        stride_w: Columns of a window.
+        use_transpose_as_fold: Fold by transpositions, the library's older way: the images are [N, C, H, W], and zeros
+            fill the channels behind and the rows and columns on both sides; of HEIGHT shards only.
+        output_shape: Of the older way: [N, H, W, C] of the result, which is cut off there; None for whole images.
+        padding: Zeros around the images: (rows, columns), (top, bottom, left, right), or these four and the channels
+            in front and behind.
+        grid_size: Of the older way: cores of the shards of intermediate tensors; None for four cores.
+        override_memory_config: Memory of the result; None for that of the images.
+        collapse_output: Return the shape [1, 1, windows, channels].
+
+    Returns:
+        The windows, one for each pixel of the result.
+
+    Examples:
+        >>> images = ttnn.zeros((1, 8, 8, 32), device=device)
+        >>> ttnn.fold(images, 2, 2).shape
+        Shape([1, 4, 4, 128])
+    """
+    if not isinstance(padding, Sequence) or len(padding) not in (2, 4, 6):
+        raise ArgumentTypeError(f"fold: padding must be 2, 4 or 6 numbers, not {shown(padding)}")
+    sides = [required_integer("fold", "padding", side) for side in padding]
+    if len(sides) == 2:
+        sides = [sides[0], sides[0], sides[1], sides[1]]
+    sides += [0] * (6 - len(sides))
+    if min(sides) < 0:
+        raise ArgumentTypeError(f"fold: padding must be numbers of at least 0, not {shown(padding)}")
+    around = tuple(zip(sides[::2], sides[1::2], strict=True))
+    window, place = (stride_h, stride_w), override_memory_config
+    if use_transpose_as_fold:
+        shape = None if output_shape is None else resolved_shape(output_shape)
+        return _by_transposing(input, window, (sides[0], sides[2], sides[5]), grid_size or FEW_CORES, place, shape)
+    return converted("fold", plan_fold, input, window, around, place=place, collapsed=collapse_output)
+
+
+def _by_transposing(
+    images: Tensor,
+    window: tuple[int, int],
+    padding: tuple[int, int, int],
+    cores: CoreRangeSet,
+    place: MemoryConfig | None,
+    output_shape: tuple[int, ...] | None,
+) -> Tensor:
+    """Images [N, C, H, W] in HEIGHT shards, folded as older releases did: columns and then rows by transpositions."""
+    required_device("fold", images)
+    if not images.is_sharded():
+        raise NotSimulatedError("fold: use_transpose_as_fold of interleaved images is not simulated; shard them")
+    if images.memory_config().memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
+        raise DeviceError("fold op does not support non height-sharding!\ninput: give HEIGHT shards")
+    (batch, channels, height, width), (rows, columns), (above, left, behind) = images.shape, window, padding
+    channels, orientation = channels + behind, images.memory_config().shard_spec.orientation
+    sides = [height + 2 * above, width + 2 * left]
+    high, wide = (round_up(side, TILE) for side in sides)
+    if high != wide:
+        raise NotSimulatedError(
+            f"fold: use_transpose_as_fold of images that fill {high} rows and {wide} columns, which the library takes "
+            "for each other, is not simulated; pad them to squares"
+        )
+
+    def shards(*shape: int) -> MemoryConfig:
+        shard = (div_up(shape[0] * shape[1] * shape[2], cores.num_cores()), shape[3])
+        return MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(cores, shard, orientation))
+
+    def padded(tensor: Tensor, shape: tuple[int, ...], before: int) -> Tensor:
+        return pad(tensor, shape, [0, 0, before, 0], 0.0, use_multicore=False, memory_config=shards(*shape))
+
+    # Each result replaces the tensor before, which is released then
+    tensor = padded(images, (batch, channels, high, width), above)
+    tensor = transpose(tensor, 2, 3)
+    tensor = padded(tensor, (batch, channels, wide, high), left)
+    tensor = transpose(tensor, 1, 2)
+    tensor = _viewed(tensor, (batch, wide // columns, channels * columns, high))
+    tensor = transpose(tensor, 2, 3)
+    tensor = _viewed(tensor, (batch, wide // columns, high // rows, channels * columns * rows))
+    tensor = transpose(tensor, 1, 2)
+    end = output_shape or (batch, sides[0] // rows, sides[1] // columns, channels * rows * columns)
+    return slice(tensor, [0] * len(end), end, [1] * len(end), memory_config=place or shards(*end))
+
+
+def _viewed(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """A tensor of HEIGHT shards under another shape, whose rows fill whole shards: nothing moves."""
+    place, width = tensor.memory_config(), shape[-1]
+    rows, old_width = place.shard_spec.shape
+    shards = place.shard_spec.changed(shape=(rows * old_width // width, width))
+    return tensor.seen_as(tensor.spec.changed(shape=shape, memory_config=replace(place, shard_spec=shards)))
