@@ -9,12 +9,11 @@ from device.errors import ArgumentTypeError, DeviceError, NotSimulatedError, sho
 from device.memory.memory_config import TILE, BufferType, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import div_up, round_up
 from ops.planners.shape.fold import plan_fold
-from ttsim.api.device_calls import converted, operation, required_device
+from ttsim.api.device_calls import converted, integers_of, operation, required_device
 from ttsim.api.pad import pad
 from ttsim.api.shape import slice, transpose
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import required_integer
-from ttsim.runtime.types.tensors import resolved_shape
 
 FEW_CORES: Final = first_cores(4, 2, 2)  # of the older way, without a grid
 
@@ -25,7 +24,7 @@ def fold(
     stride_h: int,
     stride_w: int,
     use_transpose_as_fold: bool = False,
-    output_shape: object = None,
+    output_shape: Sequence[int] | None = None,
     padding: object = (0, 0),
     grid_size: CoreRangeSet | None = None,
     override_memory_config: MemoryConfig | None = None,
@@ -65,7 +64,7 @@ def fold(
     around = tuple(zip(sides[::2], sides[1::2], strict=True))
     window, place = (stride_h, stride_w), override_memory_config
     if use_transpose_as_fold:
-        shape = None if output_shape is None else resolved_shape(output_shape)
+        shape = None if output_shape is None else integers_of("output_shape", output_shape)
         return _by_transposing(input, window, (sides[0], sides[2], sides[5]), grid_size or FEW_CORES, place, shape)
     return converted("fold", plan_fold, input, window, around, place=place, collapsed=collapse_output)
 
@@ -80,12 +79,13 @@ def _by_transposing(
 ) -> Tensor:
     """Images [N, C, H, W] in HEIGHT shards, folded as older releases did: columns and then rows by transpositions."""
     required_device("fold", images)
-    if not images.is_sharded():
+    own = images.memory_config().shard_spec
+    if own is None:
         raise NotSimulatedError("fold: use_transpose_as_fold of interleaved images is not simulated; shard them")
     if images.memory_config().memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
         raise DeviceError("fold op does not support non height-sharding!\ninput: give HEIGHT shards")
     (batch, channels, height, width), (rows, columns), (above, left, behind) = images.shape, window, padding
-    channels, orientation = channels + behind, images.memory_config().shard_spec.orientation
+    channels += behind
     sides = [height + 2 * above, width + 2 * left]
     high, wide = (round_up(side, TILE) for side in sides)
     if high != wide:
@@ -96,7 +96,7 @@ def _by_transposing(
 
     def shards(*shape: int) -> MemoryConfig:
         shard = (div_up(shape[0] * shape[1] * shape[2], cores.num_cores()), shape[3])
-        return MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(cores, shard, orientation))
+        return MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(cores, shard, own.orientation))
 
     def padded(tensor: Tensor, shape: tuple[int, ...], before: int) -> Tensor:
         return pad(tensor, shape, [0, 0, before, 0], 0.0, use_multicore=False, memory_config=shards(*shape))
@@ -117,6 +117,7 @@ def _by_transposing(
 def _viewed(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
     """A tensor of HEIGHT shards under another shape, whose rows fill whole shards: nothing moves."""
     place, width = tensor.memory_config(), shape[-1]
-    rows, old_width = place.shard_spec.shape
-    shards = place.shard_spec.changed(shape=(rows * old_width // width, width))
+    shards = place.shard_spec
+    assert shards is not None
+    shards = shards.changed(shape=(shards.shape[0] * shards.shape[1] // width, width))
     return tensor.seen_as(tensor.spec.changed(shape=shape, memory_config=replace(place, shard_spec=shards)))
