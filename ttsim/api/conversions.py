@@ -96,7 +96,7 @@ def from_torch(
         pad_value: Accepted as in ttnn; padding never reaches a result.
         layout: Layout; None for ROW_MAJOR, or TILE for block floats.
         device: The device that holds the result; None for the host.
-        memory_config: Memory on the device; None for DRAM.
+        memory_config: Memory on the device, also for a later ``to``; None for DRAM.
         mesh_mapper: How the tensor is distributed over the devices of a mesh; None copies it to every device.
         cq_id: Accepted as in ttnn; there is one queue.
         preserve_nan_values: Accepted as in ttnn; it does not change how a NaN is rounded.
@@ -109,7 +109,7 @@ def from_torch(
     Raises:
         ArgumentTypeError: An argument is of the wrong type.
         ArgumentError: ``col_tilize`` is True, or ``spec`` is given with an argument that it contains.
-        DeviceError: Block floats in ROW_MAJOR layout, or a memory config without a device.
+        DeviceError: Block floats in ROW_MAJOR layout.
         OutOfMemoryError: The tensor does not fit into the free part of its memory.
 
     Examples:
@@ -125,21 +125,17 @@ def from_torch(
         if any(option is not None for option in (dtype, layout, memory_config)):
             raise ArgumentError("from_torch: spec says dtype, layout and memory_config; leave them out")
         dtype, layout = DataType.of(spec.data_format), spec.layout
-        memory_config = None if device is None else spec.memory_config
+        memory_config = spec.memory_config
     require_type_or_none("from_torch", DataType, dtype=dtype)
     if dtype is not None and dtype.format.is_block and layout is Layout.ROW_MAJOR:
         raise DeviceError(
             f"ttnn.from_torch: {dtype.format} requires TILE_LAYOUT!\nlayout: leave it out, or give ttnn.TILE_LAYOUT"
         )
-    if memory_config is not None and device is None:
-        raise DeviceError(
-            "device must be specified if memory_config is specified\ngive device=..., or leave memory_config out"
-        )
     mapper = _chosen("from_torch", TensorToMesh, mesh_mapper)
     if mapper is None:
         return Tensor(tensor, dtype, device, layout, memory_config)
     require_type_or_none("from_torch", Device, device=device)
-    distributed = distribute_tensor(Tensor(tensor, dtype, None, layout), mapper)
+    distributed = distribute_tensor(Tensor(tensor, dtype, None, layout, memory_config), mapper)
     return distributed if device is None else distributed.to(device, memory_config)
 
 
@@ -156,7 +152,7 @@ def from_numpy(array: Any, dtype: DataType | None = None, **place: Any) -> Tenso
 
     Raises:
         ArgumentTypeError: An argument is of the wrong type.
-        DeviceError: Block floats in ROW_MAJOR layout, or a memory config without a device.
+        DeviceError: Block floats in ROW_MAJOR layout.
         OutOfMemoryError: The tensor does not fit into the free part of its memory.
 
     Examples:
@@ -189,7 +185,7 @@ def as_tensor(
 
     Raises:
         ArgumentTypeError: An argument is of the wrong type.
-        DeviceError: Block floats in ROW_MAJOR layout, or a memory config without a device.
+        DeviceError: Block floats in ROW_MAJOR layout.
         OutOfMemoryError: The tensor does not fit into the free part of its memory.
 
     Examples:

@@ -117,7 +117,7 @@ class Tensor(Operators):
             data_type: Data type that values are rounded to; None for the type of the array.
             device: The device; None for the host.
             layout: Layout; None for ROW_MAJOR, or TILE for block floats.
-            mem_config: Memory on the device; None for DRAM.
+            mem_config: Memory on the device, also for a later ``to(device)``; None for DRAM.
 
         Raises:
             ArgumentTypeError: An argument is of the wrong type.
@@ -143,7 +143,9 @@ class Tensor(Operators):
             )
         host = UNKNOWN if known is not None else frozen(rounded(values, data_format))
         self._set(TensorSpec(values.shape, data_format, order), values=host)
-        if device is not None:
+        if device is None and mem_config is not None:
+            self._set(self._spec_in(mem_config), values=host)
+        elif device is not None:
             there = self.to(device, mem_config)
             self._set(there.spec, storage=there._storage)
 
@@ -481,7 +483,7 @@ class Tensor(Operators):
 
         Args:
             target: A device, or a layout; or else one of the two by its own name.
-            mem_config: Place on the device; DRAM by default.
+            mem_config: Place on the device; by default the place that a host tensor was made with, else DRAM.
             cq_id: Has no meaning here: there is one queue.
 
         Raises DeviceError if the shards do not fit the tensor or the device, or the tensor was deallocated.
@@ -493,7 +495,8 @@ class Tensor(Operators):
         if not isinstance(target, Device):
             raise ArgumentTypeError(f"to: the target must be a device or a layout, not {type(target).__name__}")
         require_type_or_none("to", MemoryConfig, mem_config=mem_config)
-        spec = self._spec_in(mem_config or DRAM_MEMORY_CONFIG)
+        own = self.spec.memory_config if self._storage is None else DRAM_MEMORY_CONFIG
+        spec = self._spec_in(mem_config or own)
         off = target.values == "off"
         values, *parts = [None if part.left_out and off else part._carried() for part in self.each()]
         return Tensor._sharing(placed(target, values, spec, by="Tensor::to_device", parts=parts), spec, self.created_by)

@@ -72,8 +72,6 @@ REFUSED: list[tuple[Callable[[ttsim.Tensor], Any], str]] = [
     (lambda x: ttsim.element_size(ttsim.bfloat8_b), "Argument: datum for bfp2, bfp4, bfp8 is invalid"),
     (lambda x: ttsim.from_torch(ONES, ttsim.bfloat8_b, layout=ROWS),
      "Device: ttnn.from_torch: bfloat8_b requires TILE_LAYOUT!"),
-    (lambda x: ttsim.as_tensor(ONES, memory_config=L1),
-     "Device: device must be specified if memory_config is specified"),
     (lambda x: ttsim.from_torch(ONES, col_tilize=True), "NotSimulated: from_torch: col_tilize"),
     (lambda x: ttsim.from_torch(ONES, ttsim.bfloat16, spec=x.spec), "Argument: from_torch: spec says dtype, layout"),
     (lambda x: ttsim.to_dtype(x, ttsim.float32),
@@ -201,3 +199,12 @@ def test_a_file_that_claims_more_than_it_holds_takes_no_memory(tmp_path: Path, o
                 np.lib.format.write_array_header_1_0(member, header)
                 member.write(array.tobytes())
     assert f"claims {of} of the shape [1000000, 1000000], " in refusal(lambda: ttsim.load_tensor(path))
+
+
+def test_a_host_tensor_remembers_the_memory_that_it_was_made_for():
+    """As the real library's: a later to(device) goes there, and another choice has precedence."""
+    tensor = ttsim.from_torch(np.ones((1, 1, 32, 32), np.float32), ttsim.bfloat16, memory_config=L1)
+    assert (tensor.memory_config(), tensor.device()) == (L1, None)
+    with ttsim.open_device() as device:
+        assert tensor.to(device).memory_config() == L1
+        assert tensor.to(device, ttsim.DRAM_MEMORY_CONFIG).memory_config() == ttsim.DRAM_MEMORY_CONFIG
