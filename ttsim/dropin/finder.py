@@ -8,6 +8,7 @@ in the real library a name lives. What is assigned to a face (``ttnn.CONFIG = ..
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -17,6 +18,7 @@ import ttsim
 from ttsim.dropin.missing import PACKAGE, instead_of
 
 MODULES: frozenset[str] = frozenset(vars(ttsim)["_MODULES"])
+OF_HOST = "tt_lib.fallback_ops"
 # Modules of ttnn 0.81.1 in which ttsim has names of its own, wherever they live here.
 FACES = frozenset(
     (
@@ -59,6 +61,19 @@ class Face(ModuleType):
         return sorted({name for home in vars(self)["homes"] for name in dir(home)})
 
 
+class HostFace(ModuleType):
+    """A module of tt_lib, the package beside ttnn whose functions torch computes on the host, on a card as well."""
+
+    def __getattr__(self, name: str) -> Any:
+        """A function that the host computes; raises AttributeError where torch has none of that name."""
+        if name == OF_HOST.rpartition(".")[2]:
+            return import_module(OF_HOST)
+        function = import_module("ttsim.runtime.fallback").stand_in(self.__name__, name)  # rarely needed
+        if function is None:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}", name=name, obj=self)
+        return function
+
+
 def face_of(module: str) -> ModuleType:
     """The face of a module of ttnn, such as "operations.conv2d", "device" or "" for ttnn itself; made once."""
     name = f"{PACKAGE}.{module}" if module else PACKAGE
@@ -73,6 +88,8 @@ class FaceLoader(Loader):
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """The face that a specification asks for."""
+        if OF_HOST.startswith(spec.name):
+            return HostFace(spec.name, HostFace.__doc__)
         return face_of(spec.name.partition(".")[2])
 
     def exec_module(self, module: ModuleType) -> None:
@@ -80,11 +97,13 @@ class FaceLoader(Loader):
 
 
 class TtnnFinder(MetaPathFinder):
-    """Finds ttnn and the modules of it that ttsim has names of."""
+    """Finds ttnn and the modules of it that ttsim has names of, and tt_lib.fallback_ops."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         """How to load a module of ttnn that ttsim has, else ModuleNotFoundError; None for all other modules."""
         package, _, module = name.partition(".")
+        if name in (OF_HOST, OF_HOST.partition(".")[0]):
+            return ModuleSpec(name, FaceLoader(), origin="ttsim", is_package=True)
         if package != PACKAGE:
             return None
         if module and module not in FACES and module not in MODULES:
@@ -109,7 +128,7 @@ def uninstall(finder: TtnnFinder) -> None:
     """Takes a finder away, and with the last one the faces."""
     sys.meta_path[:] = [meta_finder for meta_finder in sys.meta_path if meta_finder is not finder]
     if not any(isinstance(meta_finder, TtnnFinder) for meta_finder in sys.meta_path):
-        for name in [name for name, module in sys.modules.items() if isinstance(module, Face)]:
+        for name in [name for name, module in sys.modules.items() if isinstance(module, Face | HostFace)]:
             del sys.modules[name]
 
 
