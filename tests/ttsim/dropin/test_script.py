@@ -294,7 +294,7 @@ def test_names_of_ttnn_that_are_not_simulated_refuse_to_be_called() -> None:
             "import ttnn; ttnn.experimental.conv2d",
             "module 'ttnn.experimental' .*: conv3d; dir.ttnn.experimental. lists",
         ),
-        ("import ttnn.device; ttnn.core.conv3", "module 'ttnn.core' has no attribute .*; the nearest names: conv"),
+        ("import ttnn.device; ttnn.types.conv3", "module 'ttnn.types' has no attribute .*; the nearest names: conv"),
         ("from ttnn import conv3", "cannot import name 'conv3' from 'ttnn': .*; the nearest names: conv"),
     ],
 )
