@@ -16,6 +16,7 @@ from ops.op_model import ModeledOp, OpModel, OpModels, model_of
 from ops.programs.attention.model import OP_MODELS as ATTENTION
 from ops.programs.conv2d.block_costs import ConvCosts
 from ops.programs.conv2d.model import OP_MODELS as CONV2D
+from ops.programs.conv3d import Conv3d
 from ops.programs.data_movement.channels import ChannelsFirst, ChannelsLast
 from ops.programs.data_movement.concat import Concatenate
 from ops.programs.data_movement.copy import CopyTensor
@@ -46,8 +47,8 @@ from ops.programs.reduction.models import OP_MODELS as REDUCTION
 
 # Operations whose own methods are their models.
 MODELED_OPS: Final[tuple[type[ModeledOp], ...]] = (
-    Activate, AddRow, Binary, ChannelsFirst, ChannelsLast, Concatenate, CopyTensor, Cut, EvenlyDistributed, FillPad,
-    FillTiles, FoldWindows, GridSample, Pool, PaddedSlice, PadWith, Permute, RepeatTensor, Reshape,
+    Activate, AddRow, Binary, ChannelsFirst, ChannelsLast, Concatenate, Conv3d, CopyTensor, Cut, EvenlyDistributed,
+    FillPad, FillTiles, FoldWindows, GridSample, Pool, PaddedSlice, PadWith, Permute, RepeatTensor, Reshape,
     SliceWrite, SplitWidth, Transpose, Upsample,
 )  # fmt: skip
 _MODELS: list[OpModel[Any]] = [

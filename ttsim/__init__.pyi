@@ -31,6 +31,7 @@ from ttsim.api.conversions import (
     to_memory_config as to_memory_config, to_torch as to_torch, typecast as typecast,
 )
 from ttsim.api.copies import assign as assign, clone as clone, copy as copy
+from ttsim.api.conv3d import Conv3dConfig as Conv3dConfig
 from ttsim.api.creation import (
     DEVICE_STORAGE_TYPE as DEVICE_STORAGE_TYPE, arange as arange, element_size as element_size, empty as empty,
     empty_like as empty_like, full as full, full_like as full_like, get_conv_output_dim as get_conv_output_dim,

@@ -23,6 +23,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.planners.concat import plan_concat
 from ops.planners.conv import arguments
 from ops.planners.conv.plan import plan_convolution
+from ops.planners.conv3d import Conv3dArguments, plan_conv3d
 from ops.planners.eltwise import BinaryArguments, plan_binary
 from ops.planners.grid_sample import GridSampleArguments, plan_grid_sample
 from ops.planners.matmul.arguments import MatmulArguments
@@ -325,7 +326,7 @@ def _surroundings() -> Iterator[Sample]:
         padding=(0, 0, 0, 0),
         dilation=(1, 1),
     )
-    points = _tensor(ROWS, 1, 8, 8, 2)
+    points, deep, kernel = _tensor(ROWS, 1, 8, 8, 2), _tensor(ROWS, 1, 2, 8, 8, 32), _tensor(TILES, 32, 32)
     form = tiles.data_format
     weight = _tensor(TILES, 1, 1, 1, 64)
     images, mask = _tensor(ROWS, 1, 1, 256, 64, shards=(HEIGHT, (64, 64))), _tensor(TILES, 1, 2, 32, 32)
@@ -349,6 +350,13 @@ def _surroundings() -> Iterator[Sample]:
         ("slice", partial(plan_slice, rows, (0, 0, 0, 0), (1, 8, 16, 32), None), {"input": rows}),
         ("fold", partial(plan_fold, rows, (2, 2), (none, none, none)), {"input": rows}),
         ("upsample", partial(plan_upsample, rows, (2, 2)), {"input": rows}),
+        (
+            "conv3d",
+            partial(
+                plan_conv3d, Conv3dArguments(volumes=deep, weights=kernel, bias=None, out_channels=32, kernel=(1, 1, 1))
+            ),
+            {"input": deep, "weight": kernel},
+        ),
         (
             "grid_sample",
             partial(plan_grid_sample, GridSampleArguments(images=rows, grid=points)),

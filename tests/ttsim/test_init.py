@@ -12,7 +12,6 @@ from enum import Enum
 from importlib import import_module
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import ttsim
@@ -186,19 +185,6 @@ def test_the_version_is_said_once(capsys):
     assert built["project"]["dynamic"] == ["version"]
     assert "version" not in built["project"]
     assert built["tool"]["hatch"]["version"]["path"] == "ttsim/__main__.py"
-
-
-def test_conv3d_is_refused():
-    with ttsim.open_device(values="off") as device:
-        x = ttsim.Tensor(np.zeros((1, 4, 8, 8, 32), np.float32), ttsim.bfloat16, device)
-        call = {"input_tensor": x, "weight_tensor": x, "device": device, "output_channels": 32, "kernel_size": [3] * 3}
-        for changed, text in (
-            ({"stride": [0, 1, 1]}, "stride must be greater than 0"),
-            ({"groups": 0}, "groups must be greater than 0"),
-            ({}, "conv3d: ttsim does not simulate it"),
-        ):
-            with pytest.raises(RuntimeError, match=text):
-                ttsim.experimental.conv3d(**call, **changed)
 
 
 def test_nothing_is_traced_or_stored():

@@ -89,7 +89,7 @@ _REASONS: Final = {
     "reckons with numbers or cores; has no tensor": (
         "corerange_to_cores create_sharded_memory_config_ num_cores_to_corerangeset_in_subcoregrids"
     ),
-    "always refuses": "experimental.conv3d",
+    "wants weights that are prepared with torch; tests/ttsim/api/test_conv3d.py compares it": "experimental.conv3d",
     "calls matmul, multiply_ and add_, which are drawn; tests/ttsim/api/test_matmul.py compares their numbers": "addmm",
     "carries out what the four functions of oneDNN prepare, which are drawn": "onednn.run",
 }

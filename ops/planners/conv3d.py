@@ -1,0 +1,214 @@
+"""The plan of ttnn.experimental.conv3d of prepared weights. Rules: ttnn 0.81.1, compared with the real planner."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+from device.cores import CoreCoord, CoreRange, CoreRangeSet
+from device.errors import DeviceError, NotSimulatedError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, FACE, TILE, Layout, MemoryConfig
+from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat, round_up
+from device.plan import Plan
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.programs.conv3d import Conv3d, conv3d_buffers
+
+FORMATS = (BFLOAT16, FLOAT32)
+SIMULATED_COLUMNS = 16  # of a block of one row, up to which it is known how its positions are read
+MOST_PREFETCHED = 500 * 1024  # bytes of positions that are read ahead
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conv3dArguments:
+    """A call."""
+
+    volumes: TensorSpec  # [N, D, H, W, C]
+    weights: TensorSpec  # [kernel * C, O]
+    bias: TensorSpec | None
+    out_channels: int
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...] = (1, 1, 1)
+    padding: tuple[int, ...] = (0, 0, 0)
+    dilation: tuple[int, ...] = (1, 1, 1)
+    padding_mode: str = "zeros"
+    groups: int = 1
+    data_format: DataFormat = BFLOAT16
+    place: MemoryConfig | None = None
+    in_block: int = 0  # Input channels of a block; 0 for the default
+    out_block: int = TILE  # Output channels of a block; 0 for all
+    out_positions: tuple[int, ...] = (1, 1, 1)  # Of a block, along the axes
+    grid: tuple[int, int] | None = None  # Columns and rows of cores; None for all
+    fidelity_phases: int = 2
+    fp32_dest: bool = False
+
+    @property
+    def block(self) -> int:
+        """Input channels of a block: where the call leaves it open, the fewest whose patches fill tiles."""
+        return self.in_block or (FACE if prod(self.kernel) % 2 == 0 else TILE)
+
+    @property
+    def padded_channels(self) -> int:
+        """Output channels in whole tiles."""
+        return round_up(self.out_channels, TILE)
+
+    @property
+    def out_sides(self) -> tuple[int, ...]:
+        """Sides of the result's volumes."""
+        return tuple(
+            (side + 2 * pad - dilation * (kernel - 1) - 1) // stride + 1
+            for side, pad, dilation, kernel, stride in zip(
+                self.volumes.shape[1:4], self.padding, self.dilation, self.kernel, self.stride, strict=True
+            )
+        )
+
+
+def _named(tensor: TensorSpec) -> str:
+    return f"DataType::{tensor.data_format.name.upper()}"
+
+
+def _tensor_refusals(call: Conv3dArguments) -> Iterator[str]:
+    volumes, weights, bias = call.volumes, call.weights, call.bias
+    if volumes.layout is not Layout.ROW_MAJOR:
+        yield "Activation tensor must be row-major.\ninput_tensor: use ttnn.to_layout"
+    for name, tensor in (("Activation", volumes), ("Weight", weights)):
+        if tensor.memory_config.is_sharded():
+            yield f"{name} tensor must be interleaved.\nuse ttnn.sharded_to_interleaved"
+        if tensor.data_format not in FORMATS:
+            yield f"{name} tensor must be bfloat16 or float32. got {_named(tensor)}\ntypecast it"
+    if volumes.data_format != weights.data_format:
+        both = f"{_named(volumes)} vs {_named(weights)}"
+        yield f"Input and weight tensors must have the same dtype. got {both}\ntypecast one of them"
+    if bias is not None:
+        if bias.memory_config.is_sharded():
+            yield "Bias tensor must be interleaved.\nbias_tensor: use ttnn.sharded_to_interleaved"
+        if bias.layout is not Layout.TILE:
+            yield "Bias tensor must be tiled.\nbias_tensor: use ttnn.to_layout"
+        if bias.data_format != volumes.data_format:
+            both = f"{_named(bias)} vs {_named(volumes)}"
+            yield f"Bias tensor must have the same dtype as input tensor. got {both}\ntypecast it"
+        if len(bias.shape) != 2:
+            yield f"Bias tensor must have 2 dimensions. got {len(bias.shape)}\nbias_tensor: reshape it"
+
+
+def _size_refusals(call: Conv3dArguments) -> Iterator[str]:
+    channels = call.volumes.shape[4]
+    for name, count in (("Input", channels), ("Output", call.out_channels)):
+        if count % call.groups:
+            yield (
+                f"{name} channels must be divisible by groups. Got {name.lower()} channels {count} and groups "
+                f"{call.groups}\ngroups: give a divisor"
+            )
+    if call.padding_mode not in ("zeros", "replicate"):
+        yield f"Padding mode must be zeros or replicate. got {call.padding_mode}\npadding_mode: leave it out"
+    for axis, name in enumerate("THW"):
+        side, pad = call.volumes.shape[1 + axis], call.padding[axis]
+        kernel, dilation = call.kernel[axis], call.dilation[axis]
+        if side + 2 * pad < dilation * (kernel - 1) + 1:
+            low = name.lower()
+            yield (
+                f"Effective kernel size exceeds padded {name} dimension ({name}_in={side}, pad_{low}={pad}, "
+                f"k_{low}={kernel}, d_{low}={dilation})\nkernel_size: give one that fits"
+            )
+    if call.out_block and (call.padded_channels % call.out_block or call.out_block % TILE):
+        yield (
+            f"C_out_block must be a multiple of {TILE} and divide evenly into padded output channels "
+            f"({call.padded_channels}). Got C_out_block={call.out_block} and output_channels={call.out_channels}.\n"
+            "config: choose another block"
+        )
+    depth = prod(call.kernel) * channels
+    if call.weights.shape[0] != depth:
+        yield (
+            f"Weight patch size must match input patch size. got {call.weights.shape[0]} vs {depth}\n"
+            "weight_tensor: prepare it for these channels and this kernel"
+        )
+    if call.weights.shape[1] != call.out_channels:
+        yield (
+            "Weight output channels must match input output channels. got "
+            f"{call.weights.shape[1]} vs {call.out_channels}\nweight_tensor: prepare it for these channels"
+        )
+    if call.bias is not None and call.bias.shape[1] != call.out_channels:
+        columns = call.bias.shape[1]
+        yield f"Bias must match output channels. got {columns} vs {call.out_channels}\nbias_tensor: reshape it"
+
+
+def _block_refusals(call: Conv3dArguments, grid: tuple[int, int], spec: DeviceSpec) -> Iterator[str]:
+    channels, block = call.volumes.shape[4], call.block
+    if grid[0] > spec.grid.cols or grid[1] > spec.grid.rows:
+        yield (
+            f"Requested grid size ({grid[0]}, {grid[1]}) exceeds device grid size ({spec.grid.cols}, "
+            f"{spec.grid.rows})\nconfig: ask for fewer cores"
+        )
+    if channels % block:
+        yield f"Input channels ({channels}) must be divisible by C_in_block ({block})\nconfig: choose another block"
+    if block % spec.l1.alignment_bytes:
+        yield f"C_in_block ({block}) must be a multiple of {spec.l1.alignment_bytes}\nconfig: choose another block"
+    blocks, cores = channels // block, grid[0] * grid[1]
+    if blocks > cores:
+        yield (
+            f"Number of C_in blocks ({blocks}) must be <= the number of cores ({cores})\nconfig: choose larger blocks"
+        )
+    wide, dst = (call.out_block or call.padded_channels) // TILE, 4 if call.fp32_dest else 8
+    if wide % min(wide, dst):
+        yield "matmul_N_t must be divisible by out_subblock_w\nconfig: choose another C_out_block"
+
+
+def plan_conv3d(call: Conv3dArguments, spec: DeviceSpec) -> Plan:
+    """Plan a call of the tensors "input", "weight" and "bias"; raises DeviceError where the library refuses it."""
+    if len(call.volumes.shape) != 1 + 3 + 1:
+        raise DeviceError(
+            f"Activation tensor must have 5 dimensions. got {len(call.volumes.shape)}\ninput_tensor: reshape it"
+        )
+    grid = call.grid or (spec.grid.cols, spec.grid.rows)
+    for refusals in (_tensor_refusals(call), _size_refusals(call), _block_refusals(call, grid, spec)):
+        for text in refusals:
+            raise DeviceError(text)
+    if call.groups > 1:
+        raise NotSimulatedError("conv3d: ttsim does not simulate groups; give weights with zeros, and leave it out")
+    op = Conv3d(
+        shape=call.volumes.shape,
+        out_sides=call.out_sides,
+        out_channels=call.out_channels,
+        kernel=call.kernel,
+        stride=call.stride,
+        padding=call.padding,
+        dilation=call.dilation,
+        replicate=call.padding_mode == "replicate",
+        in_block=call.block,
+        out_block=call.out_block or call.padded_channels,
+        out_positions=call.out_positions,
+        in_format=call.volumes.data_format,
+        data_format=call.data_format,
+        bias=call.bias is not None,
+        fidelity_phases=call.fidelity_phases,
+        fp32_dest=call.fp32_dest,
+        cores=CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(grid[0] - 1, grid[1] - 1))),
+    )
+    shape = (call.volumes.shape[0], *call.out_sides, call.out_channels)
+    padded = (*shape[:-1], call.padded_channels)
+    place = DRAM_MEMORY_CONFIG if call.place is None else call.place
+    result = TensorSpec(shape, call.data_format, Layout.ROW_MAJOR, place, padded)
+    buffers = conv3d_buffers(op, _prefetched(op, spec))
+
+    def write(builder: PlanBuilder, *tensors: PlanTensor) -> PlanTensor:
+        return builder.run("Conv3dDeviceOperation", op, list(tensors), PlanTensor("output", result), buffers)
+
+    return plan_of({"input": call.volumes, "weight": call.weights, "bias": call.bias}, spec, write)
+
+
+def _prefetched(op: Conv3d, spec: DeviceSpec) -> int:
+    """Positions under the windows of a block, read ahead; none of a kernel of one, of dilated taps, or without room."""
+    if prod(op.kernel) == 1 or set(op.dilation) != {1}:
+        return 0
+    *others, columns = op.out_positions
+    if prod(others) == 1 and columns > SIMULATED_COLUMNS and op.in_blocks == 1:
+        raise NotSimulatedError(
+            f"conv3d: ttsim does not simulate blocks of one row of {columns} positions and all channels; up to "
+            f"{SIMULATED_COLUMNS} work"
+        )
+    positions = prod(
+        (block - 1) * stride + kernel
+        for block, stride, kernel in zip(op.out_positions, op.stride, op.kernel, strict=True)
+    )
+    size = positions * op.in_block * (op.in_format.element_bytes or 0)
+    return positions if size <= MOST_PREFETCHED else 0
