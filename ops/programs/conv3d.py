@@ -66,6 +66,13 @@ class Conv3d(DataMovement):
         depth = prod(self.kernel) * self.in_block
         return div_up(prod(self.out_positions), TILE), div_up(depth, TILE), div_up(self.out_block, TILE)
 
+    @property
+    def tilized_rows(self) -> int:
+        """Rows of tiles that are tilized at a time: those of a sub-block, what one half of Dst holds."""
+        high, _, wide = self.tiles
+        most = (4 if self.fp32_dest else 8) // wide or 1
+        return max(rows for rows in range(1, most + 1) if high % rows == 0)
+
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
         """The result in storage of its format."""
         volumes, weights = given(inputs[0]).reshape(self.shape), matrix(given(inputs[1]))
@@ -193,7 +200,7 @@ def conv3d_buffers(op: Conv3d, shard_positions: int) -> tuple[CircularBuffer, ..
     )
     return (
         paged_buffer("patches", rows, deep * TILE * element, form, cores),
-        tile_buffer("tiles", high * deep, form, cores),
+        tile_buffer("tiles", op.tilized_rows * deep, form, cores),
         tile_buffer("weights", deep * wide, form, cores),
         tile_buffer("sums", high * wide, op.partials_format, cores),
         tile_buffer("rows", high * wide, form, cores),

@@ -44,3 +44,19 @@ def test_buffers_in_order_of_allocation():
         ("patches", 6 * 64 * 2), ("tiles", 2 * 2048), ("weights", 2 * 2048), ("sums", 4096), ("rows", 2048),
         ("added", 4096), ("answers", 2048), ("bias", 2048), ("positions", 18 * 32),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("patches", "channels", "fp32_dest", "rows"),
+    [
+        (48, 32, False, 2),
+        (128, 128, False, 2),
+        (96, 96, False, 1),
+        (96, 64, True, 1),
+        (256, 32, True, 4),
+        (64, 160, False, 1),
+    ],
+)
+def test_rows_that_are_tilized_at_a_time_divide_all(patches, channels, fp32_dest, rows):
+    op = replace(OP, out_positions=(1, 1, patches), out_block=channels, out_channels=channels, fp32_dest=fp32_dest)
+    assert op.tilized_rows == rows
