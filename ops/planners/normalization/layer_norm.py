@@ -314,6 +314,10 @@ def _shard_faults(call: NormArguments, place: MemoryConfig) -> Iterator[str]:
 def _config_faults(call: NormArguments, program: NormProgram, place: MemoryConfig, spec: DeviceSpec) -> Iterator[str]:
     """What is wrong with the program config."""
     source = call.source
+    if program.grid is not None and source.memory_config.is_sharded():
+        fault = program_fault(source, program.grid)
+        if fault is not None:
+            yield f"{fault}\nprogram_config: leave it out to let the call choose"
     if program.use_welford and call.rms:
         yield "Welford's algorithm is not supported for RMSNorm\nprogram_config: leave use_welford out"
     if program.grid is None:
@@ -348,9 +352,6 @@ def _block_faults(source: TensorSpec, program: NormProgram, spec: DeviceSpec) ->
     if not program.subblock_w or program.block_w % program.subblock_w:
         yield f"block_w must be divisible by subblock_w.{advice}"
     box, by_rows = shards.grid.bounding_box(), shards.orientation is ShardOrientation.ROW_MAJOR
-    fault = program_fault(source, program.grid or (0, 0))
-    if fault is not None:
-        yield fault + advice
     across, down = (box.cols, box.rows) if by_rows else (box.rows, box.cols)
     suffix = ("c", "r") if by_rows else ("r", "c")
     if rows == program.block_h:

@@ -193,12 +193,14 @@ def shard_buffers(
     if exchange.second_stage:
         sums = exchange.first_stage + exchange.second_stage - 1
     partial, gathered = ("partial", high), ("gathered", sums)
+    ragged = output.spec.shape[-1] % TILE != 0
     means = () if op.rms else (partial, ("mean", high), gathered)
     rows: list[tuple[str, int, DataFormat | None]] = [
         ("scaler", 1, BFLOAT16),
         ("global_scaler", 1, BFLOAT16),
         ("epsilon", 1, between),
-        ("column_mask", wide if output.spec.shape[-1] % TILE else 0, BFLOAT16),
+        ("masked", high * wide if ragged and not op.rms else 0, between),
+        ("column_mask", wide if ragged else 0, BFLOAT16),
         *[(name, tiles, between) for name, tiles in (partial, gathered, ("variance", high))],
         ("inverse_roots", div_up(high, summing), between),
         *[(f"mean_{name}", tiles, between) for name, tiles in means],

@@ -54,7 +54,7 @@ def test_a_row_fits_up_to_95_percent_of_l1():
 
 
 def test_buffers_of_shards():
-    """3 x 4 tiles on 3 cores of a row, whose 383 columns end within a tile: a mask of 4 tiles."""
+    """3 x 4 tiles on 3 cores of a row, whose 383 columns end within a tile: a mask of 4 tiles, and masked tiles."""
     grid = core_rectangle(3, 4)
     place = MemoryConfig(TensorMemoryLayout.BLOCK_SHARDED, BufferType.L1, ShardSpec(grid, (96, 128)))
     output = PlanTensor("output", TensorSpec((383, 383), BFLOAT16, Layout.TILE, place))
@@ -62,9 +62,9 @@ def test_buffers_of_shards():
     exchange = Exchange(partners=3, first_stage=0, second_stage=0)
     buffers = shard_buffers(norm(weight=FLOAT32, tiles=(3, 4)), (source, None), output, exchange)
     assert [(buffer.size_bytes, buffer.view_of) for buffer in buffers] == [
-        (24576, "input"), (2048, None), (2048, None), (4096, None), (8192, None), (12288, None), (12288, None),
-        (12288, None), (4096, None), (12288, None), (12288, None), (12288, None), (16384, None), (49152, None),
-        (49152, None), (12288, None), (24576, "output"),
+        (24576, "input"), (2048, None), (2048, None), (4096, None), (49152, None), (8192, None), (12288, None),
+        (12288, None), (12288, None), (4096, None), (12288, None), (12288, None), (12288, None), (16384, None),
+        (49152, None), (49152, None), (12288, None), (24576, "output"),
     ]  # fmt: skip
 
 
