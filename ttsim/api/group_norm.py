@@ -56,7 +56,7 @@ def group_norm(
             interleaved in TILE layout.
         num_groups: Groups of channels, a divisor of C.
         epsilon: Added to the variance before its root is taken.
-        input_mask: That of `create_group_norm_input_mask`.
+        input_mask: That of `create_group_norm_input_mask`; None has the kernel make one.
         weight: That of `create_group_norm_weight_bias_rm`, in ROW_MAJOR layout; None for ones.
         bias: The same; None for zeros.
         memory_config: Memory of the result, sharded as the input is; None for DRAM. Read only if not ``inplace``.

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
-from device.numbers.formats import FLOAT32, DataFormat
+from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,3 +37,8 @@ class GroupNormArguments:
     def wide(self) -> bool:
         """Whether Dst is 32 bits wide."""
         return self.source.data_format == FLOAT32 if self.fp32_dest is None else self.fp32_dest
+
+    @property
+    def mask_format(self) -> DataFormat:
+        """Format of the mask; that of a mask which the kernel makes itself is bfloat16."""
+        return BFLOAT16 if self.mask is None else self.mask.data_format

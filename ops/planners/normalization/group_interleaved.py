@@ -75,7 +75,7 @@ def write_interleaved(builder: PlanBuilder, call: GroupNormArguments, tensors: S
         data_format=source.data_format,
         weight_format=None if call.weight is None else call.weight.data_format,
         bias_format=None if call.bias is None else call.bias.data_format,
-        mask_format=None if call.mask is None else call.mask.data_format,
+        mask_format=call.mask_format,
         negative_mask_format=None,
         fidelity_phases=call.fidelity_phases,
         fp32_dest=call.wide,

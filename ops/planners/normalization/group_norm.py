@@ -63,8 +63,8 @@ def _op(call: GroupNormArguments) -> GroupNorm:
     high, wide = tiles_of_shard((shards.shape[0], shards.shape[1]))
     channels, images = source.shape[3], source.shape[0]
     down = max(1, source.matrix[0] // shards.shape[0])
-    tensors = (call.weight, call.bias, call.mask, call.negative_mask)
-    weight, bias, mask, negative_mask = (None if tensor is None else tensor.data_format for tensor in tensors)
+    tensors = (call.weight, call.bias, call.negative_mask)
+    weight, bias, negative_mask = (None if tensor is None else tensor.data_format for tensor in tensors)
     return GroupNorm(
         shape=(images, 1, source.shape[2], channels),
         groups=call.groups,
@@ -72,7 +72,7 @@ def _op(call: GroupNormArguments) -> GroupNorm:
         data_format=source.data_format,
         weight_format=weight,
         bias_format=bias,
-        mask_format=mask,
+        mask_format=call.mask_format,
         negative_mask_format=negative_mask,
         fidelity_phases=call.fidelity_phases,
         fp32_dest=call.wide,
@@ -93,10 +93,10 @@ def _require_simulated(call: GroupNormArguments) -> None:
         fault = "interleaved tensors in ROW_MAJOR layout are not simulated; use to_layout(TILE_LAYOUT)"
     elif call.use_welford:
         fault = "use_welford is not simulated; leave it out"
-    elif call.mask is None:
-        fault = "calls without input_mask are not simulated; give that of create_group_norm_input_mask"
-    elif call.source.shape[2] % TILE:
-        fault = "images with padded rows are not simulated; give a multiple of 32 pixels"
+    elif call.mask is None and call.negative_mask is not None:
+        fault = "negative_mask without input_mask is not simulated; give both"
+    elif call.source.shape[2] % TILE and (call.mask is not None or call.source.memory_config.is_sharded()):
+        fault = "a mask, or shards, of images with padded rows are not simulated; give a multiple of 32 pixels"
     if fault is not None:
         raise NotSimulatedError(f"group_norm: {fault}")
 

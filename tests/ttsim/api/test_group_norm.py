@@ -110,7 +110,6 @@ def test_buffers_of_the_real_library(device):
         ({"inplace": False}, "Only L1 buffers can have an associated circular buffer!"),
         ({"use_welford": True}, "group_norm: use_welford is not simulated"),
         ({"dtype": ttnn.float32}, "group_norm output dtype must match input dtype (DataType::BFLOAT16), got dtype="),
-        ({"input_mask": None}, "group_norm: calls without input_mask are not simulated"),
     ],
 )
 def test_errors_begin_as_those_of_the_real_library(device, arguments, line):
@@ -151,3 +150,15 @@ def test_a_grid_that_does_not_divide_the_rows_of_tiles(device):
     mask = ttnn.create_group_norm_input_mask(32, 1, 1).to(device)
     with pytest.raises(ttnn.DeviceError, match=r"core_grid \(x=8, y=1\) is invalid .* that fits is \(x=5, y=1\)\."):
         ttnn.group_norm(x, num_groups=1, input_mask=mask, core_grid=ttnn.CoreGrid(x=8, y=1), inplace=False)
+
+
+def test_the_kernel_makes_a_mask_that_is_not_given(device):
+    """A buffer of two tiles of bfloat16, and no tensor; rows of padding do not count."""
+    x = ttnn.from_numpy(
+        RNG.normal(size=(1, 1, 40, 32)).astype(np.float32), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device
+    )
+    ttnn.graph.begin_graph_capture(ttnn.graph.RunMode.NORMAL)
+    result = ttnn.group_norm(x, num_groups=2, epsilon=1e-5, inplace=False, core_grid=ttnn.CoreGrid(x=1, y=1))
+    nodes = ttnn.graph.end_graph_capture()
+    assert sum(node["node_type"] == "buffer_allocate" for node in nodes) == 1
+    assert np.abs(result.to_numpy().astype(float) - normalized(x.to_numpy().astype(float), 2)).max() < 0.06
