@@ -19,6 +19,7 @@ from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.normalization.group_arguments import GroupNormArguments
 from ops.planners.normalization.group_grids import widest_span
 from ops.planners.normalization.group_interleaved import grid_faults, write_interleaved
+from ops.planners.normalization.shards import layout_fault, rectangle_fault
 from ops.programs.normalization.group_norm import GroupNorm, group_buffers, tiles_of_shard
 
 
@@ -216,6 +217,9 @@ def _mask_faults(call: GroupNormArguments) -> Iterator[str]:
 def _shard_faults(call: GroupNormArguments) -> Iterator[str]:
     """What the real library says of shards that do not hold whole groups, or of a mask of another width."""
     source, shards = call.source, call.source.shards
+    for fault in (rectangle_fault(source), layout_fault(source)):
+        if fault is not None:
+            yield fault
     (high, wide), channels, group = shards.shape, source.padded_shape[3], source.shape[3] // call.groups
     for name, vector in (("Gamma", call.weight), ("Beta", call.bias)):
         if vector is not None and vector.layout is Layout.TILE:
