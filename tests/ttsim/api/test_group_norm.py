@@ -5,7 +5,6 @@ import pytest
 
 import ttsim as ttnn
 
-RNG = np.random.default_rng(3)
 HEIGHT, BLOCK = ttnn.TensorMemoryLayout.HEIGHT_SHARDED, ttnn.TensorMemoryLayout.BLOCK_SHARDED
 
 
@@ -24,12 +23,13 @@ def normalized(x, groups):
 @pytest.mark.parametrize("values", ["exact", "fast"])
 def test_two_images_whose_channels_two_cores_share(values):
     """24 channels a group and 48 a core: weights are padded to two tiles for each core."""
+    rng = np.random.default_rng(3)
     torch = pytest.importorskip("torch")
-    weights = torch.from_numpy(RNG.normal(size=96).astype(np.float32))
+    weights = torch.from_numpy(rng.normal(size=96).astype(np.float32))
     place = sharded(BLOCK, (32, 48), 2, 4)
     with ttnn.open_device(spec="wormhole_n150", values=values) as device:
         x = ttnn.from_numpy(
-            RNG.normal(1, 2, (2, 1, 64, 96)).astype(np.float32), ttnn.bfloat16, device=device, memory_config=place
+            rng.normal(1, 2, (2, 1, 64, 96)).astype(np.float32), ttnn.bfloat16, device=device, memory_config=place
         )
         mask = ttnn.create_group_norm_input_mask(96, 4, 2).to(device)
         prepared = ttnn.create_group_norm_weight_bias_rm(weights, 96, 2)
@@ -121,8 +121,9 @@ def test_errors_begin_as_those_of_the_real_library(device, arguments, line):
 @pytest.mark.parametrize("dtype", [ttnn.bfloat16, ttnn.float32])
 def test_interleaved_images(device, dtype):
     """Two parts of 3 tiles of channels, groups of 12 in up to two tiles; 4 rows of tiles on 4 rows of cores."""
+    rng = np.random.default_rng(3)
     x = ttnn.from_numpy(
-        RNG.normal(1, 2, (2, 1, 64, 192)).astype(np.float32), dtype, layout=ttnn.TILE_LAYOUT, device=device
+        rng.normal(1, 2, (2, 1, 64, 192)).astype(np.float32), dtype, layout=ttnn.TILE_LAYOUT, device=device
     )
     mask = ttnn.create_group_norm_input_mask(192, 16, 2).to(device)
     grid, before = ttnn.CoreGrid(x=2, y=4), x.to_numpy().astype(float)
@@ -154,8 +155,9 @@ def test_a_grid_that_does_not_divide_the_rows_of_tiles(device):
 
 def test_the_kernel_makes_a_mask_that_is_not_given(device):
     """A buffer of two tiles of bfloat16, and no tensor; rows of padding do not count."""
+    rng = np.random.default_rng(3)
     x = ttnn.from_numpy(
-        RNG.normal(size=(1, 1, 40, 32)).astype(np.float32), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device
+        rng.normal(size=(1, 1, 40, 32)).astype(np.float32), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device
     )
     ttnn.graph.begin_graph_capture(ttnn.graph.RunMode.NORMAL)
     result = ttnn.group_norm(x, num_groups=2, epsilon=1e-5, inplace=False, core_grid=ttnn.CoreGrid(x=1, y=1))
