@@ -30,6 +30,7 @@ from ops.programs.data_movement.slice import Cut, PaddedSlice, SliceWrite
 from ops.programs.data_movement.split import SplitWidth
 from ops.programs.data_movement.upsample import Upsample
 from ops.programs.eltwise.op import Activate, AddRow, Binary
+from ops.programs.eltwise.ternary import Ternary
 from ops.programs.grid_sample import GridSample
 from ops.programs.halo.cycles import HaloCosts
 from ops.programs.halo.model import OP_MODELS as HALO
@@ -49,7 +50,7 @@ from ops.programs.reduction.models import OP_MODELS as REDUCTION
 MODELED_OPS: Final[tuple[type[ModeledOp], ...]] = (
     Activate, AddRow, Binary, ChannelsFirst, ChannelsLast, Concatenate, Conv3d, CopyTensor, Cut, EvenlyDistributed,
     FillPad, FillTiles, FoldWindows, GridSample, Pool, PaddedSlice, PadWith, Permute, RepeatTensor, Reshape,
-    SliceWrite, SplitWidth, Transpose, Upsample,
+    SliceWrite, SplitWidth, Ternary, Transpose, Upsample,
 )  # fmt: skip
 _MODELS: list[OpModel[Any]] = [
     *map(model_of, MODELED_OPS),

@@ -18,6 +18,10 @@ from ops.sensitivity.changes import changed as changed, load_spec as load_spec
 from ttsim import errors as errors, graph as graph, model_preprocessing as model_preprocessing, onednn as onednn
 from ttsim.api.accumulation import cumprod as cumprod, cumsum as cumsum
 from ttsim.api.batch_norm import batch_norm as batch_norm
+from ttsim.api.compositions import (
+    addcdiv as addcdiv, addcmul as addcmul, clamp as clamp, clip as clip, geglu as geglu, glu as glu, lerp as lerp,
+    logical_not_ as logical_not_, mac as mac, prelu as prelu, reglu as reglu, swiglu as swiglu, where as where,
+)
 from ttsim.api.constraints import (
     ExecutionStatus as ExecutionStatus, OpConstraints as OpConstraints, query_op_constraints as query_op_constraints,
 )
@@ -87,6 +91,10 @@ from ttsim.api.prepare import (
     prepare_conv_transpose2d_weights as prepare_conv_transpose2d_weights, prepare_conv_weights as prepare_conv_weights,
 )
 from ttsim.api.places import argmax as argmax, topk as topk
+from ttsim.api.quotients import (
+    addalpha as addalpha, bias_gelu as bias_gelu, div as div, div_no_nan as div_no_nan, divide as divide,
+    floor_div as floor_div, isclose as isclose, polyval as polyval, pow as pow, rdiv as rdiv, subalpha as subalpha,
+)
 from ttsim.api.reduction import max as max, mean as mean, min as min, sum as sum
 from ttsim.api.repeat import expand as expand, repeat as repeat, repeat_interleave as repeat_interleave
 from ttsim.api.shape import (

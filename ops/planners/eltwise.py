@@ -48,10 +48,10 @@ def require_formats(op: Binary, out_format: DataFormat) -> None:
     operation = f"BinaryOpType::{pair.op}"
     for operand, data_format in (("A", left), ("B", right)):
         if data_format is not None and data_format not in pair.formats:
-            hint = POWERS if name == "pow" and operand == "A" and data_format != UINT8 else ""
+            shown = POWERS if name == "pow" and operand == "A" and data_format != UINT8 else operation
             raise DeviceError(
-                f"Input tensor {operand} dtype {_named(data_format)} is not supported for binary operation "
-                f"{operation}{hint}\n{name}: typecast the tensor"
+                f"Input tensor {operand} dtype {_named(data_format)} is not supported for binary operation {shown}\n"
+                f"{name}: typecast the tensor"
             )
     if right is not None and right != left and not (pair.mixed and left.is_float and right.is_float):
         raise DeviceError(
@@ -66,7 +66,7 @@ def require_formats(op: Binary, out_format: DataFormat) -> None:
         raise NotSimulatedError(f"{name}: activations of integers but relu are not simulated; typecast the tensors")
 
 
-POWERS = ": tensor exponents are not supported for integer inputs, use a scalar integer exponent"
+POWERS = "POWER: tensor exponents are not supported for integer inputs, use a scalar integer exponent"
 
 
 def _require_integer(number: float, data_format: DataFormat, operation: str) -> None:
@@ -84,6 +84,13 @@ def _require_integer(number: float, data_format: DataFormat, operation: str) -> 
         "as one, and this value would be changed silently. Typecast the input to a floating-point dtype first.\n"
         f"{operation}: give a whole number from {least} to {most}"
     )
+
+
+def _refused_activation(op: Binary) -> str | None:
+    """Why the library does not make the program of an operation with these functions of operands and result."""
+    functions = (*op.left_activations, *op.right_activations, *op.activations)
+    refusals = (operation_refusal(function, op.left_format) for function in functions)
+    return next((refusal for refusal in refusals if refusal is not None), None)
 
 
 def _named(data_format: DataFormat) -> str:
@@ -198,8 +205,10 @@ LONGEST_REPEATED = 6  # axes that may be repeated, counted from the last
 def plan_binary(call: BinaryArguments, spec: DeviceSpec) -> Plan:
     """Plan a call of the tensors "input", "input_b" and "target"; raises DeviceError for unfit shapes or places."""
     in_rows = [tensor.layout is Layout.ROW_MAJOR for tensor in (call.left, call.right) if tensor is not None]
-    by_rows = all(in_rows) and not any(
-        tensor is not None and tensor.memory_config.is_sharded() for tensor in (call.left, call.right)
+    as_they_are = call.op.operation.startswith("where_")  # not brought into tiles
+    by_rows = all(in_rows) and (
+        as_they_are
+        or not any(tensor is not None and tensor.memory_config.is_sharded() for tensor in (call.left, call.right))
     )
     if all(in_rows) and call.target is not None:
         raise DeviceError(
@@ -210,7 +219,7 @@ def plan_binary(call: BinaryArguments, spec: DeviceSpec) -> Plan:
 
     def write(builder: PlanBuilder, *tensors: PlanTensor) -> PlanTensor:
         read = list(tensors[: len(in_rows)])
-        if not by_rows:
+        if not by_rows and not as_they_are:
             read = [in_other_layout(builder, tensor, Layout.TILE, f"{tensor.name}.tiles") for tensor in read]
         result = _combined(builder, call, read, by_rows=by_rows)
         if all(in_rows) and not by_rows:
@@ -226,7 +235,7 @@ def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor
     op, left, right, spec = call.op, read[0], read[1] if len(read) > 1 else None, builder.device_spec
     other = None if right is None else right.spec
     kind = NOT_REPEATED if other is None else repeated(left.spec.shape, other.shape)
-    shape = left.spec.shape if other is None else _broadcast(left.spec.shape, other.shape)
+    shape = left.spec.shape if other is None else broadcast(left.spec.shape, other.shape)
     if call.target is not None:
         result, ones = builder.tensor("target"), (1,) * abs(len(call.target.shape) - len(shape))
         if (*ones, *call.target.shape) != shape and call.target.shape != (*ones, *shape):
@@ -246,6 +255,7 @@ def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor
         read if call.target is None else [*read, result],
         result if call.target is None else None,
         binary_buffers(op, left, right, result, kind, spec, on_shards=on_shards),
+        refused=_refused_activation(op),
         key=(
             "binary",
             op.operation,
@@ -261,7 +271,7 @@ def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor
     )
 
 
-def _broadcast(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
+def broadcast(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
     """The shape of the result; raises DeviceError where two sides differ and neither is 1."""
     rank = max(len(left), len(right))
     first, second = ((1,) * (rank - len(shape)) + shape for shape in (left, right))
@@ -300,6 +310,14 @@ def _place(
     if call.place is not None:
         return replace(call.place, shard_spec=on_all_cores(padded, call.place.memory_layout, spec))
     return left.memory_config
+
+
+def places_on_shards(tensor: TensorSpec, shape: tuple[int, ...]) -> MemoryConfig:
+    """The place of a tensor for a result of another shape: its shards are scaled like the shape."""
+    if tensor.memory_config.shard_spec is None:
+        return tensor.memory_config
+    padded = TensorSpec(shape, tensor.data_format, tensor.layout).padded_shape
+    return replace(tensor.memory_config, shard_spec=rescaled(tensor.memory_config.shard_spec, tensor, padded))
 
 
 def _holder(left: TensorSpec, right: TensorSpec) -> TensorSpec:

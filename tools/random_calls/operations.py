@@ -81,6 +81,10 @@ _REASONS: Final = {
     "takes three tensors of one shape; tests/ttsim/api/test_attention.py compares it with float64": (
         "transformer.scaled_dot_product_attention"
     ),
+    "composed of operations that are drawn; tests/ttsim/api/test_compositions.py compares it with float64": (
+        "where addcmul addcdiv mac lerp clamp clip logical_not_ prelu glu reglu geglu swiglu div divide rdiv pow "
+        "addalpha subalpha floor_div div_no_nan isclose bias_gelu polyval"
+    ),
     "is of integers, which live tensors rarely are": "bitwise_not",
     "prepares weights and masks on the host; tests/ttsim/api/test_group_norm.py holds their numbers": (
         "create_group_norm_input_negative_mask create_group_norm_weight_bias_rm dram_group_norm_params_from_torch"

@@ -1,0 +1,151 @@
+"""Element-wise operations of three operands: arguments, the program that the real library takes, its buffers."""
+
+from dataclasses import dataclass, replace
+from math import prod
+
+from device.errors import DeviceError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import BufferType, Layout, MemoryConfig
+from device.plan import CircularBuffer, Plan
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.planners.eltwise import broadcast, places_on_shards, repeated
+from ops.programs.buffer_shapes import BUFFERING, is_uneven
+from ops.programs.eltwise.op import on_all_cores, rescaled, shard_view, tiles_of
+from ops.programs.eltwise.ternary import Ternary
+
+AT_FIRST = ("lerp", "mac")  # operations whose result lies as the first tensor does
+PAIR = 2  # tensors, beside a number
+ROLES = ("input", "input_b", "input_c")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TernaryArguments:
+    """A call."""
+
+    op: Ternary
+    tensors: tuple[TensorSpec, ...]  # Those of the operands that are no numbers, in order
+    place: MemoryConfig | None = None  # Where the result goes; None lets the call choose
+    target: TensorSpec | None = None  # The caller's tensor "target" that the result is written into, if there is one
+
+
+def repeats(shapes: list[tuple[int, ...]]) -> str:
+    """What of the operands is repeated within tiles: "row", "column", "number", "mixed" or, of nothing, ""."""
+    rows, columns = zip(*((1, 1, *shape)[-2:] for shape in shapes), strict=True)
+    kinds = {(row == max(rows), column == max(columns)) for row, column in zip(rows, columns, strict=True)}
+    if kinds == {(True, True)}:
+        return ""
+    if kinds <= {(True, True), (False, True)}:
+        return "row"
+    if kinds <= {(True, True), (True, False)}:
+        return "column"
+    return "number" if kinds <= {(True, True), (False, False)} else "mixed"
+
+
+def shape_of(call: TernaryArguments) -> tuple[int, ...]:
+    """The shape of the result; raises DeviceError where sides differ and none is 1."""
+    name, shape = call.op.operation, call.tensors[0].shape
+    if len(call.tensors) == PAIR:
+        repeated(*(tensor.shape for tensor in call.tensors))
+        return broadcast(*(tensor.shape for tensor in call.tensors))
+    try:
+        for tensor in call.tensors[1:]:
+            shape = broadcast(shape, tensor.shape)
+    except DeviceError as error:
+        *most, last = [f"Shape({list(tensor.shape)})" for tensor in call.tensors]
+        raise DeviceError(
+            f"ttnn.{name}: shapes {', '.join(most)} and {last} do not broadcast in a pattern the ternary kernel "
+            f"supports\n{name}: {str(error).splitlines()[0]}"
+        ) from None
+    return shape
+
+
+def plan_ternary(call: TernaryArguments, spec: DeviceSpec) -> Plan:
+    """Plan a call of the tensors "input", "input_b", "input_c" and "target"; raises DeviceError for unfit layouts."""
+    first, shape, place = call.tensors[0], shape_of(call), _place(call, spec)
+    if not first.memory_config.is_sharded() and first.layout is not Layout.TILE:
+        raise DeviceError(
+            "Ternary operation requires tensor to be in Tile layout when working with non-sharded input tensor. Input "
+            f"tensor layout: 0\n{call.op.operation}: bring the tensor into TILE_LAYOUT"
+        )
+    if call.target is not None and call.target.shape != shape:
+        raise DeviceError(
+            "When preallocted output tensor is used, Ternary operation requires its shape to match the computed shape. "
+            f"Computed shape: Shape({list(shape)}), Shape in preallocated output tensor: "
+            f"Shape({list(call.target.shape)})\noutput_tensor: give one of that shape"
+        )
+    layout = first.layout if place.is_sharded() else Layout.TILE
+    made = TensorSpec(shape, call.op.data_format, layout, place)
+
+    def write(builder: PlanBuilder, *tensors: PlanTensor) -> PlanTensor:
+        read = list(tensors[: len(call.tensors)])
+        result = PlanTensor("output", made) if call.target is None else tensors[-1]
+        return builder.run(
+            "TernaryDeviceOperation",
+            call.op,
+            list(tensors),
+            result if call.target is None else None,
+            _buffers(call, read, result, spec),
+            key=(
+                "ternary",
+                call.op,
+                repeats([tensor.shape for tensor in call.tensors]),
+                tuple(
+                    (tensor.data_format, tensor.memory_config, prod(tensor.padded_shape))
+                    for tensor in (*call.tensors, result.spec)
+                ),
+            ),
+        )
+
+    named = dict(zip(ROLES, call.tensors, strict=False))
+    return plan_of({**named, "target": call.target}, spec, write)
+
+
+def _buffers(
+    call: TernaryArguments, read: list[PlanTensor], result: PlanTensor, spec: DeviceSpec
+) -> tuple[CircularBuffer, ...]:
+    """Two tiles of each tensor, or views of shards; rows that are repeated are spread over two tiles more of each."""
+    in_place = _lies_in_place([*call.tensors, result.spec])
+    ends = [*zip(ROLES, read, strict=False), ("result", result)]
+    if in_place:
+        return tuple(shard_view(role, tensor, spec) for role, tensor in ends)
+
+    def tiles(role: str, tensor: PlanTensor) -> CircularBuffer:
+        return tiles_of(role, BUFFERING, tensor.spec.data_format, spec)
+
+    spread = len(read) == len(ROLES) and repeats([tensor.shape for tensor in call.tensors]) == "row"
+    *operands, last = ends
+    return (
+        *(tiles(role, tensor) for role, tensor in operands),
+        *(tiles(f"spread_{role}", tensor) for role, tensor in operands if spread),
+        tiles(*last),
+    )
+
+
+def _lies_in_place(tensors: list[TensorSpec]) -> bool:
+    """Whether the program works on shards of all tensors where they lie."""
+    *read, result = tensors
+    place = read[0].memory_config
+    alike = all((tensor.shape, tensor.memory_config) == (read[0].shape, place) for tensor in read)
+    if not alike or not place.is_sharded() or not result.memory_config.is_sharded() or any(map(is_uneven, tensors)):
+        return False
+    grids = {tensor.memory_config.shard_spec.grid for tensor in tensors if tensor.memory_config.shard_spec is not None}
+    in_l1 = all(tensor.memory_config.buffer_type is BufferType.L1 for tensor in tensors)
+    return in_l1 and len(grids) == 1
+
+
+def _place(call: TernaryArguments, spec: DeviceSpec) -> MemoryConfig:
+    """Where the result goes: the caller's place, else that of the tensor with the most cores, else the first's."""
+    if call.target is not None:
+        return call.target.memory_config
+    first, place, shape = call.tensors[0], call.place, shape_of(call)
+    if place is not None and (not place.is_sharded() or place.shard_spec is not None):
+        return place
+    sharded = [tensor for tensor in call.tensors if tensor.memory_config.shard_spec is not None]
+    padded = TensorSpec(shape, first.data_format, first.layout).padded_shape
+    if place is not None:
+        shards = rescaled(sharded[0].shards, sharded[0], padded) if sharded else None
+        return replace(place, shard_spec=shards or on_all_cores(padded, place.memory_layout, spec))
+    if not sharded or call.op.operation in AT_FIRST:
+        return first.memory_config
+    return places_on_shards(max(sharded, key=lambda tensor: tensor.shards.num_cores()), shape)

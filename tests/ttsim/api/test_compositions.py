@@ -1,0 +1,97 @@
+"""Functions of several operands and of several calls: numbers against numpy, and refusals by their first line."""
+
+import numpy as np
+import pytest
+
+import ttsim
+
+X = np.array([[-2.0, 0.0, 1.0, 3.0]], np.float32)
+Y = np.array([[2.0, 4.0, 0.5, -1.0]], np.float32)
+SIGMOID = 1 / (1 + np.exp(-2.0))
+NUMBERS = {
+    "where(x, y, 7.0)": np.where(X != 0, Y, 7),
+    "where(x, 7.0, y)": np.where(X != 0, 7, Y),
+    "where(x, 7.0, 8.0)": np.where(X != 0, 7.0, 8.0),
+    "where(x, y, x)": np.where(X != 0, Y, X),
+    "addcmul(x, x, y, value=2.0)": X + 2 * X * Y,
+    "addcdiv(x, x, y, value=2.0)": X + 2 * X / Y,
+    "mac(x, y, x)": X * Y + X,
+    "mac(x, 2.0, y)": X * 2 + Y,
+    "mac(x, 2.0, 3.0)": X * 2 + 3,
+    "lerp(x, y, 0.25)": X + 0.25 * (Y - X),
+    "lerp(x, y, x)": X + X * (Y - X),
+    "clamp(x, min=-1.0, max=2.0)": np.clip(X, -1, 2),
+    "clip(x, max=2.0)": np.minimum(X, 2),
+    "div(x, y)": X / Y,
+    "div(3.0, y)": 3 / Y,
+    'div(x, y, rounding_mode="floor")': np.floor(X / Y),
+    'div(x, 0.75, rounding_mode="trunc")': np.trunc(X / 0.75),
+    'rdiv(y, 3.0, rounding_mode="floor")': np.floor(3 / Y),
+    "pow(x, 3)": X**3,
+    "pow(x, 0)": np.ones_like(X),
+    "pow(2.0, x)": 2.0**X,
+    "pow(y, y)": np.array([[4.0, 256.0, 0.70710678, -1.0]]),
+    "addalpha(x, y, 0.5)": X + 0.5 * Y,
+    "subalpha(x, y, 0.5)": X - 0.5 * Y,
+    "floor_div(x, y)": np.floor(X / Y),
+    "floor_div(x, 2.0)": np.floor(X / 2),
+    "div_no_nan(y, x)": np.array([[-1.0, 0.0, 0.5, -1 / 3]]),
+    "isclose(x, x)": np.ones_like(X),
+    "polyval(x, [1.0, -2.0, 3.0])": X * X - 2 * X + 3,
+    "prelu(x, 0.5)": np.where(X < 0, X / 2, X),
+}
+
+
+@pytest.fixture(scope="module")
+def device():
+    with ttsim.open_device(l1_small_size=32768) as opened:
+        yield opened
+
+
+def on(device, values, dtype=ttsim.bfloat16):
+    return ttsim.Tensor(values, dtype, device, ttsim.TILE_LAYOUT)
+
+
+@pytest.mark.parametrize("call", NUMBERS)
+@pytest.mark.parametrize("dtype", [ttsim.bfloat16, ttsim.float32], ids=str)
+def test_numbers(device, call, dtype):
+    names = {"x": on(device, X, dtype), "y": on(device, Y, dtype)}
+    got = eval(f"ttsim.{call}", {"ttsim": ttsim}, names).to_numpy().astype(np.float64)
+    np.testing.assert_allclose(got, NUMBERS[call], rtol=2.0**-7 if dtype is ttsim.bfloat16 else 1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(("name", "factor"), [("glu", SIGMOID), ("reglu", 2.0), ("swiglu", 2 * SIGMOID)])
+def test_gates_multiply_the_halves(device, name, factor):
+    values = np.concatenate([np.full((1, 1, 32, 32), 3.0), np.full((1, 1, 32, 32), 2.0)], -1).astype(np.float32)
+    got = getattr(ttsim, name)(on(device, values)).to_numpy()
+    assert got.shape == (1, 1, 32, 32)
+    np.testing.assert_allclose(got.astype(float), 3 * factor, rtol=2.0**-7)
+
+
+def test_integers_are_divided_by_operations_of_their_own(device):
+    x, y = on(device, np.array([[7, -7]]), ttsim.int32), on(device, np.array([[2, 2]]), ttsim.int32)
+    assert ttsim.div(x, y).to_list() == [[3.5, -3.5]]
+    assert ttsim.div(x, y, rounding_mode="floor").to_list() == [[3, -4]]
+    assert ttsim.div(x, y, rounding_mode="trunc").to_list() == [[3, -3]]
+    assert ttsim.div(x, 2.0).dtype is ttsim.float32
+
+
+@pytest.mark.parametrize(
+    ("call", "line"),
+    [
+        ('div(x, y, rounding_mode="ceil")', "Incorrect rounding mode (expected None, 'trunc', or 'floor')"),
+        ("clamp(x)", "Only one of 'min' or 'max' can be None. Please provide one value"),
+        ("clamp(x, min=0, max=1.0)", "std::get: wrong index for variant"),
+        ("glu(x)", "ShapeBase[] index out of range. 3 not in [-4, 2)"),
+        ("gt(1.0, x)", "ttnn.gt(): incompatible function arguments."),
+        (
+            "where(x, y, ttsim.zeros((3, 5), layout=ttsim.TILE_LAYOUT, device=device))",
+            "ttnn.where: shapes Shape",
+        ),
+    ],
+)
+def test_refusals(device, call, line):
+    names = {"x": on(device, X), "y": on(device, Y), "device": device}
+    with pytest.raises((ttsim.DeviceError, ttsim.ArgumentTypeError)) as refused:
+        eval(f"ttsim.{call}", {"ttsim": ttsim}, names)
+    assert str(refused.value).startswith(line)

@@ -1,0 +1,325 @@
+"""ttnn's quotients, powers and other element-wise functions that choose among device operations."""
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+from device.errors import DeviceError, NotSimulatedError, shown
+from device.memory.memory_config import MemoryConfig
+from device.numbers.formats import INT32, UINT8
+from ttsim.api.compositions import ROUNDINGS, public, where
+from ttsim.api.conversions import typecast
+from ttsim.api.creation import full_like
+from ttsim.api.device_calls import require_left_out
+from ttsim.api.eltwise import combined, wrong
+from ttsim.api.unary import applied
+from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.types.configs import UnaryOpType, UnaryWithParam
+from ttsim.runtime.types.tensors import DataType
+
+
+def _divided(
+    name: str,
+    operands: tuple[object, object],
+    *,
+    fast: bool,
+    rounding_mode: object,
+    dtype: DataType | None,
+    memory_config: MemoryConfig | None,
+    output_tensor: Tensor | None,
+    activations: tuple[object, object, object],
+) -> Tensor:
+    """A quotient, and perhaps a rounding of it; integers of int32 have operations of their own."""
+    whole = all(
+        operand.spec.data_format == INT32 if isinstance(operand, Tensor) else isinstance(operand, Integral)
+        for operand in operands
+    )
+    after, left, right = activations
+    settings = {"memory_config": memory_config, "output_tensor": output_tensor, "activations": after}
+    settings |= {"left_activations": left, "right_activations": right}
+    if whole:
+        if fast:
+            raise DeviceError(
+                "Integer Division does not support fast_and_approximate_mode=true true\n"
+                "fast_and_approximate_mode: leave it out"
+            )
+        if rounding_mode in ("floor", "trunc"):
+            return combined(name, f"div_{rounding_mode}", operands, dtype=dtype, **settings)  # type: ignore[arg-type]
+        if dtype not in (None, DataType.FLOAT32):
+            raise DeviceError(
+                "Incorrect output_dtype value for Integer Division(rounding_mode=None) ; valid input values are None "
+                "or ttnn.float32\ndtype: leave it out"
+            )
+        if output_tensor is not None and output_tensor.dtype is not DataType.FLOAT32:
+            raise DeviceError(
+                "For integer division, supported output dtype is FLOAT32\noutput_tensor: give one of float32"
+            )
+        return combined(name, "div", operands, **settings)  # type: ignore[arg-type]
+    if rounding_mode not in ROUNDINGS:
+        raise DeviceError(
+            "Incorrect rounding mode (expected None, 'trunc', or 'floor')\n"
+            f"rounding_mode: {shown(rounding_mode)} is none of these"
+        )
+    fast = fast and rounding_mode is None
+    quotient = combined(name, "div", operands, dtype=dtype, fast=fast, **settings)  # type: ignore[arg-type]
+    if rounding_mode is None:
+        return quotient
+    rounding = (str(rounding_mode), ())
+    return applied(str(rounding_mode), rounding, quotient, memory_config, output_tensor)
+
+
+@public("input_tensor_a / input_tensor_b, perhaps rounded.", "div(x, y)", "[[0.5, 1.0]]")
+def div(
+    input_tensor_a: object,
+    input_tensor_b: object,
+    *,
+    fast_and_approximate_mode: bool = False,
+    rounding_mode: object = None,
+    dtype: DataType | None = None,
+    memory_config: MemoryConfig | None = None,
+    output_tensor: Tensor | None = None,
+    activations: object = (),
+    input_tensor_a_activations: object = (),
+    input_tensor_b_activations: object = (),
+    sub_core_grids: object = None,
+    sub_device_id: object = None,
+) -> Tensor:
+    """A quotient, and a second operation if it is rounded."""
+    require_left_out("div", sub_core_grids=sub_core_grids, sub_device_id=sub_device_id)
+    operands = (input_tensor_a, input_tensor_b)
+    for operand in operands:
+        if not isinstance(operand, Tensor | Real):
+            raise wrong("div", f"an operand must be a Tensor or a number, not {shown(operand)}")
+    if not any(isinstance(operand, Tensor) for operand in operands):
+        raise wrong("div", "one of the operands must be a Tensor")
+    if rounding_mode is not None and not isinstance(rounding_mode, str):
+        raise wrong("div", f"rounding_mode must be a str or None, not {shown(rounding_mode)}")
+    return _divided(
+        "div",
+        operands,
+        fast=fast_and_approximate_mode,
+        rounding_mode=rounding_mode,
+        dtype=dtype,
+        memory_config=memory_config,
+        output_tensor=output_tensor,
+        activations=(activations, input_tensor_a_activations, input_tensor_b_activations),
+    )
+
+
+divide = div  # ttnn has both names
+
+
+@public("value / x, perhaps rounded.", "rdiv(x, 4.0)", "[[4.0, 2.0]]")
+def rdiv(
+    input_tensor: Tensor,
+    value: object,
+    *,
+    rounding_mode: object = None,
+    memory_config: MemoryConfig | None = None,
+    output_tensor: Tensor | None = None,
+    sub_core_grids: object = None,
+) -> Tensor:
+    """One operation."""
+    require_left_out("rdiv", sub_core_grids=sub_core_grids)
+    if not isinstance(value, Real) or not isinstance(rounding_mode, str | None):
+        raise wrong("rdiv", f"value must be a number and rounding_mode a str, not {shown((value, rounding_mode))}")
+    if rounding_mode not in ROUNDINGS:
+        raise DeviceError(
+            "Incorrect rounding mode (expected None, 'trunc', or 'floor')\n"
+            f"rounding_mode: {shown(rounding_mode)} is none of these"
+        )
+    numbers = (float(value), float(ROUNDINGS.index(rounding_mode)))
+    return applied("rdiv", ("rdiv", numbers), input_tensor, memory_config, output_tensor)
+
+
+@public("x to the power of the exponent.", "pow(x, 3)", "[[1.0, 8.0]]")
+def pow(
+    input_tensor: object,
+    exponent: object,
+    *,
+    dtype: DataType | None = None,
+    memory_config: MemoryConfig | None = None,
+    output_tensor: Tensor | None = None,
+    activations: object = (),
+    input_tensor_a_activations: object = (),
+    input_tensor_b_activations: object = (),
+) -> Tensor:
+    """One operation; a number to the power of a tensor fills a tensor first."""
+    settings: dict[str, Any] = {"dtype": dtype, "memory_config": memory_config, "output_tensor": output_tensor}
+    settings |= {"activations": activations, "left_activations": input_tensor_a_activations}
+    settings |= {"right_activations": input_tensor_b_activations}
+    if isinstance(exponent, Tensor) and isinstance(input_tensor, Tensor | Real):
+        base = input_tensor
+        if isinstance(base, Real):
+            base = full_like(exponent, float(base))
+        return combined("pow", "pow", (base, exponent), **settings)
+    if not isinstance(input_tensor, Tensor) or not isinstance(exponent, Real):
+        raise wrong("pow", f"give tensors or numbers, not {shown((input_tensor, exponent))}")
+    if dtype is not None or activations or input_tensor_a_activations or input_tensor_b_activations:
+        raise wrong("pow", "a number as exponent goes with memory_config and output_tensor alone")
+    data_format = input_tensor.spec.data_format
+    if not data_format.is_float and data_format != UINT8:
+        _refuse_integers(f"DataType::{input_tensor.dtype.name}", float(exponent))
+    if exponent == 0 and output_tensor is None:
+        return full_like(input_tensor, 1.0, memory_config=memory_config)
+    if exponent == 1 and data_format != UINT8:
+        raise NotSimulatedError("pow: the exponent 1 copies the tensor, which is not simulated; leave the call out")
+    name = "power" if exponent % 1 or exponent < 0 else "power_iterative"
+    return applied("pow", (name, (float(exponent),)), input_tensor, memory_config, output_tensor)
+
+
+def _refuse_integers(dtype: str, exponent: float) -> None:
+    """Raises, as powers of integers are an operation that is not simulated, or no operation at all."""
+    if exponent % 1:
+        raise DeviceError(
+            f"pow: {dtype} input requires an integral exponent, got {exponent:g}\npow: typecast the tensor"
+        )
+    if exponent < 0:
+        raise DeviceError(
+            f"pow: integers to negative integer powers are not allowed, got {exponent:g}\npow: typecast the tensor"
+        )
+    if exponent:
+        raise NotSimulatedError(
+            "pow: integers with a number as exponent are not simulated; typecast the tensor to floats"
+        )
+
+
+def _with_factor(name: str, operation: str, operands: tuple[Tensor, Tensor], alpha: object, **placed: object) -> Tensor:
+    if not isinstance(alpha, Real):
+        raise wrong(name, f"alpha must be a number, not {shown(alpha)}")
+    scaled = (UnaryWithParam(UnaryOpType.MUL_UNARY_SFPU, float(alpha)),)
+    return combined(name, operation, operands, right_activations=scaled, **placed)  # type: ignore[arg-type]
+
+
+@public("input_tensor_a + alpha * input_tensor_b.", "addalpha(x, y, 0.5)", "[[2.0, 3.0]]")
+def addalpha(
+    input_tensor_a: Tensor,
+    input_tensor_b: Tensor,
+    alpha: object,
+    *,
+    memory_config: MemoryConfig | None = None,
+    output_tensor: Tensor | None = None,
+) -> Tensor:
+    """A sum whose second operand is multiplied first."""
+    placed = {"memory_config": memory_config, "output_tensor": output_tensor}
+    return _with_factor("addalpha", "add", (input_tensor_a, input_tensor_b), alpha, **placed)
+
+
+@public("input_tensor_a - alpha * input_tensor_b.", "subalpha(x, y, 0.5)", "[[0.0, 1.0]]")
+def subalpha(
+    input_tensor_a: Tensor,
+    input_tensor_b: Tensor,
+    alpha: object,
+    *,
+    memory_config: MemoryConfig | None = None,
+    output_tensor: Tensor | None = None,
+) -> Tensor:
+    """A difference whose second operand is multiplied first."""
+    placed = {"memory_config": memory_config, "output_tensor": output_tensor}
+    return _with_factor("subalpha", "subtract", (input_tensor_a, input_tensor_b), alpha, **placed)
+
+
+def _required_nonzero(name: str, value: object) -> float:
+    if not isinstance(value, Real):
+        raise wrong(name, f"value must be a Tensor or a number, not {shown(value)}")
+    if value == 0:
+        raise NotSimulatedError(f"{name}: a division by the number 0 is not simulated; give a tensor of zeros")
+    return 1 / float(value)
+
+
+@public("x / y rounded down, and x / y where that is infinite.", "floor_div(x, y)", "[[0.0, 1.0]]")
+def floor_div(input_tensor_a: Tensor, value: object, *, memory_config: MemoryConfig | None = None) -> Tensor:
+    """Two quotients, a rounding and a choice; with a number a product and a rounding."""
+    if not isinstance(value, Tensor):
+        factor = _required_nonzero("floor_div", value)
+        product = combined("multiply", "multiply", (input_tensor_a, factor), memory_config=memory_config)
+        return applied("floor", ("floor", ()), product, memory_config)
+    quotient = combined("div", "div", (input_tensor_a, value), memory_config=memory_config)
+    rounded = div(input_tensor_a, value, rounding_mode="floor", memory_config=memory_config)
+    infinite = applied("isinf", ("isinf", ()), quotient, memory_config)
+    result = where(infinite, quotient, rounded, memory_config=memory_config)
+    del infinite, rounded, quotient
+    return result
+
+
+@public("x / y, and 0 where y is 0.", "div_no_nan(x, y)", "[[0.5, 1.0]]")
+def div_no_nan(input_tensor_a: Tensor, value: object, *, memory_config: MemoryConfig | None = None) -> Tensor:
+    """A quotient and a choice; with a number a product."""
+    if not isinstance(value, Tensor):
+        factor = _required_nonzero("div_no_nan", value)
+        return combined("multiply", "multiply", (input_tensor_a, factor), memory_config=memory_config)
+    quotient = combined("div", "div", (input_tensor_a, value), memory_config=memory_config)
+    zero = applied("eqz", ("eqz", ()), value, memory_config)
+    result = where(zero, 0.0, quotient, memory_config=memory_config)
+    del zero, quotient
+    return result
+
+
+@public("1 where |x - y| <= atol + rtol * |y|, else 0.", "isclose(x, y)", "[[0.0, 1.0]]")
+def isclose(
+    input_tensor_a: Tensor,
+    input_tensor_b: Tensor,
+    *,
+    rtol: object = 9.999999747378752e-06,
+    atol: object = 9.99999993922529e-09,
+    equal_nan: bool = False,
+    memory_config: MemoryConfig | None = None,
+) -> Tensor:
+    """One operation, of int32 converted to float32."""
+    if not isinstance(rtol, Real) or not isinstance(atol, Real):
+        raise wrong("isclose", f"rtol and atol must be numbers, not {shown((rtol, atol))}")
+    pair = [
+        typecast(tensor, DataType.FLOAT32) if tensor.spec.data_format == INT32 else tensor
+        for tensor in (input_tensor_a, input_tensor_b)
+    ]
+    numbers = (float(rtol), float(atol), float(equal_nan))
+    result = combined("isclose", "isclose", (pair[0], pair[1]), numbers=numbers, memory_config=memory_config)
+    while pair:
+        pair.pop()
+    return result
+
+
+@public("The GELU of a sum.", "bias_gelu(x, 1.0)", "[[1.953125, 3.0]]")
+def bias_gelu(
+    input_tensor_a: Tensor,
+    input_tensor_b: object,
+    *,
+    fast_and_approximate_mode: bool = False,
+    dtype: DataType | None = None,
+    memory_config: MemoryConfig | None = None,
+    output_tensor: Tensor | None = None,
+    activations: object = (),
+    input_tensor_a_activations: object = (),
+    input_tensor_b_activations: object = (),
+    sub_core_grids: object = None,
+    sub_device_id: object = None,
+) -> Tensor:
+    """One operation, with a number two."""
+    require_left_out("bias_gelu", sub_core_grids=sub_core_grids, sub_device_id=sub_device_id)
+    placed = {"memory_config": memory_config, "output_tensor": output_tensor}
+    settings = {"dtype": dtype, "activations": activations, "left_activations": input_tensor_a_activations}
+    settings |= {"right_activations": input_tensor_b_activations}
+    if isinstance(input_tensor_b, Tensor):
+        return combined("bias_gelu", "bias_gelu", (input_tensor_a, input_tensor_b), **placed, **settings)  # type: ignore[arg-type]
+    if not isinstance(input_tensor_b, Real):
+        raise wrong("bias_gelu", f"input_tensor_b must be a Tensor or a number, not {shown(input_tensor_b)}")
+    total = combined("add", "add", (input_tensor_a, input_tensor_b), memory_config=memory_config, **settings)  # type: ignore[arg-type]
+    return applied("gelu", ("gelu", ()), total, memory_config, output_tensor)
+
+
+@public(
+    "A polynomial of x, its coefficients from the highest power on.", "polyval(x, [1.0, 2.0, 3.0])", "[[6.0, 11.0]]"
+)
+def polyval(input_tensor_a: Tensor, coeffs: Sequence, *, memory_config: MemoryConfig | None = None) -> Tensor:  # type: ignore[type-arg]
+    """A product and a sum for every coefficient."""
+    if not coeffs or not all(isinstance(number, Real) for number in coeffs):
+        raise wrong("polyval", f"coeffs must be numbers, not {shown(coeffs)}")
+    first, *rest = (float(number) for number in coeffs)
+    if not rest:
+        return applied("fill", ("fill", (first,)), input_tensor_a, memory_config)
+    result = combined("multiply", "multiply", (input_tensor_a, first), memory_config=memory_config)
+    for at, number in enumerate(rest):
+        if at:
+            result = combined("multiply", "multiply", (result, input_tensor_a), memory_config=memory_config)
+        result = combined("add", "add", (result, number), memory_config=memory_config)
+    return result
