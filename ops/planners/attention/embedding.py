@@ -27,6 +27,7 @@ from ops.programs.buffer_shapes import (
 from ops.programs.data_movement.conversions import in_other_layout, typecast_by
 
 INDEX_BYTES = 32  # of indices that are read at a time
+KEPT_BYTES = 32  # to a multiple of which a kept row is rounded, whatever its memory
 DOUBLED_TILES = 64  # of a row that is held twice, and of a part of a row that does not fit L1
 HINT = "weight: give [rows, columns] of bfloat16, interleaved"
 
@@ -102,7 +103,7 @@ def _run(builder: PlanBuilder, call: EmbeddingArguments, indices: PlanTensor, ta
         raise DeviceError(f"{text}\n{HINT}")
     op = Embed(shape=shape, rows=table.spec.shape[-2])
     if index.layout is Layout.TILE:
-        buffers = _of_tiled_indices(index, table.spec, place, spec)
+        buffers = _of_tiled_indices(call, index, table.spec, output, spec)
     elif tiled:
         buffers = _tilized(call, index, table.spec, output, spec)
     else:
@@ -143,18 +144,15 @@ def _refusals(call: EmbeddingArguments, table: TensorSpec, place: MemoryConfig, 
         yield "Weight tensor must have 2 embeddings for BINARY Embeddings Type"
 
 
-def _page_bytes(table: TensorSpec, place: MemoryConfig, spec: DeviceSpec) -> int:
-    """Bytes of a row of the table, aligned for its memory and for that of the result."""
-    return round_up(
-        row_bytes(table), max(page_alignment_bytes(memory, spec) for memory in (table.memory_config, place))
-    )
+def _page_bytes(index: TensorSpec, table: TensorSpec, spec: DeviceSpec) -> int:
+    """Bytes of a row of the table, aligned (as the library does) for the memory of the indices."""
+    return round_up(row_bytes(table), page_alignment_bytes(index.memory_config, spec))
 
 
-def _kept(call: EmbeddingArguments, table: TensorSpec, cores: CoreRangeSet, spec: DeviceSpec) -> list[CircularBuffer]:
-    """The rows of the table that a core keeps."""
-    if not call.kind.value:
-        return []
-    return [scratchpad("kept_rows", call.kind.value * _page_bytes(table, table.memory_config, spec), BFLOAT16, cores)]
+def _kept(call: EmbeddingArguments, table: TensorSpec, cores: CoreRangeSet) -> list[CircularBuffer]:
+    """The rows of the table that a core keeps, if it keeps any."""
+    size = call.kind.value * round_up(row_bytes(table), KEPT_BYTES)
+    return [scratchpad("kept_rows", size, BFLOAT16, cores)] if size else []
 
 
 def _in_rows(
@@ -167,13 +165,19 @@ def _in_rows(
         count = prod(output.spec.shape[:-1])
         cores = page_cores(count, spec.grid)
         ahead = BUFFERING if count > cores.num_cores() else 1
-        rows = [buffer("rows", ahead * _page_bytes(table, output.spec.memory_config, spec), BFLOAT16, cores)]
+        rows = [buffer("rows", ahead * _page_bytes(index, table, spec), BFLOAT16, cores)]
     else:
         cores = shards.grid
+        held, row = shard_view("rows", output, spec).size_bytes, _page_bytes(index, table, spec)
+        if held % row:
+            raise DeviceError(
+                f"Embedding output staging buffer size {held} B must be divisible by its entry size {row} B\n"
+                "input: give it in L1, or memory_config: give shards whose bytes are whole rows"
+            )
     single = data_format.element_bytes or 0
     aligned = round_up(single, page_alignment_bytes(index.memory_config, spec))
     pad = scratchpad("indices", INDEX_BYTES // single * aligned, data_format, cores)
-    return (*rows, pad, *_kept(call, table, cores, spec))
+    return (*rows, pad, *_kept(call, table, cores))
 
 
 def _tilized(
@@ -187,7 +191,7 @@ def _tilized(
     else:
         cores, wide = shards.grid, shards.shape[1] // TILE
     pads = [scratchpad("indices", TILE * (data_format.element_bytes or 0), data_format, cores)]
-    pads += _kept(call, table, cores, spec)
+    pads += _kept(call, table, cores)
     held = wide if wide > DOUBLED_TILES else BUFFERING * wide
     needed = 2 * held * BFLOAT16.tile_bytes + sum(pad.size_bytes for pad in pads)
     if needed > spec.l1.usable_bytes:
@@ -199,13 +203,14 @@ def _tilized(
 
 
 def _of_tiled_indices(
-    index: TensorSpec, table: TensorSpec, place: MemoryConfig, spec: DeviceSpec
+    call: EmbeddingArguments, index: TensorSpec, table: TensorSpec, output: PlanTensor, spec: DeviceSpec
 ) -> tuple[CircularBuffer, ...]:
-    """Two rows, and a tile of indices; cores take faces of indices."""
-    faces = div_up(prod(index.shape), FACE)
+    """Two rows, and a tile of indices; cores take as many rows of the result as a face has."""
+    faces = div_up(prod(output.spec.shape[:-1]), FACE)
     cores = first_cores(min(faces, spec.grid.cores), spec.grid.cols, spec.grid.rows, row_wise=False).merged()
     tile = scratchpad("indices", index.data_format.tile_bytes, index.data_format, cores)
-    return buffer("rows", BUFFERING * _page_bytes(table, place, spec), BFLOAT16, cores), tile
+    rows = buffer("rows", BUFFERING * _page_bytes(index, table, spec), BFLOAT16, cores)
+    return (rows, tile, *_kept(call, table, cores))
 
 
 def require_two_axes(call: EmbeddingArguments) -> None:

@@ -53,3 +53,5 @@ def test_a_strict_device_refuses_axes_that_are_dropped(device):
     table = ttnn.from_numpy(TABLE, ttnn.bfloat16, device=device)
     with pytest.raises(ttnn.ArgumentError, match="reshape them to two axes"):
         ttnn.embedding(indices, table)
+    with pytest.raises(ttnn.DeviceError, match=r"^Weights tensor must have BFLOAT16 dtype"):
+        ttnn.embedding(indices, ttnn.from_numpy(TABLE, ttnn.float32, device=device))

@@ -2,8 +2,18 @@
 
 import pytest
 
+from device.cores import first_cores
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
+from device.memory.memory_config import (
+    DRAM_MEMORY_CONFIG,
+    L1_MEMORY_CONFIG,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardSpec,
+    TensorMemoryLayout,
+)
 from device.numbers.formats import BFLOAT16, UINT32
 from device.plan import Operation
 from device.spec.device_spec import load_spec
@@ -18,6 +28,12 @@ def indices(*shape, layout=Layout.ROW_MAJOR, place=DRAM_MEMORY_CONFIG):
 
 def table(*shape, layout=Layout.ROW_MAJOR, place=DRAM_MEMORY_CONFIG):
     return TensorSpec(shape, BFLOAT16, layout, place)
+
+
+def sizes(call, spec):
+    """Bytes of the circular buffers of each device operation of a call."""
+    steps = [step for step in plan_embedding(call, spec).steps if isinstance(step, Operation)]
+    return {step.name: [buffer.size_bytes for buffer in step.circular_buffers] for step in steps}
 
 
 @pytest.mark.parametrize(
@@ -55,6 +71,31 @@ def table(*shape, layout=Layout.ROW_MAJOR, place=DRAM_MEMORY_CONFIG):
     ],
 )
 def test_programs_and_their_buffers(call, programs):
-    steps = [step for step in plan_embedding(call, SPEC).steps if isinstance(step, Operation)]
-    sizes = {step.name: [buffer.size_bytes for buffer in step.circular_buffers] for step in steps}
-    assert sizes == {f"{name}DeviceOperation": bytes_ for name, bytes_ in programs.items()}
+    assert sizes(call, SPEC) == {f"{name}DeviceOperation": bytes_ for name, bytes_ in programs.items()}
+
+
+@pytest.mark.parametrize(
+    ("device", "read", "place", "expected"),
+    [
+        ("wormhole_n150", indices(2, 60), L1_MEMORY_CONFIG, [192, 256, 96]),
+        ("wormhole_n150", indices(2, 60, place=L1_MEMORY_CONFIG), DRAM_MEMORY_CONFIG, [160, 128, 96]),
+        ("blackhole_p150", indices(2, 60), L1_MEMORY_CONFIG, [128, 512, 96]),
+        ("blackhole_p150", indices(2, 60, place=L1_MEMORY_CONFIG), DRAM_MEMORY_CONFIG, [80, 128, 96]),
+        ("blackhole_p150", indices(2, 60, layout=Layout.TILE), L1_MEMORY_CONFIG, [256, 4096, 96]),
+        ("wormhole_n150", indices(2, 60, layout=Layout.TILE, place=L1_MEMORY_CONFIG), None, [160, 4096, 96]),
+    ],
+)
+def test_rows_are_aligned_for_the_memory_of_the_indices_and_kept_rows_to_32_bytes(device, read, place, expected):
+    call = EmbeddingArguments(indices=read, table=table(100, 33), place=place, kind=EmbeddingKind.PADDED, pad_token=0)
+    assert sizes(call, load_spec(device)) == {"EmbeddingsDeviceOperation": expected}
+
+
+def test_shards_that_hold_parts_of_aligned_rows_are_refused():
+    place = MemoryConfig(
+        TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(first_cores(4, 4, 1).merged(), (3, 33))
+    )
+    call = EmbeddingArguments(indices=indices(1, 12), table=table(10, 33), place=place)
+    with pytest.raises(DeviceError, match="staging buffer size 240 B must be divisible by its entry size 96 B"):
+        plan_embedding(call, SPEC)
+    in_l1 = EmbeddingArguments(indices=indices(1, 12, place=L1_MEMORY_CONFIG), table=table(10, 33), place=place)
+    assert sizes(in_l1, SPEC) == {"EmbeddingsDeviceOperation": [128]}
