@@ -138,11 +138,11 @@ def plan_attention(call: AttentionArguments, spec: DeviceSpec) -> Plan:
             "scaled_dot_product_attention: ttsim does not simulate is_causal with an even number of chunks of queries "
             "on such a device, where keys pass from core to core; give another q_chunk_size, or a mask"
         )
-    chunks, per_core = _shared(call, cores.num_cores())
+    chunks = _shared(call, cores.num_cores())
     op = ScaledDotProduct(
         scale=call.factor, causal=call.causal, data_format=call.query.data_format, key_format=call.key.data_format,
         fp32_dest=call.fp32_dest, phases=call.phases, heads=batch * heads, rows=rows, keys=call.key.shape[2], size=size,
-        cores=cores, core_rows=per_core * min(call.chunks[0], round_up(rows, TILE)) // TILE,
+        cores=cores, core_rows=chunks * min(call.chunks[0], round_up(rows, TILE)) // TILE,
     )  # fmt: skip
     buffers = _buffers(call, chunks)
     tensors = {"query": call.query, "key": call.key, "value": call.value, "mask": call.mask}
@@ -155,17 +155,12 @@ def plan_attention(call: AttentionArguments, spec: DeviceSpec) -> Plan:
     return plan_of(tensors, spec, write)
 
 
-def _shared(call: AttentionArguments, cores: int) -> tuple[int, int]:
-    """(chunks of queries of one head on a core, chunks of all heads on it): batches are shared first, then heads."""
+def _shared(call: AttentionArguments, cores: int) -> int:
+    """Chunks of queries on a core, which shares the chunks of all heads of all batches with the others."""
     batch, heads, rows, _ = call.query.shape
     chunks = div_up(rows, call.chunks[0])
-    batches = min(batch, cores)
-    across = min(cores // batches, heads)
-    down = min(cores // (batches * across), chunks)
-    own = div_up(chunks, down)
-    if call.causal and chunks % 2 == 0:  # a short row of scores goes with a long one
-        own = max(own, 2)
-    return own, own * div_up(batch, batches) * div_up(heads, across)
+    together = 2 if call.causal and chunks % 2 == 0 else 1  # a short row of scores goes with a long one
+    return together * div_up(batch * heads * chunks // together, cores)
 
 
 def _buffers(call: AttentionArguments, chunks: int) -> list[tuple[str, int, DataFormat]]:

@@ -70,6 +70,24 @@ def test_buffers_as_ttnn_planned_them(options, tiles):
 
 
 @pytest.mark.parametrize(
+    ("batch", "heads", "rows", "causal", "held"),
+    [
+        (2, 12, 64, False, 2),  # 24 chunks on 16 cores, each of one head
+        (2, 8, 64, False, 1),
+        (1, 12, 128, False, 2),
+        (4, 4, 64, True, 1),
+        (5, 4, 64, True, 2),
+        (1, 1, 128, True, 2),  # two chunks that go together
+    ],
+)
+def test_queries_are_held_twice_if_a_core_has_more_than_one_chunk_of_all(batch, heads, rows, causal, held):
+    tensor = TensorSpec((batch, heads, rows, 64), BFLOAT16, Layout.TILE, DRAM_MEMORY_CONFIG)
+    call = AttentionArguments(query=tensor, key=tensor, value=tensor, causal=causal, chunks=(64, 64), grid=(4, 4))
+    (step,) = [step for step in plan_attention(call, load_spec("wormhole_n150")).steps if isinstance(step, Operation)]
+    assert step.circular_buffers[0].size_bytes == held * 4 * 2048
+
+
+@pytest.mark.parametrize(
     ("shapes", "options", "text"),
     [
         (
