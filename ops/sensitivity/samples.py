@@ -1,6 +1,7 @@
 """A set of calls that together run every program there is, small enough to be planned on any device in a moment."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
@@ -20,6 +21,13 @@ from device.memory.memory_config import (
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT32, DataFormat, div_up, round_up
 from device.plan import DeviceOp, Operation, Plan
 from device.spec.device_spec import DeviceSpec
+from ops.planners.accumulation import AccumulateArguments, ImagesArguments, plan_accumulation, plan_added_images
+from ops.planners.argmax import ArgMaxArguments, plan_argmax
+from ops.planners.attention import heads as heads_planner
+from ops.planners.attention.embedding import EmbeddingArguments, plan_embedding
+from ops.planners.attention.heads import SplitArguments, plan_join
+from ops.planners.attention.sdpa import AttentionArguments, plan_attention
+from ops.planners.attention.softmax import SoftmaxArguments, plan_softmax
 from ops.planners.concat import plan_concat
 from ops.planners.conv import arguments
 from ops.planners.conv.plan import plan_convolution
@@ -36,18 +44,25 @@ from ops.planners.onednn.checks import Deconvolution
 from ops.planners.onednn.plan import plan_backward_data, plan_backward_weights, plan_forward
 from ops.planners.pool import PoolArguments, plan_pool2d
 from ops.planners.rand import plan_rand
+from ops.planners.reduction import ReduceArguments, plan_reduction
 from ops.planners.shape.fold import plan_fold
 from ops.planners.shape.pad import plan_pad
 from ops.planners.shape.permute import plan_permute
 from ops.planners.shape.plan import plan_convert_to_chw, plan_convert_to_hwc
+from ops.planners.shape.repeat import plan_repeat
 from ops.planners.shape.slice import plan_slice
+from ops.planners.shape.split import plan_split
+from ops.planners.ternary import TernaryArguments, plan_ternary
 from ops.planners.to_config import plan_tilize
+from ops.planners.topk import TopKArguments, plan_topk
 from ops.planners.upsample import plan_upsample
 from ops.programs.data_movement.copy import Conversion, CopyTensor
 from ops.programs.data_movement.pad import FillPad, PadWith, around_image
 from ops.programs.data_movement.reshape import Reshape
 from ops.programs.data_movement.slice import PaddedSlice, SliceWrite, Window
 from ops.programs.eltwise.op import Binary
+from ops.programs.eltwise.ternary import Ternary
+from ops.programs.reduction.reduce import Reduction
 from ops.reference import plan_geometry
 
 ROWS, TILES = Layout.ROW_MAJOR, Layout.TILE
@@ -68,7 +83,7 @@ class Sample(NamedTuple):
 
 def samples() -> tuple[Sample, ...]:
     """Calls that together run every program, and move tensors in every way."""
-    return (*_convolutions(), *_matmuls(), *_deconvolutions(), *_movements(), *_surroundings())
+    return (*_convolutions(), *_matmuls(), *_deconvolutions(), *_movements(), *_surroundings(), *_transformers())
 
 
 def planners_samples() -> tuple[Sample, ...]:
@@ -369,5 +384,50 @@ def _surroundings() -> Iterator[Sample]:
         ("group_norm", partial(plan_group_norm, grouped), {"input": images, "mask": mask}),
         ("layer_norm", partial(plan_norm, norm, l1_bytes=1 << 20), {"input": tiles, "weight": weight}),
         ("rand", partial(plan_rand, tiles, low=0.0, high=1.0, seed=0), {}),
+    ):
+        yield Sample(name, plan, tensors)
+
+
+def _transformers() -> Iterator[Sample]:
+    """What transformers and heads of networks have: attention, reductions along axes, places, repeated parts."""
+    heads, rows = _tensor(TILES, 1, 2, 64, 64), _tensor(ROWS, 1, 16, 16, 32)
+    tiles, wide, table = _tensor(TILES, 1, 1, 64, 64), _tensor(TILES, 1, 1, 64, 384), _tensor(ROWS, 64, 32)
+    indices = replace(_tensor(ROWS, 1, 32), data_format=UINT32)
+    chosen = Ternary(operation="where", formats=(BFLOAT16,) * 3, data_format=BFLOAT16)
+    summed = ReduceArguments(name="sum", reduction=Reduction.SUM, axes=(3,))
+    for name, plan, tensors in (
+        ("softmax", partial(plan_softmax, SoftmaxArguments(source=tiles, stable=False)), {"input": tiles}),
+        (
+            "scaled_dot_product_attention",
+            partial(plan_attention, AttentionArguments(query=heads, key=heads, value=heads, causal=False)),
+            {"query": heads, "key": heads, "value": heads},
+        ),
+        (
+            "split heads",
+            partial(heads_planner.plan_split, SplitArguments(source=wide, heads=2, kv_heads=2)),
+            {"input": wide},
+        ),
+        ("concatenate heads", partial(plan_join, heads), {"input": heads}),
+        (
+            "embedding",
+            partial(plan_embedding, EmbeddingArguments(indices=indices, table=table)),
+            {"input": indices, "weight": table},
+        ),
+        ("sum", partial(plan_reduction, tiles, summed), {"input": tiles}),
+        (
+            "cumsum",
+            partial(plan_accumulation, heads, AccumulateArguments(name="cumsum", axis=1, multiplies=False)),
+            {"input": heads},
+        ),
+        ("fast_reduce_nc", partial(plan_added_images, heads, ImagesArguments(axes=(1,), place=DRAM)), {"input": heads}),
+        ("argmax", partial(plan_argmax, rows, ArgMaxArguments(dim=3, keeps=True)), {"input": rows}),
+        ("topk", partial(plan_topk, tiles, TopKArguments(count=32)), {"input": tiles}),
+        ("repeat", partial(plan_repeat, rows, (1, 2, 1, 1)), {"input": rows}),
+        ("split", partial(plan_split, wide, 2), {"input": wide}),
+        (
+            "where",
+            partial(plan_ternary, TernaryArguments(op=chosen, tensors=(tiles, tiles, tiles))),
+            {"input_0": tiles, "input_1": tiles, "input_2": tiles},
+        ),
     ):
         yield Sample(name, plan, tensors)

@@ -12,7 +12,10 @@ from tools.fuzz.sequences import Fault, Run
 from tools.random_calls.drafts import Draft, Expected, Step
 from tools.random_calls.operations import NOT_DRAWN, OPERATIONS
 
-MODULES = {"": ttsim, "experimental.": ttsim.experimental, "onednn.": ttsim.onednn, "graph.": ttsim.graph}
+MODULES = {
+    **{"": ttsim, "experimental.": ttsim.experimental, "transformer.": ttsim.transformer},
+    **{"onednn.": ttsim.onednn, "graph.": ttsim.graph},
+}
 # Operations that draw one of several functions, or a rare argument: draws until all of them were called.
 DRAWS = {"question": 300, "onednn": 30, "conv2d": 100, "conv_transpose2d": 100}
 
@@ -20,10 +23,10 @@ DRAWS = {"question": 300, "onednn": 30, "conv2d": 100, "conv_transpose2d": 100}
 def exported():
     """Every function of the library by its name after `ttsim.`."""
     for prefix, module in MODULES.items():
-        names = module.__all__ if prefix in ("", "experimental.", "onednn.") else vars(module)
+        names = vars(module) if prefix == "graph." else module.__all__
         for name in names:
             function = getattr(module, name)
-            own = prefix == "" or inspect.getmodule(function) is module or prefix == "experimental."
+            own = prefix == "" or inspect.getmodule(function) is module or prefix in ("experimental.", "transformer.")
             if inspect.isfunction(function) and own and not name.startswith("_"):
                 yield prefix + name
 

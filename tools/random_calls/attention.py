@@ -26,7 +26,7 @@ def split(draft: Draft) -> Step:
     batch, rows, heads, size = draft.between(1, 2), draft.pick((32, 40, 64)), draft.pick((1, 2, 4)), 32
     dtype, turned = draft.pick(("bfloat16", "float32", "bfloat8_b")), draft.chance(0.5)
     sides = (batch, 1, rows, 3 * heads * size) if nlp else (batch, rows, 3 * heads * size)
-    x = draft.operand("a", sides, dtype, layout="TILE")
+    x = draft.operand("a", sides, dtype, layout="TILE", where="ttsim.DRAM_MEMORY_CONFIG")
     keys = x.values.reshape(batch, rows, 3 * heads, size)[:, :, heads : 2 * heads].transpose(0, 2, 1, 3)
     values = keys.swapaxes(2, 3) if turned else keys
     draft.call(x).option("num_heads", heads).option("transpose_k_heads" if nlp else "transpose_key", turned)
@@ -55,7 +55,7 @@ def joined(draft: Draft, x: Shadow) -> Step:
 def embedding(draft: Draft) -> Step:
     """Rows of a table."""
     rows, columns, sides = draft.between(1, 40), draft.pick((16, 32, 64)), (draft.between(1, 3), draft.pick((7, 32)))
-    table = draft.operand("b", (rows, columns), "bfloat16", layout="ROW_MAJOR")
+    table = draft.operand("b", (rows, columns), "bfloat16", layout="ROW_MAJOR", where="ttsim.DRAM_MEMORY_CONFIG")
     seed = draft.below(1000)
     numbers = np.random.default_rng(seed).integers(0, rows, sides)
     indices = (

@@ -45,7 +45,9 @@ _REASONS: Final = {
     "opens, closes or names devices; a sequence has one device from its beginning to its end": (
         "CloseDevice CreateDevice close_device close_mesh_device open_mesh_device open_device manage_device "
         "GetDefaultDevice SetDefaultDevice GetNumAvailableDevices GetNumPCIeDevices GetPCIeDeviceID device_names "
-        "get_arch_name get_device_ids get_num_devices get_pcie_device_ids"
+        "get_arch_name get_device_ids get_num_devices get_pcie_device_ids ConcatMesh2dToTensor ConcatMeshToTensor "
+        "ReplicateTensorToMesh ShardTensor2dMesh ShardTensorToMesh aggregate_tensor combine_device_tensors "
+        "create_mesh_composer create_mesh_mapper distribute distribute_tensor visualize_mesh_device"
     ),
     "settings of the session, of meshes and of device files, which no call of a sequence reads": (
         "create_layernorm_program_config determine_expected_group_norm_dram_grid_size "

@@ -13,7 +13,8 @@ from ops.programs.data_movement.split import SplitWidth, split_buffers, split_co
 def plan_split(source: TensorSpec, parts: int, spec: DeviceSpec, *, place: MemoryConfig | None = None) -> Plan:
     """Plan the parts "output_0", "output_1" and so on of the tensor "input", which `split_cores` gives cores."""
     builder, cores = PlanBuilder(spec, {"input": source}), split_cores(source, parts, spec)
-    assert cores is not None
+    if cores is None:
+        raise NotSimulatedError(f"split: the grid has no cores for {parts} parts of {source.shape[-1]} columns; slice")
     shape = (*source.shape[:-1], source.shape[-1] // parts)
     where = source.memory_config if place is None else place
     if (parts > 1 and where.is_sharded()) or is_uneven(source):

@@ -57,16 +57,20 @@ class ArgMax(DataMovement):
         return np.asarray(places).astype(UINT32.storage)
 
     def composed(self, ends: Ends, spec: DeviceSpec) -> Composed:
-        """A processor compares element by element; the vector unit compares tiles of images."""
+        """A processor compares element by element, each in the time of a repeated transfer, whose loop is as short.
+
+        The vector unit compares tiles of images.
+        """
         tiles = div_up(prod(tile_sides(ends.read)), self.cores.num_cores())
         by_vector = self.program is ArgMaxProgram.IMAGES
-        costs = spec.costs_of(kernel_costs.ComputeCosts)
+        vector = 2 * spec.costs_of(kernel_costs.ComputeCosts).vector_tile_cycles
+        element = spec.costs_of(kernel_costs.TransferCosts).stateful_issue_cycles
         return streamed(
             ends,
             spec,
             cores=self.cores,
             tiles=(tiles, 1),
-            math_cycles=2 * costs.vector_tile_cycles if by_vector else float(TILE * TILE),
+            math_cycles=vector if by_vector else element * TILE * TILE,
             steps="reading and comparing of elements",
         )
 

@@ -298,7 +298,8 @@ def test_a_larger_grid_has_longer_rings(cols, rows, nodes):
     assert len(torus.worker_rows) >= rows
 
 
-MOVEMENTS_BY_TWO = {"concat", "copy", "pad", "reshape", "slice", "typecast", "upsample"}  # one reads while one writes
+# one reads while one writes
+MOVEMENTS_BY_TWO = {"concat", "copy", "pad", "repeat", "reshape", "slice", "split", "typecast", "upsample"}
 SLOWER_WITH_ONE = {"conv2d", "halo", "matmul", "patch_matmul", "phase_conv2d"} | MOVEMENTS_BY_TWO
 
 

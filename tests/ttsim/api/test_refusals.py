@@ -350,11 +350,6 @@ def test_rows_that_the_real_library_loses_are_refused_on_a_lenient_device():
         assert pool(integers).dtype is ttnn.bfloat16
 
 
-def test_quotients_name_what_is_missing(device):
-    with pytest.raises(ttnn.NotSimulatedError, match=r"^div: ttsim does not simulate it"):
-        put(device, "32x32 tile") / 2
-
-
 @pytest.mark.parametrize(
     ("ranges", "first"),
     [
