@@ -23,6 +23,7 @@ from ops.programs.data_movement.copy import CopyTensor
 from ops.programs.data_movement.fold import FoldWindows
 from ops.programs.data_movement.movement import MovementCosts
 from ops.programs.data_movement.pad import FillPad, FillTiles, PadWith
+from ops.programs.data_movement.partial import SliceFromShards, SliceToShards
 from ops.programs.data_movement.permute import Permute
 from ops.programs.data_movement.repeat import RepeatTensor
 from ops.programs.data_movement.reshape import Reshape
@@ -50,7 +51,7 @@ from ops.programs.reduction.models import OP_MODELS as REDUCTION
 MODELED_OPS: Final[tuple[type[ModeledOp], ...]] = (
     Activate, AddRow, Binary, ChannelsFirst, ChannelsLast, Concatenate, Conv3d, CopyTensor, Cut, EvenlyDistributed,
     FillPad, FillTiles, FoldWindows, GridSample, Pool, PaddedSlice, PadWith, Permute, RepeatTensor, Reshape,
-    SliceWrite, SplitWidth, Ternary, Transpose, Upsample,
+    SliceFromShards, SliceToShards, SliceWrite, SplitWidth, Ternary, Transpose, Upsample,
 )  # fmt: skip
 _MODELS: list[OpModel[Any]] = [
     *map(model_of, MODELED_OPS),

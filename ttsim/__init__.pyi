@@ -85,6 +85,10 @@ from ttsim.api.pairs import (
     ne_ as ne_, nextafter as nextafter, remainder as remainder, rsub as rsub, rsub_ as rsub_,
     squared_difference as squared_difference, squared_difference_ as squared_difference_, xlogy as xlogy,
 )
+from ttsim.api.partial import (
+    interleaved_to_sharded_partial as interleaved_to_sharded_partial,
+    sharded_to_interleaved_partial as sharded_to_interleaved_partial,
+)
 from ttsim.api.parts import chunk as chunk, roll as roll, split as split
 from ttsim.api.prepare import (
     prepare_conv_bias as prepare_conv_bias, prepare_conv_transpose2d_bias as prepare_conv_transpose2d_bias,

@@ -11,6 +11,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.programs.data_movement.conversions import cloned, copied, filled
 from ops.programs.data_movement.copy import Conversion, CopyTensor
+from ops.programs.data_movement.partial import OfSlice
 
 
 def plan_clone(
@@ -59,7 +60,7 @@ def require_floats(owner: str, plan: Plan) -> None:
     """Raises ArgumentError for a plan that copies floats as integers, or integers of other widths, bit by bit."""
     for step in plan.steps:
         op = step.op if isinstance(step, Operation) else None
-        if not isinstance(op, CopyTensor) or op.formats is None or not op.casts:
+        if not isinstance(op, CopyTensor | OfSlice) or op.formats is None or not op.casts:
             continue
         before, after = op.formats
         if not (before.is_float and after.is_float):

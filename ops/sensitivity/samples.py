@@ -58,6 +58,7 @@ from ops.planners.topk import TopKArguments, plan_topk
 from ops.planners.upsample import plan_upsample
 from ops.programs.data_movement.copy import Conversion, CopyTensor
 from ops.programs.data_movement.pad import FillPad, PadWith, around_image
+from ops.programs.data_movement.partial import SliceFromShards, SliceToShards
 from ops.programs.data_movement.reshape import Reshape
 from ops.programs.data_movement.slice import PaddedSlice, SliceWrite, Window
 from ops.programs.eltwise.op import Binary
@@ -306,6 +307,12 @@ def _movements() -> Iterator[Sample]:
     pad = PadWith(shape=(1, SIDE, SIDE, CHANNELS), padding=around_image((1, 1, 1, 1)))
     yield _movement("Pad of an image", pad, _image(ROWS), _image(ROWS, down=SIDE + 2, across=SIDE + 2))
     yield _movement("FillPad", FillPad(), _matrix(TILES), _matrix(TILES))
+    formats = BFLOAT16, BFLOAT16
+    slice_in, whole = _sharded(TILES), _matrix(TILES)
+    to_shards = SliceToShards(0, whole.padded_shape, formats, slice_in.shape)
+    yield _movement("InterleavedToShardedPartial", to_shards, whole, slice_in)
+    from_shards = SliceFromShards(0, whole.padded_shape, formats, slice_in.padded_shape)
+    yield _movement("ShardedToInterleavedPartial", from_shards, slice_in, whole)
     for layout in (ROWS, TILES):
         image, reshaped = _image(layout), _image(layout, across=SIDE // 2, channels=2 * CHANNELS)
         yield _movement("ReshapeView", Reshape(reshaped.shape), image, reshaped)

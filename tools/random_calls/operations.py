@@ -92,6 +92,9 @@ _REASONS: Final = {
         "create_group_norm_input_negative_mask create_group_norm_weight_bias_rm dram_group_norm_params_from_torch"
     ),
     "writes into another tensor, or returns several; tests/ttsim/api/test_parts.py calls it": "chunk copy split",
+    "cut or write a slice of whole tiles, which live tensors rarely have; tests/ttsim/api/test_partial.py calls them": (
+        "interleaved_to_sharded_partial sharded_to_interleaved_partial"
+    ),
     "reckons with numbers or cores; has no tensor": (
         "corerange_to_cores create_sharded_memory_config_ num_cores_to_corerangeset_in_subcoregrids"
     ),
