@@ -6,15 +6,17 @@ in the real library a name lives. What is assigned to a face (``ttnn.CONFIG = ..
 """
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 import ttsim
+from device.memory.memory_config import TILE
+from device.numbers.formats import round_up
 from ttsim.dropin.missing import PACKAGE, instead_of
 
 MODULES: frozenset[str] = frozenset(vars(ttsim)["_MODULES"])
@@ -27,8 +29,24 @@ FACES = frozenset(
         *("distributed.distributed", "operations", "operations.activations", "operations.binary"),
         *("operations.conv2d", "operations.core", "operations.creation", "operations.data_movement"),
         *("kv_cache", "operations.matmul", "operations.normalization", "operations.pool", "operations.reduction"),
-        *("operations.transformer", "operations.unary", "transformer", "types"),
+        *("dot_access", "operations.transformer", "operations.unary", "torch_tracer", "transformer", "types"),
     )
+)
+
+
+def pad_to_tile_shape(unpadded_shape: Sequence[int]) -> list[int]:
+    """A shape whose last two sides are whole tiles; a name of ttnn before 0.81.1, which models of that time use."""
+    *outer, rows, columns = unpadded_shape
+    return [*outer, round_up(rows, TILE), round_up(columns, TILE)]
+
+
+# Names of a module of ttnn that ttsim has under another name, or for scripts of other releases alone
+ELSEWHERE: Mapping[str, Callable[[], Any]] = MappingProxyType(
+    {
+        "dot_access.DotAccessDict": lambda: ttsim.model_preprocessing.DotDict,
+        "pad_to_tile_shape": lambda: pad_to_tile_shape,
+        "types.BlackholeComputeKernelConfig": lambda: ttsim.WormholeComputeKernelConfig,
+    }
 )
 
 
@@ -45,7 +63,10 @@ class Face(ModuleType):
         for home in vars(self)["homes"]:
             if hasattr(home, name):
                 return getattr(home, name)
-        if (module := f"{self.__name__.partition('.')[2]}.{name}".lstrip(".")) in FACES:
+        module = f"{self.__name__.partition('.')[2]}.{name}".lstrip(".")
+        if module in ELSEWHERE:
+            return ELSEWHERE[module]()
+        if module in FACES:
             return face_of(module)
         return instead_of(self, name, sys._getframe(1))
 

@@ -267,6 +267,15 @@ def test_what_is_assigned_is_assigned_to_ttsim(monkeypatch: pytest.MonkeyPatch) 
         assert ttsim.TILE_SIZE == ttnn.TILE_SIZE == 16
 
 
+def test_names_that_ttsim_has_elsewhere_or_other_releases_have() -> None:
+    with ttnn_is_ttsim():
+        ttnn = importlib.import_module("ttnn")
+        assert importlib.import_module("ttnn.types").BlackholeComputeKernelConfig is ttsim.WormholeComputeKernelConfig
+        assert importlib.import_module("ttnn.dot_access").DotAccessDict(a=1).a == 1
+        assert ttnn.pad_to_tile_shape([1, 3, 49, 96]) == [1, 3, 64, 96]
+        importlib.import_module("ttnn.torch_tracer")
+
+
 def test_names_of_ttnn_that_are_not_simulated_refuse_to_be_called() -> None:
     """They can be imported and mentioned, as in annotations; a constant or a module of ttnn is missing."""
     with ttnn_is_ttsim():
