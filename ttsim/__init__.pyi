@@ -104,7 +104,7 @@ from ttsim.api.repeat import expand as expand, repeat as repeat, repeat_interlea
 from ttsim.api.shape import (
     concat as concat, permute as permute, reshape as reshape, slice as slice,
     squeeze as squeeze, stack as stack, transpose as transpose, unsqueeze as unsqueeze,
-    unsqueeze_to_4D as unsqueeze_to_4D,
+    unsqueeze_to_4D as unsqueeze_to_4D, view as view,
 )
 from ttsim.api.softmax import (
     scale_causal_mask_hw_dims_softmax_in_place as scale_causal_mask_hw_dims_softmax_in_place,

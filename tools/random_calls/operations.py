@@ -95,6 +95,7 @@ _REASONS: Final = {
     "cut or write a slice of whole tiles, which live tensors rarely have; tests/ttsim/api/test_partial.py calls them": (
         "interleaved_to_sharded_partial sharded_to_interleaved_partial"
     ),
+    "gives the views of reshape, which is drawn; tests/ttsim/api/test_partial.py holds its refusals": "view",
     "reckons with numbers or cores; has no tensor": (
         "corerange_to_cores create_sharded_memory_config_ num_cores_to_corerangeset_in_subcoregrids"
     ),

@@ -9,7 +9,7 @@ from device.plan import Plan
 from ops.planners.concat import plan_concat
 from ops.planners.shape.permute import plan_permute, plan_transpose, require_known_numbers
 from ops.planners.shape.plan import axes_of, axis_of, plan_convert_to_chw, plan_convert_to_hwc, require_written_channels
-from ops.planners.shape.reshape import plan_reshape, plan_squeeze, plan_unsqueeze_to_4d
+from ops.planners.shape.reshape import plan_reshape, plan_squeeze, plan_unsqueeze_to_4d, plan_view
 from ops.planners.shape.slice import plan_slice
 from ttsim.api.device_calls import (
     LOST,
@@ -231,6 +231,30 @@ def reshape(
     wanted = resolved_shape((shape,), input_tensor.spec.volume)  # type: ignore[arg-type]
     filler = None if skip_padding_fill else pad_value
     return _reshaped("reshape", input_tensor, wanted, plan_reshape, wanted, place=memory_config, filler=filler)
+
+
+@operation
+def view(input_tensor: Tensor, shape: object) -> Tensor:
+    """A tensor on the device under another shape with rows of the same length, in the same buffer.
+
+    Args:
+        shape: The new sides; one of them may be -1. Tiles keep the rows of an image, or have whole tiles of them.
+
+    Returns:
+        The view; ``input_tensor`` itself in its own shape.
+
+    Examples:
+        >>> tensor = ttnn.zeros((2, 32, 64), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> seen = ttnn.view(tensor, (1, 1, 64, -1))
+        >>> seen.shape, seen.buffer_address() == tensor.buffer_address()
+        (Shape([1, 1, 64, 64]), True)
+    """
+    wanted = resolved_shape((shape,), input_tensor.spec.volume)  # type: ignore[arg-type]
+    if wanted == input_tensor.spec.shape:
+        return input_tensor
+    if input_tensor.device() is None:
+        raise DeviceError("View requires the tensor be stored on device, use reshape instead\nview: it is on the host")
+    return _reshaped("view", input_tensor, wanted, plan_view, wanted)
 
 
 def _reshaped(

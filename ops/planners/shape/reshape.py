@@ -45,6 +45,22 @@ def plan_reshape(
     return plan_of(source, spec, write, attempts=True)
 
 
+def plan_view(source: TensorSpec, shape: Shape, spec: DeviceSpec) -> Plan:
+    """Plan the tensor "input" under another shape with rows of the same length, of its volume, in the same buffer."""
+    way_out = "view: ttnn.reshape moves elements"
+    (lines, columns), (new_lines, new_columns) = ((1, *sides)[-2:] for sides in (source.shape, shape))
+    if columns != new_columns:
+        raise DeviceError(
+            "The last dimension can not change in view, attempting to change last dimension from "
+            f"{columns} to {new_columns}, use reshape instead\n{way_out}"
+        )
+    if source.layout is Layout.TILE and lines != new_lines and (lines % TILE or new_lines % TILE):
+        raise DeviceError(
+            f"Invalid second last dims for TILED reshape, from {lines} to {new_lines}, use reshape instead\n{way_out}"
+        )
+    return plan_of(source, spec, lambda builder, tensor: PlanTensor(tensor.name, viewed(source, shape, spec)))
+
+
 def reshaped_by(
     builder: PlanBuilder, source: PlanTensor, shape: Shape, place: MemoryConfig | None, filler: float | None, name: str
 ) -> PlanTensor:

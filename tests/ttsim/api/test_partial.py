@@ -1,4 +1,4 @@
-"""One of several equal slices of a tensor, to shards and back: plans as ttnn 0.81.1 makes them, numbers by numpy."""
+"""One of several equal slices of a tensor, to shards and back, and views: plans of ttnn 0.81.1, numbers by numpy."""
 
 import numpy as np
 import pytest
@@ -104,3 +104,31 @@ def test_blackhole_reads_tiles_into_a_buffer_of_their_own():
     x = put(device, WHOLE)
     assert sorted(buffers(lambda: sliced(x, (8, 1), (32, 64), 2, 0))) == [(4096, 1), (4 * (2048 + 64), 0)]
     ttnn.close_device(device)
+
+
+VIEWED = [
+    ("1x4x229x100 bfloat8_b tile", (4, 229, -1)),
+    ("2x32x192 tile height/32x192/2", (1, 1, 64, 192)),
+    ("4x3x33x3 rows", (396, 3)),
+]
+NO_VIEWS = [
+    ("1x3x1x160x64 tile", (1, 1, 1, 30720), "The last dimension can not change in view, attempting to change last "
+     "dimension from 64 to 30720, use reshape instead"),
+    ("4x1x281x352 tile", (1, 1, 1124, 352), "Invalid second last dims for TILED reshape, from 281 to 1124, use"),
+    ("2x32x64 tile", (1, 32, 64), "Invalid arguments to reshape"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "shape"), VIEWED)
+def test_a_view_shares_its_buffer(device, words, shape):
+    x = put(device, words)
+    y = ttnn.view(x, shape)
+    assert y.buffer_address() == x.buffer_address()
+    assert np.array_equal(y.to_numpy(), x.to_numpy().reshape(shape))
+    assert ttnn.view(x, tuple(x.shape)) is x
+
+
+@pytest.mark.parametrize(("words", "shape", "text"), NO_VIEWS)
+def test_what_is_no_view_is_refused(device, words, shape, text):
+    x = put(device, words)
+    assert refusal(lambda: ttnn.view(x, shape)).startswith(f"Device: {text}")
