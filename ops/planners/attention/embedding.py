@@ -6,7 +6,7 @@ from enum import Enum
 from math import prod
 
 from device.cores import CoreRangeSet, first_cores
-from device.errors import ArgumentError, DeviceError
+from device.errors import ArgumentError, DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import FACE, TILE, Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16, UINT32, DataFormat, div_up, round_up
@@ -102,6 +102,10 @@ def _run(builder: PlanBuilder, call: EmbeddingArguments, indices: PlanTensor, ta
     for text in _refusals(call, table.spec, place, fused=fused):
         raise DeviceError(f"{text}\n{HINT}")
     op = Embed(shape=shape, rows=table.spec.shape[-2])
+    if index.layout is Layout.TILE and len(index.shape) == 1:  # the library allocates count times count rows
+        raise NotSimulatedError(
+            "embedding: ttsim does not simulate one axis of indices in TILE layout; give [1, count] or ROW_MAJOR layout"
+        )
     if index.layout is Layout.TILE:
         buffers = _of_tiled_indices(call, index, table.spec, output, spec)
     elif tiled:

@@ -3,7 +3,7 @@
 import pytest
 
 from device.cores import first_cores
-from device.errors import DeviceError
+from device.errors import DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
@@ -99,3 +99,8 @@ def test_shards_that_hold_parts_of_aligned_rows_are_refused():
         plan_embedding(call, SPEC)
     in_l1 = EmbeddingArguments(indices=indices(1, 12, place=L1_MEMORY_CONFIG), table=table(10, 33), place=place)
     assert sizes(in_l1, SPEC) == {"EmbeddingsDeviceOperation": [128]}
+
+
+def test_one_axis_of_indices_in_tiles_is_not_simulated():
+    with pytest.raises(NotSimulatedError, match=r"give .1, count. or ROW_MAJOR layout"):
+        plan_embedding(EmbeddingArguments(indices=indices(64, layout=Layout.TILE), table=table(10, 64)), SPEC)
