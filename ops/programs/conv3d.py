@@ -18,6 +18,7 @@ from device.memory.memory_config import TILE
 from device.numbers.formats import FLOAT32, Array, DataFormat, Integers, div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
+from device.time.network import shared_cycles
 from device.time.stages import Stage
 from ops.op_model import Ends, ValuesContext, given, matrix, row, uncompared_fact
 from ops.programs.buffer_shapes import paged_buffer, tile_buffer
@@ -151,9 +152,11 @@ class Conv3d(DataMovement):
         multiplied = high * deep * wide * max(unpack_tile_cycles(spec, tile_bytes), TILE * phases / 2)
         packed = high * wide * 2 * pack_tile_cycles(spec, tile_bytes)
         block = read + tilized + multiplied + packed
+        in_bytes = products * (positions * stick + deep * wide * tile_bytes)
+        out_bytes = self.shape[0] * prod(self.out_sides) * self.out_channels * 2
         return Composed(
             cores=self.cores,
-            body_cycles=count * block,
+            body_cycles=max(count * block, shared_cycles(spec, in_bytes + out_bytes)),
             stages={
                 Stage.READER: (count * read, "positions under the windows of a block are read"),
                 Stage.TILIZE: (count * tilized, "patches become tiles"),
@@ -162,8 +165,8 @@ class Conv3d(DataMovement):
             },
             steps="reads that are waited for, tilizing, products of tiles and packing",
             details=(uncompared_fact("sums of volumes"),),
-            dram_read_bytes=products * (positions * stick + deep * wide * tile_bytes),
-            dram_written_bytes=self.shape[0] * prod(self.out_sides) * self.out_channels * 2,
+            dram_read_bytes=in_bytes,
+            dram_written_bytes=out_bytes,
         )
 
 
