@@ -95,7 +95,7 @@ def test_a_class_and_its_methods_are_documented(name):
 def test_the_example_runs(name, names):
     value = FUNCTIONS.get(name) or CLASSES[name]
     text = inspect.getdoc(value)
-    if "import torch" in text or name == "to_torch":
+    if "import torch" in text or "to_torch(" in text:
         pytest.importorskip("torch")
     assert inspect.isclass(value) or f"{value.__name__}(" in parted(text, "Examples")[1]
     check_example(name, text, names)
