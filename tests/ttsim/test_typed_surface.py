@@ -18,7 +18,13 @@ INTERNALS = re.compile(
     r"Kind\(|<function|object at 0x|typing\.|Annotated|\b(?:ttsim|device|ops)\.\w+\.\w+\.|[ (\[]_[a-z]\w+:"
 )
 MODULES = ["experimental", "graph", "model_preprocessing", "onednn", "tracer", *["torch"] * bool(find_spec("torch"))]
-OF_TORCH = {"ttsim.to_torch", "ttsim.model_preprocessing.fold_batch_norm2d_into_conv2d"}
+OF_TORCH = {
+    *(
+        "ttsim.create_group_norm_weight_bias_rm",
+        "ttsim.model_preprocessing.fold_batch_norm2d_into_conv2d",
+        "ttsim.to_torch",
+    ),
+}
 JSON = {f"ttsim.graph.{name}" for name in ("end_graph_capture", "end_graph_capture_to_file", "extract_levelized_graph")}
 ARRAY = re.compile(r"numpy\.ndarray\[(?:Any|tuple\[Any, \.\.\.\]), numpy\.dtype\[Any\]\]")
 
