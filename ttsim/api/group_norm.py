@@ -25,6 +25,7 @@ from ttsim.runtime.execution import run
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import Integer, checked_as
 from ttsim.runtime.types.configs import WormholeComputeKernelConfig
+from ttsim.runtime.types.of_torch import TorchTensor
 from ttsim.runtime.types.tensors import DataType
 
 
@@ -222,7 +223,7 @@ def create_group_norm_input_negative_mask(
     )  # fmt: skip
 
 
-def create_group_norm_weight_bias_rm(input_tensor: Any, num_channels: int, num_cores_x: int) -> Any:
+def create_group_norm_weight_bias_rm(input_tensor: Any, num_channels: int, num_cores_x: int) -> TorchTensor:
     """A weight or bias as cores read it: the channels of each core, padded to whole tiles.
 
     Args:
@@ -255,7 +256,8 @@ def create_group_norm_weight_bias_rm(input_tensor: Any, num_channels: int, num_c
     parts = input_tensor.reshape(-1, part)
     padded = parts.new_zeros((len(parts), -(-part // TILE) * TILE))
     padded[:, :part] = parts
-    return padded.reshape(1, 1, -1, TILE)
+    result: TorchTensor = padded.reshape(1, 1, -1, TILE)
+    return result
 
 
 @checked_as(prefix="")
