@@ -94,7 +94,7 @@ def instead(name: str, args: Sequence[Any], kwargs: Mapping[str, Any], refusal: 
         return locked_on(device, lambda: _on_host(name, found, call, tensors, kwargs, device))
     except TTSimError:
         raise
-    except Exception as error:  # whatever torch says of arguments that it does not take
+    except (IndexError, RuntimeError, TypeError, ValueError) as error:  # what torch says of arguments it does not take
         if refusal is not None:
             refusal.add_note(f"fallback: {found[0]} does not take these arguments: {str(error).splitlines()[0]}")
         raise refusal or error from error
