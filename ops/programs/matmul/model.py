@@ -29,7 +29,7 @@ from ops.op_model import (
 from ops.programs.eltwise.functions import uncompared
 from ops.programs.k_blocks import finish, sum_blocks
 from ops.programs.matmul.cycles import matmul_cycles
-from ops.programs.matmul.op import MatmulConfig, MatmulOp, Place, Places, place_text
+from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProgram, Place, Places, place_text
 from ops.programs.matmul.transpose import transposed
 
 HALVES: Final = 2  # 16-column halves of a tile
@@ -44,6 +44,8 @@ COMMON_STAGES: Final = MappingProxyType(  # of every program that multiplies as 
     }
 )
 
+UNMEASURED: Final = (MatmulProgram.REUSE, MatmulProgram.DRAM_SHARDED)  # programs that no measured row ran
+
 
 def describe_matmul(op: MatmulOp, ends: Ends, spec: DeviceSpec) -> Description:
     """How a matmul was planned."""
@@ -55,8 +57,8 @@ def describe_matmul(op: MatmulOp, ends: Ends, spec: DeviceSpec) -> Description:
             Stage.ACT_MULTICAST: "blocks of the first operand are sent on to the cores that share them",
             Stage.WRITER: f"finished output blocks are written to {place_text(ends.written)}",
         },
-        measured_as="matmul" if op.problem.batches == 1 else "",
-        composed_of="single matmuls, one for each batch",
+        measured_as="" if op.problem.batches > 1 or op.config.program in UNMEASURED else "matmul",
+        composed_of="the steps of measured matmuls, one for each batch",
         attributes=(("program_config", _program_config(op.config)),),
     )
 

@@ -215,3 +215,21 @@ def test_a_config_prints_and_changes_as_in_ttnn():
     config.gather_in0 = True
     with pytest.raises(ttsim.NotSimulatedError, match="does not simulate gather_in0"):
         config.argument()
+
+
+def test_a_program_that_no_measured_row_ran_has_no_error_bar():
+    """The library's own choice for the same operands is measured."""
+    reuse = ttsim.MatmulMultiCoreReuseProgramConfig(
+        compute_with_storage_grid_size=ttsim.CoreCoord(8, 8), in0_block_w=1, out_subblock_h=1, out_subblock_w=1,
+        per_core_M=1, per_core_N=1,
+    )  # fmt: skip
+    shares = []
+    with ttsim.open_device(values="off") as device:
+        a, b = (
+            ttsim.zeros((1, 1, rows, 32), ttsim.bfloat16, layout=ttsim.TILE_LAYOUT, device=device) for rows in (64, 32)
+        )
+        for config in (reuse, None):
+            with ttsim.profile(device) as profile:
+                ttsim.matmul(a, b, program_config=config)
+            shares.append(profile.report().calls[0].total.error.unmeasured_share)
+    assert shares == [1.0, 0.0]
