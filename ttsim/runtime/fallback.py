@@ -26,6 +26,7 @@ from ttsim.runtime.execution import locked_on, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.tensors import DataType
 
+OF_TORCH: Final = "tt_lib."  # begins names of functions that mean what torch's mean
 PLACES: Final = ("nn.functional", "", "special", "Tensor")  # of torch, where functions are looked up in this order
 # Arguments of ttnn that change where or how a result is computed, not its numbers
 PLACING: Final = frozenset(
@@ -48,7 +49,7 @@ RENAMED: Final = MappingProxyType({"epsilon": "eps", "keepdims": "keepdim", "inp
 OTHER_MEANING: Final = frozenset(
     (
         *("avg_pool2d", "adaptive_avg_pool2d", "adaptive_max_pool2d", "batch_norm", "conv1d", "conv2d", "conv3d"),
-        *("conv_transpose2d", "from_torch", "full", "full_like", "max_pool2d", "pad", "rand", "to_torch"),
+        *("conv_transpose2d", "from_torch", "full", "full_like", "group_norm", "max_pool2d", "pad", "rand", "to_torch"),
     )
 )
 HIGH_AXES: Final = (0, 3, 1, 2)  # [N, H, W, C] as [N, C, H, W]
@@ -59,12 +60,13 @@ TorchFunction = Callable[..., Any]
 
 def stand_in(module: str, name: str) -> Callable[..., Any] | None:
     """A function for a name that ttsim lacks, which the host computes; None if there is no such function."""
-    found = _found(name) if name.islower() and not name.startswith("_") else None
+    key = f"{OF_TORCH}{name}" if module.startswith("tt_lib") else name
+    found = _found(key) if name.islower() and not name.startswith("_") else None
     if found is None:
         return None
 
     def function(*args: Any, **kwargs: Any) -> Any:
-        return instead(name, args, kwargs)
+        return instead(key, args, kwargs)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{module}.{name}, which ttsim does not simulate, on the host in float32 by {found[0]}."
@@ -131,7 +133,7 @@ def _on_host(
     op = HostFallback(computed_by=computed_by, compute=compute)
     builder.run(NAME, op, [builder.tensor(key) for key in named], outputs[0], more_outputs=outputs[1:])
     plan = builder.finish({output.name: output for output in outputs})
-    with device.function(f"ttnn.{name}"):
+    with device.function(name if name.startswith(OF_TORCH) else f"ttnn.{name}"):
         made = run(plan, named, device)
     results = tuple(made[output.name] for output in outputs)
     return results if len(results) > 1 else results[0]
@@ -143,6 +145,7 @@ def _found(name: str) -> tuple[str, TorchFunction] | None:
         return None
     if name in ADAPTERS:
         return "a formula of torch", ADAPTERS[name]
+    name = name.removeprefix(OF_TORCH)
     for place in PLACES:
         path = f"{place}.{name}".lstrip(".")
         with suppress(AttributeError):
@@ -229,6 +232,14 @@ def _scaled(values: TorchTensor, weight: Any, bias: Any) -> TorchTensor:
     return values if bias is None else values + bias.reshape(-1)
 
 
+def _torch_group_norm(
+    input: TorchTensor, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> Any:
+    """Of images [N, C, H, W], with weights of any shape."""
+    weight, bias = (None if values is None else values.reshape(input.shape[1]) for values in (weight, bias))
+    return import_module("torch.nn.functional").group_norm(input, num_groups, weight, bias, eps)
+
+
 def _linear(input: TorchTensor, other: TorchTensor, *, bias: Any = None, activation: Any = None, **turned: Any) -> Any:
     left, right = input, other
     left = left.mT if turned.pop("transpose_a", False) else left
@@ -269,5 +280,6 @@ ADAPTERS: Final[Mapping[str, TorchFunction]] = MappingProxyType(
         "matmul": _linear,
         "rms_norm": _rms_norm,
         "upsample": _high("interpolate"),
+        f"{OF_TORCH}group_norm": _torch_group_norm,
     }
 )

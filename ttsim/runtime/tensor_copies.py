@@ -114,18 +114,7 @@ def allocate_tensor_on_device(spec: TensorSpec | Sequence[int], *place: Any) -> 
         >>> tensor.shape, tensor.is_allocated()
         (Shape([32, 32]), True)
     """
-    if not isinstance(spec, TensorSpec):
-        if len(place) not in (3, 4):
-            raise ArgumentTypeError("allocate_tensor_on_device: give shape, dtype, layout, device and memory_config")
-        dtype, layout, config = place[0], place[1], place[3] if len(place) == 4 else DRAM_MEMORY_CONFIG
-        require_type("allocate_tensor_on_device", DataType, dtype=dtype)
-        require_type("allocate_tensor_on_device", Layout, layout=layout)
-        require_type("allocate_tensor_on_device", MemoryConfig, memory_config=config)
-        return allocate_tensor_on_device(TensorSpec(tuple(spec), dtype.format, layout, config), place[2])
-    if len(place) != 1:
-        raise ArgumentTypeError("allocate_tensor_on_device: give a spec and a device")
-    device, tensor_spec = place[0], spec
-    require_type("allocate_tensor_on_device", Device, device=device)
+    tensor_spec, device = _described("allocate_tensor_on_device", spec, place)
     first, *others = [_allocated(each, tensor_spec) for each in device.devices]
     first.spread(others)
     return first
@@ -137,28 +126,44 @@ def _allocated(device: Device, spec: TensorSpec) -> Tensor:
     return Tensor.of_buffer(device, buffer, spec)
 
 
-def allocate_tensor_on_host(spec: TensorSpec, device: Device) -> Tensor:
+def allocate_tensor_on_host(spec: TensorSpec | Sequence[int], *place: Any) -> Tensor:
     """A host tensor of zeros, which `copy_device_to_host_tensor` can fill.
 
     Args:
-        spec: Shape, data type and layout.
-        device: The device whose tensors are copied.
+        spec: A TensorSpec; or the shape.
+        place: After a TensorSpec, the device whose tensors are copied; after a shape, data type, layout, device and
+            perhaps memory config.
 
     Returns:
         The tensor on the host.
 
     Raises:
-        ArgumentTypeError: An argument is of the wrong type.
+        ArgumentTypeError: The arguments are neither of the two lists.
 
     Examples:
         >>> tensor = ttnn.ones((32, 32), device=device)
         >>> ttnn.allocate_tensor_on_host(tensor.spec, device).to_numpy().max().item()
         0.0
     """
-    require_type("allocate_tensor_on_host", TensorSpec, spec=spec)
-    require_type("allocate_tensor_on_host", Device, device=device)
-    tensor = Tensor(np.zeros(spec.shape, np.float32), DataType.of(spec.data_format), layout=spec.layout)
-    return Tensor.of_host(tensor.values(), TensorSpec(spec.shape, spec.data_format, spec.layout))
+    wanted, _ = _described("allocate_tensor_on_host", spec, place)
+    tensor = Tensor(np.zeros(wanted.shape, np.float32), DataType.of(wanted.data_format), layout=wanted.layout)
+    return Tensor.of_host(tensor.values(), TensorSpec(wanted.shape, wanted.data_format, wanted.layout))
+
+
+def _described(name: str, spec: object, place: Sequence[Any]) -> tuple[TensorSpec, Device]:
+    """The tensor and the device of ``spec, device`` or of ``shape, dtype, layout, device, memory_config``."""
+    if not isinstance(spec, TensorSpec):
+        if not isinstance(spec, Sequence) or len(place) not in (3, 4):
+            raise ArgumentTypeError(f"{name}: give shape, dtype, layout, device and memory_config")
+        dtype, layout, config = place[0], place[1], place[3] if len(place) == 4 else DRAM_MEMORY_CONFIG
+        require_type(name, DataType, dtype=dtype)
+        require_type(name, Layout, layout=layout)
+        require_type(name, MemoryConfig, memory_config=config)
+        return _described(name, TensorSpec(tuple(spec), dtype.format, layout, config), place[2:3])
+    if len(place) != 1:
+        raise ArgumentTypeError(f"{name}: give a spec and a device")
+    require_type(name, Device, device=place[0])
+    return spec, place[0]
 
 
 def from_host_shards(tensors: Sequence[Tensor], mesh_shape: MeshShape) -> Tensor:

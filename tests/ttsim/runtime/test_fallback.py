@@ -127,7 +127,8 @@ def test_functions_of_tt_lib_are_computed_on_the_host_without_a_setting() -> Non
     with ttnn_is_ttsim(), ttsim.open_device() as opened:
         fallback_ops = importlib.import_module("tt_lib.fallback_ops")
         assert fallback_ops.fallback_ops is fallback_ops
-        result = fallback_ops.group_norm(placed(opened), num_groups=1)
+        weight = placed(opened, np.ones((1, 1, 1, 1), np.float32))  # tt_lib takes weights of any shape
+        result = fallback_ops.group_norm(placed(opened), num_groups=1, weight=weight)
         expected = torch.nn.functional.group_norm(torch.from_numpy(MATRIX), 1)
         assert np.abs(result.to_numpy() - expected.numpy()).max() < 2**-6
         with pytest.raises(AttributeError, match="no attribute 'no_such_function'"):
