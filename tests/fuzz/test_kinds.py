@@ -3,13 +3,13 @@
 import pytest
 
 import ttsim
-from tools.fuzz import arguments, finding, interrupts
+from tools.fuzz import arguments, finding, interrupts, values
 from tools.fuzz.__main__ import KINDS, main
 from tools.fuzz.finding import tried, unreadable
 
 FEW = {
     **{"calls": 24, "exact": 4, "sequences": 10, "arguments": 80, "specs": 30, "layers": 12},
-    **{"rows": 10, "interrupts": 20, "threads": 3},
+    **{"rows": 10, "interrupts": 20, "threads": 3, "values": 12},
 }
 AGAIN = [kind for kind in FEW if kind not in ("interrupts", "threads")]  # tests/ttsim/runtime interrupts all lines
 
@@ -33,6 +33,11 @@ def test_a_few_of_each_kind(kind):
 @pytest.mark.parametrize("kind", AGAIN)
 def test_a_few_others_of_each_kind(kind):
     assert not list(faults(kind, 20272, FEW[kind]))
+
+
+@pytest.mark.long
+def test_a_call_of_every_operation_has_the_values_of_float64():
+    assert not list(faults("values", 20273, len(values.NAMES)))
 
 
 def test_the_calls_that_no_step_makes_run():

@@ -1,27 +1,31 @@
 """Make random trials, and list those of which something does not hold.
 
-usage: python -m tools.fuzz [--kind KIND ...] [--seed N] [--count N] [--first N]
+usage: python -m tools.fuzz [--kind KIND ...] [--seed N] [--count N] [--first N] [--jobs N]
 
 Kinds: convolutions on strict devices (calls, the usual kind, and exact, the same with exact values), odd arguments of
-public functions, damaged files (specs, layers, rows), interrupts, threads on one device, and sequences of 20 calls of
-all exported operations on one device. Every fault is printed with its seed, its index and
-what makes it happen again (a sequence is shortened first); exit status 1 if there is any.
+public functions, damaged files (specs, layers, rows), interrupts, threads on one device, sequences of 20 calls of all
+exported operations on one device, and values: single calls of all these operations in turn, each with exact and with
+fast values, compared with float64 within the roundings of their data types. Every fault is printed with its
+seed, its index and what makes it happen again (a sequence is shortened first); exit status 1 if there is any.
 """
 
 import gc
+import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import Final
 
 from tools.command import run_tool, tool_parser
-from tools.fuzz import arguments, files, interrupts, sequences
+from tools.fuzz import arguments, files, interrupts, sequences, values
 from tools.fuzz.finding import Finding
 
 KINDS: Final[Mapping[str, Callable[[int, int], Finding]]] = {
     **{kind: partial(sequences.check, kind=kind) for kind in sequences.LENGTHS},
+    "values": values.check,
     "arguments": arguments.check,
     "specs": files.check_spec,
     "layers": files.check_layers,
@@ -38,20 +42,40 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=300, help="trials of each kind")
     parser.add_argument("--first", type=int, default=0, help="index of the first trial")
+    parser.add_argument("--jobs", type=int, default=1, help="processes, of low priority if there are several")
     options = parser.parse_args(argv)
-    return max(run_kind(kind, options.seed, options.first, options.count) for kind in options.kind)
+    return max(run_kind(kind, options.seed, options.first, options.count, options.jobs) for kind in options.kind)
 
 
-def run_kind(kind: str, seed: int, first: int, count: int) -> int:
-    """Makes trials of a kind and sums them up; returns 1 if something does not hold, else 0."""
+def _begin(priority: int = 0) -> None:
+    os.nice(priority)
     gc.freeze()  # collections look only at what trials make
+
+
+def _trial(kind: str, seed: int, index: int) -> tuple[Finding, float]:
+    """A trial, and how many seconds it took."""
+    begun = time.perf_counter()
+    return KINDS[kind](seed, index), time.perf_counter() - begun
+
+
+def _trials(kind: str, seed: int, indices: range, jobs: int) -> Iterator[tuple[Finding, float]]:
+    """Trials in order, several at a time."""
+    trial = partial(_trial, kind, seed)
+    if jobs == 1:
+        _begin()
+        yield from map(trial, indices)
+        return
+    with ProcessPoolExecutor(jobs, initializer=partial(_begin, 10)) as pool:
+        yield from pool.map(trial, indices, chunksize=8)
+
+
+def run_kind(kind: str, seed: int, first: int, count: int, jobs: int = 1) -> int:
+    """Makes trials of a kind and sums them up; returns 1 if something does not hold, else 0."""
     outcomes: Counter[str] = Counter()
     calls: Counter[str] = Counter()
-    slowest = 0.0
-    for index in range(first, first + count):
-        begun = time.perf_counter()
-        finding = KINDS[kind](seed, index)
-        slowest = max(slowest, time.perf_counter() - begun)
+    slowest, indices = 0.0, range(first, first + count)
+    for index, (finding, seconds) in zip(indices, _trials(kind, seed, indices, jobs), strict=True):
+        slowest = max(slowest, seconds)
         outcomes[finding.outcome] += 1
         calls += finding.calls
         if finding.outcome == "fault":

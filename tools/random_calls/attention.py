@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from tools.random_calls.drafts import Draft, Shadow, Step, is_float, of_tensor, operation
+from device.memory.memory_config import TILE
+from device.numbers.formats import Array
+from tools.random_calls.drafts import DRAM, Draft, Operand, Shadow, Step, is_float, of_tensor, operation
 from tools.random_calls.references import movement_error, rounding
 
 
@@ -17,6 +19,113 @@ def softmax(draft: Draft, x: Shadow) -> Step:
     # the difference, the exponential, the sum and the quotient are each rounded to 8 bits or more
     bound = values * (0.05 + np.abs(shifted) * 2.0**-7) + 4 * rounding(values, x.dtype) + 1e-6
     return draft.gives(values, bound, dtypes=(x.dtype,), layout="TILE")
+
+
+def _softmax(scores: Array, dtype: str, lost: Array | float = 0.0) -> tuple[Array, Array]:
+    """The softmax along the last axis, and its error; ``lost`` is that of the scores."""
+    shifted = scores - scores.max(-1, keepdims=True)
+    powers = np.exp(shifted)
+    values = powers / powers.sum(-1, keepdims=True)
+    share = 0.05 + np.minimum(np.abs(shifted), 100) * 2.0**-7 + lost
+    return values, values * share + values.max(-1, keepdims=True) * 2.0**-7 * lost + 4 * rounding(values, dtype) + 1e-6
+
+
+def _mask(draft: Draft, sides: tuple[int, ...], kind: str = "few") -> Operand:
+    return draft.operand("m", sides, draft.pick(("bfloat16", "bfloat16", "bfloat8_b")), where=DRAM, kind=kind)
+
+
+@operation(
+    "softmax_in_place", "scale_mask_softmax", "scale_mask_softmax_in_place", "transformer.attention_softmax",
+    "transformer.attention_softmax_", "scale_causal_mask_hw_dims_softmax_in_place",
+)  # fmt: skip
+def masked(draft: Draft) -> Step:
+    """The softmax of scaled scores with a mask, perhaps written over the scores."""
+    name = draft.function
+    batch, heads, rows, columns = draft.pick((1, 2)), draft.pick((1, 3)), draft.pick((32, 64)), 32 * draft.between(1, 3)
+    by_heads, written = name.startswith("scale_causal"), name.endswith(("_", "in_place"))
+    if written:
+        rows, columns = 32 * draft.pick((1, 2)), 32 * draft.between(1, 4)
+    sides, dtype, where = (batch, heads, rows, columns), draft.pick(("bfloat16", "bfloat16", "float32")), DRAM
+    if by_heads:
+        sides, dtype = (1, 1, batch * 32, columns), "bfloat16"
+        where = f'shards("HEIGHT", (32, {columns}), (0, 0, {batch - 1}, 0))'
+    x = draft.operand("a", sides, dtype, where=where, kind=draft.pick(("normal", "few")))
+    draft.call(x)
+    scores, scale = x.values, draft.pick((0.5, 0.125, 1.0))
+    if name != "softmax_in_place":
+        whole = draft.chance(0.4) and not by_heads
+        mask = _mask(draft, (1, 1, 32, columns) if by_heads else (batch, 1, rows if whole else 32, columns))
+        if whole and not written:  # 32 rows of the mask after the other
+            mask_rows = mask.values if rows == TILE else None
+            whole = mask_rows is not None
+        added = mask.values if whole or by_heads else mask.values[..., :1, :]
+        if by_heads:
+            added = np.tile(added, (1, 1, batch, 1))
+            program = "ttsim.SoftmaxShardedMultiCoreProgramConfig(compute_with_storage_grid_size=(8, 8), "
+            program += f"subblock_w=1, block_h=1, block_w={columns // TILE})"
+            draft.option("scale", scale).option("mask", mask).option("program_config", program)
+        elif name.startswith("transformer"):
+            size = draft.pick((16, 64))
+            draft.option("head_size", size).option("attention_mask", mask).option("causal_mask", whole or "")
+            scale = 1 / np.sqrt(size)
+        else:
+            draft.option("scale", scale).option("mask", mask).option("is_causal_mask", whole or "")
+        scores = scores * scale + added
+    if written:
+        draft.target = x.name
+    lost = (np.abs(x.values).max() + np.abs(scores).max()) * 2.0**-7
+    return draft.gives(*_softmax(scores, dtype, lost), dtypes=(dtype,), layout="TILE")
+
+
+@operation("transformer.scaled_dot_product_attention")
+def attention(draft: Draft) -> Step:
+    """Values weighted by the softmax of scores."""
+    batch, rows, keys, size = (
+        draft.pick((1, 2)),
+        32 * draft.between(1, 3),
+        32 * draft.between(1, 3),
+        draft.pick((32, 64)),
+    )
+    heads, groups, how = *draft.pick(((1, 1), (2, 1), (2, 2), (4, 2))), draft.pick(("causal", "mask", "neither"))
+    rows, dtype = keys if how == "causal" else rows, draft.pick(("bfloat16", "bfloat16", "bfloat8_b"))
+    q = draft.operand("q", (batch, heads, rows, size), dtype, where=DRAM)
+    k, v = (draft.operand(name, (batch, groups, keys, size), dtype, where=DRAM) for name in "kv")
+    draft.call(q, k, v).option("is_causal", "" if how == "causal" else "False")
+    keyed, valued = (np.repeat(side.values, heads // groups, 1) for side in (k, v))
+    factor = 1 / np.sqrt(size)
+    if draft.chance(0.3):
+        factor = 0.25
+        draft.option("scale", factor)
+    scores = q.values @ keyed.swapaxes(-1, -2) * factor
+    if how == "mask":
+        mask = _mask(draft, (draft.pick((1, batch)), draft.pick((1, heads)), rows, keys))
+        scores = scores + mask.values
+        draft.option("attn_mask", mask)
+    elif how == "causal":
+        scores = np.where(np.tri(rows, keys, dtype=bool), scores, -np.inf)
+    weights, lost = _softmax(scores, "bfloat16", 2.0**-5)
+    bound = 2.5 * lost @ np.abs(valued) + 4 * rounding(weights @ np.abs(valued), dtype)
+    return draft.gives(weights @ valued, bound + 2.0**-6, dtypes=(dtype,), layout="TILE")
+
+
+@operation("experimental.create_qkv_heads", "experimental.nlp_create_qkv_heads_vit")
+@operation("experimental.nlp_create_qkv_heads_segformer")
+def split_otherwise(draft: Draft) -> Step:
+    """Heads of one of three special projections, of which the queries are looked at."""
+    rows, batch, dtype = 32 * draft.between(1, 2), draft.between(1, 2), draft.pick(("bfloat16", "bfloat8_b"))
+    if draft.function.endswith("create_qkv_heads"):
+        heads, size = draft.pick((1, 2)), 32
+        where = f'shards("BLOCK", ({rows}, {3 * size}), (0, 0, {heads - 1}, {batch - 1}))'
+        x = draft.operand("a", (batch, 1, rows, 3 * heads * size), dtype, where=where)
+        values = x.values.reshape(batch, rows, heads, 3, size)[:, :, :, 0].transpose(0, 2, 1, 3)
+        draft.call(x).option("num_heads", heads).option("memory_config", "ttsim.L1_HEIGHT_SHARDED_MEMORY_CONFIG")
+    else:
+        heads, size, columns = (12, 64, 2304) if draft.function.endswith("vit") else (3, 32, 96)
+        x = draft.operand("a", (batch, 1, rows, columns), dtype, where=DRAM)
+        values = x.values[..., : heads * size].reshape(batch, rows, heads, size).transpose(0, 2, 1, 3)
+        draft.call(x)
+    text = f"ttsim.{draft.function}({', '.join(draft.arguments)})[0]"
+    return draft.gives(values, movement_error(values, dtype), text=text, dtypes=(dtype,), layout="TILE")
 
 
 @operation("transformer.split_query_key_value_and_split_heads", "experimental.nlp_create_qkv_heads")
@@ -62,4 +171,6 @@ def embedding(draft: Draft) -> Step:
         f"ttsim.from_numpy(np.random.default_rng({seed}).integers(0, {rows}, {sides}), ttsim.uint32, device=device)"
     )
     draft.call(indices, table)
-    return draft.gives(table.values[numbers], dtypes=("bfloat16",), layout="ROW_MAJOR")
+    layout = draft.pick(("ROW_MAJOR", "ROW_MAJOR", "TILE"))
+    draft.option("layout", "" if layout == "ROW_MAJOR" else "ttsim.TILE_LAYOUT")
+    return draft.gives(table.values[numbers], dtypes=("bfloat16",), layout=layout)

@@ -24,7 +24,8 @@ from tools.random_calls.drafts import (
     named,
     operation,
 )
-from tools.random_calls.elementwise import FUNCTIONS, applied, compute_config, norm
+from tools.random_calls.elementwise import FUNCTIONS, applied
+from tools.random_calls.products import compute_config, norm
 from tools.random_calls.references import (
     Pair,
     Sides,

@@ -38,6 +38,8 @@ def numbers(seed, shape, kind="normal"):
     generator = np.random.default_rng(seed)
     if kind == "integers":
         return generator.integers(0, 100, shape).astype(np.float32)
+    if kind == "few":
+        return generator.integers(-4, 5, shape).astype(np.float32) / 2
     normal = generator.standard_normal(shape).astype(np.float32)
     return {"normal": normal, "positive": np.abs(normal) + np.float32(0.01), "large": normal * np.float32(1000)}[kind]
 
@@ -283,11 +285,18 @@ class Draft(Choices):
         return self.evaluated(self.place) if self.place and self.place not in UNSPECIFIED else None
 
     def operand(
-        self, suffix: str, sides: tuple[int, ...], dtype: str, *, layout: str = "TILE", where: str | None = None
+        self,
+        suffix: str,
+        sides: tuple[int, ...],
+        dtype: str,
+        *,
+        layout: str = "TILE",
+        where: str | None = None,
+        kind: str = "",
     ) -> Operand:
         """A tensor of random numbers that is made in front of the call; without a place one on the host."""
         layout = "TILE" if dtype in BLOCKS else layout
-        kind = "integers" if dtype in INTEGERS else "normal"
+        kind = kind or ("integers" if dtype in INTEGERS else "normal")
         host = f'ttsim.from_numpy(numbers({self.below(1000)}, {sides}, "{kind}"), ttsim.{dtype}, '
         host += f"layout=ttsim.{layout}_LAYOUT"
         values = np.asarray(self.evaluated(f"{host})").to_numpy(), np.float64)

@@ -1,4 +1,4 @@
-"""Steps that compute every element by itself, of one tensor, of two, or of a tensor and a number; and products."""
+"""Steps that compute every element by itself, of one tensor, of two, or of a tensor and a number."""
 
 from collections.abc import Callable, Mapping
 from math import erf, sqrt
@@ -6,25 +6,20 @@ from typing import Final
 
 import numpy as np
 
-from device.numbers.formats import BFLOAT16, Array
+from device.numbers.formats import Array
 from device.numbers.vector_unit import VectorUnitMode
 from ops.programs.eltwise.functions import apply_activation
-from ops.programs.eltwise.pairs import PAIRS
 from tools.random_calls.drafts import (
     BLOCKS,
-    DRAM,
     INTEGERS,
     USUAL,
     Draft,
-    Expected,
     Operand,
     Shadow,
     Step,
-    of_tensor,
     operation,
 )
-from tools.random_calls.references import regrouped_error, rounding, sum_error, sums
-from ttsim.api.pairs import FUNCTIONS as PAIR_FUNCTIONS, IN_PLACE
+from tools.random_calls.references import rounding
 from ttsim.api.unary import NAMES as UNARY_NAMES, OTHER_NAMES
 
 _erf: Final = np.vectorize(erf, otypes=[np.float64])
@@ -128,31 +123,6 @@ def defined(draft: Draft) -> Step | None:
     return draft.gives(values, error, dtypes=(x.dtype,), layout=x.layout)
 
 
-@operation(*PAIR_FUNCTIONS, *IN_PLACE)
-def pair(draft: Draft) -> Step | None:
-    """A function of two tensors of one shape that is computed by its definition, of a tensor and itself moved."""
-    name = draft.function
-    row = (PAIR_FUNCTIONS.get(name) or IN_PLACE[name]).operation
-    floats = BFLOAT16 in PAIRS[row].formats
-    x: Shadow | Operand | None = draft.tensor(lambda x: x.tiled and x.is_float and x.dtype not in BLOCKS)
-    if not floats:
-        x = draft.operand("a", (1, 32, 64), "int32", where=DRAM)
-    if x is None:
-        return None
-    other = draft.operand("b", x.values.shape, x.dtype, where=DRAM)
-    draft.call(x, other)
-    kind = np.float64 if floats else np.int64
-    with np.errstate(all="ignore"):
-        values = np.asarray(PAIRS[row].values(x.values.astype(kind), other.values.astype(kind)), np.float64)
-    error = 2 * rounding(values, x.dtype) + (np.abs(values) + np.abs(x.values) + np.abs(other.values)) * RELATIVE
-    discontinuous = row in ("fmod", "remainder")
-    error = np.where(np.isfinite(values) & (np.abs(values) < 1e30) & ~np.array(discontinuous), error, np.inf)
-    values = np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf)
-    if name.endswith("_"):
-        draft.target = x.name
-    return draft.gives(values, error, dtypes=(x.dtype,))
-
-
 @operation(*(f"{name}{mark}" for name in BINARY for mark in ("", "_")))
 def binary(draft: Draft) -> Step | None:
     """A function of two tensors, or of a tensor and a number, in either order."""
@@ -217,70 +187,3 @@ def _fits(first: Shadow, other: Shadow) -> bool:
     """Whether numpy would broadcast two shapes."""
     pairs = zip(first.shape[::-1], other.shape[::-1], strict=False)
     return all(side == across or 1 in (side, across) for side, across in pairs)
-
-
-WIDTHS: Final = (32, 1, 8, 33, 64, 100, 128)
-NORMS: Final = {"bfloat4_b": 0.9, "bfloat8_b": 0.12}  # relative L2 by the coarsest format; else 0.06
-
-
-def norm(*dtypes: str, low_fidelity: bool) -> float:
-    """The largest relative L2 error of sums of products of these data types."""
-    return max(NORMS.get(dtype, 0.06) for dtype in dtypes) + (0.06 if low_fidelity else 0.0)
-
-
-def compute_config(draft: Draft) -> str:
-    """A compute kernel config; empty for none."""
-    if not draft.chance(0.4):
-        return ""
-    fields = [f"math_fidelity=ttsim.MathFidelity.{draft.pick(('HiFi4', 'HiFi3', 'HiFi2', 'LoFi'))}"]
-    fields += [f"{name}={draft.chance(0.5)}" for name in ("fp32_dest_acc_en", "packer_l1_acc")]
-    for name in ("math_approx_mode", "dst_full_sync_en"):
-        fields += [f"{name}={draft.chance(0.5)}"] if draft.chance(0.15) else []
-    if draft.chance(0.05):
-        fields.append(f"throttle_level=ttsim.ThrottleLevel.{draft.pick(('LEVEL_1', 'LEVEL_3', 'NO_THROTTLE'))}")
-    return f"ttsim.WormholeComputeKernelConfig({', '.join(fields)})"
-
-
-@of_tensor("matmul", "linear", accept=lambda x: x.is_float and len(x.shape) > 1)
-def product(draft: Draft, x: Shadow) -> Step | None:
-    """A product of two matrices, and for `linear` perhaps with a row added."""
-    if not x.tiled and not draft.chance(0.1):
-        return None
-    turned_a, turned_b = draft.chance(0.1), draft.chance(0.2)
-    a = x.values.swapaxes(-1, -2) if turned_a else x.values
-    depth, width = a.shape[-1], draft.pick(WIDTHS)
-    most = x.shape[:-2] if draft.chance(0.2) else ()
-    dtype = x.dtype if draft.chance(0.5) else draft.pick((*USUAL, "bfloat4_b"))
-    sides = (*most, width, depth) if turned_b else (*most, depth, width)
-    second = draft.operand("w", sides, dtype, where=draft.memory_config(sides, tiled=True, sharded=0.1))
-    b = second.values.swapaxes(-1, -2) if turned_b else second.values
-    draft.call(x, second).option("transpose_a", turned_a or "").option("transpose_b", turned_b or "")
-    row = None
-    if draft.function == "linear" and draft.chance(0.6):
-        ones = (1,) * (len(x.shape) - 1)
-        row = draft.operand("b", (*ones, width), draft.pick(("bfloat16", x.dtype)), where=DRAM)
-    out = draft.option("bias", row).typed(0.15).dtype or x.dtype
-    draft.placed((*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], width), tiled=True)
-    config = compute_config(draft)
-    low = "LoFi" in config or (not config and x.dtype in BLOCKS and dtype in BLOCKS)
-    activation = draft.pick(("relu", "gelu", "silu")) if draft.chance(0.2) else ""
-    draft.option("compute_kernel_config", config).option("activation", activation and f'"{activation}"')
-    place = draft.required
-
-    def expected() -> Expected:
-        values, terms, squares = sums(np.matmul, a, b, None if row is None else row.values)
-        bound = sum_error(values, terms, squares, depth, out, low_fidelity=low)
-        # a block float that is transposed on its way is packed again, with other neighbors
-        packed_a, packed_b = (
-            np.full(side.shape, regrouped_error(side, kind) if turned and kind in BLOCKS else 0.0)
-            for side, kind, turned in ((a, x.dtype, turned_a), (b, dtype, turned_b))
-        )
-        bound = bound + 4 * np.sqrt(np.matmul(packed_a**2, b * b) + np.matmul(a * a, packed_b**2))
-        limit: float | None = norm(x.dtype, dtype, out, low_fidelity=low)
-        if activation:
-            values, more = applied(activation, values, out)
-            bound, limit = 1.2 * bound + more, limit if activation == "relu" else None
-        return Expected(values=values, bound=bound, dtypes=(out,), layout="TILE", place=place, norm=limit)
-
-    short = draft.function == "matmul" and len(draft.arguments) == 2 and draft.chance(0.3)
-    return draft.gives(expect=expected, text=f"{x} @ {second}" if short else "")

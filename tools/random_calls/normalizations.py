@@ -23,7 +23,12 @@ def rows(draft: Draft, x: Shadow) -> Step:
     columns, rms = x.shape[-1], draft.function == "rms_norm"
     epsilon = draft.pick((1e-5, 1e-2))
     draft.call(x).option("epsilon", epsilon)
-    centered = x.values if rms else x.values - x.values.mean(-1, keepdims=True)
+    numbers = x.values
+    if draft.chance(0.2):
+        residual = draft.operand("r", x.shape, x.dtype, where=DRAM)
+        draft.option("residual_input_tensor", residual)
+        numbers = numbers + residual.values
+    centered = numbers if rms else numbers - numbers.mean(-1, keepdims=True)
     deviation = np.sqrt((centered**2).mean(-1, keepdims=True) + epsilon)
     values = centered / deviation
     scale = np.ones(columns)
@@ -37,7 +42,7 @@ def rows(draft: Draft, x: Shadow) -> Step:
         values = values * scale + bias.values.reshape(-1)
     else:
         values = values * scale
-    bound = _bound(x.values, deviation, values / np.maximum(np.abs(scale), 1.0), x.dtype)
+    bound = _bound(numbers, deviation, values / np.maximum(np.abs(scale), 1.0), x.dtype)
     bound = bound * (1 + np.abs(scale).max()) + 4 * rounding(values, x.dtype)
     return draft.gives(values, bound, dtypes=(x.dtype,), layout="TILE")
 

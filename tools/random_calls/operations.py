@@ -6,11 +6,14 @@ import numpy as np
 
 from tools.random_calls import (
     attention,
+    combinations,
     convolutions,
     device_calls,
     drafts,
     elementwise,
     normalizations,
+    parts,
+    products,
     reductions,
     tensors,
     windows,
@@ -18,7 +21,8 @@ from tools.random_calls import (
 
 # Each adds its operations.
 FAMILIES: Final = (
-    tensors, elementwise, attention, convolutions, windows, reductions, normalizations, device_calls,
+    tensors, elementwise, combinations, products, attention, convolutions, windows, reductions, normalizations, parts,
+    device_calls,
 )  # fmt: skip
 OPERATIONS: Final = drafts.OPERATIONS
 _OFTEN: Final = {
@@ -27,7 +31,12 @@ _OFTEN: Final = {
     0.3: "as_tensor from_torch zeros ones empty full zeros_like ones_like empty_like full_like arange rand onednn "
     "command_queue dump_tensor estimate_cycles profile query_op_constraints",
 }  # fmt: skip
-_RARELY: Final = {elementwise.unary: 0.5, elementwise.binary: 0.5, elementwise.defined: 0.1, elementwise.pair: 0.1}
+_RARELY: Final = {
+    elementwise.unary: 0.5,
+    elementwise.binary: 0.5,
+    elementwise.defined: 0.1,
+    combinations.combination: 0.1,
+}
 # How often each operation is drawn, against the others.
 WEIGHTS: Final = {name: _RARELY.get(operation.draw, 1.0) for name, operation in OPERATIONS.items()} | {
     name: weight for weight, names in _OFTEN.items() for name in names.split()
@@ -70,37 +79,12 @@ _REASONS: Final = {
     ),
     "waits for an event that has passed, as wait_for_event, which is drawn": "event_synchronize",
     "needs torch, and gives the numbers of to_numpy, which every check reads": "to_torch",
-    "the program of softmax, which is drawn; tests/ttsim/api/test_softmax.py compares it with float64": (
-        "scale_causal_mask_hw_dims_softmax_in_place scale_mask_softmax scale_mask_softmax_in_place softmax_in_place"
-    ),
-    "splits heads as nlp_create_qkv_heads, which is drawn; tests/ttsim/api/test_heads.py compares it with numpy": (
-        "experimental.create_qkv_heads experimental.nlp_create_qkv_heads_segformer "
-        "experimental.nlp_create_qkv_heads_vit"
-    ),
-    "is composed of softmax, which is drawn; tests/ttsim/api/test_heads.py compares it with float64": (
-        "transformer.attention_softmax transformer.attention_softmax_"
-    ),
-    "takes three tensors of one shape; tests/ttsim/api/test_attention.py compares it with float64": (
-        "transformer.scaled_dot_product_attention"
-    ),
-    "composed of operations that are drawn; tests/ttsim/api/test_compositions.py compares it with float64": (
-        "where addcmul addcdiv mac lerp clamp clip logical_not_ prelu glu reglu geglu swiglu div divide rdiv pow "
-        "addalpha subalpha floor_div div_no_nan isclose bias_gelu polyval"
-    ),
-    "is of integers, which live tensors rarely are": "bitwise_not",
     "prepares weights and masks on the host; tests/ttsim/api/test_group_norm.py holds their numbers": (
         "create_group_norm_input_negative_mask create_group_norm_weight_bias_rm dram_group_norm_params_from_torch"
     ),
-    "writes into another tensor, or returns several; tests/ttsim/api/test_parts.py calls it": "chunk copy split",
-    "cut or write a slice of whole tiles, which live tensors rarely have; tests/ttsim/api/test_partial.py calls them": (
-        "interleaved_to_sharded_partial sharded_to_interleaved_partial"
-    ),
-    "gives the views of reshape, which is drawn; tests/ttsim/api/test_partial.py holds its refusals": "view",
     "reckons with numbers or cores; has no tensor": (
         "corerange_to_cores create_sharded_memory_config_ num_cores_to_corerangeset_in_subcoregrids"
     ),
-    "wants weights that are prepared with torch; tests/ttsim/api/test_conv3d.py compares it": "experimental.conv3d",
-    "calls matmul, multiply_ and add_, which are drawn; tests/ttsim/api/test_matmul.py compares their numbers": "addmm",
     "carries out what the four functions of oneDNN prepare, which are drawn": "onednn.run",
 }
 NOT_DRAWN: Final = {name: reason for reason, names in _REASONS.items() for name in names.split()}

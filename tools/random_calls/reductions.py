@@ -13,7 +13,12 @@ PARTIAL_ROUNDINGS: Final = {"bfloat8_b": 2.0**-5}  # of partial sums and what sh
 REDUCED: Final = ("bfloat16", "float32", "bfloat8_b")
 
 
-@of_tensor("sum", "mean", "max", "min", accept=lambda x: x.dtype in REDUCED and not x.tensor.is_sharded())
+def _is_reduced(x: Shadow) -> bool:
+    """Whether a tensor may be reduced; integers only by some functions, which refuse the others."""
+    return x.dtype in (*REDUCED, "int32", "uint32")
+
+
+@of_tensor("sum", "mean", "max", "min", accept=_is_reduced)
 def reduction(draft: Draft, x: Shadow) -> Step:
     """All elements along some axes as one."""
     rank = len(x.shape)
@@ -24,11 +29,15 @@ def reduction(draft: Draft, x: Shadow) -> Step:
     draft.placed(x.shape, tiled=True, probability=0.15, only=INTERLEAVED)
     if draft.place not in INTERLEAVED:
         return draft.call(x).gives(expect=lambda: _expected(draft.function, x, tuple(range(rank)), keeps=False))
-    return draft.gives(expect=lambda: _expected(draft.function, x, axes, keeps=keeps))
+    scalar = draft.pick((0.5, 2.0, -0.75)) if x.is_float and draft.chance(0.15) else 1.0
+    draft.option("scalar", scalar if scalar != 1 else "")
+    return draft.gives(expect=lambda: _expected(draft.function, x, axes, keeps=keeps, scalar=scalar))
 
 
-def _expected(function: str, x: Shadow, axes: tuple[int, ...], *, keeps: bool) -> Expected:
-    values: Array = np.asarray(getattr(np, function)(x.values, axis=axes, keepdims=keeps), np.float64)
+def _expected(function: str, x: Shadow, axes: tuple[int, ...], *, keeps: bool, scalar: float = 1.0) -> Expected:
+    values: Array = scalar * np.asarray(getattr(np, function)(x.values, axis=axes, keepdims=keeps), np.float64)
+    if not x.is_float:
+        return Expected(values=values, dtypes=(x.dtype,))
     terms = getattr(np, "sum" if function == "sum" else "mean")(np.abs(x.values), axis=axes, keepdims=keeps)
     if function in ("max", "min"):
         terms = np.abs(values)
@@ -81,6 +90,11 @@ def topk(draft: Draft, x: Shadow) -> Step:
     """The largest or smallest elements of each row."""
     count, largest = draft.between(1, min(x.shape[-1], 40)), draft.chance(0.7)
     draft.call(x, count).option("largest", "" if largest else "False")
+    if draft.chance(0.3):  # the indices are places of these values
+        pair, text = f"{draft.name}p", f"ttsim.topk({', '.join(draft.arguments)})"
+        picked = f"np.take_along_axis({x}.to_numpy(), {pair}[1].to_numpy().astype(int), -1)"
+        same = f"bool(np.array_equal({picked}, {pair}[0].to_numpy()))\ndel {pair}"
+        return draft.fact(same, True, f"{pair} = {text}\n")
     ordered = np.sort(x.values, axis=-1)
     values = ordered[..., ::-1][..., :count] if largest else ordered[..., :count]
     return draft.gives(values, dtypes=(x.dtype,), layout="TILE", text=f"ttsim.topk({', '.join(draft.arguments)})[0]")

@@ -84,7 +84,7 @@ def averaged_windows(
         return np.asarray(windows(grown, kernel, stride, (1, 1)).sum((-2, -1)))
 
     one = np.ones((1, *image.shape[1:3], 1))
-    count = total(one, sides) if inside else total(framed(one, sides), Sides(0, 0, 0, 0))
+    count = total(one, sides) if inside else total(framed(one, sides, fill=1.0), Sides(0, 0, 0, 0))
     count = count[:, : (sums := total(image, sides)).shape[1], : sums.shape[2]]
     return sums / np.maximum(count, 1), total(np.abs(image), sides) / np.maximum(count, 1)
 

@@ -1,6 +1,9 @@
 """Steps that look at windows of images: pooling, upsampling, folding, channels first and last."""
 
+from math import prod
+
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from device.numbers.formats import round_up
 from tools.random_calls.drafts import KINDS, Draft, Expected, Shadow, Step, is_image, of_tensor, operation
@@ -12,6 +15,8 @@ from tools.random_calls.references import (
     movement_error,
     rounding,
     sampled_pixels,
+    sum_error,
+    sums,
 )
 from tools.random_calls.tensors import INTERLEAVED, in_rows, moved
 
@@ -40,7 +45,9 @@ def pool2d(draft: Draft, x: Shadow) -> Step:
     layout = draft.pick(("TILE", "ROW_MAJOR")) if draft.chance(0.15) else ""
     draft.option("output_layout", layout and f"ttsim.{layout}_LAYOUT")
     draft.placed((1, 1, batch * height * width, channels), tiled=layout == "TILE", probability=0.2)
-    place = draft.required
+    place, text = draft.required, ""
+    if not averaged and draft.chance(0.1):
+        text = f"ttsim.max_pool2d({', '.join(draft.option('return_indices', True).arguments)})[0]"
 
     def expected() -> Expected:
         image = x.values.reshape(batch, height, width, channels)
@@ -56,7 +63,7 @@ def pool2d(draft: Draft, x: Shadow) -> Step:
         values, bound = (numbers.reshape(1, 1, -1, channels) for numbers in (values, bound))
         return Expected(values=values, bound=bound, dtypes=(out,), layout=layout or "ROW_MAJOR", place=place)
 
-    return draft.gives(expect=expected, frees=draft.state.sharing(x) if releases else ())
+    return draft.gives(expect=expected, text=text, frees=draft.state.sharing(x) if releases else ())
 
 
 @of_tensor("adaptive_avg_pool2d", "adaptive_max_pool2d", accept=is_image)
@@ -66,7 +73,8 @@ def adaptive_pool2d(draft: Draft, x: Shadow) -> Step:
     size = tuple(draft.pick([n for n in (1, 2, 3, side) if side % n == 0]) for side in (height, width))
     draft.call(x, batch, height, width, channels, size)
     draft.sometimes(0.35, "applied_shard_scheme", *(f"ttsim.TensorMemoryLayout.{kind}_SHARDED" for kind in KINDS))
-    draft.placed((1, 1, batch * size[0] * size[1], channels), tiled=False, probability=0.2)
+    only = INTERLEAVED if size == (1, 1) else None  # a single average goes to interleaved memory
+    draft.placed((1, 1, batch * size[0] * size[1], channels), tiled=False, probability=0.2, only=only)
     place = draft.required
 
     def expected() -> Expected:
@@ -75,7 +83,8 @@ def adaptive_pool2d(draft: Draft, x: Shadow) -> Step:
         values = (blocks.mean((2, 4)) if averaged else blocks.max((2, 4))).reshape(1, 1, -1, channels)
         bound = np.abs(blocks).mean((2, 4)).reshape(values.shape) * 2.0**-6 * averaged
         bound = bound + rounding(values, "bfloat16") * 2
-        return Expected(values=values, bound=bound, dtypes=("bfloat16",), layout="ROW_MAJOR", place=place)
+        dtypes = ("bfloat16", x.dtype) if size == (1, 1) else ("bfloat16",)  # a single average is a reduction
+        return Expected(values=values, bound=bound, dtypes=dtypes, layout="ROW_MAJOR", place=place)
 
     return draft.gives(expect=expected)
 
@@ -109,6 +118,43 @@ def sampled(draft: Draft) -> Step:
     draft.call(x, grid).option("align_corners", corners or "")
     values, scale = sampled_pixels(x.values, grid.values, align_corners=corners)
     return draft.gives(values, scale * 2.0**-5 + 0.01, dtypes=("bfloat16",), layout="ROW_MAJOR")
+
+
+@operation("experimental.conv3d")
+def volumes(draft: Draft) -> Step:
+    """A convolution of volumes with prepared weights."""
+    batch, channels, outputs = draft.pick((1, 1, 2)), 32 * draft.pick((1, 1, 2)), 32 * draft.pick((1, 2))
+    kernel, sides = [draft.between(1, 3) for _ in range(3)], [draft.between(3, 5) for _ in range(3)]
+    stride = [draft.pick((1, 1, 2)) for _ in range(3)]
+    padding = [draft.below(2) if size > 1 else 0 for size in kernel]
+    repeated, dtype = draft.chance(0.3), draft.pick(("bfloat16", "bfloat16", "float32"))
+    x = draft.operand("a", (batch, *sides, channels), dtype, layout="ROW_MAJOR", where="ttsim.DRAM_MEMORY_CONFIG")
+    # taps of a block of channels, then those of the next
+    block = draft.pick((32, channels))
+    taps = prod(kernel) * channels
+    weights = draft.operand("w", (taps, outputs), dtype, where="ttsim.DRAM_MEMORY_CONFIG")
+    bias = draft.operand("b", (1, outputs), dtype, where="ttsim.DRAM_MEMORY_CONFIG") if draft.chance(0.5) else None
+    grid = "ttsim.CoreCoord(4, 4)"
+    config = f"ttsim.Conv3dConfig(C_in_block={block}, compute_with_storage_grid_size={grid})"
+    draft.call().option("input_tensor", x).option("weight_tensor", weights).option("bias_tensor", bias)
+    draft.option("config", config).option("dtype", f"ttsim.{dtype}").option("output_channels", outputs)
+    for name, numbers in (("kernel_size", kernel), ("stride", stride), ("padding", padding)):
+        draft.option(name, tuple(numbers))
+    draft.option("padding_mode", '"replicate"' if repeated else "")
+    ordered = weights.values.reshape(channels // block, *kernel, block, outputs).transpose(1, 2, 3, 0, 4, 5)
+
+    def expected() -> Expected:
+        around = [(0, 0), *((side, side) for side in padding), (0, 0)]
+        framed = np.pad(x.values, around, mode="edge") if repeated else np.pad(x.values, around)
+        seen = sliding_window_view(framed, kernel, axis=(1, 2, 3))
+        seen = seen[:, :: stride[0], :: stride[1], :: stride[2]]  # [N, D, H, W, C, kernel]
+        patches = np.moveaxis(seen, 4, -1).reshape(*seen.shape[:4], taps)
+        row = None if bias is None else bias.values
+        values, terms, squares = sums(np.matmul, patches, ordered.reshape(taps, outputs), row)
+        bound = sum_error(values, terms, squares, taps, dtype, low_fidelity=False)
+        return Expected(values=values, bound=bound, dtypes=(dtype,), layout="ROW_MAJOR", norm=0.06)
+
+    return draft.gives(expect=expected)
 
 
 @of_tensor("upsample", accept=lambda x: is_image(x) and x.values.size < 10_000)

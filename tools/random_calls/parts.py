@@ -1,0 +1,68 @@
+"""Steps that cut tensors into parts and slices, and write into others."""
+
+from math import prod
+
+import numpy as np
+
+from device.memory.memory_config import TILE
+from tools.random_calls.drafts import DRAM, Draft, Shadow, Step, of_tensor, operation
+from tools.random_calls.references import movement_error
+from tools.random_calls.tensors import moved
+
+
+@of_tensor("split", "chunk", accept=lambda x: not x.tensor.is_sharded())
+def parts(draft: Draft, x: Shadow) -> Step:
+    """One of the parts of a tensor along an axis."""
+    rank = len(x.shape)
+    axis = draft.below(rank)
+    side, count = x.shape[axis], draft.pick((1, 2, 3))
+    size = -(-side // count)
+    pieces = np.split(x.values, range(size, side, size), axis)
+    number = draft.below(len(pieces))
+    draft.call(x, *((size, axis) if draft.function == "split" else (count, axis)))
+    return moved(
+        draft, x, pieces[number], split=True, text=f"ttsim.{draft.function}({', '.join(draft.arguments)})[{number}]"
+    )
+
+
+@operation("copy")
+def copied(draft: Draft) -> Step | None:
+    """The numbers of a tensor in another one, which may have another data type."""
+    x = draft.tensor(lambda x: x.is_float and x.tiled)
+    if x is None:
+        return None
+    other = draft.operand("b", x.shape, draft.pick((x.dtype, "bfloat16", "float32")), where=DRAM)
+    draft.dtype = other.dtype
+    draft.call(x, other)
+    draft.target = other.name
+    return moved(draft, x, x.values, dtypes=(other.dtype,), layout="TILE")
+
+
+@of_tensor("view", accept=lambda x: not x.tensor.is_sharded())
+def view(draft: Draft, x: Shadow) -> Step:
+    """The same rows under other axes."""
+    rows = prod(x.shape[:-1])
+    sides = draft.pick(([1, *x.shape], [rows, x.shape[-1]], [1, 1, rows, x.shape[-1]]))
+    draft.call(x, sides)
+    return moved(draft, x, x.values.reshape(sides))
+
+
+@operation("interleaved_to_sharded_partial", "sharded_to_interleaved_partial")
+def partial(draft: Draft) -> Step:
+    """One of several equal slices of a tensor in shards, or written back."""
+    slices, cores, columns = draft.pick((2, 3)), draft.pick((1, 2, 4)), draft.pick((32, 64))
+    number, rows = draft.below(slices), TILE * cores
+    dtype = draft.pick(("bfloat16", "float32", "bfloat8_b"))
+    whole = draft.operand("a", (1, 1, rows * slices, columns), dtype, where=DRAM)
+    shards = f"({cores}, 1), [{TILE}, {columns}], {slices}, {number}, ttsim.TensorMemoryLayout.HEIGHT_SHARDED"
+    values = whole.values.copy()
+    if draft.function == "interleaved_to_sharded_partial":
+        values = values.reshape(slices, rows, columns)[number].reshape(1, 1, rows, columns)
+        draft.call(whole, shards, "ttsim.ShardOrientation.ROW_MAJOR")
+    else:
+        where = f'shards("HEIGHT", ({TILE}, {columns}), (0, 0, {cores - 1}, 0))'
+        part = draft.operand("b", (1, 1, rows, columns), dtype, where=where)
+        values.reshape(slices, rows, columns)[number] = part.values[0, 0]
+        draft.call(part, whole, slices, number)
+        draft.target = whole.name
+    return draft.gives(values, movement_error(values, dtype), dtypes=(dtype,), layout="TILE")
