@@ -3,6 +3,7 @@
 The constants are `ConvCosts` and those of `ops.programs.kernel_costs`; `tools.calibrate` fits them.
 """
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -25,8 +26,11 @@ class ConvCosts(Costs):
 
     start_cycles: float  # Kernel start and skew between cores
     # Of a multicast, of weights or activations: what the sender spends on semaphores and commands, and what passes
-    # until receivers see that the block is there, besides hops and bytes
+    # until receivers see that the block is there, besides hops, receivers and bytes
     multicast_cycles: float
+    receiver_cycles: float  # Of a multicast, for each receiver: it raises the sender's semaphore, and answers
+    # Of a multicast of activations, for each packet: the sender waits for its tiles, and gives all commands again
+    packet_cycles: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,10 +134,11 @@ def _weights(op: Conv2dOp, spec: DeviceSpec, tiles: int) -> tuple[Task, Shipment
 
 def _activations(op: Conv2dOp, spec: DeviceSpec) -> Shipment:
     """A tilized block goes to all cores of its row; of a WIDTH program, to all cores."""
-    blocks = op.layout.blocks
+    blocks, costs = op.layout.blocks, spec.costs_of(ConvCosts)
     sent_bytes = blocks.act_h_tiles * blocks.act_w_tiles * op.problem.out_format.tile_bytes
     receivers, hops = op.layout.out_config.channel_cores, _hops(op, spec, across=True)
-    return _shipment(spec, Stage.ACT_MULTICAST, sent_bytes, receivers, hops)
+    packets = math.ceil(sent_bytes / spec.noc.packet_bytes) * costs.packet_cycles
+    return _shipment(spec, Stage.ACT_MULTICAST, sent_bytes, receivers, hops, packets)
 
 
 def _hops(op: Conv2dOp, spec: DeviceSpec, *, across: bool) -> float:
@@ -145,12 +150,18 @@ def _hops(op: Conv2dOp, spec: DeviceSpec, *, across: bool) -> float:
     return (torus.cols if along_row else torus.rows) / 2
 
 
-def _shipment(spec: DeviceSpec, stage: Stage, sent_bytes: float, receivers: int, hops: float) -> Shipment:
-    """A multicast: the sender spends half of the handshake, the other half passes until receivers see its flag."""
-    way, half = hops * spec.noc.hop_cycles, spec.costs_of(ConvCosts).multicast_cycles / 2
+def _shipment(
+    spec: DeviceSpec, stage: Stage, sent_bytes: float, receivers: int, hops: float, packets: float = 0.0
+) -> Shipment:
+    """A multicast: the sender spends half of the handshake, the other half passes until receivers see its flag.
+
+    `packets` are the cycles that the sender spends on its packets beyond their bytes.
+    """
+    costs = spec.costs_of(ConvCosts)
+    way, half = hops * spec.noc.hop_cycles, (costs.multicast_cycles + costs.receiver_cycles * receivers) / 2
     return Shipment(
         notice=task_of({stage: way}),
-        send=task_of({stage: half + kernel_costs.multicast_cycles(spec, sent_bytes, receivers)}),
+        send=task_of({stage: half + packets + kernel_costs.multicast_cycles(spec, sent_bytes, receivers)}),
         arrive=task_of({stage: way + half}),
     )
 

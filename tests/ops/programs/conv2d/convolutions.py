@@ -90,6 +90,8 @@ HAND = load_spec("wormhole_n150").replace(
     compute_costs_reload_tile_cycles=20,
     conv_costs_start_cycles=800,
     conv_costs_multicast_cycles=400,
+    conv_costs_receiver_cycles=4,
+    conv_costs_packet_cycles=30,
 )
 
 

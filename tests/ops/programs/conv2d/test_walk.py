@@ -36,8 +36,17 @@ def test_a_bias_is_sent_as_weights_are(bias):
     """A tile of weights, and one of the bias."""
     op = conv(HAND, HEIGHT, channels=(32, 32), side=8, kernel=1, bias=bias, force_split_reader=False)
     busy = {stage.stage: stage.busy_cycles for stage in conv_cycles(op, HAND).groups[0].stages}
-    assert busy[Stage.WEIGHT_MULTICAST] == pytest.approx((1 + bias) * (200 + 2 * 3 + 1088 / 30))
+    assert busy[Stage.WEIGHT_MULTICAST] == pytest.approx((1 + bias) * (200 + 2 * 4 / 2 + 2 * 3 + 1088 / 30))
     assert busy[Stage.WEIGHT_READER] == pytest.approx((1 + bias) * (400 + 45))
+
+
+def test_each_packet_of_activations_is_commanded_anew():
+    """A core of a row of eight sends its block of 32 x 3 tiles of 2048 bytes once for each of three kernel rows."""
+    op = conv(HAND, BLOCK, channels=(256, 256), side=64, force_split_reader=False, act_block_h_override=1024)
+    blocks, packets = op.layout.blocks, 32 * 3 * 2048 / 8192
+    assert (blocks.act_h_tiles, blocks.act_w_tiles, blocks.k_blocks, op.out_blocks) == (32, 3, 24, 1)
+    busy = {stage.stage: stage.busy_cycles for stage in conv_cycles(op, HAND).slowest.stages}
+    assert busy[Stage.ACT_MULTICAST] == 3 * (200 + 8 * 4 / 2 + packets * (30 + 8 * 3) + packets * 8192 / 30)
 
 
 def test_readers_that_reuse_activations_read_one_kernel_row_again():
