@@ -67,6 +67,7 @@ class Operation:
     name: str  # As a graph capture of the real library shows it, for example "HaloDeviceOperation"
     inputs: tuple[str, ...]  # Tensors it reads
     outputs: tuple[Allocate, ...] = ()  # Allocated before it runs, in order; none: it writes into its last input
+    updates: tuple[str, ...] = ()  # Inputs into which it writes as well, after its outputs
     resident: tuple[Allocate, ...] = ()  # Config tensors that stay allocated while the program is cached
     circular_buffers: tuple[CircularBuffer, ...] = ()  # In order of allocation
     dataflow: bool = False  # They are dataflow buffers: a capture shows them only when nothing is dispatched

@@ -120,6 +120,7 @@ class PlanBuilder:
         buffers: tuple[CircularBuffer, ...] = (),
         *,
         more_outputs: Sequence[PlanTensor] = (),
+        updates: Sequence[PlanTensor] = (),
         resident: Sequence[tuple[str, TensorSpec]] = (),
         dataflow: bool = False,
         key: Hashable = None,
@@ -128,7 +129,8 @@ class PlanBuilder:
     ) -> PlanTensor:
         """Adds a device operation, and returns the tensor that it writes: the output, or else the last tensor it reads.
 
-        ``more_outputs`` are allocated after the output; the values of such an operation are a tuple, in this order.
+        ``more_outputs`` are allocated after the output, and ``updates`` are tensors that it reads and writes into as
+        well; the values of such an operation are a tuple, in this order.
         ``key`` identifies the program; by default the operation, its first input, its result and its attributes.
         ``refused`` says why the program cannot be built, ``unfinished`` why it cannot be finished once its config
         tensors are made.
@@ -139,6 +141,7 @@ class PlanBuilder:
             name=operation,
             inputs=tuple([tensor.name for tensor in reads]),
             outputs=tuple([Allocate(tensor.name, self._buffer(tensor.spec)) for tensor in outputs]),
+            updates=tuple([tensor.name for tensor in updates]),
             resident=tuple([Allocate(name, self._buffer(spec), UPLOADED) for name, spec in resident]),
             circular_buffers=buffers,
             dataflow=dataflow,
@@ -284,6 +287,7 @@ def _renamed(step: Operation, named: Callable[[str], str]) -> Operation:
     return replace(
         step,
         inputs=tuple([named(tensor) for tensor in step.inputs]),
+        updates=tuple([named(tensor) for tensor in step.updates]),
         outputs=allocations(step.outputs),
         resident=allocations(step.resident),
         circular_buffers=tuple(

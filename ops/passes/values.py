@@ -44,6 +44,6 @@ def run_values(
                 case Operation():
                     read = [arrays.get(name) for name in step.inputs]
                     result = op_model_of(step.op, op_models).values(step.op, read, context)
-                    written = [output.tensor for output in step.outputs] or step.inputs[-1:]
+                    written = (*[output.tensor for output in step.outputs], *step.updates) or step.inputs[-1:]
                     arrays |= zip(written, result if isinstance(result, tuple) else (result,), strict=True)
     return {name: arrays[name] for name in plan.results.values()}

@@ -2,9 +2,18 @@
 
 from device.errors import DeviceError, NotSimulatedError
 from device.memory.memory_config import MemoryConfig
-from ops.planners.normalization.batch_norm import BatchNormArguments, check_formats, plan_batch_norm
+from ops.planners.normalization.batch_norm import (
+    BatchNormArguments,
+    RunningArguments,
+    check_formats,
+    plan_batch_norm,
+    plan_running_statistics,
+)
 from ttsim.api.device_calls import cached_plan, operation
+from ttsim.api.eltwise import multiply, subtract
 from ttsim.api.normalization import device_of
+from ttsim.api.reduction import mean
+from ttsim.api.unary import square
 from ttsim.runtime.execution import run
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.configs import WormholeComputeKernelConfig
@@ -33,9 +42,10 @@ def batch_norm(
         input: [N, C, H, W] on the device, bfloat16 or float32, in TILE layout, interleaved.
         running_mean: Means, [1, C, 1, 1] in TILE layout.
         running_var: Variances, as the means.
-        training: Only False is simulated: the statistics are given.
+        training: Normalize with the statistics of the images, and move the running ones, which may be missing,
+            toward them.
         eps: Added to the variance before its root is taken.
-        momentum: Read in training alone.
+        momentum: Share of the images' statistics in the running ones that training leaves.
         weight: As the means; None for ones.
         bias: As the means; None for zeros.
         output: A tensor of the input's shape and data type that receives the result and is returned.
@@ -59,17 +69,23 @@ def batch_norm(
         )
     parameters = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
     check_formats({name: None if tensor is None else tensor.spec for name, tensor in parameters.items()})
-    if training:
-        raise NotSimulatedError("batch_norm: training is not simulated; give running_mean and running_var")
-    if running_mean is None or running_var is None:
-        raise DeviceError(
-            "running_mean and running_var must be defined in evaluation mode\ngive both, [1, C, 1, 1] in TILE layout"
-        )
-    roles = {"input": input, "mean": running_mean, "variance": running_var, "weight": weight, "bias": bias}
+    if not training:
+        if running_mean is None or running_var is None:
+            raise DeviceError(
+                "running_mean and running_var must be defined in evaluation mode\n"
+                "give both, [1, C, 1, 1] in TILE layout"
+            )
+        means, variances = running_mean, running_var
+    elif not input.spec.volume:
+        raise _empty()
+    else:
+        means, variances = _statistics(input, memory_config, compute_kernel_config)
+    phases = 4 if compute_kernel_config is None else compute_kernel_config.argument().fidelity_phases
+    roles = {"input": input, "mean": means, "variance": variances, "weight": weight, "bias": bias}
     tensors = {role: tensor for role, tensor in (roles | {"target": output}).items() if tensor is not None}
     device, specs = device_of(tensors), {role: tensor.spec for role, tensor in tensors.items()}
     if not specs["input"].volume:
-        raise NotSimulatedError("batch_norm: empty tensors are not simulated; give images")
+        raise _empty()
     call = BatchNormArguments(
         source=specs["input"],
         mean=specs["mean"],
@@ -79,8 +95,65 @@ def batch_norm(
         target=specs.get("target"),
         epsilon=eps,
         place=memory_config,
-        fidelity_phases=4 if compute_kernel_config is None else compute_kernel_config.argument().fidelity_phases,
+        fidelity_phases=phases,
     )
     plan = cached_plan(plan_batch_norm, device, call)
     with device.function("ttnn.batch_norm"):
-        return run(plan, tensors, device)["output"]
+        result = run(plan, tensors, device)["output"]
+    if training:
+        images = input.spec.volume // input.shape[1]
+        _update((means, variances), (running_mean, running_var), momentum, images, memory_config, phases)
+        del roles, tensors, variances
+    return result
+
+
+def _empty() -> NotSimulatedError:
+    return NotSimulatedError("batch_norm: empty tensors are not simulated; give images")
+
+
+def _statistics(
+    images: Tensor, place: MemoryConfig | None, config: WormholeComputeKernelConfig | None
+) -> tuple[Tensor, Tensor]:
+    """The mean of each channel, and that of the squared differences from it, [1, C, 1, 1]."""
+
+    def averaged(tensor: Tensor) -> Tensor:
+        columns = mean(tensor, [2, 3], keepdim=True, memory_config=place, compute_kernel_config=config)
+        return mean(columns, 0, keepdim=True, memory_config=place, compute_kernel_config=config)
+
+    means = averaged(images)
+    differences = subtract(images, means, memory_config=place)
+    squares = square(differences, memory_config=place)
+    variances = averaged(squares)
+    del squares, differences
+    return means, variances
+
+
+def _update(
+    batch: tuple[Tensor, Tensor],
+    running: tuple[Tensor | None, Tensor | None],
+    momentum: float,
+    count: int,
+    place: MemoryConfig | None,
+    fidelity_phases: int,
+) -> None:
+    """Moves running statistics toward those of ``count`` pixels of each channel, whose variance counts one less."""
+    if running == (None, None):
+        return
+    means, variances = batch
+    if running[1] is not None and count > 1:
+        variances = multiply(variances, count / (count - 1), memory_config=place)
+    roles = {"mean": means, "variance": variances, "running_mean": running[0], "running_variance": running[1]}
+    tensors = {role: tensor for role, tensor in roles.items() if tensor is not None}
+    device, specs = device_of(tensors), {role: tensor.spec for role, tensor in tensors.items()}
+    call = RunningArguments(
+        mean=specs["mean"],
+        variance=specs["variance"],
+        running_mean=specs.get("running_mean"),
+        running_variance=specs.get("running_variance"),
+        momentum=momentum,
+        place=place,
+        fidelity_phases=fidelity_phases,
+    )
+    plan = cached_plan(plan_running_statistics, device, call)
+    with device.function("ttnn.batch_norm"):
+        run(plan, tensors, device)

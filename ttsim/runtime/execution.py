@@ -167,8 +167,10 @@ def _run(
             buffers[name].store(result[name], plan.tensors[name])
     elif dispatch:
         for step in plan.steps:
-            if isinstance(step, Operation) and not step.outputs and step.inputs[-1] in on_device:
-                on_device[step.inputs[-1]].forget()  # which the operation would write
+            if isinstance(step, Operation):
+                written = step.updates if step.outputs else step.inputs[-1:]
+                for name in on_device.keys() & set(written):
+                    on_device[name].forget()  # which the operation would write
     return results
 
 

@@ -1,4 +1,4 @@
-"""Plans of ttnn.batch_norm with given statistics."""
+"""Plans of ttnn.batch_norm: images normalized with statistics, and running statistics."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.programs.buffer_shapes import page_cores, volume_tiles
-from ops.programs.normalization.batch_norm import BatchNorm, batch_buffers
+from ops.programs.normalization.batch_norm import BatchNorm, RunningStatistics, batch_buffers, running_buffers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchNormArguments:
-    """A call of batch_norm in evaluation mode."""
+    """A call of batch_norm with the statistics of its images or running ones."""
 
     source: TensorSpec  # [N, C, H, W]
     mean: TensorSpec  # [1, C, 1, 1], as the others
@@ -55,6 +55,43 @@ def plan_batch_norm(call: BatchNormArguments, spec: DeviceSpec) -> Plan:
     return plan_of(inputs, spec, write)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningArguments:
+    """Running statistics that take a share of those of a batch."""
+
+    mean: TensorSpec  # Of the batch, [1, C, 1, 1], as the others
+    variance: TensorSpec
+    running_mean: TensorSpec | None = None
+    running_variance: TensorSpec | None = None
+    momentum: float = 0.1
+    place: MemoryConfig | None = None  # None for that of the mean
+    fidelity_phases: int = 4
+
+
+def plan_running_statistics(call: RunningArguments, spec: DeviceSpec) -> Plan:
+    """Plan an update of the tensors "running_mean" and "running_variance"; raises DeviceError."""
+    for text in _running_faults(call):
+        raise DeviceError(text)
+    running = {"running_mean": call.running_mean, "running_variance": call.running_variance}
+    builder = PlanBuilder(spec, {"mean": call.mean, "variance": call.variance} | running)
+    known = [builder.tensor(name) for name, tensor in running.items() if tensor is not None]
+    op = RunningStatistics(
+        channels=call.mean.shape[1],
+        momentum=call.momentum,
+        data_format=call.mean.data_format,
+        mean_format=None if call.running_mean is None else call.running_mean.data_format,
+        variance_format=None if call.running_variance is None else call.running_variance.data_format,
+        fidelity_phases=call.fidelity_phases,
+        cores=page_cores(volume_tiles(call.mean), spec.grid, row_wise=True),
+    )
+    output = PlanTensor("output", call.mean.changed(memory_config=call.place or call.mean.memory_config))
+    reads = [builder.tensor("mean"), builder.tensor("variance"), *known]
+    buffers = running_buffers(op, spec)
+    key = ("running_statistics", call)
+    result = builder.run("RunningStatistics", op, reads, output, buffers, updates=known, dataflow=True, key=key)
+    return builder.finish({"output": result} | {tensor.name: tensor for tensor in known})
+
+
 def check_formats(parameters: Mapping[str, TensorSpec | None]) -> None:
     """Raises DeviceError where statistics, weight and bias are of several formats."""
     formats = {name: tensor.data_format for name, tensor in parameters.items() if tensor is not None}
@@ -84,10 +121,29 @@ def _faults(call: BatchNormArguments) -> Iterator[str]:
         if tensor is not None and tensor.memory_config.is_sharded():
             yield f"{name} tensor must be interleaved\n{argument}: use sharded_to_interleaved"
     channels = source.shape[1]
-    checked = {"input": source, "batch_mean": call.mean, "batch_var": call.variance, "output": call.target}
-    for name, tensor in (checked | {"weight": call.weight, "bias": call.bias}).items():
+    checked = [
+        ("input", source),
+        ("batch_mean", call.mean),
+        ("batch_mean", call.variance),
+    ]  # the library says so of both
+    checked += [("output", call.target), ("weight", call.weight), ("bias", call.bias)]  # type: ignore[list-item]
+    for name, tensor in checked:
         if tensor is not None:
             yield from _tensor_faults(name, tensor, channels)
+
+
+def _running_faults(call: RunningArguments) -> Iterator[str]:
+    """What is wrong with an update, in the real library's order."""
+    tensors = {"batch_mean": call.mean, "batch_var": call.variance}
+    tensors |= {"running_mean": call.running_mean, "running_var": call.running_variance}  # type: ignore[dict-item]
+    known = {name: tensor for name, tensor in tensors.items() if tensor is not None}
+    for name, tensor in known.items():
+        if tensor.layout is not Layout.TILE:
+            yield f"{name} tensor must be tilized\n{name}: use to_layout(TILE_LAYOUT)"
+        if tensor.memory_config.is_sharded():
+            yield f"{name} tensor must be interleaved\n{name}: use sharded_to_interleaved"
+    for name, tensor in known.items():
+        yield from _tensor_faults(name, tensor, call.mean.shape[1])
 
 
 def _tensor_faults(name: str, tensor: TensorSpec, channels: int) -> Iterator[str]:

@@ -1,7 +1,9 @@
-"""The program of batch_norm with given statistics (tt-metal 0.81.1): what it computes, and its circular buffers."""
+"""The programs of batch_norm (tt-metal 0.81.1): normalizing with given statistics, and averaging the running ones."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from device.cores import CoreRangeSet
 from device.numbers.formats import BFLOAT16, FLOAT32, Array, DataFormat, div_up
@@ -30,7 +32,8 @@ class BatchNorm(Normalization):
     @property
     def between(self) -> DataFormat:
         """Format of the buffers between steps: float32 if a tensor is."""
-        return FLOAT32 if FLOAT32 in (self.data_format, self.statistics_format) else BFLOAT16
+        parameters = self.statistics_format, self.weight_format, self.bias_format
+        return FLOAT32 if FLOAT32 in (self.data_format, *parameters) else BFLOAT16
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
         """The normalized images [N, C, H, W]."""
@@ -85,3 +88,67 @@ def batch_buffers(op: BatchNorm, spec: DeviceSpec) -> tuple[CircularBuffer, ...]
         *([("converted", op.data_format)] if op.data_format != op.between else []),
     ]
     return tuple(tiles_of(name, BUFFERING, data_format, spec) for name, data_format in rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningStatistics(Normalization):
+    """Moves running means and variances toward those of a batch, of which they get a share ``momentum``."""
+
+    channels: int
+    momentum: float
+    data_format: DataFormat  # Of the batch's statistics and the result
+    mean_format: DataFormat | None  # None where there is no running mean
+    variance_format: DataFormat | None
+    fidelity_phases: int
+    cores: CoreRangeSet
+
+    @property
+    def known(self) -> tuple[DataFormat, ...]:
+        """Formats of the running statistics that there are, the mean's first."""
+        return tuple([kind for kind in (self.mean_format, self.variance_format) if kind is not None])
+
+    @property
+    def between(self) -> DataFormat:
+        """Format of the buffers between steps: float32 if a tensor is."""
+        return FLOAT32 if FLOAT32 in (self.data_format, *self.known) else BFLOAT16
+
+    def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> tuple[Array, ...]:
+        """A copy of the last running statistic, and then each of them [1, C, 1, 1]."""
+        wide = self.between == FLOAT32
+        math = TileMath.of(context, fidelity_phases=self.fidelity_phases, fp32_dest=wide, between=self.between)
+        shape = (1, self.channels, 1, 1)
+        momentum, one = (math.stored(np.full((1, 1), number, np.float32)) for number in (self.momentum, 1.0))
+        kept = math.stored(math.added(one, -momentum))
+        batch = inputs[:2] if len(self.known) > 1 else inputs[:1] if self.mean_format is not None else inputs[1:2]
+        results: list[Array] = []
+        for new, old, data_format in zip(batch, inputs[2:], self.known, strict=True):
+            fresh = math.read(logical(given(new), shape).reshape(1, -1), self.data_format)
+            running = math.read(logical(given(old), shape).reshape(1, -1), data_format)
+            parts = [math.stored(math.multiplied(running, kept)), math.stored(math.multiplied(fresh, momentum))]
+            dst = math.added(*parts)
+            results.append(math.packed(dst, data_format).reshape(shape))
+        return math.packed(dst, self.data_format).reshape(shape), *results
+
+    def core_work(self, ends: Ends) -> CoreWork:
+        """Two products and a sum for each running statistic."""
+        tiles, count = div_up(volume_tiles(ends.read), self.cores.num_cores()), len(self.known)
+        reads = tiles * (2.0 + count)
+        return CoreWork(tiles=tiles, reads=reads, multiplies=2 * count, sums=count, reductions=0, rows=0)
+
+    def placement(self) -> tuple[CoreRangeSet, int, DataFormat]:
+        """The cores, the fidelity phases and the format between steps."""
+        return self.cores, self.fidelity_phases, self.between
+
+
+def running_buffers(op: RunningStatistics, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+    """The buffers on all cores in order of allocation: two tiles each, also for a statistic that is not."""
+    running = {"running_mean": op.mean_format, "running_variance": op.variance_format}
+    rows = [
+        *[(name, op.data_format) for name in ("mean", "variance", "output")],
+        *[(name, data_format or BFLOAT16) for name, data_format in running.items()],
+        ("momentum", op.between),
+        ("kept", op.between),
+        *[(f"updated_{name}", op.between if kind else BFLOAT16) for name, kind in running.items()],
+        *[(f"converted_{name}", kind) for name, kind in running.items() if kind not in (None, op.between)],
+    ]
+    return tuple(tiles_of(name, BUFFERING, data_format, spec) for name, data_format in rows if data_format is not None)

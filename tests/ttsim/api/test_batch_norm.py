@@ -1,4 +1,4 @@
-"""batch_norm with given statistics: numbers, buffers and errors."""
+"""batch_norm: numbers, running statistics, buffers and errors."""
 
 import numpy as np
 import pytest
@@ -32,13 +32,40 @@ def test_the_result_goes_into_a_given_tensor(device):
     assert target.to_numpy()[0, 0, 0, 0] == 2.0
 
 
+@pytest.mark.parametrize("values", ["exact", "fast"])
+def test_training_normalizes_by_the_images_and_moves_the_running_statistics(values):
+    """Two channels of ones and of threes and fives: means 1 and 4, variances 0 and 1, of 2 x 32 pixels 64 / 63."""
+    x = np.ones((2, 2, 1, 32))
+    x[:, 1] = np.tile([3.0, 5.0], 16)
+    with ttnn.open_device(values=values) as device:
+        images, running = (
+            on_device(device, x),
+            [on_device(device, np.full((1, 2, 1, 1), 8.0), ttnn.float32) for _ in "mv"],
+        )
+        result = ttnn.batch_norm(images, training=True, running_mean=running[0], running_var=running[1], momentum=0.25)
+        assert result.to_numpy()[0, :, 0, :2].tolist() == [[0.0, 0.0], [-1.0, 1.0]]
+        assert running[0].to_numpy().reshape(2).tolist() == [6.25, 7.0]  # 8 * 0.75 + 0.25 of the mean
+        assert np.abs(running[1].to_numpy().reshape(2) - [6.0, 6.0 + 0.25 * 64 / 63]).max() < 2**-7
+
+
+@pytest.mark.parametrize(("names", "changed"), [("m", [True, False]), ("v", [False, True]), ("", [False, False])])
+def test_training_leaves_statistics_alone_that_it_does_not_get(device, names, changed):
+    running = {key: on_device(device, np.full((1, 1, 1, 1), 8.0)) for key in ("running_mean", "running_var")}
+    given = {key: tensor for key, tensor in running.items() if key[8] in names}
+    with ttnn.profile(device) as profiled:
+        ttnn.batch_norm(on_device(device, np.ones((1, 1, 32, 32))), training=True, **given)
+    assert [tensor.to_numpy().item() != 8.0 for tensor in running.values()] == changed
+    ran = [op.name for call in profiled.report().calls for op in call.operations]
+    assert ("RunningStatistics" in ran) == any(changed)
+    assert ran.count("BatchNormOperation") == 1
+
+
 @pytest.mark.parametrize(
     ("shape", "arguments", "line"),
     [
         ((3, 32, 32), {}, "batch_norm not supported for tensors with rank < 4. (rank=3)"),
         ((1, 1, 32, 32), {"running_var": None}, "running_mean and running_var must be defined in evaluation mode"),
         ((1, 2, 32, 32), {}, "batch_mean_shape[1] must be the same as input's channel size."),
-        ((1, 1, 32, 32), {"training": True}, "batch_norm: training is not simulated"),
     ],
 )
 def test_errors_begin_as_those_of_the_real_library(device, shape, arguments, line):
