@@ -14,6 +14,7 @@ from device.spec.device_spec import Costs, DeviceSpec
 from ops.launch import DispatchCosts
 from ops.op_model import ModeledOp, OpModel, OpModels, model_of
 from ops.programs.attention.model import OP_MODELS as ATTENTION
+from ops.programs.bilinear import BilinearUpsample
 from ops.programs.conv2d.block_costs import ConvCosts
 from ops.programs.conv2d.model import OP_MODELS as CONV2D
 from ops.programs.conv3d import Conv3d
@@ -49,9 +50,9 @@ from ops.programs.reduction.models import OP_MODELS as REDUCTION
 
 # Operations whose own methods are their models.
 MODELED_OPS: Final[tuple[type[ModeledOp], ...]] = (
-    Activate, AddRow, Binary, ChannelsFirst, ChannelsLast, Concatenate, Conv3d, CopyTensor, Cut, EvenlyDistributed,
-    FillPad, FillTiles, FoldWindows, GridSample, Pool, PaddedSlice, PadWith, Permute, RepeatTensor, Reshape,
-    SliceFromShards, SliceToShards, SliceWrite, SplitWidth, Ternary, Transpose, Upsample,
+    Activate, AddRow, BilinearUpsample, Binary, ChannelsFirst, ChannelsLast, Concatenate, Conv3d, CopyTensor, Cut,
+    EvenlyDistributed, FillPad, FillTiles, FoldWindows, GridSample, Pool, PaddedSlice, PadWith, Permute, RepeatTensor,
+    Reshape, SliceFromShards, SliceToShards, SliceWrite, SplitWidth, Ternary, Transpose, Upsample,
 )  # fmt: skip
 _MODELS: list[OpModel[Any]] = [
     *map(model_of, MODELED_OPS),

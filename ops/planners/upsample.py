@@ -3,15 +3,13 @@
 The library checks a call after it has allocated the result.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
-from device.errors import ArgumentError, DeviceError, NotSimulatedError
+from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
-    TILE,
     BufferType,
     Layout,
     MemoryConfig,
@@ -23,8 +21,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT16, div_up,
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
-from ops.programs.buffer_shapes import page_cores, row_bytes, shard_counts
-from ops.programs.data_movement.placement import viewed
+from ops.programs.buffer_shapes import row_bytes, shard_counts
 from ops.programs.data_movement.upsample import (
     Upsample,
     UpsampleProgram,
@@ -34,7 +31,6 @@ from ops.programs.data_movement.upsample import (
     shard_buffers,
     upsampled_shape,
 )
-from ops.programs.halo.plan import walk_refusal
 
 OPERATION = "UpsampleOperation"
 
@@ -190,34 +186,3 @@ def _lists(source: TensorSpec, scale: tuple[float, float]) -> TensorSpec:
         TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1_SMALL, ShardSpec(cores, (1, words), orientation)
     )
     return TensorSpec((cores.num_cores(), words), UINT16, Layout.ROW_MAJOR, place)
-
-
-FORMATS = (BFLOAT16, BFLOAT8_B)  # block floats leave Halo as bfloat16
-
-
-def refuse_bilinear(source: TensorSpec, scale: Sequence[float], spec: DeviceSpec) -> None:
-    """Refuses a call: DeviceError where the library does, in its words, and ArgumentError where it interpolates."""
-    if not all(factor.is_integer() for factor in scale):
-        raise DeviceError(
-            f"bilinear mode requires integer scale factors, got ({scale[0]:g}, {scale[1]:g})\n"
-            "scale_factor: give whole numbers, or use mode 'nearest'"
-        )
-    place, channels = source.memory_config, source.shape[-1]
-    if not place.is_sharded() and source.layout is Layout.TILE:  # which all cores get in shards of whole tiles
-        pixels = prod(source.shape[:-1])
-        cores = page_cores(pixels, spec.grid)
-        shards = ShardSpec(cores, (div_up(pixels, cores.num_cores()), channels))
-        dealt = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, shards)
-        TensorSpec((1, 1, pixels, channels), source.data_format, Layout.TILE, dealt)
-    elif place.is_sharded() and source.layout is Layout.ROW_MAJOR:
-        viewed(source, (1, 1, prod(source.shape[:-1]), channels), spec)  # refuses rows that shards cut and pad
-    if place.memory_layout in (TensorMemoryLayout.INTERLEAVED, TensorMemoryLayout.HEIGHT_SHARDED):
-        if (input_shards := place.shard_spec) is not None:
-            walked = walk_refusal(input_shards.grid, row_major=input_shards.orientation is ShardOrientation.ROW_MAJOR)
-            if walked is not None:
-                raise DeviceError(f"{walked}\ninput_tensor: reshard it to cores from 0-0 on, row by row")
-        if source.data_format not in FORMATS:
-            raise DeviceError(f"Bilinear upsample requires BFLOAT16 input\ninput_tensor: typecast {source.data_format}")
-        if channels % TILE:
-            raise DeviceError(f"input channels should be divisible by {TILE}\ninput_tensor: pad {channels} channels")
-    raise NotSimulatedError("upsample: mode 'bilinear' is not simulated; use 'nearest'")

@@ -5,8 +5,9 @@ from numbers import Real
 
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 from device.memory.memory_config import MemoryConfig
-from ops.planners.upsample import plan_upsample, refuse_bilinear, require_whole_numbers
-from ttsim.api.device_calls import converted, operation, required_device
+from ops.planners.bilinear import BilinearArguments, plan_bilinear, require_whole_tiles
+from ops.planners.upsample import plan_upsample, require_whole_numbers
+from ttsim.api.device_calls import cached_plan, carried_out, converted, operation, required_device
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.configs import WormholeComputeKernelConfig
 
@@ -20,37 +21,49 @@ def upsample(
     memory_config: MemoryConfig | None = None,
     compute_kernel_config: WormholeComputeKernelConfig | None = None,
 ) -> Tensor:
-    """Nearest-neighbor upsampling: output pixel (y, x) is input pixel (y / scale down, x / scale across), rounded down.
+    """Larger images: output pixel (y, x) is input pixel (y / scale down, x / scale across), rounded down.
+
+    Mode "bilinear" gives numbers between the four pixels around a place, as torch does without align_corners.
 
     Args:
-        input_tensor: [N, H, W, C] on the device.
-        scale_factor: A positive number, or two of them, down and across. Output sizes are rounded down.
-        mode: "nearest"; "bilinear" is not simulated.
-        memory_config: Memory of the result; None for that of the tensor, with larger shards.
-        compute_kernel_config: Accepted as in ttnn, where only "bilinear" computes.
+        input_tensor: [N, H, W, C] on the device; for "bilinear" bfloat16, and C a multiple of 32.
+        scale_factor: A positive number, or two of them, down and across; for "bilinear" whole numbers. Output sizes are
+            rounded down.
+        mode: "nearest" or "bilinear".
+        memory_config: Memory of the result; None for that of the tensor, with larger shards, and for the shards of all
+            cores where "bilinear" gets an interleaved tensor.
+        compute_kernel_config: Fidelity of "bilinear"; None for HiFi4. Dst has 16 bits.
 
     Returns:
         [N, H * scale down, W * scale across, C].
 
     Raises:
-        ArgumentError: What is not simulated is asked for, or (on a strict device) tiles of float32 are given.
+        ArgumentError: On a strict device, for tiles of float32, or tiles with padding for "bilinear", which the real
+            library gets wrong.
 
     Examples:
         >>> image = ttnn.ones((1, 4, 4, 32), device=device)
         >>> ttnn.upsample(image, 2).shape
         Shape([1, 8, 8, 32])
+        >>> slope = ttnn.from_numpy(np.arange(2 * 32).reshape(1, 1, 2, 32), ttnn.bfloat16, device=device)
+        >>> ttnn.upsample(slope, (1, 2), mode="bilinear").to_numpy()[0, 0, :, 0].tolist()
+        [0.0, 8.0, 24.0, 32.0]
     """
     if not isinstance(mode, str) or mode not in ("nearest", "bilinear"):
-        raise DeviceError(
-            f"mode must be 'nearest' or 'bilinear'\nupsample: mode is {shown(mode)}; only 'nearest' is simulated"
-        )
+        raise DeviceError(f"mode must be 'nearest' or 'bilinear'\nupsample: mode is {shown(mode)}; it is one of these")
     if len(input_tensor.shape) != 4:
         raise ArgumentError(f"upsample: the tensor must be [N, H, W, C], not of rank {len(input_tensor.shape)}")
     lost = "upsample expects an allocated device tensor as input"
     device = required_device("upsample", input_tensor, lost=lost)
     factors = _factors(scale_factor)
     if mode == "bilinear":
-        refuse_bilinear(input_tensor.spec, factors, device.spec)
+        config = None if compute_kernel_config is None else compute_kernel_config.argument()
+        chosen = {} if config is None else {"fidelity_phases": config.fidelity_phases, "fp32_dest": config.fp32_dest}
+        call = BilinearArguments(source=input_tensor.spec, scale=factors, place=memory_config, **chosen)
+        plan = cached_plan(plan_bilinear, device, call)
+        if device.strict and not plan.refused:
+            require_whole_tiles(call)
+        return carried_out("upsample", plan, input_tensor, device)
     strict = require_whole_numbers
     return converted("upsample", plan_upsample, input_tensor, factors, strict=strict, place=memory_config)
 

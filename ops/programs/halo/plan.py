@@ -46,6 +46,7 @@ from ops.programs.halo.transfers import (
     padding_runs,
     ranges_between,
     stick_ranges,
+    upsampled_bounds,
 )
 from ops.window import PaddedInput, count_breaks, dense_bounds
 
@@ -99,6 +100,8 @@ class HaloArguments:
     # A frame with inserted zeros whose outputs the cores compute phase by phase, while ``frame`` is its
     # `ops.window.dense_frame`; None if the windows of ``frame`` are what they compute
     outputs_of: PaddedInput | None = None
+    # Factors, down and across, by which bilinear upsampling makes more outputs of the windows; None without it
+    upsampled: tuple[int, int] | None = None
 
     @classmethod
     def of(cls, frame: PaddedInput, place: MemoryConfig, spec: DeviceSpec, **others: Any) -> Self:
@@ -177,7 +180,10 @@ def plan_halo(halo: HaloArguments, *, input_tensor: str, output_tensor: str) -> 
     Raises:
         DeviceError: The shards of the output do not fit the cores of the input.
     """
-    if halo.outputs_of is None:
+    if halo.upsampled is not None:
+        bounds = upsampled_bounds(halo.frame, halo.upsampled, output_rows=halo.output_rows, cores=halo.nhw_cores)
+        ranges = ranges_between(halo.frame, *bounds)
+    elif halo.outputs_of is None:
         ranges = stick_ranges(halo.frame, output_rows=halo.output_rows, cores=halo.nhw_cores)
     else:
         bounds = dense_bounds(halo.outputs_of, output_rows=halo.output_rows, cores=halo.nhw_cores)
@@ -274,11 +280,13 @@ def config_words(halo: HaloArguments, ranges: StickRanges) -> tuple[int, int, in
     if frame.replicate:
         low, high = padding_runs(frame).within(ranges)
         most = int((high - low).max())
+    else:
+        most = int(count_padding(frame, ranges).max())
+    if frame.replicate or (halo.tiled and halo.upsampled is not None):  # ranges of the latter may begin earlier again
         gather = _listed_gather_words(
             halo, list_transfers(frame, ranges, input_rows=input_rows, block_rows=halo.block_rows)
         )
     else:
-        most = int(count_padding(frame, ranges).max())
         count = _gather_words_tiled if halo.tiled else _gather_words_row_major
         gather = count(halo, ranges)
     return 2 * (most // 2) + 2, 2 * (most - most // 2) + 2, *gather

@@ -57,7 +57,7 @@ def stick_ranges(frame: PaddedInput, *, output_rows: int, cores: int) -> StickRa
 
 
 def ranges_between(frame: PaddedInput, starts: Integers, stops: Integers) -> StickRanges:
-    """The ranges from ``starts`` to ``stops`` (not included), [cores] each, neither of which decreases."""
+    """The ranges from ``starts`` to ``stops`` (not included), [cores] each."""
     below = data_before(frame, np.concatenate([starts, starts + 1, stops - 1, stops])).reshape(4, len(starts))
     filled = starts < stops
     return StickRanges(
@@ -78,6 +78,36 @@ def _bounds(frame: PaddedInput, *, output_rows: int, cores: int) -> tuple[Intege
     if frame.outputs == 1:  # the real library tells an idle core by a window that begins at stick 0
         first[1:] = stops[1:] = frame.sticks
     return first, stops
+
+
+def upsampled_bounds(
+    frame: PaddedInput, scale: tuple[int, int], *, output_rows: int, cores: int
+) -> tuple[Integers, Integers]:
+    """First stick, and last stick + 1, of the pixels that bilinear upsampling reads on every core, [cores] each.
+
+    An output reads the windows of ``frame``; the window of a later output may begin at an earlier stick, because
+    several rows of outputs read the same rows of pixels. Source: tt-metal 0.81.1, in whose float32 steps places add up.
+    """
+    rows, columns = (
+        _upsampled_places(axis.input_length, factor)
+        for axis, factor in zip((frame.rows, frame.columns), scale, strict=True)
+    )
+    image = np.add.outer(rows * frame.columns.length, columns).ravel()
+    pixels = frame.rows.length * frame.columns.length
+    places = np.add.outer(np.arange(frame.batch, dtype=np.int64) * pixels, image).ravel()
+    begins = np.arange(0, len(places), output_rows)
+    first, stops = np.full((2, cores), frame.sticks, dtype=np.int64)
+    first[: len(begins)] = np.minimum.reduceat(places, begins)
+    stops[: len(begins)] = np.maximum.reduceat(places, begins) + frame.reach + 1
+    return first, stops
+
+
+def _upsampled_places(length: int, factor: int) -> Integers:
+    """[length * factor] position in a frame of the first of two pixels that each output lies between."""
+    half, step = np.float32(0.5), np.float32(1) / np.float32(factor)
+    steps = np.full(length * factor, step, np.float32)
+    steps[0] = half * step + half
+    return np.floor(np.add.accumulate(steps, dtype=np.float32)).astype(np.int64)
 
 
 class Transfers(NamedTuple):
