@@ -20,7 +20,7 @@ from device.memory.memory_config import (
     TensorMemoryLayout as Scheme,
 )
 from device.numbers.formats import BFLOAT16, div_up
-from device.plan import Plan
+from device.plan import CircularBuffer, Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.to_config import placed
@@ -28,7 +28,7 @@ from ops.planners.upsample import OPERATION
 from ops.programs.bilinear import BilinearUpsample, bilinear_buffers
 from ops.programs.data_movement.placement import flattened, viewed
 from ops.programs.data_movement.reshape import reshaped
-from ops.programs.halo.plan import HaloArguments, HaloOp, plan_halo, walk_refusal
+from ops.programs.halo.plan import HaloArguments, HaloOp, halo_output, plan_halo, upsampled_ranges, walk_refusal
 from ops.window import PaddedAxis, PaddedInput
 
 
@@ -81,9 +81,10 @@ def plan_bilinear(call: BilinearArguments, spec: DeviceSpec) -> Plan:
     return plan_of(call.source, spec, write, attempts=True)
 
 
-def require_whole_tiles(call: BilinearArguments) -> None:
-    """Raises ArgumentError for tiles with padding, which the real library takes for pixels of the images."""
-    if call.source.padded_shape[1:3] != call.source.shape[1:3]:
+def require_whole_tiles(call: BilinearArguments, plan: Plan) -> None:
+    """Raises ArgumentError for tiles with padding, which the real library takes for pixels if it accepts the call."""
+    refused = plan.refused or any(isinstance(step, Operation) and step.refused for step in plan.steps)
+    if not refused and call.source.padded_shape[1:3] != call.source.shape[1:3]:
         raise ArgumentError(
             f"upsample: the real library takes the padding of tiles of {list(call.source.shape)} for pixels; give the "
             "tensor in ROW_MAJOR_LAYOUT"
@@ -128,9 +129,10 @@ def _halo(builder: PlanBuilder, call: BilinearArguments, rows: PlanTensor, *, co
         upsampled=call.factors,
     )
     if call.frame.data > cores * halo.input_rows:
-        raise ArgumentError(
-            f"upsample: the real library takes the padding of tiles of {list(call.source.shape)} for pixels, which do "
-            "not fit the shards, and crashes; give the tensor in ROW_MAJOR_LAYOUT"
+        halo_output(halo, upsampled_ranges(halo, call.factors).max_sticks)  # the library checks the shards before
+        raise DeviceError(
+            "std::bad_alloc\ninput_tensor: the library takes the padding of tiles for pixels, which do not fit the "
+            "shards, and often crashes; give the tensor in ROW_MAJOR_LAYOUT"
         )
     plan = plan_halo(halo, input_tensor=rows.name, output_tensor="halo")
     shards, refused = rows.spec.shards, None
@@ -172,7 +174,8 @@ def _upsampled(builder: PlanBuilder, call: BilinearArguments, sticks: PlanTensor
     for text in _refusals(call, sticks.spec):
         raise DeviceError(text)
     op = BilinearUpsample(shape=images, scale=call.factors, fidelity_phases=call.fidelity_phases)
-    refused, buffers = _refused(call, place), ()
+    refused = _refused(call, place)
+    buffers: tuple[CircularBuffer, ...] = ()
     if refused is None:
         buffers = bilinear_buffers(op, sticks, result, sticks.spec.shards.grid)
     return builder.run(OPERATION, op, [sticks], result, buffers, refused=refused)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from numbers import Real
+from typing import Any
 
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 from device.memory.memory_config import MemoryConfig
@@ -58,11 +59,13 @@ def upsample(
     factors = _factors(scale_factor)
     if mode == "bilinear":
         config = None if compute_kernel_config is None else compute_kernel_config.argument()
-        chosen = {} if config is None else {"fidelity_phases": config.fidelity_phases, "fp32_dest": config.fp32_dest}
+        chosen: dict[str, Any] = (
+            {} if config is None else {"fidelity_phases": config.fidelity_phases, "fp32_dest": config.fp32_dest}
+        )
         call = BilinearArguments(source=input_tensor.spec, scale=factors, place=memory_config, **chosen)
         plan = cached_plan(plan_bilinear, device, call)
-        if device.strict and not plan.refused:
-            require_whole_tiles(call)
+        if device.strict:
+            require_whole_tiles(call, plan)
         return carried_out("upsample", plan, input_tensor, device)
     strict = require_whole_numbers
     return converted("upsample", plan_upsample, input_tensor, factors, strict=strict, place=memory_config)

@@ -181,8 +181,7 @@ def plan_halo(halo: HaloArguments, *, input_tensor: str, output_tensor: str) -> 
         DeviceError: The shards of the output do not fit the cores of the input.
     """
     if halo.upsampled is not None:
-        bounds = upsampled_bounds(halo.frame, halo.upsampled, output_rows=halo.output_rows, cores=halo.nhw_cores)
-        ranges = ranges_between(halo.frame, *bounds)
+        ranges = upsampled_ranges(halo, halo.upsampled)
     elif halo.outputs_of is None:
         ranges = stick_ranges(halo.frame, output_rows=halo.output_rows, cores=halo.nhw_cores)
     else:
@@ -199,6 +198,12 @@ def plan_halo(halo: HaloArguments, *, input_tensor: str, output_tensor: str) -> 
         resident=resident,
         circular_buffers=_circular_buffers(halo, ranges.max_sticks, resident, input_tensor, output_tensor),
     )
+
+
+def upsampled_ranges(halo: HaloArguments, scale: tuple[int, int]) -> StickRanges:
+    """The sticks that bilinear upsampling reads on every core."""
+    bounds = upsampled_bounds(halo.frame, scale, output_rows=halo.output_rows, cores=halo.nhw_cores)
+    return ranges_between(halo.frame, *bounds)
 
 
 def walk_refusal(cores: CoreRangeSet, *, row_major: bool = True) -> str | None:
