@@ -99,6 +99,11 @@ class NocSpec:
     # none) has a network made for it (`device.time.network.torus_of`)
     worker_cols: tuple[int, ...] = ()
     worker_rows: tuple[int, ...] = ()  # The same of rows
+    # Torus columns and rows of the nodes at which the banks of DRAM answer on the first network, bank by bank; banks
+    # beyond these begin again with the first. Empty where nobody knows them: no link is counted for such banks
+    dram_cols: tuple[int, ...] = ()
+    dram_rows: tuple[int, ...] = ()
+    dram_second_rows: tuple[int, ...] = ()  # Torus rows on the second network, in the same columns
     flit_bytes: int  # Bytes a link carries a cycle
     link_share: float  # Part of them that is left after headers
     packet_bytes: int  # Most that a packet carries; a larger transfer is several
@@ -115,6 +120,15 @@ class NocSpec:
                 raise SpecError(
                     f"noc: {name} must be rising numbers from 0 below {size}, not {places}; number the torus from 0"
                 )
+        banks = {len(self.dram_cols), len(self.dram_rows), len(self.dram_second_rows)}
+        inside = all(0 <= col < self.cols for col in self.dram_cols)
+        inside = inside and all(0 <= row < self.rows for row in (*self.dram_rows, *self.dram_second_rows))
+        if len(banks) > 1 or not inside:
+            raise SpecError(
+                "noc: dram_cols, dram_rows and dram_second_rows must be as long as each other, of nodes within the "
+                f"torus, not {self.dram_cols}, {self.dram_rows} and {self.dram_second_rows}; give one node for each "
+                "bank, or none"
+            )
 
     @property
     def link_bytes_per_cycle(self) -> float:

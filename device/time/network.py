@@ -103,7 +103,7 @@ def _axis(nodes: int, workers: tuple[int, ...], cores: int) -> tuple[int, tuple[
 
 
 @dataclass(frozen=True, slots=True)
-class _Leg:
+class Leg:
     """The part of routes that runs along one axis."""
 
     ring: Integers  # [routes] which ring
@@ -112,15 +112,16 @@ class _Leg:
     size: int  # Links of a ring
 
 
-def _legs(torus: Torus, network: Network, sources: Places, destinations: Places) -> tuple[_Leg, _Leg]:
+def legs(torus: Torus, network: Network, sources: Places, destinations: Places) -> tuple[Leg, Leg]:
+    """The parts of routes along rows and along columns, from each source to its destination."""
     right = (network.step * (destinations.col - sources.col)) % torus.cols
     down = (network.step * (destinations.row - sources.row)) % torus.rows
     row_ring, col_ring = sources.row, destinations.col
     if not network.along_row_first:
         row_ring, col_ring = destinations.row, sources.col
     return (
-        _Leg(row_ring, network.step * sources.col, right, torus.cols),
-        _Leg(col_ring, network.step * sources.row, down, torus.rows),
+        Leg(row_ring, network.step * sources.col, right, torus.cols),
+        Leg(col_ring, network.step * sources.row, down, torus.rows),
     )
 
 
@@ -134,18 +135,18 @@ class Link(NamedTuple):
 
 def routes(torus: Torus, network: Network, sources: Places, destinations: Places) -> tuple[tuple[Link, ...], ...]:
     """[routes] the links from each source to its destination, in order."""
-    along_row, along_column = _legs(torus, network, sources, destinations)
+    along_row, along_column = legs(torus, network, sources, destinations)
     in_row = [
         [Link(col, row, along_row=True) for row, col in nodes] for nodes in _nodes_of_legs(along_row, network.step)
     ]
     in_column = [
         [Link(col, row, along_row=False) for col, row in nodes] for nodes in _nodes_of_legs(along_column, network.step)
     ]
-    legs = (in_row, in_column) if network.along_row_first else (in_column, in_row)
-    return tuple((*first, *then) for first, then in zip(*legs, strict=True))
+    parts = (in_row, in_column) if network.along_row_first else (in_column, in_row)
+    return tuple((*first, *then) for first, then in zip(*parts, strict=True))
 
 
-def _nodes_of_legs(leg: _Leg, step: int) -> Iterator[list[tuple[int, int]]]:
+def _nodes_of_legs(leg: Leg, step: int) -> Iterator[list[tuple[int, int]]]:
     """The nodes that each route leaves: their ring, and the position on it."""
     for ring, start, links in zip(leg.ring.tolist(), leg.start.tolist(), leg.links.tolist(), strict=True):
         yield [(ring, step * (start + passed) % leg.size) for passed in range(links)]
@@ -159,14 +160,14 @@ def round_links(torus: Torus, sources: Places, destinations: Places) -> Integers
 
 def sharing(torus: Torus, network: Network, sources: Places, destinations: Places) -> Booleans:
     """[routes, routes] whether two routes have a link in common; a route has all of its own."""
-    along_row, along_column = _reaches(_legs(torus, network, sources, destinations))
+    along_row, along_column = _reaches(legs(torus, network, sources, destinations))
     reached = along_row | along_column
     shared: Booleans = reached | reached.T
     np.fill_diagonal(shared, True)
     return shared
 
 
-def _reaches(legs: Sequence[_Leg]) -> Booleans:
+def _reaches(legs: Sequence[Leg]) -> Booleans:
     """[legs, routes, routes]: whether the first link of the second route on a leg is a link of the first route."""
     largest = max(leg.size for leg in legs)
     narrow = np.min_scalar_type(2 * largest)  # tables of all pairs are large; positions are small

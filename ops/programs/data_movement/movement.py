@@ -17,6 +17,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout
 from device.numbers.formats import BFLOAT16, DataFormat, div_up
 from device.spec.device_spec import DeviceSpec
+from device.time.links import spread_link_bytes
 from device.time.network import shared_cycles
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
 from ops.op_model import Description, Detail, Ends, ModeledOp
@@ -38,6 +39,9 @@ class Access(Enum):
 
 
 STREAMS: Final = (Access.STREAM, Access.STICKS, Access.BOX)  # accesses whose round trip comes once
+STAGES: Final = (
+    Stage.READER, Stage.TILIZE, Stage.MATH, Stage.UNTILIZE, Stage.WRITER, Stage.NETWORK, Stage.DRAM,
+)  # fmt: skip
 INSIDE: Final = (Access.LOCAL, Access.LOCAL_STICKS)  # accesses that leave no core
 
 
@@ -212,13 +216,16 @@ def _overlapped(stages: dict[Stage, float], movement: Movement, spec: DeviceSpec
     working = [sum(moving)] if spec.data_movement.processors == 1 else moving
     working += [stages[stage] for stage in (Stage.TILIZE, Stage.MATH, Stage.UNTILIZE)]
     slowest = max(working)
-    return max(stages[Stage.DRAM], slowest + (sum(working) - slowest) / movement.blocks)
+    together = max(stages[Stage.DRAM], stages[Stage.NETWORK])
+    return max(together, slowest + (sum(working) - slowest) / movement.blocks)
 
 
 def _stages(movement: Movement, spec: DeviceSpec, *, contention: bool) -> dict[Stage, float]:
     costs, reads, writes = spec.costs_of(MovementCosts), movement.reads, movement.writes
     others, (before, after) = movement.cores.num_cores() if contention else 0, movement.formats
-    stages = dict.fromkeys((Stage.READER, Stage.TILIZE, Stage.MATH, Stage.UNTILIZE, Stage.WRITER, Stage.DRAM), 0.0)
+    stages = dict.fromkeys(
+        (Stage.READER, Stage.TILIZE, Stage.MATH, Stage.UNTILIZE, Stage.WRITER, Stage.NETWORK, Stage.DRAM), 0.0
+    )
     if reads is not None:
         stages[Stage.READER] = reads.core_pages * _read_cycles(reads, spec, others)
         if reads.in_dram and contention:
@@ -229,6 +236,8 @@ def _stages(movement: Movement, spec: DeviceSpec, *, contention: bool) -> dict[S
         if writes.in_dram and contention:
             alone = shared_cycles(spec, writes.all_bytes, costs.dram_write_share)
             stages[Stage.DRAM] = max(alone, stages[Stage.DRAM] + shared_cycles(spec, writes.all_bytes))
+    if contention:
+        stages[Stage.NETWORK] = _network_cycles(movement, spec)
     if movement.tilized_tiles:
         stages[Stage.TILIZE] = movement.tilized_tiles * kernel_costs.tilize_tile_cycles(spec, before, after)
     if movement.cast_tiles:  # numbers become integers on the vector unit
@@ -238,6 +247,19 @@ def _stages(movement: Movement, spec: DeviceSpec, *, contention: bool) -> dict[S
         stages[Stage.UNTILIZE] = movement.untilized_rows * kernel_costs.untilize_row_cycles(spec, movement.width_tiles)
     stages[Stage.READER] += movement.segments * costs.segment_cycles + movement.stores * costs.store_cycles
     return stages
+
+
+def _network_cycles(movement: Movement, spec: DeviceSpec) -> float:
+    """Cycles of the busiest link of either network, over which all cores read or write pages of interleaved buffers."""
+    if movement.reshards:
+        return 0.0
+    sides = ((movement.reads, False), (movement.writes, True))
+    spread = [(pages, writes) for pages, writes in sides if pages is not None and pages.access not in INSIDE]
+    loads = (
+        spread_link_bytes(spec, movement.cores, pages.all_bytes, in_dram=pages.in_dram, writes=writes)
+        for pages, writes in spread
+    )
+    return max(loads, default=0.0) / spec.noc.link_bytes_per_cycle
 
 
 def _read_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:

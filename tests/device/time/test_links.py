@@ -1,0 +1,71 @@
+"""Loads of links, held against counting them link by link."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from device.cores import first_cores
+from device.spec.device_spec import load_spec
+from device.time.links import bank_points, busiest_link_bytes, spread_link_bytes
+from device.time.network import FIRST, NETWORKS, SECOND, Places, routes, torus_of
+
+WORMHOLE, BLACKHOLE = load_spec("wormhole_n150"), load_spec("blackhole_p150")
+TORUS = torus_of(WORMHOLE)
+points = st.tuples(st.integers(0, TORUS.cols - 1), st.integers(0, TORUS.rows - 1))
+transfers = st.lists(st.tuples(points, points, st.integers(1, 9)), min_size=1, max_size=12)
+
+
+def ends(drawn):
+    """Sources, destinations and bytes of drawn transfers."""
+    return (*(Places(*np.array([transfer[end] for transfer in drawn]).T) for end in (0, 1)),
+            np.array([sent for *_, sent in drawn], float))  # fmt: skip
+
+
+@given(transfers, st.sampled_from(NETWORKS))
+def test_the_busiest_link_is_that_of_counted_routes(drawn, network):
+    sources, destinations, sent = ends(drawn)
+    loads = Counter()
+    for links, count in zip(routes(TORUS, network, sources, destinations), sent, strict=True):
+        loads.update(dict.fromkeys(links, count))
+    assert busiest_link_bytes(TORUS, network, sources, destinations, sent) == max(loads.values(), default=0)
+
+
+def test_placed_and_crossed_networks():
+    """All 64 workers of Wormhole and 12 banks, of 1,000 bytes on the busiest link.
+
+    Over the first network answers leave along the rows of the banks, so that an eighth passes the busiest column of
+    workers. Over the second network they leave along the columns of the banks: all of the four in column 0 meet.
+    """
+    cores = first_cores(64, 8, 8)
+
+    def busiest(**how):
+        return spread_link_bytes(WORMHOLE, cores, 1000, in_dram=True, **how)
+
+    placed = busiest(writes=False)
+    assert placed == pytest.approx(busiest(writes=True)) == pytest.approx(125)
+    crossed = busiest(writes=False, crossed=True)
+    assert crossed == pytest.approx(busiest(writes=True, crossed=True)) == pytest.approx(1000 * 4 / 12)
+
+
+def test_pages_in_the_l1_of_all_cores():
+    """64 workers to 64 workers: 3.5 of 64 parts on the busiest link of each network."""
+    cores = first_cores(64, 8, 8)
+    for writes in (False, True):
+        found = spread_link_bytes(WORMHOLE, cores, 64, in_dram=False, writes=writes)
+        assert found == pytest.approx(3.5)
+    one = spread_link_bytes(WORMHOLE, first_cores(1, 8, 8), 64, in_dram=False, writes=True)
+    assert one == pytest.approx(56)  # a column's 8 stay in its column, 56 leave along the row
+
+
+def test_banks_without_a_place_load_no_link():
+    bare = WORMHOLE.replace(noc_dram_cols=(), noc_dram_rows=(), noc_dram_second_rows=())
+    assert bank_points(bare, FIRST) == ()
+    assert spread_link_bytes(bare, first_cores(64, 8, 8), 1000, in_dram=True, writes=False) == 0
+
+
+def test_more_banks_than_nodes_begin_again():
+    assert len(bank_points(BLACKHOLE, FIRST)) == 8
+    more = bank_points(BLACKHOLE.replace(dram_banks=10), SECOND)
+    assert more[8:] == more[:2] == ((0, 1), (0, 10))
