@@ -99,11 +99,11 @@ class NocSpec:
     # none) has a network made for it (`device.time.network.torus_of`)
     worker_cols: tuple[int, ...] = ()
     worker_rows: tuple[int, ...] = ()  # The same of rows
-    # Torus columns and rows of the nodes at which the banks of DRAM answer on the first network, bank by bank; banks
-    # beyond these begin again with the first. Empty where nobody knows them: no link is counted for such banks
+    # Torus column of the node at which each bank of DRAM answers; banks beyond these begin again with the first. Empty
+    # where nobody knows them: then no link is counted for such banks
     dram_cols: tuple[int, ...] = ()
-    dram_rows: tuple[int, ...] = ()
-    dram_second_rows: tuple[int, ...] = ()  # Torus rows on the second network, in the same columns
+    dram_rows: tuple[int, ...] = ()  # Torus row of that node on the first network
+    dram_second_rows: tuple[int, ...] = ()  # Torus row of that node on the second network
     flit_bytes: int  # Bytes a link carries a cycle
     link_share: float  # Part of them that is left after headers
     packet_bytes: int  # Most that a packet carries; a larger transfer is several

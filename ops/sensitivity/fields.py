@@ -77,24 +77,31 @@ def scaled(spec: DeviceSpec, field: Field, factor: float) -> DeviceSpec | None:
     value = field.value * factor
     if isclose(round(value) if isinstance(field.value, int) else value, field.value):
         return None
-    try:
-        return with_values(spec, {field.path: value})
-    except SpecError:
-        return None
+    return _valid(spec, field, value)
 
 
 def others(spec: DeviceSpec, field: Field) -> tuple[DeviceSpec, ...]:
     """Copies with another value of a field that is no number.
 
-    An inverted flag, places without gaps or with a gap, other releases; no other value of other texts.
+    An inverted flag, places without gaps or with a gap, or all in one place, other releases; no other value of other
+    texts, and none that the device can not have.
     """
     if isinstance(field.value, bool):
         values: list[Any] = [not field.value]
     elif isinstance(field.value, list):
-        values = [[0, *field.value[1:]], list(range(len(field.value)))]
+        values = [[0, *field.value[1:]], list(range(len(field.value))), [0] * len(field.value)]
     else:
         values = list(release_names()) if field.name == "release" else []
-    return tuple(with_values(spec, {field.path: value}) for value in values if value != field.value)
+    possible = (_valid(spec, field, value) for value in values if value != field.value)
+    return tuple(device for device in possible if device is not None)
+
+
+def _valid(spec: DeviceSpec, field: Field, value: Any) -> DeviceSpec | None:
+    """A copy with another value; None if the device can not have it."""
+    try:
+        return with_values(spec, {field.path: value})
+    except SpecError:
+        return None
 
 
 _ATTRIBUTE = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
