@@ -105,6 +105,13 @@ class Machine:
         """Bytes set apart for L1_SMALL buffers, rounded up as the allocator wants them."""
         return self._allocator.l1_small_bytes
 
+    @property
+    def l1_room_bytes(self) -> int:
+        """Bytes of a core below its lowest L1 buffer."""
+        lowest = self._allocator.lowest_l1_address
+        top = self.spec.l1.bytes - self.l1_small_bytes if lowest is None else lowest
+        return top - self.spec.l1.base_bytes
+
     def __enter__(self) -> Self:
         return self
 

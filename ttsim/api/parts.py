@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from device.errors import ArgumentTypeError, DeviceError, NotSimulatedError, shown
-from device.memory.memory_config import MemoryConfig
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, BufferType, Layout, MemoryConfig
 from ops.planners.shape.plan import axis_of
-from ops.planners.shape.split import plan_split
+from ops.planners.shape.split import parts_place, plan_split
+from ops.programs.buffer_shapes import volume_tiles
 from ops.programs.data_movement.split import split_cores
 from ttsim.api.conversions import to_memory_config
 from ttsim.api.device_calls import cached_plan, operation, required_device
@@ -13,6 +14,9 @@ from ttsim.api.shape import concat, reshape, slice
 from ttsim.runtime.execution import locked_on, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import required_integer
+
+READS_OF_L1 = 2  # parts in DRAM of a tensor in L1 that are cut from the tensor; more are cut from a copy in DRAM
+TILES_OF_A_PART = 4  # in L1, by the real library's estimate of what parts in L1 take beside their elements
 
 
 def _parts(owner: str, tensor: Tensor, sizes: Sequence[int], axis: int, place: MemoryConfig | None) -> list[Tensor]:
@@ -181,11 +185,24 @@ def _split(tensor: Tensor, sizes: Sequence[int], axis: int, place: MemoryConfig 
         raise DeviceError(f"split_size should be greater than 0, instead got: {{{listed}}}\nsplit_size: give 1 or more")
     device, spec = required_device("split", tensor), tensor.spec
     equal = len(set(sizes)) == 1 and sum(sizes) == spec.shape[axis]
+    where = _parts_place(tensor, sizes, axis) if place is None else place
     if axis != len(spec.shape) - 1 or not equal or split_cores(spec, len(sizes), device.spec) is None:
-        if spec.memory_config.is_sharded() and len(sizes) > 1:
-            raise NotSimulatedError("split: ttsim does not simulate shards here; move the tensor to interleaved memory")
-        return _parts("split", tensor, sizes, axis, place)
-    plan = cached_plan(plan_split, device, spec, len(sizes), place=place)
+        reads_often = len(sizes) > READS_OF_L1 and where == DRAM_MEMORY_CONFIG
+        source = to_memory_config(tensor, where) if reads_often else tensor
+        return _parts("split", source, sizes, axis, where)
+    plan = cached_plan(plan_split, device, spec, len(sizes), place=where)
     with device.function("ttnn.split"):
         results = run(plan, {"input": tensor}, device)
     return [results[f"output_{number}"] for number in range(len(sizes))]
+
+
+def _parts_place(tensor: Tensor, sizes: Sequence[int], axis: int) -> MemoryConfig:
+    """Where parts lie if nobody says: as `parts_place`, and in DRAM if a core's L1 would not hold all of several."""
+    device, spec = required_device("split", tensor), tensor.spec
+    where = parts_place(spec, sizes, axis)
+    if len(sizes) <= READS_OF_L1 or where.buffer_type is BufferType.DRAM or where.is_sharded():
+        return where
+    tile_bytes = spec.data_format.tile_bytes
+    elements = volume_tiles(spec) if spec.layout is Layout.TILE else spec.volume / TILE**2
+    needed = (elements + TILES_OF_A_PART * len(sizes)) * tile_bytes
+    return where if needed <= device.machine.l1_room_bytes else DRAM_MEMORY_CONFIG

@@ -10,11 +10,15 @@ from ops.planners.shape.plan import axis_of
 from ops.planners.shape.repeat import plan_repeat, plan_repeat_interleave, repeats_elements
 from ttsim.api.conversions import to_layout, to_memory_config, typecast
 from ttsim.api.device_calls import converted, operation, require_left_out, required_device
-from ttsim.api.shape import concat, reshape, transpose, unsqueeze
+from ttsim.api.shape import concat, reshape, transpose, unsqueeze, view
+from ttsim.api.upsample import upsample
 from ttsim.runtime.execution import locked_on
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import required_integer
 from ttsim.runtime.types.tensors import bfloat4_b, bfloat8_b, bfloat16, uint8
+
+
+IMAGE_RANK = 4
 
 
 @operation
@@ -130,37 +134,65 @@ def repeat_interleave(
         )
     place = memory_config
     if len(spec.shape) == 1:
-        raise NotSimulatedError(f"{owner}: ttsim does not simulate a vector; reshape it to two axes first")
+        return locked_on(device, lambda: _of_vector(input_tensor, repeats, place))
     if repeats == 1:
         return to_memory_config(input_tensor, spec.memory_config if place is None else place)
     if repeats_elements(spec, axis, place):
         return converted(owner, plan_repeat_interleave, input_tensor, axis, repeats, place=place)
-    sharded = spec.memory_config.is_sharded()
-    if (place is not None and place.is_sharded()) or (sharded and spec.layout is not Layout.TILE):
-        raise NotSimulatedError(
-            f"{owner}: ttsim does not simulate rows in shards, or a result in shards; use interleaved memory"
-        )
-    where = DRAM_MEMORY_CONFIG if place is None and sharded else spec.memory_config if place is None else place
+    return locked_on(device, lambda: _joined(input_tensor, repeats, axis, place))
 
-    def call() -> Tensor:
-        if sharded:
-            return _each(to_memory_config(input_tensor, where), repeats, axis, where)
-        return _each(input_tensor, repeats, axis, where)
 
-    return locked_on(device, call)
+def _of_vector(tensor: Tensor, repeats: int, place: MemoryConfig | None) -> Tensor:
+    """A vector whose elements are repeated, as a column."""
+    column = reshape(tensor, (-1, 1))
+    again = repeat_interleave(column, repeats, 0, memory_config=place)
+    result = reshape(again, (-1,))
+    del again, column  # in the library's order
+    return result
+
+
+def _joined(tensor: Tensor, repeats: int, axis: int, place: MemoryConfig | None) -> Tensor:
+    """A tensor of two axes or more whose elements are repeated by joining rows, in DRAM if it lies in shards."""
+    where = tensor.spec.memory_config
+    if not where.is_sharded():
+        return _each(tensor, repeats, axis, where if place is None else place)
+    if tensor.layout is Layout.ROW_MAJOR and len(tensor.shape) == IMAGE_RANK:
+        larger = _in_shards(tensor, repeats, axis)
+        return to_memory_config(larger, larger.spec.memory_config if place is None else place)
+    gathered = to_memory_config(tensor, DRAM_MEMORY_CONFIG)
+    again = _each(gathered, repeats, axis, DRAM_MEMORY_CONFIG)
+    result = to_memory_config(again, DRAM_MEMORY_CONFIG if place is None else place)
+    del again, gathered  # in the library's order
+    return result
+
+
+def _in_shards(tensor: Tensor, repeats: int, axis: int) -> Tensor:
+    """Images of rows in shards whose elements are repeated by `upsample`, in larger shards on the same cores."""
+    images, rows, columns, channels = tensor.shape
+    if axis == IMAGE_RANK - 1:
+        turned = transpose(tensor, -1, -2)
+        again = _in_shards(turned, repeats, axis - 1)
+        result = transpose(again, -1, -2)
+        del again, turned  # in the library's order
+        return result
+    if axis != 0:
+        return upsample(tensor, (1, repeats) if axis == 2 else (repeats, 1))
+    larger = upsample(view(tensor, (1, images, rows * columns, channels)), (repeats, 1))
+    return view(larger, (images * repeats, rows, columns, channels))
 
 
 def _each(tensor: Tensor, repeats: int, axis: int, place: MemoryConfig) -> Tensor:
-    """A tensor of two axes or more whose elements are repeated, by joining rows; the last axis is transposed before."""
-    if axis == len(tensor.shape) - 1:
-        turned = transpose(tensor, -1, -2, memory_config=place)
-        again = _each(turned, repeats, axis - 1, place)
-        result = transpose(again, -1, -2, memory_config=place)
-        del again, turned  # in the library's order
-        return result
-    dtype, sides = tensor.dtype, list(tensor.shape)
-    converts = dtype in (bfloat8_b, bfloat4_b, uint8)
+    """A tensor whose elements are repeated, by joining rows; the last axis is transposed before."""
+    dtype, sides, turns = tensor.dtype, list(tensor.shape), axis == len(tensor.shape) - 1
+    converts = dtype == uint8 or (dtype in (bfloat8_b, bfloat4_b) and not turns)
     wide = typecast(tensor, bfloat16, memory_config=place) if converts else tensor
+    if turns:
+        turned = transpose(wide, -1, -2, memory_config=place)
+        again = _joined(turned, repeats, axis - 1, place)
+        there = transpose(again, -1, -2, memory_config=place)
+        result = typecast(there, dtype, memory_config=place) if converts else there
+        del there, again, turned, wide  # in the library's order
+        return result
     rows = to_layout(wide, Layout.ROW_MAJOR)
     del wide
     sides[axis] *= repeats

@@ -36,10 +36,11 @@ def plan_repeat(
 
 
 def repeats_elements(source: TensorSpec, axis: int, place: MemoryConfig | None) -> bool:
-    """Whether generated code repeats each element of an axis: whole pages of interleaved floats."""
+    """Whether generated code repeats each element of an axis: whole pages of interleaved floats, no single ones."""
     places = (source.memory_config, source.memory_config if place is None else place)
     inner = 2 if source.layout is Layout.TILE else 1
     fits = 2 <= len(source.shape) <= RANK and axis < len(source.shape) - inner
+    fits = fits and (source.layout is Layout.TILE or source.shape[-1] > 1)
     return fits and source.data_format in (BFLOAT16, FLOAT32) and not any(where.is_sharded() for where in places)
 
 

@@ -1,12 +1,14 @@
 """Plans that split tiles into parts of equal width by one program. Rules: ttnn 0.81.1 and recorded plans."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from device.errors import NotSimulatedError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import MemoryConfig
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, MemoryConfig
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.programs.buffer_shapes import is_uneven
 from ops.programs.data_movement.split import SplitWidth, split_buffers, split_cores
 
 
@@ -17,8 +19,6 @@ def plan_split(source: TensorSpec, parts: int, spec: DeviceSpec, *, place: Memor
         raise NotSimulatedError(f"split: the grid has no cores for {parts} parts of {source.shape[-1]} columns; slice")
     shape = (*source.shape[:-1], source.shape[-1] // parts)
     where = source.memory_config if place is None else place
-    if (parts > 1 and where.is_sharded()) or is_uneven(source):
-        raise NotSimulatedError("split: ttsim does not simulate parts in shards; give an interleaved memory_config")
     result = source.changed(shape=shape, memory_config=where)
     outputs = [PlanTensor(f"output_{number}", result) for number in range(parts)]
     op = SplitWidth(shape=source.shape, parts=parts)
@@ -27,3 +27,20 @@ def plan_split(source: TensorSpec, parts: int, spec: DeviceSpec, *, place: Memor
         more_outputs=outputs[1:], dataflow=True, key=("split", op, source, result),
     )  # fmt: skip
     return builder.finish({output.name: output for output in outputs})
+
+
+def parts_place(source: TensorSpec, sizes: Sequence[int], axis: int) -> MemoryConfig:
+    """Where parts of a tensor lie if nobody says: with the tensor, or in DRAM if equal parts leave its shards ragged.
+
+    Each part takes an equal part of each shard: of its rows, or of its columns if the last axis is split.
+    """
+    place, shards = source.memory_config, source.memory_config.shard_spec
+    if shards is None or len(sizes) == 1:
+        return place
+    by_columns = axis == len(source.shape) - 1
+    shape = list(shards.shape)
+    shape[by_columns], rest = divmod(shape[by_columns], len(sizes))
+    ragged = source.layout is Layout.TILE and shape[by_columns] % TILE
+    if len(set(sizes)) > 1 or sum(sizes) != source.shape[axis] or rest or ragged:
+        return DRAM_MEMORY_CONFIG
+    return replace(place, shard_spec=shards.changed(shape=(shape[0], shape[1])))
