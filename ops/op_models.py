@@ -28,6 +28,7 @@ from ops.programs.data_movement.partial import SliceFromShards, SliceToShards
 from ops.programs.data_movement.permute import Permute
 from ops.programs.data_movement.repeat import RepeatTensor
 from ops.programs.data_movement.reshape import Reshape
+from ops.programs.data_movement.roll import RollShards
 from ops.programs.data_movement.slice import Cut, PaddedSlice, SliceWrite
 from ops.programs.data_movement.split import SplitWidth
 from ops.programs.data_movement.upsample import Upsample
@@ -52,7 +53,7 @@ from ops.programs.reduction.models import OP_MODELS as REDUCTION
 MODELED_OPS: Final[tuple[type[ModeledOp], ...]] = (
     Activate, AddRow, BilinearUpsample, Binary, ChannelsFirst, ChannelsLast, Concatenate, Conv3d, CopyTensor, Cut,
     EvenlyDistributed, FillPad, FillTiles, FoldWindows, GridSample, Pool, PaddedSlice, PadWith, Permute, RepeatTensor,
-    Reshape, SliceFromShards, SliceToShards, SliceWrite, SplitWidth, Ternary, Transpose, Upsample,
+    Reshape, RollShards, SliceFromShards, SliceToShards, SliceWrite, SplitWidth, Ternary, Transpose, Upsample,
 )  # fmt: skip
 _MODELS: list[OpModel[Any]] = [
     *map(model_of, MODELED_OPS),

@@ -9,17 +9,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from device.errors import DeviceError
+from device.errors import DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
+    TILE,
     BufferType,
     Layout,
     MemoryConfig,
     ShardSpec,
     TensorMemoryLayout,
 )
-from device.numbers.formats import BFLOAT16, FLOAT32, round_up
+from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat, round_up
 from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
@@ -27,7 +28,7 @@ from ops.planners.shape.permute import seen, transposed_by
 from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import row_bytes
 from ops.programs.data_movement.concat import Concatenate, page_buffers, ragged_buffers, shard_views, turned_buffers
-from ops.programs.data_movement.conversions import copied, tilized_by, unpadded_by
+from ops.programs.data_movement.conversions import copied, in_other_layout, tilized_by, unpadded_by
 from ops.programs.data_movement.copy import Conversion
 
 HEIGHT, WIDTH = TensorMemoryLayout.HEIGHT_SHARDED, TensorMemoryLayout.WIDTH_SHARDED
@@ -39,7 +40,8 @@ STICK_BYTES = 32  # sticks of two tensors are joined in whole multiples of this
 
 def require_one_shape(sources: Sequence[TensorSpec], axis: int) -> None:
     """Raises DeviceError for tensors that differ in more than their length along ``axis``."""
-    first = sources[0]
+    first, ragged = sources[0], any(_is_ragged(tensor, axis) for tensor in sources)
+    layout = _joined_layout(sources)
     for other in sources[1:]:
         same_rank = len(other.shape) == len(first.shape)
         if not same_rank or any(
@@ -50,9 +52,45 @@ def require_one_shape(sources: Sequence[TensorSpec], axis: int) -> None:
                 f"place.\nconcat: {list(first.shape)} and {list(other.shape)} differ beyond axis {axis}"
             )
         if other.layout is not first.layout:
-            raise DeviceError("All Tensors should have same layouts.\nconcat: bring them to one layout first")
-        if other.data_format != first.data_format:
-            raise DeviceError("All Tensors should have same dtypes.\nconcat: typecast them first")
+            _require_convertible(first, other, ragged=ragged)
+        in_rows = ragged or layout is Layout.ROW_MAJOR
+        _require_one_format(*((_row_format(tensor) if in_rows else tensor.data_format) for tensor in (first, other)))
+
+
+def _require_convertible(first: TensorSpec, other: TensorSpec, *, ragged: bool) -> None:
+    """Raises an error for tensors of two layouts that are not brought to one."""
+    way_out = "concat: bring them to one layout first"
+    if ragged:
+        raise DeviceError(f"ttnn.concat: expected all input tensors to be in tile layout\n{way_out}")
+    sharded = [tensor.memory_config.is_sharded() for tensor in (first, other)]
+    if all(sharded):
+        raise NotSimulatedError(f"concat: ttsim does not simulate shards of two layouts; {way_out}")
+    if any(sharded):
+        raise DeviceError(MIXED)
+
+
+def _joined_layout(sources: Sequence[TensorSpec]) -> Layout:
+    """The layout of interleaved tensors when they are joined: the first one's, but rows where others have padding."""
+    if len({tensor.layout for tensor in sources}) == 1 or sources[0].layout is Layout.ROW_MAJOR:
+        return sources[0].layout
+    whole = all(len(tensor.shape) > 1 and not any(side % TILE for side in tensor.shape[-2:]) for tensor in sources)
+    return Layout.TILE if whole else Layout.ROW_MAJOR
+
+
+def _require_one_format(*formats: DataFormat) -> None:
+    """Raises DeviceError for tensors of several formats."""
+    if len(set(formats)) > 1:
+        raise DeviceError("All Tensors should have same dtypes.\nconcat: typecast them first")
+
+
+def _is_ragged(tensor: TensorSpec, axis: int) -> bool:
+    """Whether tiles have padding along an axis; tiles of a vector always pad the rows that a vector lacks."""
+    return tensor.layout is Layout.TILE and (len(tensor.shape) == 1 or tensor.shape[axis] != tensor.padded_shape[axis])
+
+
+def _row_format(tensor: TensorSpec) -> DataFormat:
+    """The format of rows of tiles."""
+    return BFLOAT16 if tensor.data_format.is_block else tensor.data_format
 
 
 def joins_in_place(source: TensorSpec, axis: int) -> bool:
@@ -181,17 +219,15 @@ class _Concat:
         builder, sources = self.builder, [tensor.spec for tensor in inputs]
         if len(inputs) == 1:
             return placed(builder, inputs[0], self.place, "output")
-        # Tiles of a vector always pad the rows that a vector lacks
-        ragged = [
-            tensor.layout is Layout.TILE
-            and (len(tensor.shape) == 1 or tensor.shape[self.axis] != tensor.padded_shape[self.axis])
-            for tensor in sources
-        ]
-        if not any(ragged):
-            result, spent = self._aligned(inputs, "output")
+        if not any(_is_ragged(tensor, self.axis) for tensor in sources):
+            layout = _joined_layout(sources)
+            alike = [in_other_layout(builder, tensor, layout, f"{tensor.name}.alike") for tensor in inputs]
+            result, spent = self._aligned(alike, "output")
             builder.free(*spent)
+            builder.free_own(*alike)
             return result
         if self._joins_bands(sources):
+            _require_one_format(*(tensor.data_format for tensor in sources))
             return self._paged(inputs, "output", ragged=True)
         rows = [
             unpadded_by(builder, tensor, tensor.spec.shape, tensor.spec.memory_config, f"{tensor.name}.rows")

@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 
-from device.errors import ArgumentTypeError, DeviceError, NotSimulatedError, shown
+from device.errors import ArgumentTypeError, DeviceError, shown
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, BufferType, Layout, MemoryConfig
 from ops.planners.shape.plan import axis_of
+from ops.planners.shape.roll import plan_roll, rolls_shards
 from ops.planners.shape.split import parts_place, plan_split
 from ops.programs.buffer_shapes import volume_tiles
 from ops.programs.data_movement.split import split_cores
 from ttsim.api.conversions import to_memory_config
-from ttsim.api.device_calls import cached_plan, operation, required_device
+from ttsim.api.device_calls import cached_plan, converted, operation, required_device
 from ttsim.api.shape import concat, reshape, slice
 from ttsim.runtime.execution import locked_on, run
 from ttsim.runtime.tensor import Tensor
@@ -94,24 +95,34 @@ def roll(
             f"Roll expects shifts {len(places)} and dims {len(axes)} to have the same length\n"
             "dim: give an axis for each shift"
         )
-    rank = 2 if dim is None else len(shape)
+    sides = [1, input_tensor.spec.volume] if dim is None else shape
+    rank = len(sides)
     for axis in axes:
         if not -rank <= axis < rank:
             raise DeviceError(
                 f"Invalid dimension index {axis}. The dimension must be within the range [{-rank}, {rank - 1}].\n"
                 f"dim: the tensor has {rank} axes"
             )
-
-    if input_tensor.spec.memory_config.is_sharded():
-        raise NotSimulatedError("roll: ttsim does not simulate shards; move the tensor to interleaved memory first")
+    sharded = input_tensor.spec.memory_config.is_sharded()
+    if sharded and dim is None:
+        raise DeviceError(
+            "ttnn::roll without dims does not support sharded inputs. Convert to interleaved first.\n"
+            "dim: give one, or move the tensor to interleaved memory"
+        )
     place = input_tensor.spec.memory_config if memory_config is None else memory_config
+    moved = ((shift % max(sides[axis], 1), axis % rank) for shift, axis in zip(places, axes, strict=True))
+    turns = tuple((shift, axis) for shift, axis in moved if shift)
 
     def call() -> Tensor:
-        result = flat = reshape(input_tensor, (1, -1)) if dim is None else input_tensor
-        for shift, axis in zip(places, axes, strict=True):
-            parts = _turned(result, shift, axis % rank)
-            if len(parts) > 1:
-                result = concat(parts, axis % rank)
+        if sharded and not turns:
+            return to_memory_config(input_tensor, place)
+        if sharded and rolls_shards(input_tensor.spec):
+            return to_memory_config(converted("roll", plan_roll, input_tensor, turns), place)
+        source = to_memory_config(input_tensor, DRAM_MEMORY_CONFIG) if sharded else input_tensor
+        result = flat = reshape(source, sides) if dim is None else source
+        for shift, axis in turns:
+            parts = _turned(result, shift, axis)
+            result = concat(parts, axis)
             while parts:  # the library releases the second part first
                 parts.pop()
         result = to_memory_config(result, place)
@@ -127,16 +138,12 @@ def _integers(name: str, values: object) -> list[int]:
 
 
 def _turned(tensor: Tensor, shift: int, axis: int) -> list[Tensor]:
-    """The part that comes in at the beginning of an axis, and the rest; nothing where all elements stay."""
-    side = tensor.shape[axis]
-    kept = side - shift % side
-    if kept == side:
-        return []
-    ends, begins = list(tensor.shape), [0] * len(tensor.shape)
-    begins[axis] = kept
-    left = slice(tensor, begins, ends, [1] * len(ends))
-    ends[axis] = kept
-    return [left, slice(tensor, [0] * len(ends), ends, [1] * len(ends))]
+    """The part that comes in at the beginning of an axis, and the rest."""
+    begins, ends, steps = [0] * len(tensor.shape), list(tensor.shape), [1] * len(tensor.shape)
+    begins[axis] = kept = ends[axis] - shift
+    left = slice(tensor, begins, ends, steps)
+    begins[axis], ends[axis] = 0, kept
+    return [left, slice(tensor, begins, ends, steps)]
 
 
 @operation

@@ -17,7 +17,6 @@ from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import required_integer
 from ttsim.runtime.types.tensors import bfloat4_b, bfloat8_b, bfloat16, uint8
 
-
 IMAGE_RANK = 4
 
 
