@@ -5,7 +5,7 @@ import pytest
 
 import ttsim as ttnn
 from tests.build import place
-from tests.ttsim.api.calls import numbers, operations, put, refusal
+from tests.ttsim.api.calls import buffers, numbers, operations, put, put_all, refusal
 
 GENERATED = "RepeatCodegen"
 # A tensor, counts, the device operations
@@ -54,6 +54,12 @@ def test_shards_of_a_repeated_tensor(device, shards, counts, repeated):
         ("1x1x64x32 tile", 2, "UntilizeCodegen Concat Tilize"),
         ("1x1x32x64 tile", 3, "Transpose UntilizeCodegen Concat Tilize Transpose"),
         ("1x1x32x64 bfloat8_b tile", 0, "Typecast UntilizeCodegen Concat Tilize Typecast"),
+        ("96 tile", 0, "ReshapeView UntilizeWithUnpadding Concat TilizeWithValPadding ReshapeView"),
+        ("96x1 rows", 0, "Concat"),
+        ("1x1x64x32 tile height/32x32/2", 2, "ShardedToInterleaved UntilizeCodegen Concat Tilize"),
+        ("2x3x8x16 rows height/8x16/6", 0, ""),  # UpsampleOperation
+        ("2x3x8x16 rows width/48x8/2", 2, ""),
+        ("2x3x8x16 rows height/8x16/6", 3, "Transpose Transpose"),
     ],
 )
 def test_elements_of_an_axis_are_repeated(device, words, axis, steps):
@@ -94,6 +100,72 @@ def test_a_tensor_is_split(device, words, size, axis, steps):
         assert np.array_equal(part.to_numpy(), wanted)
 
 
+@pytest.mark.parametrize(
+    ("words", "size", "axis", "shards", "steps"),
+    [
+        ("192x64 tile height/32x64/6", 32, 1, "height/32x32/6", "Split"),
+        ("192x64 tile width/192x32/2", 32, 1, "", "Split"),  # half a tile
+        ("2x3x64x128 rows width/384x32/4", 1, 1, "width/128x32/4", "Slice Slice Slice"),
+        ("192x64 tile height/32x64/6", [64, 128], 0, "", "Slice Slice"),
+        ("192x64 tile height/32x64/6", 64, 0, "", "ShardedToInterleaved Slice Slice Slice"),
+    ],
+)
+def test_parts_of_shards_are_smaller_shards_or_lie_in_dram(device, words, size, axis, shards, steps):
+    x = put(device, words)
+    assert operations(lambda: ttnn.split(x, size, axis)) == steps.split()
+    parts = ttnn.split(x, size, axis)
+    assert {part.memory_config() for part in parts} == {place(shards)}
+    assert np.array_equal(np.concatenate([part.to_numpy() for part in parts], axis), x.to_numpy())
+
+
+@pytest.mark.parametrize(("rows", "in_dram"), [(10213, False), (10214, True)])
+def test_many_parts_leave_an_l1_that_would_not_hold_them(rows, in_dram):
+    """Four parts take 4 x 4 tiles beside their bytes: 10,213 rows of 128 bytes leave 32 of a core's L1."""
+    with ttnn.open_device(l1_small_size=32768, values="off") as device:
+        x = ttnn.zeros((1, 1, rows, 64), device=device, memory_config=ttnn.L1_MEMORY_CONFIG)
+        assert (ttnn.split(x, 16, -1)[0].memory_config() == ttnn.DRAM_MEMORY_CONFIG) is in_dram
+
+
+@pytest.mark.parametrize(
+    ("words", "shifts", "axes", "steps"),
+    [
+        ("2x3x64x64 tile height/64x64/6", [1, 32], [0, 2], "Roll Roll"),
+        ("2x3x64x64 tile height/64x64/6", -3, 3, "Untilize Roll Tilize"),
+        ("2x3x8x16 rows width/48x8/2", 1, 3, "Roll"),
+        ("2x3x50x64 tile height/64x64/6", 1, 0, "ShardedToInterleaved Slice Slice Concat InterleavedToSharded"),
+        ("2x3x64x64 tile height/64x64/6", 64, 3, ""),
+    ],
+)
+def test_shards_are_rolled_where_they_lie_unless_they_are_ragged(device, words, shifts, axes, steps):
+    x = put(device, words)
+    assert operations(lambda: ttnn.roll(x, shifts, axes)) == steps.split()
+    rolled = ttnn.roll(x, shifts, axes)
+    assert rolled.memory_config() == x.memory_config()
+    assert np.array_equal(rolled.to_numpy(), np.roll(x.to_numpy(), shifts, axes))
+
+
+def test_a_core_that_rolls_its_shard_holds_two_rows_of_it(device):
+    """Of two tiles, and 64 bytes to align them."""
+    x = put(device, "2x3x64x64 tile height/64x64/6")
+    assert buffers(lambda: ttnn.roll(x, 1, 0)) == [(8192, 1), (8192, 1), (2 * 2 * 2048 + 64, 0)]
+
+
+@pytest.mark.parametrize(
+    ("words", "steps", "layout"),
+    [
+        ("2x64x64 tile + 2x64x64 rows", "Tilize Concat", ttnn.TILE_LAYOUT),
+        ("2x64x64 rows + 2x64x64 tile", "UntilizeCodegen Concat", ttnn.ROW_MAJOR_LAYOUT),
+        ("2x64x60 tile + 2x64x60 rows", "UntilizeWithUnpadding Concat", ttnn.ROW_MAJOR_LAYOUT),
+    ],
+)
+def test_tensors_of_two_layouts_are_joined_in_the_first_ones_unless_it_pads(device, words, steps, layout):
+    tensors = put_all(device, words)
+    assert operations(lambda: ttnn.concat(tensors, 0)) == steps.split()
+    joined = ttnn.concat(tensors, 0)
+    assert joined.layout == layout
+    assert np.array_equal(joined.to_numpy(), np.concatenate([tensor.to_numpy() for tensor in tensors]))
+
+
 def test_chunks_and_rings(device):
     x = put(device, "2x5x16 rows")
     assert [part.shape[1] for part in ttnn.chunk(x, 2, 1)] == [3, 2]
@@ -101,6 +173,8 @@ def test_chunks_and_rings(device):
     for shifts, axes in ((1, 1), (-7, 0), ([1, 3], [0, 2])):
         assert np.array_equal(ttnn.roll(x, shifts, axes).to_numpy(), np.roll(x.to_numpy(), shifts, axes))
     assert np.array_equal(ttnn.roll(x, 3).to_numpy(), np.roll(x.to_numpy(), 3))
+    shards = put(device, "64x32 rows height/32x32/2")
+    assert refusal(lambda: ttnn.roll(shards, 3)).startswith("Device: ttnn::roll without dims does not support sharded")
 
 
 REFUSED = [
