@@ -8,6 +8,7 @@ import numpy as np
 from device.cores import CoreGrid
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 from device.memory.memory_config import (
+    DRAM_MEMORY_CONFIG,
     TILE,
     Layout,
     MemoryConfig,
@@ -19,7 +20,9 @@ from ops.planners.normalization.group_grids import Images, interleaved_grid, sha
 from ops.planners.normalization.group_norm import plan_group_norm
 from ttsim.api.conversions import from_numpy, from_torch, to_device
 from ttsim.api.device_calls import cached_plan, format_of, operation
-from ttsim.api.normalization import device_of
+from ttsim.api.eltwise import multiply
+from ttsim.api.normalization import device_of, l1_bytes_of
+from ttsim.api.shape import concat
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import run
 from ttsim.runtime.tensor import Tensor
@@ -68,7 +71,7 @@ def group_norm(
         num_out_blocks: Blocks that a core of interleaved images works on; -1 lets the call choose.
         compute_kernel_config: None for HiFi4, with a 32-bit Dst for float32 alone.
         negative_mask: That of `create_group_norm_input_negative_mask`; saves L1 in ROW_MAJOR layout.
-        use_welford: Not simulated.
+        use_welford: Run the program of two passes by the vector unit.
 
     Returns:
         The input, or a tensor of its shape and data type.
@@ -87,12 +90,6 @@ def group_norm(
     roles = {"input": input_tensor, "weight": weight, "bias": bias, "mask": input_mask, "negative_mask": negative_mask}
     tensors = {role: tensor for role, tensor in roles.items() if tensor is not None}
     device, specs = device_of(tensors), {role: tensor.spec for role, tensor in tensors.items()}
-    if dtype is not None and dtype is not input_tensor.dtype:
-        raise DeviceError(
-            f"group_norm output dtype must match input dtype (DataType::{input_tensor.dtype.name}), got "
-            f"dtype=DataType::{dtype.name}\n"
-            "dtype: leave it out, and typecast the result"
-        )
     config = None if compute_kernel_config is None else compute_kernel_config.argument()
     call = GroupNormArguments(
         source=specs["input"],
@@ -112,9 +109,22 @@ def group_norm(
         fidelity_phases=4 if config is None else config.fidelity_phases,
         fp32_dest=None if config is None else config.fp32_dest,
     )
-    plan = cached_plan(plan_group_norm, device, call)
+    plan = cached_plan(plan_group_norm, device, call, l1_bytes=l1_bytes_of(device))
+    if call.mask is not None and call.padded:
+        tensors["mask"] = _with_last_rows(tensors["mask"], input_tensor)
     with device.function("ttnn.group_norm"):
         return run(plan, tensors, device)["output"]
+
+
+def _with_last_rows(mask: Tensor, images: Tensor) -> Tensor:
+    """A mask, and after it that of the tiles in which an image ends: zeros below its last pixel."""
+    rows = np.ones(mask.spec.shape, np.float32)
+    rows[..., images.spec.shape[2] % TILE :, :] = 0
+    ones = from_numpy(rows, mask.dtype, layout=Layout.TILE, device=images.device(), memory_config=DRAM_MEMORY_CONFIG)
+    last = multiply(mask, ones)
+    both = concat([mask, last], dim=1)
+    del last, ones
+    return both
 
 
 def _mask(

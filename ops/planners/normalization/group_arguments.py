@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import Layout, MemoryConfig
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, MemoryConfig
 from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
 
 
@@ -32,6 +32,24 @@ class GroupNormArguments:
     def written_layout(self) -> Layout:
         """Layout of the result."""
         return self.out_layout or self.source.layout
+
+    @property
+    def padded(self) -> bool:
+        """Whether the last tiles of an image hold rows that are none of its pixels."""
+        return self.source.layout is Layout.TILE and self.source.shape[2] % TILE != 0
+
+    @property
+    def welford(self) -> bool:
+        """Whether the program of two passes over all pixels runs, which takes no padded rows."""
+        return self.use_welford and not self.padded
+
+    @property
+    def stacked_mask(self) -> TensorSpec | None:
+        """The mask as the program reads it: of padded images, that of the last tiles follows that of the others."""
+        if self.mask is None or not self.padded:
+            return self.mask
+        _, groups, high, wide = (1, 1, 1, 1, *self.mask.shape)[-4:]
+        return self.mask.changed(shape=(1, 2 * groups, high, wide), memory_config=DRAM_MEMORY_CONFIG)
 
     @property
     def wide(self) -> bool:

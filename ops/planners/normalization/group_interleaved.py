@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from device.errors import NotSimulatedError
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, BufferType, Layout
 from device.numbers.formats import FLOAT32
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
@@ -11,6 +12,9 @@ from ops.planners.normalization.group_arguments import GroupNormArguments
 from ops.planners.normalization.group_grids import Images, interleaved_grid, shared_rows, virtual_columns, widest_span
 from ops.programs.normalization.group_norm import GroupNorm
 from ops.programs.normalization.group_rows import Blocks, chosen_blocks, cores_of, row_buffers
+
+KEPT_SHARE = 0.95  # of a core's L1, within which the program of two passes keeps its input
+MOST_GROUPS = 16  # of a core, in that program
 
 
 def _images(call: GroupNormArguments) -> Images:
@@ -20,9 +24,17 @@ def _images(call: GroupNormArguments) -> Images:
 def grid_faults(call: GroupNormArguments, spec: DeviceSpec) -> Iterator[str]:
     """What the real library says of cores that do not share the rows of tiles of interleaved images evenly."""
     source = call.source
-    if source.memory_config.is_sharded() or source.layout is Layout.ROW_MAJOR or call.grid is None:
+    if source.memory_config.is_sharded():
         return
     images, batches = _images(call), source.shape[0]
+    if call.grid is None:
+        if interleaved_grid((spec.grid.cols, spec.grid.rows), images, batches) is None:
+            yield (
+                f"group_norm: Could not determine a valid DRAM core grid for channels={images.channels}, "
+                f"num_groups={images.groups}, nhw={images.pixels}. Specify core_grid explicitly or adjust "
+                "configuration.\ncore_grid: give one"
+            )
+        return
     rows, columns = shared_rows(call.grid, images), virtual_columns(call.grid[0], images)
     height = images.pixels // TILE
     if rows and height % rows == 0 and (rows < batches or rows % batches == 0):
@@ -42,13 +54,16 @@ def grid_faults(call: GroupNormArguments, spec: DeviceSpec) -> Iterator[str]:
     )
 
 
-def write_interleaved(builder: PlanBuilder, call: GroupNormArguments, tensors: Sequence[PlanTensor]) -> PlanTensor:
+def write_interleaved(
+    builder: PlanBuilder, call: GroupNormArguments, tensors: Sequence[PlanTensor], l1_bytes: int
+) -> PlanTensor:
     """Writes the program; raises NotSimulatedError for what other programs do."""
     source, spec, images = call.source, builder.device_spec, _images(call)
     batches, place = source.shape[0], call.place or DRAM_MEMORY_CONFIG
     grid = call.grid or interleaved_grid((spec.grid.cols, spec.grid.rows), images, batches)
     vectors = [vector for vector in (call.weight, call.bias) if vector is not None]
-    if grid is None or (call.grid is None and call.blocks is not None):
+    assert grid is not None  # grid_faults
+    if call.grid is None and call.blocks is not None:
         raise NotSimulatedError("group_norm: cores for num_out_blocks are not simulated; give a core_grid")
     if place.is_sharded() or any(vector.layout is Layout.TILE for vector in vectors):
         raise NotSimulatedError(
@@ -65,8 +80,8 @@ def write_interleaved(builder: PlanBuilder, call: GroupNormArguments, tensors: S
     span = widest_span(wide, images.channels // images.groups)
     count = call.blocks if call.blocks is not None else 1
     if call.grid is None or call.blocks == -1:
-        count = chosen_blocks(image_high, span, source.data_format)
-    refused = _fault(call, count, image_high, span)
+        count = chosen_blocks(image_high, span, source.data_format, few=not call.welford)
+    refused = _fault(call, count, image_high, span, columns)
     blocks = Blocks(high=image_high, wide=span, count=count if refused is None else 1)
     op = GroupNorm(
         shape=(batches, 1, source.shape[2], source.shape[3]),
@@ -87,15 +102,30 @@ def write_interleaved(builder: PlanBuilder, call: GroupNormArguments, tensors: S
         from_rows=False,
         to_rows=call.written_layout is Layout.ROW_MAJOR,
         passes=3,
+        padded=call.padded,
+        welford=call.welford,
     )
     output = PlanTensor("output", source.changed(layout=call.written_layout, memory_config=place))
-    buffers = () if refused is not None else row_buffers(op, blocks, whole_images=batches >= rows)
+    room = 0
+    if call.welford:
+        room = int(KEPT_SHARE * (l1_bytes - sum(_bank_bytes(tensor.spec, spec) for tensor in (*tensors, output))))
+    buffers = () if refused is not None else row_buffers(op, blocks, whole_images=batches >= rows, room=room)
     key = ("group_norm", call, output.spec)
     return builder.run("GroupNormDeviceOperation", op, tensors, output, buffers, key=key, refused=refused)
 
 
-def _fault(call: GroupNormArguments, count: int, high: int, span: int) -> str | None:
-    width = span * TILE
+def _bank_bytes(tensor: TensorSpec, spec: DeviceSpec) -> int:
+    in_l1 = tensor.memory_config.buffer_type is BufferType.L1
+    return tensor.buffer(spec).bank_bytes if in_l1 else 0
+
+
+def _fault(call: GroupNormArguments, count: int, high: int, span: int, columns: int) -> str | None:
+    width, own_groups = span * TILE, call.groups // columns
+    if call.welford and own_groups > MOST_GROUPS:
+        return (
+            f"num_groups_per_core ({own_groups}) must be <= {MOST_GROUPS} when use_welfords is true. Increase the "
+            "width of core grid to address this."
+        )
     if not 0 < count <= high:
         return (
             f"num_out_blocks ({count}) must be in [1, block_h ({high})]. Reduce num_out_blocks or increase input "

@@ -1,6 +1,7 @@
 """Plans of ttnn.group_norm: arguments and checks, and the program of images in shards."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 from device.errors import DeviceError, NotSimulatedError
@@ -18,24 +19,27 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.normalization.group_arguments import GroupNormArguments
 from ops.planners.normalization.group_grids import widest_span
-from ops.planners.normalization.group_interleaved import grid_faults, write_interleaved
+from ops.planners.normalization.group_interleaved import MOST_GROUPS, grid_faults, write_interleaved
 from ops.planners.normalization.shards import layout_fault, rectangle_fault
 from ops.programs.normalization.group_norm import GroupNorm, group_buffers, tiles_of_shard
 
 
-def plan_group_norm(call: GroupNormArguments, spec: DeviceSpec) -> Plan:
-    """Plan a call of the tensors "input", "weight", "bias", "mask" and "negative_mask"; raises DeviceError."""
+def plan_group_norm(call: GroupNormArguments, spec: DeviceSpec, *, l1_bytes: int) -> Plan:
+    """Plan a call of the tensors "input", "weight", "bias", "mask" and "negative_mask"; raises DeviceError.
+
+    ``l1_bytes`` are those of a core that tensors and circular buffers may take.
+    """
     sharded = call.source.memory_config.is_sharded()
     for faults in (_call_faults, partial(grid_faults, spec=spec), _tensor_faults, _mask_faults):
         for text in faults(call):
             raise DeviceError(text)
     _require_simulated(call)
     inputs = {"input": call.source, "weight": call.weight, "bias": call.bias}
-    inputs |= {"mask": call.mask, "negative_mask": call.negative_mask}
+    inputs |= {"mask": call.stacked_mask, "negative_mask": call.negative_mask}
 
     def write(builder: PlanBuilder, *tensors: PlanTensor) -> PlanTensor:
         if not sharded:
-            return write_interleaved(builder, call, tensors)
+            return write_interleaved(builder, call, tensors, l1_bytes)
         refused = next(_shard_faults(call), None)
         source = tensors[0]
         output = source
@@ -46,6 +50,11 @@ def plan_group_norm(call: GroupNormArguments, spec: DeviceSpec) -> Plan:
                 refused = refused or "Only L1 buffers can have an associated circular buffer!"
         op = _op(call)
         buffers = () if refused is not None else group_buffers(op, source, output, spec)
+        held = {tensor.name: tensor.spec.buffer(spec).bank_bytes for tensor in (source, output)}
+        own = sum(buffer.size_bytes for buffer in buffers if buffer.view_of is None)
+        if op.makes_rows and own + sum(held.values()) > l1_bytes:
+            op = replace(op, negative_mask_format=BFLOAT16)  # that the program makes itself, to write into its input
+            buffers = group_buffers(op, source, output, spec)
         return builder.run(
             "GroupNormDeviceOperation",
             op,
@@ -84,6 +93,8 @@ def _op(call: GroupNormArguments) -> GroupNorm:
         partners=max(1, down // images),
         from_rows=source.layout is Layout.ROW_MAJOR,
         to_rows=call.written_layout is Layout.ROW_MAJOR,
+        padded=call.padded,
+        welford=call.welford,
     )
 
 
@@ -92,12 +103,8 @@ def _require_simulated(call: GroupNormArguments) -> None:
     fault = None
     if call.source.layout is Layout.ROW_MAJOR and not call.source.memory_config.is_sharded():
         fault = "interleaved tensors in ROW_MAJOR layout are not simulated; use to_layout(TILE_LAYOUT)"
-    elif call.use_welford:
-        fault = "use_welford is not simulated; leave it out"
     elif call.mask is None and call.negative_mask is not None:
         fault = "negative_mask without input_mask is not simulated; give both"
-    elif call.source.shape[2] % TILE and (call.mask is not None or call.source.memory_config.is_sharded()):
-        fault = "a mask, or shards, of images with padded rows are not simulated; give a multiple of 32 pixels"
     if fault is not None:
         raise NotSimulatedError(f"group_norm: {fault}")
 
@@ -138,7 +145,21 @@ def _call_faults(call: GroupNormArguments) -> Iterator[str]:
 
 
 def _tensor_faults(call: GroupNormArguments) -> Iterator[str]:
-    source = call.source
+    source, interleaved = call.source, not call.source.memory_config.is_sharded()
+    if call.out_format not in (None, source.data_format):
+        yield (
+            f"group_norm output dtype must match input dtype (DataType::{source.data_format.name.upper()}), got "
+            f"dtype=DataType::{call.out_format.name.upper()}\ndtype: leave it out, and typecast the result"
+        )
+    if interleaved and call.inplace:
+        yield "inplace groupnorm not supported for unsharded tensors\ninplace: give False"
+    if interleaved and call.use_welford and (source.layout, call.written_layout) != (Layout.TILE, Layout.TILE):
+        yield (
+            "group_norm: ROW_MAJOR interleaved input/output is not supported on the SFPU two-pass path yet. Use TILE "
+            "layout for both input and output, or use the tile-reduction path (use_welford=false)."
+        )
+    if source.layout is Layout.ROW_MAJOR and source.shape[2] % TILE:
+        yield f"H*W (1*{source.shape[2]}) must be a multiple of the tile height ({TILE})\ninput_tensor: pad its rows"
     if source.data_format not in (BFLOAT16, FLOAT32):
         yield (
             f"Input tensor must be BFLOAT16 or FLOAT32, got: DataType::{source.data_format.name.upper()}\n"
@@ -245,6 +266,12 @@ def _shard_faults(call: GroupNormArguments) -> Iterator[str]:
         yield f"num_batches ({images}) must be divisible by number of cores in a full column ({parts})"
     if images < parts and parts % images:
         yield f"number of cores in a full column ({parts}) must be divisible by num_batches ({images})"
+    own_groups = call.groups * wide // channels
+    if call.welford and own_groups > MOST_GROUPS:
+        yield (
+            f"num_groups_per_core ({own_groups}) must be <= {MOST_GROUPS} when use_welfords is true. Increase the "
+            "width of shard spec to address this."
+        )
     span = widest_span(wide, group) * TILE
     if call.mask is not None and call.mask.padded_shape[-1] != span:
         width = call.mask.padded_shape[-1]

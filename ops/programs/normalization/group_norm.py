@@ -20,6 +20,8 @@ from ops.programs.buffer_shapes import BUFFERING, shard_view, tile_buffer
 from ops.programs.normalization.tile_math import TileMath, logical
 from ops.programs.normalization.work import CoreWork, Normalization
 
+CENTERED = 2  # tiles of differences of the program of two passes
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupNorm(Normalization):
@@ -43,11 +45,23 @@ class GroupNorm(Normalization):
     from_rows: bool  # The tensor is in ROW_MAJOR layout
     to_rows: bool  # The result is
     passes: int = 0  # How often each tile of an interleaved tensor is read
+    padded: bool = False  # Images end within tiles
+    welford: bool = False  # The program of two passes by the vector unit, which keeps the masks and sums of all groups
 
     @property
     def between(self) -> DataFormat:
         """Format of the buffers between steps."""
         return FLOAT32 if self.data_format == FLOAT32 else BFLOAT16
+
+    @property
+    def makes_rows(self) -> bool:
+        """Whether rows become tiles and rows again, in two buffers."""
+        return self.from_rows and self.to_rows and self.negative_mask_format is None and not self.welford
+
+    @property
+    def own_groups(self) -> int:
+        """Groups of a core."""
+        return max(1, self.groups // self.parts)
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
         """The normalized images [N, 1, H*W, C]; sums of a group are exact before they are rounded."""
@@ -85,7 +99,7 @@ class GroupNorm(Normalization):
     def core_work(self, ends: Ends) -> CoreWork:
         """Masked sums, differences and squares of the tiles of each group, then a pass over them all."""
         (high, wide), (block_high, block_wide) = self.core_tiles, self.block_tiles
-        groups = max(1, self.groups // self.parts)
+        groups = self.own_groups
         tiles = high * max(wide, groups * block_wide)
         return CoreWork(
             tiles=tiles,
@@ -110,19 +124,19 @@ def group_buffers(
     (high, wide), (block_high, block_wide) = op.core_tiles, op.block_tiles
     untilized = op.to_rows and op.negative_mask_format is None
     repacked = source.spec.shards.shape[1] % TILE != 0
+    scalers = [] if op.welford else ["global_scaler"]
+    held = op.own_groups if op.welford else BUFFERING  # masks
     rows: list[tuple[str, int, DataFormat | None]] = [
         ("tiles", high * wide, op.data_format),
         ("result_tiles", high * wide if untilized else 0, op.data_format),
-        ("scaler", 1, BFLOAT16),
-        ("epsilon", 1, BFLOAT16),
-        ("global_scaler", 1, BFLOAT16),
+        ("centered", CENTERED, op.between) if op.welford else ("scaler", 1, BFLOAT16),
+        *[(name, 1, BFLOAT16) for name in ("epsilon", *scalers)],
         ("weight", wide, op.weight_format),
         ("bias", wide, op.bias_format),
-        ("mask", BUFFERING * block_wide, op.mask_format),
+        ("mask", held * block_wide, op.mask_format),
         ("negative_mask", BUFFERING * block_wide, op.negative_mask_format),
         ("repacked", BUFFERING * wide if repacked else 0, op.data_format),
-        ("centered", block_high * block_wide, op.between),
-        *[(name, 1, op.between) for name in ("partial", "gathered", "global", "inverse_roots")],
+        *(two_pass_rows(op) if op.welford else one_pass_rows(op, block_high * block_wide)),
         ("ones", 1, BFLOAT16),
     ]
     views = [source] if output.name == source.name else [source, output]
@@ -130,6 +144,18 @@ def group_buffers(
         *(shard_view(tensor.name, tensor, spec, op.cores) for tensor in views),
         *(tile_buffer(name, tiles, fmt, op.cores) for name, tiles, fmt in rows if tiles and fmt is not None),
     )
+
+
+def one_pass_rows(op: GroupNorm, block_tiles: int) -> list[tuple[str, int, DataFormat | None]]:
+    """A block of tiles, sums, and the masks of the last tiles of images that end within them."""
+    names = ["partial", "gathered", "global", "inverse_roots", *(["last_mask", "last_sums"] if op.padded else [])]
+    return [("centered", block_tiles, op.between), *[(name, 1, op.between) for name in names]]
+
+
+def two_pass_rows(op: GroupNorm) -> list[tuple[str, int, DataFormat | None]]:
+    """A tile, a core's means and variances, and those of each group with the inverse roots."""
+    counts = {"x": 1, "partial": BUFFERING, "gathered": BUFFERING * op.own_groups, "inverse_roots": op.own_groups}
+    return [(name, tiles, op.between) for name, tiles in counts.items()]
 
 
 def tiles_of_shard(shape: tuple[int, int]) -> tuple[int, int]:

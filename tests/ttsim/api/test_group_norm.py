@@ -101,6 +101,53 @@ def test_buffers_of_the_real_library(device):
     assert sizes == [4096, 4096, 4096, 2048, 2048, 2048, 4096, 2048, 2048, 2048, 2048, 2048, 2048]
 
 
+def circular_buffers(call):
+    """Bytes of the circular buffers of a call, and its result."""
+    ttnn.graph.begin_graph_capture(ttnn.graph.RunMode.NORMAL)
+    result = call()
+    nodes = ttnn.graph.end_graph_capture()
+    sizes = [int(node["params"]["size"]) for node in nodes if node["node_type"] == "circular_buffer_allocate"]
+    return sizes, result
+
+
+def test_the_program_of_two_passes_keeps_masks_and_sums_of_all_groups(device):
+    """Recorded of the real library: 8 groups in a shard of 8 x 8 tiles, and 4 of 32 on a core of interleaved images."""
+    place = sharded(HEIGHT, (256, 256), 4, 1)
+    x = ttnn.zeros((1, 1, 1024, 256), device=device, memory_config=place)
+    sizes, _ = circular_buffers(lambda: ttnn.group_norm(x, num_groups=8, use_welford=True))
+    tiles = [64, 64, 64, 2, 1, 8, 1, 2, 16, 8, 1]  # two tiles of differences, epsilon, masks, x, means and variances
+    assert sizes == [2048 * count for count in tiles]
+    y = ttnn.zeros((1, 1, 4096, 512), layout=ttnn.TILE_LAYOUT, device=device)
+    sizes, _ = circular_buffers(lambda: ttnn.group_norm(y, num_groups=32, use_welford=True, inplace=False))
+    assert sizes == [2048 * count for count in [32, 16, 16, 1, 4, 1, 2, 16, 2, 8, 4]]
+    with pytest.raises(ttnn.DeviceError, match=r"^num_groups_per_core \(32\) must be <= 16 when use_welfords is true"):
+        ttnn.group_norm(y, num_groups=32, use_welford=True, inplace=False, core_grid=ttnn.CoreGrid(x=1, y=1))
+
+
+def test_a_mask_of_padded_images_is_followed_by_that_of_their_last_tiles(device):
+    """48 pixels: the mask times 16 rows of ones, behind the mask itself, is what the program reads."""
+    rng = np.random.default_rng(3)
+    numbers = rng.normal(size=(2, 1, 48, 64)).astype(np.float32)
+    x = ttnn.from_numpy(numbers, ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device)
+    mask = ttnn.create_group_norm_input_mask(64, 2, 1).to(device)
+    named = {"num_groups": 2, "epsilon": 1e-5, "inplace": False, "core_grid": ttnn.CoreGrid(x=1, y=2)}
+    with ttnn.profile(device) as profiled:
+        result = ttnn.group_norm(x, input_mask=mask, **named)
+    ran = [op.name for call in profiled.report().calls for op in call.operations]
+    assert ran == ["BinaryNgDeviceOperation", "ConcatDeviceOperation", "GroupNormDeviceOperation"]
+    assert np.abs(result.to_numpy().astype(float) - normalized(x.to_numpy().astype(float), 2)).max() < 0.06
+
+
+def test_rows_that_do_not_fit_twice_are_written_where_the_tiles_were(device):
+    """Shards of 13 and of 14 rows of 16 tiles: beside the larger ones there is room for a negative mask alone."""
+    for rows, second in ((13, 13 * 16 * 2048), (14, 2048)):
+        place = sharded(HEIGHT, (32 * rows, 512), 4, 1)
+        x = ttnn.zeros((1, 1, 128 * rows, 512), device=device, memory_config=place)
+        sizes, _ = circular_buffers(lambda x=x: ttnn.group_norm(x, num_groups=16))
+        assert sizes[1:3] == [rows * 16 * 2048, second]
+        x.deallocate()
+
+
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
@@ -108,7 +155,6 @@ def test_buffers_of_the_real_library(device):
         ({"groups": 3}, "Invalid channel configuration: Number of channels (64) must be divisible by the number of"),
         ({"groups": 4}, "Input mask dim1 must be 4 (num_groups=4), got: 2"),
         ({"inplace": False}, "Only L1 buffers can have an associated circular buffer!"),
-        ({"use_welford": True}, "group_norm: use_welford is not simulated"),
         ({"dtype": ttnn.float32}, "group_norm output dtype must match input dtype (DataType::BFLOAT16), got dtype="),
     ],
 )

@@ -19,7 +19,8 @@ from ops.programs.normalization.group_rows import Blocks, chosen_blocks
     ],
 )
 def test_blocks_that_the_real_library_chooses(high, wide, data_format, count):
-    assert chosen_blocks(high, wide, data_format) == count
+    assert chosen_blocks(high, wide, data_format, few=True) == count
+    assert chosen_blocks(9, 1, BFLOAT16, few=False) == 1  # the program of two passes
 
 
 def test_rows_that_are_left_over_make_more_sums():
