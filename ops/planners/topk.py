@@ -1,25 +1,28 @@
-"""The plan of ttnn.topk along the last axis. Rules: ttnn 0.81.1, compared with its plans."""
+"""The plan of ttnn.topk. Rules: ttnn 0.81.1, compared with its plans.
 
-from collections.abc import Iterator
+The axis is put last and rows are padded to 64 columns; the results are cut, and the axis is put back.
+"""
+
 from dataclasses import dataclass
 from math import inf, prod
 
-from device.errors import DeviceError, NotSimulatedError
+from device.errors import ArgumentError, DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT16, UINT32, round_up
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, GROUP, UINT16, UINT32, round_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.shape.pad import fill_padding, padded_by
-from ops.planners.shape.permute import RANK, seen
+from ops.planners.shape.permute import RANK, seen, transposed_by
 from ops.planners.shape.slice import cut_by
-from ops.programs.reduction.topk import TopK, topk_buffers
+from ops.programs.reduction.topk import TopK, split_of, topk_buffers
 
 FORMATS = (BFLOAT16, BFLOAT8_B, FLOAT32)
-MOST = 64  # elements, beyond which some devices take other programs
 LEAST_COLUMNS = 64  # of rows that are sorted; shorter rows are padded
-SHARED_COLUMNS = 1024  # from which several cores share a row
+SMALL_COLUMNS = 1 << 16  # up to which places are uint16
+MOST = 64  # elements of rows of bfloat16, beyond which some devices take other programs, ...
+MOST_COLUMNS = 4096  # ... as from so many columns on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,88 +32,124 @@ class TopKArguments:
     count: int
     dim: int = -1  # As the caller counts it
     largest: bool = True
+    stable: bool = False  # Equal elements are in the order of their places in any case
     place: MemoryConfig | None = None
 
 
 def plan_topk(source: TensorSpec, call: TopKArguments, spec: DeviceSpec) -> Plan:
     """Plan the results "values" and "indices" of the tensor "input"; raises DeviceError for a call it refuses."""
-    for text in _refusals(source, call):
-        raise DeviceError(text)
-    _require_simulated(source, call)
     rank = len(source.shape)
+    axis = _checked_axis(source, call)
     builder = PlanBuilder(spec, {"input": source})
-    tensor = builder.tensor("input")
-    filler = -inf if call.largest else inf
-    short = max(0, LEAST_COLUMNS - source.shape[-1])
-    four = seen(tensor, _four_axes(source.shape)) if short else tensor
-    around = (*[(0, 0)] * (len(four.spec.shape) - 1), (0, short))
-    padded = padded_by(builder, four, around, filler, "padded")
-    read = fill_padding(builder, padded, filler, "filled", seen=False)
-    count = call.count if rank == RANK else round_up(call.count, TILE)
-    place = source.memory_config if call.place is None else call.place
-    op = TopK(
-        shape=source.shape,
-        count=count,
-        largest=call.largest,
-        index_format=UINT32 if source.data_format == FLOAT32 else UINT16,
-    )
-    shape = (*source.shape[:-1], count)
-    made = PlanTensor("best", TensorSpec(shape, source.data_format, Layout.TILE, place))
-    places = PlanTensor("places", TensorSpec(shape, op.index_format, Layout.TILE, place))
-    buffers = topk_buffers(op, read.spec, spec)
-    builder.run("TopKDeviceOperation", op, [read], made, buffers, more_outputs=[places], dataflow=True)
-    results = {}
-    wanted = (*source.shape[:-1], call.count)
-    for role, result in (("values", made), ("indices", places)):
-        four = PlanTensor(result.name, result.spec.changed(shape=_four_axes(shape)))
-        box = cut_by(builder, four, _four_axes(wanted), role)
+    turned = tensor = builder.tensor("input")
+    is_last = axis == rank - 1
+    if not is_last:
+        turned = transposed_by(builder, tensor, (axis, rank - 1), source.memory_config, "turned")
+    read = _filled(builder, turned, -inf if call.largest else inf)
+    exact = is_last and rank == RANK
+    made = _selected(builder, read, turned.spec.shape, call, call.count if exact else round_up(call.count, TILE))
+    wanted = (*turned.spec.shape[:-1], call.count)
+    boxes = []
+    for role, result in zip(("values", "indices"), made, strict=True):
+        box = cut_by(builder, result, _four_axes(wanted), f"{role}.box")
         builder.free_own(result, keep=[box])
-        results[role] = PlanTensor(box.name, box.spec.changed(shape=wanted))
-    builder.free_own(read)
+        boxes.append(PlanTensor(box.name, box.spec.changed(shape=wanted)))
+    results = {}
+    for role, box in zip(("values", "indices"), boxes, strict=True):
+        results[role] = box
+        if not is_last:
+            results[role] = transposed_by(builder, box, (axis, rank - 1), source.memory_config, role)
+            builder.free_own(box, keep=[results[role]])
+    builder.free_own(read, keep=[turned])
+    builder.free_own(turned)
     return builder.finish(results)
+
+
+def require_kept_numbers(source: TensorSpec, call: TopKArguments) -> None:
+    """Refuses block floats that share exponents with padding, which is infinite, so that they become zeros."""
+    columns = source.shape[call.dim]
+    if source.data_format.is_block and columns % GROUP:
+        raise ArgumentError(
+            f"topk: the last of {columns} elements share exponents in groups of {GROUP} with padding, which the real "
+            f"library makes infinite, so that they are lost; typecast the {source.data_format} tensor to bfloat16 first"
+        )
+
+
+def _checked_axis(source: TensorSpec, call: TopKArguments) -> int:
+    """The axis, counted from the first."""
+    rank = len(source.shape)
+    if not -rank <= call.dim < rank:
+        raise DeviceError(
+            f"Dimension for topk is out of range (expected to be in range of [{-rank}, {rank - 1}])\n"
+            f"dim: the tensor has no axis {call.dim}"
+        )
+    if (size := source.shape[call.dim]) < call.count:
+        raise DeviceError(
+            f"K cannot be larger than the dimension size! K={call.count}, dimension size={size}\ntopk: ask for fewer"
+        )
+    if not call.count:
+        raise NotSimulatedError("topk: k=0 is not simulated; ask for 1 or more")
+    return call.dim % rank
+
+
+def _filled(builder: PlanBuilder, turned: PlanTensor, filler: float) -> PlanTensor:
+    """The tensor with four axes and padding that is never among the best; all cores pad bfloat16 in DRAM alone."""
+    spec = turned.spec
+    four = seen(turned, _four_axes(spec.shape))
+    around = (*[(0, 0)] * (RANK - 1), (0, max(0, LEAST_COLUMNS - spec.shape[-1])))
+    by_one_core = spec.data_format != BFLOAT16 or spec.memory_config.buffer_type is BufferType.L1
+    padded = padded_by(builder, four, around, filler, "padded", by_one_core=by_one_core)
+    if padded.spec.layout is not Layout.TILE:
+        if any(side % TILE for side in padded.spec.shape[-2:]):
+            raise DeviceError("FillPad should only be used for tile layout\ntopk: bring the tensor into TILE_LAYOUT")
+        return padded
+    read = fill_padding(builder, padded, filler, "filled", seen=spec.data_format.is_block)
+    builder.free_own(padded, keep=[read, turned])
+    return read
+
+
+def _selected(
+    builder: PlanBuilder, read: PlanTensor, shape: tuple[int, ...], call: TopKArguments, count: int
+) -> tuple[PlanTensor, PlanTensor]:
+    """The best elements of each row, and their places, with four axes; ``shape`` is the tensor's without padding."""
+    source, spec = read.spec, builder.device_spec
+    place = builder.tensor("input").spec.memory_config if call.place is None else call.place
+    small = source.data_format != FLOAT32 and source.padded_shape[-1] <= SMALL_COLUMNS
+    ragged = source.shape[-1] % TILE > 0
+    split = split_of(source, count, spec, packed=small and (call.stable or ragged))
+    op = TopK(shape=shape, count=count, largest=call.largest, index_format=UINT16 if small else UINT32, split=split)
+    sides = (*_four_axes(shape)[:-1], count)
+    made = PlanTensor("best", TensorSpec(sides, source.data_format, Layout.TILE, place))
+    if place.is_sharded():
+        raise DeviceError("Sharded implementation not supported yet\nmemory_config: use interleaved memory")
+    if source.layout is not Layout.TILE:
+        raise DeviceError("The input must be in tiled format\ntopk: bring the tensor into TILE_LAYOUT")
+    if source.data_format not in FORMATS:
+        raise DeviceError(
+            "Input tensor must be BFLOAT16, BFLOAT8_B, or FLOAT32, got: DataType::"
+            f"{source.data_format.name.upper()}\ntopk: typecast the tensor"
+        )
+    _require_simulated(source, call, spec, shared=split is not None)
+    buffers = topk_buffers(op, source, spec)
+    if split is None and sum(buffer.size_bytes for buffer in buffers) >= spec.l1.usable_bytes:
+        raise DeviceError("Not enough cores or cache size available to run TopK operation\ntopk: ask for fewer")
+    places = PlanTensor("places", TensorSpec(sides, op.index_format, Layout.TILE, place))
+    builder.run("TopKDeviceOperation", op, [read], made, buffers, more_outputs=[places], dataflow=split is None)
+    return made, places
+
+
+def _require_simulated(source: TensorSpec, call: TopKArguments, spec: DeviceSpec, *, shared: bool) -> None:
+    """Raises NotSimulatedError where Blackhole takes three other programs, for many elements of bfloat16."""
+    has_others = not spec.compute.minus_one_quirk and call.largest and source.data_format == BFLOAT16
+    wide = source.padded_shape[-1] >= MOST_COLUMNS
+    if has_others and (call.count > MOST or (wide and not (shared and source.padded_shape[-1] > MOST_COLUMNS))):
+        raise NotSimulatedError(
+            f"topk: k={call.count} of {source.shape[-1]} columns of bfloat16 is not simulated on {spec.name}; use "
+            f"float32, or ask for at most {MOST} of fewer than {MOST_COLUMNS} columns"
+        )
 
 
 def _four_axes(shape: tuple[int, ...]) -> tuple[int, ...]:
     """A shape as the library cuts it: with axes of 1 in front, or with the first axes put together."""
     more = max(0, len(shape) - RANK + 1)
     return (*[1] * (RANK - len(shape)), *([prod(shape[:more])] if more > 1 else shape[:more]), *shape[more:])
-
-
-def _refusals(source: TensorSpec, call: TopKArguments) -> Iterator[str]:
-    rank = len(source.shape)
-    if not -rank <= call.dim < rank:
-        yield (
-            f"Dimension for topk is out of range (expected to be in range of [{-rank}, {rank - 1}])\n"
-            f"dim: the tensor has no axis {call.dim}"
-        )
-    if (size := source.shape[call.dim]) < call.count:
-        yield f"K cannot be larger than the dimension size! K={call.count}, dimension size={size}\ntopk: ask for fewer"
-    if source.layout is not Layout.TILE:
-        yield "The input must be in tiled format\ntopk: bring the tensor into TILE_LAYOUT"
-    if source.data_format not in FORMATS:
-        yield (
-            "Input tensor must be BFLOAT16, BFLOAT8_B, or FLOAT32, got: DataType::"
-            f"{source.data_format.name.upper()}\ntopk: typecast the tensor"
-        )
-
-
-def _require_simulated(source: TensorSpec, call: TopKArguments) -> None:
-    """Raises for calls that take other programs, or others in front of this one."""
-    places = [source.memory_config] + ([] if call.place is None else [call.place])
-    columns = source.padded_shape[-1]
-    ragged = source.data_format.is_block and (source.shape != source.padded_shape or columns < LEAST_COLUMNS)
-    in_l1 = source.memory_config.buffer_type is BufferType.L1
-    by_one_core = columns <= TILE and (in_l1 or prod(source.shape[:-2]) > 1)
-    for missing, what in (
-        (call.dim not in (-1, len(source.shape) - 1), "an axis before the last is not simulated; transpose the tensor"),
-        (any(place.is_sharded() for place in places), "shards are not simulated; use interleaved memory"),
-        (
-            columns >= SHARED_COLUMNS,
-            f"{SHARED_COLUMNS} columns or more, which cores share, are not simulated; cut them",
-        ),
-        (by_one_core, f"{TILE} columns or fewer, in L1 or of several images, are not simulated; pad them"),
-        (ragged, "block floats that do not fill 2 tiles are not simulated; make them bfloat16"),
-        (not 1 <= call.count <= MOST, f"k={call.count} is not simulated; ask for 1 to {MOST}"),
-    ):
-        if missing:
-            raise NotSimulatedError(f"topk: {what}")

@@ -87,14 +87,15 @@ def argmax(draft: Draft, x: Shadow) -> Step:
 
 @of_tensor("topk", accept=lambda x: x.dtype in ("bfloat16", "float32") and x.tiled and not x.tensor.is_sharded())
 def topk(draft: Draft, x: Shadow) -> Step:
-    """The largest or smallest elements of each row."""
-    count, largest = draft.between(1, min(x.shape[-1], 40)), draft.chance(0.7)
-    draft.call(x, count).option("largest", "" if largest else "False")
+    """The largest or smallest elements along an axis."""
+    axis, largest = draft.below(len(x.shape)), draft.chance(0.7)
+    count = draft.between(1, min(x.shape[axis], 40))
+    draft.call(x, count).option("dim", axis).option("largest", "" if largest else "False")
     if draft.chance(0.3):  # the indices are places of these values
         pair, text = f"{draft.name}p", f"ttsim.topk({', '.join(draft.arguments)})"
-        picked = f"np.take_along_axis({x}.to_numpy(), {pair}[1].to_numpy().astype(int), -1)"
+        picked = f"np.take_along_axis({x}.to_numpy(), {pair}[1].to_numpy().astype(int), {axis})"
         same = f"bool(np.array_equal({picked}, {pair}[0].to_numpy()))\ndel {pair}"
         return draft.fact(same, True, f"{pair} = {text}\n")
-    ordered = np.sort(x.values, axis=-1)
-    values = ordered[..., ::-1][..., :count] if largest else ordered[..., :count]
+    ordered = np.sort(x.values, axis=axis)
+    values = np.take(np.flip(ordered, axis) if largest else ordered, range(count), axis)
     return draft.gives(values, dtypes=(x.dtype,), layout="TILE", text=f"ttsim.topk({', '.join(draft.arguments)})[0]")

@@ -3,7 +3,7 @@
 from device.cores import CoreRangeSet
 from device.memory.memory_config import MemoryConfig
 from ops.planners.argmax import ArgMaxArguments, plan_argmax
-from ops.planners.topk import TopKArguments, plan_topk
+from ops.planners.topk import TopKArguments, plan_topk, require_kept_numbers
 from ttsim.api.device_calls import cached_plan, converted, operation, require_left_out, required_device
 from ttsim.runtime.execution import run
 from ttsim.runtime.tensor import Tensor
@@ -70,16 +70,16 @@ def topk(
     Of equal elements the first comes first. Numbers were never compared with recordings of the real kernels.
 
     Args:
-        input_tensor: An interleaved tensor on the device in TILE layout, with rows of at most 992 elements.
-        k: How many elements, at most 64.
-        dim: The last axis; others are not simulated.
+        input_tensor: A tensor on the device in TILE layout.
+        k: How many elements; of bfloat16 on Blackhole, more than 64 are not simulated.
+        dim: The axis; negative numbers count from the last.
         largest: The largest elements, in falling order; False for the smallest, in rising order.
         sorted: Accepted as in ttnn; elements are always in order.
         indices_tensor: Not simulated.
         stable: Accepted as in ttnn; equal elements are always in the order of their places.
 
     Returns:
-        The elements, and their places from 0 on: uint16, or uint32 for float32.
+        The elements, and their places from 0 on: uint16, or uint32 for float32 and more than 65,536 columns.
 
     Examples:
         >>> tensor = ttnn.Tensor(np.arange(64.0).reshape(1, 64), ttnn.bfloat16, device, ttnn.TILE_LAYOUT)
@@ -93,9 +93,12 @@ def topk(
         count=required_integer("topk", "k", k),
         dim=required_integer("topk", "dim", dim),
         largest=largest,
+        stable=stable,
         place=memory_config,
     )
     plan = cached_plan(plan_topk, device, input_tensor.spec, call)
+    if device.strict:
+        require_kept_numbers(input_tensor.spec, call)
     with device.function("ttnn.topk"):
         results = run(plan, {"input": input_tensor}, device)
     return results["values"], results["indices"]

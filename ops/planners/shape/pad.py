@@ -69,6 +69,7 @@ def padded_by(
     name: str,
     *,
     place: MemoryConfig | None = None,
+    by_one_core: bool = False,
 ) -> PlanTensor:
     """The padded tensor, under the source's name if it lies in the source's buffer."""
     if not any(map(any, padding)):
@@ -76,7 +77,7 @@ def padded_by(
     where = source.spec.memory_config if place is None else place
     if where.is_sharded() and where.shard_spec is None:
         raise NotSimulatedError("pad: a sharded memory_config without a shard_spec is not simulated; give one")
-    current, write = source, _Pad(builder, value)
+    current, write = source, _Pad(builder, value, by_one_core)
     padded = write.tiles if source.spec.layout is Layout.TILE else write.rows
     *first, last = _parts(padding)
     for number, part in enumerate((*first, last)):
@@ -114,6 +115,7 @@ class _Pad:
 
     builder: PlanBuilder
     value: float
+    by_one_core: bool  # Tiles are added by one core
 
     def rows(self, source: PlanTensor, padding: Around, name: str, place: MemoryConfig | None) -> PlanTensor:
         """Rows, or tiles without padding, in one program; HEIGHT shards that grow along both axes take two programs."""
@@ -152,15 +154,15 @@ class _Pad:
             )
         _check_rows(old, where, shape, spec)
         tensor = PlanTensor(name, old.changed(shape=shape, memory_config=where))
-        halves = writes_halves(old, tensor.spec)
-        return self.builder.run(
-            "PadDeviceOperation",
-            PadWith(shape=_stored_shape(old), padding=padding, value=self.value, in_halves=halves),
-            [source],
-            tensor,
-            pad_buffers(source, tensor, padding[-1][0], spec),
-            dataflow=True,
+        op = PadWith(
+            shape=_stored_shape(old),
+            padding=padding,
+            value=self.value,
+            in_halves=writes_halves(old, tensor.spec),
+            by_one_core=self.by_one_core,
         )
+        buffers = pad_buffers(source, tensor, padding[-1][0], spec, by_one_core=self.by_one_core)
+        return self.builder.run("PadDeviceOperation", op, [source], tensor, buffers, dataflow=True)
 
     def tiles(self, source: PlanTensor, padding: Around, name: str, place: MemoryConfig | None) -> PlanTensor:
         """Tiles: the padding within them is filled where they are, and whole tiles are added behind."""

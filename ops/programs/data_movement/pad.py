@@ -43,6 +43,15 @@ class PadWith(DataMovement):
     padding: Around
     value: float = 0.0
     in_halves: bool = False  # A 32-bit number is written as the number in bfloat16, twice
+    by_one_core: bool = False  # Of tiles
+
+    def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
+        """A copy, which one core may make alone."""
+        copied = copy_movement(read, written, spec)
+        if not self.by_one_core:
+            return copied
+        reads, writes = (replace(side, core_pages=side.all_pages) for side in copied.sides)
+        return replace(copied, cores=page_cores(1, spec.grid), reads=reads, writes=writes, blocks=reads.core_pages)
 
     def moved(self, values: Array) -> Array:
         """The number around the tensor, as its format holds it."""
@@ -74,15 +83,18 @@ def writes_halves(source: TensorSpec, target: TensorSpec) -> bool:
     return source.layout is Layout.ROW_MAJOR and source.data_format == FLOAT32 and not widens
 
 
-def pad_buffers(source: PlanTensor, target: PlanTensor, front: int, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+def pad_buffers(
+    source: PlanTensor, target: PlanTensor, front: int, spec: DeviceSpec, *, by_one_core: bool = False
+) -> tuple[CircularBuffer, ...]:
     """Dataflow buffers of the program: tiles, shards, or rows on their way, and room for the padding value.
 
-    `front` is the number of columns before the first column of the source.
+    `front` is the number of columns before the first column of the source; one core may pad all tiles.
     """
     read, result, data_format = source.spec, target.spec, target.spec.data_format
     row = row_bytes(result, result.shape[-1])
     if result.layout is Layout.TILE:
-        cores, page = page_cores(volume_tiles(result), spec.grid), data_format.tile_bytes
+        cores = page_cores(1 if by_one_core else volume_tiles(result), spec.grid)
+        page = data_format.tile_bytes
         return buffer("tiles", BUFFERING * page, data_format, cores), scratchpad("number", page, data_format, cores)
     if pads_shards(read, result):
         # Both shards, of no more rows than there are, and a row of the number. The program that widens rows runs on the

@@ -1,15 +1,19 @@
-"""The program in which every core picks the largest or smallest elements of whole rows (tt-metal 0.81.1, topk)."""
+"""The programs that pick the largest or smallest elements of rows (tt-metal 0.81.1, topk).
+
+Every core picks from whole rows, or cores share wide rows and another core picks from what they found.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Final
 
 import numpy as np
 
-from device.cores import CoreRangeSet
+from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE
-from device.numbers.formats import BFLOAT16, Array, DataFormat, div_up
+from device.numbers.formats import BFLOAT16, UINT32, Array, DataFormat, div_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.op_model import Description, Ends, ValuesContext, given
@@ -17,6 +21,27 @@ from ops.programs import kernel_costs
 from ops.programs.buffer_shapes import BUFFERING, page_cores, tile_buffer
 from ops.programs.data_movement.movement import Composed, DataMovement
 from ops.programs.reduction.reduce import described, streamed, tile_sides
+
+SHARED_COLUMNS: Final = (1024, 1 << 16)  # of rows that cores may share: a power of two from here, and below there
+WIDE_COLUMNS: Final = 8192  # from which they share rows whatever the height is
+LEAST_SHARED_TILES: Final = 2  # of a row on one core
+MOST_SHARED_TILES: Final = 2  # of k that they pick
+MOST_HIGH_TILES: Final = 2  # of rows that are not wide, which are shared
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """Cores that share the rows of a tensor; the core below their first column picks from what they found."""
+
+    columns: int  # Of cores
+    rows: int
+    core_tiles: int  # Of a row
+    packed: bool = False  # A number and its place are sorted as one word
+
+    @property
+    def cores(self) -> int:
+        """Cores that share a row."""
+        return self.columns * self.rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +52,7 @@ class TopK(DataMovement):
     count: int
     largest: bool
     index_format: DataFormat
+    split: Split | None = None  # None: each core picks from whole rows
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> tuple[Array, Array]:
         """Elements in storage of their format, and places."""
@@ -47,15 +73,21 @@ class TopK(DataMovement):
 
     def composed(self, ends: Ends, spec: DeviceSpec) -> Composed:
         """Tiles are transposed, sorted in pairs with the best so far, and transposed back."""
-        cores = topk_cores(ends.read, spec)
         images, high, wide = tile_sides(ends.read)
-        rows, kept = div_up(images * high, cores.num_cores()), div_up(self.count, TILE)
+        kept = div_up(self.count, TILE)
         sort = 10 * spec.costs_of(kernel_costs.ComputeCosts).vector_tile_cycles * kept  # ten merge steps of 64 numbers
+        if self.split is None:
+            cores = topk_cores(ends.read, spec)
+            rows = div_up(images * high, cores.num_cores())
+            tiles = rows * wide
+        else:  # the last core sorts the best of each core after the first core is done
+            cores, rows = split_cores(self.split)[0], images * high
+            tiles = rows * (self.split.core_tiles + self.split.cores * kept)
         return streamed(
             ends,
             spec,
             cores=cores,
-            tiles=(rows * wide, 2 * rows * kept),
+            tiles=(tiles, 2 * rows * kept),
             math_cycles=sort,
             steps="reading, sorting and packing of tiles",
         )
@@ -71,8 +103,76 @@ def topk_cores(source: TensorSpec, spec: DeviceSpec) -> CoreRangeSet:
     return page_cores(prod((images, high)), spec.grid, row_wise=True)
 
 
+def split_of(source: TensorSpec, count: int, spec: DeviceSpec, *, packed: bool) -> Split | None:
+    """How cores share the rows of a tensor; None where each core picks from whole rows.
+
+    Twice as many cores are better as long as each core then has no fewer tiles than half of those that all hand on.
+    """
+    images, high, wide = tile_sides(source)
+    columns, kept, grid = wide * TILE, div_up(count, TILE), spec.grid
+    low = columns < WIDE_COLUMNS and images * high > MOST_HIGH_TILES
+    if not SHARED_COLUMNS[0] <= columns < SHARED_COLUMNS[1] or columns & columns - 1 or kept > MOST_SHARED_TILES or low:
+        return None
+    across, down = grid.cols - 1, grid.rows - 2  # of the cores that may share a row
+    best = None
+    cores = 2
+    while wide // cores >= LEAST_SHARED_TILES:
+        rows = next((rows for rows in range(1, down + 1) if cores % rows == 0 and cores // rows <= across), None)
+        if rows is not None:
+            best = Split(columns=cores // rows, rows=rows, core_tiles=wide // cores, packed=packed)
+        if wide < cores * cores * kept:
+            break
+        cores *= 2
+    return best
+
+
+def split_cores(split: Split) -> tuple[CoreRangeSet, CoreRangeSet]:
+    """The cores that share a row, and the one that picks from what they found."""
+    sharing = CoreRange(CoreCoord(0, 0), CoreCoord(split.columns - 1, split.rows - 1))
+    last = CoreCoord(0, split.rows)
+    return CoreRangeSet([sharing]), CoreRangeSet([CoreRange(last, last)])
+
+
+def _split_buffers(op: TopK, split: Split, source: TensorSpec) -> tuple[CircularBuffer, ...]:
+    """Tiles and places on their way in, what all cores found, and on both kinds of cores what they sort."""
+    sharing, last = split_cores(split)
+    every = CoreRangeSet([*sharing.ranges, *last.ranges])
+    found = split.cores * div_up(op.count, TILE)
+    number = BFLOAT16 if source.data_format.is_block else source.data_format
+    place = op.index_format
+    sizes: tuple[tuple[str, int, DataFormat, CoreRangeSet], ...]
+    if split.packed:
+        kept = div_up(op.count, TILE)
+        sizes = (
+            ("found", found, UINT32, every),
+            ("numbers", kept, number, last),
+            ("result_places", BUFFERING, place, last),
+            ("sorted", split.core_tiles, UINT32, sharing),
+            ("best", BUFFERING, UINT32, sharing),
+            ("result", BUFFERING, source.data_format, last),
+            ("last", found, UINT32, last),
+            ("last_places", kept, place, last),
+        )
+    else:
+        sizes = (
+            ("found", found, number, every),
+            ("found_places", found, place, every),
+            ("result_places", BUFFERING, place, every),
+            ("sorted", split.core_tiles, number, sharing),
+            ("sorted_places", split.core_tiles, place, sharing),
+            ("best", BUFFERING, number, sharing),
+            ("result", BUFFERING, source.data_format, last),
+            ("last", found, number, last),
+            ("last_places", found, place, last),
+        )
+    read = (("tiles", 2 * BUFFERING, source.data_format, every), ("places", 2 * BUFFERING, place, every))
+    return tuple(tile_buffer(name, tiles, data_format, cores) for name, tiles, data_format, cores in (*read, *sizes))
+
+
 def topk_buffers(op: TopK, source: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Tiles and places: on their way in, while they are sorted, the best so far, and the result."""
+    if op.split is not None:
+        return _split_buffers(op, op.split, source)
     cores, kept = topk_cores(source, spec), div_up(op.count, TILE)
     sorted_format = BFLOAT16 if source.data_format.is_block else source.data_format
     sizes = (

@@ -11,6 +11,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32
 from device.plan import Operation
 from ops.op_models import load_spec
 from ops.planners.topk import TopKArguments, plan_topk
+from ops.programs.reduction.topk import split_of
 
 SPEC = load_spec("wormhole_n150")
 SORT = ("TopK", 4096, 4096, 8192, 8192, 4096, 4096, 2048, 2048)
@@ -32,6 +33,18 @@ def planned(shape, count, data_format=BFLOAT16, layout=Layout.TILE, dim=-1):
             ((1, 1, 20, 20), 5),
             [("FillPad", 4096, 2048, 2048, 4096), ("Pad", 4096, 2048), ("FillPad", 4096, 2048, 4096), SORT],
         ),
+        (  # cores share rows: 8 of them sort 4 tiles each
+            ((1, 1, 32, 1024), 32),
+            [("TopK", 8192, 8192, 16384, 16384, 4096, 8192, 8192, 4096, 4096, 16384, 16384)],
+        ),
+        (  # of ragged rows, a number and its place are one word
+            ((1, 1, 32, 1000), 33),
+            [
+                ("FillPad", 4096, 2048, 4096),
+                ("TopK", 8192, 8192, 65536, 4096, 4096, 16384, 8192, 4096, 65536, 4096),
+            ],
+        ),
+        (((1, 1, 96, 1024), 32), [SORT]),  # rows that are not wide are shared up to two tiles high
     ],
 )
 def test_device_operations(call, expected):
@@ -52,10 +65,43 @@ def test_device_operations(call, expected):
         (((64, 96), 97), DeviceError, "K cannot be larger than the dimension size! K=97, dimension size=96"),
         (((64, 96), 8, BFLOAT16, Layout.ROW_MAJOR), DeviceError, "The input must be in tiled format"),
         (((64, 96), 8, INT32), DeviceError, "Input tensor must be BFLOAT16, BFLOAT8_B, or FLOAT32, got: DataType::INT"),
-        (((64, 96), 8, BFLOAT16, Layout.TILE, 0), NotSimulatedError, "topk: an axis before the last is not simulated"),
-        (((64, 1024), 8), NotSimulatedError, "topk: 1024 columns or more, which cores share, are not simulated"),
+        (((64, 96), 0), NotSimulatedError, "topk: k=0 is not simulated"),
+        (((50, 96), 8, BFLOAT16, Layout.ROW_MAJOR), DeviceError, "FillPad should only be used for tile layout"),
+        (((32, 4096), 1760, FLOAT32), DeviceError, "Not enough cores or cache size available to run TopK operation"),
     ],
 )
 def test_refusals(call, error, first):
     with pytest.raises(error, match=re.escape(first)):
         planned(*call)
+
+
+@pytest.mark.parametrize(
+    ("device", "columns", "count", "expected"),
+    [
+        ("wormhole_n150", 1024, 32, (4, 2, 4)),
+        ("wormhole_n150", 8192, 64, (4, 4, 16)),
+        ("wormhole_n150", 32768, 32, (4, 4, 64)),  # 32 cores are no rectangle within 7x6
+        ("blackhole_p150", 8192, 32, (8, 4, 8)),
+        ("blackhole_p150", 32768, 32, (8, 8, 16)),
+        ("wormhole_n150", 65536, 32, None),
+        ("wormhole_n150", 1056, 32, None),
+        ("wormhole_n150", 8192, 65, None),
+    ],
+)
+def test_cores_that_share_a_row(device, columns, count, expected):
+    split = split_of(TensorSpec((1, 1, 32, columns), BFLOAT16, Layout.TILE), count, load_spec(device), packed=False)
+    assert (split and (split.columns, split.rows, split.core_tiles)) == expected
+
+
+def test_an_axis_is_put_last_and_back():
+    plan = planned((3, 64, 128), 2, dim=1)
+    names = [step.name.removesuffix("DeviceOperation") for step in plan.steps if isinstance(step, Operation)]
+    assert names == ["Transpose", "TopK", "Slice", "Slice", "Transpose", "Transpose"]
+    assert {plan.tensors[name].shape for name in plan.results.values()} == {(3, 2, 128)}
+
+
+def test_blackhole_takes_other_programs_for_many_elements_of_bfloat16():
+    source, spec = TensorSpec((1, 1, 32, 128), BFLOAT16, Layout.TILE), load_spec("blackhole_p150")
+    with pytest.raises(NotSimulatedError, match="k=65 of 128 columns of bfloat16 is not simulated on blackhole_p150"):
+        plan_topk(source, TopKArguments(count=65), spec)
+    assert plan_topk(source, TopKArguments(count=65, largest=False), spec).results
