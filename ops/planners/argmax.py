@@ -19,6 +19,7 @@ from ops.programs.reduction.argmax import (
     image_cores,
     row_buffers,
     row_shares,
+    sharing_cores,
     tile_buffers,
 )
 
@@ -37,29 +38,33 @@ class ArgMaxArguments:
 
 def plan_argmax(source: TensorSpec, call: ArgMaxArguments, spec: DeviceSpec) -> Plan:
     """Plan the places of the largest elements of the tensor "input"; raises DeviceError for a call it refuses."""
-    for text in _refusals(source, call):
-        raise DeviceError(text)
     rank = len(source.shape)
+    if call.dim is not None and not -rank <= call.dim < rank:
+        raise DeviceError(
+            f"argmax: Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {call.dim})\n"
+            "dim: give one of the tensor's axes"
+        )
     if not rank or not source.volume:
         raise NotSimulatedError("argmax: tensors without axes or elements are not simulated")
     axis = None if call.dim is None else call.dim % rank
     by_rows = source.layout is Layout.ROW_MAJOR and axis in (None, rank - 1)
     kept = tuple(1 if index == axis or axis is None else side for index, side in enumerate(source.shape))
     shape = kept if call.keeps else () if axis is None else kept[:axis] + kept[axis + 1 :]
-    if by_rows and axis is not None and (shape or (1,))[-1] > 1:
-        raise NotSimulatedError(
-            "argmax: the last axis of several rows whose places share a row of the result is not simulated; use "
-            "keepdim=True, or TILE_LAYOUT"
-        )
     place = source.memory_config if call.place is None else call.place
+    if not shape and place.is_sharded():
+        raise DeviceError("Shard shape must be 1D for 1D tensor!\nargmax: use interleaved memory, or keepdim=True")
     rows = TensorSpec(shape, UINT32, Layout.ROW_MAJOR, place, None if shape else (1,))
+    for text in _refusals(source, call):
+        raise DeviceError(text)
 
     def write(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
         if by_rows:
-            cores = page_cores(sum(part.num_cores() for part, _ in row_shares(source, spec)), spec.grid)
+            outputs = shape[-1] if shape and axis is not None else 1
+            cores = sharing_cores(row_shares(source, outputs, spec))
             op = ArgMax(program=ArgMaxProgram.ROWS, axis=axis, cores=cores)
-            made = PlanTensor("output", rows.changed(shape=kept))
-            builder.run("ArgMaxDeviceOperation", op, [tensor], made, row_buffers(source, spec), dataflow=True)
+            made = PlanTensor("output", rows.changed(shape=kept) if outputs == 1 else rows)
+            buffers = row_buffers(source, outputs, spec)
+            builder.run("ArgMaxDeviceOperation", op, [tensor], made, buffers, dataflow=True)
             return PlanTensor("output", rows)
         read, along = _tiles(builder, tensor), axis or 0
         if along < rank - 2:
@@ -75,11 +80,6 @@ def plan_argmax(source: TensorSpec, call: ArgMaxArguments, spec: DeviceSpec) -> 
 def _refusals(source: TensorSpec, call: ArgMaxArguments) -> Iterator[str]:
     rank, dim, named = len(source.shape), call.dim, f"DataType::{source.data_format.name.upper()}"
     way_out = "argmax: typecast the tensor"
-    if dim is not None and not -rank <= dim < rank:
-        yield (
-            f"argmax: Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})\n"
-            "dim: give one of the tensor's axes"
-        )
     for place, what in ((source.memory_config, "inputs"), (call.place, "outputs")):
         if place is not None and place.is_sharded():
             yield (

@@ -11,7 +11,7 @@ import numpy as np
 from device.cores import CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE
-from device.numbers.formats import UINT32, Array, div_up
+from device.numbers.formats import UINT32, Array, div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.op_model import Description, Ends, ValuesContext, given
@@ -28,7 +28,8 @@ from ops.programs.buffer_shapes import (
 from ops.programs.data_movement.movement import Composed, DataMovement
 from ops.programs.reduction.reduce import described, streamed, tile_sides
 
-ROW_ALIGNMENT: Final = 32  # bytes of results that cores exchange
+ROW_ALIGNMENT: Final = 32  # bytes of rows and of results that cores exchange
+COMPARED_BYTES: Final = 8  # of a row, which take as long as the results of one core more
 
 
 class ArgMaxProgram(Enum):
@@ -79,31 +80,50 @@ class ArgMax(DataMovement):
         return described(DataMovement.describe(self, ends, spec))
 
 
-def row_shares(source: TensorSpec, spec: DeviceSpec) -> tuple[tuple[CoreRangeSet, int], ...]:
-    """Cores that share a row with the elements of each: those with one unit more come first."""
+def row_shares(source: TensorSpec, outputs: int, spec: DeviceSpec) -> tuple[tuple[CoreRangeSet, int], ...]:
+    """Cores that share a row with the elements of each; those with one unit more come first.
+
+    Where ``outputs`` rows share a row of the result, fewer cores may take as many elements each: twice as many are
+    better as long as a row has more than `COMPARED_BYTES` for each pair of cores.
+    """
     unit = page_alignment_bytes(source.memory_config, spec) // 2
-    units = div_up(source.shape[-1], unit)
-    cores = min(units, spec.grid.cores)
+    columns, grid = source.shape[-1], spec.grid
+    units = div_up(columns, unit)
+    cores, wanted = min(units, grid.cores), 1
+    while columns * (source.data_format.element_bytes or 0) > COMPARED_BYTES * wanted**2:
+        wanted *= 2
+    if outputs > 1 and wanted < cores:
+        alike = first_cores(wanted, grid.cols, grid.rows).merged()
+        return tuple((CoreRangeSet([part]), round_up(div_up(columns, wanted), unit)) for part in alike.ranges)
     least, larger = divmod(units, cores)
-    every = first_cores(cores, spec.grid.cols, spec.grid.rows, row_wise=False)
+    every = first_cores(cores, grid.cols, grid.rows, row_wise=False)
     if not larger:
         return ((every.merged(), least * unit),)
-    first = first_cores(larger, spec.grid.cols, spec.grid.rows, row_wise=False)
+    first = first_cores(larger, grid.cols, grid.rows, row_wise=False)
     rest = every.without(first)
     return (first.merged(), (least + 1) * unit), (rest.merged(), least * unit)
 
 
-def row_buffers(source: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Parts of a row, a page of the result, and places and numbers of all cores."""
-    shares = row_shares(source, spec)
-    cores = page_cores(sum(part.num_cores() for part, _ in shares), spec.grid)
-    element = source.data_format.element_bytes or 0
-    exchanged = cores.num_cores() * ROW_ALIGNMENT
+def sharing_cores(shares: tuple[tuple[CoreRangeSet, int], ...]) -> CoreRangeSet:
+    """All cores that share a row."""
+    return CoreRangeSet([part for cores, _ in shares for part in cores.ranges]).merged()
+
+
+def row_buffers(source: TensorSpec, outputs: int, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+    """Parts of a row, a page of the result, and places and numbers of all cores; two rows where several share a page.
+
+    The cores that share a page of ``outputs`` results exchange all of them at once.
+    """
+    shares = row_shares(source, outputs, spec)
+    cores = sharing_cores(shares)
+    element, rows = source.data_format.element_bytes or 0, 1 if outputs == 1 else BUFFERING
+    page, numbers = (round_up(outputs * size, ROW_ALIGNMENT) for size in (UINT32.element_bytes or 0, element))
+    sizes = [(part, rows * round_up(count * element, ROW_ALIGNMENT)) for part, count in shares]
     return (
-        *(buffer("row", count * element, source.data_format, part) for part, count in shares),
-        buffer("page", ROW_ALIGNMENT, UINT32, cores),
-        buffer("places", exchanged, UINT32, cores),
-        buffer("numbers", exchanged, source.data_format, cores),
+        *(buffer("row", size, source.data_format, part) for part, size in sizes),
+        buffer("page", page, UINT32, cores),
+        buffer("places", cores.num_cores() * page, UINT32, cores),
+        buffer("numbers", cores.num_cores() * numbers, source.data_format, cores),
     )
 
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from device.errors import DeviceError, NotSimulatedError
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, INT32
@@ -42,6 +42,22 @@ def test_device_operations(call, shape, expected):
 
 
 @pytest.mark.parametrize(
+    ("device", "shape", "expected"),
+    [  # a page holds the places of all rows: cores take two rows at a time, and exchange all results
+        ("wormhole_n150", (64, 64), [(4, 64), (4, 256), (4, 1024), (4, 512)]),
+        ("wormhole_n150", (2, 200), [(8, 128), (8, 32), (8, 256), (8, 256)]),  # not 13 cores with 16 elements each
+        ("wormhole_n150", (2, 5000), [(57, 320), (7, 256), (64, 32), (64, 2048), (64, 2048)]),
+        ("blackhole_p150", (64, 1000), [(13, 256), (3, 256), (16, 256), (16, 4096), (16, 2048)]),
+    ],
+)
+def test_places_that_share_a_page(device, shape, expected):
+    source = TensorSpec(shape, BFLOAT16, ROWS)
+    plan = plan_argmax(source, ArgMaxArguments(dim=-1), load_spec(device))
+    (step,) = (step for step in plan.steps if isinstance(step, Operation))
+    assert [(buffer.cores.num_cores(), buffer.size_bytes) for buffer in step.circular_buffers] == expected
+
+
+@pytest.mark.parametrize(
     ("call", "error", "first"),
     [
         (
@@ -57,8 +73,3 @@ def test_device_operations(call, shape, expected):
 def test_refusals(call, error, first):
     with pytest.raises(error, match=re.escape(first)):
         planned(*call)
-
-
-def test_rows_whose_places_share_a_row_are_refused_by_name():
-    with pytest.raises(NotSimulatedError, match="use keepdim=True, or TILE_LAYOUT"):
-        planned((64, 96), ROWS, keeps=False)
