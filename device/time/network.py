@@ -183,11 +183,11 @@ def _reaches(legs: Sequence[Leg]) -> Booleans:
     return reached
 
 
-def passing_bytes(shared: Booleans, sent_bytes: Floats) -> Floats:
+def passing_bytes(shared: Booleans | Floats, sent_bytes: Floats) -> Floats:
     """Bytes on the links of each route, [routes, blocks]: its own, and those of all routes that share a link with it.
 
-    ``shared`` is [routes, routes] of `sharing`; ``sent_bytes`` is [routes, blocks of transfers]. A route without own
-    bytes has 0.
+    ``shared`` is [routes, routes] of `sharing`, or the part of the second route's bytes that the first meets;
+    ``sent_bytes`` is [routes, blocks of transfers]. A route without own bytes has 0.
     """
     passing: Floats = np.where(sent_bytes > 0, shared.astype(np.float64) @ sent_bytes, 0.0)
     return passing

@@ -127,11 +127,22 @@ def halo_traffic(plan: HaloPlan, spec: DeviceSpec) -> HaloTraffic:
             routed = _table(np.cumsum(first) - 1, block[gone], (int(first.sum()), shape[1]), sent[gone])
             senders, receivers = source[gone][first], destination[gone][first]
             ends = places.take(senders), places.take(receivers)
-            np.maximum.at(crossing[number], senders, network.passing_bytes(network.sharing(torus, noc, *ends), routed))
+            shared = network.sharing(torus, noc, *ends) * in_the_way(senders, receivers, tiled=halo.tiled)
+            np.maximum.at(crossing[number], senders, network.passing_bytes(shared, routed))
             np.maximum.at(farthest[number], senders, network.round_links(torus, *ends))
     crossing = np.maximum(crossing - own, 0.0)  # what a core sends on its other routes is its own already
     runs, padding, copies = _padding(plan, spec.l1.zeros_bytes)
     return HaloTraffic(blocks, runs, padding, copies, transfers, local, own, crossing, farthest)
+
+
+def in_the_way(senders: Integers, receivers: Integers, *, tiled: bool) -> Floats:
+    """[routes, routes] the part of the second route's bytes that the first meets where they share a link.
+
+    Within a block of tiles a core serves its receivers in their order, so while it sends to a core behind it, others
+    have sent half of what goes to cores before them, in the mean. Rounds of sticks are in step.
+    """
+    to_earlier = receivers < senders
+    return np.where(tiled & to_earlier & ~to_earlier[:, None], 0.5, 1.0)
 
 
 def _table(row: Integers, column: Integers, shape: tuple[int, int], weights: Integers) -> Floats:

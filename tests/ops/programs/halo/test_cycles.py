@@ -1,10 +1,11 @@
 """Cycles of halos: by hand, and never less with less to work with; what cores send each other."""
 
+import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
 from ops.op_models import load_spec
-from ops.programs.halo.cycles import halo_cycles, halo_times, halo_traffic
+from ops.programs.halo.cycles import halo_cycles, halo_times, halo_traffic, in_the_way
 from ops.programs.halo.plan import BLOCK, HEIGHT, WIDTH
 from tests.ops.programs.halo.halos import halo_plan
 
@@ -68,3 +69,11 @@ def test_padding_is_not_filled_faster_than_its_bytes_pass():
     """15 sticks of 64 bytes at a byte a cycle, after three runs were set up."""
     times = times_of(halo_plan(**SMALL), SPEC.replace(noc_flit_bytes=1, noc_link_share=1.0))
     assert times.padded[0, 0] == 450 + 3 * 35 + 15 * 64
+
+
+def test_others_have_sent_half_of_what_goes_to_earlier_cores():
+    """Core 1 sends to core 0, then to core 2. Core 2, which sends to core 1, is half done when core 1 turns to core 2."""
+    senders, receivers = np.array([1, 1, 2]), np.array([0, 2, 1])
+    meets = [[1.0, 1.0, 1.0], [0.5, 1.0, 0.5], [1.0, 1.0, 1.0]]
+    assert in_the_way(senders, receivers, tiled=True).tolist() == meets
+    assert (in_the_way(senders, receivers, tiled=False) == 1.0).all()
