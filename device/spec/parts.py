@@ -70,6 +70,7 @@ class DramSpec:
     bank_bytes_per_second: float  # One bank, by the data sheet
     achieved_share: float  # Part of that which all banks together deliver to well placed readers
     access_ns: float  # From a request's arrival at a bank until its first bytes leave
+    request_ns: float  # Between two read requests that a bank takes from one network, however small
 
     def __post_init__(self) -> None:
         require_positive("dram", self)

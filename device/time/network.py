@@ -203,6 +203,16 @@ def shared_cycles(spec: DeviceSpec, moved_bytes: float, efficiency: float = 1.0)
     return moved_bytes / (bandwidth(spec) * efficiency)
 
 
+def shared_read_cycles(spec: DeviceSpec, moved_bytes: float, page_bytes: float, efficiency: float = 1.0) -> float:
+    """Cycles in which the banks together answer all cores' reads of pages: their bytes, or their requests in turn.
+
+    Arguments as of `shared_cycles`; a request asks for a page, or for a packet of a larger one.
+    """
+    requests = moved_bytes / min(page_bytes, spec.noc.packet_bytes) / spec.dram.banks
+    taken = requests * spec.dram.request_ns * spec.clock_hz / 1e9
+    return max(shared_cycles(spec, moved_bytes, efficiency), taken)
+
+
 def read_latency_cycles(spec: DeviceSpec) -> float:
     """Round trip of a small read: over both axes of the network, and into a bank."""
     return torus_of(spec).round_trip_cycles + spec.dram.access_ns * spec.clock_hz / 1e9

@@ -11,7 +11,7 @@ from device.memory.memory_config import TILE, ShardOrientation
 from device.numbers.formats import div_up
 from device.spec.device_spec import Costs, DeviceSpec
 from device.time.engine import Task, task_of
-from device.time.network import read_latency_cycles, shared_cycles, torus_of
+from device.time.network import read_latency_cycles, shared_read_cycles, torus_of
 from device.time.stages import Stage
 from ops.programs import kernel_costs
 from ops.programs.conv2d.op import Conv2dOp
@@ -127,7 +127,7 @@ def _weights(op: Conv2dOp, spec: DeviceSpec, tiles: int) -> tuple[Task, Shipment
     layout, tile_bytes = op.layout, op.problem.weight_format.tile_bytes
     receivers = 1 if layout.scheme is WIDTH else layout.out_config.nhw_cores
     own = tiles * kernel_costs.read_page_cycles(spec, tile_bytes)
-    shared = shared_cycles(spec, op.weight_readers * tiles * tile_bytes)
+    shared = shared_read_cycles(spec, op.weight_readers * tiles * tile_bytes, tile_bytes)
     read = task_of({Stage.WEIGHT_READER: read_latency_cycles(spec) + own, Stage.DRAM: max(0.0, shared - own)})
     return read, _shipment(spec, Stage.WEIGHT_MULTICAST, tiles * tile_bytes, receivers, _hops(op, spec, across=False))
 

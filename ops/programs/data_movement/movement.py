@@ -18,7 +18,7 @@ from device.memory.memory_config import TILE, BufferType, Layout
 from device.numbers.formats import BFLOAT16, DataFormat, div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.links import spread_link_bytes
-from device.time.network import shared_cycles
+from device.time.network import shared_cycles, shared_read_cycles
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
 from ops.op_model import Description, Detail, Ends, ModeledOp
 from ops.programs import kernel_costs
@@ -230,7 +230,7 @@ def _stages(movement: Movement, spec: DeviceSpec, *, contention: bool) -> dict[S
         stages[Stage.READER] = reads.core_pages * _read_cycles(reads, spec, others)
         if reads.in_dram and contention:
             share = costs.dram_stick_share if reads.access is Access.STICKS else 1.0
-            stages[Stage.DRAM] += shared_cycles(spec, reads.all_bytes, share)
+            stages[Stage.DRAM] += shared_read_cycles(spec, reads.all_bytes, reads.page_bytes, share)
     if writes is not None:
         stages[Stage.WRITER] = _write_cycles(writes, spec, others)
         if writes.in_dram and contention:

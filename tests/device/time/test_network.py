@@ -20,6 +20,7 @@ from device.time.network import (
     round_links,
     routes,
     shared_cycles,
+    shared_read_cycles,
     sharing,
     side_by_side_cycles,
     torus_of,
@@ -158,6 +159,19 @@ def test_fewer_banks_are_never_faster(name, banks, moved):
     assert bandwidth(fewer) < bandwidth(more)
     assert shared_cycles(fewer, moved) >= shared_cycles(more, moved)
     assert shared_cycles(fewer, moved, 0.5) == pytest.approx(2 * shared_cycles(fewer, moved))
+
+
+def test_small_pages_wait_for_the_banks_to_take_their_requests():
+    """Eight banks take a request each 10 cycles: pages of 64 bytes come at 51.2 bytes a cycle, however wide the banks.
+
+    Pages of 32 KiB are asked for in two packets of 16 KiB; their bytes take longer than their requests.
+    """
+    spec = load_spec("blackhole_p150").replace(clock_hz=1e9, dram_request_ns=10)
+    assert shared_read_cycles(spec, 512_000, 64) == pytest.approx(10_000)
+    assert shared_read_cycles(spec, 512_000, 64) > shared_cycles(spec, 512_000, 0.5)
+    slow = spec.replace(dram_request_ns=1_000_000)
+    assert shared_read_cycles(slow, 2**20, 2**15) == pytest.approx(64 / 8 * 1e6)
+    assert shared_read_cycles(spec, 2**20, 2**15, 0.5) == shared_cycles(spec, 2**20, 0.5)
 
 
 @given(st.sampled_from(catalog_names()), st.integers(1, 10**6))

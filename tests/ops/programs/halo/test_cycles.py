@@ -72,7 +72,7 @@ def test_padding_is_not_filled_faster_than_its_bytes_pass():
 
 
 def test_others_have_sent_half_of_what_goes_to_earlier_cores():
-    """Core 1 sends to core 0, then to core 2. Core 2, which sends to core 1, is half done when core 1 turns to core 2."""
+    """Core 1 sends to core 0, then to core 2; what core 2 sends to core 1 is half gone when core 1 turns to core 2."""
     senders, receivers = np.array([1, 1, 2]), np.array([0, 2, 1])
     meets = [[1.0, 1.0, 1.0], [0.5, 1.0, 0.5], [1.0, 1.0, 1.0]]
     assert in_the_way(senders, receivers, tiled=True).tolist() == meets
