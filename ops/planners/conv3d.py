@@ -1,13 +1,13 @@
 """The plan of ttnn.experimental.conv3d of prepared weights. Rules: ttnn 0.81.1, compared with the real planner."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
-from device.errors import DeviceError, NotSimulatedError
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, FACE, TILE, Layout, MemoryConfig
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, FACE, TILE, BufferType, Layout, MemoryConfig
 from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat, round_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
@@ -15,8 +15,9 @@ from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.programs.conv3d import Conv3d, conv3d_buffers
 
 FORMATS = (BFLOAT16, FLOAT32)
-SIMULATED_COLUMNS = 16  # of a block of one row, up to which it is known how its positions are read
 MOST_PREFETCHED = 500 * 1024  # bytes of positions that are read ahead
+# L1 above the lowest circular buffer that the library leaves alone: 200 KiB, less 72 KiB of kernels below it
+KERNEL_RESERVE_BYTES = 128 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +45,8 @@ class Conv3dArguments:
 
     @property
     def block(self) -> int:
-        """Input channels of a block: where the call leaves it open, the fewest whose patches fill tiles."""
-        return self.in_block or (FACE if prod(self.kernel) % 2 == 0 else TILE)
+        """Input channels of a block."""
+        return self.in_block or usual_block(self.kernel)
 
     @property
     def padded_channels(self) -> int:
@@ -61,6 +62,11 @@ class Conv3dArguments:
                 self.volumes.shape[1:4], self.padding, self.dilation, self.kernel, self.stride, strict=True
             )
         )
+
+
+def usual_block(kernel: Sequence[int]) -> int:
+    """Input channels of a block where a call leaves them open: the fewest whose patches fill tiles."""
+    return FACE if prod(kernel) % 2 == 0 else TILE
 
 
 def _named(tensor: TensorSpec) -> str:
@@ -163,8 +169,6 @@ def plan_conv3d(call: Conv3dArguments, spec: DeviceSpec) -> Plan:
     for refusals in (_tensor_refusals(call), _size_refusals(call), _block_refusals(call, grid, spec)):
         for text in refusals:
             raise DeviceError(text)
-    if call.groups > 1:
-        raise NotSimulatedError("conv3d: ttsim does not simulate groups; give weights with zeros, and leave it out")
     op = Conv3d(
         shape=call.volumes.shape,
         out_sides=call.out_sides,
@@ -184,11 +188,13 @@ def plan_conv3d(call: Conv3dArguments, spec: DeviceSpec) -> Plan:
         fp32_dest=call.fp32_dest,
         cores=CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(grid[0] - 1, grid[1] - 1))),
     )
+    op = _tilizing(op, spec)
     shape = (call.volumes.shape[0], *call.out_sides, call.out_channels)
     padded = (*shape[:-1], call.padded_channels)
     place = DRAM_MEMORY_CONFIG if call.place is None else call.place
     result = TensorSpec(shape, call.data_format, Layout.ROW_MAJOR, place, padded)
-    buffers = conv3d_buffers(op, _prefetched(op, spec))
+    in_dram = call.volumes.memory_config.buffer_type is BufferType.DRAM
+    buffers = conv3d_buffers(op, _prefetched(op, spec, in_dram=in_dram))
 
     def write(builder: PlanBuilder, *tensors: PlanTensor) -> PlanTensor:
         return builder.run("Conv3dDeviceOperation", op, list(tensors), PlanTensor("output", result), buffers)
@@ -196,19 +202,39 @@ def plan_conv3d(call: Conv3dArguments, spec: DeviceSpec) -> Plan:
     return plan_of({"input": call.volumes, "weight": call.weights, "bias": call.bias}, spec, write)
 
 
-def _prefetched(op: Conv3d, spec: DeviceSpec) -> int:
-    """Positions under the windows of a block, read ahead; none of a kernel of one, of dilated taps, or without room."""
+def _room_bytes(op: Conv3d, spec: DeviceSpec) -> int:
+    """Bytes of L1 that the buffers of a program leave, without positions that are read ahead; negative if none."""
+    others = sum(buffer.size_bytes for buffer in conv3d_buffers(op, 0))
+    return spec.l1.bytes - spec.l1.base_bytes - KERNEL_RESERVE_BYTES - others
+
+
+def _tilizing(op: Conv3d, spec: DeviceSpec) -> Conv3d:
+    """The program that tilizes whole sub-blocks, as many rows as there is room for.
+
+    The library does so on Wormhole alone, whose matrix unit keeps several tiles while those of a sub-block pass.
+    """
+    if spec.compute.stationary_tiles == 1:
+        return op
+    choices = [replace(op, tilized_rows=rows) for rows in op.subblock_rows]
+    return next((choice for choice in choices if _room_bytes(choice, spec) >= 0), op)
+
+
+def _prefetched(op: Conv3d, spec: DeviceSpec, *, in_dram: bool) -> int:
+    """Positions under the windows of a block, read ahead; none of a kernel of one, of dilated taps, or without room.
+
+    With all channels in a block, rows of at least two pages for every bank of the DRAM are read from it in turn: there
+    is room for as many rows once more as fit, unless these are fewer than banks.
+    """
     if prod(op.kernel) == 1 or set(op.dilation) != {1}:
         return 0
-    *others, columns = op.out_positions
-    if prod(others) == 1 and columns > SIMULATED_COLUMNS and op.in_blocks == 1:
-        raise NotSimulatedError(
-            f"conv3d: ttsim does not simulate blocks of one row of {columns} positions and all channels; up to "
-            f"{SIMULATED_COLUMNS} work"
-        )
-    positions = prod(
+    *sides, columns = (
         (block - 1) * stride + kernel
         for block, stride, kernel in zip(op.out_positions, op.stride, op.kernel, strict=True)
     )
-    size = positions * op.in_block * (op.in_format.element_bytes or 0)
-    return positions if size <= MOST_PREFETCHED else 0
+    rows, row = prod(sides), columns * op.in_block * (op.in_format.element_bytes or 0)
+    room = min(MOST_PREFETCHED, _room_bytes(op, spec))
+    if rows * row > room:
+        return 0
+    again, banks = min(rows, (room - rows * row) // row), spec.dram.banks
+    staged = in_dram and op.in_blocks == 1 and columns >= 2 * banks and again >= min(rows, banks)
+    return (rows + again * staged) * columns

@@ -50,6 +50,7 @@ class Conv3d(DataMovement):
     fidelity_phases: int
     fp32_dest: bool
     cores: CoreRangeSet
+    tilized_rows: int = 1  # Rows of tiles that are tilized at a time, a sub-block
 
     @property
     def in_blocks(self) -> int:
@@ -68,11 +69,11 @@ class Conv3d(DataMovement):
         return div_up(prod(self.out_positions), TILE), div_up(depth, TILE), div_up(self.out_block, TILE)
 
     @property
-    def tilized_rows(self) -> int:
-        """Rows of tiles that are tilized at a time: those of a sub-block, what one half of Dst holds."""
+    def subblock_rows(self) -> tuple[int, ...]:
+        """Rows of tiles that a sub-block may have, of which one half of Dst holds all columns; the most come first."""
         high, _, wide = self.tiles
         most = (4 if self.fp32_dest else 8) // wide or 1
-        return max(rows for rows in range(1, most + 1) if high % rows == 0)
+        return tuple(rows for rows in range(most, 0, -1) if high % rows == 0)
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
         """The result in storage of its format."""

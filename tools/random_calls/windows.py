@@ -157,6 +157,21 @@ def volumes(draft: Draft) -> Step:
     return draft.gives(expect=expected)
 
 
+@operation("experimental.prepare_conv3d_weights")
+def weights_of_volumes(draft: Draft) -> Step:
+    """Weights in the order of the convolution of volumes."""
+    outputs, channels, kernel = draft.between(1, 40), draft.between(1, 70), [draft.between(1, 3) for _ in range(3)]
+    w = draft.operand(
+        "w", (outputs, channels, *kernel), "bfloat16", layout="ROW_MAJOR", where="ttsim.DRAM_MEMORY_CONFIG"
+    )
+    padded, block = -(-channels // 32) * 32, draft.pick((16, 32))
+    draft.call().option("weight_tensor", w).option("C_in_block", block)
+    framed = np.pad(w.values, ((0, 0), (0, padded - channels), (0, 0), (0, 0), (0, 0)))
+    blocks = framed.reshape(outputs, padded // block, block, *kernel).transpose(1, 3, 4, 5, 2, 0)
+    values = blocks.reshape(-1, outputs)
+    return draft.gives(values, np.zeros(values.shape), dtypes=("bfloat16",), layout="ROW_MAJOR")
+
+
 @of_tensor("upsample", accept=lambda x: is_image(x) and x.values.size < 10_000)
 def upsample(draft: Draft, x: Shadow) -> Step:
     """Larger images."""

@@ -1,13 +1,20 @@
 """ttnn.experimental.conv3d and its config."""
 
 from collections.abc import Sequence
+from math import prod
 from typing import Annotated, Any
 
+import numpy as np
+
 from device.cores import CoreCoord
-from device.errors import ArgumentError, ArgumentTypeError, DeviceError, NotSimulatedError, shown
+from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
+from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
-from ops.planners.conv3d import Conv3dArguments, plan_conv3d
+from ops.planners.conv3d import Conv3dArguments, plan_conv3d, usual_block
+from ttsim.api.conversions import to_device, to_layout
 from ttsim.api.device_calls import cached_plan, operation_as, require_left_out
+from ttsim.api.pad import pad
+from ttsim.api.shape import permute, reshape
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import require_allocated, run
 from ttsim.runtime.tensor import Tensor
@@ -80,7 +87,8 @@ def conv3d(
 
     Args:
         input_tensor: [N, D, H, W, C] on the device, bfloat16 or float32, in ROW_MAJOR layout, interleaved.
-        weight_tensor: [kernel * C, O] on the device in TILE layout: all taps of a block of C, then those of the next.
+        weight_tensor: [kernel * C, O] on the device: all taps of a block of C, then those of the next; or [O, C,
+            kernel] on the host, which `prepare_conv3d_weights` brings to ``device``.
         device: The device; that of the tensor.
         bias_tensor: [1, O] on the device in TILE layout.
         config: Blocks; None for single positions, 32 channels and all cores.
@@ -91,7 +99,7 @@ def conv3d(
         padding: What is added at both ends of the three axes.
         dilation: Distance from tap to tap.
         padding_mode: "zeros" or "replicate".
-        groups: Only 1 is simulated.
+        groups: Groups of channels, which zeros of the weights connect.
         memory_config: Memory of the output; None for DRAM.
         compute_kernel_config: None for HiFi2 and a 16-bit Dst.
         halo_buffer: Not simulated.
@@ -126,15 +134,11 @@ def conv3d(
         raise ArgumentError(f"stride must be greater than 0, got {tuple(stride)}")
     if groups == 0:
         raise ArgumentError("groups must be greater than 0, got 0")
+    blocks = _blocks(config, tuple(dilation))
+    weight_tensor = _in_order(weight_tensor, device, groups, blocks.get("in_block", 0), config)
     tensors = {"input": input_tensor, "weight": weight_tensor}
     tensors |= {} if bias_tensor is None else {"bias": bias_tensor}
-    if len(weight_tensor.shape) == 5 and device is None and weight_tensor.device() is None:
-        raise DeviceError("Device must be provided when weight tensor is unprepared (rank 5)\ndevice: give it")
     here = _device_of(tensors)
-    if len(weight_tensor.shape) != 2 or weight_tensor.layout is not Layout.TILE:
-        raise NotSimulatedError(
-            "conv3d: ttsim does not simulate the preparation of weights; give [kernel * C, O] in TILE_LAYOUT"
-        )
     call = Conv3dArguments(
         volumes=input_tensor.spec,
         weights=weight_tensor.spec,
@@ -147,12 +151,104 @@ def conv3d(
         groups=groups,
         data_format=dtype.format,
         place=memory_config,
-        **_blocks(config, tuple(dilation)),
+        **blocks,
         **_compute(compute_kernel_config),
     )
     plan = cached_plan(plan_conv3d, here, call)
     with here.function("ttnn.experimental.conv3d"):
         return run(plan, tensors, here)["output"]
+
+
+@operation_as("ttnn.experimental.")
+def prepare_conv3d_weights(
+    *,
+    weight_tensor: Tensor,
+    groups: int = 1,
+    C_in_block: int = 0,  # noqa: N803 - ttnn's name
+    alignment: int = 32,
+    device: Device | None = None,
+) -> Tensor:
+    """The weights of a convolution of volumes in the order of `conv3d`; input channels are padded with zeros.
+
+    Args:
+        weight_tensor: [O, C / groups, kernel], five axes, on the device, or on the host with ``device``.
+        groups: Groups of channels, which zeros connect to the others.
+        C_in_block: Channels of a block, as in the config of the convolution; 0 for the fewest whose patches fill tiles.
+        alignment: The channels are padded to a multiple of this.
+        device: Where weights on the host go.
+
+    Returns:
+        [kernel * C, O] on the device, in the layout of the weights; `conv3d` wants tiles.
+
+    Raises:
+        DeviceError: Blocks do not divide the channels, or the weights have not five axes.
+        ArgumentError: Weights on the host without a device, on which the real library crashes.
+
+    Examples:
+        >>> weights = ttnn.from_numpy(np.ones((32, 3, 1, 3, 3)), ttnn.bfloat16)
+        >>> ttnn.experimental.prepare_conv3d_weights(weight_tensor=weights, device=device).shape
+        Shape([288, 32])
+    """
+    where = weight_tensor.device() or device
+    if where is None:
+        raise ArgumentError("prepare_conv3d_weights: the real library crashes without a device; give device=")
+    if alignment == 0:
+        raise ArgumentError("prepare_conv3d_weights: alignment must be above 0")
+    axes = tuple(weight_tensor.shape)
+    if len(axes) != 5:
+        raise DeviceError(
+            "The number of dimensions in the tensor input does not match the length of the desired ordering\n"
+            f"weight_tensor: give [O, C, depth, rows, columns], not {list(axes)}"
+        )
+    # Each result replaces the tensor before, which is released then
+    tensor = weight_tensor
+    if groups > 1:
+        tensor = _with_zeros_between(tensor, groups)
+    if tensor.device() is None:
+        tensor = to_device(tensor, where)
+    tensor = permute(tensor, (2, 3, 4, 1, 0))
+    *kernel, channels, outputs = tensor.shape
+    if channels % alignment:
+        behind = -channels % alignment
+        tensor = pad(tensor, [(0, 0), (0, 0), (0, 0), (0, behind), (0, 0)], 0.0)
+        channels += behind
+    block = C_in_block or min(usual_block(kernel), channels)
+    if channels % block:
+        raise DeviceError(
+            f"C_in_aligned must be divisible by C_in_block\nC_in_block: {block} does not divide {channels} channels"
+        )
+    tensor = reshape(tensor, (*kernel, channels // block, block, outputs))
+    tensor = permute(tensor, (3, 0, 1, 2, 4, 5))
+    return reshape(tensor, (prod(kernel) * channels, outputs))
+
+
+def _with_zeros_between(weights: Tensor, groups: int) -> Tensor:
+    """Weights on the host, whose zeros connect the channels of a group to the outputs of the others."""
+    values = weights.to_numpy()
+    outputs, channels, *kernel = values.shape
+    result = np.zeros((outputs, groups * channels, *kernel), values.dtype)
+    share = outputs // groups
+    for output in range(outputs):
+        first = min(output // share, groups - 1) * channels
+        result[output, first : first + channels] = values[output]
+    return Tensor.of_host(result, TensorSpec(result.shape, weights.spec.data_format, Layout.ROW_MAJOR))
+
+
+def _in_order(weights: Tensor, device: Device | None, groups: int, block: int, config: Conv3dConfig | None) -> Tensor:
+    """Weights as the program reads them: those of five axes are prepared, and rows become tiles."""
+    rank = len(weights.shape)
+    if rank == 5:
+        if weights.device() is not None:
+            raise DeviceError("Unprepared weight tensor must be on host\nweight_tensor: prepare it, or bring it back")
+        if device is None:
+            raise DeviceError("Device must be provided when weight tensor is unprepared (rank 5)\ndevice: give it")
+        alignment = 32 if config is None else config.alignment
+        weights = prepare_conv3d_weights(
+            weight_tensor=weights, groups=groups, C_in_block=block, alignment=alignment, device=device
+        )
+    elif rank != 2:
+        raise DeviceError(f"Unsupported weight tensor rank: {rank}\nweight_tensor: give [kernel * C, O]")
+    return weights if weights.layout is Layout.TILE else to_layout(weights, Layout.TILE)
 
 
 def _device_of(tensors: dict[str, Tensor]) -> Device:

@@ -59,4 +59,4 @@ def test_buffers_in_order_of_allocation():
 )
 def test_rows_that_are_tilized_at_a_time_divide_all(patches, channels, fp32_dest, rows):
     op = replace(OP, out_positions=(1, 1, patches), out_block=channels, out_channels=channels, fp32_dest=fp32_dest)
-    assert op.tilized_rows == rows
+    assert op.subblock_rows[0] == rows

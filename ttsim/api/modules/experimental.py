@@ -1,7 +1,7 @@
 """ttnn.experimental: what of it a script may ask for."""
 
 from ttsim.api.accumulation import fast_reduce_nc
-from ttsim.api.conv3d import Conv3dConfig, conv3d
+from ttsim.api.conv3d import Conv3dConfig, conv3d, prepare_conv3d_weights
 from ttsim.api.heads import (
     create_qkv_heads,
     nlp_concat_heads,
@@ -23,6 +23,7 @@ __all__ = [
     "nlp_create_qkv_heads",
     "nlp_create_qkv_heads_segformer",
     "nlp_create_qkv_heads_vit",
+    "prepare_conv3d_weights",
 ]
 
 __dir__ = public(globals())

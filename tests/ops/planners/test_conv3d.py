@@ -1,0 +1,62 @@
+"""The plan of conv3d: buffers as the real planner's, blocks that a call leaves open."""
+
+import pytest
+
+from device.memory.memory_config import L1_MEMORY_CONFIG
+from ops.op_models import load_spec
+from ops.planners.conv3d import Conv3dArguments, plan_conv3d, usual_block
+from tests.build import tensor_spec
+
+# Calls of the real library: device, kernel, stride, block of positions, channels, output channels, bias, bytes of the
+# circular buffers; the last buffer, if any, holds the positions under the windows of a block
+RECORDED = [
+    # Rows of 47 positions once more; too few rows for that; thirteen rows, which are as many as fit; no room at all
+    ("wormhole_n150", (3, 1, 1), (2, 2, 2), (1, 7, 24), 32, 64, False, [12288, 18432, 12288, 24576, 24576, 234624]),
+    ("wormhole_n150", (1, 3, 3), (2, 2, 2), (1, 14, 24), 128, 128, False,
+     [147456, 73728, 294912, 90112, 90112, 363776]),
+    ("wormhole_n150", (3, 3, 3), (1, 1, 1), (1, 24, 24), 64, 32, False, [110592, 663552, 110592, 36864, 36864, 302848]),
+    ("wormhole_n150", (2, 2, 2), (1, 1, 1), (3, 16, 24), 96, 128, True,
+     [49152, 98304, 196608, 294912, 294912, 8192]),
+    # Eight banks
+    ("blackhole_p150", (3, 3, 3), (1, 1, 1), (2, 4, 32), 96, 128, False,
+     [165888, 165888, 663552, 65536, 65536, 156672]),
+    ("blackhole_p150", (1, 1, 3), (2, 2, 2), (2, 4, 8), 128, 32, True,
+     [24576, 24576, 24576, 4096, 4096, 2048, 182784]),
+]  # fmt: skip
+
+
+def planned(device, kernel, stride, block, channels, outputs, *, bias=False, place=None):
+    taps = kernel[0] * kernel[1] * kernel[2]
+    volumes = tensor_spec(f"1x9x90x90x{channels}")
+    call = Conv3dArguments(
+        volumes=volumes if place is None else volumes.changed(memory_config=place),
+        weights=tensor_spec(f"{taps * channels}x{outputs} tile"),
+        bias=tensor_spec(f"1x{outputs} tile") if bias else None,
+        out_channels=outputs,
+        kernel=kernel,
+        stride=stride,
+        in_block=channels,
+        out_block=0,
+        out_positions=block,
+        grid=(4, 4),
+    )
+    (step,) = plan_conv3d(call, load_spec(device)).steps
+    return [buffer.size_bytes for buffer in step.circular_buffers]
+
+
+@pytest.mark.parametrize(("device", "kernel", "stride", "block", "channels", "outputs", "bias", "sizes"), RECORDED)
+def test_buffers_are_those_of_the_real_library(device, kernel, stride, block, channels, outputs, bias, sizes):
+    assert planned(device, kernel, stride, block, channels, outputs, bias=bias) == sizes
+
+
+def test_volumes_in_l1_are_not_read_in_turn():
+    """1 x 3 x 26 positions of 32 channels, twice in DRAM."""
+    sizes = [
+        planned("wormhole_n150", (1, 3, 3), (1, 1, 1), (1, 1, 24), 32, 32, place=place)[-1]
+        for place in (None, L1_MEMORY_CONFIG)
+    ]
+    assert sizes == [2 * 3 * 26 * 64, 3 * 26 * 64]
+
+
+def test_the_fewest_channels_whose_patches_fill_tiles():
+    assert (usual_block((3, 3, 3)), usual_block((1, 3, 2))) == (32, 16)
