@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from device.errors import NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, TensorMemoryLayout
 from device.plan import Plan
@@ -18,10 +17,6 @@ from ops.programs.reduction.reduce import Reduction
 
 def plan_global_pool(call: PoolArguments, spec: DeviceSpec) -> Plan:
     """Plan a call, validated; its images are the tensor "input"."""
-    if not call.source.data_format.is_float:
-        raise NotSimulatedError(
-            f"{call.function}: ttsim does not simulate a window that is the whole image of integers; typecast it"
-        )
     return plan_of(call.source, spec, lambda builder, source: averaged(builder, source, call), attempts=True)
 
 
@@ -53,7 +48,7 @@ def averaged(builder: PlanBuilder, source: PlanTensor, call: PoolArguments) -> P
         keeps=True,
         scalar=1 / divisor if divisor else float("inf"),
         place=current.spec.memory_config,
-        layout=layout if call.batch == 1 and call.tiled else None,
+        layout=layout if call.batch == 1 or not call.tiled else None,
         fidelity_phases=averaging.fidelity_phases,
         fp32_dest=averaging.fp32_dest is not False,
     )

@@ -318,7 +318,7 @@ class _Reducer:
             return None
         partial_format = FLOAT32 if call.reduction is Reduction.SUM else spec.data_format
         partials = self._run(source, (-2,), scalar, partial_format, slices=slices)
-        result = self._run(partials, (-2,), 1.0, data_format, layout=spec.layout)
+        result = self._run(partials, (-2,), 1.0, data_format, layout=call.layout or spec.layout)
         self.builder.free_own(partials)
         return result
 

@@ -114,6 +114,18 @@ def test_a_window_that_is_the_image_is_a_sum(device, layout, programs):
     assert np.allclose(result.to_numpy()[0, 0], IMAGE.mean((1, 2)), rtol=2**-7, atol=0.1)
 
 
+def test_many_rows_are_summed_up_in_parts_and_written_as_rows(device):
+    x = ttnn.ones((1, 1, 1024, 32), layout=ttnn.TILE_LAYOUT, device=device)
+    names, result, _ = captured(lambda: ttnn.avg_pool2d(x, 1, 32, 32, 32, (32, 32), (1, 1), (0, 0)))
+    assert (names, result.layout, result.to_numpy().max()) == (["Reduce", "Reduce"], ttnn.ROW_MAJOR_LAYOUT, 1)
+
+
+def test_averages_of_whole_numbers_are_cut_off(device):
+    x = ttnn.from_numpy(np.arange(32 * 32).reshape(1, 1, 32, 32), ttnn.uint32, layout=ttnn.TILE_LAYOUT, device=device)
+    result = ttnn.avg_pool2d(x, 1, 4, 8, 32, (4, 8), (1, 1), (0, 0)).to_numpy()
+    assert result.ravel().tolist() == [31 * 32 // 2 + column for column in range(32)]
+
+
 def test_global_averages_lie_in_tiles(device):
     x = ttnn.from_torch(IMAGE, ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device)
     result = ttnn.global_avg_pool2d(x)
