@@ -76,7 +76,7 @@ class Description:
 
     facts: Lazy[tuple[Detail, ...]] = Lazy(lambda description: ())  # noqa: RUF009 (a descriptor, not a default)
     stages: Lazy[Mapping[Stage, str]] = Lazy(lambda description: {})  # noqa: RUF009
-    # The name of its measured kind in `ops/passes/expected_errors.toml`; empty if its kind was not measured
+    # The class of its program in `ops/passes/expected_errors.toml`; empty if it is the operation's name
     measured_as: str = ""
     composed_of: str = ""  # What its model is made of, if it was not measured
     attributes: Lazy[tuple[tuple[str, str], ...]] = Lazy(lambda description: ())  # noqa: RUF009

@@ -13,6 +13,7 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Final
 
+from device.memory.memory_config import BufferType, MemoryConfig, TensorMemoryLayout
 from device.plan import MOVE, DeviceOp, Event, Operation, OperationBegin, Plan, Refuse, Relocate
 from device.spec.device_spec import DeviceSpec
 from device.time.network import hands
@@ -31,6 +32,12 @@ class TimedOperation:
     reason: str = ""  # Why there is no model; empty if there is one
     fidelity_phases: int = 0  # Fidelity phases of its tile products, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing
     description: Description = NO_DESCRIPTION  # How it was planned
+    place: str = ""  # The memories that it reads from and writes to, as evidence of its cycles is sorted
+
+    @property
+    def kind(self) -> str:
+        """The class of its program, for evidence of its cycles."""
+        return self.description.measured_as or base_name(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +84,31 @@ def timed_operation(
 ) -> TimedOperation:
     """One operation; without cycles only if it has no model."""
     model = op_model_of(op, op_models)
-    phases, description = model.fidelity_phases(op), model.describe(op, ends, spec)
+    phases, description, place = model.fidelity_phases(op), model.describe(op, ends, spec), place_of(ends)
     try:
         if model.cycles is None:
             raise NoModelError(model.no_model)
-        return TimedOperation(name, model.cycles(op, ends, spec), "", phases, description)
+        return TimedOperation(name, model.cycles(op, ends, spec), "", phases, description, place)
     except NoModelError as error:
-        return TimedOperation(name, None, str(error), phases, description)
+        return TimedOperation(name, None, str(error), phases, description, place)
+
+
+def base_name(name: str) -> str:
+    """The name of a device operation without the endings that all share."""
+    return name.removesuffix("DeviceOperation").removesuffix("Operation")
+
+
+def place_of(ends: Ends) -> str:
+    """The memories of both ends of an operation: "DRAM", "L1 to shards"."""
+    read, written = map(_memory_word, (ends.read.memory_config, ends.written.memory_config))
+    return read if read == written else f"{read} to {written}"
+
+
+def _memory_word(memory: MemoryConfig) -> str:
+    """Where a tensor lies."""
+    if memory.buffer_type is BufferType.DRAM:
+        return "DRAM"
+    return "L1" if memory.memory_layout is TensorMemoryLayout.INTERLEAVED else "shards"
 
 
 def operations_of(plan: Plan, ran: Iterable[int] | None = None) -> Iterator[Operation]:
@@ -118,36 +143,35 @@ def _ends(step: Operation, plan: Plan) -> Ends:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedError:
-    """An error of a model."""
+    """The error of a model on measured configurations that the fit of its constants had not seen."""
 
-    share: float  # Mean absolute error, of the measured cycles
+    mean: float  # Mean absolute error, of the measured cycles
+    within: float  # Nine of ten errors are no larger; of fewer than nine configurations all of them
     configurations: int  # How many were measured
-    architecture: str  # On which it was measured
+
+    @property
+    def share(self) -> float:
+        """The error bar: nine of ten errors lie within twice it."""
+        return max(self.mean, self.within / 2)
 
 
 @cache
-def expected_errors() -> Mapping[str, tuple[ExpectedError, ...]]:
-    """All errors of models, by the name of the measured kind."""
+def expected_errors() -> Mapping[tuple[str, str, str], ExpectedError]:
+    """All errors of models, by class of program, architecture and place."""
     table = tomllib.loads(files("ops.passes").joinpath("expected_errors.toml").read_text(encoding="utf-8"))
     return MappingProxyType(
         {
-            name: tuple(
-                ExpectedError(share=row["mean"], configurations=row["configurations"], architecture=architecture)
-                for architecture, row in rows.items()
-            )
-            for name, rows in table.items()
+            (kind, architecture, place): ExpectedError(**row)
+            for kind, architectures in table.items()
+            for architecture, places in architectures.items()
+            for place, row in places.items()
         }
     )
 
 
-def expected_error(measured_as: str, architecture: str) -> ExpectedError | None:
-    """The expected error of a model; None if no model of its kind was measured.
-
-    If ``architecture`` was not measured, the largest error of the other architectures counts.
-    """
-    rows = expected_errors().get(measured_as, ())
-    here = [row for row in rows if row.architecture == architecture]
-    return max(here or rows, key=lambda row: row.share, default=None)
+def expected_error(kind: str, architecture: str, place: str) -> ExpectedError | None:
+    """The expected error of a class of programs in a place; None if no row of silicon of this architecture ran it."""
+    return expected_errors().get((kind, architecture, place))
 
 
 MOVING_KERNELS: Final = 2  # of a program, on as many data movement processors

@@ -14,8 +14,9 @@ from pathlib import Path
 
 from rich.table import Table
 
+from tools.calibrate.bars import bars, bars_text
 from tools.calibrate.cases import PROGRAMS, Case, cases_in
-from tools.calibrate.fit import PRIORS, Fit, changed_specs, cross_validated_errors, fit_jointly
+from tools.calibrate.fit import PRIORS, Fit, changed_specs, cross_validated_errors, fit_jointly, left_out_errors
 from tools.command import run_tool, tool_parser
 from tools.validate.report import Errors, console, error_table, sum_up_errors, table
 from tools.validate.rows import MEASURED
@@ -68,17 +69,20 @@ def main() -> None:
     parser.add_argument("--programs", nargs="+", choices=PROGRAMS, metavar="NAME", help=", ".join(PROGRAMS))
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="ways to deal the folds (default 1)")
     parser.add_argument("--no-unseen", action="store_true", help="no cross-validation, which takes minutes")
+    parser.add_argument("--sources", action="store_true", help="also leave out each source (a network) whole")
+    parser.add_argument("--bars", action="store_true", help="print the tables of ops/passes/expected_errors.toml")
     options = parser.parse_args()
     cases = cases_in(options.folder, options.programs or ())
     if not cases:
         raise ValueError(f"{options.folder}: no row can be used; give a folder of measured rows, as conv.csv has them")
     screen = console()
+    evidence: list[tuple[Case, float]] = []
     for architecture in options.arch or PRIORS:
         own = [case for case in cases if case.spec.arch == architecture]
         if not own:
             continue
-        priors = PRIORS[architecture]
-        fit = fit_jointly(own, priors)
+        priors, fitted = PRIORS[architecture], [case for case in own if case.prediction.fitted]
+        fit = fit_jointly(fitted, priors)
         screen.print(constants_table(architecture, fit, priors, own[0]))
         specs = changed_specs(own, fit.values)
         seen = [(case, case.error(spec)) for case, spec in zip(own, specs, strict=True)]
@@ -88,6 +92,13 @@ def main() -> None:
             continue
         unseen = [pair for seed in range(options.seeds) for pair in cross_validated_errors(own, priors, seed=seed)]
         screen.print(error_table(f"{architecture}: cross-validated by configuration", grouped(unseen)))
+        evidence += unseen
+        if options.sources:
+            sources = [{source} for source in dict.fromkeys(case.source for case in own)]
+            alone = left_out_errors(own, priors, sources, lambda case: case.source)
+            screen.print(error_table(f"{architecture}: each source left out whole", grouped(alone)))
+    if options.bars:
+        print(bars_text(bars(evidence)))
 
 
 if __name__ == "__main__":

@@ -14,9 +14,9 @@ from typing import Final
 
 from device.spec.device_spec import DeviceSpec
 from tools.validate.prediction import Prediction
-from tools.validate.rows import understood_rows
+from tools.validate.rows import understood_rows, validator_name
 
-PROGRAMS: Final = ("conv", "halo", "gemm", "layout_ops", "dispatch")
+PROGRAMS: Final = ("conv", "halo", "gemm", "matmul", "layout_ops", "ops", "dispatch")
 END_TIME_WEIGHT: Final = 0.5
 
 
@@ -24,7 +24,7 @@ END_TIME_WEIGHT: Final = 0.5
 class Case:
     """A configuration that was measured."""
 
-    program: str
+    program: str  # The kind of its rows; of ops, with the operation
     prediction: Prediction  # Of the first of its rows
     rows: int  # Rows that were merged
     measured: float  # Cycles of the kernel
@@ -39,6 +39,12 @@ class Case:
     def fold(self) -> tuple[str, object]:
         """Cases that agree in it belong into one fold."""
         return self.program, self.prediction.fold or self.prediction.configuration
+
+    @property
+    def source(self) -> str:
+        """Where it was measured: a file of a repository, or a thread of it."""
+        row = self.prediction.row
+        return f"{row['source_repo']} {row['source_path']}".partition(" comment")[0].partition(" description")[0]
 
     @property
     def count(self) -> int:
@@ -59,19 +65,21 @@ class Case:
 
 def cases_in(folder: Path, programs: Collection[str] = ()) -> list[Case]:
     """The cases of the files of a folder that are there: of all programs, or of those that are named."""
-    paths = {name: folder / f"{name}.csv" for name in PROGRAMS if not programs or name in programs}
-    return [case for name, path in paths.items() if path.is_file() for case in cases_of(name, understood_rows(path)[0])]
+    names = [name for name in PROGRAMS if not programs or name in programs]
+    paths = [(name, path) for name in names for path in (folder / f"{name}.csv", *sorted(folder.glob(f"{name}_*.csv")))]
+    files = [(name, path) for name, path in paths if path.is_file() and validator_name(path) == name]
+    return [case for name, path in files for case in cases_of(name, understood_rows(path)[0])]
 
 
 def cases_of(program: str, predictions: Iterable[Prediction]) -> list[Case]:
-    """One case for each configuration that constants are fitted to."""
+    """One case for each measured configuration."""
     merged: dict[tuple[str, ...], list[Prediction]] = {}
     for prediction in predictions:
-        if prediction.fitted:
+        if prediction.counted:
             merged.setdefault(prediction.configuration, []).append(prediction)
     return [
         Case(
-            program=program,
+            program=f"{program} {same[0].group[0]}" if program == "ops" else program,
             prediction=same[0],
             rows=len(same),
             measured=statistics.median(row.measured_cycles for row in same),

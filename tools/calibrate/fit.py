@@ -7,12 +7,12 @@ measured; beyond twice the expected spread they count linearly, so that a single
 
 import random
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,17 +125,24 @@ def fit_jointly(cases: Sequence[Case], priors: Mapping[str, float]) -> Fit:
 def cross_validated_errors(
     cases: Sequence[Case], priors: Mapping[str, float], *, seed: int
 ) -> list[tuple[Case, float]]:
-    """Errors of every case with figures that were fitted without its fold.
+    """Errors of every case with figures that were fitted without its fold, of `FOLDS` by configuration."""
+    folds = list(dict.fromkeys(case.fold for case in cases))
+    random.Random(seed).shuffle(folds)
+    return left_out_errors(cases, priors, [set(folds[first::FOLDS]) for first in range(FOLDS)], lambda case: case.fold)
+
+
+def left_out_errors(
+    cases: Sequence[Case], priors: Mapping[str, float], folds: Sequence[Collection[Any]], key: Callable[[Case], Any]
+) -> list[tuple[Case, float]]:
+    """Errors of every case with figures that were fitted without the cases whose key is in the same fold.
 
     Every fit begins at the priors: a fit that begins at the fit of all cases, and finds nothing better nearby, would
     have seen the cases that it predicts.
     """
     errors: list[tuple[Case, float]] = []
-    folds = list(dict.fromkeys(case.fold for case in cases))
-    random.Random(seed).shuffle(folds)
-    for fold in (folds[first::FOLDS] for first in range(FOLDS)):
-        seen, left = ([case for case in cases if (case.fold in fold) is unseen] for unseen in (False, True))
-        values = fit_jointly(seen, priors).values
+    for fold in folds:
+        seen, left = ([case for case in cases if (key(case) in fold) is unseen] for unseen in (False, True))
+        values = fit_jointly([case for case in seen if case.prediction.fitted], priors).values
         errors += [(case, case.error(spec)) for case, spec in zip(left, changed_specs(left, values), strict=True)]
     return errors
 

@@ -86,6 +86,7 @@ def predict_conv(row: Row) -> Prediction:
         group=(*(() if counted else ("target, no measurement",)), row["device"], row["shard"], row["fidelity"]),
         architecture=row["arch"],
         configuration=(row["device"], row["shard"], row["fidelity"], size, _kernel(row), pads, formats, options),
+        evidence=(f"Conv2d, {layout.scheme.name}", "shards"),
         counted=counted,
         remark="" if counted else row["kind"],
         fitted=counted,
@@ -192,6 +193,7 @@ def predict_halo(row: Row) -> Prediction:
         group=(row["device"], row["in_layout"].lower(), row["shard"]),
         architecture=row["arch"],
         configuration=(run_of(row), size, _kernel(row), pads, row["in_layout"], row["shard"]),
+        evidence=(f"Halo of {'tiles' if arguments.tiled else 'rows'}", "shards"),
         remark="non-zero padding" if pool else "",
     )
 

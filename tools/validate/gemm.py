@@ -16,6 +16,7 @@ from device.spec.parts import GridSpec
 from device.time.stages import nanoseconds
 from ops.programs.matmul.choice import SUBBLOCKS, interleaved_config
 from ops.programs.matmul.cycles import time_matmul
+from ops.programs.matmul.model import matmul_class
 from ops.programs.matmul.op import IN_DRAM, MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram, Place, Places
 from tools.validate.prediction import CARDS, FORMATS, PHASES, NotPredictedError, Prediction, Row, device_spec, numbers
 
@@ -66,6 +67,7 @@ def _config(
         out_subblock_w=subblock[1],
         per_core_m=per_core[0],
         per_core_n=per_core[1],
+        given=True,
     )
 
 
@@ -118,6 +120,7 @@ def predict_gemm(row: Row) -> Prediction:
         group=(row["device"], row["grid"] or kind, row["fidelity"]) if kind == TUNED else (row["device"], kind),
         architecture=row["arch"] if kind == TUNED else f"{row['arch']}, {kind}",
         configuration=size if kind == TUNED else (*size, *others),
+        evidence=(matmul_class(gemm.op), gemm.places.words),
         counted=not copied,
         fitted=not copied and kind in (TUNED, SINGLE),  # which say which program ran
     )

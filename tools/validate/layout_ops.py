@@ -23,6 +23,8 @@ from device.memory.memory_config import (
 )
 from device.numbers.formats import div_up, round_up
 from device.spec.device_spec import DeviceSpec
+from ops.op_model import Ends
+from ops.passes.cycles import place_of
 from ops.programs.data_movement.copy import Conversion, CopyTensor
 from ops.programs.data_movement.movement import Movement, movement_cycles
 from ops.programs.data_movement.reshape import Reshape
@@ -74,6 +76,7 @@ def predict_layout_op(row: Row) -> Prediction:
         cycles_on=lambda spec: (movement_cycles(movement, spec).cycles,),
         group=(name, row["in_layout"].lower(), "L1" if "L1" in row["in_mem"] else "DRAM"),
         architecture=row["arch"],
+        evidence=(name, place_of(Ends(read=source, written=target))),
         configuration=(run_of(row), name, shapes, row["in_layout"], row["memory"], row["dtype_in0"], row["cores"]),
     )
 

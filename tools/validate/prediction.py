@@ -32,6 +32,7 @@ class Prediction:
     group: tuple[str, ...]  # Where it is counted: (device, kind, ...), printed side by side
     architecture: str  # Groups of one architecture are summed up together
     configuration: tuple[str, ...]  # Equal for rows that measure the same thing; they count as one
+    evidence: tuple[str, str] = ("", "")  # Its program's class and place, as error bars are sorted; empty for several
     counted: bool = True  # False for rows that are targets, not measurements: they are printed, not summed up
     remark: str = ""  # What had to be assumed, for a reader
     fitted: bool = True  # Whether constants are fitted to it
@@ -55,6 +56,7 @@ class Prediction:
 
 DEVICES: Final = {
     "N150": "wormhole_n150",
+    "N300": "wormhole_n300",
     "Wormhole": "wormhole_n150",
     "P150": "blackhole_p150",
     "Blackhole P150": "blackhole_p150",

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from device.errors import TTSimError
+from tools.validate.asked import predict_matmul, predict_operation
 from tools.validate.conv import predict_conv, predict_halo
 from tools.validate.dispatch import predict_dispatch, predict_transfers
 from tools.validate.gemm import predict_gemm
@@ -24,6 +25,8 @@ VALIDATORS: Final[Mapping[str, Validator]] = {
     "halo": predict_halo,
     "gemm": predict_gemm,
     "layout_ops": predict_layout_op,
+    "ops": predict_operation,
+    "matmul": predict_matmul,
     "dispatch": predict_dispatch,
     "dram_noc": predict_transfers,
 }
@@ -36,11 +39,17 @@ LONGEST: Final = 12  # digits of a number that an error shows
 UNBOUNDED: Final = ("value", "row", "commit")  # a measurement, the number of a row, and a hash that may be digits alone
 
 
+def validator_name(path: Path) -> str:
+    """What a file's rows measure, by its name: conv for conv.csv and conv_anything.csv; empty for an unknown one."""
+    fitting = [name for name in VALIDATORS if path.stem == name or path.stem.startswith(f"{name}_")]
+    return max(fitting, key=len, default="")
+
+
 def validator_of(path: Path) -> Validator:
     """The validator of a file; raises ValueError if there is none for its name."""
-    for name, validator in VALIDATORS.items():
-        if path.stem == name or path.stem.startswith(f"{name}_"):
-            return validator
+    name = validator_name(path)
+    if name:
+        return VALIDATORS[name]
     known = ", ".join(f"{name}.csv" for name in VALIDATORS)
     raise ValueError(
         f"{path}: no validator for rows of that name; name it {known}, or NAME_anything.csv after one of them"

@@ -365,15 +365,7 @@ def estimate_cycles(
         )
 
     def tried(options: Mapping[str, Any], *, suggestions: bool = False) -> Profile:
-        """The profile of the call with these keyword arguments on a copy of the device."""
-        with uncaptured(), copy_of(device, suggestions=suggestions) as copy:
-            positional = [twin(value, device, copy) for value in arguments]
-            named = {name: twin(value, device, copy) for name, value in options.items()}
-            if "device" in signature(function).parameters:
-                named["device"] = copy
-            with profile(copy) as profiled:
-                function(*positional, **named)
-        return profiled
+        return planned(function, arguments, options, device, suggestions=suggestions)
 
     call_profile = tried(options, suggestions=device.suggestions)
     report = call_profile.report()
@@ -383,6 +375,25 @@ def estimate_cycles(
     machine = call_profile.machine_advice(before.cycles)
     advice = Search(function, options, lambda others: tried(others).measured()).run(before)
     return replace(report, advice=replace(advice, machine=machine.machine, sensitivity=machine.sensitivity))
+
+
+def planned(
+    function: Callable[..., Any],
+    arguments: Sequence[Any],
+    options: Mapping[str, Any],
+    device: Device,
+    *,
+    suggestions: bool = False,
+) -> Profile:
+    """The profile of one call that is planned on a copy of the device, without values; tensors may be descriptions."""
+    with uncaptured(), copy_of(device, suggestions=suggestions) as copy:
+        positional = [twin(value, device, copy) for value in arguments]
+        named = {name: twin(value, device, copy) for name, value in options.items()}
+        if "device" in signature(function).parameters:
+            named["device"] = copy
+        with profile(copy) as profiled:
+            function(*positional, **named)
+    return profiled
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from device.spec.device_spec import DeviceSpec
 from device.time.network import bandwidth
 from device.time.stages import CoreGroupCycles, Lazy, OperationCycles, Stage, StageCycles, nanoseconds
 from ops.launch import Launch
-from ops.op_model import Description, Detail
+from ops.op_model import Detail
 from ops.passes.cycles import TimedOperation, expected_error
 from ttsim.report.rows import Column, Derived, Row
 
@@ -71,20 +71,22 @@ def cores_in(ranges: Ranges) -> Iterator[Core]:
 class ErrorBar:
     """The expected error of an operation's cycles."""
 
-    share: float | None  # Mean absolute error on configurations outside the fit; None without a measurement
+    share: float | None  # Nine of ten configurations outside the fit lie within twice it; None without a measurement
     configurations: int  # How many were measured
     text: str  # Where the figure comes from, or why there is none
 
 
-def error_bar(description: Description, architecture: str) -> ErrorBar:
-    """The expected error of an operation on an architecture."""
-    error = expected_error(description.measured_as, architecture) if description.measured_as else None
+def error_bar(operation: TimedOperation, architecture: str) -> ErrorBar:
+    """The expected error of an operation on an architecture, from rows of that architecture alone."""
+    error, composed_of = (
+        expected_error(operation.kind, architecture, operation.place),
+        operation.description.composed_of,
+    )
     if error is None:
-        composition = f"; composed of {description.composed_of}" if description.composed_of else ""
+        composition = f"; composed of {composed_of}" if composed_of else ""
         return ErrorBar(share=None, configurations=0, text=f"{NO_MEASUREMENT}{composition}")
-    text = f"{description.measured_as}: mean of {error.configurations} configurations that the fit had not seen"
-    if error.architecture != architecture:
-        text += f", all on {error.architecture}: on {architecture} nothing was measured"
+    measured = f"{error.configurations} configurations" if error.configurations > 1 else "one configuration"
+    text = f"{operation.kind} ({operation.place}): {measured} that the fit had not seen"
     return ErrorBar(share=error.share, configurations=error.configurations, text=text)
 
 
@@ -366,7 +368,7 @@ class OperationTime(Row, kw_only=True):
     # Stages that the model cannot tell apart from the binding stage
     tied_with = Column[tuple[str, ...]](lambda op: tied_stages(op.stages, op.bound_by, op.cycles))
     facts = Column[tuple[Detail, ...]](lambda op: op.timed.description.facts)  # How it was planned
-    error = Column[ErrorBar](lambda op: error_bar(op.timed.description, op.spec.arch))
+    error = Column[ErrorBar](lambda op: error_bar(op.timed, op.spec.arch))
     core_count = Column[int](lambda op: op.taken.cores)  # Cores that take part
     # Fidelity phases, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing
     fidelity_phases = Column[int](lambda op: op.timed.fidelity_phases)
@@ -456,7 +458,7 @@ class Totals(Row, kw_only=True):
     # The operations' rooflines added up; `bound` is the largest part of the sum
     roofline = Column[Roofline](lambda total: Roofline(total.sums))
     error = Column[TotalError](
-        lambda total: total_error([(op.timed.description.measured_as, op.cycles, op.error) for op in total.operations])
+        lambda total: total_error([(op.timed.kind, op.cycles, op.error) for op in total.operations])
     )
     sums = Derived[Sums](
         lambda total: Sums(*map(sum, zip(NOTHING, *(op.sums for op in total.operations), strict=True)))

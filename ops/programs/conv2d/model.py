@@ -254,7 +254,7 @@ def describe_conv2d(op: Conv2dOp, ends: Ends, spec: DeviceSpec) -> Description:
     return Description(
         facts=partial(_facts, op, spec),
         stages=STAGES,
-        measured_as="convolution",
+        measured_as=f"Conv2d, {op.layout.scheme.name}",
         attributes=partial(conv_attributes, op),
     )
 

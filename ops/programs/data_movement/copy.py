@@ -134,11 +134,9 @@ class CopyTensor(DataMovement):
 
     @property
     def measured_as(self) -> str:
-        """The name of the conversion, if it was measured: programs that change formats on the way were not."""
+        """A class of its own where the program changes formats on the way."""
         casts = self.casts and self.conversion is not Conversion.TYPECAST
-        return (
-            "" if casts or self.conversion in (Conversion.PAD, Conversion.UNTILIZE_CODEGEN) else self.conversion.value
-        )
+        return f"{self.conversion.value}, format changed" if casts else ""
 
 
 WIDE_TILES = 32  # rows of tiles that are no wider are not cut

@@ -10,7 +10,7 @@ Constants by `tools.calibrate` from profiler rows.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import ClassVar, Final
+from typing import Final
 
 from device.cores import CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec
@@ -322,12 +322,11 @@ class DataMovement(ModeledOp):
     """The base of operations whose cycles follow from the pages that they read and write, or from their steps."""
 
     __slots__ = ()
-    MEASURED: ClassVar[bool] = False  # There are public measurements of such programs, under the name of the class
 
     @property
     def measured_as(self) -> str:
-        """The name under which such programs were measured; empty if there are no public measurements."""
-        return type(self).__name__ if self.MEASURED else ""
+        """The class of the program for evidence of its cycles, if it is not the operation's name."""
+        return ""
 
     @property
     def details(self) -> tuple[Detail, ...]:

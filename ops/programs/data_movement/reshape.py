@@ -54,8 +54,6 @@ COUNTED = 16  # output tiles at most
 class Reshape(DataMovement):
     """The same numbers in the same order under another shape."""
 
-    MEASURED = True
-
     shape: Shape  # Logical shape of the result
 
     def moved(self, values: Array) -> Array:

@@ -159,8 +159,6 @@ class Window:
 class _OfWindow(DataMovement):
     """A program between an image and a window of it."""
 
-    MEASURED = True
-
     window: Window
 
     @property

@@ -31,7 +31,7 @@ def describe_halo(op: HaloOp, ends: Ends, spec: DeviceSpec) -> Description:
     return Description(
         facts=partial(_facts, halo, op.plan.ranges.max_sticks),
         stages=STAGES,
-        measured_as="halo of tiles" if halo.tiled else "halo of rows",
+        measured_as=f"Halo of {'tiles' if halo.tiled else 'rows'}",
         attributes=partial(_attributes, halo),
     )
 

@@ -44,8 +44,6 @@ COMMON_STAGES: Final = MappingProxyType(  # of every program that multiplies as 
     }
 )
 
-UNMEASURED: Final = (MatmulProgram.REUSE, MatmulProgram.DRAM_SHARDED)  # programs that no measured row ran
-
 
 def describe_matmul(op: MatmulOp, ends: Ends, spec: DeviceSpec) -> Description:
     """How a matmul was planned."""
@@ -57,10 +55,17 @@ def describe_matmul(op: MatmulOp, ends: Ends, spec: DeviceSpec) -> Description:
             Stage.ACT_MULTICAST: "blocks of the first operand are sent on to the cores that share them",
             Stage.WRITER: f"finished output blocks are written to {place_text(ends.written)}",
         },
-        measured_as="" if op.problem.batches > 1 or op.config.program in UNMEASURED else "matmul",
+        measured_as=matmul_class(op),
         composed_of="the steps of measured matmuls, one for each batch",
         attributes=(("program_config", _program_config(op.config)),),
     )
+
+
+def matmul_class(op: MatmulOp) -> str:
+    """The class of a matmul's program, for evidence of its cycles."""
+    if op.config.program is MatmulProgram.DRAM_SHARDED:
+        return "Matmul, second operand in shards of DRAM"
+    return f"Matmul, {'program config given' if op.config.given else 'planned by the library'}"
 
 
 def matmul_facts(op: MatmulOp) -> tuple[Detail, ...]:

@@ -98,6 +98,7 @@ class MatmulConfig:
     fuse_batch: bool = False  # Rows of all batches of the first operand are those of one
     # Fused into the program: name in lower case and parameters; None without
     activation: tuple[str, tuple[float, ...]] | None = None
+    given: bool = False  # By the caller; otherwise the library chose it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,6 +239,14 @@ class Places:
     first: Place = Place.DRAM
     second: Place = Place.DRAM
     output: Place = Place.DRAM
+
+    @property
+    def words(self) -> str:
+        """The memories of the first operand and of the output, as evidence of cycles is sorted."""
+        first, output = (
+            {Place.DRAM: "DRAM", Place.L1: "L1", Place.OWN: "shards"}[place] for place in (self.first, self.output)
+        )
+        return first if first == output else f"{first} to {output}"
 
 
 IN_DRAM = Places()

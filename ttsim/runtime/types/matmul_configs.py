@@ -61,6 +61,7 @@ def _program(config: Any, program: MatmulProgram, **more: Any) -> MatmulConfig:
         per_core_m=config.per_core_M,
         per_core_n=config.per_core_N,
         activation=_named(activation),
+        given=True,
         **more,
     )
 
@@ -212,6 +213,7 @@ class MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig(CheckedRecord):
             per_core_m=self.per_core_M,
             per_core_n=self.per_core_N,
             activation=_named(self.fused_activation),
+            given=True,
         )
 
 
