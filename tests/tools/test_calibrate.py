@@ -2,6 +2,8 @@
 
 import math
 import sys
+import tomllib
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 from device.spec.device_spec import load_spec
 from ops.programs.kernel_costs import ComputeCosts, TransferCosts
 from tools.calibrate.__main__ import figures, main
+from tools.calibrate.bars import bars, bars_text, within
 from tools.calibrate.cases import PROGRAMS, Case, cases_in
 from tools.calibrate.fit import PRIOR_SPREAD, PRIORS, changed_specs, cross_validated_errors, fit_constants, fit_jointly
 from tools.validate.prediction import Prediction
@@ -28,13 +31,13 @@ def of(cases, program, architecture="blackhole"):
 
 def test_cases_are_measurements_merged_by_configuration(cases, tmp_path):
     for program in PROGRAMS:
-        own = [case for case in cases if case.program == program]
-        assert len({case.prediction.configuration for case in own}) == len(own) > 40
+        own = [case for case in cases if case.program.split()[0] == program]
+        assert len({(case.source, case.prediction.configuration) for case in own}) > 15
         assert sum(case.rows for case in own) >= len(own)
     assert cases_in(tmp_path) == []
 
 
-@pytest.mark.parametrize("program", [program for program in PROGRAMS if program != "dispatch"])
+@pytest.mark.parametrize("program", ["conv", "halo", "gemm", "layout_ops"])
 def test_errors_are_relative_to_what_was_measured(cases, program):
     """A program (no launch) that begins later by a tenth of its measured time takes a tenth longer."""
     case = next(case for case in cases if case.program == program)
@@ -110,6 +113,29 @@ def test_shared_figures_are_fitted_to_all_programs():
     assert both[other] == pytest.approx(20.0)
 
 
+def test_bars_hold_nine_of_ten_errors():
+    """Of ten errors of 1 to 10 % the tenth (0.9 x 11 = 9.9); of 19 errors the eighteenth; of three the largest."""
+    assert within([share / 100 for share in range(1, 11)]) == 0.10
+    assert within([-share / 100 for share in range(1, 20)]) == 0.18
+    assert within([0.02, -0.05, 0.01]) == 0.05
+
+
+def test_bars_of_few_configurations_are_no_better_than_all_together():
+    cases = [replaced(case_of("one", 400.0), ("Unary", "DRAM"))] * 20 + [
+        replaced(case_of("one", 400.0), ("Move", "L1"))
+    ]
+    found = bars([(case, 0.01 * (number + 1)) for number, case in enumerate(cases[:20])] + [(cases[20], 0.001)])
+    assert found["Unary", "wormhole_b0", "DRAM"] == (pytest.approx(0.105), pytest.approx(0.19), 20)
+    assert found["Move", "wormhole_b0", "L1"] == (pytest.approx(0.001), pytest.approx(0.19), 1)
+    text = bars_text(found)
+    assert tomllib.loads(text)["Move"]["wormhole_b0"]["L1"] == {"mean": 0.001, "within": 0.19, "configurations": 1}
+
+
+def replaced(case, evidence):
+    """A case of another class and place."""
+    return replace(case, prediction=replace(case.prediction, evidence=evidence))
+
+
 def test_every_case_is_left_out_once_and_printed(cases, capsys, monkeypatch):
     own = [case for case in of(cases, "halo") if case.prediction.group[1] == "tile"]
     priors = {name: value for name, value in PRIORS["blackhole"].items() if name.startswith("halo_costs")}
@@ -133,6 +159,7 @@ def test_the_catalog_holds_what_the_fit_gives(cases):
     for architecture, priors in PRIORS.items():
         assert set(priors) <= set(figures(of(cases, "conv", architecture)[0]))
     own = [case for program in ("conv", "gemm") for case in of(cases, program, "wormhole_b0")]
+    own = [case for case in own if case.prediction.fitted and "SEG_ENCODER" not in case.source]
     priors = {name: value for name, value in PRIORS["wormhole_b0"].items() if not name.startswith("dispatch")}
     catalog = figures(own[0])
     for name, value in fit_jointly(own, priors).values.items():

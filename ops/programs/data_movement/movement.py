@@ -381,6 +381,7 @@ def _stage_texts(movement: Movement) -> dict[Stage, str]:
     texts = {
         Stage.TILIZE: "rows become tiles",
         Stage.UNTILIZE: "tiles become rows",
+        Stage.NETWORK: "the pages of all cores pass the busiest link",
         Stage.DRAM: "DRAM delivers or takes the pages of all cores",
     }
     for stage, done, pages in ((Stage.READER, "read", movement.reads), (Stage.WRITER, "written", movement.writes)):

@@ -142,7 +142,7 @@ def raising(error):
 )
 def test_what_has_no_model_says_so(op_models, reason):
     read = fancy_cycles(op_models)
-    assert read.untimed == read.operations == (TimedOperation("Fancy", None, reason),)
+    assert read.untimed == read.operations == (TimedOperation("Fancy", None, reason, place="DRAM"),)
     assert read.cycles == 0
 
 

@@ -7,7 +7,7 @@ from ops.op_models import load_spec
 from ops.passes.cycles import run_cycles
 from ops.sensitivity.samples import planners_samples, samples
 
-ALIKE = {Stage.START, Stage.MATH, Stage.TILIZE}  # the same, whatever the program: `DOES` has their words
+ALIKE = {Stage.START, Stage.MATH, Stage.TILIZE, Stage.NETWORK}  # the same, whatever the program: `DOES` has their words
 
 
 @pytest.mark.parametrize("device", ["wormhole_n150", "blackhole_p150"])

@@ -85,12 +85,17 @@ def test_errors_of_one_kind_add_up_and_kinds_add_in_squares():
 
 
 def test_where_an_error_comes_from():
-    conv = expected_error("convolution", "blackhole")
-    found = error_bar(Description(measured_as="convolution"), "blackhole")
-    assert (found.share, found.configurations) == (conv.share, conv.configurations)
-    other = error_bar(Description(measured_as="halo of rows"), "wormhole_b0").text
-    assert other.endswith(", all on blackhole: on wormhole_b0 nothing was measured")
-    assert error_bar(Description(), "blackhole").text == "no measurement"
+    """From rows of the same class, architecture and place; never from another architecture."""
+    halo = Description(measured_as="Halo of rows")
+    operation = TimedOperation("HaloDeviceOperation", None, description=halo, place="shards")
+    found, expected = error_bar(operation, "blackhole"), expected_error("Halo of rows", "blackhole", "shards")
+    assert (found.share, found.configurations) == (expected.share, expected.configurations)
+    count = f"{expected.configurations} configurations"
+    assert found.text == f"Halo of rows (shards): {count} that the fit had not seen"
+    assert error_bar(operation, "my own").text == "no measurement"
+    composed = Description(composed_of="other steps")
+    text = error_bar(TimedOperation("SortDeviceOperation", None, description=composed, place="DRAM"), "blackhole").text
+    assert text == "no measurement; composed of other steps"
 
 
 def test_a_report_is_frozen_and_fits_the_terminal(report, monkeypatch):
