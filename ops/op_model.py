@@ -88,6 +88,7 @@ class Ends:
 
     read: TensorSpec  # The first input
     written: TensorSpec  # The first output, or else the input it writes into
+    others: tuple[TensorSpec, ...] = ()  # The inputs behind the first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -197,14 +197,21 @@ def plan_rows(plan: Plan) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def op_cycles(
-    op: DeviceOp, read: TensorSpec | str, written: TensorSpec | str | None = None, spec: DeviceSpec = N150
+    op: DeviceOp,
+    read: TensorSpec | str,
+    written: TensorSpec | str | None = None,
+    spec: DeviceSpec = N150,
+    *others: TensorSpec | str,
 ) -> OperationCycles:
-    """What an operation takes between two tensors, which may be given as text; the same one where one is given."""
-    first = tensor_spec(read) if isinstance(read, str) else read
-    last = first if written is None else tensor_spec(written) if isinstance(written, str) else written
+    """What an operation takes between two tensors, which may be given as text; the same one where one is given.
+
+    ``others`` are the inputs behind the first.
+    """
+    tensors = (read, read if written is None else written, *others)
+    first, last, *more = (tensor_spec(tensor) if isinstance(tensor, str) else tensor for tensor in tensors)
     model = OP_MODELS[type(op)]
     assert model.cycles is not None
-    return model.cycles(op, Ends(read=first, written=last), spec)
+    return model.cycles(op, Ends(read=first, written=last, others=tuple(more)), spec)
 
 
 def busy(cycles: OperationCycles) -> Mapping[Stage, float]:

@@ -23,6 +23,7 @@ class Release:
     whole_partials: bool  # The partial sums of a convolution take as much as a core's output, not one activation block
     # Programs that shard copy every stick twice and one at a time; otherwise only sticks that DRAM does not align
     bounces_all_sticks: bool
+    vector_products: bool  # Products and quotients of 16-bit tensors pass the vector unit; else the matrix unit
     # Cycle constants that replace those of a device, by family, table and key
     costs: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict, hash=False)
 

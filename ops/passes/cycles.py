@@ -135,10 +135,11 @@ def steps_that_ran(events: Iterable[Event]) -> tuple[int, ...]:
 
 
 def _ends(step: Operation, plan: Plan) -> Ends:
-    """The first tensor that an operation reads, and the tensor that it writes; the latter for both if it reads none."""
+    """The tensors that an operation reads, and the tensor that it writes; the latter for both if it reads none."""
     written = step.outputs[0].tensor if step.outputs else step.inputs[-1]
     read = step.inputs[0] if step.inputs else written
-    return Ends(read=plan.tensors[read], written=plan.tensors[written])
+    others = tuple(plan.tensors[name] for name in step.inputs[1:])
+    return Ends(read=plan.tensors[read], written=plan.tensors[written], others=others)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

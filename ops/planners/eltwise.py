@@ -2,29 +2,31 @@
 
 from dataclasses import dataclass, replace
 from math import prod
-from typing import NamedTuple
 
 from device.errors import DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import BufferType, Layout, MemoryConfig, TensorMemoryLayout
+from device.memory.memory_config import BufferType, Layout, MemoryConfig
 from device.numbers.formats import INT32, UINT8, UINT32, DataFormat
 from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
-from ops.programs.buffer_shapes import BUFFERING, is_uneven
+from ops.programs.buffer_shapes import BUFFERING
 from ops.programs.data_movement.conversions import in_other_layout
 from ops.programs.eltwise.functions import FUNCTIONS, RELU
-from ops.programs.eltwise.op import (
-    Activate,
-    Binary,
+from ops.programs.eltwise.op import Activate, Binary
+from ops.programs.eltwise.pairs import PAIRS
+from ops.programs.eltwise.refusals import OF_INTEGERS, operation_refusal
+from ops.programs.eltwise.shards import (
+    NOT_REPEATED,
+    Repeated,
     on_all_cores,
+    repeated,
     rescaled,
     shard_view,
     tiles_of,
     unary_buffers,
+    works_on_shards,
 )
-from ops.programs.eltwise.pairs import PAIRS
-from ops.programs.eltwise.refusals import OF_INTEGERS, operation_refusal
 
 RANGES = {UINT32: (0, 2**32 - 1), INT32: (-(2**31), 2**31 - 1)}  # of numbers that such a tensor is combined with
 BLOCKS = {"bfloat8_b": 3, "bfloat4_b": 4}  # numbers of the data types, for messages
@@ -99,69 +101,6 @@ def _named(data_format: DataFormat) -> str:
 
 VECTOR_UNIT_TILES = 2  # that the vector unit works on before they are packed
 DST_TILES = 8  # of 16 bits that a half of Dst holds
-
-
-class Repeated(NamedTuple):
-    """What is repeated within tiles: "number", "row" or "column" of an operand, or "row, column" of both; else ""."""
-
-    left: bool = False  # Whether the number, row or column is the first operand's; of both operands, the row
-    what: str = ""
-
-
-NOT_REPEATED = Repeated()
-
-
-def repeated(left: tuple[int, ...], right: tuple[int, ...]) -> Repeated:
-    """The repetition of the last two axes of two shapes; raises DeviceError if neither has sides to repeat."""
-    (a_rows, a_columns), (b_rows, b_columns) = ((1, 1, *shape)[-2:] for shape in (left, right))
-    if (a_rows, a_columns) == (b_rows, b_columns):
-        return NOT_REPEATED
-    cases = (
-        (a_rows == a_columns == 1, Repeated(True, "number")),
-        (b_rows == b_columns == 1, Repeated(False, "number")),
-        (a_rows == b_columns == 1, Repeated(True, "row, column")),
-        (a_columns == b_rows == 1, Repeated(False, "row, column")),
-        (a_rows == 1, Repeated(True, "row")),
-        (a_columns == 1, Repeated(True, "column")),
-        (b_rows == 1, Repeated(False, "row")),
-        (b_columns == 1, Repeated(False, "column")),
-    )
-    for holds, kind in cases:
-        if holds:
-            return kind
-    raise DeviceError(
-        "Invalid subtile broadcast type\n"
-        f"rows and columns, {a_rows} x {a_columns} and {b_rows} x {b_columns}, must be equal, or one of each 1"
-    )
-
-
-def works_on_shards(left: TensorSpec, right: TensorSpec | None, result: TensorSpec) -> bool:
-    """Whether a program works on shards in place, rather than page by page."""
-    place, left_place = result.memory_config, left.memory_config
-    if not place.is_sharded() or (right is None and not left_place.is_sharded()):
-        return False
-    if right is None:
-        in_l1 = place.buffer_type is left_place.buffer_type is BufferType.L1
-        uneven = is_uneven(left) or is_uneven(result)
-        return in_l1 and not uneven and place.shard_spec == left_place.shard_spec
-    same_shards = len({tensor.memory_config.shard_spec for tensor in (left, right, result)}) == 1
-    if is_uneven(result) and not same_shards:
-        return False
-    right_place = right.memory_config
-    left_alone = (
-        left_place.is_sharded() and not right_place.is_sharded() and result.shape == left.shape and not is_uneven(left)
-    )
-    if left_alone and repeated(left.shape, right.shape).what in ("number", "column"):
-        return left_place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
-    if left.shape != right.shape or left_place != right_place:
-        return False
-    in_l1 = all(config.buffer_type is BufferType.L1 for config in (place, left_place, right_place))
-    if is_uneven(left) or is_uneven(right):
-        return in_l1 and place.shard_spec == left_place.shard_spec
-    if not in_l1:
-        return False
-    grids = {config.shard_spec.grid for config in (place, left_place, right_place) if config.shard_spec is not None}
-    return len(grids) == 1
 
 
 def binary_buffers(

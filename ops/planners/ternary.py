@@ -5,13 +5,13 @@ from math import prod
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import BufferType, Layout, MemoryConfig
+from device.memory.memory_config import Layout, MemoryConfig
 from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
-from ops.planners.eltwise import broadcast, places_on_shards, repeated
-from ops.programs.buffer_shapes import BUFFERING, is_uneven
-from ops.programs.eltwise.op import on_all_cores, rescaled, shard_view, tiles_of
+from ops.planners.eltwise import broadcast, places_on_shards
+from ops.programs.buffer_shapes import BUFFERING
+from ops.programs.eltwise.shards import all_lie_alike, on_all_cores, repeated, rescaled, shard_view, tiles_of
 from ops.programs.eltwise.ternary import Ternary
 
 AT_FIRST = ("lerp", "mac")  # operations whose result lies as the first tensor does
@@ -105,7 +105,7 @@ def _buffers(
     call: TernaryArguments, read: list[PlanTensor], result: PlanTensor, spec: DeviceSpec
 ) -> tuple[CircularBuffer, ...]:
     """Two tiles of each tensor, or views of shards; rows that are repeated are spread over two tiles more of each."""
-    in_place = _lies_in_place([*call.tensors, result.spec])
+    in_place = all_lie_alike([*call.tensors, result.spec])
     ends = [*zip(ROLES, read, strict=False), ("result", result)]
     if in_place:
         return tuple(shard_view(role, tensor, spec) for role, tensor in ends)
@@ -120,18 +120,6 @@ def _buffers(
         *(tiles(f"spread_{role}", tensor) for role, tensor in operands if spread),
         tiles(*last),
     )
-
-
-def _lies_in_place(tensors: list[TensorSpec]) -> bool:
-    """Whether the program works on shards of all tensors where they lie."""
-    *read, result = tensors
-    place = read[0].memory_config
-    alike = all((tensor.shape, tensor.memory_config) == (read[0].shape, place) for tensor in read)
-    if not alike or not place.is_sharded() or not result.memory_config.is_sharded() or any(map(is_uneven, tensors)):
-        return False
-    grids = {tensor.memory_config.shard_spec.grid for tensor in tensors if tensor.memory_config.shard_spec is not None}
-    in_l1 = all(tensor.memory_config.buffer_type is BufferType.L1 for tensor in tensors)
-    return in_l1 and len(grids) == 1
 
 
 def _place(call: TernaryArguments, spec: DeviceSpec) -> MemoryConfig:

@@ -21,6 +21,9 @@ class TransferCosts(Costs):
     stateful_issue_cycles: float  # Between two transfers that repeat the settings of the one before
     write_issue_cycles: float  # Between two writes whose addresses are worked out
     page_issue_cycles: float  # Between two reads of pages of an interleaved buffer, whose banks are worked out as well
+    # Before the first page, where a processor works out by divisions where it lies among axes that may be repeated
+    locate_cycles: float
+    shard_page_cycles: float  # Beyond an interleaved page, for a page whose core is found among shards by divisions
     multicast_receiver_cycles: float  # Of a multicast, for each packet and receiver
 
 

@@ -104,15 +104,17 @@ def _plans(calls: Iterable[Sample], spec: DeviceSpec) -> Iterator[Plan]:
 
 
 def _fixed(step: Operation | Relocate, plan: Plan) -> FixedOperation:
-    """One step alone, with its first and its last tensor."""
+    """One step alone, with the tensors that it reads and the one that it writes."""
+    sources: Sequence[str]
     if isinstance(step, Relocate):
-        name, source, target = "Move", step.tensor, step.tensor
+        name, sources, target = "Move", (step.tensor,), step.tensor
     else:
         name = step.name.removesuffix("DeviceOperation")
         target = step.outputs[0].tensor if step.outputs else step.inputs[-1]
-        source = step.inputs[0] if step.inputs else target
-    alone = Operation(name=name, inputs=("read", "written"), op=step.op)
-    tensors = {"read": plan.tensors[source], "written": plan.tensors[target]}
+        sources = step.inputs or (target,)
+    tensors = {f"read_{place}": plan.tensors[source] for place, source in enumerate(sources)}
+    tensors["written"] = plan.tensors[target]
+    alone = Operation(name=name, inputs=tuple(tensors), op=step.op)
     # The program is the folder in `ops.programs`, or the file of the family among data movements
     folder, *files = type(step.op).__module__.split(".")[2:]
     program = files[0] if folder == "data_movement" else folder

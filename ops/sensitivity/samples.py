@@ -356,6 +356,7 @@ def _surroundings() -> Iterator[Sample]:
     batch = BatchNormArguments(source=image, mean=vector, variance=vector)
     grouped = GroupNormArguments(source=images, groups=2, mask=mask)
     norm = NormArguments(rms=False, source=tiles, weight=weight)
+    in_shards = _tensor(TILES, 1, 1, 256, 64, shards=(HEIGHT, (64, 64)))
     both = Binary(operation="add", left_format=form, right_format=form, data_format=form)
     none, one = (0, 0), (1, 1)  # the padding of an axis
     for name, plan, tensors in (
@@ -364,6 +365,11 @@ def _surroundings() -> Iterator[Sample]:
             "add",
             partial(plan_binary, BinaryArguments(op=both, left=tiles, right=tiles)),
             {"input": tiles, "input_b": tiles},
+        ),
+        (
+            "add, one in shards",
+            partial(plan_binary, BinaryArguments(op=both, left=in_shards, right=tiles)),
+            {"input": in_shards, "input_b": tiles},
         ),
         ("concat", partial(plan_concat, (rows, rows), 3), {"input_0": rows, "input_1": rows}),
         ("permute", partial(plan_permute, rows, (0, 3, 1, 2)), {"input": rows}),

@@ -8,8 +8,9 @@ from typing import Final, ParamSpec
 from device.errors import DeviceError, NotSimulatedError, shown
 from device.memory.memory_config import MemoryConfig
 from device.numbers.formats import FLOAT32, INT32, UINT32
-from ops.planners.eltwise import broadcast, places_on_shards, repeated
+from ops.planners.eltwise import broadcast, places_on_shards
 from ops.planners.ternary import TernaryArguments, plan_ternary, repeats
+from ops.programs.eltwise.shards import repeated
 from ops.programs.eltwise.ternary import Ternary
 from ttsim.api.conversions import typecast
 from ttsim.api.device_calls import require_left_out

@@ -302,7 +302,8 @@ def captured_nodes(events: Sequence[Event], op_models: OpModels) -> list[Node]:
         if begin.spec is None or not end.made:
             return NodeText()
         written = end.made[0].spec
-        ends = Ends(read=begin.read[0].tensor.spec if begin.read else written, written=written)
+        read = [one.tensor.spec for one in begin.read] or [written]
+        ends = Ends(read=read[0], written=written, others=tuple(read[1:]))
         key = (begin.name, begin.op, ends, begin.spec, begin.dispatched)
         if key not in known:
             timed = timed_operation(begin.name, begin.op, ends, begin.spec, op_models)

@@ -1,33 +1,32 @@
 """Element-wise device operations: what they compute, what they take, and their circular buffers (tt-metal 0.81.1)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import prod
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final
 
 import numpy as np
 
-from device.cores import first_cores
 from device.matrix_unit.arithmetic import Arithmetic
 from device.matrix_unit.exact import multiplied_elements
 from device.matrix_unit.packer import typecast
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import TILE, BufferType, Layout, ShardSpec, TensorMemoryLayout
-from device.numbers.formats import BFLOAT16, FLOAT32, Array, DataFormat, div_up, quantize, round_up, whole_groups
+from device.numbers.formats import BFLOAT16, FLOAT32, Array, DataFormat, quantize, whole_groups
 from device.numbers.vector_unit import VectorUnitMode, cut_to_bfloat16, rounded_to_even_bfloat16
-from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import ComputeSpec
-from device.time.network import hands, shared_cycles
+from device.spec.releases import release_of
 from device.time.stages import OperationCycles, Stage
 from ops.builder import PlanBuilder, PlanTensor
 from ops.op_model import Description, Detail, Ends, ModeledOp, ValuesContext, given, row, uncompared_fact
 from ops.programs import kernel_costs
-from ops.programs.buffer_shapes import BUFFERING, is_uneven, pipelined_cycles, rows_follow, tile_buffer, uniform_cycles
+from ops.programs.buffer_shapes import BUFFERING
+from ops.programs.eltwise.cycles import Compute, EltwiseProgram, eltwise_cycles, tiles_for
 from ops.programs.eltwise.function import stored
 from ops.programs.eltwise.functions import RELU, applied_to_integers, apply_activation, uncompared
 from ops.programs.eltwise.pairs import PAIRS
 from ops.programs.eltwise.refusals import operation_refusal
+from ops.programs.eltwise.shards import lies_in_place, tiles_of, works_on_shards
+from ops.programs.eltwise.vector_steps import chain_cycles, vector_cycles
 
 Activations = tuple[tuple[str, tuple[float, ...]], ...]
 
@@ -36,6 +35,8 @@ MULTIPLY: Final = "multiply"
 DIVIDE: Final = "div"
 LDEXP: Final = "ldexp"  # brings block floats to bfloat16
 FOLLOWED: Final = (ADD, "subtract", MULTIPLY)  # operations whose kernels are followed step by step
+PRODUCTS: Final = (MULTIPLY, DIVIDE, "logical_and", LDEXP)  # operations that multiply in the matrix unit
+FIDELITY_PHASES: Final = 4  # of such products; each takes half as long as one of a matrix product
 FILL: Final = "fill"  # the function that gives one number everywhere; a 16-bit Dst cuts it
 STAGES: Final = {
     Stage.READER: "tiles of the operands are read",
@@ -52,65 +53,46 @@ class Eltwise(ModeledOp):
 
     __slots__ = ()
 
-    def tile_work(self, spec: DeviceSpec) -> tuple[tuple[DataFormat, ...], float, float]:
-        """What a tile of the result takes.
+    combines: ClassVar[bool] = True  # Whether the program is one of those that combine operands
 
-        The formats of the tensors, of which it reads a tile each; the cycles in which one of these is put into all rows
-        of a tile; and the cycles in which they are combined.
-        """
+    def operands(self, ends: Ends) -> tuple[TensorSpec, ...]:
+        """The tensors that the operation reads."""
+        return (ends.read, *ends.others)[: self.operand_count]
+
+    @property
+    def operand_count(self) -> int:
+        """How many tensors the operation reads."""
+        return 1
+
+    def in_place(self, operands: tuple[TensorSpec, ...], result: TensorSpec, spec: DeviceSpec) -> bool:
+        """Whether the program works on shards where they lie."""
+        return lies_in_place(operands[0], result, spec)
+
+    def tile_work(self, operands: tuple[TensorSpec, ...], result: TensorSpec, spec: DeviceSpec) -> Compute:
+        """What the compute threads spend on a tile of the result."""
         raise NotImplementedError
+
+    @property
+    def number_bytes(self) -> int:
+        """Bytes of a tile of one number that stands for a second operand; 0 without one."""
+        return 0
 
     def details(self) -> tuple[Detail, ...]:
         """The parts of the values that were never compared with recordings."""
         return ()
 
     def cycles(self, ends: Ends, spec: DeviceSpec) -> OperationCycles:
-        """Cycles of the core with the most tiles, and the bytes of all cores together.
-
-        Tiles of shards are neither read nor written. Packing is one tile behind; one data movement processor reads and
-        writes in turn.
-        """
-        read, written = ends.read, ends.written
-        formats, spread, math = self.tile_work(spec)
-        sizes = [data_format.tile_bytes for data_format in formats]
-        result_bytes, shards = written.data_format.tile_bytes, read.memory_config.shard_spec
-        reads_dram, writes_dram = (tensor.memory_config.buffer_type is BufferType.DRAM for tensor in (read, written))
-        reading = writing = 0.0
-        if not read.memory_config.is_sharded():
-            reading = kernel_costs.waited_read_cycles(spec, sizes[0], in_dram=reads_dram)
-            reading += sum(kernel_costs.read_page_cycles(spec, size) for size in sizes[1:])
-        if not written.memory_config.is_sharded():
-            writing = kernel_costs.write_page_cycles(spec, result_bytes)
-        unpack, pack = (
-            sum(kernel_costs.unpack_tile_cycles(spec, size) for size in sizes) + spread,
-            kernel_costs.pack_tile_cycles(spec, result_bytes),
+        """Cycles of the core with the most tiles, and the bytes of all cores together."""
+        operands, result = self.operands(ends), ends.written
+        program = EltwiseProgram(
+            operands=operands,
+            result=result,
+            in_place=self.in_place(operands, result, spec),
+            compute=self.tile_work(operands, result, spec),
+            number_bytes=self.number_bytes,
+            combines=self.combines,
         )
-
-        tiles = prod(div_up(side, TILE) for side in written.matrix)
-        if shards is None:
-            cores = first_cores(min(tiles, spec.grid.cores), spec.grid.cols, spec.grid.rows)
-            share = div_up(tiles, cores.num_cores())
-        else:
-            cores, share = shards.grid, prod(div_up(side, TILE) for side in shards.shape)
-        moved = (reading, writing) if hands(spec, 2) > 1 else (reading + writing,)
-        alone = pipelined_cycles((*moved, unpack + math, pack), share)
-        read_bytes, written_bytes = tiles * sum(sizes) if reading else 0, tiles * result_bytes
-        dram_read_bytes, dram_written_bytes = reads_dram * read_bytes, writes_dram * written_bytes
-        shared = shared_cycles(spec, dram_read_bytes + dram_written_bytes)
-        body = max(alone, shared)
-        steps = {
-            Stage.READER: reading, Stage.UNPACK: unpack, Stage.MATH: math, Stage.PACK: pack, Stage.WRITER: writing,
-        }  # fmt: skip
-        return uniform_cycles(
-            cores,
-            body,
-            {stage: share * cycles for stage, cycles in steps.items()} | {Stage.DRAM: shared},
-            spec,
-            dram_read_bytes=dram_read_bytes,
-            dram_written_bytes=dram_written_bytes,
-            network_bytes=read_bytes + (written_bytes if writing else 0),
-            contention_cycles=body - alone,
-        )
+        return eltwise_cycles(program, spec)
 
     def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
         """An element-wise program."""
@@ -128,11 +110,15 @@ class AddRow(Eltwise):
     data_format: DataFormat  # Format of the matrix and of the sum
     row_format: DataFormat
 
-    def tile_work(self, spec: DeviceSpec) -> tuple[tuple[DataFormat, ...], float, float]:
+    @property
+    def operand_count(self) -> int:
+        """The matrix and the row."""
+        return 2
+
+    def tile_work(self, operands: tuple[TensorSpec, ...], result: TensorSpec, spec: DeviceSpec) -> Compute:
         """A tile of the row is spread, and added to one of the matrix."""
-        tile_bytes = self.row_format.tile_bytes
-        spread = kernel_costs.unpack_tile_cycles(spec, tile_bytes) + kernel_costs.pack_tile_cycles(spec, tile_bytes)
-        return (self.data_format, self.row_format), spread, spec.costs_of(kernel_costs.ComputeCosts).add_tile_cycles
+        added = spec.costs_of(kernel_costs.ComputeCosts).add_tile_cycles
+        return _compute(operands, result, spec, spread_cycles(self.row_format, spec) + added)
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
         """The sum of a matrix [..., columns] and the first row of a prepared bias, in storage of their formats."""
@@ -155,9 +141,11 @@ class Activate(Eltwise):
     data_format: DataFormat  # Format of the tensor, which decides how wide Dst is
     out_format: DataFormat | None = None  # Format of the result; None for that of the tensor
 
-    def tile_work(self, spec: DeviceSpec) -> tuple[tuple[DataFormat, ...], float, float]:
+    combines: ClassVar[bool] = False
+
+    def tile_work(self, operands: tuple[TensorSpec, ...], result: TensorSpec, spec: DeviceSpec) -> Compute:
         """A tile passes the vector unit once."""
-        return (self.data_format,), 0.0, spec.costs_of(kernel_costs.ComputeCosts).vector_tile_cycles
+        return _compute(operands, result, spec, vector_cycles(spec, self.name))
 
     def details(self) -> tuple[Detail, ...]:
         """Whether the function was never compared with recordings."""
@@ -235,12 +223,34 @@ class Binary(Eltwise):
         """Whether Dst is 32 bits wide."""
         return self.data_format == FLOAT32 or self.left_format == self.second_format == FLOAT32
 
-    def tile_work(self, spec: DeviceSpec) -> tuple[tuple[DataFormat, ...], float, float]:
-        """Functions of the result pass the vector unit, as the operation itself may."""
-        costs, passes = spec.costs_of(kernel_costs.ComputeCosts), len(self.activations) + self.by_vector_unit
-        formats = (self.left_format,) if self.right_format is None else (self.left_format, self.right_format)
-        combined = 0.0 if self.by_vector_unit else costs.add_tile_cycles
-        return formats, 0.0, passes * costs.vector_tile_cycles + combined
+    @property
+    def operand_count(self) -> int:
+        """The second operand may be a number."""
+        return 1 if self.right_format is None else 2
+
+    @property
+    def number_bytes(self) -> int:
+        """Bytes of the tile that a number fills."""
+        return self.scalar_format.tile_bytes if self.right_format is None else 0
+
+    def in_place(self, operands: tuple[TensorSpec, ...], result: TensorSpec, spec: DeviceSpec) -> bool:
+        """Whether the program works on shards where they lie."""
+        return works_on_shards(operands[0], operands[1] if len(operands) > 1 else None, result)
+
+    def tile_work(self, operands: tuple[TensorSpec, ...], result: TensorSpec, spec: DeviceSpec) -> Compute:
+        """Functions pass the vector unit, as the operation itself may; those of operands are packed on their way."""
+        costs, slow = spec.costs_of(kernel_costs.ComputeCosts), release_of(spec.release).vector_products
+        by_vector_unit = (self if slow else replace(self, fast=True)).by_vector_unit
+        if by_vector_unit:
+            combined = vector_cycles(spec, self.operation)
+        else:
+            phases = FIDELITY_PHASES if self.operation in PRODUCTS else 1
+            combined = costs.add_tile_cycles + (phases - 1) * spec.compute.phase_cycles / 2
+        for functions, packed_as in zip((self.left_activations, self.right_activations), self.before, strict=True):
+            if packed_as is not None:
+                combined += chain_cycles(spec, functions) + spread_cycles(packed_as, spec)
+        combined += chain_cycles(spec, self.activations) + _repeated_cycles(operands, result, spec)
+        return _compute(operands, result, spec, combined, together=not by_vector_unit)
 
     def details(self) -> tuple[Detail, ...]:
         """Whether functions of operands and result were never compared with recordings."""
@@ -326,6 +336,32 @@ class Binary(Eltwise):
         return arithmetic.add_bias(left, addend, fp32_dest=self.fp32_dest)
 
 
+def _compute(
+    operands: tuple[TensorSpec, ...], result: TensorSpec, spec: DeviceSpec, math: float, *, together: bool = True
+) -> Compute:
+    """A tile of every operand is unpacked, by both unpackers `together` where the matrix unit combines two."""
+    unpacked = [kernel_costs.unpack_tile_cycles(spec, operand.data_format.tile_bytes) for operand in operands]
+    return Compute(
+        unpack_cycles=max(unpacked) if together else sum(unpacked),
+        math_cycles=math,
+        pack_cycles=kernel_costs.pack_tile_cycles(spec, result.data_format.tile_bytes),
+    )
+
+
+def spread_cycles(data_format: DataFormat, spec: DeviceSpec) -> float:
+    """A tile is unpacked and packed again on its way: its first row in all rows, or a function of it."""
+    return kernel_costs.convert_tile_cycles(spec, data_format, data_format)
+
+
+def _repeated_cycles(operands: tuple[TensorSpec, ...], result: TensorSpec, spec: DeviceSpec) -> float:
+    """Rows, columns and numbers are spread over tiles of their own."""
+    return sum(
+        tiles_for(operand, result) * spread_cycles(operand.data_format, spec)
+        for operand in operands
+        if (1, 1, *operand.shape)[-2:] != (1, 1, *result.shape)[-2:]
+    )
+
+
 def mode_of(compute: ComputeSpec, *, wide: bool) -> VectorUnitMode:
     """The vector unit of a device, with a 32-bit Dst or a 16-bit one."""
     return VectorUnitMode(fp32_dest=wide, reciprocal_table=compute.reciprocal_table)
@@ -357,70 +393,6 @@ def packed(dst: Array, data_format: DataFormat, arithmetic: Arithmetic, *, wide:
         dst = whole_groups(dst)
     result = arithmetic.pack(dst, data_format, fp32_dest=wide, relu=relu)
     return result[..., :columns].astype(data_format.storage)
-
-
-def rescaled(shards: ShardSpec, before: TensorSpec, padded_shape: tuple[int, ...]) -> ShardSpec:
-    """The shards of a tensor, scaled like the tensor's shape to another shape; at least a tile."""
-    rows, columns = before.matrix
-    high = max(shards.shape[0] * prod(padded_shape[:-1]) // rows, TILE)
-    wide = max(shards.shape[1] * padded_shape[-1] // columns, TILE)
-    return ShardSpec(shards.grid, (high, wide), shards.orientation)
-
-
-def on_all_cores(padded_shape: tuple[int, ...], layout: TensorMemoryLayout, spec: DeviceSpec) -> ShardSpec:
-    """Shards on all cores of a device, as the library chooses them for a result with a sharding but no shards."""
-    grid, rows, columns = spec.grid, prod(padded_shape[:-1]), padded_shape[-1]
-    by_blocks = layout is TensorMemoryLayout.BLOCK_SHARDED
-    if layout is not TensorMemoryLayout.WIDTH_SHARDED:
-        rows = round_up(div_up(rows, grid.rows if by_blocks else grid.cores), TILE)
-    if layout is not TensorMemoryLayout.HEIGHT_SHARDED:
-        columns = round_up(div_up(columns, grid.cols if by_blocks else grid.cores), TILE)
-    return ShardSpec(first_cores(grid.cores, grid.cols, grid.rows), (rows, columns))
-
-
-def lies_in_place(read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> bool:
-    """Whether an element-wise function works on the shards of both its tensors in place.
-
-    Both are sharded in L1, in the same way over the same cores, and fill their shards; rows must be whole pages of a
-    tile's elements, and end where L1 is aligned.
-    """
-    before, after = read.memory_config, written.memory_config
-    in_dram = BufferType.DRAM in (before.buffer_type, after.buffer_type)
-    if in_dram or before.memory_layout is not after.memory_layout or is_uneven(read) or is_uneven(written):
-        return False
-    shards = [place.shard_spec for place in (before, after) if place.shard_spec is not None]
-    if len(shards) < 2 or shards[0].grid != shards[1].grid:
-        return False
-    return read.layout is Layout.TILE or all(
-        prod(part.shape) % TILE**2 == 0 and rows_follow(read, part.shape[1], spec) for part in shards
-    )
-
-
-def shard_view(name: str, tensor: PlanTensor, spec: DeviceSpec) -> CircularBuffer:
-    """A buffer on all cores of a device that lies on the shards of a tensor, in tiles or in rows as long as tiles."""
-    tiles = prod(tensor.spec.shards.shape) // TILE**2
-    return tiles_of(name, tiles, tensor.spec.data_format, spec, view_of=tensor.name)
-
-
-def tiles_of(
-    name: str, tiles: int, data_format: DataFormat, spec: DeviceSpec, *, view_of: str | None = None
-) -> CircularBuffer:
-    """A number of tiles of a format on all cores of a device; a view of a tensor's shards if the tensor is named."""
-    grid = spec.grid
-    return tile_buffer(name, tiles, data_format, first_cores(grid.cores, grid.cols, grid.rows), view_of)
-
-
-def unary_buffers(
-    read: PlanTensor, written: PlanTensor, spec: DeviceSpec, function: str = ""
-) -> tuple[CircularBuffer, ...]:
-    """Dataflow buffers of a function of every element: two tiles of argument and result, or views where they lie."""
-    ends = {"argument": read, "result": written}
-    between = tiles_of("between", BUFFERING, read.spec.data_format, spec)
-    if lies_in_place(read.spec, written.spec, spec):
-        argument, result = (shard_view(name, tensor, spec) for name, tensor in ends.items())
-    else:
-        argument, result = (tiles_of(name, BUFFERING, tensor.spec.data_format, spec) for name, tensor in ends.items())
-    return (argument, between, result) if function == "logit" else (argument, result)
 
 
 def with_row(

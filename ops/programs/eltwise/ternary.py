@@ -8,12 +8,16 @@ from typing import Any, Final
 import numpy as np
 
 from device.matrix_unit.packer import typecast
+from device.memory.layouts import TensorSpec
 from device.numbers.formats import FLOAT32, Array, DataFormat, quantize
 from device.spec.device_spec import DeviceSpec
 from ops.op_model import Detail, ValuesContext, given, uncompared_fact
 from ops.programs import kernel_costs
+from ops.programs.eltwise.cycles import Compute
 from ops.programs.eltwise.function import stored
 from ops.programs.eltwise.op import Eltwise, mode_of, packed
+from ops.programs.eltwise.shards import all_lie_alike
+from ops.programs.eltwise.vector_steps import vector_cycles
 
 # Functions of three operands and the operation's numbers, in float64 or of integers.
 TERNARY: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
@@ -37,10 +41,23 @@ class Ternary(Eltwise):
     numbers: tuple[float, ...] = ()  # Those of the function beside its operands
     data_format: DataFormat  # Format of the result
 
-    def tile_work(self, spec: DeviceSpec) -> tuple[tuple[DataFormat, ...], float, float]:
+    @property
+    def operand_count(self) -> int:
+        """Operands that are no numbers."""
+        return sum(data_format is not None for data_format in self.formats)
+
+    def in_place(self, operands: tuple[TensorSpec, ...], result: TensorSpec, spec: DeviceSpec) -> bool:
+        """Whether the program works on shards where they lie."""
+        return all_lie_alike([*operands, result])
+
+    def tile_work(self, operands: tuple[TensorSpec, ...], result: TensorSpec, spec: DeviceSpec) -> Compute:
         """A tile of each tensor passes the vector unit once."""
-        formats = tuple(data_format for data_format in self.formats if data_format is not None)
-        return formats, 0.0, spec.costs_of(kernel_costs.ComputeCosts).vector_tile_cycles
+        unpacked = [kernel_costs.unpack_tile_cycles(spec, operand.data_format.tile_bytes) for operand in operands]
+        return Compute(
+            unpack_cycles=sum(unpacked),
+            math_cycles=vector_cycles(spec, "where"),
+            pack_cycles=kernel_costs.pack_tile_cycles(spec, result.data_format.tile_bytes),
+        )
 
     def details(self) -> tuple[Detail, ...]:
         """No operation of three operands was compared with recordings."""

@@ -11,7 +11,7 @@ from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.op_model import Ends, ValuesContext, given
 from ops.programs.buffer_shapes import BUFFERING, volume_tiles
-from ops.programs.eltwise.op import tiles_of
+from ops.programs.eltwise.shards import tiles_of
 from ops.programs.normalization.tile_math import TileMath, logical
 from ops.programs.normalization.work import CoreWork, Normalization
 

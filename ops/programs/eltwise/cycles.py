@@ -1,0 +1,236 @@
+"""The cycles of element-wise programs: tile by tile through buffers of two tiles, or on shards where they lie.
+
+The reader asks for a tile of every operand, waits, and hands them on; the compute threads bring them to Dst, combine
+and pack; the writer waits for each tile, or for the last one alone. Cores start together, so that the first tile waits
+behind those of all other cores; later ones meet fewer (`wait_share`). A page that every tile of the result needs lies
+in one bank, which all cores ask.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Final
+
+from device.cores import CoreRangeSet, first_cores
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import TILE, Layout
+from device.numbers.formats import div_up
+from device.spec.device_spec import DeviceSpec
+from device.time.network import hands, page_cycles, shared_cycles
+from device.time.stages import OperationCycles, Stage
+from ops.programs import kernel_costs
+from ops.programs.buffer_shapes import in_dram, row_bytes, uniform_cycles
+from ops.programs.data_movement.movement import MovementCosts
+
+TILE_ELEMENTS: Final = TILE**2
+WORD_BYTES: Final = 4  # that a data movement processor stores at once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compute:
+    """What the compute threads spend on a tile of the result."""
+
+    unpack_cycles: float
+    math_cycles: float
+    pack_cycles: float
+
+    @property
+    def cycles(self) -> float:
+        """From a tile in its buffer to the result in Dst, while the packer works on the tile before."""
+        return self.unpack_cycles + self.math_cycles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EltwiseProgram:
+    """An element-wise program."""
+
+    operands: tuple[TensorSpec, ...]  # The tensors that it reads
+    result: TensorSpec
+    in_place: bool  # Whether it works on the shards of sharded tensors
+    compute: Compute
+    number_bytes: int = 0  # Of a tile of one number, which a processor fills before the first tile of the result
+    # Whether it combines operands: cores work out where their first tiles lie among axes that may be repeated, and wait
+    # for every tile that they write; otherwise for the last alone
+    combines: bool = True
+
+    @property
+    def read(self) -> tuple[TensorSpec, ...]:
+        """The operands that cross the network."""
+        return tuple(operand for operand in self.operands if not self.lies(operand))
+
+    def lies(self, tensor: TensorSpec) -> bool:
+        """Whether a tensor stays where it lies."""
+        return self.in_place and tensor.memory_config.is_sharded()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reads:
+    """What one core reads of an operand for a tile of the result, in the mean."""
+
+    tensor: TensorSpec
+    share: float  # Tiles of the operand for a tile of the result; less than 1 where one is kept for several
+    pages: int  # Pages of such a tile: several rows of a row-major tensor
+    page_bytes: int
+    distinct: int  # Pages of the operand
+
+    @property
+    def bytes(self) -> float:
+        """Bytes for a tile of the result."""
+        return self.share * self.pages * self.page_bytes
+
+
+def tile_shape(tensor: TensorSpec) -> tuple[int, int, int]:
+    """(tiles, pages of a tile, bytes of a page) of an interleaved tensor; of rows, as many as fill a tile are one."""
+    rows, columns = tensor.matrix
+    if tensor.layout is Layout.TILE:
+        return div_up(rows, TILE) * div_up(columns, TILE), 1, tensor.data_format.tile_bytes
+    tile_rows, row_tiles = max(1, TILE_ELEMENTS // columns), div_up(columns, TILE_ELEMENTS)
+    return div_up(rows, tile_rows) * row_tiles, tile_rows, row_bytes(tensor, min(columns, TILE_ELEMENTS))
+
+
+def result_tiles(program: EltwiseProgram, spec: DeviceSpec) -> tuple[CoreRangeSet, int, int]:
+    """(cores that work, tiles of the result on the one with most, tiles on all)."""
+    result, shards = program.result, program.result.memory_config.shard_spec
+    tiles = tile_shape(result)[0]
+    if program.in_place and shards is not None:
+        whole = prod(div_up(side, TILE) for side in shards.shape)
+        share = whole if result.layout is Layout.TILE else div_up(prod(shards.shape), TILE_ELEMENTS)
+        return shards.grid, share, tiles
+    used = min(tiles, spec.grid.cores)
+    return first_cores(used, spec.grid.cols, spec.grid.rows), div_up(tiles, used), tiles
+
+
+def eltwise_cycles(program: EltwiseProgram, spec: DeviceSpec) -> OperationCycles:
+    """Cycles of the core with the most tiles, and the bytes of all cores together."""
+    cores, share, tiles = result_tiles(program, spec)
+    reads = [_reads(operand, program.result) for operand in program.read]
+    written = 0 if program.lies(program.result) else prod(tile_shape(program.result)[1:])
+    read_bytes = [round(tiles * read.bytes) for read in reads]
+    dram_read = sum(size for size, read in zip(read_bytes, reads, strict=True) if in_dram(read.tensor))
+    dram_written = tiles * written if in_dram(program.result) else 0
+    core, alone = (_steps(program, reads, spec, others) for others in (cores.num_cores() - 1, 0))
+    banks = shared_cycles(spec, dram_read + dram_written) + _hot_bank_cycles(reads, tiles, cores.num_cores(), spec)
+    body = max(core.cycles(share), banks + alone.ends)
+    compute = program.compute
+    busy = {
+        Stage.READER: core.located + core.first_read + (share - 1) * core.read if reads else 0.0,
+        Stage.UNPACK: share * compute.unpack_cycles,
+        Stage.MATH: share * compute.math_cycles,
+        Stage.PACK: share * compute.pack_cycles,
+        Stage.WRITER: core.fill + share * core.write,
+        Stage.DRAM: banks,
+    }
+    return uniform_cycles(
+        cores,
+        body,
+        busy,
+        spec,
+        dram_read_bytes=dram_read,
+        dram_written_bytes=dram_written,
+        network_bytes=sum(read_bytes) + tiles * written,
+        contention_cycles=body - alone.cycles(share),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Steps:
+    """The steps of one core."""
+
+    fill: float  # A number in all places of a tile
+    located: float
+    first_read: float  # The first tile of the result
+    read: float  # Each of the others
+    compute: Compute
+    first_write: float
+    write: float
+    last_write: float  # Waiting for the last tile where only that one is waited for
+    one_processor: bool  # One data movement processor reads and writes in turn
+
+    @property
+    def ends(self) -> float:
+        """Cycles before and after those in which the banks can be at work all the time."""
+        return max(self.fill, self.located + self.read) + self.write + self.last_write
+
+    def cycles(self, tiles: int) -> float:
+        """All steps for the first tile, and the slowest of them for each of the others."""
+        compute, moved = self.compute, [self.read, self.write]
+        slowest = max([sum(moved)] if self.one_processor else moved)
+        slowest = max(slowest, compute.cycles, compute.pack_cycles)
+        first = max(self.fill, self.located + self.first_read) + compute.cycles + compute.pack_cycles
+        return first + self.first_write + (tiles - 1) * slowest + self.last_write
+
+
+def _steps(program: EltwiseProgram, reads: Sequence[_Reads], spec: DeviceSpec, others: int) -> _Steps:
+    """The steps of a core, while so many others do the same."""
+    costs, transfers = spec.costs_of(MovementCosts), spec.costs_of(kernel_costs.TransferCosts)
+    fill = program.number_bytes / WORD_BYTES * costs.store_cycles
+    located = transfers.locate_cycles if reads and program.combines else 0.0
+    asked = sum(read.bytes for read in reads if in_dram(read.tensor))
+    waited, queued = _waited_cycles(reads, spec), shared_cycles(spec, others * asked)
+    first_read = waited + queued
+    write = last_write = queued_write = 0.0
+    if not program.lies(program.result):
+        to_dram, (_, pages, page_bytes) = in_dram(program.result), tile_shape(program.result)
+        latency = kernel_costs.write_latency_cycles(spec, in_dram=to_dram)
+        found = transfers.shard_page_cycles * program.result.memory_config.is_sharded()
+        write = pages * (found + kernel_costs.write_page_cycles(spec, page_bytes)) + latency * program.combines
+        last_write = latency * (not program.combines)
+        if to_dram:
+            asked += pages * page_bytes
+            if fill > located + first_read:  # all cores write their number, and then their first tile
+                queued_write = shared_cycles(spec, others * pages * page_bytes, costs.dram_write_share)
+    return _Steps(
+        fill=fill,
+        located=located,
+        first_read=first_read,
+        read=waited + costs.wait_share * shared_cycles(spec, others * asked) if reads else 0.0,
+        compute=program.compute,
+        first_write=write + queued_write,
+        write=write,
+        last_write=last_write,
+        one_processor=hands(spec, 2) == 1,
+    )
+
+
+def _reads(operand: TensorSpec, result: TensorSpec) -> _Reads:
+    """What a tile of the result needs of an operand: a tile, or a part of one that is kept for a row or a matrix."""
+    distinct, pages, page_bytes = tile_shape(operand)
+    return _Reads(
+        tensor=operand, share=tiles_for(operand, result), pages=pages, page_bytes=page_bytes, distinct=distinct * pages
+    )
+
+
+def tiles_for(operand: TensorSpec, result: TensorSpec) -> float:
+    """Tiles of an operand for a tile of the result: a column is kept for a row of tiles, a number for a matrix."""
+    (rows, columns), (high, wide) = ((1, 1, *tensor.shape)[-2:] for tensor in (operand, result))
+    if columns > 1 or wide == 1:
+        return 1.0
+    return 1 / div_up(wide, TILE) / (div_up(high, TILE) if rows == 1 else 1)
+
+
+def _waited_cycles(reads: Sequence[_Reads], spec: DeviceSpec) -> float:
+    """Cycles for the operands of a tile of the result that are asked for together, and those that are kept."""
+
+    def waited(read: _Reads) -> float:
+        return kernel_costs.waited_read_cycles(spec, read.page_bytes, in_dram=in_dram(read.tensor))
+
+    together, kept = ([read for read in reads if (read.share < 1) is seldom] for seldom in (False, True))
+    issued = sum(read.pages * _issue_cycles(read, spec) for read in together)
+    seldom = sum(read.share * (waited(read) + _issue_cycles(read, spec)) for read in kept)
+    return max(map(waited, together), default=0.0) + issued + seldom
+
+
+def _issue_cycles(read: _Reads, spec: DeviceSpec) -> float:
+    """Until a page of an operand is asked for."""
+    found = spec.costs_of(kernel_costs.TransferCosts).shard_page_cycles * read.tensor.memory_config.is_sharded()
+    return found + kernel_costs.read_page_cycles(spec, read.page_bytes)
+
+
+def _hot_bank_cycles(reads: Sequence[_Reads], tiles: int, cores: int, spec: DeviceSpec) -> float:
+    """What banks need for pages that several cores ask for at a time, beyond their part of all banks' work."""
+    hot, share = 0.0, spec.costs_of(kernel_costs.StickCosts).page_rate_share
+    for read in reads:
+        if read.distinct < cores and in_dram(read.tensor):
+            asked = tiles * read.bytes * div_up(read.distinct, spec.dram.banks) / read.distinct
+            hot += max(0.0, page_cycles(spec, asked, share) - shared_cycles(spec, tiles * read.bytes))
+    return hot

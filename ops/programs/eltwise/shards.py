@@ -1,0 +1,152 @@
+"""Where element-wise programs find their operands: shards in place, or tiles in buffers; what repeats within tiles."""
+
+from math import prod
+from typing import NamedTuple
+
+from device.cores import first_cores
+from device.errors import DeviceError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import TILE, BufferType, Layout, ShardSpec, TensorMemoryLayout
+from device.numbers.formats import DataFormat, div_up, round_up
+from device.plan import CircularBuffer
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanTensor
+from ops.programs.buffer_shapes import BUFFERING, in_dram, is_uneven, rows_follow, tile_buffer
+
+
+class Repeated(NamedTuple):
+    """What is repeated within tiles: "number", "row" or "column" of an operand, or "row, column" of both; else ""."""
+
+    left: bool = False  # Whether the number, row or column is the first operand's; of both operands, the row
+    what: str = ""
+
+
+NOT_REPEATED = Repeated()
+
+
+def repeated(left: tuple[int, ...], right: tuple[int, ...]) -> Repeated:
+    """The repetition of the last two axes of two shapes; raises DeviceError if neither has sides to repeat."""
+    (a_rows, a_columns), (b_rows, b_columns) = ((1, 1, *shape)[-2:] for shape in (left, right))
+    if (a_rows, a_columns) == (b_rows, b_columns):
+        return NOT_REPEATED
+    cases = (
+        (a_rows == a_columns == 1, Repeated(True, "number")),
+        (b_rows == b_columns == 1, Repeated(False, "number")),
+        (a_rows == b_columns == 1, Repeated(True, "row, column")),
+        (a_columns == b_rows == 1, Repeated(False, "row, column")),
+        (a_rows == 1, Repeated(True, "row")),
+        (a_columns == 1, Repeated(True, "column")),
+        (b_rows == 1, Repeated(False, "row")),
+        (b_columns == 1, Repeated(False, "column")),
+    )
+    for holds, kind in cases:
+        if holds:
+            return kind
+    raise DeviceError(
+        "Invalid subtile broadcast type\n"
+        f"rows and columns, {a_rows} x {a_columns} and {b_rows} x {b_columns}, must be equal, or one of each 1"
+    )
+
+
+def works_on_shards(left: TensorSpec, right: TensorSpec | None, result: TensorSpec) -> bool:
+    """Whether a program of one or two operands works on shards in place, rather than page by page."""
+    place, left_place = result.memory_config, left.memory_config
+    if not place.is_sharded() or (right is None and not left_place.is_sharded()):
+        return False
+    if right is None:
+        in_l1 = place.buffer_type is left_place.buffer_type is BufferType.L1
+        uneven = is_uneven(left) or is_uneven(result)
+        return in_l1 and not uneven and place.shard_spec == left_place.shard_spec
+    same_shards = len({tensor.memory_config.shard_spec for tensor in (left, right, result)}) == 1
+    if is_uneven(result) and not same_shards:
+        return False
+    right_place = right.memory_config
+    left_alone = (
+        left_place.is_sharded() and not right_place.is_sharded() and result.shape == left.shape and not is_uneven(left)
+    )
+    if left_alone and repeated(left.shape, right.shape).what in ("number", "column"):
+        return left_place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
+    if left.shape != right.shape or left_place != right_place:
+        return False
+    in_l1 = all(config.buffer_type is BufferType.L1 for config in (place, left_place, right_place))
+    if is_uneven(left) or is_uneven(right):
+        return in_l1 and place.shard_spec == left_place.shard_spec
+    if not in_l1:
+        return False
+    grids = {config.shard_spec.grid for config in (place, left_place, right_place) if config.shard_spec is not None}
+    return len(grids) == 1
+
+
+def all_lie_alike(tensors: list[TensorSpec]) -> bool:
+    """Whether a program of three operands, whose result is the last tensor, works on shards where they lie."""
+    *read, result = tensors
+    place = read[0].memory_config
+    alike = all((tensor.shape, tensor.memory_config) == (read[0].shape, place) for tensor in read)
+    if not alike or not place.is_sharded() or not result.memory_config.is_sharded() or any(map(is_uneven, tensors)):
+        return False
+    grids = {tensor.memory_config.shard_spec.grid for tensor in tensors if tensor.memory_config.shard_spec is not None}
+    return not any(map(in_dram, tensors)) and len(grids) == 1
+
+
+def lies_in_place(read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> bool:
+    """Whether an element-wise function works on the shards of both its tensors in place.
+
+    Both are sharded in L1, in the same way over the same cores, and fill their shards; rows must be whole pages of a
+    tile's elements, and end where L1 is aligned.
+    """
+    before, after = read.memory_config, written.memory_config
+    in_memory = BufferType.DRAM in (before.buffer_type, after.buffer_type)
+    if in_memory or before.memory_layout is not after.memory_layout or is_uneven(read) or is_uneven(written):
+        return False
+    shards = [place.shard_spec for place in (before, after) if place.shard_spec is not None]
+    if len(shards) < 2 or shards[0].grid != shards[1].grid:
+        return False
+    return read.layout is Layout.TILE or all(
+        prod(part.shape) % TILE**2 == 0 and rows_follow(read, part.shape[1], spec) for part in shards
+    )
+
+
+def rescaled(shards: ShardSpec, before: TensorSpec, padded_shape: tuple[int, ...]) -> ShardSpec:
+    """The shards of a tensor, scaled like the tensor's shape to another shape; at least a tile."""
+    rows, columns = before.matrix
+    high = max(shards.shape[0] * prod(padded_shape[:-1]) // rows, TILE)
+    wide = max(shards.shape[1] * padded_shape[-1] // columns, TILE)
+    return ShardSpec(shards.grid, (high, wide), shards.orientation)
+
+
+def on_all_cores(padded_shape: tuple[int, ...], layout: TensorMemoryLayout, spec: DeviceSpec) -> ShardSpec:
+    """Shards on all cores of a device, as the library chooses them for a result with a sharding but no shards."""
+    grid, rows, columns = spec.grid, prod(padded_shape[:-1]), padded_shape[-1]
+    by_blocks = layout is TensorMemoryLayout.BLOCK_SHARDED
+    if layout is not TensorMemoryLayout.WIDTH_SHARDED:
+        rows = round_up(div_up(rows, grid.rows if by_blocks else grid.cores), TILE)
+    if layout is not TensorMemoryLayout.HEIGHT_SHARDED:
+        columns = round_up(div_up(columns, grid.cols if by_blocks else grid.cores), TILE)
+    return ShardSpec(first_cores(grid.cores, grid.cols, grid.rows), (rows, columns))
+
+
+def shard_view(name: str, tensor: PlanTensor, spec: DeviceSpec) -> CircularBuffer:
+    """A buffer on all cores of a device that lies on the shards of a tensor, in tiles or in rows as long as tiles."""
+    tiles = prod(tensor.spec.shards.shape) // TILE**2
+    return tiles_of(name, tiles, tensor.spec.data_format, spec, view_of=tensor.name)
+
+
+def tiles_of(
+    name: str, tiles: int, data_format: DataFormat, spec: DeviceSpec, *, view_of: str | None = None
+) -> CircularBuffer:
+    """A number of tiles of a format on all cores of a device; a view of a tensor's shards if the tensor is named."""
+    grid = spec.grid
+    return tile_buffer(name, tiles, data_format, first_cores(grid.cores, grid.cols, grid.rows), view_of)
+
+
+def unary_buffers(
+    read: PlanTensor, written: PlanTensor, spec: DeviceSpec, function: str = ""
+) -> tuple[CircularBuffer, ...]:
+    """Dataflow buffers of a function of every element: two tiles of argument and result, or views where they lie."""
+    ends = {"argument": read, "result": written}
+    between = tiles_of("between", BUFFERING, read.spec.data_format, spec)
+    if lies_in_place(read.spec, written.spec, spec):
+        argument, result = (shard_view(name, tensor, spec) for name, tensor in ends.items())
+    else:
+        argument, result = (tiles_of(name, BUFFERING, tensor.spec.data_format, spec) for name, tensor in ends.items())
+    return (argument, between, result) if function == "logit" else (argument, result)
