@@ -110,11 +110,14 @@ class NocSpec:
     packet_bytes: int  # Most that a packet carries; a larger transfer is several
     hop_cycles: float  # From one router to the next
     interface_cycles: float  # Of a small read's round trip, what is not hops: both ends' interfaces, and the memory
+    crossing_cycles: float  # Between two packets on a link on which those of many cores meet
+    merging_share: float  # Part of such a link's bandwidth that is left where what many cores write merges
 
     def __post_init__(self) -> None:
         require_positive("noc", self)
         require_at_most("noc", self, MOST_PLACES, "cols", "rows")
         require_share("noc", self, "link_share")
+        require_share("noc", self, "merging_share")
         for name, size in (("worker_cols", self.cols), ("worker_rows", self.rows)):
             places = getattr(self, name)
             if list(places) != sorted(set(places)) or not all(0 <= place < size for place in places):

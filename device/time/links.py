@@ -77,6 +77,25 @@ def spread_link_bytes(
     return moved_bytes * _busiest_share(torus_of(spec), network, corners, points, grid, writes=writes)
 
 
+def crossing_cycles(
+    spec: DeviceSpec,
+    cores: CoreRangeSet,
+    pages: float,
+    page_bytes: float,
+    *,
+    in_dram: bool,
+    writes: bool,
+    crossed: bool = False,
+) -> float:
+    """Cycles in which the busiest link passes the pages of all cores; arguments as of `spread_link_bytes`.
+
+    What cores write merges on its way, and a packet that waits keeps the links behind it from others.
+    """
+    noc = spec.noc
+    page = page_bytes / noc.link_bytes_per_cycle / (noc.merging_share if writes else 1.0) + noc.crossing_cycles
+    return page * spread_link_bytes(spec, cores, pages, in_dram=in_dram, writes=writes, crossed=crossed)
+
+
 @lru_cache(maxsize=KEPT)
 def _busiest_share(
     torus: Torus,

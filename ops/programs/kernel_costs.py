@@ -25,6 +25,7 @@ class TransferCosts(Costs):
     locate_cycles: float
     shard_page_cycles: float  # Beyond an interleaved page, for a page whose core is found among shards by divisions
     multicast_receiver_cycles: float  # Of a multicast, for each packet and receiver
+    increment_cycles: float  # Between two increments of one semaphore by other cores
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

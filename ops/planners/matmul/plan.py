@@ -28,7 +28,7 @@ from ops.planners.matmul.choice import choose_config, of_banks
 from ops.planners.matmul.validation import check_arguments, require_row
 from ops.programs.eltwise.op import activated, with_row
 from ops.programs.matmul.buffers import matmul_circular_buffers
-from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram
+from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram, place_of
 from ops.programs.matmul.transpose import Transpose, transpose_buffers, transposed_spec
 
 
@@ -209,7 +209,7 @@ def run_matmul(
     refused: str | None = None,
 ) -> PlanTensor:
     """One matmul program from two operands, and a bias if given, to the tensor "output"."""
-    result = PlanTensor("output", result_spec)
+    op, result = replace(op, second_place=place_of(inputs[1].spec)), PlanTensor("output", result_spec)
     buffers = matmul_circular_buffers(op, inputs[0], inputs[1], result)
     return builder.run(
         "MatmulDeviceOperation",

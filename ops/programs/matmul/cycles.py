@@ -6,19 +6,35 @@ which are of single matrices. Batches follow each other in the same model, and a
 unpacked and packed once more: no measurement; composed of steps that have one.
 """
 
+import math
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from device.cores import CoreRangeSet, first_cores
 from device.numbers.formats import DataFormat
 from device.spec.device_spec import Costs, DeviceSpec
 from device.time.engine import Moment, Processor, Slots, Task, check_emptied, repeat, stage_report, task_of
+from device.time.links import crossing_cycles
 from device.time.network import movers, read_latency_cycles, shared_cycles
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
 from ops.programs import kernel_costs
 from ops.programs.matmul.buffers import BUFFERING
-from ops.programs.matmul.op import IN_DRAM, TILE_PRODUCT_FLOPS, MatmulOp, Place, Places, operands_of
+from ops.programs.matmul.op import (
+    IN_DRAM,
+    TILE_PRODUCT_FLOPS,
+    MatmulOp,
+    MatmulProgram,
+    Place,
+    Places,
+    operands_of,
+)
+
+# Whether programs read either operand over the network that is placed for writing, and write over the other one.
+CROSSED: Final = {MatmulProgram.SINGLE_TILES: (False, False, False), MatmulProgram.REUSE: (False, True, False)}
+MULTICAST_CROSSED: Final = (True, False, True)
+# Of either operand: reading and sending.
+STAGES: Final = ((Stage.READER, Stage.ACT_MULTICAST), (Stage.WEIGHT_READER, Stage.WEIGHT_MULTICAST))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +46,12 @@ class MatmulSteps:
     start: Task  # From the start of the program until a processor begins
     first: Task | None  # A block of the first operand is brought, and sent to all cores that need it
     second: Task | None  # A block of the second operand is
+    first_agreed: Task | None = (
+        None  # All receivers of the next block of the first operand have said that they are ready
+    )
+    second_agreed: Task | None = None
     multiply: tuple[Task, Task, Task]  # The first K block is multiplied, one between, the last of several
+    added: Task | None = None  # The row that is added to an output block is brought
     finish: Task | None = None  # A finished output block is made ready to be written
     write: Task | None = None
     first_dram: Task | None = None  # The banks deliver what all cores need of the first operand for a K block
@@ -82,11 +103,16 @@ def walk_blocks(step: str, steps: MatmulSteps) -> MatmulTiming:
 
     def multiply(task: Task, parts: int = 1) -> list[Moment]:
         """A K block is brought and multiplied in parts; the result is the end of each part."""
-        moved = (first, in0, steps.first, steps.first_dram), (second, in1, steps.second, steps.second_dram)
-        for mover, buffer, bring, share in moved:
+        moved = (
+            (first, in0, steps.first, steps.first_dram, steps.first_agreed),
+            (second, in1, steps.second, steps.second_dram, steps.second_agreed),
+        )
+        for mover, buffer, bring, share, agreed in moved:
             mover.wait(buffer.reserve())
             _move(mover, bring, dram, share)
             buffer.fill(mover.now)
+            if agreed is not None:
+                mover.work(agreed)
         compute.wait(in0.front())
         compute.wait(in1.front())
         ready = _work(compute, task, parts)
@@ -101,6 +127,8 @@ def walk_blocks(step: str, steps: MatmulSteps) -> MatmulTiming:
             multiply(begin)
             repeat(steps.k_blocks - 2, partial(multiply, between), [*processors, dram], (in0, in1))
         ready = multiply(last if steps.k_blocks > 1 else begin, steps.parts)
+        if steps.added is not None:
+            compute.wait(second.work(steps.added))
         if steps.finish is not None:
             ready = _work(compute, steps.finish, steps.parts)
         out.fill(compute.now)
@@ -143,9 +171,6 @@ class MatmulCosts(Costs):
     TABLE: ClassVar[str] = "matmul_costs"
 
     start_cycles: float  # Kernel start, first reads and last writes
-    k_block_cycles: float  # Handshake of sender and receivers for each K block of an operand that is multicast
-    crossed_read_links: float  # Links on which meets what all cores read over the network that is placed for writing
-    crossed_write_links: float  # Links on which meets what all write over the network that is placed for reading
 
 
 def matmul_cycles(
@@ -175,16 +200,12 @@ def matmul_cycles(
 def time_matmul(op: MatmulOp, spec: DeviceSpec, places: Places = IN_DRAM, *, contention: bool = True) -> MatmulTiming:
     """The processors, after the program, of a core that is never idle; arguments as of `matmul_cycles`.
 
-    With contention a core shares with all others the bandwidth of DRAM, and the links on which data of both directions
-    meet: the first operand is read over the network of the writer, and the output written over that of the reader.
+    With contention a core shares with all others the bandwidth of DRAM, and the links on which their pages meet.
     """
-    steps, operands, costs = _steps(op, spec, places), operands_of(op, places), spec.costs_of(MatmulCosts)
+    steps, operands = _steps(op, spec, places), operands_of(op, places)
     if contention:
-        read, written = operands.first_read_bytes, operands.written_bytes
-        first = _crossed(spec, steps.first, read / (steps.out_blocks * steps.k_blocks), costs.crossed_read_links)
-        write = _crossed(spec, steps.write, written / steps.out_blocks, costs.crossed_write_links)
-        steps = replace(steps, first=first, write=write)
-        steps = with_shared_dram(steps, spec, read, operands.second_read_bytes, written)
+        moved = operands.first_read_bytes, operands.second_read_bytes, operands.written_bytes
+        steps = _with_shared_links(with_shared_dram(steps, spec, *moved), op, spec, places)
     return walk_blocks("matmul", steps)
 
 
@@ -215,54 +236,105 @@ def multiply_tasks(op: MatmulOp, spec: DeviceSpec) -> tuple[Task, Task, Task]:
     return task(0), task(min(1, last)), task(last)
 
 
-def second_task(op: MatmulOp, spec: DeviceSpec) -> Task:
+def second_task(op: MatmulOp, spec: DeviceSpec, place: Place = Place.DRAM) -> Task:
     """A core brings a K block of the second operand: reads its tiles, and sends them on if others need them."""
     _, width, depth = op.block_tiles
-    context, sending = Stage.WEIGHT_READER, Stage.WEIGHT_MULTICAST
-    return _bring(spec, width * depth, op.problem.weight_format, op.receivers[1], context, sending)
+    tile_bytes, context = op.problem.weight_format.tile_bytes, Stage.WEIGHT_READER
+    if op.config.banks:  # large pages of its own bank, requested a block ahead
+        pages = math.ceil(width * depth * tile_bytes / spec.noc.packet_bytes)
+        issue = spec.costs_of(kernel_costs.TransferCosts).stateful_issue_cycles
+        return task_of({context: max(pages * issue, width * depth * tile_bytes / spec.noc.link_bytes_per_cycle)})
+    return _bring(spec, width * depth, op.problem.weight_format, op.receivers[1], STAGES[1], place)
 
 
 def _bring(
-    spec: DeviceSpec, tiles: float, data_format: DataFormat, receivers: int, context: Stage, sending: Stage
+    spec: DeviceSpec, tiles: float, data_format: DataFormat, receivers: int, stages: tuple[Stage, Stage], place: Place
 ) -> Task:
-    """A core reads some tiles and sends them on; a core that keeps them waits only for the last tile's transfer."""
-    read = tiles * kernel_costs.read_page_cycles(spec, data_format.tile_bytes)
-    if receivers == 1:
-        return task_of({context: read_latency_cycles(spec) + read})
-    return task_of({context: read, sending: send_cycles(spec, tiles * data_format.tile_bytes, receivers)})
+    """A core reads some tiles, waits until they are there, and sends them on if others need them."""
+    reading, sending = stages
+    path = {reading: _latency_cycles(spec, place) + tiles * kernel_costs.read_page_cycles(spec, data_format.tile_bytes)}
+    if receivers > 1:
+        path[sending] = kernel_costs.multicast_cycles(spec, tiles * data_format.tile_bytes, receivers)
+    return task_of(path)
+
+
+def _latency_cycles(spec: DeviceSpec, place: Place) -> float:
+    """Round trip to a memory that is spread over banks."""
+    return kernel_costs.core_round_trip_cycles(spec) if place is Place.L1 else read_latency_cycles(spec)
 
 
 def send_cycles(spec: DeviceSpec, sent_bytes: float, receivers: int) -> float:
-    """Cycles to agree with the receivers of a K block, and to send it."""
-    return spec.costs_of(MatmulCosts).k_block_cycles + kernel_costs.multicast_cycles(spec, sent_bytes, receivers)
+    """Cycles to send a K block, and until its receivers have said that they are ready for the next."""
+    return agree_cycles(spec, receivers) + kernel_costs.multicast_cycles(spec, sent_bytes, receivers)
+
+
+def agree_cycles(spec: DeviceSpec, receivers: int) -> float:
+    """Cycles in which all receivers of a K block increment the semaphore of its sender, one after the other."""
+    return receivers * spec.costs_of(kernel_costs.TransferCosts).increment_cycles
 
 
 def _steps(op: MatmulOp, spec: DeviceSpec, places: Places) -> MatmulSteps:
     """The steps of a core that has the links and the bandwidth of DRAM for itself."""
-    problem, (height, width, depth) = op.problem, op.block_tiles
+    problem, (height, width, _) = op.problem, op.block_tiles
     parts = max(1, round(height * width / (op.config.out_subblock_h * op.config.out_subblock_w)))
-    first, in_format, receivers = None, problem.in_format, op.receivers[0]
-    if places.first is not Place.OWN:
-        first = _bring(spec, height * depth, in_format, receivers, Stage.READER, Stage.ACT_MULTICAST)
-    elif receivers > 1:
-        sent_bytes = height * depth * in_format.tile_bytes
-        first = task_of({Stage.ACT_MULTICAST: send_cycles(spec, sent_bytes, receivers)})
+    several = op.out_blocks * op.k_blocks > 1  # all receivers are ready for the first block of a program
     # A core waits for the last tile of each part of an output block that it writes
     written = height * width * kernel_costs.write_page_cycles(
         spec, problem.out_format.tile_bytes
-    ) + parts * read_latency_cycles(spec)
+    ) + parts * _latency_cycles(spec, places.output)
+    first, second = _alternating(op, spec, places) if op.single_tiles else _operand_tasks(op, spec, places)
+    agreed = [
+        task_of({stage: agree_cycles(spec, receivers)}) if task is not None and receivers > 1 and several else None
+        for task, receivers, (_, stage) in zip((first, second), op.receivers, STAGES, strict=True)
+    ]
     return MatmulSteps(
         out_blocks=op.out_blocks,
         k_blocks=op.k_blocks,
         start=task_of({Stage.START: spec.costs_of(MatmulCosts).start_cycles}),
         first=first,
-        second=None if places.second is Place.OWN else second_task(op, spec),
+        second=second,
+        first_agreed=agreed[0],
+        second_agreed=agreed[1],
         multiply=multiply_tasks(op, spec),
+        added=_row_task(op, spec, places.second) if problem.bias else None,
         finish=task_of({Stage.BIAS: kernel_costs.add_row_cycles(spec, height * width)}) if problem.bias else None,
         write=None if places.output is Place.OWN else task_of({Stage.WRITER: written}),
         parts=parts,
         processors=spec.data_movement.processors,
     )
+
+
+def _operand_tasks(op: MatmulOp, spec: DeviceSpec, places: Places) -> tuple[Task | None, Task | None]:
+    """How a core brings a K block of either operand; None where a block lies ready."""
+    (height, _, depth), in_format, receivers = op.block_tiles, op.problem.in_format, op.receivers[0]
+    first = None
+    if places.first is not Place.OWN:
+        first = _bring(spec, height * depth, in_format, receivers, STAGES[0], places.first)
+    elif receivers > 1:
+        sent_bytes = height * depth * in_format.tile_bytes
+        first = task_of({Stage.ACT_MULTICAST: kernel_costs.multicast_cycles(spec, sent_bytes, receivers)})
+    return first, None if places.second is Place.OWN else second_task(op, spec, places.second)
+
+
+def _row_task(op: MatmulOp, spec: DeviceSpec, place: Place) -> Task:
+    """The row that is added to an output block comes the way of the second operand, from the same memory."""
+    width, receivers = op.block_tiles[1], op.receivers[1]
+    row = _bring(spec, width, op.problem.added_format, receivers, STAGES[1], place)
+    agreed = agree_cycles(spec, receivers) if receivers > 1 else 0.0
+    return task_of({**row.path, Stage.WEIGHT_MULTICAST: row.path.get(Stage.WEIGHT_MULTICAST, 0.0) + agreed})
+
+
+def _alternating(op: MatmulOp, spec: DeviceSpec, places: Places) -> tuple[Task, None]:
+    """A processor that reads tiles of both operands in turn, and waits for each."""
+    path = {
+        stage: op.problem.k_tiles
+        * kernel_costs.waited_read_cycles(spec, data_format.tile_bytes, in_dram=place is not Place.L1)
+        for stage, place, data_format in (
+            (Stage.READER, places.first, op.problem.in_format),
+            (Stage.WEIGHT_READER, places.second, op.problem.weight_format),
+        )
+    }
+    return task_of(path), None
 
 
 def with_shared_dram(
@@ -280,11 +352,39 @@ def with_shared_dram(
     return replace(steps, first_dram=first, second_dram=second, write_dram=write)
 
 
-def _crossed(spec: DeviceSpec, task: Task | None, moved_bytes: float, links: float) -> Task | None:
-    """A task whose bytes share a few links with the bytes of all other cores."""
-    if task is None or not moved_bytes:
-        return task
-    least = moved_bytes / (links * spec.noc.link_bytes_per_cycle)
-    own = task.path.get(Stage.READER, 0.0) + task.path.get(Stage.WRITER, 0.0)
+def _with_shared_links(steps: MatmulSteps, op: MatmulOp, spec: DeviceSpec, places: Places) -> MatmulSteps:
+    """The steps of a core whose pages pass the links on which those of all cores meet.
+
+    Cores wait for these links while they read or write. Senders of the first operand begin to read together, whenever
+    their receivers are ready; of those of the second, some read while others send, so that links deliver as banks do.
+    """
+    problem, moved, grid = op.problem, operands_of(op), spec.grid
+    blocks, crossed = steps.out_blocks * steps.k_blocks, CROSSED.get(op.config.program, MULTICAST_CROSSED)
+    cores = first_cores(grid.cores, grid.cols, grid.rows)
+
+    def passed(number: int, place: Place, moved_bytes: float, data_format: DataFormat) -> float:
+        if place is Place.OWN:
+            return 0.0
+        in_dram, page_bytes, writes = place is Place.DRAM, data_format.tile_bytes, number == 2
+        pages = moved_bytes / page_bytes
+        return crossing_cycles(spec, cores, pages, page_bytes, in_dram=in_dram, writes=writes, crossed=crossed[number])
+
+    least = passed(0, places.first, moved.first_read_bytes / blocks, problem.in_format)
+    first = _crossed(steps.first, least + (_latency_cycles(spec, places.first) if op.sends[0] and least else 0.0))
+    least = passed(1, places.second, moved.second_read_bytes / blocks, problem.weight_format)
+    second, delivered = steps.second, steps.second_dram
+    if op.sends[1]:
+        delivered = max(task_of({Stage.NETWORK: least}), delivered or task_of({}), key=lambda task: task.cycles)
+    elif not op.config.banks:  # cores next to their banks meet nobody
+        second = _crossed(second, least)
+    least = passed(2, places.output, moved.written_bytes / steps.out_blocks, problem.out_format)
+    return replace(steps, first=first, second=second, write=_crossed(steps.write, least), second_dram=delivered)
+
+
+def _crossed(task: Task | None, least: float) -> Task | None:
+    """A task that reads or writes for some time at least."""
+    if task is None:
+        return None
+    own = sum(task.path.get(stage, 0.0) for stage in (Stage.READER, Stage.WEIGHT_READER, Stage.WRITER))
     waiting = {Stage.NETWORK: max(0.0, least - own)}
     return task_of({**task.path, **waiting}, {**task.busy, **waiting})

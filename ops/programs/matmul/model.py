@@ -8,8 +8,7 @@ import numpy as np
 
 from device.matrix_unit.arithmetic import RUN_ELEMENTS, Arithmetic, arithmetic_of, cut
 from device.matrix_unit.exact import MatrixUnitMode
-from device.memory.layouts import TensorSpec
-from device.memory.memory_config import TILE, BufferType
+from device.memory.memory_config import TILE
 from device.numbers.formats import FLOAT32, Array, DataFormat
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles, Stage
@@ -29,7 +28,7 @@ from ops.op_model import (
 from ops.programs.eltwise.functions import uncompared
 from ops.programs.k_blocks import finish, sum_blocks
 from ops.programs.matmul.cycles import matmul_cycles
-from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProgram, Place, Places, place_text
+from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProgram, Places, place_of, place_text
 from ops.programs.matmul.transpose import transposed
 
 HALVES: Final = 2  # 16-column halves of a tile
@@ -173,14 +172,8 @@ def _values(op: MatmulOp, inputs: Sequence[Array | None], context: ValuesContext
     return np.stack([product(firsts[index % count], second) for index, second in enumerate(seconds)])
 
 
-def _place(spec: TensorSpec) -> Place:
-    if spec.memory_config.is_sharded():
-        return Place.OWN
-    return Place.DRAM if spec.memory_config.buffer_type is BufferType.DRAM else Place.L1
-
-
 def _cycles(op: MatmulOp, ends: Ends, spec: DeviceSpec) -> OperationCycles:
-    places = Places(first=_place(ends.read), output=_place(ends.written))
+    places = Places(first=place_of(ends.read), second=op.second_place, output=place_of(ends.written))
     return matmul_cycles(op, spec, places)
 
 

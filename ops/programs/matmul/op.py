@@ -101,6 +101,14 @@ class MatmulConfig:
     given: bool = False  # By the caller; otherwise the library chose it
 
 
+class Place(Enum):
+    """Where an operand or the output of a matmul lies."""
+
+    DRAM = "dram"
+    L1 = "l1"  # In the banks of all cores' L1
+    OWN = "own"  # In the L1 of the core that needs it, or of the one that sends it on
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatmulOp(DeviceOp):
     """One matmul program: rows of channels times a matrix of weights."""
@@ -109,6 +117,7 @@ class MatmulOp(DeviceOp):
     config: MatmulConfig  # How it is dealt to cores and cut into blocks
     fidelity_phases: int  # Fidelity phases, 1 (LoFi) to 4 (HiFi4)
     out_channels: int  # Columns of the output that are no padding
+    second_place: Place = Place.DRAM  # Where the second operand lies
     # Activation fused into the program: its name in lower case and its parameters; None without
     activation: tuple[str, tuple[float, ...]] | None = None
     # Rows of the output, at least: a program before may have added rows of zeros to the first operand's shape and not
@@ -224,14 +233,6 @@ class MatmulOp(DeviceOp):
         return self.cores * tiles * TILE_PRODUCT_FLOPS
 
 
-class Place(Enum):
-    """Where an operand or the output of a matmul lies."""
-
-    DRAM = "dram"
-    L1 = "l1"  # In the banks of all cores' L1
-    OWN = "own"  # In the L1 of the core that needs it, or of the one that sends it on
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
     """Where the operands and the output lie."""
@@ -250,6 +251,13 @@ class Places:
 
 
 IN_DRAM = Places()
+
+
+def place_of(tensor: TensorSpec) -> Place:
+    """Where a tensor lies."""
+    if tensor.memory_config.buffer_type is BufferType.DRAM:
+        return Place.DRAM
+    return Place.OWN if tensor.memory_config.is_sharded() else Place.L1
 
 
 def place_text(tensor: TensorSpec) -> str:

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 from device.cores import first_cores
 from device.spec.device_spec import load_spec
-from device.time.links import bank_points, busiest_link_bytes, spread_link_bytes
+from device.time.links import bank_points, busiest_link_bytes, crossing_cycles, spread_link_bytes
 from device.time.network import FIRST, NETWORKS, SECOND, Places, routes, torus_of
 
 WORMHOLE, BLACKHOLE = load_spec("wormhole_n150"), load_spec("blackhole_p150")
@@ -69,3 +69,13 @@ def test_more_banks_than_nodes_begin_again():
     assert len(bank_points(BLACKHOLE, FIRST)) == 8
     more = bank_points(BLACKHOLE.replace(dram_banks=10), SECOND)
     assert more[8:] == more[:2] == ((0, 1), (0, 10))
+
+
+def test_a_page_passes_the_busiest_link_behind_a_gap():
+    """A third of 96 pages of 2,048 bytes passes it, at 30 bytes a cycle and with a gap of five cycles."""
+    spec, cores = WORMHOLE.replace(noc_crossing_cycles=5.0, noc_merging_share=0.5), first_cores(64, 8, 8)
+    read, written = (
+        crossing_cycles(spec, cores, 96, 2048, in_dram=True, writes=writes, crossed=True) for writes in (False, True)
+    )
+    assert read == pytest.approx(32 * (2048 / 30 + 5))
+    assert written == pytest.approx(32 * (2048 / 15 + 5))

@@ -2,14 +2,21 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, strategies as st
 
+from device.cores import first_cores
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
 from device.spec.parts import GridSpec
-from device.time.network import bandwidth
-from ops.programs.matmul.cycles import matmul_cycles as cycles
-from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram
+from device.time.links import crossing_cycles
+from device.time.network import bandwidth, read_latency_cycles
+from ops.programs import kernel_costs
+from ops.programs.kernel_costs import TransferCosts
+from ops.programs.matmul.cycles import MatmulCosts, matmul_cycles as cycles, time_matmul
+from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram, Place, Places, operands_of
+
+SPEC = load_spec("wormhole_n150")
 
 
 def op(
@@ -62,8 +69,6 @@ BETTER = {
     "transfer_costs_write_issue_cycles": 5.0,
     "compute_costs_subblock_cycles": 1.0,
     "compute_costs_matmul_call_cycles": 1.0,
-    "matmul_costs_crossed_read_links": 8.0,
-    "matmul_costs_crossed_write_links": 8.0,
 }
 
 
@@ -97,3 +102,64 @@ def test_batches_follow_each_other(spec, kind, batches):
         shared = cycles(replace(several, problem=replace(several.problem, first_batched=False)), spec)
         assert shared.dram_read_bytes < result.dram_read_bytes
     assert result.cycles >= single.cycles  # single tiles may find idle cores
+
+
+def test_every_receiver_says_that_it_is_ready_for_each_block_but_the_first():
+    """One row of cores on a network without bytes: 63 of 64 blocks wait for 40 receivers, of whom each takes 10 cycles.
+
+    The first operand is a tile a block: a round trip and a page, then a multicast that takes as long either way.
+    """
+    matmul = op(m=1, k=256, n=40, grid=(8, 8), program=MatmulProgram.MCAST_IN0)
+    figures = {"transfer_costs_multicast_receiver_cycles": 1e-9, "compute_phase_cycles": 1e-3}
+    quick, slow = (
+        time_matmul(matmul, SPEC.replace(transfer_costs_increment_cycles=cycles, **figures)).cycles
+        for cycles in (10.0, 20.0)
+    )
+    assert matmul.receivers == (40, 1)
+    assert slow - quick == pytest.approx(63 * 40 * 10)
+
+
+def test_cores_next_to_their_banks_are_as_fast_as_the_banks():
+    """12 banks hand out 64 blocks of 16 x 4 tiles of 1,088 bytes, all at once and compute and senders are no slower."""
+    matmul = op(m=1, k=256, n=192, program=MatmulProgram.DRAM_SHARDED, grid=(12, 1))
+    own = Places(first=Place.OWN, output=Place.OWN)
+    quick = SPEC.replace(compute_phase_cycles=1e-3, transfer_costs_increment_cycles=1e-3)
+    banks = 192 * 256 * BFLOAT8_B.tile_bytes / bandwidth(SPEC)
+    timing = time_matmul(matmul, quick, own)
+    assert banks < timing.cycles < 1.1 * banks + SPEC.costs_of(MatmulCosts).start_cycles
+
+
+def test_single_tiles_wait_for_every_tile_of_either_operand():
+    """A core has one output tile and four K tiles: eight tiles one after the other, each with its round trip."""
+    matmul = op(m=8, k=4, n=8, program=MatmulProgram.SINGLE_TILES, grid=(8, 8))
+    waited = kernel_costs.waited_read_cycles(SPEC, BFLOAT8_B.tile_bytes, in_dram=True)
+    timing = time_matmul(matmul, SPEC, contention=False)
+    assert timing.first.now.cycles == pytest.approx(SPEC.costs_of(MatmulCosts).start_cycles + 8 * waited)
+
+
+def test_a_bias_comes_the_way_of_the_second_operand():
+    """Its tile is read, sent to the eight cores of a column, and they say so."""
+    matmul, figures = op(m=8, k=4, n=8), SPEC.costs_of(TransferCosts)
+    added = replace(matmul, problem=replace(matmul.problem, bias=True))
+    places = Places(output=Place.OWN)
+    plain, biased = (time_matmul(one, SPEC, places, contention=False).second.now.cycles for one in (matmul, added))
+    read = read_latency_cycles(SPEC) + figures.page_issue_cycles
+    sent = 8 * figures.multicast_receiver_cycles + BFLOAT8_B.tile_bytes / SPEC.noc.link_bytes_per_cycle
+    assert biased - plain == pytest.approx(read + sent + 8 * figures.increment_cycles)
+
+
+@given(specs, kinds)
+def test_nothing_is_faster_than_the_busiest_link(spec, kind):
+    matmul = op(**kind)
+    if matmul.config.program in (MatmulProgram.MCAST_2D, MatmulProgram.MCAST_IN0, MatmulProgram.MCAST_IN1):
+        pages = operands_of(matmul).written_bytes / kind["data_format"].tile_bytes
+        size = kind["data_format"].tile_bytes
+        cores = first_cores(spec.grid.cores, spec.grid.cols, spec.grid.rows)
+        least = crossing_cycles(spec, cores, pages, size, in_dram=True, writes=True, crossed=True)
+        assert cycles(matmul, spec).cycles >= least
+
+
+def test_an_operand_in_the_cores_l1_is_not_read_from_dram():
+    matmul = op(m=8, k=16, n=24)
+    result = cycles(matmul, SPEC, Places(second=Place.L1))
+    assert result.dram_read_bytes == 8 * 16 * BFLOAT8_B.tile_bytes
