@@ -28,6 +28,7 @@ from ops.planners.attention.embedding import EmbeddingArguments, plan_embedding
 from ops.planners.attention.heads import SplitArguments, plan_join
 from ops.planners.attention.sdpa import AttentionArguments, plan_attention
 from ops.planners.attention.softmax import SoftmaxArguments, plan_softmax
+from ops.planners.bilinear import BilinearArguments, plan_bilinear
 from ops.planners.concat import plan_concat
 from ops.planners.conv import arguments
 from ops.planners.conv.plan import plan_convolution
@@ -36,7 +37,12 @@ from ops.planners.eltwise import BinaryArguments, plan_binary
 from ops.planners.grid_sample import GridSampleArguments, plan_grid_sample
 from ops.planners.matmul.arguments import MatmulArguments
 from ops.planners.matmul.plan import plan_matmul
-from ops.planners.normalization.batch_norm import BatchNormArguments, plan_batch_norm
+from ops.planners.normalization.batch_norm import (
+    BatchNormArguments,
+    RunningArguments,
+    plan_batch_norm,
+    plan_running_statistics,
+)
 from ops.planners.normalization.group_arguments import GroupNormArguments
 from ops.planners.normalization.group_norm import plan_group_norm
 from ops.planners.normalization.layer_norm import NormArguments, plan_norm
@@ -354,6 +360,7 @@ def _surroundings() -> Iterator[Sample]:
     images, mask = _tensor(ROWS, 1, 1, 256, 64, shards=(HEIGHT, (64, 64))), _tensor(TILES, 1, 2, 32, 32)
     image, vector = _tensor(TILES, 1, 8, 32, 32), _tensor(TILES, 1, 8, 1, 1)
     batch = BatchNormArguments(source=image, mean=vector, variance=vector)
+    running = RunningArguments(mean=vector, variance=vector, running_mean=vector)
     grouped = GroupNormArguments(source=images, groups=2, mask=mask)
     norm = NormArguments(rms=False, source=tiles, weight=weight)
     in_shards = _tensor(TILES, 1, 1, 256, 64, shards=(HEIGHT, (64, 64)))
@@ -379,6 +386,11 @@ def _surroundings() -> Iterator[Sample]:
         ("fold", partial(plan_fold, rows, (2, 2), (none, none, none)), {"input": rows}),
         ("upsample", partial(plan_upsample, rows, (2, 2)), {"input": rows}),
         (
+            "bilinear upsample",
+            partial(plan_bilinear, BilinearArguments(source=rows, scale=(2.0, 2.0))),
+            {"input": rows},
+        ),
+        (
             "conv3d",
             partial(
                 plan_conv3d, Conv3dArguments(volumes=deep, weights=kernel, bias=None, out_channels=32, kernel=(1, 1, 1))
@@ -394,7 +406,12 @@ def _surroundings() -> Iterator[Sample]:
         ("convert_to_chw", partial(plan_convert_to_chw, high), {"input": high}),
         ("tilize", partial(plan_tilize, sticks), {"input": sticks}),
         ("batch_norm", partial(plan_batch_norm, batch), {"input": image, "mean": vector, "variance": vector}),
-        ("group_norm", partial(plan_group_norm, grouped), {"input": images, "mask": mask}),
+        (
+            "running_statistics",
+            partial(plan_running_statistics, running),
+            {"mean": vector, "variance": vector, "running_mean": vector},
+        ),
+        ("group_norm", partial(plan_group_norm, grouped, l1_bytes=1 << 20), {"input": images, "mask": mask}),
         ("layer_norm", partial(plan_norm, norm, l1_bytes=1 << 20), {"input": tiles, "weight": weight}),
         ("rand", partial(plan_rand, tiles, low=0.0, high=1.0, seed=0), {}),
     ):
