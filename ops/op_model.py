@@ -89,6 +89,7 @@ class Ends:
     read: TensorSpec  # The first input
     written: TensorSpec  # The first output, or else the input it writes into
     others: tuple[TensorSpec, ...] = ()  # The inputs behind the first
+    whole: bool = True  # Whether all of it is written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from device.time.stages import OperationCycles, Stage
 from ops.launch import Launch, LaunchedProgram
 from ops.op_model import NO_DESCRIPTION, Description, Ends, NoModelError, OpModels, op_model_of
 from ops.op_models import OP_MODELS
+from ops.passes.floors import floored
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,8 @@ def timed_operation(
     try:
         if model.cycles is None:
             raise NoModelError(model.no_model)
-        return TimedOperation(name, model.cycles(op, ends, spec), "", phases, description, place)
+        timed = floored(model.cycles(op, ends, spec), ends, phases, spec)
+        return TimedOperation(name, timed, "", phases, description, place)
     except NoModelError as error:
         return TimedOperation(name, None, str(error), phases, description, place)
 
@@ -139,7 +141,8 @@ def _ends(step: Operation, plan: Plan) -> Ends:
     written = step.outputs[0].tensor if step.outputs else step.inputs[-1]
     read = step.inputs[0] if step.inputs else written
     others = tuple(plan.tensors[name] for name in step.inputs[1:])
-    return Ends(read=plan.tensors[read], written=plan.tensors[written], others=others)
+    whole = bool(step.outputs)
+    return Ends(read=plan.tensors[read], written=plan.tensors[written], others=others, whole=whole)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,12 +20,13 @@ from functools import partial
 from typing import Final
 
 from tools.command import run_tool, tool_parser
-from tools.fuzz import arguments, files, interrupts, sequences, values
+from tools.fuzz import arguments, bounds, files, interrupts, sequences, values
 from tools.fuzz.finding import Finding
 
 KINDS: Final[Mapping[str, Callable[[int, int], Finding]]] = {
     **{kind: partial(sequences.check, kind=kind) for kind in sequences.LENGTHS},
     "values": values.check,
+    "bounds": bounds.check,
     "arguments": arguments.check,
     "specs": files.check_spec,
     "layers": files.check_layers,

@@ -1,0 +1,63 @@
+"""The least cycles of a device operation: no program is faster than its matrix units, the banks, or the busiest link.
+
+Models of programs count what their kernels do, step by step. Where several cores share a resource that such a model
+does not know, the resource decides: the operation takes what the resource needs.
+"""
+
+from dataclasses import replace
+from functools import reduce
+from math import prod
+from typing import Final
+
+from device.cores import CoreRangeSet
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import TILE, BufferType, TensorMemoryLayout
+from device.spec.device_spec import DeviceSpec
+from device.time.links import spread_link_bytes
+from device.time.network import shared_cycles
+from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
+from ops.op_model import Ends
+
+FLOPS_OF_A_PRODUCT: Final = 2 * TILE**3
+
+
+def floored(timed: OperationCycles, ends: Ends, phases: int, spec: DeviceSpec) -> OperationCycles:
+    """An operation that takes at least what its resources need; the one that needs most works until the end."""
+    least = least_cycles(timed, ends, phases, spec)
+    stage = max(least, key=least.__getitem__)
+    if timed.cycles >= least[stage]:
+        return timed
+    groups = tuple(_stretched(group, stage, least[stage]) for group in timed.groups)
+    return replace(timed, cycles=least[stage], bound_by=stage, groups=groups)
+
+
+def least_cycles(timed: OperationCycles, ends: Ends, phases: int, spec: DeviceSpec) -> dict[Stage, float]:
+    """The least cycles of an operation, by the stage that needs them."""
+    products = timed.issued_flops / FLOPS_OF_A_PRODUCT
+    return {
+        Stage.MATH: products * spec.compute.phase_cycles * max(phases, 1) / spec.grid.cores,
+        Stage.DRAM: shared_cycles(spec, timed.dram_read_bytes + timed.dram_written_bytes),
+        Stage.NETWORK: _written_cycles(timed, ends.written, spec) if ends.whole else 0.0,
+    }
+
+
+def _written_cycles(timed: OperationCycles, tensor: TensorSpec, spec: DeviceSpec) -> float:
+    """Cycles in which the busiest link carries the numbers of an interleaved tensor, over the better network."""
+    memory = tensor.memory_config
+    if memory.memory_layout is not TensorMemoryLayout.INTERLEAVED:
+        return 0.0
+    cores = reduce(CoreRangeSet.merge, (group.cores for group in timed.groups))
+    in_dram, size = memory.buffer_type is BufferType.DRAM, prod(tensor.shape) * tensor.data_format.tile_bytes / TILE**2
+    loads = (
+        spread_link_bytes(spec, cores, size, in_dram=in_dram, writes=True, crossed=crossed) for crossed in (False, True)
+    )
+    return min(loads) / spec.noc.link_bytes_per_cycle
+
+
+def _stretched(group: CoreGroupCycles, stage: Stage, cycles: float) -> CoreGroupCycles:
+    """A group of cores whose shared stage is at work, and waited for, until the end."""
+    others = [own for own in group.stages if own.stage is not stage]
+    critical = max(0.0, cycles - sum(own.critical_cycles for own in others))
+    return CoreGroupCycles(
+        cores=group.cores, cycles=cycles, stages=(*others, StageCycles(stage, cycles, 0.0, critical))
+    )
