@@ -7,15 +7,17 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.memory.memory_config import TILE, ShardOrientation
 from device.numbers.formats import div_up
 from device.spec.device_spec import Costs, DeviceSpec
 from device.time.engine import Task, task_of
+from device.time.links import spread_link_bytes
 from device.time.network import read_latency_cycles, shared_read_cycles, torus_of
 from device.time.stages import Stage
 from ops.programs import kernel_costs
 from ops.programs.conv2d.op import Conv2dOp
-from ops.programs.conv2d.partition import BLOCK, WIDTH
+from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +129,9 @@ def _weights(op: Conv2dOp, spec: DeviceSpec, tiles: int) -> tuple[Task, Shipment
     layout, tile_bytes = op.layout, op.problem.weight_format.tile_bytes
     receivers = 1 if layout.scheme is WIDTH else layout.out_config.nhw_cores
     own = tiles * kernel_costs.read_page_cycles(spec, tile_bytes)
-    shared = shared_read_cycles(spec, op.weight_readers * tiles * tile_bytes, tile_bytes)
+    read_bytes = op.weight_readers * tiles * tile_bytes
+    link_bytes = spread_link_bytes(spec, weight_reader_cores(op), read_bytes, in_dram=True, writes=False)
+    shared = max(shared_read_cycles(spec, read_bytes, tile_bytes), link_bytes / spec.noc.link_bytes_per_cycle)
     read = task_of({Stage.WEIGHT_READER: read_latency_cycles(spec) + own, Stage.DRAM: max(0.0, shared - own)})
     return read, _shipment(spec, Stage.WEIGHT_MULTICAST, tiles * tile_bytes, receivers, _hops(op, spec, across=False))
 
@@ -139,6 +143,17 @@ def _activations(op: Conv2dOp, spec: DeviceSpec) -> Shipment:
     receivers, hops = op.layout.out_config.channel_cores, _hops(op, spec, across=True)
     packets = math.ceil(sent_bytes / spec.noc.packet_bytes) * costs.packet_cycles
     return _shipment(spec, Stage.ACT_MULTICAST, sent_bytes, receivers, hops, packets)
+
+
+def weight_reader_cores(op: Conv2dOp) -> CoreRangeSet:
+    """HEIGHT: the first core; BLOCK: the first core of every channel slice; WIDTH: all."""
+    out, last = op.layout.out_config, op.layout.out_config.channel_cores - 1
+    if out.scheme is WIDTH:
+        return out.cores
+    if out.scheme is HEIGHT:
+        last = 0
+    end = CoreCoord(0, last) if out.orientation is ShardOrientation.COL_MAJOR else CoreCoord(last, 0)
+    return CoreRangeSet(CoreRange(CoreCoord(0, 0), end))
 
 
 def _hops(op: Conv2dOp, spec: DeviceSpec, *, across: bool) -> float:

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from functools import cache, partial, reduce
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from device.cores import CoreCoord, CoreRange, CoreRangeSet
+from device.cores import CoreRange, CoreRangeSet
 from device.memory.memory_config import TILE, ShardOrientation
 from device.numbers.formats import div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.engine import critical_cycles, stage_report
 from device.time.stages import CoreGroupCycles, MovedBytes, OperationCycles, Stage, StageCycles, binding_stage
-from ops.programs.conv2d.block_costs import conv_steps
+from ops.programs.conv2d.block_costs import conv_steps, weight_reader_cores
 from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.partition import HEIGHT, WIDTH, ConvProblem
 from ops.programs.conv2d.walk import ConvTiming, Core, fetches_partials, time_conv
@@ -85,7 +85,7 @@ def core_roles(op: Conv2dOp, timing: ConvTiming) -> tuple[Role, ...]:
     In BLOCK and WIDTH programs inputs and outputs can lie on different numbers of cores: some cores only gather and
     tilize for the others, and some only multiply.
     """
-    multiplying, readers = op.layout.out_config.cores, _weight_readers(op)
+    multiplying, readers = op.layout.out_config.cores, weight_reader_cores(op)
     parts = [(multiplying.without(op.layout.config.cores), GATHERS, WHOLE)]
     for share, cores in _gathering(op).items():
         parts += [(multiplying.shared(cores), ALL_WORK, share), (cores.without(multiplying), MULTIPLIES, share)]
@@ -151,17 +151,6 @@ def _share(op: Conv2dOp, number: int) -> Share:
     return rows / (first * len(blocks)), rest
 
 
-def _weight_readers(op: Conv2dOp) -> CoreRangeSet:
-    """HEIGHT: the first core; BLOCK: the first core of every channel slice; WIDTH: all."""
-    out, last = op.layout.out_config, op.layout.out_config.channel_cores - 1
-    if out.scheme is WIDTH:
-        return out.cores
-    if out.scheme is HEIGHT:
-        last = 0
-    end = CoreCoord(0, last) if out.orientation is ShardOrientation.COL_MAJOR else CoreCoord(last, 0)
-    return CoreRangeSet(CoreRange(CoreCoord(0, 0), end))
-
-
 def weight_bytes(op: Conv2dOp) -> int:
     """Bytes of weights and bias read from DRAM: by BLOCK and WIDTH again for every output block."""
     layout, tile_bytes = op.layout, op.problem.weight_format.tile_bytes
@@ -192,7 +181,7 @@ def _sent_activation_bytes(op: Conv2dOp) -> int:
 def _moved(op: Conv2dOp) -> tuple[MovedBytes, ...]:
     """Weights by the cores that read them, activations by those that hold them."""
     return (
-        MovedBytes(_weight_readers(op), weight_bytes(op), _sent_weight_bytes(op)),
+        MovedBytes(weight_reader_cores(op), weight_bytes(op), _sent_weight_bytes(op)),
         MovedBytes(op.layout.config.cores, 0, _sent_activation_bytes(op)),
     )
 

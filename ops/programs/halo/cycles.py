@@ -30,6 +30,7 @@ from device.memory.memory_config import TILE
 from device.numbers.formats import Integers, div_up
 from device.spec.device_spec import Costs, DeviceSpec
 from device.time import network
+from device.time.links import busiest_link_bytes
 from device.time.stages import CoreGroupCycles, MovedBytes, OperationCycles, Stage, StageCycles, binding_stage
 from ops.op_model import Sent
 from ops.programs.halo.plan import (
@@ -82,6 +83,7 @@ class HaloTraffic(NamedTuple):
     away_bytes: Floats  # To other cores
     crossing_bytes: Floats  # Of other routes, on links of the route of this core that meets most of them
     farthest_links: Integers  # [processors, cores] links that a write to the farthest receiver and its answer pass
+    busiest_bytes: Floats  # [processors] bytes on the busiest link of the processor's network
 
 
 def batches_of(plan: HaloPlan) -> Batches:
@@ -120,6 +122,7 @@ def halo_traffic(plan: HaloPlan, spec: DeviceSpec) -> HaloTraffic:
     torus = network.torus_of(spec)
     places = torus.places(*halo.order)
     crossing, farthest = np.zeros_like(own), np.zeros((PROCESSORS, cores), np.int64)
+    busiest = np.zeros(PROCESSORS)
     for number, noc in enumerate(network.NETWORKS):
         gone = np.flatnonzero(away & (processor == number))
         if len(gone):
@@ -130,9 +133,10 @@ def halo_traffic(plan: HaloPlan, spec: DeviceSpec) -> HaloTraffic:
             shared = network.sharing(torus, noc, *ends) * in_the_way(senders, receivers, tiled=halo.tiled)
             np.maximum.at(crossing[number], senders, network.passing_bytes(shared, routed))
             np.maximum.at(farthest[number], senders, network.round_links(torus, *ends))
+            busiest[number] = busiest_link_bytes(torus, noc, *ends, routed.sum(axis=1))
     crossing = np.maximum(crossing - own, 0.0)  # what a core sends on its other routes is its own already
     runs, padding, copies = _padding(plan, spec.l1.zeros_bytes)
-    return HaloTraffic(blocks, runs, padding, copies, transfers, local, own, crossing, farthest)
+    return HaloTraffic(blocks, runs, padding, copies, transfers, local, own, crossing, farthest, busiest)
 
 
 def in_the_way(senders: Integers, receivers: Integers, *, tiled: bool) -> Floats:
@@ -235,6 +239,8 @@ def halo_times(plan: HaloPlan, traffic: HaloTraffic, spec: DeviceSpec, *, filled
     busy = (traffic.transfers.sum(axis=2) > 0) | (traffic.padding_runs > 0)
     answers = busy * network.answer_cycles(spec.noc, traffic.farthest_links.astype(np.float64))
     free_ends, last_ends = np.array(ends).swapaxes(0, 1) + answers
+    passed = begun[:, None] + (traffic.away_bytes.sum(axis=2) > 0) * traffic.busiest_bytes[:, None] / link
+    last_ends = np.maximum(last_ends, passed)  # all that passes the busiest link has passed
     sending, together = transfers.sum(axis=3)
     block_starts, block_ends = ([[end[1] for end in each] for each in both] for both in (starts, given_back))
     return HaloTimes(begun, padded, sending, together - sending, free_ends, last_ends, block_starts, block_ends)

@@ -4,7 +4,10 @@ import pytest
 
 from device.errors import DeviceError
 from device.time.engine import BEGIN, Slots
+from device.time.links import spread_link_bytes
+from device.time.network import read_latency_cycles
 from device.time.stages import Stage
+from ops.programs.conv2d.block_costs import conv_steps, weight_reader_cores
 from ops.programs.conv2d.cycles import conv_cycles, time_conv
 from ops.programs.conv2d.partition import BLOCK, HEIGHT
 from tests.ops.programs.conv2d.convolutions import HAND, SPECS, conv
@@ -38,6 +41,19 @@ def test_a_bias_is_sent_as_weights_are(bias):
     busy = {stage.stage: stage.busy_cycles for stage in conv_cycles(op, HAND).groups[0].stages}
     assert busy[Stage.WEIGHT_MULTICAST] == pytest.approx((1 + bias) * (200 + 2 * 4 / 2 + 2 * 3 + 1088 / 30))
     assert busy[Stage.WEIGHT_READER] == pytest.approx((1 + bias) * (400 + 45))
+
+
+def test_weights_come_no_faster_than_the_busiest_link_carries_them():
+    """Eleven readers in a row of a p100, from banks that cost nothing: their links meet in the columns of the banks."""
+    spec = SPECS[1].replace(dram_bank_bytes_per_second=1e15, dram_request_ns=1e-6)
+    op = conv(spec, BLOCK, channels=(352, 704), side=64)
+    readers = weight_reader_cores(op)
+    assert (readers.num_cores(), op.layout.blocks.act_w_tiles, op.layout.shards.out_col_tiles) == (11, 3, 2)
+    moved = 11 * 6 * 1088
+    on_link = spread_link_bytes(spec, readers, moved, in_dram=True, writes=False)
+    read, _ = conv_steps(op, spec).weights
+    assert on_link > 2 * moved / 11
+    assert read.cycles == pytest.approx(read_latency_cycles(spec) + on_link / spec.noc.link_bytes_per_cycle)
 
 
 def test_each_packet_of_activations_is_commanded_anew():

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ops.op_models import load_spec
+from ops.programs.halo import cycles as cycles_module
 from ops.programs.halo.cycles import halo_cycles, halo_times, halo_traffic, in_the_way
 from ops.programs.halo.plan import BLOCK, HEIGHT, WIDTH
 from tests.ops.programs.halo.halos import halo_plan
@@ -77,3 +78,15 @@ def test_others_have_sent_half_of_what_goes_to_earlier_cores():
     meets = [[1.0, 1.0, 1.0], [0.5, 1.0, 0.5], [1.0, 1.0, 1.0]]
     assert in_the_way(senders, receivers, tiled=True).tolist() == meets
     assert (in_the_way(senders, receivers, tiled=False) == 1.0).all()
+
+
+@given(kinds)
+def test_no_halo_is_faster_than_its_busiest_link(kind):
+    """Even if nothing were in the way of any transfer."""
+    plan = halo_plan(**kind)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cycles_module, "in_the_way", lambda senders, receivers, tiled: 0.0)
+        traffic = halo_traffic(plan, SPEC)
+    times = halo_times(plan, traffic, SPEC)
+    assert (times.ends.max(axis=1) >= times.begun + traffic.busiest_bytes / SPEC.noc.link_bytes_per_cycle - 1e-6).all()
+    assert (traffic.busiest_bytes > 0).tolist() == (traffic.away_bytes.sum(axis=(1, 2)) > 0).tolist()
