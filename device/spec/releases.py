@@ -24,6 +24,9 @@ class Release:
     # Programs that shard copy every stick twice and one at a time; otherwise only sticks that DRAM does not align
     bounces_all_sticks: bool
     vector_products: bool  # Products and quotients of 16-bit tensors pass the vector unit; else the matrix unit
+    # By family, the cores from which on they walk through the keys of causal attention in step
+    causal_cores_in_step: Mapping[str, int] = field(default_factory=dict, hash=False)
+    group_norm_of_rows: tuple[str, ...] = ()  # Families on which group_norm takes interleaved rows
     # Cycle constants that replace those of a device, by family, table and key
     costs: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict, hash=False)
 
@@ -47,4 +50,4 @@ def release_of(name: str) -> Release:
     rules = dict(tables[name])
     while _EXTENDS in rules:
         rules = {**tables[rules.pop(_EXTENDS)], **rules}
-    return Release(**rules)
+    return Release(**rules | {"group_norm_of_rows": tuple(rules["group_norm_of_rows"])})

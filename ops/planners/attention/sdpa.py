@@ -10,15 +10,19 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, BufferType, La
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32, DataFormat, div_up, round_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
+from device.spec.releases import release_of
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.attention.softmax_buffers import core_rectangle
 from ops.programs.attention.sdpa import ScaledDotProduct
-from ops.programs.buffer_shapes import BUFFERING, tile_buffer
+from ops.programs.buffer_shapes import BUFFERING, buffer, tile_buffer
 
 FORMATS = (BFLOAT16, BFLOAT8_B, BFLOAT4_B)
 CHUNK = 32  # rows of queries, and of keys, without a program config
 RANK = 4
-WORD_BYTES = 32  # of DRAM; devices with longer words were seen to pass keys on between cores
+OPERANDS = ("query", "key", "value")
+IN_STEP_TILE_ROWS = 4  # most of a chunk of queries where cores walk through keys in step
+TRIPLED_TILE_ROWS = 3, 8  # least of a chunk of queries, and most of one of keys, for three chunks of keys at a time
+SCRATCH_BYTES = 32  # for each of these chunks and one more; what they hold is not known
 PACKED_TILE_ROWS = 2  # of the result that are packed together
 HINT = "give queries [batch, heads, rows, size], and keys and values [batch, fewer heads, keys, size]"
 
@@ -43,6 +47,26 @@ class AttentionArguments:
     def factor(self) -> float:
         """What scores are multiplied by."""
         return 1.0 / sqrt(self.query.shape[-1]) if self.scale is None else self.scale
+
+    @property
+    def pairs_chunks(self) -> bool:
+        """Whether chunks of queries go in pairs, one with few keys and one with many."""
+        return self.causal and div_up(self.query.shape[2], self.chunks[0]) % 2 == 0
+
+    @property
+    def even_pairs(self) -> bool:
+        """Whether all pairs of small chunks of queries meet as many chunks of keys."""
+        rows, (high, deep) = self.query.shape[2], self.chunks
+        if not self.pairs_chunks or high > IN_STEP_TILE_ROWS * TILE:
+            return False
+        met = [div_up(min(end + high, round_up(rows, TILE)), deep) for end in range(0, rows, high)]
+        return len({first + last for first, last in zip(met, reversed(met), strict=True)}) == 1
+
+    @property
+    def held_in_step(self) -> int:
+        """Chunks of keys that a core holds where cores walk through them in step."""
+        least, most = TRIPLED_TILE_ROWS
+        return BUFFERING + (self.chunks[0] >= least * TILE and self.chunks[1] <= most * TILE)
 
 
 def validate(call: AttentionArguments, spec: DeviceSpec) -> None:
@@ -133,24 +157,24 @@ def plan_attention(call: AttentionArguments, spec: DeviceSpec) -> Plan:
             "scaled_dot_product_attention: ttsim does not simulate shards without a shard_spec; give one"
         )
     cores, (batch, heads, rows, size) = core_rectangle(grid), call.query.shape
-    if call.causal and div_up(rows, call.chunks[0]) % 2 == 0 and spec.dram.alignment_bytes > WORD_BYTES:
-        raise NotSimulatedError(
-            "scaled_dot_product_attention: ttsim does not simulate is_causal with an even number of chunks of queries "
-            "on such a device, where keys pass from core to core; give another q_chunk_size, or a mask"
-        )
     chunks = _shared(call, cores.num_cores())
     op = ScaledDotProduct(
         scale=call.factor, causal=call.causal, data_format=call.query.data_format, key_format=call.key.data_format,
         fp32_dest=call.fp32_dest, phases=call.phases, heads=batch * heads, rows=rows, keys=call.key.shape[2], size=size,
         cores=cores, core_rows=chunks * min(call.chunks[0], round_up(rows, TILE)) // TILE,
     )  # fmt: skip
-    buffers = _buffers(call, chunks)
+    least = release_of(spec.release).causal_cores_in_step.get(spec.family)
+    in_step = call.even_pairs and least is not None and cores.num_cores() >= least
+    held = call.held_in_step if in_step else BUFFERING
+    buffers = _buffers(call, chunks, held)
     tensors = {"query": call.query, "key": call.key, "value": call.value, "mask": call.mask}
 
     def write(builder: PlanBuilder, *read: PlanTensor) -> PlanTensor:
         result = TensorSpec(call.query.shape, call.query.data_format, Layout.TILE, place)
-        made = tuple([tile_buffer(name, tiles, data_format, cores) for name, tiles, data_format in buffers])
-        return builder.run("SDPAOperation", op, read, PlanTensor("output", result), made)
+        made = [tile_buffer(name, tiles, data_format, cores) for name, tiles, data_format in buffers]
+        if in_step:
+            made.insert(len(OPERANDS), buffer("scratch", SCRATCH_BYTES * (held + 1), BFLOAT16, cores))
+        return builder.run("SDPAOperation", op, read, PlanTensor("output", result), tuple(made))
 
     return plan_of(tensors, spec, write)
 
@@ -159,12 +183,12 @@ def _shared(call: AttentionArguments, cores: int) -> int:
     """Chunks of queries on a core, which shares the chunks of all heads of all batches with the others."""
     batch, heads, rows, _ = call.query.shape
     chunks = div_up(rows, call.chunks[0])
-    together = 2 if call.causal and chunks % 2 == 0 else 1  # a short row of scores goes with a long one
+    together = 2 if call.pairs_chunks else 1  # a short row of scores goes with a long one
     return together * div_up(batch * heads * chunks // together, cores)
 
 
-def _buffers(call: AttentionArguments, chunks: int) -> list[tuple[str, int, DataFormat]]:
-    """Names, tiles and formats of the circular buffers."""
+def _buffers(call: AttentionArguments, chunks: int, held: int) -> list[tuple[str, int, DataFormat]]:
+    """Names, tiles and formats of the circular buffers; ``held`` chunks of keys and of values lie in L1."""
     high, deep = (chunk // TILE for chunk in call.chunks)
     wide, rows, keys = call.query.shape[-1] // TILE, call.query.shape[2], call.key.shape[2]
     source, wider = call.query.data_format, FLOAT32 if call.fp32_dest else BFLOAT16
@@ -181,8 +205,8 @@ def _buffers(call: AttentionArguments, chunks: int) -> list[tuple[str, int, Data
     packed = high if call.fp32_dest else BUFFERING * min(high, PACKED_TILE_ROWS)
     return [
         ("query", high * wide * (BUFFERING if chunks > 1 else 1), source),
-        ("key", BUFFERING * deep * wide, call.key.data_format),
-        ("value", BUFFERING * deep * wide, call.value.data_format),
+        ("key", held * deep * wide, call.key.data_format),
+        ("value", held * deep * wide, call.value.data_format),
         *masks,
         ("ones", 1, BFLOAT16), ("scale", 1, BFLOAT16),
         *([] if call.fp32_dest else [("reciprocals", 1, BFLOAT16)]),

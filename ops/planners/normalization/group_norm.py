@@ -16,6 +16,7 @@ from device.memory.memory_config import (
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
+from device.spec.releases import release_of
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.normalization.group_arguments import GroupNormArguments
 from ops.planners.normalization.group_grids import widest_span
@@ -30,7 +31,7 @@ def plan_group_norm(call: GroupNormArguments, spec: DeviceSpec, *, l1_bytes: int
     ``l1_bytes`` are those of a core that tensors and circular buffers may take.
     """
     sharded = call.source.memory_config.is_sharded()
-    for faults in (_call_faults, partial(grid_faults, spec=spec), _tensor_faults, _mask_faults):
+    for faults in (partial(_call_faults, spec=spec), partial(grid_faults, spec=spec), _tensor_faults, _mask_faults):
         for text in faults(call):
             raise DeviceError(text)
     _require_simulated(call)
@@ -109,7 +110,7 @@ def _require_simulated(call: GroupNormArguments) -> None:
         raise NotSimulatedError(f"group_norm: {fault}")
 
 
-def _call_faults(call: GroupNormArguments) -> Iterator[str]:
+def _call_faults(call: GroupNormArguments, spec: DeviceSpec) -> Iterator[str]:
     source = call.source
     if source.layout is Layout.TILE and call.inplace:
         yield (
@@ -136,11 +137,18 @@ def _call_faults(call: GroupNormArguments) -> Iterator[str]:
             f"Invalid channel configuration: Number of channels ({source.shape[3]}) must be divisible by the number of "
             f"groups ({call.groups}).\nnum_groups: give a divisor"
         )
-    rows = source.matrix[0]
-    if rows % TILE:
+    pixels = source.matrix[0]
+    if pixels % TILE:
         yield (
-            f"Invalid tensor dimensions: The product of NHW dimensions ({rows}) must be divisible by the tile size "
+            f"Invalid tensor dimensions: The product of NHW dimensions ({pixels}) must be divisible by the tile size "
             f"({TILE}).\ninput_tensor: pad its rows"
+        )
+    rows = source.layout is Layout.ROW_MAJOR and not source.memory_config.is_sharded()
+    if rows and spec.family not in release_of(spec.release).group_norm_of_rows:
+        yield (
+            "group_norm: interleaved (non-sharded) input must be in TILE layout, got ROW_MAJOR. Convert the input with "
+            "ttnn.to_layout(input, ttnn.TILE_LAYOUT) before calling group_norm. ROW_MAJOR is supported only for "
+            "sharded inputs, or on Wormhole."
         )
 
 

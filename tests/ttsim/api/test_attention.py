@@ -110,3 +110,23 @@ def test_block_floats_are_counted_by_their_tiles():
     call = AttentionArguments(query=tensor, key=tensor, value=tensor, chunks=(64, 64))
     (step,) = [step for step in plan_attention(call, load_spec("wormhole_n150")).steps if isinstance(step, Operation)]
     assert [buffer.size_bytes / 2048 for buffer in step.circular_buffers][:4] == [8.5, 8.5, 8.5, 2]
+
+
+@pytest.mark.parametrize(
+    ("rows", "chunks", "grid", "tiles"),
+    [  # Pairs of chunks of queries meet 3 chunks of keys each; 2 or 3; and too few cores, or too high chunks, for steps
+        (128, (32, 64), (8, 8), [4, 8, 8, 96, 2]),
+        (128, (32, 96), (8, 8), [4, 12, 12, 2, 1]),
+        (512, (128, 256), (8, 8), [16, 48, 48, 128, 2]),
+        (512, (128, 512), (8, 8), [16, 64, 64, 96, 2]),
+        (128, (32, 64), (9, 7), [4, 8, 8, 2, 1]),
+        (512, (160, 32), (8, 8), [20, 4, 4, 2, 1]),
+    ],
+)
+def test_cores_walk_through_keys_in_step_on_blackhole(rows, chunks, grid, tiles):
+    """As recorded: tiles of queries, keys, values and a mask; a scratch of 32 bytes for each chunk and one more."""
+    tensor = TensorSpec((1, 1, rows, 64), BFLOAT16, Layout.TILE)
+    call = AttentionArguments(query=tensor, key=tensor, value=tensor, causal=True, chunks=chunks, grid=grid)
+    (step,) = [step for step in plan_attention(call, load_spec("blackhole_p150")).steps if isinstance(step, Operation)]
+    sizes = [buffer.size_bytes for buffer in step.circular_buffers[: len(tiles)]]
+    assert [size // 2048 if size >= 2048 else size for size in sizes] == tiles

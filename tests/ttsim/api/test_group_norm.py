@@ -210,3 +210,10 @@ def test_the_kernel_makes_a_mask_that_is_not_given(device):
     nodes = ttnn.graph.end_graph_capture()
     assert sum(node["node_type"] == "buffer_allocate" for node in nodes) == 1
     assert np.abs(result.to_numpy().astype(float) - normalized(x.to_numpy().astype(float), 2)).max() < 0.06
+
+
+def test_interleaved_rows_are_refused_on_blackhole_as_by_the_real_library():
+    with ttnn.open_device(spec="blackhole_p150") as device:
+        x = ttnn.zeros((1, 1, 64, 64), device=device)
+        with pytest.raises(ttnn.DeviceError, match=r"^group_norm: interleaved \(non-sharded\) input must be in TILE"):
+            ttnn.group_norm(x, num_groups=2, inplace=False)
