@@ -113,7 +113,7 @@ def _head_size(call: SplitArguments) -> int:
 def _results(call: SplitArguments, size: int, place: MemoryConfig, spec: DeviceSpec) -> tuple[TensorSpec, ...]:
     """The three results; raises DeviceError for shards that do not hold them."""
     source, grouped = call.source, call.program == "CreateQKVHeads"
-    batch, _, rows, _ = source.padded_shape if grouped or call.program == "NlpCreateHeadsVit" else source.shape
+    batch, _, rows, _ = source.shape if call.program == "NlpCreateHeads" else source.padded_shape
     heads, kv_heads = call.heads, call.kv_heads
     if call.program == "NlpCreateHeadsSegformer":
         heads = kv_heads = source.padded_shape[-1] // size

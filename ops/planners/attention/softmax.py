@@ -185,7 +185,7 @@ def _check_mask(call: SoftmaxArguments, source: TensorSpec, mask: TensorSpec) ->
                 "mask: give [batch, 1, rows, columns]"
             )
     if blocks is None:
-        if mask.layout is Layout.ROW_MAJOR:
+        if mask.layout is Layout.ROW_MAJOR and not call.by_heads:
             raise NotSimulatedError(
                 "softmax: ttsim does not simulate a mask in ROW_MAJOR layout without a program_config of shards; "
                 "give a mask in TILE layout"

@@ -146,8 +146,9 @@ def in_shards(
     ]
     if mask is not None:
         data_format = mask.spec.data_format
-        in_place = causal and mask.spec.memory_config.is_sharded()
-        held = tiles if in_place else wide * (2 if causal and not by_heads else 1)
+        whole = causal and mask.spec.memory_config.is_sharded()
+        in_place = whole and not by_heads
+        held = tiles if whole else wide * (2 if causal and not by_heads else 1)
         buffers += [
             tile_buffer("scaled", wide, between, cores),
             tile_buffer("scale", 1, BFLOAT16, cores),

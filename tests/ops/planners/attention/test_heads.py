@@ -97,3 +97,9 @@ def test_shards_of_heads_lie_on_the_cores_of_the_blocks():
 )  # fmt: skip
 def test_heads_are_joined(source, place, sizes, cores):
     assert program(plan_join(source, SPEC, place=place)) == (sizes, cores)
+
+
+def test_heads_of_segformer_have_the_rows_of_whole_tiles():
+    call = SplitArguments(program="NlpCreateHeadsSegformer", source=tiles(2, 1, 60, 64))
+    plan = plan_split(call, SPEC)
+    assert {plan.tensors[name].shape for name in plan.results.values()} == {(2, 2, 64, 32)}
