@@ -137,7 +137,7 @@ def _update(
     fidelity_phases: int,
 ) -> None:
     """Moves running statistics toward those of ``count`` pixels of each channel, whose variance counts one less."""
-    if running == (None, None):
+    if all(tensor is None for tensor in running):
         return
     means, variances = batch
     if running[1] is not None and count > 1:

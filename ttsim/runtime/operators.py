@@ -70,14 +70,25 @@ def _binary(name: str, *, swapped: bool = False) -> Callable[[T, object], T]:
 
 
 class Operators:
-    """What `+`, `-` and `*` mean for tensors, and for a tensor and a number; and brackets behind a tensor."""
+    """What signs of arithmetic and comparison mean for tensors, and for a tensor and a number; and brackets behind one.
+
+    Tensors that are compared make a tensor, as in ttnn; two names of one tensor are told by `is`.
+    """
 
     __slots__ = ()
     __add__ = __radd__ = _binary("add")
     __sub__ = _binary("subtract")
     __rsub__ = _binary("subtract", swapped=True)
     __mul__ = __rmul__ = _binary("multiply")
-    __truediv__ = _binary("div")  # raises AttributeError while there is no `div`
+    __truediv__ = _binary("div")
+    __rtruediv__ = _binary("rdiv")
+    __eq__ = _binary("eq")  # type: ignore[assignment]
+    __ne__ = _binary("ne")  # type: ignore[assignment]
+    __lt__ = _binary("lt")
+    __le__ = _binary("le")
+    __gt__ = _binary("gt")
+    __ge__ = _binary("ge")
+    __hash__ = object.__hash__
     __matmul__ = _binary("matmul")
 
     def __getitem__(self, index: Any) -> Self:

@@ -144,6 +144,9 @@ VALUES = [
         x, [1, 39, 29], memory_config=high((32, 60), 4), use_multicore=False), lambda a: a[:, :40, :30], None),
     ("32x32 tile bfloat8_b", lambda x: ttnn.to_layout(x, ttnn.ROW_MAJOR_LAYOUT), same, None),
     ("1x1x8x12 tile", lambda x: 7 - (2 * x - 1), lambda a: 7 - (2 * a - 1), None),
+    ("1x1x8x12 tile", lambda x: (x > 3) + 2 * (x <= 5) + 4 * (x == 7) + 8 * (x != 7), lambda a: (
+        (a > 3) + 2.0 * (a <= 5) + 4 * (a == 7) + 8 * (a != 7)), None),
+    ("1x1x8x12 tile", lambda x: 8 / (2 * (x < 3) + 4 * (x >= 3)), lambda a: np.where(a < 3, 4.0, 2.0), None),
     ("1x1x32x32 tile int32", lambda x: ttnn.relu(x + x), lambda a: a + a, None),
     ("1x1x64x64 rows height/32x64/2", lambda x: ttnn.add(x, 1), lambda a: a + 1, "Tilize BinaryNg Untilize"),
     ("1x1x32x32 tile", ttnn.neg, np.negative, None),
