@@ -22,6 +22,7 @@ from ops.programs.data_movement.channels import ChannelsFirst, ChannelsLast
 from ops.programs.data_movement.concat import Concatenate
 from ops.programs.data_movement.copy import CopyTensor
 from ops.programs.data_movement.fold import FoldWindows
+from ops.programs.data_movement.kv_cache import FillCache, UpdateCache
 from ops.programs.data_movement.movement import MovementCosts
 from ops.programs.data_movement.pad import FillPad, FillTiles, PadWith
 from ops.programs.data_movement.partial import SliceFromShards, SliceToShards
@@ -52,8 +53,9 @@ from ops.programs.reduction.models import OP_MODELS as REDUCTION
 # Operations whose own methods are their models.
 MODELED_OPS: Final[tuple[type[ModeledOp], ...]] = (
     Activate, AddRow, BilinearUpsample, Binary, ChannelsFirst, ChannelsLast, Concatenate, Conv3d, CopyTensor, Cut,
-    EvenlyDistributed, FillPad, FillTiles, FoldWindows, GridSample, Pool, PaddedSlice, PadWith, Permute, RepeatTensor,
-    Reshape, RollShards, SliceFromShards, SliceToShards, SliceWrite, SplitWidth, Ternary, Transpose, Upsample,
+    EvenlyDistributed, FillCache, FillPad, FillTiles, FoldWindows, GridSample, Pool, PaddedSlice, PadWith, Permute,
+    RepeatTensor, Reshape, RollShards, SliceFromShards, SliceToShards, SliceWrite, SplitWidth, Ternary, Transpose,
+    UpdateCache, Upsample,
 )  # fmt: skip
 _MODELS: list[OpModel[Any]] = [
     *map(model_of, MODELED_OPS),

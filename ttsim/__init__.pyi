@@ -52,6 +52,7 @@ from ttsim.api.grid_sample import (
 )
 from ttsim.api.embedding import EmbeddingsType as EmbeddingsType, embedding as embedding
 from ttsim.api.fold import fold as fold
+from ttsim.api.kv_cache import fill_cache as fill_cache, update_cache as update_cache
 from ttsim.api.matmul import addmm as addmm, linear as linear, matmul as matmul
 from ttsim.api.group_norm import (
     create_group_norm_input_mask as create_group_norm_input_mask,
@@ -68,7 +69,7 @@ from ttsim.api.modules import (
     tracer as tracer, transformer as transformer,
 )
 from ttsim.api.normalization import layer_norm as layer_norm, rms_norm as rms_norm
-from ttsim.api.pad import pad as pad
+from ttsim.api.pad import fill_implicit_tile_padding as fill_implicit_tile_padding, pad as pad
 from ttsim.api.pool import (
     adaptive_avg_pool2d as adaptive_avg_pool2d, adaptive_max_pool2d as adaptive_max_pool2d, avg_pool2d as avg_pool2d,
     global_avg_pool2d as global_avg_pool2d, max_pool2d as max_pool2d,

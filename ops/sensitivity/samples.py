@@ -63,9 +63,11 @@ from ops.planners.to_config import plan_tilize
 from ops.planners.topk import TopKArguments, plan_topk
 from ops.planners.upsample import plan_upsample
 from ops.programs.data_movement.copy import Conversion, CopyTensor
+from ops.programs.data_movement.kv_cache import FillCache, UpdateCache
 from ops.programs.data_movement.pad import FillPad, PadWith, around_image
 from ops.programs.data_movement.partial import SliceFromShards, SliceToShards
 from ops.programs.data_movement.reshape import Reshape
+from ops.programs.data_movement.roll import RollShards
 from ops.programs.data_movement.slice import PaddedSlice, SliceWrite, Window
 from ops.programs.eltwise.op import Binary
 from ops.programs.eltwise.ternary import Ternary
@@ -319,6 +321,9 @@ def _movements() -> Iterator[Sample]:
     yield _movement("InterleavedToShardedPartial", to_shards, whole, slice_in)
     from_shards = SliceFromShards(0, whole.padded_shape, formats, slice_in.padded_shape)
     yield _movement("ShardedToInterleavedPartial", from_shards, slice_in, whole)
+    yield _movement("Roll", RollShards(shape=slice_in.shape, shift=1, axis=2), slice_in, slice_in)
+    for cache_op in (FillCache(0, 0), UpdateCache(0, 0)):
+        yield _movement("UpdateKVCache", cache_op, whole, whole)
     for layout in (ROWS, TILES):
         image, reshaped = _image(layout), _image(layout, across=SIDE // 2, channels=2 * CHANNELS)
         yield _movement("ReshapeView", Reshape(reshaped.shape), image, reshaped)

@@ -66,3 +66,31 @@ def partial(draft: Draft) -> Step:
         draft.call(part, whole, slices, number)
         draft.target = whole.name
     return draft.gives(values, movement_error(values, dtype), dtypes=(dtype,), layout="TILE")
+
+
+@operation("fill_cache", "update_cache")
+def cached(draft: Draft) -> Step:
+    """Rows of one user, or one row of every user, in a cache."""
+    users, heads, columns = draft.pick((1, 2, 4)), draft.pick((1, 2)), draft.pick((32, 64))
+    dtype = draft.pick(("bfloat16", "float32", "bfloat8_b"))
+    cache = draft.operand("a", (users, heads, 4 * TILE, columns), dtype, where=DRAM)
+    values = cache.values.copy()
+    if draft.function == "fill_cache":
+        rows = draft.operand("b", (1, heads, TILE, columns), dtype, where=DRAM)
+        user, first = draft.below(users), TILE * draft.below(4)
+        values[user, :, first : first + TILE] = rows.values[0]
+        draft.call(cache, rows, user, f"update_idx={first}")
+    else:
+        rows = draft.operand("b", (1, heads, TILE, columns), dtype, where=DRAM)
+        row, first = draft.below(4 * TILE), draft.below(TILE - users + 1)
+        values[:, :, row] = rows.values[0, :, first : first + users].swapaxes(0, 1)
+        draft.call(cache, rows, row, first)
+    draft.target = cache.name
+    return draft.gives(values, movement_error(values, dtype), dtypes=(dtype,), layout="TILE")
+
+
+@of_tensor("fill_implicit_tile_padding", accept=lambda x: x.tiled and not x.tensor.is_sharded() and x.dtype != "uint8")
+def filled(draft: Draft, x: Shadow) -> Step:
+    """The same numbers, whatever is around them."""
+    draft.call(x, 1.0)
+    return moved(draft, x, x.values)

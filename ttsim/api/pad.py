@@ -8,8 +8,8 @@ from device.cores import CoreRangeSet
 from device.errors import ArgumentTypeError, DeviceError, NotSimulatedError, shown
 from device.memory.memory_config import Layout, MemoryConfig
 from device.plan import Plan
-from ops.planners.shape.pad import plan_pad, require_right_padding
-from ttsim.api.device_calls import converted, require_left_out
+from ops.planners.shape.pad import plan_fill_padding, plan_pad, require_right_padding
+from ttsim.api.device_calls import converted, operation, require_left_out
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import integers, required_integer, signature_of
@@ -135,3 +135,27 @@ def _padded(tensor: Tensor, around: Around, value: float, place: MemoryConfig | 
         require_right_padding(plan, spec, around, value)
 
     return converted("pad", plan_pad, tensor, around, value, strict=strict, place=place)
+
+
+@operation
+def fill_implicit_tile_padding(
+    input_tensor: Tensor, fill_value: int | float, *, memory_config: MemoryConfig | None = None
+) -> Tensor:
+    """Fills what tiles have beyond a tensor's sides with a number, in place; block floats in a new tensor.
+
+    Padding is no part of a tensor's values here: the device operations run, and no number changes.
+
+    Args:
+        input_tensor: A tensor on the device, in TILE layout.
+        fill_value: The number.
+        memory_config: Accepted as in ttnn; the tensor stays where it is.
+
+    Returns:
+        The tensor.
+
+    Examples:
+        >>> tensor = ttnn.ones((1, 1, 30, 30), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> ttnn.fill_implicit_tile_padding(tensor, 0.0).shape
+        Shape([1, 1, 30, 30])
+    """
+    return converted("fill_implicit_tile_padding", plan_fill_padding, input_tensor, float(fill_value))

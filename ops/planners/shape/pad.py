@@ -236,6 +236,11 @@ def _check_rows(source: TensorSpec, where: MemoryConfig, shape: tuple[int, ...],
         )
 
 
+def plan_fill_padding(source: TensorSpec, value: float, spec: DeviceSpec) -> Plan:
+    """Plan that the padding of the tensor "input" becomes a number, in place; block floats become another tensor."""
+    return plan_of(source, spec, partial(fill_padding, value=value, name="output", seen=False))
+
+
 def fill_padding(builder: PlanBuilder, source: PlanTensor, value: float, name: str, *, seen: bool = True) -> PlanTensor:
     """Fills the padding of tiles with a number, in place; block floats are converted there and back.
 
@@ -254,6 +259,8 @@ def fill_padding(builder: PlanBuilder, source: PlanTensor, value: float, name: s
         raise DeviceError(
             f"Unsupported datatype DataType::UINT8\ninput_tensor: typecast {source_spec.data_format} first"
         )
+    if source_spec.layout is not Layout.TILE:
+        raise DeviceError("FillPad should only be used for tile layout\ninput_tensor: rows have no padding of tiles")
     images = prod(source_spec.shape[:-2])
     if source_spec.memory_config.is_sharded() and images > 1:
         raise DeviceError(

@@ -299,7 +299,19 @@ def test_a_larger_grid_has_longer_rings(cols, rows, nodes):
 
 
 # one reads while one writes
-MOVEMENTS_BY_TWO = {"concat", "copy", "pad", "repeat", "reshape", "slice", "split", "typecast", "upsample"}
+MOVEMENTS_BY_TWO = {
+    "concat",
+    "copy",
+    "kv_cache",
+    "pad",
+    "repeat",
+    "reshape",
+    "roll",
+    "slice",
+    "split",
+    "typecast",
+    "upsample",
+}
 SLOWER_WITH_ONE = {"conv2d", "halo", "matmul", "patch_matmul", "phase_conv2d"} | MOVEMENTS_BY_TWO
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
-from tests.ttsim.api.calls import numbers, put
+from tests.ttsim.api.calls import numbers, operations, put
 
 
 @pytest.mark.parametrize("layout", ["rows", "tile"])
@@ -74,3 +74,24 @@ def test_integers_without_a_type_become_unsigned():
     assert (wide.dtype, wide.to_list()) == (ttnn.uint32, [[4294967295, 70000, 5]])
     narrow = ttnn.Tensor(np.array([[-1, 7000]], np.int16))
     assert (narrow.dtype, narrow.to_list()) == (ttnn.uint16, [[65535, 7000]])
+
+
+@pytest.mark.parametrize(
+    ("words", "steps"),
+    [
+        ("2x30x16 tile", "FillPad"),
+        ("2x30x16 tile bfloat8_b", "Typecast FillPad Typecast"),
+        ("2x32x64 tile", ""),
+    ],
+)
+def test_padding_of_tiles_is_filled(device, words, steps):
+    x = put(device, words)
+    assert operations(lambda: ttnn.fill_implicit_tile_padding(x, 2.0)) == steps.split()
+    filled = ttnn.fill_implicit_tile_padding(x, 2.0)
+    assert np.array_equal(filled.to_numpy(), x.to_numpy())
+    assert (filled.buffer_address() == x.buffer_address()) == ("Typecast" not in steps)
+
+
+def test_rows_have_no_padding_of_tiles(device):
+    with pytest.raises(ttnn.DeviceError, match=r"^FillPad should only be used for tile layout"):
+        ttnn.fill_implicit_tile_padding(put(device, "2x30x16 rows"), 2.0)
