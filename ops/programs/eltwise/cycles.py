@@ -16,7 +16,8 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, Layout
 from device.numbers.formats import div_up
 from device.spec.device_spec import DeviceSpec
-from device.time.network import hands, page_cycles, shared_cycles
+from device.time.links import spread_link_bytes
+from device.time.network import hands, page_cycles, shared_cycles, shared_read_cycles
 from device.time.stages import OperationCycles, Stage
 from ops.programs import kernel_costs
 from ops.programs.buffer_shapes import in_dram, row_bytes, uniform_cycles
@@ -109,8 +110,11 @@ def eltwise_cycles(program: EltwiseProgram, spec: DeviceSpec) -> OperationCycles
     dram_read = sum(size for size, read in zip(read_bytes, reads, strict=True) if in_dram(read.tensor))
     dram_written = tiles * written if in_dram(program.result) else 0
     core, alone = (_steps(program, reads, spec, others) for others in (cores.num_cores() - 1, 0))
-    banks = shared_cycles(spec, dram_read + dram_written) + _hot_bank_cycles(reads, tiles, cores.num_cores(), spec)
-    body = max(core.cycles(share), banks + alone.ends)
+    banks, links = (
+        _banks_cycles(reads, tiles, dram_written, cores, spec),
+        _links_cycles(program, reads, tiles, cores, spec),
+    )
+    body = max(core.cycles(share), banks + alone.ends, links)
     compute = program.compute
     busy = {
         Stage.READER: core.located + core.first_read + (share - 1) * core.read if reads else 0.0,
@@ -118,6 +122,7 @@ def eltwise_cycles(program: EltwiseProgram, spec: DeviceSpec) -> OperationCycles
         Stage.MATH: share * compute.math_cycles,
         Stage.PACK: share * compute.pack_cycles,
         Stage.WRITER: core.fill + share * core.write,
+        Stage.NETWORK: links,
         Stage.DRAM: banks,
     }
     return uniform_cycles(
@@ -226,11 +231,29 @@ def _issue_cycles(read: _Reads, spec: DeviceSpec) -> float:
     return found + kernel_costs.read_page_cycles(spec, read.page_bytes)
 
 
-def _hot_bank_cycles(reads: Sequence[_Reads], tiles: int, cores: int, spec: DeviceSpec) -> float:
-    """What banks need for pages that several cores ask for at a time, beyond their part of all banks' work."""
-    hot, share = 0.0, spec.costs_of(kernel_costs.StickCosts).page_rate_share
+def _links_cycles(
+    program: EltwiseProgram, reads: Sequence[_Reads], tiles: int, cores: CoreRangeSet, spec: DeviceSpec
+) -> float:
+    """Cycles of the busiest link of either network."""
+
+    def link_bytes(tensor: TensorSpec, moved: float, *, writes: bool) -> float:
+        return spread_link_bytes(spec, cores, moved, in_dram=in_dram(tensor), writes=writes)
+
+    passed = sum(link_bytes(read.tensor, tiles * read.bytes, writes=False) for read in reads)
+    if not program.lies(program.result):
+        written = tiles * prod(tile_shape(program.result)[1:])
+        passed = max(passed, link_bytes(program.result, written, writes=True))
+    return passed / spec.noc.link_bytes_per_cycle
+
+
+def _banks_cycles(reads: Sequence[_Reads], tiles: int, written: float, cores: CoreRangeSet, spec: DeviceSpec) -> float:
+    """Cycles in which the banks deliver and take all bytes, or the busiest bank a page that several cores ask for."""
+    total, share = shared_cycles(spec, written), spec.costs_of(kernel_costs.StickCosts).page_rate_share
     for read in reads:
-        if read.distinct < cores and in_dram(read.tensor):
-            asked = tiles * read.bytes * div_up(read.distinct, spec.dram.banks) / read.distinct
-            hot += max(0.0, page_cycles(spec, asked, share) - shared_cycles(spec, tiles * read.bytes))
-    return hot
+        if in_dram(read.tensor):
+            delivered = shared_read_cycles(spec, tiles * read.bytes, read.page_bytes)
+            if read.distinct < cores.num_cores():
+                asked = tiles * read.bytes * div_up(read.distinct, spec.dram.banks) / read.distinct
+                delivered = max(delivered, page_cycles(spec, asked, share))
+            total += delivered
+    return total
