@@ -40,6 +40,8 @@ class ComputeCosts(Costs):
     untilize_block_cycles: float  # Of untilizing, for each row of tiles
     untilize_narrow_tile_cycles: float  # For each tile of rows that fit one half of the destination registers
     untilize_wide_tile_cycles: float  # For each tile of wider rows
+    window_tile_cycles: float  # Of tilizing what lies under a window for a reduction, for each tile
+    window_row_cycles: float  # For each row of such a tile
     matmul_call_cycles: float  # For each K tile of a sub-block
     subblock_cycles: float  # For each sub-block
     block_cycles: float  # For each block, and for bias and untilize passes
@@ -101,6 +103,13 @@ def untilize_tile_cycles(spec: DeviceSpec, width_tiles: int) -> float:
     costs = spec.costs_of(ComputeCosts)
     narrow = width_tiles <= spec.compute.dst_half_tiles(fp32_dest=False)
     return costs.untilize_narrow_tile_cycles if narrow else costs.untilize_wide_tile_cycles
+
+
+def reduce_window_cycles(spec: DeviceSpec, tiles: int, rows: int, products: float) -> float:
+    """Rows that lie under a window become tiles, whose columns are reduced by products of the matrix unit."""
+    costs = spec.costs_of(ComputeCosts)
+    tilized = costs.window_tile_cycles + rows * costs.window_row_cycles
+    return costs.subblock_cycles + tiles * max(tilized, products)
 
 
 def add_row_cycles(spec: DeviceSpec, tiles: float) -> float:

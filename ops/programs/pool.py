@@ -20,7 +20,7 @@ from ops.op_model import Ends, ValuesContext, given
 from ops.programs.averages import Averaging, averages
 from ops.programs.buffer_shapes import BUFFERING, buffer, row_bytes, sized_buffers
 from ops.programs.data_movement.movement import Composed, DataMovement
-from ops.programs.kernel_costs import ComputeCosts, TransferCosts, pack_tile_cycles, unpack_tile_cycles
+from ops.programs.kernel_costs import local_sticks_cycles, pack_tile_cycles, reduce_window_cycles
 from ops.window import PaddedInput
 
 
@@ -102,13 +102,13 @@ class Pool(DataMovement):
         """The steps of the core with the most outputs; all cores but the last have equally many."""
         channels = div_up(self.channels, self.channel_cores)
         tiles, columns, tile_bytes = div_up(channels, TILE), self.frame.columns, self.in_format.tile_bytes
-        issue, costs = spec.costs_of(TransferCosts).stateful_issue_cycles, spec.costs_of(ComputeCosts)
         neighbors = columns.kernel if columns.dilation == 1 and tiles <= WIDEST else 1
         sticks_bytes = neighbors * channels * (self.in_format.element_bytes or 0)
-        read = self.taps // neighbors * max(issue, sticks_bytes / spec.noc.link_bytes_per_cycle)
+        read = local_sticks_cycles(spec, self.taps // neighbors, sticks_bytes)
         phases = 1 if self.averaging is None else self.averaging.fidelity_phases
-        passed = costs.tilize_tile_cycles + unpack_tile_cycles(spec, tile_bytes) + phases * spec.compute.phase_cycles
-        reduced = tiles * div_up(self.taps, self.chunk) * passed
+        rows = self.taps if self.taps <= FACE else TILE  # rows of one face are tilized without the rest of their tile
+        passes, products = div_up(self.taps, self.chunk), phases * spec.compute.phase_cycles
+        reduced = passes * reduce_window_cycles(spec, tiles, rows, products)
         packed = tiles * pack_tile_cycles(spec, tile_bytes / TILE)  # one row
         if self.tiled:
             packed += tiles * pack_tile_cycles(spec, self.data_format.tile_bytes) / TILE

@@ -29,7 +29,7 @@ from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from device.spec.releases import release_of
 from device.time.network import NETWORKS
-from ops.programs.buffer_shapes import page_cores, row_bytes, shard_counts, spread_evenly
+from ops.programs.buffer_shapes import is_uneven, page_cores, row_bytes, shard_counts, spread_evenly
 from ops.programs.data_movement.movement import Access, DataMovement, Movement, Pages, Sides, copy_pages, sides_of
 
 
@@ -118,9 +118,8 @@ class CopyTensor(DataMovement):
                 return _shared_out(sides, spec)
             case Conversion.MOVE | Conversion.COPY | Conversion.PAD:
                 return copy_pages(sides)
-            case Conversion.TYPECAST:  # each tile is written in the other format
-                formats = (read.data_format, written.data_format)
-                return replace(copy_pages(sides), cast_tiles=after.core_pages, formats=formats)
+            case Conversion.TYPECAST:
+                return _cast_pages(sides)
             case Conversion.TILIZE | Conversion.TILIZE_WITH_VAL_PADDING:
                 return _tilize_pages(sides, blocks, pads=self.conversion is Conversion.TILIZE_WITH_VAL_PADDING)
             case Conversion.UNTILIZE:
@@ -307,6 +306,17 @@ def _tilize_pages(sides: Sides, blocks: TileBlocks | None, *, pads: bool) -> Mov
         formats=(source.data_format, target.data_format),
         width_tiles=sides.width_tiles,
     )
+
+
+def _cast_pages(sides: Sides) -> Movement:
+    """Each tile is written in the other format: where it lies, if that takes as much of whole shards."""
+    source, target = sides.source, sides.target
+    formats, by_number = (source.data_format, target.data_format), sides.from_shards
+    if by_number and formats[0].tile_bytes == formats[1].tile_bytes and not is_uneven(source):
+        return Movement(cores=sides.cores, cast_tiles=sides.read.core_pages, formats=formats)
+    copied = copy_pages(replace(sides, read=replace(sides.read, by_number=by_number)))
+    written = replace(sides.written, access=Access.WAIT, by_number=by_number)
+    return replace(copied, writes=written, cast_tiles=sides.written.core_pages, formats=formats)
 
 
 def untilize_pages(sides: Sides, access: Access) -> Movement:

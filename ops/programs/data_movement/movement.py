@@ -55,6 +55,7 @@ class Pages:
     all_pages: int
     tiles: bool  # They are tiles; otherwise sticks
     in_dram: bool  # They are in DRAM; otherwise in L1
+    by_number: bool = False  # Pages of shards, which are waited for and whose core is found by divisions
     in_flight: int = 1  # Pages asked for before the first of them is waited for, where pages are waited for
 
     @property
@@ -271,7 +272,8 @@ def _read_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:
         case Access.WAIT:
             waited = kernel_costs.waited_read_cycles(spec, size, in_dram=pages.in_dram)
             behind = kernel_costs.waited_read_cycles(spec, size, in_dram=pages.in_dram, readers=others) - waited
-            return (waited + (pages.in_flight - 1) * max(costs.stick_cycles, wire)) / pages.in_flight + behind
+            together = (waited + (pages.in_flight - 1) * max(costs.stick_cycles, wire)) / pages.in_flight
+            return together + behind + _found_cycles(pages, spec)
         case Access.BOUNCE:
             waited = kernel_costs.waited_read_cycles(spec, size, in_dram=pages.in_dram, readers=others)
             issue = spec.costs_of(kernel_costs.TransferCosts).read_issue_cycles
@@ -284,12 +286,18 @@ def _read_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:
             return kernel_costs.read_page_cycles(spec, size)
 
 
+def _found_cycles(pages: Pages, spec: DeviceSpec) -> float:
+    return spec.costs_of(kernel_costs.TransferCosts).shard_page_cycles if pages.by_number else 0.0
+
+
 def _write_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:
     """Cycles of all pages on the writing side of a core, while the given number of other cores write."""
     costs, wire = spec.costs_of(MovementCosts), pages.page_bytes / spec.noc.link_bytes_per_cycle
     match pages.access:
         case Access.WAIT:
-            page = kernel_costs.waited_write_cycles(spec, pages.page_bytes, in_dram=pages.in_dram)
+            waited = kernel_costs.waited_write_cycles(spec, pages.page_bytes, in_dram=pages.in_dram)
+            issued = (pages.in_flight - 1) * kernel_costs.read_page_cycles(spec, pages.page_bytes)
+            page = _found_cycles(pages, spec) + (waited + issued) / pages.in_flight
         case Access.STICKS:
             page = kernel_costs.write_stick_cycles(spec, pages.page_bytes)
         case Access.ROWS:

@@ -65,16 +65,18 @@ class Upsample(DataMovement):
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
         """The pages of the program."""
         match self.program:
-            case UpsampleProgram.STICKS:
-                return copy_movement(read, written, spec)
+            case UpsampleProgram.STICKS:  # a stick is written to all its places before the writer waits
+                copied, places = copy_movement(read, written, spec), int(self.scale[0] * self.scale[1])
+                pages = pages_of(written, copied.cores.num_cores())
+                return replace(copied, writes=replace(pages, access=Access.WAIT, in_flight=places))
             case UpsampleProgram.TILES:
                 return CopyTensor(Conversion.UNTILIZE).movement(read, written, spec)
             case UpsampleProgram.SHARDS:
                 shards = written.shards
                 gathered = pages_of(written, shards.num_cores())
                 core_pages = div_up(gathered.core_pages, PROCESSORS)
-                reads = replace(gathered, access=Access.STICKS, core_pages=core_pages)
-                return Movement(cores=shards.grid, reads=reads)
+                copied_pages = replace(gathered, access=Access.LOCAL_STICKS, core_pages=core_pages)
+                return Movement(cores=shards.grid, writes=copied_pages)
             case UpsampleProgram.PAGES:
                 pages = replace(pages_of(written, 1), access=Access.WAIT)
                 cores = page_cores(pages.all_pages, spec.grid)

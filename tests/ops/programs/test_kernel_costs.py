@@ -26,3 +26,14 @@ def test_linked_multicasts_reserve_their_path_once():
     assert kernel_costs.multicast_burst_cycles(N150, 4, 16384, 63, 22, linked=True) == 293 + 2 * 194 + 4 * 2 * (
         63 + 256
     )
+
+
+def test_windows_are_tilized_row_by_row():
+    """Two tiles of 9 rows, 20 cycles and 9 times 3 each; or 64 cycles of products, if those take longer."""
+    spec = N150.replace(
+        compute_costs_subblock_cycles=10.0,
+        compute_costs_window_tile_cycles=20.0,
+        compute_costs_window_row_cycles=3.0,
+    )
+    assert kernel_costs.reduce_window_cycles(spec, tiles=2, rows=9, products=16) == 10 + 2 * (20 + 9 * 3)
+    assert kernel_costs.reduce_window_cycles(spec, tiles=2, rows=9, products=64) == 10 + 2 * 64

@@ -67,11 +67,14 @@ SPEC = load_spec("wormhole_n150").replace(
     compute_unpack_bytes_per_cycle=64,
     compute_unpack_tile_cycles=10,
     compute_pack_bytes_per_cycle=64,
-    compute_costs_tilize_tile_cycles=3,
+    compute_costs_window_tile_cycles=20,
+    compute_costs_window_row_cycles=2,
+    compute_costs_subblock_cycles=10,
+    noc_interface_cycles=100,
     transfer_costs_stateful_issue_cycles=20,
     movement_costs_start_cycles=500,
 )
-REDUCED = 3 + 32 + 16  # a tile of channels of one window
+REDUCED = 20 + 4 * 2  # a tile of channels of one window with four taps; its products take 16 cycles meanwhile
 
 
 def pool(taps=(2, 2), channels=64, spacing=1, **changes):
@@ -87,24 +90,24 @@ def timed(op, spec=SPEC):
     return op_cycles(op, "1x1x64x64 height/32x64/2", spec=spec)
 
 
-@pytest.mark.parametrize(("processors", "read", "windows"), [(2, 160, (5, 4)), (1, 320, (9, 0))])
+@pytest.mark.parametrize(("processors", "read", "windows"), [(2, 202, (5, 4)), (1, 404, (9, 0))])
 def test_readers_take_turns(processors, read, windows):
-    """16 taps apart are 16 bursts of 20 cycles: two readers do a window in half of that."""
+    """16 taps apart are 16 bursts of 20 cycles, the last of them answered: two readers do a window in half of that."""
     result = timed(pool((4, 4), spacing=2), SPEC.replace(data_movement_processors=processors))
-    assert result.cycles == 500 + (320 + 2 * REDUCED + 2) + 8 * read
+    assert result.cycles == 500 + (15 * 20 + 100 + 4) + 10 + 2 * (20 + 16 * 2) + 2 + 8 * read
     gathered = (busy(result).get(stage, 0) for stage in (Stage.READER, Stage.SECOND_READER))
-    assert tuple(gathered) == tuple(320 * count for count in windows)
+    assert tuple(gathered) == tuple(404 * count for count in windows)
 
 
 @pytest.mark.parametrize(
     ("changes", "stage", "cycles"),
     [
         # 65 channels on two cores: 33 of each, two tiles; sticks of 66 bytes
-        ({"channels": 65, "channel_cores": 2}, Stage.MATH, 9 * 2 * REDUCED),
-        ({"channels": 64, "channel_cores": 2}, Stage.MATH, 9 * REDUCED),
-        # sticks of 512 bytes: two in 32 cycles; those of 9 tiles, 576 bytes, alone in the 20 that a transfer takes
-        ({"channels": 256}, Stage.READER, 5 * 2 * 2 * 512 / 32),
-        ({"channels": 288}, Stage.READER, 5 * 4 * 20),
+        ({"channels": 65, "channel_cores": 2}, Stage.MATH, 9 * (10 + 2 * REDUCED)),
+        ({"channels": 64, "channel_cores": 2}, Stage.MATH, 9 * (10 + REDUCED)),
+        # sticks of 512 bytes: two in 32 cycles; those of 9 tiles, 576 bytes in 18, alone in the 20 of a transfer
+        ({"channels": 256}, Stage.READER, 5 * (32 + 100 + 32)),
+        ({"channels": 288}, Stage.READER, 5 * (3 * 20 + 100 + 18)),
         # of each tile of 1088 bytes, a window fills one row of 32
         ({"tiled": True, "data_format": BFLOAT8_B}, Stage.PACK, 9 * (2 + 2 * 1088 / 64 / 32)),
     ],

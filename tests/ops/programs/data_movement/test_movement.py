@@ -1,18 +1,23 @@
 """Cycles of data movement, and which pages a program reads and writes."""
 
+from dataclasses import replace
+
+import pytest
 from hypothesis import given, settings, strategies as st
 
 from device.cores import first_cores
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec
-from device.numbers.formats import BFLOAT16, UINT32
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, UINT32
 from device.spec.device_spec import load_spec
 from device.time.network import shared_cycles
 from device.time.stages import Stage
+from ops.programs import kernel_costs
 from ops.programs.data_movement.copy import Conversion, CopyTensor
-from ops.programs.data_movement.movement import movement_cycles
+from ops.programs.data_movement.movement import Access, Movement, Pages, movement_cycles
 from ops.programs.data_movement.reshape import Reshape
 from ops.programs.data_movement.slice import slice_movement, slice_write_movement
+from ops.programs.kernel_costs import TransferCosts
 from tests.build import tensor_spec
 from tests.shards import HEIGHT
 
@@ -89,3 +94,25 @@ def test_integers_are_made_on_the_vector_unit():
     cycles, back = (movement_cycles(op.movement(*ends, SPEC), SPEC) for ends in ((source, target), (target, source)))
     assert cycles.cycles - back.cycles > 1000
     assert cycles.bound_by is Stage.MATH
+
+
+def test_pages_of_shards_are_found_by_divisions():
+    """Ten of them are read and, a block of one behind, written; each takes 100 cycles more to find."""
+    ends = (tensor_spec("640x64 tile height/160x64/4"), tensor_spec("640x64 tile bfloat8_b height/160x64/4"))
+    movement = CopyTensor(Conversion.TYPECAST, (BFLOAT16, BFLOAT8_B)).movement(*ends, SPEC)
+    found = SPEC.costs_of(TransferCosts).shard_page_cycles + 100
+    slower = SPEC.replace(transfer_costs_shard_page_cycles=found)
+    more = movement_cycles(movement, slower).cycles - movement_cycles(movement, SPEC).cycles
+    assert more == pytest.approx(10 * 100 + 100)
+
+
+def test_pages_that_are_written_together_are_waited_for_once():
+    """Two sticks are written to four places each: a wait for four, and the issue of three behind the first."""
+    page = Pages(access=Access.WAIT, core_pages=8, page_bytes=64, all_pages=8, tiles=False, in_dram=False)
+    one, four = (
+        movement_cycles(Movement(cores=first_cores(1, 1, 1), writes=replace(page, in_flight=count)), SPEC).cycles
+        for count in (1, 4)
+    )
+    issue = SPEC.costs_of(TransferCosts).page_issue_cycles
+    waited = kernel_costs.waited_write_cycles(SPEC, 64, in_dram=False)
+    assert one - four == pytest.approx(8 * waited - 2 * (waited + 3 * issue))

@@ -33,6 +33,10 @@ Copy | 640x64 tile | | 40 x 1, WAIT 1*2048/40, WAIT 1*2048/40
 Copy | 1280x64 | 1280x64 height/320x64/4 | 64 x 20, WAIT 20*128/1280, WAIT 20*128/1280
 Copy | 1280x64 height/320x64/4 | 1280x64 | 64 x 20, WAIT 20*128/1280, WAIT 20*128/1280
 Typecast | 640x64 tile | | 40 x 1, WAIT 1*2048/40, WAIT 1*2048/40, cast 1
+# shards in place, if both formats take as much; otherwise tile by tile, found among shards
+Typecast | 640x64 tile height/160x64/4 | | 4 x 1, -, -, cast 10
+Typecast | 64x32 tile height/32x32/2 | 64x32 tile bfloat8_b height/32x32/2 | 2 x 1, WAIT 1*2048/2 found, \
+WAIT 1*1088/2 found, cast 1
 Tilize | 640x64 | 640x64 tile | 20 x 1, STICKS 32*128/640, WAIT 2*2048/40, tilized 2
 Tilize | 640x64 height/32x64/20 | 640x64 tile height/32x64/20 | 20 x 1, -, -, tilized 2
 TilizeWithValPadding | 640x64 | 640x64 tile | 20 x 1, WAIT 32*128/640, WAIT 2*2048/40, tilized 2
@@ -77,10 +81,10 @@ Permute 0213 | 1x2x64x64 tile l1 | 1x64x2x64 tile l1 | 64 x 1, WAIT 1*2048/8, ST
 Permute 0132 | 1x2x32x40 l1 | 1x2x40x32 l1 | 4 x 1, STICKS 32*64/128, STICKS 20*64/80
 # one block of 32 by 64 elements of three axes, turned so that the first is last: 16 blocks, face by face
 Permute 120 | 32x8x64 tile l1 | 8x64x32 tile l1 | 16 x 1, STICKS 64*32/1024, STICKS 64*32/1024
-UpsampleSticks | 1x32x32x32 | 1x64x64x32 | 64 x 16, WAIT 16*64/1024, WAIT 64*64/4096
+UpsampleSticks | 1x32x32x32 | 1x64x64x32 | 64 x 16, WAIT 16*64/1024, WAIT 64*64/4096 +4
 # a row of tiles on 32 cores
 UpsampleTiles | 1x32x32x32 tile | 1x64x64x32 | 32 x 1, WAIT 1*2048/32, ROWS 128*64/4096, untilized 1
-UpsampleShards | 1x32x32x32 height/256x32/4 | 1x64x64x32 height/1024x32/4 | 4 x 1, STICKS 512*64/4096, -
+UpsampleShards | 1x32x32x32 height/256x32/4 | 1x64x64x32 height/1024x32/4 | 4 x 1, -, INSIDE 512*64/4096
 UpsamplePages | 1x32x32x32 | 1x48x48x32 | 64 x 36, WAIT 36*64/2304, WAIT 36*64/2304
 """
 
@@ -111,6 +115,7 @@ def text_of(movement):
         if pages is None:
             return "-"
         ahead = "" if pages.in_flight == 1 else f" +{pages.in_flight}"
+        ahead += " found" if pages.by_number else ""
         name = pages.access.name.replace("LOCAL_STICKS", "INSIDE")
         return f"{name} {pages.core_pages}*{pages.page_bytes}/{pages.all_pages}{ahead}"
 
