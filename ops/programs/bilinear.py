@@ -21,7 +21,7 @@ from ops.builder import PlanTensor
 from ops.op_model import Ends, ValuesContext, given, uncompared_fact
 from ops.programs.buffer_shapes import BUFFERING, paged_buffer
 from ops.programs.data_movement.movement import Composed, DataMovement
-from ops.programs.kernel_costs import ComputeCosts, TransferCosts, pack_tile_cycles, unpack_tile_cycles
+from ops.programs.kernel_costs import TransferCosts, pack_tile_cycles, reduce_window_cycles
 from ops.programs.weighted_sums import interpolated
 
 CORNERS = 4  # pixels around an output: above and below, at the left and at the right
@@ -76,10 +76,9 @@ class BilinearUpsample(DataMovement):
         """The steps of the core with the most outputs; all cores but the last have equally many."""
         shards, tiles = ends.written.shards, div_up(self.shape[-1], TILE)
         stick_bytes, blocks = self.shape[-1] * (BFLOAT16.element_bytes or 0), div_up(tiles, WIDEST)
-        costs, issue = spec.costs_of(ComputeCosts), spec.costs_of(TransferCosts).read_issue_cycles
+        issue = spec.costs_of(TransferCosts).read_issue_cycles
         read = CORNERS * max(blocks * issue, stick_bytes / spec.noc.link_bytes_per_cycle)
-        passed = costs.tilize_tile_cycles + unpack_tile_cycles(spec, BFLOAT16.tile_bytes)
-        reduced = tiles * (passed + self.fidelity_phases * spec.compute.phase_cycles)
+        reduced = reduce_window_cycles(spec, tiles, CORNERS, self.fidelity_phases * spec.compute.phase_cycles)
         packed = tiles * pack_tile_cycles(spec, BFLOAT16.tile_bytes / TILE)
         readers = hands(spec, 2)
         outputs = min(shards.shape[0], prod(self.result_shape[:-1]))

@@ -22,9 +22,8 @@ from ops.op_model import Ends, ValuesContext, given, uncompared_fact
 from ops.programs.buffer_shapes import BUFFERING, page_alignment_bytes, paged_buffer, row_bytes
 from ops.programs.data_movement.movement import Composed, DataMovement
 from ops.programs.kernel_costs import (
-    ComputeCosts,
     pack_tile_cycles,
-    unpack_tile_cycles,
+    reduce_window_cycles,
     waited_read_cycles,
     waited_write_cycles,
 )
@@ -122,10 +121,8 @@ class GridSample(DataMovement):
         stick, taken = row_bytes(ends.read), CORNERS if self.mode == "bilinear" else 1
         read = waited_read_cycles(spec, stick, in_dram=read_in_dram, readers=cores.num_cores() - 1)
         read += (taken - 1) * stick / spec.noc.link_bytes_per_cycle
-        costs = spec.costs_of(ComputeCosts)
-        tile_bytes = self.data_format.tile_bytes
-        passed = costs.tilize_tile_cycles + unpack_tile_cycles(spec, tile_bytes)
-        reduced = tiles * (passed + self.fidelity_phases * spec.compute.phase_cycles) if taken > 1 else 0.0
+        tile_bytes, products = self.data_format.tile_bytes, self.fidelity_phases * spec.compute.phase_cycles
+        reduced = reduce_window_cycles(spec, tiles, CORNERS, products) if taken > 1 else 0.0
         packed = tiles * pack_tile_cycles(spec, tile_bytes / TILE) if taken > 1 else 0.0
         written_in_dram = shards is None and ends.written.memory_config.buffer_type is BufferType.DRAM
         written = waited_write_cycles(spec, stick, in_dram=written_in_dram) if shards is None else 0.0
