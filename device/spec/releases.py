@@ -24,6 +24,8 @@ class Release:
     # Programs that shard copy every stick twice and one at a time; otherwise only sticks that DRAM does not align
     bounces_all_sticks: bool
     vector_products: bool  # Products and quotients of 16-bit tensors pass the vector unit; else the matrix unit
+    # Matmuls in DRAM whose output is one row or column of blocks of 16 x 16 tiles are split along that axis alone
+    one_axis: bool
     # By family, the cores from which on they walk through the keys of causal attention in step
     causal_cores_in_step: Mapping[str, int] = field(default_factory=dict, hash=False)
     group_norm_of_rows: tuple[str, ...] = ()  # Families on which group_norm takes interleaved rows

@@ -26,6 +26,7 @@ from device.numbers.formats import div_up, round_up
 from device.plan import Decision
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
+from device.spec.releases import release_of
 from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.conv.arguments import ConvCall
 from ops.planners.conv.operands import PartitionedConv, operands, redistributed, upload_weights
@@ -316,8 +317,9 @@ def _multiplied(
         config = _sharded_config(layout)
     else:
         result = TensorSpec((1, 1, rows, columns), problem.out_format, Layout.TILE, DRAM_MEMORY_CONFIG)
-        grid, in_dram = builder.device_spec.grid, not tiles.in_l1
-        config = interleaved_config(problem, grid, in_dram=in_dram, l1_bytes=free_l1_bytes)
+        spec, in_dram = builder.device_spec, not tiles.in_l1
+        one_axis = release_of(spec.release).one_axis
+        config = interleaved_config(problem, spec.grid, in_dram=in_dram, l1_bytes=free_l1_bytes, one_axis=one_axis)
     op = MatmulOp(
         problem=problem,
         config=config,

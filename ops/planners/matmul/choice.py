@@ -53,8 +53,13 @@ def of_banks(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig
     )  # fmt: skip
 
 
-def choose_config(call: MatmulArguments, problem: MatmulProblem, grid: GridSpec, l1_bytes: int) -> MatmulConfig:
-    """The caller's program config, or the one that the library chooses; raises ArgumentError where it finds none."""
+def choose_config(
+    call: MatmulArguments, problem: MatmulProblem, grid: GridSpec, l1_bytes: int, *, one_axis: bool
+) -> MatmulConfig:
+    """The caller's program config, or the one that the library chooses; raises ArgumentError where it finds none.
+
+    `one_axis` as of `device.spec.releases.Release`.
+    """
     if call.program is not None:
         return call.program
     shards = call.first.memory_config.shard_spec
@@ -62,7 +67,7 @@ def choose_config(call: MatmulArguments, problem: MatmulProblem, grid: GridSpec,
         return _of_shards(call, problem, shards, grid, l1_bytes)
     if call.core_grid is not None:
         return _of_grid(call, problem, grid, l1_bytes)
-    return _interleaved(call, problem, grid, l1_bytes)
+    return _interleaved(call, problem, grid, l1_bytes, one_axis=one_axis)
 
 
 def _usable(core_grid: GridSpec, grid: GridSpec) -> GridSpec:
@@ -70,7 +75,9 @@ def _usable(core_grid: GridSpec, grid: GridSpec) -> GridSpec:
     return core_grid if core_grid.cols <= grid.cols and core_grid.rows <= grid.rows else grid
 
 
-def _interleaved(call: MatmulArguments, problem: MatmulProblem, grid: GridSpec, l1_bytes: int) -> MatmulConfig:
+def _interleaved(
+    call: MatmulArguments, problem: MatmulProblem, grid: GridSpec, l1_bytes: int, *, one_axis: bool = False
+) -> MatmulConfig:
     places = (call.first.memory_config, call.second.memory_config, call.memory_config)
     config = interleaved_config(
         problem,
@@ -79,6 +86,7 @@ def _interleaved(call: MatmulArguments, problem: MatmulProblem, grid: GridSpec, 
         l1_bytes=l1_bytes,
         out_layout=call.memory_config.memory_layout,
         in1_sharded=call.second.memory_config.is_sharded(),
+        one_axis=one_axis,
     )
     if config.program is MatmulProgram.MCAST_2D and call.memory_config.is_sharded() and not problem.second_batched:
         return replace(config, fuse_batch=True)  # shards hold the rows of all batches

@@ -21,6 +21,7 @@ from device.memory.memory_config import (
 from device.numbers.formats import div_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
+from device.spec.releases import release_of
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.matmul.arguments import MatmulArguments, with_defaults
 from ops.planners.matmul.checks import refusals, require_sides, rows_of
@@ -162,10 +163,11 @@ def _program(
         transpose_second=call.transpose_b,
     )
     grid = device_spec.grid
-    config = choose_config(call, problem, grid, free_l1_bytes)
+    one_axis = release_of(device_spec.release).one_axis
+    config = choose_config(call, problem, grid, free_l1_bytes, one_axis=one_axis)
     if problem.bias and _adds_bias_later(call, problem, config):
         problem = replace(problem, bias=False)
-        config = choose_config(call, problem, grid, free_l1_bytes)
+        config = choose_config(call, problem, grid, free_l1_bytes, one_axis=one_axis)
     check_arguments(call, problem, config)
     require_sides(config)
     output_spec = _output_spec(call, problem, config, device_spec)  # the library makes the output's shards first

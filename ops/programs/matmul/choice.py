@@ -34,8 +34,12 @@ def interleaved_config(
     l1_bytes: int,
     out_layout: TensorMemoryLayout = TensorMemoryLayout.INTERLEAVED,
     in1_sharded: bool = False,
+    one_axis: bool = False,
 ) -> MatmulConfig:
-    """The program config of a first operand that is interleaved, all tensors in DRAM if `in_dram`."""
+    """The program config of a first operand that is interleaved, all tensors in DRAM if `in_dram`.
+
+    With `one_axis` (`device.spec.releases`) an output of one row or column of blocks is split along that axis alone.
+    """
     out_sharded = out_layout is not TensorMemoryLayout.INTERLEAVED
     in_dram = in_dram and not out_sharded and not in1_sharded
     factor = next((n for n in SQUARE_BLOCKS if buffers_bytes(problem, n, n, BUFFERING) < l1_bytes), 1)
@@ -59,9 +63,9 @@ def interleaved_config(
         program = OF_LAYOUT[out_layout]
         return square if program is MatmulProgram.MCAST_2D else _multicast(problem, grid, program, l1_bytes)
     if not problem.keeps_first:
-        if (narrow and problem.n_tiles > problem.m_tiles) or (fits and down == 1 and not in_dram):
+        if (narrow and problem.n_tiles > problem.m_tiles) or (fits and down == 1 and (one_axis or not in_dram)):
             return _multicast(problem, grid, MatmulProgram.MCAST_IN0, l1_bytes)
-        if in_dram and not narrow:
+        if in_dram and not narrow and not (one_axis and fits and across == 1):
             return _multicast(problem, grid, MatmulProgram.MCAST_2D, l1_bytes)
         if not narrow and not fits:
             return single_tiles

@@ -14,8 +14,9 @@ N150 = load_spec("wormhole_n150")
 
 def test_a_release_gives_what_differs_from_the_one_that_it_extends():
     assert release_names() == ("0.81.1", "a8c5af0f", "2025")
-    rules = {name: (release_of(name).whole_partials, release_of(name).bounces_all_sticks) for name in release_names()}
-    assert rules == {"0.81.1": (False, False), "a8c5af0f": (True, False), "2025": (True, True)}
+    releases = {name: release_of(name) for name in release_names()}
+    rules = {name: (of.whole_partials, of.bounces_all_sticks, of.one_axis) for name, of in releases.items()}
+    assert rules == {"0.81.1": (False, False, False), "a8c5af0f": (True, False, False), "2025": (True, True, True)}
     blackhole = load_spec("blackhole_p150")
     tilize = [blackhole.replace(release=name).costs_of(ComputeCosts).tilize_tile_cycles for name in release_names()]
     assert tilize == [blackhole.costs_of(ComputeCosts).tilize_tile_cycles] * 2 + [37.0]
@@ -69,3 +70,17 @@ def test_whole_partials_decide_the_shards_of_the_last_transposed_convolution_of_
     assert decision.value == scheme
     limits = dict(decision.limits)
     assert (limits["HEIGHT_SHARDED_bytes"], limits["BLOCK_SHARDED_bytes"]) == (height_bytes, block_bytes)
+
+
+def test_one_row_of_blocks_is_split_along_it_in_2025():
+    """16 x 32 tiles are one row of two blocks: 32 cores with a column each then, 64 cores with 2 x 4 tiles now."""
+    first, second = (
+        ttsim.TensorDescription((1, 1, rows, 1024), layout=ttsim.TILE_LAYOUT, memory_config=ttsim.DRAM_MEMORY_CONFIG)
+        for rows in (512, 1024)
+    )
+    programs = {}
+    for release in release_names():
+        with ttsim.open_device(spec="n150", release=release, values="off") as device:
+            report = ttsim.estimate_cycles(ttsim.matmul, first, second, device=device)
+            programs[release] = report.explain().partition("Planned: ")[2].partition(",")[0]
+    assert programs == {"0.81.1": "MCAST_2D", "a8c5af0f": "MCAST_2D", "2025": "MCAST_IN0"}
