@@ -174,3 +174,21 @@ def embedding(draft: Draft) -> Step:
     layout = draft.pick(("ROW_MAJOR", "ROW_MAJOR", "TILE"))
     draft.option("layout", "" if layout == "ROW_MAJOR" else "ttsim.TILE_LAYOUT")
     return draft.gives(table.values[numbers], dtypes=("bfloat16",), layout=layout)
+
+
+@operation("experimental.rotary_embedding")
+def rotated(draft: Draft) -> Step:
+    """Rows whose halves are exchanged."""
+    heads, rows, columns = draft.pick((1, 3)), draft.pick((32, 64)), draft.pick((32, 64, 128))
+    dtype = draft.pick(("bfloat16", "float32", "bfloat8_b"))
+    x = draft.operand("a", (1, heads, rows, columns), dtype, where="ttsim.DRAM_MEMORY_CONFIG")
+    cosines, sines = (
+        draft.operand(name, (1, 1, rows, columns), "bfloat16", where="ttsim.DRAM_MEMORY_CONFIG") for name in "bc"
+    )
+    half = columns // 2
+    turned = np.concatenate([-x.values[..., half:], x.values[..., :half]], -1)
+    draft.call(x, cosines, sines)
+    values = x.values * cosines.values + turned * sines.values
+    largest = np.abs(x.values).max() * (np.abs(cosines.values) + np.abs(sines.values)).max()
+    bound = np.full(values.shape, largest * 2.0**-5)
+    return draft.gives(values, bound, dtypes=(dtype,), layout="TILE")

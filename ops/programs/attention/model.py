@@ -5,9 +5,10 @@ from typing import Any, Final
 from ops.op_model import OpModel, model_of
 from ops.programs.attention.embedding import Embed
 from ops.programs.attention.heads import JoinHeads, SplitHeads
+from ops.programs.attention.rotary import RotaryEmbedding
 from ops.programs.attention.sdpa import ScaledDotProduct
 from ops.programs.attention.softmax import Softmax
 
 OP_MODELS: Final[tuple[OpModel[Any], ...]] = tuple(
-    map(model_of, (Embed, JoinHeads, ScaledDotProduct, Softmax, SplitHeads))
+    map(model_of, (Embed, JoinHeads, RotaryEmbedding, ScaledDotProduct, Softmax, SplitHeads))
 )

@@ -9,6 +9,7 @@ from ttsim.api.heads import (
     nlp_create_qkv_heads_segformer,
     nlp_create_qkv_heads_vit,
 )
+from ttsim.api.rotary import rotary_embedding
 from ttsim.api.shape import convert_to_chw, convert_to_hwc, view
 from ttsim.runtime.types.signatures import public
 
@@ -24,6 +25,7 @@ __all__ = [
     "nlp_create_qkv_heads_segformer",
     "nlp_create_qkv_heads_vit",
     "prepare_conv3d_weights",
+    "rotary_embedding",
     "view",
 ]
 
