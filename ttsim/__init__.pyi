@@ -100,7 +100,7 @@ from ttsim.api.quotients import (
     addalpha as addalpha, bias_gelu as bias_gelu, div as div, div_no_nan as div_no_nan, divide as divide,
     floor_div as floor_div, isclose as isclose, polyval as polyval, pow as pow, rdiv as rdiv, subalpha as subalpha,
 )
-from ttsim.api.reduction import max as max, mean as mean, min as min, sum as sum
+from ttsim.api.reduction import max as max, mean as mean, min as min, std as std, sum as sum, var as var
 from ttsim.api.repeat import expand as expand, repeat as repeat, repeat_interleave as repeat_interleave
 from ttsim.api.shape import (
     concat as concat, permute as permute, reshape as reshape, slice as slice,

@@ -46,6 +46,20 @@ def _expected(function: str, x: Shadow, axes: tuple[int, ...], *, keeps: bool, s
     return Expected(values=values, bound=bound, dtypes=(x.dtype,))
 
 
+@of_tensor("std", "var", accept=lambda x: x.dtype in REDUCED and not x.tensor.is_sharded())
+def deviation(draft: Draft, x: Shadow) -> Step:
+    """Deviations along some axes; single elements have none."""
+    rank = len(x.shape)
+    axes = draft.pick(((rank - 1,), (draft.below(rank),), tuple(range(rank // 2, rank)), tuple(range(rank))))
+    keeps = draft.chance(0.5)
+    corrected = np.prod([x.shape[axis] for axis in axes]) > 1 and draft.chance(0.6)
+    draft.call(x).option("dim", list(axes)).option("keepdim", keeps or "").option("correction", bool(corrected))
+    values = getattr(np, draft.function)(x.values, axis=axes, keepdims=keeps, ddof=int(corrected), dtype=np.float64)
+    largest = np.max(values, initial=0.0) if x.dtype == "bfloat8_b" else 0.0  # results share exponents
+    bound = 2 * rounding(values, x.dtype) + 2.0**-6 * largest + 2.0**-20 * np.abs(values)
+    return draft.gives(expect=lambda: Expected(values=values, bound=bound, dtypes=(x.dtype,), layout="TILE"))
+
+
 @of_tensor("cumsum", "cumprod", accept=lambda x: x.dtype in REDUCED and x.tiled and not x.tensor.is_sharded())
 def accumulation(draft: Draft, x: Shadow) -> Step:
     """Sums or products of all elements up to each one."""

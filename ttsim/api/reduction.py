@@ -1,14 +1,18 @@
-"""ttnn's functions that reduce axes of a tensor: sum, mean, max, min."""
+"""ttnn's functions that reduce axes of a tensor: sum, mean, max, min, std, var."""
 
 from collections.abc import Callable, Sequence
+from math import nan, prod
 from typing import Any, ClassVar
 
 from device.cores import CoreRangeSet
 from device.errors import ArgumentTypeError, shown
 from device.memory.memory_config import Layout, MemoryConfig
+from ops.planners.deviation import DeviationArguments, plan_deviation
 from ops.planners.reduction import ReduceArguments, axes_of_reduction, plan_reduction
 from ops.programs.reduction.reduce import Reduction
+from ttsim.api.creation import full
 from ttsim.api.device_calls import converted, required_device
+from ttsim.api.shape import reshape
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import OPERATIONS, Call, function_of, incompatible, param
@@ -37,7 +41,7 @@ def compute_fields(config: WormholeComputeKernelConfig | None) -> dict[str, Any]
     }  # fmt: skip
 
 
-class Reducing(Call):
+class AlongAxes(Call):
     """What all reductions have."""
 
     input_tensor: Tensor = param("A tensor on the device.", kw_only=False)
@@ -50,6 +54,11 @@ class Reducing(Call):
     scalar: float = param("Every result is multiplied by it.", default=1.0)
     correction: object = param("Without effect, as in ttnn.", default=None)
     sub_core_grids: CoreRangeSet | None = param("Cores that may be used; None for all.", default=None)
+
+
+class Reducing(AlongAxes):
+    """What sum, mean, max and min have."""
+
     fast_and_approximate_mode: bool = param(
         "Reduce float32 with the matrix unit, which cuts it to TF32, and not with the vector unit.", default=False
     )
@@ -122,3 +131,61 @@ sum = _reduction("sum", "The sum", Reduction.SUM, (3.0, 9.0))
 mean = _reduction("mean", "The mean", Reduction.SUM, (1.5, 4.5), mean=True)
 max = _reduction("max", "The largest", Reduction.MAX, (2.0, 6.0))
 min = _reduction("min", "The smallest", Reduction.MIN, (1.0, 3.0))
+
+
+class Deviating(AlongAxes):
+    """What std and var have."""
+
+    compute_kernel_config: WormholeComputeKernelConfig | None = param("None for a 32-bit Dst.", default=None)
+    scalar: float = param("The tensor is multiplied by it.", default=1.0)
+    correction: bool = param("Divide by one less than the number of elements.", default=True)
+
+    def run(self) -> Tensor:
+        """Reduces the tensor; the deviation of single elements is created on the host."""
+        tensor, name = self.input_tensor, self._name
+        dims = dims_of(name, self.dim)
+        device = required_device(name, tensor)
+        axes = axes_of_reduction(dims, len(tensor.shape))
+        if tensor.shape and prod(tensor.shape[axis] for axis in axes) == 1:
+            place = tensor.memory_config() if self.memory_config is None else self.memory_config
+            made = full(tensor.shape, nan if self.correction else 0.0, tensor.dtype, Layout.TILE, device, place)
+            shape = tuple(side for axis, side in enumerate(tensor.shape) if axis not in axes)
+            return made if self.keepdim else reshape(made, shape)
+        config = self.compute_kernel_config
+        call = DeviationArguments(
+            name=name,
+            axes=axes,
+            keeps=self.keepdim,
+            scalar=self.scalar,
+            corrected=self.correction,
+            place=self.memory_config,
+            fp32_dest=config is None or config.fp32_dest_acc_en,
+            cores=self.sub_core_grids,
+        )
+        return converted(name, plan_deviation, tensor, call)
+
+
+def _deviation(name: str, sentence: str, results: tuple[float, float]) -> Callable[..., Tensor]:
+    class Function(Deviating, name=name, parameters=_PARAMETERS.rpartition(" ")[0]):
+        __doc__ = f"""{sentence} of all elements along one or more axes.
+
+        The vector unit updates mean and variance in float32. The numbers were never compared with recordings of the
+        real kernels.
+
+        Returns:
+            A tensor in TILE layout without the reduced axes, or with length 1 in their place.
+
+        Raises:
+            DeviceError: There is no such axis, the tensor is on the host, or the library does not reduce its format.
+
+        Examples:
+            >>> tensor = ttnn.Tensor(np.array([[1.0, 2.0], [3.0, 5.0]]), ttnn.float32, device, ttnn.TILE_LAYOUT)
+            >>> ttnn.{name}(tensor, dim=-1, correction=False).to_list()
+            [{results[0]}, {results[1]}]
+        """
+
+    return on_device(function_of(Function))
+
+
+std = _deviation("std", "The standard deviation", (0.5, 1.0))
+var = _deviation("var", "The variance", (0.25, 1.0))

@@ -8,6 +8,7 @@ from ops.programs.reduction.argmax import ArgMax
 from ops.programs.reduction.nc import AddImages
 from ops.programs.reduction.reduce import Reduce
 from ops.programs.reduction.topk import TopK
+from ops.programs.reduction.welford import Welford
 
-OPS: Final[tuple[type[ModeledOp], ...]] = (Accumulate, AddImages, ArgMax, Reduce, TopK)
+OPS: Final[tuple[type[ModeledOp], ...]] = (Accumulate, AddImages, ArgMax, Reduce, TopK, Welford)
 OP_MODELS: Final[tuple[OpModel[Any], ...]] = tuple(map(model_of, OPS))
