@@ -22,7 +22,8 @@ from ops.planners.shape.permute import transposed_by
 from ops.planners.shape.reshape import reshaped_by
 from ops.planners.shape.slice import cut_by
 from ops.programs.data_movement.conversions import rows_of, tilized_by, unpadded_by, untilized_by
-from ops.programs.reduction.buffers import Work, reduce_buffers
+from ops.programs.eltwise.op import Activate, unary_buffers
+from ops.programs.reduction.buffers import Work, negated_room, reduce_buffers
 from ops.programs.reduction.nc import AddImages, nc_buffers
 from ops.programs.reduction.reduce import INTEGERS, Reduce, Reduction, tile_sides
 
@@ -317,6 +318,8 @@ class _Reducer:
         if slices < 2 or high < LEAST_SPLIT_TILES[spec.layout] or negated or sharded or not spec.data_format.is_float:
             return None
         partial_format = FLOAT32 if call.reduction is Reduction.SUM else spec.data_format
+        if partial_format.is_block:  # partial results are rows
+            return None
         partials = self._run(source, (-2,), scalar, partial_format, slices=slices)
         result = self._run(partials, (-2,), 1.0, data_format, layout=call.layout or spec.layout)
         self.builder.free_own(partials)
@@ -331,9 +334,11 @@ class _Reducer:
         *,
         slices: int = 1,
         layout: Layout | None = None,
+        reduction: Reduction | None = None,
     ) -> PlanTensor:
-        """One program."""
+        """One program, between programs that negate where it has no room to do so."""
         call, spec, builder = self.call, source.spec, self.builder
+        reduction = reduction or call.reduction
         if spec.data_format not in FORMATS:
             raise DeviceError(
                 "Only FLOAT32, BFLOAT16, BFLOAT8_B, and UINT32 are supported for generic reduction (INT32 is supported "
@@ -346,9 +351,16 @@ class _Reducer:
             target_layout = Layout.ROW_MAJOR
         target = PlanTensor(self.name("reduced"), self._target(spec, axes, data_format, target_layout, slices))
         work = Work.of(spec, target.spec, axes, slices, call.cores, builder.device_spec.grid)
+        negates = reduction is Reduction.MIN and not self._by_vector_unit(spec.data_format)
+        if negates and axes == (-2,) and not negated_room(source.spec, target.spec, work, builder.device_spec):
+            opposite = self._negated(source)
+            largest = self._run(opposite, axes, scalar, data_format, layout=layout, reduction=Reduction.MAX)
+            result = self._negated(largest)
+            builder.free(largest, opposite)
+            return result
         accurate = call.fp32_dest and not call.fast
         op = Reduce(
-            reduction=call.reduction,
+            reduction=reduction,
             shape=spec.shape,
             axes=axes,
             scalar=scalar,
@@ -365,6 +377,12 @@ class _Reducer:
         )
         buffers = reduce_buffers(op, source, target, work, call.chunk, builder.device_spec)
         return builder.run("ReduceDeviceOperation", op, [source], target, buffers, dataflow=True)
+
+    def _negated(self, tensor: PlanTensor) -> PlanTensor:
+        op = Activate(name="neg", parameters=(), data_format=tensor.spec.data_format)
+        negated = PlanTensor(self.name("negated"), tensor.spec.changed(memory_config=self.place))
+        buffers = unary_buffers(tensor, negated, self.builder.device_spec, op.name)
+        return self.builder.run("UnaryDeviceOperation", op, [tensor], negated, buffers, dataflow=True)
 
     def _target(
         self, spec: TensorSpec, axes: tuple[int, ...], data_format: DataFormat, layout: Layout, slices: int
@@ -392,7 +410,7 @@ def sharded_place(
         columns = TILE if -1 in axes else min(round_up(columns, TILE), all_columns)
         if -2 in axes:
             rows = div_up(rows, (1, *source.padded_shape)[-2]) * TILE
-        if scheme is Scheme.HEIGHT_SHARDED and rows == all_rows:
+        if scheme is Scheme.HEIGHT_SHARDED and round_up(rows, TILE) == all_rows:
             scheme = Scheme.WIDTH_SHARDED
     rows = round_up(rows, TILE)
     return MemoryConfig(scheme, place.buffer_type, ShardSpec(shards.grid, (rows, columns), shards.orientation))

@@ -133,9 +133,21 @@ def reduce_buffers(
     else:
         buffers.append(tile("results", chunk if negates and columns else BUFFERING, written))
     if negates:
-        count = high * work.core_items if columns else 1
+        count = high * negated_columns(work) if columns else 1
         buffers += [tile("negated_sum", count, written), tile("negated", count, written)]
     return tuple(buffers)
+
+
+def negated_columns(work: Work) -> int:
+    """Columns of tiles that a core holds negated: of two kinds of cores, the library multiplies what both read."""
+    return work.core_items * (work.least_items if 0 < work.least_items < work.core_items else 1)
+
+
+def negated_room(read: TensorSpec, written: TensorSpec, work: Work, spec: DeviceSpec) -> bool:
+    """Whether L1 holds the columns that a core negates twice, beside a tensor that lies there."""
+    held = read.buffer(spec).bank_bytes if read.memory_config.buffer_type is BufferType.L1 else 0
+    tiles = 2 * tile_sides(read)[1] * negated_columns(work)
+    return tiles * written.data_format.tile_bytes <= spec.l1.usable_bytes - held
 
 
 def _reads_together(op: Reduce, work: Work, chunk: int) -> bool:
