@@ -22,7 +22,9 @@ from ops.planners.shape.permute import transposed_by
 from ops.planners.shape.reshape import reshaped_by
 from ops.planners.shape.slice import cut_by
 from ops.programs.data_movement.conversions import rows_of, tilized_by, unpadded_by, untilized_by
-from ops.programs.eltwise.op import Activate, unary_buffers
+from ops.programs.data_movement.placement import refuse_other_width
+from ops.programs.eltwise.op import Activate
+from ops.programs.eltwise.shards import unary_buffers
 from ops.programs.reduction.buffers import Work, negated_room, reduce_buffers
 from ops.programs.reduction.nc import AddImages, nc_buffers
 from ops.programs.reduction.reduce import INTEGERS, Reduce, Reduction, tile_sides
@@ -164,7 +166,11 @@ class _Reducer:
 
     def _shaped(self, result: PlanTensor, shape: tuple[int, ...], held: list[PlanTensor]) -> PlanTensor:
         """The result under its final shape and in its layout."""
-        builder = self.builder
+        builder, shards = self.builder, result.spec.memory_config.shard_spec
+        if shards is not None and len(shape) == 1 < len(result.spec.shape) and shape[0] % TILE:
+            flat = TensorSpec(shape, BFLOAT16, Layout.TILE).padded_shape
+            if shards.shape[1] != flat[-1] and result.spec.layout is Layout.TILE:
+                refuse_other_width((1, *flat), shape, shards)
         final = reshaped_by(builder, result, shape, None, None, self.name("shaped"))
         builder.free_own(result, keep=[final, self.source])
         builder.free_own(*reversed(held), keep=[final, self.source])
@@ -233,7 +239,9 @@ class _Reducer:
         last = rank - 1
         if axes in ((last,), (last - 1,), (last - 1, last)):
             return self._by_program(source, tuple(axis - rank for axis in axes), scalar, self._format(wide=False))
-        current = source
+        current, shards = source, self.place.shard_spec
+        if shards is not None and self.place.memory_layout is Scheme.BLOCK_SHARDED and tuple(shards.shape) != (TILE, TILE):
+            self._refuse_blocks(axes, shards, rank)
         for number, axis in enumerate(reversed(axes)):
             data_format = self._format(wide=wide and number < len(axes) - 1)
             turns = axis < rank - 2
@@ -250,6 +258,16 @@ class _Reducer:
                     self._free(current, source)
                 current = back
         return current
+
+    def _refuse_blocks(self, axes: tuple[int, ...], shards: ShardSpec, rank: int) -> None:
+        """Raises for BLOCK shards of several axes, which keep their size where an axis is put back in its place."""
+        if len(axes) == rank and not self.call.keeps and shards.shape[1] != TILE:
+            refuse_other_width((*[1] * (rank - 2), TILE, TILE), (), shards)
+        if len(axes) > 1:
+            raise NotSimulatedError(
+                f"{self.call.name}: BLOCK shards of {list(shards.shape)} elements are not simulated for several axes; "
+                "use interleaved memory"
+            )
 
     def _free(self, tensor: PlanTensor, source: PlanTensor) -> None:
         if tensor.name not in (source.name, self.source.name):
