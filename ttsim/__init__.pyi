@@ -16,7 +16,7 @@ from device.memory.memory_config import (
 from device.spec.device_spec import DeviceSpec as DeviceSpec
 from ops.sensitivity.changes import changed as changed, load_spec as load_spec
 from ttsim import errors as errors, graph as graph, model_preprocessing as model_preprocessing, onednn as onednn
-from ttsim.api.accumulation import cumprod as cumprod, cumsum as cumsum
+from ttsim.api.accumulation import cumprod as cumprod, cumsum as cumsum, prod as prod
 from ttsim.api.batch_norm import batch_norm as batch_norm
 from ttsim.api.compositions import (
     addcdiv as addcdiv, addcmul as addcmul, clamp as clamp, clip as clip, geglu as geglu, glu as glu, lerp as lerp,

@@ -240,7 +240,11 @@ class _Reducer:
         if axes in ((last,), (last - 1,), (last - 1, last)):
             return self._by_program(source, tuple(axis - rank for axis in axes), scalar, self._format(wide=False))
         current, shards = source, self.place.shard_spec
-        if shards is not None and self.place.memory_layout is Scheme.BLOCK_SHARDED and tuple(shards.shape) != (TILE, TILE):
+        if (
+            shards is not None
+            and self.place.memory_layout is Scheme.BLOCK_SHARDED
+            and tuple(shards.shape) != (TILE, TILE)
+        ):
             self._refuse_blocks(axes, shards, rank)
         for number, axis in enumerate(reversed(axes)):
             data_format = self._format(wide=wide and number < len(axes) - 1)
@@ -263,7 +267,7 @@ class _Reducer:
         """Raises for BLOCK shards of several axes, which keep their size where an axis is put back in its place."""
         if len(axes) == rank and not self.call.keeps and shards.shape[1] != TILE:
             refuse_other_width((*[1] * (rank - 2), TILE, TILE), (), shards)
-        if len(axes) > 1:
+        if len(axes) > 1 and tuple(shards.shape) != (TILE, TILE):
             raise NotSimulatedError(
                 f"{self.call.name}: BLOCK shards of {list(shards.shape)} elements are not simulated for several axes; "
                 "use interleaved memory"

@@ -60,6 +60,20 @@ def deviation(draft: Draft, x: Shadow) -> Step:
     return draft.gives(expect=lambda: Expected(values=values, bound=bound, dtypes=(x.dtype,), layout="TILE"))
 
 
+@of_tensor("prod", accept=lambda x: x.dtype in REDUCED and x.tiled and not x.tensor.is_sharded())
+def product(draft: Draft, x: Shadow) -> Step:
+    """The product along an axis, or of all elements."""
+    axis = draft.pick((None, *range(-len(x.shape), len(x.shape))))
+    keeps = draft.chance(0.5)
+    draft.call(x).option("dim", "None" if axis is None else axis).option("keepdim", keeps or "")
+    with np.errstate(all="ignore"):
+        values = np.prod(x.values, axis=axis, keepdims=keeps, dtype=np.float64)
+        terms = x.values.size if axis is None else x.shape[axis]
+        largest = np.max(np.abs(values), initial=0.0) if x.dtype == "bfloat8_b" else 0.0  # results share exponents
+        bound = 2 * rounding(values, x.dtype) + 2.0**-6 * largest + terms * 2.0**-23 * np.abs(values) + 2.0**-100
+    return draft.gives(expect=lambda: Expected(values=values, bound=bound, dtypes=(x.dtype,), layout="TILE"))
+
+
 @of_tensor("cumsum", "cumprod", accept=lambda x: x.dtype in REDUCED and x.tiled and not x.tensor.is_sharded())
 def accumulation(draft: Draft, x: Shadow) -> Step:
     """Sums or products of all elements up to each one."""

@@ -3,6 +3,7 @@
 from device.cores import CoreRangeSet
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, MemoryConfig
 from ops.planners.accumulation import AccumulateArguments, ImagesArguments, plan_accumulation, plan_added_images
+from ops.planners.product import ProductArguments, plan_product
 from ttsim.api.device_calls import converted, format_of, integers_of, operation, operation_as, require_left_out
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import required_integer
@@ -89,6 +90,32 @@ def cumprod(
         place=memory_config,
     )
     return converted("cumprod", plan_accumulation, input_tensor, call)
+
+
+@operation
+def prod(
+    input_tensor: Tensor, dim: object = None, keepdim: bool = False, *, memory_config: MemoryConfig | None = None
+) -> Tensor:
+    """The product of all elements along an axis, or of all elements.
+
+    The numbers were never compared with recordings of the real kernels. The form with ``dims`` and an output tensor is
+    not simulated.
+
+    Args:
+        input_tensor: An interleaved tensor on the device.
+        dim: The axis; negative numbers count from the last. None multiplies all elements.
+        keepdim: Keep the axis, or all axes, with length 1.
+
+    Returns:
+        The product, in TILE layout.
+
+    Examples:
+        >>> tensor = ttnn.Tensor(np.array([[2.0, 3.0, 4.0]]), ttnn.bfloat16, device, ttnn.TILE_LAYOUT)
+        >>> ttnn.prod(tensor, dim=-1).to_list()
+        [24.0]
+    """
+    axis = None if dim is None else required_integer("prod", "dim", dim)
+    return converted("prod", plan_product, input_tensor, ProductArguments(dim=axis, keeps=keepdim, place=memory_config))
 
 
 @operation_as("ttnn.experimental.")

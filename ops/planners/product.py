@@ -1,0 +1,170 @@
+"""The plan of ttnn.prod. Rules: ttnn 0.81.1, compared with its plans.
+
+One program multiplies the images along the first two of four axes, where other axes are put first; another multiplies
+all elements.
+"""
+
+from dataclasses import dataclass
+from math import prod
+from typing import Final
+
+from device.errors import DeviceError, NotSimulatedError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import TILE, Layout, MemoryConfig
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, round_up
+from device.plan import Plan
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.planners.shape.pad import fill_padding
+from ops.planners.shape.permute import RANK, permuted_by, seen
+from ops.planners.shape.reshape import reshaped_by
+from ops.programs.data_movement.conversions import tilized_by, typecast_by
+from ops.programs.reduction.product import Product, product_buffers
+
+FORMATS: Final = (BFLOAT16, FLOAT32, BFLOAT8_B)
+ROOM_TILES: Final = 32  # that the program for all elements writes beside its result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProductArguments:
+    """A call."""
+
+    dim: int | None  # As the caller counts it; None for all elements
+    keeps: bool = False  # Reduced axes stay with length 1
+    place: MemoryConfig | None = None
+
+
+def plan_product(source: TensorSpec, call: ProductArguments, spec: DeviceSpec) -> Plan:
+    """Plan the product of the tensor "input" along an axis; raises DeviceError where the library refuses it."""
+    rank = len(source.shape)
+    if not rank or not source.volume:
+        raise NotSimulatedError("prod: tensors without axes or elements are not simulated")
+    if call.dim is not None and not -rank <= call.dim < rank:
+        raise DeviceError(
+            f"Dimension for prod is out of range (expected to be in range of [{-rank}, {rank - 1}])\n"
+            f"dim: the tensor has no axis {call.dim}"
+        )
+    place = source.memory_config if call.place is None else call.place
+    alone = call.dim is None or rank == 1
+    if not alone and source.data_format.is_block and source.data_format != BFLOAT8_B:
+        raise DeviceError(
+            f"ttnn.prod with a dim argument does not support {source.data_format.name}\nprod: typecast the tensor"
+        )
+
+    def write(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
+        whole = tensor
+        if source.layout is Layout.TILE:
+            whole = fill_padding(builder, tensor, 1.0, "filled", seen=False)
+        if call.dim is None or rank == 1:
+            return _of_all(builder, whole, call, place)
+        axis = call.dim % rank
+        result = _of_axis(builder, whole, axis, call, place)
+        builder.free_own(whole, keep=[result])
+        return result
+
+    return plan_of(source, spec, write, attempts=True)
+
+
+def _tiles(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
+    spec = tensor.spec
+    if spec.layout is Layout.TILE:
+        return tensor
+    padded = TensorSpec(spec.shape, spec.data_format, Layout.TILE).padded_shape
+    return tilized_by(builder, tensor, "tiles", place=spec.memory_config, padded_shape=padded, whole=False)
+
+
+def _of_all(builder: PlanBuilder, whole: PlanTensor, call: ProductArguments, place: MemoryConfig) -> PlanTensor:
+    """The product of all elements; of block floats in float32."""
+    source = whole.spec
+    if source.layout is Layout.ROW_MAJOR and len(source.shape) == 1:
+        sides = [round_up(source.shape[0], TILE)]
+        raise DeviceError(
+            f"To be tilizable output tensor shape Shape({sides}) must be divisible by tile size (32, 32)\n"
+            "input_tensor: reshape it to rank 2"
+        )
+    read = _tiles(builder, whole)
+    for end in (read.spec.memory_config, place):
+        if end.is_sharded():
+            raise DeviceError(
+                f"Memory layout must be INTERLEAVED, got: TensorMemoryLayout::{end.memory_layout.name}\n"
+                "prod: use interleaved memory"
+            )
+    if not source.data_format.is_float:
+        raise DeviceError(
+            "Error - unsupported data type for prod, expected BFLOAT16, FLOAT32, BFLOAT8_B or BFLOAT4_B but got "
+            f"DataType::{source.data_format.name.upper()}.\nprod: typecast the tensor"
+        )
+    result_format = FLOAT32 if source.data_format.is_block else source.data_format
+    shape = (1,) * len(source.shape)
+    room = builder.allocate("room", TensorSpec((TILE, ROOM_TILES * TILE), result_format, Layout.TILE, place))
+    op = Product(shape=source.shape, axis=None, data_format=result_format)
+    target = PlanTensor("product", TensorSpec(shape, result_format, Layout.TILE, place))
+    buffers = product_buffers(op, read.spec, builder.device_spec)
+    made = result = builder.run("ProdAllDeviceOperation", op, [read], target, buffers, dataflow=True)
+    builder.free(room)
+    builder.free_own(read)
+    if source.data_format.is_block:
+        result = typecast_by(builder, made, source.data_format, "output")
+        builder.free(made)
+    return result if call.keeps else PlanTensor(result.name, result.spec.changed(shape=(), padded_shape=None))
+
+
+def _of_axis(
+    builder: PlanBuilder, whole: PlanTensor, axis: int, call: ProductArguments, place: MemoryConfig
+) -> PlanTensor:
+    """The product along an axis, which is put first, or before the last two of more than four axes, and back."""
+    source = whole.spec
+    rank = len(source.shape)
+    final = tuple(1 if number == axis else side for number, side in enumerate(source.shape))
+    shape = final if call.keeps else final[:axis] + final[axis + 1 :]
+    more = max(0, RANK - rank)
+    four = seen(whole, (*[1] * more, *source.shape))
+    place_of_axis = axis + more
+    if rank > RANK:
+        third = rank - 3
+        order = list(range(rank))
+        order[third], order[axis] = order[axis], order[third]
+        turned = permuted_by(builder, four, tuple(order), place, "turned") if axis != third else four
+        flat = (prod(turned.spec.shape[:third]), *turned.spec.shape[third:])
+        made = _run(builder, seen(turned, flat), 1, place)
+        back = reshaped_by(builder, made, tuple(final[number] for number in order), None, None, "many")
+        result = permuted_by(builder, back, tuple(order), place, "back") if axis != third else back
+        builder.free_own(made, keep=[result])
+    elif place_of_axis < 2:
+        turned, result = four, _run(builder, four, place_of_axis, place)
+    else:
+        others = tuple(number for number in range(RANK) if number != place_of_axis)
+        turned = permuted_by(builder, four, (place_of_axis, *others), place, "turned")
+        made = _run(builder, turned, 0, place)
+        result = permuted_by(builder, made, (1, 2, 0, 3), place, "back")
+        if place_of_axis == RANK - 1:
+            last = permuted_by(builder, result, (0, 1, 3, 2), place, "last")
+            builder.free_own(made, result, keep=[last])
+            result = last
+        else:
+            builder.free_own(made, keep=[result])
+    kept = seen(result, final) if len(result.spec.shape) != rank else result
+    shaped = reshaped_by(builder, kept, shape, None, None, "shaped")
+    builder.free_own(result, keep=[shaped])
+    builder.free_own(turned, keep=[shaped, whole])
+    return shaped
+
+
+def _run(builder: PlanBuilder, turned: PlanTensor, axis: int, place: MemoryConfig) -> PlanTensor:
+    read = _tiles(builder, turned)
+    spec = read.spec
+    if spec.data_format not in FORMATS:
+        raise DeviceError(
+            "Error - unsupported data type for prod, expected BFLOAT16, FLOAT32 or BFLOAT8_B but got "
+            f"DataType::{spec.data_format.name.upper()}.\nprod: typecast the tensor"
+        )
+    if place.is_sharded() or spec.memory_config.is_sharded():
+        raise NotSimulatedError("prod: shards are not simulated; use interleaved memory")
+    op = Product(shape=spec.shape, axis=axis, data_format=spec.data_format)
+    shape = tuple(1 if number == axis else side for number, side in enumerate(spec.shape))
+    target = PlanTensor("product", TensorSpec(shape, spec.data_format, Layout.TILE, place))
+    buffers = product_buffers(op, spec, builder.device_spec)
+    made = builder.run("ProdNcDeviceOperation", op, [read], target, buffers, dataflow=True)
+    if read.name != turned.name:
+        builder.free_own(read)
+    return made

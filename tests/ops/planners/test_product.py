@@ -1,0 +1,68 @@
+"""Device operations and buffers of prod, as ttnn 0.81.1 plans them on a device of 8x8 cores."""
+
+import re
+
+import pytest
+
+from device.errors import DeviceError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import Layout
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32
+from device.plan import Operation
+from ops.op_models import load_spec
+from ops.planners.product import ProductArguments, plan_product
+
+SPEC = load_spec("wormhole_n150")
+ROWS, TILES = Layout.ROW_MAJOR, Layout.TILE
+
+
+def planned(shape, dim, data_format=BFLOAT16, layout=TILES, *, keeps=False):
+    return plan_product(TensorSpec(shape, data_format, layout), ProductArguments(dim=dim, keeps=keeps), SPEC)
+
+
+@pytest.mark.parametrize(
+    ("call", "shape", "expected"),
+    [
+        (((2, 3, 64, 96), 1), (2, 64, 96), [("ProdNc", 4096, 4096)]),
+        (((2, 3, 64, 96), 0, FLOAT32), (3, 64, 96), [("ProdNc", 8192, 8192)]),
+        (((64, 96), None), (), [("ProdAll", 4096, 4096)]),
+        (((64, 96), None, BFLOAT8_B), (), [("ProdAll", 2176, 8192), ("Typecast", 8192, 2176)]),
+        (
+            ((2, 3, 64, 96), -1),
+            (2, 3, 64),
+            [
+                ("Permute", 4096, 32, 4096),
+                ("ProdNc", 4096, 4096),
+                ("Permute", 4096, 32),
+                ("Transpose", 4096, 4096),
+                ("ReshapeView", 1536, 2048, 2048),
+            ],
+        ),
+        (((2, 2, 2, 64, 96), 0), (2, 2, 64, 96), [("Permute", 4096), ("ProdNc", 4096, 4096), ("Permute", 4096)]),
+    ],
+)
+def test_device_operations(call, shape, expected):
+    plan = planned(*call)
+    found = [
+        (step.name.removesuffix("DeviceOperation"), *(buffer.size_bytes for buffer in step.circular_buffers))
+        for step in plan.steps
+        if isinstance(step, Operation)
+    ]
+    assert (plan.tensors[plan.results["output"]].shape, found) == (shape, expected)
+
+
+@pytest.mark.parametrize(
+    ("call", "first"),
+    [
+        (((64, 96), 2), "Dimension for prod is out of range (expected to be in range of [-2, 1])"),
+        (
+            ((2, 64, 96), 0, INT32),
+            "Error - unsupported data type for prod, expected BFLOAT16, FLOAT32 or BFLOAT8_B but",
+        ),
+        (((64, 96), None, INT32), "Error - unsupported data type for prod, expected BFLOAT16, FLOAT32, BFLOAT8_B or B"),
+        (((70,), 0, BFLOAT16, ROWS), "To be tilizable output tensor shape Shape([96]) must be divisible by tile size"),
+    ],
+)
+def test_refusals(call, first):
+    with pytest.raises(DeviceError, match=re.escape(first)):
+        planned(*call)
