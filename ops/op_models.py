@@ -28,7 +28,7 @@ from ops.programs.data_movement.pad import FillPad, FillTiles, PadWith
 from ops.programs.data_movement.partial import SliceFromShards, SliceToShards
 from ops.programs.data_movement.permute import Permute
 from ops.programs.data_movement.repeat import RepeatTensor
-from ops.programs.data_movement.reshape import Reshape
+from ops.programs.data_movement.reshape import Reshape, ReshapeOnDevice
 from ops.programs.data_movement.roll import RollShards
 from ops.programs.data_movement.slice import Cut, PaddedSlice, SliceWrite
 from ops.programs.data_movement.split import SplitWidth
@@ -54,8 +54,8 @@ from ops.programs.reduction.models import OP_MODELS as REDUCTION
 MODELED_OPS: Final[tuple[type[ModeledOp], ...]] = (
     Activate, AddRow, BilinearUpsample, Binary, ChannelsFirst, ChannelsLast, Concatenate, Conv3d, CopyTensor, Cut,
     EvenlyDistributed, FillCache, FillPad, FillTiles, FoldWindows, GridSample, Pool, PaddedSlice, PadWith, Permute,
-    RepeatTensor, Reshape, RollShards, SliceFromShards, SliceToShards, SliceWrite, SplitWidth, Ternary, Transpose,
-    UpdateCache, Upsample,
+    RepeatTensor, Reshape, ReshapeOnDevice, RollShards, SliceFromShards, SliceToShards, SliceWrite, SplitWidth,
+    Ternary, Transpose, UpdateCache, Upsample,
 )  # fmt: skip
 _MODELS: list[OpModel[Any]] = [
     *map(model_of, MODELED_OPS),

@@ -66,7 +66,7 @@ from ops.programs.data_movement.copy import Conversion, CopyTensor
 from ops.programs.data_movement.kv_cache import FillCache, UpdateCache
 from ops.programs.data_movement.pad import FillPad, PadWith, around_image
 from ops.programs.data_movement.partial import SliceFromShards, SliceToShards
-from ops.programs.data_movement.reshape import Reshape
+from ops.programs.data_movement.reshape import Reshape, ReshapeOnDevice
 from ops.programs.data_movement.roll import RollShards
 from ops.programs.data_movement.slice import PaddedSlice, SliceWrite, Window
 from ops.programs.eltwise.op import Binary
@@ -312,6 +312,7 @@ def _movements() -> Iterator[Sample]:
     yield _movement("TilizeWithValPadding of an image", rows_of_zeros, _image(ROWS), _image(TILES))
     uneven = _tensor(ROWS, 1, 1, SIDE * SIDE * CHANNELS // 80, 80)
     yield _movement("ReshapeView to other sticks", Reshape(uneven.shape), _matrix(ROWS), uneven)
+    yield _movement("Reshape", ReshapeOnDevice(uneven.shape), _matrix(ROWS), uneven)
     pad = PadWith(shape=(1, SIDE, SIDE, CHANNELS), padding=around_image((1, 1, 1, 1)))
     yield _movement("Pad of an image", pad, _image(ROWS), _image(ROWS, down=SIDE + 2, across=SIDE + 2))
     yield _movement("FillPad", FillPad(), _matrix(TILES), _matrix(TILES))
@@ -322,8 +323,8 @@ def _movements() -> Iterator[Sample]:
     from_shards = SliceFromShards(0, whole.padded_shape, formats, slice_in.padded_shape)
     yield _movement("ShardedToInterleavedPartial", from_shards, slice_in, whole)
     yield _movement("Roll", RollShards(shape=slice_in.shape, shift=1, axis=2), slice_in, slice_in)
-    for cache_op in (FillCache(0, 0), UpdateCache(0, 0)):
-        yield _movement("UpdateKVCache", cache_op, whole, whole)
+    for rows_of, cache_op in (("a user", FillCache(0, 0)), ("all users", UpdateCache(0, 0))):
+        yield _movement(f"UpdateKVCache of {rows_of}", cache_op, whole, whole)
     for layout in (ROWS, TILES):
         image, reshaped = _image(layout), _image(layout, across=SIDE // 2, channels=2 * CHANNELS)
         yield _movement("ReshapeView", Reshape(reshaped.shape), image, reshaped)

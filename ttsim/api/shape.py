@@ -10,6 +10,7 @@ from ops.planners.concat import plan_concat
 from ops.planners.shape.permute import plan_permute, plan_transpose, require_known_numbers
 from ops.planners.shape.plan import axes_of, axis_of, plan_convert_to_chw, plan_convert_to_hwc, require_written_channels
 from ops.planners.shape.reshape import plan_reshape, plan_squeeze, plan_unsqueeze_to_4d, plan_view
+from ops.planners.shape.reshape_on_device import plan_reshape_on_device, reshapes_on_host
 from ops.planners.shape.slice import plan_slice
 from ttsim.api.device_calls import (
     LOST,
@@ -255,6 +256,51 @@ def view(input_tensor: Tensor, shape: object) -> Tensor:
     if input_tensor.device() is None:
         raise DeviceError("View requires the tensor be stored on device, use reshape instead\nview: it is on the host")
     return _reshaped("view", input_tensor, wanted, plan_view, wanted)
+
+
+@operation
+def reshape_on_device(
+    input_tensor: Tensor,
+    W: object,  # noqa: N803 - ttnn's names
+    Z: object,  # noqa: N803
+    Y: object,  # noqa: N803
+    X: object,  # noqa: N803
+    *,
+    memory_config: MemoryConfig | None = None,
+) -> Tensor:
+    """A tensor in another shape of four axes: rows of the same length in their buffer, others in a new one.
+
+    Args:
+        W: The first side; one of the sides may be -1.
+        Z: The second side.
+        Y: The third side.
+        X: The last side.
+        memory_config: Memory of a new tensor; None for that of the tensor.
+
+    Returns:
+        A tensor of the shape [W, Z, Y, X].
+
+    Raises:
+        NotSimulatedError: The real library shows padding.
+
+    Examples:
+        >>> tensor = ttnn.zeros((1, 1, 64, 64), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> ttnn.reshape_on_device(tensor, 1, 1, -1, 128).shape
+        Shape([1, 1, 32, 128])
+    """
+    named = {"W": W, "Z": Z, "Y": Y, "X": X}
+    sides = [required_integer("reshape_on_device", name, side) for name, side in named.items()]
+    if sides.count(-1) > 1:
+        raise DeviceError(
+            "Shape cannot have more than 1 elements that is set to -1! Shape used: "
+            f"({''.join(f'{side},' for side in sides)})\nreshape_on_device: give all sides but one"
+        )
+    wanted = resolved_shape((sides,), input_tensor.spec.volume)
+    device = required_device("reshape_on_device", input_tensor)
+    if reshapes_on_host(input_tensor.spec, wanted):
+        place = input_tensor.spec.memory_config if memory_config is None else memory_config
+        return locked_on(device, lambda: input_tensor.cpu().reshape(wanted).to(device, place))
+    return converted("reshape_on_device", plan_reshape_on_device, input_tensor, wanted, place=memory_config)
 
 
 def _reshaped(

@@ -40,7 +40,7 @@ from ops.programs.buffer_shapes import buffer, page_cores, row_bytes, scratchpad
 from ops.programs.data_movement import placement
 from ops.programs.data_movement.conversions import typecast_by
 from ops.programs.data_movement.copy import Conversion
-from ops.programs.data_movement.movement import Access, DataMovement, Movement, Sides, sides_of
+from ops.programs.data_movement.movement import Access, DataMovement, Movement, Sides, copy_pages, sides_of
 from ops.programs.data_movement.pad import FillPad, fill_buffers
 
 Shape: TypeAlias = tuple[int, ...]
@@ -64,6 +64,15 @@ class Reshape(DataMovement):
         """Rows move between pages, because their places differ under another shape."""
         sides = sides_of(read, written, spec)
         return _reshaped_tiles(sides) if sides.read.tiles else _reshaped_sticks(sides, spec)
+
+
+@dataclass(frozen=True, slots=True)
+class ReshapeOnDevice(Reshape):
+    """As `Reshape`, by an older program: one core moves tiles, all cores move rows."""
+
+    def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
+        """Pages are read, and written while the next ones arrive."""
+        return copy_pages(sides_of(read, written, spec, on_one_core=read.layout is Layout.TILE))
 
 
 def _reshaped_tiles(sides: Sides) -> Movement:

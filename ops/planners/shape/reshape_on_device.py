@@ -1,0 +1,123 @@
+"""Plans of ttnn.reshape_on_device. Rules: tt-metal (data_movement/reshape_on_device), compared with the real library.
+
+Rows of the same length are seen under another shape in their buffer; others are moved by a program of its own.
+"""
+
+from math import prod
+
+from device.cores import core_rectangle
+from device.errors import DeviceError, NotSimulatedError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import TILE, Layout, MemoryConfig
+from device.numbers.formats import BFLOAT16, FLOAT32, div_up
+from device.plan import CircularBuffer, Plan
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.programs.buffer_shapes import BUFFERING, buffer, row_bytes, tile_buffer
+from ops.programs.data_movement.placement import viewed
+from ops.programs.data_movement.reshape import ReshapeOnDevice
+
+Shape = tuple[int, ...]
+
+RANK = 4
+WIDTH = 8  # elements of which rows have a whole multiple, for the program
+WAY_OUT = "reshape_on_device: ttnn.reshape moves the elements of any tensor"
+
+
+def plan_reshape_on_device(
+    source: TensorSpec, shape: Shape, spec: DeviceSpec, *, place: MemoryConfig | None = None
+) -> Plan:
+    """Plan the tensor "input" in another shape of four axes: a view in its buffer, or a tensor in a place."""
+    padded = source.padded_shape
+    if len(padded) < RANK:
+        raise DeviceError(f"ShapeBase[] index out of range. 3 not in [-4, {len(padded)})\n{WAY_OUT}")
+    if shape[-1] == padded[RANK - 1]:
+        source.changed(shape=shape)  # refuses shards that do not hold the shape
+        _require_rows_in_place(source, shape)
+        return plan_of(source, spec, lambda _, tensor: PlanTensor(tensor.name, viewed(source, shape, spec)))
+    where = source.memory_config if place is None else place
+    result = TensorSpec(shape, source.data_format, source.layout, where)  # refuses shards that do not hold the shape
+    _require_program(source, shape, where)
+
+    def write(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
+        buffers = _buffers(source, result, spec)
+        return builder.run(
+            "ReshapeDeviceOperation", ReshapeOnDevice(shape), [tensor], PlanTensor("output", result), buffers
+        )
+
+    return plan_of(source, spec, write)
+
+
+def _require_rows_in_place(source: TensorSpec, shape: Shape) -> None:
+    """Raises an error for a shape whose rows lie elsewhere."""
+    lines, new_lines = source.shape[-2], shape[-2]
+    if source.shape[-1] == shape[-1] and (
+        source.layout is Layout.ROW_MAJOR or lines == new_lines or not (lines % TILE or new_lines % TILE)
+    ):
+        return
+    if prod(TensorSpec(shape, source.data_format, source.layout).padded_shape) > prod(source.padded_shape):
+        raise DeviceError(f"MeshBuffer must be large enough to hold the tensor.\n{WAY_OUT}")
+    raise NotSimulatedError(f"reshape_on_device: ttsim does not simulate views that show padding; {WAY_OUT}")
+
+
+def reshapes_on_host(source: TensorSpec, shape: Shape) -> bool:
+    """Whether the library reshapes rows on the host; raises DeviceError for rows that it does not."""
+    sides = source.padded_shape[RANK - 1 : RANK], shape[-1:]
+    if source.layout is Layout.TILE or not all(sides) or sides[0] == sides[1]:
+        return False
+    if not any(side % WIDTH for (side,) in sides):
+        return False
+    if source.data_format != BFLOAT16:
+        raise DeviceError(
+            "Input tensor dtype must be BFLOAT16 for this reshape operation but got "
+            f"DataType::{source.data_format.name.upper()}\n{WAY_OUT}"
+        )
+    return True
+
+
+def _require_program(source: TensorSpec, shape: Shape, place: MemoryConfig) -> None:
+    """Raises an error for a tensor that the program does not move, or misplaces."""
+    name, width = f"DataType::{source.data_format.name.upper()}", source.padded_shape[RANK - 1]
+    if source.data_format not in (BFLOAT16, FLOAT32):
+        raise DeviceError(f"Input tensor dtype must be BFLOAT16 or FLOAT32 but got {name}\n{WAY_OUT}")
+    if source.memory_config.is_sharded():
+        raise DeviceError(f"Use ttnn::reshape for reshaping sharded inputs\n{WAY_OUT}")
+    if place.is_sharded():
+        raise DeviceError(
+            "Reshape does not currently support sharding. Use ttnn::reshape for reshaping sharded inputs\n" + WAY_OUT
+        )
+    if source.layout is Layout.TILE:
+        volumes = prod(source.padded_shape), prod(TensorSpec(shape, source.data_format, Layout.TILE).padded_shape)
+        if volumes[0] != volumes[1]:
+            raise DeviceError(
+                "Tile reshape requires the input and output to have the same tile-padded physical volume, but got "
+                f"input {volumes[0]} and output {volumes[1]}. Reshapes that change the tile padding are not supported "
+                f"on the tile path; use ttnn::reshape instead.\n{WAY_OUT}"
+            )
+        whole_rows = source.shape[-1] == shape[-1] or not (source.shape[-1] % TILE or shape[-1] % TILE)
+        lines, new_lines = source.shape[-2], shape[-2]
+        if not whole_rows or (lines != new_lines and (lines % TILE or new_lines % TILE)):
+            raise NotSimulatedError(f"reshape_on_device: ttsim does not simulate tiles with padding here; {WAY_OUT}")
+        return
+    sizes = sorted(side * (source.data_format.element_bytes or 0) for side in (width, shape[-1]))
+    if sizes[1] % sizes[0]:
+        element = source.data_format.element_bytes or 0
+        raise DeviceError(
+            f"Last dimension of the old shape ({width * element}) should be divisible by the last dimension of the new "
+            f"shape ({shape[-1] * element}) or vice versa\n{WAY_OUT}"
+        )
+
+
+def _buffers(source: TensorSpec, result: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+    """Two tiles on one core, and room to align what it reads; or the longer rows that a core of all cores moves."""
+    if source.layout is Layout.TILE:
+        core = core_rectangle(1, 1)
+        tiles = tile_buffer("tiles", BUFFERING, source.data_format, core)
+        alignment = spec.dram.alignment_bytes
+        if alignment <= TILE:
+            return (tiles,)
+        return tiles, buffer("aligned", alignment, source.data_format, core)
+    longer = max(source, result, key=lambda tensor: tensor.shape[-1])
+    rows = div_up(prod(longer.shape[:-1]), spec.grid.cores)
+    cores = core_rectangle(spec.grid.cols, spec.grid.rows)
+    return (buffer("rows", rows * row_bytes(longer), source.data_format, cores),)
