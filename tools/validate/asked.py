@@ -22,6 +22,10 @@ from ttsim.runtime.traces import RanCall
 
 PORT: Final = re.compile(r"ttnn\.(\w+) \((native|generated) path\)")
 UNSTATED: Final = {"permute": "bf16 fp32", "tilize": "bf16 fp32", "pad": "bf16 fp32", "concat": "bf16 fp32"}
+COLUMNS: Final = (  # that tell configurations apart
+    "device", "cores", "in_layout", "in_mem", "out_mem", "in_shard", "out_shard", "in1_shape", "in1_mem", "dtype_in0",
+    "dtype_in1", "dtype_out",
+)  # fmt: skip
 L1_SMALL_BYTES: Final = 16384
 SAME: Final = {"Binary": "BinaryNg"}  # operations that took another's place
 
@@ -77,7 +81,7 @@ def predict_operation(row: Row) -> Prediction:
         cycles_on=cycles_on,
         group=(name, row["in_mem"] or row["out_mem"] or "not stated"),
         architecture=row["arch"],
-        configuration=(run_of(row), row["device"], name, shown, row["in_mem"], row["out_mem"], row["dtype_in0"]),
+        configuration=(run_of(row), name, shown, *(row[column] for column in COLUMNS)),
         evidence=plans[0].evidence,
     )
 

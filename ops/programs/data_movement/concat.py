@@ -40,6 +40,8 @@ COPIED_TOGETHER: Final = 1 << 20  # numbers that one thread copies at a time
 class Concatenate(DataMovement):
     """Tensors joined along an axis."""
 
+    LOCATES = True
+
     axis: int
     shapes: tuple[tuple[int, ...], ...]
     # Parts that each is cut into along the axis: first the first parts of all, then the second, and so on

@@ -127,7 +127,7 @@ class CopyTensor(DataMovement):
             case Conversion.UNTILIZE_CODEGEN:
                 cores, tiles = generated_pieces(read, spec)
                 core_rows = div_up(read.matrix[0] // TILE * div_up(sides.width_tiles, tiles), cores.num_cores())
-                return untilize_pages(_in_parts(sides, cores, core_rows, tiles, core_rows * TILE), Access.ROWS)
+                return untilize_pages(_in_parts(sides, cores, core_rows, tiles, core_rows * TILE), Access.GENERATED)
             case Conversion.UNTILIZE_WITH_UNPADDING:
                 return untilize_pages(sides, Access.WAIT)
 

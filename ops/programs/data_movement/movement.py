@@ -10,7 +10,7 @@ Constants by `tools.calibrate` from profiler rows.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final
+from typing import ClassVar, Final
 
 from device.cores import CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec
@@ -31,6 +31,7 @@ class Access(Enum):
     STREAM = "pages", "one request after the other"
     STICKS = "rows of a row-major tensor", "one request after the other"
     ROWS = "sticks out of a row of tiles", "row of tiles by row of tiles, each waited for"
+    GENERATED = "sticks out of a row of tiles", "by generated code, row of tiles by row of tiles, each waited for"
     BOX = "sticks of a part of an image", "with an address worked out for each"
     WAIT = "pages or groups of pages", "each waited for"
     BOUNCE = "pages or groups that are copied twice", "each waited for and copied once more within L1"
@@ -80,7 +81,9 @@ class Movement:
     cast_tiles: int = 0  # Tiles a core casts to another format
     segments: int = 0  # Pieces of rows a core moves between pages
     stores: int = 0  # Words that a processor fills, or bytes that it copies by itself
+    filled_bytes: int = 0  # Bytes that the writing processor fills one by one before it begins
     reshards: bool = False  # Shards are redistributed
+    locates: bool = False  # A processor works out by divisions where it begins among the axes
 
     @property
     def sides(self) -> tuple[Pages, ...]:
@@ -180,6 +183,10 @@ class MovementCosts(kernel_costs.StickCosts):
     box_stick_cycles: float  # Between two sticks written into a box of an image
     local_stick_cycles: float  # Between two sticks copied within a core
     store_cycles: float  # For each word that a processor fills, and for each byte that it copies by itself
+    # Part of its rate that the busiest link carries where cores move pages from or to the L1 of all cores, whose routes
+    # cross: a packet holds all links of its route
+    busy_link_share: float
+    fill_byte_cycles: float  # For each byte of a page that a processor fills with a number, byte by byte
     integer_tile_cycles: float  # For each tile whose numbers become integers
     reshard_cycles: float  # Setting up the copies of a reshard
     segment_cycles: float  # For each piece that a reshape moves between pages
@@ -189,6 +196,8 @@ def movement_cycles(movement: Movement, spec: DeviceSpec) -> OperationCycles:
     """Cycles of a data movement program."""
     costs, reads, writes = spec.costs_of(MovementCosts), movement.reads, movement.writes
     start = costs.start_cycles + (costs.reshard_cycles if movement.reshards else 0.0)
+    if movement.locates:
+        start += spec.costs_of(kernel_costs.TransferCosts).locate_cycles
     if writes is not None and writes.in_dram and writes.access in STREAMS:
         start += kernel_costs.write_latency_cycles(spec, in_dram=True)
     alone, stages = (_stages(movement, spec, contention=shared) for shared in (False, True))
@@ -246,6 +255,7 @@ def _stages(movement: Movement, spec: DeviceSpec, *, contention: bool) -> dict[S
         stages[Stage.MATH] = movement.cast_tiles * (kernel_costs.convert_tile_cycles(spec, before, after) + rounded)
     if movement.untilized_rows:
         stages[Stage.UNTILIZE] = movement.untilized_rows * kernel_costs.untilize_row_cycles(spec, movement.width_tiles)
+    stages[Stage.WRITER] += movement.filled_bytes * costs.fill_byte_cycles
     stages[Stage.READER] += movement.segments * costs.segment_cycles + movement.stores * costs.store_cycles
     return stages
 
@@ -254,10 +264,11 @@ def _network_cycles(movement: Movement, spec: DeviceSpec) -> float:
     """Cycles of the busiest link of either network, over which all cores read or write pages of interleaved buffers."""
     if movement.reshards:
         return 0.0
-    sides = ((movement.reads, False), (movement.writes, True))
+    share, sides = spec.costs_of(MovementCosts).busy_link_share, ((movement.reads, False), (movement.writes, True))
     spread = [(pages, writes) for pages, writes in sides if pages is not None and pages.access not in INSIDE]
     loads = (
         spread_link_bytes(spec, movement.cores, pages.all_bytes, in_dram=pages.in_dram, writes=writes)
+        / (1.0 if pages.in_dram else share)
         for pages, writes in spread
     )
     return max(loads, default=0.0) / spec.noc.link_bytes_per_cycle
@@ -300,9 +311,11 @@ def _write_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:
             page = _found_cycles(pages, spec) + (waited + issued) / pages.in_flight
         case Access.STICKS:
             page = kernel_costs.write_stick_cycles(spec, pages.page_bytes)
-        case Access.ROWS:
+        case Access.ROWS | Access.GENERATED:
+            issue = spec.costs_of(kernel_costs.TransferCosts).write_issue_cycles
+            stick = costs.stick_cycles if pages.access is Access.ROWS else issue
             waited = div_up(pages.core_pages, TILE) * kernel_costs.write_latency_cycles(spec, in_dram=pages.in_dram)
-            return waited + pages.core_pages * max(costs.stick_cycles, wire)
+            return waited + pages.core_pages * max(stick, wire)
         case Access.BOX:
             behind = shared_cycles(spec, others * pages.page_bytes, costs.dram_write_share)
             page = max(costs.box_stick_cycles, wire) + behind
@@ -331,6 +344,8 @@ class DataMovement(ModeledOp):
 
     __slots__ = ()
 
+    LOCATES: ClassVar[bool] = False  # Its kernels work out by divisions where they begin among the axes
+
     @property
     def measured_as(self) -> str:
         """The class of the program for evidence of its cycles, if it is not the operation's name."""
@@ -354,7 +369,7 @@ class DataMovement(ModeledOp):
         composed = self.composed(ends, spec)
         if composed is None:
             movement = self.movement(ends.read, ends.written, spec)
-            return movement_cycles(movement, spec)
+            return movement_cycles(replace(movement, locates=self.LOCATES), spec)
         busy = {stage: cycles for stage, (cycles, _) in composed.stages.items()}
         read, written = composed.dram_read_bytes, composed.dram_written_bytes
         body = composed.body_cycles

@@ -39,6 +39,8 @@ Around = tuple[tuple[int, int], ...]  # before and behind, for each axis
 class PadWith(DataMovement):
     """A number around a tensor."""
 
+    LOCATES = True
+
     shape: tuple[int, ...]
     padding: Around
     value: float = 0.0
@@ -46,8 +48,10 @@ class PadWith(DataMovement):
     by_one_core: bool = False  # Of tiles
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
-        """A copy, which one core may make alone."""
+        """A copy, which one core may make alone; every core fills a tile with the number first."""
         copied = copy_movement(read, written, spec)
+        if written.layout is Layout.TILE:
+            copied = replace(copied, filled_bytes=written.data_format.tile_bytes)
         if not self.by_one_core:
             return copied
         reads, writes = (replace(side, core_pages=side.all_pages) for side in copied.sides)

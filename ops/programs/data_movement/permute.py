@@ -77,6 +77,8 @@ def keeps_tiles(axes: Shape) -> bool:
 class Permute(DataMovement):
     """Axes in another order."""
 
+    LOCATES = True
+
     shape: Shape
     axes: Shape  # The axis of the source that each axis of the result is
     # The block float whose groups are packed again, since they lie along other axes; None of other formats
@@ -114,7 +116,9 @@ class Permute(DataMovement):
         """The pages of a program that tilizes no rows: whole ones are copied, others moved in pieces."""
         in_tiles, rank = read.layout is Layout.TILE, len(self.axes)
         if keeps_tiles(self.axes) if in_tiles else self.axes[-1] == rank - 1:
-            return copy_movement(read, written, spec)
+            copied = copy_movement(read, written, spec)
+            turned = copied.blocks if in_tiles and self.axes[-1] != rank - 1 else 0
+            return replace(copied, cast_tiles=turned, formats=(read.data_format, written.data_format))
         size = read.data_format.element_bytes or 1  # block floats are bytes
 
         def pieces(pages: Pages, count: int, elements: int, cores: int) -> Pages:

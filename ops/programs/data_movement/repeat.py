@@ -29,6 +29,8 @@ ALIGNED_BYTES = 16  # rows that are no whole multiple are repeated in a scratchp
 class RepeatTensor(DataMovement):
     """A tensor several times along an axis, or every element of the axis several times."""
 
+    LOCATES = True
+
     shape: tuple[int, ...]
     axis: int
     count: int

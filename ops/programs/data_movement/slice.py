@@ -48,6 +48,8 @@ SLICE_ROWS_OF_TILES = 4  # rows of tiles on their way through a core that slices
 class Cut(DataMovement):
     """A box of a tensor."""
 
+    LOCATES = True
+
     shape: tuple[int, ...]
     begins: tuple[int, ...]  # First index on each axis
     ends: tuple[int, ...]  # One past the last index on each axis

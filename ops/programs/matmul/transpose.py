@@ -9,15 +9,14 @@ import numpy as np
 from device.matrix_unit.arithmetic import Arithmetic
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE
-from device.numbers.formats import Array, DataFormat, div_up, whole_groups
+from device.numbers.formats import Array, DataFormat, whole_groups
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
-from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
+from device.time.stages import OperationCycles, Stage
 from ops.op_model import Description, Ends, ModeledOp, ValuesContext, given
 from ops.programs.buffer_shapes import BUFFERING, page_cores, tile_buffer
 from ops.programs.data_movement.movement import copy_movement, movement_cycles
-from ops.programs.kernel_costs import convert_tile_cycles
 from ops.programs.matmul.op import place_text
 
 
@@ -32,24 +31,10 @@ class Transpose(ModeledOp):
         return transposed(self.data_format, given(inputs[0]), context.arithmetic)
 
     def cycles(self, ends: Ends, spec: DeviceSpec) -> OperationCycles:
-        """No measurement: composed of a copy tile by tile and of turning each tile meanwhile."""
-        read = ends.read
-        copied = movement_cycles(copy_movement(read, ends.written, spec), spec)
-        core_tiles = div_up(prod(read.padded_shape) // TILE**2, copied.cores)
-        transposing = core_tiles * convert_tile_cycles(spec, self.data_format, self.data_format)
-        cycles = max(copied.cycles, transposing)
-        critical = cycles - copied.cycles
-        turned = StageCycles(Stage.TILIZE, transposing, critical_cycles=critical)
-        slowest = copied.slowest
-        group = CoreGroupCycles(cores=slowest.cores, cycles=cycles, stages=(*slowest.stages, turned))
-        return replace(
-            copied,
-            cycles=cycles,
-            groups=(group,),
-            slowest=group,
-            working=copied.working | {Stage.TILIZE},
-            bound_by=Stage.TILIZE if critical else copied.bound_by,
-        )
+        """A copy tile by tile, each tile turned on its way."""
+        copied = copy_movement(ends.read, ends.written, spec)
+        formats = self.data_format, self.data_format
+        return movement_cycles(replace(copied, cast_tiles=copied.blocks, formats=formats), spec)
 
     def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
         """A program that turns tiles."""
@@ -57,8 +42,7 @@ class Transpose(ModeledOp):
             stages={
                 Stage.READER: f"tiles are read from {place_text(ends.read)}",
                 Stage.WRITER: f"tiles are written to {place_text(ends.written)}",
-                Stage.UNPACK: "tiles are brought to the registers, turned",
-                Stage.PACK: "turned tiles are packed into L1",
+                Stage.MATH: "tiles are brought to the registers, turned, and packed",
                 Stage.DRAM: "DRAM delivers or takes the pages of all cores",
             },
             composed_of="reading, unpacking, packing and writing of tiles as in other programs",

@@ -10,11 +10,12 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, UINT32
 from device.spec.device_spec import load_spec
+from device.time.links import spread_link_bytes
 from device.time.network import shared_cycles
 from device.time.stages import Stage
 from ops.programs import kernel_costs
 from ops.programs.data_movement.copy import Conversion, CopyTensor
-from ops.programs.data_movement.movement import Access, Movement, Pages, movement_cycles
+from ops.programs.data_movement.movement import Access, Movement, MovementCosts, Pages, movement_cycles
 from ops.programs.data_movement.reshape import Reshape
 from ops.programs.data_movement.slice import slice_movement, slice_write_movement
 from ops.programs.kernel_costs import TransferCosts
@@ -116,3 +117,38 @@ def test_pages_that_are_written_together_are_waited_for_once():
     issue = SPEC.costs_of(TransferCosts).page_issue_cycles
     waited = kernel_costs.waited_write_cycles(SPEC, 64, in_dram=False)
     assert one - four == pytest.approx(8 * waited - 2 * (waited + 3 * issue))
+
+
+def moved(**changes):
+    """Cycles of one core that copies a tile of bfloat16 within the L1 of the chip, with changes of the movement."""
+    pages = Pages(access=Access.WAIT, core_pages=1, page_bytes=2048, all_pages=1, tiles=True, in_dram=False)
+    movement = Movement(cores=first_cores(1, 11, 10), reads=pages, writes=pages)
+    return movement_cycles(replace(movement, **changes), SPEC)
+
+
+def test_what_comes_before_the_first_page():
+    """A tile filled byte by byte is the writer's; where a core begins among axes is worked out at the start."""
+    costs, before = SPEC.costs_of(MovementCosts), moved()
+    filled = moved(filled_bytes=2048)
+    assert filled.cycles - before.cycles == pytest.approx(2048 * costs.fill_byte_cycles)
+    located = moved(locates=True)
+    assert located.cycles - before.cycles == pytest.approx(SPEC.costs_of(TransferCosts).locate_cycles)
+
+
+def test_crossing_routes_leave_a_part_of_the_busiest_link():
+    """110 cores read from the L1 of all: the busiest link carries a part of what it would carry alone."""
+    pages = Pages(access=Access.STREAM, core_pages=10, page_bytes=2048, all_pages=100_000, tiles=True, in_dram=False)
+    cores = first_cores(110, 11, 10)
+    timed = movement_cycles(Movement(cores=cores, reads=pages), SPEC)
+    alone = spread_link_bytes(SPEC, cores, 2048 * 100_000, in_dram=False, writes=False) / SPEC.noc.link_bytes_per_cycle
+    assert timed.bound_by is Stage.NETWORK
+    busy = next(stage.busy_cycles for stage in timed.slowest.stages if stage.stage is Stage.NETWORK)
+    assert busy == pytest.approx(alone / SPEC.costs_of(MovementCosts).busy_link_share)
+
+
+def test_generated_code_issues_sticks_as_other_writes():
+    """32 sticks of 64 B: one round trip, and an issue each, of a stick's cycles or of a write's."""
+    sticks = Pages(access=Access.ROWS, core_pages=32, page_bytes=64, all_pages=32, tiles=False, in_dram=False)
+    by_rows, generated = moved(writes=sticks), moved(writes=replace(sticks, access=Access.GENERATED))
+    costs = SPEC.costs_of(MovementCosts).stick_cycles, SPEC.costs_of(TransferCosts).write_issue_cycles
+    assert by_rows.cycles - generated.cycles == pytest.approx(32 * (costs[0] - costs[1]))

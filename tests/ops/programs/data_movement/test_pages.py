@@ -44,8 +44,8 @@ Untilize | 640x64 tile | 640x64 | 20 x 1, WAIT 2*2048/40, ROWS 32*128/640, until
 Untilize | 640x64 tile height/32x64/20 | 640x64 height/32x64/20 | 20 x 1, -, -, untilized 1
 UntilizeWithUnpadding | 640x64 tile | 640x64 | 20 x 1, WAIT 2*2048/40, WAIT 32*128/640, untilized 1
 # 10 rows of 8 tiles for all cores, in pieces; none is cut where padding is dropped
-UntilizeCodegen blackhole | 320x256 tile | 320x256 | 80 x 1, WAIT 1*2048/80, ROWS 32*64/2560, untilized 1
-UntilizeCodegen blackhole | 320x250 tile | 320x250 | 10 x 1, WAIT 8*2048/80, ROWS 32*500/320, untilized 1
+UntilizeCodegen blackhole | 320x256 tile | 320x256 | 80 x 1, WAIT 1*2048/80, GENERATED 32*64/2560, untilized 1
+UntilizeCodegen blackhole | 320x250 tile | 320x250 | 10 x 1, WAIT 8*2048/80, GENERATED 32*500/320, untilized 1
 PaddedSlice | 640x64 tile | 640x64 height/32x64/20 | 20 x 1, WAIT 2*2048/40 +2, INSIDE 1*4096/20, untilized 1
 PaddedSlice | 640x64 | 640x64 height/32x64/20 | 20 x 1, STICKS 32*128/640, -
 # channels that the image lacks are copied and filled stick by stick; whole tiles go in one piece for each row of tiles
