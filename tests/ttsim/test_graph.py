@@ -76,6 +76,7 @@ def test_captures_nest_and_end(device: Device) -> None:
     assert device.machine.recorders == []
     assert graph.end_graph_capture() == []
     assert all(one.is_allocated() for one in (first, second, third))
+    assert [one.buffer_address() > 0 for one in (first, second, third)] == [True, False, True]
 
 
 def test_other_threads_are_not_captured(device: Device) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 import ttsim
+from device.memory.memory_config import TILE
 from device.numbers.formats import Array
 from ops.programs.eltwise.pairs import PAIRS
 from ops.programs.eltwise.special import erf
@@ -39,6 +40,7 @@ def _gelu(x: Array) -> Array:
 def _gated(gate: Formula) -> Formula:
     def values(x: Array) -> Array:
         half = x.shape[-1] // 2
+        x = np.pad(x, [(0, 0), (0, 0), (0, -x.shape[2] % TILE), (0, 0)])  # the result has the rows of whole tiles
         return np.asarray(x[..., :half] * gate(x[..., half:]))
 
     return values
@@ -107,8 +109,14 @@ FORMS: Final[Mapping[str, Sequence[Form]]] = {
         Form("x, min=-1.0, max=0.5", lambda x: np.clip(x, -1, 0.5), GENERAL),
         Form("x, max=0.5", lambda x: np.minimum(x, 0.5), GENERAL),
         Form("x, min=3, max=40", lambda x: np.clip(x, 3, 40), WHOLE),
+        Form("x, min=y", np.maximum, GENERAL),
+        Form("x, max=y", np.minimum, GENERAL),
+        Form("x, min=y, max=z", lambda x, y, z: np.minimum(np.maximum(x, y), z), GENERAL),
     ),
-    "clip": (Form("x, min=-0.5", lambda x: np.maximum(x, -0.5), GENERAL),),
+    "clip": (
+        Form("x, min=-0.5", lambda x: np.maximum(x, -0.5), GENERAL),
+        Form("x, min=y, max=z", lambda x, y, z: np.minimum(np.maximum(x, y), z), GENERAL),
+    ),
     "logical_not_": (Form("x", lambda x: x == 0, (*GENERAL, *WHOLE)),),
     "prelu": (Form("x, 0.25", lambda x: np.where(x < 0, 0.25 * x, x), GENERAL),),
     "glu": (Form("x", _gated(_sigmoid), GENERAL, 8),),
@@ -125,6 +133,7 @@ FORMS: Final[Mapping[str, Sequence[Form]]] = {
         Form("x, 3", lambda x: x**3, GENERAL, 3),
         Form("x, 2.0", lambda x: x**2, GENERAL, 3),
         Form("ttsim.abs(x), 0.5", lambda x: np.sqrt(np.abs(x)), steps=3),
+        Form("x, 1", lambda x: x, (*GENERAL, *WHOLE)),
         Form("2.0, x", lambda x: 2.0**x, steps=3),
         Form("ttsim.abs(x), y", lambda x, y: np.abs(x) ** y, steps=3),
     ),
@@ -139,7 +148,10 @@ FORMS: Final[Mapping[str, Sequence[Form]]] = {
         Form("x, y, rtol=0.1, atol=0.25", lambda x, y: np.abs(x - y) <= 0.25 + 0.1 * np.abs(y)),
         Form("x, x", lambda x: x == x),
     ),
-    "bias_gelu": (Form("x, y", lambda x, y: _gelu(x + y), GENERAL, 2), Form("x, 0.5", lambda x: _gelu(x + 0.5))),
+    "bias_gelu": (
+        Form("x, y", lambda x, y: _gelu(x + y), GENERAL, 2),
+        Form("x, 0.5", lambda x: _gelu(x + 0.5), steps=2),
+    ),
     "polyval": (Form("x, [1.0, -2.0, 3.0]", lambda x: x * x - 2 * x + 3, GENERAL, 4),),
     "bitwise_not": (Form("x", np.bitwise_not, WHOLE),),
     **{name: _pair_forms(row.operation, row.kind) for name, row in (PAIR_FUNCTIONS | IN_PLACE).items()},

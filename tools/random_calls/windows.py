@@ -94,7 +94,8 @@ def global_avg_pool2d(draft: Draft, x: Shadow) -> Step:
     """The average of each image."""
     values = x.values.mean((1, 2), keepdims=True)
     bound = np.abs(x.values).mean((1, 2), keepdims=True) * 2.0**-6 + rounding(values, x.dtype) * 2
-    return draft.call(x).gives(values, bound, dtypes=(x.dtype,), layout="TILE")
+    # the average of whole tiles is a reduction, of other images a pool
+    return draft.call(x).gives(values, bound, dtypes=(x.dtype, "bfloat16"), layout=None)
 
 
 @operation("grid_sample", "prepare_grid_sample_grid")

@@ -290,8 +290,8 @@ def _clamped(
         raise DeviceError(
             f"Only one of 'min' or 'max' can be None. Please provide one value\n{name}: give min, max or both"
         )
-    if any(isinstance(bound, Tensor) for bound in bounds):
-        raise NotSimulatedError(f"{name}: tensors as bounds are not simulated; give numbers")
+    if all(isinstance(bound, Tensor) for bound in bounds):
+        return _clamped_by_tensors(tensor, least, most, place or tensor.memory_config())  # type: ignore[arg-type]
     for bound in bounds:
         if not isinstance(bound, Real):
             raise wrong(name, f"a bound must be a number, not {shown(bound)}")
@@ -304,6 +304,19 @@ def _clamped(
     low = -edge if least is None else float(least)  # type: ignore[arg-type]
     high = edge - 1 if most is None else float(most)  # type: ignore[arg-type]
     return applied(name, ("clamp_tss", (low, high)), tensor, place, target)
+
+
+def _clamped_by_tensors(tensor: Tensor, least: Tensor | None, most: Tensor | None, place: MemoryConfig) -> Tensor:
+    """Bounds of their own for all elements; of a lower bound above the upper one the upper one holds."""
+    if least is None or most is None:
+        name, bound = ("ge", least) if most is None else ("le", most)
+        inside = combined(name, name, (tensor, bound), memory_config=place)  # type: ignore[arg-type]
+        return where(inside, tensor, bound, memory_config=place)
+    below = combined("minimum", "minimum", (tensor, most), memory_config=place)
+    above = combined("maximum", "maximum", (below, least), memory_config=place)
+    result = combined("minimum", "minimum", (above, most), memory_config=place)
+    del above, below  # in the library's order
+    return result
 
 
 @public("The elements, at least min and at most max.", "clamp(x, min=1.5)", "[[1.5, 2.0]]")
@@ -354,13 +367,13 @@ def _gated(name: str, gate: tuple[str, tuple[float, ...]], tensor: Tensor, dim: 
     shape = tensor.spec.shape
     if not isinstance(dim, Integral):
         raise wrong(name, f"dim must be an integer, not {shown(dim)}")
-    if len(shape) != GATED_RANK:
-        raise DeviceError(
-            f"ShapeBase[] index out of range. 3 not in [-4, {len(shape)})\n{name}: reshape the tensor to rank 4"
-        )
     if dim not in (-1, 3):
         raise DeviceError(
             f"glu-family ops only support the last dimension, got dim={dim}\n{name}: permute the tensor first"
+        )
+    if len(shape) != GATED_RANK:
+        raise DeviceError(
+            f"ShapeBase[] index out of range. 3 not in [-4, {len(shape)})\n{name}: reshape the tensor to rank 4"
         )
     *most, width = shape
     if width // 2 % 32:
@@ -373,7 +386,18 @@ def _gated(name: str, gate: tuple[str, tuple[float, ...]], tensor: Tensor, dim: 
     del factor
     while halves:
         del halves[0]
-    return result
+    return _with_padding(result)
+
+
+def _with_padding(tensor: Tensor) -> Tensor:
+    """The tensor as one of whole tiles, whose last rows are padding, as the real library returns it."""
+    whole = tensor.spec.changed(shape=tensor.spec.padded_shape)
+    if whole == tensor.spec:
+        return tensor
+    seen = tensor.seen_as(whole)
+    if tensor.known:
+        seen.buffer.store(tensor.padded_values(), whole)
+    return seen
 
 
 GATED_RANK: Final = 4

@@ -134,7 +134,11 @@ class Linear(
         33.0
     """
 
-    bias: Tensor | None = param("[..., 1, N] on the device, in TILE layout.", default=None)
+    bias: Tensor | None = param(
+        "[..., 1, N] on the device, in TILE layout; or [..., M, N], of whose 32 rows a matmul's program adds the first "
+        "to all, as in ttnn.",
+        default=None,
+    )
 
 
 matmul = on_device(function_of(Matmul))

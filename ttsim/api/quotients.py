@@ -9,6 +9,7 @@ from device.memory.memory_config import MemoryConfig
 from device.numbers.formats import INT32, UINT8
 from ttsim.api.compositions import ROUNDINGS, public, where
 from ttsim.api.conversions import typecast
+from ttsim.api.copies import assign
 from ttsim.api.creation import full_like
 from ttsim.api.device_calls import require_left_out
 from ttsim.api.eltwise import combined, wrong
@@ -60,7 +61,8 @@ def _divided(
             "Incorrect rounding mode (expected None, 'trunc', or 'floor')\n"
             f"rounding_mode: {shown(rounding_mode)} is none of these"
         )
-    fast = fast and rounding_mode is None
+    blocks = any(isinstance(operand, Tensor) and operand.spec.data_format.is_block for operand in operands)
+    fast = fast and (rounding_mode is None or blocks)
     quotient = combined(name, "div", operands, dtype=dtype, fast=fast, **settings)  # type: ignore[arg-type]
     if rounding_mode is None:
         return quotient
@@ -158,12 +160,14 @@ def pow(
     if dtype is not None or activations or input_tensor_a_activations or input_tensor_b_activations:
         raise wrong("pow", "a number as exponent goes with memory_config and output_tensor alone")
     data_format = input_tensor.spec.data_format
+    if exponent == 1 and output_tensor is None:
+        return assign(input_tensor, memory_config=memory_config or input_tensor.memory_config())
     if not data_format.is_float and data_format != UINT8:
         _refuse_integers(f"DataType::{input_tensor.dtype.name}", float(exponent))
     if exponent == 0 and output_tensor is None:
         return full_like(input_tensor, 1.0, memory_config=memory_config)
     if exponent == 1 and data_format != UINT8:
-        raise NotSimulatedError("pow: the exponent 1 copies the tensor, which is not simulated; leave the call out")
+        raise NotSimulatedError("pow: ttsim does not simulate the exponent 1 with an output_tensor; call ttnn.copy")
     name = "power" if exponent % 1 or exponent < 0 else "power_iterative"
     return applied("pow", (name, (float(exponent),)), input_tensor, memory_config, output_tensor)
 

@@ -20,7 +20,7 @@ from device.numbers.formats import Array, DataFormat, quantize
 from device.plan import OperationBegin, OperationEnd, ReadTensor, WrittenTensor
 from ops.programs.patch_matmul.gather import copy_in_pieces
 from ttsim.runtime.device import Device
-from ttsim.runtime.session import locked
+from ttsim.runtime.session import current, locked
 from ttsim.runtime.tracebacks import user_level
 from ttsim.runtime.types.of_torch import TorchTensor
 from ttsim.runtime.types.tensors import DataType
@@ -115,7 +115,8 @@ def placed(
         )
 
     def stored() -> DeviceStorage:
-        buffer = device.machine.allocate(spec.buffer(device.spec), "tensor", by=by, tensor=spec)
+        dispatch = current().dispatch
+        buffer = device.machine.allocate(spec.buffer(device.spec), "tensor", by=by, placed=dispatch, tensor=spec)
         if values is not None:
             buffer.store(values, spec)
         return DeviceStorage(device, buffer)

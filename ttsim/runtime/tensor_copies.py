@@ -14,7 +14,7 @@ from ops.builder import CREATED
 from ops.programs.conv2d.weights import AsWanted
 from ttsim.runtime.device import Device, MeshShape
 from ttsim.runtime.mesh import MeshToTensor, TensorToMesh
-from ttsim.runtime.session import locked
+from ttsim.runtime.session import current, locked
 from ttsim.runtime.storage import UNKNOWN
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import require_type, require_type_or_none
@@ -122,7 +122,8 @@ def allocate_tensor_on_device(spec: TensorSpec | Sequence[int], *place: Any) -> 
 
 def _allocated(device: Device, spec: TensorSpec) -> Tensor:
     machine = device.listened()
-    buffer = locked(machine, lambda: machine.allocate(spec.buffer(device.spec), "tensor", by=CREATED))
+    dispatch = current().dispatch
+    buffer = locked(machine, lambda: machine.allocate(spec.buffer(device.spec), "tensor", by=CREATED, placed=dispatch))
     return Tensor.of_buffer(device, buffer, spec)
 
 

@@ -116,7 +116,7 @@ def _of_grid(call: MatmulArguments, problem: MatmulProblem, grid: GridSpec, l1_b
         high, wide = (side // TILE for side in place.shard_spec.shape)
         per_core = high, max(1, columns * place.shard_spec.shape[1] // (problem.k_tiles * TILE))
         depth = gcd(wide, problem.k_tiles)
-    height, width, _ = output_block(problem, *per_core, [depth], l1_bytes)
+    height, width, _ = output_block(problem, *per_core, [depth], l1_bytes, shard_width=_shard_width(call))
     subblock_w, subblock_h = subblock_of(width, height, wide=problem.fp32_dest)
     return MatmulConfig(
         program=MatmulProgram.MCAST_2D, grid=cores, in0_block_w=depth, out_block_h=height, out_block_w=width,
@@ -125,6 +125,12 @@ def _of_grid(call: MatmulArguments, problem: MatmulProblem, grid: GridSpec, l1_b
         transpose_mcast=place.memory_layout is BLOCK and _turned(place.shard_spec), fuse_batch=True,
         activation=call.activation,
     )  # fmt: skip
+
+
+def _shard_width(call: MatmulArguments) -> int:
+    """Tiles of a row of the first operand's shards; 0 for an interleaved one."""
+    shards = call.first.memory_config.shard_spec
+    return 0 if shards is None else shards.shape[1] // TILE
 
 
 def _turned(shards: ShardSpec | None) -> bool:
@@ -139,7 +145,7 @@ def _one_axis(call: MatmulArguments, problem: MatmulProblem, cores: GridSpec, l1
     while problem.k_tiles % depth:
         depth -= 1
     per_core = (div_up(rows, cores.cores), columns) if tall else (rows, div_up(columns, cores.cores))
-    height, width, _ = output_block(problem, *per_core, [depth], l1_bytes)
+    height, width, _ = output_block(problem, *per_core, [depth], l1_bytes, shard_width=_shard_width(call))
     subblock_w, subblock_h = subblock_of(width, height, wide=problem.fp32_dest)
     return MatmulConfig(
         program=MatmulProgram.MCAST_IN1 if tall else MatmulProgram.MCAST_IN0, grid=cores, in0_block_w=depth,
@@ -222,7 +228,7 @@ def _of_shards(
     else:
         return _of_grid(replace(call, activation=None), problem, grid, l1_bytes)
     _require_output_like_first(call)
-    height, width, _ = output_block(problem, *per_core, [depth], l1_bytes)
+    height, width, _ = output_block(problem, *per_core, [depth], l1_bytes, shard_width=_shard_width(call))
     whole_rows = call.memory_config.is_sharded()
     if whole_rows and width != per_core[1]:
         height = 1

@@ -26,7 +26,7 @@ from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.matmul.arguments import MatmulArguments, with_defaults
 from ops.planners.matmul.checks import refusals, require_sides, rows_of
 from ops.planners.matmul.choice import choose_config, of_banks
-from ops.planners.matmul.validation import check_arguments, require_row
+from ops.planners.matmul.validation import check_arguments, require_bias
 from ops.programs.eltwise.op import activated, with_row
 from ops.programs.matmul.buffers import matmul_circular_buffers
 from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram, place_of
@@ -36,7 +36,8 @@ from ops.programs.matmul.transpose import Transpose, transpose_buffers, transpos
 def plan_matmul(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_bytes: int) -> Plan:
     """Plan a call of the tensors "input", "weight" and "bias"; raises ArgumentError if the program cannot run it.
 
-    A sharded product lacks a bias and an activation that are operations of their own (`added_later`).
+    A product that is sharded, or whose bias has several rows, lacks a bias and an activation that are operations of
+    their own (`added_later`).
     """
     call = with_defaults(arguments, device_spec)
     problem, config, output_spec = _program(call, device_spec, free_l1_bytes)
@@ -58,9 +59,10 @@ def plan_matmul(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_
         fused = bias if problem.bias else ()
         result = run_matmul(builder, op, [*inputs, *fused], output_spec, key=(call.first, call.second))
         sharded = output_spec.memory_config.is_sharded()
-        if call.bias is not None and bias_later and not sharded:
+        several = bias_later and call.bias is not None and not _is_row(call.bias)
+        if call.bias is not None and bias_later and not sharded and _is_row(call.bias):
             result = with_row(builder, result, bias[0], call.bias.data_format, "output.biased")
-        if call.activation is not None and activation_later and not sharded:
+        if call.activation is not None and activation_later and not sharded and not several:
             result = activated(builder, result, call.activation, "output.activated")
         builder.free_own(*reversed(inputs))
         return result
@@ -69,10 +71,18 @@ def plan_matmul(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_
 
 
 def added_later(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_bytes: int) -> tuple[bool, bool]:
-    """Whether a sharded product lacks its bias, and its activation; arguments as of `plan_matmul`."""
+    """Whether a product lacks its bias, and its activation; arguments as of `plan_matmul`."""
     call = with_defaults(arguments, device_spec)
     problem, _, output_spec = _program(call, device_spec, free_l1_bytes)
-    return later(call, problem) if output_spec.memory_config.is_sharded() else (False, False)
+    bias_later, activation_later = later(call, problem)
+    several = bias_later and call.bias is not None and not _is_row(call.bias)
+    lacks = output_spec.memory_config.is_sharded() or several
+    return lacks and bias_later, lacks and activation_later
+
+
+def _is_row(bias: TensorSpec) -> bool:
+    """Whether a bias is a single row."""
+    return bias.volume == bias.shape[-1]
 
 
 def later(call: MatmulArguments, problem: MatmulProblem) -> tuple[bool, bool]:
@@ -178,7 +188,7 @@ def _program(
         raise NotSimulatedError(
             "matmul: shards of input_tensor_a that do not begin at core (0, 0) are not simulated; reshard the tensor"
         )
-    require_row(call, fused=problem.bias)
+    require_bias(call, fused=problem.bias)
     if config.program in (MatmulProgram.SINGLE_TILES, MatmulProgram.DRAM_SHARDED):
         problem = replace(problem, transpose_first=False, transpose_second=False)
     if config.program is MatmulProgram.DRAM_SHARDED:
@@ -190,7 +200,7 @@ def _program(
 
 def _adds_bias_later(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig) -> bool:
     """Whether another operation adds the bias: where the program may not, by the places of the tensors."""
-    if config.program is MatmulProgram.SINGLE_TILES:
+    if config.program is MatmulProgram.SINGLE_TILES or (call.bias is not None and call.bias.matrix[0] > TILE):
         return True
     if call.program is not None or call.core_grid is not None:
         return problem.second_batched

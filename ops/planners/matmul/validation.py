@@ -1,6 +1,7 @@
 """What no program of a matmul takes, whatever its config; first lines of ttnn 0.81.1."""
 
 from collections.abc import Iterator
+from math import prod
 
 from device.errors import ArgumentError, NotSimulatedError
 from device.memory.memory_config import TILE, BufferType, Layout
@@ -134,18 +135,18 @@ def _bias(call: MatmulArguments) -> Iterator[str]:
         raise NotSimulatedError("linear: a bias in shards in L1 is not simulated; put it into interleaved memory")
 
 
-def require_row(call: MatmulArguments, *, fused: bool) -> None:
-    """Refuses a bias that is no single row of the product's columns, as the program that adds it does."""
+def require_bias(call: MatmulArguments, *, fused: bool) -> None:
+    """Refuses a bias whose shape does not go with the product, as the program or the operation that adds it does."""
     if call.bias is None:
         return
     rows, columns = call.first_sides[0], call.second_sides[1]
-    shape = (1, 1, *call.bias.shape)[-2:]
-    wanted = f"linear: bias must be a single row of {columns} columns, [..., 1, {columns}], not the shape "
-    if any(side != wide and 1 not in (side, wide) for side, wide in zip(shape, (rows, columns), strict=True)):
+    *batches, high, wide = (1, 1, *call.bias.shape)
+    told = f"linear: bias must be a row of {columns} columns, or as many rows as the product, not the shape "
+    if (high not in (1, rows) and rows != 1) or (wide not in (1, columns) and columns != 1):
         said = "Broadcast error: Invalid dimension" if fused else "Invalid subtile broadcast type"
-        raise ArgumentError(f"{said}\n{wanted}{list(call.bias.shape)}")
-    if shape != (1, columns) or call.bias.volume != columns:
-        raise NotSimulatedError(f"{wanted}{list(call.bias.shape)}: ttsim does not simulate other biases")
+        raise ArgumentError(f"{said}\n{told}{list(call.bias.shape)}")
+    if (high not in (1, rows)) or wide != columns or (fused and prod(batches) != 1):
+        raise NotSimulatedError(f"{told}{list(call.bias.shape)}: ttsim does not simulate other biases")
 
 
 def _choices(call: MatmulArguments) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """The library's choice of a matmul program for a first operand that is interleaved, and of its blocks."""
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import product
 from typing import Final
 
@@ -74,13 +75,17 @@ def interleaved_config(
     return _multicast(problem, grid, MatmulProgram.MCAST_IN1, l1_bytes)
 
 
-def buffers_bytes(problem: MatmulProblem, rows: int, cols: int, depth: int) -> int:
-    """Estimate of the circular buffers for output blocks of rows x cols tiles and K blocks of depth tiles, in bytes."""
+def buffers_bytes(problem: MatmulProblem, rows: int, cols: int, depth: int, *, shard_width: int = 0) -> int:
+    """Estimate of the circular buffers for output blocks of rows x cols tiles and K blocks of depth tiles, in bytes.
+
+    A first operand in shards, `shard_width` tiles wide, is counted once more; one that is turned has a buffer more.
+    """
     in0, in1 = problem.in_format.tile_bytes, problem.weight_format.tile_bytes
     partials = FLOAT32.tile_bytes if problem.fp32_dest else max(BFLOAT16.tile_bytes, problem.out_format.tile_bytes)
-    operands = BUFFERING * depth * (rows * in0 + cols * in1)
+    first, second, resident = BUFFERING * depth * rows * in0, BUFFERING * depth * cols * in1, rows * shard_width * in0
+    turned = (resident or first) if problem.transpose_first else 0
     bias = cols * problem.added_format.tile_bytes if problem.bias else 0
-    return operands + rows * cols * (in0 + partials) + bias
+    return first + second + resident + turned + rows * cols * (in0 + partials) + bias
 
 
 def _multicast(problem: MatmulProblem, grid: GridSpec, program: MatmulProgram, l1_bytes: int) -> MatmulConfig:
@@ -117,10 +122,17 @@ def blocked_config(
 
 
 def output_block(
-    problem: MatmulProblem, per_core_m: int, per_core_n: int, depths: Sequence[int], l1_bytes: int
+    problem: MatmulProblem,
+    per_core_m: int,
+    per_core_n: int,
+    depths: Sequence[int],
+    l1_bytes: int,
+    *,
+    shard_width: int = 0,
 ) -> tuple[int, int, int]:
     """Height, width and depth of the blocks: a core's whole share, or the largest, squarest part of it that fits."""
-    if buffers_bytes(problem, per_core_m, per_core_n, depths[0]) < l1_bytes:
+    estimate = partial(buffers_bytes, problem, shard_width=shard_width)
+    if estimate(per_core_m, per_core_n, depths[0]) < l1_bytes:
         return per_core_m, per_core_n, depths[0]
     sides = product(_parts(per_core_m), _parts(per_core_n))
     # Of blocks of one area the squarest, and of those that are as square the last.
@@ -129,9 +141,7 @@ def output_block(
         for height, width in sorted(sides, key=lambda side: max(side) / min(side), reverse=True)
     }
     blocks = [by_area[area] for area in sorted(by_area, reverse=True)]
-    fitting = (
-        (*block, depth) for depth in depths for block in blocks if buffers_bytes(problem, *block, depth) < l1_bytes
-    )
+    fitting = ((*block, depth) for depth in depths for block in blocks if estimate(*block, depth) < l1_bytes)
     return next(fitting, (1, 1, 1))
 
 

@@ -151,7 +151,7 @@ def _values(op: MatmulOp, inputs: Sequence[Array | None], context: ValuesContext
     """Inputs are the rows, the weights and, if there is one, the bias."""
     rows, weights, *bias = map(given, inputs)
     problem = op.problem
-    added = row(bias[0]) if bias else None
+    added = row(matrix(bias[0])[0]) if bias else None  # the program adds the first row to all rows
     if problem.transpose_first:
         rows = transposed(problem.in_format, rows, context.arithmetic)
     if problem.transpose_second:

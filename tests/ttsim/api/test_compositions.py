@@ -22,6 +22,9 @@ NUMBERS = {
     "lerp(x, y, x)": X + X * (Y - X),
     "clamp(x, min=-1.0, max=2.0)": np.clip(X, -1, 2),
     "clip(x, max=2.0)": np.minimum(X, 2),
+    "clamp(x, min=y)": np.maximum(X, Y),
+    "clamp(x, max=y)": np.minimum(X, Y),
+    "clip(x, min=x, max=y)": np.minimum(X, Y),
     "div(x, y)": X / Y,
     "div(3.0, y)": 3 / Y,
     'div(x, y, rounding_mode="floor")': np.floor(X / Y),
@@ -29,6 +32,7 @@ NUMBERS = {
     'rdiv(y, 3.0, rounding_mode="floor")': np.floor(3 / Y),
     "pow(x, 3)": X**3,
     "pow(x, 0)": np.ones_like(X),
+    "pow(x, 1)": X,
     "pow(2.0, x)": 2.0**X,
     "pow(y, y)": np.array([[4.0, 256.0, 0.70710678, -1.0]]),
     "addalpha(x, y, 0.5)": X + 0.5 * Y,
@@ -66,6 +70,32 @@ def test_gates_multiply_the_halves(device, name, factor):
     got = getattr(ttsim, name)(on(device, values)).to_numpy()
     assert got.shape == (1, 1, 32, 32)
     np.testing.assert_allclose(got.astype(float), 3 * factor, rtol=2.0**-7)
+
+
+def test_extrema_with_a_number_leave_activations_out(device):
+    neg = [ttsim.UnaryWithParam(ttsim.UnaryOpType.NEG)]
+    assert np.array_equal(ttsim.maximum(on(device, X), 1.0, activations=neg).to_numpy(), np.maximum(X, 1))
+    assert np.array_equal(ttsim.maximum(on(device, X), on(device, X), activations=neg).to_numpy(), -X)
+
+
+def test_a_gate_gives_the_rows_of_whole_tiles(device):
+    """As the real library does, whose last rows are what lies in the padding."""
+    values = np.full((1, 1, 33, 64), 2.0, np.float32)
+    got = ttsim.reglu(on(device, values)).to_numpy()
+    assert got.shape == (1, 1, 64, 32)
+    assert (got[0, 0, :33] == 4.0).all()
+
+
+def test_a_fast_quotient_of_block_floats_stays_fast_when_it_is_rounded(device):
+    """It then has a buffer more, for reciprocals."""
+    x, y = (on(device, values, ttsim.bfloat8_b) for values in (X, Y))
+    counts = []
+    for fast in (False, True):
+        ttsim.graph.begin_graph_capture(ttsim.graph.RunMode.NO_DISPATCH)
+        ttsim.div(x, y, rounding_mode="floor", fast_and_approximate_mode=fast)
+        nodes = ttsim.graph.end_graph_capture()
+        counts.append(sum(node["node_type"] == "circular_buffer_allocate" for node in nodes))
+    assert counts[1] == counts[0] + 1
 
 
 def test_integers_are_divided_by_operations_of_their_own(device):

@@ -70,6 +70,19 @@ def test_the_output_has_as_many_axes_as_the_argument_that_has_most(device):
     assert ttsim.linear(first, second, bias=bias, memory_config=ttsim.L1_MEMORY_CONFIG).shape == [1, 1, 32, 32]
 
 
+@pytest.mark.parametrize("place", [ttsim.DRAM_MEMORY_CONFIG, ttsim.L1_MEMORY_CONFIG])
+def test_a_bias_of_as_many_rows_as_the_product(device, place):
+    """A program adds the first row to every row of a tile; another operation adds each row to its own."""
+    rng = np.random.default_rng(3)
+    for rows in (32, 64):
+        first, second, offset = (rng.integers(-2, 3, sides) for sides in ((rows, 64), (64, 32), (rows, 32)))
+        x, y, bias = (tensor(values, device) for values in (first, second, offset))
+        fused = rows == 32 and place == ttsim.DRAM_MEMORY_CONFIG
+        product = ttsim.linear(x, y, bias=bias, memory_config=place, activation="relu")
+        expected = np.maximum(first @ second + (offset[:1] if fused else offset), 0)
+        assert product.to_numpy().astype(int).tolist() == expected.tolist()
+
+
 def test_output_format_and_place(device):
     first, second = tensor(np.ones((32, 64)), device), tensor(np.ones((64, 32)), device, ttsim.bfloat8_b)
     config = ttsim.WormholeComputeKernelConfig(math_fidelity=ttsim.MathFidelity.HiFi4, fp32_dest_acc_en=True)
