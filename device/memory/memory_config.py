@@ -418,6 +418,11 @@ def check_cores(config: MemoryConfig, shards: ShardSpec, count: tuple[int, int],
             return
         grid = CoreRangeSet(CoreRange(box.start, last))
     first = next(core for core in grid.cores(by_rows) if core.x >= cols or core.y >= rows)
+    if in_dram and first.y:
+        raise DeviceError(
+            f"Invalid DRAM shard grid: shard core ({first.x}, {first.y}) is not on row 0. DRAM banks are 1D (bank_id "
+            "== logical x-coordinate), so every shard core must have y == 0.\nshard_spec.grid: give cores of row 0"
+        )
     raise DeviceError(no_bank(first, cols * rows, "DRAM" if in_dram else "L1") + f"{cols}x{rows}")
 
 

@@ -70,6 +70,11 @@ def product(draft: Draft, x: Shadow) -> Step | None:
     activation = draft.pick(("relu", "gelu", "silu")) if draft.chance(0.2) else ""
     draft.option("compute_kernel_config", config).option("activation", activation and f'"{activation}"')
     place = draft.required
+    if not draft.place and not draft.dtype and draft.chance(0.1):
+        shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], width)
+        target = draft.operand("o", shape, out, where=DRAM)
+        draft.option("optional_output_tensor", target)
+        draft.target = target.name
 
     def expected() -> Expected:
         values, terms, squares = sums(np.matmul, a, b, None if row is None else row.values)

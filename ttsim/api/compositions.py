@@ -310,7 +310,7 @@ def _clamped_by_tensors(tensor: Tensor, least: Tensor | None, most: Tensor | Non
     """Bounds of their own for all elements; of a lower bound above the upper one the upper one holds."""
     if least is None or most is None:
         name, bound = ("ge", least) if most is None else ("le", most)
-        inside = combined(name, name, (tensor, bound), memory_config=place)  # type: ignore[arg-type]
+        inside = combined(name, name, (tensor, bound), memory_config=place)
         return where(inside, tensor, bound, memory_config=place)
     below = combined("minimum", "minimum", (tensor, most), memory_config=place)
     above = combined("maximum", "maximum", (below, least), memory_config=place)

@@ -4,7 +4,7 @@ from math import prod
 from typing import Any
 
 from device.cores import CoreGrid
-from device.errors import ArgumentError, DeviceError, shown
+from device.errors import ArgumentError, DeviceError, NotSimulatedError, shown
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, MemoryConfig
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.parts import GridSpec
@@ -15,6 +15,7 @@ from ops.planners.matmul.validation import validate
 from ttsim.api.conversions import typecast
 from ttsim.api.device_calls import format_of, require_left_out
 from ttsim.api.eltwise import add, add_, multiply, multiply_
+from ttsim.api.shape import reshape
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import free_l1_bytes, require_allocated, run
@@ -39,10 +40,10 @@ class Matmul(Call, name="matmul"):
         (Shape([32, 32]), 32.0)
     """
 
-    input_tensor_a: Tensor = param("[..., M, K] on the device, in TILE layout.", kw_only=False)
+    input_tensor_a: Tensor = param("[..., M, K] on the device, in TILE layout; or [K].", kw_only=False)
     input_tensor_b: Tensor = param(
         "[..., K, N], also in TILE layout, with the same leading axes; or one of the two is a single "
-        "matrix that multiplies all matrices of the other.",
+        "matrix that multiplies all matrices of the other; or [K].",
         kw_only=False,
     )
     transpose_a: bool = param("`input_tensor_a` is [..., K, M].", default=False)
@@ -64,7 +65,9 @@ class Matmul(Call, name="matmul"):
         "Cores to use, without a program_config; None lets the library choose.", default=None
     )
     output_tile: object = param("Not simulated; None for tiles of 32x32.", default=None)
-    optional_output_tensor: Tensor | None = param("Not simulated; None for a new tensor.", default=None)
+    optional_output_tensor: Tensor | None = param(
+        "A tensor that receives the output and is returned; its data type and memory are the output's.", default=None
+    )
     global_cb: object = param("Not simulated; of gather_in0 alone.", default=None)
     sub_device_id: object = param("Not simulated; None for the whole device.", default=None)
 
@@ -72,9 +75,12 @@ class Matmul(Call, name="matmul"):
 
     def run(self) -> Tensor:
         """The product, and a bias added to each row of it before the activation."""
-        unsimulated = ("output_tile", "optional_output_tensor", "global_cb", "sub_device_id")
+        unsimulated = ("output_tile", "global_cb", "sub_device_id")
         require_left_out(self._name, **{name: getattr(self, name) for name in unsimulated})
-        operands = {"input": self.input_tensor_a, "weight": self.input_tensor_b, "bias": self.bias}
+        if 1 in (len(self.input_tensor_a.shape), len(self.input_tensor_b.shape)):
+            return self._of_vectors()
+        target = self.optional_output_tensor
+        operands = {"input": self.input_tensor_a, "weight": self.input_tensor_b, "bias": self.bias, "target": target}
         tensors = {name: tensor for name, tensor in operands.items() if tensor is not None}
         for number, tensor in enumerate(tensors.values()):
             lost = "Input Tensor is not allocated" if number else "Operand to matmul must be on device"
@@ -86,8 +92,9 @@ class Matmul(Call, name="matmul"):
             first=tensors["input"].spec,
             second=tensors["weight"].spec,
             bias=None if self.bias is None else self.bias.spec,
-            out_format=format_of(self.dtype),
-            memory_config=DRAM_MEMORY_CONFIG if self.memory_config is None else self.memory_config,
+            out_format=format_of(self.dtype) or (None if target is None else target.spec.data_format),
+            memory_config=self.memory_config or (DRAM_MEMORY_CONFIG if target is None else target.memory_config()),
+            target=None if target is None else target.spec,
             activation=_activation(self.activation),
             transpose_a=self.transpose_a,
             transpose_b=self.transpose_b,
@@ -103,12 +110,40 @@ class Matmul(Call, name="matmul"):
             product = run(plan, tensors, device, useful_flops=useful_flops)["output"]
             return self._finished(product, device, *added_later(arguments, device.spec, free_l1_bytes=free))
 
+    def _of_vectors(self) -> Tensor:
+        """The product of a row or a column or both, without the axes that these have for it."""
+        first, second = self.input_tensor_a, self.input_tensor_b
+        bias, vectors = self.bias, (len(first.shape) == 1, len(second.shape) == 1)
+        turned, written = self.transpose_a or self.transpose_b, self.optional_output_tensor is not None
+        if turned or written or (bias is not None and (self.activation is not None or not vectors[1])):
+            raise NotSimulatedError(
+                f"{self._name}: ttsim does not simulate vectors with transposed operands, an optional_output_tensor, "
+                "or a bias beside an activation or a matrix of weights; reshape them to matrices"
+            )
+        if vectors[0]:
+            self.input_tensor_a = reshape(first, (1, *first.shape))
+        if vectors[1]:
+            self.input_tensor_b, self.bias = reshape(second, (*second.shape, 1)), None
+        product = self.run()
+        *most, rows, columns = product.shape
+        sides = (*most, *(() if vectors[0] else (rows,)), *(() if vectors[1] else (columns,)))
+        product = reshape(product, sides)
+        return product if bias is None else add(product, bias, memory_config=product.memory_config())
+
     def _finished(self, product: Tensor, device: Device, lacks_bias: bool, lacks_activation: bool) -> Tensor:
-        """A sharded product with the bias and the activation that are operations of their own."""
+        """A product with the bias and the activation that are operations of their own."""
+        target = self.optional_output_tensor
+        activation = _activation(self.activation)
+        if target is not None:
+            if lacks_bias and self.bias is not None:
+                add(product, self.bias, output_tensor=product)
+            if lacks_activation and activation is not None:
+                plan = plan_unary(product.spec, activation, device.spec, target=product.spec)
+                run(plan, {"input": product, "target": product}, device)
+            return target
         if lacks_bias and self.bias is not None:
             bare, product = product, add(product, self.bias, memory_config=product.memory_config())
             bare.deallocate()
-        activation = _activation(self.activation)
         if lacks_activation and activation is not None:
             bare, plan = product, plan_unary(product.spec, activation, device.spec)
             product = run(plan, {"input": bare}, device)["output"]

@@ -31,6 +31,7 @@ class MatmulArguments:
     transpose_b: bool = False  # Those of the second do
     program: MatmulConfig | None = None  # The caller's program config
     core_grid: GridSpec | None = None  # Cores that the caller gives
+    target: TensorSpec | None = None  # The caller's tensor "target" that the product is written into, if there is one
     batched: bool = True  # Whether batches of the second operand count: those of matmul do, those of linear do not
 
     @property
@@ -64,6 +65,8 @@ class MatmulArguments:
     @property
     def output_shape(self) -> tuple[int, ...]:
         """[..., M, N], of the rank of the operand, or bias, that has most axes."""
+        if self.target is not None:
+            return self.target.shape
         batches = self.first.shape[:-2] if self.batches[1] == 1 else self.second.shape[:-2]
         rank = max(len(operand.shape) for operand in (self.first, self.second, self.bias) if operand is not None)
         shape = (*batches, self.first_sides[0], self.second_sides[1])

@@ -34,10 +34,10 @@ from ops.programs.matmul.transpose import Transpose, transpose_buffers, transpos
 
 
 def plan_matmul(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_bytes: int) -> Plan:
-    """Plan a call of the tensors "input", "weight" and "bias"; raises ArgumentError if the program cannot run it.
+    """Plan a call of the tensors "input", "weight", "bias" and "target"; raises ArgumentError if it cannot run.
 
-    A product that is sharded, or whose bias has several rows, lacks a bias and an activation that are operations of
-    their own (`added_later`).
+    A product that is sharded, that is written into the caller's tensor, or whose bias has several rows, lacks a bias
+    and an activation that are operations of their own (`added_later`).
     """
     call = with_defaults(arguments, device_spec)
     problem, config, output_spec = _program(call, device_spec, free_l1_bytes)
@@ -51,23 +51,25 @@ def plan_matmul(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_
     turns = (call.transpose_a and not problem.transpose_first, call.transpose_b and not problem.transpose_second)
     bias_later, activation_later = later(call, problem)
 
-    def write(builder: PlanBuilder, first: PlanTensor, second: PlanTensor, *bias: PlanTensor) -> PlanTensor:
+    def write(builder: PlanBuilder, first: PlanTensor, second: PlanTensor, *others: PlanTensor) -> PlanTensor:
+        bias = others if call.target is None else others[:-1]
+        target = None if call.target is None else others[-1]
         inputs = [
             _transposed(builder, operand) if turned else operand
             for operand, turned in zip((first, second), turns, strict=True)
         ]
         fused = bias if problem.bias else ()
-        result = run_matmul(builder, op, [*inputs, *fused], output_spec, key=(call.first, call.second))
-        sharded = output_spec.memory_config.is_sharded()
-        several = bias_later and call.bias is not None and not _is_row(call.bias)
-        if call.bias is not None and bias_later and not sharded and _is_row(call.bias):
+        result = run_matmul(builder, op, [*inputs, *fused], output_spec, key=(call.first, call.second), target=target)
+        whole = _lacks_nothing(call, output_spec, bias_later=bias_later)
+        if call.bias is not None and bias_later and whole:
             result = with_row(builder, result, bias[0], call.bias.data_format, "output.biased")
-        if call.activation is not None and activation_later and not sharded and not several:
+        if call.activation is not None and activation_later and whole:
             result = activated(builder, result, call.activation, "output.activated")
         builder.free_own(*reversed(inputs))
         return result
 
-    return plan_of({"input": call.first, "weight": call.second, "bias": call.bias}, device_spec, write)
+    tensors = {"input": call.first, "weight": call.second, "bias": call.bias, "target": call.target}
+    return plan_of(tensors, device_spec, write)
 
 
 def added_later(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_bytes: int) -> tuple[bool, bool]:
@@ -75,14 +77,14 @@ def added_later(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_
     call = with_defaults(arguments, device_spec)
     problem, _, output_spec = _program(call, device_spec, free_l1_bytes)
     bias_later, activation_later = later(call, problem)
-    several = bias_later and call.bias is not None and not _is_row(call.bias)
-    lacks = output_spec.memory_config.is_sharded() or several
+    lacks = not _lacks_nothing(call, output_spec, bias_later=bias_later)
     return lacks and bias_later, lacks and activation_later
 
 
-def _is_row(bias: TensorSpec) -> bool:
-    """Whether a bias is a single row."""
-    return bias.volume == bias.shape[-1]
+def _lacks_nothing(call: MatmulArguments, output: TensorSpec, *, bias_later: bool) -> bool:
+    """Whether the plan of a product adds its bias and its activation, also where each is an operation of its own."""
+    several = bias_later and call.bias is not None and call.bias.volume != call.bias.shape[-1]
+    return not output.memory_config.is_sharded() and call.target is None and not several
 
 
 def later(call: MatmulArguments, problem: MatmulProblem) -> tuple[bool, bool]:
@@ -95,6 +97,8 @@ def _output_spec(
 ) -> TensorSpec:
     """The output, in shards that follow from the program where it is sharded."""
     place = call.memory_config
+    if call.target is not None:
+        return call.target
     if not place.is_sharded():
         return TensorSpec(call.output_shape, call.output_format, Layout.TILE, place)
     if config.program is MatmulProgram.MCAST_2D and not config.fuse_batch and problem.batches > 1:
@@ -219,15 +223,17 @@ def run_matmul(
     *,
     key: tuple[Hashable, ...],
     refused: str | None = None,
+    target: PlanTensor | None = None,
 ) -> PlanTensor:
-    """One matmul program from two operands, and a bias if given, to the tensor "output"."""
-    op, result = replace(op, second_place=place_of(inputs[1].spec)), PlanTensor("output", result_spec)
+    """One matmul program from two operands, and a bias if given, to the tensor "output" or the caller's own one."""
+    op = replace(op, second_place=place_of(inputs[1].spec))
+    result = PlanTensor("output", result_spec) if target is None else target
     buffers = matmul_circular_buffers(op, inputs[0], inputs[1], result)
     return builder.run(
         "MatmulDeviceOperation",
         op,
-        inputs,
-        result,
+        inputs if target is None else [*inputs, target],
+        result if target is None else None,
         buffers,
         dataflow=True,
         key=("matmul", op, *key, result_spec),

@@ -1,6 +1,7 @@
 """What no program of a matmul takes, whatever its config; first lines of ttnn 0.81.1."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import prod
 
 from device.errors import ArgumentError, NotSimulatedError
@@ -67,7 +68,7 @@ FORMAT_NAMES = ", ".join(data_format.name for data_format in FORMATS)
 
 def validate(call: MatmulArguments) -> None:
     """Refuses a call."""
-    for check in (_choices, _operands, _shapes, _bias):
+    for check in (_choices, _operands, _shapes, _bias, _target):
         for text in check(call):
             raise ArgumentError(text)
 
@@ -133,6 +134,23 @@ def _bias(call: MatmulArguments) -> Iterator[str]:
         yield f"linear: bias must be one of {FORMAT_NAMES}, not {call.bias.data_format}"
     if call.bias.memory_config.is_sharded() and call.bias.memory_config.buffer_type is not BufferType.DRAM:
         raise NotSimulatedError("linear: a bias in shards in L1 is not simulated; put it into interleaved memory")
+
+
+def _target(call: MatmulArguments) -> Iterator[str]:
+    if call.target is None:
+        return
+    remedy = "optional_output_tensor: give a tensor that the call would return"
+    given, asked = (f"DataType::{kind.name.upper()}" for kind in (call.target.data_format, call.output_format))
+    if given != asked:
+        yield f"Type mismatch between optional output tensor {given} & output tensor {asked}\n{remedy}"
+    if call.target.memory_config != call.memory_config:
+        yield (
+            f"Memory config mismatch between optional output tensor {call.target.memory_config} & output tensor "
+            f"{call.memory_config}\n{remedy}"
+        )
+    sides = replace(call, target=None).output_shape
+    if call.target.volume != prod(sides) or call.target.layout is not Layout.TILE:
+        raise NotSimulatedError(f"{remedy} of the shape {list(sides)} in TILE layout; ttsim does not simulate others")
 
 
 def require_bias(call: MatmulArguments, *, fused: bool) -> None:

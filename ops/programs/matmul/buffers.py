@@ -20,7 +20,7 @@ BANK_BUFFERING: Final = 3  # blocks of a second operand that a core reads from a
 
 
 def program_cores(op: MatmulOp, in_memory: MemoryConfig) -> CoreRangeSet:
-    """The cores of a matmul: those with output, and those that only send their part of the first operand."""
+    """The cores of a matmul: those with output, and those that only send part of the first operand."""
     problem, config, grid = op.problem, op.config, op.config.grid
     if op.single_tiles:
         return page_cores(problem.batches * problem.m_tiles * problem.n_tiles, grid)
@@ -32,11 +32,25 @@ def program_cores(op: MatmulOp, in_memory: MemoryConfig) -> CoreRangeSet:
     across, down = op.sharers
     if config.program is not MatmulProgram.MCAST_2D:
         return first_cores(down * across, grid.cols, grid.rows)
-    rows, cols = (across, down) if config.transpose_mcast else (down, across)
+    rows, cols = _output_sides(op)
     if in_memory.shard_spec is not None:
         box = in_memory.shard_spec.grid.bounding_box()
         rows, cols = (max(rows, box.rows), cols) if config.transpose_mcast else (rows, max(cols, box.cols))
     return first_cores(rows * cols, cols, rows)
+
+
+def _output_sides(op: MatmulOp) -> tuple[int, int]:
+    """Rows and columns of cores with output, where cores split both axes."""
+    across, down = op.sharers
+    return (across, down) if op.config.transpose_mcast else (down, across)
+
+
+def _output_cores(op: MatmulOp, cores: CoreRangeSet) -> CoreRangeSet:
+    """Those of a program's cores that have output."""
+    if op.config.program is not MatmulProgram.MCAST_2D:
+        return cores
+    rows, cols = _output_sides(op)
+    return core_rectangle(cols, rows)
 
 
 class Buffered(NamedTuple):
@@ -78,8 +92,9 @@ def matmul_circular_buffers(
         Buffered("bias", config.out_block_w, problem.added_format, wanted=problem.bias),
         Buffered("in0_transposed", _own_first_tiles(op), problem.in_format, wanted=problem.transpose_first),
     )
+    own = _output_cores(op, cores)
     return tuple(
-        tile_buffer(row.name, row.tiles, row.data_format, row.cores or cores, row.view_of) for row in rows if row.wanted
+        tile_buffer(row.name, row.tiles, row.data_format, row.cores or own, row.view_of) for row in rows if row.wanted
     )
 
 
@@ -126,7 +141,10 @@ def _first_buffers(op: MatmulOp, first: PlanTensor, cores: CoreRangeSet) -> Iter
 
 
 def _without_output(op: MatmulOp, senders: CoreRangeSet, cores: CoreRangeSet) -> CoreRangeSet | None:
-    """Cores that only send their shards, where cores split N; None without such cores."""
+    """Cores that only send their shards; None without such cores."""
+    if op.config.program is MatmulProgram.MCAST_2D:
+        beyond = set(cores.cores()) - set(_output_cores(op, cores).cores())
+        return CoreRangeSet([CoreRange(min(beyond), max(beyond))]) if beyond else None
     if op.config.program is not MatmulProgram.MCAST_IN0:
         return None
     idle = sorted(set(senders.cores()) - set(cores.cores()), key=lambda core: (core.y, core.x))
@@ -145,7 +163,9 @@ def _shard_views(op: MatmulOp, first: PlanTensor, cores: CoreRangeSet) -> Iterat
     sent = SENDS.get(op.config.program, (False, False))[0] and not op.config.banks
     if shards is not None and not high and sent:
         tiles, idle = op.config.per_core_m * (shards.shape[1] // TILE), _without_output(op, shards.grid, cores)
-        everywhere = None if idle is None else CoreRangeSet([*cores.ranges(), *idle.ranges()]).merged()
+        everywhere = (
+            None if idle is None else CoreRangeSet([*_output_cores(op, cores).ranges(), *idle.ranges()]).merged()
+        )
         yield Buffered("in0_shard", tiles, op.problem.in_format, first.name, cores=everywhere)
 
 

@@ -149,8 +149,10 @@ def matmul_values(
 
 def _values(op: MatmulOp, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
     """Inputs are the rows, the weights and, if there is one, the bias."""
-    rows, weights, *bias = map(given, inputs)
     problem = op.problem
+    rows, weights, *bias = map(
+        given, inputs[: 3 if problem.bias else 2]
+    )  # not the tensor that is written, if there is one
     added = row(matrix(bias[0])[0]) if bias else None  # the program adds the first row to all rows
     if problem.transpose_first:
         rows = transposed(problem.in_format, rows, context.arithmetic)

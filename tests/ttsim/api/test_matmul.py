@@ -83,6 +83,36 @@ def test_a_bias_of_as_many_rows_as_the_product(device, place):
         assert product.to_numpy().astype(int).tolist() == expected.tolist()
 
 
+@pytest.mark.parametrize("place", [ttsim.DRAM_MEMORY_CONFIG, ttsim.L1_MEMORY_CONFIG])
+def test_a_product_in_the_tensor_that_the_caller_gives(device, place):
+    """Bias and activation are written over it, too; its data type and its memory are the product's."""
+    rng = np.random.default_rng(4)
+    first, second, offset = (rng.integers(-2, 3, sides) for sides in ((40, 64), (64, 32), (1, 32)))
+    x, y, bias = (tensor(values, device, place=place) for values in (first, second, offset))
+    target = tensor(np.zeros((40, 32)), device, ttsim.float32, place)
+    result = ttsim.linear(x, y, bias=bias, activation="relu", optional_output_tensor=target)
+    assert result is target
+    assert target.to_numpy().astype(int).tolist() == np.maximum(first @ second + offset, 0).tolist()
+    with pytest.raises(
+        ArgumentError, match=r"^Type mismatch between optional output tensor DataType::FLOAT32 & output"
+    ):
+        ttsim.matmul(x, y, optional_output_tensor=target, dtype=ttsim.bfloat16)
+    with pytest.raises(ArgumentError, match=r"^Memory config mismatch between optional output tensor"):
+        ttsim.matmul(x, y, optional_output_tensor=target, memory_config=ttsim.L1_HEIGHT_SHARDED_MEMORY_CONFIG)
+
+
+def test_rows_and_columns_are_vectors(device):
+    rng = np.random.default_rng(5)
+    row, columns, many = (rng.integers(-2, 3, sides) for sides in (64, (64, 40), (2, 40, 64)))
+    x, y, z = (tensor(values, device) for values in (row, columns, many))
+    assert ttsim.matmul(x, y).to_numpy().astype(int).tolist() == (row @ columns).tolist()
+    assert ttsim.matmul(x, x).to_numpy().astype(int).tolist() == row @ row
+    shifted = ttsim.linear(z, x, bias=tensor(np.arange(40), device))
+    assert shifted.to_numpy().astype(int).tolist() == (many @ row + np.arange(40)).tolist()
+    with pytest.raises(ArgumentError, match="does not simulate vectors with transposed operands"):
+        ttsim.matmul(x, y, transpose_b=True)
+
+
 def test_output_format_and_place(device):
     first, second = tensor(np.ones((32, 64)), device), tensor(np.ones((64, 32)), device, ttsim.bfloat8_b)
     config = ttsim.WormholeComputeKernelConfig(math_fidelity=ttsim.MathFidelity.HiFi4, fp32_dest_acc_en=True)
@@ -109,7 +139,7 @@ def test_wrong_calls_are_refused(device):
     first, second = tensor(np.ones((32, 64)), device), tensor(np.ones((64, 32)), device)
     with pytest.raises(DeviceError, match="Operand to matmul must be on device"):
         ttsim.matmul(first.cpu(), second)
-    with pytest.raises(ArgumentError, match="linear: optional_output_tensor is not simulated"):
+    with pytest.raises(ArgumentError, match=r"^optional_output_tensor: give a tensor"):
         ttsim.linear(first, second, optional_output_tensor=first)
     with pytest.raises(ArgumentError, match="there is no activation 'rely'"):
         ttsim.matmul(first, second, activation="rely")

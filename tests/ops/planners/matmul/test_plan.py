@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from device.cores import first_cores
+from device.cores import core_rectangle, first_cores
 from device.errors import ArgumentError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
@@ -210,3 +210,16 @@ def test_blocks_beside_a_shard():
     step = plan_matmul(arguments, SPEC, free_l1_bytes=1_360_544).steps[0]
     sizes = {buffer.name: buffer.size_bytes // BFLOAT16.tile_bytes for buffer in step.circular_buffers}
     assert sizes == {"in0": 11 * 9, "in1": 5 * 9, "in0_shard": 22 * 9, "out": 11 * 5}
+
+
+def test_cores_of_block_shards_without_output():
+    """They send their shards: of four columns of shards three have a tile of the output each."""
+    shards = ShardSpec(core_rectangle(4, 2), (64, 64))
+    place = MemoryConfig(TensorMemoryLayout.BLOCK_SHARDED, BufferType.L1, shards)
+    step = plan(first=matrix(128, 256, place=place), second=matrix(256, 96)).steps[0]
+    tile = BFLOAT16.tile_bytes
+    sizes = [(buffer.name, buffer.size_bytes // tile, str(buffer.cores)) for buffer in step.circular_buffers]
+    working, idle, both = "{[0-0 - 2-1]}", "{[3-0 - 3-1]}", "{[0-0 - 3-1]}"
+    assert sizes == [
+        ("in0", 8, working), ("in0", 8, idle), ("in1", 4, working), ("in0_shard", 4, both), ("out", 2, working)
+    ]  # fmt: skip
