@@ -51,6 +51,13 @@ def _complaints(
     if config.program is MatmulProgram.DRAM_SHARDED:
         yield from _dram_sharded(call, problem, config)
         return
+    if config.fuse_batch and problem.transpose_first and call.batches[0] > 1 and problem.m_tiles > 1:
+        *most, depth, rows = call.first.padded_shape
+        yield (
+            "transpose_a with fuse_batch is not supported when batch dimensions exist and M_per_batch > 1 (batch_size="
+            f"{call.batches[0]}, M_per_batch={problem.m_tiles}, a_shape_padded=Shape({[*most, rows, depth]}))",
+            "fuse_batch",
+        )
     yield from _blocks(problem, config)
     if config.fuse_batch and problem.second_batched:
         yield (
@@ -112,13 +119,14 @@ def _grid(
         )
     down = div_up(rows_of(problem, config), config.per_core_m)
     across = div_up(problem.n_tiles, config.per_core_n)
+    splits_rows = config.program in (MatmulProgram.MCAST_2D, MatmulProgram.MCAST_IN1)
+    if splits_rows and config.per_core_m > rows_of(problem, config):
+        yield (
+            f"per_core_M ({config.per_core_m}) exceeds Mt ({rows_of(problem, config)}). Each core would compute more "
+            "output row tiles than the tensor has. Reduce per_core_M to at most Mt.",
+            "blocks",
+        )
     if config.program is MatmulProgram.MCAST_2D:
-        if config.per_core_m > rows_of(problem, config):
-            yield (
-                f"per_core_M ({config.per_core_m}) exceeds Mt ({rows_of(problem, config)}). Each core would compute "
-                "more output row tiles than the tensor has. Reduce per_core_M to at most Mt.",
-                "blocks",
-            )
         wide, high = (down, across) if config.transpose_mcast else (across, down)
         for axis, blocks, lines, have in (("x", wide, "columns", cores.cols), ("y", high, "rows", cores.rows)):
             if blocks > have:

@@ -226,7 +226,7 @@ def _of_shards(
             per_core = _fused_rows(problem), div_up(problem.n_tiles, shards.num_cores())
             depth = gcd(wide, problem.k_tiles)
     else:
-        return _of_grid(replace(call, activation=None), problem, grid, l1_bytes)
+        return _of_grid(replace(call, activation=None), problem, grid if layout is BLOCK else cores, l1_bytes)
     _require_output_like_first(call)
     height, width, _ = output_block(problem, *per_core, [depth], l1_bytes, shard_width=_shard_width(call))
     whole_rows = call.memory_config.is_sharded()

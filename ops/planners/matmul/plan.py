@@ -6,7 +6,7 @@ Rules: ttnn 0.81.1, compared with its device operations, buffers and dataflow bu
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
-from device.cores import core_rectangle, first_cores
+from device.cores import CoreCoord, core_rectangle, first_cores
 from device.errors import ArgumentError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
@@ -187,11 +187,7 @@ def _program(
     output_spec = _output_spec(call, problem, config, device_spec)  # the library makes the output's shards first
     for text in refusals(call, problem, config, grid):
         raise ArgumentError(text)
-    shards = call.first.memory_config.shard_spec
-    if shards is not None and (shards.grid.bounding_box().start.x or shards.grid.bounding_box().start.y):
-        raise NotSimulatedError(
-            "matmul: shards of input_tensor_a that do not begin at core (0, 0) are not simulated; reshard the tensor"
-        )
+    _require_place(call, config)
     require_bias(call, fused=problem.bias)
     if config.program in (MatmulProgram.SINGLE_TILES, MatmulProgram.DRAM_SHARDED):
         problem = replace(problem, transpose_first=False, transpose_second=False)
@@ -200,6 +196,19 @@ def _program(
     if config.fuse_batch and problem.first_batched:
         problem = replace(problem, m_tiles=problem.m_tiles * problem.batches, batches=1, first_batched=False)
     return problem, config, output_spec
+
+
+def _require_place(call: MatmulArguments, config: MatmulConfig) -> None:
+    """Refuses shards of the first operand elsewhere than at core (0, 0), but where the program lies on their cores."""
+    shards = call.first.memory_config.shard_spec
+    if shards is None or shards.grid.bounding_box().start == CoreCoord(0, 0):
+        return
+    one_axis = config.program in (MatmulProgram.MCAST_IN0, MatmulProgram.MCAST_IN1)
+    if call.program is not None or not one_axis or call.memory_config.is_sharded():
+        raise NotSimulatedError(
+            "matmul: shards of input_tensor_a that do not begin at core (0, 0) are simulated only of HEIGHT and WIDTH, "
+            "without a program_config and with an interleaved output; reshard the tensor"
+        )
 
 
 def _adds_bias_later(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig) -> bool:

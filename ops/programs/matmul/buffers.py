@@ -7,7 +7,7 @@ shows them only when nothing is dispatched. Sizes and cores: 0.81.1 on a device 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from device.cores import CoreRange, CoreRangeSet, core_rectangle, first_cores
+from device.cores import CoreCoord, CoreRange, CoreRangeSet, core_rectangle, first_cores
 from device.memory.memory_config import TILE, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import DataFormat, div_up
 from device.plan import CircularBuffer
@@ -31,12 +31,24 @@ def program_cores(op: MatmulOp, in_memory: MemoryConfig) -> CoreRangeSet:
         return core_rectangle(max(grid.cols, box.end.x + 1), max(grid.rows, box.end.y + 1))
     across, down = op.sharers
     if config.program is not MatmulProgram.MCAST_2D:
-        return first_cores(down * across, grid.cols, grid.rows)
+        start = CoreCoord(0, 0) if in_memory.shard_spec is None else in_memory.shard_spec.grid.bounding_box().start
+        return _from(start, first_cores(down * across, grid.cols, grid.rows))
     rows, cols = _output_sides(op)
     if in_memory.shard_spec is not None:
         box = in_memory.shard_spec.grid.bounding_box()
         rows, cols = (max(rows, box.rows), cols) if config.transpose_mcast else (rows, max(cols, box.cols))
     return first_cores(rows * cols, cols, rows)
+
+
+def _from(start: CoreCoord, cores: CoreRangeSet) -> CoreRangeSet:
+    """Cores that lie at (0, 0), moved to another core."""
+    if start == CoreCoord(0, 0):
+        return cores
+    moved = (
+        CoreRange(*(CoreCoord(core.x + start.x, core.y + start.y) for core in (box.start, box.end)))
+        for box in cores.ranges()
+    )
+    return CoreRangeSet(tuple(moved))
 
 
 def _output_sides(op: MatmulOp) -> tuple[int, int]:

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from device.cores import core_rectangle, first_cores
-from device.errors import ArgumentError
+from device.cores import CoreCoord, CoreRange, CoreRangeSet, core_rectangle, first_cores
+from device.errors import ArgumentError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
@@ -163,6 +163,11 @@ def config(program=MatmulProgram.MCAST_2D, **fields):
             "output row tiles than the tensor has. Reduce per_core_M to at most Mt.",
         ),
         (
+            config(MatmulProgram.MCAST_IN1, per_core_m=3),
+            "MatmulMultiCoreReuseMultiCast1DProgramConfig: per_core_M (3) exceeds Mt (2). Each core would compute more "
+            "output row tiles than the tensor has. Reduce per_core_M to at most Mt.",
+        ),
+        (
             config(MatmulProgram.MCAST_IN0),
             "MatmulMultiCoreReuseMultiCast1DProgramConfig: mcast_in0 requires M (2) to fit within a single per_core_M "
             "block (1), got num_blocks_y=2",
@@ -223,3 +228,32 @@ def test_cores_of_block_shards_without_output():
     assert sizes == [
         ("in0", 8, working), ("in0", 8, idle), ("in1", 4, working), ("in0_shard", 4, both), ("out", 2, working)
     ]  # fmt: skip
+
+
+def test_batches_of_turned_matrices_do_not_count_as_one():
+    with pytest.raises(ArgumentError) as refused:
+        plan(first=matrix(2, 96, 64), transpose_a=True, program=config(fuse_batch=True))
+    assert str(refused.value).splitlines()[0] == (
+        "MatmulMultiCoreReuseMultiCastProgramConfig: transpose_a with fuse_batch is not supported when batch "
+        "dimensions exist and M_per_batch > 1 (batch_size=2, M_per_batch=2, a_shape_padded=Shape([2, 64, 96]))"
+    )
+
+
+@pytest.mark.parametrize(
+    ("box", "rows", "cores", "tiles"),
+    [
+        (CoreRange(CoreCoord(3, 5), CoreCoord(6, 7)), 288, "{[3-5 - 6-6], [3-7 - 3-7]}", [4, 12, 3]),
+        (CoreRange(CoreCoord(3, 5), CoreCoord(3, 5)), 288, "{[3-5 - 3-5]}", [36, 12, 27]),
+    ],
+)
+def test_a_program_lies_where_the_shards_do(box, rows, cores, tiles):
+    """The shards as they lie, all of K beside them, and the output; a single core takes the whole product."""
+    shards = ShardSpec(CoreRangeSet(box), (rows // (1 if box.start == box.end else 9), 128))
+    place = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, shards)
+    step = plan(first=matrix(rows, 128, place=place), second=matrix(128, 96)).steps[0]
+    assert [buffer.size_bytes // BFLOAT16.tile_bytes for buffer in step.circular_buffers] == tiles
+    assert {str(buffer.cores) for buffer in step.circular_buffers} == {cores}
+    with pytest.raises(NotSimulatedError, match=r"do not begin at core \(0, 0\)"):
+        plan(
+            first=matrix(rows, 128, place=place), second=matrix(128, 96), memory_config=replace(place, shard_spec=None)
+        )
