@@ -38,7 +38,7 @@ def copied(draft: Draft) -> Step | None:
     return moved(draft, x, x.values, dtypes=(other.dtype,), layout="TILE")
 
 
-@of_tensor("view", accept=lambda x: not x.tensor.is_sharded())
+@of_tensor("view", "experimental.view", accept=lambda x: not x.tensor.is_sharded())
 def view(draft: Draft, x: Shadow) -> Step:
     """The same rows under other axes."""
     rows = prod(x.shape[:-1])

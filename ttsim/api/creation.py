@@ -281,6 +281,9 @@ def rand(
     return locked_on(device, call)
 
 
+FILLED: Final = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B)  # by an operation, in tiles
+
+
 def _filled(function: str, tensor: Tensor, fill_value: float, place: Place, *, on_host: bool = False) -> Tensor:
     """A tensor of one number in the shape of another tensor, by the function of that name; on the host on request."""
     dtype, layout, device, memory_config = place
@@ -292,7 +295,8 @@ def _filled(function: str, tensor: Tensor, fill_value: float, place: Place, *, o
     require_type_or_none(function, MemoryConfig, memory_config=memory_config)
     home = tensor.device()
     stays = layout in (None, tensor.layout) and dtype in (None, tensor.dtype) and device in (None, home)
-    if on_host or home is None or not stays or tensor.layout is not Layout.TILE or not tensor.dtype.format.is_float:
+    filled = tensor.layout is Layout.TILE and tensor.dtype in FILLED
+    if on_host or home is None or not stays or not filled:
         config = memory_config or (None if home is None else tensor.spec.memory_config)
         return full(tensor.shape, fill_value, dtype or tensor.dtype, layout or tensor.layout, device or home, config)
     require_allocated(tensor)

@@ -320,7 +320,7 @@ def polyval(input_tensor_a: Tensor, coeffs: Sequence, *, memory_config: MemoryCo
         raise wrong("polyval", f"coeffs must be numbers, not {shown(coeffs)}")
     first, *rest = (float(number) for number in coeffs)
     if not rest:
-        return applied("fill", ("fill", (first,)), input_tensor_a, memory_config)
+        return full_like(input_tensor_a, first, memory_config=memory_config)
     result = combined("multiply", "multiply", (input_tensor_a, first), memory_config=memory_config)
     for at, number in enumerate(rest):
         if at:

@@ -215,6 +215,8 @@ def _adds_bias_later(call: MatmulArguments, problem: MatmulProblem, config: Matm
     """Whether another operation adds the bias: where the program may not, by the places of the tensors."""
     if config.program is MatmulProgram.SINGLE_TILES or (call.bias is not None and call.bias.matrix[0] > TILE):
         return True
+    if call.program is not None and config.program is MatmulProgram.REUSE:
+        return True
     if call.program is not None or call.core_grid is not None:
         return problem.second_batched
     places = (call.first.memory_config, call.second.memory_config, call.memory_config)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import ttsim
+from tests.ttsim.api.calls import operations
 
 X = np.array([[-2.0, 0.0, 1.0, 3.0]], np.float32)
 Y = np.array([[2.0, 4.0, 0.5, -1.0]], np.float32)
@@ -70,6 +71,14 @@ def test_gates_multiply_the_halves(device, name, factor):
     got = getattr(ttsim, name)(on(device, values)).to_numpy()
     assert got.shape == (1, 1, 32, 32)
     np.testing.assert_allclose(got.astype(float), 3 * factor, rtol=2.0**-7)
+
+
+def test_the_host_fills_bfloat4_b(device):
+    """As the real library, which has no operation for it."""
+    for dtype, count in ((ttsim.bfloat8_b, 1), (ttsim.bfloat4_b, 0)):
+        x = on(device, X, dtype)
+        assert len(operations(lambda x=x: ttsim.polyval(x, [2.0]))) == count
+        assert (ttsim.polyval(x, [2.0]).to_numpy() == 2).all()
 
 
 def test_extrema_with_a_number_leave_activations_out(device):

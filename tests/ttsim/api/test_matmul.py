@@ -5,6 +5,7 @@ import pytest
 
 import ttsim
 from device.errors import ArgumentError, DeviceError
+from tests.ttsim.api.calls import operations
 
 
 def tensor(values: Any, device: ttsim.Device | None, dtype: Any = ttsim.bfloat16, place: Any = None) -> ttsim.Tensor:
@@ -99,6 +100,21 @@ def test_a_product_in_the_tensor_that_the_caller_gives(device, place):
         ttsim.matmul(x, y, optional_output_tensor=target, dtype=ttsim.bfloat16)
     with pytest.raises(ArgumentError, match=r"^Memory config mismatch between optional output tensor"):
         ttsim.matmul(x, y, optional_output_tensor=target, memory_config=ttsim.L1_HEIGHT_SHARDED_MEMORY_CONFIG)
+
+
+def test_a_program_of_pairs_leaves_the_bias_to_another_operation(device):
+    x, y, bias = (tensor(np.ones(sides), device) for sides in ((96, 64), (64, 32), (1, 32)))
+    config = ttsim.MatmulMultiCoreReuseProgramConfig(
+        compute_with_storage_grid_size=(1, 1),
+        in0_block_w=1,
+        out_subblock_h=1,
+        out_subblock_w=1,
+        per_core_M=3,
+        per_core_N=1,
+    )
+    run = lambda: ttsim.linear(x, y, bias=bias, program_config=config)  # noqa: E731
+    assert operations(run) == ["Matmul", "BinaryNg"]
+    assert (run().to_numpy() == 65).all()
 
 
 def test_rows_and_columns_are_vectors(device):
