@@ -64,7 +64,7 @@ def plan_norm(call: NormArguments, spec: DeviceSpec, *, l1_bytes: int) -> Plan:
         raise DeviceError("bad optional access\nmemory_config: give a ShardSpec(grid, shape, orientation)")
     for text in (*_tensor_faults(call), *_shard_faults(call, place), *_config_faults(call, program, place, spec)):
         raise DeviceError(text)
-    if program.use_welford:
+    if program.use_welford and (call.fp32_dest or sharded):  # otherwise it has no effect
         raise NotSimulatedError(f"{call.name}: use_welford is not simulated; leave it out of the program config")
     if sharded and place.shard_spec is None:
         place = replace(place, shard_spec=call.source.memory_config.shard_spec)
@@ -106,16 +106,30 @@ def _on_rows(
     cores = page_cores(tile_rows, builder.device_spec.grid, row_wise=True)
     width_tiles = div_up(padded[-1], TILE)
     op = _op(call, cores=cores, core_tiles=(spread_evenly(tile_rows, cores.num_cores())[1], width_tiles))
-    buffers = RowBuffers(
+    rows = RowBuffers(
         op=op,
         width_tiles=width_tiles,
         by_rows=call.source.layout is Layout.ROW_MAJOR,
         vectors_by_rows=any(
             vector is not None and vector.layout is Layout.ROW_MAJOR for vector in (call.weight, call.bias)
         ),
-    ).buffers(l1_bytes)
-    key = _key(call, output)
-    return builder.run("LayerNormDeviceOperation", op, list(named.values()), output, buffers, dataflow=True, key=key)
+    )
+    refused = None
+    if rows.by_rows and rows.vectors_by_rows and rows.exceeds(l1_bytes):
+        refused = (
+            "The LayerNorm large-tensor path does not support row-major gamma/beta; pass gamma/beta in TILE layout\n"
+            "weight, bias: use to_layout(TILE_LAYOUT)"
+        )
+    return builder.run(
+        "LayerNormDeviceOperation",
+        op,
+        list(named.values()),
+        output,
+        () if refused is not None else rows.buffers(l1_bytes),
+        dataflow=True,
+        key=_key(call, output),
+        refused=refused,
+    )
 
 
 def _on_shards(
@@ -206,6 +220,8 @@ def _program_fault(call: NormArguments, program: NormProgram, exchange: Exchange
     else:
         high, first = program.block_h, exchange.first_stage
         outside = (div_up(high, div_up(high, first)) if first else box.rows) == 1
+        summing = div_up(high, div_up(high, exchange.partners))  # cores; the others begin behind whole columns of them
+        outside = outside or (not first and summing % box.rows == 0 and summing < exchange.partners)
     return "Start core must be within grid size" if outside else None
 
 

@@ -128,12 +128,14 @@ class RowBuffers:
 
     def buffers(self, l1_bytes: int) -> tuple[CircularBuffer, ...]:
         """The buffers in order of allocation; ``l1_bytes`` are those of a core that buffers may take."""
-        buffers = self._of(self.whole_row, in_blocks=False)
-        if self.vectors_by_rows and not self.by_rows:
-            return buffers
-        if sum(buffer.size_bytes for buffer in buffers) < l1_bytes * L1_SHARE:
-            return buffers
+        if (self.vectors_by_rows and not self.by_rows) or not self.exceeds(l1_bytes):
+            return self._of(self.whole_row, in_blocks=False)
         return self._of(self._capped(), in_blocks=True)
+
+    def exceeds(self, l1_bytes: int) -> bool:
+        """Whether the buffers of whole rows leave too little of ``l1_bytes``."""
+        needed = sum(buffer.size_bytes for buffer in self._of(self.whole_row, in_blocks=False))
+        return needed >= l1_bytes * L1_SHARE
 
     def _of(self, whole: int, *, in_blocks: bool) -> tuple[CircularBuffer, ...]:
         op, block = self.op, self.block

@@ -94,3 +94,39 @@ def test_the_numbers_were_never_compared(device):
     report = profile.report()
     assert report.calls[0].operations[0].name == "LayerNormDeviceOperation"
     assert report.calls[0].operations[0].cycles > 1000
+
+
+def test_long_rows_that_are_tilized_take_their_weight_in_tiles(device):
+    """8,192 columns do not fit L1 at once; 1,024 do, and then a weight in rows is as good."""
+    for columns in (1024, 8192):
+        x = ttnn.zeros((32, columns), device=device)
+        weight = ttnn.ones((1, 1, columns // 32, 32), device=device)
+        if columns == 1024:
+            ttnn.layer_norm(x, weight=weight)
+            continue
+        with pytest.raises(
+            ttnn.DeviceError, match=r"^The LayerNorm large-tensor path does not support row-major gamma"
+        ):
+            ttnn.layer_norm(x, weight=weight)
+
+
+def test_welford_has_no_effect_with_a_dst_of_16_bits(device):
+    x = on_device(device, np.random.default_rng(3).normal(size=(32, 128)))
+    named = {"compute_kernel_config": ttnn.WormholeComputeKernelConfig(fp32_dest_acc_en=False)}
+    program = ttnn.LayerNormDefaultProgramConfig(use_welford=True)
+    result = ttnn.layer_norm(x, program_config=program, **named)
+    assert np.array_equal(result.to_numpy(), ttnn.layer_norm(x, **named).to_numpy())
+
+
+@pytest.mark.parametrize(("rows", "refused"), [(2, False), (6, True)])
+def test_cores_that_do_not_sum_begin_behind_whole_columns_of_those_that_do(device, rows, refused):
+    """Of 4 x 3 cores 6 sum 6 rows, two whole columns, behind which the library finds no core; or 2 sum 2 rows."""
+    cores = ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(0, 4), ttnn.CoreCoord(3, 6))])
+    shards = ttnn.ShardSpec(cores, (32 * rows, 64), ttnn.ShardOrientation.COL_MAJOR)
+    place = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.WIDTH_SHARDED, ttnn.BufferType.L1, shards)
+    x = ttnn.zeros((1, 1, 32 * rows, 768), layout=ttnn.TILE_LAYOUT, device=device, memory_config=place)
+    if not refused:
+        ttnn.layer_norm(x)
+        return
+    with pytest.raises(ttnn.DeviceError, match=r"^Start core must be within grid size"):
+        ttnn.layer_norm(x)
