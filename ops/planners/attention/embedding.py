@@ -178,6 +178,11 @@ def _in_rows(
                 f"Embedding output staging buffer size {held} B must be divisible by its entry size {row} B\n"
                 "input: give it in L1, or memory_config: give shards whose bytes are whole rows"
             )
+        if shards.shape[0] * row > held:
+            raise DeviceError(
+                f"Embedding sharded output: {shards.shape[0]} rows of {row} B do not fit in the {held} B output shard\n"
+                "input: give it in L1, or weight: give columns that DRAM aligns"
+            )
     single = data_format.element_bytes or 0
     aligned = round_up(single, page_alignment_bytes(index.memory_config, spec))
     pad = scratchpad("indices", INDEX_BYTES // single * aligned, data_format, cores)

@@ -90,13 +90,24 @@ def test_rows_are_aligned_for_the_memory_of_the_indices_and_kept_rows_to_32_byte
     assert sizes(call, load_spec(device)) == {"EmbeddingsDeviceOperation": expected}
 
 
-def test_shards_that_hold_parts_of_aligned_rows_are_refused():
-    place = MemoryConfig(
-        TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(first_cores(4, 4, 1).merged(), (3, 33))
-    )
-    call = EmbeddingArguments(indices=indices(1, 12), table=table(10, 33), place=place)
-    with pytest.raises(DeviceError, match="staging buffer size 240 B must be divisible by its entry size 96 B"):
+@pytest.mark.parametrize(
+    ("rows", "text"),
+    [
+        (3, "staging buffer size 240 B must be divisible by its entry size 96 B"),
+        (6, "sharded output: 6 rows of 96 B do not fit in the 480 B output shard"),
+    ],
+)
+def test_shards_that_hold_parts_of_aligned_rows_are_refused(rows, text):
+    cores = first_cores(4, 4, 1).merged()
+    place = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(cores, (rows, 33)))
+    call = EmbeddingArguments(indices=indices(1, 4 * rows), table=table(10, 33), place=place)
+    with pytest.raises(DeviceError, match=text):
         plan_embedding(call, SPEC)
+
+
+def test_shards_that_hold_aligned_rows_of_indices_in_l1():
+    cores = first_cores(4, 4, 1).merged()
+    place = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(cores, (3, 33)))
     in_l1 = EmbeddingArguments(indices=indices(1, 12, place=L1_MEMORY_CONFIG), table=table(10, 33), place=place)
     assert sizes(in_l1, SPEC) == {"EmbeddingsDeviceOperation": [128]}
 
