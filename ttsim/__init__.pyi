@@ -95,7 +95,7 @@ from ttsim.api.prepare import (
     prepare_conv_bias as prepare_conv_bias, prepare_conv_transpose2d_bias as prepare_conv_transpose2d_bias,
     prepare_conv_transpose2d_weights as prepare_conv_transpose2d_weights, prepare_conv_weights as prepare_conv_weights,
 )
-from ttsim.api.places import argmax as argmax, topk as topk
+from ttsim.api.places import argmax as argmax, sort as sort, topk as topk
 from ttsim.api.quotients import (
     addalpha as addalpha, bias_gelu as bias_gelu, div as div, div_no_nan as div_no_nan, divide as divide,
     floor_div as floor_div, isclose as isclose, polyval as polyval, pow as pow, rdiv as rdiv, subalpha as subalpha,

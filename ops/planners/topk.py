@@ -51,7 +51,7 @@ def plan_topk(source: TensorSpec, call: TopKArguments, spec: DeviceSpec) -> Plan
     wanted = (*turned.spec.shape[:-1], call.count)
     boxes = []
     for role, result in zip(("values", "indices"), made, strict=True):
-        box = cut_by(builder, result, _four_axes(wanted), f"{role}.box")
+        box = cut_by(builder, result, four_axes(wanted), f"{role}.box")
         builder.free_own(result, keep=[box])
         boxes.append(PlanTensor(box.name, box.spec.changed(shape=wanted)))
     results = {}
@@ -95,7 +95,7 @@ def _checked_axis(source: TensorSpec, call: TopKArguments) -> int:
 def _filled(builder: PlanBuilder, turned: PlanTensor, filler: float) -> PlanTensor:
     """The tensor with four axes and padding that is never among the best; all cores pad bfloat16 in DRAM alone."""
     spec = turned.spec
-    four = seen(turned, _four_axes(spec.shape))
+    four = seen(turned, four_axes(spec.shape))
     around = (*[(0, 0)] * (RANK - 1), (0, max(0, LEAST_COLUMNS - spec.shape[-1])))
     by_one_core = spec.data_format != BFLOAT16 or spec.memory_config.buffer_type is BufferType.L1
     padded = padded_by(builder, four, around, filler, "padded", by_one_core=by_one_core)
@@ -118,7 +118,7 @@ def _selected(
     ragged = source.shape[-1] % TILE > 0
     split = split_of(source, count, spec, packed=small and (call.stable or ragged))
     op = TopK(shape=shape, count=count, largest=call.largest, index_format=UINT16 if small else UINT32, split=split)
-    sides = (*_four_axes(shape)[:-1], count)
+    sides = (*four_axes(shape)[:-1], count)
     made = PlanTensor("best", TensorSpec(sides, source.data_format, Layout.TILE, place))
     if place.is_sharded():
         raise DeviceError("Sharded implementation not supported yet\nmemory_config: use interleaved memory")
@@ -149,7 +149,7 @@ def _require_simulated(source: TensorSpec, call: TopKArguments, spec: DeviceSpec
         )
 
 
-def _four_axes(shape: tuple[int, ...]) -> tuple[int, ...]:
+def four_axes(shape: tuple[int, ...]) -> tuple[int, ...]:
     """A shape as the library cuts it: with axes of 1 in front, or with the first axes put together."""
     more = max(0, len(shape) - RANK + 1)
     return (*[1] * (RANK - len(shape)), *([prod(shape[:more])] if more > 1 else shape[:more]), *shape[more:])

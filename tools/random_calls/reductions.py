@@ -113,6 +113,20 @@ def argmax(draft: Draft, x: Shadow) -> Step:
     return draft.gives(np.argmax(x.values, axis=axis, keepdims=keeps), dtypes=("uint32",), layout="ROW_MAJOR")
 
 
+@of_tensor(
+    "sort",
+    accept=lambda x: (
+        x.dtype in ("bfloat16", "float32") and x.tiled and not x.tensor.is_sharded() and max(x.shape, default=1) > 1
+    ),
+)
+def sort(draft: Draft, x: Shadow) -> Step:
+    """All elements along an axis in order."""
+    axis, descending = draft.pick([axis for axis, side in enumerate(x.shape) if side > 1]), draft.chance(0.4)
+    draft.call(x).option("dim", axis).option("descending", descending or "")
+    values = np.flip(np.sort(x.values, axis=axis), axis) if descending else np.sort(x.values, axis=axis)
+    return draft.gives(values, dtypes=(x.dtype,), layout="TILE", text=f"ttsim.sort({', '.join(draft.arguments)})[0]")
+
+
 @of_tensor("topk", accept=lambda x: x.dtype in ("bfloat16", "float32") and x.tiled and not x.tensor.is_sharded())
 def topk(draft: Draft, x: Shadow) -> Step:
     """The largest or smallest elements along an axis."""

@@ -3,6 +3,7 @@
 from device.cores import CoreRangeSet
 from device.memory.memory_config import MemoryConfig
 from ops.planners.argmax import ArgMaxArguments, plan_argmax
+from ops.planners.sort import SortArguments, plan_sort
 from ops.planners.topk import TopKArguments, plan_topk, require_kept_numbers
 from ttsim.api.device_calls import cached_plan, converted, operation, require_left_out, required_device
 from ttsim.runtime.execution import run
@@ -100,5 +101,44 @@ def topk(
     if device.strict:
         require_kept_numbers(input_tensor.spec, call)
     with device.function("ttnn.topk"):
+        results = run(plan, {"input": input_tensor}, device)
+    return results["values"], results["indices"]
+
+
+@operation
+def sort(
+    input_tensor: Tensor,
+    dim: object = -1,
+    descending: bool = False,
+    stable: bool = False,
+    *,
+    memory_config: MemoryConfig | None = None,
+    out: object = None,
+) -> tuple[Tensor, Tensor]:
+    """The elements along an axis in order, and their places.
+
+    Of equal elements the first comes first. Numbers were never compared with recordings of the real kernels.
+
+    Args:
+        input_tensor: An interleaved tensor on the device in TILE layout.
+        dim: The axis, of at most 2,048 elements; negative numbers count from the last.
+        descending: The largest elements come first.
+        stable: Accepted as in ttnn; equal elements are always in the order of their places.
+        out: Not simulated; None creates new tensors.
+
+    Returns:
+        The elements, and their places from 0 on: uint16, or uint32 for float32 and uint16.
+
+    Examples:
+        >>> tensor = ttnn.Tensor(np.array([[3.0, 1.0, 2.0]]), ttnn.bfloat16, device, ttnn.TILE_LAYOUT)
+        >>> values, places = ttnn.sort(tensor)
+        >>> values.to_list(), places.to_list()
+        ([[1.0, 2.0, 3.0]], [[1, 2, 0]])
+    """
+    require_left_out("sort", out=out)
+    device = required_device("sort", input_tensor)
+    call = SortArguments(dim=required_integer("sort", "dim", dim), descending=descending, place=memory_config)
+    plan = cached_plan(plan_sort, device, input_tensor.spec, call)
+    with device.function("ttnn.sort"):
         results = run(plan, {"input": input_tensor}, device)
     return results["values"], results["indices"]

@@ -8,8 +8,9 @@ from ops.programs.reduction.argmax import ArgMax
 from ops.programs.reduction.nc import AddImages
 from ops.programs.reduction.product import Product
 from ops.programs.reduction.reduce import Reduce
+from ops.programs.reduction.sort import Sort
 from ops.programs.reduction.topk import TopK
 from ops.programs.reduction.welford import Welford
 
-OPS: Final[tuple[type[ModeledOp], ...]] = (Accumulate, AddImages, ArgMax, Product, Reduce, TopK, Welford)
+OPS: Final[tuple[type[ModeledOp], ...]] = (Accumulate, AddImages, ArgMax, Product, Reduce, Sort, TopK, Welford)
 OP_MODELS: Final[tuple[OpModel[Any], ...]] = tuple(map(model_of, OPS))
