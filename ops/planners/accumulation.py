@@ -43,15 +43,6 @@ def plan_accumulation(source: TensorSpec, call: AccumulateArguments, spec: Devic
             f"The requested accumulation axis is {call.axis}, while the input tensor has rank "
             f"{len(source.padded_shape)}.\n{call.name}: give one of its axes"
         )
-    if source.memory_config.is_sharded():
-        raise DeviceError(
-            "ttnn accumulation operations (cumprod, cumsum) do not support sharded input tensors.\n"
-            f"{call.name}: move the tensor to interleaved memory"
-        )
-    if source.layout is not Layout.TILE:
-        raise DeviceError(
-            f"The provided input tensor has a non-tile layout: ROW_MAJOR.\n{call.name}: bring it into TILE_LAYOUT"
-        )
     if call.place is not None and call.place.is_sharded():
         raise NotSimulatedError(f"{call.name}: a sharded memory_config is not simulated; give interleaved memory")
     if not source.volume:
@@ -91,6 +82,15 @@ def _run(
     builder: PlanBuilder, source: PlanTensor, call: AccumulateArguments, axis: int, place: MemoryConfig, name: str
 ) -> PlanTensor:
     spec = source.spec
+    if spec.memory_config.is_sharded():
+        raise DeviceError(
+            "ttnn accumulation operations (cumprod, cumsum) do not support sharded input tensors.\n"
+            f"{call.name}: move the tensor to interleaved memory"
+        )
+    if spec.layout is not Layout.TILE:
+        raise DeviceError(
+            f"The provided input tensor has a non-tile layout: ROW_MAJOR.\n{call.name}: bring it into TILE_LAYOUT"
+        )
     op = Accumulate(
         axis=axis,
         multiplies=call.multiplies,
