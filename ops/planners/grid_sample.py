@@ -50,6 +50,8 @@ class GridSampleArguments:
     full_sync: bool = False  # Dst is not shared with the packer
 
 
+NARROW_LINK_BYTES = 32  # of a link that is slower than unpacking whatever the channels
+READ_LONGEST_CHANNELS = 224  # up to which reading over a wider link takes longer than unpacking
 INSIDE = (Scheme.INTERLEAVED, Scheme.HEIGHT_SHARDED)
 
 
@@ -171,10 +173,15 @@ def _planned(call: GridSampleArguments, spec: DeviceSpec) -> Plan:
 
 
 def _two_readers(call: GridSampleArguments, spec: DeviceSpec) -> bool:
-    """Whether two processors read the corners of a sharded grid."""
+    """Whether two processors read the corners of a sharded grid.
+
+    With prepared points they do where reading takes longest: of images in L1, unless links are wide and channels many.
+    """
     if not call.prepared:
         return True
-    return call.images.memory_config.buffer_type is not BufferType.DRAM
+    wide = spec.noc.flit_bytes > NARROW_LINK_BYTES
+    read_longest = not wide or call.images.shape[-1] <= READ_LONGEST_CHANNELS
+    return read_longest and call.images.memory_config.buffer_type is not BufferType.DRAM
 
 
 def _place(call: GridSampleArguments, points: int, spec: DeviceSpec) -> MemoryConfig:
