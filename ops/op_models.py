@@ -49,12 +49,13 @@ from ops.programs.phase_conv2d.model import OP_MODELS as PHASE_CONV2D
 from ops.programs.pool import Pool
 from ops.programs.rand import EvenlyDistributed
 from ops.programs.reduction.models import OP_MODELS as REDUCTION
+from ops.programs.rotate import Rotate
 
 # Operations whose own methods are their models.
 MODELED_OPS: Final[tuple[type[ModeledOp], ...]] = (
     Activate, AddRow, BilinearUpsample, Binary, ChannelsFirst, ChannelsLast, Concatenate, Conv3d, CopyTensor, Cut,
     EvenlyDistributed, FillCache, FillPad, FillTiles, FoldWindows, GridSample, Pool, PaddedSlice, PadWith, Permute,
-    RepeatTensor, Reshape, ReshapeOnDevice, RollShards, SliceFromShards, SliceToShards, SliceWrite, SplitWidth,
+    RepeatTensor, Reshape, ReshapeOnDevice, RollShards, Rotate, SliceFromShards, SliceToShards, SliceWrite, SplitWidth,
     Ternary, Transpose, UpdateCache, Upsample,
 )  # fmt: skip
 _MODELS: list[OpModel[Any]] = [

@@ -143,6 +143,7 @@ from ttsim.api.unary import (
     square as square, swish as swish, tan as tan, tanh as tanh, tanhshrink as tanhshrink, threshold as threshold,
     trunc as trunc, xielu as xielu,
 )
+from ttsim.api.rotate import rotate as rotate
 from ttsim.api.upsample import upsample as upsample
 from ttsim.errors import (
     ArgumentError as ArgumentError, ArgumentIndexError as ArgumentIndexError, ArgumentTypeError as ArgumentTypeError,

@@ -22,10 +22,9 @@ from ops.op_model import Ends, ValuesContext, given, uncompared_fact
 from ops.programs.buffer_shapes import BUFFERING, paged_buffer
 from ops.programs.data_movement.movement import Composed, DataMovement
 from ops.programs.kernel_costs import TransferCosts, pack_tile_cycles, reduce_window_cycles
-from ops.programs.weighted_sums import interpolated
+from ops.programs.weighted_sums import FIXED_BITS, FIXED_ONE, fixed_weights, interpolated
 
 CORNERS = 4  # pixels around an output: above and below, at the left and at the right
-FIXED_BITS = 16  # behind the point of the numbers that places and weights are worked out in
 WIDEST = 8  # tiles of channels that are reduced at once
 
 
@@ -53,7 +52,7 @@ class BilinearUpsample(DataMovement):
             _places(side, factor) for side, factor in zip((height, width), self.scale, strict=True)
         )
         high, wide, arithmetic = rows.shape[1], columns.shape[1], context.arithmetic
-        weights = np.tile(_weights(down, across), (batch * height, width, 1)).reshape(-1, CORNERS)
+        weights = np.tile(fixed_weights(down[:, None], across), (batch * height, width, 1)).reshape(-1, CORNERS)
         corners = np.array([width * rows[row][:, None] + columns[column] for row in (0, 1) for column in (0, 1)])
         image = np.arange(batch, dtype=np.int64)[:, None] * (height * width)
 
@@ -102,25 +101,13 @@ def _places(side: int, factor: int) -> tuple[Integers, Integers]:
 
     The distance has `FIXED_BITS` behind the point, in which a third and other factors are cut off.
     """
-    one = 1 << FIXED_BITS
-    half, inverse = one >> 1, np.float32(1) / np.float32(factor)
-    step = int(inverse * np.float32(one))
-    start = int((np.float32(0.5) * inverse + np.float32(0.5)) * np.float32(one))  # there is a row of padding before
+    half, inverse = FIXED_ONE >> 1, np.float32(1) / np.float32(factor)
+    step = int(inverse * np.float32(FIXED_ONE))
+    ahead = np.float32(0.5) * inverse + np.float32(0.5)  # there is a row of padding
+    start = int(ahead * np.float32(FIXED_ONE))
     first = (start + np.arange(side * factor, dtype=np.int64) * step >> FIXED_BITS) - 1
-    phases = one // (2 * factor) - half + np.arange(factor, dtype=np.int64) * (one // factor)
-    return np.clip(np.array([first, first + 1]), 0, side - 1), phases % one
-
-
-def _weights(down: Integers, across: Integers) -> Array:
-    """[phases down, phases across, 4] weights of the pixels around an output, cut to bfloat16; float32."""
-    one = 1 << FIXED_BITS
-    shares = [
-        np.multiply.outer(rows, columns) >> FIXED_BITS
-        for rows in (one - down, down)
-        for columns in (one - across, across)
-    ]
-    exact = np.stack(shares, axis=-1).astype(np.float32) / np.float32(one)
-    return (exact.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
+    phases = FIXED_ONE // (2 * factor) - half + np.arange(factor, dtype=np.int64) * (FIXED_ONE // factor)
+    return np.clip(np.array([first, first + 1]), 0, side - 1), phases % FIXED_ONE
 
 
 def bilinear_buffers(

@@ -113,38 +113,60 @@ class GridSample(DataMovement):
 
     def composed(self, ends: Ends, spec: DeviceSpec) -> Composed:
         """The steps of the core with the most points."""
-        points = prod(self.result_shape) // self.shape[-1]
         shards = ends.written.memory_config.shard_spec
-        cores = shards.grid if shards is not None else row_cores(self.grid_shape, spec)
-        count, tiles = div_up(points, cores.num_cores()), div_up(self.shape[-1], TILE)
-        read_in_dram = ends.read.memory_config.buffer_type is BufferType.DRAM
-        stick, taken = row_bytes(ends.read), CORNERS if self.mode == "bilinear" else 1
-        read = waited_read_cycles(spec, stick, in_dram=read_in_dram, readers=cores.num_cores() - 1)
-        read += (taken - 1) * stick / spec.noc.link_bytes_per_cycle
-        tile_bytes, products = self.data_format.tile_bytes, self.fidelity_phases * spec.compute.phase_cycles
-        reduced = reduce_window_cycles(spec, tiles, CORNERS, products) if taken > 1 else 0.0
-        packed = tiles * pack_tile_cycles(spec, tile_bytes / TILE) if taken > 1 else 0.0
-        written_in_dram = shards is None and ends.written.memory_config.buffer_type is BufferType.DRAM
-        written = waited_write_cycles(spec, stick, in_dram=written_in_dram) if shards is None else 0.0
-        return Composed(
-            cores=cores,
-            body_cycles=read + reduced + packed + written + (count - 1) * max(read, reduced, packed, written),
-            stages={
-                Stage.READER: (count * read, "corners of points are read"),
-                Stage.MATH: (count * reduced, "corners are tilized, weighted and added"),
-                Stage.PACK: (count * packed, "sums are packed into L1"),
-                Stage.WRITER: (count * written, "sticks are written"),
-            },
-            steps="reads that are waited for, tilizing, reducing and packing",
-            details=(uncompared_fact("interpolated numbers"),) if taken > 1 else (),
-            dram_read_bytes=points * taken * stick if read_in_dram else 0,
-            dram_written_bytes=points * stick if written_in_dram else 0,
+        return sampling_steps(
+            ends,
+            spec,
+            points=prod(self.result_shape) // self.shape[-1],
+            channels=self.shape[-1],
+            corners=CORNERS if self.mode == "bilinear" else 1,
+            cores=shards.grid if shards is not None else row_cores(self.grid_shape, spec),
+            data_format=self.data_format,
+            fidelity_phases=self.fidelity_phases,
         )
 
 
-def row_cores(grid_shape: Sequence[int], spec: DeviceSpec) -> CoreRangeSet:
-    """The cores that split the rows of an interleaved grid, column by column."""
-    rows = min(prod(grid_shape[:-1]), spec.grid.cores)
+def sampling_steps(
+    ends: Ends,
+    spec: DeviceSpec,
+    *,
+    points: int,
+    channels: int,
+    corners: int,
+    cores: CoreRangeSet,
+    data_format: DataFormat,
+    fidelity_phases: int = 4,
+) -> Composed:
+    """The steps of a program that reads one pixel for each point, or interpolates between several ``corners``."""
+    count, tiles = div_up(points, cores.num_cores()), div_up(channels, TILE)
+    read_in_dram = ends.read.memory_config.buffer_type is BufferType.DRAM
+    stick, sharded = row_bytes(ends.read), ends.written.memory_config.is_sharded()
+    read = waited_read_cycles(spec, stick, in_dram=read_in_dram, readers=cores.num_cores() - 1)
+    read += (corners - 1) * stick / spec.noc.link_bytes_per_cycle
+    tile_bytes, products = data_format.tile_bytes, fidelity_phases * spec.compute.phase_cycles
+    reduced = reduce_window_cycles(spec, tiles, corners, products) if corners > 1 else 0.0
+    packed = tiles * pack_tile_cycles(spec, tile_bytes / TILE) if corners > 1 else 0.0
+    written_in_dram = not sharded and ends.written.memory_config.buffer_type is BufferType.DRAM
+    written = 0.0 if sharded else waited_write_cycles(spec, stick, in_dram=written_in_dram)
+    return Composed(
+        cores=cores,
+        body_cycles=read + reduced + packed + written + (count - 1) * max(read, reduced, packed, written),
+        stages={
+            Stage.READER: (count * read, "corners of points are read"),
+            Stage.MATH: (count * reduced, "corners are tilized, weighted and added"),
+            Stage.PACK: (count * packed, "sums are packed into L1"),
+            Stage.WRITER: (count * written, "sticks are written"),
+        },
+        steps="reads that are waited for, tilizing, reducing and packing",
+        details=(uncompared_fact("interpolated numbers"),) if corners > 1 else (),
+        dram_read_bytes=points * corners * stick if read_in_dram else 0,
+        dram_written_bytes=points * stick if written_in_dram else 0,
+    )
+
+
+def row_cores(shape: Sequence[int], spec: DeviceSpec) -> CoreRangeSet:
+    """The cores that split the rows of an interleaved tensor, column by column."""
+    rows = min(prod(shape[:-1]), spec.grid.cores)
     return first_cores(rows, spec.grid.cols, spec.grid.rows, row_wise=False)
 
 

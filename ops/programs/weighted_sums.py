@@ -1,14 +1,30 @@
 """Sums of a few pixels for each of many results, each pixel times a weight of its own, on the matrix unit."""
 
 from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 
 from device.host.threads import parts_of
 from device.matrix_unit.arithmetic import EXACT, Arithmetic, arithmetic_of, cut
 from device.matrix_unit.exact import MatrixUnitMode, weighted_sums
-from device.numbers.formats import Array
+from device.numbers.formats import Array, Integers
 from device.numbers.rounding import round_half_up
+
+FIXED_BITS: Final = 16  # behind the point of the numbers that kernels work places and weights out in
+FIXED_ONE: Final = 1 << FIXED_BITS
+
+
+def fixed_weights(down: Integers, across: Integers) -> Array:
+    """[..., 4] weights of the corners around a place, from the shares of the lower and of the right ones; float32.
+
+    The shares have `FIXED_BITS` behind the point; weights are cut to bfloat16.
+    """
+    corners = [
+        rows * columns >> FIXED_BITS for rows in (FIXED_ONE - down, down) for columns in (FIXED_ONE - across, across)
+    ]
+    exact = np.stack(corners, axis=-1).astype(np.float32) / np.float32(FIXED_ONE)
+    return (exact.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
 
 
 def interpolated(

@@ -121,6 +121,16 @@ def sampled(draft: Draft) -> Step:
     return draft.gives(values, scale * 2.0**-5 + 0.01, dtypes=("bfloat16",), layout="ROW_MAJOR")
 
 
+@of_tensor("rotate", accept=lambda x: is_image(x) and not x.tiled and x.dtype in ("bfloat16", "float32"))
+def rotate(draft: Draft, x: Shadow) -> Step:
+    """Quarters of a rotation, which need no interpolation."""
+    turns = draft.pick((2, 0, 4) if x.shape[1] != x.shape[2] else (1, 2, 3))
+    draft.call(x, 90.0 * turns)
+    draft.placed(x.shape, tiled=False, probability=0.15, only=INTERLEAVED)
+    values = np.rot90(x.values, turns, (1, 2))
+    return draft.gives(values, movement_error(values, x.dtype), dtypes=(x.dtype,), layout="ROW_MAJOR")
+
+
 @operation("experimental.conv3d")
 def volumes(draft: Draft) -> Step:
     """A convolution of volumes with prepared weights."""

@@ -186,6 +186,17 @@ REFUSED = [
     ("1x8x8x32 float32", lambda x: ttnn.upsample(
         ttnn.to_memory_config(x, in_box(HEIGHT, (16, 32), 2, 2, COLUMNS)), 2, **BILINEAR),
      "Device: Sliding-window shard grid core 1 is 0-1 but the origin-anchored row walk addresses it as 1-0"),
+    # rotate
+    ("1x8x8x64 tile", lambda x: ttnn.rotate(x, 30.0), "Device: Input tensor must be in ROW_MAJOR layout"),
+    ("1x8x8x64", lambda x: ttnn.rotate(x, 30.0, expand=True), "Device: expand=True is not supported."),
+    ("1x8x8x64", lambda x: ttnn.rotate(x, 30.0, interpolation_mode="cubic"),
+     "Device: Only 'nearest' and 'bilinear' interpolation_mode are supported, got 'cubic'"),
+    ("1x8x8x64 block/8x32/2x8", lambda x: ttnn.rotate(x, 30.0),
+     "Device: Only height sharding is supported for rotate operation. Got memory layout 4"),
+    ("1x8x8x320", lambda x: ttnn.rotate(x, 30.0, interpolation_mode="bilinear"), "Device: Wide reduction"),
+    ("1x8x8x64 float32", lambda x: ttnn.rotate(x, 30.0, fill=1.0), "Argument: rotate: the real library fills float32"),
+    ("1x8x8x64 height/8x64/8", lambda x: ttnn.rotate(x, 30.0, memory_config=DRAM),
+     "Device: Only L1 buffers can have an associated circular buffer!"),
     # Layouts and places
     ("64x64", lambda x: ttnn.tilize_with_val_padding(x, [32, 64], 0.0),
      "Device: Output tensor shape Shape([32, 64]) must be greater than or equal to input shape Shape"),
