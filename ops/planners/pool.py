@@ -180,6 +180,13 @@ def is_global(call: PoolArguments) -> bool:
     return not (call.source.data_format.is_block and prod(call.image) % TILE)
 
 
+def may_be_sliced(call: PoolArguments) -> bool:
+    """Whether the library pools images slice by slice where L1 does not hold them."""
+    place = call.source.memory_config
+    in_dram = place.buffer_type is BufferType.DRAM and not place.is_sharded()
+    return in_dram and not call.return_indices and not is_global(call)
+
+
 def require_numbers(call: PoolArguments) -> None:
     """Raises DeviceError for integers of 32 bits, which the real library accepts and takes for bfloat16."""
     if call.source.data_format in (INT32, UINT32):

@@ -1,11 +1,11 @@
 """ttnn.max_pool2d, avg_pool2d and the adaptive pools."""
 
-from device.errors import ArgumentError
+from device.errors import ArgumentError, CircularBufferError, NotSimulatedError, OutOfMemoryError
 from device.memory.memory_config import Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16
 from ops.planners.adaptive_pool import adaptive_window
 from ops.planners.global_pool import plan_global_pool
-from ops.planners.pool import PoolArguments, is_global, plan_pool2d, require_numbers, validate
+from ops.planners.pool import PoolArguments, is_global, may_be_sliced, plan_pool2d, require_numbers, validate
 from ops.programs.averages import Averaging
 from ttsim.api.conversions import to_memory_config
 from ttsim.api.device_calls import cached_plan, operation, require_left_out, required_device
@@ -373,4 +373,12 @@ def _pooled(call: PoolArguments, input_tensor: Tensor, dram_slice_config: object
     require_left_out(call.function, dram_slice_config=dram_slice_config)
     require_allocated(input_tensor)
     with device.function(f"ttnn.{call.function}"):
-        return tuple(run(plan, {"input": input_tensor}, device).values())
+        try:
+            return tuple(run(plan, {"input": input_tensor}, device).values())
+        except (OutOfMemoryError, CircularBufferError) as error:
+            if not may_be_sliced(call):
+                raise
+            raise NotSimulatedError(
+                f"{call.function}: ttsim does not simulate the slices that the library cuts images in DRAM into where "
+                "L1 does not hold them; pool fewer images or channels at a time"
+            ) from error

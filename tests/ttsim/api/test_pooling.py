@@ -114,6 +114,17 @@ def test_a_window_that_is_the_image_is_a_sum(device, layout, programs):
     assert np.allclose(result.to_numpy()[0, 0], IMAGE.mean((1, 2)), rtol=2**-7, atol=0.1)
 
 
+@pytest.mark.parametrize(
+    ("options", "error"), [({}, ttnn.NotSimulatedError), ({"return_indices": True}, ttnn.OutOfMemoryError)]
+)
+def test_images_that_l1_does_not_hold_are_not_sliced(options, error):
+    """The library slices images in DRAM, unless the places of maxima are wanted."""
+    with ttnn.open_device(values="off", l1_small_size=32768) as device:
+        x = ttnn.zeros((1, 1, 1024 * 1024, 32), layout=ttnn.ROW_MAJOR_LAYOUT, device=device)
+        with pytest.raises(error):
+            ttnn.max_pool2d(x, 1, 1024, 1024, 32, (2, 2), (2, 2), (0, 0), **options)
+
+
 def test_many_rows_are_summed_up_in_parts_and_written_as_rows(device):
     x = ttnn.ones((1, 1, 1024, 32), layout=ttnn.TILE_LAYOUT, device=device)
     names, result, _ = captured(lambda: ttnn.avg_pool2d(x, 1, 32, 32, 32, (32, 32), (1, 1), (0, 0)))
