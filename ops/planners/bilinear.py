@@ -128,15 +128,17 @@ def _halo(builder: PlanBuilder, call: BilinearArguments, rows: PlanTensor, *, co
         input_matrix=rows.spec.matrix,
         upsampled=call.factors,
     )
+    shards, refused = rows.spec.shards, None
+    walked = walk_refusal(shards.grid, row_major=shards.orientation is ShardOrientation.ROW_MAJOR)
     if call.frame.data > cores * halo.input_rows:
+        if walked:
+            raise DeviceError(walked)
         halo_output(halo, upsampled_ranges(halo, call.factors).max_sticks)  # the library checks the shards before
         raise DeviceError(
             "std::bad_alloc\ninput_tensor: the library takes the padding of tiles for pixels, which do not fit the "
             "shards, and often crashes; give the tensor in ROW_MAJOR_LAYOUT"
         )
     plan = plan_halo(halo, input_tensor=rows.name, output_tensor="halo")
-    shards, refused = rows.spec.shards, None
-    walked = walk_refusal(shards.grid, row_major=shards.orientation is ShardOrientation.ROW_MAJOR)
     if not rows.in_l1:
         refused = "Only L1 buffers can have an associated circular buffer!\ninput_tensor: move its shards to L1"
     elif walked:
@@ -164,6 +166,8 @@ def _upsampled(builder: PlanBuilder, call: BilinearArguments, sticks: PlanTensor
     """The pixels between pixels, on the cores of ``place``."""
     batch, height, width, channels = images = (*call.source.padded_shape[:3], call.source.shape[-1])
     shape = (batch, height * call.factors[0], width * call.factors[1], channels)
+    if not all(factor.is_integer() for factor in call.scale):
+        raise DeviceError(_whole_factors(call))
     shards = place.shard_spec
     if shards is not None:
         rows = div_up(prod(shape[:-1]), shards.num_cores())
@@ -183,8 +187,6 @@ def _upsampled(builder: PlanBuilder, call: BilinearArguments, sticks: PlanTensor
 
 def _refusals(call: BilinearArguments, sticks: TensorSpec) -> Iterator[str]:
     """What the library checks once it has the sticks, in its order."""
-    if not all(factor.is_integer() for factor in call.scale):
-        yield _whole_factors(call)
     if sticks.data_format != BFLOAT16:
         yield f"Bilinear upsample requires BFLOAT16 input\ninput_tensor: typecast {sticks.data_format}"
     if sticks.memory_config.memory_layout is not Scheme.HEIGHT_SHARDED:

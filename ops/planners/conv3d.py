@@ -188,18 +188,42 @@ def plan_conv3d(call: Conv3dArguments, spec: DeviceSpec) -> Plan:
         fp32_dest=call.fp32_dest,
         cores=CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(grid[0] - 1, grid[1] - 1))),
     )
-    op = _tilizing(op, spec)
+    in_dram = call.volumes.memory_config.buffer_type is BufferType.DRAM
+    op = _tilizing(_aligning(op, spec) if in_dram else op, spec)
+    _check_room(op, spec)
     shape = (call.volumes.shape[0], *call.out_sides, call.out_channels)
     padded = (*shape[:-1], call.padded_channels)
     place = DRAM_MEMORY_CONFIG if call.place is None else call.place
     result = TensorSpec(shape, call.data_format, Layout.ROW_MAJOR, place, padded)
-    in_dram = call.volumes.memory_config.buffer_type is BufferType.DRAM
     buffers = conv3d_buffers(op, _prefetched(op, spec, in_dram=in_dram))
 
     def write(builder: PlanBuilder, *tensors: PlanTensor) -> PlanTensor:
         return builder.run("Conv3dDeviceOperation", op, list(tensors), PlanTensor("output", result), buffers)
 
     return plan_of({"input": call.volumes, "weight": call.weights, "bias": call.bias}, spec, write)
+
+
+def _position_bytes(op: Conv3d) -> int:
+    return op.in_block * (op.in_format.element_bytes or 0)
+
+
+def _aligning(op: Conv3d, spec: DeviceSpec) -> Conv3d:
+    """The program with room for a position and what lies around it, where the DRAM does not align positions."""
+    size, alignment = _position_bytes(op), spec.dram.alignment_bytes
+    return op if size % alignment == 0 else replace(op, scratch_bytes=round_up(size, alignment) + 2 * alignment)
+
+
+def _check_room(op: Conv3d, spec: DeviceSpec) -> None:
+    """Raises DeviceError for buffers that L1 does not hold, without positions."""
+    needed = sum(buffer.size_bytes for buffer in conv3d_buffers(op, 0)) - op.scratch_bytes
+    room = spec.l1.bytes - spec.l1.base_bytes
+    if needed > room:
+        high, deep, wide = op.tiles
+        raise DeviceError(
+            f"conv3d: the static circular buffers need {needed} B at out_subblock_h={op.tilized_rows} (M_t={high}, "
+            f"K_t={deep}, N_t={wide}, C_in blocks={op.in_blocks}) but only {room} B of L1 lie above the allocator "
+            "base; shrink the blocking (C_in_block, C_out_block, T/H/W_out_block)\nconfig: choose smaller blocks"
+        )
 
 
 def _room_bytes(op: Conv3d, spec: DeviceSpec) -> int:
@@ -231,10 +255,12 @@ def _prefetched(op: Conv3d, spec: DeviceSpec, *, in_dram: bool) -> int:
         (block - 1) * stride + kernel
         for block, stride, kernel in zip(op.out_positions, op.stride, op.kernel, strict=True)
     )
-    rows, row = prod(sides), columns * op.in_block * (op.in_format.element_bytes or 0)
+    rows, row = prod(sides), columns * _position_bytes(op)
     room = min(MOST_PREFETCHED, _room_bytes(op, spec))
     if rows * row > room:
         return 0
     again, banks = min(rows, (room - rows * row) // row), spec.dram.banks
-    staged = in_dram and op.in_blocks == 1 and columns >= 2 * banks and again >= min(rows, banks)
+    staged = (
+        in_dram and not op.scratch_bytes and op.in_blocks == 1 and columns >= 2 * banks and again >= min(rows, banks)
+    )
     return (rows + again * staged) * columns

@@ -21,7 +21,7 @@ from device.spec.device_spec import DeviceSpec
 from device.time.network import shared_cycles
 from device.time.stages import Stage
 from ops.op_model import Ends, ValuesContext, given, matrix, row, uncompared_fact
-from ops.programs.buffer_shapes import paged_buffer, tile_buffer
+from ops.programs.buffer_shapes import buffer, paged_buffer, tile_buffer
 from ops.programs.data_movement.movement import Composed, DataMovement
 from ops.programs.kernel_costs import ComputeCosts, pack_tile_cycles, unpack_tile_cycles, waited_read_cycles
 
@@ -51,6 +51,7 @@ class Conv3d(DataMovement):
     fp32_dest: bool
     cores: CoreRangeSet
     tilized_rows: int = 1  # Rows of tiles that are tilized at a time, a sub-block
+    scratch_bytes: int = 0  # For positions that the DRAM does not align; 0 if it does
 
     @property
     def in_blocks(self) -> int:
@@ -189,7 +190,7 @@ def _packed(dst: Array, data_format: DataFormat, arithmetic: Arithmetic, mode: M
 
 
 def conv3d_buffers(op: Conv3d, shard_positions: int) -> tuple[CircularBuffer, ...]:
-    """Patches as rows and tiles, weights, sums, rows of the result, additions, bias, and positions under windows."""
+    """Patches as rows and tiles, weights, sums, rows of the result, additions, bias, a position, those of windows."""
     (high, deep, wide), form, cores = op.tiles, op.in_format, op.cores
     patches = prod(op.out_positions)
     rows = TILE if patches % TILE == 0 else min(patches, ROWS_AHEAD)
@@ -210,5 +211,6 @@ def conv3d_buffers(op: Conv3d, shard_positions: int) -> tuple[CircularBuffer, ..
         tile_buffer("rows", high * wide, form, cores),
         *added,
         *((tile_buffer("bias", wide, form, cores),) if op.bias else ()),
+        *((buffer("position", op.scratch_bytes, form, cores),) if op.scratch_bytes else ()),
         *positions,
     )

@@ -51,6 +51,7 @@ from ops.planners.onednn.plan import plan_backward_data, plan_backward_weights, 
 from ops.planners.pool import PoolArguments, plan_pool2d
 from ops.planners.rand import plan_rand
 from ops.planners.reduction import ReduceArguments, plan_reduction
+from ops.planners.rotate import RotateArguments, plan_rotate
 from ops.planners.shape.fold import plan_fold
 from ops.planners.shape.pad import plan_pad
 from ops.planners.shape.permute import plan_permute
@@ -391,6 +392,7 @@ def _surroundings() -> Iterator[Sample]:
         ("slice", partial(plan_slice, rows, (0, 0, 0, 0), (1, 8, 16, 32), None), {"input": rows}),
         ("fold", partial(plan_fold, rows, (2, 2), (none, none, none)), {"input": rows}),
         ("upsample", partial(plan_upsample, rows, (2, 2)), {"input": rows}),
+        ("rotate", partial(plan_rotate, RotateArguments(images=rows, angle=30.0)), {"input": rows}),
         (
             "bilinear upsample",
             partial(plan_bilinear, BilinearArguments(source=rows, scale=(2.0, 2.0))),

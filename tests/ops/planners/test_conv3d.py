@@ -2,6 +2,7 @@
 
 import pytest
 
+from device.errors import DeviceError
 from device.memory.memory_config import L1_MEMORY_CONFIG
 from ops.op_models import load_spec
 from ops.planners.conv3d import Conv3dArguments, plan_conv3d, usual_block
@@ -47,6 +48,24 @@ def planned(device, kernel, stride, block, channels, outputs, *, bias=False, pla
 @pytest.mark.parametrize(("device", "kernel", "stride", "block", "channels", "outputs", "bias", "sizes"), RECORDED)
 def test_buffers_are_those_of_the_real_library(device, kernel, stride, block, channels, outputs, bias, sizes):
     assert planned(device, kernel, stride, block, channels, outputs, bias=bias) == sizes
+
+
+@pytest.mark.parametrize(
+    ("device", "channels", "sizes"),
+    [("blackhole_p150", 48, [256, 1920]), ("blackhole_p150", 32, [1280]), ("wormhole_n150", 48, [1920])],
+)
+def test_positions_that_dram_does_not_align_have_room_around_them(device, channels, sizes):
+    """Recorded: 96 bytes at multiples of 64 are read as 128, between 64 on each side."""
+    assert planned(device, (2, 2, 2), (1, 1, 1), (1, 1, 4), channels, 32)[5:] == sizes
+
+
+def test_blocks_that_l1_does_not_hold_are_named():
+    with pytest.raises(DeviceError) as raised:
+        planned("wormhole_n150", (3, 3, 3), (1, 1, 1), (2, 16, 32), 64, 256)
+    assert str(raised.value).startswith(
+        "conv3d: the static circular buffers need 2154496 B at out_subblock_h=1 (M_t=32, K_t=54, N_t=8, C_in blocks=1) "
+        "but only 1393312 B of L1 lie above the allocator base; shrink the blocking"
+    )
 
 
 def test_volumes_in_l1_are_not_read_in_turn():
