@@ -6,7 +6,7 @@ from functools import partial
 from itertools import chain
 from math import prod
 
-from device.errors import DeviceError
+from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
     FACE,
@@ -19,12 +19,13 @@ from device.memory.memory_config import (
     TensorMemoryLayout as Scheme,
 )
 from device.numbers.formats import BFLOAT16, INT32, UINT16, UINT32, DataFormat, div_up, round_up
-from device.plan import Plan
+from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.to_config import placed
 from ops.programs.averages import Averaging
+from ops.programs.buffer_shapes import view_refusal
 from ops.programs.conv2d import partition
 from ops.programs.data_movement.placement import flattened, move_up
 from ops.programs.data_movement.reshape import reshaped
@@ -99,10 +100,19 @@ def validate(call: PoolArguments) -> None:
     """Raises DeviceError where the real library refuses a call; the first line of the error is its own."""
     if is_global(call):
         refusals = _volume_refusals(call)
+    elif prod(call.source.shape[:-1]) == call.batch * prod(call.image):  # other channels are looked at later
+        refusals = chain(_size_refusals(call), _window_refusals(call), _tensor_refusals(call))
     else:
         refusals = chain(_size_refusals(call), _window_refusals(call), _volume_refusals(call), _tensor_refusals(call))
     for text in refusals:
         raise DeviceError(text)
+
+
+def require_volume(call: PoolArguments, plan: Plan) -> None:
+    """Raises ArgumentError for other channels than the tensor's, which the real library reads if it has a program."""
+    refused = any(isinstance(step, Operation) and step.refused for step in plan.steps)
+    if not refused and (text := next(_volume_refusals(call), None)) is not None:
+        raise ArgumentError(f"{call.function}: {text}")
 
 
 def _size_refusals(call: PoolArguments) -> Iterator[str]:
@@ -385,7 +395,7 @@ def _pool(
         buffers,
         more_outputs=[*results.values()][1:],
         resident=lists,
-        refused=_refusal(call, sticks.spec, config),
+        refused=_refusal(call, sticks.spec, config, builder.device_spec),
         key=("pool", op, sticks.spec.memory_config, output_spec.memory_config),
     )
     return results
@@ -400,7 +410,7 @@ def _scalar_lists(halo: halo_plan.HaloArguments, words: int) -> TensorSpec:
     return TensorSpec((halo.cores.num_cores(), words), UINT16, Layout.ROW_MAJOR, memory)
 
 
-def _refusal(call: PoolArguments, sticks: TensorSpec, config: partition.ParallelConfig) -> str | None:
+def _refusal(call: PoolArguments, sticks: TensorSpec, config: partition.ParallelConfig, spec: DeviceSpec) -> str | None:
     if sticks.data_format != BFLOAT16:
         return "Only BFLOAT16 supported for now\ninput_tensor: typecast it to bfloat16"
     if call.return_indices and call.tiled:
@@ -411,4 +421,8 @@ def _refusal(call: PoolArguments, sticks: TensorSpec, config: partition.Parallel
             f"For width and block sharding, input channels ({width}) should be divisible by num_shards "
             f"({channel_cores})\ninput_tensor: shard it over as many cores as divide its channels"
         )
+    if call.channels > call.source.shape[-1]:  # whole sticks of more channels than there are
+        size = sticks.shards.shape[0] * div_up(call.channels, channel_cores) * (sticks.data_format.element_bytes or 0)
+        if text := view_refusal(size, sticks.buffer(spec).bank_bytes):
+            return f"{text}\nchannels: give those of the tensor"
     return None

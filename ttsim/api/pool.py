@@ -5,7 +5,15 @@ from device.memory.memory_config import Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16
 from ops.planners.adaptive_pool import adaptive_window
 from ops.planners.global_pool import plan_global_pool
-from ops.planners.pool import PoolArguments, is_global, may_be_sliced, plan_pool2d, require_numbers, validate
+from ops.planners.pool import (
+    PoolArguments,
+    is_global,
+    may_be_sliced,
+    plan_pool2d,
+    require_numbers,
+    require_volume,
+    validate,
+)
 from ops.programs.averages import Averaging
 from ttsim.api.conversions import to_memory_config
 from ttsim.api.device_calls import cached_plan, operation, require_left_out, required_device
@@ -370,6 +378,7 @@ def _pooled(call: PoolArguments, input_tensor: Tensor, dram_slice_config: object
     if device.strict and not is_global(call):
         require_numbers(call)
     plan = cached_plan(plan_global_pool if is_global(call) else plan_pool2d, device, call)
+    require_volume(call, plan)
     require_left_out(call.function, dram_slice_config=dram_slice_config)
     require_allocated(input_tensor)
     with device.function(f"ttnn.{call.function}"):

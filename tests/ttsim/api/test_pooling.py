@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
-from tests.ttsim.api.calls import captured
+from tests.ttsim.api.calls import captured, put, refusal
 
 IMAGE = np.arange(2 * 6 * 6 * 16, dtype=np.float32).reshape(2, 6, 6, 16) % 113 - 50  # whole numbers are exact
 
@@ -112,6 +112,26 @@ def test_a_window_that_is_the_image_is_a_sum(device, layout, programs):
     assert tuple(result.shape) == (1, 1, 2, 16)
     assert not result.is_sharded()
     assert np.allclose(result.to_numpy()[0, 0], IMAGE.mean((1, 2)), rtol=2**-7, atol=0.1)
+
+
+@pytest.mark.parametrize(
+    ("rows", "channels", "scheme", "error"),
+    [
+        (
+            64,
+            24,
+            None,
+            "Argument: max_pool2d: Input tensor shape [1, 1, 64, 16] does not match expected shape (1, 1, 64",
+        ),
+        (64, 264, None, "Device: For width and block sharding, input channels (16) should be divisible by num_shards"),
+        (64, 24, "height/8x16/8", "Device: Cannot set circular buffer size to 576. This is larger than the"),
+        (60, 16, None, "Device: Input tensor shape [1, 1, 60, 16] does not match expected shape (1, 1, 64, 16)"),
+    ],
+)
+def test_channels_that_the_tensor_does_not_have(device, rows, channels, scheme, error):
+    """The library looks at them where a program does; it reads others where none does."""
+    x = put(device, f"1x1x{rows}x16 {scheme or ''}")
+    assert refusal(lambda: ttnn.max_pool2d(x, 1, 8, 8, channels, (2, 2), (2, 2), (0, 0))).startswith(error)
 
 
 @pytest.mark.parametrize(
