@@ -210,6 +210,7 @@ def conv3d_buffers(op: Conv3d, shard_positions: int) -> tuple[CircularBuffer, ..
         tile_buffer("sums", high * wide, op.partials_format, cores),
         tile_buffer("rows", high * wide, form, cores),
         *added,
+        *((tile_buffer("wide_sums", high * wide, form, cores),) if added and op.fp32_dest and form == FLOAT32 else ()),
         *((tile_buffer("bias", wide, form, cores),) if op.bias else ()),
         *((buffer("position", op.scratch_bytes, form, cores),) if op.scratch_bytes else ()),
         *positions,

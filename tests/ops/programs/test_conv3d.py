@@ -46,6 +46,13 @@ def test_buffers_in_order_of_allocation():
     ]  # fmt: skip
 
 
+def test_sums_of_float32_in_a_wide_dst_are_held_once_more():
+    """Recorded: behind the answers, as large as the additions."""
+    sizes = [buffer.size_bytes for buffer in conv3d_buffers(replace(OP, in_format=FLOAT32, bias=True), 0)]
+    assert sizes[5:] == [4096, 4096, 4096, 4096]
+    assert len(conv3d_buffers(replace(OP, in_format=FLOAT32, bias=True, fp32_dest=False), 0)) == 8
+
+
 @pytest.mark.parametrize(
     ("patches", "channels", "fp32_dest", "rows"),
     [
