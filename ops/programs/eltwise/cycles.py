@@ -7,7 +7,7 @@ in one bank, which all cores ask.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
 
@@ -20,7 +20,7 @@ from device.time.links import spread_link_bytes
 from device.time.network import hands, page_cycles, shared_cycles, shared_read_cycles
 from device.time.stages import OperationCycles, Stage
 from ops.programs import kernel_costs
-from ops.programs.buffer_shapes import in_dram, row_bytes, uniform_cycles
+from ops.programs.buffer_shapes import BUFFERING, in_dram, row_bytes, uniform_cycles
 from ops.programs.data_movement.movement import MovementCosts
 
 TILE_ELEMENTS: Final = TILE**2
@@ -109,7 +109,8 @@ def eltwise_cycles(program: EltwiseProgram, spec: DeviceSpec) -> OperationCycles
     read_bytes = [round(tiles * read.bytes) for read in reads]
     dram_read = sum(size for size, read in zip(read_bytes, reads, strict=True) if in_dram(read.tensor))
     dram_written = tiles * written if in_dram(program.result) else 0
-    core, alone = (_steps(program, reads, spec, others) for others in (cores.num_cores() - 1, 0))
+    core = _steps(program, reads, spec, others=cores.num_cores() - 1)
+    alone = core.alone
     banks, links = (
         _banks_cycles(reads, tiles, dram_written, cores, spec),
         _links_cycles(program, reads, tiles, cores, spec),
@@ -143,6 +144,7 @@ class _Steps:
 
     fill: float  # A number in all places of a tile
     located: float
+    waited: float  # A read without other cores
     first_read: float  # The first tile of the result
     read: float  # Each of the others
     compute: Compute
@@ -152,20 +154,33 @@ class _Steps:
     one_processor: bool  # One data movement processor reads and writes in turn
 
     @property
+    def alone(self) -> "_Steps":
+        """The same steps without other cores."""
+        return replace(self, first_read=self.waited, read=self.waited, first_write=self.write)
+
+    @property
     def ends(self) -> float:
         """Cycles before and after those in which the banks can be at work all the time."""
         return max(self.fill, self.located + self.read) + self.write + self.last_write
 
     def cycles(self, tiles: int) -> float:
-        """All steps for the first tile, and the slowest of them for each of the others."""
-        compute, moved = self.compute, [self.read, self.write]
-        slowest = max([sum(moved)] if self.one_processor else moved)
-        slowest = max(slowest, compute.cycles, compute.pack_cycles)
-        first = max(self.fill, self.located + self.first_read) + compute.cycles + compute.pack_cycles
-        return first + self.first_write + (tiles - 1) * slowest + self.last_write
+        """Until the last tile is written: bound by the reader, or by what follows it.
+
+        While a number is filled, the reader goes ahead as far as its buffer goes.
+        """
+        compute, others, reading = self.compute, tiles - 1, self.located + self.first_read
+        read, following = self.read, max(self.compute.cycles, self.compute.pack_cycles)
+        if self.one_processor:
+            read += self.write
+        else:
+            following = max(following, self.write)
+        begun = max(self.fill, reading)
+        behind = max(0, tiles - BUFFERING) * read if self.fill > reading else 0.0
+        last = max(begun + max(others * following, behind), reading + others * read)
+        return last + compute.cycles + compute.pack_cycles + self.first_write + self.last_write
 
 
-def _steps(program: EltwiseProgram, reads: Sequence[_Reads], spec: DeviceSpec, others: int) -> _Steps:
+def _steps(program: EltwiseProgram, reads: Sequence[_Reads], spec: DeviceSpec, *, others: int) -> _Steps:
     """The steps of a core, while so many others do the same."""
     costs, transfers = spec.costs_of(MovementCosts), spec.costs_of(kernel_costs.TransferCosts)
     fill = program.number_bytes / WORD_BYTES * costs.store_cycles
@@ -187,6 +202,7 @@ def _steps(program: EltwiseProgram, reads: Sequence[_Reads], spec: DeviceSpec, o
     return _Steps(
         fill=fill,
         located=located,
+        waited=waited,
         first_read=first_read,
         read=waited + costs.wait_share * shared_cycles(spec, others * asked) if reads else 0.0,
         compute=program.compute,

@@ -37,6 +37,11 @@ LDEXP: Final = "ldexp"  # brings block floats to bfloat16
 FOLLOWED: Final = (ADD, "subtract", MULTIPLY)  # operations whose kernels are followed step by step
 PRODUCTS: Final = (MULTIPLY, DIVIDE, "logical_and", LDEXP)  # operations that multiply in the matrix unit
 FIDELITY_PHASES: Final = 4  # of such products; each takes half as long as one of a matrix product
+# Functions of the matrix unit's sums, which the vector unit computes
+FUNCTIONS_AFTER: Final = {
+    "eq": "eqz", "ne": "nez", "gt": "gtz", "ge": "gez", "lt": "ltz", "le": "lez", "squared_difference": "square",
+    "logical_or": "nez", "logical_xor": "nez", "bias_gelu": "gelu", "hypot": "sqrt",
+}  # fmt: skip
 FILL: Final = "fill"  # the function that gives one number everywhere; a 16-bit Dst cuts it
 STAGES: Final = {
     Stage.READER: "tiles of the operands are read",
@@ -197,15 +202,20 @@ class Binary(Eltwise):
         return self.operation != LDEXP and self.left_format == FLOAT32 and self.right_format in (None, FLOAT32)
 
     @property
+    def functions_before(self) -> tuple[str, str]:
+        """The operation's own functions of the left and the right operand; empty where it has none."""
+        pair = PAIRS[self.operation]
+        if self.by_vector_unit and (self.fast or not pair.always_before):
+            return ("", "")
+        return pair.fast if self.fast and pair.fast is not None else pair.before
+
+    @property
     def before(self) -> tuple[DataFormat | None, DataFormat | None]:
         """Formats of the buffers for results of functions of the left and the right operand; None without functions."""
-        pair, wide = PAIRS[self.operation], self.operation == LDEXP and self.left_format.is_block
-        own = pair.fast if self.fast and pair.fast is not None else pair.before
-        if self.by_vector_unit and (self.fast or not pair.always_before):
-            own = ("", "")
-        left, right = bool(self.left_activations or own[0] or wide), bool(self.right_activations or own[1])
+        own, wide = self.functions_before, self.operation == LDEXP and self.left_format.is_block
         if wide:
             return BFLOAT16, BFLOAT16
+        left, right = self.left_activations or own[0], self.right_activations or own[1]
         return self.left_format if left else None, self.second_format if right else None
 
     @property
@@ -239,18 +249,24 @@ class Binary(Eltwise):
 
     def tile_work(self, operands: tuple[TensorSpec, ...], result: TensorSpec, spec: DeviceSpec) -> Compute:
         """Functions pass the vector unit, as the operation itself may; those of operands are packed on their way."""
-        costs, slow = spec.costs_of(kernel_costs.ComputeCosts), release_of(spec.release).vector_products
+        slow = release_of(spec.release).vector_products
         by_vector_unit = (self if slow else replace(self, fast=True)).by_vector_unit
-        if by_vector_unit:
-            combined = vector_cycles(spec, self.operation)
-        else:
-            phases = FIDELITY_PHASES if self.operation in PRODUCTS else 1
-            combined = costs.add_tile_cycles + (phases - 1) * spec.compute.phase_cycles / 2
-        for functions, packed_as in zip((self.left_activations, self.right_activations), self.before, strict=True):
+        combined = vector_cycles(spec, self.operation) if by_vector_unit else self._matrix_unit_cycles(spec)
+        operand_functions = (self.left_activations, self.right_activations)
+        for functions, own, packed_as in zip(operand_functions, self.functions_before, self.before, strict=True):
             if packed_as is not None:
-                combined += chain_cycles(spec, functions) + spread_cycles(packed_as, spec)
+                combined += chain_cycles(spec, (*functions, *(((own, ()),) if own else ())))
+                combined += spread_cycles(packed_as, spec)
         combined += chain_cycles(spec, self.activations) + _repeated_cycles(operands, result, spec)
         return _compute(operands, result, spec, combined, together=not by_vector_unit)
+
+    def _matrix_unit_cycles(self, spec: DeviceSpec) -> float:
+        """A call that adds or multiplies two tiles, and the function of the sum that makes up the operation."""
+        costs = spec.costs_of(kernel_costs.ComputeCosts)
+        phases = FIDELITY_PHASES if self.operation in PRODUCTS else 1
+        combined = costs.matmul_call_cycles + costs.add_tile_cycles + (phases - 1) * spec.compute.phase_cycles / 2
+        after = FUNCTIONS_AFTER.get(self.operation)
+        return combined + (0.0 if after is None else vector_cycles(spec, after))
 
     def details(self) -> tuple[Detail, ...]:
         """Whether functions of operands and result were never compared with recordings."""

@@ -14,10 +14,13 @@ SPEC = N150.replace(
     compute_unpack_bytes_per_cycle=64.0,
     compute_pack_bytes_per_cycle=64.0,
     compute_costs_add_tile_cycles=40.0,
+    compute_costs_matmul_call_cycles=10.0,
     compute_costs_vector_tile_cycles=250.0,
     movement_costs_start_cycles=500.0,
     movement_costs_page_rate_share=1.0,
     movement_costs_store_cycles=4.0,
+    movement_costs_wait_share=0.33,
+    movement_costs_dram_write_share=0.778,
     movement_costs_write_access_ns=100.0,
     transfer_costs_page_issue_cycles=70.0,
     transfer_costs_write_issue_cycles=20.0,
@@ -41,22 +44,22 @@ UNPACK = PACK = 32  # 2,048 bytes
     [
         # Four cores have three rows of two tiles in place; the packer is one tile behind.
         (RELU, 2, (SHARDS,), 6 * (UNPACK + 250) + PACK, Stage.MATH, 0, 0),
-        (ADD, 2, (SHARDS, SHARDS), 6 * (UNPACK + 40) + PACK, Stage.MATH, 0, 0),  # both unpackers at once
+        (ADD, 2, (SHARDS, SHARDS), 6 * (UNPACK + 50) + PACK, Stage.MATH, 0, 0),  # both unpackers at once
         (MULTIPLY, 2, (SHARDS, SHARDS), 6 * (2 * UNPACK + 250) + PACK, Stage.MATH, 0, 0),  # the vector unit's
         (WHERE, 2, (SHARDS, SHARDS, SHARDS), 6 * (3 * UNPACK + 250) + PACK, Stage.MATH, 0, 0),
         # A number fills the 512 words of a tile first.
         (PRODUCT, 2, (SHARDS,), 512 * 4 + 6 * (UNPACK + 250) + PACK, Stage.WRITER, 0, 0),
         # 192 tiles on 64 cores are three of each; the last of two tiles in flight is asked for 70 cycles later.
-        (ADD, 2, (TILES, TILES), 300 + 3 * (READ + 140) + 72 + PACK + WRITE, Stage.DRAM, 192 * 4096, 192 * 2048),
+        (ADD, 2, (TILES, TILES), 300 + 3 * (READ + 140) + 82 + PACK + WRITE, Stage.DRAM, 192 * 4096, 192 * 2048),
         # A row is read with every tile, and spread: unpacked and packed.
         (ADD_ROW, 2, (TILES, ROW), 300 + 3 * (READ + 140) + 136 + PACK + WRITE, Stage.DRAM, 192 * 4096, 192 * 2048),
         # A column is kept for a row of two tiles, one number for all tiles.
-        (ADD, 2, (TILES, "1x1x3072x1 tile"), 300 + 3 * 1.5 * (READ + 70) + 104 + PACK + WRITE, Stage.READER,
+        (ADD, 2, (TILES, "1x1x3072x1 tile"), 300 + 3 * 1.5 * (READ + 70) + 114 + PACK + WRITE, Stage.READER,
          192 * 3072, 192 * 2048),
-        (ADD, 2, (TILES, "1x1 tile"), 300 + 3 * (193 / 192) * (READ + 70) + 72 + 64 / 192 + PACK + WRITE, Stage.READER,
+        (ADD, 2, (TILES, "1x1 tile"), 300 + 3 * (193 / 192) * (READ + 70) + 82 + 64 / 192 + PACK + WRITE, Stage.READER,
          193 * 2048, 192 * 2048),
-        (PRODUCT, 2, (TILES,), 2048 + UNPACK + 250 + PACK + WRITE + 2 * (READ + 70), Stage.WRITER, 192 * 2048,
-         192 * 2048),
+        # Meanwhile two of three tiles are read, as many as their buffer holds; two more are written.
+        (PRODUCT, 2, (TILES,), 2048 + 2 * WRITE + UNPACK + 250 + PACK + WRITE, Stage.WRITER, 192 * 2048, 192 * 2048),
         # A function waits for its last tile alone; one data movement processor reads and writes in turn.
         (RELU, 2, (TILES,), 3 * (READ + 70) + 282 + PACK + WRITE, Stage.DRAM, 192 * 2048, 192 * 2048),
         (RELU, 1, (TILES,), 3 * (READ + 70 + 2048 / 30) + 282 + PACK + WAIT, Stage.DRAM, 192 * 2048, 192 * 2048),
@@ -92,7 +95,7 @@ def test_tiles_of_an_operand_for_one_of_the_result(operand, share):
 def test_operands_in_unlike_memories_are_read_by_number():
     """The first in shards, the second in DRAM: pages of shards are found by divisions, and written so, too."""
     result = op_cycles(ADD, SHARDS, None, SPEC, "1x1x384x64 tile")
-    alone = 300 + READ + 140 + 100 + 72 + PACK + 100 + 2048 / 30
+    alone = 300 + READ + 140 + 100 + 82 + PACK + 100 + 2048 / 30
     assert result.cores == 24
     assert result.cycles - result.contention_cycles == pytest.approx(500 + alone + 268, rel=0.002)
 
@@ -126,11 +129,20 @@ def test_products_were_the_matrix_units():
     """Software of 2025 multiplies in four phases of 8 cycles, with both unpackers; float32 stays the vector unit's."""
     older = SPEC.replace(release="2025")
     product = op_cycles(MULTIPLY, SHARDS, None, older, SHARDS)
-    assert product.cycles == pytest.approx(500 + 6 * (UNPACK + 40 + 3 * 8) + PACK, rel=1e-12)
+    assert product.cycles == pytest.approx(500 + 6 * (UNPACK + 50 + 3 * 8) + PACK, rel=1e-12)
     wide = Binary(operation="multiply", left_format=FLOAT32, right_format=FLOAT32, data_format=FLOAT32)
     shards = "1x1x384x64 tile float32 height/96x64/4"
     times = {op_cycles(wide, shards, None, spec, shards).cycles for spec in (SPEC, older)}
     assert times == {500 + 6 * (2 * 64 + 250) + 64}
+
+
+def test_comparisons_are_differences_and_a_function():
+    """A difference, and whether it is at least zero; `logical_and` is a product of both operands' own functions."""
+    compared = op_cycles(Binary(operation="ge", **BOTH), SHARDS, None, SPEC, SHARDS)
+    assert compared.cycles == pytest.approx(500 + 6 * (UNPACK + 50 + 250) + PACK, rel=1e-12)
+    joined = op_cycles(Binary(operation="logical_and", **BOTH), SHARDS, None, SPEC, SHARDS)
+    before = 2 * (250 + UNPACK + PACK)
+    assert joined.cycles == pytest.approx(500 + 6 * (UNPACK + 50 + 24 + before) + PACK, rel=1e-12)
 
 
 def test_longer_functions_take_more_instructions():
@@ -140,5 +152,5 @@ def test_longer_functions_take_more_instructions():
     assert vector_cycles(SPEC.replace(compute_vector_lanes=16), "exp") == 250 + 38 * 64
     chained = Binary(operation="add", **BOTH, activations=(("exp", ()), ("relu", ())), left_activations=(("neg", ()),))
     result = op_cycles(chained, SHARDS, None, SPEC, SHARDS)
-    math = 40 + 250 + 38 * 32 + 250 + 250 + UNPACK + PACK
+    math = 50 + 250 + 38 * 32 + 250 + 250 + UNPACK + PACK
     assert result.cycles == pytest.approx(500 + 6 * (UNPACK + math) + PACK, rel=1e-12)
