@@ -23,6 +23,9 @@ class Release:
     whole_partials: bool  # The partial sums of a convolution take as much as a core's output, not one activation block
     # Programs that shard copy every stick twice and one at a time; otherwise only sticks that DRAM does not align
     bounces_all_sticks: bool
+    # Of a halo, one processor copies what stays on its core, the other fills padding stick by stick and sends;
+    # otherwise each does half of both
+    halo_by_task: bool
     vector_products: bool  # Products and quotients of 16-bit tensors pass the vector unit; else the matrix unit
     # Matmuls in DRAM whose output is one row or column of blocks of 16 x 16 tiles are split along that axis alone
     one_axis: bool

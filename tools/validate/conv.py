@@ -34,6 +34,7 @@ from ops.programs.halo.cycles import halo_times, halo_traffic
 from ops.programs.halo.plan import HaloArguments, plan_halo
 from ops.window import PaddedInput, convolution_axis
 from tools.validate.prediction import (
+    BEFORE_SPLIT_HALOS,
     FORMATS,
     OF_2025,
     PHASES,
@@ -146,6 +147,7 @@ def _op(row: Row, spec: DeviceSpec) -> Conv2dOp:
     return Conv2dOp.of(layout, fidelity_phases=PHASES[row["fidelity"]], activation=activation)
 
 
+OLD_HALOS = "2025_02"  # a run of the kernels before tt-metal's pull requests 18394 and 23650
 ALWAYS_IN_DRAM = "DeepLabV3+"  # a run whose convolutions keep config tensors in DRAM
 NEEDED = ("in_h", "in_w", "k_h", "k_w", "pad_t", "cores_nhw", "c_per_shard", "grid", "config")
 
@@ -156,6 +158,8 @@ def predict_halo(row: Row) -> Prediction:
     if shards is None or not all(row[name] for name in NEEDED):
         raise NotPredictedError("the row gives no shards, so that nobody knows who sends what")
     spec = device_spec(row)
+    if OLD_HALOS in run_of(row):
+        spec = spec.replace(release=BEFORE_SPLIT_HALOS)
     frame, nhw_cores = _frame(row), int(row["cores_nhw"])
     whole = TILE if row["out_tiled"] == "true" else 1
     arguments = HaloArguments(

@@ -42,9 +42,13 @@ CLOSING: Final = (
 
 
 def releases_of(spec: DeviceSpec) -> list[str]:
-    """The releases that time a network on a device; 2025 only where its kernels have constants of their own."""
-    own = [name for name in release_names() if release_of(name).costs]
-    return [name for name in release_names() if name not in own or spec.family in release_of(name).costs]
+    """The releases that time a network on a device; 2025 only where its kernels have constants of their own.
+
+    No network that was measured is as old as halos by task.
+    """
+    names = [name for name in release_names() if not release_of(name).halo_by_task]
+    own = [name for name in names if release_of(name).costs]
+    return [name for name in names if name not in own or spec.family in release_of(name).costs]
 
 
 class Timed(NamedTuple):

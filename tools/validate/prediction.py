@@ -103,3 +103,4 @@ def core_ranges(text: str) -> CoreRangeSet:
 
 
 OF_2025: Final = "2025"  # the release of rows that were measured in that year
+BEFORE_SPLIT_HALOS: Final = "2025-02"  # the release of rows from before halos were split between two processors

@@ -29,6 +29,7 @@ from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.memory.memory_config import TILE
 from device.numbers.formats import Integers, div_up
 from device.spec.device_spec import Costs, DeviceSpec
+from device.spec.releases import release_of
 from device.time import network
 from device.time.links import busiest_link_bytes
 from device.time.stages import CoreGroupCycles, MovedBytes, OperationCycles, Stage, StageCycles, binding_stage
@@ -49,6 +50,7 @@ from ops.programs.kernel_costs import TransferCosts, read_page_cycles, untilize_
 
 Floats: TypeAlias = NDArray[np.float64]
 
+ELEMENT_BYTES: Final = 2  # of a stick of padding, in writes of the processor (tt-metal, halo_gather.cpp)
 STICK_PIECES: Final = 2  # in which padding that is not zero is copied (tt-metal, halo_gather.cpp)
 
 
@@ -60,6 +62,7 @@ class HaloCosts(Costs):
 
     start_cycles: float  # Kernel start and skew between cores
     pad_issue_cycles: float  # Between two copies into a run of padding
+    fill_element_cycles: float  # Of a stick of padding that a processor writes itself, for each element
 
 
 class Batches(NamedTuple):
@@ -86,12 +89,18 @@ class HaloTraffic(NamedTuple):
     busiest_bytes: Floats  # [processors] bytes on the busiest link of the processor's network
 
 
-def batches_of(plan: HaloPlan) -> Batches:
-    """All transfers, assigned to processors and blocks as the gather lists assign them."""
+def batches_of(plan: HaloPlan, *, by_task: bool) -> Batches:
+    """All transfers, assigned to processors and blocks as the gather lists assign them.
+
+    With ``by_task`` the first processor has what stays on its core, the second what goes to others, once all is
+    untilized (`device.spec.releases`).
+    """
     halo = plan.arguments
     listing = count_transfers if halo.tiled and not halo.frame.replicate else list_transfers
     transfers = listing(halo.frame, plan.ranges, input_rows=halo.input_rows, block_rows=halo.block_rows)
-    turn = turns(transfers, tiled=halo.tiled)
+    turn = np.where(transfers.source != transfers.destination, 1, 0) if by_task else turns(transfers, tiled=halo.tiled)
+    if halo.tiled and by_task:
+        return Batches(transfers, turn, np.zeros_like(turn))
     if halo.tiled:
         return Batches(transfers, turn, transfers.stick // (UNTILIZE_BLOCK_STICKS * PROCESSORS))
     # Rounds: 0 for what stays; for others the receiver's number, by sender and processor, from 1
@@ -108,11 +117,12 @@ def batches_of(plan: HaloPlan) -> Batches:
 
 def halo_traffic(plan: HaloPlan, spec: DeviceSpec) -> HaloTraffic:
     """The padding and the transfers of all cores of a halo."""
-    halo, batches = plan.arguments, batches_of(plan)
+    halo, by_task = plan.arguments, release_of(spec.release).halo_by_task
+    batches = batches_of(plan, by_task=by_task)
     (source, _, destination, sticks, counts), processor, block = batches
     cores, sent, away = halo.nhw_cores, halo.row_bytes * sticks, source != destination
     blocks = div_up(halo.input_rows, UNTILIZE_BLOCK_STICKS)
-    if not halo.tiled:
+    if not halo.tiled or by_task:
         blocks = PROCESSORS * (1 + int(block.max(initial=0)))
     shape, queue = (PROCESSORS * cores, max(1, div_up(blocks, PROCESSORS))), processor * cores + source
     transfers, local, own = (
@@ -136,6 +146,9 @@ def halo_traffic(plan: HaloPlan, spec: DeviceSpec) -> HaloTraffic:
             busiest[number] = busiest_link_bytes(torus, noc, *ends, routed.sum(axis=1))
     crossing = np.maximum(crossing - own, 0.0)  # what a core sends on its other routes is its own already
     runs, padding, copies = _padding(plan, spec.l1.zeros_bytes)
+    if by_task:
+        runs, padding = (np.array([np.zeros(cores), amounts.sum(axis=0)]) for amounts in (runs, padding))
+        copies = padding  # stick by stick
     return HaloTraffic(blocks, runs, padding, copies, transfers, local, own, crossing, farthest, busiest)
 
 
@@ -211,22 +224,20 @@ def halo_times(plan: HaloPlan, traffic: HaloTraffic, spec: DeviceSpec, *, filled
         return np.broadcast_to(cycles.sum(axis=0), cycles.shape) if alone else cycles
 
     begun = costs.start_cycles + of_both(_config_cycles(plan, spec))
-    copies = STICK_PIECES * traffic.padding_sticks if filled_by_stick else traffic.zero_copies
-    wire = traffic.padding_sticks * halo.row_bytes / link
-    filling = issue.read_issue_cycles * traffic.padding_runs + np.maximum(costs.pad_issue_cycles * copies, wire)
-    padded = begun[:, None] + of_both(filling)
+    padded = begun[:, None] + of_both(_filling_cycles(halo, traffic, spec, filled_by_stick=filled_by_stick))
 
     local, crossing = traffic.local_bytes / link, traffic.crossing_bytes / spec.noc.flit_bytes
     meanwhile = np.array([local, np.maximum(local, crossing)])  # with the links to itself, and as it is
     transfers = np.maximum(issue.write_issue_cycles * traffic.transfers, traffic.away_bytes / link + meanwhile)
-
     ends = [np.array([end, end]) for end in padded]  # of both: with the links to themselves, and as it is
     given_back: list[list[Floats]] = [[] for _ in range(PROCESSORS)]
     starts: list[list[Floats]] = [[] for _ in range(PROCESSORS)]
-    untilized: float | Floats = costs.start_cycles
+    at_once = release_of(spec.release).halo_by_task  # all blocks are untilized before any is sent
+    first_blocks = div_up(halo.input_rows, UNTILIZE_BLOCK_STICKS) if at_once else 0
+    untilized: float | Floats = costs.start_cycles + first_blocks * untilize
     for number in range(traffic.blocks):
         block, processor = divmod(number, PROCESSORS)
-        if halo.tiled:
+        if halo.tiled and not at_once:
             if block >= UNTILIZE_BUFFER_BLOCKS:
                 untilized = np.maximum(untilized, given_back[processor][block - UNTILIZE_BUFFER_BLOCKS])
             untilized = untilized + untilize
@@ -235,15 +246,42 @@ def halo_times(plan: HaloPlan, traffic: HaloTraffic, spec: DeviceSpec, *, filled
         ends[processor] = begun_block + transfers[:, processor, :, block]
         starts[processor].append(begun_block)
         given_back[processor].append(ends[processor])
+    sending, together = transfers.sum(axis=3)
+    ends = [_met(*each) for each in zip(starts, ends, sending, strict=True)]
     # From the last write to its answer, where there was anything to do
     busy = (traffic.transfers.sum(axis=2) > 0) | (traffic.padding_runs > 0)
     answers = busy * network.answer_cycles(spec.noc, traffic.farthest_links.astype(np.float64))
     free_ends, last_ends = np.array(ends).swapaxes(0, 1) + answers
     passed = begun[:, None] + (traffic.away_bytes.sum(axis=2) > 0) * traffic.busiest_bytes[:, None] / link
     last_ends = np.maximum(last_ends, passed)  # all that passes the busiest link has passed
-    sending, together = transfers.sum(axis=3)
     block_starts, block_ends = ([[end[1] for end in each] for each in both] for both in (starts, given_back))
     return HaloTimes(begun, padded, sending, together - sending, free_ends, last_ends, block_starts, block_ends)
+
+
+def _met(starts: Sequence[Floats], ends: Floats, sending: Floats) -> Floats:
+    """[2, cores] ends of a processor, alone and as it is: who is left when the others are done meets nobody.
+
+    The others are the half of the cores that begin first; more padding makes a core begin later.
+    """
+    alone, shared = ends
+    if not starts:
+        return ends
+    first = starts[0][1]
+    others_end = shared[first <= np.median(first)].max()
+    return np.array([alone, np.minimum(shared, np.maximum(alone, others_end + sending))])
+
+
+def _filling_cycles(halo: HaloArguments, traffic: HaloTraffic, spec: DeviceSpec, *, filled_by_stick: bool) -> Floats:
+    """[processors, cores] cycles in which a processor fills its padding, from zeros or a stick that it writes first."""
+    costs, issue = spec.costs_of(HaloCosts), spec.costs_of(TransferCosts)
+    by_task = release_of(spec.release).halo_by_task
+    copies = STICK_PIECES * traffic.padding_sticks if filled_by_stick and not by_task else traffic.zero_copies
+    each = issue.read_issue_cycles if by_task else costs.pad_issue_cycles
+    wire = traffic.padding_sticks * halo.row_bytes / spec.noc.link_bytes_per_cycle
+    stick = costs.fill_element_cycles * halo.row_bytes / ELEMENT_BYTES if filled_by_stick or by_task else 0.0
+    fills = traffic.padding_runs.sum(axis=1, keepdims=True) > 0
+    filling: Floats = fills * stick + issue.read_issue_cycles * traffic.padding_runs + np.maximum(each * copies, wire)
+    return filling
 
 
 def _config_cycles(plan: HaloPlan, spec: DeviceSpec) -> Floats:
@@ -355,7 +393,7 @@ def halo_sent(op: HaloOp, spec: DeviceSpec) -> tuple[Sent, ...]:
     """
     plan = op.plan
     times = halo_times(plan, halo_traffic(plan, spec), spec, filled_by_stick=op.filled_by_stick)
-    batches = batches_of(plan)
+    batches = batches_of(plan, by_task=release_of(spec.release).halo_by_task)
     return tuple(sent for processor in range(PROCESSORS) for sent in _sent(batches, processor, plan.arguments, times))
 
 

@@ -72,14 +72,6 @@ def test_padding_is_not_filled_faster_than_its_bytes_pass():
     assert times.padded[0, 0] == 450 + 3 * 35 + 15 * 64
 
 
-def test_others_have_sent_half_of_what_goes_to_earlier_cores():
-    """Core 1 sends to core 0, then to core 2; what core 2 sends to core 1 is half gone when core 1 turns to core 2."""
-    senders, receivers = np.array([1, 1, 2]), np.array([0, 2, 1])
-    meets = [[1.0, 1.0, 1.0], [0.5, 1.0, 0.5], [1.0, 1.0, 1.0]]
-    assert in_the_way(senders, receivers, tiled=True).tolist() == meets
-    assert (in_the_way(senders, receivers, tiled=False) == 1.0).all()
-
-
 @given(kinds)
 def test_no_halo_is_faster_than_its_busiest_link(kind):
     """Even if nothing were in the way of any transfer."""
@@ -90,3 +82,32 @@ def test_no_halo_is_faster_than_its_busiest_link(kind):
     times = halo_times(plan, traffic, SPEC)
     assert (times.ends.max(axis=1) >= times.begun + traffic.busiest_bytes / SPEC.noc.link_bytes_per_cycle - 1e-6).all()
     assert (traffic.busiest_bytes > 0).tolist() == (traffic.away_bytes.sum(axis=(1, 2)) > 0).tolist()
+
+
+def test_a_stick_of_padding_that_is_not_zero_is_written_first():
+    """15 sticks of 32 elements: 6 cycles for each element of one, then two copies of each stick, 21.6 cycles apart."""
+    spec = SPEC.replace(halo_costs_fill_element_cycles=6.0)
+    plan = halo_plan(**SMALL)
+    times = halo_times(plan, halo_traffic(plan, spec), spec, filled_by_stick=True)
+    assert times.padded[0, 0] == pytest.approx(450 + 32 * 6 + 3 * 35 + 2 * 15 * 21.6)
+
+
+def test_before_halos_were_split_one_processor_copied_and_one_padded_and_sent():
+    """Of two cores with half of 8 x 8 sticks, each copies 32 sticks; it pads stick by stick and sends a row of 8."""
+    spec = SPEC.replace(release="2025-02", halo_costs_fill_element_cycles=6.0)
+    plan = halo_plan(**SMALL)
+    traffic = halo_traffic(plan, spec)
+    times = halo_times(plan, traffic, spec)
+    assert traffic.local_bytes.sum(axis=2).tolist() == [[32 * 64] * 2, [0] * 2]
+    assert traffic.away_bytes.sum(axis=2).tolist() == [[0] * 2, [8 * 64] * 2]
+    sticks, runs = traffic.padding_sticks[1], traffic.padding_runs[1]
+    assert (times.padded[0] == 450).all()
+    assert times.padded[1] == pytest.approx(450 + 32 * 6 + 35 * runs + 35 * sticks)
+
+
+def test_others_have_sent_half_of_what_goes_to_earlier_cores():
+    """Core 1 sends to core 0, then to core 2; what core 2 sends to core 1 is half gone when core 1 turns to core 2."""
+    senders, receivers = np.array([1, 1, 2]), np.array([0, 2, 1])
+    meets = [[1.0, 1.0, 1.0], [0.5, 1.0, 0.5], [1.0, 1.0, 1.0]]
+    assert in_the_way(senders, receivers, tiled=True).tolist() == meets
+    assert (in_the_way(senders, receivers, tiled=False) == 1.0).all()
