@@ -85,8 +85,8 @@ def tile_shape(tensor: TensorSpec) -> tuple[int, int, int]:
     rows, columns = tensor.matrix
     if tensor.layout is Layout.TILE:
         return div_up(rows, TILE) * div_up(columns, TILE), 1, tensor.data_format.tile_bytes
-    tile_rows, row_tiles = max(1, TILE_ELEMENTS // columns), div_up(columns, TILE_ELEMENTS)
-    return div_up(rows, tile_rows) * row_tiles, tile_rows, row_bytes(tensor, min(columns, TILE_ELEMENTS))
+    blocks, row_tiles = div_up(rows, max(1, TILE_ELEMENTS // columns)), div_up(columns, TILE_ELEMENTS)
+    return blocks * row_tiles, div_up(rows, blocks), row_bytes(tensor, min(columns, TILE_ELEMENTS))
 
 
 def result_tiles(program: EltwiseProgram, spec: DeviceSpec) -> tuple[CoreRangeSet, int, int]:

@@ -78,6 +78,7 @@ def test_rows_without_tiles_are_asked_for_row_by_row():
     """1,024 numbers are a tile: 16 rows of 64, 128 bytes each; 3,072 rows are 192 of them."""
     assert tile_shape(tensor_spec("1x1x3072x64")) == (192, 16, 128)
     assert tile_shape(tensor_spec("8x3000")) == (8 * 3, 1, 2048)
+    assert tile_shape(tensor_spec("1x5")) == (1, 1, 10)  # no more rows than there are
     result = op_cycles(RELU, "1x1x3072x64", None, SPEC)
     row = 381 + 128 / 24
     alone = 3 * (row + 16 * 70) + 282 + PACK + 16 * 20 + WAIT
