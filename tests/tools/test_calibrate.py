@@ -158,8 +158,11 @@ def test_the_catalog_holds_what_the_fit_gives(cases):
     """Of Wormhole, rounded, from the thinned rows; a change of model or rows that moves figures moves it, too."""
     for architecture, priors in PRIORS.items():
         assert set(priors) <= set(figures(of(cases, "conv", architecture)[0]))
-    own = [case for program in ("conv", "gemm") for case in of(cases, program, "wormhole_b0")]
-    own = [case for case in own if case.prediction.fitted and "SEG_ENCODER" not in case.source]
+    own = [case for program in ("conv", "gemm", "matmul") for case in of(cases, program, "wormhole_b0")]
+    # SegFormer's convolutions have blocks of one tile, which the model does not explain
+    own = [
+        case for case in own if case.prediction.fitted and not ("SEG_ENCODER" in case.source and case.program == "conv")
+    ]
     priors = {name: value for name, value in PRIORS["wormhole_b0"].items() if not name.startswith("dispatch")}
     catalog = figures(own[0])
     for name, value in fit_jointly(own, priors).values.items():

@@ -62,13 +62,14 @@ DEVICES: Final = {
     "Blackhole P150": "blackhole_p150",
     "P100": "blackhole_p100",
     "Blackhole P100": "blackhole_p100",
+    "Blackhole (110 cores)": "blackhole_p150",  # its reports divide by the DRAM peak of eight channels
     "Blackhole (": "blackhole_p100",
 }  # by what the device column begins with
 CARDS: Final = {"wormhole_b0": "wormhole_n150", "blackhole": "blackhole_p150"}  # by architecture: full grids
 FORMATS: Final = {"bf16": BFLOAT16, "bfp8_b": BFLOAT8_B, "bfp4_b": BFLOAT4_B, "fp32": FLOAT32, "u32": UINT32}
 PHASES: Final = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}
 NANOSECONDS: Final = {"ns": 1.0, "us": 1000.0}
-SMALL_GRID: Final = "20-core"  # a Blackhole of which 5 x 4 cores are used
+GRIDS: Final = {"20-core": (5, 4), "(110 cores)": (11, 10)}  # columns and rows that are used, by what the device says
 
 
 def numbers(row: Row, names: str) -> tuple[int, ...]:
@@ -92,7 +93,8 @@ def device_spec(row: Row) -> DeviceSpec:
     if name is None:
         raise NotPredictedError(f"the row does not say which device ({row['device'] or 'empty'})")
     spec = load_spec(name)
-    return spec.replace(grid_cols=5, grid_rows=4) if SMALL_GRID in row["device"] else spec
+    cols, rows = next((grid for mark, grid in GRIDS.items() if mark in row["device"]), (spec.grid.cols, spec.grid.rows))
+    return spec.replace(grid_cols=cols, grid_rows=rows)
 
 
 def core_ranges(text: str) -> CoreRangeSet:

@@ -16,7 +16,7 @@ from tools.validate.rows import MEASURED, read_rows, require_plausible, validate
 
 GENERATIONS = ("wormhole_b0", "blackhole")
 FILES = ("conv", "conv_segformer", "conv_sweep", "halo", "halo_segformer", "halo_sweep", "gemm", "matmul_segformer",
-         "matmul_autoport", "layout_ops", "ops")  # fmt: skip
+         "matmul_autoport", "matmul_decoder", "layout_ops", "ops")  # fmt: skip
 validated = cache(lambda name: validate(MEASURED / f"{name}.csv"))
 
 

@@ -123,7 +123,8 @@ def test_cores_next_to_their_banks_are_as_fast_as_the_banks():
     """12 banks hand out 64 blocks of 16 x 4 tiles of 1,088 bytes, all at once and compute and senders are no slower."""
     matmul = op(m=1, k=256, n=192, program=MatmulProgram.DRAM_SHARDED, grid=(12, 1))
     own = Places(first=Place.OWN, output=Place.OWN)
-    quick = SPEC.replace(compute_phase_cycles=1e-3, transfer_costs_increment_cycles=1e-3)
+    figures = {"compute_costs_subblock_cycles": 1e-3, "compute_costs_reload_tile_cycles": 1e-3}
+    quick = SPEC.replace(compute_phase_cycles=1e-3, transfer_costs_increment_cycles=1e-3, **figures)
     banks = 192 * 256 * BFLOAT8_B.tile_bytes / bandwidth(SPEC)
     timing = time_matmul(matmul, quick, own)
     assert banks < timing.cycles < 1.1 * banks + SPEC.costs_of(MatmulCosts).start_cycles
