@@ -26,6 +26,8 @@ class Release:
     # Of a halo, one processor copies what stays on its core, the other fills padding stick by stick and sends;
     # otherwise each does half of both
     halo_by_task: bool
+    # Programs that tilize wait for every tile that they write to arrive; otherwise until it has left the core
+    waits_for_tiles: bool
     vector_products: bool  # Products and quotients of 16-bit tensors pass the vector unit; else the matrix unit
     # Matmuls in DRAM whose output is one row or column of blocks of 16 x 16 tiles are split along that axis alone
     one_axis: bool

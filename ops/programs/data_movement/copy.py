@@ -121,7 +121,9 @@ class CopyTensor(DataMovement):
             case Conversion.TYPECAST:
                 return _cast_pages(sides)
             case Conversion.TILIZE | Conversion.TILIZE_WITH_VAL_PADDING:
-                return _tilize_pages(sides, blocks, pads=self.conversion is Conversion.TILIZE_WITH_VAL_PADDING)
+                pads = self.conversion is Conversion.TILIZE_WITH_VAL_PADDING
+                writes = Access.WAIT if release_of(spec.release).waits_for_tiles else Access.FLUSH
+                return _tilize_pages(sides, blocks, pads=pads, writes=writes)
             case Conversion.UNTILIZE:
                 return untilize_pages(sides, Access.ROWS)
             case Conversion.UNTILIZE_CODEGEN:
@@ -287,7 +289,7 @@ def _shared_out(sides: Sides, spec: DeviceSpec) -> Movement:
     return Movement(cores=cores, reads=reads, writes=writes, blocks=div_up(items, cores.num_cores()))
 
 
-def _tilize_pages(sides: Sides, blocks: TileBlocks | None, *, pads: bool) -> Movement:
+def _tilize_pages(sides: Sides, blocks: TileBlocks | None, *, pads: bool, writes: Access) -> Movement:
     """Sticks become tiles; a program that pads fills the rows below each image. Shards lie where they are."""
     source, target = sides.source, sides.target
     filled = target.padded_shape[-2] - (1, *source.shape)[-2]  # a vector is one row
@@ -299,7 +301,7 @@ def _tilize_pages(sides: Sides, blocks: TileBlocks | None, *, pads: bool) -> Mov
     return Movement(
         cores=sides.cores,
         reads=None if sides.from_shards else replace(sides.read, access=access),
-        writes=None if sides.to_shards else replace(sides.written, access=Access.WAIT),
+        writes=None if sides.to_shards else replace(sides.written, access=writes),
         blocks=sides.tile_rows,
         stores=images * filled * div_up(row_bytes(source, columns), WORD_BYTES) if pads else 0,
         tilized_tiles=sides.tile_rows * sides.width_tiles,

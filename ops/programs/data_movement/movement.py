@@ -33,6 +33,7 @@ class Access(Enum):
     ROWS = "sticks out of a row of tiles", "row of tiles by row of tiles, each waited for"
     GENERATED = "sticks out of a row of tiles", "by generated code, row of tiles by row of tiles, each waited for"
     BOX = "sticks of a part of an image", "with an address worked out for each"
+    FLUSH = "pages", "each gone before the next"
     WAIT = "pages or groups of pages", "each waited for"
     BOUNCE = "pages or groups that are copied twice", "each waited for and copied once more within L1"
     LOCAL = "a shard", "within the core, in one piece"
@@ -309,6 +310,10 @@ def _write_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:
             waited = kernel_costs.waited_write_cycles(spec, pages.page_bytes, in_dram=pages.in_dram)
             issued = (pages.in_flight - 1) * kernel_costs.read_page_cycles(spec, pages.page_bytes)
             page = _found_cycles(pages, spec) + (waited + issued) / pages.in_flight
+        case Access.FLUSH:
+            issue = spec.costs_of(kernel_costs.TransferCosts).page_issue_cycles
+            sent = pages.core_pages * (issue + pages.page_bytes / spec.noc.link_bytes_per_cycle)
+            return sent + kernel_costs.write_latency_cycles(spec, in_dram=pages.in_dram)
         case Access.STICKS:
             page = kernel_costs.write_stick_cycles(spec, pages.page_bytes)
         case Access.ROWS | Access.GENERATED:

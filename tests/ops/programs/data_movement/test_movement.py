@@ -152,3 +152,15 @@ def test_generated_code_issues_sticks_as_other_writes():
     by_rows, generated = moved(writes=sticks), moved(writes=replace(sticks, access=Access.GENERATED))
     costs = SPEC.costs_of(MovementCosts).stick_cycles, SPEC.costs_of(TransferCosts).write_issue_cycles
     assert by_rows.cycles - generated.cycles == pytest.approx(32 * (costs[0] - costs[1]))
+
+
+def test_tiles_that_have_left_are_waited_for_once():
+    """Four tiles: an issue and the wire for each and the round trip of the last; or a round trip of every tile."""
+    tiles = Pages(access=Access.FLUSH, core_pages=4, page_bytes=2048, all_pages=4, tiles=True, in_dram=False)
+    flushed, waited = moved(writes=tiles), moved(writes=replace(tiles, access=Access.WAIT))
+    trip = kernel_costs.write_latency_cycles(SPEC, in_dram=False)
+    issue = SPEC.costs_of(TransferCosts).page_issue_cycles
+    assert waited.cycles - flushed.cycles == pytest.approx(3 * trip - 4 * issue)
+    sides = tensor_spec("64x64"), tensor_spec("64x64 tile")
+    for spec, access in ((SPEC, Access.FLUSH), (SPEC.replace(release="2025"), Access.WAIT)):
+        assert CopyTensor(Conversion.TILIZE).movement(*sides, spec).writes.access is access
