@@ -122,8 +122,8 @@ class CopyTensor(DataMovement):
                 return _cast_pages(sides)
             case Conversion.TILIZE | Conversion.TILIZE_WITH_VAL_PADDING:
                 pads = self.conversion is Conversion.TILIZE_WITH_VAL_PADDING
-                writes = Access.WAIT if release_of(spec.release).waits_for_tiles else Access.FLUSH
-                return _tilize_pages(sides, blocks, pads=pads, writes=writes)
+                access = Access.WAIT if release_of(spec.release).waits_for_tiles else Access.FLUSH
+                return _tilize_pages(sides, blocks, pads=pads, writes=access)
             case Conversion.UNTILIZE:
                 return untilize_pages(sides, Access.ROWS)
             case Conversion.UNTILIZE_CODEGEN:
