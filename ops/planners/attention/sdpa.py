@@ -172,7 +172,7 @@ def plan_attention(call: AttentionArguments, spec: DeviceSpec) -> Plan:
     def write(builder: PlanBuilder, *read: PlanTensor) -> PlanTensor:
         result = TensorSpec(call.query.shape, call.query.data_format, Layout.TILE, place)
         made = [tile_buffer(name, tiles, data_format, cores) for name, tiles, data_format in buffers]
-        if in_step:
+        if in_step and not (call.query.data_format.is_block and call.fp32_dest):
             made.insert(len(OPERANDS), buffer("scratch", SCRATCH_BYTES * (held + 1), BFLOAT16, cores))
         return builder.run("SDPAOperation", op, read, PlanTensor("output", result), tuple(made))
 
