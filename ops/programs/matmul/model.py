@@ -64,6 +64,8 @@ def matmul_class(op: MatmulOp) -> str:
     """The class of a matmul's program, for evidence of its cycles."""
     if op.config.program is MatmulProgram.DRAM_SHARDED:
         return "Matmul, second operand in shards of DRAM"
+    if op.config.program is MatmulProgram.REUSE:
+        return "Matmul, each core with operands of its own"
     return f"Matmul, {'program config given' if op.config.given else 'planned by the library'}"
 
 
