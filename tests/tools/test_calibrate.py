@@ -163,7 +163,8 @@ def test_the_catalog_holds_what_the_fit_gives(cases):
     own = [
         case for case in own if case.prediction.fitted and not ("SEG_ENCODER" in case.source and case.program == "conv")
     ]
-    priors = {name: value for name, value in PRIORS["wormhole_b0"].items() if not name.startswith("dispatch")}
+    others = ("dispatch", "movement", "transfer_costs_locate")  # which these cases do not tell
+    priors = {name: value for name, value in PRIORS["wormhole_b0"].items() if not name.startswith(others)}
     catalog = figures(own[0])
     for name, value in fit_jointly(own, priors).values.items():
         assert catalog[name] == pytest.approx(value, rel=0.05), name

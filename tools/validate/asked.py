@@ -27,6 +27,7 @@ COLUMNS: Final = (  # that tell configurations apart
     "dtype_in1", "dtype_out",
 )  # fmt: skip
 L1_SMALL_BYTES: Final = 16384
+VALIDATED: Final = ("Binary", "BinaryNg", "Unary")  # no constant is fitted to them by this package
 SAME: Final = {"Binary": "BinaryNg"}  # operations that took another's place
 
 
@@ -83,6 +84,7 @@ def predict_operation(row: Row) -> Prediction:
         architecture=row["arch"],
         configuration=(run_of(row), name, shown, *(row[column] for column in COLUMNS)),
         evidence=plans[0].evidence,
+        fitted=name not in VALIDATED,
     )
 
 
