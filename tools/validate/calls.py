@@ -65,6 +65,9 @@ def _transpose(asked: Asked) -> Call:
 
 def _permute(asked: Asked) -> Call:
     order = whole_numbers(asked.found(r"dims\W*(?:SmallVector)?\W*\[([\d; ]+)\]"))
+    permuted = tuple(asked.first.shape[axis] for axis in order)
+    if asked.output_shape not in ((), permuted):
+        raise NotPredictedError("the permuted shape is not that of the output")
     return Call(ttnn.permute, (asked.first, order), {"memory_config": asked.output})
 
 

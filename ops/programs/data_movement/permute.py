@@ -131,7 +131,8 @@ class Permute(DataMovement):
 
         sides = sides_of(read, written, spec)
         if in_tiles and self.axes[-1] >= rank - 2:  # tiles are waited for, and their rows written face by face
-            lines = prod(read.shape[:-1]) * div_up(read.shape[-1], FACE)
+            rows = prod(written.shape[:-2]) * written.padded_shape[-2]  # padding is written line by line, too
+            lines = rows * div_up(read.shape[-1], FACE)
             reads = replace(sides.read, access=Access.WAIT)
             writes = pieces(sides.written, lines, FACE, sides.cores.num_cores())
             return Movement(cores=sides.cores, reads=reads, writes=writes, blocks=reads.core_pages)

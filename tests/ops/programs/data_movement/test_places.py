@@ -182,7 +182,7 @@ Window 2 | 1x4x8x2 uint8 tile | height/32x8/1 | PaddedSlice
 # the result of a convolution is refused its place when all else has run
 Result | 32x32 tile height/32x32/1 | block/32x32/1x1 dram | We don't support DRAM block sharding
 Result | 32x32 tile height/32x32/1 | height/32x64/1 | Shard width 64 must match physical width 32 for height sharded
-Result | 32x32 tile height/32x32/1 | width/32x32/40 dram | Invalid shard grid:
+Result | 32x32 tile height/32x32/1 | width/32x32/40 dram | Invalid DRAM shard grid:
 Result | 32x32 tile height/32x32/1 | height | bad optional access
 # as tt-metal's to_memory_config and the checks of its Reshard: tiles always, HEIGHT shards that stay HEIGHT
 Deal | 1x1x32x24 height/32x24/1 | height/32x24/1 | Reshard
