@@ -68,7 +68,7 @@ _COUNTED: Final[Mapping[str, Kind]] = MappingProxyType({
     "noc.flit_bytes": Kind("bytes/cycle", Dimension.CYCLE_RATE, Better.LARGER),
     "data_movement.processors": Kind("processors", Dimension.NUMBER, Better.LARGER),
     "compute.dst_tiles": Kind("tiles", Dimension.NUMBER, Better.LARGER),
-    "compute.vector_lanes": Kind("numbers", Dimension.NUMBER, Better.LARGER),
+    "compute.vector_lanes": Kind("numbers/cycle", Dimension.CYCLE_RATE, Better.LARGER),
     "compute.stationary_tiles": Kind("tiles", Dimension.NUMBER, Better.NEITHER),  # fewer fetches, each waited for
 })  # fmt: skip
 # The others by how their names end; the first ending that fits counts.

@@ -159,7 +159,7 @@ class ComputeSpec:
     unpack_bytes_per_cycle: float  # Rate at which tiles come from L1 into the matrix unit's registers
     unpack_tile_cycles: float  # Least time of a tile there, however few bytes it has
     pack_bytes_per_cycle: float  # Rate at which tiles go from the destination registers to L1
-    vector_lanes: int  # Numbers that an instruction of the vector unit works on
+    vector_lanes: int  # Numbers that an instruction of the vector unit, one a cycle, works on
     stationary_tiles: int  # Tiles of one operand that the matrix unit keeps while tiles of the other stream past once
     minus_one_quirk: bool  # The matrix unit normalizes a negative sum of magnitude 1 by 27 places too few
     # Tilizing float32 into a 16-bit or block format keeps 10 mantissa bits when the destination registers are 32 bits

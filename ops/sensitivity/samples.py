@@ -26,6 +26,7 @@ from ops.planners.argmax import ArgMaxArguments, plan_argmax
 from ops.planners.attention import heads as heads_planner
 from ops.planners.attention.embedding import EmbeddingArguments, plan_embedding
 from ops.planners.attention.heads import SplitArguments, plan_join
+from ops.planners.attention.rotary import RotaryArguments, plan_rotary_embedding
 from ops.planners.attention.sdpa import AttentionArguments, plan_attention
 from ops.planners.attention.softmax import SoftmaxArguments, plan_softmax
 from ops.planners.bilinear import BilinearArguments, plan_bilinear
@@ -33,6 +34,7 @@ from ops.planners.concat import plan_concat
 from ops.planners.conv import arguments
 from ops.planners.conv.plan import plan_convolution
 from ops.planners.conv3d import Conv3dArguments, plan_conv3d
+from ops.planners.deviation import DeviationArguments, plan_deviation
 from ops.planners.eltwise import BinaryArguments, plan_binary
 from ops.planners.grid_sample import GridSampleArguments, plan_grid_sample
 from ops.planners.matmul.arguments import MatmulArguments
@@ -49,6 +51,7 @@ from ops.planners.normalization.layer_norm import NormArguments, plan_norm
 from ops.planners.onednn.checks import Deconvolution
 from ops.planners.onednn.plan import plan_backward_data, plan_backward_weights, plan_forward
 from ops.planners.pool import PoolArguments, plan_pool2d
+from ops.planners.product import ProductArguments, plan_product
 from ops.planners.rand import plan_rand
 from ops.planners.reduction import ReduceArguments, plan_reduction
 from ops.planners.rotate import RotateArguments, plan_rotate
@@ -59,6 +62,7 @@ from ops.planners.shape.plan import plan_convert_to_chw, plan_convert_to_hwc
 from ops.planners.shape.repeat import plan_repeat
 from ops.planners.shape.slice import plan_slice
 from ops.planners.shape.split import plan_split
+from ops.planners.sort import SortArguments, plan_sort
 from ops.planners.ternary import TernaryArguments, plan_ternary
 from ops.planners.to_config import plan_tilize
 from ops.planners.topk import TopKArguments, plan_topk
@@ -414,6 +418,14 @@ def _surroundings() -> Iterator[Sample]:
         ("convert_to_chw", partial(plan_convert_to_chw, high), {"input": high}),
         ("tilize", partial(plan_tilize, sticks), {"input": sticks}),
         ("batch_norm", partial(plan_batch_norm, batch), {"input": image, "mean": vector, "variance": vector}),
+        ("sort", partial(plan_sort, tiles, SortArguments()), {"input": tiles}),
+        ("prod", partial(plan_product, tiles, ProductArguments(dim=-1)), {"input": tiles}),
+        ("std", partial(plan_deviation, tiles, DeviationArguments(name="std", axes=(3,))), {"input": tiles}),
+        (
+            "rotary_embedding",
+            partial(plan_rotary_embedding, RotaryArguments(source=tiles, cosines=tiles, sines=tiles)),
+            {"input": tiles, "cos": tiles, "sin": tiles},
+        ),
         (
             "running_statistics",
             partial(plan_running_statistics, running),

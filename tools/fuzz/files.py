@@ -16,7 +16,7 @@ import ttsim
 from device.spec.device_spec import catalog_names
 from tools.fuzz.finding import Finding, tried
 from tools.random_calls.drafts import Choices
-from tools.validate.rows import MEASURED, VALIDATORS, validate
+from tools.validate.rows import MEASURED, validate, validator_name
 from ttsim.runtime.types.layer import Layer
 from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.study.layers.run import Settings, run_layer
@@ -67,8 +67,8 @@ def _layers_run(
 def check_rows(seed: int, index: int) -> Finding:
     """A damaged file of measured rows: each is predicted or listed, or the file is refused in a line."""
     draw = Choices(np.random.default_rng([seed, index]))
-    kind = draw.pick(list(VALIDATORS))
-    with (MEASURED / f"{kind}.csv").open(encoding="utf-8", newline="") as lines:
+    path = draw.pick([path for path in sorted(MEASURED.glob("*.csv")) if validator_name(path)])
+    with path.open(encoding="utf-8", newline="") as lines:
         head, *rows = csv.reader(lines)
     chosen = [head, *(list(draw.pick(rows)) for _ in range(ROWS))]
     for _ in range(draw.between(1, 3)):
@@ -77,7 +77,7 @@ def check_rows(seed: int, index: int) -> Finding:
         row[column : column + 1] = [draw.pick(CELLS)] if draw.chance(0.9) else []
     text = StringIO()
     csv.writer(text).writerows(chosen)
-    return _of_file(text.getvalue(), f"{kind}.csv", validate, (ValueError,))
+    return _of_file(text.getvalue(), path.name, validate, (ValueError,))
 
 
 def damaged(text: str, draw: Choices) -> str:
