@@ -86,7 +86,8 @@ def interleaved_to_sharded(*arguments: Any, **named: Any) -> Tensor:
         >>> ttnn.interleaved_to_sharded(tensor, place).memory_config().shard_spec.shape
         [32, 32]
     """
-    has_grid = "grid" in named or any(isinstance(grid, CoreCoord | CoreRangeSet | tuple) for grid in arguments[1:2])
+    kinds = CoreCoord | CoreRangeSet | tuple
+    has_grid = "grid" in named or any(isinstance(argument, kinds) for argument in arguments[1:2])
     given = (WITH_GRID if has_grid else WITH_CONFIG).bind(arguments, named)
     if has_grid:
         grid, scheme, orientation = (given[name] for name in ("grid", "shard_scheme", "shard_orientation"))
