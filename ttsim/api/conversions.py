@@ -14,7 +14,7 @@ import numpy as np
 
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, NotSimulatedError, shown
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
+from device.memory.memory_config import Layout, MemoryConfig
 from device.numbers.formats import Array
 from ops.planners.to_config import plan_to_layout, plan_to_memory_config, plan_typecast, require_right_rows
 from ttsim.api.device_calls import cached_plan, carried_out, require_left_out
@@ -275,7 +275,7 @@ def to_device(
     require_type("to_device", Tensor, tensor=tensor)
     require_type("to_device", Device, device=device)
     with device.function("ttnn.to_device"):
-        return tensor.to(device, DRAM_MEMORY_CONFIG if memory_config is None else memory_config)
+        return tensor.to(device, memory_config)
 
 
 @on_device
@@ -347,7 +347,7 @@ def to_layout(
         plan = cached_plan(plan_to_layout, device, tensor.spec, layout, place=memory_config, data_format=data_format)
         return carried_out("to_layout", plan, tensor, device)
     if layout is Layout.ROW_MAJOR and tensor.dtype.format.is_block:
-        return tensor  # as it is, in the real library
+        tensor = tensor.with_dtype(DataType.BFLOAT16)
     changed = tensor if tensor.layout is layout else tensor.to(layout)
     if dtype is not None and changed.dtype is not dtype:
         changed = changed.with_dtype(dtype)

@@ -491,8 +491,6 @@ class Tensor(Operators):
         targets = [argument for argument in (target, device, target_layout) if argument is not None]
         target = targets[0] if len(targets) == 1 else None
         if isinstance(target, Layout):
-            if self._storage is None:
-                return self._laid_out(target)
             return self._changed(self.spec.changed(layout=target))
         if not isinstance(target, Device):
             raise ArgumentTypeError(f"to: the target must be a device or a layout, not {type(target).__name__}")
@@ -503,18 +501,12 @@ class Tensor(Operators):
         values, *parts = [None if part.left_out and off else part._carried() for part in self.each()]
         return Tensor._sharing(placed(target, values, spec, by="Tensor::to_device", parts=parts), spec, self.created_by)
 
-    def _laid_out(self, layout: Layout) -> "Tensor":
-        """A host tensor in a layout, made for DRAM; block floats stay in tiles, as in ttnn."""
-        if layout is self.layout or self.spec.data_format.is_block:
-            return self
-        return self._changed(self.spec.changed(layout=layout, memory_config=DRAM_MEMORY_CONFIG))
-
     def cpu(self, blocking: bool = True, cq_id: int | None = None) -> "Tensor":
-        """The tensor on the host, where it remembers its place; itself if it is there. It is there at once."""
+        """The tensor on the host; itself if it is there. It is there at once, by whatever queue."""
         if self._storage is None:
             return self
         first, *others = [part._brought() for part in self.each()]
-        spec = self._spec_in(self.spec.memory_config)
+        spec = self._spec_in(DRAM_MEMORY_CONFIG)
         brought = Tensor.of_host(first, spec, created_by=self.created_by, parts=others)
         record_fetched(self._storage, self.spec, brought.spec)
         return brought
