@@ -62,7 +62,7 @@ class HaloCosts(Costs):
 
     start_cycles: float  # Kernel start and skew between cores
     pad_issue_cycles: float  # Between two copies into a run of padding
-    fill_element_cycles: float  # Of a stick of padding that a processor writes itself, for each element
+    fill_element_cycles: float  # Of a stick that a processor fills, for each element: of pools, and of old releases
 
 
 class Batches(NamedTuple):

@@ -35,11 +35,11 @@ def test_a_field_is_shown_with_all_that_is_known_of_it():
     assert rate.meaning == "One bank, by the data sheet."
     assert rate.source == "[isa] DRAMTile: 24 GB/s"
     assert rate.moves == ("cycles",)
-    assert -1 <= rate.elasticity["matmul"] < 0
+    assert -1 <= rate.elasticity["copy"] < 0
     assert list(moved(fields["dram.bank_bytes"])) == ["memory"]
     (words,) = moved(rate)
     assert words.startswith("cycles of ")
-    assert "matmul -0." in words
+    assert "typecast -0." in words
     (entry,) = json.loads(fields_as_json([device]))["devices"]
     assert entry["fields"][0]["elasticity"] == dict(device.fields[0].elasticity)
     with pytest.raises(SpecError, match="unknown device"):
