@@ -154,6 +154,7 @@ def test_every_case_is_left_out_once_and_printed(cases, capsys, monkeypatch):
     assert "all of conv" not in printed
 
 
+@pytest.mark.long
 def test_the_catalog_holds_what_the_fit_gives(cases):
     """Of Wormhole, rounded, from the thinned rows; a change of model or rows that moves figures moves it, too."""
     for architecture, priors in PRIORS.items():
