@@ -72,7 +72,7 @@ def run_cycles(
     steps = list(operations_of(plan, ran))
     times = Counter(step.name for step in steps)
     for step in steps:
-        ends = _ends(step, plan)
+        ends = ends_of(step, plan)
         same = (step.name, step.op, ends) if times[step.name] > 1 else step.name  # whose hash is quicker
         if same not in known:
             known[same] = timed_operation(step.name, step.op, ends, spec, op_models)
@@ -136,7 +136,7 @@ def steps_that_ran(events: Iterable[Event]) -> tuple[int, ...]:
     return tuple(step for step in begun if step is not None)
 
 
-def _ends(step: Operation, plan: Plan) -> Ends:
+def ends_of(step: Operation, plan: Plan) -> Ends:
     """The tensors that an operation reads, and the tensor that it writes; the latter for both if it reads none."""
     written = step.outputs[0].tensor if step.outputs else step.inputs[-1]
     read = step.inputs[0] if step.inputs else written

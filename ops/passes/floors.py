@@ -33,12 +33,16 @@ def floored(timed: OperationCycles, ends: Ends, phases: int, spec: DeviceSpec) -
 
 def least_cycles(timed: OperationCycles, ends: Ends, phases: int, spec: DeviceSpec) -> dict[Stage, float]:
     """The least cycles of an operation, by the stage that needs them."""
-    products = timed.issued_flops / FLOPS_OF_A_PRODUCT
     return {
-        Stage.MATH: products * spec.compute.phase_cycles * max(phases, 1) / spec.grid.cores,
+        Stage.MATH: product_cycles(timed, phases, spec) / spec.grid.cores,
         Stage.DRAM: shared_cycles(spec, timed.dram_read_bytes + timed.dram_written_bytes),
         Stage.NETWORK: _written_cycles(timed, ends.written, spec) if ends.whole else 0.0,
     }
+
+
+def product_cycles(timed: OperationCycles, phases: int, spec: DeviceSpec) -> float:
+    """Cycles of all tile products, each of `phase_cycles` for every fidelity phase."""
+    return timed.issued_flops / FLOPS_OF_A_PRODUCT * spec.compute.phase_cycles * max(phases, 1)
 
 
 def _written_cycles(timed: OperationCycles, tensor: TensorSpec, spec: DeviceSpec) -> float:

@@ -14,10 +14,9 @@ from device.numbers.formats import BFLOAT16, FLOAT32, UINT16
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
+from ops.planners.ordered import four_axes, put_back
 from ops.planners.shape.pad import fill_padding, padded_by
 from ops.planners.shape.permute import RANK, seen, transposed_by
-from ops.planners.shape.slice import cut_by
-from ops.planners.topk import four_axes
 from ops.programs.reduction.sort import Sort, places_format, sort_buffers
 
 FORMATS: Final = (BFLOAT16, FLOAT32, UINT16)
@@ -70,17 +69,7 @@ def plan_sort(source: TensorSpec, call: SortArguments, spec: DeviceSpec) -> Plan
     places = PlanTensor("places", TensorSpec(sides, op.index_format, Layout.TILE, place))
     buffers = sort_buffers(read.spec, spec)
     builder.run("SortDeviceOperation", op, [read], made, buffers, more_outputs=[places], dataflow=True)
-    boxes = []
-    for role, result in (("values", made), ("indices", places)):
-        box = cut_by(builder, result, four_axes(shape), f"{role}.box")
-        builder.free_own(result, keep=[box])
-        boxes.append(PlanTensor(box.name, box.spec.changed(shape=shape)))
-    results = {}
-    for role, box in zip(("values", "indices"), boxes, strict=True):
-        results[role] = box
-        if not is_last:
-            results[role] = transposed_by(builder, box, (axis, rank - 1), source.memory_config, role)
-            builder.free_own(box, keep=[results[role]])
+    results = put_back(builder, (made, places), shape, axis, source.memory_config)
     builder.free_own(read)
     return builder.finish(results)
 

@@ -4,7 +4,7 @@ The axis is put last and rows are padded to 64 columns; the results are cut, and
 """
 
 from dataclasses import dataclass
-from math import inf, prod
+from math import inf
 
 from device.errors import ArgumentError, DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
@@ -13,9 +13,9 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, GROUP, UINT16, 
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
+from ops.planners.ordered import four_axes, put_back
 from ops.planners.shape.pad import fill_padding, padded_by
 from ops.planners.shape.permute import RANK, seen, transposed_by
-from ops.planners.shape.slice import cut_by
 from ops.programs.reduction.topk import TopK, split_of, topk_buffers
 
 FORMATS = (BFLOAT16, BFLOAT8_B, FLOAT32)
@@ -49,17 +49,7 @@ def plan_topk(source: TensorSpec, call: TopKArguments, spec: DeviceSpec) -> Plan
     exact = is_last and rank == RANK
     made = _selected(builder, read, turned.spec.shape, call, call.count if exact else round_up(call.count, TILE))
     wanted = (*turned.spec.shape[:-1], call.count)
-    boxes = []
-    for role, result in zip(("values", "indices"), made, strict=True):
-        box = cut_by(builder, result, four_axes(wanted), f"{role}.box")
-        builder.free_own(result, keep=[box])
-        boxes.append(PlanTensor(box.name, box.spec.changed(shape=wanted)))
-    results = {}
-    for role, box in zip(("values", "indices"), boxes, strict=True):
-        results[role] = box
-        if not is_last:
-            results[role] = transposed_by(builder, box, (axis, rank - 1), source.memory_config, role)
-            builder.free_own(box, keep=[results[role]])
+    results = put_back(builder, made, wanted, axis, source.memory_config)
     builder.free_own(read, keep=[turned])
     builder.free_own(turned)
     return builder.finish(results)
@@ -147,9 +137,3 @@ def _require_simulated(source: TensorSpec, call: TopKArguments, spec: DeviceSpec
             f"topk: k={call.count} of {source.shape[-1]} columns of bfloat16 is not simulated on {spec.name}; use "
             f"float32, or ask for at most {MOST} of fewer than {MOST_COLUMNS} columns"
         )
-
-
-def four_axes(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """A shape as the library cuts it: with axes of 1 in front, or with the first axes put together."""
-    more = max(0, len(shape) - RANK + 1)
-    return (*[1] * (RANK - len(shape)), *([prod(shape[:more])] if more > 1 else shape[:more]), *shape[more:])

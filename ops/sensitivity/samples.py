@@ -97,7 +97,15 @@ class Sample(NamedTuple):
 
 def samples() -> tuple[Sample, ...]:
     """Calls that together run every program, and move tensors in every way."""
-    return (*_convolutions(), *_matmuls(), *_deconvolutions(), *_movements(), *_surroundings(), *_transformers())
+    return (
+        *_convolutions(),
+        *_matmuls(),
+        *_deconvolutions(),
+        *_movements(),
+        *_surroundings(),
+        *_statistics(),
+        *_transformers(),
+    )
 
 
 def planners_samples() -> tuple[Sample, ...]:
@@ -362,18 +370,11 @@ def _surroundings() -> Iterator[Sample]:
         channels=32,
         kernel=(2, 2),
         stride=(2, 2),
-        padding=(0, 0, 0, 0),
+        padding=(1, 1, 1, 1),
         dilation=(1, 1),
     )
     points, deep, kernel = _tensor(ROWS, 1, 8, 8, 2), _tensor(ROWS, 1, 2, 8, 8, 32), _tensor(TILES, 32, 32)
     form = tiles.data_format
-    weight = _tensor(TILES, 1, 1, 1, 64)
-    images, mask = _tensor(ROWS, 1, 1, 256, 64, shards=(HEIGHT, (64, 64))), _tensor(TILES, 1, 2, 32, 32)
-    image, vector = _tensor(TILES, 1, 8, 32, 32), _tensor(TILES, 1, 8, 1, 1)
-    batch = BatchNormArguments(source=image, mean=vector, variance=vector)
-    running = RunningArguments(mean=vector, variance=vector, running_mean=vector)
-    grouped = GroupNormArguments(source=images, groups=2, mask=mask)
-    norm = NormArguments(rms=False, source=tiles, weight=weight)
     in_shards = _tensor(TILES, 1, 1, 256, 64, shards=(HEIGHT, (64, 64)))
     both = Binary(operation="add", left_format=form, right_format=form, data_format=form)
     none, one = (0, 0), (1, 1)  # the padding of an axis
@@ -418,6 +419,20 @@ def _surroundings() -> Iterator[Sample]:
         ("convert_to_hwc", partial(plan_convert_to_hwc, wide), {"input": wide}),
         ("convert_to_chw", partial(plan_convert_to_chw, high), {"input": high}),
         ("tilize", partial(plan_tilize, sticks), {"input": sticks}),
+    ):
+        yield Sample(name, plan, tensors)
+
+
+def _statistics() -> Iterator[Sample]:
+    tiles = _tensor(TILES, 1, 1, 256, 64)
+    weight = _tensor(TILES, 1, 1, 1, 64)
+    images, mask = _tensor(ROWS, 1, 1, 256, 64, shards=(HEIGHT, (64, 64))), _tensor(TILES, 1, 2, 32, 32)
+    image, vector = _tensor(TILES, 1, 8, 32, 32), _tensor(TILES, 1, 8, 1, 1)
+    batch = BatchNormArguments(source=image, mean=vector, variance=vector)
+    running = RunningArguments(mean=vector, variance=vector, running_mean=vector)
+    grouped = GroupNormArguments(source=images, groups=2, mask=mask)
+    norm = NormArguments(rms=False, source=tiles, weight=weight)
+    for name, plan, tensors in (
         ("batch_norm", partial(plan_batch_norm, batch), {"input": image, "mean": vector, "variance": vector}),
         ("sort", partial(plan_sort, tiles, SortArguments()), {"input": tiles}),
         ("prod", partial(plan_product, tiles, ProductArguments(dim=-1)), {"input": tiles}),

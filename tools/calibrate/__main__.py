@@ -1,11 +1,13 @@
 """Repeat the fits of the device catalog's figures and show what they used.
 
 usage: python -m tools.calibrate [FOLDER] [--arch NAME ...] [--programs NAME ...] [--seeds N] [--no-unseen]
+                                [--sources] [--bars]
 
 FOLDER holds rows as tests/data/measured does, which is the default. All programs of an architecture are fitted
 together, since they share the figures of the machine. Prints the prior and the fitted value of every figure beside the
 catalog's, and errors by program and group: in sample, and cross-validated by configuration (5 folds; of convolutions,
 what each core does is the configuration). With several seeds every case counts once for each way to deal the folds.
+--sources also leaves out each source (a network, a thread) whole; --bars prints the error bars that reports state.
 """
 
 import sys

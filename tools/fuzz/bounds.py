@@ -1,19 +1,18 @@
-"""Calls on invented machines: no device operation is faster than its matrix units, its banks, or its busiest link."""
+"""Calls on invented machines: no device operation is faster than its matrix units, its banks, or its busiest link.
+
+The least cycles are those of `ops.passes.floors`; tests hold link loads against links that are counted one by one.
+"""
 
 from collections.abc import Callable, Mapping
-from math import prod
 from typing import Any, Final
 
 import numpy as np
 
 import ttsim
-from device.cores import CoreRangeSet
-from device.memory.layouts import TensorSpec
-from device.memory.memory_config import TILE, BufferType, TensorMemoryLayout
+from device.memory.memory_config import TILE
 from device.spec.device_spec import DeviceSpec
-from device.time.links import spread_link_bytes
-from device.time.network import shared_cycles
-from ops.passes.cycles import TimedOperation, operations_of, run_cycles
+from ops.passes.cycles import ends_of, operations_of, run_cycles
+from ops.passes.floors import least_cycles
 from tools.fuzz.finding import Finding
 from tools.random_calls.drafts import Choices
 from ttsim.recording.profiling import planned
@@ -121,10 +120,12 @@ def check(seed: int, index: int) -> Finding:
         for call in calls:
             timed = run_cycles(call.plan, spec, ran=call.ran).operations
             for step, operation in zip(operations_of(call.plan, call.ran), timed, strict=True):
-                written = [call.plan.tensors[output.tensor] for output in step.outputs]
-                for name, least in bounds(operation, written, spec).items():
-                    if operation.cycles is not None and operation.cycles.cycles < least * (1 - SLACK):
-                        took = f"{operation.name} takes {operation.cycles.cycles:.0f} cycles, its {name} {least:.0f}"
+                if operation.cycles is None:
+                    continue
+                ends = ends_of(step, call.plan)
+                for stage, least in least_cycles(operation.cycles, ends, operation.fidelity_phases, spec).items():
+                    if operation.cycles.cycles < least * (1 - SLACK):
+                        took = f"{operation.name} takes {operation.cycles.cycles:.0f} cycles, its {stage} {least:.0f}"
                         return Finding(outcome="fault", text=took, again=shown)
         return Finding(outcome="right")
     return Finding(outcome="none fits")
@@ -135,29 +136,3 @@ def _figures(spec: DeviceSpec) -> Mapping[str, Any]:
         "grid": (spec.grid.cols, spec.grid.rows), "flit_bytes": spec.noc.flit_bytes, "clock_hz": spec.clock_hz,
         "bank_bytes_per_second": spec.dram.bank_bytes_per_second, "phase_cycles": spec.compute.phase_cycles,
     }  # fmt: skip
-
-
-def bounds(operation: TimedOperation, written: list[TensorSpec], spec: DeviceSpec) -> dict[str, float]:
-    """The least cycles of an operation, by what it can not be faster than."""
-    timed = operation.cycles
-    if timed is None:
-        return {}
-    products = timed.issued_flops / (2 * TILE**3)
-    cores = CoreRangeSet(core_range for group in timed.groups for core_range in group.cores.ranges)
-    return {
-        "matrix units": products * spec.compute.phase_cycles * max(operation.fidelity_phases, 1) / spec.grid.cores,
-        "banks of DRAM": shared_cycles(spec, timed.dram_read_bytes + timed.dram_written_bytes),
-        "busiest link": max((_written_cycles(tensor, cores, spec) for tensor in written), default=0.0),
-    }
-
-
-def _written_cycles(tensor: TensorSpec, cores: CoreRangeSet, spec: DeviceSpec) -> float:
-    """Cycles in which the busiest link carries an interleaved output of these cores, over the better network."""
-    memory = tensor.memory_config
-    if memory.memory_layout is not TensorMemoryLayout.INTERLEAVED:
-        return 0.0
-    in_dram, size = memory.buffer_type is BufferType.DRAM, prod(tensor.shape) * tensor.data_format.tile_bytes / TILE**2
-    loads = (
-        spread_link_bytes(spec, cores, size, in_dram=in_dram, writes=True, crossed=crossed) for crossed in (False, True)
-    )
-    return min(loads) / spec.noc.link_bytes_per_cycle

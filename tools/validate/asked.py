@@ -110,9 +110,12 @@ def planned_call(call: Call, spec: DeviceSpec, name: str) -> Planned:
     """The plan of a call on a device of its own; the operation of a name is measured, or all without one."""
     try:
         with ttnn.open_device(l1_small_size=L1_SMALL_BYTES, spec=spec, values="off") as device:
-            (ran,) = planned(call.function, call.arguments, call.options, device).ran
-    except (TTSimError, ValueError) as error:
+            calls = planned(call.function, call.arguments, call.options, device).ran
+    except TTSimError as error:
         raise NotPredictedError(f"no plan: {error}") from error
+    if len(calls) != 1:
+        raise NotPredictedError(f"{len(calls)} calls run device operations, not one")
+    (ran,) = calls
     names = [base_name(step.name) for step in operations_of(ran.plan, ran.ran)]
     measured = tuple(index for index, own in enumerate(names) if not name or own == name)
     if not measured or (name and len(measured) > 1):

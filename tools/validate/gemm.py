@@ -82,6 +82,7 @@ def _config(
     )
 
 
+WORDS: Final = {Place.DRAM: "DRAM", Place.L1: "L1", Place.OWN: "shards"}
 UTILIZATION = "device based utilization"
 PROFILED = "DEVICE KERNEL DURATION"
 SINGLE_CORE = "single-core sharded matmul micro-benchmark"
@@ -132,10 +133,16 @@ def predict_gemm(row: Row) -> Prediction:
         group=(row["device"], row["grid"] or kind, row["fidelity"]) if kind == TUNED else (row["device"], kind),
         architecture=row["arch"] if kind == TUNED else f"{row['arch']}, {kind}",
         configuration=size if kind == TUNED else (*size, *others),
-        evidence=(matmul_class(gemm.op), gemm.places.words),
+        evidence=(matmul_class(gemm.op), _words(gemm.places)),
         counted=not copied,
         fitted=not copied and kind in (TUNED, SINGLE),  # which say which program ran
     )
+
+
+def _words(places: Places) -> str:
+    """The memories of the first operand and of the output, as `ops.passes.cycles.place_of` names them."""
+    first, output = WORDS[places.first], WORDS[places.output]
+    return first if first == output else f"{first} to {output}"
 
 
 def kind_of(row: Row) -> str:

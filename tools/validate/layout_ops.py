@@ -9,7 +9,6 @@ import re
 from dataclasses import replace
 from math import prod
 
-from device.cores import first_cores
 from device.errors import TTSimError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
@@ -21,7 +20,7 @@ from device.memory.memory_config import (
     ShardSpec,
     TensorMemoryLayout,
 )
-from device.numbers.formats import div_up, round_up
+from device.numbers.formats import round_up
 from device.spec.device_spec import DeviceSpec
 from ops.op_model import Ends
 from ops.passes.cycles import place_of
@@ -29,6 +28,7 @@ from ops.programs.data_movement.copy import Conversion, CopyTensor
 from ops.programs.data_movement.movement import Movement, movement_cycles
 from ops.programs.data_movement.reshape import Reshape
 from ops.programs.data_movement.slice import slice_movement, slice_write_movement
+from tools.validate.operands import even_shards
 from tools.validate.prediction import (
     FORMATS,
     OF_2025,
@@ -139,24 +139,6 @@ def _tensor(row: Row, side: str, spec: DeviceSpec) -> TensorSpec:
     if size is not None and (side == "out" or operation(row) in ("Move", "Tilize", "Untilize")):
         shards = ShardSpec(core_ranges(recorded), (int(size[1]), int(size[2])), ShardOrientation[size[3]])
     else:
-        shards = _even_shards(scheme, prod(shape[:-1]), shape[-1], cores, layout, spec)
+        shards = even_shards(scheme, prod(shape[:-1]), shape[-1], cores, layout, spec)
     padded = (*shape[:-2], round_up(shape[-2], shards.shape[0]), round_up(shape[-1], shards.shape[1]))
     return TensorSpec(shape, data_format, layout, MemoryConfig(scheme, buffer_type, shards), padded)
-
-
-def _even_shards(
-    scheme: TensorMemoryLayout, rows: int, width: int, cores: int, layout: Layout, spec: DeviceSpec
-) -> ShardSpec:
-    """The shards of so many cores; of blocks the evenest that fit the grid, which may stand across it."""
-    grid, grain = spec.grid, TILE if layout is Layout.TILE else 1
-    down, across = (cores, 1) if scheme is TensorMemoryLayout.HEIGHT_SHARDED else (1, cores)
-    columns, lines, orientation = grid.cols, grid.rows, ShardOrientation.ROW_MAJOR
-    if scheme is TensorMemoryLayout.BLOCK_SHARDED:
-        pairs = [(cores // wide, wide) for wide in range(1, cores + 1) if cores % wide == 0]
-        fitting = [pair for pair in pairs if max(pair) <= max(grid.cols, grid.rows)] or pairs
-        down, across = min(fitting, key=lambda pair: (rows % (TILE * pair[0]) > 0) + (width % (TILE * pair[1]) > 0))
-        columns, lines = across, down
-        if down > grid.rows or across > grid.cols:
-            columns, lines, orientation = down, across, ShardOrientation.COL_MAJOR
-    shard = (round_up(div_up(rows, down), grain), round_up(div_up(width, across), grain))
-    return ShardSpec(first_cores(cores, columns, lines), shard, orientation)

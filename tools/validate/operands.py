@@ -102,27 +102,12 @@ class Asked:
         if stated:
             spec = ShardSpec(core_ranges(shards), (int(stated[1]), int(stated[2])), ShardOrientation[stated[3]])
         else:
-            spec = self.even_shards(scheme, shape, TILE if _layout(layout) == "TILE" else 1)
+            cores = int(self.row["cores"] or 0)
+            if not cores:
+                raise NotPredictedError("the row does not state its shards")
+            rows = prod(shape[:-2]) * round_up(shape[-2], TILE if _layout(layout) == "TILE" else 1)
+            spec = even_shards(scheme, rows, shape[-1], cores, Layout[_layout(layout)], self.spec)
         return MemoryConfig(scheme, BufferType.L1, spec)
-
-    def even_shards(self, scheme: TensorMemoryLayout, shape: tuple[int, ...], grain: int) -> ShardSpec:
-        """Shards of equal size on as many cores as the program has."""
-        cores, grid = int(self.row["cores"] or 0), self.spec.grid
-        rows, width = prod(shape[:-2]) * round_up(shape[-2], grain), round_up(shape[-1], grain)
-        splits = [(cores, 1), (1, cores)][scheme is TensorMemoryLayout.WIDTH_SHARDED :][:1]
-        if scheme is TensorMemoryLayout.BLOCK_SHARDED:
-            splits = [
-                (cores // across, across)
-                for across in range(min(cores, grid.cols), 0, -1)
-                if cores % across == 0 and cores // across <= grid.rows and width % (TILE * across) == 0
-                and rows % (grain * (cores // across)) == 0
-            ]  # fmt: skip
-        if not cores or not splits:
-            raise NotPredictedError("the row does not state its shards")
-        down, across = splits[0]
-        shard = (round_up(div_up(rows, down), grain), round_up(div_up(width, across), grain))
-        columns, lines = (across, down) if scheme is TensorMemoryLayout.BLOCK_SHARDED else (grid.cols, grid.rows)
-        return ShardSpec(first_cores(cores, columns, lines), shard, ShardOrientation.ROW_MAJOR)
 
     def found(self, pattern: str) -> str:
         """What a pattern finds in the attributes."""
@@ -139,3 +124,21 @@ def whole_numbers(text: str) -> tuple[int, ...]:
 
 def _layout(text: str) -> str:
     return "TILE" if text == "TILE" else "ROW_MAJOR"
+
+
+def even_shards(
+    scheme: TensorMemoryLayout, rows: int, width: int, cores: int, layout: Layout, spec: DeviceSpec
+) -> ShardSpec:
+    """The shards of a matrix on so many cores; of blocks the evenest that fit the grid, which may stand across it."""
+    grid, grain = spec.grid, TILE if layout is Layout.TILE else 1
+    down, across = (cores, 1) if scheme is TensorMemoryLayout.HEIGHT_SHARDED else (1, cores)
+    columns, lines, orientation = grid.cols, grid.rows, ShardOrientation.ROW_MAJOR
+    if scheme is TensorMemoryLayout.BLOCK_SHARDED:
+        pairs = [(cores // wide, wide) for wide in range(1, cores + 1) if cores % wide == 0]
+        fitting = [pair for pair in pairs if max(pair) <= max(grid.cols, grid.rows)] or pairs
+        down, across = min(fitting, key=lambda pair: (rows % (TILE * pair[0]) > 0) + (width % (TILE * pair[1]) > 0))
+        columns, lines = across, down
+        if down > grid.rows or across > grid.cols:
+            columns, lines, orientation = down, across, ShardOrientation.COL_MAJOR
+    shard = (round_up(div_up(rows, down), grain), round_up(div_up(width, across), grain))
+    return ShardSpec(first_cores(cores, columns, lines), shard, orientation)

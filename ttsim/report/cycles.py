@@ -9,19 +9,18 @@ from typing import Any, Final, NamedTuple
 
 from device.cores import CoreRangeSet
 from device.errors import ArgumentError
-from device.memory.memory_config import TILE
 from device.plan import Decision
 from device.spec.device_spec import DeviceSpec
-from device.time.network import bandwidth
+from device.time.network import shared_cycles
 from device.time.stages import CoreGroupCycles, Lazy, OperationCycles, Stage, StageCycles, nanoseconds
 from ops.launch import Launch
 from ops.op_model import Detail
 from ops.passes.cycles import TimedOperation, expected_error
+from ops.passes.floors import product_cycles
 from ttsim.report.rows import Column, Derived, Row
 
 NO_MEASUREMENT: Final = "no measurement"
 DIGITS: Final = 6  # significant decimals of a model's cycles
-FLOPS_OF_A_PRODUCT: Final = 2 * TILE**3
 NETWORKS: Final = 2
 TIE_SHARE: Final = 0.05  # of an operation's cycles: stages nearer to each other than the model can tell apart
 LEAST_NANOSECONDS: Final = 1  # of a kernel: viewers take 0 for a failed measurement
@@ -412,12 +411,11 @@ class OperationTime(Row, kw_only=True):
 
 
 def _sums(taken: OperationCycles, fidelity_phases: int, spec: DeviceSpec) -> Sums:
-    """The work of an operation; a tile product takes `phase_cycles` for each fidelity phase."""
-    cycles = whole(taken.cycles)
-    products = spec.compute.phase_cycles * (taken.issued_flops / FLOPS_OF_A_PRODUCT * max(fidelity_phases, 1))
+    """The work of an operation, and its roofs."""
+    cycles, products = whole(taken.cycles), product_cycles(taken, fidelity_phases, spec)
     roofs = (
         whole(products / spec.grid.cores),
-        whole((taken.dram_read_bytes + taken.dram_written_bytes) / bandwidth(spec)),
+        whole(shared_cycles(spec, taken.dram_read_bytes + taken.dram_written_bytes)),
         whole(taken.network_bytes / (NETWORKS * taken.cores * spec.noc.link_bytes_per_cycle)),
     )
     moved = (taken.dram_read_bytes, taken.dram_written_bytes, taken.network_bytes)

@@ -241,14 +241,6 @@ class Places:
     second: Place = Place.DRAM
     output: Place = Place.DRAM
 
-    @property
-    def words(self) -> str:
-        """The memories of the first operand and of the output, as evidence of cycles is sorted."""
-        first, output = (
-            {Place.DRAM: "DRAM", Place.L1: "L1", Place.OWN: "shards"}[place] for place in (self.first, self.output)
-        )
-        return first if first == output else f"{first} to {output}"
-
 
 IN_DRAM = Places()
 

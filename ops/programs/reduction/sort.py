@@ -2,10 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Final
-
-import numpy as np
 
 from device.cores import CoreRangeSet
 from device.memory.layouts import TensorSpec
@@ -17,6 +14,7 @@ from ops.op_model import Description, Ends, ValuesContext, given
 from ops.programs import kernel_costs
 from ops.programs.buffer_shapes import BUFFERING, buffer, page_cores, tile_buffer
 from ops.programs.data_movement.movement import Composed, DataMovement
+from ops.programs.reduction.ordered import ordered_rows
 from ops.programs.reduction.reduce import described, streamed, tile_sides
 
 FLAG_BYTES: Final = 1024  # by which the processors of a core wait for each other
@@ -34,15 +32,9 @@ class Sort(DataMovement):
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> tuple[Array, Array]:
         """Elements in storage of their format, and places."""
         source = given(inputs[0])
-        sides = (1, *self.shape)[-2:]
-        if source.size != prod(self.shape):  # padding has become part of the values
-            source = source.reshape(-1, *source.shape[-2:])[:, : sides[0], : sides[1]]
-        source = source.reshape(self.shape)
-        numbers = source.astype(np.float64)
-        places = np.argsort(-numbers if self.descending else numbers, axis=-1, kind="stable")
-        ordered = np.take_along_axis(source, places, axis=-1)
-        behind = [(0, 0)] * (source.ndim - 1) + [(0, self.columns - source.shape[-1])]
-        return np.pad(ordered, behind), np.pad(places, behind).astype(self.index_format.storage)
+        return ordered_rows(
+            source, self.shape, self.columns, descending=self.descending, index_format=self.index_format
+        )
 
     def composed(self, ends: Ends, spec: DeviceSpec) -> Composed:
         """Pairs of tiles pass the vector unit in every step of a bitonic sort, ten times within a tile."""

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from math import prod
 from typing import Final
 
-import numpy as np
-
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE
@@ -20,6 +18,7 @@ from ops.op_model import Description, Ends, ValuesContext, given
 from ops.programs import kernel_costs
 from ops.programs.buffer_shapes import BUFFERING, page_cores, tile_buffer
 from ops.programs.data_movement.movement import Composed, DataMovement
+from ops.programs.reduction.ordered import ordered_rows
 from ops.programs.reduction.reduce import described, streamed, tile_sides
 
 SHARED_COLUMNS: Final = (1024, 1 << 16)  # of rows that cores may share: a power of two from here, and below there
@@ -57,19 +56,7 @@ class TopK(DataMovement):
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> tuple[Array, Array]:
         """Elements in storage of their format, and places."""
         source = given(inputs[0])
-        sides = (1, *self.shape)[-2:]
-        if source.size != prod(self.shape):  # padding has become part of the values
-            source = source.reshape(-1, *source.shape[-2:])[:, : sides[0], : sides[1]]
-        source = source.reshape(self.shape)
-        numbers = source.astype(np.float64)
-        order = np.argsort(-numbers if self.largest else numbers, axis=-1, kind="stable")
-        missing = max(0, self.count - source.shape[-1])
-        places = order[..., : self.count]
-        picked = np.take_along_axis(source, places, axis=-1)
-        if missing:  # what a caller does not ask for is padding
-            behind = [(0, 0)] * (source.ndim - 1) + [(0, missing)]
-            picked, places = np.pad(picked, behind), np.pad(places, behind)
-        return picked, places.astype(self.index_format.storage)
+        return ordered_rows(source, self.shape, self.count, descending=self.largest, index_format=self.index_format)
 
     def composed(self, ends: Ends, spec: DeviceSpec) -> Composed:
         """Tiles are transposed, sorted in pairs with the best so far, and transposed back."""

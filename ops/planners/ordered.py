@@ -1,0 +1,41 @@
+"""What the plans of ttnn.sort and ttnn.topk share: four axes for their program, and results with the axis put back."""
+
+from collections.abc import Sequence
+from math import prod
+
+from device.memory.memory_config import MemoryConfig
+from ops.builder import PlanBuilder, PlanTensor
+from ops.planners.shape.permute import RANK, transposed_by
+from ops.planners.shape.slice import cut_by
+
+ROLES = "values", "indices"
+
+
+def four_axes(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape as the library cuts it: with axes of 1 in front, or with the first axes put together."""
+    more = max(0, len(shape) - RANK + 1)
+    return (*[1] * (RANK - len(shape)), *([prod(shape[:more])] if more > 1 else shape[:more]), *shape[more:])
+
+
+def put_back(
+    builder: PlanBuilder, made: Sequence[PlanTensor], shape: tuple[int, ...], axis: int, place: MemoryConfig
+) -> dict[str, PlanTensor]:
+    """Values and indices that a program made along the last of four axes: cut to a shape, with an axis put back.
+
+    Args:
+        builder: The plan.
+        made: Values and indices of the program, of four axes.
+        shape: Their shape without padding, with the axis at the end.
+        axis: Where the axis stood, from the first.
+        place: The memory in which it is put back.
+    """
+    boxes, last = [], len(shape) - 1
+    for role, result in zip(ROLES, made, strict=True):
+        box = cut_by(builder, result, four_axes(shape), f"{role}.box")
+        builder.free_own(result, keep=[box])
+        boxes.append(PlanTensor(box.name, box.spec.changed(shape=shape)))
+    results = dict(zip(ROLES, boxes, strict=True))
+    for role, box in results.items() if axis != last else ():
+        results[role] = transposed_by(builder, box, (axis, last), place, role)
+        builder.free_own(box, keep=[results[role]])
+    return results

@@ -1,0 +1,33 @@
+"""Rows of elements in order, with the places where they stood: what sort and topk compute."""
+
+from math import prod
+
+import numpy as np
+
+from device.numbers.formats import Array, DataFormat
+
+
+def ordered_rows(
+    source: Array, shape: tuple[int, ...], count: int, *, descending: bool, index_format: DataFormat
+) -> tuple[Array, Array]:
+    """The first elements of each row in order; equal elements by place.
+
+    Args:
+        source: Elements in storage of their format; padding may have become part of them.
+        shape: The shape without padding.
+        count: Elements of a row of the results; where rows have fewer, what follows is padding that nobody asks for.
+        descending: Whether the largest come first.
+        index_format: The format of the places.
+
+    Returns:
+        Elements and places, both [..., count].
+    """
+    if source.size != prod(shape):
+        rows, columns = (1, *shape)[-2:]
+        source = source.reshape(-1, *source.shape[-2:])[:, :rows, :columns]
+    source = source.reshape(shape)
+    numbers = source.astype(np.float64)
+    places = np.argsort(-numbers if descending else numbers, axis=-1, kind="stable")[..., :count]
+    picked = np.take_along_axis(source, places, axis=-1)
+    behind = [(0, 0)] * (source.ndim - 1) + [(0, max(0, count - shape[-1]))]
+    return np.pad(picked, behind), np.pad(places, behind).astype(index_format.storage)
