@@ -48,12 +48,12 @@ def test_every_call_of_the_table_has_a_row_that_it_predicts():
 
 
 def test_shards_that_no_row_states_are_even_ones_on_the_cores_of_the_program():
-    """4,096 rows on 64 cores are two tiles each; 4,096x256 in blocks on 16 cores are 8 across of 32 columns, 2 down."""
+    """4,096 rows on 64 cores are two tiles each; 4,096x256 in blocks on 16 cores are 8 down, 2 across."""
     height = asked(**SHARDED).place
     assert height.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
     assert (tuple(height.shard_spec.shape), height.shard_spec.grid.num_cores()) == ((64, 256), 64)
     block = asked(in_mem="L1_BLOCK_SHARDED", out_mem="L1_BLOCK_SHARDED", cores="16").place
-    assert (tuple(block.shard_spec.shape), block.shard_spec.grid.num_cores()) == ((2048, 32), 16)
+    assert (tuple(block.shard_spec.shape), block.shard_spec.grid.num_cores()) == ((512, 128), 16)
     stated = asked(**SHARDED, out_shard="128x256 ROW_MAJOR on [(x=0;y=0) - (x=3;y=7)]").place
     assert (tuple(stated.shard_spec.shape), stated.shard_spec.grid.num_cores()) == ((128, 256), 32)
 
