@@ -43,19 +43,11 @@ def plan_interleaved_to_sharded_partial(
     if count == 0 or scheme is Scheme.INTERLEAVED:
         raise NotSimulatedError(f"{owner}: the real library crashes without slices or a sharding scheme; give both")
     sides = _slice_matrix(source, count)
-    parts = [div_up(side, part) for side, part in zip(sides, shard_shape, strict=True)]
-    needed = {Scheme.HEIGHT_SHARDED: parts[0], Scheme.WIDTH_SHARDED: parts[1]}.get(scheme, prod(parts))
-    if needed > grid.x * grid.y:
-        raise DeviceError(
-            f"Target number of cores {needed} is greater than total number of available cores {grid.x * grid.y}\n"
-            f"{owner}: give a larger grid or larger shards"
-        )
-    cores = first_cores(needed, grid.x, grid.y, row_wise=orientation is ShardOrientation.ROW_MAJOR)
+    place = shards_on(owner, sides, grid, shard_shape, scheme, orientation)
     padded = source.padded_shape
     if len(padded) < RANK - 1:
         raise DeviceError(f"ShapeBase[] index out of range. 2 not in [-4, 2)\n{owner}: give a tensor of {RANK} axes")
     shape = (1, 1, sides[0], *padded[RANK - 1 :])
-    place = MemoryConfig(scheme, BufferType.L1, ShardSpec(cores, shard_shape, orientation))
     result = TensorSpec(shape, data_format or source.data_format, source.layout, place)
     _require_slices(owner, source, source, slices)
     if source.memory_config.is_sharded():
@@ -76,6 +68,30 @@ def plan_interleaved_to_sharded_partial(
         return builder.run("InterleavedToShardedPartialDeviceOperation", op, [tensor], output, buffers)
 
     return plan_of(source, spec, write)
+
+
+def shards_on(
+    owner: str,
+    sides: tuple[int, int],
+    grid: CoreCoord,
+    shard_shape: tuple[int, int],
+    scheme: Scheme,
+    orientation: ShardOrientation,
+) -> MemoryConfig:
+    """Shards of a matrix in L1, on as many cores of a grid at (0, 0) as needed; raises DeviceError for too few."""
+    if scheme is Scheme.INTERLEAVED:
+        raise DeviceError(f"Unsupported sharding scheme\n{owner}: shard_scheme is HEIGHT_, WIDTH_ or BLOCK_SHARDED")
+    if 0 in shard_shape:
+        raise NotSimulatedError(f"{owner}: the real library crashes without rows and columns of a shard; give both")
+    parts = [div_up(side, part) for side, part in zip(sides, shard_shape, strict=True)]
+    needed = {Scheme.HEIGHT_SHARDED: parts[0], Scheme.WIDTH_SHARDED: parts[1]}.get(scheme, prod(parts))
+    if needed > grid.x * grid.y:
+        raise DeviceError(
+            f"Target number of cores {needed} is greater than total number of available cores {grid.x * grid.y}\n"
+            f"{owner}: give a larger grid or larger shards"
+        )
+    cores = first_cores(needed, grid.x, grid.y, row_wise=orientation is ShardOrientation.ROW_MAJOR)
+    return MemoryConfig(scheme, BufferType.L1, ShardSpec(cores, shard_shape, orientation))
 
 
 def plan_sharded_to_interleaved_partial(

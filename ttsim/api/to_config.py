@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, get_overloads, overload
 
-from device.cores import CoreCoord, CoreRangeSet, core_rectangle
+from device.cores import CoreCoord, CoreRangeSet
 from device.errors import ArgumentError
 from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
@@ -14,6 +14,7 @@ from device.memory.memory_config import (
     ShardSpec,
     TensorMemoryLayout,
 )
+from ops.planners.partial import shards_on
 from ops.planners.to_config import (
     plan_interleaved_to_sharded,
     plan_move,
@@ -30,13 +31,14 @@ from ttsim.runtime.calls import on_device
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.tensor_copies import stored_in
 from ttsim.runtime.types.call import integers, signature_of
+from ttsim.runtime.types.norm_configs import GridSize
 from ttsim.runtime.types.tensors import DataType
 
 
 @overload
 def interleaved_to_sharded(
     input_tensor: Tensor,
-    grid: CoreCoord | CoreRangeSet,
+    grid: GridSize | CoreRangeSet,
     shard_shape: Annotated[Sequence[int], integers(2)],
     shard_scheme: TensorMemoryLayout,
     shard_orientation: ShardOrientation,
@@ -63,7 +65,7 @@ def interleaved_to_sharded(*arguments: Any, **named: Any) -> Tensor:
     Args:
         input_tensor: An interleaved tensor on the device.
         sharded_memory_config: Shards of the result; or ``grid`` and the three arguments after it.
-        grid: Cores: a CoreRangeSet, or the columns and rows of a rectangle at (0, 0).
+        grid: Cores: a CoreRangeSet, or columns and rows at (0, 0), of which the shards take the first.
         shard_shape: Rows and columns of a shard, in elements.
         shard_scheme: HEIGHT_, WIDTH_ or BLOCK_SHARDED.
         shard_orientation: Whether shards are dealt along rows or columns of cores.
@@ -84,12 +86,16 @@ def interleaved_to_sharded(*arguments: Any, **named: Any) -> Tensor:
         >>> ttnn.interleaved_to_sharded(tensor, place).memory_config().shard_spec.shape
         [32, 32]
     """
-    has_grid = "grid" in named or any(isinstance(argument, CoreCoord | CoreRangeSet) for argument in arguments[1:2])
+    has_grid = "grid" in named or any(isinstance(grid, CoreCoord | CoreRangeSet | Sequence) for grid in arguments[1:2])
     given = (WITH_GRID if has_grid else WITH_CONFIG).bind(arguments, named)
     if has_grid:
         grid, scheme, orientation = (given[name] for name in ("grid", "shard_scheme", "shard_orientation"))
-        cores = core_rectangle(grid.x, grid.y) if isinstance(grid, CoreCoord) else grid
-        place = MemoryConfig(scheme, BufferType.L1, ShardSpec(cores, given["shard_shape"], orientation))
+        shape = tuple(given["shard_shape"])
+        if isinstance(grid, CoreCoord):
+            matrix = given["input_tensor"].spec.matrix
+            place = shards_on("interleaved_to_sharded", matrix, grid, shape, scheme, orientation)
+        else:
+            place = MemoryConfig(scheme, BufferType.L1, ShardSpec(grid, shape, orientation))
     else:
         place = given["sharded_memory_config"]
     owner, data_format = "interleaved_to_sharded", format_of(given["output_dtype"])

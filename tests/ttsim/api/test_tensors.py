@@ -201,6 +201,18 @@ def test_a_file_that_claims_more_than_it_holds_takes_no_memory(tmp_path: Path, o
     assert f"claims {of} of the shape [1000000, 1000000], " in refusal(lambda: ttsim.load_tensor(path))
 
 
+@pytest.mark.parametrize("grid", [(8, 2), ttsim.CoreCoord(8, 2)])
+def test_shards_take_the_first_cores_of_a_grid(device, grid):
+    scheme, by_rows = ttsim.TensorMemoryLayout.HEIGHT_SHARDED, ttsim.ShardOrientation.ROW_MAJOR
+    tensor = ttsim.zeros((1, 1, 320, 32), layout=ttsim.TILE_LAYOUT, device=device)
+    dealt = ttsim.interleaved_to_sharded(tensor, grid, [32, 32], scheme, by_rows)
+    assert dealt.memory_config().shard_spec.grid.num_cores() == 10
+    with pytest.raises(ttsim.DeviceError, match="Target number of cores 10 is greater than total number of available"):
+        ttsim.interleaved_to_sharded(tensor, (2, 1), [32, 32], scheme, by_rows)
+    with pytest.raises(ttsim.NotSimulatedError, match="crashes without rows"):
+        ttsim.interleaved_to_sharded(tensor, grid, [0, 32], scheme, by_rows)
+
+
 def test_a_host_tensor_remembers_the_memory_that_it_was_made_for():
     """As the real library's: a later to(device) goes there, and another choice has precedence."""
     tensor = ttsim.from_torch(np.ones((1, 1, 32, 32), np.float32), ttsim.bfloat16, memory_config=L1)
