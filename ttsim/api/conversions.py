@@ -315,12 +315,13 @@ def to_layout(
 ) -> Tensor:
     """A tensor in another layout; on the device by a device operation.
 
-    Block floats exist in TILE layout only: in ROW_MAJOR layout they become bfloat16.
+    Block floats exist in TILE layout only: in ROW_MAJOR layout they become bfloat16 on the device, and stay as they are
+    on the host.
 
     Args:
         tensor: A tensor on the host or the device.
         layout: TILE_LAYOUT or ROW_MAJOR_LAYOUT.
-        dtype: Data type of the result; None for that of the tensor.
+        dtype: Data type of the result; None for that of the tensor. As in ttnn, a tensor on the host keeps its own.
         memory_config: Memory of the result; None for that of the tensor.
         sub_core_grids: Not simulated; None for all cores.
         pad_value: Accepted as in ttnn; padding never reaches a result.
@@ -346,11 +347,7 @@ def to_layout(
         data_format = None if dtype is None else dtype.format
         plan = cached_plan(plan_to_layout, device, tensor.spec, layout, place=memory_config, data_format=data_format)
         return carried_out("to_layout", plan, tensor, device)
-    if layout is Layout.ROW_MAJOR and tensor.dtype.format.is_block:
-        tensor = tensor.with_dtype(DataType.BFLOAT16)
     changed = tensor if tensor.layout is layout else tensor.to(layout)
-    if dtype is not None and changed.dtype is not dtype:
-        changed = changed.with_dtype(dtype)
     return changed if memory_config is None else to_memory_config(changed, memory_config)
 
 

@@ -201,6 +201,14 @@ def test_a_file_that_claims_more_than_it_holds_takes_no_memory(tmp_path: Path, o
     assert f"claims {of} of the shape [1000000, 1000000], " in refusal(lambda: ttsim.load_tensor(path))
 
 
+def test_block_floats_stay_in_tiles_on_the_host():
+    """And to_layout leaves data types of the host alone; recorded from ttnn 0.81.1."""
+    tensor = ttsim.from_torch(ONES, ttsim.bfloat8_b, layout=TILE)
+    for changed in (tensor.to(ROWS), *(ttsim.to_layout(tensor, ROWS, dtype) for dtype in (None, ttsim.bfloat16))):
+        assert (changed.layout, changed.dtype) == (TILE, ttsim.bfloat8_b)
+    assert ttsim.to_layout(ttsim.from_torch(ONES, ttsim.bfloat16), TILE, ttsim.bfloat8_b).dtype is ttsim.bfloat16
+
+
 @pytest.mark.parametrize("grid", [(8, 2), ttsim.CoreCoord(8, 2)])
 def test_shards_take_the_first_cores_of_a_grid(device, grid):
     scheme, by_rows = ttsim.TensorMemoryLayout.HEIGHT_SHARDED, ttsim.ShardOrientation.ROW_MAJOR
