@@ -81,6 +81,8 @@ def ran(checkout: Path, arguments: Sequence[str], weights: str, limit_seconds: f
             "-q",
             "-o",
             "addopts=",
+            "-o",
+            "timeout=0",
             "--import-mode=importlib",
         ]
         command = [sys.executable, "-m", "ttsim", "pytest", *arguments, *options, str(file)]
