@@ -69,7 +69,7 @@ _COUNTED: Final[Mapping[str, Kind]] = MappingProxyType({
     "data_movement.processors": Kind("processors", Dimension.NUMBER, Better.LARGER),
     "compute.dst_tiles": Kind("tiles", Dimension.NUMBER, Better.LARGER),
     "compute.vector_lanes": Kind("numbers/cycle", Dimension.CYCLE_RATE, Better.LARGER),
-    "compute.stationary_tiles": Kind("tiles", Dimension.NUMBER, Better.NEITHER),  # fewer fetches, each waited for
+    "compute.stationary_tiles": Kind("tiles", Dimension.NUMBER, Better.NEITHER),  # fewer fetches, some waited for
 })  # fmt: skip
 # The others by how their names end; the first ending that fits counts.
 _ENDINGS: Final[Mapping[str, Kind]] = MappingProxyType({

@@ -160,7 +160,10 @@ class ComputeSpec:
     unpack_tile_cycles: float  # Least time of a tile there, however few bytes it has
     pack_bytes_per_cycle: float  # Rate at which tiles go from the destination registers to L1
     vector_lanes: int  # Numbers that an instruction of the vector unit, one a cycle, works on
-    stationary_tiles: int  # Tiles of one operand that the matrix unit keeps while tiles of the other stream past once
+    # Tiles of one operand that the matrix unit keeps, each in a register bank, while tiles of the other stream past
+    # once. There are two banks at least: kept tiles that fill more than half of the banks leave no room for the next
+    # ones, which are then waited for, so that two may be slower than one (whose successor has a bank) and than four
+    stationary_tiles: int
     minus_one_quirk: bool  # The matrix unit normalizes a negative sum of magnitude 1 by 27 places too few
     # Tilizing float32 into a 16-bit or block format keeps 10 mantissa bits when the destination registers are 32 bits
     # wide; False: it always keeps 7

@@ -23,6 +23,7 @@ from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
 from ops.builder import PlanBuilder, PlanTensor
+from ops.planners.grid_rules import name_rules, pool_rules
 from ops.planners.to_config import placed
 from ops.programs.averages import Averaging
 from ops.programs.buffer_shapes import view_refusal
@@ -236,9 +237,7 @@ def _sizes(call: PoolArguments, config: partition.ParallelConfig, shard: tuple[i
 
 def pool_cores(call: PoolArguments, scheme: Scheme, grid: GridSpec, *, alignment: int) -> partition.ParallelConfig:
     """The cores of a scheme; channels of BLOCK shards are a multiple of ``alignment``."""
-    in_tiles = call.tiled or call.source.layout is Layout.TILE
-    rows = div_up(call.frame.outputs, TILE if call.tiled else 1)
-    channel_parts = div_up(call.channels, TILE if in_tiles else TILE // 2)
+    rows, channel_parts = div_up(call.frame.outputs, TILE if call.tiled else 1), _channel_parts(call)
     nhw, channels = 1, 1
     match scheme:
         case Scheme.HEIGHT_SHARDED:
@@ -249,6 +248,12 @@ def pool_cores(call: PoolArguments, scheme: Scheme, grid: GridSpec, *, alignment
             nhw = partition.most_cores(rows, grid.rows)
             channels = partition.largest_divisor(grid.cols, channel_parts, div_up(call.channels, alignment))
     return partition.parallel_config(scheme, nhw, channels, ShardOrientation.ROW_MAJOR, grid)
+
+
+def _channel_parts(call: PoolArguments) -> int:
+    """Parts of channels that a core has a whole number of."""
+    in_tiles = call.tiled or call.source.layout is Layout.TILE
+    return div_up(call.channels, TILE if in_tiles else TILE // 2)
 
 
 def chosen_cores(call: PoolArguments, grid: GridSpec) -> partition.ParallelConfig:
@@ -290,7 +295,11 @@ def plan_pool2d(call: PoolArguments, spec: DeviceSpec) -> Plan:
     sharded = source = builder.tensor("input")
     if source.spec.memory_config.shard_spec is None:
         flat = reshaped(builder, source, flattened(source.spec.shape), "input.flat")
-        sharded = placed(builder, flat, input_memory(call, chosen_cores(call, spec.grid)), "input.sharded")
+        chosen = chosen_cores(call, spec.grid)
+        rows, unit = (div_up(call.frame.outputs, TILE), "tiles") if call.tiled else (call.frame.outputs, "rows")
+        parts = _channel_parts(call)
+        name_rules(builder, pool_rules(chosen, spec.grid, rows=rows, unit=unit, channel_parts=parts))
+        sharded = placed(builder, flat, input_memory(call, chosen), "input.sharded")
         builder.free_own(flat)
     config = partition.sharded_input(sharded.spec.memory_config)
     shard = result_shard(call, config)

@@ -137,7 +137,7 @@ def multiply_task(spec: DeviceSpec, block: ProductBlock, *, reload: bool) -> Tas
     costs, subblocks = spec.costs_of(ComputeCosts), block.subblocks
     tiles = block.subblock_height * block.subblock_width
     products = tiles * spec.compute.phase_cycles * block.fidelity_phases
-    fed, waited = _unpack_cycles(spec, block)
+    fed, waited = unpack_cycles(spec, block)
     multiply = block.depth * products
     behind = block.depth * (max(waited, fed - products) + costs.matmul_call_cycles)
     fetched = costs.reload_cycles + tiles * costs.reload_tile_cycles if reload else 0.0
@@ -156,13 +156,13 @@ def multiply_task(spec: DeviceSpec, block: ProductBlock, *, reload: bool) -> Tas
     return task_of(path, busy)
 
 
-def _unpack_cycles(spec: DeviceSpec, block: ProductBlock) -> tuple[float, float]:
+def unpack_cycles(spec: DeviceSpec, block: ProductBlock) -> tuple[float, float]:
     """Cycles in which the unpackers feed one K tile of a sub-block, and those for which the products wait in any case.
 
     The operand of the shorter side of the sub-block stays in the matrix unit, some tiles at a time
-    (`ComputeSpec.stationary_tiles`), while all tiles of the other operand stream past. With several tiles at a time
-    both register banks are taken, so that the next ones are fetched while nothing but the last product is at work; the
-    other unpacker brings the first tile that streams past meanwhile.
+    (`ComputeSpec.stationary_tiles`), while all tiles of the other operand stream past. There are as many register banks
+    for them, and at least two. Tiles that find a free bank are fetched ahead; the others while nothing but the last
+    product is at work, and the other unpacker brings the first tile that streams past meanwhile.
     """
     together, height, width = spec.compute.stationary_tiles, block.subblock_height, block.subblock_width
     stays, streams = block.first_format, block.second_format
@@ -171,10 +171,11 @@ def _unpack_cycles(spec: DeviceSpec, block: ProductBlock) -> tuple[float, float]
     staying = min(height, width)
     stream = unpack_tile_cycles(spec, streams.tile_bytes)
     streamed = div_up(staying, together) * max(height, width) * stream
-    groups = staying // together if together > 1 else 0
-    fetch = together * unpack_tile_cycles(spec, stays.tile_bytes)
-    product = spec.compute.phase_cycles * block.fidelity_phases
-    return streamed + groups * max(0.0, fetch - stream), groups * max(0.0, fetch - product)
+    tile, product = unpack_tile_cycles(spec, stays.tile_bytes), spec.compute.phase_cycles * block.fidelity_phases
+    whole, rest = divmod(staying, together)
+    late = [(count, max(0, 2 * kept - max(2, together)) * tile) for count, kept in ((whole, together), (1, rest))]
+    fed, waited = (sum(count * max(0.0, fetch - meanwhile) for count, fetch in late) for meanwhile in (stream, product))
+    return streamed + fed, waited
 
 
 def core_round_trip_cycles(spec: DeviceSpec) -> float:

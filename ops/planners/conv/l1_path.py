@@ -26,6 +26,7 @@ from ops.planners.conv.operands import (
     sticks_bytes,
     upload_weights,
 )
+from ops.planners.grid_rules import conv_rules, name_rules
 from ops.programs.buffer_shapes import view_refusal
 from ops.programs.conv2d import op as conv2d
 from ops.programs.conv2d.partition import HEIGHT, WIDTH
@@ -62,6 +63,8 @@ def l1_path(builder: PlanBuilder, call: ConvCall, source: PlanTensor, *, prefix:
     partitioned = partition_call(call, builder.device_spec, prefix=prefix)
     if partitioned.choice is not None:
         builder.decide(partitioned.choice.decision)
+    if partitioned.reshards and not call.runs_by_phases:
+        name_rules(builder, conv_rules(partitioned.layout, builder.device_spec.grid))
     deallocate = call.conv_config.deallocate_activation
     place, name = partitioned.input_memory, f"{prefix}input.sharded"
     if call.input.on_host:

@@ -30,6 +30,7 @@ from device.spec.releases import release_of
 from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.conv.arguments import ConvCall
 from ops.planners.conv.operands import PartitionedConv, operands, redistributed, upload_weights
+from ops.planners.grid_rules import conv_rules, matmul_rules, name_rules
 from ops.planners.matmul.plan import run_matmul
 from ops.programs.conv2d.op import choose_scheme
 from ops.programs.conv2d.partition import (
@@ -202,6 +203,8 @@ def matmul_path(
     """
     builder.decide(AS_MATMUL)
     partitioned, shard = partition_matmul(call, builder.device_spec)
+    if shard and partitioned.reshards:
+        name_rules(builder, conv_rules(partitioned.layout, builder.device_spec.grid, matmul=True))
     place, name, deallocate = partitioned.input_memory, "input.sharded", call.conv_config.deallocate_activation
     on_host, start = call.input.on_host, source
     if on_host and from_dram:
@@ -335,6 +338,7 @@ def _multiplied(
     output = run_matmul(builder, op, inputs, result, key=(tiles.spec, weight.spec.padded_shape), refused=refused)
     if sharded:
         return output
+    name_rules(builder, matmul_rules(op, free_l1_bytes))
     if bias and not problem.bias:
         output = with_row(builder, output, bias[0], problem.weight_format, "output.biased")
     return output if activation is None else activated(builder, output, activation, "output.activated")

@@ -23,6 +23,7 @@ from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from device.spec.releases import release_of
 from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.planners.grid_rules import matmul_rules, name_rules
 from ops.planners.matmul.arguments import MatmulArguments, with_defaults
 from ops.planners.matmul.checks import refusals, require_sides, rows_of
 from ops.planners.matmul.choice import choose_config, of_banks
@@ -51,7 +52,11 @@ def plan_matmul(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_
     turns = (call.transpose_a and not problem.transpose_first, call.transpose_b and not problem.transpose_second)
     bias_later, activation_later = later(call, problem)
 
+    planned_whole = call.program is None and call.core_grid is None and not call.first.memory_config.is_sharded()
+
     def write(builder: PlanBuilder, first: PlanTensor, second: PlanTensor, *others: PlanTensor) -> PlanTensor:
+        if planned_whole:
+            name_rules(builder, matmul_rules(op, free_l1_bytes))
         bias = others if call.target is None else others[:-1]
         target = None if call.target is None else others[-1]
         inputs = [

@@ -43,7 +43,7 @@ def interleaved_config(
     """
     out_sharded = out_layout is not TensorMemoryLayout.INTERLEAVED
     in_dram = in_dram and not out_sharded and not in1_sharded
-    factor = next((n for n in SQUARE_BLOCKS if buffers_bytes(problem, n, n, BUFFERING) < l1_bytes), 1)
+    factor = square_blocks(problem, l1_bytes)
     down, across = div_up(problem.m_tiles, factor), div_up(problem.n_tiles, factor)
     several = down > 1 or across > 1
     depth = 1 if (several or out_sharded) and problem.k_tiles % 2 else 2
@@ -73,6 +73,11 @@ def interleaved_config(
         if not narrow and across > 1:
             return square
     return _multicast(problem, grid, MatmulProgram.MCAST_IN1, l1_bytes)
+
+
+def square_blocks(problem: MatmulProblem, l1_bytes: int) -> int:
+    """The side, in tiles, of the square output blocks that the library tries when an operand is in L1."""
+    return next((side for side in SQUARE_BLOCKS if buffers_bytes(problem, side, side, BUFFERING) < l1_bytes), 1)
 
 
 def buffers_bytes(problem: MatmulProblem, rows: int, cols: int, depth: int, *, shard_width: int = 0) -> int:

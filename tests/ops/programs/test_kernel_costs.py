@@ -2,6 +2,7 @@
 
 import pytest
 
+from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
 from ops.programs import kernel_costs
 
@@ -37,3 +38,25 @@ def test_windows_are_tilized_row_by_row():
     )
     assert kernel_costs.reduce_window_cycles(spec, tiles=2, rows=9, products=16) == 10 + 2 * (20 + 9 * 3)
     assert kernel_costs.reduce_window_cycles(spec, tiles=2, rows=9, products=64) == 10 + 2 * 64
+
+
+@pytest.mark.parametrize(
+    ("stationary", "fed", "waited"),
+    [
+        # A sub-block of 2 by 4 tiles, 10 cycles each to fetch, products of 16 cycles; two tiles stay, four stream past
+        (1, 2 * 40, 0),  # one tile at a time, the next one has the other bank
+        (2, 40 + 20 - 10, 20 - 16),  # both banks are taken: two tiles are waited for
+        (3, 40, 0),  # one of two tiles has a bank; the other comes behind the last product, as long as a tile streams
+        (4, 40, 0),  # two tiles have two banks left
+    ],
+)
+def test_kept_tiles_that_fill_all_banks_are_waited_for(stationary, fed, waited):
+    spec = N150.replace(
+        compute_stationary_tiles=stationary, compute_unpack_tile_cycles=1.0, compute_phase_cycles=16,
+        compute_unpack_bytes_per_cycle=BFLOAT16.tile_bytes / 10,
+    )  # fmt: skip
+    block = kernel_costs.ProductBlock(
+        subblock_height=2, subblock_width=4, subblocks=1, depth=1, first_format=BFLOAT16, second_format=BFLOAT16,
+        packed_format=BFLOAT16, fidelity_phases=1,
+    )  # fmt: skip
+    assert kernel_costs.unpack_cycles(spec, block) == pytest.approx((fed, waited))
