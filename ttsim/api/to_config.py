@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, get_overloads, overload
 
 from device.cores import CoreCoord, CoreRangeSet
-from device.errors import ArgumentError
+from device.errors import ArgumentError, DeviceError
 from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
     BufferType,
@@ -169,7 +169,10 @@ def move(input_tensor: Tensor, *, memory_config: MemoryConfig | None = None) -> 
         memory_config: Memory of the result; None for that of the tensor. A sharded tensor can only move to shards.
 
     Returns:
-        The tensor in its new buffer.
+        The tensor in its new buffer; ``input_tensor``, unmoved, if another tensor shares its buffer.
+
+    Raises:
+        DeviceError: The tensor is on the host or was deallocated, or it is sharded and another tensor shares its buffer.
 
     Examples:
         >>> tensor = ttnn.zeros((32, 32), device=device, memory_config=ttnn.L1_MEMORY_CONFIG)
@@ -177,6 +180,13 @@ def move(input_tensor: Tensor, *, memory_config: MemoryConfig | None = None) -> 
         >>> tensor.is_allocated(), moved.is_allocated()
         (False, True)
     """
+    if input_tensor.shares_buffer and input_tensor.is_allocated():
+        if not input_tensor.is_sharded():
+            return input_tensor
+        raise DeviceError(
+            "Expect input tensor to be deallocated after move op. Cannot deallocate before there is probably another "
+            "consumer.\nmove: another tensor, such as a view, shares the shards; drop it first"
+        )
     return converted("move", plan_move, input_tensor, memory_config, lost=LOST)
 
 
@@ -188,11 +198,11 @@ def reallocate(tensor: Tensor, memory_config: MemoryConfig | None = None) -> Ten
         memory_config: Memory of the result; None for that of the tensor. A sharded tensor can only move to shards.
 
     Returns:
-        The tensor in its new buffer.
+        The tensor in its new buffer; ``tensor``, unmoved, if another tensor shares its buffer.
 
     Raises:
         ArgumentTypeError: An argument is of the wrong type.
-        DeviceError: The tensor is on the host or was deallocated.
+        DeviceError: The tensor is on the host or was deallocated, or it is sharded and another tensor shares its buffer.
 
     Examples:
         >>> ttnn.reallocate(ttnn.zeros((32, 32), device=device)).is_allocated()

@@ -630,6 +630,11 @@ class Tensor(Operators):
         assert self._storage is not None
         return Tensor._sharing(self._storage, spec)
 
+    @property
+    def shares_buffer(self) -> bool:
+        """Whether other tensors have the buffer of this device tensor, such as a view."""
+        return self._storage is not None and len(self._storage.sharers) > 1
+
     def deallocate(self, force: bool = False) -> None:
         """Frees the tensor's memory; doing so twice is harmless.
 
@@ -637,7 +642,7 @@ class Tensor(Operators):
         """
         if self._storage is None:
             self._values, self._parts = None, ()
-        elif force or len(self._storage.sharers) == 1:
+        elif force or not self.shares_buffer:
             self._storage.free()
 
     def take(self, tensor: "Tensor") -> None:

@@ -209,6 +209,20 @@ def test_block_floats_stay_in_tiles_on_the_host():
     assert ttsim.to_layout(ttsim.from_torch(ONES, ttsim.bfloat16), TILE, ttsim.bfloat8_b).dtype is ttsim.bfloat16
 
 
+def test_a_tensor_whose_buffer_is_shared_stays_where_it_is(device):
+    """Recorded from ttnn 0.81.1: a view keeps its tensor where it is, and shards with a view are refused."""
+    tensor = ttsim.zeros((1, 1, 64, 64), layout=TILE, device=device, memory_config=L1)
+    view = ttsim.reshape(tensor, (1, 64, 64))
+    assert ttsim.move(tensor).buffer_address() == tensor.buffer_address() == view.buffer_address()
+    place = ttsim.create_sharded_memory_config((64, 64), ttsim.CoreGrid(y=1, x=2), ttsim.ShardStrategy.HEIGHT)
+    shards = ttsim.to_memory_config(tensor, place)
+    view = ttsim.reshape(shards, (1, 64, 64))
+    with pytest.raises(ttsim.DeviceError, match="probably another consumer"):
+        ttsim.reallocate(shards)
+    del view
+    assert ttsim.reallocate(shards).is_allocated() and not shards.is_allocated()
+
+
 @pytest.mark.parametrize("grid", [(8, 2), ttsim.CoreCoord(8, 2)])
 def test_shards_take_the_first_cores_of_a_grid(device, grid):
     scheme, by_rows = ttsim.TensorMemoryLayout.HEIGHT_SHARDED, ttsim.ShardOrientation.ROW_MAJOR
