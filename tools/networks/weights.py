@@ -6,11 +6,17 @@ of random weights may be smaller than their roundings.
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
+
+
+NAMES: Final = 4096  # more than any model of the scoreboard has weights
 
 
 class RandomWeights(dict[str, Any]):
-    """Stands for the weights of a file that is not there."""
+    """Stands for the weights of a file that is not there: names without tensors, which nothing loads."""
+
+    def __init__(self) -> None:
+        super().__init__({f"random.{number}": None for number in range(NAMES)})
 
 
 def install() -> None:
@@ -25,7 +31,8 @@ def install() -> None:
             return RandomWeights()
 
     def load_state_dict(module: Any, state: Any, *args: Any, **kwargs: Any) -> Any:
-        return load_state(module, state, *args, **kwargs) if state else None  # a model may have renamed all its entries
+        known = state and all(value is not None for value in state.values())  # a model may have renamed all entries
+        return load_state(module, state, *args, **kwargs) if known else None
 
     none: Callable[..., RandomWeights] = lambda *args, **kwargs: RandomWeights()  # noqa: E731
     torch.load, torch.nn.Module.load_state_dict, torch.hub.load_state_dict_from_url = loaded, load_state_dict, none

@@ -123,13 +123,17 @@ def _refused_later(call: ConvCall) -> bool:
 
 
 def raw_weight(call: ConvCall) -> Iterator[str]:
-    """A weight on the host has the shape of the call, in rows."""
+    """A weight on the host has the shape of the call, in rows.
+
+    One of conv2d may have fewer input channels: its plan tells whether the others meet zeros.
+    """
     spec, groups = call.weight.spec, max(call.groups, 1)
     (first, first_name), (second, name) = (call.out_channels, "out_channels"), (call.in_channels, "in_channels")
     if call.rules.transposed:
         first, first_name, second, name = second, name, first, first_name
     wanted = [first, second // groups, *call.kernel_size]
-    if list(spec.shape) != wanted:
+    padded = not call.rules.transposed and groups == 1 and not call.folds and 0 < spec.shape[1] < wanted[1]
+    if list(spec.shape) != [wanted[0], spec.shape[1] if padded else wanted[1], *wanted[2:]]:
         yield (
             f"weight_tensor must have the shape {wanted} ({first_name}, {name} / groups, kernel height, "
             f"kernel width), not {list(spec.shape)}"

@@ -269,12 +269,29 @@ def misfit(prepared: DeviceOp | None, spec: TensorSpec, wanted: PrepareWeights |
     made = prepared.layout
     # The kernel is mirrored while the weights are prepared
     if (
-        (made.raw_shape, made.groups, made.out_first) == (layout.raw_shape, layout.groups, layout.out_first)
-        and made.padded_out_channels == layout.padded_out_channels
-        and np.array_equal(row_order(made)[: len(order)], order)
+        (_outside(made), made.padded_out_channels) == (_outside(layout), layout.padded_out_channels)
+        and (made.raw_channels == layout.raw_channels or _fewer_channels(made, layout))
+        and np.array_equal(row_order(made)[: len(order)], _first_channels(order, layout, made.raw_channels))
     ):
         return None
     return f"prepared for {described(made)}, used for {described(layout)}"
+
+
+def _outside(layout: WeightsLayout) -> tuple[object, ...]:
+    """What two layouts share if only their input channels differ."""
+    return layout.raw_kernel or layout.kernel, layout.out_channels, layout.groups, layout.out_first
+
+
+def _fewer_channels(made: WeightsLayout, layout: WeightsLayout) -> bool:
+    """Whether weights of a convolution may have fewer input channels than its input: the others meet zeros."""
+    plain = made.out_first and made.groups == 1 and made.folded == layout.folded == (1, 1)
+    return plain and made.raw_channels < layout.raw_channels
+
+
+def _first_channels(order: Integers, layout: WeightsLayout, channels: int) -> Integers:
+    """The `row_order` of the first input channels of a layout, on the same rows."""
+    tap, channel = np.divmod(order, layout.raw_channels)
+    return np.where((order >= 0) & (channel < channels), tap * channels + channel, -1)
 
 
 def described(layout: WeightsLayout) -> str:

@@ -143,6 +143,21 @@ def test_a_strict_device_refuses_what_folding_gets_wrong():
         both(*shapes, strict=True, place=L1, dilation=(2, 1), **call)
 
 
+@pytest.mark.parametrize("scheme", SCHEMES[1:3])
+def test_weights_of_fewer_channels_meet_the_first_ones(scheme):
+    """As in the real library; a strict device accepts them where their rows are those of all channels."""
+    image = np.random.default_rng(0).integers(-3, 4, (1, 8, 8, 64)).astype(np.float32)
+    weight = np.ones((32, 3, 3, 3), np.float32)
+    config = {"shard_layout": scheme, "enable_kernel_stride_folding": False}
+    with ttsim.open_device(l1_small_size=32768) as device:
+        rows = run(device, image[..., :16], weight, config=config).to_numpy()
+        if scheme is SCHEMES[1]:
+            with pytest.raises(ttsim.ArgumentError, match="prepared for conv2d 3 -> 32 channels"):
+                run(device, image, weight, config=config)
+    wanted = definition(image[..., :3], weight, stride=(1, 1), padding=(0,) * 4, dilation=(1, 1), groups=1)
+    assert np.array_equal(rows.reshape(wanted.shape), wanted)
+
+
 def test_a_strict_device_refuses_borders_that_repeat_where_windows_are_folded():
     """The library pads with zeros before it folds, whatever padding_mode says: PadDeviceOperation, Fold, a matmul."""
     ones = np.ones((1, 1, 48, 24), np.float32), np.ones((32, 24, 1, 2), np.float32)
