@@ -8,7 +8,6 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Final
 
-
 NAMES: Final = 4096  # more than any model of the scoreboard has weights
 
 

@@ -172,7 +172,7 @@ def move(input_tensor: Tensor, *, memory_config: MemoryConfig | None = None) -> 
         The tensor in its new buffer; ``input_tensor``, unmoved, if another tensor shares its buffer.
 
     Raises:
-        DeviceError: The tensor is on the host or was deallocated, or it is sharded and another tensor shares its buffer.
+        DeviceError: The tensor is on the host or was deallocated, or its shards are shared with another tensor.
 
     Examples:
         >>> tensor = ttnn.zeros((32, 32), device=device, memory_config=ttnn.L1_MEMORY_CONFIG)
@@ -202,7 +202,7 @@ def reallocate(tensor: Tensor, memory_config: MemoryConfig | None = None) -> Ten
 
     Raises:
         ArgumentTypeError: An argument is of the wrong type.
-        DeviceError: The tensor is on the host or was deallocated, or it is sharded and another tensor shares its buffer.
+        DeviceError: The tensor is on the host or was deallocated, or its shards are shared with another tensor.
 
     Examples:
         >>> ttnn.reallocate(ttnn.zeros((32, 32), device=device)).is_allocated()
