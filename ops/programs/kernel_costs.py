@@ -20,6 +20,7 @@ class TransferCosts(Costs):
     read_issue_cycles: float  # Between two reads whose addresses are worked out
     stateful_issue_cycles: float  # Between two transfers that repeat the settings of the one before
     write_issue_cycles: float  # Between two writes whose addresses are worked out
+    batch_issue_cycles: float  # Between two reads of pages of an interleaved buffer by kernels compiled for its banks
     page_issue_cycles: float  # Between two reads of pages of an interleaved buffer, whose banks are worked out as well
     # Before the first page, where a processor works out by divisions where it lies among axes that may be repeated
     locate_cycles: float
@@ -35,6 +36,8 @@ class ComputeCosts(Costs):
     TABLE: ClassVar[str] = "compute_costs"
 
     tilize_tile_cycles: float  # Of tilizing, for each tile
+    # More for each tile of other formats than bfloat16, which programs that only tilize take tile by tile
+    tilize_single_cycles: float
     tilize_row_cycles: float  # For each row of tiles
     tilize_call_cycles: float  # For each block
     untilize_block_cycles: float  # Of untilizing, for each row of tiles
@@ -201,6 +204,12 @@ def write_latency_cycles(spec: DeviceSpec, *, in_dram: bool) -> float:
     if not in_dram:
         return core_round_trip_cycles(spec)
     return torus_of(spec).round_trip_cycles + spec.costs_of(StickCosts).write_access_ns * spec.clock_hz / 1e9
+
+
+def mean_write_latency_cycles(spec: DeviceSpec, *, in_dram: bool) -> float:
+    """Round trip of a small write, in the mean over cores and banks."""
+    access = spec.costs_of(StickCosts).write_access_ns * spec.clock_hz / 1e9
+    return core_round_trip_cycles(spec) + (access if in_dram else 0.0)
 
 
 def waited_write_cycles(spec: DeviceSpec, page_bytes: float, *, in_dram: bool) -> float:

@@ -360,6 +360,7 @@ def _movement(name: str, op: DeviceOp, source: TensorSpec, target: TensorSpec) -
 
 def _surroundings() -> Iterator[Sample]:
     tiles, rows = _tensor(TILES, 1, 1, 256, 64), _tensor(ROWS, 1, 16, 16, 32)
+    exact = _tensor(ROWS, 1, 1, 256, 64).changed(data_format=FLOAT32)
     pooled, ragged, sticks = _tensor(ROWS, 1, 1, 256, 32), _tensor(TILES, 1, 1, 256, 40), _tensor(ROWS, 1, 1, 256, 64)
     wide = _tensor(ROWS, 1, 1, 16, 256, shards=(WIDTH, (16, 64)))
     high = _tensor(ROWS, 1, 1, 256, 16, shards=(HEIGHT, (64, 16)))
@@ -419,6 +420,7 @@ def _surroundings() -> Iterator[Sample]:
         ("convert_to_hwc", partial(plan_convert_to_hwc, wide), {"input": wide}),
         ("convert_to_chw", partial(plan_convert_to_chw, high), {"input": high}),
         ("tilize", partial(plan_tilize, sticks), {"input": sticks}),
+        ("tilize of float32", partial(plan_tilize, exact), {"input": exact}),
     ):
         yield Sample(name, plan, tensors)
 

@@ -1,7 +1,7 @@
 """Concatenation: the operation, its buffers, its cycles and its values."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
 
@@ -30,7 +30,7 @@ from ops.programs.buffer_shapes import (
     tile_buffer,
     volume_tiles,
 )
-from ops.programs.data_movement.movement import Composed, DataMovement, Movement, copy_movement
+from ops.programs.data_movement.movement import Access, Composed, DataMovement, Movement, copy_movement, tile_writes
 from ops.programs.kernel_costs import ComputeCosts, convert_tile_cycles, local_sticks_cycles
 
 COPIED_TOGETHER: Final = 1 << 20  # numbers that one thread copies at a time
@@ -68,9 +68,25 @@ class Concatenate(DataMovement):
         return result
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
-        """A copy of the result from where the first tensor lies; from the result's own place if that is in shards."""
+        """A copy of the result from where the first tensor lies; from the result's own place if that is in shards.
+
+        The parts of a row come from all tensors and are waited for together.
+        """
         place = written.memory_config if read.memory_config.is_sharded() else read.memory_config
-        return copy_movement(written.changed(memory_config=place), written, spec)
+        copied = copy_movement(written.changed(memory_config=place), written, spec)
+        reads, writes = copied.sides
+        if written.layout is Layout.TILE or place.is_sharded() or written.memory_config.is_sharded():
+            return copied
+        parts = len(self.shapes) if self.axis == len(written.shape) - 1 else 1
+        together = replace(
+            reads,
+            access=Access.BATCH,
+            in_flight=parts,
+            core_pages=reads.core_pages * parts,
+            all_pages=reads.all_pages * parts,
+            page_bytes=div_up(reads.page_bytes, parts),
+        )
+        return replace(copied, reads=together, writes=replace(writes, access=tile_writes(spec)))
 
     def composed(self, ends: Ends, spec: DeviceSpec) -> Composed | None:
         """What joins shards: by where the tensors lie, and in which layout."""

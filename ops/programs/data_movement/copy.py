@@ -30,7 +30,16 @@ from device.spec.device_spec import DeviceSpec
 from device.spec.releases import release_of
 from device.time.network import NETWORKS
 from ops.programs.buffer_shapes import is_uneven, page_cores, row_bytes, shard_counts, spread_evenly
-from ops.programs.data_movement.movement import Access, DataMovement, Movement, Pages, Sides, copy_pages, sides_of
+from ops.programs.data_movement.movement import (
+    Access,
+    DataMovement,
+    Movement,
+    Pages,
+    Sides,
+    copy_pages,
+    sides_of,
+    tile_writes,
+)
 
 
 class Conversion(Enum):
@@ -102,6 +111,8 @@ class CopyTensor(DataMovement):
             lines = (1, *(written if sides.read.tiles else read).shape)[-2]
             sticks = blocks.images * min(tile_rows * TILE, lines)
             sides = _in_parts(sides, blocks.cores(spec).merged(), blocks.images * tile_rows, columns, sticks)
+        elif self.conversion in TILIZES | UNTILIZES and not (sides.from_shards or sides.to_shards):
+            sides = _of_whole_rows(sides)
         cores, before, after = sides.cores, sides.read, sides.written
         match self.conversion:
             case Conversion.INTERLEAVED_TO_SHARDED:
@@ -122,16 +133,18 @@ class CopyTensor(DataMovement):
                 return _cast_pages(sides)
             case Conversion.TILIZE | Conversion.TILIZE_WITH_VAL_PADDING:
                 pads = self.conversion is Conversion.TILIZE_WITH_VAL_PADDING
-                access = Access.WAIT if release_of(spec.release).waits_for_tiles else Access.FLUSH
-                return _tilize_pages(sides, blocks, pads=pads, writes=access)
+                return _tilize_pages(sides, blocks, spec, pads=pads)
             case Conversion.UNTILIZE:
                 return untilize_pages(sides, Access.ROWS)
             case Conversion.UNTILIZE_CODEGEN:
                 cores, tiles = generated_pieces(read, spec)
                 core_rows = div_up(read.matrix[0] // TILE * div_up(sides.width_tiles, tiles), cores.num_cores())
-                return untilize_pages(_in_parts(sides, cores, core_rows, tiles, core_rows * TILE), Access.GENERATED)
+                parts = _in_parts(sides, cores, core_rows, tiles, core_rows * TILE)
+                untilized = untilize_pages(parts, Access.GENERATED if tiles == sides.width_tiles else Access.PIECES)
+                return replace(untilized, reads=replace(parts.read, access=Access.BATCH, in_flight=tiles))
             case Conversion.UNTILIZE_WITH_UNPADDING:
-                return untilize_pages(sides, Access.WAIT)
+                waits = tile_writes(spec) is Access.WAIT
+                return untilize_pages(sides, Access.WAIT if waits else Access.EACH)
 
     @property
     def measured_as(self) -> str:
@@ -219,6 +232,22 @@ def _in_parts(sides: Sides, cores: CoreRangeSet, tile_rows: int, width_tiles: in
     return replace(sides, cores=cores, width_tiles=width_tiles, tile_rows=tile_rows, read=read, written=written)
 
 
+def _of_whole_rows(sides: Sides) -> Sides:
+    """Both sides of a program whose cores have whole rows of tiles, and the sticks of the core with most of them.
+
+    The sticks of an image end within its last row of tiles that holds any.
+    """
+    rows, tiles = (sides.target, sides.source) if sides.read.tiles else (sides.source, sides.target)
+    high, lines = (TILE, *tiles.padded_shape)[-2] // TILE, (1, *rows.shape)[-2]
+    first = np.arange(sides.cores.num_cores() + 1) * sides.tile_rows
+    before = np.minimum(first // high * lines + np.minimum(first % high * TILE, lines), rows.matrix[0])
+    sticks = int(np.diff(before).max())
+    read, written = (
+        pages if pages.tiles else replace(pages, core_pages=sticks) for pages in (sides.read, sides.written)
+    )
+    return replace(sides, read=read, written=written)
+
+
 MOST_ROW_BYTES = 800_000  # of two rows of bfloat16 tiles that generated code untilizes
 
 
@@ -289,18 +318,20 @@ def _shared_out(sides: Sides, spec: DeviceSpec) -> Movement:
     return Movement(cores=cores, reads=reads, writes=writes, blocks=div_up(items, cores.num_cores()))
 
 
-def _tilize_pages(sides: Sides, blocks: TileBlocks | None, *, pads: bool, writes: Access) -> Movement:
+def _tilize_pages(sides: Sides, blocks: TileBlocks | None, spec: DeviceSpec, *, pads: bool) -> Movement:
     """Sticks become tiles; a program that pads fills the rows below each image. Shards lie where they are."""
+    writes = tile_writes(spec)
     source, target = sides.source, sides.target
     filled = target.padded_shape[-2] - (1, *source.shape)[-2]  # a vector is one row
     images, columns = div_up(prod(source.shape[:-2]), sides.cores.num_cores()), target.padded_shape[-1]
-    access = Access.WAIT if pads else Access.STICKS
+    access = Access.WAIT if pads else Access.BATCH if writes is Access.FLUSH else Access.STICKS
     if blocks is not None:
         access, images, columns = Access.BOUNCE, blocks.images, sides.width_tiles * TILE
         filled = min(filled, sides.tile_rows // images * TILE)
+    together = TILE if access is Access.BATCH else 1  # the sticks of a row of tiles
     return Movement(
         cores=sides.cores,
-        reads=None if sides.from_shards else replace(sides.read, access=access),
+        reads=None if sides.from_shards else replace(sides.read, access=access, in_flight=together),
         writes=None if sides.to_shards else replace(sides.written, access=writes),
         blocks=sides.tile_rows,
         stores=images * filled * div_up(row_bytes(source, columns), WORD_BYTES) if pads else 0,

@@ -17,8 +17,9 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout
 from device.numbers.formats import BFLOAT16, DataFormat, div_up
 from device.spec.device_spec import DeviceSpec
+from device.spec.releases import release_of
 from device.time.links import spread_link_bytes
-from device.time.network import shared_cycles, shared_read_cycles
+from device.time.network import page_round_trip_cycles, read_latency_cycles, shared_cycles, shared_read_cycles
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
 from ops.op_model import Description, Detail, Ends, ModeledOp
 from ops.programs import kernel_costs
@@ -32,9 +33,12 @@ class Access(Enum):
     STICKS = "rows of a row-major tensor", "one request after the other"
     ROWS = "sticks out of a row of tiles", "row of tiles by row of tiles, each waited for"
     GENERATED = "sticks out of a row of tiles", "by generated code, row of tiles by row of tiles, each waited for"
+    PIECES = "pieces of sticks out of tiles", "by generated code, each row of tiles waited for"
     BOX = "sticks of a part of an image", "with an address worked out for each"
     FLUSH = "pages", "each gone before the next"
     WAIT = "pages or groups of pages", "each waited for"
+    BATCH = "pages", "in batches, each waited for, by all cores in step"
+    EACH = "sticks out of a row of tiles", "each waited for"
     BOUNCE = "pages or groups that are copied twice", "each waited for and copied once more within L1"
     LOCAL = "a shard", "within the core, in one piece"
     LOCAL_STICKS = "sticks of a shard", "within the core, stick by stick"
@@ -58,6 +62,8 @@ class Pages:
     tiles: bool  # They are tiles; otherwise sticks
     in_dram: bool  # They are in DRAM; otherwise in L1
     by_number: bool = False  # Pages of shards, which are waited for and whose core is found by divisions
+    counted: bool = False  # Their places among the axes are counted up one after the other
+    copies: int = 1  # Cores that ask for the same page at a time
     in_flight: int = 1  # Pages asked for before the first of them is waited for, where pages are waited for
 
     @property
@@ -82,8 +88,10 @@ class Movement:
     cast_tiles: int = 0  # Tiles a core casts to another format
     segments: int = 0  # Pieces of rows a core moves between pages
     stores: int = 0  # Words that a processor fills, or bytes that it copies by itself
+    local_copies: int = 0  # Sticks that a core copies within its L1 between reading and writing
     filled_bytes: int = 0  # Bytes that the writing processor fills one by one before it begins
     reshards: bool = False  # Shards are redistributed
+    compiled: bool = False  # Its kernels are generated for what they move, and move it without compute threads
     locates: bool = False  # A processor works out by divisions where it begins among the axes
 
     @property
@@ -177,6 +185,11 @@ def copy_pages(sides: Sides) -> Movement:
     return Movement(cores=sides.cores, reads=reads, writes=writes, blocks=reads.core_pages)
 
 
+def tile_writes(spec: DeviceSpec) -> Access:
+    """How the common writer of interleaved pages waits, by release."""
+    return Access.WAIT if release_of(spec.release).waits_for_tiles else Access.FLUSH
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovementCosts(kernel_costs.StickCosts):
     """Constants of the model of data movement programs besides those of pages and sticks, in cycles."""
@@ -187,6 +200,8 @@ class MovementCosts(kernel_costs.StickCosts):
     # Part of its rate that the busiest link carries where cores move pages from or to the L1 of all cores, whose routes
     # cross: a packet holds all links of its route
     busy_link_share: float
+    compiled_start_cycles: float  # Kernel start of generated programs that do nothing but move pages
+    flush_cycles: float  # Until a page that was written has left the core, besides its bytes
     fill_byte_cycles: float  # For each byte of a page that a processor fills with a number, byte by byte
     integer_tile_cycles: float  # For each tile whose numbers become integers
     reshard_cycles: float  # Setting up the copies of a reshard
@@ -196,7 +211,8 @@ class MovementCosts(kernel_costs.StickCosts):
 def movement_cycles(movement: Movement, spec: DeviceSpec) -> OperationCycles:
     """Cycles of a data movement program."""
     costs, reads, writes = spec.costs_of(MovementCosts), movement.reads, movement.writes
-    start = costs.start_cycles + (costs.reshard_cycles if movement.reshards else 0.0)
+    start = costs.compiled_start_cycles if movement.compiled else costs.start_cycles
+    start += costs.reshard_cycles if movement.reshards else 0.0
     if movement.locates:
         start += spec.costs_of(kernel_costs.TransferCosts).locate_cycles
     if writes is not None and writes.in_dram and writes.access in STREAMS:
@@ -228,7 +244,15 @@ def _overlapped(stages: dict[Stage, float], movement: Movement, spec: DeviceSpec
     working += [stages[stage] for stage in (Stage.TILIZE, Stage.MATH, Stage.UNTILIZE)]
     slowest = max(working)
     together = max(stages[Stage.DRAM], stages[Stage.NETWORK])
-    return max(together, slowest + (sum(working) - slowest) / movement.blocks)
+    return max(together + _edge_cycles(movement, spec), slowest + (sum(working) - slowest) / movement.blocks)
+
+
+def _edge_cycles(movement: Movement, spec: DeviceSpec) -> float:
+    """Cycles in which the banks have nothing to deliver yet: until the first page that is waited for."""
+    reads, writes = movement.reads, movement.writes
+    if reads is None or writes is None or reads.access in STREAMS or writes.access in STREAMS or not reads.in_dram:
+        return 0.0
+    return read_latency_cycles(spec)
 
 
 def _stages(movement: Movement, spec: DeviceSpec, *, contention: bool) -> dict[Stage, float]:
@@ -250,7 +274,9 @@ def _stages(movement: Movement, spec: DeviceSpec, *, contention: bool) -> dict[S
     if contention:
         stages[Stage.NETWORK] = _network_cycles(movement, spec)
     if movement.tilized_tiles:
-        stages[Stage.TILIZE] = movement.tilized_tiles * kernel_costs.tilize_tile_cycles(spec, before, after)
+        singly = 0.0 if before == BFLOAT16 else spec.costs_of(kernel_costs.ComputeCosts).tilize_single_cycles
+        tile = singly + kernel_costs.tilize_tile_cycles(spec, before, after)
+        stages[Stage.TILIZE] = movement.tilized_tiles * tile
     if movement.cast_tiles:  # numbers become integers on the vector unit
         rounded = costs.integer_tile_cycles if before.is_float and not after.is_float else 0.0
         stages[Stage.MATH] = movement.cast_tiles * (kernel_costs.convert_tile_cycles(spec, before, after) + rounded)
@@ -258,6 +284,8 @@ def _stages(movement: Movement, spec: DeviceSpec, *, contention: bool) -> dict[S
         stages[Stage.UNTILIZE] = movement.untilized_rows * kernel_costs.untilize_row_cycles(spec, movement.width_tiles)
     stages[Stage.WRITER] += movement.filled_bytes * costs.fill_byte_cycles
     stages[Stage.READER] += movement.segments * costs.segment_cycles + movement.stores * costs.store_cycles
+    if reads is not None:
+        stages[Stage.READER] += kernel_costs.local_sticks_cycles(spec, movement.local_copies, reads.page_bytes)
     return stages
 
 
@@ -285,17 +313,37 @@ def _read_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:
             waited = kernel_costs.waited_read_cycles(spec, size, in_dram=pages.in_dram)
             behind = kernel_costs.waited_read_cycles(spec, size, in_dram=pages.in_dram, readers=others) - waited
             together = (waited + (pages.in_flight - 1) * max(costs.stick_cycles, wire)) / pages.in_flight
-            return together + behind + _found_cycles(pages, spec)
+            counted = costs.stick_cycles + costs.segment_cycles if pages.counted else 0.0
+            return max(counted, together + behind + _found_cycles(pages, spec))
         case Access.BOUNCE:
             waited = kernel_costs.waited_read_cycles(spec, size, in_dram=pages.in_dram, readers=others)
             issue = spec.costs_of(kernel_costs.TransferCosts).read_issue_cycles
             return max((waited + 2 * costs.local_stick_cycles) / pages.in_flight, 2 * issue, 2 * wire)
+        case Access.BATCH:
+            return _batch_cycles(pages, spec, others)
         case Access.STICKS if pages.in_dram:
             return kernel_costs.read_stick_cycles(spec, size, readers=others)
         case Access.STICKS:
             return max(costs.stick_cycles, wire)
         case _:
             return kernel_costs.read_page_cycles(spec, size)
+
+
+def _batch_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:
+    """Cycles of a page where a core waits for the last page of each batch.
+
+    All cores ask in step, so that the banks have to answer all of them. Pages that several cores ask for are in no more
+    banks than there are different pages.
+    """
+    size, count = pages.page_bytes, pages.core_pages
+    issue = spec.costs_of(kernel_costs.TransferCosts).batch_issue_cycles
+    step, batches = max(issue, size / spec.noc.link_bytes_per_cycle), div_up(count, pages.in_flight)
+    if not pages.in_dram:
+        return step + (kernel_costs.waited_read_cycles(spec, size, in_dram=False) - step) * batches / count
+    waited = count * step + batches * (page_round_trip_cycles(spec, size) - step)
+    banks = min(1.0, max(1, pages.all_pages // pages.copies) / spec.dram.banks)
+    answered = shared_read_cycles(spec, max(0, others - 1) * count * size, size) / banks
+    return (waited + max(0.0, answered - (count - batches) * step)) / count
 
 
 def _found_cycles(pages: Pages, spec: DeviceSpec) -> float:
@@ -310,15 +358,25 @@ def _write_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:
             waited = kernel_costs.waited_write_cycles(spec, pages.page_bytes, in_dram=pages.in_dram)
             issued = (pages.in_flight - 1) * kernel_costs.read_page_cycles(spec, pages.page_bytes)
             page = _found_cycles(pages, spec) + (waited + issued) / pages.in_flight
-        case Access.FLUSH:
-            issue = spec.costs_of(kernel_costs.TransferCosts).page_issue_cycles
-            sent = pages.core_pages * (issue + pages.page_bytes / spec.noc.link_bytes_per_cycle)
+        case Access.BATCH:
+            sent = pages.core_pages * kernel_costs.write_page_cycles(spec, pages.page_bytes)
             return sent + kernel_costs.write_latency_cycles(spec, in_dram=pages.in_dram)
+        case Access.FLUSH:
+            page = spec.costs_of(kernel_costs.TransferCosts).page_issue_cycles + wire + costs.flush_cycles
+            if pages.in_dram:
+                page = max(page, shared_cycles(spec, others * pages.page_bytes))
+            return pages.core_pages * page + kernel_costs.write_latency_cycles(spec, in_dram=pages.in_dram)
+        case Access.EACH:
+            page = kernel_costs.mean_write_latency_cycles(spec, in_dram=pages.in_dram) + wire
         case Access.STICKS:
             page = kernel_costs.write_stick_cycles(spec, pages.page_bytes)
-        case Access.ROWS | Access.GENERATED:
-            issue = spec.costs_of(kernel_costs.TransferCosts).write_issue_cycles
-            stick = costs.stick_cycles if pages.access is Access.ROWS else issue
+        case Access.ROWS | Access.GENERATED | Access.PIECES:
+            transfers = spec.costs_of(kernel_costs.TransferCosts)
+            stick = {
+                Access.ROWS: costs.stick_cycles,
+                Access.GENERATED: transfers.write_issue_cycles,
+                Access.PIECES: transfers.batch_issue_cycles,
+            }[pages.access]
             waited = div_up(pages.core_pages, TILE) * kernel_costs.write_latency_cycles(spec, in_dram=pages.in_dram)
             return waited + pages.core_pages * max(stick, wire)
         case Access.BOX:

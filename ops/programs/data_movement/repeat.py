@@ -1,7 +1,7 @@
 """Programs that repeat a tensor along an axis, whole or element by element: the operation, its buffers and pages.
 
-Generated code repeats tensors of up to four axes page by page, an older program the others. Source: recorded plans of
-ttnn 0.81.1, since no source of the generated code is public, and tt-metal (data_movement/repeat) for the older program.
+Generated code repeats tensors of up to four axes page by page, an older program the others. Source: tt-metal 0.81.1
+(data_movement/repeat), compared with recorded plans.
 """
 
 from dataclasses import dataclass, replace
@@ -16,9 +16,10 @@ from device.numbers.formats import Array, div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.programs.buffer_shapes import paged_buffer, row_bytes, scratchpad, volume_tiles
-from ops.programs.data_movement.movement import DataMovement, Movement, copy_movement
+from ops.programs.data_movement.movement import Access, DataMovement, Movement, copy_movement
 
 PAGES_IN_FLIGHT = 8
+BATCH = 4  # pages that are waited for, and written, together
 LEAST_IN_FLIGHT = 2
 SCRATCH_ROOM_BYTES = 128  # in which the older program aligns a page
 BLOCK_ROWS = 8  # of which rows in BLOCK shards have a whole multiple
@@ -28,8 +29,6 @@ ALIGNED_BYTES = 16  # rows that are no whole multiple are repeated in a scratchp
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatTensor(DataMovement):
     """A tensor several times along an axis, or every element of the axis several times."""
-
-    LOCATES = True
 
     shape: tuple[int, ...]
     axis: int
@@ -44,13 +43,33 @@ class RepeatTensor(DataMovement):
         return np.concatenate([whole] * self.count, self.axis)
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
-        """Every page of the result is read where it comes from, unless a page that was read is written repeatedly."""
-        copied = copy_movement(read, written, spec)
-        if copied.reads is None or copied.writes is None or reads_once(self, read, written):
+        """Every page of the result is read where it comes from, unless a page that was read is written repeatedly.
+
+        Rows that are made longer are copied within the core, by the processor itself where they are not aligned.
+        """
+        copied = replace(copy_movement(read, written, spec), compiled=True)
+        if copied.reads is None or copied.writes is None:
             return copied
-        writes, pages = copied.writes, replace(copied.reads, in_flight=PAGES_IN_FLIGHT)
-        pages = replace(pages, core_pages=writes.core_pages, all_pages=writes.all_pages)
-        return replace(copied, reads=pages, blocks=writes.core_pages)
+        writes = replace(copied.writes, access=Access.BATCH)
+        if reads_once(self, read, written):
+            return replace(copied, writes=writes)
+        count = min(BATCH, writes.core_pages)
+        last = self.axis == len(self.shape) - 1 and written.layout is Layout.ROW_MAJOR
+        pages = replace(
+            copied.reads,
+            access=Access.BATCH,
+            in_flight=count,
+            copies=1 if last else self.count,
+            core_pages=writes.core_pages,
+            all_pages=writes.all_pages,
+        )
+        moved = replace(copied, reads=pages, writes=writes, blocks=div_up(writes.core_pages, count))
+        if not last:
+            return moved
+        size, repeats = row_bytes(read, self.shape[-1]), pages.core_pages * (self.count - 1)
+        if size % ALIGNED_BYTES:
+            return replace(moved, stores=repeats * size)
+        return replace(moved, local_copies=repeats)
 
 
 def reads_once(op: RepeatTensor, read: TensorSpec, written: TensorSpec) -> bool:

@@ -70,7 +70,9 @@ class Upsample(DataMovement):
                 pages = pages_of(written, copied.cores.num_cores())
                 return replace(copied, writes=replace(pages, access=Access.WAIT, in_flight=places))
             case UpsampleProgram.TILES:
-                return CopyTensor(Conversion.UNTILIZE).movement(read, written, spec)
+                untilized = CopyTensor(Conversion.UNTILIZE).movement(read, written, spec)
+                places = pages_of(written, untilized.cores.num_cores())
+                return replace(untilized, writes=replace(places, access=Access.ROWS))
             case UpsampleProgram.SHARDS:
                 shards = written.shards
                 gathered = pages_of(written, shards.num_cores())

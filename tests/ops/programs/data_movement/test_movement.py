@@ -11,7 +11,7 @@ from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardS
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, UINT32
 from device.spec.device_spec import load_spec
 from device.time.links import spread_link_bytes
-from device.time.network import shared_cycles
+from device.time.network import page_round_trip_cycles, read_latency_cycles, shared_cycles, shared_read_cycles
 from device.time.stages import Stage
 from ops.programs import kernel_costs
 from ops.programs.data_movement.copy import Conversion, CopyTensor
@@ -147,19 +147,90 @@ def test_crossing_routes_leave_a_part_of_the_busiest_link():
 
 
 def test_generated_code_issues_sticks_as_other_writes():
-    """32 sticks of 64 B: one round trip, and an issue each, of a stick's cycles or of a write's."""
+    """32 sticks of 64 B: one round trip, and an issue each, of a stick's cycles, a write's, or a page's of a batch."""
     sticks = Pages(access=Access.ROWS, core_pages=32, page_bytes=64, all_pages=32, tiles=False, in_dram=False)
-    by_rows, generated = moved(writes=sticks), moved(writes=replace(sticks, access=Access.GENERATED))
-    costs = SPEC.costs_of(MovementCosts).stick_cycles, SPEC.costs_of(TransferCosts).write_issue_cycles
-    assert by_rows.cycles - generated.cycles == pytest.approx(32 * (costs[0] - costs[1]))
+    transfers, stick = SPEC.costs_of(TransferCosts), SPEC.costs_of(MovementCosts).stick_cycles
+    by_rows = moved(writes=sticks).cycles
+    for access, issue in (
+        (Access.GENERATED, transfers.write_issue_cycles),
+        (Access.PIECES, transfers.batch_issue_cycles),
+    ):
+        written = moved(writes=replace(sticks, access=access)).cycles
+        assert by_rows - written == pytest.approx(32 * (stick - issue))
+
+
+def test_sticks_that_are_written_one_by_one_take_a_mean_round_trip():
+    """Four sticks of 64 B, each waited for: four round trips to the cores in the mean, and to DRAM its access."""
+    sticks = Pages(access=Access.EACH, core_pages=4, page_bytes=64, all_pages=4, tiles=False, in_dram=False)
+    near, far = (moved(writes=replace(sticks, in_dram=in_dram)).cycles for in_dram in (False, True))
+    none = moved(writes=None).cycles
+    wire = 64 / SPEC.noc.link_bytes_per_cycle
+    assert near - none == pytest.approx(4 * (kernel_costs.core_round_trip_cycles(SPEC) + wire))
+    access = SPEC.costs_of(MovementCosts).write_access_ns * SPEC.clock_hz / 1e9
+    assert far - near == pytest.approx(4 * access)
+
+
+def test_a_batch_is_waited_for_as_a_whole_and_behind_those_of_all_cores():
+    """Eight sticks in two batches: two round trips, six issues. 79 other cores ask for 632: a request each in turn."""
+    sticks = Pages(
+        access=Access.BATCH, core_pages=8, page_bytes=64, all_pages=640, tiles=False, in_dram=True, in_flight=4
+    )
+
+    def reading(cores, **changes):
+        timed = moved(reads=replace(sticks, **changes), cores=first_cores(cores, 11, 10))
+        return next(stage.busy_cycles for stage in timed.slowest.stages if stage.stage is Stage.READER)
+
+    issue, trips = SPEC.costs_of(TransferCosts).batch_issue_cycles, 2 * page_round_trip_cycles(SPEC, 64)
+    assert reading(1) == pytest.approx(trips + 6 * issue)
+    asked = shared_read_cycles(SPEC, 79 * 8 * 64, 64)
+    assert reading(80) == pytest.approx(trips + asked)
+    assert reading(80, copies=640) == pytest.approx(trips + asked * SPEC.dram.banks)
+
+
+def test_the_banks_wait_for_the_first_page():
+    """110 cores copy tiles in DRAM: a round trip, then the banks bind; pages that stream have the latency before."""
+    tiles = Pages(access=Access.WAIT, core_pages=10, page_bytes=2048, all_pages=100_000, tiles=True, in_dram=True)
+    waited, streamed = (
+        moved(reads=replace(tiles, access=access), writes=replace(tiles, access=access), cores=first_cores(110, 11, 10))
+        for access in (Access.WAIT, Access.STREAM)
+    )
+    latencies = read_latency_cycles(SPEC), kernel_costs.write_latency_cycles(SPEC, in_dram=True)
+    assert waited.bound_by is streamed.bound_by is Stage.DRAM
+    assert waited.cycles - streamed.cycles == pytest.approx(latencies[0] - latencies[1])
+
+
+def test_generated_programs_of_pages_start_earlier_and_copy_within_the_core():
+    costs, before = SPEC.costs_of(MovementCosts), moved().cycles
+    assert before - moved(compiled=True).cycles == pytest.approx(costs.start_cycles - costs.compiled_start_cycles)
+    copied = kernel_costs.local_sticks_cycles(SPEC, 7, 2048)
+    assert moved(local_copies=7).cycles - before == pytest.approx(copied)
+
+
+def test_places_that_are_counted_up_are_the_least_a_stick_takes():
+    """A stick's issue and a piece's: 72 and 83.6 cycles, more than 1/64 of a round trip."""
+    sticks = Pages(
+        access=Access.WAIT, core_pages=64, page_bytes=6, all_pages=64, tiles=False, in_dram=False, in_flight=64
+    )
+    read = moved(reads=replace(sticks, counted=True)).cycles - moved(reads=None).cycles
+    assert read == pytest.approx(64 * (72.0 + 83.6))
+
+
+def test_formats_other_than_bfloat16_are_tilized_tile_by_tile():
+    """Ten tiles take 1,000 cycles more each."""
+    single = SPEC.costs_of(kernel_costs.ComputeCosts).tilize_single_cycles
+    slow = SPEC.replace(compute_costs_tilize_single_cycles=single + 1000.0)
+    for data_format, slower in ((BFLOAT16, 0.0), (UINT32, 10_000.0)):
+        tilizing = Movement(cores=first_cores(1, 1, 1), tilized_tiles=10, formats=(data_format, data_format))
+        cycles, singly = (movement_cycles(tilizing, spec).cycles for spec in (SPEC, slow))
+        assert singly - cycles == pytest.approx(slower)
 
 
 def test_tiles_that_have_left_are_waited_for_once():
-    """Four tiles: an issue and the wire for each and the round trip of the last; or a round trip of every tile."""
+    """Four tiles: an issue, the wire and leaving for each and one round trip; or a round trip of every tile."""
     tiles = Pages(access=Access.FLUSH, core_pages=4, page_bytes=2048, all_pages=4, tiles=True, in_dram=False)
     flushed, waited = moved(writes=tiles), moved(writes=replace(tiles, access=Access.WAIT))
     trip = kernel_costs.write_latency_cycles(SPEC, in_dram=False)
-    issue = SPEC.costs_of(TransferCosts).page_issue_cycles
+    issue = SPEC.costs_of(TransferCosts).page_issue_cycles + SPEC.costs_of(MovementCosts).flush_cycles
     assert waited.cycles - flushed.cycles == pytest.approx(3 * trip - 4 * issue)
     sides = tensor_spec("64x64"), tensor_spec("64x64 tile")
     for spec, access in ((SPEC, Access.FLUSH), (SPEC.replace(release="2025"), Access.WAIT)):

@@ -9,8 +9,10 @@ import pytest
 
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
+from ops.programs.data_movement.concat import Concatenate
 from ops.programs.data_movement.copy import Conversion, CopyTensor
 from ops.programs.data_movement.permute import Permute
+from ops.programs.data_movement.repeat import RepeatTensor
 from ops.programs.data_movement.reshape import Reshape
 from ops.programs.data_movement.slice import slice_movement, slice_write_movement
 from ops.programs.data_movement.upsample import Upsample, UpsampleProgram
@@ -37,15 +39,19 @@ Typecast | 640x64 tile | | 40 x 1, WAIT 1*2048/40, WAIT 1*2048/40, cast 1
 Typecast | 640x64 tile height/160x64/4 | | 4 x 1, -, -, cast 10
 Typecast | 64x32 tile height/32x32/2 | 64x32 tile bfloat8_b height/32x32/2 | 2 x 1, WAIT 1*2048/2 found, \
 WAIT 1*1088/2 found, cast 1
-Tilize | 640x64 | 640x64 tile | 20 x 1, STICKS 32*128/640, FLUSH 2*2048/40, tilized 2
+Tilize | 640x64 | 640x64 tile | 20 x 1, BATCH 32*128/640 +32, FLUSH 2*2048/40, tilized 2
+Tilize always | 640x64 | 640x64 tile | 20 x 1, STICKS 32*128/640, WAIT 2*2048/40, tilized 2
 Tilize | 640x64 height/32x64/20 | 640x64 tile height/32x64/20 | 20 x 1, -, -, tilized 2
 TilizeWithValPadding | 640x64 | 640x64 tile | 20 x 1, WAIT 32*128/640, FLUSH 2*2048/40, tilized 2
 Untilize | 640x64 tile | 640x64 | 20 x 1, WAIT 2*2048/40, ROWS 32*128/640, untilized 1
 Untilize | 640x64 tile height/32x64/20 | 640x64 height/32x64/20 | 20 x 1, -, -, untilized 1
-UntilizeWithUnpadding | 640x64 tile | 640x64 | 20 x 1, WAIT 2*2048/40, WAIT 32*128/640, untilized 1
+UntilizeWithUnpadding | 640x64 tile | 640x64 | 20 x 1, WAIT 2*2048/40, EACH 32*128/640, untilized 1
+# the last of three rows of tiles has 6 sticks; of 24 images of 4 rows of tiles, a core has two rows, of 64 or 39 sticks
+UntilizeWithUnpadding | 70x41 tile | 70x41 | 3 x 1, WAIT 2*2048/6, EACH 32*82/70, untilized 1
+UntilizeWithUnpadding | 24x103x32 tile | 24x103x32 | 48 x 2, WAIT 2*2048/96, EACH 64*64/2472, untilized 2
 # 10 rows of 8 tiles for all cores, in pieces; none is cut where padding is dropped
-UntilizeCodegen blackhole | 320x256 tile | 320x256 | 80 x 1, WAIT 1*2048/80, GENERATED 32*64/2560, untilized 1
-UntilizeCodegen blackhole | 320x250 tile | 320x250 | 10 x 1, WAIT 8*2048/80, GENERATED 32*500/320, untilized 1
+UntilizeCodegen blackhole | 320x256 tile | 320x256 | 80 x 1, BATCH 1*2048/80, PIECES 32*64/2560, untilized 1
+UntilizeCodegen blackhole | 320x250 tile | 320x250 | 10 x 1, BATCH 8*2048/80 +8, GENERATED 32*500/320, untilized 1
 PaddedSlice | 640x64 tile | 640x64 height/32x64/20 | 20 x 1, WAIT 2*2048/40 +2, INSIDE 1*4096/20, untilized 1
 PaddedSlice | 640x64 | 640x64 height/32x64/20 | 20 x 1, STICKS 32*128/640, -
 # channels that the image lacks are copied and filled stick by stick; whole tiles go in one piece for each row of tiles
@@ -85,6 +91,11 @@ UpsampleSticks | 1x32x32x32 | 1x64x64x32 | 64 x 16, WAIT 16*64/1024, WAIT 64*64/
 # a row of tiles on 32 cores
 UpsampleTiles | 1x32x32x32 tile | 1x64x64x32 | 32 x 1, WAIT 1*2048/32, ROWS 128*64/4096, untilized 1
 UpsampleShards | 1x32x32x32 height/256x32/4 | 1x64x64x32 height/1024x32/4 | 4 x 1, -, INSIDE 512*64/4096
+# 120 rows of 60 cores; 40 bytes are no multiple of 16, so that a core copies 7 * 40 bytes by itself; a row's two parts
+Repeat 2 | 1x1x40x32 | 1x1x120x32 | 60 x 1, BATCH 2*64/120 +2, BATCH 2*64/120
+Repeat 3 | 1x1x40x20 | 1x1x40x160 | 40 x 1, BATCH 1*40/40, BATCH 1*320/40, filled 280
+Concat 3 | 1x1x64x48 | 1x1x64x96 | 64 x 1, BATCH 2*96/128 +2, FLUSH 1*192/64
+Concat 2 | 1x1x64x48 | 1x1x128x48 | 64 x 2, BATCH 2*96/128, FLUSH 2*96/128
 UpsamplePages | 1x32x32x32 | 1x48x48x32 | 64 x 36, WAIT 36*64/2304, WAIT 36*64/2304
 """
 
@@ -101,6 +112,12 @@ def movement_of(program, source, target):
         return slice_write_movement(source, target, spec)
     if name == "Reshape":
         return Reshape(()).movement(source, target, spec)
+    if name in ("Repeat", "Concat"):
+        axis = int(words[0])
+        count = target.shape[axis] // source.shape[axis]
+        joined = Concatenate(axis=axis, shapes=(source.shape,) * count)
+        repeated = RepeatTensor(shape=source.shape, axis=axis, count=count)
+        return (repeated if name == "Repeat" else joined).movement(source, target, spec)
     if name.startswith("Upsample"):
         factor, kernel = target.shape[1] / source.shape[1], UpsampleProgram(name.removeprefix("Upsample").lower())
         formats = {"source_format": BFLOAT16, "data_format": BFLOAT16}
