@@ -324,11 +324,11 @@ def _tilize_pages(sides: Sides, blocks: TileBlocks | None, spec: DeviceSpec, *, 
     source, target = sides.source, sides.target
     filled = target.padded_shape[-2] - (1, *source.shape)[-2]  # a vector is one row
     images, columns = div_up(prod(source.shape[:-2]), sides.cores.num_cores()), target.padded_shape[-1]
-    access = Access.WAIT if pads else Access.BATCH if writes is Access.FLUSH else Access.STICKS
+    access = Access.BATCH if writes is Access.FLUSH else Access.WAIT if pads else Access.STICKS
     if blocks is not None:
         access, images, columns = Access.BOUNCE, blocks.images, sides.width_tiles * TILE
         filled = min(filled, sides.tile_rows // images * TILE)
-    together = TILE if access is Access.BATCH else 1  # the sticks of a row of tiles
+    together = min(TILE, sides.read.core_pages) if access is Access.BATCH else 1  # the sticks of a row of tiles
     return Movement(
         cores=sides.cores,
         reads=None if sides.from_shards else replace(sides.read, access=access, in_flight=together),
