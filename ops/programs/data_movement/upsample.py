@@ -71,8 +71,8 @@ class Upsample(DataMovement):
                 return replace(copied, writes=replace(pages, access=Access.WAIT, in_flight=places))
             case UpsampleProgram.TILES:
                 untilized = CopyTensor(Conversion.UNTILIZE).movement(read, written, spec)
-                places = pages_of(written, untilized.cores.num_cores())
-                return replace(untilized, writes=replace(places, access=Access.ROWS))
+                spread = replace(pages_of(written, untilized.cores.num_cores()), access=Access.ROWS)
+                return replace(untilized, writes=spread)
             case UpsampleProgram.SHARDS:
                 shards = written.shards
                 gathered = pages_of(written, shards.num_cores())
