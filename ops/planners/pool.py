@@ -314,10 +314,11 @@ def plan_pool2d(call: PoolArguments, spec: DeviceSpec) -> Plan:
         config_tensors_in_dram=call.config_tensor_in_dram,
     )
     sticks = _halo(builder, halo, sharded, by_stick=call.averaging is None)
-    if call.deallocate_input or (in_dram and builder.is_own(sharded)):
+    frees = call.deallocate_input or (in_dram and builder.is_own(sharded))
+    if frees:
         builder.free(sharded)
     if call.reallocate_halo:
-        move_up(builder, sticks)
+        move_up(builder, sticks, freed=sharded if frees else None)
     pooled = _pool(builder, call, halo, sticks, _sizes(call, config, shard))
     results = dict(pooled)
     for role, tensor in pooled.items():

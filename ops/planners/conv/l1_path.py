@@ -83,10 +83,11 @@ def l1_path(builder: PlanBuilder, call: ConvCall, source: PlanTensor, *, prefix:
         if dealt is None:  # the halo is refused, and no later step runs
             return activations
         halos = [activations]
-        if deallocate or (copies and not call.rules.frees_copy_last):
+        frees = deallocate or (copies and not call.rules.frees_copy_last)
+        if frees:
             builder.free(sharded)
         if call.conv_config.reallocate_halo_output:
-            placement.move_up(builder, activations)
+            placement.move_up(builder, activations, freed=sharded if frees else None)
     dealt = dealt or halo_arguments(partitioned, builder.device_spec)
     if phases is None:
         output = _conv(builder, partitioned, activations, dealt)

@@ -19,7 +19,13 @@ from device.numbers.formats import BFLOAT16, DataFormat, div_up
 from device.spec.device_spec import DeviceSpec
 from device.spec.releases import release_of
 from device.time.links import spread_link_bytes
-from device.time.network import page_round_trip_cycles, read_latency_cycles, shared_cycles, shared_read_cycles
+from device.time.network import (
+    answer_cycles,
+    page_round_trip_cycles,
+    read_latency_cycles,
+    shared_cycles,
+    shared_read_cycles,
+)
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
 from ops.op_model import Description, Detail, Ends, ModeledOp
 from ops.programs import kernel_costs
@@ -40,7 +46,7 @@ class Access(Enum):
     BATCH = "pages", "in batches, each waited for, by all cores in step"
     EACH = "sticks out of a row of tiles", "each waited for"
     BOUNCE = "pages or groups that are copied twice", "each waited for and copied once more within L1"
-    LOCAL = "a shard", "within the core, in one piece"
+    LOCAL = "pieces of a shard", "within the core, each waited for"
     LOCAL_STICKS = "sticks of a shard", "within the core, stick by stick"
 
 
@@ -204,6 +210,8 @@ class MovementCosts(kernel_costs.StickCosts):
     flush_cycles: float  # Until a page that was written has left the core, besides its bytes
     fill_byte_cycles: float  # For each byte of a page that a processor fills with a number, byte by byte
     integer_tile_cycles: float  # For each tile whose numbers become integers
+    local_start_cycles: float  # Kernel start and skew between cores of a program of one kernel that leaves no core
+    local_bytes_per_cycle: float  # Rate at which a core reads from its own L1 over its network
     reshard_cycles: float  # Setting up the copies of a reshard
     segment_cycles: float  # For each piece that a reshape moves between pages
 
@@ -211,7 +219,9 @@ class MovementCosts(kernel_costs.StickCosts):
 def movement_cycles(movement: Movement, spec: DeviceSpec) -> OperationCycles:
     """Cycles of a data movement program."""
     costs, reads, writes = spec.costs_of(MovementCosts), movement.reads, movement.writes
+    local = reads is not None and reads.access is Access.LOCAL
     start = costs.compiled_start_cycles if movement.compiled else costs.start_cycles
+    start = costs.local_start_cycles if local else start
     start += costs.reshard_cycles if movement.reshards else 0.0
     if movement.locates:
         start += spec.costs_of(kernel_costs.TransferCosts).locate_cycles
@@ -308,11 +318,13 @@ def _read_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:
     costs, size, wire = spec.costs_of(MovementCosts), pages.page_bytes, pages.page_bytes / spec.noc.link_bytes_per_cycle
     match pages.access:
         case Access.LOCAL:
-            return wire
+            rate = min(costs.local_bytes_per_cycle, spec.noc.link_bytes_per_cycle)
+            return answer_cycles(spec.noc, 0) + size / rate
         case Access.WAIT:
             waited = kernel_costs.waited_read_cycles(spec, size, in_dram=pages.in_dram)
             behind = kernel_costs.waited_read_cycles(spec, size, in_dram=pages.in_dram, readers=others) - waited
-            together = (waited + (pages.in_flight - 1) * max(costs.stick_cycles, wire)) / pages.in_flight
+            asked = kernel_costs.read_page_cycles(spec, size) if pages.tiles else max(costs.stick_cycles, wire)
+            together = (waited + (pages.in_flight - 1) * asked) / pages.in_flight
             counted = costs.stick_cycles + costs.segment_cycles if pages.counted else 0.0
             return max(counted, together + behind + _found_cycles(pages, spec))
         case Access.BOUNCE:

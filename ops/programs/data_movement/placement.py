@@ -99,16 +99,20 @@ def to_interleaved(builder: PlanBuilder, source: PlanTensor, config: MemoryConfi
     )
 
 
-def move_up(builder: PlanBuilder, tensor: PlanTensor, target: TensorSpec | None = None) -> PlanTensor:
+def move_up(
+    builder: PlanBuilder, tensor: PlanTensor, target: TensorSpec | None = None, *, freed: PlanTensor | None = None
+) -> PlanTensor:
     """The tensor, allocated once more, as high as it can lie; shards are moved by views of both places.
 
-    `target` is the tensor in another place; None for where it is.
+    `target` is the tensor in another place; None for where it is. `freed` is the tensor whose room the plan released
+    just before.
     """
     spec = tensor.spec if target is None else target
     views = tensor.spec.memory_config.is_sharded()
     buffers = () if views else move_buffers(tensor.spec, spec, builder.device_spec)
     moved = PlanTensor(tensor.name, spec)
-    builder.relocate(moved, CopyTensor(Conversion.MOVE), *buffers)
+    room = None if freed is None or not freed.in_l1 else freed.spec.buffer(builder.device_spec).bank_bytes
+    builder.relocate(moved, CopyTensor(Conversion.MOVE, room_bytes=room), *buffers)
     return moved
 
 
@@ -282,7 +286,7 @@ def replace_input(
     """
     if deallocate and old.in_l1:
         builder.free(old)
-        move_up(builder, new)
+        move_up(builder, new, freed=old)
     elif old.name != source.name:
         builder.free(old)
 

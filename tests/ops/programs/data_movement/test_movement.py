@@ -107,6 +107,18 @@ def test_pages_of_shards_are_found_by_divisions():
     assert more == pytest.approx(10 * 100 + 100)
 
 
+def test_a_shard_moves_up_in_pieces_as_long_as_the_room_above_it():
+    """32 sticks of 128 B into 1,024 B of room: a round trip and a start, then three more round trips than in one."""
+    sticks = tensor_spec("640x64 height/32x64/20")
+    one, four, unknown = (
+        movement_cycles(CopyTensor(Conversion.MOVE, room_bytes=room).movement(sticks, sticks, SPEC), SPEC).cycles
+        for room in (4096, 1024, None)
+    )
+    costs, round_trip = SPEC.costs_of(MovementCosts), SPEC.noc.interface_cycles
+    assert one == pytest.approx(costs.local_start_cycles + round_trip + 4096 / costs.local_bytes_per_cycle)
+    assert four == unknown == pytest.approx(one + 3 * round_trip)
+
+
 def test_pages_that_are_written_together_are_waited_for_once():
     """Two sticks are written to four places each: a wait for four, and the issue of three behind the first."""
     page = Pages(access=Access.WAIT, core_pages=8, page_bytes=64, all_pages=8, tiles=False, in_dram=False)

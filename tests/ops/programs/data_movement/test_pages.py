@@ -28,7 +28,9 @@ ShardedToInterleaved | 640x64 tile height/32x64/20 | 640x64 tile | 20 x 1, -, ST
 ShardedToInterleaved | 640x64 height/32x64/20 | 640x64 | 20 x 1, -, STICKS 32*128/640
 Reshard | 640x64 tile height/32x64/20 | 640x64 tile height/64x64/10 | 10 x 1, STREAM 1*8192/10, -
 Reshard | 640x64 tile height/32x64/20 | 640x64 tile block/320x32/2x2 | 4 x 1, STREAM 10*2048/40, -
-Move | 640x64 height/32x64/20 | | 20 x 1, LOCAL 32*128/640, -
+# sticks move in four pieces where a plan does not know how far, tiles in one
+Move | 640x64 height/32x64/20 | | 20 x 1, LOCAL 4*1024/80, -
+Move | 640x64 tile height/32x64/20 | | 20 x 1, LOCAL 1*4096/20, -
 Move | 640x64 | | 64 x 10, WAIT 10*128/640, WAIT 10*128/640
 Copy | 640x64 tile | | 40 x 1, WAIT 1*2048/40, WAIT 1*2048/40
 # copies of shards are shared out over all cores
@@ -71,7 +73,7 @@ InterleavedToSharded blackhole | 128x56 | 128x56 height/64x56/4x2 | 2 x 1, BOUNC
 InterleavedToSharded blackhole | 128x60 | 128x60 height/64x60/4x2 | 2 x 1, STICKS 64*120/128, -
 InterleavedToSharded blackhole | 128x96 | 128x96 block/64x24/4x2 | 8 x 1, BOUNCE 64*48/128 +4, -
 InterleavedToSharded blackhole | 128x64 | 128x64 block/64x16/4x2 | 8 x 1, BOUNCE 64*32/128 +4, -
-InterleavedToSharded blackhole | 128x64 l1 | 128x64 block/64x16/4x2 | 8 x 1, STICKS 64*32/128, -
+InterleavedToSharded blackhole | 128x64 l1 | 128x64 block/64x16/4x2 | 8 x 1, STREAM 64*32/128, -
 # as the library did until 2025
 InterleavedToSharded always | 128x64 | 128x64 height/64x64/4x2 | 2 x 1, BOUNCE 64*128/128, -
 # 2x2 tiles of each of two images: 64 parts of sticks of 128 B an image, and four tiles; 19 rows of 64 B
