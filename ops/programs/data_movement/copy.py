@@ -345,7 +345,7 @@ def _tilize_pages(sides: Sides, blocks: TileBlocks | None, spec: DeviceSpec, *, 
     images, columns = div_up(prod(source.shape[:-2]), sides.cores.num_cores()), target.padded_shape[-1]
     access = Access.BATCH if writes is Access.FLUSH else Access.WAIT if pads else Access.STICKS
     if blocks is not None:
-        access, images, columns = Access.BOUNCE, blocks.images, sides.width_tiles * TILE
+        access, images, columns = Access.WAIT, blocks.images, sides.width_tiles * TILE
         filled = min(filled, sides.tile_rows // images * TILE)
     together = min(TILE, sides.read.core_pages) if access is Access.BATCH else 1  # the sticks of a row of tiles
     return Movement(

@@ -77,9 +77,9 @@ InterleavedToSharded blackhole | 128x64 l1 | 128x64 block/64x16/4x2 | 8 x 1, STR
 # as the library did until 2025
 InterleavedToSharded always | 128x64 | 128x64 height/64x64/4x2 | 2 x 1, BOUNCE 64*128/128, -
 # 2x2 tiles of each of two images: 64 parts of sticks of 128 B an image, and four tiles; 19 rows of 64 B
-Tilize | 2x1x64x1280 | 2x1x64x1280 tile | 20 x 4, BOUNCE 128*128/2560, FLUSH 8*2048/160, tilized 8
+Tilize | 2x1x64x1280 | 2x1x64x1280 tile | 20 x 4, WAIT 128*128/2560, FLUSH 8*2048/160, tilized 8
 TilizeWithValPadding | 1x256 | 1x256 tile | 1 x 1, BATCH 1*512/1, FLUSH 8*2048/8, tilized 8, filled 3968
-TilizeWithValPadding | 19x1280 | 19x1280 tile | 40 x 1, BOUNCE 19*64/760, FLUSH 1*2048/40, tilized 1, filled 208
+TilizeWithValPadding | 19x1280 | 19x1280 tile | 40 x 1, WAIT 19*64/760, FLUSH 1*2048/40, tilized 1, filled 208
 # up to 25 * 1152 bytes are asked for before a wait
 InterleavedToSharded | 128000x64 tile | 128000x64 tile height/6400x64/20 | 20 x 1, WAIT 400*2048/8000 +14, -
 InterleavedToSharded | 160x64 tile | 160x64 tile height/32x64/10 | 5 x 1, WAIT 2*2048/10 +2, -
