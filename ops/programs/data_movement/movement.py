@@ -342,17 +342,20 @@ def _read_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:
 
 
 def _batch_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:
-    """Cycles of a page where a core waits for the last page of each batch.
+    """Cycles of a page where a core waits for the last page of each batch, for which it makes room first.
 
     All cores ask in step, so that the banks have to answer all of them. Pages that several cores ask for are in no more
     banks than there are different pages.
     """
     size, count = pages.page_bytes, pages.core_pages
-    issue = spec.costs_of(kernel_costs.TransferCosts).batch_issue_cycles
-    step, batches = max(issue, size / spec.noc.link_bytes_per_cycle), div_up(count, pages.in_flight)
+    transfers, batches = spec.costs_of(kernel_costs.TransferCosts), div_up(count, pages.in_flight)
+    step = max(transfers.batch_issue_cycles, size / spec.noc.link_bytes_per_cycle)
+    trip = kernel_costs.waited_read_cycles(spec, size, in_dram=False)
+    if pages.in_dram:
+        trip = page_round_trip_cycles(spec, size)
+    waited = count * step + batches * (transfers.page_issue_cycles + trip - step)
     if not pages.in_dram:
-        return step + (kernel_costs.waited_read_cycles(spec, size, in_dram=False) - step) * batches / count
-    waited = count * step + batches * (page_round_trip_cycles(spec, size) - step)
+        return waited / count
     banks = min(1.0, max(1, pages.all_pages // pages.copies) / spec.dram.banks)
     answered = shared_read_cycles(spec, max(0, others - 1) * count * size, size) / banks
     return (waited + max(0.0, answered - (count - batches) * step)) / count
