@@ -1,22 +1,24 @@
-"""The plan of ttnn.sort of tiles. Rules: ttnn 0.81.1, compared with its plans.
+"""The plan of ttnn.sort. Rules: ttnn 0.81.1, compared with its plans.
 
-The axis is put last and back, and rows are padded to a power of two of columns.
+Shards are gathered in DRAM, the axis is put last and back, and rows are padded to a power of two of columns.
 """
 
 from dataclasses import dataclass
-from math import inf
+from math import gcd, inf, prod
 from typing import Final
 
 from device.errors import DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import Layout, MemoryConfig
-from device.numbers.formats import BFLOAT16, FLOAT32, UINT16
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, MemoryConfig
+from device.numbers.formats import BFLOAT16, FLOAT32, UINT16, round_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.ordered import four_axes, put_back
 from ops.planners.shape.pad import fill_padding, padded_by
 from ops.planners.shape.permute import RANK, seen, transposed_by
+from ops.planners.shape.slice import cut_by
+from ops.planners.to_config import placed
 from ops.programs.reduction.sort import Sort, places_format, sort_buffers
 
 FORMATS: Final = (BFLOAT16, FLOAT32, UINT16)
@@ -36,69 +38,112 @@ class SortArguments:
 
 def plan_sort(source: TensorSpec, call: SortArguments, spec: DeviceSpec) -> Plan:
     """Plan the results "values" and "indices" of the tensor "input"; raises DeviceError for a call it refuses."""
-    rank = len(source.shape)
-    place = source.memory_config if call.place is None else call.place
-    _check(source, call, place)
+    rank, place = len(source.shape), call.place or source.memory_config
     axis = call.dim % rank
     builder = PlanBuilder(spec, {"input": source})
-    turned = tensor = builder.tensor("input")
-    is_last = axis == rank - 1
-    if not is_last:
-        turned = transposed_by(builder, tensor, (axis, rank - 1), source.memory_config, "turned")
-    shape = turned.spec.shape
-    largest = LARGEST.get(source.data_format, inf)
-    filler = (0.0 if source.data_format in LARGEST else -inf) if call.descending else largest
-    four = fill_padding(builder, seen(turned, four_axes(shape)), filler, "filled", seen=False)
-    columns = _columns(four.spec.padded_shape[-1])
-    more = columns - shape[-1] if columns != four.spec.padded_shape[-1] else 0
-    read = padded_by(builder, four, (*[(0, 0)] * (RANK - 1), (0, more)), filler, "padded")
-    builder.free_own(turned, keep=[read])
-    _require_format(source)
-    if columns > MOST_COLUMNS:
-        raise NotSimulatedError(
-            f"sort: rows of {shape[-1]} elements, which cores share, are not simulated; sort at most {MOST_COLUMNS}"
+    tensor = builder.tensor("input")
+    plain = placed(builder, tensor, DRAM_MEMORY_CONFIG, "plain") if source.memory_config.is_sharded() else tensor
+    turned = plain
+    if axis != rank - 1:
+        turned = transposed_by(builder, plain, (axis, rank - 1), plain.spec.memory_config, "turned")
+    read = _padded(builder, turned, call)
+    builder.free_own(turned, keep=[read, plain])
+    _check(read.spec)
+    made = _sorted(builder, read, turned.spec.shape, call, DRAM_MEMORY_CONFIG if place.is_sharded() else place)
+    results = put_back(builder, made, turned.spec.shape, axis, source.memory_config)
+    if place.is_sharded():
+        moved = {
+            role: result if result.spec.memory_config.is_sharded() else placed(builder, result, place, f"{role}.moved")
+            for role, result in results.items()
+        }
+        builder.free_own(*results.values(), keep=[*moved.values()])
+        results = moved
+    builder.free_own(read, keep=[plain])
+    builder.free_own(plain)
+    return builder.finish(results)
+
+
+def has_single_elements(source: TensorSpec, call: SortArguments) -> bool:
+    """Whether nothing is sorted along an axis of length 1. Raises DeviceError for an axis that the tensor lacks."""
+    rank = len(source.shape)
+    if not (-rank <= call.dim < rank or (not rank and call.dim in (0, -1))):
+        raise DeviceError(
+            f"Sort dim {call.dim} is out of range for rank-{rank} tensor\ndim: the tensor has no axis {call.dim}"
         )
-    sides = (*four_axes(shape)[:-1], shape[-1] + more)
+    if not source.volume:
+        raise NotSimulatedError("sort: tensors without elements are not simulated")
+    return not rank or source.shape[call.dim] == 1
+
+
+def _padded(builder: PlanBuilder, turned: PlanTensor, call: SortArguments) -> PlanTensor:
+    """The tensor with four axes: whole tiles, or a multiple of 32 rows in all, with a power of two of columns."""
+    integers = turned.spec.data_format in LARGEST
+    largest = LARGEST.get(turned.spec.data_format, inf)
+    filler = (0.0 if integers else -inf) if call.descending else largest
+    four = seen(turned, four_axes(turned.spec.shape))
+    if four.spec.layout is Layout.TILE:
+        full = fill_padding(builder, four, filler, "filled", seen=False)
+    else:
+        *images, rows, _ = four.spec.shape
+        more = round_up(rows, TILE // gcd(prod(images), TILE)) - rows
+        full = padded_by(builder, four, (*[(0, 0)] * (RANK - 2), (0, more), (0, 0)), filler, "rows")
+    wide = full.spec.padded_shape[-1] if full.spec.layout is Layout.TILE else full.spec.shape[-1]
+    columns = _columns(wide)
+    more = columns - full.spec.shape[-1] if columns != wide else 0
+    read = padded_by(builder, full, (*[(0, 0)] * (RANK - 1), (0, more)), filler, "padded")
+    builder.free_own(full, keep=[read, turned])
+    return read
+
+
+def _sorted(
+    builder: PlanBuilder, read: PlanTensor, shape: tuple[int, ...], call: SortArguments, place: MemoryConfig
+) -> list[PlanTensor]:
+    """Elements in order and their places, with four axes and as many columns as the tensor; rows may be more."""
+    source, sides = read.spec, read.spec.shape
+    is_tiles = source.layout is Layout.TILE
     op = Sort(
-        shape=shape,
+        shape=shape if is_tiles else (*sides[:-1], shape[-1]),
         columns=sides[-1],
         descending=call.descending,
         index_format=places_format(source.data_format),
     )
-    made = PlanTensor("sorted", TensorSpec(sides, source.data_format, Layout.TILE, place))
-    places = PlanTensor("places", TensorSpec(sides, op.index_format, Layout.TILE, place))
-    buffers = sort_buffers(read.spec, spec)
+    made = PlanTensor("sorted", TensorSpec(sides, source.data_format, source.layout, place))
+    places = PlanTensor("places", TensorSpec(sides, op.index_format, source.layout, place))
+    buffers = sort_buffers(source, builder.device_spec)
     builder.run("SortDeviceOperation", op, [read], made, buffers, more_outputs=[places], dataflow=True)
-    results = put_back(builder, (made, places), shape, axis, source.memory_config)
-    builder.free_own(read)
-    return builder.finish(results)
+    results = [made, places]
+    for box in () if is_tiles else ((*sides[:-1], shape[-1]), four_axes(shape)):
+        results = [_cut(builder, result, box) for result in results]
+    return results
+
+
+def _cut(builder: PlanBuilder, result: PlanTensor, shape: tuple[int, ...]) -> PlanTensor:
+    box = cut_by(builder, result, shape, f"{result.name}.cut")
+    builder.free_own(result, keep=[box])
+    return box
 
 
 def _columns(columns: int) -> int:
-    """The power of two to which rows of so many columns are padded."""
-    return max(LEAST_COLUMNS, 1 << (columns - 1).bit_length())
+    """The power of two to which rows of so many columns are padded, of 32 columns twice as many."""
+    power = 1 << (columns - 1).bit_length()
+    return 2 * TILE if power == TILE else power
 
 
-def _check(source: TensorSpec, call: SortArguments, place: MemoryConfig) -> None:
-    rank = len(source.shape)
-    if not -rank <= call.dim < rank:
-        raise DeviceError(
-            f"Sort dim {call.dim} is out of range for rank-{rank} tensor\ndim: the tensor has no axis {call.dim}"
-        )
-    for missing, what in (
-        (not source.volume, "tensors without elements are not simulated"),
-        (source.layout is not Layout.TILE, "ROW_MAJOR tensors are not simulated; bring the tensor into TILE_LAYOUT"),
-        (source.memory_config.is_sharded() or place.is_sharded(), "shards are not simulated; use interleaved memory"),
-        (source.shape[call.dim] == 1, "an axis of length 1 is not simulated; there is nothing to sort"),
-    ):
-        if missing:
-            _require_format(source)
-            raise NotSimulatedError(f"sort: {what}")
-
-
-def _require_format(source: TensorSpec) -> None:
+def _check(source: TensorSpec) -> None:
+    """Raises DeviceError for rows that the program does not sort."""
     if source.data_format not in FORMATS:
         raise DeviceError(
             "Input tensor data type must be BFLOAT16, UINT16, or FLOAT32, got DataType::"
             f"{source.data_format.name.upper()}\nsort: typecast the tensor"
+        )
+    columns = source.shape[-1] if source.layout is Layout.ROW_MAJOR else source.padded_shape[-1]
+    if columns < LEAST_COLUMNS:
+        raise DeviceError(
+            f"Input shape inner dim {columns} must be a power of two >= {LEAST_COLUMNS}. Use ttnn.sort, which pads the "
+            "sort dimension with +/-infinity to the next power of two.\n"
+            f"sort: rows of at most {TILE // 2} elements are sorted in TILE_LAYOUT alone"
+        )
+    if columns > MOST_COLUMNS:
+        raise NotSimulatedError(
+            f"sort: rows of {columns} elements, which cores share, are not simulated; sort at most {MOST_COLUMNS}"
         )

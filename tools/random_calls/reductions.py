@@ -117,16 +117,16 @@ def argmax(draft: Draft, x: Shadow) -> Step:
 
 @of_tensor(
     "sort",
-    accept=lambda x: (
-        x.dtype in ("bfloat16", "float32") and x.tiled and not x.tensor.is_sharded() and max(x.shape, default=1) > 1
-    ),
+    accept=lambda x: x.dtype in ("bfloat16", "float32") and max(x.shape, default=1) > (1 if x.tiled else 16),
 )
 def sort(draft: Draft, x: Shadow) -> Step:
     """All elements along an axis in order."""
-    axis, descending = draft.pick([axis for axis, side in enumerate(x.shape) if side > 1]), draft.chance(0.4)
+    least = 1 if x.tiled else 16
+    axis, descending = draft.pick([axis for axis, side in enumerate(x.shape) if side > least]), draft.chance(0.4)
     draft.call(x).option("dim", axis).option("descending", descending or "")
     values = np.flip(np.sort(x.values, axis=axis), axis) if descending else np.sort(x.values, axis=axis)
-    return draft.gives(values, dtypes=(x.dtype,), layout="TILE", text=f"ttsim.sort({', '.join(draft.arguments)})[0]")
+    layout = "TILE" if x.tiled else "ROW_MAJOR"
+    return draft.gives(values, dtypes=(x.dtype,), layout=layout, text=f"ttsim.sort({', '.join(draft.arguments)})[0]")
 
 
 @of_tensor("topk", accept=lambda x: x.dtype in ("bfloat16", "float32") and x.tiled and not x.tensor.is_sharded())

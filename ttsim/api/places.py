@@ -3,12 +3,15 @@
 from device.cores import CoreRangeSet
 from device.memory.memory_config import MemoryConfig
 from ops.planners.argmax import ArgMaxArguments, plan_argmax
-from ops.planners.sort import SortArguments, plan_sort
+from ops.planners.sort import SortArguments, has_single_elements, plan_sort
 from ops.planners.topk import TopKArguments, plan_topk, require_kept_numbers
+from ttsim.api.copies import clone
+from ttsim.api.creation import zeros
 from ttsim.api.device_calls import cached_plan, converted, operation, require_left_out, required_device
 from ttsim.runtime.execution import run
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import required_integer
+from ttsim.runtime.types.tensors import DataType
 
 
 @operation
@@ -120,14 +123,15 @@ def sort(
     Of equal elements the first comes first. Numbers were never compared with recordings of the real kernels.
 
     Args:
-        input_tensor: An interleaved tensor on the device in TILE layout.
+        input_tensor: A tensor on the device; in ROW_MAJOR layout, its axis has more than 16 elements.
         dim: The axis, of at most 2,048 elements; negative numbers count from the last.
         descending: The largest elements come first.
         stable: Accepted as in ttnn; equal elements are always in the order of their places.
         out: Not simulated; None creates new tensors.
 
     Returns:
-        The elements, and their places from 0 on: uint16, or uint32 for float32 and uint16.
+        The elements, and their places from 0 on: uint16, or uint32 for float32 and uint16. Of an axis that is not the
+        last, both lie in the memory of a sharded tensor, whatever ``memory_config`` says.
 
     Examples:
         >>> tensor = ttnn.Tensor(np.array([[3.0, 1.0, 2.0]]), ttnn.bfloat16, device, ttnn.TILE_LAYOUT)
@@ -138,7 +142,16 @@ def sort(
     require_left_out("sort", out=out)
     device = required_device("sort", input_tensor)
     call = SortArguments(dim=required_integer("sort", "dim", dim), descending=descending, place=memory_config)
+    if has_single_elements(input_tensor.spec, call):
+        return clone(input_tensor, memory_config=memory_config), _places_of_single_elements(input_tensor, memory_config)
     plan = cached_plan(plan_sort, device, input_tensor.spec, call)
     with device.function("ttnn.sort"):
         results = run(plan, {"input": input_tensor}, device)
     return results["values"], results["indices"]
+
+
+def _places_of_single_elements(tensor: Tensor, place: MemoryConfig | None) -> Tensor:
+    """Zeros in the shape of a tensor, from the host."""
+    wide = tensor.dtype in (DataType.FLOAT32, DataType.UINT16)
+    dtype = DataType.UINT32 if wide else DataType.UINT16
+    return zeros(tensor.shape, dtype, tensor.layout, tensor.device(), place or tensor.memory_config())

@@ -4,13 +4,21 @@ import re
 
 import pytest
 
+from device.cores import first_cores
 from device.errors import DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import Layout
+from device.memory.memory_config import (
+    DRAM_MEMORY_CONFIG,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardSpec,
+    TensorMemoryLayout,
+)
 from device.numbers.formats import BFLOAT16, FLOAT32, INT32, UINT16
 from device.plan import Operation
 from ops.op_models import load_spec
-from ops.planners.sort import SortArguments, plan_sort
+from ops.planners.sort import SortArguments, has_single_elements, plan_sort
 
 SPEC = load_spec("wormhole_n150")
 
@@ -41,16 +49,46 @@ def test_circular_buffers(shape, data_format, expected):
 
 
 @pytest.mark.parametrize(
-    ("shape", "dim", "names"),
+    ("data_format", "expected"),
+    [(BFLOAT16, [8192] * 4 + [1024] + [8192] * 4), (UINT16, [16384] * 4 + [1024] + [16384] * 4 + [256, 256])],
+)
+def test_rows_pass_whole_buffers(data_format, expected):
+    assert operations(planned((64, 128), data_format=data_format, layout=Layout.ROW_MAJOR)) == [("Sort", *expected)]
+
+
+HEIGHT = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(first_cores(2, 8, 8), (32, 256)))
+
+
+@pytest.mark.parametrize(
+    ("dim", "place", "names", "ends_in"),
     [
-        ((1, 1, 32, 100), -1, ["FillPad", "Sort"]),
-        ((1, 1, 64, 96), -1, ["Pad", "Sort", "Slice", "Slice"]),
-        ((2, 3, 50, 70), -1, ["FillPad", "FillPad", "Pad", "Sort", "Slice", "Slice"]),
-        ((50, 70), 0, ["Transpose", "FillPad", "Sort", "Transpose", "Transpose"]),
+        (-1, None, ["ShardedToInterleaved", "Sort", "InterleavedToSharded", "InterleavedToSharded"], HEIGHT),
+        (-1, DRAM_MEMORY_CONFIG, ["ShardedToInterleaved", "Sort"], DRAM_MEMORY_CONFIG),
+        (0, DRAM_MEMORY_CONFIG, ["ShardedToInterleaved", "Transpose", "Sort", "Transpose", "Transpose"], HEIGHT),
     ],
 )
-def test_rows_are_padded_to_a_power_of_two(shape, dim, names):
-    plan = planned(shape, dim)
+def test_shards_are_sorted_in_dram(dim, place, names, ends_in):
+    source = TensorSpec((64, 256), BFLOAT16, Layout.TILE, HEIGHT)
+    plan = plan_sort(source, SortArguments(dim=dim, place=place), SPEC)
+    assert [name for name, *_ in operations(plan)] == names
+    assert [plan.tensors[name].memory_config for name in plan.results.values()] == [ends_in] * 2
+
+
+@pytest.mark.parametrize(
+    ("shape", "dim", "names", "layout"),
+    [
+        ((1, 1, 32, 100), -1, ["FillPad", "Sort"], Layout.TILE),
+        ((1, 1, 64, 96), -1, ["Pad", "Sort", "Slice", "Slice"], Layout.TILE),
+        ((2, 3, 50, 70), -1, ["FillPad", "FillPad", "Pad", "Sort", "Slice", "Slice"], Layout.TILE),
+        ((50, 70), 0, ["Transpose", "FillPad", "Sort", "Transpose", "Transpose"], Layout.TILE),
+        ((64, 32), -1, ["Pad", "Sort", "Slice", "Slice"], Layout.ROW_MAJOR),
+        ((150, 64), -1, ["Pad", "Sort", "Slice", "Slice"], Layout.ROW_MAJOR),
+        ((2, 48, 64), -1, ["Sort"], Layout.ROW_MAJOR),
+        ((33,), -1, ["Pad", "Pad", "Sort", *["Slice"] * 4], Layout.ROW_MAJOR),
+    ],
+)
+def test_rows_are_padded_to_a_power_of_two(shape, dim, names, layout):
+    plan = planned(shape, dim, layout=layout)
     assert [name for name, *_ in operations(plan)] == names
     assert {plan.tensors[name].shape for name in plan.results.values()} == {shape}
 
@@ -58,16 +96,30 @@ def test_rows_are_padded_to_a_power_of_two(shape, dim, names):
 @pytest.mark.parametrize(
     ("call", "error", "first"),
     [
-        (((64, 96), 2), DeviceError, "Sort dim 2 is out of range for rank-2 tensor"),
         (
             ((64, 96), 1, INT32),
             DeviceError,
             "Input tensor data type must be BFLOAT16, UINT16, or FLOAT32, got DataType::",
         ),
         (((64, 4096),), NotSimulatedError, "sort: rows of 4096 elements, which cores share, are not simulated"),
-        (((64, 64), 1, BFLOAT16, Layout.ROW_MAJOR), NotSimulatedError, "sort: ROW_MAJOR tensors are not simulated"),
+        (
+            ((64, 3), 1, BFLOAT16, Layout.ROW_MAJOR),
+            DeviceError,
+            "Input shape inner dim 4 must be a power of two >= 64.",
+        ),
     ],
 )
 def test_refusals(call, error, first):
     with pytest.raises(error, match=re.escape(first)):
         planned(*call)
+
+
+def test_single_elements_are_not_sorted():
+    call = SortArguments(dim=-1)
+    assert [has_single_elements(TensorSpec(shape, INT32, Layout.TILE), call) for shape in ((), (3, 1), (1, 3))] == [
+        True,
+        True,
+        False,
+    ]
+    with pytest.raises(DeviceError, match="Sort dim 2 is out of range for rank-2 tensor"):
+        has_single_elements(TensorSpec((64, 96), BFLOAT16, Layout.TILE), SortArguments(dim=2))
