@@ -66,6 +66,7 @@ class StickCosts(Costs):
     wait_share: float  # Part of the pages of all other cores that a page waits behind, each of which is waited for
     group_wait_share: float  # The same of sticks that are asked for in groups
     dram_write_share: float  # Part of the DRAM bandwidth that writing cores get
+    dram_turn_share: float  # Part of it that is left where the banks read and write in turns
     dram_stick_share: float  # Part of it that cores reading sticks get
     stick_cycles: float  # Between two sticks that one core reads, or writes out of a row of tiles
     stick_write_cycles: float  # Between two sticks of a shard written to DRAM

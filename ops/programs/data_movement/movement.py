@@ -280,7 +280,8 @@ def _stages(movement: Movement, spec: DeviceSpec, *, contention: bool) -> dict[S
         stages[Stage.WRITER] = _write_cycles(writes, spec, others)
         if writes.in_dram and contention:
             alone = shared_cycles(spec, writes.all_bytes, costs.dram_write_share)
-            stages[Stage.DRAM] = max(alone, stages[Stage.DRAM] + shared_cycles(spec, writes.all_bytes))
+            read, share = stages[Stage.DRAM], costs.dram_turn_share if stages[Stage.DRAM] else 1.0
+            stages[Stage.DRAM] = max(alone, (read + shared_cycles(spec, writes.all_bytes)) / share)
     if contention:
         stages[Stage.NETWORK] = _network_cycles(movement, spec)
     if movement.tilized_tiles:

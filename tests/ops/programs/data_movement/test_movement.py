@@ -212,6 +212,24 @@ def test_the_banks_wait_for_the_first_page():
     assert waited.cycles - streamed.cycles == pytest.approx(latencies[0] - latencies[1])
 
 
+def test_banks_that_read_and_write_in_turns_lose_a_part():
+    """They lose half of their rate here; those that only write lose nothing."""
+    tiles = Pages(access=Access.WAIT, core_pages=10, page_bytes=2048, all_pages=100_000, tiles=True, in_dram=True)
+    turning = SPEC.replace(movement_costs_dram_turn_share=0.5, movement_costs_dram_write_share=1.0)
+    full = turning.replace(movement_costs_dram_turn_share=1.0)
+    for reads, factor in ((tiles, 2.0), (None, 1.0)):
+        movement = Movement(cores=first_cores(110, 11, 10), reads=reads, writes=tiles)
+        busy = [
+            next(
+                stage.busy_cycles
+                for stage in movement_cycles(movement, spec).slowest.stages
+                if stage.stage is Stage.DRAM
+            )
+            for spec in (turning, full)
+        ]
+        assert busy[0] == pytest.approx(factor * busy[1])
+
+
 def test_generated_programs_of_pages_start_earlier_and_copy_within_the_core():
     costs, before = SPEC.costs_of(MovementCosts), moved().cycles
     assert before - moved(compiled=True).cycles == pytest.approx(costs.start_cycles - costs.compiled_start_cycles)
