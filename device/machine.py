@@ -215,7 +215,8 @@ class Machine:
         Args:
             circular_buffers: In order of allocation.
             tensors: Address of each tensor that a circular buffer is a view of.
-            placed: False: all get address 0 and nothing is checked, as in a capture without dispatch.
+            placed: False: all get address 0 and only the size of dataflow buffers is checked, as in a capture without
+                dispatch.
             dataflow: They are dataflow buffers, which differ only in name and in how a capture shows them.
 
         Raises:
@@ -245,6 +246,8 @@ class Machine:
         program = Program(tuple(addresses), placement.regions, self._program_count, noun)
         if placed:
             self._check(program)
+        elif dataflow:  # whose size alone the real library checks even then
+            self._refuse_if(lambda: check(program.regions, self.spec.l1, lowest_l1_address=None, program=0, noun=noun))
         return program
 
     def run_cached(self, key: Hashable) -> None:

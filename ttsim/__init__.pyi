@@ -5,7 +5,6 @@
 from device.cores import (
     CoreCoord as CoreCoord, CoreGrid as CoreGrid, CoreRange as CoreRange, CoreRangeSet as CoreRangeSet,
 )
-from device.memory.layouts import TensorSpec as TensorSpec
 from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG as DRAM_MEMORY_CONFIG, L1_BLOCK_SHARDED_MEMORY_CONFIG as L1_BLOCK_SHARDED_MEMORY_CONFIG,
     L1_HEIGHT_SHARDED_MEMORY_CONFIG as L1_HEIGHT_SHARDED_MEMORY_CONFIG, L1_MEMORY_CONFIG as L1_MEMORY_CONFIG,
@@ -23,7 +22,7 @@ from ttsim.api.compositions import (
     logical_not_ as logical_not_, mac as mac, prelu as prelu, reglu as reglu, swiglu as swiglu, where as where,
 )
 from ttsim.api.constraints import (
-    ExecutionStatus as ExecutionStatus, OpConstraints as OpConstraints, query_op_constraints as query_op_constraints,
+    OpConstraints as OpConstraints, query_op_constraints as query_op_constraints,
 )
 from ttsim.api.conv import Conv1dConfig as Conv1dConfig
 from ttsim.api.convolutions import conv1d as conv1d, conv2d as conv2d, conv_transpose2d as conv_transpose2d
@@ -174,6 +173,7 @@ from ttsim.runtime.mesh import (
     create_mesh_mapper as create_mesh_mapper, replicate_tensor_to_mesh_mapper as replicate_tensor_to_mesh_mapper,
     shard_tensor_to_mesh_mapper as shard_tensor_to_mesh_mapper,
 )
+from ttsim.runtime.queried import ExecutionStatus as ExecutionStatus
 from ttsim.runtime.settings import (
     CONFIG as CONFIG, CONFIG_OVERRIDES as CONFIG_OVERRIDES, CONFIG_PATH as CONFIG_PATH, Config as Config,
     load_config_from_dictionary as load_config_from_dictionary,
@@ -240,6 +240,7 @@ from ttsim.runtime.types.sharding import (
     num_cores_to_corerangeset as num_cores_to_corerangeset,
     num_cores_to_corerangeset_in_subcoregrids as num_cores_to_corerangeset_in_subcoregrids,
 )
+from ttsim.runtime.types.tensor_spec import TensorSpec as TensorSpec
 from ttsim.runtime.types.tensors import (
     ROW_MAJOR_LAYOUT as ROW_MAJOR_LAYOUT, TILE_LAYOUT as TILE_LAYOUT, TILE_SIZE as TILE_SIZE, DataType as DataType,
     Shape as Shape, TensorDescription as TensorDescription, Tile as Tile, bfloat4_b as bfloat4_b,

@@ -21,6 +21,19 @@ from device.plan import (
 )
 from ttsim.recording import capture, capture as capture_graph
 from ttsim.recording.capture import Node, captured_nodes, levelized_graph
+from ttsim.recording.queries import (
+    AllocationRecord as AllocationRecord,
+    ConstraintQueryResponse as ConstraintQueryResponse,
+    MockAllocatorState as MockAllocatorState,
+    QueryOutput as QueryOutput,
+    ResourceUsage as ResourceUsage,
+    RuntimeQueryResponse as RuntimeQueryResponse,
+    extract_mock_allocator_state as extract_mock_allocator_state,
+    query_op_constraints as query_op_constraints,
+    query_op_constraints_with_initial_state as query_op_constraints_with_initial_state,
+    query_op_runtime as query_op_runtime,
+)
+from ttsim.runtime.queried import ExecutionStatus as ExecutionStatus
 from ttsim.runtime.session import Capture, current, remember
 from ttsim.runtime.types.call import require_type, required_integer
 from ttsim.runtime.types.signatures import public
@@ -32,6 +45,9 @@ __all__ = [
     *("extract_calltrace", "extract_levelized_graph", "extract_output_info", "extract_output_tensors"),
     *("extract_peak_L1_memory_usage", "extract_resource_usage_per_core", "is_graph_capture_active"),
     *("pretty_format", "pretty_print"),
+    *("AllocationRecord", "ConstraintQueryResponse", "ExecutionStatus", "MockAllocatorState", "QueryOutput"),
+    *("ResourceUsage", "RuntimeQueryResponse", "extract_mock_allocator_state", "query_op_constraints"),
+    *("query_op_constraints_with_initial_state", "query_op_runtime"),
 ]
 
 

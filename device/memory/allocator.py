@@ -6,7 +6,7 @@ and texts are those of tt-metal's allocator (bank_manager.cpp, l1_banking_alloca
 
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 from weakref import ReferenceType
@@ -108,6 +108,30 @@ class FreeList:
             if self.known is before:
                 self.known = after
                 return True
+
+    def occupy(self, regions: Sequence[tuple[int, int]]) -> None:
+        """Makes the blocks in use exactly these regions, given as (start, end).
+
+        Raises:
+            DeviceError: A region is empty, leaves the range or overlaps another.
+        """
+        free, start = [], self.base
+        for begin, end in sorted(regions):
+            if not start <= begin < end <= self.base + self.size_bytes:
+                raise DeviceError(
+                    f"blocks in use must follow each other in {self.base} to {self.base + self.size_bytes} B without "
+                    f"overlapping, and {begin} to {end} B does not"
+                )
+            free += [(start, begin)] if start < begin else []
+            start = end
+        free += [(start, self.base + self.size_bytes)] if start < self.base + self.size_bytes else []
+        begins = sorted([*(begin for begin, _ in regions), *(begin for begin, _ in free)])
+        self.known = Blocks(
+            free=tuple(free),
+            used={begin: end - begin for begin, end in regions},
+            numbers={begin: number for number, begin in enumerate(begins)},
+            spare=(),
+        )
 
     @property
     def addresses(self) -> tuple[int, ...]:
@@ -229,6 +253,10 @@ class Allocator:
     def free(self, address: int, buffer_type: BufferType) -> bool:
         """Give an address back; False if no buffer begins there (harmless, as in the real library)."""
         return self._list(buffer_type).free(address)
+
+    def occupy(self, buffer_type: BufferType, regions: Sequence[tuple[int, int]]) -> None:
+        """Makes the blocks of a memory in use exactly these regions; raises DeviceError where they overlap."""
+        self._list(buffer_type).occupy(regions)
 
     def addresses(self, buffer_type: BufferType) -> tuple[int, ...]:
         """Addresses in use, the oldest first."""

@@ -7,30 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from device.cores import PlainEnum
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import BufferType
 from device.plan import Event, usage_per_core
 from device.spec.device_spec import DeviceSpec
 from ttsim.api.convolutions import conv_transpose2d
 from ttsim.runtime.device import Device
+from ttsim.runtime.queried import ExecutionStatus, l1_bytes_of, tensors_of
 from ttsim.runtime.settings import USUAL_L1_SMALL_SIZE, default_spec, default_strict
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.tensor_copies import tensor_like
 from ttsim.runtime.types.tensors import TensorDescription
-
-
-class ExecutionStatus(PlainEnum):
-    """Whether a call would run.
-
-    Examples:
-        >>> ttnn.ExecutionStatus.Success.value
-        0
-    """
-
-    Success = 0
-    Error = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,24 +100,15 @@ def _query(device: Device, arguments: Mapping[str, Any]) -> OpConstraints:
     described = [name for name, value in call.items() if isinstance(value, Tensor | TensorDescription)]
     try:
         tensors = {name: tensor_like(call[name], device) for name in described}
-        results = _tensors(conv_transpose2d(**(call | tensors | {"device": device})))
+        results = tensors_of(conv_transpose2d(**(call | tensors | {"device": device})))
     except (DeviceError, ArgumentError) as error:
         return OpConstraints(status=ExecutionStatus.Error, error_message=str(error))
     usage = usage_per_core(events)
-    buffers = [result.buffer.spec for result in results]
-    in_l1 = sum(buffer.bank_bytes for buffer in buffers if buffer.buffer_type is not BufferType.DRAM)
     return OpConstraints(
         status=ExecutionStatus.Success,
         cb_peak_size_per_core=usage.peak_cb,
         l1_buffers_peak_per_core=usage.peak_l1,
         peak_memory_usage_per_core=usage.peak_total,
-        l1_output_buffer_per_core=in_l1,
+        l1_output_buffer_per_core=l1_bytes_of(results),
         output_tensor_specs=tuple(result.spec for result in results),
     )
-
-
-def _tensors(returned: Any) -> list[Tensor]:
-    """The device tensors among what a call returned."""
-    if isinstance(returned, tuple):
-        return [tensor for value in returned for tensor in _tensors(value)]
-    return [returned] if isinstance(returned, Tensor) else []

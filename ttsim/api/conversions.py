@@ -462,7 +462,7 @@ def to_memory_config(
     require_type("to_memory_config", MemoryConfig, memory_config=memory_config)
     require_type_or_none("to_memory_config", DataType, dtype=dtype)
     device = tensor.device()
-    if device is None or tensor.created_by is not None:  # what was prepared keeps its padding
+    if device is None or tensor.keeps_padding:  # what was prepared keeps its padding
         return tensor.with_memory_config(memory_config)
     data_format = None if dtype is None else dtype.format
     plan = cached_plan(plan_to_memory_config, device, tensor.spec, memory_config, data_format=data_format)

@@ -313,7 +313,7 @@ def _reshaped(
 ) -> Tensor:
     """The tensor in a shape of its volume, by a plan; by its own method on the host, and for prepared weights."""
     device = tensor.device()
-    if device is None or tensor.created_by is not None:
+    if device is None or tensor.keeps_padding:
         return tensor.reshape(shape)
     require_allocated(tensor)
     return carried_out(owner, cached_plan(planner, device, tensor.spec, *arguments, **options), tensor, device)

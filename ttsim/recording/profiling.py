@@ -36,10 +36,9 @@ from ttsim.runtime.call_source import estimate_source
 from ttsim.runtime.device import Device
 from ttsim.runtime.session import current, locked, remember
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.tensor_copies import tensor_like
+from ttsim.runtime.tensor_copies import DESCRIPTIONS, tensor_like
 from ttsim.runtime.traces import CallSite, RanCall
 from ttsim.runtime.types.call import require_type
-from ttsim.runtime.types.tensors import TensorDescription
 
 ROWS_OF_A_STEP: Final = 12000  # rows of an image whose halo costs as much as planning one step
 MOST_OF_MACHINE: Final = 5  # changes of the machine in the advice
@@ -338,7 +337,7 @@ def estimate_cycles(
 
     Args:
         function: A function of this library, such as ``ttsim.conv_transpose2d`` or ``ttsim.add``.
-        arguments: Positional arguments of the call; a tensor may be a Tensor or a TensorDescription.
+        arguments: Positional arguments of the call; a tensor may be a Tensor, a TensorSpec or a TensorDescription.
         device: The device, which stays as it is; functions with a ``device`` parameter receive it.
         suggestions: Search for faster configs as well, and for the figures of the machine that the call depends on: the
             report's ``advice``. The search is bounded and takes about ten times as long as the call.
@@ -423,10 +422,12 @@ def copy_of(device: Device, *, suggestions: bool = False) -> Device:
 
 def twin(value: Any, device: Device, copy: Device) -> Any:
     """The same value for a call on the copy: tensors and descriptions become tensors there, also in lists."""
-    if isinstance(value, list | tuple) and any(isinstance(item, Tensor | TensorDescription) for item in value):
+    if isinstance(value, list | tuple) and any(isinstance(item, Tensor | DESCRIPTIONS) for item in value):
         return [twin(item, device, copy) for item in value]
-    if isinstance(value, TensorDescription):
+    if isinstance(value, DESCRIPTIONS):
         return tensor_like(value, copy)
+    if value is device:
+        return copy
     if not isinstance(value, Tensor) or value.device() is not device or not value.is_allocated():
         return value
     buffer = copy.machine.memory.at(value.buffer.spec.buffer_type, value.buffer_address())

@@ -19,6 +19,7 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, Memory
 from device.numbers.formats import Array, quantize, round_up
 from device.plan import DeviceOp
 from ops.builder import CREATED
+from ops.programs.conv2d.weights import AsWanted
 from ops.programs.data_movement.reshape import memory_after
 from ttsim.runtime.device import Device, MeshShape
 from ttsim.runtime.operators import Operators
@@ -407,9 +408,14 @@ class Tensor(Operators):
             return stored
         return padded(values, self.spec.padded_shape)
 
+    @property
+    def keeps_padding(self) -> bool:
+        """Whether it was prepared as weights or bias, whose padding is part of it; not if it was only described."""
+        return self.created_by is not None and not isinstance(self.created_by, AsWanted)
+
     def _carried(self) -> Array:
         """The values that go with the tensor to another place: of what was prepared, the padding, too."""
-        return self.values() if self.created_by is None else self.padded_values()
+        return self.padded_values() if self.keeps_padding else self.values()
 
     def _brought(self) -> Array:
         """``_carried``, or UNKNOWN."""
@@ -417,7 +423,7 @@ class Tensor(Operators):
 
     def _spec_in(self, place: MemoryConfig) -> TensorSpec:
         """The tensor in another place."""
-        padded_shape = None if self.created_by is None else self.spec.padded_shape
+        padded_shape = self.spec.padded_shape if self.keeps_padding else None
         return TensorSpec(self.spec.shape, self.spec.data_format, self.layout, place, padded_shape)
 
     def to_numpy(self) -> Array:

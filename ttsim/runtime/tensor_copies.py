@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from ttsim.runtime.storage import UNKNOWN
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import require_type, require_type_or_none
 from ttsim.runtime.types.tensors import DataType, TensorDescription
+
+DESCRIPTIONS: Final = TensorDescription | TensorSpec  # of tensors without values
 
 
 def stored_in(output_tensor: Tensor, result: Tensor, *, argument: str = "output_tensor") -> Tensor:
@@ -120,10 +122,10 @@ def allocate_tensor_on_device(spec: TensorSpec | Sequence[int], *place: Any) -> 
     return first
 
 
-def _allocated(device: Device, spec: TensorSpec) -> Tensor:
+def _allocated(device: Device, spec: TensorSpec, name: str = "tensor") -> Tensor:
     machine = device.listened()
     dispatch = current().dispatch
-    buffer = locked(machine, lambda: machine.allocate(spec.buffer(device.spec), "tensor", by=CREATED, placed=dispatch))
+    buffer = locked(machine, lambda: machine.allocate(spec.buffer(device.spec), name, by=CREATED, placed=dispatch))
     return Tensor.of_buffer(device, buffer, spec)
 
 
@@ -339,17 +341,19 @@ def _require_same_spec(name: str, output_tensor: Tensor, result: Tensor) -> None
         )
 
 
-def tensor_like(tensor: Tensor | TensorDescription, device: Device) -> Tensor:
-    """A tensor without values like the one given or described, on the device or on the host."""
-    if isinstance(tensor, Tensor):
-        spec, on_host = tensor.spec, tensor.device() is None
-    else:
+def tensor_like(tensor: Tensor | TensorDescription | TensorSpec, device: Device) -> Tensor:
+    """A tensor without values like the one given or described, on the device or on the host.
+
+    Without dispatch it takes no memory. A described tensor passes for prepared weights of any call.
+    """
+    on_host = isinstance(tensor, Tensor) and tensor.device() is None
+    if isinstance(tensor, TensorDescription):
         on_host = tensor.memory_config is None
         place = tensor.memory_config or DRAM_MEMORY_CONFIG
-        spec = TensorSpec(tensor.shape, tensor.dtype.format, tensor.layout, place)
+        tensor = TensorSpec(tensor.shape, tensor.dtype.format, tensor.layout, place)
+    spec = tensor.spec if isinstance(tensor, Tensor) else tensor
     if on_host:
         return Tensor.of_host(np.broadcast_to(np.zeros((), spec.data_format.storage), spec.shape), spec)
-    created_by = tensor.created_by if isinstance(tensor, Tensor) else AsWanted()
-    return Tensor.of_buffer(
-        device, device.machine.allocate(spec.buffer(device.spec), "input"), spec, created_by=created_by
-    )
+    result = _allocated(device, spec, name="input")
+    result.created_by = tensor.created_by if isinstance(tensor, Tensor) else AsWanted()
+    return result

@@ -267,3 +267,23 @@ def test_who_lets_go_for_another_leaves_no_orphan(buffers):
     assert not owners
     assert buffers[0].owner is not None
     assert buffers[0].owner() is second
+
+
+def test_occupied_regions_are_the_blocks_in_use():
+    blocks = FreeList(1024, 4096, alignment_bytes=32, top_down=True)
+    blocks.allocate(64)
+    blocks.occupy([(3072, 4096), (1024, 2048)])
+    assert [block[:3] for block in blocks.blocks()] == [
+        (1024, 1024, True), (2048, 1024, False), (3072, 1024, True), (4096, 1024, False)
+    ]  # fmt: skip
+    assert [blocks.allocate(1024) for _ in range(3)] == [4096, 2048, None]
+    assert blocks.free(3072)
+    assert blocks.allocate(512) == 3584
+
+
+@pytest.mark.parametrize("regions", [[(0, 64)], [(5088, 5152)], [(1024, 1024)], [(1024, 2048), (2016, 3072)]])
+def test_regions_that_overlap_or_leave_the_range_are_refused(regions):
+    blocks = FreeList(1024, 4096, alignment_bytes=32, top_down=True)
+    with pytest.raises(DeviceError, match="blocks in use must follow each other in 1024 to 5120 B"):
+        blocks.occupy(regions)
+    assert blocks.free_bytes == 4096

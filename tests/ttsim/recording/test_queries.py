@@ -1,0 +1,153 @@
+"""Queries of memory and time: their answers are those of a capture, of a run and of a report of the same call."""
+
+import pytest
+
+import ttsim
+from tests.sizes import conv_sizes
+from ttsim import graph
+
+TILES = ttsim.TILE_LAYOUT
+L1, DRAM = ttsim.BufferType.L1, ttsim.BufferType.DRAM
+KIB = 1024
+
+
+@pytest.fixture
+def device():
+    with ttsim.open_device(values="off", l1_small_size=32 * KIB) as opened:
+        yield opened
+
+
+def spec(*shape, memory=L1, dtype=ttsim.bfloat16):
+    return ttsim.TensorSpec(shape, dtype, TILES, memory)
+
+
+def test_a_described_argument_counts_and_a_tensor_lies_there_before(device):
+    """Eight tiles lie on 64 cores, one on a core: 2 KiB of the argument and 2 of the result; two dataflow buffers of
+    two tiles each come on top."""
+    described = graph.query_op_constraints(ttsim.relu, device, spec(1, 1, 64, 128))
+    assert described.resource_usage == (0, 4 * KIB, 12 * KIB, 2 * KIB)
+    lying = graph.query_op_constraints(ttsim.relu, device, ttsim.allocate_tensor_on_device(spec(1, 1, 64, 128), device))
+    assert lying.resource_usage == (0, 2 * KIB, 10 * KIB, 2 * KIB)
+    assert described.output_tensor_specs == lying.output_tensor_specs == (spec(1, 1, 64, 128),)
+
+
+def test_lists_and_results_of_several_tensors(device):
+    parts = [spec(1, 1, 32, 64, memory=DRAM), spec(1, 1, 32, 32, memory=DRAM)]
+    joined = graph.query_op_constraints(ttsim.concat, device, parts, dim=3)
+    assert joined.output_tensor_specs == (spec(1, 1, 32, 96, memory=DRAM),)
+    halves = graph.query_op_constraints(ttsim.split, device, spec(1, 1, 32, 128, memory=DRAM), 64, 3)
+    assert halves.output_tensor_specs == (spec(1, 1, 32, 64, memory=DRAM),) * 2
+
+
+def test_the_device_stays_as_it_is(device):
+    held = ttsim.zeros((32, 32), layout=TILES, device=device, memory_config=ttsim.L1_MEMORY_CONFIG)
+    before = graph.extract_mock_allocator_state(device)
+    graph.begin_graph_capture()
+    for ask in (graph.query_op_constraints, graph.query_op_runtime):
+        ask(ttsim.relu, device, held)
+    graph.query_op_constraints_with_initial_state(ttsim.relu, device, before, held)
+    assert [node["node_type"] for node in graph.end_graph_capture()] == ["capture_start", "capture_end"]
+    assert graph.extract_mock_allocator_state(device) == before
+    assert device.num_program_cache_entries() == 0
+
+
+def test_what_is_larger_than_l1_fits_a_plan_and_no_state(device):
+    huge = spec(1, 1, 16384, 16384)
+    assert graph.query_op_constraints(ttsim.relu, device, huge).status is graph.ExecutionStatus.Success
+    empty = graph.extract_mock_allocator_state(device)
+    placed = graph.query_op_constraints_with_initial_state(ttsim.relu, device, empty, huge)
+    assert (placed.response.refusal, placed.new_state, placed.output_allocations) == ("memory", empty, ())
+    assert placed.response.error_message.startswith("Out of Memory: Not enough space to allocate")
+
+
+def test_a_chain_of_states_is_the_run_of_the_chain(device):
+    """Each result lies where it lies when the calls run, while the one before is held or evicted."""
+    image = ttsim.zeros((1, 1, 2048, 96), layout=TILES, device=device, memory_config=ttsim.L1_MEMORY_CONFIG)
+    first = ttsim.relu(image)
+    second = ttsim.add(image, first)
+    image.deallocate()
+    third = ttsim.transpose(second, 2, 3)
+    ran = [tensor.buffer_address() for tensor in (first, second, third)]
+
+    record = graph.AllocationRecord(L1, 0, 3 * 2 * KIB)  # 192 tiles on 64 cores
+    top = device.spec.l1.bytes - device.machine.l1_small_bytes
+    records = [record._replace(address=top - record.size_per_bank)]
+    asked, described = [], spec(1, 1, 2048, 96)
+    for evicted, op, arguments in (
+        (0, ttsim.relu, [described]),
+        (0, ttsim.add, [described, described]),
+        (1, ttsim.transpose, [described, 2, 3]),
+    ):
+        state = graph.MockAllocatorState().with_allocations(records[evicted:])
+        output = graph.query_op_constraints_with_initial_state(op, device, state, *arguments)
+        records += output.output_allocations
+        assert output.new_state == state.with_allocations(records[evicted:])
+        asked += [allocation.address for allocation in output.output_allocations]
+    assert asked == ran
+
+
+def test_a_state_joins_regions_that_touch():
+    state = graph.MockAllocatorState().with_allocations(
+        [graph.AllocationRecord(L1, at, 64) for at in (2048, 1024, 1088)] + [graph.AllocationRecord(DRAM, 32, 32)]
+    )
+    assert state.regions == {L1: ((1024, 1152), (2048, 2112)), DRAM: ((32, 64),)}
+    assert (state.total_allocated_size(L1), state.total_allocated_size()) == (192, 224)
+    assert (state.lowest_occupied(L1), state.lowest_occupied(ttsim.BufferType.L1_SMALL)) == (1024, None)
+
+
+def test_a_state_of_another_device_is_refused(device):
+    beyond = graph.MockAllocatorState({L1: ((1024, 2048),)})  # below the first address that tensors may have
+    with pytest.raises(ttsim.DeviceError, match="blocks in use must follow each other"):
+        graph.query_op_constraints_with_initial_state(ttsim.relu, device, beyond, spec(32, 32))
+
+
+def not_simulated(tensor):
+    raise ttsim.NotSimulatedError("relu: ttsim does not simulate this tensor; choose another")
+
+
+@pytest.mark.parametrize(
+    ("refusal", "op", "arguments"),
+    [
+        ("argument", ttsim.relu, ["text"]),
+        ("legality", ttsim.matmul, [spec(32, 64), spec(32, 64)]),
+        ("memory", ttsim.relu, [spec(16384, 16384)]),
+        ("not simulated", not_simulated, [spec(32, 32)]),
+    ],
+)
+def test_refusals_have_a_class(device, refusal, op, arguments):
+    empty = graph.extract_mock_allocator_state(device)
+    response = graph.query_op_constraints_with_initial_state(op, device, empty, *arguments).response
+    assert (response.refusal, response.status) == (refusal, graph.ExecutionStatus.Error)
+    assert response.resource_usage == (0, 0, 0, 0)
+    assert response.output_tensor_specs is None
+
+
+def test_runtime_is_that_of_a_report(device):
+    arguments = {
+        "input_tensor": ttsim.TensorSpec((1, 1, 256, 64), ttsim.bfloat16, ttsim.ROW_MAJOR_LAYOUT),
+        "weight_tensor": ttsim.TensorDescription((64, 32, 2, 2)), "stride": (2, 2), **conv_sizes(16, 16, 64, 32, 2, 2),
+    }  # fmt: skip
+    report = ttsim.estimate_cycles(ttsim.conv_transpose2d, device=device, **arguments)
+    response = graph.query_op_runtime(ttsim.conv_transpose2d, device, device=device, **arguments)
+    assert response.runtime == round(report.nanoseconds) > 0
+    assert response.trace_replay == report.launches.readings[0].total_nanoseconds
+    assert (response.error_share, response.unmeasured_share) == (
+        report.total.error.share,
+        report.total.error.unmeasured_share,
+    )
+    refused = graph.query_op_runtime(ttsim.matmul, device, spec(32, 64), spec(32, 64))
+    assert (refused.runtime, refused.refusal) == (0, "legality")
+
+
+def test_what_is_no_function_is_refused(device):
+    with pytest.raises(ttsim.ArgumentTypeError, match="op must be a function of this library"):
+        graph.query_op_constraints("relu", device, spec(32, 32))
+
+
+def test_a_description_is_reshaped_like_a_tensor(device):
+    """A description may stand for prepared weights, whose padding is kept; reshape takes it for a plain tensor."""
+    lying = ttsim.zeros((1, 320, 79), device=device)
+    described = ttsim.TensorDescription((1, 320, 79), memory_config=ttsim.DRAM_MEMORY_CONFIG)
+    reports = [ttsim.estimate_cycles(ttsim.reshape, each, (1, 79, 320), device=device) for each in (lying, described)]
+    assert [operation.name for operation in reports[0].operations] == ["ReshapeViewDeviceOperation"]
+    assert reports[0] == reports[1]

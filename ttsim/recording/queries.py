@@ -1,0 +1,434 @@
+"""What a call would take of a device, asked by the names of tt-metal's graph queries (graph_query_op_constraints.hpp).
+
+Every query runs on a device of its own, made like the one that is asked about: nothing is placed, run or cached there.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import Context
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple
+
+from device.errors import (
+    ArgumentTypeError,
+    CircularBufferError,
+    NotSimulatedError,
+    OutOfMemoryError,
+    SpecError,
+    TTSimError,
+    shown,
+)
+from device.machine import Machine
+from device.memory.memory_config import BufferType
+from device.plan import Event, usage_per_core
+from ttsim.recording.profiling import planned
+from ttsim.runtime.device import Device
+from ttsim.runtime.queried import ExecutionStatus, l1_bytes_of, tensors_of
+from ttsim.runtime.session import Capture, current, remember
+from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.tensor_copies import DESCRIPTIONS, tensor_like
+from ttsim.runtime.types.call import require_type
+from ttsim.runtime.types.tensor_spec import TensorSpec
+
+
+class ResourceUsage(NamedTuple):
+    """The memory that a call takes of a core, in bytes.
+
+    Attributes:
+        cb_peak_size_per_core: Peak of circular buffers.
+        l1_buffers_peak_per_core: Peak of L1 buffers.
+        peak_memory_usage_per_core: Peak of both together.
+        l1_output_buffer_per_core: Results that stay in L1.
+
+    Examples:
+        >>> ttnn.graph.ResourceUsage().peak_memory_usage_per_core
+        0
+    """
+
+    cb_peak_size_per_core: int = 0
+    l1_buffers_peak_per_core: int = 0
+    peak_memory_usage_per_core: int = 0
+    l1_output_buffer_per_core: int = 0
+
+
+NOTHING: Final = ResourceUsage()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConstraintQueryResponse:
+    """The answer to a query of memory.
+
+    Attributes:
+        status: Success or Error.
+        resource_usage: Bytes of a core; all 0 after an error.
+        output_tensor_specs: The results; None after an error.
+        error_message: The text of the error, whose first line is the real library's; None without an error.
+        refusal: The class of the error: "argument", "legality", "memory" or "not simulated"; None without an error.
+
+    Examples:
+        >>> ttnn.graph.query_op_constraints(ttnn.relu, device, 1.5).refusal
+        'argument'
+    """
+
+    status: ExecutionStatus
+    resource_usage: ResourceUsage = NOTHING
+    output_tensor_specs: tuple[TensorSpec, ...] | None = None
+    error_message: str | None = None
+    refusal: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeQueryResponse:
+    """The answer to a query of time.
+
+    Attributes:
+        status: Success or Error.
+        runtime: Nanoseconds of the kernels of all device operations, as `estimate_cycles` reports them; 0 after an
+            error.
+        trace_replay: Nanoseconds of a trace replay, with the dispatch between kernels; the real query measures replays.
+        error_share: Expected error of ``runtime`` where it was measured; None where nothing was.
+        unmeasured_share: Share of ``runtime`` in operations that were never measured on this architecture.
+        untimed: Device operations without a model of time, which ``runtime`` leaves out.
+        error_message: As in `ConstraintQueryResponse`.
+        refusal: As in `ConstraintQueryResponse`.
+
+    Examples:
+        >>> spec = ttnn.TensorSpec((1, 1, 32, 32), ttnn.bfloat16, ttnn.TILE_LAYOUT)
+        >>> response = ttnn.graph.query_op_runtime(ttnn.relu, device, spec)
+        >>> response.runtime < response.trace_replay, response.untimed
+        (True, ())
+    """
+
+    status: ExecutionStatus
+    runtime: int = 0
+    trace_replay: int = 0
+    error_share: float | None = None
+    unmeasured_share: float = 0.0
+    untimed: tuple[str, ...] = ()
+    error_message: str | None = None
+    refusal: str | None = None
+
+
+class AllocationRecord(NamedTuple):
+    """A buffer in a state of memory.
+
+    Attributes:
+        buffer_type: The memory.
+        address: First byte, the same in every bank.
+        size_per_bank: Bytes of every bank.
+
+    Examples:
+        >>> ttnn.graph.AllocationRecord(ttnn.BufferType.L1, 1_000_000, 2048).size_per_bank
+        2048
+    """
+
+    buffer_type: BufferType
+    address: int
+    size_per_bank: int
+
+
+Regions = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MockAllocatorState:
+    """What lies in the memories of a device: regions as (start, end), sorted, neighbors joined.
+
+    Attributes:
+        regions: By memory; a memory without an entry is empty.
+
+    Examples:
+        >>> record = ttnn.graph.AllocationRecord(ttnn.BufferType.L1, 1_000_000, 2048)
+        >>> state = ttnn.graph.MockAllocatorState().with_allocations([record])
+        >>> state.total_allocated_size(), state.lowest_occupied(ttnn.BufferType.L1)
+        (2048, 1000000)
+    """
+
+    regions: Mapping[BufferType, Regions] = field(default_factory=dict)
+
+    def total_allocated_size(self, buffer_type: BufferType | None = None) -> int:
+        """Bytes of a bank in use, in one memory or in all."""
+        wanted = self.regions if buffer_type is None else [buffer_type]
+        return sum(end - start for kind in wanted for start, end in self.regions.get(kind, ()))
+
+    def is_empty(self, buffer_type: BufferType) -> bool:
+        """Whether nothing lies in a memory."""
+        return not self.regions.get(buffer_type)
+
+    def lowest_occupied(self, buffer_type: BufferType) -> int | None:
+        """The lowest address in use; None in an empty memory."""
+        return min((start for start, _ in self.regions.get(buffer_type, ())), default=None)
+
+    def with_allocations(self, live: Iterable[AllocationRecord]) -> "MockAllocatorState":
+        """The state in which these buffers lie and no others: a buffer is evicted by leaving its record out."""
+        spans: dict[BufferType, list[tuple[int, int]]] = {}
+        for record in live:
+            spans.setdefault(record.buffer_type, []).append((record.address, record.address + record.size_per_bank))
+        return MockAllocatorState({kind: _joined(regions) for kind, regions in spans.items()})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryOutput:
+    """The answer to a query on a given state of memory.
+
+    Attributes:
+        response: What `query_op_constraints` answers.
+        new_state: What lies in memory after the call.
+        output_allocations: Where the results lie in ``new_state``, in their order.
+
+    Examples:
+        >>> empty = ttnn.graph.extract_mock_allocator_state(device)
+        >>> spec = ttnn.TensorSpec((1, 1, 64, 128), ttnn.bfloat16, ttnn.TILE_LAYOUT, ttnn.BufferType.L1)
+        >>> output = ttnn.graph.query_op_constraints_with_initial_state(ttnn.relu, device, empty, spec)
+        >>> [record.size_per_bank for record in output.output_allocations]
+        [2048]
+    """
+
+    response: ConstraintQueryResponse
+    new_state: MockAllocatorState
+    output_allocations: tuple[AllocationRecord, ...] = ()
+
+
+MEMORIES: Final = (BufferType.DRAM, BufferType.L1, BufferType.L1_SMALL)
+REFUSALS: Final = (
+    (NotSimulatedError, "not simulated"),
+    (OutOfMemoryError, "memory"),
+    (CircularBufferError, "memory"),
+    (ArgumentTypeError, "argument"),
+    (SpecError, "argument"),
+    (TTSimError, "legality"),
+)
+
+
+def refusal_of(error: TTSimError) -> str:
+    """The class of an error, by which callers decide what to try next."""
+    return next(name for kind, name in REFUSALS if isinstance(error, kind))
+
+
+def query_op_constraints(
+    op: Callable[..., Any], device: Device, /, *args: Any, **kwargs: Any
+) -> ConstraintQueryResponse:
+    """The memory that a call would take, from its plan alone; nothing is placed, so nothing is out of memory.
+
+    A result larger than L1 has status Success, as in tt-metal: compare the peaks with L1, or ask
+    `query_op_constraints_with_initial_state`, which places results.
+
+    Args:
+        op: A function of this library, or a function that calls some.
+        device: The device; it stays as it is.
+        args: Arguments of the call. A TensorSpec or TensorDescription stands for a tensor that lies on the device, and
+            counts in the peaks; a Tensor counts as lying there before.
+        kwargs: Keyword arguments of the call, alike.
+
+    Returns:
+        The response; a refused call has the status Error and the text of its error.
+
+    Raises:
+        ArgumentTypeError: ``op`` cannot be called, or ``device`` is no device.
+
+    Examples:
+        >>> spec = ttnn.TensorSpec((1, 1, 64, 128), ttnn.bfloat16, ttnn.TILE_LAYOUT, ttnn.BufferType.L1)
+        >>> ttnn.graph.query_op_constraints(ttnn.relu, device, spec).resource_usage
+        ResourceUsage(cb_peak_size_per_core=0, l1_buffers_peak_per_core=4096, peak_memory_usage_per_core=12288, ...)
+    """
+    _check("query_op_constraints", op, device)
+    return Context().run(_without_placing, op, device, args, kwargs)
+
+
+def query_op_constraints_with_initial_state(
+    op: Callable[..., Any], device: Device, initial_state: MockAllocatorState, /, *args: Any, **kwargs: Any
+) -> QueryOutput:
+    """The memory that a call takes on top of what lies there; its results are placed, its arguments are not.
+
+    Programs are not cached: what a program keeps in L1_SMALL is free again after the call.
+
+    Args:
+        op: A function of this library, or a function that calls some.
+        device: The device; it stays as it is.
+        initial_state: What lies in memory before the call, the call's own arguments among it.
+        args: Arguments of the call. A TensorSpec or a Tensor stands for a tensor whose memory is in the state.
+        kwargs: Keyword arguments of the call, alike.
+
+    Returns:
+        The response without the arguments in its peaks, the state after the call, and the places of the results. A call
+        that does not fit has the status Error.
+
+    Raises:
+        ArgumentTypeError: ``op`` cannot be called, or an argument is of the wrong type.
+        DeviceError: The state is not one of this device: a region leaves a memory.
+
+    Examples:
+        >>> empty = ttnn.graph.extract_mock_allocator_state(device)
+        >>> spec = ttnn.TensorSpec((1, 1, 16384, 16384), ttnn.bfloat16, ttnn.TILE_LAYOUT, ttnn.BufferType.L1)
+        >>> output = ttnn.graph.query_op_constraints_with_initial_state(ttnn.relu, device, empty, spec)
+        >>> output.response.refusal
+        'memory'
+    """
+    _check("query_op_constraints_with_initial_state", op, device)
+    require_type("query_op_constraints_with_initial_state", MockAllocatorState, initial_state=initial_state)
+    return Context().run(_on_top_of, op, device, initial_state, args, kwargs)
+
+
+def query_op_runtime(op: Callable[..., Any], device: Device, /, *args: Any, **kwargs: Any) -> RuntimeQueryResponse:
+    """The time that a call would take on a device in its present state, without running anything.
+
+    Args:
+        op: A function of this library, or a function that calls some.
+        device: The device; it stays as it is.
+        args: Arguments of the call; a TensorSpec or TensorDescription stands for a tensor on the device.
+        kwargs: Keyword arguments of the call, alike.
+
+    Returns:
+        Nanoseconds of the kernels and of a trace replay, with the expected error; a refused call has the status Error.
+
+    Raises:
+        ArgumentTypeError: ``op`` cannot be called, or ``device`` is no device.
+
+    Examples:
+        >>> spec = ttnn.TensorSpec((1, 1, 32, 32), ttnn.bfloat16, ttnn.TILE_LAYOUT)
+        >>> runtime = ttnn.graph.query_op_runtime(ttnn.relu, device, spec).runtime
+        >>> runtime == ttnn.estimate_cycles(ttnn.relu, spec, device=device).nanoseconds
+        True
+    """
+    _check("query_op_runtime", op, device)
+    try:
+        report = planned(op, args, kwargs, device).report()
+    except TTSimError as error:
+        return RuntimeQueryResponse(status=ExecutionStatus.Error, error_message=str(error), refusal=refusal_of(error))
+    replay = report.launches.readings[0].total_nanoseconds if report.launches.readings else 0
+    return RuntimeQueryResponse(
+        status=ExecutionStatus.Success,
+        runtime=round(report.nanoseconds),
+        trace_replay=replay,
+        error_share=report.total.error.share,
+        unmeasured_share=report.total.error.unmeasured_share,
+        untimed=tuple(operation.name for call in report.calls for operation in call.untimed),
+    )
+
+
+def extract_mock_allocator_state(device: Device) -> MockAllocatorState:
+    """What lies in the memories of a device now.
+
+    Args:
+        device: The device.
+
+    Returns:
+        The state, which stays as it is when the device changes.
+
+    Raises:
+        ArgumentTypeError: The argument is no device.
+
+    Examples:
+        >>> ttnn.graph.extract_mock_allocator_state(device).is_empty(ttnn.BufferType.L1)
+        True
+    """
+    require_type("extract_mock_allocator_state", Device, device=device)
+    return _state(device.machine)
+
+
+def _check(name: str, op: object, device: object) -> None:
+    require_type(name, Device, device=device)
+    if not callable(op):
+        raise ArgumentTypeError(f"{name}: op must be a function of this library, such as ttsim.relu, not {shown(op)}")
+
+
+def _like(device: Device) -> Device:
+    """An empty device of the same figures that computes no values."""
+    return Device(
+        device.spec, l1_small_size=device.machine.l1_small_bytes, values="off", strict=device.strict, suggestions=False,
+        op_models=device.op_models,
+    )  # fmt: skip
+
+
+def _capture(*, dispatch: bool) -> list[Event]:
+    """The events of what happens from now on in this context."""
+    capture = Capture(dispatch=dispatch)
+    remember(replace(current(), captures=(capture,)))
+    return capture.events
+
+
+def _without_placing(
+    op: Callable[..., Any], device: Device, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> ConstraintQueryResponse:
+    trial = _like(device)
+    _capture(dispatch=False)
+    args, kwargs = _replaced(args, kwargs, Tensor, device, trial)
+    events = _capture(dispatch=False)
+    try:
+        args, kwargs = _replaced(args, kwargs, DESCRIPTIONS, device, trial)
+        results = tensors_of(op(*args, **kwargs))
+    except TTSimError as error:
+        return _refused(error)
+    return _accepted(events, results)
+
+
+def _on_top_of(
+    op: Callable[..., Any], device: Device, state: MockAllocatorState, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> QueryOutput:
+    trial = _like(device)
+    trial.machine.keeps_programs = False
+    for kind, regions in state.regions.items():
+        trial.machine.allocator.occupy(kind, regions)
+    _capture(dispatch=False)
+    try:
+        args, kwargs = _replaced(args, kwargs, Tensor | DESCRIPTIONS, device, trial)
+        events = _capture(dispatch=True)
+        results = tensors_of(op(*args, **kwargs))
+    except TTSimError as error:
+        return QueryOutput(response=_refused(error), new_state=_state(trial.machine))
+    buffers = [result.buffer for result in results]
+    return QueryOutput(
+        response=_accepted(events, results),
+        new_state=_state(trial.machine),
+        output_allocations=tuple(
+            AllocationRecord(buffer.spec.buffer_type, buffer.address, buffer.spec.bank_bytes) for buffer in buffers
+        ),
+    )
+
+
+def _replaced(
+    args: Sequence[Any], kwargs: Mapping[str, Any], kinds: Any, device: Device, trial: Device
+) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments with tensors of the trial device in place of these kinds of tensors and descriptions."""
+
+    def replaced(value: Any) -> Any:
+        if type(value) in (list, tuple):
+            return type(value)(map(replaced, value))
+        if value is device:
+            return trial
+        on_host = isinstance(value, Tensor) and value.device() is not device
+        return tensor_like(value, trial) if isinstance(value, kinds) and not on_host else value
+
+    return list(map(replaced, args)), {name: replaced(value) for name, value in kwargs.items()}
+
+
+def _accepted(events: Sequence[Event], results: Sequence[Tensor]) -> ConstraintQueryResponse:
+    usage = usage_per_core(events)
+    return ConstraintQueryResponse(
+        status=ExecutionStatus.Success,
+        resource_usage=ResourceUsage(*usage, l1_bytes_of(results)),
+        output_tensor_specs=tuple(TensorSpec.of(result.spec) for result in results),
+    )
+
+
+def _refused(error: TTSimError) -> ConstraintQueryResponse:
+    return ConstraintQueryResponse(status=ExecutionStatus.Error, error_message=str(error), refusal=refusal_of(error))
+
+
+def _state(machine: Machine) -> MockAllocatorState:
+    blocks = {kind: machine.allocator.blocks(kind) for kind in MEMORIES}
+    used = {
+        kind: _joined((block.address, block.address + block.size_bytes) for block in found if block.allocated)
+        for kind, found in blocks.items()
+    }
+    return MockAllocatorState({kind: regions for kind, regions in used.items() if regions})
+
+
+def _joined(regions: Iterable[tuple[int, int]]) -> Regions:
+    """Regions by address, with those that touch or overlap joined."""
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(regions):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return tuple(joined)
