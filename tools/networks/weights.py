@@ -5,6 +5,7 @@ of random weights may be smaller than their roundings.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, Final
 
@@ -31,11 +32,38 @@ def install() -> None:
 
     def load_state_dict(module: Any, state: Any, *args: Any, **kwargs: Any) -> Any:
         known = state and all(value is not None for value in state.values())  # a model may have renamed all entries
-        return load_state(module, state, *args, **kwargs) if known else None
+        with suppress(RuntimeError):  # of a model of other sizes
+            return load_state(module, state, *args, **kwargs) if known else None
 
     none: Callable[..., RandomWeights] = lambda *args, **kwargs: RandomWeights()  # noqa: E731
     torch.load, torch.nn.Module.load_state_dict, torch.hub.load_state_dict_from_url = loaded, load_state_dict, none
-    try:
+    with suppress(ImportError):
         import_module("torchvision").models._api.WeightsEnum.get_state_dict = none
-    except ImportError:
-        return
+    with suppress(ImportError):
+        _make_by_name(import_module("timm"))
+    with suppress(ImportError):
+        _make_by_default(import_module("transformers").PreTrainedModel)
+
+
+def _make_by_name(timm: Any) -> None:
+    """Makes timm draw the weights of a model that a hub has."""
+    make = timm.create_model
+
+    def create_model(name: str, *args: Any, **kwargs: Any) -> Any:
+        plain = name.removeprefix("hf_hub:").removeprefix("hf-hub:").rpartition("/")[2].partition(".")[0]
+        return make(plain, *args, **kwargs | {"pretrained": False})
+
+    timm.create_model = create_model
+
+
+def _make_by_default(model: Any) -> None:
+    """Makes transformers draw the weights of a model that is not there, in the sizes of its default configuration."""
+    read = model.from_pretrained.__func__
+
+    def from_pretrained(kind: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return read(kind, *args, **kwargs)
+        except OSError:
+            return kind(kind.config_class()).eval()
+
+    model.from_pretrained = classmethod(from_pretrained)

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 
+from device.errors import NotSimulatedError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, Layout
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, Layout, TensorMemoryLayout
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder
@@ -122,11 +123,19 @@ def _missing_shard_layout(call: ConvCall) -> Iterator[str]:
 
 
 def _folded(call: ConvCall) -> ConvCall:
-    """The remaining call after its windows are folded into channels."""
+    """The remaining call after its windows are folded into channels; its shards are those that the image has then."""
     (rows, columns), (top, bottom, left, right), spec = call.stride, call.padding, call.input.spec
     height, width = (call.input_height + top + bottom) // rows, (call.input_width + left + right) // columns
     shape = (call.batch_size, height, width, rows * columns * call.in_channels)
-    folded = folded_call(call, spec.changed(shape=shape))
+    place = replace(spec.memory_config, memory_layout=TensorMemoryLayout.INTERLEAVED, shard_spec=None)
+    folded = folded_call(call, spec.changed(shape=shape, memory_config=place))
+    scheme, across = call.conv_config.shard_layout, TensorMemoryLayout.WIDTH_SHARDED
+    known = scheme is TensorMemoryLayout.HEIGHT_SHARDED or (folded.prepared_as_matmul and scheme is not across)
+    if spec.memory_config.is_sharded() and not known:
+        raise NotSimulatedError(
+            f"{call.rules.function}: ttsim does not simulate how weights and bias are prepared for windows that are "
+            "folded in BLOCK or WIDTH shards; the call prepares what it gets on the host"
+        )
     return replace(folded, folding=Folding(kernel=call.kernel_size, stride=call.stride, weights=True))
 
 

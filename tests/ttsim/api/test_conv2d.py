@@ -143,6 +143,24 @@ def test_a_strict_device_refuses_what_folding_gets_wrong():
         both(*shapes, strict=True, place=L1, dilation=(2, 1), **call)
 
 
+def test_weights_are_prepared_for_folded_windows_of_shards(device):
+    """Recorded from ttnn 0.81.1: HEIGHT shards of an image that is folded later do not matter to its weights."""
+    height, width = SCHEMES[1], SCHEMES[3]
+    call = {
+        "weight_tensor": ttsim.Tensor(np.zeros((32, 32, 8, 8), np.float32), ttsim.bfloat16),
+        "input_memory_config": place("height/256x32/8x8"),
+        **{"input_layout": ttsim.ROW_MAJOR_LAYOUT, "weights_format": "OIHW", "has_bias": True},
+        **{"input_dtype": ttsim.bfloat16, "device": device, "padding": (0, 0), "dilation": (1, 1), "groups": 1},
+        **conv_sizes(128, 128, 32, 32, 8, 8),
+        "stride": (8, 8),
+    }
+    config = {"conv_config": ttsim.Conv2dConfig(shard_layout=height, enable_kernel_stride_folding=True)}
+    assert ttsim.prepare_conv_weights(**call, **config).padded_shape == [1, 1, 2048, 32]
+    config = {"conv_config": ttsim.Conv2dConfig(shard_layout=width, enable_kernel_stride_folding=True)}
+    with pytest.raises(ttsim.NotSimulatedError, match="folded in BLOCK or WIDTH shards"):
+        ttsim.prepare_conv_weights(**call, **config)
+
+
 @pytest.mark.parametrize("scheme", SCHEMES[1:3])
 def test_weights_of_fewer_channels_meet_the_first_ones(scheme):
     """As in the real library; a strict device accepts them where their rows are those of all channels."""
