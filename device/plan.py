@@ -60,6 +60,13 @@ class Free:
     tensor: str
 
 
+class RequiredRoom(NamedTuple):
+    """L1 that must be free on every core below all L1 buffers when a program is built."""
+
+    size_bytes: int
+    refusal: str  # Raised as a DeviceError where there is less; "{room}" stands for the bytes that are free
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
     """One device operation: a program on a set of cores."""
@@ -78,6 +85,7 @@ class Operation:
     refused: str | None = None
     # Why the program cannot be finished: raised as a DeviceError once the resident tensors are allocated as well
     unfinished: str | None = None
+    room: RequiredRoom | None = None  # What the program checks before it is built
 
     def __post_init__(self) -> None:
         if type(self.key) is tuple:

@@ -23,6 +23,7 @@ from device.plan import (
     Plan,
     Refuse,
     Relocate,
+    RequiredRoom,
     Step,
 )
 from device.spec.device_spec import DeviceSpec
@@ -126,6 +127,7 @@ class PlanBuilder:
         key: Hashable = None,
         refused: str | None = None,
         unfinished: str | None = None,
+        room: RequiredRoom | None = None,
     ) -> PlanTensor:
         """Adds a device operation, and returns the tensor that it writes: the output, or else the last tensor it reads.
 
@@ -133,7 +135,7 @@ class PlanBuilder:
         well; the values of such an operation are a tuple, in this order.
         ``key`` identifies the program; by default the operation, its first input, its result and its attributes.
         ``refused`` says why the program cannot be built, ``unfinished`` why it cannot be finished once its config
-        tensors are made.
+        tensors are made; ``room`` is the L1 that it needs.
         """
         outputs, written = ((), reads[-1]) if output is None else ((output, *more_outputs), output)
         source = reads[0].spec if len(reads) > (output is None) else None
@@ -149,6 +151,7 @@ class PlanBuilder:
             key=(operation, source, written.spec, op) if key is None else key,
             refused=refused,
             unfinished=unfinished,
+            room=room,
         )
         self._operated(step, [spec for _, spec in (*outputs, *resident)])
         return written

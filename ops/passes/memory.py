@@ -148,6 +148,8 @@ class _MemoryPass:
         """Builds a program; its config tensors are added to ``resident`` as they are allocated."""
         if step.refused is not None:
             raise DeviceError(step.refused)
+        if step.room is not None and self.dispatch and self.device.l1_room_bytes < step.room.size_bytes:
+            raise DeviceError(step.room.refusal.format(room=self.device.l1_room_bytes))
         for tensor in step.resident:
             resident.append(self._allocated(tensor))
         if step.unfinished is not None:

@@ -25,7 +25,7 @@ from ops.programs.data_movement.conversions import rows_of, tilized_by, unpadded
 from ops.programs.data_movement.placement import refuse_other_width
 from ops.programs.eltwise.op import Activate
 from ops.programs.eltwise.shards import unary_buffers
-from ops.programs.reduction.buffers import Work, negated_room, reduce_buffers
+from ops.programs.reduction.buffers import Work, has_room, negated_room, reduce_buffers
 from ops.programs.reduction.nc import AddImages, nc_buffers
 from ops.programs.reduction.reduce import INTEGERS, Reduce, Reduction, tile_sides
 
@@ -124,6 +124,7 @@ class _Reducer:
     def __init__(self, builder: PlanBuilder, source: PlanTensor, call: ReduceArguments) -> None:
         self.builder, self.source, self.call = builder, source, call
         self.place = source.spec.memory_config if call.place is None else call.place
+        self.layout = call.layout  # Of what a program writes
         self.number = 0
 
     def name(self, what: str) -> str:
@@ -190,6 +191,9 @@ class _Reducer:
 
     def _in_rows(self, tiles: PlanTensor) -> PlanTensor:
         spec = tiles.spec
+        if self.call.layout is Layout.TILE and not spec.shape:
+            row = PlanTensor(tiles.name, spec.changed(shape=(1,), padded_shape=None))
+            return self._number(self._tiles(row, spec.memory_config))
         if not spec.shape:  # a single number is a row of one
             tiles = PlanTensor(tiles.name, spec.changed(shape=(1,), padded_shape=spec.padded_shape))
             return self._number(unpadded_by(self.builder, tiles, (1,), spec.memory_config, self.name("rows")))
@@ -246,6 +250,7 @@ class _Reducer:
             and tuple(shards.shape) != (TILE, TILE)
         ):
             self._refuse_blocks(axes, shards, rank)
+        self.layout = None  # the last result is brought into the wanted layout
         for number, axis in enumerate(reversed(axes)):
             data_format = self._format(wide=wide and number < len(axes) - 1)
             turns = axis < rank - 2
@@ -309,12 +314,13 @@ class _Reducer:
     def _by_vector_unit(self, data_format: DataFormat) -> bool:
         accurate = data_format == FLOAT32 and self.call.fp32_dest and not self.call.fast
         least = data_format == BFLOAT16 and self.call.reduction is Reduction.MIN
-        return accurate or least or not data_format.is_float
+        negated = data_format == UINT32 and self.call.reduction is Reduction.MIN
+        return accurate or least or (not data_format.is_float and not negated)
 
     def _reads_rows(self, spec: TensorSpec, axes: tuple[int, ...]) -> bool:
         interleaved = not spec.memory_config.is_sharded() and not self.place.is_sharded()
         sums = self.call.reduction is Reduction.SUM and spec.data_format in ROW_FORMATS
-        stays = axes == (-2,) or self.call.layout is not Layout.TILE
+        stays = axes == (-2,) or self.layout is not Layout.TILE
         return interleaved and sums and len(axes) == 1 and stays
 
     def _tiles(self, source: PlanTensor, place: MemoryConfig) -> PlanTensor:
@@ -343,7 +349,7 @@ class _Reducer:
         if partial_format.is_block:  # partial results are rows
             return None
         partials = self._run(source, (-2,), scalar, partial_format, slices=slices)
-        result = self._run(partials, (-2,), 1.0, data_format, layout=call.layout or spec.layout)
+        result = self._run(partials, (-2,), 1.0, data_format, layout=self.layout or spec.layout)
         self.builder.free_own(partials)
         return result
 
@@ -367,14 +373,15 @@ class _Reducer:
                 f"for MAX/MIN/SUM) - got DataType::{spec.data_format.name.upper()}.\n{call.name}: typecast the tensor"
             )
         target_layout = layout or spec.layout
-        if axes == (-2,) and call.layout is Layout.TILE:
+        if axes == (-2,) and self.layout is Layout.TILE:
             target_layout = Layout.TILE
         if slices > 1:
             target_layout = Layout.ROW_MAJOR
         target = PlanTensor(self.name("reduced"), self._target(spec, axes, data_format, target_layout, slices))
         work = Work.of(spec, target.spec, axes, slices, call.cores, builder.device_spec.grid)
         negates = reduction is Reduction.MIN and not self._by_vector_unit(spec.data_format)
-        if negates and axes == (-2,) and not negated_room(source.spec, target.spec, work, builder.device_spec):
+        room = negated_room(spec, target.spec, work) if negates and axes == (-2,) else None
+        if room is not None and not has_room(room, spec, builder.device_spec):
             opposite = self._negated(source)
             largest = self._run(opposite, axes, scalar, data_format, layout=layout, reduction=Reduction.MAX)
             result = self._negated(largest)
@@ -398,9 +405,14 @@ class _Reducer:
             from_shards=work.on_shards,
         )
         buffers = reduce_buffers(op, source, target, work, call.chunk, builder.device_spec)
-        return builder.run("ReduceDeviceOperation", op, [source], target, buffers, dataflow=True)
+        return builder.run("ReduceDeviceOperation", op, [source], target, buffers, dataflow=True, room=room)
 
     def _negated(self, tensor: PlanTensor) -> PlanTensor:
+        if tensor.spec.data_format == UINT32:
+            raise DeviceError(
+                "Unary: UnaryOpType::NEG does not support integer input dtype DataType::UINT32\n"
+                f"{self.call.name}: the columns do not fit into L1; typecast the tensor to int32"
+            )
         op = Activate(name="neg", parameters=(), data_format=tensor.spec.data_format)
         negated = PlanTensor(self.name("negated"), tensor.spec.changed(memory_config=self.place))
         buffers = unary_buffers(tensor, negated, self.builder.device_spec, op.name)

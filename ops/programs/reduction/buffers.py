@@ -9,12 +9,12 @@ from device.cores import CoreRange, CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, TensorMemoryLayout as Scheme
 from device.numbers.formats import BFLOAT16, FLOAT32, div_up
-from device.plan import CircularBuffer
+from device.plan import CircularBuffer, RequiredRoom
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
 from ops.builder import PlanTensor
 from ops.programs.buffer_shapes import BUFFERING, tile_buffer
-from ops.programs.reduction.reduce import Reduce, Reduction, tile_sides
+from ops.programs.reduction.reduce import Reduce, tile_sides
 
 TOGETHER: Final = 4  # tiles that a reader asks for at once
 MOST_CHUNK_TILES: Final = 8  # tiles of rows or columns that are tilized together
@@ -108,17 +108,19 @@ def reduce_buffers(
     if read.layout is Layout.ROW_MAJOR:
         return _row_buffers(op, read, written, work)
     scaler = FLOAT32 if read.data_format == FLOAT32 else BFLOAT16
-    negates = op.reduction is Reduction.MIN and not op.by_vector_unit
+    negates = op.negates
     (_, high, wide), cores = tile_sides(read), work.cores
     columns = op.axes == (-2,)
     tiles = BUFFERING
     if negates and columns and not work.on_shards:
         tiles = chunk
+    elif len(op.axes) == 2 and not negates and work.core_tiles >= TOGETHER:
+        tiles = 2 * TOGETHER
     elif work.on_shards or len(op.axes) == 2:
         tiles = BUFFERING
     elif columns:
         tiles = 2 * chunk if _reads_together(op, work, chunk) else BUFFERING
-    elif work.least_items * wide >= TOGETHER and not negates:
+    elif work.least_items * (1 if negates else wide) >= TOGETHER:  # negated rows are read side by side
         tiles = 2 * TOGETHER
 
     def tile(name: str, count: int, tensor: TensorSpec, view: str | None = None) -> CircularBuffer:
@@ -143,11 +145,22 @@ def negated_columns(work: Work) -> int:
     return work.core_items * (work.least_items if 0 < work.least_items < work.core_items else 1)
 
 
-def negated_room(read: TensorSpec, written: TensorSpec, work: Work, spec: DeviceSpec) -> bool:
-    """Whether L1 holds the columns that a core negates twice, beside a tensor that lies there."""
+def negated_room(read: TensorSpec, written: TensorSpec, work: Work) -> RequiredRoom:
+    """The L1 of the columns that a core negates twice."""
+    tiles = tile_sides(read)[1] * negated_columns(work)
+    size = 2 * tiles * written.data_format.tile_bytes
+    return RequiredRoom(
+        size,
+        f"Negate H reduce: acc + ineg ({size} B for {tiles} tiles) would not fit in available L1 ({{room}} B). Caller "
+        "must use h_reduce_negate_fits_in_l1 to choose the external-negate fallback.\n"
+        "memory_config: keep the tensor and the result in DRAM, or free other tensors in L1",
+    )
+
+
+def has_room(room: RequiredRoom, read: TensorSpec, spec: DeviceSpec) -> bool:
+    """Whether L1 has the room beside a tensor that lies there: what the library asks before it chooses a program."""
     held = read.buffer(spec).bank_bytes if read.memory_config.buffer_type is BufferType.L1 else 0
-    tiles = 2 * tile_sides(read)[1] * negated_columns(work)
-    return tiles * written.data_format.tile_bytes <= spec.l1.usable_bytes - held
+    return room.size_bytes <= spec.l1.usable_bytes - held
 
 
 def _reads_together(op: Reduce, work: Work, chunk: int) -> bool:

@@ -66,6 +66,11 @@ class Reduce(DataMovement):
             return self.reduction is Reduction.MIN
         return self.source_format == FLOAT32 and self.accurate
 
+    @property
+    def negates(self) -> bool:
+        """Whether a minimum is the negated maximum of negated numbers."""
+        return self.reduction is Reduction.MIN and (self.source_format == UINT32 or not self.by_vector_unit)
+
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
         """The reduced tensor in storage of its format; a vector in tiles is one row."""
         source = given(inputs[0]).reshape(self.shape)

@@ -28,6 +28,7 @@ from device.plan import (
     Refuse,
     Refused,
     Relocate,
+    RequiredRoom,
 )
 from device.spec.device_spec import load_spec
 from ops.op_model import OpModel, ValuesContext
@@ -227,6 +228,15 @@ def test_a_refused_program_is_refused_only_after_its_outputs_fit(device):
         run_memory(plan(operation(out=None, outputs=(Allocate("z", buffer(10**9)),), **refused)), device, {})
     with pytest.raises(DeviceError, match=r"^the program can not be built$"):
         run_memory(plan(operation(**refused)), device, {})
+
+
+def test_a_program_that_finds_less_room_than_it_needs_is_refused(device):
+    run_memory(plan(operation()), device, {})
+    page = operation().outputs[0].buffer.bank_bytes  # of another output
+    room = device.l1_room_bytes - page
+    run_memory(plan(operation(key="fits", room=RequiredRoom(room, "unused"))), device, {})
+    with pytest.raises(DeviceError, match=rf"^not {room - page} bytes$"):
+        run_memory(plan(operation(key="not", out="z", room=RequiredRoom(room, "not {room} bytes"))), device, {})
 
 
 def test_moving_runs_a_program_only_if_the_address_changes(device):

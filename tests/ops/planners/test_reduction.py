@@ -16,7 +16,7 @@ from device.memory.memory_config import (
     ShardSpec,
     TensorMemoryLayout as Scheme,
 )
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32, UINT16
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32, UINT16, UINT32
 from device.plan import Operation
 from ops.op_models import load_spec
 from ops.planners.reduction import ReduceArguments, axes_of_reduction, plan_reduction
@@ -27,6 +27,7 @@ IMAGES = (2, 3, 64, 96)
 
 
 def planned(shape, dims=(), name="sum", data_format=BFLOAT16, layout=Layout.TILE, memory=None, **fields):
+    fields |= {"layout": fields.pop("layout_of_result")} if "layout_of_result" in fields else {}
     reduction = Reduction.SUM if name in ("sum", "mean") else Reduction(name)
     place = {} if memory is None else {"memory_config": memory}
     source = TensorSpec(shape, data_format, layout, **place)
@@ -70,6 +71,18 @@ def operations(plan):
             {"name": "min", "dims": (-1,), "data_format": BFLOAT8_B, "keeps": True},
             [("Reduce", 2176, 2048, 2176, 1088, 1088)],
         ),
+        (
+            {"name": "min", "dims": (-1,), "data_format": BFLOAT8_B, "shape": (1, 1, 8192, 32), "keeps": True},
+            [("Reduce", 8704, 2048, 2176, 1088, 1088)],
+        ),
+        (
+            {"name": "min", "dims": (-2,), "shape": (2, 1, 320, 64), "data_format": UINT32, "keeps": True},
+            [("Reduce", 16384, 2048, 16384, 40960, 40960)],
+        ),
+        (
+            {"name": "mean", "shape": (224, 1), "layout": Layout.ROW_MAJOR},
+            [("TilizeWithValPadding", 2048, 2048), ("Reduce", 16384, 2048, 4096)],
+        ),
         ({"dims": (-2,), "shape": (1, 1, 608, 32), "keeps": True}, [("Reduce", 4096, 2048, 4096)]),
         (
             {"dims": (-2,), "shape": (1, 1, 640, 32), "keeps": True},
@@ -88,6 +101,17 @@ def operations(plan):
 )
 def test_device_operations(call, expected):
     assert operations(planned(call.pop("shape", IMAGES), **call)) == expected
+
+
+def test_rows_that_are_reduced_axis_by_axis_become_tiles_at_the_end():
+    plan = planned((2, 64, 64), (0, 1), name="mean", layout=Layout.ROW_MAJOR, layout_of_result=Layout.TILE)
+    assert [name for name, *_ in operations(plan)] == ["Reduce", "Permute", "Reduce", "TilizeWithValPadding"]
+
+
+def test_columns_that_are_negated_need_room():
+    plan = planned((4, 4, 100, 4096), (-2,), name="min", data_format=BFLOAT8_B)
+    (room,) = [step.room for step in plan.steps if isinstance(step, Operation) and step.room]
+    assert room.size_bytes == 2 * 1088 * 4 * 32  # tiles of four rows and 2048 columns on 64 cores
 
 
 def test_rows_of_height_shards_are_reduced_where_they_lie():
