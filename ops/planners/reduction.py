@@ -296,7 +296,8 @@ class _Reducer:
         """One program, or two where rows and columns are reduced in turn; rows become tiles unless they are read."""
         call, read = self.call, source
         if source.spec.layout is Layout.ROW_MAJOR and not self._reads_rows(source.spec, axes):
-            read = self._tiles(source, source.spec.memory_config)
+            negates = call.reduction is Reduction.MIN and not self._by_vector_unit(source.spec.data_format)
+            read = self._tiles(source, self.place if negates else source.spec.memory_config)
         single = prod(source.spec.padded_shape) // TILE**2 <= 1 and not self._by_vector_unit(read.spec.data_format)
         if len(axes) == 2 and not single:
             promotes = call.reduction is Reduction.SUM and not call.mean and call.fp32_dest

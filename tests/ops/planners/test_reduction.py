@@ -108,6 +108,14 @@ def test_rows_that_are_reduced_axis_by_axis_become_tiles_at_the_end():
     assert [name for name, *_ in operations(plan)] == ["Reduce", "Permute", "Reduce", "TilizeWithValPadding"]
 
 
+@pytest.mark.parametrize(("data_format", "between"), [(UINT32, BufferType.L1), (INT32, BufferType.DRAM)])
+def test_rows_of_a_negated_minimum_become_tiles_where_the_result_lies(data_format, between):
+    place = MemoryConfig(buffer_type=BufferType.L1)
+    plan = planned((64, 96), (-2,), name="min", data_format=data_format, layout=Layout.ROW_MAJOR, place=place)
+    first, *_ = [step for step in plan.steps if isinstance(step, Operation)]
+    assert first.outputs[0].buffer.buffer_type is between
+
+
 def test_columns_that_are_negated_need_room():
     plan = planned((4, 4, 100, 4096), (-2,), name="min", data_format=BFLOAT8_B)
     (room,) = [step.room for step in plan.steps if isinstance(step, Operation) and step.room]
