@@ -18,6 +18,10 @@ class RandomWeights(dict[str, Any]):
     def __init__(self) -> None:
         super().__init__({f"random.{number}": None for number in range(NAMES)})
 
+    def __missing__(self, name: str) -> Any:
+        """Of a file that holds a whole model, nothing can stand for the model."""
+        raise FileNotFoundError(f"No such file, whose entry {name!r} is asked for")
+
 
 def install() -> None:
     """Makes torch go on without files of weights."""
@@ -43,6 +47,8 @@ def install() -> None:
         _make_by_name(import_module("timm"))
     with suppress(ImportError):
         _make_by_default(import_module("transformers").PreTrainedModel)
+    with suppress(ImportError):
+        _make_by_description(import_module("ultralytics"))
 
 
 def _make_by_name(timm: Any) -> None:
@@ -54,6 +60,12 @@ def _make_by_name(timm: Any) -> None:
         return make(plain, *args, **kwargs | {"pretrained": False})
 
     timm.create_model = create_model
+
+
+def _make_by_description(ultralytics: Any) -> None:
+    """Makes ultralytics draw the weights of a model from the description that comes with the package."""
+    kind = ultralytics.YOLO
+    ultralytics.YOLO = lambda name, *args, **kwargs: kind(str(name).replace(".pt", ".yaml"), *args, **kwargs)
 
 
 def _make_by_default(model: Any) -> None:
