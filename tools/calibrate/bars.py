@@ -1,42 +1,58 @@
 """Error bars from evidence: errors of configurations that a fit had not seen, by class of program and place.
 
-A bar is half of what nine of ten such errors do not exceed, or their mean if that is larger. Few configurations tell
-little: a class of fewer than `FEW` gets at least the bar of all classes of its architecture together.
+A bar is half of what nine of ten new configurations are not to exceed, or the mean of those measured if that is larger.
+Nine of ten is the larger of two figures: the ninth of ten of the errors themselves, and a prediction interval of
+Student's t. Its spread joins the class's own with that of a typical class of the architecture, which counts as
+`TYPICAL` configurations; so a few rows that agree, or are all alike, do not make a bar of nearly zero.
 """
 
 from collections import defaultdict
 from collections.abc import Sequence
-from math import ceil
-from statistics import fmean
+from math import ceil, fsum, sqrt
+from statistics import NormalDist, fmean, median
 from typing import Final
 
-from tools.calibrate.cases import Case
+from tools.calibrate.evidence import Evidence
 
 COVERED: Final = 0.9
-FEW: Final = 4
+TYPICAL: Final = 4  # configurations
 Class = tuple[str, str, str]  # class of program, architecture, place
 
 
-def within(errors: Sequence[float]) -> float:
-    """The error that nine of ten new ones do not exceed: of n errors the one of rank 0.9 (n + 1), or the largest."""
+def ninth_of_ten(errors: Sequence[float]) -> float:
+    """Of n errors the one of rank 0.9 (n + 1), or the largest."""
     sizes = sorted(map(abs, errors))
     return sizes[min(ceil(COVERED * (len(sizes) + 1)), len(sizes)) - 1]
 
 
-def bars(errors: Sequence[tuple[Case, float]]) -> dict[Class, tuple[float, float, int]]:
+def student(share: float, freedom: int) -> float:
+    """What the size of Student's t does not exceed in a share of cases, by Fisher's series (1 % off at 5 degrees)."""
+    z = NormalDist().inv_cdf((1 + share) / 2)
+    terms = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    return z + sum(term / float(freedom) ** power for power, term in enumerate(terms, start=1))
+
+
+def within(errors: Sequence[float], typical: float) -> float:
+    """What nine of ten new errors are not to exceed; `typical` is the root mean square error of a typical class."""
+    count = len(errors) + TYPICAL
+    spread = sqrt((fsum(error * error for error in errors) + TYPICAL * typical**2) / count)
+    return max(ninth_of_ten(errors), student(COVERED, count) * spread * sqrt(1 + 1 / count))
+
+
+def bars(evidence: Sequence[Evidence]) -> dict[Class, tuple[float, float, int]]:
     """Mean absolute error, `within` and count of every class, by name."""
     classes: defaultdict[Class, list[float]] = defaultdict(list)
-    together: defaultdict[str, list[float]] = defaultdict(list)
-    for case, error in errors:
-        kind, place = case.prediction.evidence
-        if kind:
-            classes[kind, case.spec.arch, place].append(error)
-            together[case.spec.arch].append(error)
-    result = {}
-    for key, own in sorted(classes.items()):
-        least = 0.0 if len(own) >= FEW else within(together[key[1]])
-        result[key] = (fmean(map(abs, own)), max(within(own), least), len(own))
-    return result
+    for case in evidence:
+        if case.kind:
+            classes[case.kind, case.architecture, case.place].append(case.stated)
+    spreads: defaultdict[str, list[float]] = defaultdict(list)
+    for (_, architecture, _), errors in classes.items():
+        if len(errors) >= TYPICAL:
+            spreads[architecture].append(sqrt(fmean(error * error for error in errors)))
+    return {
+        key: (fmean(map(abs, own)), within(own, median(spreads[key[1]] or [0.0])), len(own))
+        for key, own in sorted(classes.items())
+    }
 
 
 def bars_text(found: dict[Class, tuple[float, float, int]]) -> str:

@@ -6,6 +6,7 @@ each of its blocks costs.
 """
 
 import math
+import re
 import statistics
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -45,6 +46,13 @@ class Case:
         """Where it was measured: a file of a repository, or a thread of it."""
         row = self.prediction.row
         return f"{row['source_repo']} {row['source_path']}".partition(" comment")[0].partition(" description")[0]
+
+    @property
+    def network(self) -> str:
+        """The network whose profile it is from: of autoports the model, else the file's first words; or the source."""
+        model = re.search(r"models/autoports/(\w+?)/", self.source)
+        profile = re.search(r"/((?:bh|wh)\w*?_[a-z0-9]+)\w*\.csv", self.source)
+        return next((found[1] for found in (model, profile) if found), self.source)
 
     @property
     def count(self) -> int:

@@ -1,16 +1,21 @@
-"""Least squares with priors, and cross-validation, for models of a few positive constants.
+"""Least squares with priors, and errors of rows left out, for models of a few positive constants.
 
 Every constant is fitted as a factor of its prior (a published figure, or a guess): the logarithm of the factor is
 drawn to zero, so that what the rows do not tell stays where it was. Residuals are logarithms of predicted over
 measured; beyond twice the expected spread they count linearly, so that a single odd row does not bend the constants.
+
+What a fit without some rows would give follows from the slopes of all residuals at the fit of all rows: the same least
+squares, of the rows that are left, with residuals along these slopes. Its minimum is the only one, wherever a search
+begins, so the rows that are left out have no part in it but for the point where the slopes were taken.
 """
 
 import random
 import tomllib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
+from math import log
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -30,6 +35,7 @@ STEP = 0.02  # of the numerical derivative
 ROUNDS = 8
 TRIES = 4  # of a round, with more damping each time
 LEAST_GAIN = 1e-4
+LINEAR_ROUNDS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +44,39 @@ class Fit:
 
     values: Mapping[str, float]  # By name
     pulls: Mapping[str, float]  # By name, the logarithm of the fitted value over its prior, in prior spreads
+    at: Vector  # Logarithms of constants over their priors where the slopes were taken
+    residuals: Vector  # There
+    slopes: Vector  # Of every residual (rows) along every constant (columns)
+
+    def without(self, left: NDArray[np.bool_], priors: Mapping[str, float]) -> Mapping[str, float]:
+        """The constants of a fit without some residuals, by the slopes of the others."""
+        slopes, residuals = self.slopes[~left], self.residuals[~left]
+        logs, unit = self.at, np.eye(len(self.at))
+        for _ in range(LINEAR_ROUNDS):
+            scaled = (residuals + slopes @ (logs - self.at)) / SPREAD
+            weights = np.minimum(1.0, LINEAR_BEYOND / np.maximum(np.abs(scaled), 1e-12))  # Huber's
+            weighted = (slopes / SPREAD) * weights[:, None]
+            matrix = weighted.T @ (slopes / SPREAD) + unit / PRIOR_SPREAD**2
+            step = np.linalg.solve(matrix, -(weighted.T @ scaled) - logs / PRIOR_SPREAD**2)
+            logs = logs + step
+            if np.abs(step).max(initial=0.0) < LEAST_GAIN:
+                break
+        return values_at(priors, logs)
 
 
-def fit_constants(residuals: Residuals, priors: Mapping[str, float], *, rounds: int = ROUNDS) -> Fit:
+def values_at(priors: Mapping[str, float], logs: Vector) -> dict[str, float]:
+    """Constants by the logarithms of their factors; one whose name ends in ``_share`` is at most 1."""
+    pairs = zip(priors, (np.array(list(priors.values())) * np.exp(logs)).tolist(), strict=True)
+    return {name: min(value, 1.0) if name.endswith("_share") else value for name, value in pairs}
+
+
+def fit_constants(
+    residuals: Residuals,
+    priors: Mapping[str, float],
+    *,
+    rounds: int = ROUNDS,
+    start: Mapping[str, float] | None = None,
+) -> Fit:
     """Fits constants to residuals, in at most so many rounds of the Levenberg-Marquardt method.
 
     Args:
@@ -48,12 +84,9 @@ def fit_constants(residuals: Residuals, priors: Mapping[str, float], *, rounds: 
             constant that moved and the residuals before, so that it can skip the cases that do not depend on it.
         priors: The expected constants, where the fit begins. One whose name ends in ``_share`` is at most 1.
         rounds: The most rounds.
+        start: Where the search begins; None for the priors.
     """
-    prior, unit = np.array(list(priors.values())), np.eye(len(priors))
-
-    def values_at(logs: Vector) -> dict[str, float]:
-        pairs = zip(priors, (prior * np.exp(logs)).tolist(), strict=True)
-        return {name: min(value, 1.0) if name.endswith("_share") else value for name, value in pairs}
+    unit = np.eye(len(priors))
 
     def costs_of(residuals_there: Vector, logs: Vector) -> Vector:
         scaled = residuals_there / SPREAD
@@ -61,27 +94,31 @@ def fit_constants(residuals: Residuals, priors: Mapping[str, float], *, rounds: 
         linear = np.sqrt(np.maximum(2 * LINEAR_BEYOND * size - LINEAR_BEYOND**2, 0.0)) / size
         return np.concatenate([scaled * np.where(size < LINEAR_BEYOND, 1.0, linear), logs / PRIOR_SPREAD])
 
-    here, damping, gain = np.zeros(len(priors)), 1e-2, 1.0
-    errors = residuals(values_at(here), None, None)
-    cost = costs_of(errors, here)
+    here, damping, gain = np.array([log((start or priors)[name] / priors[name]) for name in priors]), 1e-2, 1.0
+    errors = residuals(values_at(priors, here), None, None)
+    cost, at, there_errors = costs_of(errors, here), here, errors
+    moves = np.zeros((len(errors), len(priors)))
     for _ in range(rounds):
         if gain < LEAST_GAIN:
             break
-        slopes = np.empty((len(cost), len(priors)))
+        slopes, at, there_errors = np.empty((len(cost), len(priors))), here, errors
         for number, name in enumerate(priors):
             moved = here + STEP * unit[number]
-            slopes[:, number] = (costs_of(residuals(values_at(moved), name, errors), moved) - cost) / STEP
+            found = residuals(values_at(priors, moved), name, errors)
+            moves[:, number] = (found - errors) / STEP
+            slopes[:, number] = (costs_of(found, moved) - cost) / STEP
         gain = 0.0
         for _ in range(TRIES):
             there = here + np.linalg.solve(slopes.T @ slopes + damping * unit, -slopes.T @ cost)
-            errors_there = residuals(values_at(there), None, None)
+            errors_there = residuals(values_at(priors, there), None, None)
             lower = costs_of(errors_there, there)
             if lower @ lower < cost @ cost:
                 gain = float(1 - (lower @ lower) / (cost @ cost))
                 here, errors, cost, damping = there, errors_there, lower, damping / 3
                 break
             damping *= 5
-    return Fit(values=values_at(here), pulls=dict(zip(priors, (here / PRIOR_SPREAD).tolist(), strict=True)))
+    pulls = dict(zip(priors, (here / PRIOR_SPREAD).tolist(), strict=True))
+    return Fit(values_at(priors, here), pulls, at, there_errors, moves)
 
 
 FOLDS = 5
@@ -98,10 +135,15 @@ def changed_specs(cases: Sequence[Case], values: Mapping[str, float]) -> list[De
     return [changed(id(case.spec)) for case in cases]
 
 
-def fit_jointly(cases: Sequence[Case], priors: Mapping[str, float]) -> Fit:
-    """Fits figures to cases of one architecture, from what they are expected to be."""
+def by_program(cases: Sequence[Case]) -> dict[str, list[Case]]:
+    """The cases of each program, in the order of a joint fit's residuals."""
     names = sorted({case.program for case in cases})
-    programs = {program: [case for case in cases if case.program == program] for program in names}
+    return {program: [case for case in cases if case.program == program] for program in names}
+
+
+def fit_jointly(cases: Sequence[Case], priors: Mapping[str, float], start: Mapping[str, float] | None = None) -> Fit:
+    """Fits figures to cases of one architecture, from what they are expected to be; `start` as of `fit_constants`."""
+    programs = by_program(cases)
     reads: dict[tuple[str, str], bool] = {}
     last_rows = np.cumsum([sum(case.count for case in own) for own in programs.values()])
 
@@ -119,32 +161,33 @@ def fit_jointly(cases: Sequence[Case], priors: Mapping[str, float]) -> Fit:
                 reads[program, moved] = bool((rows[-1] != same).any())
         return np.concatenate(rows)
 
-    return fit_constants(residuals, priors)
+    return fit_constants(residuals, priors, start=start)
 
 
-def cross_validated_errors(
-    cases: Sequence[Case], priors: Mapping[str, float], *, seed: int
-) -> list[tuple[Case, float]]:
-    """Errors of every case with figures that were fitted without its fold, of `FOLDS` by configuration."""
+def dealt(cases: Sequence[Case], seed: int) -> Callable[[Case], int]:
+    """Which of `FOLDS` folds a case is in; cases of one configuration are in one."""
     folds = list(dict.fromkeys(case.fold for case in cases))
     random.Random(seed).shuffle(folds)
-    return left_out_errors(cases, priors, [set(folds[first::FOLDS]) for first in range(FOLDS)], lambda case: case.fold)
+    numbers = {fold: number % FOLDS for number, fold in enumerate(folds)}
+    return lambda case: numbers[case.fold]
 
 
 def left_out_errors(
-    cases: Sequence[Case], priors: Mapping[str, float], folds: Sequence[Collection[Any]], key: Callable[[Case], Any]
-) -> list[tuple[Case, float]]:
-    """Errors of every case with figures that were fitted without the cases whose key is in the same fold.
+    cases: Sequence[Case], fit: Fit, priors: Mapping[str, float], key: Callable[[Case], Any]
+) -> list[float]:
+    """The error of every case with figures of a fit without the cases that agree with it in a key.
 
-    Every fit begins at the priors: a fit that begins at the fit of all cases, and finds nothing better nearby, would
-    have seen the cases that it predicts.
+    `fit` is the joint fit of the cases that are fitted.
     """
-    errors: list[tuple[Case, float]] = []
-    for fold in folds:
-        seen, left = ([case for case in cases if (key(case) in fold) is unseen] for unseen in (False, True))
-        values = fit_jointly([case for case in seen if case.prediction.fitted], priors).values
-        errors += [(case, case.error(spec)) for case, spec in zip(left, changed_specs(left, values), strict=True)]
-    return errors
+    fitted = [case for own in by_program([case for case in cases if case.prediction.fitted]).values() for case in own]
+    owners = [own for case in fitted for own in [key(case)] * case.count]
+    errors: dict[int, float] = {}
+    for fold in dict.fromkeys(map(key, cases)):
+        values = fit.without(np.array([owner == fold for owner in owners], bool), priors)
+        left = [case for case in cases if key(case) == fold]
+        for case, spec in zip(left, changed_specs(left, values), strict=True):
+            errors[id(case)] = case.error(spec)
+    return [errors[id(case)] for case in cases]
 
 
 PRIORS: Final[Mapping[str, Mapping[str, float]]] = tomllib.loads(

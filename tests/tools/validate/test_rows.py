@@ -15,8 +15,8 @@ from tools.validate.report import sum_up
 from tools.validate.rows import MEASURED, read_rows, require_plausible, validate
 
 GENERATIONS = ("wormhole_b0", "blackhole")
-FILES = ("conv", "conv_segformer", "conv_sweep", "halo", "halo_segformer", "halo_sweep", "gemm", "matmul_segformer",
-         "matmul_autoport", "matmul_decoder", "layout_ops", "ops")  # fmt: skip
+FILES = ("conv", "conv_segformer", "conv_sweep", "halo", "halo_segformer", "halo_sweep", "gemm", "gemm_profiled",
+         "matmul_segformer", "matmul_autoport", "matmul_decoder", "layout_ops", "ops")  # fmt: skip
 validated = cache(lambda name: validate(MEASURED / f"{name}.csv"))
 
 
@@ -57,19 +57,29 @@ def test_errors_are_as_claimed(name, mean):
             assert len({row.configuration for row in own}) < 5 or sum_up(own).mean < 0.13, kind
 
 
+def covered(names):
+    """Rows with a bar within and beyond twice the bar, by architecture."""
+    found = Counter()
+    for row in (row for name in names for row in validated(name)[0]):
+        bar = expected_errors().get((row.evidence[0], row.spec.arch, row.evidence[1]))
+        if row.counted and bar is not None:
+            found[row.spec.arch, abs(row.error) <= 2 * bar.share] += 1
+    return [[found[architecture, inside] for inside in (True, False)] for architecture in GENERATIONS]
+
+
 def test_rows_lie_within_twice_the_bars_that_reports_state():
     """Nine of ten unseen configurations lie within twice their bar; of those that the fit has seen hardly fewer."""
-    found = Counter()
-    for name in FILES:
-        for row in validated(name)[0]:
-            bar = expected_errors().get((row.evidence[0], row.spec.arch, row.evidence[1]))
-            if row.counted and bar is not None:
-                found[row.spec.arch, abs(row.error) <= 2 * bar.share] += 1
-    for architecture in GENERATIONS:
-        inside, outside = (found[architecture, covered] for covered in (True, False))
-        assert inside > 0.85 * (inside + outside) > 100, found
+    for inside, outside in covered(["conv", "halo", "gemm", "layout_ops"]):
+        assert inside > 0.85 * (inside + outside) > 20
 
 
+@pytest.mark.slow
+def test_rows_of_all_files_lie_within_twice_their_bars():
+    for inside, outside in covered(FILES):
+        assert inside > 0.85 * (inside + outside) > 100
+
+
+@pytest.mark.slow
 def test_every_bar_has_rows_of_its_own_architecture():
     rows = [row for name in FILES for row in validated(name)[0] if row.counted]
     configurations = defaultdict(set)
