@@ -96,11 +96,6 @@ class TensorSpec:
         Raises:
             DeviceError: Block floats in row-major layout, or a shard spec that does not fit the tensor.
         """
-        if data_format.is_block and layout is not Layout.TILE:
-            raise DeviceError(
-                "Only TILE layout is supported for BFLOAT8_B dtype!\n"  # said of every block float
-                f"A block float has no rows: ask for TILE layout, or for bfloat16 instead of {data_format}"
-            )
         logical = tuple(map(int, shape))
         least = _least_alignment(layout, memory_config)
         aligned = least if alignment is None else _joined(tuple(map(int, alignment)), least)
@@ -125,6 +120,11 @@ class TensorSpec:
                     "Shard shape must be 1D for 1D tensor!\n"
                     f"memory_config: shards of a tensor of one axis have one row, not {rows}"
                 )
+        if data_format.is_block and layout is not Layout.TILE:
+            raise DeviceError(
+                "Only TILE layout is supported for BFLOAT8_B dtype!\n"  # said of every block float
+                f"A block float has no rows: ask for TILE layout, or for bfloat16 instead of {data_format}"
+            )
 
     def changed(self, **fields: Any) -> "TensorSpec":
         """The tensor with other fields (None keeps a field), and with the padding that these ask for."""

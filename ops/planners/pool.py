@@ -284,7 +284,7 @@ def _l1_bytes(call: PoolArguments, config: partition.ParallelConfig) -> int:
     rows = call.frame.outputs
     if config.scheme is not Scheme.WIDTH_SHARDED:
         rows = round_up(rows, config.nhw_cores * TILE) // config.nhw_cores
-    channels = round_up(div_up(call.channels, config.channel_cores), TILE if call.tiled else FACE)
+    channels = round_up(div_up(call.channels, config.channel_cores), FACE)
     return _sizes(call, config, (rows, channels)).l1_bytes
 
 
