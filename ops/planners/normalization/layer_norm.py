@@ -60,7 +60,7 @@ def plan_norm(call: NormArguments, spec: DeviceSpec, *, l1_bytes: int) -> Plan:
     sharded = call.source.memory_config.is_sharded()
     program = call.program or _chosen(call.source)
     place = call.place or call.source.memory_config
-    if not sharded and place.is_sharded() and place.shard_spec is None:
+    if (not sharded or program.grid is None) and place.is_sharded() and place.shard_spec is None:
         raise DeviceError("bad optional access\nmemory_config: give a ShardSpec(grid, shape, orientation)")
     for text in (*_tensor_faults(call), *_shard_faults(call, place), *_config_faults(call, program, place, spec)):
         raise DeviceError(text)
@@ -221,7 +221,8 @@ def _program_fault(call: NormArguments, program: NormProgram, exchange: Exchange
         high, first = program.block_h, exchange.first_stage
         outside = (div_up(high, div_up(high, first)) if first else box.rows) == 1
         summing = div_up(high, div_up(high, exchange.partners))  # cores; the others begin behind whole columns of them
-        outside = outside or (not first and summing % box.rows == 0 and summing < exchange.partners)
+        below = box.start.y > 0 and not first  # the library takes the columns to end at their number of rows
+        outside = outside or (below and summing % box.rows == 0 and summing < exchange.partners)
     return "Start core must be within grid size" if outside else None
 
 
@@ -338,8 +339,7 @@ def _config_faults(call: NormArguments, program: NormProgram, place: MemoryConfi
         yield "Welford's algorithm is not supported for RMSNorm\nprogram_config: leave use_welford out"
     if program.grid is None:
         if source.memory_config.is_sharded():
-            first_line = "bad optional access" if place.shard_spec is None else "std::get: wrong index for variant"
-            yield f"{first_line}\nprogram_config: use LayerNormShardedMultiCoreProgramConfig"
+            yield "std::get: wrong index for variant\nprogram_config: use LayerNormShardedMultiCoreProgramConfig"
         return
     if not source.memory_config.is_sharded():
         yield "bad optional access\nprogram_config: use LayerNormDefaultProgramConfig for interleaved tensors"

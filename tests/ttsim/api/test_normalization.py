@@ -118,10 +118,10 @@ def test_welford_has_no_effect_with_a_dst_of_16_bits(device):
     assert np.array_equal(result.to_numpy(), ttnn.layer_norm(x, **named).to_numpy())
 
 
-@pytest.mark.parametrize(("rows", "refused"), [(2, False), (6, True)])
-def test_cores_that_do_not_sum_begin_behind_whole_columns_of_those_that_do(device, rows, refused):
-    """Of 4 x 3 cores 6 sum 6 rows, two whole columns, behind which the library finds no core; or 2 sum 2 rows."""
-    cores = ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(0, 4), ttnn.CoreCoord(3, 6))])
+@pytest.mark.parametrize(("top", "rows", "refused"), [(4, 2, False), (4, 6, True), (0, 6, False)])
+def test_cores_that_do_not_sum_begin_behind_whole_columns_of_those_that_do(device, top, rows, refused):
+    """Of 4 x 3 cores below the first row 6 sum 6 rows, two whole columns, behind which the library finds no core."""
+    cores = ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(0, top), ttnn.CoreCoord(3, top + 2))])
     shards = ttnn.ShardSpec(cores, (32 * rows, 64), ttnn.ShardOrientation.COL_MAJOR)
     place = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.WIDTH_SHARDED, ttnn.BufferType.L1, shards)
     x = ttnn.zeros((1, 1, 32 * rows, 768), layout=ttnn.TILE_LAYOUT, device=device, memory_config=place)
