@@ -49,6 +49,7 @@ class PoolArguments:
     padding: tuple[int, int, int, int]  # Above, below, at the left and at the right
     dilation: tuple[int, int]  # From one tap to the next, down and across
     ceil_mode: bool = False  # Windows may end behind the padding
+    ceiling: tuple[int, int] | None = None  # Rows and columns that only ceil_mode added; None for what it adds
     scheme: Scheme | None = None  # How an interleaved tensor is sharded; None lets the call choose
     place: MemoryConfig | None = None  # Where the result goes; None for where the program leaves it
     deallocate_input: bool = False  # The sharded input is released once it is read
@@ -86,7 +87,9 @@ class PoolArguments:
             sizes[axis] for sizes in (self.image, self.kernel, self.stride, self.dilation)
         )
         before, after = self.padding[2 * axis : 2 * axis + 2]
-        if self.ceil_mode:
+        if self.ceiling is not None:
+            after += self.ceiling[axis]
+        elif self.ceil_mode:
             room = length + before + after - dilation * (kernel - 1) - 1
             outputs = div_up(room, stride) + 1
             if (outputs - 1) * stride >= length + before:  # the last window would begin behind the image
@@ -191,13 +194,6 @@ def is_global(call: PoolArguments) -> bool:
     return not (call.source.data_format.is_block and prod(call.image) % TILE)
 
 
-def may_be_sliced(call: PoolArguments) -> bool:
-    """Whether the library pools images slice by slice where L1 does not hold them."""
-    place = call.source.memory_config
-    in_dram = place.buffer_type is BufferType.DRAM and not place.is_sharded()
-    return in_dram and not call.return_indices and not is_global(call)
-
-
 def require_numbers(call: PoolArguments) -> None:
     """Raises DeviceError for integers of 32 bits, which the real library accepts and takes for bfloat16."""
     if call.source.data_format in (INT32, UINT32):
@@ -220,7 +216,7 @@ def result_shard(call: PoolArguments, config: partition.ParallelConfig) -> tuple
     return rows, round_up(channels, FACE if halves and not call.tiled else TILE)
 
 
-def _sizes(call: PoolArguments, config: partition.ParallelConfig, shard: tuple[int, int]) -> PoolSizes:
+def pool_sizes(call: PoolArguments, config: partition.ParallelConfig, shard: tuple[int, int]) -> PoolSizes:
     """The sizes of the program whose result has shards of some rows and columns."""
     return PoolSizes(
         taps=prod(call.kernel),
@@ -259,7 +255,7 @@ def _channel_parts(call: PoolArguments) -> int:
 def chosen_cores(call: PoolArguments, grid: GridSpec) -> partition.ParallelConfig:
     """The cores of the caller's scheme, or of the scheme whose program takes least L1: HEIGHT if equal, then WIDTH."""
     if call.scheme is not None:
-        return pool_cores(call, call.scheme, grid, alignment=_alignment(call))
+        return pool_cores(call, call.scheme, grid, alignment=alignment_of(call))
     return min((pool_cores(call, scheme, grid, alignment=TILE) for scheme in SCHEMES), key=partial(_l1_bytes, call))
 
 
@@ -271,11 +267,12 @@ def input_memory(call: PoolArguments, config: partition.ParallelConfig) -> Memor
         rows = round_up(rows, config.nhw_cores * unit) // config.nhw_cores
     elif call.source.layout is Layout.TILE:
         rows = round_up(rows, TILE)
-    columns = round_up(call.channels, config.channel_cores * _alignment(call)) // config.channel_cores
+    columns = round_up(call.channels, config.channel_cores * alignment_of(call)) // config.channel_cores
     return partition.sharded_memory(config, rows, columns)
 
 
-def _alignment(call: PoolArguments) -> int:
+def alignment_of(call: PoolArguments) -> int:
+    """Multiple of the channels of a shard of the input."""
     return TILE if call.source.layout is Layout.TILE else STICK_ALIGNMENT
 
 
@@ -285,14 +282,19 @@ def _l1_bytes(call: PoolArguments, config: partition.ParallelConfig) -> int:
     if config.scheme is not Scheme.WIDTH_SHARDED:
         rows = round_up(rows, config.nhw_cores * TILE) // config.nhw_cores
     channels = round_up(div_up(call.channels, config.channel_cores), FACE)
-    return _sizes(call, config, (rows, channels)).l1_bytes
+    return pool_sizes(call, config, (rows, channels)).l1_bytes
 
 
 def plan_pool2d(call: PoolArguments, spec: DeviceSpec) -> Plan:
     """Plan a call, validated; its images are the tensor "input", and the places of maxima the result "places"."""
-    in_dram = call.source.memory_config.buffer_type is BufferType.DRAM
     builder = PlanBuilder(spec, {"input": call.source})
-    sharded = source = builder.tensor("input")
+    return builder.finish(pooled(builder, call, builder.tensor("input")))
+
+
+def pooled(builder: PlanBuilder, call: PoolArguments, source: PlanTensor, prefix: str = "") -> dict[str, PlanTensor]:
+    """The results of a call on a tensor of a plan; what else the steps make is released. Their names begin alike."""
+    spec, in_dram = builder.device_spec, call.source.memory_config.buffer_type is BufferType.DRAM
+    sharded = source
     if source.spec.memory_config.shard_spec is None:
         flat = reshaped(builder, source, flattened(source.spec.shape), "input.flat")
         chosen = chosen_cores(call, spec.grid)
@@ -313,29 +315,30 @@ def plan_pool2d(call: PoolArguments, spec: DeviceSpec) -> Plan:
         input_matrix=sharded.spec.matrix,
         config_tensors_in_dram=call.config_tensor_in_dram,
     )
-    sticks = _halo(builder, halo, sharded, by_stick=call.averaging is None)
+    sticks = _halo(builder, halo, sharded, name=f"{prefix}halo", by_stick=call.averaging is None)
     frees = call.deallocate_input or (in_dram and builder.is_own(sharded))
     if frees:
         builder.free(sharded)
     if call.reallocate_halo:
         move_up(builder, sticks, freed=sharded if frees else None)
-    pooled = _pool(builder, call, halo, sticks, _sizes(call, config, shard))
-    results = dict(pooled)
-    for role, tensor in pooled.items():
+    results = _pool(builder, call, halo, sticks, pool_sizes(call, config, shard), prefix)
+    for role, tensor in results.items():
         if call.place is not None:
             results[role] = placed(builder, tensor, call.place, f"{tensor.name}.placed")
             builder.free_own(tensor, keep=[results[role]])
     builder.free(sticks)
     builder.free_own(sharded)
-    return builder.finish(results)
+    return results
 
 
-def _halo(builder: PlanBuilder, halo: halo_plan.HaloArguments, sharded: PlanTensor, *, by_stick: bool) -> PlanTensor:
+def _halo(
+    builder: PlanBuilder, halo: halo_plan.HaloArguments, sharded: PlanTensor, *, name: str, by_stick: bool
+) -> PlanTensor:
     """The sticks of the images; raises DeviceError for images in shards, whose sticks the library deals to the images.
 
     Each image has H rows of as many sticks.
     """
-    plan = halo_plan.plan_halo(halo, input_tensor=sharded.name, output_tensor="halo")
+    plan = halo_plan.plan_halo(halo, input_tensor=sharded.name, output_tensor=name)
     sticks, (batch, height) = plan.output, sharded.spec.shape[:2]
     share = div_up(sticks.shape[-2], batch)
     shards = sticks.shards.changed(shape=(div_up(batch * share, halo.nhw_cores), sticks.shards.shape[1]))
@@ -351,7 +354,7 @@ def _halo(builder: PlanBuilder, halo: halo_plan.HaloArguments, sharded: PlanTens
         "HaloDeviceOperation",
         op,
         [sharded],
-        PlanTensor("halo", sticks),
+        PlanTensor(name, sticks),
         plan.circular_buffers,
         resident=plan.resident,
         refused=refused,
@@ -360,7 +363,12 @@ def _halo(builder: PlanBuilder, halo: halo_plan.HaloArguments, sharded: PlanTens
 
 
 def _pool(
-    builder: PlanBuilder, call: PoolArguments, halo: halo_plan.HaloArguments, sticks: PlanTensor, sizes: PoolSizes
+    builder: PlanBuilder,
+    call: PoolArguments,
+    halo: halo_plan.HaloArguments,
+    sticks: PlanTensor,
+    sizes: PoolSizes,
+    prefix: str,
 ) -> dict[str, PlanTensor]:
     (rows, columns), config = sizes.out_shard, partition.sharded_input(sticks.spec.memory_config)
     averaging = call.averages
@@ -378,13 +386,13 @@ def _pool(
         index_format=call.index_format,
     )
     words = halo_plan.reader_index_words(call.frame, output_rows=rows, cores=config.nhw_cores, block_rows=(rows,))
-    lists = [PlanTensor("reader_indices", halo_plan.config_tensor_spec(halo, words))]
+    lists = [PlanTensor(f"{prefix}reader_indices", halo_plan.config_tensor_spec(halo, words))]
     if sizes.scalars and averaging is not None:
         words = averaging.list_words(call.frame, output_rows=rows, cores=config.nhw_cores)
-        lists.append(PlanTensor("scalars", _scalar_lists(halo, words)))
+        lists.append(PlanTensor(f"{prefix}scalars", _scalar_lists(halo, words)))
     shape, layout = (1, 1, call.frame.outputs, call.channels), Layout.TILE if call.tiled else Layout.ROW_MAJOR
     output_spec = TensorSpec(shape, call.data_format, layout, partition.sharded_memory(config, rows, columns))
-    results = {"output": PlanTensor("output", output_spec)}
+    results = {"output": PlanTensor(f"{prefix}output", output_spec)}
     if call.index_format is not None:
         results["places"] = PlanTensor("places", replace(output_spec, data_format=call.index_format))
     high, wide = sticks.spec.shards.shape
@@ -394,7 +402,7 @@ def _pool(
         halo=sticks.name,
         halo_bytes=high * wide * (sticks.spec.data_format.element_bytes or 0),
         lists=lists,
-        outputs=list(results),
+        outputs=[result.name for result in results.values()],
         cores=config.cores,
     )
     builder.run(

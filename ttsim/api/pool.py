@@ -1,6 +1,6 @@
 """ttnn.max_pool2d, avg_pool2d and the adaptive pools."""
 
-from device.errors import ArgumentError, CircularBufferError, NotSimulatedError, OutOfMemoryError
+from device.errors import ArgumentError
 from device.memory.memory_config import Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16
 from ops.planners.adaptive_pool import adaptive_window
@@ -8,20 +8,20 @@ from ops.planners.global_pool import plan_global_pool
 from ops.planners.pool import (
     PoolArguments,
     is_global,
-    may_be_sliced,
     plan_pool2d,
     require_numbers,
     require_volume,
     validate,
 )
+from ops.planners.pool_slices import choose_slices, plan_sliced_pool, reads_free_l1
 from ops.programs.averages import Averaging
 from ttsim.api.conversions import to_memory_config
-from ttsim.api.device_calls import cached_plan, operation, require_left_out, required_device
+from ttsim.api.device_calls import cached_plan, operation, required_device
 from ttsim.api.shape import reshape
-from ttsim.runtime.execution import require_allocated, run
+from ttsim.runtime.execution import free_l1_bytes, require_allocated, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import Integer, Padding, Pair, four, two
-from ttsim.runtime.types.configs import WormholeComputeKernelConfig
+from ttsim.runtime.types.configs import Conv2dSliceConfig, WormholeComputeKernelConfig
 from ttsim.runtime.types.tensors import DataType
 
 
@@ -39,7 +39,7 @@ def max_pool2d(
     ceil_mode: bool = False,
     *,
     memory_config: MemoryConfig | None = None,
-    dram_slice_config: object = None,
+    dram_slice_config: Conv2dSliceConfig | None = None,
     applied_shard_scheme: TensorMemoryLayout | None = None,
     deallocate_input: bool = False,
     reallocate_halo_output: bool = True,
@@ -64,7 +64,7 @@ def max_pool2d(
         dilation: Distance from tap to tap, down and across.
         ceil_mode: Round the output size up: the last window may extend beyond the padding.
         memory_config: Memory of the result; None for shards on the cores of the input.
-        dram_slice_config: Not simulated; None for no slices.
+        dram_slice_config: How images in DRAM are cut into slices; None for as few as fit L1.
         applied_shard_scheme: How an interleaved tensor is sharded; None lets the call choose.
         deallocate_input: Release the sharded input as soon as the halo operation has read it.
         reallocate_halo_output: Move the halo's output up in L1 after the input is released.
@@ -124,7 +124,7 @@ def avg_pool2d(
     divisor_override: Integer | None = None,
     *,
     memory_config: MemoryConfig | None = None,
-    dram_slice_config: object = None,
+    dram_slice_config: Conv2dSliceConfig | None = None,
     applied_shard_scheme: TensorMemoryLayout | None = None,
     compute_kernel_config: WormholeComputeKernelConfig | None = None,
     deallocate_input: bool = False,
@@ -149,7 +149,7 @@ def avg_pool2d(
         count_include_pad: The zeros of the padding count as numbers.
         divisor_override: What sums are divided by; None for how many numbers a window has.
         memory_config: Memory of the result; None for shards on the cores of the input.
-        dram_slice_config: Not simulated; None for no slices.
+        dram_slice_config: How images in DRAM are cut into slices; None for as few as fit L1.
         applied_shard_scheme: How an interleaved tensor is sharded; None lets the call choose.
         compute_kernel_config: None for HiFi4, with a 32-bit Dst for windows of more than a tile's rows.
         deallocate_input: Release the sharded input as soon as the halo operation has read it.
@@ -200,7 +200,7 @@ def adaptive_avg_pool2d(
     output_size: Pair,
     *,
     memory_config: MemoryConfig | None = None,
-    dram_slice_config: object = None,
+    dram_slice_config: Conv2dSliceConfig | None = None,
     applied_shard_scheme: TensorMemoryLayout | None = None,
     compute_kernel_config: WormholeComputeKernelConfig | None = None,
     deallocate_input: bool = False,
@@ -216,7 +216,7 @@ def adaptive_avg_pool2d(
         channels: Channels, C.
         output_size: Rows and columns of the result, OH and OW.
         memory_config: Memory of the result; None for shards on the cores of the input.
-        dram_slice_config: Not simulated; None for no slices.
+        dram_slice_config: How images in DRAM are cut into slices; None for as few as fit L1.
         applied_shard_scheme: How an interleaved tensor is sharded; None lets the call choose.
         compute_kernel_config: As in `avg_pool2d`.
         deallocate_input: Release the sharded input as soon as the halo operation has read it.
@@ -260,7 +260,7 @@ def adaptive_max_pool2d(
     output_size: Pair,
     *,
     memory_config: MemoryConfig | None = None,
-    dram_slice_config: object = None,
+    dram_slice_config: Conv2dSliceConfig | None = None,
     applied_shard_scheme: TensorMemoryLayout | None = None,
     deallocate_input: bool = False,
     reallocate_output: bool = True,
@@ -275,7 +275,7 @@ def adaptive_max_pool2d(
         channels: Channels, C.
         output_size: Rows and columns of the result, OH and OW.
         memory_config: Memory of the result; None for shards on the cores of the input.
-        dram_slice_config: Not simulated; None for no slices.
+        dram_slice_config: How images in DRAM are cut into slices; None for as few as fit L1.
         applied_shard_scheme: How an interleaved tensor is sharded; None lets the call choose.
         deallocate_input: Release the sharded input as soon as the halo operation has read it.
         reallocate_output: Move the halo's output up in L1 after the input is released.
@@ -371,23 +371,25 @@ def _averaging(
     )
 
 
-def _pooled(call: PoolArguments, input_tensor: Tensor, dram_slice_config: object) -> tuple[Tensor, ...]:
+def _pooled(
+    call: PoolArguments, input_tensor: Tensor, dram_slice_config: Conv2dSliceConfig | None
+) -> tuple[Tensor, ...]:
     """The results of a call: the pooled images, and perhaps the places of the maxima."""
     device = required_device(call.function, input_tensor)
     validate(call)
     if device.strict and not is_global(call):
         require_numbers(call)
-    plan = cached_plan(plan_global_pool if is_global(call) else plan_pool2d, device, call)
+    slices = None if dram_slice_config is None else dram_slice_config.argument()
+    if reads_free_l1(call, slices):
+        slices = choose_slices(call, slices, device.spec, free_l1_bytes=free_l1_bytes(device))
+        sliced = slices.num_slices > 1
+    else:
+        sliced = False
+    if sliced and slices is not None:
+        plan = cached_plan(plan_sliced_pool, device, call, slices)
+    else:
+        plan = cached_plan(plan_global_pool if is_global(call) else plan_pool2d, device, call)
     require_volume(call, plan)
-    require_left_out(call.function, dram_slice_config=dram_slice_config)
     require_allocated(input_tensor)
     with device.function(f"ttnn.{call.function}"):
-        try:
-            return tuple(run(plan, {"input": input_tensor}, device).values())
-        except (OutOfMemoryError, CircularBufferError) as error:
-            if not may_be_sliced(call):
-                raise
-            raise NotSimulatedError(
-                f"{call.function}: ttsim does not simulate the slices that the library cuts images in DRAM into where "
-                "L1 does not hold them; pool fewer images or channels at a time"
-            ) from error
+        return tuple(run(plan, {"input": input_tensor}, device).values())

@@ -53,15 +53,27 @@ def _window(call: ConvCall, axis: int, bounds: tuple[int, int], outputs: int) ->
         zeros_after = max(0, end - outputs, (end - 1) % stride if last < outputs else 0)
         output_padding = call.output_padding[axis] if last == outputs else 0
     else:
-        start, stop = first * stride - before, (last - 1) * stride - before + reach + 1
-        zeros_before, zeros_after = max(0, -start), max(0, stop - length)
+        return window_of(length, stride, reach, (before, after), bounds, outputs)
     if first == 0:
         start, zeros_before = 0, before
     if last == outputs:
         stop, zeros_after = length, after
-    zeros = (zeros_before, zeros_after)
-    padding = (reach - zeros_before, reach - zeros_after) if call.rules.transposed else zeros
+    padding = (reach - zeros_before, reach - zeros_after)
     return AxisWindow(max(0, start), min(length, stop), padding, output_padding)
+
+
+def window_of(
+    length: int, stride: int, reach: int, padding: tuple[int, int], bounds: tuple[int, int], outputs: int
+) -> AxisWindow:
+    """The window of output positions ``bounds`` on an axis; ``reach`` is from a window's first position to its last."""
+    (before, after), (first, last) = padding, bounds
+    start, stop = first * stride - before, (last - 1) * stride - before + reach + 1
+    zeros_before, zeros_after = max(0, -start), max(0, stop - length)
+    if first == 0:
+        start, zeros_before = 0, before
+    if last == outputs:
+        stop, zeros_after = length, after
+    return AxisWindow(max(0, start), min(length, stop), (zeros_before, zeros_after), 0)
 
 
 class OutputSlice(NamedTuple):
@@ -114,10 +126,16 @@ def most_slices(call: ConvCall, slice_type: SliceType) -> int:
 def output_slices(call: ConvCall, config: SliceConfig) -> Iterator[OutputSlice]:
     """The slices of a call, in order, without slices that have no outputs."""
     rounding, length = rounding_of(call, config.slice_type), sliced_length(call, config.slice_type)
-    cut = _cutter(call, config.slice_type)
-    base, rest = divmod(div_up(length, rounding), config.num_slices)
+    return cut_slices(_cutter(call, config.slice_type), length, rounding=rounding, count=config.num_slices)
+
+
+def cut_slices(
+    cut: Callable[[tuple[int, int]], OutputSlice], length: int, *, rounding: int, count: int
+) -> Iterator[OutputSlice]:
+    """Even slices of ``length`` outputs, in multiples of ``rounding``; a slice without input takes no outputs."""
+    base, rest = divmod(div_up(length, rounding), count)
     start = 0
-    for index in range(config.num_slices):
+    for index in range(count):
         size = rounding * (base + (index < rest))
         bounds = start, min(length, start + size)
         if bounds[0] >= bounds[1]:
@@ -291,10 +309,12 @@ TALL_RATIO = 3  # row-major outputs of images taller than this times their width
 
 def guess_slice_type(call: ConvCall) -> SliceType:
     """The sliced axis of a call whose caller gives none."""
-    if call.conv_config.output_layout is Layout.ROW_MAJOR:
-        tall = call.input_height > TALL_RATIO * call.input_width
-    else:
-        tall = call.input_width < WIDE_IMAGE or call.input_height > call.input_width
+    return guessed_axis(call.input_height, call.input_width, tiled=call.conv_config.output_layout is Layout.TILE)
+
+
+def guessed_axis(height: int, width: int, *, tiled: bool) -> SliceType:
+    """The axis that images are cut along where the caller gives none."""
+    tall = width < WIDE_IMAGE or height > width if tiled else height > TALL_RATIO * width
     return SliceType.DRAM_HEIGHT if tall else SliceType.DRAM_WIDTH
 
 
@@ -332,7 +352,7 @@ def choose_slices(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int
         reason = f"{describe_slices(config)} would take {excess:,} B{whose}, and "
     most, length = most_slices(call, kinds[-1]), sliced_length(call, kinds[-1])
     raise OutOfMemoryError(
-        f"{_none_found(kinds[-1], most, length, free_l1_bytes)}\n"
+        f"{none_found(kinds[-1], most, length, free_l1_bytes)}\n"
         "conv_config: a smaller act_block_h_override, weights_dtype=bfloat8_b, no double buffering or another "
         "shard_layout take less; other live L1 tensors may be released first"
     )
@@ -366,7 +386,7 @@ def _slices_of_nothing(call: ConvCall, outputs: tuple[int, int], free_l1_bytes: 
         most = div_up(outputs[kinds[0] is SliceType.DRAM_WIDTH], rounding_of(call, kinds[0]))
         return too_many_line(count, most) if count > most else None
     has_outputs = any(outputs[kind is SliceType.DRAM_WIDTH] for kind in kinds)
-    return None if has_outputs else _none_found(kinds[-1], 0, 0, free_l1_bytes)
+    return None if has_outputs else none_found(kinds[-1], 0, 0, free_l1_bytes)
 
 
 def _kinds(call: ConvCall) -> list[SliceType]:
@@ -377,7 +397,8 @@ def _kinds(call: ConvCall) -> list[SliceType]:
     return [guess, OTHER_AXIS[guess]]
 
 
-def _none_found(kind: SliceType, most: int, length: int, free_l1_bytes: int) -> str:
+def none_found(kind: SliceType, most: int, length: int, free_l1_bytes: int) -> str:
+    """The first line of the real library's error that no number of slices fits L1."""
     axis = "height" if kind is SliceType.DRAM_HEIGHT else "width"
     return (
         f"DRAM Auto slice could not find valid slice configuration. Tried up to {most} slices for {axis}-slicing "

@@ -35,7 +35,7 @@ from ops.programs.buffer_shapes import (
 from ops.programs.data_movement.copy import Conversion, fits_generated_code
 from ops.programs.data_movement.copy_buffers import buffers_of_copy
 from ops.programs.data_movement.movement import Access, DataMovement, Movement, copy_movement, shard_width, sides_of
-from ops.programs.data_movement.placement import converted, to_interleaved
+from ops.programs.data_movement.placement import converted
 
 READ_BYTES = 4096  # of rows that are asked for together
 ROW_GROUP = 32  # rows of a core are counted in groups of this many
@@ -345,15 +345,20 @@ def sliced_input(
 
 
 def write_slice(builder: PlanBuilder, result: PlanTensor, target: PlanTensor, write: SliceWrite, name: str) -> None:
-    """Write the tiles of one slice into the output [N, OH, OW, O] in DRAM, as rows if it is row-major; release them."""
+    """Write one slice into the output [N, OH, OW, O] in DRAM, as rows if it is row-major; release the slice."""
     if target.spec.layout is Layout.ROW_MAJOR:
         if result.spec.memory_config.memory_layout is TensorMemoryLayout.WIDTH_SHARDED:
-            interleaved = to_interleaved(builder, result, L1_MEMORY_CONFIG, f"{name}.interleaved")
+            interleaved = PlanTensor(f"{name}.interleaved", result.spec.changed(memory_config=L1_MEMORY_CONFIG))
+            conversion, buffers = Conversion.SHARDED_TO_INTERLEAVED, tuple[CircularBuffer, ...]()
+            if result.spec.layout is Layout.ROW_MAJOR:  # of a pool; tiles are a convolution's
+                buffers = buffers_of_copy(conversion, result, interleaved, builder.device_spec)
+            converted(builder, conversion, result, interleaved.spec, interleaved.name, buffers)
             builder.free(result)
             result = interleaved
-        rows = _untilized(builder, result, f"{name}.rows")
-        builder.free(result)
-        result = rows
+        if result.spec.layout is Layout.TILE:
+            rows = _untilized(builder, result, f"{name}.rows")
+            builder.free(result)
+            result = rows
     operation, buffers = "SliceWriteDeviceOperation", slice_write_buffers(result.spec, builder.device_spec)
     # a program of interleaved rows learns where a slice goes when it runs
     key = (operation, result.spec, target.spec, write.window.window_shape, write.source_width) if buffers else None

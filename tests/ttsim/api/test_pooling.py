@@ -1,5 +1,7 @@
 """max_pool2d as users call it: numbers, device operations, places."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -134,15 +136,39 @@ def test_channels_that_the_tensor_does_not_have(device, rows, channels, scheme, 
     assert refusal(lambda: ttnn.max_pool2d(x, 1, 8, 8, channels, (2, 2), (2, 2), (0, 0))).startswith(error)
 
 
-@pytest.mark.parametrize(
-    ("options", "error"), [({}, ttnn.NotSimulatedError), ({"return_indices": True}, ttnn.OutOfMemoryError)]
-)
-def test_images_that_l1_does_not_hold_are_not_sliced(options, error):
-    """The library slices images in DRAM, unless the places of maxima are wanted."""
+def test_images_that_l1_does_not_hold_are_sliced():
+    """Images in DRAM are pooled in two slices of columns, unless the places of maxima are wanted."""
     with ttnn.open_device(values="off", l1_small_size=32768) as device:
-        x = ttnn.zeros((1, 1, 1024 * 1024, 32), layout=ttnn.ROW_MAJOR_LAYOUT, device=device)
-        with pytest.raises(error):
-            ttnn.max_pool2d(x, 1, 1024, 1024, 32, (2, 2), (2, 2), (0, 0), **options)
+        x = ttnn.zeros((1, 1, 1024 * 512, 64), layout=ttnn.ROW_MAJOR_LAYOUT, device=device)
+        call = (x, 1, 1024, 512, 64, (3, 3), (2, 2), (1, 1))
+        names, result, _ = captured(lambda: ttnn.max_pool2d(*call))
+        assert names == ["PaddedSlice", "Halo", "Move", "SliceWrite"] * 2
+        assert (tuple(result.shape), result.is_sharded()) == ((1, 512, 256, 64), False)
+        with pytest.raises(ttnn.OutOfMemoryError):
+            ttnn.max_pool2d(*call, return_indices=True)
+
+
+@pytest.mark.parametrize("axis", [ttnn.Conv2dDRAMSliceHeight, ttnn.Conv2dDRAMSliceWidth])
+@pytest.mark.parametrize(
+    "options", [{"count_include_pad": False, "ceil_mode": True}, {"kernel_size": (2, 3), "stride": (1, 1)}]
+)
+def test_slices_hold_the_numbers_of_the_whole(device, axis, options):
+    x = ttnn.from_torch(IMAGE, ttnn.bfloat16, layout=ttnn.ROW_MAJOR_LAYOUT, device=device)
+    call = {"kernel_size": (3, 3), "stride": (2, 2), "padding": (1, 1)} | options
+    slices = ttnn.Conv2dSliceConfig(slice_type=axis, num_slices=2)
+    whole, sliced = (ttnn.avg_pool2d(x, 2, 6, 6, 16, **call, dram_slice_config=part) for part in (None, slices))
+    assert tuple(sliced.shape) == (2, whole.shape[2] // 2 // sliced.shape[2], sliced.shape[2], 16)
+    assert np.array_equal(sliced.to_numpy().ravel(), whole.to_numpy().ravel())
+
+
+@pytest.mark.parametrize(("kernel", "padding", "slices", "size"), [(2, 0, 7, 1), (5, 2, 3, 4)])
+def test_slices_that_no_window_fits(device, kernel, padding, slices, size):
+    x = ttnn.from_torch(IMAGE, ttnn.bfloat16, layout=ttnn.ROW_MAJOR_LAYOUT, device=device)
+    parts = ttnn.Conv2dSliceConfig(slice_type=ttnn.Conv2dDRAMSliceHeight, num_slices=slices)
+    call = (x, 2, 6, 6, 16, (kernel, kernel), (1, 1), (padding, padding), (1, 1))
+    first = f"Cannot fit Pool2D operation in L1 memory with DRAM slicing. The smallest input slice (size={size})"
+    with pytest.raises(ttnn.DeviceError, match=re.escape(first)):
+        ttnn.max_pool2d(*call, dram_slice_config=parts)
 
 
 def test_many_rows_are_summed_up_in_parts_and_written_as_rows(device):
