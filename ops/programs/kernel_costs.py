@@ -24,6 +24,7 @@ class TransferCosts(Costs):
     page_issue_cycles: float  # Between two reads of pages of an interleaved buffer, whose banks are worked out as well
     # Before the first page, where a processor works out by divisions where it lies among axes that may be repeated
     locate_cycles: float
+    axis_cycles: float  # For each axis by which a processor divides to find the place of a page
     shard_page_cycles: float  # Beyond an interleaved page, for a page whose core is found among shards by divisions
     multicast_receiver_cycles: float  # Of a multicast, for each packet and receiver
     increment_cycles: float  # Between two increments of one semaphore by other cores
@@ -254,6 +255,13 @@ def read_page_cycles(spec: DeviceSpec, page_bytes: float) -> float:
 def write_page_cycles(spec: DeviceSpec, page_bytes: float) -> float:
     """Between two pages that a core writes: issued, or on the wire."""
     return max(spec.costs_of(TransferCosts).write_issue_cycles, page_bytes / spec.noc.link_bytes_per_cycle)
+
+
+def write_line_cycles(spec: DeviceSpec, line_bytes: float) -> float:
+    """Between two writes into pages of an interleaved buffer, whose banks are worked out: issued, or on the wire."""
+    costs = spec.costs_of(TransferCosts)
+    found = costs.page_issue_cycles - costs.read_issue_cycles
+    return max(costs.write_issue_cycles + found, line_bytes / spec.noc.link_bytes_per_cycle)
 
 
 def multicast_cycles(spec: DeviceSpec, sent_bytes: float, receivers: int) -> float:

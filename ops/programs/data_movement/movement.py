@@ -70,6 +70,7 @@ class Pages:
     by_number: bool = False  # Pages of shards, which are waited for and whose core is found by divisions
     counted: bool = False  # Their places among the axes are counted up one after the other
     copies: int = 1  # Cores that ask for the same page at a time
+    axes: int = 0  # Axes by which a processor divides to find each page
     in_flight: int = 1  # Pages asked for before the first of them is waited for, where pages are waited for
 
     @property
@@ -363,7 +364,8 @@ def _batch_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:
 
 
 def _found_cycles(pages: Pages, spec: DeviceSpec) -> float:
-    return spec.costs_of(kernel_costs.TransferCosts).shard_page_cycles if pages.by_number else 0.0
+    costs = spec.costs_of(kernel_costs.TransferCosts)
+    return pages.axes * costs.axis_cycles + (costs.shard_page_cycles if pages.by_number else 0.0)
 
 
 def _write_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:

@@ -3,11 +3,11 @@
 Cycles are composed of measured actions. Rows that move to or from the last axis are read, tilized, turned while they
 are untilized, and written, a tile at a time; two such configurations were measured, of 7 and 9 channels on a Blackhole:
 the model is 11 % above and 10 % below. Sticks of shards are fetched by both data movement processors; the last two axes
-of shards are turned where they lie. Whole tiles and rows are copied; otherwise tiles are waited for as in copies, and
-pieces of rows are asked for and written one behind the other as the sticks of other movements are. Nothing was fitted:
-against public profiler rows on Blackhole (transposes and permutes of interleaved tensors, 20 and 110 cores) whole tiles
-come out 1 to 9 % too fast, and pieces between 46 % too fast and 8 % too slow. Source of the order of work and of the
-buffers: tt-metal 0.81.1 (data_movement/permute, transpose and common), compared with recorded plans.
+of shards are turned where they lie. Whole tiles and rows are copied, rows to places that a processor works out axis by
+axis; rows of tiles go into other tiles by lines of faces (`tile_lines`); otherwise tiles are waited for as in copies,
+and pieces of rows are asked for and written one behind the other as the sticks of other movements are. Against public
+profiler rows on Blackhole whole tiles come out 1 to 9 % too fast. Source of the order of work and of the buffers:
+tt-metal 0.81.1 (data_movement/permute, transpose and common), compared with recorded plans.
 """
 
 from dataclasses import dataclass, replace
@@ -53,6 +53,7 @@ from ops.programs.buffer_shapes import (
     volume_tiles,
 )
 from ops.programs.data_movement.movement import Access, Composed, DataMovement, Movement, Pages, copy_movement, sides_of
+from ops.programs.data_movement.tile_lines import composed_by_lines
 from ops.programs.kernel_costs import (
     StickCosts,
     TransferCosts,
@@ -97,7 +98,10 @@ class Permute(DataMovement):
     def composed(self, ends: Ends, spec: DeviceSpec) -> Composed | None:
         """The movement of rows; None for tiles, for rows that stay whole, and for shards whose axes move otherwise."""
         rank, sharded = len(self.axes), [tensor.memory_config.is_sharded() for tensor in (ends.read, ends.written)]
-        if ends.read.layout is not Layout.ROW_MAJOR or rank < 3:
+        in_tiles = ends.read.layout is Layout.TILE
+        if in_tiles and self.axes[-1] == rank - 1 and not keeps_tiles(self.axes):
+            return composed_by_lines(self.shape, self.axes, ends, spec)
+        if in_tiles or rank < 3:
             return None
         moved = tuple(axis - rank for place, axis in enumerate(self.axes) if axis != place)
         if not any(sharded) and self.axes[-1] != rank - 1:
@@ -117,7 +121,9 @@ class Permute(DataMovement):
         in_tiles, rank = read.layout is Layout.TILE, len(self.axes)
         if keeps_tiles(self.axes) if in_tiles else self.axes[-1] == rank - 1:
             copied = copy_movement(read, written, spec)
-            turned = copied.blocks if in_tiles and self.axes[-1] != rank - 1 else 0
+            if not in_tiles:  # where a row goes is worked out axis by axis
+                return replace(copied, writes=replace(copied.writes, axes=rank - 1))
+            turned = copied.blocks if self.axes[-1] != rank - 1 else 0
             return replace(copied, cast_tiles=turned, formats=(read.data_format, written.data_format))
         size = read.data_format.element_bytes or 1  # block floats are bytes
 
@@ -130,7 +136,7 @@ class Permute(DataMovement):
             )  # fmt: skip
 
         sides = sides_of(read, written, spec)
-        if in_tiles and self.axes[-1] >= rank - 2:  # tiles are waited for, and their rows written face by face
+        if in_tiles and self.axes[-1] == rank - 2:  # tiles are waited for, and their rows written face by face
             rows = prod(written.shape[:-2]) * written.padded_shape[-2]  # padding is written line by line, too
             lines = rows * div_up(read.shape[-1], FACE)
             reads = replace(sides.read, access=Access.WAIT)

@@ -84,7 +84,6 @@ TilizeWithValPadding | 19x1280 | 19x1280 tile | 40 x 1, WAIT 19*64/760, FLUSH 1*
 InterleavedToSharded | 128000x64 tile | 128000x64 tile height/6400x64/20 | 20 x 1, WAIT 400*2048/8000 +14, -
 InterleavedToSharded | 160x64 tile | 160x64 tile height/32x64/10 | 5 x 1, WAIT 2*2048/10 +2, -
 # 128 rows of four faces, 32 bytes each, for 64 cores; each waits for its tiles
-Permute 0213 | 1x2x64x64 tile l1 | 1x64x2x64 tile l1 | 64 x 1, WAIT 1*2048/8, STICKS 128*32/8192
 # two blocks of 32 by 40 elements are cut into four of up to 32 by 32, a core each: 2 x 32 rows of two pieces are read,
 # 2 x 40 rows of one written
 Permute 0132 | 1x2x32x40 l1 | 1x2x40x32 l1 | 4 x 1, STICKS 32*64/128, STICKS 20*64/80

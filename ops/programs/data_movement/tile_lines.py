@@ -1,0 +1,68 @@
+"""Programs that move rows of tiles into other tiles, a line of a face at a time: their cycles.
+
+Source: tt-metal 0.81.1 (data_movement/transpose and permute: the writers of tiles whose rows go elsewhere).
+"""
+
+from math import ceil, prod
+from typing import Final
+
+from device.cores import first_cores
+from device.memory.memory_config import FACE, TILE
+from device.numbers.formats import div_up
+from device.spec.device_spec import DeviceSpec
+from device.time.stages import Stage
+from ops.op_model import Ends
+from ops.programs.buffer_shapes import in_dram, pipelined_cycles, volume_tiles
+from ops.programs.data_movement.movement import Composed
+from ops.programs.kernel_costs import (
+    StickCosts,
+    TransferCosts,
+    burst_cycles,
+    waited_read_cycles,
+    write_latency_cycles,
+    write_line_cycles,
+)
+
+Shape = tuple[int, ...]
+
+HEIGHT_SWAPPED: Final = (0, 2, 1, 3)  # a program of its own writes padding a face at a time, others line by line
+
+
+def composed_by_lines(shape: Shape, axes: Shape, ends: Ends, spec: DeviceSpec) -> Composed:
+    """Tiles are read one by one; the rows of each are written, a line of a face at a time, and waited for once."""
+    height, width = shape[-2:]
+    images, across = prod(shape[:-2]), div_up(width, TILE)
+    tiles, line_faces = images * div_up(height, TILE) * across, TILE // FACE
+    used = min(tiles, spec.grid.cores)
+    line_bytes = FACE * (ends.read.data_format.element_bytes or 1)
+    count, lines = div_up(tiles, used), line_faces * height / div_up(height, TILE)
+    tile_bytes = ends.read.data_format.tile_bytes
+    read = waited_read_cycles(spec, tile_bytes, in_dram=in_dram(ends.read), readers=used)
+    answered = write_latency_cycles(spec, in_dram=in_dram(ends.written))
+    written = burst_cycles(
+        spec.costs_of(StickCosts).stick_write_cycles, ceil(lines), line_bytes, answered, spec.noc.link_bytes_per_cycle
+    )
+    filled = (
+        _padding_cycles(tuple(shape[axis] for axis in axes), line_bytes, spec, at_once=axes == HEIGHT_SWAPPED)
+        / spec.grid.cores
+    )
+    filled += answered if filled else 0.0
+    located = spec.costs_of(TransferCosts).locate_cycles
+    texts = "tiles are read, each waited for", "rows of faces are written where they belong, and padding below them"
+    stages = zip((Stage.READER, Stage.WRITER), (count * read, count * written + filled), texts, strict=True)
+    return Composed(
+        cores=first_cores(used, spec.grid.cols, spec.grid.rows),
+        body_cycles=located + pipelined_cycles((read, written), count) + filled,
+        stages={stage: (cycles, text) for stage, cycles, text in stages},
+        steps="reading tiles, and writing rows into tiles",
+        dram_read_bytes=tiles * tile_bytes * in_dram(ends.read),
+        dram_written_bytes=volume_tiles(ends.written) * tile_bytes * in_dram(ends.written),
+    )
+
+
+def _padding_cycles(shape: Shape, line_bytes: int, spec: DeviceSpec, *, at_once: bool) -> float:
+    """Cycles in which all cores write the padding below the images of a result, by lines or the lines of a face."""
+    lines = -shape[-2] % TILE
+    writes, size = (div_up(lines, FACE), min(lines, FACE) * line_bytes) if at_once else (lines, line_bytes)
+    faces_across = div_up(shape[-1], TILE) * (TILE // FACE)
+    return prod(shape[:-2]) * faces_across * writes * write_line_cycles(spec, size)
