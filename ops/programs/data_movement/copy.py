@@ -240,7 +240,7 @@ def _of_whole_rows(sides: Sides) -> Sides:
     The sticks of an image end within its last row of tiles that holds any.
     """
     rows, tiles = (sides.target, sides.source) if sides.read.tiles else (sides.source, sides.target)
-    high, lines = (TILE, *tiles.padded_shape)[-2] // TILE, (1, *rows.shape)[-2]
+    high, lines = (TILE, *tiles.padded_shape)[-2] // TILE, (1, 1, *rows.shape)[-2]
     first = np.arange(sides.cores.num_cores() + 1) * sides.tile_rows
     before = np.minimum(first // high * lines + np.minimum(first % high * TILE, lines), rows.matrix[0])
     sticks = int(np.diff(before).max())

@@ -151,3 +151,10 @@ def test_a_description_is_reshaped_like_a_tensor(device):
     reports = [ttsim.estimate_cycles(ttsim.reshape, each, (1, 79, 320), device=device) for each in (lying, described)]
     assert [operation.name for operation in reports[0].operations] == ["ReshapeViewDeviceOperation"]
     assert reports[0] == reports[1]
+
+
+def test_a_result_without_axes_is_timed(device):
+    report = ttsim.estimate_cycles(
+        ttsim.sum, spec(2, 64, 64, memory=DRAM), output_layout=ttsim.ROW_MAJOR_LAYOUT, device=device
+    )
+    assert report.operations[-1].name == "UntilizeWithUnpaddingDeviceOperation"
