@@ -303,7 +303,7 @@ REFUSED = [
     ("1x1x72x16", lambda x: pool(x, dtype=ttnn.bfloat8_b),
      "Device: BFLOAT8_B/BFLOAT4_B output data format is not supported with ROW_MAJOR layout"),
     ("1x1x72x16", lambda x: pool(x, dram_slice_config=1),
-     "NotSimulated: max_pool2d: dram_slice_config is not simulated"),
+     "ArgumentType: ttnn.max_pool2d(): incompatible function arguments."),
     ("1x1x72x16 float32", pool, "Device: Only BFLOAT16 supported for now\ninput_tensor: "),
     ("1x1x72x16 uint16", pool, "Device: Only BFLOAT16 supported for now\ninput_tensor: "),
     ("1x1x72x16 int32", pool, "Device: max_pool2d: input_tensor holds int32, whose bytes"),
