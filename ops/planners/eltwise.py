@@ -44,7 +44,7 @@ class BinaryArguments:
     target: TensorSpec | None = None  # The caller's tensor "target" that the result is written into, if there is one
 
 
-def require_formats(op: Binary, out_format: DataFormat) -> None:
+def require_formats(op: Binary) -> None:
     """Raises for formats that the library does not combine (DeviceError), or whose results are not simulated."""
     left, right, pair, name = op.left_format, op.right_format, PAIRS[op.operation], op.operation
     operation = f"BinaryOpType::{pair.op}"
@@ -149,12 +149,13 @@ def plan_binary(call: BinaryArguments, spec: DeviceSpec) -> Plan:
         as_they_are
         or not any(tensor is not None and tensor.memory_config.is_sharded() for tensor in (call.left, call.right))
     )
-    if all(in_rows) and call.target is not None:
+    if all(in_rows) and call.target is not None and not as_they_are:
         raise DeviceError(
             "Optional output tensor with Row Major input is not supported right now for Elementwise operations\n"
             "output_tensor: leave it out, or give the inputs in TILE_LAYOUT"
         )
-    require_formats(call.op, call.out_format or call.op.data_format)
+    if call.op.scalar is not None and call.left.data_format in RANGES:
+        _require_integer(call.op.scalar, call.left.data_format, call.op.operation)
 
     def write(builder: PlanBuilder, *tensors: PlanTensor) -> PlanTensor:
         read = list(tensors[: len(in_rows)])
@@ -174,6 +175,7 @@ def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor
     op, left, right, spec = call.op, read[0], read[1] if len(read) > 1 else None, builder.device_spec
     other = None if right is None else right.spec
     kind = NOT_REPEATED if other is None else repeated(left.spec.shape, other.shape)
+    require_formats(op)  # the library looks at the tensors that it brought into tiles
     shape = left.spec.shape if other is None else broadcast(left.spec.shape, other.shape)
     if call.target is not None:
         result, ones = builder.tensor("target"), (1,) * abs(len(call.target.shape) - len(shape))

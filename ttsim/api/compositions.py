@@ -364,29 +364,37 @@ def prelu(input_tensor_a: Tensor, weight: object, *, memory_config: MemoryConfig
 
 def _gated(name: str, gate: tuple[str, tuple[float, ...]], tensor: Tensor, dim: object, place: object) -> Tensor:
     """The first half of the channels times a function of the second."""
-    shape = tensor.spec.shape
+    shape = tensor.spec.padded_shape
     if not isinstance(dim, Integral):
         raise wrong(name, f"dim must be an integer, not {shown(dim)}")
     if dim not in (-1, 3):
         raise DeviceError(
             f"glu-family ops only support the last dimension, got dim={dim}\n{name}: permute the tensor first"
         )
-    if len(shape) != GATED_RANK:
+    if len(shape) < GATED_RANK:
         raise DeviceError(
             f"ShapeBase[] index out of range. 3 not in [-4, {len(shape)})\n{name}: reshape the tensor to rank 4"
         )
-    *most, width = shape
+    width = shape[GATED_RANK - 1]
     if width // 2 % 32:
         raise DeviceError(
             f"Split tensor dimension should be in full tile\n{name}: {width} channels are not two halves of whole tiles"
         )
-    halves = [part_of(tensor, (0, 0, 0, at), (*most, at + width // 2), (1,) * 4) for at in (0, width // 2)]
+    if len(shape) > GATED_RANK:
+        raise DeviceError(
+            f"Input rank {len(shape)} and begins 4 must have the same size\n{name}: reshape the tensor to rank 4"
+        )
+    most, whole = shape[:-1], _with_padding(tensor)  # the real library cuts and returns padding as elements
+    halves = [
+        part_of(whole, (0, 0, 0, at), (*most, at + width // 2), (1,) * 4, memory_config=place)  # type: ignore[arg-type]
+        for at in (0, width // 2)
+    ]
     factor = applied(gate[0], gate, halves[1], place)  # type: ignore[arg-type]
     result = combined("multiply", "multiply", (halves[0], factor), memory_config=place)  # type: ignore[arg-type]
     del factor
     while halves:
         del halves[0]
-    return _with_padding(result)
+    return result
 
 
 def _with_padding(tensor: Tensor) -> Tensor:

@@ -141,7 +141,8 @@ def _conversions(operation: str, tensors: Mapping[str, Tensor], other: object) -
     floats = {dtype for dtype in given.values() if dtype.format.is_float}
     if isinstance(other, Real) and not isinstance(other, Integral) and not floats:
         floats = {DataType.FLOAT32}
-    return {role: next(iter(floats)) for role, dtype in given.items() if len(floats) == 1 and dtype.format in RANGES}
+    new = {dtype: DataType.BFLOAT16 if dtype.format.is_block else dtype for dtype in floats}
+    return {role: next(iter(new.values())) for role, dtype in given.items() if len(new) == 1 and dtype.format in RANGES}
 
 
 COMPARISONS: Final = frozenset(("eq", "ne", "gt", "ge", "lt", "le"))

@@ -167,6 +167,16 @@ class FastInPlace(ShortInPlace):
 
     fast_and_approximate_mode: bool | None = param("Compute a quotient with the matrix unit.", default=False)
 
+    def run(self) -> Tensor:
+        """Divides; quotients of integers are floats, which the first operand does not hold."""
+        left, right = self.input_tensor_a, self.input_tensor_b
+        whole = right.spec.data_format == INT32 if isinstance(right, Tensor) else isinstance(right, Integral)
+        if whole and isinstance(left, Tensor) and left.spec.data_format == INT32:
+            raise DeviceError(
+                f"For integer division, supported output dtype is FLOAT32\n{self._name}: call div, or typecast it"
+            )
+        return super().run()
+
 
 class ReversedInPlace(ShortInPlace):
     """A difference, the first operand taken from the second."""

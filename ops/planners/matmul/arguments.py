@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import TILE, MemoryConfig
+from device.memory.memory_config import TILE, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import FLOAT32, DataFormat, div_up
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
@@ -61,6 +61,21 @@ class MatmulArguments:
         """Tiles of M, K and N of one matrix, with padding."""
         (rows, depth), columns = self.first_sides, self.second_sides[1]
         return div_up(rows, TILE), div_up(depth, TILE), div_up(columns, TILE)
+
+    @property
+    def line(self) -> GridSpec | None:
+        """Cores of BLOCK shards of the output that lie in one row or column; None for other places.
+
+        Only an interleaved first operand without a program config or a core grid lets the output choose the cores.
+        """
+        shards, chosen = self.memory_config.shard_spec, self.program is not None or self.core_grid is not None
+        if self.memory_config.memory_layout is not TensorMemoryLayout.BLOCK_SHARDED or shards is None or chosen:
+            return None
+        box = shards.grid.bounding_box()
+        one_line = min(box.rows, box.cols) == 1 < max(box.rows, box.cols)
+        return (
+            GridSpec(cols=box.cols, rows=box.rows) if one_line and not self.first.memory_config.is_sharded() else None
+        )
 
     @property
     def output_shape(self) -> tuple[int, ...]:

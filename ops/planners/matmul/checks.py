@@ -13,6 +13,7 @@ from ops.programs.matmul.op import MatmulConfig, MatmulProblem, MatmulProgram
 HEIGHT, BLOCK = TensorMemoryLayout.HEIGHT_SHARDED, TensorMemoryLayout.BLOCK_SHARDED
 WIDTH, INTERLEAVED = TensorMemoryLayout.WIDTH_SHARDED, TensorMemoryLayout.INTERLEAVED
 NAMELESS = ("num_output_blocks_total", "DFB", "bad optional access")  # what the library says without the config
+NOT_IN_L1 = "TensorSpec is not L1-resident (L1 is required). Both L1 and L1_SMALL are accepted."
 ADVICE = {  # what to do about a refusal, by the tensor or field that it is about
     "blocks": "program_config: choose blocks that divide a core's part of the output",
     "input_tensor_a": "input_tensor_a: shard it as the program config deals it to cores, or use interleaved memory",
@@ -73,6 +74,8 @@ def _complaints(
         MatmulProgram.REUSE: _reuse,
     }
     yield from of_program[config.program](call, problem, config)
+    if call.memory_config.is_sharded() and call.memory_config.buffer_type is BufferType.DRAM:
+        yield f"DFB 'out' borrows memory from TensorParameter 'output', but its {NOT_IN_L1}", "memory_config"
 
 
 def rows_of(problem: MatmulProblem, config: MatmulConfig) -> int:
@@ -251,8 +254,7 @@ def _split_columns(call: MatmulArguments, problem: MatmulProblem, config: Matmul
         yield from _whole_rows(config)
     if second.is_sharded() and second.buffer_type is BufferType.DRAM:
         yield (
-            "DFB 'in1' borrows memory from TensorParameter 'in1', but its TensorSpec is not L1-resident (L1 is "
-            "required). Both L1 and L1_SMALL are accepted.",
+            f"DFB 'in1' borrows memory from TensorParameter 'in1', but its {NOT_IN_L1}",
             "input_tensor_b",
         )
     if second.is_sharded() and second.buffer_type is BufferType.L1:

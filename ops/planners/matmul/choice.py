@@ -6,6 +6,7 @@ Rules: ttnn 0.81.1, compared with its output shards and dataflow buffers on a de
 from dataclasses import replace
 from math import gcd
 
+from device.cores import CoreCoord
 from device.errors import ArgumentError, NotSimulatedError
 from device.memory.memory_config import TILE, BufferType, ShardOrientation, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import div_up
@@ -16,6 +17,7 @@ from ops.programs.matmul.choice import (
     NARROW_DST_TILES,
     NARROW_RATIO,
     WIDE_DST_TILES,
+    blocked_config,
     interleaved_config,
     output_block,
     subblock_of,
@@ -67,7 +69,44 @@ def choose_config(
         return _of_shards(call, problem, shards, grid, l1_bytes)
     if call.core_grid is not None:
         return _of_grid(call, problem, grid, l1_bytes)
-    return _interleaved(call, problem, grid, l1_bytes, one_axis=one_axis)
+    config = _interleaved(call, problem, grid, l1_bytes, one_axis=one_axis)
+    return config if call.line is None else _of_line(call, problem, config, call.line)
+
+
+def _of_line(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig, line: GridSpec) -> MatmulConfig:
+    """The program of cores in one row or column, each with one of the output's BLOCK shards.
+
+    An output of several rows and columns of blocks that have a core each is dealt to them instead, by `config`.
+    """
+    down, across = div_up(problem.m_tiles, config.per_core_m), div_up(problem.n_tiles, config.per_core_n)
+    fits = 1 < down <= config.grid.rows and 1 < across <= config.grid.cols
+    if config.program is MatmulProgram.MCAST_2D and fits:
+        return config
+    if problem.second_batched:
+        raise ArgumentError(
+            "BLOCK_SHARDED output on a 1D grid (single row or column of cores) is not supported when both input "
+            "tensors are batched. Either use HEIGHT_SHARDED/WIDTH_SHARDED explicitly, use a 2D core grid for "
+            "BLOCK_SHARDED, or ensure the second input tensor (B) has batch size 1. See GitHub issue #32306 for "
+            "details.\nmemory_config: batches want interleaved memory"
+        )
+    shards, is_row = call.memory_config.shard_spec, line.rows == 1
+    assert shards is not None
+    program = MatmulProgram.MCAST_IN0 if is_row else MatmulProgram.MCAST_IN1
+    if config.program not in (program, MatmulProgram.MCAST_2D):
+        wanted, kind = ("HEIGHT", "column") if is_row else ("WIDTH", "row")
+        raise ArgumentError(
+            f"{program.config_name}: output memory layout must be {wanted}_SHARDED or BLOCK_SHARDED on a 1-{kind} "
+            f"grid, got: TensorMemoryLayout::BLOCK_SHARDED\nmemory_config: give a {kind} of cores"
+        )
+    if shards.grid.bounding_box().start != CoreCoord(0, 0):
+        raise ArgumentError(
+            f"{program.config_name}: output shard grid {shards.grid} must lie within extent {line.cols}-{line.rows}\n"
+            "memory_config: begin the cores at (0, 0)"
+        )
+    high, wide = (side // TILE for side in shards.shape)
+    per_core = (_fused_rows(problem), wide) if is_row else (high, problem.n_tiles)
+    depth = 1 if problem.k_tiles % 2 else 2
+    return replace(blocked_config(problem, line, program, (*per_core, depth), per_core), fuse_batch=True)
 
 
 def _usable(core_grid: GridSpec, grid: GridSpec) -> GridSpec:

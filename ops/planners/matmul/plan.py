@@ -16,6 +16,7 @@ from device.memory.memory_config import (
     Layout,
     ShardOrientation,
     ShardSpec,
+    TensorMemoryLayout,
     no_bank,
 )
 from device.numbers.formats import div_up
@@ -98,9 +99,9 @@ def later(call: MatmulArguments, problem: MatmulProblem) -> tuple[bool, bool]:
 
 
 def _output_spec(
-    call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig, device_spec: DeviceSpec
+    call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig, device_spec: DeviceSpec, *, of_line: bool
 ) -> TensorSpec:
-    """The output, in shards that follow from the program where it is sharded."""
+    """The output, in shards that follow from the program where it is sharded; those of a line (`of_line`) as given."""
     place = call.memory_config
     if call.target is not None:
         return call.target
@@ -114,7 +115,8 @@ def _output_spec(
             f"B * per_core_M * per_core_N = {problem.batches * part} tiles without draining. Use fuse_batch=True.\n"
             "memory_config: use interleaved memory for the products of batches"
         )
-    shards, grid = _output_shards(call, problem, config, device_spec), device_spec.grid
+    shards = place.shard_spec if of_line else None
+    shards, grid = shards or _output_shards(call, problem, config, device_spec), device_spec.grid
     spec = TensorSpec(call.output_shape, call.output_format, Layout.TILE, replace(place, shard_spec=shards))
     outside = next((core for core in shards.grid.cores() if core.x >= grid.cols or core.y >= grid.rows), None)
     if outside is not None:
@@ -189,7 +191,13 @@ def _program(
         config = choose_config(call, problem, grid, free_l1_bytes, one_axis=one_axis)
     check_arguments(call, problem, config)
     require_sides(config)
-    output_spec = _output_spec(call, problem, config, device_spec)  # the library makes the output's shards first
+    line = None if config.program is MatmulProgram.MCAST_2D else call.line
+    if line is not None:  # shards in one row or column of cores are columns or rows of the output
+        layout = TensorMemoryLayout.WIDTH_SHARDED if line.rows == 1 else TensorMemoryLayout.HEIGHT_SHARDED
+        call = replace(call, memory_config=replace(call.memory_config, memory_layout=layout))
+    output_spec = _output_spec(
+        call, problem, config, device_spec, of_line=line is not None
+    )  # the library makes the output's shards first
     for text in refusals(call, problem, config, grid):
         raise ArgumentError(text)
     _require_place(call, config)

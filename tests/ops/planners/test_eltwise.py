@@ -8,9 +8,9 @@ from ops.planners.eltwise import require_formats
 from ops.programs.eltwise.op import Binary
 
 
-def require(left, right=None, out_format=None, operation="add", **fields):
+def require(left, right=None, operation="add", **fields):
     op = Binary(operation=operation, left_format=left, right_format=right, data_format=left, **fields)
-    require_formats(op, out_format or left)
+    require_formats(op)
 
 
 @pytest.mark.parametrize(
