@@ -257,3 +257,19 @@ def test_a_program_lies_where_the_shards_do(box, rows, cores, tiles):
         plan(
             first=matrix(rows, 128, place=place), second=matrix(128, 96), memory_config=replace(place, shard_spec=None)
         )
+
+
+@pytest.mark.parametrize(
+    ("rows", "last", "shard", "layout", "buffers"),
+    [
+        (64, (3, 0), (64, 64), TensorMemoryLayout.WIDTH_SHARDED, [8192, 8192, 8192]),
+        (128, (0, 3), (32, 256), TensorMemoryLayout.HEIGHT_SHARDED, [4096, 32768, 16384]),
+    ],
+)
+def test_block_shards_in_one_line_of_cores_are_columns_or_rows(rows, last, shard, layout, buffers):
+    """As ttnn 0.81.1 plans them on four cores: two tiles of depth at once, twice, and the shard of a core."""
+    shards = ShardSpec(CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(*last))]), shard)
+    place = MemoryConfig(TensorMemoryLayout.BLOCK_SHARDED, BufferType.L1, shards)
+    planned = plan(first=matrix(rows, 64), second=matrix(64, 256), memory_config=place)
+    assert planned.tensors["output"].memory_config == MemoryConfig(layout, BufferType.L1, shards)
+    assert [buffer.size_bytes for buffer in planned.steps[-1].circular_buffers] == buffers
