@@ -121,7 +121,7 @@ class Permute(DataMovement):
         in_tiles, rank = read.layout is Layout.TILE, len(self.axes)
         if keeps_tiles(self.axes) if in_tiles else self.axes[-1] == rank - 1:
             copied = copy_movement(read, written, spec)
-            if not in_tiles:  # where a row goes is worked out axis by axis
+            if not in_tiles and copied.writes is not None:  # where a row goes is worked out axis by axis
                 return replace(copied, writes=replace(copied.writes, axes=rank - 1))
             turned = copied.blocks if self.axes[-1] != rank - 1 else 0
             return replace(copied, cast_tiles=turned, formats=(read.data_format, written.data_format))
