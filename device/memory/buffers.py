@@ -28,6 +28,13 @@ class PageLocation(NamedTuple):
     address: int  # First byte
 
 
+class Unwritten(NamedTuple):
+    """The last channels of a tensor that lie in memory as it was before."""
+
+    channels: int  # The first channels, which were written
+    text: str  # Of the error of reading the others
+
+
 class Buffer:
     """Memory that a tensor owns, at one address in every bank.
 
@@ -37,6 +44,7 @@ class Buffer:
         allocated: False once it was freed.
         placed: False for a buffer that never got an address (a capture without dispatch).
         owner: A weak reference to the object that keeps it; None without an owner.
+        unwritten: What an operation left of it as memory was before; None if nothing.
     """
 
     __slots__ = (
@@ -51,6 +59,7 @@ class Buffer:
         "owner",
         "placed",
         "spec",
+        "unwritten",
     )
 
     def __init__(
@@ -69,6 +78,7 @@ class Buffer:
         self.address = address
         self.allocated = True
         self.placed = placed
+        self.unwritten: Unwritten | None = None
         self.owner: ReferenceType[object] | None = None
         self.device_spec = device_spec
         self._values: Array | None = None

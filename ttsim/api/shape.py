@@ -8,7 +8,7 @@ from device.memory.memory_config import MemoryConfig
 from device.plan import Plan
 from ops.planners.concat import plan_concat
 from ops.planners.shape.permute import plan_permute, plan_transpose, require_known_numbers
-from ops.planners.shape.plan import axes_of, axis_of, plan_convert_to_chw, plan_convert_to_hwc, require_written_channels
+from ops.planners.shape.plan import axes_of, axis_of, plan_convert_to_chw, plan_convert_to_hwc, unwritten_channels
 from ops.planners.shape.reshape import plan_reshape, plan_squeeze, plan_unsqueeze_to_4d, plan_view
 from ops.planners.shape.reshape_on_device import plan_reshape_on_device, reshapes_on_host
 from ops.planners.shape.slice import plan_slice
@@ -154,8 +154,8 @@ def convert_to_hwc(
 ) -> Tensor:
     """[1, B, C, H*W] as [1, 1, B*H*W, C], with C rounded up to a multiple of 16 bytes.
 
-    In the real library the added channels hold what lay in memory before: a strict device refuses them with an
-    ArgumentError, and on other devices they are zeros.
+    In the real library the added channels hold what lay in memory before. A convolution of C channels ignores them; a
+    strict device refuses every other use of the result with an ArgumentError, and on other devices they are zeros.
 
     Args:
         input: A WIDTH-sharded tensor in ROW_MAJOR layout, in L1 or DRAM.
@@ -170,12 +170,12 @@ def convert_to_hwc(
         >>> ttnn.experimental.convert_to_hwc(image).shape
         Shape([1, 1, 64, 16])
     """
-
-    def strict(plan: Plan) -> None:
-        require_written_channels(input.spec, plan.tensors["output"])
-
     owner, data_format = "experimental.convert_to_hwc", format_of(dtype)
-    return converted(owner, plan_convert_to_hwc, input, strict=strict, place=memory_config, data_format=data_format)
+    result = converted(owner, plan_convert_to_hwc, input, place=memory_config, data_format=data_format)
+    device = result.device()
+    if device is not None and device.strict:
+        result.buffer.unwritten = unwritten_channels(input.spec, result.spec)
+    return result
 
 
 @operation_as("ttnn.experimental.")

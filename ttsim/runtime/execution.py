@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from device.errors import DeviceError, shown
+from device.errors import ArgumentError, DeviceError, shown
 from device.matrix_unit.arithmetic import EXACT, FAST, Arithmetic
 from device.memory.buffers import Buffer
 from device.memory.memory_config import BufferType
@@ -142,6 +142,7 @@ def _run(
 ) -> dict[str, Tensor]:
     """Runs a plan on one device, the first of its mesh."""
     _require_here(device, tensors)
+    _require_written(tensors, asked)
     dispatch = current().dispatch
     computes = dispatch and device.values != "off"
     read = tensors.items() if computes else ()
@@ -271,9 +272,20 @@ def _require_here(device: Device, tensors: Mapping[str, Tensor]) -> None:
             )
 
 
+def _require_written(tensors: Mapping[str, Tensor], asked: ConvCall | None) -> None:
+    """Raises ArgumentError for a tensor of which a part was never written.
+
+    A convolution of fewer channels than its image has multiplies the others by zeros: what lies there does not count.
+    """
+    for name, tensor in tensors.items():
+        unwritten = tensor.buffer.unwritten if _lives(tensor) else None
+        if unwritten and not (name == "input" and asked is not None and asked.in_channels <= unwritten.channels):
+            raise ArgumentError(unwritten.text)
+
+
 def _array(name: str, tensor: Tensor, on_device: bool, input_shape: tuple[int, int] | None) -> Array:
     """A tensor's values as a plan reads them: prepared weights with their padding, all other tensors without."""
-    array = tensor.padded_values() if on_device and name in PREPARED else tensor.values()
+    array = tensor.padded_values() if on_device and name in PREPARED else tensor.values(unwritten=True)
     return _sticks(array, *input_shape) if name == "input" and input_shape is not None else array
 
 

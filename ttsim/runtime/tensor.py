@@ -11,7 +11,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from device.errors import ArgumentTypeError, DeviceError, shown
+from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 from device.matrix_unit.packer import typecast
 from device.memory.buffers import Buffer
 from device.memory.layouts import TensorSpec, aligned_page_bytes
@@ -346,13 +346,16 @@ class Tensor(Operators):
             raise DeviceError("StorageType::HOST doesn't support buffer_address method\nuse .to(device) first")
         return self.buffer.address
 
-    def values(self) -> Array:
+    def values(self, *, unwritten: bool = False) -> Array:
         """Read-only values in the format's storage type, in the logical shape, wherever the tensor is.
 
-        Raises DeviceError if the tensor was deallocated, or its device computes no values.
+        Raises DeviceError if the tensor was deallocated, or its device computes no values; ArgumentError if an
+        operation left elements as memory was before, unless these are wanted, too (``unwritten``).
         """
         if not self.is_allocated():
             raise not_allocated()
+        if not unwritten and self._storage is not None and self.buffer.unwritten:
+            raise ArgumentError(self.buffer.unwritten.text)
         if self.distributed:
             raise DeviceError(
                 f"Can't convert a tensor distributed on {self.mesh_shape()} mesh to row-major logical tensor. Supply a "

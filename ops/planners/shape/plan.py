@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from device.errors import ArgumentError, DeviceError
+from device.errors import DeviceError
+from device.memory.buffers import Unwritten
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import DataFormat, div_up, round_up
@@ -58,19 +59,23 @@ def _plan_of_program(
     return plan_of(source, spec, write)
 
 
-def require_written_channels(source: TensorSpec, result: TensorSpec) -> None:
-    """Raises ArgumentError for channels of the result that the library never writes: those behind the tensor's own.
+def unwritten_channels(source: TensorSpec, result: TensorSpec) -> Unwritten | None:
+    """What to say of channels of the result that the library never writes, those behind the tensor's own.
 
     Source: tt-metal 0.81.1 (convert_to_hwc reads the tensor's channels alone into a buffer that nothing clears);
     recorded: 3 channels give other numbers in another order of calls.
     """
     channels, result_channels = source.shape[-2], result.shape[-1]
-    if channels != result_channels:
-        raise ArgumentError(
+    if channels == result_channels:
+        return None
+    return Unwritten(
+        channels,
+        (
             f"experimental.convert_to_hwc: the result has {result_channels} channels, and the tensor {channels}: the "
-            f"real library leaves the last {result_channels - channels} as memory was before; pad the tensor to "
-            f"{result_channels} channels with ttnn.pad first"
-        )
+            f"real library leaves the last {result_channels - channels} as memory was before; give it to a convolution "
+            f"of {channels} channels, or pad the tensor to {result_channels} channels with ttnn.pad first"
+        ),
+    )
 
 
 def _hwc_place(source: TensorSpec, aligned: int) -> MemoryConfig:

@@ -478,15 +478,37 @@ def test_padding_that_comes_out_as_another_number_is_refused(words, shape, value
 
 
 @pytest.mark.parametrize(("dtype", "channels", "held"), [(ttnn.bfloat16, 3, 8), (ttnn.float32, 6, 8)])
-def test_channels_last_that_are_never_written_are_refused(dtype, channels, held):
+def test_channels_last_that_are_never_written_are_not_read(dtype, channels, held):
     for strict in (True, False):
         with ttnn.open_device(strict=strict) as device:
             pixels = ttnn.Tensor(np.ones((1, 1, channels, 128)), dtype, device, mem_config=wide((channels, 64), 2))
-            if not strict:
-                assert ttnn.experimental.convert_to_hwc(pixels).shape == [1, 1, 128, held]
-                continue
-            with pytest.raises(ttnn.ArgumentError, match=f"the result has {held} channels, and the tensor {channels}:"):
-                ttnn.experimental.convert_to_hwc(pixels)
+            last = ttnn.experimental.convert_to_hwc(pixels)
+            assert last.shape == [1, 1, 128, held]
+            for use in (ttnn.relu, ttnn.Tensor.cpu, lambda view: ttnn.reshape(view, (1, 128, 1, held)).to_numpy()):
+                if strict:
+                    with pytest.raises(ttnn.ArgumentError, match=f"has {held} channels, and the tensor {channels}:"):
+                        use(last)
+                else:
+                    use(last)
+
+
+@pytest.mark.parametrize(("asked", "refused"), [(3, False), (4, True)])
+def test_a_convolution_ignores_channels_that_are_never_written(asked, refused):
+    """As vanilla_unet and unet_shallow in tt-metal begin: the weights of the channels behind the third are zeros."""
+    with ttnn.open_device(l1_small_size=32768) as device:
+        pixels = ttnn.Tensor(np.ones((1, 1, 3, 64)), ttnn.bfloat16, device, mem_config=wide((3, 32), 2))
+        last = ttnn.experimental.convert_to_hwc(pixels)
+        weights = ttnn.from_numpy(np.ones((32, asked, 3, 3)), ttnn.bfloat16)
+        arguments = {
+            "input_tensor": last, "weight_tensor": weights, "device": device, "in_channels": asked, "out_channels": 32,
+            "batch_size": 1, "input_height": 8, "input_width": 8, "kernel_size": (3, 3), "padding": (1, 1),
+        }  # fmt: skip
+        if refused:
+            with pytest.raises(ttnn.ArgumentError, match="the result has 8 channels, and the tensor 3:"):
+                ttnn.conv2d(**arguments)
+        else:
+            output = ttnn.conv2d(**arguments).to_numpy().reshape(8, 8, 32)
+            assert (output[1:-1, 1:-1] == 27.0).all()  # 3 x 3 pixels of 3 channels
 
 
 def test_what_lies_where_the_result_goes_is_not_released(device):
