@@ -258,10 +258,8 @@ def write_page_cycles(spec: DeviceSpec, page_bytes: float) -> float:
 
 
 def write_line_cycles(spec: DeviceSpec, line_bytes: float) -> float:
-    """Between two writes into pages of an interleaved buffer, whose banks are worked out: issued, or on the wire."""
-    costs = spec.costs_of(TransferCosts)
-    found = costs.page_issue_cycles - costs.read_issue_cycles
-    return max(costs.write_issue_cycles + found, line_bytes / spec.noc.link_bytes_per_cycle)
+    """Between two writes into pages of an interleaved buffer: their banks are worked out as those of reads are."""
+    return read_page_cycles(spec, line_bytes)
 
 
 def multicast_cycles(spec: DeviceSpec, sent_bytes: float, receivers: int) -> float:

@@ -393,6 +393,7 @@ def _surroundings() -> Iterator[Sample]:
         ),
         ("concat", partial(plan_concat, (rows, rows), 3), {"input_0": rows, "input_1": rows}),
         ("permute", partial(plan_permute, rows, (0, 3, 1, 2)), {"input": rows}),
+        ("permute of whole rows", partial(plan_permute, rows, (0, 2, 1, 3)), {"input": rows}),
         ("pad", partial(plan_pad, rows, (none, one, one, none), 0.0), {"input": rows}),
         ("pad of tiles", partial(plan_pad, tiles, (none, none, none, (0, 32)), 0.0), {"input": tiles}),
         ("pad tiles", partial(plan_pad, ragged, (none, none, none, (0, 24)), 0.0), {"input": ragged}),

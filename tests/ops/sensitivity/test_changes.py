@@ -304,6 +304,7 @@ MOVEMENTS_BY_TWO = {
     "copy",
     "kv_cache",
     "pad",
+    "permute",
     "repeat",
     "reshape",
     "roll",
