@@ -22,18 +22,20 @@ from device.plan import (
 from ttsim.recording import capture, capture as capture_graph
 from ttsim.recording.capture import Node, captured_nodes, levelized_graph
 from ttsim.recording.queries import (
-    AllocationRecord as AllocationRecord,
-    ConstraintQueryResponse as ConstraintQueryResponse,
-    MockAllocatorState as MockAllocatorState,
-    QueryOutput as QueryOutput,
-    ResourceUsage as ResourceUsage,
-    RuntimeQueryResponse as RuntimeQueryResponse,
     extract_mock_allocator_state as extract_mock_allocator_state,
     query_op_constraints as query_op_constraints,
     query_op_constraints_with_initial_state as query_op_constraints_with_initial_state,
     query_op_runtime as query_op_runtime,
 )
-from ttsim.runtime.queried import ExecutionStatus as ExecutionStatus
+from ttsim.runtime.queried import (
+    AllocationRecord as AllocationRecord,
+    ConstraintQueryResponse as ConstraintQueryResponse,
+    ExecutionStatus as ExecutionStatus,
+    MockAllocatorState as MockAllocatorState,
+    QueryOutput as QueryOutput,
+    ResourceUsage as ResourceUsage,
+    RuntimeQueryResponse as RuntimeQueryResponse,
+)
 from ttsim.runtime.session import Capture, current, remember
 from ttsim.runtime.types.call import require_type, required_integer
 from ttsim.runtime.types.signatures import public

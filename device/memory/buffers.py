@@ -114,7 +114,7 @@ class Buffer:
         wanted = tensor.buffer(self.device_spec)
         if any(getattr(wanted, name) != getattr(self.spec, name) for name in _SIZES):
             raise MemoryAccessError(f"{self!r} was allocated as {self.spec} and can not hold a tensor of {wanted}")
-        self._values, self._tensor, self._pages = values, tensor, None
+        self._values, self._tensor, self._pages, self.unwritten = values, tensor, None, None
 
     @property
     def values(self) -> Array:

@@ -248,18 +248,16 @@ def local_sticks_cycles(spec: DeviceSpec, count: int, stick_bytes: float) -> flo
 
 
 def read_page_cycles(spec: DeviceSpec, page_bytes: float) -> float:
-    """Between two pages of an interleaved buffer that a core reads: issued, or on the wire."""
+    """Between two pages of an interleaved buffer that a core reads: issued, or on the wire.
+
+    The bank of each is worked out, which lines that are written into pages wait for just as long.
+    """
     return max(spec.costs_of(TransferCosts).page_issue_cycles, page_bytes / spec.noc.link_bytes_per_cycle)
 
 
 def write_page_cycles(spec: DeviceSpec, page_bytes: float) -> float:
     """Between two pages that a core writes: issued, or on the wire."""
     return max(spec.costs_of(TransferCosts).write_issue_cycles, page_bytes / spec.noc.link_bytes_per_cycle)
-
-
-def write_line_cycles(spec: DeviceSpec, line_bytes: float) -> float:
-    """Between two writes into pages of an interleaved buffer: their banks are worked out as those of reads are."""
-    return read_page_cycles(spec, line_bytes)
 
 
 def multicast_cycles(spec: DeviceSpec, sent_bytes: float, receivers: int) -> float:

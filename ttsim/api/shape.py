@@ -174,7 +174,8 @@ def convert_to_hwc(
     result = converted(owner, plan_convert_to_hwc, input, place=memory_config, data_format=data_format)
     device = result.device()
     if device is not None and device.strict:
-        result.buffer.unwritten = unwritten_channels(input.spec, result.spec)
+        for part in result.each():
+            part.buffer.unwritten = unwritten_channels(input.spec, result.spec)
     return result
 
 

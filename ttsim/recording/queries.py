@@ -3,205 +3,36 @@
 Every query runs on a device of its own, made like the one that is asked about: nothing is placed, run or cached there.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import Context
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple
+from dataclasses import replace
+from typing import Any, Final
 
-from device.errors import (
-    ArgumentTypeError,
-    CircularBufferError,
-    NotSimulatedError,
-    OutOfMemoryError,
-    SpecError,
-    TTSimError,
-    shown,
-)
+from device.errors import ArgumentTypeError, TTSimError, shown
 from device.machine import Machine
 from device.memory.memory_config import BufferType
 from device.plan import Event, usage_per_core
 from ttsim.recording.profiling import planned
 from ttsim.runtime.device import Device
-from ttsim.runtime.queried import ExecutionStatus, l1_bytes_of, tensors_of
+from ttsim.runtime.queried import (
+    AllocationRecord,
+    ConstraintQueryResponse,
+    ExecutionStatus,
+    MockAllocatorState,
+    QueryOutput,
+    ResourceUsage,
+    RuntimeQueryResponse,
+    l1_bytes_of,
+    refusal_of,
+    tensors_of,
+)
 from ttsim.runtime.session import Capture, current, remember
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.tensor_copies import DESCRIPTIONS, tensor_like
 from ttsim.runtime.types.call import require_type
 from ttsim.runtime.types.tensor_spec import TensorSpec
 
-
-class ResourceUsage(NamedTuple):
-    """The memory that a call takes of a core, in bytes.
-
-    Attributes:
-        cb_peak_size_per_core: Peak of circular buffers.
-        l1_buffers_peak_per_core: Peak of L1 buffers.
-        peak_memory_usage_per_core: Peak of both together.
-        l1_output_buffer_per_core: Results that stay in L1.
-
-    Examples:
-        >>> ttnn.graph.ResourceUsage().peak_memory_usage_per_core
-        0
-    """
-
-    cb_peak_size_per_core: int = 0
-    l1_buffers_peak_per_core: int = 0
-    peak_memory_usage_per_core: int = 0
-    l1_output_buffer_per_core: int = 0
-
-
-NOTHING: Final = ResourceUsage()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConstraintQueryResponse:
-    """The answer to a query of memory.
-
-    Attributes:
-        status: Success or Error.
-        resource_usage: Bytes of a core; all 0 after an error.
-        output_tensor_specs: The results; None after an error.
-        error_message: The text of the error, whose first line is the real library's; None without an error.
-        refusal: The class of the error: "argument", "legality", "memory" or "not simulated"; None without an error.
-
-    Examples:
-        >>> ttnn.graph.query_op_constraints(ttnn.relu, device, 1.5).refusal
-        'argument'
-    """
-
-    status: ExecutionStatus
-    resource_usage: ResourceUsage = NOTHING
-    output_tensor_specs: tuple[TensorSpec, ...] | None = None
-    error_message: str | None = None
-    refusal: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuntimeQueryResponse:
-    """The answer to a query of time.
-
-    Attributes:
-        status: Success or Error.
-        runtime: Nanoseconds of the kernels of all device operations, as `estimate_cycles` reports them; 0 after an
-            error.
-        trace_replay: Nanoseconds of a trace replay, with the dispatch between kernels; the real query measures replays.
-        error_share: Expected error of ``runtime`` where it was measured; None where nothing was.
-        unmeasured_share: Share of ``runtime`` in operations that were never measured on this architecture.
-        untimed: Device operations without a model of time, which ``runtime`` leaves out.
-        error_message: As in `ConstraintQueryResponse`.
-        refusal: As in `ConstraintQueryResponse`.
-
-    Examples:
-        >>> spec = ttnn.TensorSpec((1, 1, 32, 32), ttnn.bfloat16, ttnn.TILE_LAYOUT)
-        >>> response = ttnn.graph.query_op_runtime(ttnn.relu, device, spec)
-        >>> response.runtime < response.trace_replay, response.untimed
-        (True, ())
-    """
-
-    status: ExecutionStatus
-    runtime: int = 0
-    trace_replay: int = 0
-    error_share: float | None = None
-    unmeasured_share: float = 0.0
-    untimed: tuple[str, ...] = ()
-    error_message: str | None = None
-    refusal: str | None = None
-
-
-class AllocationRecord(NamedTuple):
-    """A buffer in a state of memory.
-
-    Attributes:
-        buffer_type: The memory.
-        address: First byte, the same in every bank.
-        size_per_bank: Bytes of every bank.
-
-    Examples:
-        >>> ttnn.graph.AllocationRecord(ttnn.BufferType.L1, 1_000_000, 2048).size_per_bank
-        2048
-    """
-
-    buffer_type: BufferType
-    address: int
-    size_per_bank: int
-
-
-Regions = tuple[tuple[int, int], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class MockAllocatorState:
-    """What lies in the memories of a device: regions as (start, end), sorted, neighbors joined.
-
-    Attributes:
-        regions: By memory; a memory without an entry is empty.
-
-    Examples:
-        >>> record = ttnn.graph.AllocationRecord(ttnn.BufferType.L1, 1_000_000, 2048)
-        >>> state = ttnn.graph.MockAllocatorState().with_allocations([record])
-        >>> state.total_allocated_size(), state.lowest_occupied(ttnn.BufferType.L1)
-        (2048, 1000000)
-    """
-
-    regions: Mapping[BufferType, Regions] = field(default_factory=dict)
-
-    def total_allocated_size(self, buffer_type: BufferType | None = None) -> int:
-        """Bytes of a bank in use, in one memory or in all."""
-        wanted = self.regions if buffer_type is None else [buffer_type]
-        return sum(end - start for kind in wanted for start, end in self.regions.get(kind, ()))
-
-    def is_empty(self, buffer_type: BufferType) -> bool:
-        """Whether nothing lies in a memory."""
-        return not self.regions.get(buffer_type)
-
-    def lowest_occupied(self, buffer_type: BufferType) -> int | None:
-        """The lowest address in use; None in an empty memory."""
-        return min((start for start, _ in self.regions.get(buffer_type, ())), default=None)
-
-    def with_allocations(self, live: Iterable[AllocationRecord]) -> "MockAllocatorState":
-        """The state in which these buffers lie and no others: a buffer is evicted by leaving its record out."""
-        spans: dict[BufferType, list[tuple[int, int]]] = {}
-        for record in live:
-            spans.setdefault(record.buffer_type, []).append((record.address, record.address + record.size_per_bank))
-        return MockAllocatorState({kind: _joined(regions) for kind, regions in spans.items()})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueryOutput:
-    """The answer to a query on a given state of memory.
-
-    Attributes:
-        response: What `query_op_constraints` answers.
-        new_state: What lies in memory after the call.
-        output_allocations: Where the results lie in ``new_state``, in their order.
-
-    Examples:
-        >>> empty = ttnn.graph.extract_mock_allocator_state(device)
-        >>> spec = ttnn.TensorSpec((1, 1, 64, 128), ttnn.bfloat16, ttnn.TILE_LAYOUT, ttnn.BufferType.L1)
-        >>> output = ttnn.graph.query_op_constraints_with_initial_state(ttnn.relu, device, empty, spec)
-        >>> [record.size_per_bank for record in output.output_allocations]
-        [2048]
-    """
-
-    response: ConstraintQueryResponse
-    new_state: MockAllocatorState
-    output_allocations: tuple[AllocationRecord, ...] = ()
-
-
 MEMORIES: Final = (BufferType.DRAM, BufferType.L1, BufferType.L1_SMALL)
-REFUSALS: Final = (
-    (NotSimulatedError, "not simulated"),
-    (OutOfMemoryError, "memory"),
-    (CircularBufferError, "memory"),
-    (ArgumentTypeError, "argument"),
-    (SpecError, "argument"),
-    (TTSimError, "legality"),
-)
-
-
-def refusal_of(error: TTSimError) -> str:
-    """The class of an error, by which callers decide what to try next."""
-    return next(name for kind, name in REFUSALS if isinstance(error, kind))
 
 
 def query_op_constraints(
@@ -415,20 +246,9 @@ def _refused(error: TTSimError) -> ConstraintQueryResponse:
 
 
 def _state(machine: Machine) -> MockAllocatorState:
-    blocks = {kind: machine.allocator.blocks(kind) for kind in MEMORIES}
-    used = {
-        kind: _joined((block.address, block.address + block.size_bytes) for block in found if block.allocated)
-        for kind, found in blocks.items()
-    }
-    return MockAllocatorState({kind: regions for kind, regions in used.items() if regions})
-
-
-def _joined(regions: Iterable[tuple[int, int]]) -> Regions:
-    """Regions by address, with those that touch or overlap joined."""
-    joined: list[tuple[int, int]] = []
-    for start, end in sorted(regions):
-        if joined and start <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
-        else:
-            joined.append((start, end))
-    return tuple(joined)
+    return MockAllocatorState().with_allocations(
+        AllocationRecord(kind, block.address, block.size_bytes)
+        for kind in MEMORIES
+        for block in machine.allocator.blocks(kind)
+        if block.allocated
+    )

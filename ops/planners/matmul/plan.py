@@ -195,9 +195,8 @@ def _program(
     if line is not None:  # shards in one row or column of cores are columns or rows of the output
         layout = TensorMemoryLayout.WIDTH_SHARDED if line.rows == 1 else TensorMemoryLayout.HEIGHT_SHARDED
         call = replace(call, memory_config=replace(call.memory_config, memory_layout=layout))
-    output_spec = _output_spec(
-        call, problem, config, device_spec, of_line=line is not None
-    )  # the library makes the output's shards first
+    # The library makes the output's shards first
+    output_spec = _output_spec(call, problem, config, device_spec, of_line=line is not None)
     for text in refusals(call, problem, config, grid):
         raise ArgumentError(text)
     _require_place(call, config)

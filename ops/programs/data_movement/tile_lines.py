@@ -18,9 +18,9 @@ from ops.programs.kernel_costs import (
     StickCosts,
     TransferCosts,
     burst_cycles,
+    read_page_cycles,
     waited_read_cycles,
     write_latency_cycles,
-    write_line_cycles,
 )
 
 Shape = tuple[int, ...]
@@ -65,4 +65,4 @@ def _padding_cycles(shape: Shape, line_bytes: int, spec: DeviceSpec, *, at_once:
     lines = -shape[-2] % TILE
     writes, size = (div_up(lines, FACE), min(lines, FACE) * line_bytes) if at_once else (lines, line_bytes)
     faces_across = div_up(shape[-1], TILE) * (TILE // FACE)
-    return prod(shape[:-2]) * faces_across * writes * write_line_cycles(spec, size)
+    return prod(shape[:-2]) * faces_across * writes * read_page_cycles(spec, size)
