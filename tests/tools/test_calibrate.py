@@ -203,11 +203,12 @@ def test_a_program_is_fitted_and_printed(capsys, monkeypatch):
 
 
 @pytest.mark.long
-def test_bars_and_the_table_of_the_document_are_what_the_tool_finds():
-    evidence = [case for architecture in PRIORS for case in calibrated(MEASURED, (), architecture)[1]]
+def test_the_table_of_the_document_is_what_the_tool_finds():
+    """Of Wormhole, whose rows are fewer."""
+    evidence = calibrated(MEASURED, (), "wormhole_b0")[1]
     rows = {cells[:2]: cells[2:] for cells in map(cells_of, summed(evidence, shares_of(evidence)))}
     table = DOCUMENT.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]
-    lines = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| ")][1:]
+    lines = [[*map(str.strip, line.split("|")[1:-1])] for line in table.splitlines() if "| wormhole_b0 |" in line]
     assert {(family, architecture) for family, architecture, *_ in lines} == set(rows)
     for family, architecture, *cells in lines:
         found = [float(cell or "nan") for cell in rows[family, architecture]]
