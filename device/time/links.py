@@ -89,10 +89,12 @@ def crossing_cycles(
 ) -> float:
     """Cycles in which the busiest link passes the pages of all cores; arguments as of `spread_link_bytes`.
 
-    What cores write merges on its way, and a packet that waits keeps the links behind it from others.
+    Packets of many cores merge on their way to other cores, and to the banks over the network that is placed for
+    reading; a packet that waits keeps the links behind it from others.
     """
     noc = spec.noc
-    page = page_bytes / noc.link_bytes_per_cycle / (noc.merging_share if writes else 1.0) + noc.crossing_cycles
+    share = noc.merging_share if not in_dram or (writes and crossed) else 1.0
+    page = page_bytes / (share * noc.link_bytes_per_cycle) + noc.crossing_cycles
     return page * spread_link_bytes(spec, cores, pages, in_dram=in_dram, writes=writes, crossed=crossed)
 
 

@@ -18,7 +18,7 @@ from device.memory.memory_config import TILE, BufferType, Layout
 from device.numbers.formats import BFLOAT16, DataFormat, div_up
 from device.spec.device_spec import DeviceSpec
 from device.spec.releases import release_of
-from device.time.links import spread_link_bytes
+from device.time.links import crossing_cycles
 from device.time.network import (
     answer_cycles,
     page_round_trip_cycles,
@@ -204,9 +204,6 @@ class MovementCosts(kernel_costs.StickCosts):
     box_stick_cycles: float  # Between two sticks written into a box of an image
     local_stick_cycles: float  # Between two sticks copied within a core
     store_cycles: float  # For each word that a processor fills, and for each byte that it copies by itself
-    # Part of its rate that the busiest link carries where cores move pages from or to the L1 of all cores, whose routes
-    # cross: a packet holds all links of its route
-    busy_link_share: float
     compiled_start_cycles: float  # Kernel start of generated programs that do nothing but move pages
     flush_cycles: float  # Until a page that was written has left the core, besides its bytes
     fill_byte_cycles: float  # For each byte of a page that a processor fills with a number, byte by byte
@@ -305,14 +302,22 @@ def _network_cycles(movement: Movement, spec: DeviceSpec) -> float:
     """Cycles of the busiest link of either network, over which all cores read or write pages of interleaved buffers."""
     if movement.reshards:
         return 0.0
-    share, sides = spec.costs_of(MovementCosts).busy_link_share, ((movement.reads, False), (movement.writes, True))
-    spread = [(pages, writes) for pages, writes in sides if pages is not None and pages.access not in INSIDE]
-    loads = (
-        spread_link_bytes(spec, movement.cores, pages.all_bytes, in_dram=pages.in_dram, writes=writes)
-        / (1.0 if pages.in_dram else share)
-        for pages, writes in spread
+    sides = ((movement.reads, False), (movement.writes, True))
+    return max(
+        (
+            crossing_cycles(
+                spec,
+                movement.cores,
+                pages.all_bytes / pages.page_bytes,
+                pages.page_bytes,
+                in_dram=pages.in_dram,
+                writes=writes,
+            )
+            for pages, writes in sides
+            if pages is not None and pages.access not in INSIDE
+        ),
+        default=0.0,
     )
-    return max(loads, default=0.0) / spec.noc.link_bytes_per_cycle
 
 
 def _read_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:

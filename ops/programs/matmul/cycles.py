@@ -16,7 +16,7 @@ from device.numbers.formats import DataFormat
 from device.spec.device_spec import Costs, DeviceSpec
 from device.time.engine import Moment, Processor, Slots, Task, check_emptied, repeat, stage_report, task_of
 from device.time.links import crossing_cycles
-from device.time.network import movers, read_latency_cycles, shared_cycles
+from device.time.network import movers, read_latency_cycles, shared_cycles, shared_read_cycles
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
 from ops.programs import kernel_costs
 from ops.programs.matmul.buffers import BUFFERING
@@ -28,6 +28,7 @@ from ops.programs.matmul.op import (
     Place,
     Places,
     operands_of,
+    reader_cores,
 )
 
 # Whether programs read either operand over the network that is placed for writing, and write over the other one.
@@ -205,7 +206,9 @@ def time_matmul(op: MatmulOp, spec: DeviceSpec, places: Places = IN_DRAM, *, con
     steps, operands = _steps(op, spec, places), operands_of(op, places)
     if contention:
         moved = operands.first_read_bytes, operands.second_read_bytes, operands.written_bytes
-        steps = _with_shared_links(with_shared_dram(steps, spec, *moved), op, spec, places)
+        second_page = spec.noc.packet_bytes if op.config.banks else op.problem.weight_format.tile_bytes
+        pages = op.problem.in_format.tile_bytes, second_page
+        steps = _with_shared_links(with_shared_dram(steps, spec, moved, pages), op, spec, places)
     return walk_blocks("matmul", steps)
 
 
@@ -338,17 +341,23 @@ def _alternating(op: MatmulOp, spec: DeviceSpec, places: Places) -> tuple[Task, 
 
 
 def with_shared_dram(
-    steps: MatmulSteps, spec: DeviceSpec, first_bytes: int, second_bytes: int, written_bytes: int, share: float = 1.0
+    steps: MatmulSteps,
+    spec: DeviceSpec,
+    moved_bytes: tuple[float, float, float],
+    page_bytes: tuple[float, float],
+    share: float = 1.0,
 ) -> MatmulSteps:
     """The steps of a core that shares the bandwidth of DRAM, or a part of it, with the others: evenly, block by block.
 
-    The bytes are those that all cores read of either operand, and write.
+    `moved_bytes` are those that all cores read of either operand, and write; `page_bytes` those of a read.
     """
     blocks = steps.out_blocks * steps.k_blocks
-    first, second, write = (
-        task_of({Stage.DRAM: shared_cycles(spec, moved / count, share)}) if moved else None
-        for moved, count in ((first_bytes, blocks), (second_bytes, blocks), (written_bytes, steps.out_blocks))
+    first, second = (
+        task_of({Stage.DRAM: shared_read_cycles(spec, moved / blocks, page, share)}) if moved else None
+        for moved, page in zip(moved_bytes[:2], page_bytes, strict=True)
     )
+    written = shared_cycles(spec, moved_bytes[2] / steps.out_blocks, share)
+    write = task_of({Stage.DRAM: written}) if written else None
     return replace(steps, first_dram=first, second_dram=second, write_dram=write)
 
 
@@ -360,14 +369,16 @@ def _with_shared_links(steps: MatmulSteps, op: MatmulOp, spec: DeviceSpec, place
     """
     problem, moved, grid = op.problem, operands_of(op), spec.grid
     blocks, crossed = steps.out_blocks * steps.k_blocks, CROSSED.get(op.config.program, MULTICAST_CROSSED)
-    cores = first_cores(grid.cores, grid.cols, grid.rows)
+    moving = (*map(partial(reader_cores, op, grid), (0, 1)), first_cores(op.cores, grid.cols, grid.rows))
 
     def passed(number: int, place: Place, moved_bytes: float, data_format: DataFormat) -> float:
         if place is Place.OWN:
             return 0.0
         in_dram, page_bytes, writes = place is Place.DRAM, data_format.tile_bytes, number == 2
         pages = moved_bytes / page_bytes
-        return crossing_cycles(spec, cores, pages, page_bytes, in_dram=in_dram, writes=writes, crossed=crossed[number])
+        return crossing_cycles(
+            spec, moving[number], pages, page_bytes, in_dram=in_dram, writes=writes, crossed=crossed[number]
+        )
 
     least = passed(0, places.first, moved.first_read_bytes / blocks, problem.in_format)
     first = _crossed(steps.first, least + (_latency_cycles(spec, places.first) if op.sends[0] and least else 0.0))

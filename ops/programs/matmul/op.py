@@ -9,6 +9,7 @@ from enum import Enum
 from math import prod
 from typing import Final
 
+from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType
 from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat, div_up
@@ -231,6 +232,17 @@ class MatmulOp(DeviceOp):
         """Multiplications and additions of all cores."""
         tiles = self.core_shares * self.config.per_core_m * self.config.per_core_n * self.problem.k_tiles
         return self.cores * tiles * TILE_PRODUCT_FLOPS
+
+
+def reader_cores(op: MatmulOp, grid: GridSpec, number: int) -> CoreRangeSet:
+    """The cores that read an operand, 0 or 1: all, or those that send it on, which are a column, a row, or one core."""
+    if not op.sends[number]:
+        return first_cores(op.cores, grid.cols, grid.rows)
+    if op.config.program is not MatmulProgram.MCAST_2D:
+        return CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(0, 0)))
+    down = (number == 0) is not op.config.transpose_mcast
+    last = min(op.sharers[1 - number], grid.rows if down else grid.cols) - 1
+    return CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(0, last) if down else CoreCoord(last, 0)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -97,7 +97,8 @@ def product_cycles(op: PatchMatmul | PixelMatmul, spec: DeviceSpec) -> Operation
     steps = _steps(op, share, present, spec)
     moved = share.read_bytes, operands.second_read_bytes, share.written_bytes
     left_over = spec.costs_of(kernel_costs.StickCosts).dram_stick_share  # by gathering sticks
-    shared = matmul_cycles.with_shared_dram(steps, spec, *moved, left_over)
+    pages = share.stick_bytes, matmul.problem.weight_format.tile_bytes
+    shared = matmul_cycles.with_shared_dram(steps, spec, moved, pages, left_over)
     free, timing = (matmul_cycles.walk_blocks("patch_matmul", walked) for walked in (steps, shared))
     bundles, start_cycles = patches.bundles, steps.start.cycles
     stages = tuple(stage if stage.stage is Stage.START else _times(stage, bundles) for stage in timing.stages)

@@ -14,7 +14,16 @@ from device.time.network import bandwidth, read_latency_cycles
 from ops.programs import kernel_costs
 from ops.programs.kernel_costs import TransferCosts
 from ops.programs.matmul.cycles import MatmulCosts, matmul_cycles as cycles, time_matmul
-from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram, Place, Places, operands_of
+from ops.programs.matmul.op import (
+    MatmulConfig,
+    MatmulOp,
+    MatmulProblem,
+    MatmulProgram,
+    Place,
+    Places,
+    operands_of,
+    reader_cores,
+)
 
 SPEC = load_spec("wormhole_n150")
 
@@ -149,13 +158,29 @@ def test_a_bias_comes_the_way_of_the_second_operand():
     assert biased - plain == pytest.approx(read + sent + 8 * figures.increment_cycles)
 
 
+@pytest.mark.parametrize(
+    ("program", "tiles", "transposed", "first", "second"),
+    [
+        (MatmulProgram.MCAST_2D, (4, 12), False, (0, 3), (5, 0)),  # of 4 rows of cores and 6 columns, two tiles each
+        (MatmulProgram.MCAST_2D, (4, 12), True, (3, 0), (0, 5)),
+        (MatmulProgram.MCAST_IN0, (8, 64), False, (0, 0), (7, 7)),  # one core sends the rows, each reads its columns
+        (MatmulProgram.MCAST_IN1, (64, 12), False, (7, 7), (0, 0)),
+    ],
+)
+def test_cores_that_send_an_operand_read_it_for_all(program, tiles, transposed, first, second):
+    matmul = op(m=tiles[0], n=tiles[1], program=program)
+    matmul = replace(matmul, config=replace(matmul.config, transpose_mcast=transposed))
+    ends = [list(reader_cores(matmul, SPEC.grid, number).cores())[-1] for number in (0, 1)]
+    assert [(core.x, core.y) for core in ends] == [first, second]
+
+
 @given(specs, kinds)
 def test_nothing_is_faster_than_the_busiest_link(spec, kind):
     matmul = op(**kind)
     if matmul.config.program in (MatmulProgram.MCAST_2D, MatmulProgram.MCAST_IN0, MatmulProgram.MCAST_IN1):
         pages = operands_of(matmul).written_bytes / kind["data_format"].tile_bytes
         size = kind["data_format"].tile_bytes
-        cores = first_cores(spec.grid.cores, spec.grid.cols, spec.grid.rows)
+        cores = first_cores(matmul.cores, spec.grid.cols, spec.grid.rows)
         least = crossing_cycles(spec, cores, pages, size, in_dram=True, writes=True, crossed=True)
         assert cycles(matmul, spec).cycles >= least
 
