@@ -111,9 +111,7 @@ class NocSpec:
     hop_cycles: float  # From one router to the next
     interface_cycles: float  # Of a small read's round trip, what is not hops: both ends' interfaces, and the memory
     crossing_cycles: float  # Between two packets on a link on which those of many cores meet
-    merging_share: (
-        float  # Part of such a link's bandwidth that is left where packets of many senders merge on their way
-    )
+    merging_share: float  # Part of such a link's bandwidth that is left where packets of many senders merge
 
     def __post_init__(self) -> None:
         require_positive("noc", self)
