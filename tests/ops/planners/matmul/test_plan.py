@@ -273,3 +273,48 @@ def test_block_shards_in_one_line_of_cores_are_columns_or_rows(rows, last, shard
     planned = plan(first=matrix(rows, 64), second=matrix(64, 256), memory_config=place)
     assert planned.tensors["output"].memory_config == MemoryConfig(layout, BufferType.L1, shards)
     assert [buffer.size_bytes for buffer in planned.steps[-1].circular_buffers] == buffers
+
+
+def of_line(shape, cols, rows, *, m=160, n=64, buffer=BufferType.L1):
+    shards = ShardSpec(core_rectangle(cols, rows), shape)
+    place = MemoryConfig(TensorMemoryLayout.BLOCK_SHARDED, buffer, shards)
+    return plan(first=matrix(m, 256), second=matrix(256, n), memory_config=place)
+
+
+@pytest.mark.parametrize(
+    ("shape", "cols", "rows", "sides", "layout", "cores", "sizes"),
+    [
+        ((64, 64), 1, 4, (160, 64), "HEIGHT_SHARDED", (1, 3), (16384, 16384, 8192)),
+        ((160, 32), 4, 1, (160, 64), "WIDTH_SHARDED", (2, 1), (40960, 8192, 10240)),
+        ((96, 64), 8, 1, (96, 512), "WIDTH_SHARDED", (8, 1), (24576, 16384, 12288)),
+        ((416, 1280), 1, 4, (1600, 1280), "BLOCK_SHARDED", (3, 4), (131072, 131072, 524288)),
+    ],
+)
+def test_block_shards_in_one_row_or_column(shape, cols, rows, sides, layout, cores, sizes):
+    made = of_line(shape, cols, rows, m=sides[0], n=sides[1])
+    written = made.tensors["output"].memory_config
+    assert written.memory_layout is TensorMemoryLayout[layout]
+    assert tuple(written.shard_spec.shape) == (shape if layout != "BLOCK_SHARDED" else (512, 512))
+    buffers = made.steps[0].circular_buffers
+    assert {buffer.cores for buffer in buffers} == {core_rectangle(*cores)}
+    assert tuple(buffer.size_bytes for buffer in buffers) == sizes
+
+
+@pytest.mark.parametrize(
+    ("shape", "cols", "rows", "more", "line"),
+    [
+        ((160, 64), 4, 1, {"n": 256}, "out_subblock_w (1) must equal per_core_N (2) or out_subblock_h (5) must be 1"),
+        (
+            (96, 1024),
+            1,
+            4,
+            {"m": 320, "n": 1024},
+            "output memory layout must be WIDTH_SHARDED or BLOCK_SHARDED on a 1-",
+        ),
+        ((160, 32), 2, 1, {"buffer": BufferType.DRAM}, "DFB 'out' borrows memory from TensorParameter 'output', but"),
+    ],
+)
+def test_lines_that_do_not_fit(shape, cols, rows, more, line):
+    with pytest.raises(ArgumentError) as refused:
+        of_line(shape, cols, rows, **more)
+    assert line in str(refused.value).splitlines()[0]
