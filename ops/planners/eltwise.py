@@ -5,8 +5,8 @@ from math import prod
 
 from device.errors import DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import BufferType, Layout, MemoryConfig
-from device.numbers.formats import INT32, UINT8, UINT32, DataFormat
+from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32, UINT8, UINT16, UINT32, DataFormat
 from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
@@ -22,6 +22,7 @@ from ops.programs.eltwise.shards import (
     on_all_cores,
     repeated,
     rescaled,
+    rows_on_all_cores,
     shard_view,
     tiles_of,
     unary_buffers,
@@ -39,7 +40,6 @@ class BinaryArguments:
     op: Binary  # What is done, of which formats
     left: TensorSpec  # The first tensor, "input"
     right: TensorSpec | None = None  # The second, "input_b"; None for a number
-    out_format: DataFormat | None = None  # The caller's format; None for the format of the result
     place: MemoryConfig | None = None  # Where the result goes; None lets the call choose
     target: TensorSpec | None = None  # The caller's tensor "target" that the result is written into, if there is one
 
@@ -154,6 +154,8 @@ def plan_binary(call: BinaryArguments, spec: DeviceSpec) -> Plan:
             "Optional output tensor with Row Major input is not supported right now for Elementwise operations\n"
             "output_tensor: leave it out, or give the inputs in TILE_LAYOUT"
         )
+    if call.op.operation == "pow" and call.left.data_format in (*RANGES, UINT16):
+        require_formats(call.op)
     if call.op.scalar is not None and call.left.data_format in RANGES:
         _require_integer(call.op.scalar, call.left.data_format, call.op.operation)
 
@@ -185,7 +187,8 @@ def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor
                 f"output shape Shape({list(shape)})\noutput_tensor: give one of that shape, or leave it out"
             )
     else:
-        layout, place = Layout.ROW_MAJOR if by_rows else Layout.TILE, _place(call, left.spec, other, shape, spec)
+        layout = Layout.ROW_MAJOR if by_rows else Layout.TILE
+        place = _place(call, left.spec, other, shape, spec, by_rows=by_rows)
         result = PlanTensor("output", TensorSpec(shape, op.data_format, layout, place))
     tensors = [tensor for tensor in (left.spec, other, result.spec) if tensor is not None]
     on_shards = works_on_shards(left.spec, other, result.spec)
@@ -232,7 +235,13 @@ def broadcast(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _place(
-    call: BinaryArguments, left: TensorSpec, right: TensorSpec | None, shape: tuple[int, ...], spec: DeviceSpec
+    call: BinaryArguments,
+    left: TensorSpec,
+    right: TensorSpec | None,
+    shape: tuple[int, ...],
+    spec: DeviceSpec,
+    *,
+    by_rows: bool,
 ) -> MemoryConfig:
     """The place of the result: the caller's, else the place of the operand with more cores."""
     if call.place is not None and (not call.place.is_sharded() or call.place.shard_spec is not None):
@@ -247,9 +256,11 @@ def _place(
     if call.place is None and right is not None:
         chosen = _holder(left, right)
     if chosen is not None and chosen.memory_config.shard_spec is not None:
-        return replace(chosen.memory_config, shard_spec=rescaled(chosen.memory_config.shard_spec, chosen, padded))
+        place = call.place if call.place is not None and right is None else chosen.memory_config
+        return replace(place, shard_spec=rescaled(chosen.memory_config.shard_spec, chosen, padded))
     if call.place is not None:
-        return replace(call.place, shard_spec=on_all_cores(padded, call.place.memory_layout, spec))
+        unit = 1 if by_rows else TILE
+        return replace(call.place, shard_spec=on_all_cores(padded, call.place.memory_layout, spec, unit=unit))
     return left.memory_config
 
 
@@ -331,9 +342,11 @@ def _require_format(source: TensorSpec, name: str, target: TensorSpec | None) ->
             f"{name}: typecast the tensor"
         )
     result = data_format if target is None else target.data_format
-    if result != data_format and not (result.is_float and data_format.is_float):
-        raise NotSimulatedError(
-            f"{name}: a result of {result} from {data_format} is not simulated; give an output_tensor of {data_format}"
+    if result != data_format and not {result, data_format} <= {BFLOAT16, FLOAT32, BFLOAT8_B}:
+        raise DeviceError(
+            f"Preallocated output dtype {_named(result)} is not compatible with input dtype {_named(data_format)}. "
+            "Integer and float dtypes cannot be mixed; mixed floating-point output is limited to BFLOAT16, FLOAT32, "
+            f"and BFLOAT8_B.\n{name}: give an output_tensor of {data_format}"
         )
 
 
@@ -344,8 +357,9 @@ def _result(source: TensorSpec, place: MemoryConfig | None, spec: DeviceSpec) ->
         return source.changed(memory_config=where, padded_shape=source.padded_shape)
     if where.shard_spec is None:
         source_shards = source.memory_config.shard_spec
-        shards = (
-            on_all_cores(source.padded_shape, where.memory_layout, spec) if source_shards is None else source_shards
-        )
-        where = replace(where, shard_spec=shards)
+        if source_shards is None and source.layout is Layout.TILE:
+            source_shards = on_all_cores(source.padded_shape, where.memory_layout, spec)
+        elif source_shards is None:
+            source_shards = rows_on_all_cores(source, where.memory_layout, spec)
+        where = replace(where, shard_spec=source_shards)
     return source.changed(memory_config=where)

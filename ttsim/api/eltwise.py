@@ -104,14 +104,14 @@ def combined(
                 others.popitem()  # the library releases what it converted, the last first
             return result
     specs = {role: tensor.spec for role, tensor in tensors.items()}
-    first, second, written, out_format = specs["input"], specs.get("input_b"), specs.get("target"), format_of(dtype)
+    first, second, written = specs["input"], specs.get("input_b"), specs.get("target")
     own = FLOAT32 if operation == "div" and not first.data_format.is_float else first.data_format
     op = BinaryOp(
         operation=operation,
         left_format=first.data_format,
         right_format=None if second is None else second.data_format,
         scalar=float(right) if isinstance(right, Real) else None,
-        data_format=written.data_format if written is not None else out_format or own,
+        data_format=written.data_format if written is not None else format_of(dtype) or own,
         activations=_activations(name, activations),
         left_activations=_activations(name, left_activations),
         right_activations=_activations(name, right_activations),
@@ -119,7 +119,7 @@ def combined(
         numbers=numbers,
         scalar_first=scalar_first,
     )
-    call = BinaryArguments(op=op, left=first, right=second, out_format=out_format, place=memory_config, target=written)
+    call = BinaryArguments(op=op, left=first, right=second, place=memory_config, target=written)
     plan = plan_binary(call, device.spec)
     in_rows = output_tensor is not None and output_tensor.layout is Layout.ROW_MAJOR
     if in_rows and (device.strict or device.values != "off"):

@@ -3,7 +3,7 @@
 from math import prod
 from typing import NamedTuple
 
-from device.cores import first_cores
+from device.cores import core_rectangle, first_cores
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, ShardSpec, TensorMemoryLayout
@@ -114,15 +114,34 @@ def rescaled(shards: ShardSpec, before: TensorSpec, padded_shape: tuple[int, ...
     return ShardSpec(shards.grid, (high, wide), shards.orientation)
 
 
-def on_all_cores(padded_shape: tuple[int, ...], layout: TensorMemoryLayout, spec: DeviceSpec) -> ShardSpec:
-    """Shards on all cores of a device, as the library chooses them for a result with a sharding but no shards."""
+def on_all_cores(
+    padded_shape: tuple[int, ...], layout: TensorMemoryLayout, spec: DeviceSpec, *, unit: int = TILE
+) -> ShardSpec:
+    """Shards as even as whole units of elements allow, on the first cores of a device, as the library chooses them.
+
+    It does so for a result with a sharding but no shards; cores without a shard are left out.
+    """
     grid, rows, columns = spec.grid, prod(padded_shape[:-1]), padded_shape[-1]
     by_blocks = layout is TensorMemoryLayout.BLOCK_SHARDED
+    high, wide = rows, columns
     if layout is not TensorMemoryLayout.WIDTH_SHARDED:
-        rows = round_up(div_up(rows, grid.rows if by_blocks else grid.cores), TILE)
+        high = round_up(div_up(rows, grid.rows if by_blocks else grid.cores), unit)
     if layout is not TensorMemoryLayout.HEIGHT_SHARDED:
-        columns = round_up(div_up(columns, grid.cols if by_blocks else grid.cores), TILE)
-    return ShardSpec(first_cores(grid.cores, grid.cols, grid.rows), (rows, columns))
+        wide = round_up(div_up(columns, grid.cols if by_blocks else grid.cores), unit)
+    down, across = div_up(rows, high), div_up(columns, wide)
+    cores = core_rectangle(across, down) if by_blocks else first_cores(down * across, grid.cols, grid.rows)
+    return ShardSpec(cores, (high, wide))
+
+
+def rows_on_all_cores(tensor: TensorSpec, layout: TensorMemoryLayout, spec: DeviceSpec) -> ShardSpec:
+    """Those of a tensor in rows, for a function of every element: columns are whole pages where they can be."""
+    shards = on_all_cores(tensor.padded_shape, layout, spec, unit=1)
+    if layout is not TensorMemoryLayout.WIDTH_SHARDED:
+        return shards
+    columns, least = tensor.padded_shape[-1], shards.shape[1]
+    page = spec.l1.alignment_bytes // tensor.data_format.storage.itemsize
+    whole = (wide for wide in range(round_up(least, page), columns + 1, page) if columns % wide == 0)
+    return on_all_cores(tensor.padded_shape, layout, spec, unit=next(whole, TILE))
 
 
 def shard_view(name: str, tensor: PlanTensor, spec: DeviceSpec) -> CircularBuffer:

@@ -93,6 +93,7 @@ def test_a_gate_gives_the_rows_of_whole_tiles(device):
     got = ttsim.reglu(on(device, values)).to_numpy()
     assert got.shape == (1, 1, 64, 32)
     assert (got[0, 0, :33] == 4.0).all()
+    assert ttsim.reglu(on(device, values[..., :50])).shape == (1, 1, 64, 32)  # columns as well
 
 
 def test_a_fast_quotient_of_block_floats_stays_fast_when_it_is_rounded(device):
@@ -122,6 +123,12 @@ def test_integers_are_divided_by_operations_of_their_own(device):
         ("clamp(x)", "Only one of 'min' or 'max' can be None. Please provide one value"),
         ("clamp(x, min=0, max=1.0)", "std::get: wrong index for variant"),
         ("glu(x)", "ShapeBase[] index out of range. 3 not in [-4, 2)"),
+        ("glu(ttsim.reshape(x, (1, 1, 1, *x.shape)))", "Split tensor dimension should be in full tile"),
+        ("div_(ttsim.typecast(x, ttsim.int32), 2)", "For integer division, supported output dtype is FLOAT32"),
+        (
+            "logaddexp(ttsim.repeat(x, (2, 1)), ttsim.typecast(ttsim.repeat(x, (3, 1)), ttsim.float32))",
+            "Invalid subtile",
+        ),
         ("gt(1.0, x)", "ttnn.gt(): incompatible function arguments."),
         (
             "where(x, y, ttsim.zeros((3, 5), layout=ttsim.TILE_LAYOUT, device=device))",
