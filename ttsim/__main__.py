@@ -30,6 +30,7 @@ from ttsim.report.writers.json import devices_as_json, fields_as_json, layers_as
 from ttsim.report.writers.table import print_devices, print_fields, print_layers
 from ttsim.report.writers.terminal import console_on, progress, say
 from ttsim.runtime.tracebacks import TRACEBACK_VARIABLE, shortened
+from ttsim.study.ask.command import ask_command
 from ttsim.study.command import design_command, faster_line, sweep_command, tune_command
 from ttsim.study.completion import SHELLS, completion
 from ttsim.study.layers.read import chosen_layers
@@ -226,6 +227,16 @@ COMMANDS: Final = (
         options=(*DEVICE, "--processes", "--quiet", "--json", "--csv", "--html"),
         examples=("machines.toml --device n150 --processes 1",),
         places={"SPACE": {"type": Path, "help": "TOML file of a device, a space, costs and layers"}},
+    ),
+    Command(
+        name="ask",
+        group="compilers and CI",
+        help="answer questions about calls, as lines of JSON",
+        about="Reads questions about memory and time of calls, a line of JSON each, and answers each with a line, in "
+        "order, on all cores (docs/how-to/ask.md).",
+        run=ask_command,
+        options=("--socket", "--processes", "--timeout", "--quiet"),
+        examples=("--processes 2 < questions.jsonl",),
     ),
     Command(
         name="exec",

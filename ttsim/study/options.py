@@ -150,6 +150,9 @@ OPTIONS: Final[Mapping[str, Option]] = {
     "--processes": {**_NUMBER, "help": "number of processes (default: one for each core if there are many points)"},
     "--scheduler": {"metavar": "ADDRESS", "help": "scheduler of dask.distributed, such as tcp://127.0.0.1:8786"},
     "--top": {**_NUMBER, "default": 1, "help": "print the N fastest points of each layer (default: 1)"},
+    # ask
+    "--socket": {"type": Path, "metavar": "PATH", "help": "answer on a Unix socket, until interrupted, not on stdin"},
+    "--timeout": {"type": float, "default": 60.0, "metavar": "SECONDS", "help": "of a question; 0 for any (default: 60)"},
     # compare, devices and exec
     "--fail-over": {"type": percent_share, "metavar": "PERCENT", "help": "exit with 1 if it takes longer by more"},
     "--device-id": {**_NUMBER, "help": "which device of a CSV with several"},

@@ -1,0 +1,1 @@
+"""Questions about calls as lines of JSON, and their answers."""

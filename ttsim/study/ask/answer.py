@@ -1,0 +1,196 @@
+"""Answers to questions, as JSON objects."""
+
+import json
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
+from threading import current_thread, main_thread
+from types import FrameType
+from typing import Any, Final
+
+from device.errors import ArgumentError, TTSimError, nearest, shown
+from ttsim.recording.queries import query_op_constraints, query_op_constraints_with_initial_state, query_op_runtime
+from ttsim.runtime.queried import (
+    AllocationRecord,
+    ConstraintQueryResponse,
+    ExecutionStatus,
+    MockAllocatorState,
+    ResourceUsage,
+    RuntimeQueryResponse,
+    refusal_of,
+)
+from ttsim.study.ask.choice import Candidate, choice
+from ttsim.study.ask.question import PROTOCOL, Call, call_of, candidate, checked_fields, state_of
+from ttsim.study.ask.values import json_of
+from ttsim.study.store import model_version
+
+USUAL: Final = ("constraints", "runtime")
+FAILED: Final = "failure"  # the refusal of a question at which ttsim itself failed
+Answer = dict[str, Any]
+
+
+class TooLongError(Exception):
+    """Answering took longer than allowed."""
+
+
+def answer_text(text: str, seconds: float) -> str:
+    """The answer to a question's text, as JSON on a line; whatever goes wrong is in the answer."""
+    try:
+        with _within(seconds):
+            answer = answer_of(json.loads(text))
+    except TTSimError as error:
+        return refused(str(error))
+    except TooLongError:
+        return failed(f"no answer within {seconds:g} s; --timeout allows more")
+    except Exception as error:
+        return failed(f"ttsim failed at this question: {type(error).__name__}: {error}")
+    return _line(answer)
+
+
+def _line(answer: Answer) -> str:
+    return json.dumps(answer, separators=(",", ":"))
+
+
+def refused(message: str) -> str:
+    """The answer to a line that is no question."""
+    return _line({"error": message, "refusal": "argument"})
+
+
+def failed(message: str) -> str:
+    """The answer to a question at which ttsim failed."""
+    return _line({"error": message, "refusal": FAILED})
+
+
+def is_failure(answer: str) -> bool:
+    """Whether an answer comes from `failed`: asked again, the question may have another."""
+    return answer.endswith(f'"refusal":"{FAILED}"}}')
+
+
+@contextmanager
+def _within(seconds: float) -> Iterator[None]:
+    """Raises TooLongError after so many seconds, where this is the main thread of its process."""
+    if not seconds or current_thread() is not main_thread() or not hasattr(signal, "setitimer"):
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, _too_long)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _too_long(number: int, frame: FrameType | None) -> None:
+    raise TooLongError
+
+
+def answer_of(read: Mapping[str, Any]) -> Answer:
+    """The answer to the fields of a question; raises TTSimError for a question that means nothing."""
+    checked_fields(read)
+    asked = read.get("ask", USUAL)
+    names = [asked] if isinstance(asked, str) else asked
+    for name in names:
+        if name not in ASKED:
+            near = nearest(str(name), list(ASKED))
+            raise ArgumentError(f"ask must be {', '.join(ASKED)}, or several of these, not {shown(name)}{near}")
+    if "choose" in read:
+        return {"choice": _choice(read)}
+    return {name: ASKED[name](read) for name in names}
+
+
+def _constraints(read: Mapping[str, Any]) -> Answer:
+    op, args, kwargs, device = call_of(read)
+    if "state" not in read:
+        return _written(query_op_constraints(op, device, *args, **kwargs))
+    state = state_of(read["state"])
+    output = query_op_constraints_with_initial_state(op, device, state, *args, **kwargs)
+    return {
+        **_written(output.response),
+        "new_state": [_record(record) for record in records_of(output.new_state)],
+        "output_allocations": [_record(record) for record in output.output_allocations],
+    }
+
+
+def records_of(state: MockAllocatorState) -> Iterator[AllocationRecord]:
+    """The regions of a state as records."""
+    for kind, regions in state.regions.items():
+        yield from (AllocationRecord(kind, start, end - start) for start, end in regions)
+
+
+def _record(record: AllocationRecord) -> Answer:
+    return {name: json_of(value) for name, value in record._asdict().items()}
+
+
+def _runtime(read: Mapping[str, Any]) -> Answer:
+    return _written(_response(call_of(read)))
+
+
+def _response(call: Call) -> RuntimeQueryResponse:
+    return query_op_runtime(call.op, call.device, *call.args, **call.kwargs)
+
+
+def _written(response: ConstraintQueryResponse | RuntimeQueryResponse) -> Answer:
+    """The fields of a response."""
+
+    def written(value: Any) -> Any:
+        if isinstance(value, ExecutionStatus):
+            return value.name
+        return value._asdict() if isinstance(value, ResourceUsage) else json_of(value)
+
+    return {field.name: written(getattr(response, field.name)) for field in fields(response)}
+
+
+def _model(read: Mapping[str, Any]) -> int:
+    """Nanoseconds alone, 0 where they are not known: the shape of a runtime predictor's plug of tt-metal."""
+    try:
+        return _response(call_of(_as_call(read))).runtime
+    except TTSimError:
+        return 0
+
+
+def _as_call(read: Mapping[str, Any]) -> dict[str, Any]:
+    """A question in the words of the plug: ``tensor_json`` is the first argument, and shapes may end with zeros."""
+    kwargs = dict(read.get("kwargs", {}))
+    args = [kwargs.pop("tensor_json")] if "tensor_json" in kwargs else []
+    memory = kwargs.pop("output_memory_config", None)
+    added = {"memory_config": memory} if memory else {}
+    kept = {name: value for name, value in kwargs.items() if value is not None}
+    args = [_without_zeros(each) for each in (*args, *read.get("args", [])) if each not in (None, {})]
+    return {**read, "args": args, "kwargs": kept | added}
+
+
+def _without_zeros(written: Any) -> Any:
+    spec = written.get("tensor_spec") if isinstance(written, dict) else None
+    shape = spec.get("logical_shape") if isinstance(spec, dict) else None
+    if not isinstance(shape, list):
+        return written
+    while len(shape) > 1 and shape[-1] == 0:
+        shape = shape[:-1]
+    return {"tensor_spec": {**spec, "logical_shape": shape}}
+
+
+def _version(read: Mapping[str, Any]) -> Answer:
+    return {"protocol": PROTOCOL, "model": model_version()}
+
+
+def _choice(read: Mapping[str, Any]) -> Answer:
+    candidates = []
+    for number, changes in enumerate(read["choose"]):
+        try:
+            response = _response(call_of(candidate(read, changes)))
+        except TTSimError as error:
+            response = RuntimeQueryResponse(
+                status=ExecutionStatus.Error, error_message=str(error), refusal=refusal_of(error)
+            )
+        candidates.append(Candidate(number, response))
+    return choice(candidates)
+
+
+ASKED: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {
+    "constraints": _constraints,
+    "runtime": _runtime,
+    "model": _model,
+    "version": _version,
+}

@@ -1,0 +1,69 @@
+"""Ranks candidates by their time, and says how surely one is faster."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from device.errors import ArgumentError
+from ttsim.runtime.queried import ExecutionStatus, RuntimeQueryResponse
+
+# Time that was never measured may be so many times shorter or longer: an assumption, larger than the errors that
+# operations have when their own sources are left out of the fit (docs/reference/cycles.md)
+DOUBT: Final = 2
+
+
+class Candidate(NamedTuple):
+    """A candidate of a choice, by its place in the question."""
+
+    number: int
+    response: RuntimeQueryResponse
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The shortest and the longest time in nanoseconds: measured time within its error bar, other time doubtful."""
+        unmeasured = self.response.unmeasured_share
+        error = (self.response.error_share or 0.0) * (1 - unmeasured)
+        shares = 1 - unmeasured - error + unmeasured / DOUBT, 1 - unmeasured + error + unmeasured * DOUBT
+        return self.response.runtime * shares[0], self.response.runtime * shares[1]
+
+
+def choice(candidates: Sequence[Candidate]) -> dict[str, Any]:
+    """The candidates from fast to slow, and those that are refused.
+
+    A candidate ties with the best where their error bars overlap. A candidate with device operations that have no model
+    of time is not ranked. Raises ArgumentError if there are no candidates.
+    """
+    if not candidates:
+        raise ArgumentError("choose has no candidates; give at least one object of fields")
+    timed = [each for each in candidates if each.response.status is ExecutionStatus.Success]
+    ranked = sorted((each for each in timed if not each.response.untimed), key=lambda each: each.response.runtime)
+    best = ranked[0] if ranked else None
+    return {
+        "best": None if best is None else best.number,
+        "tie": best is not None and any(_ties(best, other) for other in ranked[1:]),
+        "ranked": [_row(best, each) for each in ranked if best is not None],
+        "refused": [
+            {
+                "candidate": each.number,
+                "error_message": each.response.error_message or f"no time: {', '.join(each.response.untimed)}",
+                "refusal": each.response.refusal or "not simulated",
+            }
+            for each in candidates
+            if each not in ranked
+        ],
+    }
+
+
+def _ties(best: Candidate, other: Candidate) -> bool:
+    return best.bounds[1] >= other.bounds[0]
+
+
+def _row(best: Candidate, each: Candidate) -> dict[str, Any]:
+    response = each.response
+    return {
+        "candidate": each.number,
+        "runtime": response.runtime,
+        "error_share": response.error_share,
+        "unmeasured_share": response.unmeasured_share,
+        "times_best": round(response.runtime / best.response.runtime, 4) if best.response.runtime else 1.0,
+        "tie": each is not best and _ties(best, each),
+    }

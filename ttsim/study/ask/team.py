@@ -1,0 +1,101 @@
+"""Who answers questions: this process or several, which may die, and a memory of what was answered."""
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from concurrent import futures
+from contextlib import contextmanager
+from threading import RLock
+from typing import Final
+
+from ttsim.study.ask.answer import answer_text, failed, is_failure
+from ttsim.study.executor import Workers, workers
+
+MOST_ANSWERS: Final = 8192  # some kilobytes each
+ATTEMPTS: Final = 2  # of a question whose process dies, the second one with nothing else running
+
+
+class Team:
+    """Answers questions by their texts; threads may ask concurrently.
+
+    An answer is a future of the answer's text. If a process dies, all questions in flight are lost with the pool; each
+    is asked again alone when its answer is wanted (`result`), so that no other question is blamed.
+    """
+
+    def __init__(self, crew: Workers, seconds: float) -> None:
+        self._crew, self._seconds = crew, seconds
+        self._gate = RLock()
+        self._pool: futures.Executor | None = None  # started with the first question
+        self._flying: dict[str, futures.Future[str]] = {}
+        self._known: OrderedDict[str, futures.Future[str]] = OrderedDict()  # in the order of use
+
+    def ask(self, text: str) -> "futures.Future[str]":
+        """The answer to a question, perhaps known or on its way."""
+        with self._gate:
+            future = self._known.get(text) or self._flying.get(text)
+            if future is None:
+                return self._submit(text)
+            if text in self._known:
+                self._known.move_to_end(text)
+            return future
+
+    def result(self, text: str, future: "futures.Future[str]") -> str:
+        """The text of an answer, when it is there."""
+        try:
+            answer = future.result()
+        except (futures.BrokenExecutor, futures.CancelledError):
+            answer = self._alone(text)
+        with self._gate:
+            if self._flying.pop(text, None) is not None and not is_failure(answer):
+                done: futures.Future[str] = futures.Future()
+                done.set_result(answer)
+                self._known[text] = done
+                if len(self._known) > MOST_ANSWERS:
+                    self._known.popitem(last=False)
+        return answer
+
+    def _submit(self, text: str) -> "futures.Future[str]":
+        for _ in range(ATTEMPTS):
+            try:
+                self._pool = self._pool or self._crew.start()
+                future = self._pool.submit(answer_text, text, self._seconds)
+                break
+            except futures.BrokenExecutor:  # a process died while none was asked
+                self._pool = None
+        else:
+            future = futures.Future()
+            future.set_exception(futures.BrokenExecutor("no process starts"))
+        self._flying[text] = future
+        return future
+
+    def _alone(self, text: str) -> str:
+        """The answer to a question whose process died, asked again while nothing else runs."""
+        with self._gate:
+            futures.wait(self._flying.values())
+            known = self._known.get(text)
+            if known is not None:  # asked twice, and answered to the other
+                return known.result()
+            self.end()
+            try:
+                return self._submit(text).result()
+            except (futures.BrokenExecutor, futures.CancelledError) as error:
+                self.end()
+                message = f"the process that answers this question died twice: {type(error).__name__}"
+                return failed(message)
+
+    def end(self) -> None:
+        """Ends the processes; the next question starts others."""
+        with self._gate:
+            if self._pool is not None:
+                self._pool.shutdown(wait=False, cancel_futures=True)
+            self._pool = None
+
+
+@contextmanager
+def team(*, processes: int | None, seconds: float) -> Iterator[Team]:
+    """A team for a while; `processes` as of `workers`, `seconds` a question may take (0: any)."""
+    with workers(processes=processes, scheduler=None) as crew:
+        team = Team(crew, seconds)
+        try:
+            yield team
+        finally:
+            team.end()

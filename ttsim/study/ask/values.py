@@ -1,0 +1,180 @@
+"""Arguments of calls as JSON, in both directions.
+
+Numbers, texts, booleans, null and lists stand for themselves; dicts by other keys than those below are refused.
+
+- ``"ttnn.bfloat16"``, ``"ttnn.DRAM_MEMORY_CONFIG"``, ``"ttnn.MathFidelity.HiFi4"``: a public constant, or a member of
+  an enumeration.
+- ``{"ttnn.Conv2dConfig": {"act_block_h_override": 32}}``, ``{"ttnn.CoreCoord": [0, 0]}``: an object of a public class,
+  made from its arguments by name or by position; some functions that make configs are allowed, too.
+- ``{"logical_shape": [..], "tensor_layout": {..}}`` and ``{"memory_layout": 0, "buffer_type": 1}``: what tt-metal's
+  own ``to_json`` writes of a tensor's description and of a memory config.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
+from functools import lru_cache
+from typing import Any, Final
+
+import ttsim
+from device.cores import CoreRangeSet
+from device.errors import ArgumentError, ArgumentTypeError, TTSimError, nearest, shown
+from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
+from ttsim.runtime.types.call import CheckedRecord
+from ttsim.runtime.types.configs import UnaryWithParam
+from ttsim.runtime.types.tensor_spec import TensorSpec
+
+PREFIX: Final = "ttnn."
+# Modules whose classes and constants are arguments of calls, and whose functions make configs
+ARGUMENTS: Final = ("device.cores", "device.memory.memory_config", "ttsim.runtime.types.")
+CONFIGS: Final = ("Conv1dConfig", "Conv3dConfig", "EmbeddingsType", "GeluVariant", "SigmoidMode")  # beside operations
+OPERATIONS: Final = "ttsim.api."  # modules of operations ..
+ON_HOST: Final = tuple(OPERATIONS + name for name in ("constraints", "conversions", "creation", "device_calls", "trace"))
+MOVING: Final = ("from_device", "to_device", "to_dtype", "to_layout", "to_memory_config", "typecast")  # .. among these
+NAMESPACES: Final = ("", "experimental", "transformer")
+# DataType by the number that tt-metal's JSON has
+NUMBERED: Final = ("bfloat16", "float32", "uint32", "bfloat8_b", "bfloat4_b", "uint8", "uint16", "int32")
+TENSOR: Final = "tensor_spec"  # the key of a whole tensor of tt-metal's JSON
+
+
+def value_of(written: Any) -> Any:
+    """The argument that a JSON value stands for; raises ArgumentError or ArgumentTypeError if there is none."""
+    if isinstance(written, str):
+        return constant(written) if written.startswith(PREFIX) else written
+    if isinstance(written, list):
+        return [value_of(each) for each in written]
+    if not isinstance(written, dict):
+        return written
+    if len(written) == 1:
+        ((name, arguments),) = written.items()
+        if name.startswith(PREFIX):
+            return _made(name, arguments)
+    if TENSOR in written:
+        return _tensor(written[TENSOR])
+    if "logical_shape" in written:
+        return _tensor(written)
+    if "buffer_type" in written:
+        return _memory(written)
+    raise ArgumentError(
+        f'an object among arguments is {{"ttnn.NAME": arguments}} with the name of a class, not {shown(written)}'
+    )
+
+
+@lru_cache
+def constant(name: str) -> Any:
+    """The public constant or member of a name such as ttnn.bfloat16 or ttnn.BufferType.L1; raises ArgumentError."""
+    first, _, member = name.removeprefix(PREFIX).partition(".")
+    value = getattr(ttsim, first) if first in ttsim.__all__ else None
+    if isinstance(value, type) and issubclass(value, Enum) and member in value.__members__:
+        return value[member]
+    if member or value is None or isinstance(value, type) or not _is_argument(type(value)):
+        near = nearest(member, list(getattr(value, "__members__", ()))) if member else _near(first)
+        raise ArgumentError(f"{shown(name)} is no constant of ttnn{near}")
+    return value
+
+
+@lru_cache
+def operation(name: str) -> Callable[..., Any]:
+    """The operation of a name such as relu, ttnn.transformer.concatenate_heads or ttnn::relu; raises ArgumentError."""
+    parts = name.replace("::", ".").removeprefix(PREFIX).split(".")
+    for namespace in NAMESPACES if len(parts) == 1 else parts[:1] * (len(parts) == 2):
+        owner = getattr(ttsim, namespace) if namespace in NAMESPACES and namespace else ttsim
+        found = getattr(owner, parts[-1]) if parts[-1] in dir(owner) else None
+        home = getattr(found, "__module__", "")
+        plans = home.startswith(OPERATIONS) and (not home.startswith(ON_HOST) or parts[-1] in MOVING)
+        if plans and callable(found) and not isinstance(found, type):
+            return found
+    raise ArgumentError(f"{shown(name)} is no operation that ttsim plans{_near(parts[-1])}")
+
+
+def _near(name: str) -> str:
+    """A question about the nearest public name, unless the name itself is public."""
+    return "" if name in ttsim.__all__ else nearest(name, ttsim.__all__)
+
+
+def _is_argument(maker: Any) -> bool:
+    return str(maker.__module__).startswith(ARGUMENTS) or maker.__name__ in CONFIGS
+
+
+def _made(name: str, arguments: Any) -> Any:
+    """An object of a public class, from its arguments."""
+    first = name.removeprefix(PREFIX)
+    maker = getattr(ttsim, first) if first in ttsim.__all__ else None
+    if not callable(maker) or not _is_argument(maker):
+        raise ArgumentError(f"{shown(name)} makes no argument of a call{_near(first)}")
+    if not isinstance(arguments, dict | list):
+        raise ArgumentError(f"{name} takes an object of arguments by name or a list, not {shown(arguments)}")
+    if isinstance(arguments, dict) and maker is MemoryConfig and isinstance(arguments.get("memory_layout"), int):
+        return _memory(arguments)
+    values = value_of(arguments) if isinstance(arguments, list) else {}
+    named = {key: value_of(each) for key, each in arguments.items()} if isinstance(arguments, dict) else {}
+    try:
+        return maker(*values, **named)
+    except TTSimError:
+        raise
+    except (TypeError, ValueError, AttributeError, LookupError) as error:
+        raise ArgumentTypeError(f"{name}: {error}") from error
+
+
+def _tensor(written: Any) -> TensorSpec:
+    """The description of a tensor that tt-metal wrote; a field that is left out has tt-metal's default."""
+    try:
+        layout = written.get("tensor_layout", {})
+        page = layout.get("page_config", {}).get("config", {}).get("index", 1)
+        dtype = getattr(ttsim, NUMBERED[layout.get("dtype", 0)])
+        memory = _memory(layout.get("memory_config", {}))
+        return TensorSpec(written["logical_shape"], dtype, (Layout.ROW_MAJOR, Layout.TILE)[page], memory)
+    except (TypeError, KeyError, IndexError, AttributeError) as error:
+        raise ArgumentError(f"no description of a tensor as tt-metal writes it: {shown(written)}") from error
+
+
+def _memory(written: Mapping[str, Any]) -> MemoryConfig:
+    """The memory config that tt-metal wrote; raises ArgumentError."""
+    whole = {"memory_layout": TensorMemoryLayout.INTERLEAVED.value, "buffer_type": BufferType.DRAM.value, **written}
+    return MemoryConfig.from_json(json.dumps(whole))
+
+
+def json_of(value: Any) -> Any:
+    """What `value_of` reads as this argument; raises ArgumentTypeError for what is no argument of a question."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    name = next((name for name, each in _constants(type(value).__module__).items() if each is value), "")
+    if name or isinstance(value, Enum):
+        return PREFIX + (name or f"{type(value).__name__}.{value.name}")
+    made = _arguments_of(value)
+    if made is not None:
+        return {PREFIX + type(value).__name__: json_of(made)}
+    if isinstance(value, Mapping):
+        return {name: json_of(each) for name, each in value.items()}
+    if isinstance(value, Sequence):
+        return list(map(json_of, value))
+    raise ArgumentTypeError(f"no JSON stands for {shown(value)}")
+
+
+@lru_cache
+def _constants(module: str) -> Mapping[str, Any]:
+    """The public constants that stand in a module."""
+    found = vars(sys.modules[module]) if module.startswith(ARGUMENTS) else {}
+    return {name: value for name, value in found.items() if name in ttsim.__all__ and not callable(value)}
+
+
+def _arguments_of(value: Any) -> Mapping[str, Any] | Sequence[Any] | None:
+    """The arguments that make an object, without its defaults; None for an object of no public class."""
+    if isinstance(value, TensorSpec):
+        names = ("shape", "dtype", "layout", "memory_config")
+        return {name: getattr(value, name) for name in names}
+    if isinstance(value, ShardSpec):
+        return [value.grid, list(value.shape), value.orientation]
+    if isinstance(value, CoreRangeSet):
+        return [list(value.ranges())]
+    if isinstance(value, UnaryWithParam):
+        return [value.op_type, *value.params]
+    if isinstance(value, CheckedRecord):
+        kind = type(value)
+        return {name: each for name, each in vars(value).items() if each != getattr(kind, name, MISSING)}
+    if is_dataclass(value) and not isinstance(value, type):
+        given = [field for field in fields(value) if field.init]
+        return {each.name: got for each in given if (got := getattr(value, each.name)) != each.default}
+    return None
