@@ -55,7 +55,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "model_preprocessing": {"api", "runtime"},
         "recording": {"report", "runtime"},
         "__main__": {"dropin", "recording", "report", "runtime", "study"},
-        "study": {"api", "diagnose", "recording", "report", "runtime"},
+        "study": {"__init__", "api", "diagnose", "recording", "report", "runtime"},
         "__init__": {
             "api",
             "errors",

@@ -236,7 +236,8 @@ COMMANDS: Final = (
         "order, on all cores (docs/how-to/ask.md).",
         run=ask_command,
         options=("--socket", "--processes", "--timeout", "--quiet"),
-        examples=("--processes 2 < questions.jsonl",),
+        examples=("questions.jsonl --processes 1",),
+        places={"FILE": {"nargs": "?", "type": Path, "help": "of questions; stdin without"}},
     ),
     Command(
         name="exec",

@@ -152,7 +152,12 @@ OPTIONS: Final[Mapping[str, Option]] = {
     "--top": {**_NUMBER, "default": 1, "help": "print the N fastest points of each layer (default: 1)"},
     # ask
     "--socket": {"type": Path, "metavar": "PATH", "help": "answer on a Unix socket, until interrupted, not on stdin"},
-    "--timeout": {"type": float, "default": 60.0, "metavar": "SECONDS", "help": "of a question; 0 for any (default: 60)"},
+    "--timeout": {
+        "type": float,
+        "default": 60.0,
+        "metavar": "SECONDS",
+        "help": "of a question; 0 for any (default: 60)",
+    },
     # compare, devices and exec
     "--fail-over": {"type": percent_share, "metavar": "PERCENT", "help": "exit with 1 if it takes longer by more"},
     "--device-id": {**_NUMBER, "help": "which device of a CSV with several"},

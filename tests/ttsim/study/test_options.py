@@ -30,6 +30,7 @@ def folder(tmp_path, monkeypatch, capsys):
     (tmp_path / "machines.toml").write_text(DESIGN)
     (tmp_path / "my_script.py").write_text(SCRIPT)
     (tmp_path / "my_tests.py").write_text("import ttnn\n\n\ndef test_nothing():\n    assert ttnn\n")
+    (tmp_path / "questions.jsonl").write_text('{"ask": "version"}\n')
     for name in ("before", "after"):
         assert main([*PLANNED, "--json", f"{name}.json", "--quiet"]) == 0
     capsys.readouterr()

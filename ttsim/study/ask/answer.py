@@ -18,7 +18,6 @@ from ttsim.runtime.queried import (
     MockAllocatorState,
     ResourceUsage,
     RuntimeQueryResponse,
-    refusal_of,
 )
 from ttsim.study.ask.choice import Candidate, choice
 from ttsim.study.ask.question import PROTOCOL, Call, call_of, candidate, checked_fields, state_of
@@ -163,9 +162,9 @@ def _as_call(read: Mapping[str, Any]) -> dict[str, Any]:
 
 def _without_zeros(written: Any) -> Any:
     spec = written.get("tensor_spec") if isinstance(written, dict) else None
-    shape = spec.get("logical_shape") if isinstance(spec, dict) else None
-    if not isinstance(shape, list):
+    if not isinstance(spec, dict) or not isinstance(spec.get("logical_shape"), list):
         return written
+    shape = spec["logical_shape"]
     while len(shape) > 1 and shape[-1] == 0:
         shape = shape[:-1]
     return {"tensor_spec": {**spec, "logical_shape": shape}}
@@ -181,9 +180,7 @@ def _choice(read: Mapping[str, Any]) -> Answer:
         try:
             response = _response(call_of(candidate(read, changes)))
         except TTSimError as error:
-            response = RuntimeQueryResponse(
-                status=ExecutionStatus.Error, error_message=str(error), refusal=refusal_of(error)
-            )
+            response = RuntimeQueryResponse(status=ExecutionStatus.Error, error_message=str(error), refusal="argument")
         candidates.append(Candidate(number, response))
     return choice(candidates)
 

@@ -3,11 +3,11 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, wraps
 from inspect import Parameter, signature
 from typing import Any, Final, NamedTuple
 
-from device.errors import ArgumentError, nearest, shown
+from device.errors import ArgumentError, ArgumentTypeError, TTSimError, nearest, shown
 from device.memory.memory_config import BufferType
 from ops.sensitivity.changes import load_spec, with_changes
 from ttsim.api.convolutions import conv_transpose2d
@@ -15,6 +15,7 @@ from ttsim.runtime.device import Device
 from ttsim.runtime.queried import AllocationRecord, MockAllocatorState
 from ttsim.runtime.settings import USUAL_L1_SMALL_SIZE, default_spec
 from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.types.call import incompatible
 from ttsim.runtime.types.tensors import TensorDescription
 from ttsim.study.ask.values import operation, value_of
 from ttsim.study.layers.read import layer_of, merged
@@ -37,6 +38,7 @@ FIELDS: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
     "state": ((list,), "what lies in memory before the call: objects of buffer_type, address and size_per_bank"),
     "choose": ((list,), "candidates, each an object of fields that replace or, in kwargs and layer, add to these"),
 }
+WORDS: Final = {int: "an integer", str: "a text", list: "a list", dict: "an object", bool: "true or false"}
 DEVICES: Final = 32  # kept open; each has caches of its own
 
 
@@ -65,14 +67,14 @@ class Question:
 def question_of(line: bytes) -> Question:
     """The question of a line of JSON; raises ArgumentError if the line is none."""
     try:
-        read = json.loads(line, parse_constant=_no_number)
+        read = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise ArgumentError(f"a question is a line of JSON: {error}") from None
     if not isinstance(read, dict):
         raise ArgumentError(f"a question is a JSON object, not {shown(read)}")
     given = read.pop("id", None)
     if read.pop("protocol", PROTOCOL) != PROTOCOL:
-        raise WrongProtocolError(f"this is protocol {PROTOCOL}; ask {{\"ask\": \"version\"}}", given)
+        raise WrongProtocolError(f'this is protocol {PROTOCOL}; ask {{"ask": "version"}}', given)
     return Question(json.dumps(read, sort_keys=True, separators=(",", ":")), given)
 
 
@@ -84,20 +86,17 @@ class WrongProtocolError(ArgumentError):
         self.id = given
 
 
-def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
-
-
 def checked_fields(read: Mapping[str, Any]) -> Mapping[str, Any]:
     """The same fields; raises ArgumentError for an unknown one, or one of a wrong type."""
     for name, value in read.items():
         kinds, _ = FIELDS.get(name, ((), ""))
         if not kinds:
-            raise ArgumentError(f"unknown field {shown(name)}{nearest(name, list(FIELDS))}; known are {', '.join(FIELDS)}")
+            raise ArgumentError(
+                f"unknown field {shown(name)}{nearest(name, list(FIELDS))}; known are {', '.join(FIELDS)}"
+            )
         if not isinstance(value, kinds) or (isinstance(value, bool) and kinds == (int,)):
-            wanted = " or ".join({"dict": "object", "str": "text", "int": "number", "bool": "true or false"}.get(
-                kind.__name__, kind.__name__) for kind in kinds)  # fmt: skip
-            raise ArgumentError(f"{name} must be a JSON {wanted}, not {shown(value)}")
+            wanted = " or ".join(WORDS[kind] for kind in kinds)
+            raise ArgumentError(f"{name} must be {wanted}, not {shown(value)}")
     return read
 
 
@@ -122,12 +121,33 @@ def call_of(read: Mapping[str, Any]) -> Call:
             raise ArgumentError(f"give layer or {other}, not both")
         return _of_layer(read)
     if "op" not in read:
-        raise ArgumentError("op or layer is missing; ask for the call of an operation, such as \"op\": \"relu\"")
+        raise ArgumentError('op or layer is missing; ask for the call of an operation, such as "op": "relu"')
     op, device = operation(read["op"]), device_of(read)
     kwargs = {name: value_of(value) for name, value in read.get("kwargs", {}).items()}
     if "device" not in kwargs and needs_device(op):
         kwargs["device"] = device
-    return Call(op, value_of(read.get("args", [])), kwargs, device)
+    return Call(_bound(op), value_of(read.get("args", [])), kwargs, device)
+
+
+@lru_cache
+def _bound(op: Callable[..., Any]) -> Callable[..., Any]:
+    """The operation, with an error of ours for arguments that its signature does not have."""
+
+    @wraps(op)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return op(*args, **kwargs)
+        except TTSimError:
+            raise
+        except TypeError:
+            try:
+                signature(op).bind(*args, **kwargs)
+            except TypeError as error:
+                line = incompatible(f"ttnn.{op.__name__}")
+                raise ArgumentTypeError(f"{line}\n{op.__name__}: {error}") from None
+            raise
+
+    return call
 
 
 def _of_layer(read: Mapping[str, Any]) -> Call:

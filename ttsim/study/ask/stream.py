@@ -10,7 +10,7 @@ from pathlib import Path
 from queue import Queue
 from socketserver import StreamRequestHandler, ThreadingMixIn, UnixStreamServer
 from threading import Thread
-from typing import IO, Any, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple, cast
 
 from device.errors import ArgumentError, DeviceError, TTSimError, shown
 from ttsim.study.ask.answer import refused
@@ -29,7 +29,7 @@ class Asked(NamedTuple):
     answer: "Future[str]"
 
 
-def lines_of(stream: IO[bytes]) -> Iterator[bytes]:
+def lines_of(stream: BinaryIO) -> Iterator[bytes]:
     """The lines of a stream; of a line that is too long its first bytes, one more than `LONGEST_LINE`."""
     while line := stream.readline(LONGEST_LINE + 1):
         rest = line
@@ -38,7 +38,7 @@ def lines_of(stream: IO[bytes]) -> Iterator[bytes]:
         yield line
 
 
-def serve(stream: IO[bytes], write: Callable[[bytes], object], team: Team) -> None:
+def serve(stream: BinaryIO, write: Callable[[bytes], object], team: Team) -> None:
     """Answers every line of a stream, empty and wrong ones too; raises OSError where nobody reads the answers.
 
     `write` gets one line at a time, with its end, and is expected to deliver the line at once.
@@ -70,7 +70,7 @@ def serve(stream: IO[bytes], write: Callable[[bytes], object], team: Team) -> No
 def _asked(line: bytes, team: Team) -> Asked:
     try:
         if len(line) > LONGEST_LINE:
-            raise ArgumentError(f"a question has at most {LONGEST_LINE >> 20} MiB")
+            raise ArgumentError(f"a question has at most {LONGEST_LINE:,} bytes")
         question = question_of(line)
     except TTSimError as error:
         known: Future[str] = Future()
@@ -97,7 +97,7 @@ def serve_socket(path: Path, team: Team, ready: Callable[[], object]) -> None:
     class Handler(StreamRequestHandler):
         def handle(self) -> None:
             try:
-                serve(self.rfile, self.wfile.write, team)
+                serve(cast(BinaryIO, self.rfile), self.wfile.write, team)
             except OSError:  # the asker went away
                 return
 

@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Iterator
 from concurrent import futures
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import RLock
 from typing import Final
 
@@ -11,7 +11,7 @@ from ttsim.study.ask.answer import answer_text, failed, is_failure
 from ttsim.study.executor import Workers, workers
 
 MOST_ANSWERS: Final = 8192  # some kilobytes each
-ATTEMPTS: Final = 2  # of a question whose process dies, the second one with nothing else running
+ATTEMPTS: Final = 2  # with nothing else running, of a question whose process died
 
 
 class Team:
@@ -54,16 +54,12 @@ class Team:
         return answer
 
     def _submit(self, text: str) -> "futures.Future[str]":
-        for _ in range(ATTEMPTS):
-            try:
-                self._pool = self._pool or self._crew.start()
-                future = self._pool.submit(answer_text, text, self._seconds)
-                break
-            except futures.BrokenExecutor:  # a process died while none was asked
-                self._pool = None
-        else:
-            future = futures.Future()
-            future.set_exception(futures.BrokenExecutor("no process starts"))
+        try:
+            self._pool = self._pool or self._crew.start()
+            future = self._pool.submit(answer_text, text, self._seconds)
+        except futures.BrokenExecutor:  # a process died; all that it had in flight comes back or is lost by now
+            self._pool = self._crew.start()
+            future = self._pool.submit(answer_text, text, self._seconds)
         self._flying[text] = future
         return future
 
@@ -71,16 +67,12 @@ class Team:
         """The answer to a question whose process died, asked again while nothing else runs."""
         with self._gate:
             futures.wait(self._flying.values())
-            known = self._known.get(text)
-            if known is not None:  # asked twice, and answered to the other
-                return known.result()
-            self.end()
-            try:
-                return self._submit(text).result()
-            except (futures.BrokenExecutor, futures.CancelledError) as error:
-                self.end()
-                message = f"the process that answers this question died twice: {type(error).__name__}"
-                return failed(message)
+            if text in self._known:  # another thread wanted the same answer, and has it
+                return self._known[text].result()
+            for _ in range(ATTEMPTS):
+                with suppress(futures.BrokenExecutor, futures.CancelledError):
+                    return self._submit(text).result()
+            return failed(f"the process that answers this question died {1 + ATTEMPTS} times")
 
     def end(self) -> None:
         """Ends the processes; the next question starts others."""

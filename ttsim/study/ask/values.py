@@ -26,12 +26,15 @@ from ttsim.runtime.types.call import CheckedRecord
 from ttsim.runtime.types.configs import UnaryWithParam
 from ttsim.runtime.types.tensor_spec import TensorSpec
 
+PUBLIC: Final = frozenset(dir(ttsim))
 PREFIX: Final = "ttnn."
 # Modules whose classes and constants are arguments of calls, and whose functions make configs
 ARGUMENTS: Final = ("device.cores", "device.memory.memory_config", "ttsim.runtime.types.")
 CONFIGS: Final = ("Conv1dConfig", "Conv3dConfig", "EmbeddingsType", "GeluVariant", "SigmoidMode")  # beside operations
 OPERATIONS: Final = "ttsim.api."  # modules of operations ..
-ON_HOST: Final = tuple(OPERATIONS + name for name in ("constraints", "conversions", "creation", "device_calls", "trace"))
+ON_HOST: Final = tuple(
+    OPERATIONS + name for name in ("constraints", "conversions", "creation", "device_calls", "trace")
+)
 MOVING: Final = ("from_device", "to_device", "to_dtype", "to_layout", "to_memory_config", "typecast")  # .. among these
 NAMESPACES: Final = ("", "experimental", "transformer")
 # DataType by the number that tt-metal's JSON has
@@ -66,7 +69,7 @@ def value_of(written: Any) -> Any:
 def constant(name: str) -> Any:
     """The public constant or member of a name such as ttnn.bfloat16 or ttnn.BufferType.L1; raises ArgumentError."""
     first, _, member = name.removeprefix(PREFIX).partition(".")
-    value = getattr(ttsim, first) if first in ttsim.__all__ else None
+    value = getattr(ttsim, first) if first in PUBLIC else None
     if isinstance(value, type) and issubclass(value, Enum) and member in value.__members__:
         return value[member]
     if member or value is None or isinstance(value, type) or not _is_argument(type(value)):
@@ -81,17 +84,17 @@ def operation(name: str) -> Callable[..., Any]:
     parts = name.replace("::", ".").removeprefix(PREFIX).split(".")
     for namespace in NAMESPACES if len(parts) == 1 else parts[:1] * (len(parts) == 2):
         owner = getattr(ttsim, namespace) if namespace in NAMESPACES and namespace else ttsim
-        found = getattr(owner, parts[-1]) if parts[-1] in dir(owner) else None
+        found: Any = getattr(owner, parts[-1]) if parts[-1] in dir(owner) else None
         home = getattr(found, "__module__", "")
         plans = home.startswith(OPERATIONS) and (not home.startswith(ON_HOST) or parts[-1] in MOVING)
         if plans and callable(found) and not isinstance(found, type):
-            return found
+            return found  # type: ignore[no-any-return]
     raise ArgumentError(f"{shown(name)} is no operation that ttsim plans{_near(parts[-1])}")
 
 
 def _near(name: str) -> str:
     """A question about the nearest public name, unless the name itself is public."""
-    return "" if name in ttsim.__all__ else nearest(name, ttsim.__all__)
+    return "" if name in PUBLIC else nearest(name, PUBLIC)
 
 
 def _is_argument(maker: Any) -> bool:
@@ -101,7 +104,7 @@ def _is_argument(maker: Any) -> bool:
 def _made(name: str, arguments: Any) -> Any:
     """An object of a public class, from its arguments."""
     first = name.removeprefix(PREFIX)
-    maker = getattr(ttsim, first) if first in ttsim.__all__ else None
+    maker = getattr(ttsim, first) if first in PUBLIC else None
     if not callable(maker) or not _is_argument(maker):
         raise ArgumentError(f"{shown(name)} makes no argument of a call{_near(first)}")
     if not isinstance(arguments, dict | list):
@@ -157,7 +160,7 @@ def json_of(value: Any) -> Any:
 def _constants(module: str) -> Mapping[str, Any]:
     """The public constants that stand in a module."""
     found = vars(sys.modules[module]) if module.startswith(ARGUMENTS) else {}
-    return {name: value for name, value in found.items() if name in ttsim.__all__ and not callable(value)}
+    return {name: value for name, value in found.items() if name in PUBLIC and not callable(value)}
 
 
 def _arguments_of(value: Any) -> Mapping[str, Any] | Sequence[Any] | None:
