@@ -110,27 +110,25 @@ class FreeList:
                 return True
 
     def occupy(self, regions: Sequence[tuple[int, int]]) -> None:
-        """Makes the blocks in use exactly these regions, given as (start, end).
+        """Makes the blocks in use exactly these regions, given as (start, end); their lengths are rounded up.
 
         Raises:
             DeviceError: A region is empty, leaves the range or overlaps another.
         """
-        free, start = [], self.base
+        free, used, start = [], dict[int, int](), self.base
         for begin, end in sorted(regions):
-            if not start <= begin < end <= self.base + self.size_bytes:
+            after = begin + round_up(end - begin, self._alignment_bytes)
+            if not start <= begin < after <= self.base + self.size_bytes:
                 raise DeviceError(
                     f"blocks in use must follow each other in {self.base} to {self.base + self.size_bytes} B without "
                     f"overlapping, and {begin} to {end} B does not"
                 )
             free += [(start, begin)] if start < begin else []
-            start = end
+            used[begin], start = after - begin, after
         free += [(start, self.base + self.size_bytes)] if start < self.base + self.size_bytes else []
-        begins = sorted([*(begin for begin, _ in regions), *(begin for begin, _ in free)])
+        begins = sorted([*used, *(begin for begin, _ in free)])
         self.known = Blocks(
-            free=tuple(free),
-            used={begin: end - begin for begin, end in regions},
-            numbers={begin: number for number, begin in enumerate(begins)},
-            spare=(),
+            free=tuple(free), used=used, numbers={begin: number for number, begin in enumerate(begins)}, spare=()
         )
 
     @property

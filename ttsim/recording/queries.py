@@ -6,6 +6,7 @@ Every query runs on a device of its own, made like the one that is asked about: 
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import Context
 from dataclasses import replace
+from inspect import signature
 from typing import Any, Final
 
 from device.errors import ArgumentTypeError, TTSimError, shown
@@ -123,7 +124,8 @@ def query_op_runtime(op: Callable[..., Any], device: Device, /, *args: Any, **kw
     _check("query_op_runtime", op, device)
     try:
         report = planned(op, args, kwargs, device).report()
-    except TTSimError as error:
+    except (TTSimError, TypeError) as caught:
+        error = _refusal(caught, op, args, kwargs)
         return RuntimeQueryResponse(status=ExecutionStatus.Error, error_message=str(error), refusal=refusal_of(error))
     replay = report.launches.readings[0].total_nanoseconds if report.launches.readings else 0
     return RuntimeQueryResponse(
@@ -187,8 +189,8 @@ def _without_placing(
     try:
         args, kwargs = _replaced(args, kwargs, DESCRIPTIONS, device, trial)
         results = tensors_of(op(*args, **kwargs))
-    except TTSimError as error:
-        return _refused(error)
+    except (TTSimError, TypeError) as error:
+        return _refused(_refusal(error, op, args, kwargs))
     return _accepted(events, results)
 
 
@@ -204,8 +206,9 @@ def _on_top_of(
         args, kwargs = _replaced(args, kwargs, Tensor | DESCRIPTIONS, device, trial)
         events = _capture(dispatch=True)
         results = tensors_of(op(*args, **kwargs))
-    except TTSimError as error:
-        return QueryOutput(response=_refused(error), new_state=_state(trial.machine))
+    except (TTSimError, TypeError) as error:
+        response = _refused(_refusal(error, op, args, kwargs))
+        return QueryOutput(response=response, new_state=_state(trial.machine))
     buffers = [result.buffer for result in results]
     return QueryOutput(
         response=_accepted(events, results),
@@ -239,6 +242,18 @@ def _accepted(events: Sequence[Event], results: Sequence[Tensor]) -> ConstraintQ
         resource_usage=ResourceUsage(*usage, l1_bytes_of(results)),
         output_tensor_specs=tuple(TensorSpec.of(result.spec) for result in results),
     )
+
+
+def _refusal(error: Exception, op: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> TTSimError:
+    """The refusal that an error of a call is: arguments that ``op`` does not take are one; other errors are raised."""
+    if isinstance(error, TTSimError):
+        return error
+    try:
+        signature(op).bind(*args, **kwargs)
+    except TypeError as mismatch:
+        name = getattr(op, "__name__", "op")
+        return ArgumentTypeError(f"ttnn.{name}(): incompatible function arguments.\n{name}: {mismatch}")
+    raise error
 
 
 def _refused(error: TTSimError) -> ConstraintQueryResponse:

@@ -281,6 +281,13 @@ def test_occupied_regions_are_the_blocks_in_use():
     assert blocks.allocate(512) == 3584
 
 
+def test_occupied_regions_have_whole_allocation_units():
+    """As the blocks of buffers have; a record of a buffer states the bytes that it needs."""
+    blocks = FreeList(1024, 4096, alignment_bytes=32, top_down=True)
+    blocks.occupy([(1024, 1034)])
+    assert [block[:3] for block in blocks.blocks()] == [(1024, 32, True), (1056, 4064, False)]
+
+
 @pytest.mark.parametrize("regions", [[(0, 64)], [(5088, 5152)], [(1024, 1024)], [(1024, 2048), (2016, 3072)]])
 def test_regions_that_overlap_or_leave_the_range_are_refused(regions):
     blocks = FreeList(1024, 4096, alignment_bytes=32, top_down=True)

@@ -86,6 +86,18 @@ def test_a_chain_of_states_is_the_run_of_the_chain(device):
     assert asked == ran
 
 
+def test_a_state_holds_whole_allocation_units(device):
+    """Rows of 16 B on 64 cores take 16 B of each, whose block is 32 B long; so does the state from the record."""
+    rows = ttsim.TensorSpec((1, 1, 64, 8), ttsim.bfloat16, ttsim.ROW_MAJOR_LAYOUT, L1)
+    state = graph.extract_mock_allocator_state(device)
+    for blocks in (1, 2, 3):
+        output = graph.query_op_constraints_with_initial_state(ttsim.relu, device, state, rows)
+        assert output.new_state.total_allocated_size(L1) == 32 * blocks
+        records = output.output_allocations if blocks == 1 else (*records, *output.output_allocations)
+        state = state.with_allocations(records)
+    assert [record.size_per_bank for record in records] == [16, 16, 16]
+
+
 def test_a_state_joins_regions_that_touch():
     state = graph.MockAllocatorState().with_allocations(
         [graph.AllocationRecord(L1, at, 64) for at in (2048, 1024, 1088)] + [graph.AllocationRecord(DRAM, 32, 32)]
@@ -137,6 +149,16 @@ def test_runtime_is_that_of_a_report(device):
     )
     refused = graph.query_op_runtime(ttsim.matmul, device, spec(32, 64), spec(32, 64))
     assert (refused.runtime, refused.refusal) == (0, "legality")
+
+
+@pytest.mark.parametrize("ask", [graph.query_op_constraints, graph.query_op_runtime])
+def test_arguments_that_a_function_does_not_take_are_refused(device, ask):
+    """An answer, as in the real library, whose binding refuses them; an error of the function itself is no answer."""
+    response = ask(ttsim.relu, device)
+    assert response.refusal == "argument"
+    assert response.error_message.startswith("ttnn.relu(): incompatible function arguments.")
+    with pytest.raises(TypeError, match="can only concatenate"):
+        ask(lambda tensor: tensor.shape + 1.5, device, spec(32, 32))
 
 
 def test_what_is_no_function_is_refused(device):
