@@ -174,9 +174,7 @@ def _grid(
         yield f"Number of blocks exceeds number of cores: {down * across} blocks > {cores.cores} cores", "grid"
 
 
-def _alike(
-    first: MemoryConfig, output: MemoryConfig, *, prefix: str = "input A and output"
-) -> Iterator[tuple[str, str]]:
+def _alike(first: MemoryConfig, output: MemoryConfig) -> Iterator[tuple[str, str]]:
     """A sharded output that lies otherwise than a sharded first operand."""
     if not output.is_sharded():
         return
@@ -187,7 +185,7 @@ def _alike(
         if one is not other:
             kind = type(one).__name__
             yield (
-                f"{prefix} {what} must match, got input: {kind}::{one.name} vs output: {kind}::{other.name}",
+                f"input A and output {what} must match, got input: {kind}::{one.name} vs output: {kind}::{other.name}",
                 "memory_config",
             )
 
@@ -349,7 +347,7 @@ def _split_both_of_shards(
                 f"ShardOrientation::{shards.orientation.name}",
                 "input_tensor_a",
             )
-        yield from _alike(first, call.memory_config, prefix="Input tensor A and output")
+        yield from _alike(first, call.memory_config)
     else:
         if config.transpose_mcast:
             yield "Transpose MCAST not supported with HEIGHT_SHARDED layout", "input_tensor_a"
@@ -481,7 +479,7 @@ def _reuse_of_shards(call: MatmulArguments, problem: MatmulProblem, config: Matm
                 )
         if call.first.shards.grid != call.second.shards.grid:
             yield "Input tensors A and B must have matching shard spec grids", "input_tensor_b"
-    yield from _alike(first, call.memory_config, prefix="Input tensor A and output")
+    yield from _alike(first, call.memory_config)
 
 
 def _reuse_of_second(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig) -> Iterator[tuple[str, str]]:
@@ -518,7 +516,7 @@ def _dram_sharded(call: MatmulArguments, problem: MatmulProblem, config: MatmulC
             f"Input A memory layout must be WIDTH_SHARDED, got: TensorMemoryLayout::{first.memory_layout.name}",
             ("input_tensor_a"),
         )
-    yield from _alike(first, output, prefix="Input A and output")
+    yield from _alike(first, output)
     if call.first.shards.orientation is not ShardOrientation.ROW_MAJOR:
         yield "Input A shard orientation must be ROW_MAJOR, got: ShardOrientation::COL_MAJOR", "input_tensor_a"
     if rows != config.per_core_m:
@@ -532,9 +530,10 @@ def _dram_sharded(call: MatmulArguments, problem: MatmulProblem, config: MatmulC
         )
     if problem.k_tiles % config.in0_block_w:
         yield f"K ({problem.k_tiles}) must be divisible by in0_block_w ({config.in0_block_w})", "blocks"
-    if wide % config.in0_block_w:
+    if wide % config.in0_block_w and config.in0_block_w % wide:
         yield (
-            f"shard_shape[1] / in0_tile.get_width() ({wide}) must be divisible by in0_block_w ({config.in0_block_w})",
+            f"shard_shape[1] / in0_tile.get_width() ({wide}) and in0_block_w ({config.in0_block_w}) must divide one "
+            "another",
             "input_tensor_a",
         )
     if second.memory_layout is not WIDTH:

@@ -4,11 +4,11 @@ Rules: ttnn 0.81.1, compared with its output shards and dataflow buffers on a de
 """
 
 from dataclasses import replace
-from math import gcd
+from math import gcd, prod
 
 from device.cores import CoreCoord
 from device.errors import ArgumentError, NotSimulatedError
-from device.memory.memory_config import TILE, BufferType, ShardOrientation, ShardSpec, TensorMemoryLayout
+from device.memory.memory_config import TILE, BufferType, Layout, ShardOrientation, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import div_up
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
@@ -243,21 +243,11 @@ def _of_shards(
     cores = GridSpec(cols=box.cols, rows=box.rows)
     if call.batched and problem.second_batched:
         return _batched_of_shards(call, problem, shards, cores)
-    if call.second.memory_config.memory_layout is not INTERLEAVED:
-        raise ArgumentError(
-            "Input tensor B must have INTERLEAVED memory layout, got: "
-            f"TensorMemoryLayout::{call.second.memory_config.memory_layout.name}\ninput_tensor_b: without a "
-            "program_config a sharded input_tensor_a multiplies an interleaved one"
-        )
+    require_shards(call, shards, _fused_rows(problem), problem.k_tiles)
     if layout is BLOCK and cores.cols > 1 and cores.rows > 1:
         per_core, depth = _blocks_of_shards(problem, shards, cores)
         program = MatmulProgram.MCAST_2D
     elif layout is not BLOCK and cores.cores > 1:
-        if _turned(shards):
-            raise ArgumentError(
-                "Input tensor A must have ROW_MAJOR shard orientation, got: ShardOrientation::COL_MAJOR\n"
-                "input_tensor_a: shard it along rows of cores"
-            )
         high, wide = (side // TILE for side in shards.shape)
         program = MatmulProgram.MCAST_IN0 if layout is WIDTH else MatmulProgram.MCAST_IN1
         per_core, depth = (high, problem.n_tiles), problem.k_tiles
@@ -266,7 +256,6 @@ def _of_shards(
             depth = gcd(wide, problem.k_tiles)
     else:
         return _of_grid(replace(call, activation=None), problem, grid if layout is BLOCK else cores, l1_bytes)
-    _require_output_like_first(call)
     height, width, _ = output_block(problem, *per_core, [depth], l1_bytes, shard_width=_shard_width(call))
     whole_rows = call.memory_config.is_sharded()
     if whole_rows and width != per_core[1]:
@@ -279,16 +268,62 @@ def _of_shards(
     )  # fmt: skip
 
 
-def _blocks_of_shards(problem: MatmulProblem, shards: ShardSpec, cores: GridSpec) -> tuple[tuple[int, int], int]:
-    """Tiles of a core of BLOCK shards, down and across, and the K tiles of a block."""
-    across, down = (cores.rows, cores.cols) if _turned(shards) else (cores.cols, cores.rows)
-    (high, wide), rows, depth = (side // TILE for side in shards.shape), _fused_rows(problem), problem.k_tiles
+def require_program(call: MatmulArguments) -> None:
+    """Refuses operands for which the library chooses no program, which it does before it looks at their layout."""
+    if call.program is not None or call.core_grid is not None or len(call.first.shape) < 2:
+        return
+    if call.batched and call.batches[1] > 1:
+        return
+    shards, (rows, depth) = call.first.memory_config.shard_spec, (side // TILE for side in call.first_sides)
+    blocks = shards is not None or all(
+        place.buffer_type is BufferType.DRAM
+        for place in (call.first.memory_config, call.second.memory_config, call.memory_config)
+    )
+    if shards is not None:
+        require_shards(call, shards, prod(call.first.shape[:-2]) * rows, depth)
+        rows = shards.shape[0] // TILE
+    if blocks and not rows and call.first.layout is Layout.ROW_MAJOR:
+        raise ArgumentError("per_core_M must be greater than 0!\ninput_tensor_a: use to_layout(TILE_LAYOUT)")
+
+
+def require_shards(call: MatmulArguments, shards: ShardSpec, rows: int, depth: int) -> None:
+    """Refuses shards of the first operand, of this many tiles down and across, for which there is no program."""
+    layout, box = call.first.memory_config.memory_layout, shards.grid.bounding_box()
+    if call.second.memory_config.memory_layout is not INTERLEAVED:
+        raise ArgumentError(
+            "Input tensor B must have INTERLEAVED memory layout, got: "
+            f"TensorMemoryLayout::{call.second.memory_config.memory_layout.name}\ninput_tensor_b: without a "
+            "program_config a sharded input_tensor_a multiplies an interleaved one"
+        )
+    if layout is BLOCK and 1 in (box.cols, box.rows):
+        return
+    if layout is not BLOCK and _turned(shards):
+        raise ArgumentError(
+            "Input tensor A must have ROW_MAJOR shard orientation, got: ShardOrientation::COL_MAJOR\n"
+            "input_tensor_a: shard it along rows of cores"
+        )
+    _require_output_like_first(call)
+    if layout is not BLOCK or min(shards.shape) < TILE:
+        return
+    across, down = _cores_along(shards, GridSpec(cols=box.cols, rows=box.rows))
+    high, wide = (side // TILE for side in shards.shape)
     for axis, cores_along, tiles, part in (("y", down, rows, high), ("x", across, depth, wide)):
         if cores_along not in (tiles // part, div_up(tiles, part)):
             raise ArgumentError(
                 f"Num cores along {axis} ({cores_along}) must match provided grid size ({tiles // part}) or divided up "
                 f"size ({div_up(tiles, part)})\ninput_tensor_a: its shards must fill their cores"
             )
+
+
+def _cores_along(shards: ShardSpec, cores: GridSpec) -> tuple[int, int]:
+    """Cores across and down a matrix in BLOCK shards."""
+    return (cores.rows, cores.cols) if _turned(shards) else (cores.cols, cores.rows)
+
+
+def _blocks_of_shards(problem: MatmulProblem, shards: ShardSpec, cores: GridSpec) -> tuple[tuple[int, int], int]:
+    """Tiles of a core of BLOCK shards, down and across, and the K tiles of a block."""
+    (across, down), rows, depth = _cores_along(shards, cores), _fused_rows(problem), problem.k_tiles
+    wide = shards.shape[1] // TILE
     block = gcd(wide, depth) if across == depth // wide else 1
     return (div_up(rows, down), div_up(problem.n_tiles, across)), block
 

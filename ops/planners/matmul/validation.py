@@ -8,6 +8,7 @@ from device.errors import ArgumentError, NotSimulatedError
 from device.memory.memory_config import TILE, BufferType, Layout
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32
 from ops.planners.matmul.arguments import MatmulArguments
+from ops.planners.matmul.choice import require_program
 from ops.programs.matmul.op import MatmulConfig, MatmulProblem, MatmulProgram
 
 MAX_TRANSPOSED_AXES = 4
@@ -70,6 +71,8 @@ def validate(call: MatmulArguments) -> None:
     """Refuses a call."""
     for check in (_choices, _operands, _shapes, _bias, _target):
         for text in check(call):
+            if check in (_operands, _shapes):
+                require_program(call)
             raise ArgumentError(text)
 
 

@@ -23,7 +23,7 @@ from ops.planners.matmul.arguments import MatmulArguments, with_defaults
 from ops.planners.matmul.plan import plan_matmul
 from ops.planners.matmul.validation import validate
 from ops.programs.matmul.op import MatmulConfig, MatmulProgram
-from tests.shards import high
+from tests.shards import high, in_box, wide
 
 SPEC = load_spec("wormhole_n150")
 FREE = SPEC.l1.bytes - SPEC.l1.base_bytes
@@ -105,6 +105,38 @@ SHARDED = high((64, 96), 1)
     ],
 )
 def test_what_the_real_library_refuses(changes, line):
+    with pytest.raises(ArgumentError) as refused:
+        validate(call(**changes))
+    assert str(refused.value).splitlines()[0] == line
+
+
+ROWS = Layout.ROW_MAJOR
+IN_WIDTH = MemoryConfig(TensorMemoryLayout.WIDTH_SHARDED, BufferType.L1)
+UNLIKE = (
+    "Input A and output memory layouts must match, got input: TensorMemoryLayout::HEIGHT_SHARDED vs output: "
+    "TensorMemoryLayout::WIDTH_SHARDED"
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"first": matrix(16, 96, layout=ROWS)}, "per_core_M must be greater than 0!"),
+        ({"first": matrix(64, 96, layout=ROWS, place=high((16, 96), 4))}, "per_core_M must be greater than 0!"),
+        ({"first": matrix(16, 96, layout=ROWS, place=L1_MEMORY_CONFIG)}, "Inputs to matmul must be tilized"),
+        ({"first": matrix(64, 64, place=high((64, 64), 1)), "memory_config": IN_WIDTH}, UNLIKE),
+        (
+            {"first": matrix(64, 64, place=wide((64, 32), 2)), "second": matrix(96, 128, place=wide((96, 64), 2))},
+            "Input tensor B must have INTERLEAVED memory layout, got: TensorMemoryLayout::WIDTH_SHARDED",
+        ),
+        (
+            {"first": matrix(96, 64, place=in_box(TensorMemoryLayout.BLOCK_SHARDED, (64, 64), 3, 3))},
+            "Num cores along y (3) must match provided grid size (1) or divided up size (2)",
+        ),
+    ],
+)
+def test_a_program_is_chosen_before_layouts_and_sides_are_looked_at(changes, line):
+    """The operands are wrong, too: rows, or sides that do not go together."""
     with pytest.raises(ArgumentError) as refused:
         validate(call(**changes))
     assert str(refused.value).splitlines()[0] == line
