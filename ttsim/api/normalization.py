@@ -1,15 +1,18 @@
 """ttnn.layer_norm and ttnn.rms_norm."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import ClassVar
 
-from device.errors import DeviceError
-from device.memory.memory_config import MemoryConfig
+from device.errors import DeviceError, OutOfMemoryError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import BufferType, MemoryConfig
 from ops.planners.normalization.layer_norm import NormArguments, plan_norm
 from ttsim.api.device_calls import cached_plan
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import require_allocated, run
+from ttsim.runtime.session import current
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import Call, function_of, param
 from ttsim.runtime.types.configs import MathFidelity, WormholeComputeKernelConfig
@@ -63,7 +66,9 @@ class Norm(Call):
             fp32_dest=config.fp32_dest,
             full_dst=config.dst_full_sync,
         )
-        plan = cached_plan(plan_norm, device, call, l1_bytes=l1_bytes_of(device))
+        place = self.memory_config or call.source.memory_config
+        result = None if place.is_sharded() else call.source.changed(memory_config=place)
+        plan = cached_plan(plan_norm, device, call, l1_bytes=_room_below(device, result))
         with device.function(f"ttnn.{self._name}"):
             return run(plan, tensors, device)["output"]
 
@@ -78,6 +83,17 @@ def default_compute_config(*, wide: bool) -> WormholeComputeKernelConfig:
 def l1_bytes_of(device: Device) -> int:
     """Bytes of a core that tensors and circular buffers may take."""
     return device.spec.l1.usable_bytes - device.machine.l1_small_bytes
+
+
+def _room_below(device: Device, result: TensorSpec | None) -> int:
+    """Bytes of a core below its lowest L1 buffer once the result lies there."""
+    machine, allocator = device.machine, device.machine.allocator
+    if result is not None and current().dispatch and result.memory_config.buffer_type is BufferType.L1:
+        allocator = allocator.copy()
+        with suppress(OutOfMemoryError):  # the run says so
+            allocator.allocate(result.buffer(device.spec))
+    lowest = allocator.lowest_l1_address
+    return machine.l1_room_bytes if lowest is None else lowest - device.spec.l1.base_bytes
 
 
 def device_of(tensors: Mapping[str, Tensor]) -> Device:

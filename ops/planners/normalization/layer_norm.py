@@ -54,7 +54,7 @@ class NormArguments:
 def plan_norm(call: NormArguments, spec: DeviceSpec, *, l1_bytes: int) -> Plan:
     """Plan a call of the tensors "input", "residual", "weight" and "bias"; raises DeviceError for a wrong one.
 
-    ``l1_bytes`` are those of a core that tensors and circular buffers may take.
+    ``l1_bytes`` are those of a core below all its L1 buffers, the result's included.
     """
     _require_elements(call)
     sharded = call.source.memory_config.is_sharded()
@@ -114,7 +114,8 @@ def _on_rows(
             vector is not None and vector.layout is Layout.ROW_MAJOR for vector in (call.weight, call.bias)
         ),
     )
-    refused = None
+    buffers = rows.buffers(l1_bytes)
+    refused = rows.shortage(buffers, l1_bytes)
     if rows.by_rows and rows.vectors_by_rows and rows.exceeds(l1_bytes):
         refused = (
             "The LayerNorm large-tensor path does not support row-major gamma/beta; pass gamma/beta in TILE layout\n"
@@ -125,7 +126,7 @@ def _on_rows(
         op,
         list(named.values()),
         output,
-        () if refused is not None else rows.buffers(l1_bytes),
+        () if refused is not None else buffers,
         dataflow=True,
         key=_key(call, output),
         refused=refused,

@@ -92,6 +92,10 @@ class LayerNorm(Normalization):
         return self.cores, self.fidelity_phases, intermediate_format(fp32_dest=self.fp32_dest)
 
 
+def _bytes(buffers: tuple[CircularBuffer, ...]) -> int:
+    return sum(buffer.size_bytes for buffer in buffers)
+
+
 def intermediate_format(*, fp32_dest: bool) -> DataFormat:
     """The format of buffers between steps: as wide as Dst."""
     return FLOAT32 if fp32_dest else BFLOAT16
@@ -130,12 +134,24 @@ class RowBuffers:
         """The buffers in order of allocation; ``l1_bytes`` are those of a core that buffers may take."""
         if (self.vectors_by_rows and not self.by_rows) or not self.exceeds(l1_bytes):
             return self._of(self.whole_row, in_blocks=False)
-        return self._of(self._capped(), in_blocks=True)
+        largest = min(self._capped(), self.whole_row)
+        sizes = (self._of(tiles, in_blocks=True) for tiles in range(largest, self.block, -self.block))
+        fitting = (buffers for buffers in sizes if _bytes(buffers) < l1_bytes * L1_SHARE)
+        return next(fitting, self._of(self.block, in_blocks=True))
 
     def exceeds(self, l1_bytes: int) -> bool:
         """Whether the buffers of whole rows leave too little of ``l1_bytes``."""
-        needed = sum(buffer.size_bytes for buffer in self._of(self.whole_row, in_blocks=False))
-        return needed >= l1_bytes * L1_SHARE
+        return _bytes(self._of(self.whole_row, in_blocks=False)) >= l1_bytes * L1_SHARE
+
+    def shortage(self, buffers: tuple[CircularBuffer, ...], l1_bytes: int) -> str | None:
+        """What the real library says where the smallest blocks of a row need more of ``l1_bytes`` than they may."""
+        needed, usable = _bytes(buffers), int(l1_bytes * L1_SHARE)
+        if needed < usable or "running_sum" not in [buffer.name for buffer in buffers]:
+            return None
+        return (
+            f"LayerNorm streaming circular buffers require {needed} bytes, but only {usable} bytes of the allocator's "
+            "L1 span are available\ninput_tensor: free tensors in L1, or put them into DRAM"
+        )
 
     def _of(self, whole: int, *, in_blocks: bool) -> tuple[CircularBuffer, ...]:
         op, block = self.op, self.block

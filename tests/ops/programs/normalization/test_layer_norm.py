@@ -53,6 +53,25 @@ def test_a_row_fits_up_to_95_percent_of_l1():
     assert fits == [True, False]
 
 
+@pytest.mark.parametrize(
+    ("room_bytes", "size_bytes", "said"),
+    [
+        (1360544, 729088, None),
+        (737952, 651264, None),  # blocks of 56 tiles: 95 % are less than the row of 64 needs
+        (672416, 610304, None),
+        (148128, 118784, None),  # one block of 4
+        (115360, 118784, "require 118784 bytes, but only 109592 bytes of the allocator's L1 span are available"),
+    ],
+)  # fmt: skip
+def test_blocks_of_a_row_fill_the_room_below_other_tensors(room_bytes, size_bytes, said):
+    """layer_norm of 64 tiles of bfloat16 below tensors in L1, as the real library plans it."""
+    rows = RowBuffers(op=norm(), width_tiles=64, by_rows=False, vectors_by_rows=False)
+    buffers = rows.buffers(room_bytes)
+    assert sum(buffer.size_bytes for buffer in buffers) == size_bytes
+    shortage = rows.shortage(buffers, room_bytes)
+    assert shortage is None if said is None else said in shortage
+
+
 def test_buffers_of_shards():
     """3 x 4 tiles on 3 cores of a row, whose 383 columns end within a tile: a mask of 4 tiles, and masked tiles."""
     grid = core_rectangle(3, 4)
