@@ -89,11 +89,11 @@ def test_a_chain_of_states_is_the_run_of_the_chain(device):
 def test_a_state_holds_whole_allocation_units(device):
     """Rows of 16 B on 64 cores take 16 B of each, whose block is 32 B long; so does the state from the record."""
     rows = ttsim.TensorSpec((1, 1, 64, 8), ttsim.bfloat16, ttsim.ROW_MAJOR_LAYOUT, L1)
-    state = graph.extract_mock_allocator_state(device)
+    state, records = graph.extract_mock_allocator_state(device), ()
     for blocks in (1, 2, 3):
         output = graph.query_op_constraints_with_initial_state(ttsim.relu, device, state, rows)
         assert output.new_state.total_allocated_size(L1) == 32 * blocks
-        records = output.output_allocations if blocks == 1 else (*records, *output.output_allocations)
+        records += output.output_allocations
         state = state.with_allocations(records)
     assert [record.size_per_bank for record in records] == [16, 16, 16]
 
