@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, wraps
-from inspect import Parameter, signature
+from inspect import signature
 from typing import Any, Final, NamedTuple
 
 from device.errors import ArgumentError, ArgumentTypeError, TTSimError, nearest, shown
@@ -29,7 +29,7 @@ FIELDS: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
     "ask": ((str, list), "constraints, runtime, model or version, or several; constraints and runtime by default"),
     "op": ((str,), "name of an operation: relu, ttnn.relu, ttnn::relu, transformer.concatenate_heads"),
     "args": ((list,), "arguments by position"),
-    "kwargs": ((dict,), "arguments by name; a required argument device is filled in"),
+    "kwargs": ((dict,), "arguments by name; an argument device is filled in"),
     "layer": ((dict,), "instead of op, args and kwargs: a transposed convolution, by the keys of a file of layers"),
     "device": ((str,), "name or file of a device, perhaps with changes: n150, dram.banks=16"),
     "release": ((str,), "release of the planner's rules; that of the device by default"),
@@ -124,7 +124,7 @@ def call_of(read: Mapping[str, Any]) -> Call:
         raise ArgumentError('op or layer is missing; ask for the call of an operation, such as "op": "relu"')
     op, device = operation(read["op"]), device_of(read)
     kwargs = {name: value_of(value) for name, value in read.get("kwargs", {}).items()}
-    if "device" not in kwargs and needs_device(op):
+    if "device" not in kwargs and has_device(op):
         kwargs["device"] = device
     return Call(_bound(op), value_of(read.get("args", [])), kwargs, device)
 
@@ -170,10 +170,9 @@ def _described(value: Any) -> Any:
 
 
 @lru_cache
-def needs_device(op: Callable[..., Any]) -> bool:
-    """Whether an operation has an argument device that must be given."""
-    parameter = signature(op).parameters.get("device")
-    return parameter is not None and parameter.default is Parameter.empty
+def has_device(op: Callable[..., Any]) -> bool:
+    """Whether an operation has an argument device."""
+    return "device" in signature(op).parameters
 
 
 def device_of(read: Mapping[str, Any]) -> Device:

@@ -31,11 +31,14 @@ PREFIX: Final = "ttnn."
 # Modules whose classes and constants are arguments of calls, and whose functions make configs
 ARGUMENTS: Final = ("device.cores", "device.memory.memory_config", "ttsim.runtime.types.")
 CONFIGS: Final = ("Conv1dConfig", "Conv3dConfig", "EmbeddingsType", "GeluVariant", "SigmoidMode")  # beside operations
-OPERATIONS: Final = "ttsim.api."  # modules of operations ..
+OPERATIONS: Final = "ttsim.api."  # modules of operations
 ON_HOST: Final = tuple(
     OPERATIONS + name for name in ("constraints", "conversions", "creation", "device_calls", "trace")
 )
-MOVING: Final = ("from_device", "to_device", "to_dtype", "to_layout", "to_memory_config", "typecast")  # .. among these
+AMONG_THESE: Final = (  # .. apart from operations among these
+    *("arange", "empty", "empty_like", "full", "full_like", "ones", "ones_like", "rand", "zeros", "zeros_like"),
+    *("from_device", "to_device", "to_dtype", "to_layout", "to_memory_config", "typecast"),
+)
 NAMESPACES: Final = ("", "experimental", "transformer")
 # DataType by the number that tt-metal's JSON has
 NUMBERED: Final = ("bfloat16", "float32", "uint32", "bfloat8_b", "bfloat4_b", "uint8", "uint16", "int32")
@@ -86,7 +89,7 @@ def operation(name: str) -> Callable[..., Any]:
         owner = getattr(ttsim, namespace) if namespace in NAMESPACES and namespace else ttsim
         found: Any = getattr(owner, parts[-1]) if parts[-1] in dir(owner) else None
         home = getattr(found, "__module__", "")
-        plans = home.startswith(OPERATIONS) and (not home.startswith(ON_HOST) or parts[-1] in MOVING)
+        plans = home.startswith(OPERATIONS) and (not home.startswith(ON_HOST) or parts[-1] in AMONG_THESE)
         if plans and callable(found) and not isinstance(found, type):
             return found  # type: ignore[no-any-return]
     raise ArgumentError(f"{shown(name)} is no operation that ttsim plans{_near(parts[-1])}")

@@ -6,6 +6,7 @@ import pytest
 
 import ttsim
 from device.errors import ArgumentError, ArgumentTypeError
+from tools.random_calls.operations import OPERATIONS
 from ttsim.study.ask.values import json_of, operation, value_of
 
 GRID = ttsim.CoreGrid(x=4, y=2)
@@ -119,3 +120,28 @@ def test_operations_are_found(name):
 def test_other_functions_are_no_operations(name):
     with pytest.raises(ArgumentError, match="is no operation that ttsim plans"):
         operation(name)
+
+
+def test_every_operation_that_is_fuzzed_can_be_asked_about():
+    homes = {name: getattr(found, "__module__", "") for name in OPERATIONS if (found := in_ttsim(name)) is not None}
+    planned = [name for name, home in homes.items() if home.startswith("ttsim.api.")]
+    refused = [name for name in planned if asked_about(name) is None]
+    assert sorted(refused) == [
+        *("as_tensor", "begin_trace_capture", "command_queue", "deallocate"),
+        *("dump_tensor", "from_numpy", "from_torch", "query_op_constraints"),
+    ]  # fmt: skip
+    assert len(planned) > 250
+
+
+def in_ttsim(name):
+    found = ttsim
+    for part in name.split("."):
+        found = getattr(found, part) if part in dir(found) else None
+    return found
+
+
+def asked_about(name):
+    try:
+        return operation(name)
+    except ArgumentError:
+        return None
