@@ -208,14 +208,20 @@ COMMANDS: Final = (
         "on each device.",
         run=sweep_command,
         options=(
-            *(*LAYERS, *DEVICE, "--values", *OPENING, "--vary", "--file", "--processes", "--scheduler", "--top"),
-            *("--quiet", "--json", "--csv", "--html"),
+            *(*LAYERS, *DEVICE, "--values", *OPENING, "--vary", "--tune", "--file", "--processes", "--scheduler"),
+            *("--top", "--quiet", "--json", "--csv", "--html"),
         ),
         examples=(
             "--shape 1,8,8,64 --out-channels 32 --stride 2 --device n150 p150 --vary lowering=zero_insertion,phase",
         ),
         places={"SPACE": {"nargs": "?", "type": Path, "help": "TOML file of layers, devices and settings"}},
-        changes={"--device": {"nargs": "+", "action": "extend"}},
+        changes={
+            "--device": {"nargs": "+", "action": "extend"},
+            "--tune": {
+                "action": argparse.BooleanOptionalAction,
+                "help": "tune each point (default: where several machines are compared and no config is varied)",
+            },
+        },
     ),
     Command(
         name="design",

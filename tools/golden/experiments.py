@@ -24,6 +24,8 @@ VARY: Final[dict[str, list[Any]]] = {
     "dram.banks": [6, 12],
 }
 DESIGN: Final = """\
+tune = false
+
 [device]
 base = "wormhole_n150"
 

@@ -88,6 +88,8 @@ def _arguments(options: argparse.Namespace, file: dict[str, Any]) -> dict[str, A
         raise ArgumentError("sweep: --vary names a setting twice; give all its values at once")
     if options.no_strict:
         flags["strict"] = False
+    if options.tune is not None:
+        flags["tune"] = options.tune
     layers = chosen_layers(options, where="sweep", said=file.get("layers"))
     for layer in layers if options.config else ():
         conv_config(layer)  # a wrong field of the flags is refused before any point

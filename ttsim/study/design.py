@@ -16,7 +16,6 @@ from device.spec.device_spec import DeviceSpec
 from ops.passes.sensitivity import Sensitivity, sensitivities
 from ops.sensitivity.fields import numeric_fields
 from ops.sensitivity.read_set import fields_asked
-from ttsim.api.convolutions import conv_transpose2d
 from ttsim.recording.profiling import cycles_of
 from ttsim.report.formatting import csv_text, fitted, printable_lines, text, time
 from ttsim.runtime.shown import Headed, html_table
@@ -24,31 +23,22 @@ from ttsim.runtime.traces import RanCall
 from ttsim.runtime.types.layer import Layer
 from ttsim.study.evaluate import Evaluator, Point
 from ttsim.study.executor import workers
-from ttsim.study.layers.run import call, make_inputs, place, planned
+from ttsim.study.layers.run import call, make_inputs, place
 from ttsim.study.space import Design, DesignAxis, read_design
 from ttsim.study.store import Row, Verdict, front
-from ttsim.study.tune.tune import short
-from ttsim.study.tune.tuned import Choice
 
 Machine: TypeAlias = tuple[DeviceSpec, Mapping[str, str]]  # a device, and its values by axis name
-
-
-class LayerRow(NamedTuple):
-    """A layer on a machine."""
-
-    row: Row
-    arguments: str = ""  # The config that a search found, as Python; empty for the layer's own
 
 
 class LayerRows(NamedTuple):
     """The rows of a layer on the machines of a space."""
 
-    rows: tuple[LayerRow, ...]  # In the order of the machines
+    rows: tuple[Row, ...]  # In the order of the machines
     read: frozenset[str]  # Axes whose fields the layer reads on any machine
     evaluated: int  # Machines on which the layer was evaluated; each other one has an equal row
 
 
-def rows_of(layer: Layer, machines: Sequence[Machine], axes: Sequence[DesignAxis], tune: bool = False) -> LayerRows:
+def rows_of(layer: Layer, machines: Sequence[Machine], axes: Sequence[DesignAxis], tune: bool = True) -> LayerRows:
     """Evaluates a layer once for all machines that agree in every field that was read.
 
     With `tune`, a short search looks for a faster config of the layer, or for one that fits.
@@ -58,8 +48,8 @@ def rows_of(layer: Layer, machines: Sequence[Machine], axes: Sequence[DesignAxis
     each point, since a machine with less memory may take another path.
     """
     # Rows by the axes that were read, then by values
-    known: dict[tuple[str, ...], dict[tuple[str, ...], LayerRow]] = {}
-    rows: list[LayerRow] = []
+    known: dict[tuple[str, ...], dict[tuple[str, ...], Row]] = {}
+    rows: list[Row] = []
     evaluated = 0
     for spec, values in machines:
         agreeing = (by_values.get(tuple(values[name] for name in read)) for read, by_values in known.items())
@@ -69,39 +59,24 @@ def rows_of(layer: Layer, machines: Sequence[Machine], axes: Sequence[DesignAxis
             evaluated += 1
             read = tuple(axis.name for axis in axes if not fields.isdisjoint(axis.fields))
             known.setdefault(read, {})[tuple(values[name] for name in read)] = found
-        row = found.row
-        named = replace(row, device=spec.name, error=row.error.replace(row.device, spec.name))
-        rows.append(LayerRow(named, found.arguments))
+        rows.append(replace(found, device=spec.name, error=found.error.replace(found.device, spec.name)))
     return LayerRows(tuple(rows), frozenset(chain.from_iterable(known)), evaluated)
 
 
-def _evaluated(layer: Layer, spec: DeviceSpec, tune: bool) -> tuple[LayerRow, frozenset[str]]:
+def _evaluated(layer: Layer, spec: DeviceSpec, tune: bool) -> tuple[Row, frozenset[str]]:
     """The row of a layer on a device, and the device's fields that were read for the row."""
-    rows: list[LayerRow] = []
+    rows: list[Row] = []
 
     def evaluate(noting: DeviceSpec) -> None:
-        point, evaluator = Point(layer=layer, spec=noting), Evaluator()
-        row = evaluator.row(point, keyed=False)
-        best = _tuned(point) if tune and row.verdict in (Verdict.FITS, Verdict.DOES_NOT_FIT) else None
-        if best is None or (row.cycles is not None and row.cycles <= best.cycles):
-            rows.append(LayerRow(row))
-        else:
-            rows.append(LayerRow(evaluator.row(point, keyed=False, options=best.options()), best.arguments))
+        rows.append(Evaluator().row(Point(layer=layer, spec=noting, tune=tune), keyed=False))
 
     read = fields_asked(evaluate, spec)
     return rows[0], read
 
 
-def _tuned(point: Point) -> Choice | None:
-    """The fastest config that a short search finds, which keeps the layer's arithmetic and output layout."""
-    with suppress(TTSimError), planned(point.layer, point) as (device, arguments):
-        return short(conv_transpose2d, arguments, device).best
-    return None
-
-
 FORMAT: Final = 1  # raised when a field changes its meaning or goes
-FIGURES: Final = ("nanoseconds", "cycles_error_share", "untimed_operations", "device", "reason")
-NOT_OF_A_ROW: Final = {"count", "verdict", "arguments"}  # fields of a layer's outcome
+FIGURES: Final = ("nanoseconds", "given_nanoseconds", "cycles_error_share", "untimed_operations", "device", "reason")
+NOT_OF_A_ROW: Final = {"count", "verdict", "given_nanoseconds"}  # fields of a layer's outcome
 STRONGEST: Final = 5  # sensitivities in the table
 LONGEST_REASON: Final = 76  # characters of a line
 
@@ -120,6 +95,7 @@ class LayerOutcome:
     untimed_operations: int | None  # Device operations without a model, which the cycles leave out
     l1_headroom_bytes: int | None  # Between circular buffers and buffers, of the tightest device operation
     arguments: str = ""  # The config that makes it faster or fit, as Python; empty if the layer has its own
+    given_nanoseconds: float | None = None  # Time with the layer's own config; None if that does not run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +107,7 @@ class DesignPoint:
     reason: str = ""  # Why there is no such machine, or which layer does not run; empty if all layers run
     costs: Mapping[str, float] = field(default_factory=dict)  # By name; empty without such a machine
     nanoseconds: float | None = None  # Time of all layers, each multiplied by its count; None if a layer does not run
+    given_nanoseconds: float | None = None  # The same with the layers' own configs
     # Expected error: the mean of the layers' shares, weighted by time; None if a layer has none
     cycles_error_share: float | None = None
     untimed_operations: int | None = None  # Of all layers together
@@ -249,7 +226,7 @@ class DesignResult(Headed):
         """Which configs the layers have, and those of the fastest machine that are not the layers' own."""
         if not self.tuned:
             return [
-                "Layers have the configs of the file. With `tune = true` in the file, each layer is tuned on each",
+                "Layers have the configs of the file. Without `tune = false` in the file, each layer is tuned on each",
                 "machine, and may be faster, or fit where its own config does not.",
             ]
         fastest = self.points[self.front[0]].layers if self.front else ()
@@ -274,13 +251,15 @@ class DesignResult(Headed):
     def _front_cells(self) -> list[list[str]]:
         """Headings, and the cells of each machine of the front."""
         costs, names = list(self.points[self.front[0]].costs) if self.front else [], self._front_axes
-        rows = [[*names, "time", "error", *costs, "alike"]]
+        rows = [[*names, "time", *["as given"] * self.tuned, "error", *costs, "alike"]]
         for at, others in zip(self.front, self.alike, strict=True):
             point = self.points[at]
             share = "" if point.cycles_error_share is None else f"{100 * point.cycles_error_share:.1f} %"
             figures = [f"{point.costs[name]:.6g}" for name in costs]
             values = [point.values[name] for name in names]
-            rows.append([*values, time(point.nanoseconds or 0), share, *figures, f"{others or ''}"])
+            given = "does not run" if point.given_nanoseconds is None else time(point.given_nanoseconds)
+            times = [time(point.nanoseconds or 0), *[given] * self.tuned]
+            rows.append([*values, *times, share, *figures, f"{others or ''}"])
         return rows
 
 
@@ -396,17 +375,20 @@ def _rows(space: Design, machines: Sequence[Machine], processes: int | None, wat
                 future.cancel()
 
 
-def _point(space: Design, machine: Machine, rows: Sequence[LayerRow], costs: Mapping[str, float]) -> DesignPoint:
+def _point(space: Design, machine: Machine, rows: Sequence[Row], costs: Mapping[str, float]) -> DesignPoint:
     layers = tuple(
         LayerOutcome(
             count=space.count(row.layer),
             verdict=row.verdict.value,
-            arguments=arguments,
+            given_nanoseconds=row.own_nanoseconds,
             **{name: getattr(row, name) for name in LayerOutcome.__dataclass_fields__.keys() - NOT_OF_A_ROW},
         )
-        for row, arguments in rows
+        for row in rows
     )
     point = DesignPoint(values=machine[1], device=machine[0].name, costs=costs, layers=layers)
+    given = [layer.count * layer.given_nanoseconds for layer in layers if layer.given_nanoseconds is not None]
+    if len(given) == len(layers):
+        point = replace(point, given_nanoseconds=fsum(given))
     for layer in layers:
         if layer.verdict != Verdict.FITS:
             line, *_ = layer.error.splitlines() or [""]

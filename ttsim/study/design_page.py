@@ -127,6 +127,7 @@ def _fields(result: DesignResult, costs: Sequence[str]) -> Sequence[Field[Design
     return (
         Field("machine", _values),
         Field("time", lambda point: point.nanoseconds, "ns"),
+        Field("as given", lambda point: point.given_nanoseconds, "ns"),
         *map(cost_of, costs),
         Field(FRONT, lambda point: "yes" if point.device in best else ""),
         Field("error expected", lambda point: point.cycles_error_share, "share"),
@@ -145,6 +146,7 @@ EFFECTS: Final[Sequence[Field[AxisEffect]]] = (
 LAYERS: Final[Sequence[Field[LayerOutcome]]] = (
     Field("layer", lambda layer: layer.layer),
     Field("time", lambda layer: layer.nanoseconds, "ns"),
+    Field("as given", lambda layer: layer.given_nanoseconds, "ns"),
     Field("count", lambda layer: layer.count, "number"),
     Field("headroom", lambda layer: layer.l1_headroom_bytes, "B"),
     Field("error expected", lambda layer: layer.cycles_error_share, "share"),

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Set
+from contextlib import suppress
 from contextvars import Context
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from enum import Enum
@@ -18,6 +19,7 @@ from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.planners.conv.arguments import Lowering
 from ops.programs.conv2d.partition import ConvOptions
+from ttsim.api.convolutions import conv_transpose2d
 from ttsim.recording.profiling import timed_call
 from ttsim.report.cycles import totals
 from ttsim.report.formatting import by, plain
@@ -26,6 +28,8 @@ from ttsim.runtime.settings import Values
 from ttsim.runtime.types.layer import FIELDS, SETTINGS, Layer, Setting
 from ttsim.study.layers import run as layers
 from ttsim.study.store import Row, Verdict, model_version
+from ttsim.study.tune.tune import short
+from ttsim.study.tune.tuned import Choice
 
 DIGITS: Final = 16  # of a plan's key
 ASKED: Final[Mapping[type, frozenset[str]]] = {  # fields that hold requests, next to a layout with the outcome
@@ -90,7 +94,7 @@ def _compared(kind: type) -> tuple[str, ...]:
 
 PLANS_KEPT: Final = 4096  # whose cycles a process remembers: some hundred bytes each
 LAYER_INPUTS: Final = tuple(name for name in FIELDS if name not in ("name", "source", *SETTINGS))
-OTHERS: Final = ("lowering", "values", "l1_small_size", "strict")  # inputs of a point beside layer and device
+OTHERS: Final = ("lowering", "tune", "values", "l1_small_size", "strict")  # inputs of a point beside layer and device
 NO_OPTIONS: Final[Mapping[str, Any]] = MappingProxyType({})
 DEFINITION: Final = ("activation", "padding_mode")  # settings of a config that the exact output depends on
 
@@ -102,6 +106,7 @@ class Point(layers.Settings):
     layer: Layer  # Sizes, data types, Conv2dConfig, slices, compute config
     lowering: str = Lowering.ZERO_INSERTION.value  # "zero_insertion", or "phase"
     values: Values = "off"  # "off" for plan, memory and cycles; "exact" or "fast" for the accuracy, too
+    tune: bool = False  # Whether a short search looks for a faster config, or for one that fits
     suggestions: bool = False
 
     @property
@@ -132,8 +137,11 @@ class Evaluator:
         """The row of a point; a point that does not run, or an internal error, becomes a row with the error.
 
         The key, which all figures of the device go into, is left empty without `keyed`; `options` are arguments of the
-        call in place of the layer's own.
+        call in place of the layer's own. A tuned point has the faster of the layer's own config and the best that is
+        found; where none fits, the error of its own.
         """
+        if point.tune:
+            return self._tuned(point, keyed)
         try:
             figures = Context().run(self._figures, point, options)  # captures do not see a device in another context
         except TTSimError as error:
@@ -142,6 +150,20 @@ class Evaluator:
         except Exception as error:  # one bad point never stops the others
             figures = {"verdict": Verdict.FAILED, "error": f"{type(error).__name__}: {error}"}
         return row_of(point, keyed=keyed, **figures)
+
+    def _tuned(self, point: Point, keyed: bool) -> Row:
+        """The row of a point at its best; the search keeps the layer's arithmetic and its output layout."""
+        plain = replace(point, tune=False)
+        row, arguments, given = self.row(plain, keyed=False), "", None
+        if row.verdict in (Verdict.FITS, Verdict.DOES_NOT_FIT):
+            given, best = row.cycles, _best(plain)
+            if best is not None and (given is None or best.cycles < given):
+                row, arguments = self.row(plain, keyed=False, options=best.options()), best.arguments
+        key, error = point.key if keyed else "", row.error
+        if row.verdict is Verdict.DOES_NOT_FIT:
+            first, *rest = error.splitlines()
+            error = "\n".join([first, f"no config of {point.layer.name} that was tried fits {point.spec.name}", *rest])
+        return replace(row, key=key, inputs=point.inputs, error=error, arguments=arguments, given_cycles=given)
 
     def _figures(self, point: Point, options: Mapping[str, Any]) -> dict[str, Any]:
         """The figures of a call; raises TTSimError if the call does not run."""
@@ -198,6 +220,13 @@ class Evaluator:
             inputs = layers.make_inputs(same)
             self._exact = (same, inputs, layers.exact_output(same, inputs))
         return self._exact[1:]
+
+
+def _best(point: Point) -> Choice | None:
+    """The fastest config that a short search finds; None if none runs."""
+    with suppress(TTSimError), layers.planned(point.layer, point) as (device, arguments):
+        return Context().run(short, conv_transpose2d, {**arguments, "lowering": point.lowering}, device).best
+    return None
 
 
 @cache

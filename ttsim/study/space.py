@@ -39,10 +39,11 @@ ANY_LAYER: Final = Layer(in_channels=32, out_channels=32, input_height=32, input
 MOST_DEVICES: Final = 10_000  # each takes some milliseconds to make
 MOST_VALUES: Final = 1000  # of a range
 RANGE: Final = ("from", "to", "step", "factor")
-SWEEP_KEYS: Final = ("layers", "common", "layer", "devices", "vary", "values", "l1_small_size", "strict")
+SWEEP_KEYS: Final = ("layers", "common", "layer", "devices", "vary", "tune", "values", "l1_small_size", "strict")
 SWEEP_KINDS: Final = {  # of values of a sweep's file, with their names in messages
     "devices": (list, "a list"),
     "vary": (dict, "a table"),
+    "tune": (bool, "true or false"),
     "l1_small_size": (int, "an integer"),
     "strict": (bool, "true or false"),
 }
@@ -182,6 +183,7 @@ class Space:
     layers: tuple[Layer, ...]  # Each a transposed convolution
     devices: tuple[DeviceSpec, ...]  # Each with a name of its own
     axes: tuple[Axis, ...] = ()  # Settings that are varied
+    tune: bool | None = None  # As of `Point`; None tunes where several machines are compared and no config is varied
     values: Values = "off"  # As of `Point`
     l1_small_size: int = USUAL_L1_SMALL_SIZE  # As of `Point`
     strict: bool = True  # As of `Point`
@@ -205,6 +207,8 @@ class Space:
             changes = [f"{axis.field}={value}" for axis, value in zip(of_devices, values, strict=True)]
             machines.append((changed(device, changes), labels))
         others = {name: getattr(self, name) for name in ("values", "l1_small_size", "strict")}
+        configs = any(of_config(axis.name) for axis in self.axes)
+        others["tune"] = len(machines) > 1 and not configs if self.tune is None else self.tune
         for layer in self.layers:
             combined = given = [Variant(layer)]
             for axis in self.axes:
@@ -239,7 +243,7 @@ class Design:
     costs: Mapping[str, Formula]  # Formulas over fields, by name; less is better
     layers: tuple[Layer, ...]  # Each with a name of its own
     counts: Mapping[str, int] = field(default_factory=dict)  # How often a network runs a layer, if not once
-    tune: bool = False  # Whether each layer is tuned on each machine
+    tune: bool = True  # Whether each layer is tuned on each machine
 
     def __post_init__(self) -> None:
         """Refuses an empty or a too large space."""
@@ -276,8 +280,8 @@ def read_sweep(path: Path) -> dict[str, Any]:
 
     A file holds ``layers = "FILE"``, or ``[[layer]]`` tables as a file of layers does; ``devices``, a list of names or
     files; a table ``[vary]`` with a list of values for each setting (the text "none" leaves it to the library); and
-    ``values``, ``l1_small_size``, ``strict``. Paths are relative to the file's folder. Raises ArgumentError, with file
-    and key, if an entry is wrong; OSError if the file cannot be read.
+    ``tune``, ``values``, ``l1_small_size``, ``strict``. Paths are relative to the file's folder. Raises ArgumentError,
+    with file and key, if an entry is wrong; OSError if the file cannot be read.
     """
     document = read_toml(path, "a sweep")
     check_keys(str(path), document, SWEEP_KEYS)
@@ -289,7 +293,7 @@ def read_sweep(path: Path) -> dict[str, Any]:
         known = ", ".join(get_args(Values))
         raise ArgumentError(f"{path}: values must be one of {known}, not {shown(document['values'])}")
     arguments: dict[str, Any] = {
-        name: document[name] for name in ("values", "l1_small_size", "strict") if name in document
+        name: document[name] for name in ("tune", "values", "l1_small_size", "strict") if name in document
     }
     if "devices" in document:
         arguments["devices"] = [_beside(path, device) for device in document["devices"]]
@@ -343,7 +347,7 @@ def read_design(path: Path, *, device: str | None = None, changes: Sequence[str]
     for layer, count in counts.items():
         if not isinstance(count, int) or isinstance(count, bool) or count < 1:
             raise ArgumentError(f"design: counts.{layer} must be an integer of at least 1, not {shown(count)}")
-    tune = document.get("tune", False)
+    tune = document.get("tune", True)
     if not isinstance(tune, bool):
         raise ArgumentError(f"{path}: tune must be true or false, not {shown(tune)}")
     return Design(base=base, axes=axes, costs=costs, layers=layers, counts=counts, tune=tune)

@@ -43,6 +43,8 @@ class Row:
     # All other settings of the point, flat: "in_channels", "config.shard_layout", "lowering" ..
     inputs: Mapping[str, Setting | None] = field(default_factory=dict)
     error: str = ""  # Why it does not run; empty if it does
+    arguments: str = ""  # The config that a search found, as Python; empty for the layer's own
+    given_cycles: int | None = None  # Of a tuned point with the layer's own config; None if that does not run
     plan_key: str | None = None  # Equal for equal plans
     shard_layout: str | None = None  # How the convolution was sharded
     l1_peak_bytes: int | None = None  # Of a core: circular buffers and buffers together
@@ -64,6 +66,17 @@ class Row:
     def nanoseconds(self) -> float | None:
         """The time of the point by its device's clock; None without cycles."""
         return None if self.cycles is None or self.clock_hz is None else nanoseconds(self.cycles, self.clock_hz)
+
+    @property
+    def own_cycles(self) -> int | None:
+        """Cycles with the layer's own config, of a tuned point too; None if that does not run."""
+        return self.given_cycles if self.inputs.get("tune") else self.cycles
+
+    @property
+    def own_nanoseconds(self) -> float | None:
+        """The same in time."""
+        cycles = self.own_cycles
+        return None if cycles is None or self.clock_hz is None else nanoseconds(cycles, self.clock_hz)
 
     def to_dict(self) -> dict[str, Any]:
         """All figures, by the names of their fields."""

@@ -151,7 +151,7 @@ class SweepResult(Headed):
                 slowest_cycles=max((rows[number].cycles or 0 for number in runs), default=None),
                 nanoseconds=None if row is None else row.nanoseconds,
                 given=next(iter(given.values()), None) if labels is None else given.get(_call(labels)),
-                is_given=number in self.given,
+                is_given=number in self.given and not (row and row.arguments),
                 reason=next((row.error.partition("\n")[0] for row in rows.values() if row.error), ""),
             )
 
@@ -188,6 +188,7 @@ def sweep(
     devices: Devices = None,
     *,
     vary: Mapping[str, Sequence[Any]] | None = None,
+    tune: bool | None = None,
     values: Values = "off",
     l1_small_size: int = USUAL_L1_SMALL_SIZE,
     strict: bool = True,
@@ -205,6 +206,8 @@ def sweep(
             "wormhole_n150".
         vary: Values by setting: fields of a layer, of Conv2dConfig, of the compute config, of a device
             (`dram.banks`), or "lowering". The value None of a config's field leaves the choice to the library.
+        tune: Whether a short search looks for a faster config at each point, or for one that fits, which takes some
+            fifty times as long; None does so where several machines are compared and no config is varied.
         values: "exact" or "fast" computes the accuracy of each point as well, which takes longer.
         l1_small_size: Bytes of L1 reserved for index tensors, as in `open_device`.
         strict: Refuse calls that the real library computes wrongly, as in `open_device`.
@@ -235,6 +238,7 @@ def sweep(
         layers=_layers(layers),
         devices=specs,
         axes=tuple(axis(name, axis_values, specs[0]) for name, axis_values in (vary or {}).items() if specs),
+        tune=tune,
         values=values,
         l1_small_size=l1_small_size,
         strict=strict,
@@ -255,7 +259,7 @@ def sweep(
 
         take([])
         if missing:
-            quick = len(missing) if all(point.values == "off" for point in missing) else None
+            quick = len(missing) if all(point.values == "off" and not point.tune for point in missing) else None
             with workers(processes=processes, scheduler=scheduler, quick=quick) as team:
                 Run(missing, team, take).go()
     return SweepResult(
@@ -343,7 +347,7 @@ def _cells(best: Best) -> tuple[str, ...]:
         cycles(best.slowest_cycles or 0),
         cycles(row.l1_peak_bytes or 0),
         cycles(row.l1_headroom_bytes or 0),
-        printable(words_of(best.labels, given=best.is_given)),
+        printable(row.arguments or words_of(best.labels, given=best.is_given)),
     )
 
 
@@ -351,4 +355,6 @@ def _given(row: Row | None) -> str:
     """The cycles of the layer's own config, or why there are none; empty if the row is not known."""
     if row is None:
         return ""
-    return row.verdict.value if row.cycles is None else cycles(row.cycles)
+    if row.own_cycles is not None:
+        return cycles(row.own_cycles)
+    return Verdict.DOES_NOT_FIT.value if row.verdict is Verdict.FITS else row.verdict.value

@@ -70,6 +70,8 @@ def page_of_sweep(result: SweepResult) -> Page:
 
 def arguments_of(row: Row) -> str:
     """The arguments of a point's call that configure it, as Python; empty if the library chooses everything."""
+    if row.arguments:
+        return row.arguments
     given: dict[str, Any] = {SLICE: row.inputs.get(SLICE)}
     for kind in (CONFIG, COMPUTE):
         own = {name: value for name, value in row.inputs.items() if name.startswith(f"{kind}.")}
@@ -94,7 +96,7 @@ def _fastest(result: SweepResult, layer: str) -> Best:
 
 def _saved(best: Best) -> float | None:
     """The share of the time of the layer's own config that the fastest point saves; None if either does not run."""
-    given = best.given.nanoseconds if best.given else None
+    given = best.given.own_nanoseconds if best.given else None
     return 1 - best.nanoseconds / given if given and best.nanoseconds is not None else None
 
 
@@ -149,7 +151,7 @@ def _verdict(best: Best, own: Sequence[Shown]) -> Section:
 def _gain(best: Best, prefix: str = "") -> Section:
     if best.row is None or best.labels is None:
         return gain(f"{prefix}No point runs.", best.reason)
-    words, saved = words_of(best.labels, given=best.is_given), _saved(best)
+    words, saved = best.row.arguments or words_of(best.labels, given=best.is_given), _saved(best)
     on = f"On {best.device}, of {counted(best.points, 'point')} there."
     if best.is_given:
         return gain(f"{prefix}No point is faster than the given configuration.", on, arguments_of(best.row))
@@ -244,7 +246,7 @@ def _overview(result: SweepResult, layers: Sequence[str]) -> View:
 
 def _saved_nanoseconds(best: Best) -> float:
     """What the fastest point saves of the given configuration; below 0 if either does not run."""
-    given = best.given.nanoseconds if best.given else None
+    given = best.given.own_nanoseconds if best.given else None
     return given - best.nanoseconds if given and best.nanoseconds is not None else -1.0
 
 

@@ -84,7 +84,7 @@ def test_run_tells_of_a_much_faster_config():
     slow, good = layers["vgg_unet.d4.up"], layers["vgg_unet.d3.up"]
     assert faster_line([good], settings) == ""
     steering = replace(slow, name="d4\x1b[31m")
-    assert "(`ttsim tune` prints it): d4\\x1b[31m 8.4 times" in faster_line([steering, good], settings)
+    assert "(`ttsim tune` prints it): d4\\x1b[31m 8.3 times" in faster_line([steering, good], settings)
 
 
 TABLE = '[[layer]]\nname = "small"\nin_channels = 32\nout_channels = 32\ninput_height = 4\ninput_width = 4\n'

@@ -47,9 +47,8 @@ def test_every_row_is_that_of_its_own_point(sizes, axes, read, evaluated):
     memories = DesignAxis(name="l1.bytes", values=("1464KiB", "192KiB", "160KiB"))
     varied = (DesignAxis(name="grid", values=axes), memories, WRITE) if axes else (WRITE,)
     layer, machines = replace(SMALL, **sizes), list(machines_of(*varied))
-    found = rows_of(layer, machines, varied)
-    for (row, arguments), (spec, _) in zip(found.rows, machines, strict=True):
-        assert arguments == ""
+    found = rows_of(layer, machines, varied, tune=False)
+    for row, (spec, _) in zip(found.rows, machines, strict=True):
         assert row == replace(evaluate(Point(layer=layer, spec=spec)), key="")
     assert (found.read & {"grid", "l1.bytes"}, found.evaluated) == (read, evaluated)
 
@@ -65,6 +64,7 @@ SPACE = Design(
     axes=AXES,
     costs={"area": formula("clock_hz / 1e9 + l1.bytes / 2**20", ["clock_hz", "l1.bytes"])},
     layers=(LAYER, replace(LAYER, name="two", input_height=32)),
+    tune=False,
 )
 
 
@@ -134,8 +134,8 @@ def test_what_is_printed(found):
 def test_a_table_of_all_machines(found):
     lines = found.to_csv().splitlines()
     assert lines[0] == (
-        "clock_hz,l1.bytes,dispatch_costs.write_cycles,cost.area,nanoseconds,cycles_error_share,untimed_operations,"
-        "device,reason,front"
+        "clock_hz,l1.bytes,dispatch_costs.write_cycles,cost.area,nanoseconds,given_nanoseconds,cycles_error_share,"
+        "untimed_operations,device,reason,front"
     )
     assert len(lines) == 13
     first, last = found.records()[0], found.records()[-1]
@@ -159,13 +159,28 @@ def test_each_layer_is_tuned_on_each_machine(monkeypatch):
     for point in tuned.points[:2]:
         (outcome,) = point.layers
         assert (outcome.verdict, outcome.cycles, outcome.arguments) == ("fits", best.cycles, best.arguments)
+        assert (outcome.given_nanoseconds, point.given_nanoseconds) == (None, None)
+    assert tuned.points[3].given_nanoseconds == given.points[3].given_nanoseconds == given.points[3].nanoseconds
     assert tuned.points[3].nanoseconds < given.points[3].nanoseconds
     assert str(given).endswith("fit where its own config does not.")
+    heading = next(line for line in str(tuned).splitlines() if "alike" in line)
+    assert heading.split() == ["l1.bytes", "time", "as", "given", "error", "alike"]
+    assert "as given" not in str(given)
     assert f"  one: {tuned.points[tuned.front[0]].layers[0].arguments}" == str(tuned).splitlines()[-1]
     slower = replace(best, cycles=10**9)
-    monkeypatch.setattr("ttsim.study.design._tuned", lambda _: slower)
+    monkeypatch.setattr("ttsim.study.evaluate._best", lambda _: slower)
     again = design(Design(base=base, axes=axes, costs={}, layers=(layer,), tune=True))
     assert [point.layers[0].arguments for point in again.points] == [best.arguments] * 2 + [""] * 2
+
+
+def test_what_no_config_makes_fit_says_so():
+    axes = (DesignAxis(name="l1.bytes", values=("160KiB",)),)
+    (point,) = design(Design(base=SPEC, axes=axes, costs={}, layers=(replace(LAYER, in_channels=4096),))).points
+    (layer,) = point.layers
+    first, second, *_ = layer.error.splitlines()
+    assert layer.verdict == "does not fit"
+    assert second == f"no config of one that was tried fits {point.device}"
+    assert point.reason == f"one does not fit: {first}"
 
 
 def test_layers_count_as_often_as_a_network_runs_them(found):

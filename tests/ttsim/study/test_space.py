@@ -218,7 +218,7 @@ def test_a_design_of_a_file(read):
         "noc.worker_cols": ("1,2,3", "1,2,3,4"),
         "compute.minus_one_quirk": ("true", "false"),
     }
-    assert not found.tune
+    assert found.tune
     assert found.devices == 2 * 3 * 3 * 2 * 3 * 2 * 2
     assert {name: cost.text for name, cost in found.costs.items()} == {"area": "grid.cols * grid.rows", "power": "3"}
     assert len(found.layers) == 4
@@ -240,7 +240,7 @@ SPACE = "[space]\ndram.banks = [6, 12]\n"
 def test_layers_of_a_design(read, text, layers, counts):
     found = read(read_design, text)
     assert (len(found.layers), dict(found.counts)) == (layers, counts)
-    assert read(read_design, f"tune = true\n{text}").tune
+    assert not read(read_design, f"tune = false\n{text}").tune
     assert (found.count("other"), *map(found.count, counts)) == (1, *counts.values())
 
 
