@@ -18,7 +18,7 @@ from ttsim.api.eltwise import add, add_, multiply, multiply_
 from ttsim.api.shape import reshape
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.device import Device
-from ttsim.runtime.execution import free_l1_bytes, require_allocated, run
+from ttsim.runtime.execution import require_allocated, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import Call, checked_as, function_of, param
 from ttsim.runtime.types.configs import UnaryOpType, UnaryWithParam, WormholeComputeKernelConfig
@@ -103,12 +103,12 @@ class Matmul(Call, name="matmul"):
             **chosen,
         )
         validate(arguments)
-        free = free_l1_bytes(device)
-        plan = plan_matmul(arguments, device.spec, free_l1_bytes=free)
+        room = device.machine.l1_room_bytes
+        plan = plan_matmul(arguments, device.spec, free_l1_bytes=room)
         useful_flops = 2 * prod(arguments.output_shape) * arguments.first_sides[1]
         with device.function(f"ttnn.{self._name}"):
             product = run(plan, tensors, device, useful_flops=useful_flops)["output"]
-            return self._finished(product, device, *added_later(arguments, device.spec, free_l1_bytes=free))
+            return self._finished(product, device, *added_later(arguments, device.spec, free_l1_bytes=room))
 
     def _of_vectors(self) -> Tensor:
         """The product of a row or a column or both, without the axes that these have for it."""

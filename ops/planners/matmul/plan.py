@@ -39,7 +39,7 @@ def plan_matmul(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_
     """Plan a call of the tensors "input", "weight", "bias" and "target"; raises ArgumentError if it cannot run.
 
     A product that is sharded, that is written into the caller's tensor, or whose bias has several rows, lacks a bias
-    and an activation that are operations of their own (`added_later`).
+    and an activation that are operations of their own (`added_later`). ``free_l1_bytes`` lie below the lowest L1 buffer.
     """
     call = with_defaults(arguments, device_spec)
     problem, config, output_spec = _program(call, device_spec, free_l1_bytes)
@@ -132,6 +132,11 @@ def _output_shards(
     down, across = div_up(rows, config.per_core_m), div_up(problem.n_tiles, config.per_core_n)
     shape = config.per_core_m * TILE, config.per_core_n * TILE
     given = call.memory_config.shard_spec
+    if config.program is MatmulProgram.SINGLE_TILES:
+        raise ArgumentError(
+            "Unsupported op for output sharding\nmemory_config: blocks of this product do not fit into L1; use "
+            "interleaved memory"
+        )
     if config.program is MatmulProgram.REUSE and given is not None:
         return given
     grid, orientation = device_spec.grid, ShardOrientation.ROW_MAJOR

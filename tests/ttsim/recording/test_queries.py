@@ -98,6 +98,21 @@ def test_a_state_holds_whole_allocation_units(device):
     assert [record.size_per_bank for record in records] == [16, 16, 16]
 
 
+def test_a_matmul_fits_into_what_is_below_the_lowest_tensor(device):
+    """Free bytes above it do not count: the blocks of 16 x 32 tiles on 64 cores become a program of single tiles, whose
+    output cannot be sharded. Lines are the real library's."""
+    low = graph.MockAllocatorState().with_allocations([graph.AllocationRecord(L1, 139264, 16384)])
+    arguments = spec(1, 1, 512, 512, memory=DRAM), spec(1, 1, 512, 1024, memory=DRAM)
+    asked = [
+        graph.query_op_constraints_with_initial_state(
+            ttsim.matmul, device, state, *arguments, memory_config=ttsim.L1_WIDTH_SHARDED_MEMORY_CONFIG
+        ).response.error_message
+        for state in (graph.MockAllocatorState(), low)
+    ]
+    assert asked[0] is None
+    assert asked[1].startswith("Unsupported op for output sharding\n")
+
+
 def test_a_state_joins_regions_that_touch():
     state = graph.MockAllocatorState().with_allocations(
         [graph.AllocationRecord(L1, at, 64) for at in (2048, 1024, 1088)] + [graph.AllocationRecord(DRAM, 32, 32)]
