@@ -39,7 +39,7 @@ def plan_matmul(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_
     """Plan a call of the tensors "input", "weight", "bias" and "target"; raises ArgumentError if it cannot run.
 
     A product that is sharded, that is written into the caller's tensor, or whose bias has several rows, lacks a bias
-    and an activation that are operations of their own (`added_later`). ``free_l1_bytes`` lie below the lowest L1 buffer.
+    and an activation that are operations of their own (`added_later`). ``free_l1_bytes``: below the lowest L1 buffer.
     """
     call = with_defaults(arguments, device_spec)
     problem, config, output_spec = _program(call, device_spec, free_l1_bytes)
