@@ -176,6 +176,20 @@ def test_arguments_that_a_function_does_not_take_are_refused(device, ask):
         ask(lambda tensor: tensor.shape + 1.5, device, spec(32, 32))
 
 
+def test_times_of_a_chain_add_up_to_those_of_its_run(device):
+    """Each call is asked about on the device as the calls before left it; a time is rounded to nanoseconds."""
+    tensor, asked = ttsim.zeros((1, 1, 2048, 96), layout=TILES, device=device), []
+    place = {"memory_config": ttsim.L1_MEMORY_CONFIG}
+    calls = [(ttsim.relu, []), (ttsim.transpose, [2, 3]), (ttsim.softmax, [])]
+    with ttsim.profile(device) as profile:
+        for op, arguments in calls:
+            asked.append(graph.query_op_runtime(op, device, tensor, *arguments, **place).runtime)
+            tensor = op(tensor, *arguments, **place)
+    assert len(profile.report().calls) == len(calls)
+    assert min(asked) > 0
+    assert sum(asked) == pytest.approx(profile.report().nanoseconds, abs=len(calls) / 2)
+
+
 def test_what_is_no_function_is_refused(device):
     with pytest.raises(ttsim.ArgumentTypeError, match="op must be a function of this library"):
         graph.query_op_constraints("relu", device, spec(32, 32))
