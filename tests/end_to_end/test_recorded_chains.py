@@ -1,4 +1,4 @@
-"""Chains of calls that the real library planned: memory before and after each call, its result's place, or its refusal."""
+"""Chains that the real library planned: memory before and after each call, its result's place, or its refusal."""
 
 import gzip
 import json
