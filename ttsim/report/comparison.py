@@ -4,7 +4,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from itertools import pairwise
+from math import fsum
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -55,6 +57,24 @@ class Reported:
     operations: tuple[ReportedOperation, ...]
     arch: str = ""  # Empty if unknown
     left_out: tuple[str, ...] = ()  # Rows that are no operations of the device, in words
+    # Sums that not every report has; None without
+    l1_peak_bytes: int | None = None  # Of a core, circular buffers and buffers together
+    dram_bytes: int | None = None  # Read and written
+    replay_nanoseconds: int | None = None  # Of a trace replay, with the dispatch between kernels
+    error_share: float | None = None  # Expected error of the cycles
+    unmeasured_share: float | None = None  # Share of the cycles in operations without a measurement
+
+    @property
+    def cycles(self) -> int | None:
+        """Of all operations that have a model; None if the report has times only."""
+        return sum(op.cycles or 0 for op in self.operations) if self.clock_hz else None
+
+    @property
+    def whole_nanoseconds(self) -> int:
+        """Of all operations whose time is known."""
+        if self.clock_hz:
+            return round(Fraction(10**9 * (self.cycles or 0), self.clock_hz))
+        return round(fsum(op.nanoseconds or 0 for op in self.operations))
 
 
 def causes_of(

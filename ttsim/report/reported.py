@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 from typing import Any, Final
@@ -41,13 +42,13 @@ PLACE: Final = re.compile(r"DEV_\d+_")
 Row = Mapping[str, str]
 
 
-def read_rows(path: Path, device_id: int | None = None) -> Reported:
+def read_rows(path: Path, device_id: int | None = None, *, where: str = "compare") -> Reported:
     """The operations of a profiler's file, without signposts and host operations.
 
     Raises ArgumentError for any other file, and for several devices or no device `device_id`; OSError if it is
     unreadable.
     """
-    named = f"compare: {shown(str(path), LONGEST_PATH)}"
+    named = f"{where}: {shown(str(path), LONGEST_PATH)}"
     try:
         rows = _rows(path)
         of_device = _of_device([row for row in rows if _on_device(row)], device_id)
@@ -135,17 +136,18 @@ def _tensor(name: str, row: Row) -> dict[Difference, str]:
     return figures if shape or dtype else {}
 
 
-def read_report(path: Path, device_id: int | None = None) -> Reported:
-    """The operations of a report in a file.
+def read_report(path: Path, device_id: int | None = None, *, where: str = "compare") -> Reported:
+    """The operations of a report in a file, and the sums that it has.
 
     The file is the output of ``to_json()``, ``run --json``, ``exec --report`` or ``save_report``, or an
     ops_perf_results file ending in .csv, in which `device_id` chooses one of several devices. Raises ArgumentError for
-    any other file, and OSError if it is unreadable.
+    any other file, whose message begins with `where`, and OSError if it is unreadable.
     """
-    with _reading(path, "compare"):
+    with _reading(path, where):
         if path.suffix.lower() == ".csv":
-            return read_rows(path, device_id)
-        return _reported(_reports(json.loads(path.read_text(encoding="utf-8"))))
+            return read_rows(path, device_id, where=where)
+        document = json.loads(path.read_text(encoding="utf-8"))
+        return replace(_reported(_reports(document)), l1_peak_bytes=_l1_peak_bytes(document))
 
 
 def read_layers(path: Path, where: str) -> dict[str, Reported]:
@@ -184,7 +186,32 @@ def _reported(reports: Sequence[Mapping[str, Any]]) -> Reported:
     operations = tuple(_read_operation(op, clock_hz) for call in calls for op in call["operations"])
     name = device.partition(",")[0]  # a device of the catalog, changed or not
     arch = load_spec(name).arch if name in catalog_names() else ""
-    return Reported(device=device, arch=arch, clock_hz=clock_hz, operations=operations)
+    return Reported(device=device, arch=arch, clock_hz=clock_hz, operations=operations, **_sums(reports))
+
+
+def _sums(reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Sums that stand in reports; an expected error and a replay are those of one report alone."""
+    sums: dict[str, Any] = {}
+    totals = [report["total"] for report in reports if "total" in report]
+    if len(totals) == len(reports):
+        traffic = [total["traffic"] for total in totals]
+        sums["dram_bytes"] = sum(int(own["dram_read_bytes"]) + int(own["dram_written_bytes"]) for own in traffic)
+    if len(reports) == len(totals) == 1:
+        error = totals[0]["error"]
+        sums |= {"error_share": error["share"], "unmeasured_share": error["unmeasured_share"]}
+    launches = [report["launches"]["readings"] for report in reports if "launches" in report]
+    if len(reports) == len(launches) == 1:
+        sums["replay_nanoseconds"] = int(launches[0][0]["total_nanoseconds"]) if launches[0] else 0
+    return sums
+
+
+def _l1_peak_bytes(document: Mapping[str, Any]) -> int | None:
+    """The most L1 that a core had in use; None if the document has no memory."""
+    mark = document.get("network", document).get("high_water")
+    if mark is not None:
+        return int(mark["total_bytes"])
+    summaries = [layer["summary"] for layer in document.get("layers", ())]
+    return max((int(summary["l1"]["peak_total_bytes"]) for summary in summaries if summary is not None), default=None)
 
 
 def _reports(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:

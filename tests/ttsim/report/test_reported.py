@@ -114,10 +114,17 @@ def test_reports_of_calls_of_a_network_of_layers_and_of_a_card(report, spec, tmp
     result = run_layer(LAYER, Settings(spec=spec, values="off", suggestions=False))
     layers = read(layers_as_json([result, result]))
     assert [op.cycles for op in layers.operations] == 2 * [op.cycles for op in result.summary.cycles.operations]
+    moved = result.summary.cycles.total.traffic
+    assert layers.dram_bytes == 2 * (moved.dram_read_bytes + moved.dram_written_bytes)
+    assert (layers.l1_peak_bytes, layers.error_share) == (result.summary.l1.peak_total_bytes, None)
+    assert layers.whole_nanoseconds == 2 * result.summary.cycles.cycles
     by_name = read_layers(tmp_path / "r.json", "run")
     assert by_name == {"up": reported_of(result.summary.cycles)}
     card = read("OP CODE,DEVICE ID,DEVICE KERNEL DURATION [ns]\nA,1,5\nB,2,6\n", "r.CSV", device_id=2)
     assert [op.name for op in card.operations] == ["B"]
+    assert (card.cycles, card.whole_nanoseconds, card.dram_bytes) == (None, 6, None)
+    assert (found.cycles, found.error_share) == (5000, report.total.error.share)
+    assert (network.l1_peak_bytes, network.dram_bytes, network.cycles) == (0, None, 7)
 
 
 @pytest.mark.parametrize(
