@@ -17,7 +17,7 @@ from device.errors import ArgumentError, TTSimError, shown
 from device.spec.device_spec import catalog_names
 from ops.sensitivity.changes import load_spec, with_changes
 from ttsim.dropin.choices import chosen, environment
-from ttsim.dropin.script import run_script, run_tests, within
+from ttsim.dropin.script import run_script, run_tests, script_profiles, within
 from ttsim.recording.profiling import Profile
 from ttsim.recording.saving import reserved_name, save_report
 from ttsim.report.comparison import compare
@@ -31,6 +31,7 @@ from ttsim.report.writers.table import print_devices, print_fields, print_layers
 from ttsim.report.writers.terminal import console_on, progress, say
 from ttsim.runtime.tracebacks import TRACEBACK_VARIABLE, shortened
 from ttsim.study.ask.command import ask_command
+from ttsim.study.check.command import check_command
 from ttsim.study.command import design_command, faster_line, sweep_command, tune_command
 from ttsim.study.completion import SHELLS, completion
 from ttsim.study.layers.read import chosen_layers
@@ -281,6 +282,18 @@ COMMANDS: Final = (
             "BEFORE": {"type": Path, "help": "of run --json, --report or to_json(), or of a card"},
             "AFTER": {"type": Path, "help": "the report to compare with BEFORE"},
         },
+    ),
+    Command(
+        name="check",
+        group="reports and devices",
+        help="check budgets of layers, scripts and reports",
+        about="Measures what the entries of a file of budgets name, and compares time, L1, DRAM traffic and device "
+        "operations with their budgets: a figure above its band fails, and so does a figure below, which asks for a "
+        "new budget (docs/how-to/check-budgets.md).",
+        run=partial(check_command, run_script=script_profiles),
+        options=(*DEVICE, "--update", "--processes", "--quiet", "--json", "--junit", "--annotations"),
+        examples=("budgets.toml --junit budgets.xml",),
+        places={"BUDGETS": {"type": Path, "help": "TOML file of budgets"}},
     ),
     Command(
         name="devices",

@@ -1,9 +1,10 @@
 """Runs a script as Python would, or tests, with ttsim for their ttnn, and writes what a script's devices did."""
 
+import os
 import runpy
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -11,11 +12,13 @@ from pathlib import Path
 from types import TracebackType
 
 from device.errors import ArgumentError, shown
+from ttsim.dropin.choices import environment
 from ttsim.dropin.finder import ttnn_is_ttsim
 from ttsim.recording.profiling import Profile
 from ttsim.recording.saving import save_report
 from ttsim.runtime.device import Device
 from ttsim.runtime.session import current, remember
+from ttsim.study.check.budgets import Script
 from ttsim.study.tune.network import advice_on_longest, tune_network
 
 LONGEST_PATH = 200  # characters of a folder in a line
@@ -67,6 +70,33 @@ def run_script(
     convolved = [profile for profile in profiles if any(call.asked is not None for call in profile.calls)]
     with progress("tuning"):
         return "\n".join(str(tune_network(profile)) for profile in convolved) or "no device ran a convolution"
+
+
+def script_profiles(script: Script) -> list[Profile]:
+    """The profiles of the devices that a script opens; raises what the script raises.
+
+    What the script prints goes to stderr. Folder, environment and modules of the script's folder are restored, so that
+    several scripts run in one process.
+    """
+    file, folder, modules = script.path.absolute(), Path.cwd(), set(sys.modules)
+    try:
+        with (
+            environment(script.variables),
+            redirect_stdout(sys.stderr),
+            watched() as profiles,
+            ttnn_is_ttsim(),
+            as_program(file, script.arguments),
+        ):
+            runpy.run_path(str(file), run_name="__main__")
+    except SystemExit as end:
+        if end.code:
+            raise
+    finally:
+        os.chdir(folder)
+        for name in set(sys.modules) - modules:
+            if Path(getattr(sys.modules[name], "__file__", None) or "").is_relative_to(file.resolve().parent):
+                del sys.modules[name]
+    return profiles
 
 
 def within(trace: TracebackType | None, path: str) -> TracebackType | None:

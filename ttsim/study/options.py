@@ -37,6 +37,7 @@ from ttsim.study.tune.tune import EFFORT
 WIDTH_OF_HELP: Final = 78  # characters of a line
 LONGEST_MESSAGE: Final = 1000  # characters of an error of the parser
 STDOUT: Final = Path("-")
+GITHUB: Final = "github"  # workflows whose annotations are written
 
 
 def result_file(text: str) -> Path:
@@ -158,6 +159,13 @@ OPTIONS: Final[Mapping[str, Option]] = {
         "metavar": "SECONDS",
         "help": "of a question; 0 for any (default: 60)",
     },
+    # check
+    "--junit": {**_RESULT, "help": "write JUnit XML, with a test case for each figure"},
+    "--annotations": {
+        "choices": (GITHUB, "none"),
+        "help": "mark the entries of budgets that do not hold; default: in workflows of GitHub",
+    },
+    "--update": {**_SWITCH, "help": "write the measured figures over those that do not hold"},
     # compare, devices and exec
     "--fail-over": {"type": percent_share, "metavar": "PERCENT", "help": "exit with 1 if it takes longer by more"},
     "--device-id": {**_NUMBER, "help": "which device of a CSV with several"},

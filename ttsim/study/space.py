@@ -296,7 +296,7 @@ def read_sweep(path: Path) -> dict[str, Any]:
         name: document[name] for name in ("tune", "values", "l1_small_size", "strict") if name in document
     }
     if "devices" in document:
-        arguments["devices"] = [_beside(path, device) for device in document["devices"]]
+        arguments["devices"] = [device_beside(path, device) for device in document["devices"]]
     if "vary" in document:
         arguments["vary"] = {
             name: [None if value == "none" else value for value in values] if isinstance(values, list) else values
@@ -306,8 +306,8 @@ def read_sweep(path: Path) -> dict[str, Any]:
     return arguments if layers is None else {**arguments, "layers": layers}
 
 
-def _beside(path: Path, device: Any) -> str:
-    """A device; the path of a device file is relative to the sweep's folder."""
+def device_beside(path: Path, device: Any) -> str:
+    """A device; the path of a device file is relative to the folder of the file `path`, which names the device."""
     if not isinstance(device, str):
         raise ArgumentError(f"{path}: devices must be names or files, not {shown(device)}")
     base, changes = split_changes(device)

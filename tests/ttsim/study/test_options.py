@@ -14,6 +14,7 @@ SMALL = ["--shape", "1,8,8,32", "--out-channels", "16", "--stride", "2"]
 PLANNED = ["run", *SMALL, "--values", "off", "--no-suggestions"]
 SIZES = "in_channels = 32\nout_channels = 32\ninput_height = 4\ninput_width = 4\n"
 DESIGN = f'[space]\ndram.banks = [6, 12]\n[costs]\nbanks = "dram.banks"\n[[layer]]\nname = "small"\n{SIZES}'
+BUDGETS = 'device = "n150"\n[[budget]]\nlayer = "vgg_unet.d1.up"\noperations = 3\n'
 SCRIPT = """
 import ttnn
 
@@ -28,6 +29,7 @@ def folder(tmp_path, monkeypatch, capsys):
     """The current folder, with the files that examples name."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "machines.toml").write_text(DESIGN)
+    (tmp_path / "budgets.toml").write_text(BUDGETS)
     (tmp_path / "my_script.py").write_text(SCRIPT)
     (tmp_path / "my_tests.py").write_text("import ttnn\n\n\ndef test_nothing():\n    assert ttnn\n")
     (tmp_path / "questions.jsonl").write_text('{"ask": "version"}\n')

@@ -1,0 +1,93 @@
+"""Measures what entries of a file of budgets name: layers, calls of operations, reports and scripts."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from traceback import extract_tb
+from typing import Any, NamedTuple
+
+from device.errors import DeviceError, TTSimError
+from ops.sensitivity.changes import load_spec
+from ttsim.recording.profiling import Profile, planned
+from ttsim.report.comparison import Reported
+from ttsim.report.formatting import counted
+from ttsim.report.reported import read_report, reported_of
+from ttsim.runtime.types.layer import Layer
+from ttsim.study.ask.question import call_of
+from ttsim.study.check.budgets import Budget, Script, Subject
+from ttsim.study.executor import workers
+from ttsim.study.layers.run import Settings, call, make_inputs, place
+
+RunScript = Callable[[Script], Sequence[Profile]]  # Raises whatever the script raises
+
+
+class Measurement(NamedTuple):
+    """What an entry took."""
+
+    report: Reported | None  # None if it does not run
+    error: str = ""  # Why it does not run
+
+
+def measure(budgets: Sequence[Budget], run_script: RunScript, *, processes: int | None) -> list[Measurement]:
+    """The measurement of each budget, in order, in as many processes as a sweep would start.
+
+    Raises ArgumentError for a report that is none, OSError if one cannot be read.
+    """
+    with workers(processes=processes, scheduler=None, quick=len(budgets)) as team, team.start() as executor:
+        return list(executor.map(partial(measured, run_script=run_script), budgets))
+
+
+def measured(budget: Budget, run_script: RunScript) -> Measurement:
+    """The measurement of one budget; raises as `measure`."""
+    subject = budget.subject
+    if isinstance(subject, Path):
+        return Measurement(read_report(subject, where="check"))
+    try:
+        profile = _profile(subject, budget, run_script)
+        report = reported_of(profile.report())
+    except (Exception, SystemExit) as error:  # scripts raise anything
+        return Measurement(None, _words_of(error, subject))
+    return Measurement(replace(report, l1_peak_bytes=profile.network().high_water.total_bytes))
+
+
+def _profile(subject: Layer | Script | Mapping[str, Any], budget: Budget, run_script: RunScript) -> Profile:
+    """What a subject does on its device; raises whatever the subject raises."""
+    if isinstance(subject, Layer):
+        return _of_layer(subject, budget)
+    if isinstance(subject, Script):
+        return _of_script(subject, run_script)
+    op, args, kwargs, device = call_of(subject)
+    return planned(op, args, kwargs, device)
+
+
+def _words_of(error: BaseException, subject: Subject) -> str:
+    """An error in one line, with the line of a script that raised it."""
+    words = str(error) if isinstance(error, TTSimError) else f"{type(error).__name__}: {error}"
+    line = "; ".join(part.strip(" ;") for part in words.splitlines())
+    file = str(subject.path.absolute()) if isinstance(subject, Script) else None
+    places = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == file]
+    return f"line {places[-1]}: {line}" if places else line
+
+
+def _of_layer(layer: Layer, budget: Budget) -> Profile:
+    settings = Settings(
+        spec=load_spec(budget.device),
+        values="off",
+        l1_small_size=budget.l1_small_size,
+        strict=budget.strict,
+        suggestions=False,
+    )
+    placed = place(layer, make_inputs(layer, values=False), settings)
+    with placed.device:
+        return call(placed).profile
+
+
+def _of_script(script: Script, run_script: RunScript) -> Profile:
+    profiles = [profile for profile in run_script(script) if profile.calls]
+    if len(profiles) != 1:
+        raise DeviceError(
+            f"the script made calls on {counted(len(profiles), 'device')}, and a budget is one device's; write a "
+            "report of each device by ttsim exec --report, and budgets of the reports"
+        )
+    return profiles[0]
