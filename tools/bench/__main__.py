@@ -1,7 +1,7 @@
 """Measure the simulator.
 
 usage: python -m tools.bench [--layers] [--planning] [--cycles] [--plans] [--import] [--exact] [--memory]
-                             [--onednn] [--networks] [--repeats N] [--check]
+                             [--onednn] [--networks] [--questions] [--repeats N] [--check]
 
 Without a choice, everything is measured. Every figure is the best of some repeats. Devices of one spec share the plans
 and cycles of equal calls. Figures "on a new spec" are of a device under a name that no device had: everything is
@@ -27,6 +27,7 @@ memory    peak of the allocations of Python and numpy (tracemalloc) in a fresh i
 networks  a whole pass of each recorded network (tests/data/measured/model_layers.csv, model_flow.csv) with
           values="fast", from the image to the output on the host, its report included; on a new spec, on a new device,
           and on one that carried out the same before; against torch's own forward pass of the same layers in float32
+questions `ttsim ask` with many questions at once: memory and time of random transposed convolutions, on all cores
 onednn    oneDNN's transposed convolution and its gradients in float32 with values="fast", against torch's
 """
 
@@ -43,6 +44,7 @@ from tools.bench.layers import bench_cycles, bench_layers, bench_planning
 from tools.bench.networks import bench_networks
 from tools.bench.onednn import bench_onednn
 from tools.bench.plans import bench_imports, bench_memory, bench_plans
+from tools.bench.questions import bench_questions
 from tools.command import run_tool, tool_parser
 from tools.machine import processor
 
@@ -56,6 +58,7 @@ BENCHES: dict[str, Callable[[int], Iterator[Figure]]] = {
     "memory": bench_memory,
     "onednn": bench_onednn,
     "networks": bench_networks,
+    "questions": bench_questions,
 }  # a new benchmark is one more entry: it takes the number of repeats and yields figures
 
 WIDTH_OF_A_PIPE = 120
