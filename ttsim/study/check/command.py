@@ -24,8 +24,9 @@ def check_command(options: argparse.Namespace, *, run_script: RunScript) -> int:
     if options.update and (options.device or options.changes):
         raise ArgumentError("check: --update writes figures of the file's own devices; leave --device and --set away")
     file = read_budgets(options.budgets, device=options.device, changes=options.changes)
-    with progress("budgets", quiet=options.quiet):
-        findings = findings_of(file, measure(file.budgets, run_script, processes=options.processes))
+    with progress("budgets", quiet=options.quiet) as begin:
+        measurements = measure(file.budgets, run_script, processes=options.processes, watch=begin)
+    findings = findings_of(file, measurements)
     printed = write_results(options, json=partial(as_json, file, findings), junit=partial(junit, file, findings))
     marks = annotations(file, findings) if _annotates(options.annotations) else ""
     if printed:

@@ -1,13 +1,14 @@
 """Measures what entries of a file of budgets name: layers, calls of operations, reports and scripts."""
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import BrokenExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any, NamedTuple
 
-from device.errors import DeviceError, TTSimError
+from device.errors import DeviceError, TTSimError, shown
 from ops.sensitivity.changes import load_spec
 from ttsim.recording.profiling import Profile, planned
 from ttsim.report.comparison import Reported
@@ -29,13 +30,31 @@ class Measurement(NamedTuple):
     error: str = ""  # Why it does not run
 
 
-def measure(budgets: Sequence[Budget], run_script: RunScript, *, processes: int | None) -> list[Measurement]:
+def measure(
+    budgets: Sequence[Budget],
+    run_script: RunScript,
+    *,
+    processes: int | None,
+    watch: Callable[[int], Callable[[], object]] = lambda steps: lambda: None,
+) -> list[Measurement]:
     """The measurement of each budget, in order, in as many processes as a sweep would start.
 
-    Raises ArgumentError for a report that is none, OSError if one cannot be read.
+    `watch` gets the number of budgets and returns the function to call after each. Raises ArgumentError for a report
+    that is none, OSError if one cannot be read, DeviceError if a process dies.
     """
+    done, measurements = watch(len(budgets)), list[Measurement]()
     with workers(processes=processes, scheduler=None, quick=len(budgets)) as team, team.start() as executor:
-        return list(executor.map(partial(measured, run_script=run_script), budgets))
+        try:
+            for measurement in executor.map(partial(measured, run_script=run_script), budgets):
+                measurements.append(measurement)
+                done()
+        except BrokenExecutor:
+            name = budgets[len(measurements)].name
+            raise DeviceError(
+                f"check: a process died while it measured {shown(name)} or a budget behind it; measure them one by one "
+                "with --processes 1"
+            ) from None
+    return measurements
 
 
 def measured(budget: Budget, run_script: RunScript) -> Measurement:

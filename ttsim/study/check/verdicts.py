@@ -172,8 +172,12 @@ def counts_of(findings: Sequence[Finding]) -> str:
     """How many figures there are of each verdict, in a line."""
     counts = Counter(finding.verdict for finding in findings)
     entries = len({finding.budget.name for finding in findings})
-    words = ", ".join(f"{counts[verdict]} {_PLURAL.get(verdict, verdict)}" for verdict in Verdict if counts[verdict])
+    words = ", ".join(f"{count} {_worded(verdict, count)}" for verdict in Verdict if (count := counts[verdict]))
     return f"{counted(entries, 'budget')}, {counted(len(findings), 'figure')}: {words}"
 
 
-_PLURAL: Final = {Verdict.HOLDS: "hold", Verdict.DIFFERS: "differ", Verdict.DOES_NOT_RUN: "of entries that do not run"}
+def _worded(verdict: Verdict, count: int) -> str:
+    """A verdict behind the number of its figures."""
+    if verdict is Verdict.DOES_NOT_RUN:
+        return "of entries that do not run"
+    return verdict.removesuffix("s") if count > 1 else verdict

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import ttsim
+from device.errors import DeviceError
 from ops.op_models import load_spec
 from ttsim.dropin.script import script_profiles
 from ttsim.study.check.budgets import read_budgets
@@ -48,6 +49,28 @@ def test_a_layer_takes_what_run_reports(tmp_path):
     assert plain.report.cycles == summary.cycles.cycles
     assert plain.report.replay_nanoseconds == summary.cycles.launches.readings[0].total_nanoseconds
     assert plain.report.error_share == summary.cycles.total.error.share
+
+
+WIDE = """[[budget]]
+name = "{}"
+layer = {{in_channels = 32, out_channels = 32, input_height = 8, input_width = 8, padding = [2, 2]}}
+operations = 1
+"""
+
+
+def test_a_layer_runs_on_a_device_that_is_opened_as_the_entry_says(tmp_path):
+    lenient = "strict = false\n"
+    text = (
+        WIDE.format("strict")
+        + WIDE.format("lenient")
+        + lenient
+        + WIDE.format("small")
+        + f"{lenient}l1_small_size = 0\n"
+    )
+    strict, lenient, small = measured(tmp_path, text)
+    assert strict.error.startswith("conv_transpose2d: padding must not exceed")
+    assert len(lenient.report.operations) == 5
+    assert "L1_SMALL buffer" in small.error
 
 
 CALL = """[[budget]]
@@ -107,3 +130,11 @@ def test_a_script_that_fails_is_an_entry_that_does_not_run(script, error, tmp_pa
     assert "\n" not in only.error
     verdicts = [finding.verdict for finding in findings_of(read_budgets(tmp_path / "b.toml"), [only])]
     assert verdicts == [Verdict.DOES_NOT_RUN] * 2
+
+
+@pytest.mark.slow
+def test_a_process_that_dies_is_told_with_the_entry(tmp_path):
+    (tmp_path / "net.py").write_text("import os\nos._exit(3)\n")
+    (tmp_path / "b.toml").write_text('device = "n150"\n[[budget]]\nscript = "net.py"\ncycles = 1\n')
+    with pytest.raises(DeviceError, match=r"^check: a process died while it measured 'net.py' or a budget behind it"):
+        measure(read_budgets(tmp_path / "b.toml").budgets, script_profiles, processes=2)

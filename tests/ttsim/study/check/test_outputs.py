@@ -71,7 +71,7 @@ def test_json_has_every_figure(tmp_path):
 def test_the_table_has_a_line_for_each_figure_and_no_characters_that_steer(tmp_path):
     file, findings = odd(tmp_path)
     lines = table(file, findings, None).splitlines()
-    assert lines[-1] == "one budget, 3 figures: 1 hold, 1 above, 1 of entries that do not run"
+    assert lines[-1] == "one budget, 3 figures: 1 holds, 1 above, 1 of entries that do not run"
     assert len(lines) == 1 + 3 + 2 + 1
     assert lines[4].startswith(f"{file.path}:2: a<b>&\"'\\x00\\x1b[31m\\ud800")
     assert "\x1b" not in "".join(lines)

@@ -63,6 +63,11 @@ def test_the_band_of_an_entry_stands_above_that_of_the_file(tmp_path):
             f"2 device operations, and the budget is 2: {CONV} is new and MoveDeviceOperation is gone",
         ),
         ("operations = 5", "2 device operations, and the budget is 5"),
+        (f'operations = ["{HALO}"]', f"2 device operations, and the budget is 1: {CONV} is new"),
+        (
+            f'cycles = 3000\noperations = ["{HALO}", "{CONV}"]',
+            "cycles is 3,300, 10.00 % above the budget of 3,000 (band 2 %)",
+        ),
     ],
 )
 def test_words_say_by_how_much_and_which_operation_changed(entry, text, tmp_path):
