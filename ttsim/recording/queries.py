@@ -30,7 +30,7 @@ from ttsim.runtime.queried import (
 from ttsim.runtime.session import Capture, current, remember
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.tensor_copies import DESCRIPTIONS, tensor_like
-from ttsim.runtime.types.call import require_type
+from ttsim.runtime.types.call import incompatible, require_type
 from ttsim.runtime.types.tensor_spec import TensorSpec
 
 MEMORIES: Final = (BufferType.DRAM, BufferType.L1, BufferType.L1_SMALL)
@@ -252,7 +252,7 @@ def _refusal(error: Exception, op: Callable[..., Any], args: Sequence[Any], kwar
         signature(op).bind(*args, **kwargs)
     except TypeError as mismatch:
         name = getattr(op, "__name__", "op")
-        return ArgumentTypeError(f"ttnn.{name}(): incompatible function arguments.\n{name}: {mismatch}")
+        return ArgumentTypeError(f"{incompatible(f'ttnn.{name}')}\n{name}: {mismatch}")
     raise error
 
 

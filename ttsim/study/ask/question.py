@@ -3,11 +3,11 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, wraps
+from functools import lru_cache
 from inspect import signature
 from typing import Any, Final, NamedTuple
 
-from device.errors import ArgumentError, ArgumentTypeError, TTSimError, nearest, shown
+from device.errors import ArgumentError, nearest, shown
 from device.memory.memory_config import BufferType
 from ops.sensitivity.changes import load_spec, with_changes
 from ttsim.api.convolutions import conv_transpose2d
@@ -15,7 +15,6 @@ from ttsim.runtime.device import Device
 from ttsim.runtime.queried import AllocationRecord, MockAllocatorState
 from ttsim.runtime.settings import USUAL_L1_SMALL_SIZE, default_spec
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.types.call import incompatible
 from ttsim.runtime.types.tensors import TensorDescription
 from ttsim.study.ask.values import operation, value_of
 from ttsim.study.layers.read import layer_of, merged
@@ -126,28 +125,7 @@ def call_of(read: Mapping[str, Any]) -> Call:
     kwargs = {name: value_of(value) for name, value in read.get("kwargs", {}).items()}
     if "device" not in kwargs and has_device(op):
         kwargs["device"] = device
-    return Call(_bound(op), value_of(read.get("args", [])), kwargs, device)
-
-
-@lru_cache
-def _bound(op: Callable[..., Any]) -> Callable[..., Any]:
-    """The operation, with an error of ours for arguments that its signature does not have."""
-
-    @wraps(op)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return op(*args, **kwargs)
-        except TTSimError:
-            raise
-        except TypeError:
-            try:
-                signature(op).bind(*args, **kwargs)
-            except TypeError as error:
-                line = incompatible(f"ttnn.{op.__name__}")
-                raise ArgumentTypeError(f"{line}\n{op.__name__}: {error}") from None
-            raise
-
-    return call
+    return Call(op, value_of(read.get("args", [])), kwargs, device)
 
 
 def _of_layer(read: Mapping[str, Any]) -> Call:
