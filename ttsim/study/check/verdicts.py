@@ -152,9 +152,11 @@ def _changes(budget: Budget, report: Reported) -> Iterator[str]:
     pairs = compare(Reported(device="", clock_hz=report.clock_hz, operations=tuple(before)), report).pairs
     told = [pair for pair in pairs if not pair.in_both or (cycles and report.clock_hz and pair.change.more)]
     told.sort(key=lambda pair: (pair.in_both, -abs(pair.change.more)))
-    yield from map(_change, told[:MOST_CHANGES])
-    if len(told) > MOST_CHANGES:
-        yield f"{len(told) - MOST_CHANGES} more"
+    texts = Counter(map(_change, told))  # in the order of `told`
+    for text, count in [*texts.items()][:MOST_CHANGES]:
+        yield text if count == 1 else f"{text} ({count} times)"
+    if len(texts) > MOST_CHANGES:
+        yield f"{len(texts) - MOST_CHANGES} more"
 
 
 def _change(pair: Pair) -> str:

@@ -74,6 +74,15 @@ def test_words_say_by_how_much_and_which_operation_changed(entry, text, tmp_path
     assert found(file_of(tmp_path, entry, halo=1000, conv=2300))[0].text == text
 
 
+def test_equal_changes_are_counted_and_few_are_named(tmp_path):
+    names = [f"{letter}DeviceOperation" for letter in "AABCD"]
+    file = file_of(tmp_path, f"operations = {names}", halo=1)
+    gone = found(file)[0].changes
+    assert gone[0] == "HaloDeviceOperation is new"
+    assert gone[1:] == ("ADeviceOperation is gone (2 times)", "BDeviceOperation is gone", "CDeviceOperation is gone",
+                        "1 more")  # fmt: skip
+
+
 def test_a_figure_that_the_report_lacks_is_an_error_of_the_file(tmp_path):
     file = file_of(tmp_path, "l1_peak_bytes = 1", halo=1)
     (tmp_path / "net.json").write_text('{"device": "wormhole_n150", "clock_hz": 1000000000, "operations": []}')
