@@ -1,8 +1,10 @@
 """Plans that repeat a tensor along its axes. Rules: ttnn 0.81.1 (data_movement/repeat) and recorded plans."""
 
 from functools import partial
+from math import prod
+from operator import mul
 
-from device.errors import DeviceError, NotSimulatedError
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import BFLOAT4_B, BFLOAT16, FLOAT32
@@ -15,12 +17,14 @@ from ops.programs.buffer_shapes import is_uneven, shard_counts
 from ops.programs.data_movement.conversions import copied, in_other_layout
 from ops.programs.data_movement.copy import Conversion
 from ops.programs.data_movement.permute import with_shards
+from ops.programs.data_movement.placement import refuse_other_width
 from ops.programs.data_movement.repeat import (
     RepeatTensor,
     generated_buffers,
     lies_in_parts,
     older_buffers,
     repeated_place,
+    stays_on_cores,
 )
 
 RANK = 4  # of tensors that generated code repeats
@@ -85,7 +89,7 @@ class _Repeat:
     def __init__(
         self, builder: PlanBuilder, source: TensorSpec, times: tuple[int, ...], result: tuple[int, ...]
     ) -> None:
-        self.builder, self.times, self.result = builder, times, result
+        self.builder, self.counts, self.times, self.result = builder, times, times, result
         if 2 <= len(times) <= RANK:
             self.times = _joined(source, times)
         self.axes = [axis for axis, count in enumerate(self.times) if count > 1]
@@ -95,19 +99,17 @@ class _Repeat:
         """The result: by programs on the tensor as it lies, or on its interleaved rows, which lose their padding."""
         spec, ragged = tensor.spec, tensor.spec.layout is Layout.TILE and self.ends_within_tiles(tensor.spec)
         generated, sharded = 2 <= len(self.times) <= RANK, tensor.spec.memory_config.is_sharded()
-        direct, uneven = generated and not ragged and not self.cuts_rows(spec), not _fills_shards(spec)
-        where = self.where(spec, place, direct=direct and not uneven)
-        if not (sharded or where.is_sharded()) or (direct and not uneven):
+        own = not ragged and self.on_own_cores(spec)
+        self.require_rows(spec, own=own)
+        direct = generated and not ragged and (own if _cuts_rows(spec) else _fills_shards(spec))
+        where = self.where(spec, place, direct=generated and not ragged and (own or not _cuts_rows(spec)))
+        if not (sharded or where.is_sharded()) or direct:
             return self.interleaved(tensor, where, "output", ragged=ragged, generated=generated)
-        to_dram = generated and not spec.data_format.is_block
+        to_dram = generated and not (spec.data_format.is_block and ragged)
         apart = DRAM_MEMORY_CONFIG if to_dram else MemoryConfig(buffer_type=spec.memory_config.buffer_type)
         gathered = placed(self.builder, tensor, apart, "gathered") if sharded else tensor
-        if direct:
+        if generated and not ragged:
             return self.by_programs(gathered, where, "output", generated=True)
-        if _cuts_rows(spec):
-            raise NotSimulatedError(
-                "repeat: ttsim does not simulate these parts of rows in shards; move the tensor to interleaved memory"
-            )
         name = "joined" if where.is_sharded() else "output"
         between = MemoryConfig(buffer_type=where.buffer_type)
         result = self.interleaved(gathered, between, name, ragged=ragged, generated=generated)
@@ -116,6 +118,24 @@ class _Repeat:
         dealt = placed(self.builder, result, where, "output")
         self.builder.free_own(result)
         return dealt
+
+    def on_own_cores(self, spec: TensorSpec) -> bool:
+        """Whether the cores repeat their parts of rows: one axis, the last only if rows fill the shards."""
+        if not _cuts_rows(spec) or len(self.axes) > 1 or not stays_on_cores(spec, self.counts):
+            return False
+        return _fills_shards(spec) or self.axes[-1] != len(self.times) - 1
+
+    def require_rows(self, spec: TensorSpec, *, own: bool) -> None:
+        """Raises DeviceError where rows with padding in shards would be seen under another shape."""
+        axis, shape = self.axes[-1], spec.shape
+        if not own or spec.padded_shape[-1] == shape[-1]:
+            return
+        seen_as = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 : -1]), shape[-1]
+        if shape != seen_as:
+            refuse_other_width(self.source.padded_shape, seen_as, spec.shards)
+        if self.times != self.counts:
+            grown = (*map(mul, shape[:-1], self.times[:-1]), spec.padded_shape[-1])
+            refuse_other_width(grown, self.result, spec.shards)
 
     def interleaved(
         self, tensor: PlanTensor, where: MemoryConfig, name: str, *, ragged: bool, generated: bool
@@ -140,11 +160,6 @@ class _Repeat:
         self.builder.free_own(grown)
         return result
 
-    def cuts_rows(self, spec: TensorSpec) -> bool:
-        """Whether several programs would have to read rows in shards that only the older one reads."""
-        op = RepeatTensor(shape=spec.shape, axis=self.axes[-1], count=1)
-        return len(self.axes) > 1 and lies_in_parts(op, spec)
-
     def ends_within_tiles(self, spec: TensorSpec) -> bool:
         """Whether one of the last two axes is repeated, and one of them has padding; programs repeat rows then."""
         if len(spec.shape) > RANK or len(spec.shape) < 2:
@@ -161,7 +176,7 @@ class _Repeat:
             return where
         if not spec.memory_config.is_sharded():
             return spec.memory_config
-        return repeated_place(spec, self.times, self.result, self.spec, direct=direct)
+        return repeated_place(spec, self.counts, self.result, self.spec, direct=direct)
 
     @property
     def spec(self) -> DeviceSpec:
@@ -180,9 +195,9 @@ class _Repeat:
             memory = (tensor.spec.memory_config if generated else where).buffer_type
             target = where if last else MemoryConfig(buffer_type=memory)
             result = current.spec.changed(shape=tuple(shape), memory_config=target)
-            if is_uneven(result) or (
-                _cuts_rows(result) and not current.spec.memory_config.is_sharded()
-            ):  # by way of interleaved memory
+            unfit = not _fills_shards(result) or _cuts_rows(result)
+            if is_uneven(result) or (unfit and not current.spec.memory_config.is_sharded()):
+                # by way of interleaved memory
                 apart = result.changed(memory_config=MemoryConfig(buffer_type=where.buffer_type))
                 between = PlanTensor(f"{name}.interleaved", apart)
                 self.run(op, current, between, generated=generated)
@@ -198,7 +213,7 @@ class _Repeat:
 
     def run(self, op: RepeatTensor, read: PlanTensor, written: PlanTensor, *, generated: bool) -> None:
         """One program."""
-        if generated and not lies_in_parts(op, read.spec):
+        if generated and not lies_in_parts(op, read.spec, written.spec):
             buffers, name = generated_buffers(op, read.spec, written.spec, self.spec), "RepeatCodegenDeviceOperation"
         else:
             buffers, name = older_buffers(op, read.spec, written.spec, self.spec), OLDER

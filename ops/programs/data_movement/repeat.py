@@ -73,17 +73,18 @@ class RepeatTensor(DataMovement):
 
 
 def reads_once(op: RepeatTensor, read: TensorSpec, written: TensorSpec) -> bool:
-    """Whether a tile that was read is written several times: images of tiles that are repeated in L1."""
-    in_l1 = written.memory_config.buffer_type is not BufferType.DRAM and not read.memory_config.is_sharded()
-    return written.layout is Layout.TILE and in_l1 and op.axis < len(op.shape) - 2 and not op.each
+    """Whether a tile that was read is written several times: images of tiles that are repeated in L1, not in blocks."""
+    places = {tensor.memory_config.memory_layout for tensor in (read, written)}
+    apart = written.memory_config.buffer_type is not BufferType.DRAM and TensorMemoryLayout.BLOCK_SHARDED not in places
+    return written.layout is Layout.TILE and apart and op.axis < len(op.shape) - 2 and not op.each
 
 
-def lies_in_parts(op: RepeatTensor, read: TensorSpec) -> bool:
-    """Whether rows lie in shards that generated code does not read: parts of rows, or rows that are made longer."""
+def lies_in_parts(op: RepeatTensor, read: TensorSpec, written: TensorSpec) -> bool:
+    """Whether rows lie in shards that generated code does not read: parts of rows, or rows made longer in shards."""
     if read.layout is Layout.TILE or not read.memory_config.is_sharded():
         return False
     by_height = read.memory_config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
-    return not by_height or op.axis == len(op.shape) - 1
+    return not by_height or (op.axis == len(op.shape) - 1 and written.memory_config.is_sharded())
 
 
 def generated_buffers(
@@ -121,17 +122,29 @@ def older_buffers(
     return tuple(scratchpad(name, SCRATCH_ROOM_BYTES + size, read.data_format, cores) for name in ("read", "aligned"))
 
 
+def stays_on_cores(source: TensorSpec, counts: tuple[int, ...]) -> bool:
+    """Whether each core repeats its own shard: along one axis whose rows it has whole, in tensors without padding."""
+    axes = [axis for axis, count in enumerate(counts) if count > 1]
+    if len(axes) > 1 or (source.layout is Layout.TILE and source.shape != source.padded_shape):
+        return False
+    scheme, rows = source.memory_config.memory_layout, source.shards.shape[0]
+    if scheme is TensorMemoryLayout.WIDTH_SHARDED:
+        return True
+    sides = (*(1,) * (len(counts) - len(source.shape)), *source.padded_shape)
+    filled = scheme is TensorMemoryLayout.BLOCK_SHARDED or source.matrix[0] % rows == 0
+    return filled and all(rows % prod(sides[axis:-1]) == 0 for axis in axes if axis < len(sides) - 1)
+
+
 def repeated_place(
     source: TensorSpec, counts: tuple[int, ...], shape: tuple[int, ...], spec: DeviceSpec, *, direct: bool
 ) -> MemoryConfig:
-    """The shards of a repeated tensor: larger ones where each core repeats its own; else all cores share the tensor."""
+    """The shards of a repeated tensor: larger ones where each core repeats its own; else all cores share the tensor.
+
+    Rows that do not fill the shards of all cores lie interleaved.
+    """
     place, shards = source.memory_config, source.shards
-    scheme, high = place.memory_layout, (1, *source.padded_shape)[-2]
-    stays = scheme is TensorMemoryLayout.WIDTH_SHARDED or (
-        all(count == 1 for count in counts[:-2]) and ((1, *counts)[-2] == 1 or shards.shape[0] % high == 0)
-    )
-    rows, columns = shards.shape
-    if direct and stays:
+    scheme, (rows, columns) = place.memory_layout, shards.shape
+    if direct and stays_on_cores(source, counts):
         grown = rows * prod(counts[:-1]), columns * counts[-1]
         return replace(place, shard_spec=shards.changed(shape=grown))
     by_rows = shards.orientation is ShardOrientation.ROW_MAJOR
@@ -143,14 +156,16 @@ def repeated_place(
     high = prod((*sides[:-2], lines))
     down, across = grid.cores, 1
     if by_blocks:
-        down, across = grid.rows, grid.cols
+        down, across = (grid.rows, grid.cols) if by_rows else (grid.cols, grid.rows)
     elif scheme is TensorMemoryLayout.WIDTH_SHARDED:
         down, across = 1, grid.cores
     rows = high if down == 1 else round_up(div_up(high, down), row_unit)
-    columns = width if across == 1 else round_up(div_up(width, across), unit)
+    columns = round_up(div_up(width, across), unit)
     filled = div_up(high, rows), div_up(width, columns)
+    if filled[1] * columns != width:
+        return MemoryConfig(buffer_type=place.buffer_type)
     cores = (
-        core_rectangle(filled[1], filled[0])
+        core_rectangle(*(filled[::-1] if by_rows else filled))
         if by_blocks
         else first_cores(prod(filled), grid.cols, grid.rows, row_wise=by_rows)
     )

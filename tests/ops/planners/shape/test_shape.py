@@ -8,6 +8,7 @@ from device.numbers.formats import BFLOAT8_B
 from device.plan import Operation, Refuse
 from ops.op_models import load_spec
 from ops.planners.shape.pad import plan_pad
+from ops.planners.shape.repeat import plan_repeat
 from ops.planners.shape.reshape import plan_reshape, plan_squeeze
 from ops.planners.to_config import plan_move, plan_to_memory_config
 from tests.build import place, programs, tensor_spec
@@ -190,3 +191,40 @@ def test_a_tensor_that_moves_keeps_its_shards():
     source, other = (tensor_spec(f"64x64 {where}") for where in (TWO_HIGH, FOUR_HIGH))
     plan = plan_move(source, other.memory_config, SPEC)
     assert plan.tensors["input"] == source
+
+
+HIGH_IMAGES, GENERATED = "4x2x8x48 height/16x48/4", "RepeatCodegen"
+WIDE = ["ShardedToInterleaved", GENERATED, "InterleavedToSharded"]
+
+
+@pytest.mark.parametrize(
+    ("source", "counts", "names", "after"),
+    [
+        # a core repeats what it has whole of the axis; else all cores share the tensor
+        (HIGH_IMAGES, (1, 3, 1, 1), [GENERATED], "height/48x48/4"),
+        (HIGH_IMAGES, (3, 1, 1, 1), [GENERATED], "height/3x48/64"),
+        (HIGH_IMAGES, (1, 3, 2, 1), [GENERATED] * 2, "height/6x48/64"),
+        (HIGH_IMAGES, (1, 3, 1, 2), [GENERATED] * 2, "height/3x96/64"),
+        # rows of 100 bytes that do not stay on their cores lie interleaved
+        ("4x2x8x50 height/16x50/4", (3, 1, 1, 1), [GENERATED], "l1"),
+        ("1x1x64x100 width/64x24/5", (1, 1, 1, 3), WIDE[:2], "l1"),
+        # parts of rows
+        ("1x2x64x64 width/128x16/4", (1, 1, 3, 1), ["Repeat"], "width/384x16/4"),
+        ("2x1x64x100 width/128x16/7", (1, 2, 1, 1), ["Repeat"], "width/256x16/7"),
+        ("1x1x64x64 width/64x16/4", (1, 1, 3, 2), [WIDE[0], GENERATED, *WIDE[1:]], "width/192x8/16"),
+        # tiles with padding, and blocks on more cores than they fill
+        ("1x2x20x50 tile width/64x32/4", (3, 1, 1, 1), [GENERATED], "width/192x32/2"),
+        ("2x1x32x64 tile block/32x32/2x3", (1, 3, 1, 1), WIDE, "block/96x32/2x3"),
+    ],
+)
+def test_shards_that_are_repeated(source, counts, names, after):
+    plan = plan_repeat(tensor_spec(source), counts, SPEC)
+    where = plan.tensors[plan.results["output"]].memory_config
+    assert (programs(plan), where) == (names, place(after))
+
+
+def test_rows_with_padding_in_shards_are_not_seen_in_another_shape():
+    with pytest.raises(
+        DeviceError, match=r"Input shape: Shape\(\[1, 64, 112\]\), New shape: Shape\(\[1, 1, 64, 100\]\)"
+    ):
+        plan_repeat(tensor_spec("1x64x100 width/64x16/7"), (3, 1, 1), SPEC)
