@@ -63,7 +63,7 @@ def require_formats(op: Binary) -> None:
     if left.is_float:
         return
     if op.scalar is not None:
-        _require_integer(op.scalar, left, op.operation)
+        require_integer(op.scalar, left, name)
     if any(function != RELU for function, _ in (*op.activations, *op.left_activations, *op.right_activations)):
         raise NotSimulatedError(f"{name}: activations of integers but relu are not simulated; typecast the tensors")
 
@@ -71,20 +71,26 @@ def require_formats(op: Binary) -> None:
 POWERS = "POWER: tensor exponents are not supported for integer inputs, use a scalar integer exponent"
 
 
-def _require_integer(number: float, data_format: DataFormat, operation: str) -> None:
-    """Raises for a number that the format of a tensor of integers does not hold."""
+def require_integer(
+    number: float, data_format: DataFormat, name: str, *, caller: str | None = None, tensor: str = "input"
+) -> None:
+    """Raises for a number that the format of a tensor of integers does not hold.
+
+    ``caller`` and ``tensor`` are the library's words: None for those of the row ``name`` of `PAIRS`.
+    """
     least, most = RANGES.get(data_format, (0, 2**16 - 1))
     if number.is_integer() and least <= number <= most:
         return
     if data_format not in RANGES:
         raise NotSimulatedError(
-            f"{operation}: {number:g} with a tensor of {data_format} is not simulated; typecast the tensor to floats"
+            f"{name}: {number:g} with a tensor of {data_format} is not simulated; typecast the tensor to floats"
         )
+    caller = caller or f"Binary operation BinaryOpType::{PAIRS[name].op}"
     raise DeviceError(
-        f"Binary operation BinaryOpType::{PAIRS[operation].op} with a {_named(data_format)} tensor cannot represent "
-        f"the scalar {number:g}: only a finite integer within the range of {_named(data_format)} survives being packed "
-        "as one, and this value would be changed silently. Typecast the input to a floating-point dtype first.\n"
-        f"{operation}: give a whole number from {least} to {most}"
+        f"{caller} with a {_named(data_format)} tensor cannot represent the scalar {number:g}: only a finite integer "
+        f"within the range of {_named(data_format)} survives being packed as one, and this value would be changed "
+        f"silently. Typecast the {tensor} to a floating-point dtype first.\n"
+        f"{name}: give a whole number from {least} to {most}"
     )
 
 
@@ -157,7 +163,7 @@ def plan_binary(call: BinaryArguments, spec: DeviceSpec) -> Plan:
     if call.op.operation == "pow" and call.left.data_format in (*RANGES, UINT16):
         require_formats(call.op)
     if call.op.scalar is not None and call.left.data_format in RANGES:
-        _require_integer(call.op.scalar, call.left.data_format, call.op.operation)
+        require_integer(call.op.scalar, call.left.data_format, call.op.operation)
 
     def write(builder: PlanBuilder, *tensors: PlanTensor) -> PlanTensor:
         read = list(tensors[: len(in_rows)])

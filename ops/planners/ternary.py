@@ -44,20 +44,28 @@ def repeats(shapes: list[tuple[int, ...]]) -> str:
 
 def shape_of(call: TernaryArguments) -> tuple[int, ...]:
     """The shape of the result; raises DeviceError where sides differ and none is 1."""
-    name, shape = call.op.operation, call.tensors[0].shape
-    if len(call.tensors) == PAIR:
-        repeated(*(tensor.shape for tensor in call.tensors))
-        return broadcast(*(tensor.shape for tensor in call.tensors))
-    try:
-        for tensor in call.tensors[1:]:
-            shape = broadcast(shape, tensor.shape)
-    except DeviceError as error:
-        *most, last = [f"Shape({list(tensor.shape)})" for tensor in call.tensors]
-        raise DeviceError(
-            f"ttnn.{name}: shapes {', '.join(most)} and {last} do not broadcast in a pattern the ternary kernel "
-            f"supports\n{name}: {str(error).splitlines()[0]}"
-        ) from None
-    return shape
+    name, shapes = call.op.operation, [tensor.shape for tensor in call.tensors]
+    if len(shapes) == PAIR:
+        repeated(*shapes)
+        return broadcast(*shapes)
+    rank, sides = max(map(len, shapes)), list[int]()
+    for index in range(-rank, 0):
+        lengths = [(*(1,) * (rank - len(shape)), *shape)[index] for shape in shapes]
+        sides.append(max(lengths))
+        if {*lengths} <= {1, max(lengths)}:
+            continue
+        first = "Invalid subtile broadcast type"  # of the pairs that other functions are made of
+        if index < -PAIR:
+            named = ", ".join(f"dim {letter}: {length}" for letter, length in zip("abc", lengths, strict=True))
+            first = f"Broadcasting rule violation at dimension index {index} (output rank {rank}), {named}"
+        elif name == "where":
+            *most, last = [f"Shape({list(shape)})" for shape in shapes]
+            first = (
+                f"ttnn.{name}: shapes {', '.join(most)} and {last} do not broadcast in a pattern the ternary kernel "
+                "supports"
+            )
+        raise DeviceError(f"{first}\n{name}: the sides of all tensors must be equal, or 1; axis {index} has {lengths}")
+    return tuple(sides)
 
 
 def plan_ternary(call: TernaryArguments, spec: DeviceSpec) -> Plan:

@@ -8,7 +8,7 @@ from typing import Final, ParamSpec
 from device.errors import DeviceError, NotSimulatedError, shown
 from device.memory.memory_config import MemoryConfig
 from device.numbers.formats import FLOAT32, INT32, UINT32
-from ops.planners.eltwise import broadcast, places_on_shards
+from ops.planners.eltwise import RANGES, broadcast, places_on_shards, require_integer
 from ops.planners.ternary import TernaryArguments, plan_ternary, repeats
 from ops.programs.eltwise.shards import repeated
 from ops.programs.eltwise.ternary import Ternary
@@ -132,6 +132,8 @@ def where(
         pair = (true_value, false_value)
         return _three("where", (condition, *pair), dtype=values[0].dtype, **placed)  # type: ignore[arg-type]
     numbers = tuple(float(value) for value in (true_value, false_value) if isinstance(value, Real))
+    if values and values[0].spec.data_format in RANGES:
+        require_integer(numbers[0], values[0].spec.data_format, "where", caller="ttnn.where", tensor="tensor")
     if not values:
         return applied("where", ("where_tss", numbers), condition, memory_config, output_tensor)
     if memory_config is None:

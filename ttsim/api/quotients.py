@@ -5,7 +5,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from device.errors import DeviceError, NotSimulatedError, shown
-from device.memory.memory_config import MemoryConfig
+from device.memory.memory_config import Layout, MemoryConfig
 from device.numbers.formats import INT32, UINT8
 from ttsim.api.compositions import ROUNDINGS, public, where
 from ttsim.api.conversions import typecast
@@ -163,7 +163,7 @@ def pow(
     if exponent == 1 and output_tensor is None:
         return assign(input_tensor, memory_config=memory_config or input_tensor.memory_config())
     if not data_format.is_float and data_format != UINT8:
-        _refuse_integers(f"DataType::{input_tensor.dtype.name}", float(exponent))
+        _refuse_integers(input_tensor, float(exponent))
     if exponent == 0 and output_tensor is None:
         return full_like(input_tensor, 1.0, memory_config=memory_config)
     if exponent == 1 and data_format != UINT8:
@@ -172,8 +172,9 @@ def pow(
     return applied("pow", (name, (float(exponent),)), input_tensor, memory_config, output_tensor)
 
 
-def _refuse_integers(dtype: str, exponent: float) -> None:
+def _refuse_integers(tensor: Tensor, exponent: float) -> None:
     """Raises, as powers of integers are an operation that is not simulated, or no operation at all."""
+    dtype = f"DataType::{tensor.dtype.name}"
     if exponent % 1:
         raise DeviceError(
             f"pow: {dtype} input requires an integral exponent, got {exponent:g}\npow: typecast the tensor"
@@ -181,6 +182,10 @@ def _refuse_integers(dtype: str, exponent: float) -> None:
     if exponent < 0:
         raise DeviceError(
             f"pow: integers to negative integer powers are not allowed, got {exponent:g}\npow: typecast the tensor"
+        )
+    if exponent and tensor.layout is not Layout.TILE:
+        raise DeviceError(
+            "pow_int: input must be in TILE layout, got Layout::ROW_MAJOR\npow: bring the tensor into TILE_LAYOUT"
         )
     if exponent:
         raise NotSimulatedError(

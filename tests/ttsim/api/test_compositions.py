@@ -134,6 +134,19 @@ def test_integers_are_divided_by_operations_of_their_own(device):
             "where(x, y, ttsim.zeros((3, 5), layout=ttsim.TILE_LAYOUT, device=device))",
             "ttnn.where: shapes Shape",
         ),
+        ("mac(x, y, ttsim.zeros((3, 5), layout=ttsim.TILE_LAYOUT, device=device))", "Invalid subtile broadcast type"),
+        (
+            "lerp(x, ttsim.expand(x, (2, -1, -1)), ttsim.expand(x, (3, -1, -1)))",
+            "Broadcasting rule violation at dimension index -3 (output rank 3), dim a: 1, dim b: 2, dim c: 3",
+        ),
+        (
+            "where(x, ttsim.typecast(y, ttsim.int32), 1.5)",
+            "ttnn.where with a DataType::INT32 tensor cannot represent the scalar 1.5:",
+        ),
+        (
+            "pow(ttsim.to_layout(ttsim.typecast(x, ttsim.int32), ttsim.ROW_MAJOR_LAYOUT), 2)",
+            "pow_int: input must be in TILE layout, got Layout::ROW_MAJOR",
+        ),
     ],
 )
 def test_refusals(device, call, line):
