@@ -27,6 +27,7 @@ from ttsim.study.space import device_beside
 
 DEFAULT_BAND_PERCENT: Final = 2
 NANOSECONDS_OF_A_MICROSECOND: Final = 1000
+LARGEST: Final = 2**63  # integers of TOML are below
 OPERATIONS, OPERATION_CYCLES = "operations", "operation_cycles"
 
 Number = int | Fraction
@@ -255,17 +256,7 @@ def _named(where: str) -> Iterator[None]:
 
 def _figures(where: str, table: Mapping[str, Any]) -> tuple[dict[str, Number | Names], tuple[int, ...] | None]:
     """The figures of an entry, and the cycles of its named operations; raises ArgumentError."""
-    figures: dict[str, Number | Names] = {}
-    for name in (name for name in table if name in FIGURES):
-        value = table[name]
-        if name == OPERATIONS and _is_list_of(value, str):
-            figures[name] = tuple(value)
-        elif _is_whole(value) or (name.endswith("_us") and _is_number(value)):
-            figures[name] = Fraction(repr(value))
-        else:
-            wanted = {True: "a number", False: "an integer"}[name.endswith("_us")]
-            names = ", or a list of the names of device operations" if name == OPERATIONS else ""
-            raise ArgumentError(f"{where}: {name} must be {wanted} of at least 0{names}, not {shown(value)}")
+    figures = {name: _figure(f"{where}: {name}", name, table[name]) for name in table if name in FIGURES}
     if not figures:
         raise ArgumentError(
             f"{where}: no figure is limited; write one or more of {', '.join(FIGURES)} (0 until --update fills it in)"
@@ -285,8 +276,23 @@ def _figures(where: str, table: Mapping[str, Any]) -> tuple[dict[str, Number | N
     return figures, tuple(cycles)
 
 
+def _figure(where: str, name: str, value: Any) -> Number | Names:
+    """The budget of a figure; raises ArgumentError."""
+    if _is_whole(value):
+        return int(value)
+    if name == OPERATIONS and _is_list_of(value, str):
+        return tuple(value)
+    if name.endswith("_us") and _is_number(value):
+        exact = Fraction(repr(value))
+        if (exact * NANOSECONDS_OF_A_MICROSECOND).denominator == 1:
+            return exact
+    wanted = "a number with three decimals or fewer," if name.endswith("_us") else "an integer"
+    names = ", or a list of the names of device operations" if name == OPERATIONS else ""
+    raise ArgumentError(f"{where} must be {wanted} from 0 on{names}, not {shown(value)}")
+
+
 def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < LARGEST
 
 
 def _is_number(value: Any) -> bool:
