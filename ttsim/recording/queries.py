@@ -71,7 +71,8 @@ def query_op_constraints_with_initial_state(
 ) -> QueryOutput:
     """The memory that a call takes on top of what lies there; its results are placed, its arguments are not.
 
-    Programs are not cached: what a program keeps in L1_SMALL is free again after the call.
+    Programs are not cached: what a program keeps in L1_SMALL is free again after the call. An argument that the call
+    frees stays in the state, and a result that is a view of an argument has address 0.
 
     Args:
         op: A function of this library, or a function that calls some.

@@ -113,6 +113,18 @@ def test_a_matmul_fits_into_what_is_below_the_lowest_tensor(device):
     assert asked[1].startswith("Unsupported op for output sharding\n")
 
 
+def test_arguments_have_no_place_of_their_own(device):
+    """As the real library's, which have address 0: one that is freed stays in the state, and so does a view's."""
+    image = graph.AllocationRecord(L1, 1_000_000 // 32 * 32, 2 * KIB)
+    state = graph.MockAllocatorState().with_allocations([image])
+    freed = graph.query_op_constraints_with_initial_state(ttsim.deallocate, device, state, spec(1, 1, 64, 64))
+    assert (freed.response.status, freed.new_state) == (graph.ExecutionStatus.Success, state)
+    view = graph.query_op_constraints_with_initial_state(
+        ttsim.reshape, device, state, spec(1, 1, 64, 64), (1, 2, 32, 64)
+    )  # fmt: skip
+    assert (view.output_allocations, view.new_state) == ((image._replace(address=0),), state)
+
+
 def test_a_state_joins_regions_that_touch():
     state = graph.MockAllocatorState().with_allocations(
         [graph.AllocationRecord(L1, at, 64) for at in (2048, 1024, 1088)] + [graph.AllocationRecord(DRAM, 32, 32)]
