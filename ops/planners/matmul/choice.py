@@ -270,19 +270,23 @@ def _of_shards(
 
 def require_program(call: MatmulArguments) -> None:
     """Refuses operands for which the library chooses no program, which it does before it looks at their layout."""
-    if call.program is not None or call.core_grid is not None or len(call.first.shape) < 2:
+    shards, place = call.first.memory_config.shard_spec, call.first.memory_config
+    if call.program is not None or len(call.first.shape) < 2 or (call.batched and call.batches[1] > 1):
         return
-    if call.batched and call.batches[1] > 1:
-        return
-    shards, (rows, depth) = call.first.memory_config.shard_spec, (side // TILE for side in call.first_sides)
-    blocks = shards is not None or all(
-        place.buffer_type is BufferType.DRAM
-        for place in (call.first.memory_config, call.second.memory_config, call.memory_config)
-    )
+    box = None if shards is None else shards.grid.bounding_box()
+    by_grid = call.core_grid is not None if box is None else place.memory_layout is BLOCK and 1 in (box.cols, box.rows)
+    if by_grid and call.first_sides[1] != call.second_sides[0]:
+        raise ArgumentError(
+            "The k dimension does not match between tensors\ninput_tensor_b: "
+            f"{list(call.second.shape)} can not follow {list(call.first.shape)}"
+        )
+    rows, depth = (side // TILE for side in call.first_sides)
+    places = (place, call.second.memory_config, call.memory_config)
+    blocks = shards is not None or all(place.buffer_type is BufferType.DRAM for place in places)
     if shards is not None:
         require_shards(call, shards, prod(call.first.shape[:-2]) * rows, depth)
         rows = shards.shape[0] // TILE
-    if blocks and not rows and call.first.layout is Layout.ROW_MAJOR:
+    if blocks and not rows and call.first.layout is Layout.ROW_MAJOR and call.core_grid is None:
         raise ArgumentError("per_core_M must be greater than 0!\ninput_tensor_a: use to_layout(TILE_LAYOUT)")
 
 

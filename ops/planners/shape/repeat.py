@@ -7,7 +7,7 @@ from operator import mul
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig, TensorMemoryLayout
-from device.numbers.formats import BFLOAT4_B, BFLOAT16, FLOAT32
+from device.numbers.formats import BFLOAT4_B, BFLOAT16, FLOAT32, INT32
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
@@ -28,6 +28,7 @@ from ops.programs.data_movement.repeat import (
 )
 
 RANK = 4  # of tensors that generated code repeats
+GENERATED_FORMATS = (BFLOAT16, FLOAT32, INT32)  # whose elements it repeats
 BY_COLUMNS = (TensorMemoryLayout.WIDTH_SHARDED, TensorMemoryLayout.BLOCK_SHARDED)
 OLDER = "RepeatDeviceOperation"
 
@@ -40,12 +41,12 @@ def plan_repeat(
 
 
 def repeats_elements(source: TensorSpec, axis: int, place: MemoryConfig | None) -> bool:
-    """Whether generated code repeats each element of an axis: whole pages of interleaved floats, no single ones."""
+    """Whether generated code repeats each element of an axis: whole pages of interleaved tensors."""
     places = (source.memory_config, source.memory_config if place is None else place)
     inner = 2 if source.layout is Layout.TILE else 1
     fits = 2 <= len(source.shape) <= RANK and axis < len(source.shape) - inner
     fits = fits and (source.layout is Layout.TILE or source.shape[-1] > 1)
-    return fits and source.data_format in (BFLOAT16, FLOAT32) and not any(where.is_sharded() for where in places)
+    return fits and source.data_format in GENERATED_FORMATS and not any(where.is_sharded() for where in places)
 
 
 def plan_repeat_interleave(

@@ -51,6 +51,7 @@ def test_shards_of_a_repeated_tensor(device, shards, counts, repeated):
     [
         ("2x4x32x40 tile", -3, "RepeatInterleaveCodegen"),
         ("2x3x16 rows", 1, "RepeatInterleaveCodegen"),
+        ("2x4x32x40 int32 tile", -3, "RepeatInterleaveCodegen"),
         ("1x1x64x32 tile", 2, "UntilizeCodegen Concat Tilize"),
         ("1x1x32x64 tile", 3, "Transpose UntilizeCodegen Concat Tilize Transpose"),
         ("1x1x32x64 bfloat8_b tile", 0, "Typecast UntilizeCodegen Concat Tilize Typecast"),

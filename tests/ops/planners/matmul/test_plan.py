@@ -130,6 +130,14 @@ UNLIKE = (
             "Input tensor B must have INTERLEAVED memory layout, got: TensorMemoryLayout::WIDTH_SHARDED",
         ),
         (
+            {"second": matrix(64, 128), "core_grid": GridSpec(cols=4, rows=4)},
+            "The k dimension does not match between tensors",
+        ),
+        (
+            {"first": matrix(64, 64, place=in_box(TensorMemoryLayout.BLOCK_SHARDED, (64, 32), 2))},
+            "The k dimension does not match between tensors",
+        ),
+        (
             {"first": matrix(96, 64, place=in_box(TensorMemoryLayout.BLOCK_SHARDED, (64, 64), 3, 3))},
             "Num cores along y (3) must match provided grid size (1) or divided up size (2)",
         ),
