@@ -16,8 +16,8 @@ import pytest
 from hypothesis import settings
 
 RECORDINGS = Path(__file__).resolve().parents[2] / "shared"
-# In the text of a file: its tests differ where numba is installed, or run only where torch is
-EXTRAS = re.compile("numba|importorskip" if find_spec("torch") else "numba")
+# In the text of a file: its tests differ where numba is installed, or run only where torch or mcp is
+EXTRAS = re.compile("numba|importorskip" if find_spec("torch") or find_spec("mcp") else "numba")
 WITH_EXTRAS = (  # whose code goes another way where numba is installed: compiled loops compute these values
     "device/host",
     "device/matrix_unit",
@@ -43,7 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--set-apart",
         action="store_true",
-        help="only tests that are slow, read recordings, or can differ where numba and torch are installed",
+        help="only tests that are slow, read recordings, or can differ where numba, torch and mcp are installed",
     )
 
 

@@ -30,6 +30,7 @@ from ttsim.report.writers.json import devices_as_json, fields_as_json, layers_as
 from ttsim.report.writers.table import print_devices, print_fields, print_layers
 from ttsim.report.writers.terminal import console_on, progress, say
 from ttsim.runtime.tracebacks import TRACEBACK_VARIABLE, shortened
+from ttsim.study.ask.agents import mcp_command
 from ttsim.study.ask.command import ask_command
 from ttsim.study.check.command import check_command
 from ttsim.study.command import design_command, faster_line, sweep_command, tune_command
@@ -245,6 +246,16 @@ COMMANDS: Final = (
         options=("--socket", "--processes", "--timeout", "--quiet"),
         examples=("questions.jsonl --processes 1",),
         places={"FILE": {"nargs": "?", "type": Path, "help": "of questions; stdin without"}},
+    ),
+    Command(
+        name="mcp",
+        group="compilers and CI",
+        help="serve estimates to agents over the Model Context Protocol",
+        about="Answers an agent's calls of tools on stdin and stdout: estimate, constraints, choose, tune, compare, "
+        "explain and devices (docs/how-to/agents.md). Needs `pip install 'ttsim[mcp]'`.",
+        run=mcp_command,
+        options=(),
+        examples=(),
     ),
     Command(
         name="exec",

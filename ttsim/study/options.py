@@ -231,7 +231,9 @@ def parser_of(commands: Iterable[Command], version: type[argparse.Action]) -> Pa
             prog=f"ttsim {command.name}",
             usage=f"ttsim {command.name} [flags] {places}".rstrip(),
             description=fill(command.about, WIDTH_OF_HELP),
-            epilog="\n".join(["examples:", *(f"  ttsim {command.name} {example}" for example in command.examples)]),
+            epilog="\n".join(["examples:", *(f"  ttsim {command.name} {example}" for example in command.examples)])
+            if command.examples
+            else None,
             formatter_class=formatter,
             allow_abbrev=not command.passes_on,
         )

@@ -13,7 +13,9 @@ from ttsim.study.options import OPTIONS, SHORT_FLAGS, chosen_device
 SMALL = ["--shape", "1,8,8,32", "--out-channels", "16", "--stride", "2"]
 PLANNED = ["run", *SMALL, "--values", "off", "--no-suggestions"]
 SIZES = "in_channels = 32\nout_channels = 32\ninput_height = 4\ninput_width = 4\n"
-DESIGN = f'[space]\ndram.banks = [6, 12]\n[costs]\nbanks = "dram.banks"\n[[layer]]\nname = "small"\n{SIZES}'
+DESIGN = (
+    f'tune = false\n[space]\ndram.banks = [6, 12]\n[costs]\nbanks = "dram.banks"\n[[layer]]\nname = "small"\n{SIZES}'
+)
 BUDGETS = 'device = "n150"\n[[budget]]\nlayer = "vgg_unet.d1.up"\noperations = 3\n'
 SCRIPT = """
 import ttnn

@@ -1,0 +1,173 @@
+"""Questions as tools of an agent: names, descriptions, JSON schemas, and what each tool answers."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from device.errors import ArgumentError, nearest, shown
+from device.spec.device_spec import catalog_names
+from ops.sensitivity.changes import load_spec
+from ttsim.recording.profiling import estimate_cycles
+from ttsim.report.comparison import compare as compared
+from ttsim.report.cycle_report import CycleReport
+from ttsim.report.reported import reported_of
+from ttsim.study.ask.answer import answer_of
+from ttsim.study.ask.question import FIELDS, WORDS, Call, call_of, candidate, checked_fields
+from ttsim.study.tune.tune import EFFORT, tune as tuned
+
+JSON_TYPES: Final = {int: "integer", str: "string", list: "array", dict: "object", bool: "boolean"}
+CALL: Final = ("op", "args", "kwargs", "layer", "device", "release", "l1_small_size", "strict")  # fields of a call
+Answer = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """A tool: its fields are those of questions, and some of its own."""
+
+    about: str  # What the tool answers, with units
+    fields: Sequence[str]
+    answer: Callable[[Mapping[str, Any]], Answer]
+    own: Mapping[str, tuple[tuple[type, ...], str]] | None = None  # Fields of its own, as in `FIELDS`
+    required: Sequence[str] = ()
+
+    @property
+    def known(self) -> Mapping[str, tuple[tuple[type, ...], str]]:
+        """All fields, with their types and texts."""
+        return {**{name: FIELDS[name] for name in self.fields}, **(self.own or {})}
+
+    @property
+    def schema(self) -> Answer:
+        """The JSON schema of the arguments."""
+        properties = {
+            name: {
+                "type": [JSON_TYPES[kind] for kind in kinds] if len(kinds) > 1 else JSON_TYPES[kinds[0]],
+                "description": text,
+            }
+            for name, (kinds, text) in self.known.items()
+        }
+        return {
+            "type": "object", "properties": properties, "required": list(self.required), "additionalProperties": False,
+        }  # fmt: skip
+
+    def call(self, arguments: Mapping[str, Any]) -> Answer:
+        """The answer; raises TTSimError for arguments that mean nothing."""
+        for name in arguments:
+            if name not in self.known:
+                raise ArgumentError(f"unknown argument {shown(name)}{nearest(name, list(self.known))}")
+        for name in self.required:
+            if name not in arguments:
+                raise ArgumentError(f"argument {name} is missing")
+        for name, (kinds, _) in (self.own or {}).items():
+            value = arguments.get(name)
+            if name in arguments and (not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)):
+                raise ArgumentError(f"{name} must be {' or '.join(WORDS[kind] for kind in kinds)}, not {shown(value)}")
+        checked_fields({name: value for name, value in arguments.items() if name in self.fields})
+        return self.answer(arguments)
+
+
+def _report(call: Call, *, suggestions: bool = False) -> CycleReport:
+    options = {name: value for name, value in call.kwargs.items() if name != "device"}
+    return estimate_cycles(call.op, *call.args, device=call.device, suggestions=suggestions, **options)
+
+
+def _estimate(read: Mapping[str, Any]) -> Answer:
+    return answer_of({**read, "ask": "runtime"})["runtime"]  # type: ignore[no-any-return]
+
+
+def _constraints(read: Mapping[str, Any]) -> Answer:
+    return answer_of({**read, "ask": "constraints"})["constraints"]  # type: ignore[no-any-return]
+
+
+def _choose(read: Mapping[str, Any]) -> Answer:
+    return answer_of(read)["choice"]  # type: ignore[no-any-return]
+
+
+def _tune(read: Mapping[str, Any]) -> Answer:
+    call = call_of({name: value for name, value in read.items() if name in CALL})
+    if call.args:
+        raise ArgumentError("tune: give the arguments of a convolution by name, in kwargs")
+    options = {name: value for name, value in call.kwargs.items() if name != "device"}
+    found = tuned(
+        call.op, device=call.device, allow=read.get("allow", ()), keep=read.get("keep", ()),
+        effort=read.get("effort", EFFORT), **options,
+    )  # fmt: skip
+    return found.to_dict()
+
+
+def _compare(read: Mapping[str, Any]) -> Answer:
+    own = {name: value for name, value in read.items() if name in CALL}
+    sides = [_report(call_of(each)) for each in (own, candidate(own, read["after"]))]
+    comparison = compared(*map(reported_of, sides))
+    before, after = (round(report.nanoseconds) for report in sides)
+    return {"before_ns": before, "after_ns": after, "text": str(comparison)}
+
+
+def _explain(read: Mapping[str, Any]) -> Answer:
+    own = {name: value for name, value in read.items() if name in CALL}
+    report = _report(call_of(own), suggestions=read.get("advice", False))
+    return {"cycles": report.cycles, "nanoseconds": round(report.nanoseconds), "text": str(report)}
+
+
+def _devices(read: Mapping[str, Any]) -> Answer:
+    names = read.get("names", [])
+    if not all(isinstance(name, str) for name in names):
+        raise ArgumentError(f"names must be texts, not {shown(names)}")
+    return {"devices": [load_spec(name).to_dict() for name in names]} if names else {"names": list(catalog_names())}
+
+
+AFTER: Final = "what is other in the second call: fields of a question; kwargs and layer are merged by key"
+# A new tool is one more entry
+TOOLS: Final[Mapping[str, Tool]] = {
+    "estimate": Tool(
+        about="Time of a call on a device: kernels (runtime) and a trace replay with dispatch, in nanoseconds; the "
+        "expected error as a share of the time that was ever measured, and the share that never was.",
+        fields=CALL,
+        answer=_estimate,
+    ),
+    "constraints": Tool(
+        about="Memory of a call: peaks in bytes of a core, descriptions of the results, or why the call is refused. "
+        "With state, the call is placed on top of what lies there, and the new state is part of the answer.",
+        fields=(*CALL, "state"),
+        answer=_constraints,
+    ),
+    "choose": Tool(
+        about="Ranks candidates of a call by their time in nanoseconds, says which tie with the best within their "
+        "error bars, and why others are refused.",
+        fields=(*CALL, "choose"),
+        answer=_choose,
+        required=("choose",),
+    ),
+    "tune": Tool(
+        about="Searches configs of a convolution; the front has the fastest, those that use less L1 and those that are "
+        "more exact, in cycles, nanoseconds and bytes of a core, as Python arguments. Takes seconds to a minute.",
+        fields=CALL,
+        own={
+            "effort": ((int,), f"calls to try; {EFFORT} by default"),
+            "allow": ((list,), "fields that may change the result: fidelity, dtypes, lowering"),
+            "keep": ((list,), "fields of the config that stay as given"),
+        },
+        answer=_tune,
+    ),
+    "compare": Tool(
+        about="Two calls, or one call on two devices: both times in nanoseconds, and as text the device operations "
+        "that take longer, with what differs.",
+        fields=CALL,
+        own={"after": ((dict,), AFTER)},
+        required=("after",),
+        answer=_compare,
+    ),
+    "explain": Tool(
+        about="Where the time of a call goes, as text: device operations with cycles, stages, what binds them, traffic "
+        "and, if wanted, advice.",
+        fields=CALL,
+        own={"advice": ((bool,), "search for faster configs as well, which takes seconds; false by default")},
+        answer=_explain,
+    ),
+    "devices": Tool(
+        about="Names of the devices of the catalog, or all figures of some devices: clocks in Hz, sizes in bytes, "
+        "costs in cycles.",
+        fields=(),
+        own={"names": ((list,), "names, perhaps with changes: n150, dram.banks=16")},
+        answer=_devices,
+    ),
+}
