@@ -162,17 +162,39 @@ class PlanBuilder:
         def named(tensor: str) -> str:
             return again + tensor[len(prefix) :] if tensor.startswith(prefix) else tensor
 
+        self._insert(steps, self._tensors, named)
+
+    def call(self, plan: Plan, inputs: Mapping[str, PlanTensor], prefix: str) -> Mapping[str, PlanTensor]:
+        """Writes the steps of a call's plan, and returns its results by role.
+
+        ``inputs`` are tensors of this plan by the names that the call's plan has for them. The call's own tensors get
+        a prefix; hosts' tensors keep their names.
+        """
+
+        def named(tensor: str) -> str:
+            return inputs[tensor].name if tensor in inputs else prefix + tensor
+
+        self._insert(plan.steps, plan.tensors, named)
+        for decision in plan.decisions:
+            self.decide(decision)
+        return {
+            role: PlanTensor(named(name), plan.tensors[name]) for role, name in plan.results.items() if not plan.refused
+        }
+
+    def _insert(self, steps: Sequence[Step], tensors: Mapping[str, TensorSpec], named: Callable[[str], str]) -> None:
         for step in steps:
             match step:
                 case Free(tensor=tensor):
                     self.free(self.tensor(named(tensor)))
                 case Allocate(tensor=tensor):
-                    self._allocated(step._replace(tensor=named(tensor)), self._tensors[tensor])
+                    self._allocated(step._replace(tensor=named(tensor)), tensors[tensor])
                 case Relocate(tensor=tensor):
                     self._steps.append(replace(step, tensor=named(tensor)))
                 case Operation():
-                    specs = [self._tensors[tensor.tensor] for tensor in (*step.outputs, *step.resident)]
+                    specs = [tensors[tensor.tensor] for tensor in (*step.outputs, *step.resident)]
                     self._operated(_renamed(step, named), specs)
+                case Refuse():
+                    self._steps.append(step)
 
     def relocate(self, tensor: PlanTensor, op: DeviceOp, *buffers: tuple[CircularBuffer, ...]) -> None:
         """Releases a tensor and allocates it again, as high as it can lie; ``op`` moves it (buffers: `Relocate`)."""

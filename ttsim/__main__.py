@@ -9,6 +9,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -76,6 +77,7 @@ def run_command(options: argparse.Namespace) -> int:
         raise ArgumentError("run: --baseline is laid over the page of --html; give --html FILE as well")
     baselines = read_layers(options.baseline, "run") if options.baseline else {}
     settings = settings_of(options, values=options.values or "exact", suggestions=not options.no_suggestions)
+    settings = replace(settings, lowering=options.lowering)
     layers, results = chosen_layers(options, where="run"), []
     with progress("layers", quiet=options.quiet) as begin:
         done = begin(len(layers))
@@ -184,8 +186,8 @@ COMMANDS: Final = (
         about="Runs one layer from flags, the layers of a file, or the eight transposed convolutions of two U-Nets.",
         run=run_command,
         options=(
-            *(*LAYERS, *DEVICE, "--values", *OPENING, "--no-suggestions", "--verbose", "--summary", "--quiet"),
-            *("--json", "--html", "--baseline", "--report"),
+            *(*LAYERS, *DEVICE, "--values", *OPENING, "--lowering", "--no-suggestions", "--verbose", "--summary"),
+            *("--quiet", "--json", "--html", "--baseline", "--report"),
         ),
         examples=(
             "--shape 1,16,16,32 --out-channels 16 --stride 2 --device n150 --values off --no-suggestions",

@@ -1,6 +1,7 @@
 """ttnn's convolutions: tables of their parameters, and how a call of one is checked, planned and run.
 
-``lowering="phase"``, which computes each output phase by itself, is this library's own and not in ttnn.
+``lowering="phase"``, which computes each output phase by itself, is this library's own and not in ttnn, as are the
+lowerings that make several calls of a call (`ops/planners/conv/split.py`).
 """
 
 from collections.abc import Mapping
@@ -14,8 +15,7 @@ from device.memory.memory_config import Layout, MemoryConfig
 from device.plan import Plan, ProgramKey
 from ops.planners.conv.arguments import (
     CONV2D,
-    CONV_TRANSPOSE2D,
-    CONV_TRANSPOSE2D_BY_PHASES,
+    LOWERINGS,
     ConvCall,
     ConvConfig,
     ConvRules,
@@ -133,7 +133,7 @@ class OfTensors(
         usual = {"groups": self.groups or 1, "memory_config": self.memory_config}
         call = self.arguments(rules, out=self.dtype, slices=slices, **usual | operands | own)
         require_allocated(*operand_tensors.values())
-        name = "ttsim.conv_transpose2d" if rules.by_phases else f"ttnn.{self._name}"
+        name = f"ttnn.{self._name}" if rules.lowering is Lowering.ZERO_INSERTION else f"ttsim.{self._name}"
         results = run_call(name, call, operand_tensors, self.device, returns_weights=self.return_weights_and_bias)
         returned: list[Any] = [results["output"]]
         if self.return_output_dim:
@@ -185,15 +185,15 @@ class ConvTranspose2d(OfTensors, Windows2d, name="conv_transpose2d"):
     lowering: str = param(
         'An extension that ttnn does not have. "zero_insertion" convolves the input with zeros inserted, as ttnn does; '
         '"phase" computes every output phase by a dense convolution of its own, without these zeros, on the same '
-        "cores, shards and slices. Prepared weights fit one of the two.",
+        "cores, shards and slices; prepared weights fit one of the two. "
+        '"grouped" makes calls of ttnn of as few groups as fill tiles, and "samples" of as many images as fit L1.',
         default=Lowering.ZERO_INSERTION.value,
     )
 
     def run(self) -> Results[tuple[int, int]]:
         """Carries the call out."""
-        by_phases = lowering_of(self.lowering, "conv_transpose2d") is Lowering.PHASE
         return self.carry_out(
-            CONV_TRANSPOSE2D_BY_PHASES if by_phases else CONV_TRANSPOSE2D,
+            LOWERINGS[lowering_of(self.lowering, "conv_transpose2d")],
             {"input": self.input_tensor, "weight": self.weight_tensor, "bias": self.bias_tensor},
             self.dram_slice_config,
             output_padding=two(self.output_padding),

@@ -35,6 +35,8 @@ from ttsim.runtime.session import current
 from ttsim.runtime.system import GetDefaultDevice
 from ttsim.runtime.types.call import require_type, require_type_or_none
 
+LOWERINGS: Final = (Lowering.ZERO_INSERTION, Lowering.PHASE)  # others make calls of ttnn
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Prepared:
@@ -88,7 +90,7 @@ def call_of(
     """
     if names is FORWARD:
         require_type(FORWARD.operation, bool, strict=options.get("strict", False))
-        options["lowering"] = lowering_of(options["lowering"], FORWARD.operation).value
+        options["lowering"] = lowering_of(options["lowering"], FORWARD.operation, LOWERINGS).value
     called = {"src": names.src, "diff_dst": names.diff_dst}
     arrays = {role: array for role, array in arrays.items() if role != "bias" or array is not None}
     operands = {role: operand(names, called.get(role, role), array, precision) for role, array in arrays.items()}

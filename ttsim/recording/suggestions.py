@@ -60,9 +60,11 @@ def attempts(function: Any, options: Mapping[str, Any]) -> Iterator[Attempt]:
     yield from _layouts(config, options)
     yield from _slices(options, "slice_config" if "slice_config" in known else "dram_slice_config")
     yield from _arithmetic(config, options)
-    if "lowering" in known and options.get("lowering") != Lowering.PHASE:
+    if "lowering" in known:
         price = "a lowering of this library that ttnn does not have"
-        yield Attempt("lowering", 'lowering="phase"', {"lowering": "phase"}, price)
+        lowerings = (Lowering.PHASE, *([Lowering.GROUPED] if options.get("groups", 1) > 1 else []))
+        for name in (lowering.value for lowering in lowerings if options.get("lowering") != lowering):
+            yield Attempt("lowering", f'lowering="{name}"', {"lowering": name}, price)
 
 
 def arguments_source(options: Mapping[str, Any]) -> str:

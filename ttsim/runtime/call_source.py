@@ -8,7 +8,7 @@ from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, MemoryConfig
 from device.numbers.formats import DataFormat
-from ops.planners.conv.arguments import ConvCall, ConvConfig, Operand, SliceConfig, SliceType
+from ops.planners.conv.arguments import ConvCall, ConvConfig, Lowering, Operand, SliceConfig, SliceType
 from ttsim.runtime.types.configs import WormholeComputeKernelConfig
 from ttsim.runtime.types.tensors import DataType
 
@@ -26,6 +26,7 @@ def estimate_source(call: ConvCall) -> str:
     """
     weights = call.conv_config.weights_format if call.weight.on_host else call.weight.spec.data_format
     config, compute = replace(call.conv_config, weights_format=weights), call.compute_config
+    lowering = call.rules.lowering
     changed = (name for name, usual in _DEFAULTS.items() if getattr(call, name) != usual)
     texts = {
         "input_tensor": _description(call.input.spec, on_host=call.input.on_host),
@@ -37,7 +38,7 @@ def estimate_source(call: ConvCall) -> str:
         "compute_config": compute_config_source(WormholeComputeKernelConfig.of(compute)) if compute else "",
         "memory_config": memory_config_source(call.memory_config) if call.memory_config else "",
         slice_argument(call): slice_config_source(call.slice_config) if call.slice_config else "",
-        "lowering": '"phase"' if call.rules.by_phases else "",
+        "lowering": "" if lowering is Lowering.ZERO_INSERTION else f'"{lowering}"',
     }
     arguments = "".join(f"    {name}={text},\n" for name, text in texts.items() if text)
     return f"ttnn.estimate_cycles(\n    ttnn.{call.rules.function},\n    device=device,\n{arguments})"

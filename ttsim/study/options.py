@@ -11,6 +11,7 @@ from typing import Any, Final, NoReturn, get_args
 from device.errors import ArgumentError, SpecError, nearest, shown
 from device.spec.device_spec import catalog_name
 from device.spec.releases import DEFAULT_RELEASE, release_names, release_of
+from ops.planners.conv.arguments import Lowering
 from ops.sensitivity.changes import load_spec, with_changes
 from ttsim.report.formatting import short_name
 from ttsim.report.sections import Page
@@ -117,6 +118,11 @@ OPTIONS: Final[Mapping[str, Option]] = {
         "help": f"release whose rules plan: {', '.join(release_names())} (default: the device's, {DEFAULT_RELEASE})",
     },
     "--values": {"choices": get_args(Values), "help": f"off: plans and times only; in scripts {VALUES_VARIABLE}"},
+    "--lowering": {
+        "choices": tuple(Lowering),
+        "default": Lowering.ZERO_INSERTION.value,
+        "help": "how layers are computed: by zero_insertion, as ttnn does, or in a way that ttnn does not have",
+    },
     "--l1-small-size": {**_NUMBER, "help": f"bytes of L1 for index tables (default: {USUAL_L1_SMALL_SIZE})"},
     "--no-strict": {
         **_SWITCH,

@@ -1,10 +1,11 @@
 """The arguments of a convolution, in the machine's own types and checked by type only, and its variants' rules."""
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum
 from math import prod
+from types import MappingProxyType
 from typing import Any, Final
 
 from device.cores import CoreRangeSet
@@ -93,15 +94,17 @@ class Lowering(StrEnum):
 
     ZERO_INSERTION = "zero_insertion"
     PHASE = "phase"
+    GROUPED = "grouped"  # Calls of some groups each, whose weights are not dense over all channels
+    SAMPLES = "samples"  # Calls of some images of the batch each
 
 
-def lowering_of(name: object, caller: str) -> Lowering:
-    """The lowering of a name; raises ArgumentError for an unknown name, and warns of the former name "frame"."""
+def lowering_of(name: object, caller: str, known: Sequence[Lowering] = tuple(Lowering)) -> Lowering:
+    """The lowering of a name; raises ArgumentError for one that is not known, and warns of the former name "frame"."""
     if isinstance(name, str) and name == "frame":
         warnings.warn(f'{caller}: lowering="frame" is now called "zero_insertion"', FutureWarning, stacklevel=3)
         return Lowering.ZERO_INSERTION
-    if not isinstance(name, str) or name not in list(Lowering):
-        raise ArgumentError(f"{caller}: lowering must be one of {', '.join(Lowering)}, not {shown(name)}")
+    if not isinstance(name, str) or name not in known:
+        raise ArgumentError(f"{caller}: lowering must be one of {', '.join(known)}, not {shown(name)}")
     return Lowering(name)
 
 
@@ -121,8 +124,17 @@ class ConvRules:
     skips_halo: bool = True  # The micro-op reads a WIDTH sharded input itself if it has no padding
     orders_full_inner_dim: bool = True  # Weights are prepared in the order that full_inner_dim reads them in
     reuses_activations: bool = True  # The micro-op obeys enable_activation_reuse; else only estimates count on it
-    # Output phases are computed one after the other without inserted zeros, which no library does
-    by_phases: bool = False
+    lowering: Lowering = Lowering.ZERO_INSERTION  # Any other is this library's own
+
+    @property
+    def by_phases(self) -> bool:
+        """Whether output phases are computed one after the other without inserted zeros."""
+        return self.lowering is Lowering.PHASE
+
+    @property
+    def splits(self) -> bool:
+        """Whether a call becomes several calls of ttnn."""
+        return self.lowering in (Lowering.GROUPED, Lowering.SAMPLES)
 
 
 CONV2D: Final = ConvRules()
@@ -138,7 +150,15 @@ CONV_TRANSPOSE2D: Final = ConvRules(
     reuses_activations=False,
 )
 # The same without inserted zeros: everything else is planned equally, so that both differ by the cost of zeros.
-CONV_TRANSPOSE2D_BY_PHASES: Final = replace(CONV_TRANSPOSE2D, orders_full_inner_dim=True, by_phases=True)
+CONV_TRANSPOSE2D_BY_PHASES: Final = replace(CONV_TRANSPOSE2D, orders_full_inner_dim=True, lowering=Lowering.PHASE)
+# The rules of every lowering; calls that are split are planned part by part, each as ttnn plans it.
+LOWERINGS: Final = MappingProxyType(
+    {
+        Lowering.ZERO_INSERTION: CONV_TRANSPOSE2D,
+        Lowering.PHASE: CONV_TRANSPOSE2D_BY_PHASES,
+        **{name: replace(CONV_TRANSPOSE2D, lowering=name) for name in (Lowering.GROUPED, Lowering.SAMPLES)},
+    }
+)
 
 
 DEFAULT_PHASES: Final = 4  # HiFi4, when no compute config is given

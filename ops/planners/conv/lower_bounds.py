@@ -43,7 +43,7 @@ UNKNOWN = LowerBound()  # nothing is known without a plan
 
 
 def lower_bound_of(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int) -> LowerBound:
-    """Lower bound of a call; unknown for matmuls, folded windows and output phases."""
+    """Lower bound of a call; unknown for matmuls, folded windows, output phases and split calls."""
     calls = l1_path_calls(call, device_spec, free_l1_bytes=free_l1_bytes)
     bounds = [(_in_one_piece(piece, device_spec), count) for piece, count in calls]
     if not bounds:
@@ -61,9 +61,10 @@ def lower_bound_of(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: in
 def l1_path_calls(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int) -> tuple[tuple[ConvCall, int], ...]:
     """The calls on the L1 path that a call runs, and how often: itself, or its slices; errors as of `lower_bound_of`.
 
-    Slices that differ only in their place count as one call. Empty for matmuls, folded windows and output phases.
+    Slices that differ only in their place count as one call. Empty for matmuls, folded windows, output phases and
+    split calls.
     """
-    if call.is_matmul or call.runs_by_phases or call.folds:
+    if call.is_matmul or call.runs_by_phases or call.rules.splits or call.folds:
         return ()
     if call.takes_l1_path:
         return ((call, 1),)

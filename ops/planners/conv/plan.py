@@ -6,6 +6,7 @@ The DRAM path makes an image of the input in DRAM and puts the output together s
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from math import prod
 from typing import Final, NamedTuple
 
@@ -22,6 +23,7 @@ from ops.planners.conv.folding import FOLDED, folded_call, folded_input, sliced_
 from ops.planners.conv.l1_path import PHASES, check_phase_weights, l1_path
 from ops.planners.conv.matmul_path import matmul_path
 from ops.planners.conv.operands import operand_names, operands
+from ops.planners.conv.split import PlanPart, check_split, split_path, undivided
 from ops.planners.conv.strict import check_strict, plan_fault
 from ops.programs.conv2d.partition import UnknownRatesError
 from ops.programs.data_movement.placement import to_interleaved, uploaded_image
@@ -69,6 +71,12 @@ def plan_call(call: ConvCall, spec: DeviceSpec, *, free_l1_bytes: int, returns_w
     Raises ArgumentError if the plan is strict and would give a wrong result, or if it reads weights that were prepared
     for another plan of output phases.
     """
+    if call.rules.splits:
+        own = partial(plan_call, spec=spec, free_l1_bytes=free_l1_bytes, strict=strict)
+        if (whole := undivided(call, partial(own, returns_weights=returns_weights), free_l1_bytes)) is not None:
+            return whole
+        check_split(call, returns_weights=returns_weights)
+        return plan_split(call, spec, partial(own, returns_weights=False), free_l1_bytes=free_l1_bytes)
     plan = plan_convolution(call, spec, free_l1_bytes=free_l1_bytes, returns_weights=returns_weights)
     left = folded_call(call, plan.tensors[FOLDED]) if call.folds else call
     if strict and (fault := plan_fault(plan, left)) is not None:
@@ -78,9 +86,20 @@ def plan_call(call: ConvCall, spec: DeviceSpec, *, free_l1_bytes: int, returns_w
     return plan
 
 
+def plan_split(call: ConvCall, spec: DeviceSpec, plan_part: PlanPart, *, free_l1_bytes: int) -> Plan:
+    """The plan of a call that becomes several calls of ttnn; errors as of `plan_call`."""
+    builder = builder_of(call, spec)
+    image = dram_image(builder, builder.tensor("input"), call.image_shape, on_host=call.input.on_host)
+    output = split_path(builder, call, image, plan_part, free_l1_bytes=free_l1_bytes)
+    if builder.refused:
+        return builder.finish({})
+    builder.free_adopted()
+    return builder.finish({"output": output})
+
+
 def reads_free_l1(call: ConvCall) -> bool:
-    """Whether the free bytes of L1 can change the plan of a call: with slices, a matmul, or folded windows."""
-    return call.folds or call.is_matmul or not call.takes_l1_path
+    """Whether the free bytes of L1 can change the plan of a call: with slices, parts, a matmul, or folded windows."""
+    return call.folds or call.is_matmul or call.rules.splits or not call.takes_l1_path
 
 
 def plan_convolution(

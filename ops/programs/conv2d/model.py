@@ -45,7 +45,7 @@ from ops.programs.conv2d.gather import (
 )
 from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, ParallelConfig
-from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, prepare_bias, prepare_weights
+from ops.programs.conv2d.weights import PrepareBand, PrepareBias, PrepareWeights, prepared
 from ops.programs.eltwise.functions import uncompared
 from ops.programs.k_blocks import finish, sum_blocks
 from ops.window import PaddedAxis, PaddedInput, frame_sources, sliding_window_text
@@ -352,12 +352,7 @@ OP_MODELS: Final = (
         fidelity_phases=lambda op: op.fidelity_phases,
         describe=describe_conv2d,
     ),
-    OpModel(
-        op=PrepareWeights,
-        values=values_of_first(lambda op, raw: prepare_weights(raw, op.layout).reshape(op.layout.padded_shape)),
-    ),
-    OpModel(
-        op=PrepareBias,
-        values=values_of_first(lambda op, raw: prepare_bias(raw, op.layout).reshape(op.layout.bias_padded_shape)),
-    ),
+    OpModel(op=PrepareWeights, values=values_of_first(prepared)),
+    OpModel(op=PrepareBias, values=values_of_first(prepared)),
+    OpModel(op=PrepareBand, values=values_of_first(prepared)),
 )

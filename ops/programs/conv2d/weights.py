@@ -139,6 +139,24 @@ class PrepareBias(DeviceOp):
 
 
 @dataclass(frozen=True, slots=True)
+class PrepareBand(DeviceOp):
+    """Some channels of a raw weight or bias are prepared as if there were no others."""
+
+    prepare: PrepareWeights | PrepareBias
+    axis: int  # Of the raw tensor's channels
+    channels: range
+
+
+def prepared(op: PrepareWeights | PrepareBias | PrepareBand, raw: Array) -> Array:
+    """A raw weight or bias as a device holds it."""
+    if isinstance(op, PrepareBand):
+        return prepared(op.prepare, raw.take(op.channels, op.axis))
+    if isinstance(op, PrepareBias):
+        return prepare_bias(raw, op.layout).reshape(op.layout.bias_padded_shape)
+    return prepare_weights(raw, op.layout).reshape(op.layout.padded_shape)
+
+
+@dataclass(frozen=True, slots=True)
 class AsWanted(DeviceOp):
     """The record of a tensor that was only described: prepared as its reader wants it."""
 

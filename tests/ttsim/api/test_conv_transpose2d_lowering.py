@@ -104,7 +104,7 @@ def test_only_what_is_asked_for_stays():
         ("phase", {"weight_tensor": numbers(32, 32, 2, 3)}, "weight_tensor must have the shape"),
         ("phase", {"stride": (0, 1)}, "stride must be greater than 0"),
         ("phase", {"padding": (3, 3)}, "padding must not exceed"),
-        ("phases", {}, "zero_insertion, phase, not 'phases'"),
+        ("phases", {}, "zero_insertion, phase, grouped, samples, not 'phases'"),
     ],
 )
 def test_what_is_refused_on_any_device(name, changes, text):

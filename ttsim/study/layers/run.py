@@ -26,6 +26,7 @@ from device.errors import (
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorMemoryLayout
 from device.plan import Event, OperationBegin
 from device.spec.device_spec import DeviceSpec
+from ops.planners.conv.arguments import Lowering
 from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.partition import ConvPartition
 from ops.programs.phase_conv2d.plan import PhaseConv2dOp
@@ -255,6 +256,7 @@ class Settings:
     cycles: bool = True  # Whether cycles are estimated
     # Whether errors suggest configs that fit, and layers with estimated cycles get suggestions of faster configs
     suggestions: bool = True
+    lowering: str = Lowering.ZERO_INSERTION.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,7 +320,8 @@ def planned(layer: Layer, settings: Settings) -> Iterator[tuple[Device, dict[str
 
 def place(layer: Layer, inputs: Inputs, settings: Settings) -> Placed:
     """A fresh device with the layer's input, and the arguments of the call."""
-    options = {name: getattr(settings, name) for name in Settings.__dataclass_fields__ if name != "spec"}
+    of_device = [name for name in Settings.__dataclass_fields__ if name not in ("spec", "lowering")]
+    options = {name: getattr(settings, name) for name in of_device}
     device = Device(settings.spec, **options)
     events: list[Event] = []
     device.machine.recorders.append(events)
@@ -345,6 +348,8 @@ def place(layer: Layer, inputs: Inputs, settings: Settings) -> Placed:
         for name in sorted(ConvTranspose2d.parameters(), key=lambda name: name not in TENSORS)
         if name in own or name in FIELDS
     }
+    if settings.lowering != Lowering.ZERO_INSERTION:
+        arguments["lowering"] = settings.lowering
     before = tuple(events)
     events.clear()
     return Placed(device=device, arguments=arguments, before=before, events=events)

@@ -20,9 +20,11 @@ from device.memory.memory_config import TILE, BufferType, Layout, TensorMemoryLa
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, div_up
 from device.spec.device_spec import DeviceSpec
 from ops.planners.conv.arguments import (
-    CONV_TRANSPOSE2D_BY_PHASES,
+    CONV_TRANSPOSE2D,
+    LOWERINGS,
     ConvCall,
     ConvConfig,
+    ConvRules,
     Lowering,
     SliceConfig,
     SliceType,
@@ -225,7 +227,7 @@ def arithmetics(call: ConvCall, allow: Collection[str]) -> Iterator[ConvCall]:
         "packer_l1_acc": [compute.packer_l1_acc, not compute.packer_l1_acc],
         "weights_dtype": _formats(call.weight_format) if call.weight.on_host else [call.weight_format],
         "dtype": _formats(call.output_format),
-        "lowering": [call.rules, CONV_TRANSPOSE2D_BY_PHASES] if not call.rules.by_phases else [call.rules],
+        "lowering": list(_lowerings(call)),
     }
     values = product(*(choices[name] if name in allow else choices[name][:1] for name in ALLOWED))
     for number, (phases, fp32, l1_acc, weights, output, rules) in enumerate(values):
@@ -241,6 +243,14 @@ def arithmetics(call: ConvCall, allow: Collection[str]) -> Iterator[ConvCall]:
         )
 
 
+def _lowerings(call: ConvCall) -> Iterator[ConvRules]:
+    """The call's rules, and those of other lowerings than ttnn's that can differ."""
+    yield call.rules
+    differs = {Lowering.PHASE: True, Lowering.GROUPED: call.groups > 1, Lowering.SAMPLES: call.batch_size > 1}
+    if call.rules == CONV_TRANSPOSE2D:
+        yield from (LOWERINGS[name] for name, can in differs.items() if can)
+
+
 def _formats(data_format: Any) -> list[Any]:
     return [data_format, *(other for other in (BFLOAT16, BFLOAT8_B) if other.element_bits < data_format.element_bits)]
 
@@ -248,10 +258,9 @@ def _formats(data_format: Any) -> list[Any]:
 def measured_error(call: ConvCall, spec: DeviceSpec) -> float:
     """RMS error of a small image's output against float64, relative to the output's standard deviation."""
     layer = _small(call)
-    settings = Settings(spec=spec, suggestions=False)
+    settings = Settings(spec=spec, suggestions=False, lowering=call.rules.lowering.value)
     inputs = make_inputs(layer)
     placed = place(layer, inputs, settings)
-    placed.arguments["lowering"] = (Lowering.PHASE if call.rules.by_phases else Lowering.ZERO_INSERTION).value
     with placed.device:
         accuracy = accuracy_of(make_call(placed).output, exact_output(layer, inputs))
     if accuracy is None:

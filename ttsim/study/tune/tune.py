@@ -225,18 +225,18 @@ def choice_of(candidate: Candidate, spec: DeviceSpec, *, measured: bool) -> Choi
     conv_config = Conv2dConfig.of(call.conv_config)
     slices = None if call.slice_config is None else Conv2dSliceConfig.of(call.slice_config)
     compute = None if call.compute_config is None else WormholeComputeKernelConfig.of(call.compute_config)
-    lowering = "phase" if call.rules.by_phases else None
+    lowering = call.rules.lowering
     arguments = {
         "conv_config": conv_config,
         slice_argument(call): slices,
         "compute_config": compute,
-        "lowering": lowering,
+        "lowering": None if lowering is Lowering.ZERO_INSERTION else lowering.value,
     }
     return Choice(
         conv_config=conv_config,
         slice_config=slices,
         compute_config=compute,
-        lowering=lowering or Lowering.ZERO_INSERTION.value,
+        lowering=lowering.value,
         arguments=arguments_source({key: value for key, value in arguments.items() if value is not None}),
         cycles=candidate.cycles,
         nanoseconds=nanoseconds(candidate.cycles, spec.clock_hz),

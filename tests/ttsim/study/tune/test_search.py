@@ -9,7 +9,7 @@ import pytest
 import ttsim
 from device.errors import DeviceError
 from device.memory.memory_config import Layout
-from ops.planners.conv.arguments import SliceType
+from ops.planners.conv.arguments import LOWERINGS, SliceType
 from tests.ttsim.study.tune.tuned_calls import question
 from ttsim.study.tune.search import GRAIN, Search, evaluate, front
 from ttsim.study.tune.space import SEARCHED, Space, allowed, arithmetics, measured_error
@@ -136,6 +136,8 @@ def test_arithmetics():
     assert given is call
     assert [other.compute_config.fidelity_phases for other in others] == [3, 2, 1]
     assert len(list(arithmetics(call, {"weights_dtype", "dtype", "lowering"}))) == 8
+    several = replace(call, groups=2, batch_size=2)
+    assert [other.rules for other in arithmetics(several, {"lowering"})] == list(LOWERINGS.values())
     ordinary = question("conv2d").call
     assert list(arithmetics(ordinary, ())) == [ordinary]
     with pytest.raises(ttsim.ArgumentError, match="conv_transpose2d alone"):
