@@ -31,6 +31,7 @@ from ops.programs.conv2d.partition import (
 )
 from ops.programs.conv2d.walk import time_conv
 from ops.programs.halo.cycles import halo_times, halo_traffic
+from ops.programs.halo.model import halo_class
 from ops.programs.halo.plan import HaloArguments, plan_halo
 from ops.window import PaddedInput, convolution_axis
 from tools.validate.prediction import (
@@ -197,7 +198,7 @@ def predict_halo(row: Row) -> Prediction:
         group=(row["device"], row["in_layout"].lower(), row["shard"]),
         architecture=row["arch"],
         configuration=(run_of(row), size, _kernel(row), pads, row["in_layout"], row["shard"]),
-        evidence=(f"Halo of {'tiles' if arguments.tiled else 'rows'}", "shards"),
+        evidence=(halo_class(arguments, spec), "shards"),
         remark="non-zero padding" if pool else "",
     )
 

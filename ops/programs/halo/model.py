@@ -9,6 +9,7 @@ import numpy as np
 from device.matrix_unit.packer import unpack
 from device.numbers.formats import FLOAT32, Array
 from device.spec.device_spec import DeviceSpec
+from device.spec.releases import release_of
 from device.time.stages import OperationCycles, Stage
 from ops.op_model import Description, Detail, Ends, OpModel, counted, either, values_of_first
 from ops.programs.halo.cycles import halo_cycles, halo_sent
@@ -25,13 +26,19 @@ STAGES: Final = MappingProxyType(
 )
 
 
+def halo_class(halo: HaloArguments, spec: DeviceSpec) -> str:
+    """The class of a halo's program, as error bars are sorted: rows of older kernels say nothing of today's."""
+    kernels = " by task" if release_of(spec.release).halo_by_task else ""
+    return f"Halo of {'tiles' if halo.tiled else 'rows'}{kernels}"
+
+
 def describe_halo(op: HaloOp, ends: Ends, spec: DeviceSpec) -> Description:
     """How a halo was planned."""
     halo = op.plan.arguments
     return Description(
         facts=partial(_facts, halo, op.plan.ranges.max_sticks),
         stages=STAGES,
-        measured_as=f"Halo of {'tiles' if halo.tiled else 'rows'}",
+        measured_as=halo_class(halo, spec),
         attributes=partial(_attributes, halo),
     )
 

@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
+from device.spec.device_spec import load_spec
+from ops.passes.cycles import expected_error
+from ops.programs.halo.model import halo_class
 from ops.programs.halo.plan import HaloOp, plan_halo
 from tests.build import op_values
 from tests.ops.programs.halo.halos import halo_plan
@@ -44,3 +47,14 @@ def test_operations_are_equal_whatever_their_tensors_are_called():
     other = HaloOp(plan=plan_halo(halo().plan.arguments, input_tensor="y", output_tensor="halo2"), fp32_dest=False)
     assert (halo(), hash(halo())) == (other, hash(other))
     assert halo() not in (halo(tiled=True), replace(halo(), fp32_dest=True))
+
+
+@pytest.mark.parametrize("tiled", [False, True])
+def test_error_bars_of_a_halo_are_of_its_own_kernels(tiled):
+    """Wormhole has rows of the kernels of 2025-02 alone, whose two processors share out tasks; Blackhole has none."""
+    arguments = replace(halo_plan().arguments, tiled=tiled)
+    for device, measured in (("wormhole_n150", ("2025-02",)), ("blackhole_p150", ("0.81.1", "2025"))):
+        for release in ("0.81.1", "2025", "2025-02"):
+            spec = load_spec(device).replace(release=release)
+            bar = expected_error(halo_class(arguments, spec), spec.arch, "shards")
+            assert (bar is not None) == (release in measured)
