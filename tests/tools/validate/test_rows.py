@@ -4,6 +4,8 @@ import csv
 import sys
 from collections import Counter, defaultdict
 from functools import cache, partial
+from itertools import combinations
+from statistics import median
 
 import pytest
 
@@ -17,6 +19,7 @@ from tools.validate.rows import MEASURED, read_rows, require_plausible, validate
 GENERATIONS = ("wormhole_b0", "blackhole")
 FILES = ("conv", "conv_segformer", "conv_sweep", "halo", "halo_segformer", "halo_sweep", "gemm", "gemm_profiled",
          "matmul_segformer", "matmul_autoport", "matmul_decoder", "layout_ops", "ops")  # fmt: skip
+SHAPE = ("arch", "batch", "in_c", "out_c", "in_h", "in_w", "k_h", "k_w", "s_h", "s_w")  # of a convolution, in rows
 validated = cache(lambda name: validate(MEASURED / f"{name}.csv"))
 
 
@@ -88,6 +91,30 @@ def test_every_bar_has_rows_of_its_own_architecture():
     assert set(expected_errors()) <= set(configurations)
     for key, bar in expected_errors().items():
         assert bar.configurations <= len(configurations[key])
+
+
+def convolutions_by_shape():
+    """Of every way in which a shape was measured: its shards and block height, and the median of both times."""
+    shapes = defaultdict(lambda: defaultdict(list))
+    for row in (row for name in ("conv", "conv_segformer", "conv_sweep") for row in validated(name)[0] if row.counted):
+        shape = tuple(row.row[column] for column in SHAPE)
+        layout = row.program.layout
+        way = layout.scheme, layout.blocks.act_h_tiles
+        shapes[shape][way, row.configuration].append((row.measured_ns, row.predicted_ns))
+    for (architecture, *_), ways in shapes.items():
+        yield architecture, [(way, *map(median, zip(*times, strict=True))) for (way, _), times in ways.items()]
+
+
+def test_the_faster_of_two_layouts_or_block_heights_is_told():
+    """Of pairs of one shape that silicon parts by more than 10 %, 95 of 100 on each architecture."""
+    order = Counter()
+    for architecture, ways in convolutions_by_shape():
+        for (way, first, ours), (other, second, theirs) in combinations(ways, 2):
+            if way != other and max(first, second) > 1.1 * min(first, second):
+                order[architecture, (first < second) == (ours < theirs)] += 1
+    for architecture in GENERATIONS:
+        assert order[architecture, True] >= 19 * order[architecture, False]
+    assert order.total() >= 4
 
 
 def test_nothing_stands_in_where_nothing_was_measured():
