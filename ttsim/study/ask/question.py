@@ -34,7 +34,7 @@ FIELDS: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
     "release": ((str,), "release of the planner's rules; that of the device by default"),
     "l1_small_size": ((int,), f"bytes of L1 kept for index tables; {USUAL_L1_SMALL_SIZE} by default"),
     "strict": ((bool,), "refuse what the real library accepts and gets wrong; true by default"),
-    "state": ((list,), "what lies in memory before the call: objects of buffer_type, address and size_per_bank"),
+    "state": ((list,), "what lies in memory before: objects of buffer_type, address and size_per_bank, in bytes"),
     "choose": ((list,), "candidates, each an object of fields that replace or, in kwargs and layer, add to these"),
 }
 WORDS: Final = {int: "an integer", str: "a text", list: "a list", dict: "an object", bool: "true or false"}

@@ -2,15 +2,17 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from device.errors import ArgumentError, nearest, shown
 from device.spec.device_spec import catalog_names
 from ops.sensitivity.changes import load_spec
 from ttsim.recording.profiling import estimate_cycles
-from ttsim.report.comparison import compare as compared
+from ttsim.report.comparison import Reported, compare as compared
 from ttsim.report.cycle_report import CycleReport
-from ttsim.report.reported import reported_of
+from ttsim.report.reported import LONGEST_PATH, read_report, reported_of
+from ttsim.runtime.queried import ExecutionStatus
 from ttsim.study.ask.answer import answer_of
 from ttsim.study.ask.question import FIELDS, WORDS, Call, call_of, candidate, checked_fields
 from ttsim.study.tune.tune import EFFORT, tune as tuned
@@ -71,7 +73,23 @@ def _report(call: Call, *, suggestions: bool = False) -> CycleReport:
 
 
 def _estimate(read: Mapping[str, Any]) -> Answer:
-    return answer_of({**read, "ask": "runtime"})["runtime"]  # type: ignore[no-any-return]
+    own = _call_fields(read)
+    answer: Answer = answer_of({**own, "ask": "runtime"})["runtime"]
+    if not read.get("operations", False) or answer["status"] != ExecutionStatus.Success.name:
+        return answer
+    ops = [op for call in _report(call_of(own)).to_dict()["calls"] for op in call["operations"]]
+    return {**answer, "operations": list(map(_operation, ops))}
+
+
+def _call_fields(read: Mapping[str, Any]) -> Answer:
+    return {name: value for name, value in read.items() if name in CALL}
+
+
+def _operation(op: Mapping[str, Any]) -> Answer:
+    """A device operation of a report, with the cycles of its stages on the critical path."""
+    stages = {stage["stage"]: stage["critical_cycles"] for stage in op["stages"]}
+    figures = {name: op[name] for name in ("name", "cycles", "nanoseconds", "bound_by")}
+    return {**figures, "error_share": op["error"]["share"], "critical_cycles": stages}
 
 
 def _constraints(read: Mapping[str, Any]) -> Answer:
@@ -83,7 +101,7 @@ def _choose(read: Mapping[str, Any]) -> Answer:
 
 
 def _tune(read: Mapping[str, Any]) -> Answer:
-    call = call_of({name: value for name, value in read.items() if name in CALL})
+    call = call_of(_call_fields(read))
     if call.args:
         raise ArgumentError("tune: give the arguments of a convolution by name, in kwargs")
     options = {name: value for name, value in call.kwargs.items() if name != "device"}
@@ -95,16 +113,29 @@ def _tune(read: Mapping[str, Any]) -> Answer:
 
 
 def _compare(read: Mapping[str, Any]) -> Answer:
-    own = {name: value for name, value in read.items() if name in CALL}
-    sides = [_report(call_of(each)) for each in (own, candidate(own, read["after"]))]
-    comparison = compared(*map(reported_of, sides))
-    before, after = (round(report.nanoseconds) for report in sides)
-    return {"before_ns": before, "after_ns": after, "text": str(comparison)}
+    own = _call_fields(read)
+    if ("after" in read) == ("reports" in read) or ("reports" in read and own):
+        raise ArgumentError("compare: give a call and after, or reports alone")
+    if "reports" in read:
+        sides = _read_reports(read["reports"])
+    else:
+        sides = [reported_of(_report(call_of(each))) for each in (own, candidate(own, read["after"]))]
+    before, after = (side.whole_nanoseconds for side in sides)
+    return {"before_ns": before, "after_ns": after, "text": str(compared(*sides))}
+
+
+def _read_reports(names: Sequence[Any]) -> list[Reported]:
+    """The reports of two files; raises ArgumentError."""
+    if len(names) != len(("before", "after")) or not all(isinstance(name, str) for name in names):
+        raise ArgumentError(f"reports must be the paths of two files, not {shown(names)}")
+    try:
+        return [read_report(Path(name)) for name in names]
+    except OSError as error:
+        raise ArgumentError(f"compare: {error.strerror}: {shown(str(error.filename), LONGEST_PATH)}") from None
 
 
 def _explain(read: Mapping[str, Any]) -> Answer:
-    own = {name: value for name, value in read.items() if name in CALL}
-    report = _report(call_of(own), suggestions=read.get("advice", False))
+    report = _report(call_of(_call_fields(read)), suggestions=read.get("advice", False))
     return {"cycles": report.cycles, "nanoseconds": round(report.nanoseconds), "text": str(report)}
 
 
@@ -116,12 +147,20 @@ def _devices(read: Mapping[str, Any]) -> Answer:
 
 
 AFTER: Final = "what is other in the second call: fields of a question; kwargs and layer are merged by key"
+REPORTS: Final = "instead of a call: paths of two reports in JSON, or of CSV files of a profiler, before and after"
 # A new tool is one more entry
 TOOLS: Final[Mapping[str, Tool]] = {
     "estimate": Tool(
         about="Time of a call on a device: kernels (runtime) and a trace replay with dispatch, in nanoseconds; the "
         "expected error as a share of the time that was ever measured, and the share that never was.",
         fields=CALL,
+        own={
+            "operations": (
+                (bool,),
+                "list the device operations as well: cycles, nanoseconds, what binds them, expected error as a share "
+                "(null: never measured), and the cycles of each stage on the critical path; false by default",
+            )
+        },
         answer=_estimate,
     ),
     "constraints": Tool(
@@ -149,11 +188,10 @@ TOOLS: Final[Mapping[str, Tool]] = {
         answer=_tune,
     ),
     "compare": Tool(
-        about="Two calls, or one call on two devices: both times in nanoseconds, and as text the device operations "
-        "that take longer, with what differs.",
+        about="Two calls, one call on two devices, or two reports: both times in nanoseconds, and as text the device "
+        "operations that take longer, with what differs.",
         fields=CALL,
-        own={"after": ((dict,), AFTER)},
-        required=("after",),
+        own={"after": ((dict,), AFTER), "reports": ((list,), REPORTS)},
         answer=_compare,
     ),
     "explain": Tool(

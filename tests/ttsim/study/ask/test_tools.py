@@ -51,10 +51,22 @@ def test_an_explanation_is_the_report(n150):
     assert explained == {"cycles": report.cycles, "nanoseconds": round(report.nanoseconds), "text": str(report)}
 
 
+def test_an_estimate_lists_device_operations():
+    asked = {"layer": LAYER, "device": "n150"}
+    answer = TOOLS["estimate"].call({**asked, "operations": True})
+    operations = answer.pop("operations")
+    assert answer == TOOLS["estimate"].call(asked)
+    assert round(sum(op["nanoseconds"] for op in operations)) == answer["runtime"]
+    (conv,) = [op for op in operations if op["name"].startswith("Conv2d")]
+    assert conv["critical_cycles"]["math"] > 0
+    refused = {"op": "relu", "args": [3], "operations": True}
+    assert TOOLS["estimate"].call(refused)["status"] == "Error"
+
+
 def test_a_tuning_is_that_of_tune(n150):
     keep = ["core_grid", "slices", "transpose_shards"]
-    asked = {"layer": {**LAYER, "input_memory": "host"}, "device": "n150", "effort": 3, "keep": keep}
-    found = ttsim.tune(ttsim.conv_transpose2d, device=n150, effort=3, keep=keep, **arguments())
+    asked = {"layer": {**LAYER, "input_memory": "host"}, "device": "n150", "effort": 2, "keep": keep}
+    found = ttsim.tune(ttsim.conv_transpose2d, device=n150, effort=2, keep=keep, **arguments())
     assert TOOLS["tune"].call(asked) == found.to_dict()
 
 
@@ -63,6 +75,17 @@ def test_a_comparison_has_both_times():
     compared = TOOLS["compare"].call({"layer": LAYER, "device": "n150", "after": {"device": "p150"}})
     assert [compared["before_ns"], compared["after_ns"]] == times
     assert "wormhole_n150 before, blackhole_p150 after" in compared["text"].splitlines()[0]
+
+
+def test_files_of_reports_are_compared(tmp_path, n150):
+    report = ttsim.estimate_cycles(ttsim.conv_transpose2d, device=n150, **arguments())
+    paths = [tmp_path / "before.json", tmp_path / "after.json"]
+    for path in paths:
+        path.write_text(report.to_json(), encoding="utf-8")
+    compared = TOOLS["compare"].call({"reports": list(map(str, paths))})
+    assert compared["before_ns"] == compared["after_ns"] == report.nanoseconds
+    with pytest.raises(ArgumentError, match=r"^compare: No such file or directory: '.*none.json'$"):
+        TOOLS["compare"].call({"reports": [str(paths[0]), str(tmp_path / "none.json")]})
 
 
 def test_devices_are_listed_and_shown():
@@ -92,6 +115,9 @@ def test_schemas_come_from_the_fields_of_questions():
         ("tune", {"effort": True}, "effort must be an integer, not True"),
         ("tune", {"op": "conv2d", "args": [3]}, "tune: give the arguments of a convolution by name, in kwargs"),
         ("compare", {"layer": LAYER, "after": {"ask": "runtime"}}, "a candidate has no field ask"),
+        ("compare", {"layer": LAYER}, "compare: give a call and after, or reports alone"),
+        ("compare", {"device": "n150", "reports": []}, "compare: give a call and after, or reports alone"),
+        ("compare", {"reports": ["a.json"]}, "reports must be the paths of two files, not ['a.json']"),
         ("devices", {"names": [3]}, "names must be texts, not [3]"),
     ],
 )
