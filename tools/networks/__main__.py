@@ -98,7 +98,8 @@ def ran(checkout: Path, arguments: Sequence[str], weights: str, limit_seconds: f
                 check=False,
             )
             if done.returncode not in (0, 1, 5) and not results.exists():
-                ended = (done.stderr or done.stdout).strip().splitlines()[-1][:300]
+                said = (done.stderr or done.stdout).strip().splitlines()
+                ended = said[-1][:300] if said else f"ended with exit code {done.returncode} and no word"
         except subprocess.TimeoutExpired:
             ended = f"did not end in {limit_seconds:g} s"
         lines = (
