@@ -8,6 +8,7 @@ in the real library a name lives. What is assigned to a face (``ttnn.CONFIG = ..
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -40,10 +41,20 @@ def pad_to_tile_shape(unpadded_shape: Sequence[int]) -> list[int]:
     return [*outer, round_up(rows, TILE), round_up(columns, TILE)]
 
 
+def make_dot_access_dict(dictionary: Mapping[Any, Any], *, ignore_types: Any = None) -> Mapping[Any, Any]:
+    """A dict, and all dicts in it, whose items are attributes, too; those of `ignore_types` stay as they are."""
+    dot_dict = ttsim.model_preprocessing.DotDict
+    if isinstance(dictionary, (dot_dict, *([ignore_types] if isinstance(ignore_types, type) else ignore_types or ()))):
+        return dictionary
+    inner = partial(make_dot_access_dict, ignore_types=ignore_types)
+    return dot_dict({key: inner(value) if isinstance(value, dict) else value for key, value in dictionary.items()})
+
+
 # Names of a module of ttnn that ttsim has under another name, or for scripts of other releases alone
 ELSEWHERE: Mapping[str, Callable[[], Any]] = MappingProxyType(
     {
         "dot_access.DotAccessDict": lambda: ttsim.model_preprocessing.DotDict,
+        "dot_access.make_dot_access_dict": lambda: make_dot_access_dict,
         "pad_to_tile_shape": lambda: pad_to_tile_shape,
         "types.BlackholeComputeKernelConfig": lambda: ttsim.WormholeComputeKernelConfig,
     }

@@ -538,8 +538,8 @@ def infer_ttnn_module_args(*, model: Any, run_model: Callable[[Any], Any] | None
     Returns:
         Arguments by the last part of a module's name, for convolutions, max pools and group norms, nested as modules
         call each other: ``model.layers[0](x)`` gives key 0 of the model, since the list itself is not called. A dict of
-        its own modules for every other module that ran. A numeric name is a key as text and as number. None without
-        ``run_model``.
+        its own modules for every other module that ran. A numeric name is a key as text and as number. Where
+        ``run_model`` calls no model but one of its layers, the arguments of that layer. None without ``run_model``.
 
     Raises:
         AttributeError: ``model`` is no torch module.
@@ -561,6 +561,7 @@ def infer_ttnn_module_args(*, model: Any, run_model: Callable[[Any], Any] | None
 
     def enter(name: str, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         noted = _called_with(module, (*args, *kwargs.values()), device)
+        name = name if len(callers) > 1 else ""  # the tracer names modules below the one that runs first
         callers[-1][name] = noted
         if name.isdigit():
             callers[-1][int(name)] = noted
