@@ -49,6 +49,9 @@ def install() -> None:
         _make_by_default(import_module("transformers").PreTrainedModel)
     with suppress(ImportError):
         _make_by_description(import_module("ultralytics"))
+    with suppress(ImportError):
+        kind = import_module("efficientnet_pytorch").EfficientNet
+        kind.from_pretrained = lambda name, **sizes: kind.from_name(name, **sizes)
 
 
 def _make_by_name(timm: Any) -> None:
