@@ -39,7 +39,15 @@ LEFT_OUT: Final = ("perf", "demo", "e2e", "stability", "imagenet", "upstream")  
 OUTSIDE: Final = (
     *("No module named", "couldn't connect", "Connection", "HTTP", "URLError", "offline", "not found in cache"),
     *("No such file", "FileNotFoundError", "LocalEntryNotFound", "huggingface", "does not appear to have a file"),
-    *("requires the", "cannot import name", "Weights file", "Failed to download", "Name or service", "gdown", "Error downloading"),
+    *(
+        "requires the",
+        "cannot import name",
+        "Weights file",
+        "Failed to download",
+        "Name or service",
+        "gdown",
+        "Error downloading",
+    ),
 )
 Line = Mapping[str, Any]
 

@@ -276,7 +276,9 @@ def test_names_that_ttsim_has_elsewhere_or_other_releases_have() -> None:
         assert dot_access.DotAccessDict(a=1).a == 1
         kept = OrderedDict(c=2)
         dotted = dot_access.make_dot_access_dict({"a": {"b": 1}, "kept": kept}, ignore_types=OrderedDict)
-        assert dotted.a.b == 1 and dotted.kept is kept and dot_access.make_dot_access_dict(dotted) is dotted
+        assert dotted.a.b == 1
+        assert dotted.kept is kept
+        assert dot_access.make_dot_access_dict(dotted) is dotted
         assert ttnn.pad_to_tile_shape([1, 3, 49, 96]) == [1, 3, 64, 96]
         importlib.import_module("ttnn.torch_tracer")
 

@@ -94,7 +94,8 @@ def test_arguments_nest_as_modules_call_each_other() -> None:
 def test_arguments_of_a_layer_that_is_called_by_itself() -> None:
     """The real library's tracer names modules below the one that runs first, which has no name."""
     args = infer_ttnn_module_args(model=Net(), run_model=lambda net: net.first[0](torch.zeros(1, 3, 6, 8)), device=None)
-    assert isinstance(args, Conv2dArgs) and args.input_width == 8
+    assert isinstance(args, Conv2dArgs)
+    assert args.input_width == 8
 
 
 def test_on_a_device_with_arguments() -> None:
