@@ -26,7 +26,7 @@ from ttsim.runtime.types.docs import RAISES, documented
 
 
 class SigmoidMode(PlainEnum):
-    """How a sigmoid is computed; only Accurate is simulated.
+    """How a sigmoid is computed: AccurateWithFastExp gives the values of Accurate, FastApproximate is not simulated.
 
     Examples:
         >>> ttnn.SigmoidMode.Accurate.value
@@ -51,9 +51,12 @@ class GeluVariant(PlainEnum):
     Tanh = 2
 
 
-# Keywords of one function alone, each with the value that alone is simulated.
-FIXED_KEYWORDS: Final[Mapping[str, Mapping[str, object]]] = MappingProxyType(
-    {"sigmoid": {"vector_mode": 4, "mode": SigmoidMode.Accurate}, "gelu": {"variant": GeluVariant.Accurate}}
+# Keywords of one function alone, each with the values that alone are simulated.
+FIXED_KEYWORDS: Final[Mapping[str, Mapping[str, tuple[object, ...]]]] = MappingProxyType(
+    {
+        "sigmoid": {"vector_mode": (4,), "mode": (SigmoidMode.Accurate, SigmoidMode.AccurateWithFastExp)},
+        "gelu": {"variant": (GeluVariant.Accurate,)},
+    }
 )
 
 
@@ -86,9 +89,9 @@ def _bound(
     name: str, parameters: Mapping[str, float | None], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[float, ...]:
     """The numbers of a call, which are taken out of its keywords."""
-    for key, value in FIXED_KEYWORDS.get(name, {}).items():
-        if (argument := kwargs.pop(key, value)) != value:
-            raise NotSimulatedError(f"{name}: {key}={shown(argument)} is not simulated; {value} is")
+    for key, known in FIXED_KEYWORDS.get(name, {}).items():
+        if (argument := kwargs.pop(key, known[0])) not in known:
+            raise NotSimulatedError(f"{name}: {key}={shown(argument)} is not simulated; {known[0]} is")
     placed = [key for key, default in parameters.items() if default is None]  # those with a default are keywords alone
     values = {**parameters, **dict(zip(placed, args, strict=False))}
     values.update({key: kwargs.pop(key) for key in parameters if key in kwargs})
@@ -157,7 +160,10 @@ def _documentation(name: str) -> str:
     texts = {
         "input_tensor": "[..., rows, columns] on the device, in TILE or ROW_MAJOR layout.",
         **dict.fromkeys(parameters, "The number of this name in the formula above."),
-        **{key: f"Only {value} is simulated." for key, value in FIXED_KEYWORDS.get(name, {}).items()},
+        **{
+            key: f"Only {' and '.join(map(str, known))} {'are' if known[1:] else 'is'} simulated."
+            for key, known in FIXED_KEYWORDS.get(name, {}).items()
+        },
         "memory_config": "Memory of the result; None for that of ``input_tensor``.",
         "output_tensor": "A tensor of the same shape that receives the result and is returned.",
         **(fast if name in WITH_FAST_MODE else {}),

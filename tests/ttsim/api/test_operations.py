@@ -443,7 +443,9 @@ def test_the_accurate_sigmoid_has_two_names_and_one_program(device):
     x = put(device, "32x32 tile", np.linspace(-4, 4, 1024).reshape(32, 32))
     usual = ttnn.sigmoid(x, vector_mode=4, mode=ttnn.SigmoidMode.Accurate).to_numpy()
     _, accurate, nodes = captured(lambda: ttnn.sigmoid_accurate(x))
+    fast = ttnn.sigmoid(x, mode=ttnn.SigmoidMode.AccurateWithFastExp)
     assert np.array_equal(accurate.to_numpy(), usual)
+    assert np.array_equal(fast.to_numpy(), usual)
     assert ttnn.graph.extract_calltrace(nodes)[:2] == ["ttnn.sigmoid_accurate", "UnaryDeviceOperation"]
     assert "circular_buffer_allocate" not in [node["node_type"] for node in nodes]
     assert ttnn.elu(x, alpha=2.0).shape == [32, 32]
