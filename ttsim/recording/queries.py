@@ -203,13 +203,15 @@ def _on_top_of(
     for kind, regions in state.regions.items():
         trial.machine.allocator.occupy(kind, regions)
     _capture(dispatch=False)
+    refused = None
     try:
         args, kwargs = _replaced(args, kwargs, Tensor | DESCRIPTIONS, device, trial)
         events = _capture(dispatch=True)
         results = tensors_of(op(*args, **kwargs))
     except (TTSimError, TypeError) as error:
-        response = _refused(_refusal(error, op, args, kwargs))
-        return QueryOutput(response=response, new_state=_state(trial.machine))
+        refused = _refused(_refusal(error, op, args, kwargs))
+    if refused is not None:  # what the call made is free once the error and its frames are gone
+        return QueryOutput(response=refused, new_state=_state(trial.machine))
     buffers = [result.buffer for result in results]
     return QueryOutput(
         response=_accepted(events, results),

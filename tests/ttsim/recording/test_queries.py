@@ -125,6 +125,18 @@ def test_arguments_have_no_place_of_their_own(device):
     assert (view.output_allocations, view.new_state) == ((image._replace(address=0),), state)
 
 
+def twice(tensor):
+    return ttsim.relu(ttsim.relu(tensor))
+
+
+def test_a_call_that_does_not_fit_leaves_nothing_behind(device):
+    """The first result of 768 KiB a core fits, the second does not."""
+    empty = graph.extract_mock_allocator_state(device)
+    output = graph.query_op_constraints_with_initial_state(twice, device, empty, spec(1, 1, 24576, 1024))
+    assert output.response.refusal == "memory"
+    assert output.new_state == empty
+
+
 def test_a_state_joins_regions_that_touch():
     state = graph.MockAllocatorState().with_allocations(
         [graph.AllocationRecord(L1, at, 64) for at in (2048, 1024, 1088)] + [graph.AllocationRecord(DRAM, 32, 32)]
