@@ -79,11 +79,13 @@ def converted(
     source: PlanTensor,
     target: TensorSpec,
     name: str,
-    circular_buffers: tuple[CircularBuffer, ...] = (),
+    buffers: tuple[CircularBuffer, ...] = (),
+    *,
+    dataflow: bool = False,
 ) -> PlanTensor:
     """A program of a convolution that copies a tensor to a new place, layout or format."""
     op, output = CopyTensor(conversion), PlanTensor(name, target)
-    return builder.run(op.name, op, [source], output, circular_buffers)
+    return builder.run(op.name, op, [source], output, buffers, dataflow=dataflow)
 
 
 def fill(builder: PlanBuilder, conversion: Conversion, source: PlanTensor, target: PlanTensor) -> None:

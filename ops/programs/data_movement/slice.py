@@ -350,9 +350,10 @@ def write_slice(builder: PlanBuilder, result: PlanTensor, target: PlanTensor, wr
         if result.spec.memory_config.memory_layout is TensorMemoryLayout.WIDTH_SHARDED:
             interleaved = PlanTensor(f"{name}.interleaved", result.spec.changed(memory_config=L1_MEMORY_CONFIG))
             conversion, buffers = Conversion.SHARDED_TO_INTERLEAVED, tuple[CircularBuffer, ...]()
-            if result.spec.layout is Layout.ROW_MAJOR:  # of a pool; tiles are a convolution's
+            of_pool = result.spec.layout is Layout.ROW_MAJOR  # tiles are a convolution's
+            if of_pool:
                 buffers = buffers_of_copy(conversion, result, interleaved, builder.device_spec)
-            converted(builder, conversion, result, interleaved.spec, interleaved.name, buffers)
+            converted(builder, conversion, result, interleaved.spec, interleaved.name, buffers, dataflow=of_pool)
             builder.free(result)
             result = interleaved
         if result.spec.layout is Layout.TILE:

@@ -148,6 +148,18 @@ def test_images_that_l1_does_not_hold_are_sliced():
             ttnn.max_pool2d(*call, return_indices=True)
 
 
+def test_slices_in_width_shards_pass_the_dataflow_buffers_of_interleaved_rows():
+    """16 cores have 8 rows of 32 columns, of 16 channels each."""
+    with ttnn.open_device(values="off", l1_small_size=32768) as device:
+        x = ttnn.zeros((1, 1, 1024, 256), layout=ttnn.ROW_MAJOR_LAYOUT, device=device)
+        slices = ttnn.Conv2dSliceConfig(slice_type=ttnn.Conv2dDRAMSliceHeight, num_slices=4)
+        options = {"applied_shard_scheme": ttnn.TensorMemoryLayout.WIDTH_SHARDED, "dram_slice_config": slices}
+        call = (x, 1, 32, 32, 256, (3, 3), (1, 1), (1, 1))
+        _, _, nodes = captured(lambda: ttnn.max_pool2d(*call, **options), ttnn.graph.RunMode.NO_DISPATCH)
+        sizes = [node["params"]["size"] for node in nodes if node["node_type"] == "dataflow_buffer_allocate"]
+        assert sizes == [str(8 * 32 * 16 * 2)] * 4
+
+
 @pytest.mark.parametrize("axis", [ttnn.Conv2dDRAMSliceHeight, ttnn.Conv2dDRAMSliceWidth])
 @pytest.mark.parametrize(
     "options", [{"count_include_pad": False, "ceil_mode": True}, {"kernel_size": (2, 3), "stride": (1, 1)}]
