@@ -7,7 +7,7 @@ from operator import mul
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig, TensorMemoryLayout
-from device.numbers.formats import BFLOAT4_B, BFLOAT16, FLOAT32, INT32
+from device.numbers.formats import BFLOAT4_B, BFLOAT16, FLOAT32, INT32, UINT8
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
@@ -31,6 +31,9 @@ RANK = 4  # of tensors that generated code repeats
 GENERATED_FORMATS = (BFLOAT16, FLOAT32, INT32)  # whose elements it repeats
 BY_COLUMNS = (TensorMemoryLayout.WIDTH_SHARDED, TensorMemoryLayout.BLOCK_SHARDED)
 OLDER = "RepeatDeviceOperation"
+OLDER_FORMATS = (
+    "Can only work with UINT16, BFLOAT16, UINT32, INT32, FLOAT32 data types\ninput_tensor: typecast uint8 first"
+)
 
 
 def plan_repeat(
@@ -218,8 +221,9 @@ class _Repeat:
             buffers, name = generated_buffers(op, read.spec, written.spec, self.spec), "RepeatCodegenDeviceOperation"
         else:
             buffers, name = older_buffers(op, read.spec, written.spec, self.spec), OLDER
-        dataflow = name == OLDER
-        self.builder.run(name, op, [read], written, buffers, dataflow=dataflow)
+        older = name == OLDER
+        refused = OLDER_FORMATS if older and read.spec.data_format == UINT8 else None
+        self.builder.run(name, op, [read], written, buffers, dataflow=older, refused=refused)
 
 
 def _joined(source: TensorSpec, times: tuple[int, ...]) -> tuple[int, ...]:

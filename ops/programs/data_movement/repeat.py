@@ -51,7 +51,7 @@ class RepeatTensor(DataMovement):
         if copied.reads is None or copied.writes is None:
             return copied
         writes = replace(copied.writes, access=Access.BATCH)
-        if reads_once(self, read, written):
+        if reads_once(self, written):
             return replace(copied, writes=writes)
         count = min(BATCH, writes.core_pages)
         last = self.axis == len(self.shape) - 1 and written.layout is Layout.ROW_MAJOR
@@ -72,11 +72,11 @@ class RepeatTensor(DataMovement):
         return replace(moved, local_copies=repeats)
 
 
-def reads_once(op: RepeatTensor, read: TensorSpec, written: TensorSpec) -> bool:
+def reads_once(op: RepeatTensor, written: TensorSpec) -> bool:
     """Whether a tile that was read is written several times: images of tiles that are repeated in L1, not in blocks."""
-    places = {tensor.memory_config.memory_layout for tensor in (read, written)}
-    apart = written.memory_config.buffer_type is not BufferType.DRAM and TensorMemoryLayout.BLOCK_SHARDED not in places
-    return written.layout is Layout.TILE and apart and op.axis < len(op.shape) - 2 and not op.each
+    place = written.memory_config
+    apart = place.buffer_type is BufferType.DRAM or place.memory_layout is TensorMemoryLayout.BLOCK_SHARDED
+    return written.layout is Layout.TILE and not apart and op.axis < len(op.shape) - 2 and not op.each
 
 
 def lies_in_parts(op: RepeatTensor, read: TensorSpec, written: TensorSpec) -> bool:
@@ -94,7 +94,7 @@ def generated_buffers(
     if written.layout is Layout.TILE:
         page_bytes, pages = written.data_format.tile_bytes, volume_tiles(written)
         depth = PAGES_IN_FLIGHT
-        if reads_once(op, read, written):
+        if reads_once(op, written):
             pages, depth = volume_tiles(read), 1
     else:
         page_bytes = max(

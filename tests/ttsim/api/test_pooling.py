@@ -157,7 +157,7 @@ def test_slices_in_width_shards_pass_the_dataflow_buffers_of_interleaved_rows():
         call = (x, 1, 32, 32, 256, (3, 3), (1, 1), (1, 1))
         _, _, nodes = captured(lambda: ttnn.max_pool2d(*call, **options), ttnn.graph.RunMode.NO_DISPATCH)
         sizes = [node["params"]["size"] for node in nodes if node["node_type"] == "dataflow_buffer_allocate"]
-        assert sizes == [str(8 * 32 * 16 * 2)] * 4
+        assert sizes == [8 * 32 * 16 * 2] * 4
 
 
 @pytest.mark.parametrize("axis", [ttnn.Conv2dDRAMSliceHeight, ttnn.Conv2dDRAMSliceWidth])
