@@ -138,7 +138,7 @@ def where(
         return applied("where", ("where_tss", numbers), condition, memory_config, output_tensor)
     if memory_config is None:
         repeated(condition.spec.shape, values[0].spec.shape)
-        shape = broadcast(values[0].spec.shape, condition.spec.shape)
+        shape = broadcast(condition.spec.shape, values[0].spec.shape)
         placed["memory_config"] = places_on_shards(values[0].spec, shape)
     row = "where_tts" if isinstance(true_value, Tensor) else "where_tst"
     return combined("where", row, (condition, values[0]), numbers=numbers, **placed)  # type: ignore[arg-type]
@@ -279,7 +279,9 @@ def lerp(
         part = combined("multiply", "multiply", (distance, weight), memory_config=memory_config)
         if isinstance(weight, Tensor):
             del distance
-        return combined("add", "add", (input, part), memory_config=memory_config)
+        result = combined("add", "add", (input, part), memory_config=memory_config)
+        del part  # in the library's order
+        return result
     operands = (input, end, weight)
     return _three("lerp", operands, memory_config=memory_config, output_tensor=output_tensor)  # type: ignore[arg-type]
 

@@ -22,6 +22,7 @@ from ops.programs.buffer_shapes import (
     row_bytes,
     scratchpad,
     shard_view,
+    spread_evenly,
     tile_buffer,
 )
 from ops.programs.data_movement.conversions import in_other_layout, typecast_by
@@ -214,9 +215,9 @@ def _tilized(
 def _of_tiled_indices(
     call: EmbeddingArguments, index: TensorSpec, table: TensorSpec, output: PlanTensor, spec: DeviceSpec
 ) -> tuple[CircularBuffer, ...]:
-    """Two rows, and a tile of indices; cores take as many rows of the result as a face has."""
-    faces = div_up(prod(output.spec.shape[:-1]), FACE)
-    cores = first_cores(min(faces, spec.grid.cores), spec.grid.cols, spec.grid.rows, row_wise=False).merged()
+    """Two rows, and a tile of indices; every core but the last takes as many rows of the result, in whole faces."""
+    used, _ = spread_evenly(div_up(prod(output.spec.shape[:-1]), FACE), spec.grid.cores)
+    cores = first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=False).merged()
     tile = scratchpad("indices", index.data_format.tile_bytes, index.data_format, cores)
     rows = buffer("rows", BUFFERING * _page_bytes(index, table, spec), BFLOAT16, cores)
     return (rows, tile, *_kept(call, table, cores))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
+from tests.ttsim.api.calls import captured
 
 TABLE = np.random.default_rng(3).integers(-99, 99, (50, 64))
 
@@ -55,3 +56,12 @@ def test_a_strict_device_refuses_axes_that_are_dropped(device):
         ttnn.embedding(indices, table)
     with pytest.raises(ttnn.DeviceError, match=r"^Weights tensor must have BFLOAT16 dtype"):
         ttnn.embedding(indices, ttnn.from_numpy(TABLE, ttnn.float32, device=device))
+
+
+def test_cores_take_rows_of_tiled_indices_in_whole_faces(device):
+    """2,000 rows are 125 faces: two for each of 63 of the 64 cores."""
+    indices = ttnn.zeros((5, 400), dtype=ttnn.uint32, layout=ttnn.TILE_LAYOUT, device=device)
+    table = ttnn.zeros((50, 64), dtype=ttnn.bfloat16, layout=ttnn.ROW_MAJOR_LAYOUT, device=device)
+    _, _, nodes = captured(lambda: ttnn.embedding(indices, table), ttnn.graph.RunMode.NO_DISPATCH)
+    cores = [node["params"]["core_range_set"] for node in nodes if node["node_type"] == "dataflow_buffer_allocate"]
+    assert cores == ["{[0-0 - 7-6], [0-7 - 6-7]}"]
