@@ -36,22 +36,14 @@ class Planned:
     """A call's plan, and which of its device operations the row measured; all if it measured the call."""
 
     call: RanCall
-    spec: DeviceSpec
     measured: tuple[int, ...]
+    evidence: tuple[str, str]  # The class and the place of the program that was measured; none for several programs
 
     def cycles_on(self, spec: DeviceSpec) -> float:
         """Cycles of the measured operations."""
         operations = run_cycles(self.call.plan, spec, ran=self.call.ran).operations
         times = [operations[index].cycles for index in self.measured]
         return sum(time.cycles for time in times if time is not None)
-
-    @property
-    def evidence(self) -> tuple[str, str]:
-        """The class and the place of the program that was measured; none for several programs."""
-        if len(self.measured) > 1:
-            return "", ""
-        operation = run_cycles(self.call.plan, self.spec, ran=self.call.ran).operations[self.measured[0]]
-        return operation.kind, operation.place
 
 
 def predict_operation(row: Row) -> Prediction:
@@ -123,4 +115,5 @@ def planned_call(call: Call, spec: DeviceSpec, name: str) -> Planned:
     timed = run_cycles(ran.plan, spec, ran=ran.ran).operations
     if any(timed[index].cycles is None for index in measured):
         raise NotPredictedError("the operation has no model of its cycles")
-    return Planned(ran, spec, measured)
+    kinds = [(timed[index].kind, timed[index].place) for index in measured]
+    return Planned(ran, measured, kinds[0] if len(kinds) == 1 else ("", ""))
