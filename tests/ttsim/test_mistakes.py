@@ -18,7 +18,7 @@ FILES = {
 }
 MISTAKES = [  # a command line, and words of its line
     ("", "the following arguments are required: COMMAND; see ttsim --help"),
-    ("rum", "exec, pytest, compare, devices, completion, did you mean 'run'?; see ttsim --help"),
+    ("rum", "ask, mcp, exec, pytest, compare, check, devices, completion, did you mean 'run'?; see ttsim --help"),
     (f"run {SHAPE} --valeus off", "run: unknown flag '--valeus', did you mean '--values'?; see ttsim run --help"),
     (f"run {SHAPE} --values of", "'of' is none of exact, fast, off, did you mean 'off'?"),
     (f"run {SHAPE} extra", "run: unexpected argument 'extra'; see ttsim run --help"),

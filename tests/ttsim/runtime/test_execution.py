@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ttsim
-from ops.programs.conv2d import model
+from ops.programs.conv2d import weights
 from tests.ttsim.api.calls import conv, conv_arguments
 from ttsim.runtime.execution import texts
 from ttsim.runtime.tensor import Tensor
@@ -35,8 +35,8 @@ def convolve(device, weight):
 @pytest.fixture
 def preparations(monkeypatch):
     counted = []
-    real = model.prepare_weights
-    monkeypatch.setattr(model, "prepare_weights", lambda *given: counted.append(1) or real(*given))
+    real = weights.prepare_weights
+    monkeypatch.setattr(weights, "prepare_weights", lambda *given: counted.append(1) or real(*given))
     return counted
 
 

@@ -85,7 +85,7 @@ def test_every_option_is_one_of_a_command_and_has_a_help():
 
 RESULTS = {
     "run": PLANNED,
-    "sweep": ["sweep", *SMALL, "--vary", "dram.banks=6,12"],
+    "sweep": ["sweep", *SMALL, "--vary", "dram.banks=6,12", "--no-tune"],
     "design": ["design", "machines.toml", "--processes", "1", "--set", "l1.bytes=2MiB"],
     "compare": ["compare", "before.json", "after.json"],
     "devices": ["devices", "n150"],

@@ -8,15 +8,12 @@ from io import StringIO
 
 import pytest
 
-import ttsim
 from device.errors import ArgumentError
-from ops.sensitivity.changes import load_spec
 from ttsim.runtime.types.layer import Layer
 from ttsim.study import evaluate
-from ttsim.study.layers.run import Settings, planned
 from ttsim.study.store import Row, Verdict
 from ttsim.study.sweep import SweepResult, best_table, sweep, words_of
-from ttsim.study.tune.tune import short
+from ttsim.study.tune.tune import tune
 
 LAYER = Layer(name="up", in_channels=32, out_channels=16, input_height=16, input_width=16, stride=(2, 2))
 VARY = {
@@ -53,21 +50,28 @@ def test_a_bad_point_does_not_stop_the_others(tmp_path):
 
 
 def test_a_comparison_of_machines_tunes_on_each(tmp_path, monkeypatch):
-    """As `tune`'s short search on that machine; the layer's own config stands beside."""
+    """The faster of the layer's own config and the one that a search finds; `test_design` holds what it finds."""
     layer, devices = replace(LAYER, config={"shard_layout": "WIDTH_SHARDED"}), ["n150", "n150, grid=4x4"]
-    tuned = sweep(layer, devices, file=tmp_path / "rows")
+    searched, keep = [], ("slices", "core_grid", "transpose_shards", "act_block_h_override", "output_layout")
+
+    def quick(function, arguments, device):
+        searched.append(device.spec.name)
+        return tune(function, device=device, keep=keep, effort=12, **arguments)
+
+    monkeypatch.setattr(evaluate, "short", quick)
+    tuned = sweep(layer, devices, file=tmp_path / "rows", processes=1)
     plain = sweep(layer, devices, tune=False)
+    assert searched == ["wormhole_n150", "wormhole_n150, grid=4x4"]
     for row, own, best in zip(tuned.rows, plain.rows, tuned.best(), strict=True):
         assert (row.given_cycles, row.own_cycles, own.own_cycles) == (own.cycles, own.cycles, own.cycles)
+        assert row.cycles < own.cycles
         assert row.arguments.startswith("conv_config=ttnn.Conv2dConfig(")
         assert (best.is_given, own.arguments, f" {own.cycles:,} " in str(tuned)) == (False, "", True)
-    with planned(layer, Settings(spec=load_spec("n150"))) as (device, arguments):
-        assert tuned.rows[0].cycles == short(ttsim.conv_transpose2d, arguments, device).best.cycles
-    monkeypatch.setattr(evaluate, "_best", None)  # nothing below searches
     assert sweep(layer, devices, file=tmp_path / "rows") == tuned
     assert sweep(layer, "n150").rows[0].arguments == ""  # one machine: nothing to compare
     varied = sweep(layer, vary={"dram.banks": [6, 12], "act_block_h_override": [32]})
     assert {row.arguments for row in varied.rows} == {""}
+    assert len(searched) == 2
 
 
 def test_layers_and_devices_of_every_kind(tmp_path):
