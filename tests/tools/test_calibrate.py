@@ -38,6 +38,7 @@ def cases_of(*programs):
     return cases_in(MEASURED, programs)
 
 
+@pytest.mark.slow  # plans every measured row
 def test_cases_are_measurements_merged_by_configuration(tmp_path):
     for program in set(PROGRAMS) - {"matmul"}:  # which takes seconds to plan
         own = cases_of(program)

@@ -45,6 +45,7 @@ def documented(device):
     return {name: [float(text.replace(",", "")) for text in texts] for name, texts in figures.items()}
 
 
+@pytest.mark.slow  # of a study in small
 def test_tables_and_charts_of_a_part(part):
     contended = replace(part, layers=tuple(replace(layer, layer=study.CONTENDED) for layer in part.layers))
     result, pictures = study.tables(part), study.charts(contended)
@@ -63,6 +64,7 @@ def test_tables_and_charts_of_a_part(part):
     assert [study.named(card) for card in study.CARDS] == list(study.CARDS)
 
 
+@pytest.mark.slow  # of a study in small
 def test_what_does_not_fit_is_no_figure(part):
     layer = part.layers[0]
     found = replace(layer, frame=replace(layer.frame, given=None, default=None), error_share=None)
@@ -75,6 +77,7 @@ def test_what_does_not_fit_is_no_figure(part):
     assert study.sums([layer, found]).startswith(f"| all | not all fit | not all fit | {2 * tuned.cycles:,} |  |")
 
 
+@pytest.mark.slow  # of a study in small
 def test_a_layer_in_both_lowerings(part):
     found = part.layers[0]
     assert found.frame.best.cycles <= found.frame.given.cycles
@@ -94,6 +97,7 @@ def test_the_space_has_the_layers_of_the_main_job_with_other_configs():
     assert [replace(layer, config={}) for layer in read_design(study.SPACE).layers] == plain
 
 
+@pytest.mark.slow  # of a study in small
 def test_the_invented_device_is_the_fastest_of_no_more_area_than_the_card(part):
     points = part.machines.points
     assert next(point for point in points if point.device == "wormhole_n150").costs["area"] == 64

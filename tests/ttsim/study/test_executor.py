@@ -58,6 +58,7 @@ def seen(value):
     return value, [os.environ.get(name) for name in THREADS], signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 
+@pytest.mark.slow  # starts processes twice
 def test_processes_one_of_which_is_killed(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     rows, killed, pools = [], [], []
