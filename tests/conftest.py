@@ -17,7 +17,7 @@ from hypothesis import settings
 
 RECORDINGS = Path(__file__).resolve().parents[2] / "shared"
 # In the text of a file: its tests differ where numba is installed, or run only where torch or mcp is
-EXTRAS = re.compile("numba|importorskip" if find_spec("torch") or find_spec("mcp") else "numba")
+EXTRAS = re.compile("|".join(["numba", *(rf'importorskip\(".*{name}' for name in ("torch", "mcp") if find_spec(name))]))
 WITH_EXTRAS = (  # whose code goes another way where numba is installed: compiled loops compute these values
     "device/host",
     "device/matrix_unit",
