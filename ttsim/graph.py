@@ -26,6 +26,7 @@ from ttsim.recording.queries import (
     query_op_constraints as query_op_constraints,
     query_op_constraints_with_initial_state as query_op_constraints_with_initial_state,
     query_op_runtime as query_op_runtime,
+    query_op_runtime_with_initial_state as query_op_runtime_with_initial_state,
 )
 from ttsim.runtime.queried import (
     AllocationRecord as AllocationRecord,
@@ -49,7 +50,7 @@ __all__ = [
     *("pretty_format", "pretty_print"),
     *("AllocationRecord", "ConstraintQueryResponse", "ExecutionStatus", "MockAllocatorState", "QueryOutput"),
     *("ResourceUsage", "RuntimeQueryResponse", "extract_mock_allocator_state", "query_op_constraints"),
-    *("query_op_constraints_with_initial_state", "query_op_runtime"),
+    *("query_op_constraints_with_initial_state", "query_op_runtime", "query_op_runtime_with_initial_state"),
 ]
 
 

@@ -13,7 +13,7 @@ from device.errors import ArgumentTypeError, TTSimError, shown
 from device.machine import Machine
 from device.memory.memory_config import BufferType
 from device.plan import Event, usage_per_core
-from ttsim.recording.profiling import planned
+from ttsim.recording.profiling import Profile, planned, profile
 from ttsim.runtime.device import Device
 from ttsim.runtime.queried import (
     AllocationRecord,
@@ -123,8 +123,58 @@ def query_op_runtime(op: Callable[..., Any], device: Device, /, *args: Any, **kw
         True
     """
     _check("query_op_runtime", op, device)
+    return _timed(lambda: planned(op, args, kwargs, device), op, args, kwargs)
+
+
+def query_op_runtime_with_initial_state(
+    op: Callable[..., Any], device: Device, initial_state: MockAllocatorState, /, *args: Any, **kwargs: Any
+) -> RuntimeQueryResponse:
+    """The time that a call would take on top of what lies in memory, which tt-metal has no query for.
+
+    What lies there can change a plan, such as the blocks of a matmul, and so its time.
+
+    Args:
+        op: A function of this library, or a function that calls some.
+        device: The device; it stays as it is.
+        initial_state: What lies in memory before the call, the call's own arguments among it.
+        args: Arguments of the call. A TensorSpec or a Tensor stands for a tensor whose memory is in the state.
+        kwargs: Keyword arguments of the call, alike.
+
+    Returns:
+        As `query_op_runtime`; a call that does not fit has the status Error.
+
+    Raises:
+        ArgumentTypeError: ``op`` cannot be called, or an argument is of the wrong type.
+        DeviceError: The state is not one of this device: a region leaves a memory.
+
+    Examples:
+        >>> empty = ttnn.graph.extract_mock_allocator_state(device)
+        >>> spec = ttnn.TensorSpec((1, 1, 32, 32), ttnn.bfloat16, ttnn.TILE_LAYOUT)
+        >>> on_top = ttnn.graph.query_op_runtime_with_initial_state(ttnn.relu, device, empty, spec)
+        >>> on_top == ttnn.graph.query_op_runtime(ttnn.relu, device, spec)
+        True
+    """
+    _check("query_op_runtime_with_initial_state", op, device)
+    require_type("query_op_runtime_with_initial_state", MockAllocatorState, initial_state=initial_state)
+    trial = _occupied(device, initial_state)
+
+    def run() -> Profile:
+        _capture(dispatch=False)
+        own, named = _replaced(args, kwargs, Tensor | DESCRIPTIONS, device, trial)
+        _capture(dispatch=True)
+        with profile(trial) as profiled:
+            op(*own, **named)
+        return profiled
+
+    return Context().run(_timed, run, op, args, kwargs)
+
+
+def _timed(
+    run: Callable[[], Profile], op: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> RuntimeQueryResponse:
+    """The times of a call that a function plans."""
     try:
-        report = planned(op, args, kwargs, device).report()
+        report = run().report()
     except (TTSimError, TypeError) as caught:
         error = _refusal(caught, op, args, kwargs)
         return RuntimeQueryResponse(status=ExecutionStatus.Error, error_message=str(error), refusal=refusal_of(error))
@@ -173,6 +223,15 @@ def _like(device: Device) -> Device:
     )  # fmt: skip
 
 
+def _occupied(device: Device, state: MockAllocatorState) -> Device:
+    """A device like this one in whose memories a state lies, and which keeps no programs."""
+    trial = _like(device)
+    trial.machine.keeps_programs = False
+    for kind, regions in state.regions.items():
+        trial.machine.allocator.occupy(kind, regions)
+    return trial
+
+
 def _capture(*, dispatch: bool) -> list[Event]:
     """The events of what happens from now on in this context."""
     capture = Capture(dispatch=dispatch)
@@ -198,10 +257,7 @@ def _without_placing(
 def _on_top_of(
     op: Callable[..., Any], device: Device, state: MockAllocatorState, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> QueryOutput:
-    trial = _like(device)
-    trial.machine.keeps_programs = False
-    for kind, regions in state.regions.items():
-        trial.machine.allocator.occupy(kind, regions)
+    trial = _occupied(device, state)
     _capture(dispatch=False)
     refused = None
     try:

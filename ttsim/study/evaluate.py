@@ -17,7 +17,6 @@ from device.errors import CircularBufferError, OutOfMemoryError, TTSimError
 from device.memory.memory_config import ShardSpec
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
-from ops.planners.conv.arguments import Lowering
 from ops.programs.conv2d.partition import ConvOptions
 from ttsim.api.convolutions import conv_transpose2d
 from ttsim.recording.profiling import timed_call
@@ -104,7 +103,6 @@ class Point(layers.Settings):
     """A layer with its configs on a device; equal points have equal keys."""
 
     layer: Layer  # Sizes, data types, Conv2dConfig, slices, compute config
-    lowering: str = Lowering.ZERO_INSERTION.value  # "zero_insertion", or "phase"
     values: Values = "off"  # "off" for plan, memory and cycles; "exact" or "fast" for the accuracy, too
     tune: bool = False  # Whether a short search looks for a faster config, or for one that fits
     suggestions: bool = False
@@ -169,7 +167,7 @@ class Evaluator:
         """The figures of a call; raises TTSimError if the call does not run."""
         inputs, exact = self._inputs(point)
         placed = layers.place(point.layer, inputs, point)
-        placed.arguments.update({"lowering": point.lowering, **options})
+        placed.arguments.update(options)
         with placed.device:
             called = layers.call(placed)
             accuracy = None if point.values == "off" else layers.accuracy_of(called.output, exact)
@@ -225,7 +223,7 @@ class Evaluator:
 def _best(point: Point) -> Choice | None:
     """The fastest config that a short search finds; None if none runs."""
     with suppress(TTSimError), layers.planned(point.layer, point) as (device, arguments):
-        return Context().run(short, conv_transpose2d, {**arguments, "lowering": point.lowering}, device).best
+        return Context().run(short, conv_transpose2d, arguments, device).best
     return None
 
 

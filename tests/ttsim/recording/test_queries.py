@@ -190,6 +190,22 @@ def test_runtime_is_that_of_a_report(device):
     assert (refused.runtime, refused.refusal) == (0, "legality")
 
 
+def test_runtime_on_top_of_a_state_is_that_on_a_device_in_this_state(device):
+    """A matmul between tensors in DRAM has smaller blocks where little of L1 is free."""
+    first, second = (ttsim.TensorSpec(sides, ttsim.bfloat16, TILES) for sides in ((1024, 2048), (2048, 2048)))
+    empty = graph.extract_mock_allocator_state(device)
+    alone = graph.query_op_runtime(ttsim.matmul, device, first, second)
+    assert graph.query_op_runtime_with_initial_state(ttsim.matmul, device, empty, first, second) == alone
+    lies = ttsim.zeros((1, 1, 8192, 4096), layout=TILES, device=device, memory_config=ttsim.L1_MEMORY_CONFIG)
+    state = graph.extract_mock_allocator_state(device)
+    crowded = graph.query_op_runtime(ttsim.matmul, device, first, second)
+    ttsim.deallocate(lies)
+    assert graph.query_op_runtime_with_initial_state(ttsim.matmul, device, state, first, second) == crowded
+    assert crowded.runtime > alone.runtime > 0
+    refused = graph.query_op_runtime_with_initial_state(ttsim.relu, device, state, spec(16384, 16384))
+    assert refused.refusal == "memory"
+
+
 @pytest.mark.parametrize("ask", [graph.query_op_constraints, graph.query_op_runtime])
 def test_arguments_that_a_function_does_not_take_are_refused(device, ask):
     """An answer, as in the real library, whose binding refuses them; an error of the function itself is no answer."""

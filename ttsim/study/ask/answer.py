@@ -10,7 +10,12 @@ from types import FrameType
 from typing import Any, Final
 
 from device.errors import ArgumentError, TTSimError, nearest, shown
-from ttsim.recording.queries import query_op_constraints, query_op_constraints_with_initial_state, query_op_runtime
+from ttsim.recording.queries import (
+    query_op_constraints,
+    query_op_constraints_with_initial_state,
+    query_op_runtime,
+    query_op_runtime_with_initial_state,
+)
 from ttsim.runtime.queried import (
     AllocationRecord,
     ConstraintQueryResponse,
@@ -20,7 +25,7 @@ from ttsim.runtime.queried import (
     RuntimeQueryResponse,
 )
 from ttsim.study.ask.choice import Candidate, choice
-from ttsim.study.ask.question import PROTOCOL, Call, call_of, candidate, checked_fields, state_of
+from ttsim.study.ask.question import PROTOCOL, call_of, candidate, checked_fields, state_of
 from ttsim.study.ask.values import json_of
 from ttsim.study.store import model_version
 
@@ -123,11 +128,15 @@ def _record(record: AllocationRecord) -> Answer:
 
 
 def _runtime(read: Mapping[str, Any]) -> Answer:
-    return _written(_response(call_of(read)))
+    return _written(_response(read))
 
 
-def _response(call: Call) -> RuntimeQueryResponse:
-    return query_op_runtime(call.op, call.device, *call.args, **call.kwargs)
+def _response(read: Mapping[str, Any]) -> RuntimeQueryResponse:
+    """The time of the call of a question, on top of its state if it gives one."""
+    op, args, kwargs, device = call_of(read)
+    if "state" in read:
+        return query_op_runtime_with_initial_state(op, device, state_of(read["state"]), *args, **kwargs)
+    return query_op_runtime(op, device, *args, **kwargs)
 
 
 def _written(response: ConstraintQueryResponse | RuntimeQueryResponse) -> Answer:
@@ -144,7 +153,7 @@ def _written(response: ConstraintQueryResponse | RuntimeQueryResponse) -> Answer
 def _model(read: Mapping[str, Any]) -> int:
     """Nanoseconds alone, 0 where they are not known: the shape of a runtime predictor's plug of tt-metal."""
     try:
-        return _response(call_of(_as_call(read))).runtime
+        return _response(_as_call(read)).runtime
     except TTSimError:
         return 0
 
@@ -178,7 +187,7 @@ def _choice(read: Mapping[str, Any]) -> Answer:
     candidates = []
     for number, changes in enumerate(read["choose"]):
         try:
-            response = _response(call_of(candidate(read, changes)))
+            response = _response(candidate(read, changes))
         except TTSimError as error:
             response = RuntimeQueryResponse(status=ExecutionStatus.Error, error_message=str(error), refusal="argument")
         candidates.append(Candidate(number, response))

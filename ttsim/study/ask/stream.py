@@ -44,15 +44,14 @@ def serve(stream: BinaryIO, write: Callable[[bytes], object], team: Team) -> Non
     `write` gets one line at a time, with its end, and is expected to deliver the line at once.
     """
     waiting: Queue[Asked | None] = Queue(WAITING)
-    broken: list[OSError] = []
+    broken: list[Exception] = []  # the first is raised in the end
 
     def answer_all() -> None:
-        while (asked := waiting.get()) is not None:
-            answer = team.result(asked.text, asked.answer)
+        while (asked := waiting.get()) is not None:  # to the end, so that the reader never waits for room
             try:
                 if not broken:
-                    write(_line(asked.id, answer))
-            except OSError as error:  # the reader goes on taking lines out of the queue until it hears of this
+                    write(_line(asked.id, team.result(asked.text, asked.answer)))
+            except Exception as error:
                 broken.append(error)
 
     writer = Thread(target=answer_all, daemon=True)

@@ -19,6 +19,7 @@ from ttsim.study.tune.tune import EFFORT, tune as tuned
 
 JSON_TYPES: Final = {int: "integer", str: "string", list: "array", dict: "object", bool: "boolean"}
 CALL: Final = ("op", "args", "kwargs", "layer", "device", "release", "l1_small_size", "strict")  # fields of a call
+BEFORE_AND_AFTER: Final = 2  # reports of a comparison
 Answer = dict[str, Any]
 
 
@@ -41,11 +42,7 @@ class Tool:
     def schema(self) -> Answer:
         """The JSON schema of the arguments."""
         properties = {
-            name: {
-                "type": [JSON_TYPES[kind] for kind in kinds] if len(kinds) > 1 else JSON_TYPES[kinds[0]],
-                "description": text,
-            }
-            for name, (kinds, text) in self.known.items()
+            name: {"type": JSON_TYPES[kinds[0]], "description": text} for name, (kinds, text) in self.known.items()
         }
         return {
             "type": "object", "properties": properties, "required": list(self.required), "additionalProperties": False,
@@ -126,7 +123,7 @@ def _compare(read: Mapping[str, Any]) -> Answer:
 
 def _read_reports(names: Sequence[Any]) -> list[Reported]:
     """The reports of two files; raises ArgumentError."""
-    if len(names) != len(("before", "after")) or not all(isinstance(name, str) for name in names):
+    if len(names) != BEFORE_AND_AFTER or not all(isinstance(name, str) for name in names):
         raise ArgumentError(f"reports must be the paths of two files, not {shown(names)}")
     try:
         return [read_report(Path(name)) for name in names]

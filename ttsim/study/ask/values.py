@@ -25,12 +25,12 @@ from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardS
 from ttsim.runtime.types.call import CheckedRecord
 from ttsim.runtime.types.configs import UnaryWithParam
 from ttsim.runtime.types.tensor_spec import TensorSpec
+from ttsim.runtime.types.tensors import DataType
 
 PUBLIC: Final = frozenset(dir(ttsim))
 PREFIX: Final = "ttnn."
 # Modules whose classes and constants are arguments of calls, and whose functions make configs
 ARGUMENTS: Final = ("device.cores", "device.memory.memory_config", "ttsim.runtime.types.")
-CONFIGS: Final = ("Conv1dConfig", "Conv3dConfig", "EmbeddingsType", "GeluVariant", "SigmoidMode")  # beside operations
 OPERATIONS: Final = "ttsim.api."  # modules of operations
 ON_HOST: Final = tuple(
     OPERATIONS + name for name in ("constraints", "conversions", "creation", "device_calls", "trace")
@@ -40,8 +40,6 @@ AMONG_THESE: Final = (  # .. apart from operations among these
     *("from_device", "to_device", "to_dtype", "to_layout", "to_memory_config", "typecast"),
 )
 NAMESPACES: Final = ("", "experimental", "transformer")
-# DataType by the number that tt-metal's JSON has
-NUMBERED: Final = ("bfloat16", "float32", "uint32", "bfloat8_b", "bfloat4_b", "uint8", "uint16", "int32")
 TENSOR: Final = "tensor_spec"  # the key of a whole tensor of tt-metal's JSON
 
 
@@ -101,7 +99,10 @@ def _near(name: str) -> str:
 
 
 def _is_argument(maker: Any) -> bool:
-    return str(maker.__module__).startswith(ARGUMENTS) or maker.__name__ in CONFIGS
+    """Whether a class or a function makes arguments: of the modules for them, or a config beside its operation."""
+    if isinstance(maker, type) and issubclass(maker, CheckedRecord):
+        return True
+    return str(maker.__module__).startswith(ARGUMENTS)
 
 
 def _made(name: str, arguments: Any) -> Any:
@@ -129,10 +130,10 @@ def _tensor(written: Any) -> TensorSpec:
     try:
         layout = written.get("tensor_layout", {})
         page = layout.get("page_config", {}).get("config", {}).get("index", 1)
-        dtype = getattr(ttsim, NUMBERED[layout.get("dtype", 0)])
+        dtype = DataType(layout.get("dtype", DataType.BFLOAT16.value))
         memory = _memory(layout.get("memory_config", {}))
         return TensorSpec(written["logical_shape"], dtype, (Layout.ROW_MAJOR, Layout.TILE)[page], memory)
-    except (TypeError, KeyError, IndexError, AttributeError) as error:
+    except (TypeError, ValueError, LookupError, AttributeError) as error:
         raise ArgumentError(f"no description of a tensor as tt-metal writes it: {shown(written)}") from error
 
 

@@ -256,7 +256,7 @@ class Settings:
     cycles: bool = True  # Whether cycles are estimated
     # Whether errors suggest configs that fit, and layers with estimated cycles get suggestions of faster configs
     suggestions: bool = True
-    lowering: str = Lowering.ZERO_INSERTION.value
+    lowering: str = Lowering.ZERO_INSERTION.value  # How calls are computed, as `conv_transpose2d` takes it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

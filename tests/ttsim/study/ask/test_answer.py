@@ -70,6 +70,19 @@ def test_a_state_goes_in_and_comes_out():
     assert [record["buffer_type"] for record in placed] == ["ttnn.BufferType.DRAM"]
 
 
+def test_times_are_those_on_top_of_the_state():
+    """Blocks of a matmul are smaller where a buffer lies low in L1."""
+    sides = {"ttnn.TensorSpec": {**SPEC, "shape": [1024, 1024]}}
+    question = {"op": "matmul", "args": [sides, sides], "device": "n150"}
+    low = [{"buffer_type": "ttnn.BufferType.L1", "address": 300_000, "size_per_bank": 2048}]
+    alone = asked(ask="runtime", **question)["runtime"]["runtime"]
+    crowded = asked(ask=["runtime", "model"], state=low, **question)
+    assert asked(ask="runtime", state=[], **question)["runtime"]["runtime"] == alone < crowded["model"]
+    assert crowded["runtime"]["runtime"] == crowded["model"]
+    chosen = asked(state=low, choose=[{}, {"device": "p150"}], **question)["choice"]
+    assert {row["candidate"]: row["runtime"] for row in chosen["ranked"]}[0] == crowded["model"]
+
+
 def test_out_of_memory_keeps_the_marker_and_has_a_class():
     large = {"ttnn.TensorSpec": {**SPEC, "shape": [1, 1, 16384, 16384], "buffer_type": "ttnn.BufferType.L1"}}
     answered = asked(ask=["constraints", "runtime"], op="relu", args=[large], device="n150", state=[])

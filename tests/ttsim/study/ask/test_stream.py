@@ -100,6 +100,17 @@ def test_whoever_does_not_read_ends_the_stream():
         serve(io.BytesIO(VERSION * 200), gone, answering)
 
 
+def test_a_failure_while_answers_are_written_ends_the_stream_and_is_raised():
+    class Failing(InProcess):
+        def submit(self, fn, /, *given):
+            future = Future()
+            future.set_exception(ZeroDivisionError("by hand"))
+            return future
+
+    with pytest.raises(ZeroDivisionError, match="by hand"):
+        answers(b'{"op":"a"}\n' * 200, Team(crew_of([Failing()]), 60))
+
+
 def test_the_command_reads_a_file(tmp_path, capfdbinary):
     (tmp_path / "questions").write_bytes(VERSION + b'{"id":1,"op":"no"}')
     assert main(["ask", str(tmp_path / "questions"), "--processes", "1"]) == 0

@@ -41,6 +41,7 @@ ARGUMENTS = [
             }
         },
     ),
+    (ttsim.GeluVariant.Tanh, "ttnn.GeluVariant.Tanh"),
     (ttsim.TensorDescription((1, 2)), {"ttnn.TensorDescription": {"shape": [1, 2]}}),
 ]  # fmt: skip
 
