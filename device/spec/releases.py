@@ -29,6 +29,9 @@ class Release:
     # Programs that tilize wait for every tile that they write to arrive; otherwise until it has left the core
     waits_for_tiles: bool
     vector_products: bool  # Products and quotients of 16-bit tensors pass the vector unit; else the matrix unit
+    # Which shards programs that combine two tensors work on where they lie: those of three tensors that are sharded
+    # alike ("alike"), or alike and full ("full"), or of each tensor that is sharded ("each")
+    combined_shards: str
     # Matmuls in DRAM whose output is one row or column of blocks of 16 x 16 tiles are split along that axis alone
     one_axis: bool
     # By family, the cores from which on they walk through the keys of causal attention in step

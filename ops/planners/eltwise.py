@@ -197,7 +197,7 @@ def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor
         place = _place(call, left.spec, other, shape, spec, by_rows=by_rows)
         result = PlanTensor("output", TensorSpec(shape, op.data_format, layout, place))
     tensors = [tensor for tensor in (left.spec, other, result.spec) if tensor is not None]
-    on_shards = works_on_shards(left.spec, other, result.spec)
+    on_shards = works_on_shards(left.spec, other, result.spec, spec.release)
     shards = [tensor.memory_config.shard_spec for tensor in tensors if on_shards]
     return builder.run(
         "BinaryNgDeviceOperation",

@@ -105,4 +105,5 @@ def core_ranges(text: str) -> CoreRangeSet:
 
 
 OF_2025: Final = "2025"  # the release of rows that were measured in that year
+OF_2025_12: Final = "2025-12"  # the release of rows of the end of that year
 BEFORE_SPLIT_HALOS: Final = "2025-02"  # the release of rows from before halos were split between two processors

@@ -245,7 +245,7 @@ class Binary(Eltwise):
 
     def in_place(self, operands: tuple[TensorSpec, ...], result: TensorSpec, spec: DeviceSpec) -> bool:
         """Whether the program works on shards where they lie."""
-        return works_on_shards(operands[0], operands[1] if len(operands) > 1 else None, result)
+        return works_on_shards(operands[0], operands[1] if len(operands) > 1 else None, result, spec.release)
 
     def tile_work(self, operands: tuple[TensorSpec, ...], result: TensorSpec, spec: DeviceSpec) -> Compute:
         """Functions pass the vector unit, as the operation itself may; those of operands are packed on their way."""

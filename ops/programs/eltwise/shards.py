@@ -10,6 +10,7 @@ from device.memory.memory_config import TILE, BufferType, Layout, ShardSpec, Ten
 from device.numbers.formats import DataFormat, div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
+from device.spec.releases import release_of
 from ops.builder import PlanTensor
 from ops.programs.buffer_shapes import BUFFERING, in_dram, is_uneven, rows_follow, tile_buffer
 
@@ -48,9 +49,14 @@ def repeated(left: tuple[int, ...], right: tuple[int, ...]) -> Repeated:
     )
 
 
-def works_on_shards(left: TensorSpec, right: TensorSpec | None, result: TensorSpec) -> bool:
-    """Whether a program of one or two operands works on shards in place, rather than page by page."""
+def works_on_shards(left: TensorSpec, right: TensorSpec | None, result: TensorSpec, release: str) -> bool:
+    """Whether a program of one or two operands works on shards in place, rather than page by page, in a release."""
     place, left_place = result.memory_config, left.memory_config
+    rule = release_of(release).combined_shards
+    if right is not None and rule == "each":
+        return any(tensor.memory_config.is_sharded() and not in_dram(tensor) for tensor in (left, right, result))
+    if right is not None and rule == "full" and any(map(is_uneven, (left, right, result))):
+        return False
     if not place.is_sharded() or (right is None and not left_place.is_sharded()):
         return False
     if right is None:

@@ -13,7 +13,7 @@ N150 = load_spec("wormhole_n150")
 
 
 def test_a_release_gives_what_differs_from_the_one_that_it_extends():
-    assert release_names() == ("0.81.1", "a8c5af0f", "2025", "2025-02")
+    assert release_names() == ("0.81.1", "a8c5af0f", "2025", "2025-02", "2025-12")
     releases = {name: release_of(name) for name in release_names()}
     rules = {
         name: (of.whole_partials, of.bounces_all_sticks, of.one_axis, of.halo_by_task) for name, of in releases.items()
@@ -23,13 +23,14 @@ def test_a_release_gives_what_differs_from_the_one_that_it_extends():
         "a8c5af0f": (True, False, False, False),
         "2025": (True, True, True, False),
         "2025-02": (True, True, True, True),
+        "2025-12": (True, True, True, False),
     }
     blackhole = load_spec("blackhole_p150")
     tilize = [blackhole.replace(release=name).costs_of(ComputeCosts).tilize_tile_cycles for name in release_names()]
-    assert tilize == [blackhole.costs_of(ComputeCosts).tilize_tile_cycles] * 2 + [37.0] * 2
+    assert tilize == [blackhole.costs_of(ComputeCosts).tilize_tile_cycles] * 2 + [37.0] * 3
     assert N150.replace(release="2025").costs_of(ComputeCosts) == N150.costs_of(ComputeCosts)
     with pytest.raises(
-        SpecError, match=r"^release must be one of 0.81.1, a8c5af0f, 2025, 2025-02, not 'a8c', did you mean"
+        SpecError, match=r"^release must be one of 0.81.1, a8c5af0f, 2025, 2025-02, 2025-12, not 'a8c', did you mean"
     ):
         release_of("a8c")
 
@@ -92,4 +93,10 @@ def test_one_row_of_blocks_is_split_along_it_in_2025():
         with ttsim.open_device(spec="n150", release=release, values="off") as device:
             report = ttsim.estimate_cycles(ttsim.matmul, first, second, device=device)
             programs[release] = report.explain().partition("Planned: ")[2].partition(",")[0]
-    assert programs == {"0.81.1": "MCAST_2D", "a8c5af0f": "MCAST_2D", "2025": "MCAST_IN0", "2025-02": "MCAST_IN0"}
+    assert programs == {
+        "0.81.1": "MCAST_2D",
+        "a8c5af0f": "MCAST_2D",
+        "2025": "MCAST_IN0",
+        "2025-02": "MCAST_IN0",
+        "2025-12": "MCAST_IN0",
+    }

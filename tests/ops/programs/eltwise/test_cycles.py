@@ -137,6 +137,20 @@ def test_products_were_the_matrix_units():
     assert times == {500 + 6 * (2 * 64 + 250) + 64}
 
 
+@pytest.mark.parametrize(
+    ("release", "second", "uneven"),
+    [("0.81.1", False, True), ("2025-12", False, False), ("2025", True, True)],
+)
+def test_releases_work_on_other_shards_in_place(release, second, uneven):
+    """Nothing but the second operand of a program that works on shards crosses the network; all operands otherwise."""
+    spec = SPEC.replace(release=release)
+    mixed = op_cycles(ADD, SHARDS, None, spec, "1x1x384x64 tile")
+    assert mixed.network_bytes == 24 * 2048 * (1 if second else 3)
+    part = "1x1x320x64 tile height/96x64/4"
+    assert (op_cycles(ADD, part, None, spec, part).network_bytes == 0) is uneven
+    assert op_cycles(ADD, SHARDS, None, spec, SHARDS).network_bytes == 0
+
+
 def test_comparisons_are_differences_and_a_function():
     """A difference, and whether it is at least zero; `logical_and` is a product of both operands' own functions."""
     compared = op_cycles(Binary(operation="ge", **BOTH), SHARDS, None, SPEC, SHARDS)
