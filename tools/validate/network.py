@@ -44,9 +44,10 @@ CLOSING: Final = (
 def releases_of(spec: DeviceSpec) -> list[str]:
     """The releases that time a network on a device; 2025 only where its kernels have constants of their own.
 
-    No network that was measured is as old as halos by task.
+    No network that was measured is as old as halos by task, and none combines two sharded tensors.
     """
-    names = [name for name in release_names() if not release_of(name).halo_by_task]
+    rules = {name: release_of(name) for name in release_names()}
+    names = [name for name, of in rules.items() if not of.halo_by_task and of.combined_shards != "full"]
     own = [name for name in names if release_of(name).costs]
     return [name for name in names if name not in own or spec.family in release_of(name).costs]
 
