@@ -1,4 +1,4 @@
-"""Plans of cumsum, cumprod and fast_reduce_nc. Rules: ttnn 0.81.1, compared with its plans.
+"""Plans of cumsum, cumprod, intimg and fast_reduce_nc. Rules: ttnn 0.81.1, compared with its plans.
 
 A sum of bfloat16 along rows or columns works within tiles; otherwise the axis is first put in front of all others.
 """
@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from device.cores import CoreRangeSet
-from device.errors import DeviceError, NotSimulatedError
+from device.errors import ArgumentError, DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import Layout, MemoryConfig
+from device.memory.memory_config import TILE, Layout, MemoryConfig
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, DataFormat
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
@@ -17,6 +17,13 @@ from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.shape.permute import RANK, permuted_by, seen
 from ops.programs.data_movement.conversions import typecast_by
 from ops.programs.reduction.accumulate import Accumulate, accumulate_buffers
+from ops.programs.reduction.integral import (
+    COLUMNS,
+    ROWS,
+    IntegralImage,
+    channels_summed,
+    integral_buffers,
+)
 from ops.programs.reduction.nc import AddImages, nc_buffers
 
 ADDED_FORMATS = (BFLOAT16, BFLOAT8_B, FLOAT32)
@@ -163,3 +170,50 @@ def _refusals(source: TensorSpec, call: ImagesArguments) -> Iterator[str]:
                 f"FastReduceNC reduces only outer dims: dim must be between 0 and {rank - 3}, but has {axis}\n"
                 f"{owner}: use ttnn.sum"
             )
+
+
+def plan_integral_image(source: TensorSpec, spec: DeviceSpec) -> Plan:
+    """Plan the sums of the tensor "input" [1, W, H, C] over W and H; raises DeviceError where the library refuses."""
+    for text in _integral_refusals(source):
+        raise DeviceError(text)
+    if spec.grid.cols < COLUMNS or spec.grid.rows < ROWS:
+        raise NotSimulatedError(
+            f"intimg: its program takes {COLUMNS} x {ROWS} cores, and the device has {spec.grid.cols} x "
+            f"{spec.grid.rows}"
+        )
+
+    def write(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
+        target = PlanTensor("output", source)
+        op = IntegralImage(data_format=source.data_format)
+        buffers = integral_buffers(source)
+        return builder.run("IntImgDeviceOperation", op, [tensor], target, buffers, dataflow=True)
+
+    return plan_of(source, spec, write)
+
+
+def _integral_refusals(source: TensorSpec) -> Iterator[str]:
+    shape, form = source.shape, source.data_format
+    if len(shape) != 4:
+        yield f"intimg supports only 4D tensors, the input tensor has {len(shape)} instead\nintimg: reshape the tensor"
+    if shape[0] != 1:
+        yield f"intimg supports only one batch, found {shape[0]} instead\nintimg: give one image after the other"
+    if source.layout is not Layout.TILE:
+        yield (
+            "only tile layout is supported, Layout::ROW_MAJOR was provided instead\n"
+            "intimg: bring the tensor into TILE_LAYOUT"
+        )
+    if form not in (BFLOAT16, FLOAT32):
+        yield (
+            f"only bf16 and fp32 dtypes are supported, DataType::{form.name.upper()} was provided instead\n"
+            "intimg: typecast the tensor"
+        )
+
+
+def require_all_channels(source: TensorSpec) -> None:
+    """Raises ArgumentError for channels of which the real program sums only some, or writes sums of others."""
+    if not channels_summed(source):
+        most = COLUMNS * ROWS * TILE
+        raise ArgumentError(
+            f"intimg: the real library sums {most - TILE + 1} to {most} channels, a tile on each of {COLUMNS * ROWS} "
+            f"cores, and writes other numbers for {source.shape[-1]}; pad or split the channels"
+        )

@@ -21,7 +21,13 @@ from device.memory.memory_config import (
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT32, DataFormat, div_up, round_up
 from device.plan import DeviceOp, Operation, Plan
 from device.spec.device_spec import DeviceSpec
-from ops.planners.accumulation import AccumulateArguments, ImagesArguments, plan_accumulation, plan_added_images
+from ops.planners.accumulation import (
+    AccumulateArguments,
+    ImagesArguments,
+    plan_accumulation,
+    plan_added_images,
+    plan_integral_image,
+)
 from ops.planners.argmax import ArgMaxArguments, plan_argmax
 from ops.planners.attention import heads as heads_planner
 from ops.planners.attention.embedding import EmbeddingArguments, plan_embedding
@@ -489,6 +495,11 @@ def _transformers() -> Iterator[Sample]:
             {"input": heads},
         ),
         ("fast_reduce_nc", partial(plan_added_images, heads, ImagesArguments(axes=(1,), place=DRAM)), {"input": heads}),
+        (
+            "intimg",
+            partial(plan_integral_image, _tensor(TILES, 1, 2, 64, 256)),
+            {"input": _tensor(TILES, 1, 2, 64, 256)},
+        ),
         ("argmax", partial(plan_argmax, rows, ArgMaxArguments(dim=3, keeps=True)), {"input": rows}),
         ("topk", partial(plan_topk, tiles, TopKArguments(count=32)), {"input": tiles}),
         ("repeat", partial(plan_repeat, rows, (1, 2, 1, 1)), {"input": rows}),

@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 
 from device.numbers.formats import Array
-from tools.random_calls.drafts import Draft, Expected, Shadow, Step, of_tensor
+from tools.random_calls.drafts import DRAM, Draft, Expected, Shadow, Step, of_tensor, operation
 from tools.random_calls.references import rounding
 from tools.random_calls.tensors import INTERLEAVED
 
@@ -104,6 +104,18 @@ def fast_reduce_nc(draft: Draft, x: Shadow) -> Step:
     shape = tuple(1 if index == axis else side for index, side in enumerate(x.tensor.padded_shape))
     draft.call(x).option("dims", [axis])
     return draft.gives(expect=lambda: Expected(shape=shape, dtypes=(x.dtype,), layout="TILE"))
+
+
+@operation("experimental.intimg")
+def integral_image(draft: Draft) -> Step:
+    """Sums over both axes of an image, a tile of channels on each of eight cores."""
+    sides = draft.pick((1, 3, 49)), draft.pick((5, 33, 64))
+    x = draft.operand("a", (1, *sides, draft.pick((225, 256))), draft.pick(("bfloat16", "float32")), where=DRAM)
+    draft.call(x)
+    values = np.cumsum(np.cumsum(x.values, 1), 2)
+    magnitudes = np.cumsum(np.cumsum(np.abs(x.values), 1), 2)
+    bound = magnitudes * sum(sides) * (2.0**-8 if x.dtype == "bfloat16" else 2.0**-10)
+    return draft.gives(values, bound, dtypes=(x.dtype,), layout="TILE")
 
 
 @of_tensor("argmax", accept=lambda x: x.dtype in ("bfloat16", "float32") and not x.tensor.is_sharded())

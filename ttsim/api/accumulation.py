@@ -2,9 +2,26 @@
 
 from device.cores import CoreRangeSet
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, MemoryConfig
-from ops.planners.accumulation import AccumulateArguments, ImagesArguments, plan_accumulation, plan_added_images
+from ops.planners.accumulation import (
+    AccumulateArguments,
+    ImagesArguments,
+    plan_accumulation,
+    plan_added_images,
+    plan_integral_image,
+    require_all_channels,
+)
 from ops.planners.product import ProductArguments, plan_product
-from ttsim.api.device_calls import converted, format_of, integers_of, operation, operation_as, require_left_out
+from ttsim.api.device_calls import (
+    cached_plan,
+    carried_out,
+    converted,
+    format_of,
+    integers_of,
+    operation,
+    operation_as,
+    require_left_out,
+    required_device,
+)
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import required_integer
 from ttsim.runtime.types.configs import WormholeComputeKernelConfig
@@ -151,3 +168,31 @@ def fast_reduce_nc(
     fp32_dest = compute_kernel_config is not None and compute_kernel_config.fp32_dest_acc_en
     call = ImagesArguments(axes=axes, place=memory_config, fp32_dest=fp32_dest, cores=sub_core_grids)
     return converted("experimental.fast_reduce_nc", plan_added_images, input, call)
+
+
+@operation_as("ttnn.experimental.")
+def intimg(input_tensor: Tensor) -> Tensor:
+    """Integral images: the sum of all elements up to each one over rows and columns, channel by channel.
+
+    The numbers were never compared with recordings of the real kernels.
+
+    Args:
+        input_tensor: [1, W, H, C] on the device, bfloat16 or float32, in TILE layout, with 225 to 256 channels: the
+            program has a core for each of eight tiles of channels.
+
+    Returns:
+        A tensor of the same shape, in the memory of ``input_tensor``.
+
+    Raises:
+        ArgumentError: On a strict device, for another number of channels, of which the real library gets sums wrong.
+
+    Examples:
+        >>> image = ttnn.ones((1, 2, 3, 256), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> ttnn.experimental.intimg(image).to_numpy()[0, :, :, 0].tolist()
+        [[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]]
+    """
+    device = required_device("intimg", input_tensor)
+    plan = cached_plan(plan_integral_image, device, input_tensor.spec)
+    if device.strict:
+        require_all_channels(input_tensor.spec)
+    return carried_out("experimental.intimg", plan, input_tensor, device)

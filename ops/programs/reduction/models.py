@@ -5,6 +5,7 @@ from typing import Any, Final
 from ops.op_model import ModeledOp, OpModel, model_of
 from ops.programs.reduction.accumulate import Accumulate
 from ops.programs.reduction.argmax import ArgMax
+from ops.programs.reduction.integral import IntegralImage
 from ops.programs.reduction.nc import AddImages
 from ops.programs.reduction.product import Product
 from ops.programs.reduction.reduce import Reduce
@@ -12,5 +13,7 @@ from ops.programs.reduction.sort import Sort
 from ops.programs.reduction.topk import TopK
 from ops.programs.reduction.welford import Welford
 
-OPS: Final[tuple[type[ModeledOp], ...]] = (Accumulate, AddImages, ArgMax, Product, Reduce, Sort, TopK, Welford)
+OPS: Final[tuple[type[ModeledOp], ...]] = (
+    Accumulate, AddImages, ArgMax, IntegralImage, Product, Reduce, Sort, TopK, Welford
+)  # fmt: skip
 OP_MODELS: Final[tuple[OpModel[Any], ...]] = tuple(map(model_of, OPS))

@@ -10,7 +10,13 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16, FLOAT32, INT32
 from device.plan import Operation
 from ops.op_models import load_spec
-from ops.planners.accumulation import AccumulateArguments, ImagesArguments, plan_accumulation, plan_added_images
+from ops.planners.accumulation import (
+    AccumulateArguments,
+    ImagesArguments,
+    plan_accumulation,
+    plan_added_images,
+    plan_integral_image,
+)
 
 SPEC = load_spec("wormhole_n150")
 
@@ -83,3 +89,28 @@ def test_images_are_added_along_the_last_axis_first():
 def test_refused_images(call, first):
     with pytest.raises(DeviceError, match=re.escape(first)):
         added(*call)
+
+
+def test_an_integral_image_takes_eight_cores():
+    (step,) = [step for step in plan_integral_image(integral(), SPEC).steps if isinstance(step, Operation)]
+    assert step.name == "IntImgDeviceOperation"
+    assert {str(buffer.cores) for buffer in step.circular_buffers} == {"{[0-0 - 1-3]}"}
+    assert [buffer.size_bytes // 2048 for buffer in step.circular_buffers] == [2, 48, 2, 48, 48, 48, 48, 2, 48]
+
+
+def integral(shape=(1, 50, 40, 256), data_format=BFLOAT16, layout=Layout.TILE):
+    return TensorSpec(shape, data_format, layout)
+
+
+@pytest.mark.parametrize(
+    ("fields", "first"),
+    [
+        ({"shape": (50, 40, 256)}, "intimg supports only 4D tensors, the input tensor has 3 instead"),
+        ({"shape": (2, 50, 40, 256)}, "intimg supports only one batch, found 2 instead"),
+        ({"layout": Layout.ROW_MAJOR}, "only tile layout is supported, Layout::ROW_MAJOR was provided instead"),
+        ({"data_format": INT32}, "only bf16 and fp32 dtypes are supported, DataType::INT32 was provided instead"),
+    ],
+)
+def test_refused_integral_images(fields, first):
+    with pytest.raises(DeviceError, match=re.escape(first)):
+        plan_integral_image(integral(**fields), SPEC)

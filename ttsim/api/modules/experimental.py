@@ -1,6 +1,6 @@
 """ttnn.experimental: what of it a script may ask for."""
 
-from ttsim.api.accumulation import fast_reduce_nc
+from ttsim.api.accumulation import fast_reduce_nc, intimg
 from ttsim.api.conv3d import Conv3dConfig, conv3d, prepare_conv3d_weights
 from ttsim.api.heads import (
     create_qkv_heads,
@@ -20,6 +20,7 @@ __all__ = [
     "convert_to_hwc",
     "create_qkv_heads",
     "fast_reduce_nc",
+    "intimg",
     "nlp_concat_heads",
     "nlp_create_qkv_heads",
     "nlp_create_qkv_heads_segformer",
