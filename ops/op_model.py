@@ -11,6 +11,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 from device.errors import TTSimError
 from device.matrix_unit.arithmetic import Arithmetic
 from device.memory.layouts import TensorSpec
+from device.memory.memory_config import TILE
 from device.numbers.formats import Array
 from device.plan import DeviceOp
 from device.spec.device_spec import DeviceSpec
@@ -18,6 +19,7 @@ from device.time.stages import Lazy, OperationCycles, Stage
 
 W = TypeVar("W", bound=DeviceOp)
 
+PRODUCT_FLOPS: Final = 2 * TILE**3  # multiplications and additions of two tiles
 ON_HOST: Final = "the host does it, whose time is not counted"
 
 

@@ -1,17 +1,32 @@
-"""Loads of the networks' links: how much passes the busiest link where cores and banks move data at the same time.
+"""Loads of the networks' links: how much passes the busiest link, and all links, where cores and banks move data.
 
 Every link carries `NocSpec.link_bytes_per_cycle`, so that no program is faster than its busiest link.
 """
 
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from device.cores import CoreRangeSet
+from device.cores import CoreCoord, CoreRangeSet
 from device.spec.device_spec import DeviceSpec
-from device.time.network import FIRST, SECOND, Floats, Leg, Network, Places, Torus, legs, torus_of
+from device.time.network import (
+    FIRST,
+    NETWORKS,
+    SECOND,
+    Floats,
+    Integers,
+    Leg,
+    Network,
+    Places,
+    Torus,
+    legs,
+    routes,
+    torus_of,
+)
+from device.time.stages import Transfer
 
 KEPT: Final = 4096  # shares that are remembered
 Points = tuple[tuple[int, int], ...]  # columns and rows of the torus
@@ -68,13 +83,83 @@ def spread_link_bytes(
     Returns:
         The bytes; 0 for a buffer in DRAM where the device does not state where the banks are.
     """
+    spread = _spread(spec, cores, in_dram=in_dram, writes=writes, crossed=crossed)
+    return 0.0 if spread.points == () else moved_bytes * _busiest_share(spread)
+
+
+def spread_transfer(
+    spec: DeviceSpec, cores: CoreRangeSet, moved_bytes: int, *, in_dram: bool, writes: bool, crossed: bool = False
+) -> Transfer:
+    """The links that such bytes pass; arguments as of `spread_link_bytes`."""
+    spread = _spread(spec, cores, in_dram=in_dram, writes=writes, crossed=crossed)
+    links = Fraction(0) if spread.points == () else _mean_links(spread)
+    return Transfer(
+        network=NETWORKS.index(spread.network),
+        sent_bytes=moved_bytes,
+        link_bytes=round(moved_bytes * links),
+        taken_bytes=moved_bytes,
+        from_dram=in_dram and not writes,
+        to_dram=in_dram and writes,
+    )
+
+
+def multicast_transfer(
+    spec: DeviceSpec, network: Network, groups: Sequence[tuple[CoreCoord, CoreRangeSet]], sent_bytes: int
+) -> Transfer:
+    """Bytes that senders multicast in equal parts, each to a group of cores, which may hold the sender itself.
+
+    A packet passes every link on the way to any of its receivers once.
+    """
+    torus = torus_of(spec)
+    links = sum(_tree_links(torus, network, sender, receivers) for sender, receivers in groups)
+    others = sum(sum(core != sender for core in receivers.cores()) for sender, receivers in groups)
+    each = Fraction(sent_bytes, len(groups))
+    return Transfer(NETWORKS.index(network), sent_bytes, round(each * links), round(each * others))
+
+
+def routed_transfer(
+    spec: DeviceSpec, network: Network, sources: Places, destinations: Places, sent_bytes: Integers
+) -> Transfer:
+    """Bytes on known routes between cores, [transfers] each."""
+    passed = sum(leg.links for leg in legs(torus_of(spec), network, sources, destinations))
+    size = int(sent_bytes.sum())
+    return Transfer(NETWORKS.index(network), size, int((sent_bytes * passed).sum()), size)
+
+
+@lru_cache(maxsize=KEPT)
+def _tree_links(torus: Torus, network: Network, sender: CoreCoord, receivers: CoreRangeSet) -> int:
+    """Links on the ways from a core to others, each counted once."""
+    there = list(receivers.cores())
+    places = torus.places(np.array([core.x for core in there]), np.array([core.y for core in there]))
+    here = torus.places(np.full(len(there), sender.x), np.full(len(there), sender.y))
+    return len({link for route in routes(torus, network, here, places) for link in route})
+
+
+class _Spread(NamedTuple):
+    """Cores that move equal parts from or to all banks of an interleaved buffer."""
+
+    torus: Torus
+    network: Network
+    corners: tuple[tuple[int, int, int, int], ...]  # Rectangles of cores
+    points: Points | None  # Of the banks; None for the L1 of all worker cores
+    grid: tuple[int, int]
+    writes: bool
+
+    def routes(self) -> tuple[Places, Places]:
+        """Both ends of the way between each core and each bank."""
+        here = _workers(self.torus, self.corners)
+        workers = [(0, 0, self.grid[0] - 1, self.grid[1] - 1)]
+        there = _workers(self.torus, workers) if self.points is None else _places(self.points)
+        count, banks = len(here.col), len(there.col)
+        ends = here.take(np.repeat(np.arange(count), banks)), there.take(np.tile(np.arange(banks), count))
+        return ends if self.writes else ends[::-1]
+
+
+def _spread(spec: DeviceSpec, cores: CoreRangeSet, *, in_dram: bool, writes: bool, crossed: bool) -> _Spread:
     network = SECOND if writes is not crossed else FIRST
     points = bank_points(spec, network) if in_dram else None
-    if points == ():
-        return 0.0
     corners = tuple((each.start.x, each.start.y, each.end.x, each.end.y) for each in cores.ranges)
-    grid = (spec.grid.cols, spec.grid.rows)
-    return moved_bytes * _busiest_share(torus_of(spec), network, corners, points, grid, writes=writes)
+    return _Spread(torus_of(spec), network, corners, points, (spec.grid.cols, spec.grid.rows), writes)
 
 
 def crossing_cycles(
@@ -99,23 +184,18 @@ def crossing_cycles(
 
 
 @lru_cache(maxsize=KEPT)
-def _busiest_share(
-    torus: Torus,
-    network: Network,
-    corners: tuple[tuple[int, int, int, int], ...],
-    points: Points | None,
-    grid: tuple[int, int],
-    *,
-    writes: bool,
-) -> float:
-    """The part of all bytes that passes the busiest link; ``points`` of None are all worker cores."""
-    here = _workers(torus, corners)
-    there = _workers(torus, [(0, 0, grid[0] - 1, grid[1] - 1)]) if points is None else _places(points)
-    count, banks = len(here.col), len(there.col)
-    cores, memory = np.repeat(np.arange(count), banks), np.tile(np.arange(banks), count)
-    ends = here.take(cores), there.take(memory)
-    sources, destinations = ends if writes else ends[::-1]
-    return busiest_link_bytes(torus, network, sources, destinations, np.full(count * banks, 1.0 / (count * banks)))
+def _busiest_share(spread: _Spread) -> float:
+    """The part of all bytes that passes the busiest link."""
+    sources, destinations = spread.routes()
+    count = len(sources.col)
+    return busiest_link_bytes(spread.torus, spread.network, sources, destinations, np.full(count, 1.0 / count))
+
+
+@lru_cache(maxsize=KEPT)
+def _mean_links(spread: _Spread) -> Fraction:
+    """The links that a byte passes, in the mean over all ways."""
+    passed = sum(leg.links for leg in legs(spread.torus, spread.network, *spread.routes()))
+    return Fraction(int(np.sum(passed)), len(np.atleast_1d(passed)))
 
 
 def _workers(torus: Torus, corners: Sequence[tuple[int, int, int, int]]) -> Places:

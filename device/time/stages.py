@@ -108,6 +108,32 @@ class MovedBytes(NamedTuple):
     network_bytes: int  # That leave a core over a network (a multicast counts once), likewise
 
 
+class Transfer(NamedTuple):
+    """Bytes that all cores together move over a network, from one kind of place to another."""
+
+    network: int  # 0: right, then down; 1: up, then left
+    sent_bytes: int  # That leave their sources; a multicast counts once
+    link_bytes: int  # Bytes times links: every link that a byte passes counts it
+    taken_bytes: int  # That are written where they arrive: of a multicast by every receiver
+    from_dram: bool = False  # Banks of DRAM send them; otherwise the L1 of cores
+    to_dram: bool = False  # Banks of DRAM take them; otherwise the L1 of cores
+
+
+class TileWork(NamedTuple):
+    """The work of all cores together between their L1 and their registers, and within their L1."""
+
+    unpacked_tiles: int = 0  # That unpackers read from L1
+    unpacked_bytes: int = 0
+    packed_tiles: int = 0  # That packers write to L1
+    packed_bytes: int = 0
+    copied_bytes: int = 0  # That data movement processors copy from the L1 of a core to that same L1
+
+
+def work_together(parts: Iterable[TileWork]) -> TileWork:
+    """The work of several parts of an operation."""
+    return TileWork(*map(sum, zip(TileWork(), *parts, strict=True)))
+
+
 def _slowest(operation: "OperationCycles") -> CoreGroupCycles:
     return max(operation.groups, key=lambda group: group.cycles)
 
@@ -137,6 +163,8 @@ class OperationCycles:
         cores: Cores that take part.
         working: Stages that work on any core.
         moved: The bytes above by the cores that move them; all cores alike where a model does not tell them apart.
+        transfers: What goes over the networks; None where a model knows the bytes of DRAM alone.
+        tile_work: What unpackers, packers and processors move within cores; None where a model does not count it.
     """
 
     cycles: float  # Kernel cycles: from the first core's start to the last core's end; dispatch is not in it
@@ -152,6 +180,8 @@ class OperationCycles:
     useful_flops: int = 0  # Those that the result needs
     contention_cycles: float = 0.0  # Part of ``cycles`` that is due to cores sharing links, banks or receivers
     moved: Lazy[tuple[MovedBytes, ...]] = Lazy(_moved_evenly)
+    transfers: Lazy[tuple[Transfer, ...] | None] = Lazy(lambda operation: None)
+    tile_work: Lazy[TileWork | None] = Lazy(lambda operation: None)
 
 
 def binding_stage(stages: Iterable[StageCycles]) -> Stage:

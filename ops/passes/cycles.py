@@ -34,6 +34,7 @@ class TimedOperation:
     fidelity_phases: int = 0  # Fidelity phases of its tile products, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing
     description: Description = NO_DESCRIPTION  # How it was planned
     place: str = ""  # The memories that it reads from and writes to, as evidence of its cycles is sorted
+    ends: Ends | None = None  # Its tensors; None where nobody knows them
 
     @property
     def kind(self) -> str:
@@ -90,7 +91,7 @@ def timed_operation(
         if model.cycles is None:
             raise NoModelError(model.no_model)
         timed = floored(model.cycles(op, ends, spec), ends, phases, spec)
-        return TimedOperation(name, timed, "", phases, description, place)
+        return TimedOperation(name, timed, "", phases, description, place, ends)
     except NoModelError as error:
         return TimedOperation(name, None, str(error), phases, description, place)
 

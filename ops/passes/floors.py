@@ -5,9 +5,9 @@ does not know, the resource decides: the operation takes what the resource needs
 """
 
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from math import prod
-from typing import Final
+from typing import Any
 
 from device.cores import CoreRangeSet
 from device.memory.layouts import TensorSpec
@@ -16,9 +16,7 @@ from device.spec.device_spec import DeviceSpec
 from device.time.links import spread_link_bytes
 from device.time.network import shared_cycles
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
-from ops.op_model import Ends
-
-FLOPS_OF_A_PRODUCT: Final = 2 * TILE**3
+from ops.op_model import PRODUCT_FLOPS, Ends
 
 
 def floored(timed: OperationCycles, ends: Ends, phases: int, spec: DeviceSpec) -> OperationCycles:
@@ -28,7 +26,10 @@ def floored(timed: OperationCycles, ends: Ends, phases: int, spec: DeviceSpec) -
     if timed.cycles >= least[stage]:
         return timed
     groups = tuple(_stretched(group, stage, least[stage]) for group in timed.groups)
-    return replace(timed, cycles=least[stage], bound_by=stage, groups=groups)
+    kept: dict[str, Any] = {
+        name: partial(getattr, timed, name) for name in ("transfers", "tile_work")
+    }  # counted when they are read
+    return replace(timed, cycles=least[stage], bound_by=stage, groups=groups, **kept)
 
 
 def least_cycles(timed: OperationCycles, ends: Ends, phases: int, spec: DeviceSpec) -> dict[Stage, float]:
@@ -42,7 +43,7 @@ def least_cycles(timed: OperationCycles, ends: Ends, phases: int, spec: DeviceSp
 
 def product_cycles(timed: OperationCycles, phases: int, spec: DeviceSpec) -> float:
     """Cycles of all tile products, each of `phase_cycles` for every fidelity phase."""
-    return timed.issued_flops / FLOPS_OF_A_PRODUCT * spec.compute.phase_cycles * max(phases, 1)
+    return timed.issued_flops / PRODUCT_FLOPS * spec.compute.phase_cycles * max(phases, 1)
 
 
 def _written_cycles(timed: OperationCycles, tensor: TensorSpec, spec: DeviceSpec) -> float:

@@ -1,6 +1,6 @@
 """Work that is shared between cores: pieces of a buffer, cores that work, cores that do the same."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from device.cores import CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec, aligned_page_bytes
@@ -17,7 +17,15 @@ from device.numbers.formats import DataFormat, div_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
-from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
+from device.time.stages import (
+    CoreGroupCycles,
+    OperationCycles,
+    Stage,
+    StageCycles,
+    TileWork,
+    Transfer,
+    binding_stage,
+)
 from ops.builder import PlanTensor
 from ops.programs.kernel_costs import StickCosts
 
@@ -165,8 +173,10 @@ def uniform_cycles(
     dram_written_bytes: int = 0,
     network_bytes: int = 0,
     contention_cycles: float = 0.0,
+    transfers: Callable[[], tuple[Transfer, ...] | None] = lambda: None,
+    tile_work: Callable[[], TileWork | None] = lambda: None,
 ) -> OperationCycles:
-    """Cycles of an operation whose cores all do the same work; bytes are those of all cores.
+    """Cycles of an operation whose cores all do the same work; bytes, transfers and tiles are those of all cores.
 
     `body_cycles` follow the start of a core. `busy_cycles` say how long each stage works in that time, in the order of
     the report. `contention_cycles` are the part of the body that is due to cores sharing.
@@ -182,4 +192,6 @@ def uniform_cycles(
         dram_written_bytes=dram_written_bytes,
         network_bytes=network_bytes,
         contention_cycles=contention_cycles,
+        transfers=transfers,
+        tile_work=tile_work,
     )

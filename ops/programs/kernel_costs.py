@@ -1,14 +1,16 @@
 """Costs that the kernels of several programs share: compute, pages, sticks, transfers."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
 from device.numbers.formats import DataFormat, div_up
 from device.spec.device_spec import Costs, DeviceSpec
 from device.time.engine import Task, task_of
 from device.time.network import answer_cycles, page_cycles, page_round_trip_cycles, shared_cycles, torus_of
-from device.time.stages import Stage
+from device.time.stages import Stage, TileWork
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,18 +171,60 @@ def unpack_cycles(spec: DeviceSpec, block: ProductBlock) -> tuple[float, float]:
     for them, and at least two. Tiles that find a free bank are fetched ahead; the others while nothing but the last
     product is at work, and the other unpacker brings the first tile that streams past meanwhile.
     """
-    together, height, width = spec.compute.stationary_tiles, block.subblock_height, block.subblock_width
-    stays, streams = block.first_format, block.second_format
-    if height > width:
-        stays, streams = streams, stays
-    staying = min(height, width)
-    stream = unpack_tile_cycles(spec, streams.tile_bytes)
-    streamed = div_up(staying, together) * max(height, width) * stream
+    (staying, stays), (streaming, streams) = fetched_tiles(spec, block)
+    together, stream = spec.compute.stationary_tiles, unpack_tile_cycles(spec, streams.tile_bytes)
+    streamed = streaming * stream
     tile, product = unpack_tile_cycles(spec, stays.tile_bytes), spec.compute.phase_cycles * block.fidelity_phases
     whole, rest = divmod(staying, together)
     late = [(count, max(0, 2 * kept - max(2, together)) * tile) for count, kept in ((whole, together), (1, rest))]
     fed, waited = (sum(count * max(0.0, fetch - meanwhile) for count, fetch in late) for meanwhile in (stream, product))
     return streamed + fed, waited
+
+
+def fetched_tiles(spec: DeviceSpec, block: ProductBlock) -> tuple[tuple[int, DataFormat], tuple[int, DataFormat]]:
+    """The tiles that are unpacked for a K tile of a sub-block: those that stay, and those that stream past them."""
+    stays, streams = block.first_format, block.second_format
+    if block.subblock_height > block.subblock_width:
+        stays, streams = streams, stays
+    staying, others = sorted((block.subblock_height, block.subblock_width))
+    return (staying, stays), (div_up(staying, spec.compute.stationary_tiles) * others, streams)
+
+
+def product_work(
+    spec: DeviceSpec,
+    block: ProductBlock,
+    *,
+    products: int,
+    outputs: int,
+    k_blocks: int,
+    reloads: int,
+    partials: DataFormat,
+    row: DataFormat | None = None,
+) -> TileWork:
+    """What all cores unpack and pack for tile products.
+
+    `outputs` are output tiles, which pass the packer once for each of `k_blocks`; `reloads` are the K blocks that fetch
+    the partial sums back. With a `row`, which is added, finished sums are unpacked and packed once more.
+    """
+    unpacked = [
+        (round(Fraction(products * tiles, block.subblock_height * block.subblock_width)), data_format)
+        for tiles, data_format in fetched_tiles(spec, block)
+    ]
+    unpacked.append((outputs * reloads, partials))
+    packed = [(outputs * (k_blocks - (row is None)), partials), (outputs, block.packed_format)]
+    if row is not None:
+        unpacked += [(outputs, partials), (outputs, row)]
+    return TileWork(*_together(unpacked), *_together(packed))
+
+
+def _together(tiles: Sequence[tuple[int, DataFormat]]) -> tuple[int, int]:
+    """The number and the bytes of tiles of several formats."""
+    return sum(count for count, _ in tiles), sum(count * data_format.tile_bytes for count, data_format in tiles)
+
+
+def converted_work(tiles: int, source: DataFormat, target: DataFormat) -> TileWork:
+    """So many tiles are unpacked from one format and packed in another: tilized, untilized, cast or turned."""
+    return TileWork(tiles, tiles * source.tile_bytes, tiles, tiles * target.tile_bytes)
 
 
 def core_round_trip_cycles(spec: DeviceSpec) -> float:

@@ -131,7 +131,7 @@ def whole_operation(timed: OperationCycles) -> OperationCycles:
         "slowest": _whole_group(timed.slowest, cycles),
         "contention_cycles": min(cycles, whole(timed.contention_cycles)),
     }
-    lazy = {name: partial(getattr, timed, name) for name in ("cores", "working", "moved")}
+    lazy = {name: partial(getattr, timed, name) for name in ("cores", "working", "moved", "transfers", "tile_work")}
     return OperationCycles(**{**vars(timed), **lazy, **rounded})
 
 

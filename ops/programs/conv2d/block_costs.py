@@ -1,11 +1,12 @@
-"""The cycles of each step of the conv2d program on a core; `cycles` puts the steps in order.
+"""The cycles of each step of the conv2d program on a core, and its bytes and products; `cycles` orders the steps.
 
 The constants are `ConvCosts` and those of `ops.programs.kernel_costs`; `tools.calibrate` fits them.
 """
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import cache, partial, reduce
+from typing import ClassVar, Final, TypeAlias
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.memory.memory_config import TILE, ShardOrientation
@@ -15,9 +16,14 @@ from device.time.engine import Task, task_of
 from device.time.links import spread_link_bytes
 from device.time.network import read_latency_cycles, shared_read_cycles, torus_of
 from device.time.stages import Stage
+from ops.op_model import PRODUCT_FLOPS
 from ops.programs import kernel_costs
 from ops.programs.conv2d.op import Conv2dOp
-from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
+from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH, ConvProblem
+from ops.window import count_met_taps
+
+Share: TypeAlias = tuple[float, float]  # of the tile rows of the first and of the second reader
+WHOLE: Final[Share] = (1.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +78,7 @@ def conv_steps(op: Conv2dOp, spec: DeviceSpec) -> ConvSteps:
     first, second = (1, 0) if layout.scheme is WIDTH else layout.reader_tile_rows
     if reuses := options.reuses_activations(layout.scheme):
         first, second = 1, min(1, second)
-    product, again = _product_block(op), _read_cycles(op, spec, 1, kernel_rows=1)
+    product, again = product_block(op), _read_cycles(op, spec, 1, kernel_rows=1)
     call_cycles = 0 if reuses else spec.costs_of(kernel_costs.ComputeCosts).tilize_call_cycles
     return ConvSteps(
         start=task_of({Stage.START: spec.costs_of(ConvCosts).start_cycles}),
@@ -92,7 +98,16 @@ def conv_steps(op: Conv2dOp, spec: DeviceSpec) -> ConvSteps:
 
 
 def _read_cycles(op: Conv2dOp, spec: DeviceSpec, tile_rows: int, *, kernel_rows: int | None = None) -> float:
-    """Gather some tile rows of an activation block from the core's own L1.
+    """Gather some tile rows of an activation block from the core's own L1; arguments as of `window_bursts`."""
+    bursts, burst_bytes = window_bursts(op, kernel_rows)
+    per_burst = max(
+        spec.costs_of(kernel_costs.TransferCosts).stateful_issue_cycles, burst_bytes / spec.noc.link_bytes_per_cycle
+    )
+    return spec.noc.interface_cycles + tile_rows * TILE * bursts * per_burst
+
+
+def window_bursts(op: Conv2dOp, kernel_rows: int | None = None) -> tuple[int, int]:
+    """Bursts in which a window is gathered for a block, and the bytes of each.
 
     A burst is a kernel row of a window, or a single tap where taps are not neighbors (dilation) or belong to a channel
     shard of which each core takes all taps (WIDTH). Where kernel rows are joined, `kernel_rows` of a window are read;
@@ -108,10 +123,7 @@ def _read_cycles(op: Conv2dOp, spec: DeviceSpec, tile_rows: int, *, kernel_rows:
         bursts, burst_bytes = kernel_columns, stick_bytes
     if layout.joins_kernel_rows:
         bursts *= kernel_rows
-    per_burst = max(
-        spec.costs_of(kernel_costs.TransferCosts).stateful_issue_cycles, burst_bytes / spec.noc.link_bytes_per_cycle
-    )
-    return spec.noc.interface_cycles + tile_rows * TILE * bursts * per_burst
+    return bursts, burst_bytes
 
 
 def _tilize_cycles(op: Conv2dOp, spec: DeviceSpec, tile_rows: int) -> float:
@@ -181,7 +193,8 @@ def _shipment(
     )
 
 
-def _product_block(op: Conv2dOp) -> kernel_costs.ProductBlock:
+def product_block(op: Conv2dOp) -> kernel_costs.ProductBlock:
+    """The tiles that a core multiplies in a K block."""
     blocks = op.layout.blocks
     across = div_up(op.layout.shards.out_col_tiles, blocks.subblock_w_tiles)
     return kernel_costs.ProductBlock(
@@ -205,3 +218,84 @@ def _finish(op: Conv2dOp, spec: DeviceSpec) -> Task | None:
     if op.options.untilize_out:
         path[Stage.UNTILIZE] = op.layout.blocks.act_h_tiles * kernel_costs.untilize_row_cycles(spec, width)
     return task_of(path) if path else None
+
+
+def gathering_cores(op: Conv2dOp) -> dict[Share, CoreRangeSet]:
+    """Cores of the input by the share of their tile rows with outputs: rows behind the last output are not read."""
+    config, full = op.layout.config, op.problem.out_rows // op.layout.shards.out_rows  # slices before the last rows
+    share_of = cache(partial(_share, op))
+    shares = [share_of(number if number >= full else 0) for number in range(config.nhw_cores)]
+    ragged: dict[Share, list[CoreRange]] = {}
+    for place, core in enumerate(config.cores.cores() if set(shares) != {WHOLE} else ()):
+        across = core.x if config.orientation is ShardOrientation.COL_MAJOR else core.y
+        share = shares[place if config.scheme is HEIGHT else 0 if config.scheme is WIDTH else across]
+        if share != WHOLE:
+            ragged.setdefault(share, []).append(CoreRange(core, core))
+    groups = {share: CoreRangeSet(own).merged() for share, own in ragged.items()}
+    rest = reduce(CoreRangeSet.without, groups.values(), config.cores)
+    return ({} if rest.empty() else {WHOLE: rest}) | groups
+
+
+def _share(op: Conv2dOp, number: int) -> Share:
+    """The parts of a slice of the rows with outputs for each reader; a reader without tile rows has the whole slice."""
+    first, second = (tiles * TILE for tiles in op.layout.reader_tile_rows)
+    height, out_rows = first + second, op.layout.shards.out_rows
+    left = min(max(0, op.problem.out_rows - number * out_rows), out_rows)
+    blocks = [min(max(0, left - block * height), height) for block in range(op.out_blocks)]
+    rows = sum(min(rows, first) for rows in blocks)
+    rest = (sum(blocks) - rows) / (second * len(blocks)) if second else 1.0
+    return rows / (first * len(blocks)), rest
+
+
+def weight_bytes(op: Conv2dOp) -> int:
+    """Bytes of weights and bias read from DRAM: by BLOCK and WIDTH again for every output block."""
+    layout, tile_bytes = op.layout, op.problem.weight_format.tile_bytes
+    width = layout.shards.out_col_tiles
+    bias_tiles = width if op.problem.bias else 0
+    tiles = op.weight_passes * layout.blocks.k_blocks * layout.blocks.act_w_tiles * width + bias_tiles
+    return op.weight_readers * tiles * tile_bytes
+
+
+def network_bytes(op: Conv2dOp) -> int:
+    """Bytes multicast: weights by their readers, activations by every core that holds some."""
+    return sent_weight_bytes(op) + sent_activation_bytes(op)
+
+
+def sent_weight_bytes(op: Conv2dOp) -> int:
+    """Bytes of weights and bias that readers multicast."""
+    layout = op.layout
+    return 0 if layout.scheme is WIDTH or layout.out_config.nhw_cores == 1 else weight_bytes(op)
+
+
+def sent_activation_bytes(op: Conv2dOp) -> int:
+    """Bytes of activations that the cores that hold them multicast."""
+    layout, blocks = op.layout, op.layout.blocks
+    if not layout.multicasts_activations:
+        return 0
+    block_bytes = blocks.act_h_tiles * blocks.act_w_tiles * op.problem.out_format.tile_bytes
+    return op.out_blocks * blocks.k_blocks * layout.config.nhw_cores * block_bytes
+
+
+def issued_flops(op: Conv2dOp) -> int:
+    """Multiplications and additions of all tile products."""
+    layout = op.layout
+    cores = layout.out_config.nhw_cores * layout.out_config.channel_cores
+    products = layout.shards.out_row_tiles * layout.shards.out_col_tiles
+    k_tiles = layout.blocks.act_w_tiles * layout.blocks.k_blocks
+    return PRODUCT_FLOPS * cores * products * k_tiles
+
+
+def useful_flops(problem: ConvProblem) -> int:
+    """Products of an input and a weight, of all outputs: inserted zeros and padding to tiles left out."""
+    frame = problem.frame
+    rows, columns = (count_met_taps(axis) if axis.data else 0 for axis in (frame.rows, frame.columns))
+    return 2 * frame.batch * rows * columns * problem.in_channels * problem.out_channels
+
+
+def gathers_of(op: Conv2dOp) -> int:
+    """How often a core gathers a part of an output block, as high as its readers' tile rows."""
+    blocks, scheme = op.layout.blocks, op.layout.scheme
+    if scheme is HEIGHT:
+        return blocks.k_blocks
+    rounds = div_up(blocks.k_blocks, op.layout.config.channel_cores)
+    return rounds * (blocks.act_h_tiles if scheme is WIDTH else 1)

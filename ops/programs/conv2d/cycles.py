@@ -1,20 +1,30 @@
 """Cycles, bytes and products of every group of cores of a conv2d program, from the walk through its blocks."""
 
 from collections.abc import Sequence
-from functools import cache, partial, reduce
-from typing import Any, Final, NamedTuple, TypeAlias
+from functools import cache, partial
+from typing import Any, Final, NamedTuple
 
-from device.cores import CoreRange, CoreRangeSet
-from device.memory.memory_config import TILE, ShardOrientation
-from device.numbers.formats import div_up
+from device.cores import CoreRangeSet
 from device.spec.device_spec import DeviceSpec
 from device.time.engine import critical_cycles, stage_report
 from device.time.stages import CoreGroupCycles, MovedBytes, OperationCycles, Stage, StageCycles, binding_stage
-from ops.programs.conv2d.block_costs import conv_steps, weight_reader_cores
+from ops.programs.conv2d.block_costs import (
+    WHOLE,
+    Share,
+    conv_steps,
+    gathering_cores,
+    gathers_of,
+    issued_flops,
+    network_bytes,
+    sent_activation_bytes,
+    sent_weight_bytes,
+    useful_flops,
+    weight_bytes,
+    weight_reader_cores,
+)
 from ops.programs.conv2d.op import Conv2dOp
-from ops.programs.conv2d.partition import HEIGHT, WIDTH, ConvProblem
 from ops.programs.conv2d.walk import ConvTiming, Core, fetches_partials, time_conv
-from ops.window import count_met_taps
+from ops.programs.conv2d.work import conv_transfers, conv_work
 
 READS_WEIGHTS: Final = frozenset({Stage.WEIGHT_READER, Stage.WEIGHT_MULTICAST, Stage.DRAM})
 GATHERS: Final = frozenset({Stage.READER, Stage.SECOND_READER, Stage.TILIZE, Stage.ACT_MULTICAST})
@@ -27,8 +37,6 @@ MULTIPLIES: Final = READS_WEIGHTS | {
     Stage.WRITER,
 }
 ALL_WORK: Final = frozenset[Stage]()  # no idle stage
-Share: TypeAlias = tuple[float, float]  # of the tile rows of the first and of the second reader
-WHOLE: Final[Share] = (1.0, 1.0)
 
 
 class Role(NamedTuple):
@@ -60,6 +68,8 @@ def conv_cycles(op: Conv2dOp, spec: DeviceSpec) -> OperationCycles:
         issued_flops=issued_flops(op),
         useful_flops=useful_flops(op.problem),
         moved=partial(_moved, op),
+        transfers=partial(conv_transfers, op, spec),
+        tile_work=partial(conv_work, op, spec),
     )
 
 
@@ -87,7 +97,7 @@ def core_roles(op: Conv2dOp, timing: ConvTiming) -> tuple[Role, ...]:
     """
     multiplying, readers = op.layout.out_config.cores, weight_reader_cores(op)
     parts = [(multiplying.without(op.layout.config.cores), GATHERS, WHOLE)]
-    for share, cores in _gathering(op).items():
+    for share, cores in gathering_cores(op).items():
         parts += [(multiplying.shared(cores), ALL_WORK, share), (cores.without(multiplying), MULTIPLIES, share)]
     roles = []
     for cores, idle, share in parts:
@@ -124,82 +134,12 @@ def _group(role: Role, stages: Sequence[StageCycles]) -> CoreGroupCycles:
     return CoreGroupCycles(cores=role.cores, cycles=role.end, stages=tuple(own))
 
 
-def _gathering(op: Conv2dOp) -> dict[Share, CoreRangeSet]:
-    """Cores of the input by the share of their tile rows with outputs: rows behind the last output are not read."""
-    config, full = op.layout.config, op.problem.out_rows // op.layout.shards.out_rows  # slices before the last rows
-    share_of = cache(partial(_share, op))
-    shares = [share_of(number if number >= full else 0) for number in range(config.nhw_cores)]
-    ragged: dict[Share, list[CoreRange]] = {}
-    for place, core in enumerate(config.cores.cores() if set(shares) != {WHOLE} else ()):
-        across = core.x if config.orientation is ShardOrientation.COL_MAJOR else core.y
-        share = shares[place if config.scheme is HEIGHT else 0 if config.scheme is WIDTH else across]
-        if share != WHOLE:
-            ragged.setdefault(share, []).append(CoreRange(core, core))
-    groups = {share: CoreRangeSet(own).merged() for share, own in ragged.items()}
-    rest = reduce(CoreRangeSet.without, groups.values(), config.cores)
-    return ({} if rest.empty() else {WHOLE: rest}) | groups
-
-
-def _share(op: Conv2dOp, number: int) -> Share:
-    """The parts of a slice of the rows with outputs for each reader; a reader without tile rows has the whole slice."""
-    first, second = (tiles * TILE for tiles in op.layout.reader_tile_rows)
-    height, out_rows = first + second, op.layout.shards.out_rows
-    left = min(max(0, op.problem.out_rows - number * out_rows), out_rows)
-    blocks = [min(max(0, left - block * height), height) for block in range(op.out_blocks)]
-    rows = sum(min(rows, first) for rows in blocks)
-    rest = (sum(blocks) - rows) / (second * len(blocks)) if second else 1.0
-    return rows / (first * len(blocks)), rest
-
-
-def weight_bytes(op: Conv2dOp) -> int:
-    """Bytes of weights and bias read from DRAM: by BLOCK and WIDTH again for every output block."""
-    layout, tile_bytes = op.layout, op.problem.weight_format.tile_bytes
-    width = layout.shards.out_col_tiles
-    bias_tiles = width if op.problem.bias else 0
-    tiles = op.weight_passes * layout.blocks.k_blocks * layout.blocks.act_w_tiles * width + bias_tiles
-    return op.weight_readers * tiles * tile_bytes
-
-
-def network_bytes(op: Conv2dOp) -> int:
-    """Bytes multicast: weights by their readers, activations by every core that holds some."""
-    return _sent_weight_bytes(op) + _sent_activation_bytes(op)
-
-
-def _sent_weight_bytes(op: Conv2dOp) -> int:
-    layout = op.layout
-    return 0 if layout.scheme is WIDTH or layout.out_config.nhw_cores == 1 else weight_bytes(op)
-
-
-def _sent_activation_bytes(op: Conv2dOp) -> int:
-    layout, blocks = op.layout, op.layout.blocks
-    if not layout.multicasts_activations:
-        return 0
-    block_bytes = blocks.act_h_tiles * blocks.act_w_tiles * op.problem.out_format.tile_bytes
-    return op.out_blocks * blocks.k_blocks * layout.config.nhw_cores * block_bytes
-
-
 def _moved(op: Conv2dOp) -> tuple[MovedBytes, ...]:
     """Weights by the cores that read them, activations by those that hold them."""
     return (
-        MovedBytes(weight_reader_cores(op), weight_bytes(op), _sent_weight_bytes(op)),
-        MovedBytes(op.layout.config.cores, 0, _sent_activation_bytes(op)),
+        MovedBytes(weight_reader_cores(op), weight_bytes(op), sent_weight_bytes(op)),
+        MovedBytes(op.layout.config.cores, 0, sent_activation_bytes(op)),
     )
-
-
-def issued_flops(op: Conv2dOp) -> int:
-    """Multiplications and additions of all tile products."""
-    layout = op.layout
-    cores = layout.out_config.nhw_cores * layout.out_config.channel_cores
-    products = layout.shards.out_row_tiles * layout.shards.out_col_tiles
-    k_tiles = layout.blocks.act_w_tiles * layout.blocks.k_blocks
-    return 2 * TILE**3 * cores * products * k_tiles
-
-
-def useful_flops(problem: ConvProblem) -> int:
-    """Products of an input and a weight, of all outputs: inserted zeros and padding to tiles left out."""
-    frame = problem.frame
-    rows, columns = (count_met_taps(axis) if axis.data else 0 for axis in (frame.rows, frame.columns))
-    return 2 * frame.batch * rows * columns * problem.in_channels * problem.out_channels
 
 
 def least_cycles(op: Conv2dOp, spec: DeviceSpec) -> float:
@@ -208,13 +148,8 @@ def least_cycles(op: Conv2dOp, spec: DeviceSpec) -> float:
     Where readers keep what neighboring rows share, only the products count.
     """
     steps = conv_steps(op, spec)
-    blocks, scheme = op.layout.blocks, op.layout.scheme
-    gathers = rounds = blocks.k_blocks
-    if scheme is not HEIGHT:
-        rounds = div_up(blocks.k_blocks, op.layout.config.channel_cores)
-        gathers = rounds * (blocks.act_h_tiles if scheme is WIDTH else 1)
-    if steps.reused_reads is not None:
-        gathers = 0
+    blocks = op.layout.blocks
+    gathers = 0 if steps.reused_reads is not None else gathers_of(op)
     tilize = steps.tilize.cycles + (0.0 if steps.second_tilize is None else steps.second_tilize.cycles)
     finish = 0.0 if steps.finish is None else steps.finish.cycles
     fetching = sum(fetches_partials(op, number) for number in range(blocks.k_blocks))

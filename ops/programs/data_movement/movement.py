@@ -18,7 +18,7 @@ from device.memory.memory_config import TILE, BufferType, Layout
 from device.numbers.formats import BFLOAT16, DataFormat, div_up
 from device.spec.device_spec import DeviceSpec
 from device.spec.releases import release_of
-from device.time.links import crossing_cycles
+from device.time.links import crossing_cycles, spread_transfer
 from device.time.network import (
     answer_cycles,
     page_round_trip_cycles,
@@ -26,7 +26,15 @@ from device.time.network import (
     shared_cycles,
     shared_read_cycles,
 )
-from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
+from device.time.stages import (
+    CoreGroupCycles,
+    OperationCycles,
+    Stage,
+    StageCycles,
+    TileWork,
+    Transfer,
+    binding_stage,
+)
 from ops.op_model import Description, Detail, Ends, ModeledOp
 from ops.programs import kernel_costs
 from ops.programs.buffer_shapes import row_bytes, spread_evenly, uniform_cycles
@@ -239,7 +247,30 @@ def movement_cycles(movement: Movement, spec: DeviceSpec) -> OperationCycles:
         dram_written_bytes=writes.all_bytes if writes is not None and writes.in_dram else 0,
         network_bytes=sum(pages.all_bytes for pages in movement.sides if pages.access not in INSIDE),
         contention_cycles=body - _overlapped(alone, movement, spec),
+        transfers=lambda: _transfers(movement, spec),
+        tile_work=lambda: _tile_work(movement),
     )
+
+
+def _transfers(movement: Movement, spec: DeviceSpec) -> tuple[Transfer, ...]:
+    """The pages of both sides; those of shards are taken as spread over all worker cores."""
+    return tuple(
+        spread_transfer(spec, movement.cores, pages.all_bytes, in_dram=pages.in_dram, writes=pages is movement.writes)
+        for pages in movement.sides
+        if pages.access not in INSIDE
+    )
+
+
+def _tile_work(movement: Movement) -> TileWork:
+    """What all cores unpack and pack, no more tiles than a side has, and what processors copy within cores."""
+    before, after = movement.formats
+    cores, most = movement.cores.num_cores(), max((side.all_pages for side in movement.sides if side.tiles), default=0)
+    untilized = movement.untilized_rows * movement.width_tiles
+    converted = (cores * tiles for tiles in (movement.tilized_tiles, movement.cast_tiles, untilized))
+    tiles = sum(min(count, most or count) for count in converted)
+    inside = sum(pages.all_bytes for pages in movement.sides if pages.access in INSIDE)
+    inside += cores * movement.local_copies * (0 if movement.reads is None else movement.reads.page_bytes)
+    return kernel_costs.converted_work(tiles, before, after)._replace(copied_bytes=inside)
 
 
 def _overlapped(stages: dict[Stage, float], movement: Movement, spec: DeviceSpec) -> float:

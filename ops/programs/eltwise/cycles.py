@@ -16,9 +16,9 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, Layout
 from device.numbers.formats import div_up
 from device.spec.device_spec import DeviceSpec
-from device.time.links import spread_link_bytes
+from device.time.links import spread_link_bytes, spread_transfer
 from device.time.network import hands, page_cycles, shared_cycles, shared_read_cycles
-from device.time.stages import OperationCycles, Stage
+from device.time.stages import OperationCycles, Stage, TileWork, Transfer, work_together
 from ops.programs import kernel_costs
 from ops.programs.buffer_shapes import BUFFERING, in_dram, row_bytes, uniform_cycles
 from ops.programs.data_movement.movement import MovementCosts
@@ -135,7 +135,33 @@ def eltwise_cycles(program: EltwiseProgram, spec: DeviceSpec) -> OperationCycles
         dram_written_bytes=dram_written,
         network_bytes=sum(read_bytes) + tiles * written,
         contention_cycles=body - alone.cycles(share),
+        transfers=lambda: _transfers(program, reads, tiles, cores, spec),
+        tile_work=lambda: _tile_work(program, tiles),
     )
+
+
+def _transfers(
+    program: EltwiseProgram, reads: Sequence[_Reads], tiles: int, cores: CoreRangeSet, spec: DeviceSpec
+) -> tuple[Transfer, ...]:
+    """Operands that are read, and a result that is written."""
+    sides = [(read.tensor, round(tiles * read.bytes), False) for read in reads]
+    if not program.lies(program.result):
+        sides.append((program.result, tiles * prod(tile_shape(program.result)[1:]), True))
+    return tuple(
+        spread_transfer(spec, cores, size, in_dram=in_dram(tensor), writes=writes) for tensor, size, writes in sides
+    )
+
+
+def _tile_work(program: EltwiseProgram, tiles: int) -> TileWork:
+    """A tile of every operand is unpacked for a tile of the result; what is repeated passes both once more before."""
+    work = [TileWork(packed_tiles=tiles, packed_bytes=tiles * program.result.data_format.tile_bytes)]
+    for operand in program.operands:
+        data_format = operand.data_format
+        work.append(TileWork(tiles, tiles * data_format.tile_bytes))
+        if is_repeated(operand, program.result):
+            spread = round(tiles * tiles_for(operand, program.result))
+            work.append(kernel_costs.converted_work(spread, data_format, data_format))
+    return work_together(work)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,6 +245,11 @@ def _reads(operand: TensorSpec, result: TensorSpec) -> _Reads:
     return _Reads(
         tensor=operand, share=tiles_for(operand, result), pages=pages, page_bytes=page_bytes, distinct=distinct * pages
     )
+
+
+def is_repeated(operand: TensorSpec, result: TensorSpec) -> bool:
+    """Whether rows, columns or numbers of an operand are spread over tiles of their own."""
+    return (1, 1, *operand.shape)[-2:] != (1, 1, *result.shape)[-2:]
 
 
 def tiles_for(operand: TensorSpec, result: TensorSpec) -> float:

@@ -20,7 +20,7 @@ from ops.builder import PlanBuilder, PlanTensor
 from ops.op_model import Description, Detail, Ends, ModeledOp, ValuesContext, given, row, uncompared_fact
 from ops.programs import kernel_costs
 from ops.programs.buffer_shapes import BUFFERING
-from ops.programs.eltwise.cycles import Compute, EltwiseProgram, eltwise_cycles, tiles_for
+from ops.programs.eltwise.cycles import Compute, EltwiseProgram, eltwise_cycles, is_repeated, tiles_for
 from ops.programs.eltwise.function import stored
 from ops.programs.eltwise.functions import RELU, applied_to_integers, apply_activation, uncompared
 from ops.programs.eltwise.pairs import PAIRS
@@ -374,7 +374,7 @@ def _repeated_cycles(operands: tuple[TensorSpec, ...], result: TensorSpec, spec:
     return sum(
         tiles_for(operand, result) * spread_cycles(operand.data_format, spec)
         for operand in operands
-        if (1, 1, *operand.shape)[-2:] != (1, 1, *result.shape)[-2:]
+        if is_repeated(operand, result)
     )
 
 

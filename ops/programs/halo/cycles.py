@@ -31,8 +31,17 @@ from device.numbers.formats import Integers, div_up
 from device.spec.device_spec import Costs, DeviceSpec
 from device.spec.releases import release_of
 from device.time import network
-from device.time.links import busiest_link_bytes
-from device.time.stages import CoreGroupCycles, MovedBytes, OperationCycles, Stage, StageCycles, binding_stage
+from device.time.links import busiest_link_bytes, routed_transfer, spread_transfer
+from device.time.stages import (
+    CoreGroupCycles,
+    MovedBytes,
+    OperationCycles,
+    Stage,
+    StageCycles,
+    TileWork,
+    Transfer,
+    binding_stage,
+)
 from ops.op_model import Sent
 from ops.programs.halo.plan import (
     BLOCK,
@@ -46,7 +55,7 @@ from ops.programs.halo.plan import (
     turns,
 )
 from ops.programs.halo.transfers import Transfers, changes, count_transfers, list_transfers, padding_runs
-from ops.programs.kernel_costs import TransferCosts, read_page_cycles, untilize_row_cycles
+from ops.programs.kernel_costs import TransferCosts, converted_work, read_page_cycles, untilize_row_cycles
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -335,7 +344,35 @@ def halo_cycles(plan: HaloPlan, spec: DeviceSpec, *, filled_by_stick: bool = Fal
         network_bytes=halo.channel_cores * int(traffic.away_bytes.sum()),
         contention_cycles=times.cycles - float(times.free_ends.max()),
         moved=partial(_moved, halo, traffic.away_bytes.sum(axis=(0, 2)), _config_bytes(plan)),
+        transfers=partial(_halo_transfers, plan, spec),
+        tile_work=partial(_tile_work, halo, traffic),
     )
+
+
+def _halo_transfers(plan: HaloPlan, spec: DeviceSpec) -> tuple[Transfer, ...]:
+    """What cores send to others on each network, along the routes of all, and config tensors from DRAM."""
+    halo, transfers = plan.arguments, []
+    batches, places = batches_of(plan, by_task=release_of(spec.release).halo_by_task), _places(halo)
+    table = batches.transfers
+    for number, noc in enumerate(network.NETWORKS):
+        gone = np.flatnonzero((table.source != table.destination) & (batches.processor == number))
+        for alike in places if len(gone) else ():
+            cols, rows = np.array([core.x for core in alike]), np.array([core.y for core in alike])
+            ends = network.torus_of(spec).places(cols, rows)
+            sent = table.sticks[gone].astype(np.int64) * halo.row_bytes
+            route = ends.take(table.source[gone]), ends.take(table.destination[gone])
+            transfers.append(routed_transfer(spec, noc, *route, sent))
+    if config := _config_bytes(plan):
+        transfers.append(spread_transfer(spec, halo.cores, config, in_dram=True, writes=False))
+    return tuple(transfers)
+
+
+def _tile_work(halo: HaloArguments, traffic: HaloTraffic) -> TileWork:
+    """Tiles that all cores untilize, and sticks that stay on their core, padding among them."""
+    width, cores = div_up(halo.shard_width, TILE), halo.cores.num_cores()
+    tiles = cores * traffic.blocks * width if halo.tiled else 0
+    stays = halo.channel_cores * int(traffic.local_bytes.sum() + halo.row_bytes * traffic.padding_sticks.sum())
+    return converted_work(tiles, halo.data_format, halo.data_format)._replace(copied_bytes=stays)
 
 
 def _moved(halo: HaloArguments, away: Floats, config_bytes: int) -> tuple[MovedBytes, ...]:

@@ -18,22 +18,19 @@ from device.time.engine import Moment, Processor, Slots, Task, check_emptied, re
 from device.time.links import crossing_cycles
 from device.time.network import movers, read_latency_cycles, shared_cycles, shared_read_cycles
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
+from ops.op_model import PRODUCT_FLOPS
 from ops.programs import kernel_costs
 from ops.programs.matmul.buffers import BUFFERING
 from ops.programs.matmul.op import (
     IN_DRAM,
-    TILE_PRODUCT_FLOPS,
     MatmulOp,
-    MatmulProgram,
     Place,
     Places,
     operands_of,
     reader_cores,
 )
+from ops.programs.matmul.work import CROSSED, MULTICAST_CROSSED, matmul_transfers, matmul_work, product_block
 
-# Whether programs read either operand over the network that is placed for writing, and write over the other one.
-CROSSED: Final = {MatmulProgram.SINGLE_TILES: (False, False, False), MatmulProgram.REUSE: (False, True, False)}
-MULTICAST_CROSSED: Final = (True, False, True)
 # Of either operand: reading and sending.
 STAGES: Final = ((Stage.READER, Stage.ACT_MULTICAST), (Stage.WEIGHT_READER, Stage.WEIGHT_MULTICAST))
 
@@ -193,8 +190,10 @@ def matmul_cycles(
         dram_written_bytes=operands.written_bytes,
         network_bytes=operands.sent_bytes,
         issued_flops=op.issued_flops,
-        useful_flops=problem.batches * problem.m_tiles * problem.n_tiles * problem.k_tiles * TILE_PRODUCT_FLOPS,
+        useful_flops=problem.batches * problem.m_tiles * problem.n_tiles * problem.k_tiles * PRODUCT_FLOPS,
         contention_cycles=max(0.0, timing.cycles - free.cycles),
+        transfers=partial(matmul_transfers, op, spec, places),
+        tile_work=partial(matmul_work, op, spec),
     )
 
 
@@ -214,26 +213,14 @@ def time_matmul(op: MatmulOp, spec: DeviceSpec, places: Places = IN_DRAM, *, con
 
 def multiply_tasks(op: MatmulOp, spec: DeviceSpec) -> tuple[Task, Task, Task]:
     """How a core multiplies the first K block of an output block, those between, and the last of several."""
-    problem, subblock = op.problem, (op.config.out_subblock_h, op.config.out_subblock_w)
-    height, width, depth = op.block_tiles
-    last = op.k_blocks - 1
+    problem, (height, _, depth), last = op.problem, op.block_tiles, op.k_blocks - 1
     transposing: dict[Stage, float] = {}
     if problem.transpose_first:
         turned = height * depth * kernel_costs.convert_tile_cycles(spec, problem.in_format, problem.in_format)
         transposing[Stage.TILIZE] = spec.costs_of(kernel_costs.ComputeCosts).block_cycles + turned
 
     def task(k_block: int) -> Task:
-        block = kernel_costs.ProductBlock(
-            subblock_height=subblock[0],
-            subblock_width=subblock[1],
-            subblocks=height * width / (subblock[0] * subblock[1]),
-            depth=depth,
-            first_format=problem.in_format,
-            second_format=problem.weight_format,
-            packed_format=problem.out_format if k_block == last else op.partials_format,
-            fidelity_phases=op.fidelity_phases,
-        )
-        product = kernel_costs.multiply_task(spec, block, reload=op.reloads(k_block))
+        product = kernel_costs.multiply_task(spec, product_block(op, k_block), reload=op.reloads(k_block))
         return task_of({**transposing, **product.path}, {**transposing, **product.busy}) if transposing else product
 
     return task(0), task(min(1, last)), task(last)

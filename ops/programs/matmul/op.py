@@ -11,12 +11,11 @@ from typing import Final
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import TILE, BufferType
+from device.memory.memory_config import BufferType
 from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat, div_up
 from device.plan import DeviceOp
 from device.spec.parts import GridSpec
-
-TILE_PRODUCT_FLOPS: Final = 2 * TILE**3
+from ops.op_model import PRODUCT_FLOPS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,7 +230,7 @@ class MatmulOp(DeviceOp):
     def issued_flops(self) -> int:
         """Multiplications and additions of all cores."""
         tiles = self.core_shares * self.config.per_core_m * self.config.per_core_n * self.problem.k_tiles
-        return self.cores * tiles * TILE_PRODUCT_FLOPS
+        return self.cores * tiles * PRODUCT_FLOPS
 
 
 def reader_cores(op: MatmulOp, grid: GridSpec, number: int) -> CoreRangeSet:

@@ -13,12 +13,23 @@ from device.memory.memory_config import TILE
 from device.numbers.formats import BFLOAT16, FLOAT32, div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.engine import task_of
+from device.time.links import spread_transfer
 from device.time.network import shared_cycles, side_by_side_cycles
-from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
+from device.time.stages import (
+    CoreGroupCycles,
+    OperationCycles,
+    Stage,
+    StageCycles,
+    TileWork,
+    Transfer,
+    binding_stage,
+    work_together,
+)
 from ops.programs import kernel_costs
 from ops.programs.buffer_shapes import uniform_cycles
 from ops.programs.matmul import cycles as matmul_cycles
 from ops.programs.matmul.op import Place, Places, operands_of
+from ops.programs.matmul.work import matmul_transfers, matmul_work
 from ops.programs.patch_matmul.op import FillRows, Patches, PatchMatmul, PixelMatmul, SumSections
 from ops.window import output_phases
 
@@ -118,6 +129,38 @@ def product_cycles(op: PatchMatmul | PixelMatmul, spec: DeviceSpec) -> Operation
             2 * (patches.rows * patches.tap_count * present) * patches.channels * others / patches.groups
         ),
         contention_cycles=bundles * max(0.0, timing.cycles - free.cycles),
+        transfers=lambda: tuple(_transfer_of_bundles(each, bundles) for each in _transfers(op, share, spec)),
+        tile_work=lambda: work_together([_tile_work(op, share, spec)] * bundles),
+    )
+
+
+def _transfers(op: PatchMatmul | PixelMatmul, share: CoreShare, spec: DeviceSpec) -> tuple[Transfer, ...]:
+    """What a bundle gathers and writes stick by stick, and what its matmul reads and sends."""
+    cores = first_cores(op.matmul.cores, op.matmul.config.grid.cols, op.matmul.config.grid.rows)
+    return (
+        spread_transfer(spec, cores, share.read_bytes, in_dram=True, writes=False),
+        spread_transfer(spec, cores, share.written_bytes, in_dram=True, writes=True),
+        *matmul_transfers(op.matmul, spec, Places(first=Place.OWN, output=Place.OWN)),
+    )
+
+
+def _transfer_of_bundles(transfer: Transfer, bundles: int) -> Transfer:
+    return transfer._replace(
+        sent_bytes=bundles * transfer.sent_bytes,
+        link_bytes=bundles * transfer.link_bytes,
+        taken_bytes=bundles * transfer.taken_bytes,
+    )
+
+
+def _tile_work(op: PatchMatmul | PixelMatmul, share: CoreShare, spec: DeviceSpec) -> TileWork:
+    """The products of a bundle, the tiles that its cores tilize, and the output that they untilize."""
+    matmul = op.matmul
+    part = FLOAT32 if matmul.problem.in_format == FLOAT32 else BFLOAT16
+    tilized = kernel_costs.converted_work(round(matmul.cores * share.tiles), part, part)
+    outputs = matmul.cores * matmul.config.per_core_m * matmul.config.per_core_n
+    out_format = matmul.problem.out_format
+    return work_together(
+        (matmul_work(matmul, spec), tilized, kernel_costs.converted_work(outputs, out_format, out_format))
     )
 
 

@@ -17,12 +17,19 @@ from functools import partial
 
 from device.spec.device_spec import DeviceSpec
 from device.time.engine import Slots, Task, check_emptied, task_of
-from device.time.stages import OperationCycles, Stage
-from ops.programs.conv2d.block_costs import conv_steps
-from ops.programs.conv2d.cycles import issued_flops, network_bytes, operation_cycles, useful_flops, weight_bytes
+from device.time.stages import OperationCycles, Stage, TileWork, Transfer, work_together
+from ops.programs.conv2d.block_costs import (
+    conv_steps,
+    issued_flops,
+    network_bytes,
+    useful_flops,
+    weight_bytes,
+)
+from ops.programs.conv2d.cycles import operation_cycles
 from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.partition import HEIGHT
 from ops.programs.conv2d.walk import ConvTiming, Core, Ending, begin, bring_bias, walk_blocks
+from ops.programs.conv2d.work import conv_transfers, conv_work, weight_transfers
 from ops.programs.phase_conv2d.plan import PhaseConv2dOp, PhasePart, sticks_format
 from ops.window import convolution_axis
 
@@ -38,7 +45,25 @@ def phase_cycles(op: PhaseConv2dOp, spec: DeviceSpec) -> OperationCycles:
         network_bytes=sum(map(network_bytes, multiplied)) + network_bytes(bias) - network_bytes(_without_bias(bias)),
         issued_flops=sum(map(issued_flops, multiplied)),
         useful_flops=useful_flops(op.problem),
+        transfers=partial(_transfers, op, spec),
+        tile_work=partial(_tile_work, op, spec),
     )
+
+
+def _transfers(op: PhaseConv2dOp, spec: DeviceSpec) -> tuple[Transfer, ...]:
+    """Those of all groups, and of the bias."""
+    bias = _narrow(op)
+    extra = weight_bytes(bias) - weight_bytes(_without_bias(bias))
+    sent = network_bytes(bias) - network_bytes(_without_bias(bias))
+    parts = [transfer for part in _multiplied(op) for transfer in conv_transfers(part, spec)]
+    if extra:
+        parts += weight_transfers(bias, spec, extra, sent)
+    return tuple(parts)
+
+
+def _tile_work(op: PhaseConv2dOp, spec: DeviceSpec) -> TileWork:
+    """That of all groups; each phase gets its bias, and its sticks are copied to where they belong."""
+    return work_together(conv_work(part.conv, spec) for part in op.parts if part.conv.k_blocks)
 
 
 def _multiplied(op: PhaseConv2dOp) -> list[Conv2dOp]:

@@ -6,10 +6,19 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from device.cores import first_cores
+from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
 from device.spec.device_spec import load_spec
-from device.time.links import bank_points, busiest_link_bytes, crossing_cycles, spread_link_bytes
+from device.time.links import (
+    bank_points,
+    busiest_link_bytes,
+    crossing_cycles,
+    multicast_transfer,
+    routed_transfer,
+    spread_link_bytes,
+    spread_transfer,
+)
 from device.time.network import FIRST, NETWORKS, SECOND, Places, routes, torus_of
+from device.time.stages import Transfer
 
 WORMHOLE, BLACKHOLE = load_spec("wormhole_n150"), load_spec("blackhole_p150")
 TORUS = torus_of(WORMHOLE)
@@ -79,3 +88,19 @@ def test_a_page_passes_the_busiest_link_behind_a_gap():
     )
     assert read == pytest.approx(32 * (2048 / 30 + 5))
     assert written == pytest.approx(32 * (2048 / 15 + 5))
+
+
+def test_transfers_pass_the_links_of_their_routes():
+    spec, cores = WORMHOLE, first_cores(1, 8, 8)
+    # Core 0-0 is node 1-1 of a torus 10 wide and 12 high; the first network runs right, then down
+    links = [(row - 1) % 12 + (col - 1) % 10 for col, row in zip(spec.noc.dram_cols, spec.noc.dram_rows, strict=True)]
+    written = spread_transfer(spec, cores, 12_000, in_dram=True, writes=True, crossed=True)
+    assert written == Transfer(0, 12_000, 1_000 * sum(links), 12_000, to_dram=True)
+    line = CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(7, 0)))  # node columns 1 to 9
+    sent = multicast_transfer(spec, FIRST, [(CoreCoord(0, 0), line)], 100)
+    assert sent == Transfer(0, 100, 100 * 8, 100 * 7)
+    box = CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(1, 1)))
+    assert multicast_transfer(spec, FIRST, [(CoreCoord(0, 0), box)], 1).link_bytes == 3  # right, then down twice
+    torus = TORUS
+    sides = (torus.places(np.array([0, 1]), np.array([0, 0])), torus.places(np.array([1, 0]), np.array([0, 0])))
+    assert routed_transfer(spec, FIRST, *sides, np.array([5, 7])) == Transfer(0, 12, 5 * 1 + 7 * 9, 12)

@@ -1,0 +1,149 @@
+"""The count pass: how often each part of the machine does each action in a device operation.
+
+Counts come from the figures that the cycle pass has of an operation: its products, its transfers along the links of
+the networks, the tiles that its cores unpack and pack, and the cycles of its core groups. They are whole numbers, so
+that those of several operations add up exactly.
+"""
+
+from collections.abc import Iterable
+from functools import reduce
+from typing import Final, NamedTuple
+
+from device.cores import CoreCoord, CoreRangeSet
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import TILE
+from device.spec.device_spec import DeviceSpec
+from device.time.links import spread_transfer
+from device.time.stages import OperationCycles, Stage, TileWork, Transfer, work_together
+from ops.op_model import PRODUCT_FLOPS, Ends
+from ops.passes.cycles import TimedOperation
+
+TILE_NUMBERS: Final = TILE**2
+# Numbers of an instruction of the matrix unit: 8x16 by 16x16, added to 8x16 of Dst. Source: tenstorrent's
+# tt-isa-documentation, MVMUL
+STREAMED, STATIONARY, SUMS = 8 * 16, 16 * 16, 8 * 16
+INSTRUCTIONS: Final = TILE**3 // (8 * 16 * 16)  # of a tile product, for each fidelity phase
+SHARED: Final = (Stage.DRAM, Stage.NETWORK)  # stages in which a core only waits
+
+
+class MultiplyAdds(NamedTuple):
+    """Multiply-adds of the matrix units on operands of one pair of formats."""
+
+    formats: str  # Of both operands: "bfloat16 x bfloat8_b"
+    fidelity_phases: int  # 1 (LoFi) to 4 (HiFi4); each issued multiply-add takes so many passes
+    issued: int  # With padding and inserted zeros
+    useful: int  # That the result needs
+
+
+class ActionCounts(NamedTuple):
+    """The actions of a device operation, or of several in sequence, on all cores together."""
+
+    multiply_adds: tuple[MultiplyAdds, ...] = ()  # By formats and fidelity phases
+    unpacked_bytes: int = 0  # Tiles from L1 to the registers
+    packed_bytes: int = 0  # Tiles from the registers to L1
+    register_reads: int = 0  # Numbers that matrix units and packers read
+    register_writes: int = 0  # Numbers that unpackers and matrix units write
+    l1_read_bytes: int = 0  # By unpackers, data movement processors and the networks
+    l1_written_bytes: int = 0  # By packers, data movement processors and the networks
+    dram_read_bytes: int = 0
+    dram_written_bytes: int = 0
+    first_network_link_bytes: int = 0  # Bytes times links that they pass, on the network that runs right and down
+    second_network_link_bytes: int = 0  # On the network that runs up and left
+    busy_core_cycles: int = 0  # Cycles in which the busiest stage of a core works, over all cores
+    waiting_core_cycles: int = 0  # The other cycles until a core's work ends
+    idle_core_cycles: int = 0  # Cycles of worker cores after the end of their work, or without any
+    # Counted as each number of the inputs and the result once, because the model has no tiles: unpacked and packed
+    # bytes, registers, and what L1 and networks move besides DRAM are then at least these
+    at_least: bool = False
+
+    @property
+    def passes(self) -> int:
+        """Issued multiply-adds times their fidelity phases."""
+        return sum(each.issued * each.fidelity_phases for each in self.multiply_adds)
+
+
+def counts_of(operation: TimedOperation, taken: OperationCycles, spec: DeviceSpec) -> ActionCounts:
+    """The actions of an operation that has a model; ``taken`` are its cycles, whole ones."""
+    transfers, work, ends = taken.transfers, taken.tile_work, operation.ends
+    at_least = transfers is None or work is None
+    if transfers is None:
+        transfers = _dram_transfers(taken, spec)
+    if work is None:
+        work = TileWork() if ends is None else _each_once(ends)
+    products, phases = taken.issued_flops // PRODUCT_FLOPS, max(operation.fidelity_phases, 1)
+    instructions = products * phases * INSTRUCTIONS
+    links = [sum(each.link_bytes for each in transfers if each.network == number) for number in (0, 1)]
+    return ActionCounts(
+        multiply_adds=_multiply_adds(operation, taken) if products else (),
+        unpacked_bytes=work.unpacked_bytes,
+        packed_bytes=work.packed_bytes,
+        register_reads=work.packed_tiles * TILE_NUMBERS + instructions * (STREAMED + STATIONARY + SUMS),
+        register_writes=work.unpacked_tiles * TILE_NUMBERS + instructions * SUMS,
+        l1_read_bytes=work.unpacked_bytes
+        + work.copied_bytes
+        + sum(each.sent_bytes for each in transfers if not each.from_dram),
+        l1_written_bytes=work.packed_bytes
+        + work.copied_bytes
+        + sum(each.taken_bytes for each in transfers if not each.to_dram),
+        dram_read_bytes=taken.dram_read_bytes,
+        dram_written_bytes=taken.dram_written_bytes,
+        first_network_link_bytes=links[0],
+        second_network_link_bytes=links[1],
+        **_core_cycles(taken, spec),
+        at_least=at_least,
+    )
+
+
+def _multiply_adds(operation: TimedOperation, taken: OperationCycles) -> tuple[MultiplyAdds, ...]:
+    ends = operation.ends
+    operands = () if ends is None else (ends.read, *ends.others[:1])
+    formats = " x ".join(tensor.data_format.name for tensor in operands)
+    return (MultiplyAdds(formats, max(operation.fidelity_phases, 1), taken.issued_flops // 2, taken.useful_flops // 2),)
+
+
+def _dram_transfers(taken: OperationCycles, spec: DeviceSpec) -> tuple[Transfer, ...]:
+    """The bytes of DRAM, spread over all cores and banks."""
+    cores = reduce(CoreRangeSet.merge, (group.cores for group in taken.groups))
+    sides = ((taken.dram_read_bytes, False), (taken.dram_written_bytes, True))
+    return tuple(spread_transfer(spec, cores, size, in_dram=True, writes=writes) for size, writes in sides if size)
+
+
+def _each_once(ends: Ends) -> TileWork:
+    """Each tile of the inputs unpacked once, and each of the result packed once."""
+    written = TileWork(0, 0, *_tiles(ends.written))
+    return work_together((*(TileWork(*_tiles(tensor)) for tensor in (ends.read, *ends.others)), written))
+
+
+def _tiles(tensor: TensorSpec) -> tuple[int, int]:
+    """How many tiles the numbers of a tensor fill, and their bytes."""
+    rows, columns = tensor.matrix
+    tiles = -(-rows * columns // TILE_NUMBERS)
+    return tiles, tiles * tensor.data_format.tile_bytes
+
+
+def _core_cycles(taken: OperationCycles, spec: DeviceSpec) -> dict[str, int]:
+    """Cycles of all worker cores; a core of several groups works in the one that ends last."""
+    spent: dict[CoreCoord, tuple[int, int]] = {}
+    for group in taken.groups:
+        own = [stage.busy_cycles for stage in group.stages if stage.stage not in SHARED]
+        ended, busy = round(group.cycles), round(min(max(own, default=0), group.cycles))
+        for core in group.cores.cores():
+            spent[core] = max(spent.get(core, (0, 0)), (ended, busy))
+    ended, busy = (sum(cycles[index] for cycles in spent.values()) for index in (0, 1))
+    return {
+        "busy_core_cycles": busy,
+        "waiting_core_cycles": ended - busy,
+        "idle_core_cycles": spec.grid.cores * round(taken.cycles) - ended,
+    }
+
+
+def counts_together(parts: Iterable[ActionCounts]) -> ActionCounts:
+    """The actions of operations in sequence; multiply-adds of the same formats and fidelity phases are one."""
+    listed = list(parts)
+    sums = (map(sum, zip(*(part[1:-1] for part in listed), strict=True))) if listed else ()
+    products: dict[tuple[str, int], tuple[int, int]] = {}
+    for each in (product for part in listed for product in part.multiply_adds):
+        issued, useful = products.get(each[:2], (0, 0))
+        products[each[:2]] = issued + each.issued, useful + each.useful
+    together = ActionCounts(tuple(MultiplyAdds(*kind, *counts) for kind, counts in products.items()), *sums)
+    return together._replace(at_least=any(part.at_least for part in listed))
