@@ -112,6 +112,7 @@ class NocSpec:
     interface_cycles: float  # Of a small read's round trip, what is not hops: both ends' interfaces, and the memory
     crossing_cycles: float  # Between two packets on a link on which those of many cores meet
     merging_share: float  # Part of such a link's bandwidth that is left where packets of many senders merge
+    flushes_multicasts: bool  # A matmul's kernels wait until a multicast block has left the core, then send its flag
 
     def __post_init__(self) -> None:
         require_positive("noc", self)

@@ -205,8 +205,8 @@ def _effect(field: Field, far: Sequence[float], before: _Before, *, elasticities
     moves: set[str] = set()
     if field.numeric:
         rounds: Iterable[Sequence[float]] = [NEAR, *((factor,) for factor in far)]
-    else:  # a flag changes values, a text changes reports
-        moves = {VALUES} if isinstance(field.value, bool) else {REPORT} if isinstance(field.value, str) else set()
+    else:  # a text changes reports
+        moves = {REPORT} if isinstance(field.value, str) else set()
         rounds = [()]
     slopes: dict[Fixed, list[float]] = {}
     for factors in rounds:
@@ -223,6 +223,8 @@ def _effect(field: Field, far: Sequence[float], before: _Before, *, elasticities
             moves |= before.replanned(field, device)
         if moves:
             break
+    if isinstance(field.value, bool) and CYCLES not in moves:
+        moves.add(VALUES)  # which are not measured
     ordered = tuple(kind for kind in (PLAN, MEMORY, VALUES, CYCLES, LAUNCHES, REPORT) if kind in moves)
     return Effect(field=field, moves=ordered, elasticity=MappingProxyType(_elasticity(slopes)))
 

@@ -20,6 +20,7 @@ from device.time.network import movers, read_latency_cycles, shared_cycles, shar
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
 from ops.op_model import PRODUCT_FLOPS
 from ops.programs import kernel_costs
+from ops.programs.data_movement.movement import MovementCosts
 from ops.programs.matmul.buffers import BUFFERING
 from ops.programs.matmul.op import (
     IN_DRAM,
@@ -244,7 +245,7 @@ def _bring(
     reading, sending = stages
     path = {reading: _latency_cycles(spec, place) + tiles * kernel_costs.read_page_cycles(spec, data_format.tile_bytes)}
     if receivers > 1:
-        path[sending] = kernel_costs.multicast_cycles(spec, tiles * data_format.tile_bytes, receivers)
+        path[sending] = _sent_cycles(spec, tiles * data_format.tile_bytes, receivers)
     return task_of(path)
 
 
@@ -255,7 +256,13 @@ def _latency_cycles(spec: DeviceSpec, place: Place) -> float:
 
 def send_cycles(spec: DeviceSpec, sent_bytes: float, receivers: int) -> float:
     """Cycles to send a K block, and until its receivers have said that they are ready for the next."""
-    return agree_cycles(spec, receivers) + kernel_costs.multicast_cycles(spec, sent_bytes, receivers)
+    return agree_cycles(spec, receivers) + _sent_cycles(spec, sent_bytes, receivers)
+
+
+def _sent_cycles(spec: DeviceSpec, sent_bytes: float, receivers: int) -> float:
+    """A block is multicast; where kernels flush it, they wait until it has left the core before they send its flag."""
+    flush = spec.costs_of(MovementCosts).flush_cycles if spec.noc.flushes_multicasts else 0.0
+    return flush + kernel_costs.multicast_cycles(spec, sent_bytes, receivers)
 
 
 def agree_cycles(spec: DeviceSpec, receivers: int) -> float:
@@ -302,7 +309,7 @@ def _operand_tasks(op: MatmulOp, spec: DeviceSpec, places: Places) -> tuple[Task
         first = _bring(spec, height * depth, in_format, receivers, STAGES[0], places.first)
     elif receivers > 1:
         sent_bytes = height * depth * in_format.tile_bytes
-        first = task_of({Stage.ACT_MULTICAST: kernel_costs.multicast_cycles(spec, sent_bytes, receivers)})
+        first = task_of({Stage.ACT_MULTICAST: _sent_cycles(spec, sent_bytes, receivers)})
     return first, None if places.second is Place.OWN else second_task(op, spec, places.second)
 
 

@@ -128,6 +128,22 @@ def test_every_receiver_says_that_it_is_ready_for_each_block_but_the_first():
     assert slow - quick == pytest.approx(63 * 40 * 10)
 
 
+def test_senders_that_flush_wait_for_every_block():
+    """64 blocks of the first operand leave their core before their flags are sent; whoever sends nothing loses none."""
+    matmul = op(m=1, k=256, n=40, grid=(8, 8), program=MatmulProgram.MCAST_IN0)
+    figures = {
+        "transfer_costs_increment_cycles": 200.0,
+        "compute_phase_cycles": 1e-3,
+        "movement_costs_flush_cycles": 70.0,
+    }
+    quick, slow = (
+        time_matmul(matmul, SPEC.replace(noc_flushes_multicasts=flushes, **figures)).cycles for flushes in (False, True)
+    )
+    assert slow - quick == pytest.approx(64 * 70)
+    own = op(m=8, k=4, n=8, program=MatmulProgram.SINGLE_TILES, grid=(8, 8))
+    assert len({time_matmul(own, SPEC.replace(noc_flushes_multicasts=each)).cycles for each in (False, True)}) == 1
+
+
 def test_cores_next_to_their_banks_are_as_fast_as_the_banks():
     """12 banks hand out 64 blocks of 16 x 4 tiles of 1,088 bytes, all at once and compute and senders are no slower."""
     matmul = op(m=1, k=256, n=192, program=MatmulProgram.DRAM_SHARDED, grid=(12, 1))
