@@ -18,12 +18,15 @@ from ops.programs.bilinear import BilinearUpsample
 from ops.programs.conv2d.block_costs import ConvCosts
 from ops.programs.conv2d.model import OP_MODELS as CONV2D
 from ops.programs.conv3d import Conv3d
+from ops.programs.data_movement.broadcast import Broadcast
 from ops.programs.data_movement.channels import ChannelsFirst, ChannelsLast
 from ops.programs.data_movement.concat import Concatenate
 from ops.programs.data_movement.copy import CopyTensor
 from ops.programs.data_movement.fold import FoldWindows
+from ops.programs.data_movement.gather import Gather
 from ops.programs.data_movement.kv_cache import FillCache, UpdateCache
 from ops.programs.data_movement.movement import MovementCosts
+from ops.programs.data_movement.nonzero import NonZero
 from ops.programs.data_movement.pad import FillPad, FillTiles, PadWith
 from ops.programs.data_movement.partial import SliceFromShards, SliceToShards
 from ops.programs.data_movement.permute import Permute
@@ -53,10 +56,10 @@ from ops.programs.rotate import Rotate
 
 # Operations whose own methods are their models.
 MODELED_OPS: Final[tuple[type[ModeledOp], ...]] = (
-    Activate, AddRow, BilinearUpsample, Binary, ChannelsFirst, ChannelsLast, Concatenate, Conv3d, CopyTensor, Cut,
-    EvenlyDistributed, FillCache, FillPad, FillTiles, FoldWindows, GridSample, Pool, PaddedSlice, PadWith, Permute,
-    RepeatTensor, Reshape, ReshapeOnDevice, RollShards, Rotate, SliceFromShards, SliceToShards, SliceWrite, SplitWidth,
-    Ternary, Transpose, UpdateCache, Upsample,
+    Activate, AddRow, BilinearUpsample, Binary, Broadcast, ChannelsFirst, ChannelsLast, Concatenate, Conv3d,
+    CopyTensor, Cut, EvenlyDistributed, FillCache, FillPad, FillTiles, FoldWindows, Gather, GridSample, NonZero,
+    PadWith, PaddedSlice, Permute, Pool, RepeatTensor, Reshape, ReshapeOnDevice, RollShards, Rotate,
+    SliceFromShards, SliceToShards, SliceWrite, SplitWidth, Ternary, Transpose, UpdateCache, Upsample,
 )  # fmt: skip
 _MODELS: list[OpModel[Any]] = [
     *map(model_of, MODELED_OPS),

@@ -49,7 +49,9 @@ from ttsim.api.eltwise import (
 from ttsim.api.grid_sample import (
     grid_sample as grid_sample, prepare_grid_sample_grid as prepare_grid_sample_grid,
 )
-from ttsim.api.embedding import EmbeddingsType as EmbeddingsType, embedding as embedding
+from ttsim.api.embedding import (
+    EmbeddingsType as EmbeddingsType, embedding as embedding, gather as gather, nonzero as nonzero,
+)
 from ttsim.api.fold import fold as fold
 from ttsim.api.kv_cache import fill_cache as fill_cache, update_cache as update_cache
 from ttsim.api.matmul import addmm as addmm, linear as linear, matmul as matmul

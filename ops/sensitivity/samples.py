@@ -42,9 +42,11 @@ from ops.planners.conv.plan import plan_convolution
 from ops.planners.conv3d import Conv3dArguments, plan_conv3d
 from ops.planners.deviation import DeviationArguments, plan_deviation
 from ops.planners.eltwise import BinaryArguments, plan_binary
+from ops.planners.gather import GatherArguments, plan_gather
 from ops.planners.grid_sample import GridSampleArguments, plan_grid_sample
 from ops.planners.matmul.arguments import MatmulArguments
 from ops.planners.matmul.plan import plan_matmul
+from ops.planners.nonzero import plan_nonzero
 from ops.planners.normalization.batch_norm import (
     BatchNormArguments,
     RunningArguments,
@@ -61,6 +63,7 @@ from ops.planners.product import ProductArguments, plan_product
 from ops.planners.rand import plan_rand
 from ops.planners.reduction import ReduceArguments, plan_reduction
 from ops.planners.rotate import RotateArguments, plan_rotate
+from ops.planners.shape.broadcast import plan_broadcast_to
 from ops.planners.shape.fold import plan_fold
 from ops.planners.shape.pad import plan_pad
 from ops.planners.shape.permute import plan_permute
@@ -468,6 +471,7 @@ def _transformers() -> Iterator[Sample]:
     heads, rows = _tensor(TILES, 1, 2, 64, 64), _tensor(ROWS, 1, 16, 16, 32)
     tiles, wide, table = _tensor(TILES, 1, 1, 64, 64), _tensor(TILES, 1, 1, 64, 384), _tensor(ROWS, 64, 32)
     indices = replace(_tensor(ROWS, 1, 32), data_format=UINT32)
+    places = replace(tiles, data_format=UINT32)
     chosen = Ternary(operation="where", formats=(BFLOAT16,) * 3, data_format=BFLOAT16)
     summed = ReduceArguments(name="sum", reduction=Reduction.SUM, axes=(3,))
     for name, plan, tensors in (
@@ -488,6 +492,11 @@ def _transformers() -> Iterator[Sample]:
             partial(plan_embedding, EmbeddingArguments(indices=indices, table=table)),
             {"input": indices, "weight": table},
         ),
+        (
+            "gather",
+            partial(plan_gather, GatherArguments(source=tiles, indices=places, dim=3), l1_bytes=1 << 20),
+            {"input": tiles, "index": places},
+        ),
         ("sum", partial(plan_reduction, tiles, summed), {"input": tiles}),
         (
             "cumsum",
@@ -502,6 +511,8 @@ def _transformers() -> Iterator[Sample]:
         ),
         ("argmax", partial(plan_argmax, rows, ArgMaxArguments(dim=3, keeps=True)), {"input": rows}),
         ("topk", partial(plan_topk, tiles, TopKArguments(count=32)), {"input": tiles}),
+        ("broadcast_to", partial(plan_broadcast_to, tiles, (2, 1, 64, 64)), {"input": tiles}),
+        ("nonzero", partial(plan_nonzero, rows), {"input": rows}),
         ("repeat", partial(plan_repeat, rows, (1, 2, 1, 1)), {"input": rows}),
         ("split", partial(plan_split, wide, 2), {"input": wide}),
         (

@@ -6,6 +6,7 @@ from device.memory.memory_config import TILE
 from device.numbers.formats import Array
 from tools.random_calls.drafts import DRAM, Draft, Operand, Shadow, Step, is_float, of_tensor, operation
 from tools.random_calls.references import movement_error, rounding
+from tools.random_calls.tensors import INTERLEAVED
 
 
 @of_tensor("softmax", accept=lambda x: is_float(x) and bool((np.abs(x.values) < 1e30).all()))
@@ -174,6 +175,44 @@ def embedding(draft: Draft) -> Step:
     layout = draft.pick(("ROW_MAJOR", "ROW_MAJOR", "TILE"))
     draft.option("layout", "" if layout == "ROW_MAJOR" else "ttsim.TILE_LAYOUT")
     return draft.gives(table.values[numbers], dtypes=("bfloat16",), layout=layout)
+
+
+@of_tensor(
+    "gather", accept=lambda x: x.dtype in ("bfloat16", "float32") and len(x.shape) > 1 and not x.tensor.is_sharded()
+)
+def gather(draft: Draft, x: Shadow) -> Step:
+    """Elements of an axis."""
+    axis = draft.below(len(x.shape))
+    sides = [draft.between(1, 40) if index == axis else draft.between(1, side) for index, side in enumerate(x.shape)]
+    seed, layout = draft.below(1000), "TILE" if x.tiled else "ROW_MAJOR"
+    numbers = f"np.random.default_rng({seed}).integers(0, {x.shape[axis]}, {tuple(sides)})"
+    draft.call(x, axis, f"ttsim.from_numpy({numbers}, ttsim.uint32, layout=ttsim.{layout}_LAYOUT, device=device)")
+    places = np.random.default_rng(seed).integers(0, x.shape[axis], sides)
+    box = tuple(slice(None if index == axis else side) for index, side in enumerate(sides))
+    return draft.gives(np.take_along_axis(x.values[box], places, axis), dtypes=(x.dtype,), layout=layout)
+
+
+@of_tensor("nonzero", accept=lambda x: len(x.shape) == 4 and x.dtype in ("bfloat16", "float32", "uint32"))
+def nonzero(draft: Draft, x: Shadow) -> Step:
+    """The indices of elements that are not zero, of which the count is compared."""
+    draft.call(x).placed(x.shape, tiled=False, probability=0.2, only=INTERLEAVED)
+    count = np.zeros((1, 1, 1, 8))
+    count[..., 0] = np.count_nonzero(x.values)
+    return draft.gives(
+        count, dtypes=("uint32",), layout="ROW_MAJOR", text=f"ttsim.nonzero({', '.join(draft.arguments)})[0]"
+    )
+
+
+@of_tensor(
+    "experimental.broadcast_to",
+    accept=lambda x: x.tiled and x.is_float and len(x.shape) < 5 and 1 in x.shape and not x.tensor.is_sharded(),
+)
+def broadcast_to(draft: Draft, x: Shadow) -> Step:
+    """Sides of 1, repeated."""
+    sides = tuple(draft.between(1, 40) if side == 1 and index else side for index, side in enumerate(x.shape))
+    draft.call(x, sides).placed(sides, tiled=True, probability=0.2, only=INTERLEAVED)
+    values = np.broadcast_to(x.values, sides)
+    return draft.gives(values, movement_error(values, x.dtype), dtypes=(x.dtype,), layout="TILE")
 
 
 @operation("experimental.rotary_embedding")

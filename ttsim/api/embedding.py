@@ -1,13 +1,17 @@
-"""ttnn.embedding."""
+"""ttnn's functions that take elements or rows at the places that indices name."""
 
-from device.cores import PlainEnum
+from device.cores import CoreRangeSet, PlainEnum
 from device.errors import DeviceError
 from device.memory.memory_config import Layout, MemoryConfig
 from ops.planners.attention.embedding import EmbeddingArguments, EmbeddingKind, plan_embedding, require_two_axes
+from ops.planners.gather import GatherArguments, plan_gather, require_rows
+from ops.planners.nonzero import plan_nonzero, require_elements
 from ttsim.api.device_calls import cached_plan, format_of, operation, require_left_out, required_device
+from ttsim.api.normalization import room_below
 from ttsim.runtime.execution import run
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.attention import Integer
+from ttsim.runtime.types.call import required_integer
 from ttsim.runtime.types.tensors import DataType
 
 
@@ -74,3 +78,83 @@ def embedding(
         require_two_axes(call)
     with device.function("ttnn.embedding"):
         return run(plan, {"input": input_tensor, "weight": weight}, device)["output"]
+
+
+@operation
+def gather(
+    input: Tensor,
+    dim: object,
+    index: Tensor,
+    *,
+    sparse_grad: bool = False,
+    memory_config: MemoryConfig | None = None,
+    out: Tensor | None = None,
+    sub_core_grids: CoreRangeSet | None = None,
+) -> Tensor:
+    """The elements of an axis that indices name.
+
+    Args:
+        input: A tensor on the device.
+        dim: The axis; negative numbers count from the last.
+        index: Indices on the device, uint16 or uint32, in the layout of ``input`` and of as many axes, which may be
+            longer than those of ``input`` along ``dim`` alone.
+        sparse_grad: False; the real library refuses sparse gradients.
+        out: Not simulated; None creates a new tensor.
+
+    Returns:
+        A tensor of the shape of ``index``.
+
+    Raises:
+        ArgumentError: On a strict device, for indices beside the rows of ``input``, for which the real library reads
+            padding.
+
+    Examples:
+        >>> tensor = ttnn.Tensor(np.array([[1.0, 2.0], [3.0, 4.0]]), ttnn.bfloat16, device, ttnn.TILE_LAYOUT)
+        >>> places = ttnn.Tensor(np.array([[1], [0]]), ttnn.uint32, device, ttnn.TILE_LAYOUT)
+        >>> ttnn.gather(tensor, 1, places).to_list()
+        [[2.0], [3.0]]
+    """
+    require_left_out("gather", out=out, sub_core_grids=sub_core_grids)
+    device = required_device("gather", input)
+    required_device("gather", index)
+    call = GatherArguments(
+        source=input.spec, indices=index.spec, dim=required_integer("gather", "dim", dim), place=memory_config
+    )
+    plan = cached_plan(plan_gather, device, call, l1_bytes=room_below(device, None))
+    if sparse_grad:
+        raise DeviceError("Sparse gradient is not supported yet.\nsparse_grad: leave it out")
+    if device.strict and not plan.refused:
+        require_rows(call)
+    with device.function("ttnn.gather"):
+        return run(plan, {"input": input, "index": index}, device)["output"]
+
+
+@operation
+def nonzero(input_tensor: Tensor, *, memory_config: MemoryConfig | None = None) -> list[Tensor]:
+    """Where a tensor is not zero.
+
+    Args:
+        input_tensor: [A, B, C, D] on the device.
+        memory_config: Memory of the results, interleaved; None for DRAM.
+
+    Returns:
+        Two uint32 tensors: [1, 1, 1, 8], whose first element is the number of elements that are not zero, and
+        [1, 1, 1, 4 A B C D], in which the four indices of each stand one behind the other. What stands behind them is
+        zero here, and unspecified in the real library.
+
+    Raises:
+        ArgumentError: On a strict device, for block floats, of which the real library compares bytes.
+
+    Examples:
+        >>> tensor = ttnn.from_numpy(np.array([[[[0.0, 3.0, 0.0, 4.0]]]]), ttnn.bfloat16, device=device)
+        >>> count, places = ttnn.nonzero(tensor)
+        >>> count.to_numpy()[0, 0, 0, 0].item(), places.to_numpy()[0, 0, 0, :8].tolist()
+        (2, [0, 0, 0, 1, 0, 0, 0, 3])
+    """
+    device = required_device("nonzero", input_tensor)
+    plan = cached_plan(plan_nonzero, device, input_tensor.spec, place=memory_config)
+    if device.strict:
+        require_elements(input_tensor.spec)
+    with device.function("ttnn.nonzero"):
+        results = run(plan, {"input": input_tensor}, device)
+    return [results["count"], results["places"]]

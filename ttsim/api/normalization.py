@@ -68,7 +68,7 @@ class Norm(Call):
         )
         place = self.memory_config or call.source.memory_config
         result = None if place.is_sharded() else call.source.changed(memory_config=place)
-        plan = cached_plan(plan_norm, device, call, l1_bytes=_room_below(device, result))
+        plan = cached_plan(plan_norm, device, call, l1_bytes=room_below(device, result))
         with device.function(f"ttnn.{self._name}"):
             return run(plan, tensors, device)["output"]
 
@@ -85,7 +85,7 @@ def l1_bytes_of(device: Device) -> int:
     return device.spec.l1.usable_bytes - device.machine.l1_small_bytes
 
 
-def _room_below(device: Device, result: TensorSpec | None) -> int:
+def room_below(device: Device, result: TensorSpec | None) -> int:
     """Bytes of a core below its lowest L1 buffer once the result lies there."""
     machine, allocator = device.machine, device.machine.allocator
     if result is not None and current().dispatch and result.memory_config.buffer_type is BufferType.L1:

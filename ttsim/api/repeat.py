@@ -6,10 +6,11 @@ import numpy as np
 
 from device.errors import ArgumentTypeError, DeviceError, NotSimulatedError, shown
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
+from ops.planners.shape.broadcast import plan_broadcast_to
 from ops.planners.shape.plan import axis_of
 from ops.planners.shape.repeat import plan_repeat, plan_repeat_interleave, repeats_elements
 from ttsim.api.conversions import to_layout, to_memory_config, typecast
-from ttsim.api.device_calls import converted, operation, require_left_out, required_device
+from ttsim.api.device_calls import converted, operation, operation_as, require_left_out, required_device
 from ttsim.api.shape import concat, reshape, transpose, unsqueeze, view
 from ttsim.api.upsample import upsample
 from ttsim.runtime.execution import locked_on
@@ -101,6 +102,30 @@ def expand(input_tensor: Tensor, output_shape: object, *, memory_config: MemoryC
         )
     counts = tuple(1 if length in (-1, side) else length for side, length in zip(sides, wanted, strict=True))
     return _repeated("expand", input_tensor, counts, memory_config)
+
+
+@operation_as("ttnn.experimental.")
+def broadcast_to(
+    input: Tensor, output_shape: object, *, memory_config: MemoryConfig | None = None, output: Tensor | None = None
+) -> Tensor:
+    """A tensor whose sides of 1 are repeated to the sides of a shape, within tiles, too.
+
+    Args:
+        input: An interleaved tensor on the device, in TILE layout.
+        output_shape: Up to four sides, of which new ones come in front.
+        output: Not simulated; None creates a new tensor.
+
+    Returns:
+        A tensor of the shape.
+
+    Examples:
+        >>> tensor = ttnn.ones((1, 1, 1, 32), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> ttnn.experimental.broadcast_to(tensor, (2, 1, 40, 32)).shape
+        Shape([2, 1, 40, 32])
+    """
+    require_left_out("experimental.broadcast_to", output=output)
+    shape = _counts("experimental.broadcast_to", "output_shape", output_shape)
+    return converted("experimental.broadcast_to", plan_broadcast_to, input, shape, place=memory_config)
 
 
 @operation

@@ -123,10 +123,12 @@ def _cut(builder: PlanBuilder, source: PlanTensor, op: Cut, name: str, place: Me
     return result
 
 
-def cut_by(builder: PlanBuilder, source: PlanTensor, shape: tuple[int, ...], name: str) -> PlanTensor:
+def cut_by(
+    builder: PlanBuilder, source: PlanTensor, shape: tuple[int, ...], name: str, *, place: MemoryConfig | None = None
+) -> PlanTensor:
     """The first elements of each axis, in a smaller shape; the tensor itself if it has that shape."""
     op = Cut(shape=source.spec.shape, begins=(0,) * len(shape), ends=shape, steps=(1,) * len(shape))
-    return _cut(builder, source, op, name, None)
+    return _cut(builder, source, op, name, place)
 
 
 def _require_view(box: TensorSpec, spec: DeviceSpec, *, tilized: bool) -> None:

@@ -1,0 +1,189 @@
+"""Plans of ttnn.gather. Rules: ttnn 0.81.1 (data_movement/gather), compared with its plans."""
+
+from dataclasses import dataclass
+from math import prod
+from typing import Final
+
+from device.errors import ArgumentError, DeviceError, NotSimulatedError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import TILE, Layout, MemoryConfig, TensorMemoryLayout
+from device.numbers.formats import UINT16, UINT32, round_up
+from device.plan import Plan
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor
+from ops.planners.ordered import four_axes
+from ops.planners.shape.pad import fill_padding
+from ops.planners.shape.permute import RANK, seen, transposed_by
+from ops.planners.shape.slice import cut_by
+from ops.programs.data_movement.gather import gather_buffers, gather_of, is_generated
+
+LEAST_FLOAT: Final = 2.0**-126  # fills the padding of the source
+FORMATS: Final = (UINT32, UINT16)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatherArguments:
+    """A call."""
+
+    source: TensorSpec
+    indices: TensorSpec
+    dim: int  # As the caller counts it
+    place: MemoryConfig | None = None
+
+
+def plan_gather(call: GatherArguments, spec: DeviceSpec, *, l1_bytes: int) -> Plan:
+    """Plan the elements of "input" along an axis at the places "index"; raises DeviceError for what is refused."""
+    source, indices, rank = call.source, call.indices, len(call.source.shape)
+    if rank != len(indices.shape):
+        raise DeviceError(
+            f"Input and index tensor must have the same number of dimensions. Got input dim: {rank} and index dim: "
+            f"{len(indices.shape)}\nindex: reshape it"
+        )
+    if not -rank <= call.dim < rank:
+        raise DeviceError(f"gather: dim {call.dim} is out of range for tensor rank {rank}\ndim: there is no such axis")
+    if source.shape == (1,) or indices.shape == (1,):
+        raise NotSimulatedError("gather: vectors of one element are not simulated; reshape both tensors to rank 2")
+    if _is_cut_by_columns(source) or _is_cut_by_columns(indices, source):
+        raise NotSimulatedError("gather: rows of no whole tiles in WIDTH or BLOCK shards are not simulated")
+    builder = PlanBuilder(spec, {"input": source, "index": indices})
+    places = _in_front(builder, builder.tensor("index"), call, "places")
+    if places.spec.layout is Layout.TILE:
+        fill_padding(builder, places, 0.0, "places.filled", seen=False)
+    rows = _in_front(builder, builder.tensor("input"), call, "rows")
+    box = _box(builder, rows, places.spec)
+    filled = box
+    if box.spec.layout is Layout.TILE:
+        filled = fill_padding(builder, box, LEAST_FLOAT, "box.filled", seen=False)
+    builder.free_own(box, rows, keep=[filled, builder.tensor("input")])
+    result = _gathered(builder, filled, places, call, rows.spec.shape, l1_bytes)
+    if rank == 1 and source.layout is Layout.TILE:
+        raise DeviceError("Can't convert shape rank\ninput, index: reshape both tensors to rank 2")
+    before = result
+    result = PlanTensor(result.name, result.spec.changed(shape=_turned(indices.shape, call.dim)))
+    if call.dim % rank != rank - 1:
+        result = transposed_by(builder, result, (call.dim % rank, rank - 1), indices.memory_config, "output")
+        builder.free_own(before, keep=[result])
+    builder.free_own(filled, keep=[builder.tensor("input")])
+    builder.free_own(places, keep=[builder.tensor("index")])
+    return builder.finish({"output": result})
+
+
+def _in_front(builder: PlanBuilder, tensor: PlanTensor, call: GatherArguments, name: str) -> PlanTensor:
+    """The tensor with the axis at the end, and with four axes; of more axes, those before are cut to the indices'."""
+    rank = len(tensor.spec.shape)
+    axis, turned = call.dim % rank, tensor
+    if axis != rank - 1:
+        turned = transposed_by(builder, tensor, (axis, rank - 1), None, name)
+    shape = turned.spec.shape
+    if rank > RANK and tensor.name == "input":
+        wanted = _turned(call.indices.shape, call.dim)
+        for index, (most, side) in enumerate(zip(wanted[:-3], shape[:-3], strict=True)):
+            if most > side:
+                named = rank - 1 if index == axis != rank - 1 else index
+                raise DeviceError(
+                    f"gather: index tensor size {most} on dimension {named} exceeds the input tensor size {side}; "
+                    f"only dimension {axis} may be larger\nindex: it is larger than the tensor"
+                )
+        cut = cut_by(builder, turned, (*wanted[:-3], *shape[-3:]), f"{name}.cut")
+        builder.free_own(turned, keep=[cut, tensor])
+        turned = cut
+    four = four_axes(turned.spec.shape)
+    return (
+        seen(turned, four)
+        if rank <= RANK
+        else PlanTensor(turned.name, turned.spec.changed(shape=four, padded_shape=None))
+    )
+
+
+def _turned(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
+    """The shape with an axis exchanged for the last."""
+    sides = list(shape)
+    sides[dim], sides[-1] = sides[-1], sides[dim]
+    return tuple(sides)
+
+
+def _box(builder: PlanBuilder, rows: PlanTensor, places: TensorSpec) -> PlanTensor:
+    """The tensor cut to the rows of the indices, whole tiles of them."""
+    *images, count, _ = places.shape
+    wanted = *images, round_up(count, TILE) if places.layout is Layout.TILE else count
+    for side, most in zip(wanted, rows.spec.padded_shape[:-1], strict=True):
+        if side > most:
+            raise DeviceError(
+                f"Ends {side} must be less than or equal to the shape of the tensor {most}\n"
+                "index: it is larger than the tensor"
+            )
+    return cut_by(builder, rows, (*wanted, rows.spec.shape[-1]), "box", place=rows.spec.memory_config)
+
+
+def _gathered(
+    builder: PlanBuilder,
+    box: PlanTensor,
+    places: PlanTensor,
+    call: GatherArguments,
+    rows: tuple[int, ...],
+    l1_bytes: int,
+) -> PlanTensor:
+    """The results of the program, for a tensor that had a shape before it was cut."""
+    spec, source, indices = builder.device_spec, box.spec, places.spec
+    place = call.source.memory_config if call.place is None else call.place
+    result = TensorSpec(indices.shape, source.data_format, source.layout, place)
+    generated = is_generated(source, indices, result)
+    _check(source, indices, place, generated=generated)
+    cut = tuple(map(min, rows, source.shape))  # without the padding that the box has
+    shapes = cut, indices.shape
+    op = gather_of(source, indices, shapes, generated=generated, l1_bytes=l1_bytes, spec=spec)
+    name = "GatherCodegenDeviceOperation" if generated else "GatherDeviceOperation"
+    return builder.run(
+        name, op, [box, places], PlanTensor("gathered", result), gather_buffers(op, source, indices, spec)
+    )
+
+
+def _check(source: TensorSpec, indices: TensorSpec, place: MemoryConfig, *, generated: bool) -> None:
+    """Raises DeviceError for what the programs refuse, in their order."""
+    words = "gather_codegen: index" if generated else "Index"
+    form = (
+        f"{words} tensor must be of type UINT32 or UINT16. Got: DataType::{indices.data_format.name.upper()}\n"
+        "index: typecast it"
+    )
+    fits = indices.data_format in FORMATS
+    if not generated and not fits:
+        raise DeviceError(form)
+    for axis, (side, most) in enumerate(zip(indices.shape[:-1], source.shape[:-1], strict=True)):
+        if side > most:
+            raise DeviceError(
+                f"{words} tensor shape dimension {axis} must be less than or equal to input tensor shape dimension "
+                f"{axis}. Got index tensor shape: Shape({list(indices.shape)}) and input tensor shape: "
+                f"Shape({list(source.shape)})\nindex: it is larger than the tensor"
+            )
+    if not fits:
+        raise DeviceError(form)
+    if source.layout is not indices.layout:
+        raise DeviceError(
+            f"Input tensor and index tensor must have the same layout. Got input layout: Layout::{source.layout.name} "
+            f"and index layout: Layout::{indices.layout.name}\nindex: use ttnn.to_layout"
+        )
+    if place.is_sharded() and place.shard_spec is None:
+        raise NotSimulatedError("gather: a sharded memory_config without a shard_spec is not simulated; give one")
+    if source.layout is Layout.TILE and (shards := place.shard_spec) is not None:
+        high, wide = shards.shape
+        if high % TILE or wide % TILE:
+            raise DeviceError(
+                f"TILE sharded gather requires tile-aligned output shard shape; got ({high}, {wide})\n"
+                "memory_config: give shards of whole tiles"
+            )
+
+
+def _is_cut_by_columns(tensor: TensorSpec, source: TensorSpec | None = None) -> bool:
+    schemes = TensorMemoryLayout.BLOCK_SHARDED, TensorMemoryLayout.WIDTH_SHARDED
+    rows = (source or tensor).layout is Layout.ROW_MAJOR
+    return rows and tensor.memory_config.memory_layout in schemes and tensor.shape[-1] % TILE != 0
+
+
+def require_rows(call: GatherArguments) -> None:
+    """Raises ArgumentError for indices beside the rows of the tensor, for which the library reads padding."""
+    own, other = (_turned(tensor.shape, call.dim)[:-1] for tensor in (call.source, call.indices))
+    if prod(other) and any(side > most for side, most in zip(other, own, strict=True)):
+        raise ArgumentError(
+            f"gather: the index of shape {list(call.indices.shape)} has more rows than the tensor of shape "
+            f"{list(call.source.shape)}, for which the real library reads padding; cut the index"
+        )

@@ -1,0 +1,59 @@
+"""The plan of ttnn.experimental.broadcast_to. Rules: ttnn 0.81.1 (experimental/bcast_to), compared with its plans."""
+
+from collections.abc import Iterator
+
+from device.errors import DeviceError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import Layout, MemoryConfig
+from device.plan import Plan
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.planners.shape.permute import RANK
+from ops.programs.data_movement.broadcast import Broadcast, broadcast_buffers
+
+
+def plan_broadcast_to(
+    source: TensorSpec, shape: tuple[int, ...], spec: DeviceSpec, *, place: MemoryConfig | None = None
+) -> Plan:
+    """Plan the tensor "input" in a shape whose sides of 1 are repeated; raises DeviceError where it is refused."""
+    where = source.memory_config if place is None else place
+    for text in _refusals(source, shape, where):
+        raise DeviceError(text)
+    result = TensorSpec(shape, source.data_format, source.layout, where)
+
+    def write(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
+        op = Broadcast(shape=shape, data_format=source.data_format)
+        return builder.run(
+            "BcastToOperation", op, [tensor], PlanTensor("output", result), broadcast_buffers(source, spec)
+        )
+
+    return plan_of(source, spec, write)
+
+
+def _refusals(source: TensorSpec, shape: tuple[int, ...], place: MemoryConfig) -> Iterator[str]:
+    own, name = source.shape, "output_shape"
+    sizes = f"Shape({list(own)})({len(own)})", f"Shape({list(shape)})({len(shape)})"
+    if len(own) > len(shape):
+        yield (
+            f"Input tensor shape {sizes[0]} must be at least as large as the broadcast shape {sizes[1]}, which it is "
+            f"not\n{name}: give a side for each axis"
+        )
+    if len(shape) > RANK:
+        yield f"Tensor shape and broadcast size {sizes[0]} {sizes[1]} must be at most 4D\n{name}: give at most 4 sides"
+    for index in range(-1, -len(own) - 1, -1):
+        if own[index] not in (1, shape[index]):
+            yield (
+                f"Input dimension {index} (size {own[index]}) cannot be broadcast to output dimension {index} (size "
+                f"{shape[index]})\n{name}: only sides of 1 are repeated"
+            )
+    if source.layout is not Layout.TILE:
+        yield (
+            f"bcast_to: Invalid tensor memory layout Layout::{source.layout.name}. Input tensor layout must be TILE.\n"
+            "input: use ttnn.to_layout"
+        )
+    for which, config in (("Input tensor", source.memory_config), ("Output memory config", place)):
+        if config.is_sharded():
+            yield (
+                f"bcast_to: Invalid {which.split()[0].lower()} memory config {config}. {which} sharding not supported\n"
+                "give interleaved memory"
+            )

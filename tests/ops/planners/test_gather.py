@@ -1,0 +1,122 @@
+"""Device operations, cores and buffers of gathers, as ttnn 0.81.1 plans them on a device of 8x8 cores."""
+
+import re
+from functools import partial
+
+import numpy as np
+import pytest
+
+import ttsim
+from device.errors import ArgumentError, DeviceError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import Layout
+from device.numbers.formats import BFLOAT16, FLOAT32, INT32, UINT16, UINT32
+from device.plan import Operation
+from ops.op_models import load_spec
+from ops.planners.gather import GatherArguments, plan_gather
+
+SPEC = load_spec("wormhole_n150")
+ROWS = Layout.ROW_MAJOR
+
+
+def planned(own, other, dim, formats=(BFLOAT16, UINT32), layouts=(Layout.TILE, Layout.TILE), l1_bytes=1 << 20):
+    source, indices = map(TensorSpec, (own, other), formats, layouts)
+    return plan_gather(GatherArguments(source=source, indices=indices, dim=dim), SPEC, l1_bytes=l1_bytes)
+
+
+def last_of(plan):
+    """The names of all device operations, and the cores and buffers of the gather."""
+    steps = [step for step in plan.steps if isinstance(step, Operation)]
+    (step,) = [step for step in steps if step.name.startswith("Gather")]
+    buffers = step.circular_buffers
+    return (
+        [one.name.removesuffix("DeviceOperation") for one in steps],
+        str(buffers[0].cores),
+        [buffer.size_bytes for buffer in buffers],
+    )
+
+
+IMAGE = (2, 3, 64, 100)
+FILLS = ["FillPad", "FillPad", "GatherCodegen"]
+TURNS = ["Transpose", "FillPad", "Transpose", "Slice", "GatherCodegen", "Transpose"]
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (partial(planned, IMAGE, (2, 3, 64, 50), -1), (FILLS, "{[0-0 - 2-7]}", [8192, 4096, 8192])),
+        (partial(planned, IMAGE, (2, 3, 50, 100), 2), (TURNS, "{[0-0 - 5-7]}", [4096, 4096, 8192])),
+        (partial(planned, IMAGE, (2, 3, 64, 30), 3), (FILLS, "{[0-0 - 0-7], [1-0 - 1-3]}", [8192, 4096, 8192])),
+        (  # the row does not fit, and comes in two blocks
+            partial(planned, (1, 1, 32, 3200), (1, 1, 32, 64), 3, l1_bytes=1 << 17),
+            (["GatherCodegen"], "{[0-0 - 0-1]}", [102400, 4096, 2048]),
+        ),
+        (
+            partial(planned, IMAGE, (2, 3, 64, 50), -1, (FLOAT32, UINT16)),
+            (["FillPad", "FillPad", "Gather"], "{[0-0 - 7-0], [0-1 - 3-1]}", [16384, 2048, 4096]),
+        ),
+        (
+            partial(planned, (1, 1, 32, 3200), (1, 1, 32, 64), 3, (FLOAT32, UINT32)),
+            (["Gather"], "{[0-0 - 1-0]}", [8192, 4096, 4096]),
+        ),
+        (
+            partial(planned, IMAGE, (2, 3, 64, 50), -1, layouts=(ROWS, ROWS)),
+            (["Gather"], "{[0-0 - 7-7]}", [200, 200, 100]),
+        ),
+    ],
+)
+def test_plans(call, expected):
+    assert last_of(call()) == expected
+
+
+@pytest.mark.parametrize(
+    ("call", "first"),
+    [
+        (partial(planned, IMAGE, (3, 64, 100), 0), "Input and index tensor must have the same number of dimensions."),
+        (partial(planned, IMAGE, IMAGE, 4), "gather: dim 4 is out of range for tensor rank 4"),
+        (partial(planned, IMAGE, (2, 4, 64, 50), 3), "Ends 4 must be less than or equal to the shape of the tensor 3"),
+        (partial(planned, (5, *IMAGE), (6, *IMAGE), 4), "gather: index tensor size 6 on dimension 0 exceeds the input"),
+        (
+            partial(planned, IMAGE, IMAGE, 3, (BFLOAT16, INT32)),
+            "gather_codegen: index tensor must be of type UINT32 or UINT16. Got: DataType::INT32",
+        ),
+        (partial(planned, IMAGE, IMAGE, 3, (FLOAT32, INT32)), "Index tensor must be of type UINT32 or UINT16."),
+        (
+            partial(planned, IMAGE, IMAGE, 3, layouts=(Layout.TILE, ROWS)),
+            "Input tensor and index tensor must have the same layout. Got input layout: Layout::TILE",
+        ),
+        (partial(planned, (50,), (50,), 0), "Can't convert shape rank"),
+    ],
+)
+def test_refusals(call, first):
+    with pytest.raises(DeviceError, match=re.escape(first)):
+        call()
+
+
+@pytest.mark.parametrize("layout", [ttsim.TILE_LAYOUT, ttsim.ROW_MAJOR_LAYOUT])
+@pytest.mark.parametrize(
+    ("shape", "index_shape", "dim"),
+    [
+        ((2, 3, 40, 70), (2, 2, 40, 90), -1),
+        ((2, 3, 40, 70), (2, 3, 50, 33), 2),
+        ((3, 2, 3, 10, 20), (2, 5, 3, 10, 20), 1),
+    ],
+)
+def test_elements(shape, index_shape, dim, layout):
+    generator = np.random.default_rng(0)
+    numbers = generator.integers(0, 256, shape).astype(np.float32)
+    places = generator.integers(0, shape[dim], index_shape)
+    with ttsim.open_device() as device:
+        tensor = ttsim.Tensor(numbers, ttsim.bfloat16, device, layout)
+        index = ttsim.Tensor(places, ttsim.uint32, device, layout)
+        result = ttsim.gather(tensor, dim, index).to_numpy()
+    box = tuple(slice(None if axis == dim % len(shape) else side) for axis, side in enumerate(index_shape))
+    assert np.array_equal(result, np.take_along_axis(numbers[box], places, dim))
+
+
+def test_rows_that_only_the_padding_has_are_refused_by_a_strict_device():
+    with ttsim.open_device() as device:
+        tensor = ttsim.zeros((1, 1, 40, 32), layout=ttsim.TILE_LAYOUT, device=device)
+        index = ttsim.zeros((1, 1, 50, 32), ttsim.uint32, ttsim.TILE_LAYOUT, device)
+        with pytest.raises(ArgumentError, match="for which the real library reads padding"):
+            ttsim.gather(tensor, -1, index)
