@@ -11,7 +11,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace as dataclass_
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar, cast, get_type_hints
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 from device.errors import SpecError, nearest, shown
 from device.spec.figures import (
@@ -23,6 +23,7 @@ from device.spec.figures import (
     require_positive,
     require_share,
     to_plain,
+    types_of,
 )
 from device.spec.parts import (
     ComputeSpec,
@@ -252,7 +253,7 @@ class DeviceSpec:
             SpecError: A key is unknown or missing, a value has the wrong type, or values contradict each other.
         """
         check_table(cls.__name__, values, "")
-        kinds, wanted, names = get_type_hints(cls), {kind.TABLE: kind for kind in costs}, machine_fields()
+        kinds, wanted, names = types_of(cast(Any, cls)), {kind.TABLE: kind for kind in costs}, machine_fields()
         needed = [*(field.name for field in _MACHINE if field.default is MISSING), *wanted]
         unread = [key for key, value in values.items() if key not in names and isinstance(value, Mapping)]
         check_keys(values, known=[*names, *(wanted or unread)], needed=needed)

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass, replace as dataclass_replace
 from enum import Enum
 from fractions import Fraction
+from functools import cache
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Any, Final, NamedTuple, cast, get_args, get_origin, get_type_hints
 
 from device.errors import SpecError, nearest, shown
 
@@ -218,8 +219,14 @@ def from_mapping(cls: Any, values: Mapping[str, Any], where: str = "") -> Any:
     names = [field.name for field in fields(cls)]
     needed = [field.name for field in fields(cls) if field.default is MISSING]
     check_keys(values, known=names, needed=needed, where=where)
-    kinds = get_type_hints(cls)
+    kinds = types_of(cls)
     return cls(**{key: convert(kinds[key], value, _join(where, key)) for key, value in values.items()})
+
+
+@cache
+def types_of(cls: Any) -> Mapping[str, Any]:
+    """The types of the fields of a dataclass, read once: copies with changes are made by the thousand."""
+    return get_type_hints(cls)
 
 
 def check_table(kind: str, values: object, where: str) -> None:
@@ -254,7 +261,7 @@ def replace_fields(
     Raises:
         SpecError: A name is unknown, or a value has the wrong type.
     """
-    kinds = get_type_hints(type(spec))
+    kinds = types_of(cast(Any, type(spec)))
     own: dict[str, Any] = {}
     changes_by_part: dict[str, dict[str, object]] = {}
     for name, value in changes.items():

@@ -7,7 +7,7 @@ so the chain that leads to the end of a program, its critical path, is known wit
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isclose
 from typing import Final, NamedTuple
@@ -67,8 +67,8 @@ def critical_cycles(moment: Moment) -> dict[Stage, float]:
 class Processor:
     """A data movement processor, or the compute threads of a core together; ``now`` is the end of its last task."""
 
-    def __init__(self) -> None:
-        self.now = BEGIN
+    def __init__(self, begin: Moment = BEGIN) -> None:
+        self.now = begin
         self.waited_cycles = 0.0
         self._done: dict[Task, int] = {}
 
@@ -104,6 +104,14 @@ class Processor:
             for stage, cycles in task.busy.items():
                 busy[stage] = busy.get(stage, 0.0) + times * cycles
         return busy
+
+
+class Server(Processor):
+    """What works for others in turn and waits for nobody, such as the banks of DRAM."""
+
+    def wait(self, moment: Moment) -> None:
+        """A server does not wait: `repeat` counts on it."""
+        raise AssertionError("a server waits for nobody; let it begin later, or make it a processor")
 
 
 class Slots:
@@ -219,17 +227,18 @@ class _Step(NamedTuple):
 def repeat(times: int, unit: Callable[[], object], processors: Sequence[Processor], buffers: Sequence[Slots]) -> None:
     """Does a unit ``times`` over; ``unit`` walks through the same tasks each time, in the same order.
 
-    ``processors`` and ``buffers`` are all that the unit works with, each once.
+    ``processors`` and ``buffers`` are all that the unit works with, each once; the first processor is no server.
     """
     if times < FEWEST:
         for _ in range(times):
             unit()
         return
+    servers = {number for number, processor in enumerate(processors) if isinstance(processor, Server)}
     seen = [moment.cycles for moment in _moments(processors, buffers)]
     for left in reversed(range(times)):
         unit()
         before, seen = seen, [moment.cycles for moment in _moments(processors, buffers)]
-        if left > 1 and _is_later(before, seen):
+        if left > 1 and _is_later(before, seen, servers):
             _count(left, unit, processors, buffers)
             return
 
@@ -239,12 +248,18 @@ def _moments(processors: Iterable[Processor], buffers: Iterable[Slots]) -> list[
     return [processor.now for processor in processors] + [moment for buffer in buffers for moment in buffer.moments]
 
 
-def _is_later(before: Sequence[float], after: Sequence[float]) -> bool:
-    """Whether all moments are later by the same time, but for rounding."""
+def _is_later(before: Sequence[float], after: Sequence[float], servers: Collection[int]) -> bool:
+    """Whether all moments are later by the same time, but for rounding; those of servers, by their numbers, or by less.
+
+    Whoever waits for a server that falls behind waits less from unit to unit, and ends when it does without waiting.
+    """
     if len(before) != len(after):
         return False
     shift = after[0] - before[0]
-    return all(isclose(earlier + shift, later, rel_tol=SAME) for earlier, later in zip(before, after, strict=True))
+    return all(
+        isclose(earlier + shift, later, rel_tol=SAME) or (number in servers and later < earlier + shift)
+        for number, (earlier, later) in enumerate(zip(before, after, strict=True))
+    )
 
 
 def _count(times: int, unit: Callable[[], object], processors: Sequence[Processor], buffers: Sequence[Slots]) -> None:

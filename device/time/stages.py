@@ -158,8 +158,8 @@ class OperationCycles:
 
     Attributes:
         groups: Groups of cores with the same work; the slowest one decides ``cycles``.
-        slowest: The group of cores that ends last; of several that do, the first. This and the next two follow from
-            the groups where they are not given: a copy with other groups gives them anew.
+        slowest: The group of cores that ends last; of several that do, the first. This, the next two and what binds
+            follow from the groups where they are not given: a copy with other groups gives them anew.
         cores: Cores that take part.
         working: Stages that work on any core.
         moved: The bytes above by the cores that move them; all cores alike where a model does not tell them apart.
@@ -172,13 +172,15 @@ class OperationCycles:
     slowest: Lazy[CoreGroupCycles] = Lazy(_slowest)
     cores: Lazy[int] = Lazy(_core_count)
     working: Lazy[frozenset[Stage]] = Lazy(_working)
-    bound_by: Stage  # The stage with most cycles on the critical path, or the busiest where that path is not known
+    # The stage with most cycles on the critical path, or the busiest where that path is not known
+    bound_by: Lazy[Stage] = Lazy(lambda operation: binding_stage(operation.slowest.stages))
     dram_read_bytes: int = 0  # Bytes read from DRAM, by all cores
     dram_written_bytes: int = 0  # Bytes written to DRAM, by all cores
     network_bytes: int = 0  # Bytes that leave a core over a network (a multicast counts once), by all cores
     issued_flops: int = 0  # Multiplications and additions that the matrix units do, padding and inserted zeros included
     useful_flops: int = 0  # Those that the result needs
-    contention_cycles: float = 0.0  # Part of ``cycles`` that is due to cores sharing links, banks or receivers
+    # Part of ``cycles`` that is due to cores sharing links, banks or receivers
+    contention_cycles: Lazy[float] = Lazy(lambda operation: 0.0)
     moved: Lazy[tuple[MovedBytes, ...]] = Lazy(_moved_evenly)
     transfers: Lazy[tuple[Transfer, ...] | None] = Lazy(lambda operation: None)
     tile_work: Lazy[TileWork | None] = Lazy(lambda operation: None)

@@ -128,10 +128,11 @@ def whole_operation(timed: OperationCycles) -> OperationCycles:
     rounded: dict[str, Any] = {
         "cycles": cycles,
         "groups": lambda: tuple(_whole_group(group, cycles) for group in timed.groups),
-        "slowest": _whole_group(timed.slowest, cycles),
-        "contention_cycles": min(cycles, whole(timed.contention_cycles)),
+        "slowest": lambda: _whole_group(timed.slowest, cycles),
+        "contention_cycles": lambda: min(cycles, whole(timed.contention_cycles)),
     }
-    lazy = {name: partial(getattr, timed, name) for name in ("cores", "working", "moved", "transfers", "tile_work")}
+    names = ("cores", "working", "bound_by", "moved", "transfers", "tile_work")
+    lazy = {name: partial(getattr, timed, name) for name in names}
     return OperationCycles(**{**vars(timed), **lazy, **rounded})
 
 
@@ -437,7 +438,7 @@ class Totals(Row, kw_only=True):
     spec: DeviceSpec
     useful_flops: int  # Multiplications and additions of the calls' definitions
 
-    cycles = Column[int](lambda total: total.sums.cycles)
+    cycles = Column[int](lambda total: sum(op.cycles for op in total.operations))
     nanoseconds = Column[float](lambda total: nanoseconds(total.cycles, total.spec.clock_hz))
     contention_cycles = Column[int](lambda total: sum(op.contention_cycles for op in total.operations))
     cycles_without_contention = Column[int](lambda total: total.cycles - total.contention_cycles)

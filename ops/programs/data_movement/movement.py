@@ -233,7 +233,7 @@ def movement_cycles(movement: Movement, spec: DeviceSpec) -> OperationCycles:
         start += spec.costs_of(kernel_costs.TransferCosts).locate_cycles
     if writes is not None and writes.in_dram and writes.access in STREAMS:
         start += kernel_costs.write_latency_cycles(spec, in_dram=True)
-    alone, stages = (_stages(movement, spec, contention=shared) for shared in (False, True))
+    stages = _stages(movement, spec, contention=True)
     body = _overlapped(stages, movement, spec)
     listed = (
         StageCycles(Stage.START, start),
@@ -246,7 +246,7 @@ def movement_cycles(movement: Movement, spec: DeviceSpec) -> OperationCycles:
         dram_read_bytes=reads.all_bytes if reads is not None and reads.in_dram else 0,
         dram_written_bytes=writes.all_bytes if writes is not None and writes.in_dram else 0,
         network_bytes=sum(pages.all_bytes for pages in movement.sides if pages.access not in INSIDE),
-        contention_cycles=body - _overlapped(alone, movement, spec),
+        contention_cycles=lambda: body - _overlapped(_stages(movement, spec, contention=False), movement, spec),
         transfers=lambda: _transfers(movement, spec),
         tile_work=lambda: _tile_work(movement),
     )

@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 from device.cores import CoreRangeSet, first_cores
 from device.numbers.formats import DataFormat
 from device.spec.device_spec import Costs, DeviceSpec
-from device.time.engine import Moment, Processor, Slots, Task, check_emptied, repeat, stage_report, task_of
+from device.time.engine import Moment, Processor, Server, Slots, Task, check_emptied, repeat, stage_report, task_of
 from device.time.links import crossing_cycles
 from device.time.network import movers, read_latency_cycles, shared_cycles, shared_read_cycles
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
@@ -92,11 +92,11 @@ class MatmulTiming:
 def walk_blocks(step: str, steps: MatmulSteps) -> MatmulTiming:
     """Run the processors of one core through the program."""
     first, second, writer = movers(steps.processors, 3)
-    compute, dram = Processor(), Processor()
+    compute = Processor()
     processors = list(dict.fromkeys((first, second, writer, compute)))
     for processor in processors:
         processor.work(steps.start)
-    dram.wait(compute.now)
+    dram = Server(compute.now)
     in0, in1, out = Slots("in0", BUFFERING), Slots("in1", BUFFERING), Slots("out", 1)
     write, write_dram = _part(steps.write, steps.parts), _part(steps.write_dram, steps.parts)
 
@@ -181,18 +181,19 @@ def matmul_cycles(
 ) -> OperationCycles:
     """Cycles of one matmul program on `cores`: the first of the grid if not given."""
     problem, grid, operands = op.problem, op.config.grid, operands_of(op, places)
-    free, timing = (time_matmul(op, spec, places, contention=shared) for shared in (False, True))
+    timing = time_matmul(op, spec, places)
+    stages = timing.stages
     used = first_cores(op.cores, grid.cols, grid.rows) if cores is None else cores
     return OperationCycles(
         cycles=timing.cycles,
-        groups=(CoreGroupCycles(cores=used, cycles=timing.cycles, stages=timing.stages),),
-        bound_by=binding_stage(stage for stage in timing.stages if stage.stage is not Stage.START),
+        groups=(CoreGroupCycles(cores=used, cycles=timing.cycles, stages=stages),),
+        bound_by=binding_stage(stage for stage in stages if stage.stage is not Stage.START),
         dram_read_bytes=operands.first_read_bytes + operands.second_read_bytes,
         dram_written_bytes=operands.written_bytes,
         network_bytes=operands.sent_bytes,
         issued_flops=op.issued_flops,
         useful_flops=problem.batches * problem.m_tiles * problem.n_tiles * problem.k_tiles * PRODUCT_FLOPS,
-        contention_cycles=max(0.0, timing.cycles - free.cycles),
+        contention_cycles=lambda: max(0.0, timing.cycles - time_matmul(op, spec, places, contention=False).cycles),
         transfers=partial(matmul_transfers, op, spec, places),
         tile_work=partial(matmul_work, op, spec),
     )

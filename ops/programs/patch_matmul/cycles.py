@@ -110,7 +110,7 @@ def product_cycles(op: PatchMatmul | PixelMatmul, spec: DeviceSpec) -> Operation
     left_over = spec.costs_of(kernel_costs.StickCosts).dram_stick_share  # by gathering sticks
     pages = share.stick_bytes, matmul.problem.weight_format.tile_bytes
     shared = matmul_cycles.with_shared_dram(steps, spec, moved, pages, left_over)
-    free, timing = (matmul_cycles.walk_blocks("patch_matmul", walked) for walked in (steps, shared))
+    timing = matmul_cycles.walk_blocks("patch_matmul", shared)
     bundles, start_cycles = patches.bundles, steps.start.cycles
     stages = tuple(stage if stage.stage is Stage.START else _times(stage, bundles) for stage in timing.stages)
     cycles = start_cycles + bundles * (timing.cycles - start_cycles)
@@ -128,7 +128,9 @@ def product_cycles(op: PatchMatmul | PixelMatmul, spec: DeviceSpec) -> Operation
         useful_flops=round(
             2 * (patches.rows * patches.tap_count * present) * patches.channels * others / patches.groups
         ),
-        contention_cycles=bundles * max(0.0, timing.cycles - free.cycles),
+        contention_cycles=lambda: (
+            bundles * max(0.0, timing.cycles - matmul_cycles.walk_blocks("patch_matmul", steps).cycles)
+        ),
         transfers=lambda: tuple(_transfer_of_bundles(each, bundles) for each in _transfers(op, share, spec)),
         tile_work=lambda: work_together([_tile_work(op, share, spec)] * bundles),
     )

@@ -8,6 +8,7 @@ from device.time.engine import (
     BEGIN,
     FEWEST,
     Processor,
+    Server,
     Slots,
     after,
     check_emptied,
@@ -119,7 +120,7 @@ class Line:
         self.walked = 0
 
     def unit(self):
-        (reader, compute, writer), (inside, outside) = self.processors, self.buffers
+        (reader, compute, writer), (inside, outside) = self.processors[:3], self.buffers
         read, multiply, write = self.tasks
         self.walked += 1
         reader.wait(inside.reserve())
@@ -151,6 +152,37 @@ def test_counting_is_walking(read, multiply, write, inside, outside, times):
     line = Line(**facts)
     repeat(times, line.unit, line.processors, line.buffers)
     assert line.told() == walked(times, Line(**facts))
+
+
+class Served(Line):
+    """A line whose reader gets each block from banks, which work ahead."""
+
+    def __init__(self, delivered, **facts):
+        super().__init__(**facts)
+        self.processors.append(Server())
+        self.deliver = task_of({Stage.DRAM: delivered})
+
+    def unit(self):
+        reader, inside = self.processors[0], self.buffers[0]
+        reader.wait(inside.reserve())
+        reader.wait(self.processors[-1].work(self.deliver))
+        super().unit()
+
+
+@given(whole_cycles, whole_cycles, whole_cycles, whole_cycles, st.integers(1, 3), st.integers(0, 60))
+def test_counting_is_walking_with_a_server_that_falls_behind(delivered, read, multiply, write, inside, times):
+    facts = {"delivered": delivered, "held": (inside, 1), "taken": (read, multiply, write)}
+    line = Served(**facts)
+    repeat(times, line.unit, line.processors, line.buffers)
+    assert line.told() == walked(times, Served(**facts))
+
+
+def test_a_server_waits_for_nobody_and_may_fall_behind():
+    line = Served(delivered=3.0)
+    repeat(10_000, line.unit, line.processors, line.buffers)
+    assert line.walked < 10
+    with pytest.raises(AssertionError, match="a server waits for nobody"):
+        line.processors[-1].wait(BEGIN)
 
 
 def test_equal_units_are_walked_a_few_times():
