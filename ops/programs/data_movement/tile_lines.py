@@ -25,7 +25,9 @@ from ops.programs.kernel_costs import (
 
 Shape = tuple[int, ...]
 
-HEIGHT_SWAPPED: Final = (0, 2, 1, 3)  # a program of its own writes padding a face at a time, others line by line
+# A program of its own, compiled for its shape, writes padding a face at a time. Others write it line by line; they
+# divide by all axes to find the place of a tile, and by one to find that of a row
+HEIGHT_SWAPPED: Final = (0, 2, 1, 3)
 
 
 def composed_by_lines(shape: Shape, axes: Shape, ends: Ends, spec: DeviceSpec) -> Composed:
@@ -35,24 +37,24 @@ def composed_by_lines(shape: Shape, axes: Shape, ends: Ends, spec: DeviceSpec) -
     tiles, line_faces = images * div_up(height, TILE) * across, TILE // FACE
     used = min(tiles, spec.grid.cores)
     line_bytes = FACE * (ends.read.data_format.element_bytes or 1)
-    count, lines = div_up(tiles, used), line_faces * height / div_up(height, TILE)
+    count, rows = div_up(tiles, used), height / div_up(height, TILE)
     tile_bytes = ends.read.data_format.tile_bytes
     read = waited_read_cycles(spec, tile_bytes, in_dram=in_dram(ends.read), readers=used)
     answered = write_latency_cycles(spec, in_dram=in_dram(ends.written))
-    written = burst_cycles(
-        spec.costs_of(StickCosts).stick_write_cycles, ceil(lines), line_bytes, answered, spec.noc.link_bytes_per_cycle
-    )
+    costs, issue = spec.costs_of(TransferCosts), spec.costs_of(StickCosts).stick_write_cycles
+    written = burst_cycles(issue, ceil(line_faces * rows), line_bytes, answered, spec.noc.link_bytes_per_cycle)
+    if axes != HEIGHT_SWAPPED:
+        written += (len(shape) + rows) * costs.axis_cycles
     filled = (
         _padding_cycles(tuple(shape[axis] for axis in axes), line_bytes, spec, at_once=axes == HEIGHT_SWAPPED)
         / spec.grid.cores
     )
     filled += answered if filled else 0.0
-    located = spec.costs_of(TransferCosts).locate_cycles
     texts = "tiles are read, each waited for", "rows of faces are written where they belong, and padding below them"
     stages = zip((Stage.READER, Stage.WRITER), (count * read, count * written + filled), texts, strict=True)
     return Composed(
         cores=first_cores(used, spec.grid.cols, spec.grid.rows),
-        body_cycles=located + pipelined_cycles((read, written), count) + filled,
+        body_cycles=costs.locate_cycles + pipelined_cycles((read, written), count) + filled,
         stages={stage: (cycles, text) for stage, cycles, text in stages},
         steps="reading tiles, and writing rows into tiles",
         dram_read_bytes=tiles * tile_bytes * in_dram(ends.read),
