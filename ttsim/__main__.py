@@ -137,8 +137,9 @@ def exec_command(options: argparse.Namespace) -> int:
             tell = None if options.quiet else partial(say, console_on(sys.stderr), indent=2)
             bar = partial(progress, quiet=options.quiet)
             tuned = run_script(
-                options.script, options.arguments, options.report, tell, tunes=options.tune, progress=bar
-            )
+                options.script, options.arguments, options.report, tell, tunes=options.tune, record=options.record,
+                progress=bar,
+            )  # fmt: skip
         if tuned:
             print(tuned)
     except (Exception, KeyboardInterrupt) as error:
@@ -265,7 +266,7 @@ COMMANDS: Final = (
         help="run a script that imports ttnn",
         about="Runs an unchanged script, for which `import ttnn` gives ttsim. Its own arguments come after its name.",
         run=exec_command,
-        options=(*SCRIPTED, "--report", "--tune", "--quiet"),
+        options=(*SCRIPTED, "--report", "--record", "--tune", "--quiet"),
         examples=("--device n150 --values off my_script.py",),
         places={
             "SCRIPT": {"type": Path, "help": "a Python file"},

@@ -32,6 +32,7 @@ from ttsim.runtime.types.docs import described
 from ttsim.runtime.types.tensors import DataType, resolved_shape
 
 
+@on_device
 def concat(
     tensors: Sequence[Tensor],
     dim: int = 0,
@@ -73,13 +74,10 @@ def concat(
     axis = axis_of(index, len(tensors[0].shape), "dim")
     device, *_ = [required_device("concat", tensor, lost=LOST) for tensor in tensors]
 
-    def call() -> Tensor:
-        specs = tuple(tensor.spec for tensor in tensors)
-        plan = cached_plan(plan_concat, device, specs, axis, place=memory_config, groups=group_count)
-        with device.function("ttnn.concat"):
-            return run(plan, {f"input_{number}": tensor for number, tensor in enumerate(tensors)}, device)["output"]
-
-    return locked_on(device, call)
+    specs = tuple(tensor.spec for tensor in tensors)
+    plan = cached_plan(plan_concat, device, specs, axis, place=memory_config, groups=group_count)
+    with device.function("ttnn.concat"):
+        return run(plan, {f"input_{number}": tensor for number, tensor in enumerate(tensors)}, device)["output"]
 
 
 def _are_tensors(values: object) -> bool:
@@ -372,6 +370,7 @@ def unsqueeze(input_tensor: Tensor, dim: int) -> Tensor:
     return _reshaped("unsqueeze", input_tensor, sides, plan_reshape, tuple(sides))
 
 
+@on_device
 def stack(input_tensors: Sequence[Tensor], dim: int) -> Tensor:
     """Tensors of one shape joined along a new axis: each is unsqueezed, then all are concatenated, as in ttnn.
 
@@ -395,16 +394,13 @@ def stack(input_tensors: Sequence[Tensor], dim: int) -> Tensor:
         raise ArgumentTypeError(f"stack: input_tensors must be a sequence of tensors, not {shown(input_tensors)}")
     if not input_tensors:
         raise DeviceError("Stack expects at least one tensor\nstack: input_tensors is empty")
-    device, *_ = [required_device("stack", tensor, lost=LOST) for tensor in input_tensors]
-
-    def call() -> Tensor:
-        tensors = [unsqueeze(tensor, dim) for tensor in input_tensors]
-        result = concat(tensors, dim)
-        while tensors:  # the library releases them in their order
-            del tensors[0]
-        return result
-
-    return locked_on(device, call)
+    for tensor in input_tensors:
+        required_device("stack", tensor, lost=LOST)
+    tensors = [unsqueeze(tensor, dim) for tensor in input_tensors]
+    result = concat(tensors, dim)
+    while tensors:  # the library releases them in their order
+        del tensors[0]
+    return result
 
 
 @on_device

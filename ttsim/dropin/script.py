@@ -10,6 +10,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 from device.errors import ArgumentError, shown
 from ttsim.dropin.choices import environment
@@ -19,6 +20,7 @@ from ttsim.recording.saving import save_report
 from ttsim.runtime.device import Device
 from ttsim.runtime.session import current, remember
 from ttsim.study.check.budgets import Script
+from ttsim.study.networks.recorder import Recorder, text_of
 from ttsim.study.tune.network import advice_on_longest, tune_network
 
 LONGEST_PATH = 200  # characters of a folder in a line
@@ -39,6 +41,7 @@ def run_script(
     tell: Callable[[str], object] | None = None,
     *,
     tunes: bool = False,
+    record: Path | None = None,
     progress: Callable[[str], AbstractContextManager[object]] = nullcontext,
 ) -> str:
     """Runs a script with Python's own ``sys.argv`` and ``sys.path``; returns what the tuner found, if it ran.
@@ -50,14 +53,18 @@ def run_script(
         report: A folder for what its devices did; see `write_reports`. None for no report.
         tell: Gets a line about each device that made a call, once its report is written.
         tunes: Tune the convolutions that each device ran, too.
+        record: A file for the calls of the device that the script opens (ttsim/study/networks/recorder.py).
         progress: Gets what takes long, and shows that it goes on meanwhile.
     """
     file, folder = path.absolute(), None if report is None else report.absolute()
+    written = None if record is None else record.absolute()
     watching: AbstractContextManager[list[Profile]] = watched() if report is not None or tunes else nullcontext([])
-    with watching as profiles:
+    with watching as profiles, listened(Recorder if record is not None else None) as recorders:
         try:
             with ttnn_is_ttsim(), as_program(path, arguments):
                 runpy.run_path(str(file), run_name="__main__")
+            if written is not None:
+                written.write_text(text_of(recorders), encoding="utf-8", newline="")
         finally:
             if folder is not None:
                 with progress("reports"):
@@ -122,17 +129,32 @@ def as_program(path: Path, arguments: Sequence[str]) -> Iterator[None]:
 @contextmanager
 def watched() -> Iterator[list[Profile]]:
     """Profiles every device that this thread opens in a ``with`` block."""
-    profiles: list[Profile] = []
+
+    def profiled(device: Device) -> Profile:
+        profile = Profile(device)
+        device.profilers.append(profile.calls)
+        return profile
+
+    with listened(profiled) as profiles:
+        yield profiles
+
+
+T = TypeVar("T")
+
+
+@contextmanager
+def listened(make: Callable[[Device], T] | None) -> Iterator[list[T]]:
+    """Makes something of every device that this thread opens in a ``with`` block; nothing without a function."""
+    made: list[T] = []
 
     def watch(device: object) -> None:
-        if isinstance(device, Device):
-            profiles.append(Profile(device))
-            device.profilers.append(profiles[-1].calls)
+        if isinstance(device, Device) and make is not None:
+            made.append(make(device))
 
     before = current()
     remember(replace(before, watchers=(*before.watchers, watch)))
     try:
-        yield profiles
+        yield made
     finally:
         remember(replace(current(), watchers=before.watchers))
 

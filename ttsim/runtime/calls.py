@@ -21,7 +21,7 @@ def on_device(function: Callable[P, R]) -> Callable[P, R]:
 
     What is not simulated is computed by the host where TTSIM_FALLBACK=host asks for it.
 
-    The device is the argument of this name, or else the device of the first tensor that lives on one.
+    The device is the argument of this name, or else that of the first tensor on one, alone or in a list.
     """
 
     @wraps(function)
@@ -35,8 +35,11 @@ def on_device(function: Callable[P, R]) -> Callable[P, R]:
             if device.given:
                 return function(*args, **kwargs)
             device.given = arguments
+            told = [(listener, listener.begun(function, args, kwargs)) for listener in device.listeners]
             result = function(*args, **kwargs)
             device.given = ()
+            for listener, begun in told:
+                listener.ended(begun, result)
             return result
 
         try:
@@ -52,7 +55,7 @@ def on_device(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _device_among(values: Iterable[object]) -> Device | None:
-    """The first device, or else the device of the first tensor on one."""
-    known = list(values)
+    """The first device, or else the device of the first tensor on one, also in a list such as that of `concat`."""
+    known = [each for value in values for each in (value if isinstance(value, list | tuple) else (value,))]
     homes = [value.device() for value in known if isinstance(value, Tensor)]
     return next((value for value in (*known, *homes) if isinstance(value, Device)), None)

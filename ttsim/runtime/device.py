@@ -14,6 +14,8 @@ from weakref import ref
 from device.cores import CoreCoord, CoreGrid, PlainEnum
 from device.errors import ArgumentError, ArgumentTypeError, NotSimulatedError, shown
 from device.machine import Machine
+from device.memory.buffers import Buffer
+from device.memory.layouts import TensorSpec
 from device.plan import Event, OperationBegin, OperationEnd
 from device.spec.device_spec import DeviceSpec
 from ops.op_model import OpModels
@@ -24,7 +26,7 @@ from ops.sensitivity.changes import changed, load_spec
 from ttsim.runtime.session import current, locked, remember
 from ttsim.runtime.settings import Values, default_spec, default_strict, default_values
 from ttsim.runtime.shown import html_table
-from ttsim.runtime.traces import RanCall, Traces
+from ttsim.runtime.traces import Listener, RanCall, Traces
 from ttsim.runtime.types.call import require_type, require_type_or_none, required_integer
 from ttsim.runtime.types.docs import described
 
@@ -178,6 +180,7 @@ class Device:
         self.suggestions = suggestions  # Whether the error of a call that does not fit says what would
         self.op_models = op_models  # The models of its operations; a table of one's own may know more
         self.profilers: list[list[RanCall]] = []  # Lists to which every call that ran is appended
+        self.listeners: list[Listener] = []  # Told of calls, and of tensors that come from the host
         self.functions: list[str] = []  # Functions of the library that run, the user's call first
         self.traces = Traces()  # Captured calls, to be replayed
         self.asked: ConvCall | None = None  # The convolution that was asked for last, whether it fits or not
@@ -230,6 +233,12 @@ class Device:
     def running(self) -> str:
         """The function of the library that the user called and that has not returned yet; empty if there is none."""
         return self.functions[0] if self.functions else ""
+
+    def tell_placed(self, buffer: Buffer, spec: TensorSpec) -> None:
+        """Tells listeners that a tensor came from the host, unless a call that they know of brought it."""
+        if not self.given and current().dispatch:
+            for listener in self.listeners:
+                listener.placed(buffer, spec)
 
     @contextmanager
     def recording(self, events: list[Event]) -> Iterator[Machine]:

@@ -119,6 +119,7 @@ def placed(
         buffer = device.machine.allocate(spec.buffer(device.spec), "tensor", by=by, placed=dispatch, tensor=spec)
         if values is not None:
             buffer.store(values, spec)
+        device.tell_placed(buffer, spec)
         return DeviceStorage(device, buffer)
 
     storage = locked(device.listened(), stored)

@@ -126,6 +126,7 @@ def _allocated(device: Device, spec: TensorSpec, name: str = "tensor") -> Tensor
     machine = device.listened()
     dispatch = current().dispatch
     buffer = locked(machine, lambda: machine.allocate(spec.buffer(device.spec), name, by=CREATED, placed=dispatch))
+    device.tell_placed(buffer, spec)
     return Tensor.of_buffer(device, buffer, spec)
 
 

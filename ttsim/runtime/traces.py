@@ -2,12 +2,14 @@
 
 import sys
 import sysconfig
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import lru_cache
 from os import sep
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from device.errors import DeviceError
 from device.memory.buffers import Buffer, Memory
@@ -124,8 +126,24 @@ class CallSite(NamedTuple):
     function: str = "<module>"  # The function that the line is part of
 
 
+_RECORDED_SITES: Final[ContextVar[tuple[CallSite, ...] | None]] = ContextVar("recorded call sites", default=None)
+
+
+@contextmanager
+def made_by(sites: tuple[CallSite, ...]) -> Iterator[None]:
+    """Attributes the calls of a ``with`` block to lines of a script that made them when they were recorded."""
+    token = _RECORDED_SITES.set(sites)
+    try:
+        yield
+    finally:
+        _RECORDED_SITES.reset(token)
+
+
 def call_sites() -> tuple[CallSite, ...]:
     """The lines that run in this thread, outermost first, without this library's and those of installed packages."""
+    recorded = _RECORDED_SITES.get()
+    if recorded is not None:
+        return recorded
     sites = []
     frame = sys._getframe(1)
     while frame is not None:
@@ -161,3 +179,16 @@ class RanCall:
     ] = ()  # What it read that was on the device already, by name in the plan
     results: tuple[tuple[str, WrittenTensor], ...] = ()  # What it returned, likewise
     error: str = ""  # Why it did not fit; empty if it did. Nothing ran then, and the events are those of its planning.
+
+
+class Listener(Protocol):
+    """Who is told of the calls of functions on a device, and of the tensors that come to it from the host."""
+
+    def placed(self, buffer: Buffer, spec: TensorSpec) -> None:
+        """A tensor was brought to the device, outside of any call."""
+
+    def begun(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """A call begins; what this returns, `ended` is given."""
+
+    def ended(self, begun: Any, result: Any) -> None:
+        """The call has returned; of a call that failed nothing is told."""

@@ -20,7 +20,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.partition import ConvOptions
 from ttsim.api.convolutions import conv_transpose2d
 from ttsim.recording.profiling import timed_call
-from ttsim.report.cycles import totals
+from ttsim.report.cycles import binding, totals
 from ttsim.report.formatting import by, plain
 from ttsim.report.memory import l1_use, operation_uses
 from ttsim.runtime.settings import Values
@@ -199,6 +199,7 @@ class Evaluator:
             self._timings[same] = {
                 "plan_key": key,
                 "cycles": total.cycles,
+                "bound_by": binding(total),
                 "cycles_error_share": total.error.share,
                 "cycles_unmeasured_share": total.error.unmeasured_share,
                 "untimed_operations": len(timed.untimed),

@@ -176,6 +176,7 @@ OPTIONS: Final[Mapping[str, Option]] = {
     "--fail-over": {"type": percent_share, "metavar": "PERCENT", "help": "exit with 1 if it takes longer by more"},
     "--device-id": {**_NUMBER, "help": "which device of a CSV with several"},
     "--explain": {**_SWITCH, "help": "print each field's unit, source and effects; takes 24 s for all fields"},
+    "--record": {**_RESULT, "help": "write the calls of the script's device, by which `ttsim design` judges machines"},
     "--tune": {**_SWITCH, "help": "find the best configs of all convolutions and their output layouts"},
 }
 GONE: Final = {"--plot": "--html FILE writes a page", "--across": "the page of --html has a choice of two settings"}

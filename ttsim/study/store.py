@@ -50,6 +50,7 @@ class Row:
     l1_peak_bytes: int | None = None  # Of a core: circular buffers and buffers together
     l1_headroom_bytes: int | None = None  # Between circular buffers and buffers, of the tightest device operation
     cycles: int | None = None  # Of all device operations that have a model
+    bound_by: str | None = None  # The stages that bind most cycles, with their shares
     clock_hz: int | None = None  # Clock of the device
     # Expected error of the cycles; None without a measurement
     cycles_error_share: float | None = None

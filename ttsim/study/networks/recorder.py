@@ -1,0 +1,160 @@
+"""Records the calls that a script makes on a device, and writes them as a file of JSON lines.
+
+The first line is the header: the version of the format, the device, and how the device was opened. Every other line is
+one step, in order:
+
+- ``{"tensor": 3, "spec": {..}}``: a tensor was brought to the device from the host;
+- ``{"call": "conv2d", "args": [..], "kwargs": {..}, "gives": [4], "lines": [..]}``: a call, the numbers of the tensors
+  that it returned, and the lines of the script that made the call, the outermost first;
+- ``{"free": [3]}``: tensors were freed since the step before.
+
+Arguments are written as `ttsim ask` reads them (ttsim/study/ask/values.py), and a tensor, a tensor of the host and the
+device as objects with one of the keys ``tensor``, ``host`` and ``device``. No numbers of tensors are written.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from inspect import unwrap
+from os.path import basename
+from typing import Any, Final
+
+import ttsim
+from device.errors import ArgumentError, TTSimError
+from device.memory.buffers import Buffer
+from device.memory.layouts import TensorSpec
+from ttsim.runtime.device import Device
+from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.traces import call_sites
+from ttsim.runtime.types.tensors import DataType
+from ttsim.study.ask.values import NAMESPACES, json_of, operation
+
+FORMAT: Final = 1  # raised when a key changes its meaning or goes
+VERSION: Final = "ttsim_network"  # the key of the format in the header
+FREES: Final = "deallocate"
+
+
+class Recorder:
+    """The steps of a device so far; it listens to the device from its making on."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.steps: list[dict[str, Any]] = []
+        self.refusal = ""  # Why the steps cannot be written; empty if they can
+        # What lies on the device, by the number of its buffer: its number here, and how it was described last
+        self._live: dict[int, tuple[int, Buffer, TensorSpec]] = {}
+        self._numbered = 0
+        device.listeners.append(self)
+
+    def placed(self, buffer: Buffer, spec: TensorSpec) -> None:
+        """Notes a tensor that was brought to the device."""
+        self._free()
+        self.steps.append({"tensor": self._number(buffer, spec), "spec": written_spec(spec)})
+
+    def begun(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """The step of a call before it begins, when the tensors that it reads are all there."""
+        self._free()
+        name = public_names().get(unwrap(function), function.__name__)
+        try:
+            return {
+                "call": name,
+                "args": self._written(args),
+                "kwargs": {key: self._written(value) for key, value in kwargs.items()},
+                "lines": [[basename(site.file), site.line, site.function] for site in call_sites()],
+            }
+        except TTSimError as error:
+            self.refusal = self.refusal or f"{name}: {error}"
+            return {"call": name}
+
+    def ended(self, step: dict[str, Any], result: Any) -> None:
+        """Notes a call that has returned; a call that failed leaves no step."""
+        tensors = list(device_tensors(result))
+        step["gives"] = [self._number(tensor.buffer, tensor.spec) for tensor in tensors]
+        if step["call"] != FREES:  # its effect is told before the next step
+            self.steps.append(step)
+
+    def text(self) -> str:
+        """The file; raises ArgumentError if a call cannot be written."""
+        device = self.device
+        if len(device.devices) > 1:
+            raise ArgumentError("record: the calls of a mesh of several devices are not recorded; open one device")
+        if self.refusal:
+            raise ArgumentError(f"record: a call cannot be written: {self.refusal}")
+        small = device.machine.l1_small_bytes
+        header = {VERSION: FORMAT, "device": device.spec.name, "l1_small_size": small, "strict": device.strict}
+        return "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in (header, *self.steps))
+
+    def _number(self, buffer: Buffer, spec: TensorSpec) -> int:
+        """The number of a buffer, which is new or was given a new description."""
+        if buffer.number in self._live:
+            number, *_ = self._live[buffer.number]
+        else:
+            number, self._numbered = self._numbered, self._numbered + 1
+        self._live[buffer.number] = number, buffer, spec
+        return number
+
+    def _free(self) -> None:
+        """Notes which tensors were freed; within a call, buffers come and go as the call decides."""
+        gone = [key for key, (_, buffer, _) in self._live.items() if not buffer.allocated]
+        if gone:
+            self.steps.append({"free": sorted(self._live.pop(key)[0] for key in gone)})
+
+    def _written(self, value: Any) -> Any:
+        """An argument as JSON; raises ArgumentTypeError for one without any."""
+        if isinstance(value, Tensor):
+            return self._tensor(value)
+        if value is self.device:
+            return {"device": value.device_id}
+        if type(value) in (list, tuple):
+            return list(map(self._written, value))
+        return json_of(value)
+
+    def _tensor(self, tensor: Tensor) -> dict[str, Any]:
+        prepared = {} if tensor.created_by is None else {"prepared": True}
+        if tensor.device() is None:
+            return {"host": written_spec(tensor.spec), **prepared}
+        known = self._live.get(tensor.buffer.number)
+        if known is None:
+            raise ArgumentError("a tensor was on the device before the recording began")
+        number, _, spec = known
+        return {"tensor": number, **prepared, **({} if spec == tensor.spec else {"shape": list(tensor.spec.shape)})}
+
+
+def text_of(recorders: Sequence[Recorder]) -> str:
+    """The file of the one device that made calls; raises ArgumentError if there is none, or several."""
+    called = [recorder for recorder in recorders if recorder.steps]
+    if len(called) != 1:
+        raise ArgumentError(
+            f"record: {len(called)} devices made calls; a recorded network is what one device does: open one"
+        )
+    return called[0].text()
+
+
+def device_tensors(result: Any) -> Iterator[Tensor]:
+    """The tensors on a device among what a call returned, in order."""
+    if isinstance(result, list | tuple):
+        for each in result:
+            yield from device_tensors(each)
+    elif isinstance(result, Tensor) and result.device() is not None and result.is_allocated():
+        yield result
+
+
+def written_spec(spec: TensorSpec) -> dict[str, Any]:
+    """A description of a tensor as JSON; the padding only where it is not the usual one."""
+    usual = TensorSpec(spec.shape, spec.data_format, spec.layout, spec.memory_config)
+    named = {"dtype": DataType.of(spec.data_format), "layout": spec.layout, "memory_config": spec.memory_config}
+    padding = {} if spec == usual else {"padded_shape": list(spec.padded_shape), "alignment": list(spec.alignment)}
+    return {"shape": list(spec.shape), **{name: json_of(value) for name, value in named.items()}, **padding}
+
+
+@cache
+def public_names() -> Mapping[Callable[..., Any], str]:
+    """The names of all operations that ttsim plans, by the functions under their decorators."""
+    found: dict[Callable[..., Any], str] = {}
+    for namespace in NAMESPACES:
+        for name in dir(getattr(ttsim, namespace) if namespace else ttsim):
+            full = f"{namespace}.{name}".lstrip(".")
+            with suppress(ArgumentError):
+                found.setdefault(unwrap(operation(full)), full)
+    return found

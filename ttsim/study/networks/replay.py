@@ -1,0 +1,173 @@
+"""Makes the calls of a recorded network again, on any device; the result is a profile of the device."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from device.errors import ArgumentError, TTSimError
+from device.memory.layouts import TensorSpec
+from device.spec.device_spec import DeviceSpec
+from ops.programs.conv2d.weights import AsWanted
+from ttsim.recording.profiling import Profile
+from ttsim.runtime.device import Device
+from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.tensor_copies import allocate_tensor_on_device
+from ttsim.runtime.traces import CallSite, made_by
+from ttsim.study.ask.values import operation, value_of
+from ttsim.study.networks.recorder import FORMAT, VERSION, device_tensors
+
+STEPS: Final = ("tensor", "call", "free")  # a step has one of these keys
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedNetwork:
+    """A recorded network; `read_network` reads one.
+
+    Attributes:
+        name: The name of its file, without the ending.
+        device: The name of the device on which the network was recorded.
+        l1_small_size: Bytes of L1 that the device kept for index tables.
+        strict: Whether the device was strict.
+        steps: What happened, as recorder.py describes the lines of a file.
+    """
+
+    name: str
+    device: str
+    l1_small_size: int
+    strict: bool
+    steps: Sequence[Mapping[str, Any]] = field(repr=False)
+
+    @property
+    def calls(self) -> int:
+        """The number of calls."""
+        return sum("call" in step for step in self.steps)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the steps and the settings, in hexadecimal."""
+        whole = [self.l1_small_size, self.strict, list(self.steps)]
+        return sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+
+
+def read_network(path: Path) -> RecordedNetwork:
+    """The network that `ttsim exec --record` wrote; raises ArgumentError for any other file, OSError without one."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    steps: list[Mapping[str, Any]] = []
+    for number, line in enumerate(lines, 1):
+        try:
+            step = json.loads(line)
+        except (ValueError, RecursionError):
+            step = None
+        if not isinstance(step, dict) or (number > 1 and not any(key in step for key in STEPS)):
+            raise ArgumentError(f"{path}: line {number} is no step of a recorded network; record it again")
+        steps.append(step)
+    header = steps[0] if steps else {}
+    if header.get(VERSION) != FORMAT:
+        raise ArgumentError(
+            f"{path} is no recorded network of format {FORMAT}; `ttsim exec --record FILE SCRIPT` writes one"
+        )
+    try:
+        return RecordedNetwork(
+            path.stem, str(header["device"]), int(header["l1_small_size"]), bool(header["strict"]), tuple(steps[1:])
+        )
+    except (KeyError, TypeError, ValueError):
+        raise ArgumentError(f"{path}: its first line lacks device, l1_small_size or strict; record it again") from None
+
+
+def replayed(network: RecordedNetwork, spec: DeviceSpec) -> Profile:
+    """The profile of a network's calls on a device that was opened as the recorded one was.
+
+    Tensors have no values. What the script chose for the recorded device, such as core grids and shard specs, stays;
+    what it left to the library is chosen for this device.
+
+    Raises:
+        TTSimError: A call is refused or does not fit; the last line says which call.
+        ArgumentError: A step is none.
+    """
+    device = Device(spec, l1_small_size=network.l1_small_size, values="off", strict=network.strict, suggestions=False)
+    profile = Profile(device)
+    device.profilers.append(profile.calls)
+    _Replay(device, network).run()
+    return profile
+
+
+class _Replay:
+    """The tensors of a replay by their numbers in the file."""
+
+    def __init__(self, device: Device, network: RecordedNetwork) -> None:
+        self.device = device
+        self.network = network
+        self.tensors: dict[int, Tensor] = {}
+
+    def run(self) -> None:
+        for number, step in enumerate(self.network.steps, 2):
+            try:
+                self._step(step)
+            except TTSimError as error:
+                where = f"line {number} of {self.network.name}{_place(step)}"
+                error.args = (f"{error}\n{where}",)
+                raise
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                raise ArgumentError(
+                    f"line {number} of {self.network.name} is no step of a network: {error!r}"
+                ) from error
+
+    def _step(self, step: Mapping[str, Any]) -> None:
+        if "free" in step:
+            for number in step["free"]:
+                self.tensors.pop(number).deallocate()
+        elif "tensor" in step:
+            self.tensors[step["tensor"]] = allocate_tensor_on_device(_spec(step["spec"]), self.device)
+        else:
+            self._call(step)
+
+    def _call(self, step: Mapping[str, Any]) -> None:
+        args, kwargs = self._read(step["args"]), {name: self._read(value) for name, value in step["kwargs"].items()}
+        with made_by(tuple(CallSite(*line) for line in step["lines"])):
+            result = operation(step["call"])(*args, **kwargs)
+        self.tensors.update(zip(step["gives"], device_tensors(result), strict=True))
+
+    def _read(self, written: Any) -> Any:
+        """The argument that JSON stands for."""
+        if isinstance(written, list):
+            return list(map(self._read, written))
+        if not isinstance(written, dict):
+            return value_of(written)
+        if "device" in written:
+            return self.device
+        if "host" in written:
+            tensor = _on_host(_spec(written["host"]))
+        elif "tensor" in written:
+            tensor = self.tensors[written["tensor"]]
+        else:
+            return value_of(written)
+        if "shape" in written:
+            tensor = tensor.seen_as(tensor.spec.changed(shape=tuple(written["shape"])))
+        if written.get("prepared") and tensor.created_by is None:
+            tensor.created_by = AsWanted()
+        return tensor
+
+
+def _spec(written: Mapping[str, Any]) -> TensorSpec:
+    """The description that recorder.py wrote."""
+    fields = {name: value_of(written[name]) for name in ("dtype", "layout", "memory_config")}
+    padding = (written.get("padded_shape"), written.get("alignment"))
+    return TensorSpec(written["shape"], fields["dtype"].format, fields["layout"], fields["memory_config"], *padding)
+
+
+def _on_host(spec: TensorSpec) -> Tensor:
+    """A tensor of the host that takes no memory."""
+    return Tensor.of_host(np.broadcast_to(np.zeros((), spec.data_format.storage), spec.shape), spec)
+
+
+def _place(step: Mapping[str, Any]) -> str:
+    """The function of a step and the innermost line of the script, for errors."""
+    if not step.get("lines"):
+        return ""
+    file, line, _ = step["lines"][-1]
+    return f": {step['call']} ({file}:{line})"
