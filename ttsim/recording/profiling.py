@@ -199,7 +199,7 @@ def runs_of(calls: Sequence[RanCall], taken: Sequence[CallRun], spec: DeviceSpec
                 timed=timed,
                 cached=end.cached,
             )
-        runs.launches += run.launches
+        runs.calls.append(run)
     return runs
 
 

@@ -17,7 +17,7 @@ from ops.launch import Launch, Replay, gaps_nanoseconds
 from ops.passes.cycles import TimedOperation
 from ops.programs.host_fallback import NAME as FALLBACK
 from ttsim.report.cycle_report import INCLUDES, LEAVES_OUT, LaunchTimes, launch_lines, launch_times
-from ttsim.report.cycles import Core, OperationTime, UntimedOperation, kernel_nanoseconds, share_of
+from ttsim.report.cycles import CallRun, Core, OperationTime, UntimedOperation, kernel_nanoseconds, share_of
 from ttsim.report.explain import explain_inclusion
 from ttsim.report.formatting import (
     TableColumn,
@@ -158,7 +158,7 @@ class Runs(list[OpRun]):
         self.clock_hz = clock_hz
         self.spec = spec  # None if only the clock is known
         self.usable_bytes = 0 if spec is None else spec.l1.usable_bytes  # The usable L1 of a core
-        self.launches: list[Launch] = []  # Of the operations
+        self.calls: list[CallRun] = []  # The calls that ran them
 
     def add(self, **facts: Any) -> None:
         """Appends an operation with these fields and the next number."""
@@ -178,6 +178,11 @@ class Runs(list[OpRun]):
     def nanoseconds(self) -> float:
         """Nanoseconds of `cycles`."""
         return nanoseconds(self.cycles, self.clock_hz)
+
+    @cached_property
+    def launches(self) -> list[Launch]:
+        """What was launched, in order."""
+        return [launch for call in self.calls for launch in call.launches]
 
     @cached_property
     def programs(self) -> list[int]:

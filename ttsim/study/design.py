@@ -17,13 +17,15 @@ from ops.passes.sensitivity import Sensitivity, sensitivities
 from ops.sensitivity.fields import numeric_fields
 from ops.sensitivity.read_set import fields_asked
 from ttsim.recording.profiling import cycles_of
-from ttsim.report.formatting import csv_text, fitted, printable_lines, text, time
+from ttsim.report.formatting import counted, csv_text, fitted, printable_lines, text, time
 from ttsim.runtime.shown import Headed, html_table
 from ttsim.runtime.traces import RanCall
 from ttsim.runtime.types.layer import Layer
 from ttsim.study.evaluate import Evaluator, Point
 from ttsim.study.executor import workers
 from ttsim.study.layers.run import call, make_inputs, place
+from ttsim.study.networks.judge import network_row
+from ttsim.study.networks.replay import RecordedNetwork, replayed
 from ttsim.study.space import Design, DesignAxis, read_design
 from ttsim.study.store import Row, Verdict, front
 
@@ -38,8 +40,10 @@ class LayerRows(NamedTuple):
     evaluated: int  # Machines on which the layer was evaluated; each other one has an equal row
 
 
-def rows_of(layer: Layer, machines: Sequence[Machine], axes: Sequence[DesignAxis], tune: bool = True) -> LayerRows:
-    """Evaluates a layer once for all machines that agree in every field that was read.
+def rows_of(
+    layer: Layer | RecordedNetwork, machines: Sequence[Machine], axes: Sequence[DesignAxis], tune: bool = True
+) -> LayerRows:
+    """Evaluates a layer or a network once for all machines that agree in every field that was read.
 
     With `tune`, a short search looks for a faster config of the layer, or for one that fits.
 
@@ -63,11 +67,14 @@ def rows_of(layer: Layer, machines: Sequence[Machine], axes: Sequence[DesignAxis
     return LayerRows(tuple(rows), frozenset(chain.from_iterable(known)), evaluated)
 
 
-def _evaluated(layer: Layer, spec: DeviceSpec, tune: bool) -> tuple[Row, frozenset[str]]:
-    """The row of a layer on a device, and the device's fields that were read for the row."""
+def _evaluated(layer: Layer | RecordedNetwork, spec: DeviceSpec, tune: bool) -> tuple[Row, frozenset[str]]:
+    """The row of a layer or a network on a device, and the device's fields that were read for the row."""
     rows: list[Row] = []
 
     def evaluate(noting: DeviceSpec) -> None:
+        if isinstance(layer, RecordedNetwork):
+            rows.append(network_row(layer, noting, tune=tune, keyed=False))
+            return
         rows.append(Evaluator().row(Point(layer=layer, spec=noting, tune=tune), keyed=False))
 
     read = fields_asked(evaluate, spec)
@@ -93,8 +100,12 @@ class LayerOutcome:
     nanoseconds: float | None  # The same in time
     cycles_error_share: float | None  # Expected error of the cycles; None without a measurement
     untimed_operations: int | None  # Device operations without a model, which the cycles leave out
+    l1_peak_bytes: int | None  # Of a core, at its fullest moment: circular buffers and buffers together
     l1_headroom_bytes: int | None  # Between circular buffers and buffers, of the tightest device operation
-    arguments: str = ""  # The config that makes it faster or fit, as Python; empty if the layer has its own
+    bound_by: str | None  # The stages that bind most of its cycles, with their shares
+    # The config that makes a layer faster or fit, as Python, or how many convolutions of a network have another one;
+    # empty if there is no other config
+    arguments: str = ""
     given_nanoseconds: float | None = None  # Time with the layer's own config; None if that does not run
 
 
@@ -192,7 +203,7 @@ class DesignResult(Headed):
         """How many machines and layers there are, and how many machines run all layers, in a line."""
         run = sum(point.nanoseconds is not None for point in self.points)
         return (
-            f"Design around {self.base}: {len(self.points):,} machines, {len(self.layers)} layers; "
+            f"Design around {self.base}: {len(self.points):,} machines, {counted(len(self.layers), 'layer')}; "
             f"{run:,} machines run all of them."
         )
 
@@ -219,8 +230,18 @@ class DesignResult(Headed):
         if reasons:
             lines += ["", "Machines that do not run all layers:"]
             lines += [f"  {count:,} x {reason}" for reason, count in reasons.items()]
-        lines += ["", *self._configs()]
+        lines += [*self._binding(), "", *self._configs()]
         return printable_lines("\n".join(lines))
+
+    def _binding(self) -> list[str]:
+        """What binds each layer and network on the fastest machine, and how full L1 is at most."""
+        fastest = self.points[self.front[0]].layers if self.front else ()
+        told = [
+            f"  {each.layer}: {each.bound_by}; L1 of a core at most {each.l1_peak_bytes:,} B"
+            for each in fastest
+            if each.bound_by and each.l1_peak_bytes is not None
+        ]
+        return ["", "What binds on the fastest machine, in shares of the cycles:", *told] if told else []
 
     def _configs(self) -> list[str]:
         """Which configs the layers have, and those of the fastest machine that are not the layers' own."""
@@ -340,10 +361,10 @@ def design(file: str | Path | Design, *, processes: int | None = 1, watch: Watch
     timed = [(at, point) for at, point in enumerate(points) if point.nanoseconds is not None]
     aims = [(point.nanoseconds or 0.0, *point.costs.values()) for _, point in timed]
     best, duplicates = front(aims), Counter(aims)
-    ran = [(space.count(layer.name), call) for layer in space.layers for call in _ran(layer, space.base)]
+    ran = [(space.count(layer.name), call) for layer in space.work for call in _ran(layer, space.base)]
     return DesignResult(
         base=space.base.name,
-        layers=tuple(layer.name for layer in space.layers),
+        layers=tuple(each.name for each in space.work),
         axes=tuple(_effects(space, points, frozenset[str]().union(*(layer.read for layer in layers)))),
         points=points,
         front=tuple(timed[place][0] for place in best),
@@ -356,11 +377,11 @@ def design(file: str | Path | Design, *, processes: int | None = 1, watch: Watch
 
 def _rows(space: Design, machines: Sequence[Machine], processes: int | None, watch: Watch | None) -> list[LayerRows]:
     """The rows of each layer on each machine; raises DeviceError if a process died."""
-    quick = None if space.tune else len(machines) * len(space.layers)
+    quick = None if space.tune else len(machines) * len(space.work)
     with workers(processes=processes, scheduler=None, quick=quick) as team, team.start() as executor:
-        done = (lambda: None) if watch is None else watch(len(space.layers))
+        done = (lambda: None) if watch is None else watch(len(space.work))
         futures = []
-        for layer in space.layers:
+        for layer in space.work:
             futures.append(executor.submit(rows_of, layer, machines, space.axes, space.tune))
             futures[-1].add_done_callback(lambda _: done())
         try:
@@ -436,9 +457,11 @@ def _effects(space: Design, points: Sequence[DesignPoint], read: frozenset[str])
         )
 
 
-def _ran(layer: Layer, spec: DeviceSpec) -> list[RanCall]:
-    """The calls of a layer on a device; empty if the layer does not fit."""
+def _ran(layer: Layer | RecordedNetwork, spec: DeviceSpec) -> list[RanCall]:
+    """The calls of a layer or a network on a device; empty if it does not fit."""
     with suppress(TTSimError):
+        if isinstance(layer, RecordedNetwork):
+            return replayed(layer, spec).ran
         placed = place(layer, make_inputs(layer, values=False), Point(layer=layer, spec=spec))
         with placed.device:
             return call(placed).profile.calls

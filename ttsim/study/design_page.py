@@ -148,7 +148,9 @@ LAYERS: Final[Sequence[Field[LayerOutcome]]] = (
     Field("time", lambda layer: layer.nanoseconds, "ns"),
     Field("as given", lambda layer: layer.given_nanoseconds, "ns"),
     Field("count", lambda layer: layer.count, "number"),
+    Field("L1 at most", lambda layer: layer.l1_peak_bytes, "B"),
     Field("headroom", lambda layer: layer.l1_headroom_bytes, "B"),
+    Field("bound by", lambda layer: layer.bound_by or ""),
     Field("error expected", lambda layer: layer.cycles_error_share, "share"),
     Field("arguments", lambda layer: layer.arguments, "code"),
 )

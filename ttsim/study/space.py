@@ -32,6 +32,7 @@ from ttsim.runtime.types.layer import Layer, Setting, checked
 from ttsim.study.evaluate import LAYER_INPUTS, Point
 from ttsim.study.layers.read import DEFAULT_LAYERS, check_keys, layers_said, leaves, read_layers, read_toml
 from ttsim.study.layers.run import compute_config, conv_config, slice_config
+from ttsim.study.networks.replay import RecordedNetwork, read_network
 
 LAYER, CONFIG, COMPUTE, DEVICE, LOWERING = "layer", "config", "compute", "device", "lowering"
 NONE_IS_A_VALUE: Final = ("dtype", "slice")  # fields of a layer that may be left to the library
@@ -48,7 +49,7 @@ SWEEP_KINDS: Final = {  # of values of a sweep's file, with their names in messa
     "strict": (bool, "true or false"),
 }
 DESIGN_TABLES: Final = ("device", "space", "costs", "counts")
-DESIGN_KEYS: Final = (*DESIGN_TABLES, "layers", "only", "common", "layer", "tune")
+DESIGN_KEYS: Final = (*DESIGN_TABLES, "layers", "only", "common", "layer", "networks", "tune")
 
 
 class Variant(NamedTuple):
@@ -242,14 +243,15 @@ class Design:
     axes: tuple[DesignAxis, ...]  # Varied fields and their values
     costs: Mapping[str, Formula]  # Formulas over fields, by name; less is better
     layers: tuple[Layer, ...]  # Each with a name of its own
-    counts: Mapping[str, int] = field(default_factory=dict)  # How often a network runs a layer, if not once
-    tune: bool = True  # Whether each layer is tuned on each machine
+    networks: tuple[RecordedNetwork, ...] = ()  # Likewise
+    counts: Mapping[str, int] = field(default_factory=dict)  # How often each layer or network runs, if not once
+    tune: bool = True  # Whether each layer, and the convolutions of each network, are tuned on each machine
 
     def __post_init__(self) -> None:
         """Refuses an empty or a too large space."""
-        if not self.axes or not self.layers:
+        if not self.axes or not self.work:
             raise ArgumentError("design: there is nothing to vary or nothing to run; give [space] and layers")
-        twice = _twice([layer.name for layer in self.layers])
+        twice = _twice([layer.name for layer in self.layers] + [network.name for network in self.networks])
         if twice is not None:
             raise ArgumentError(f"design: two layers are called {shown(twice)}; give each a name of its own")
         if self.devices > MOST_DEVICES:
@@ -258,8 +260,13 @@ class Design:
                 "give fewer values"
             )
 
+    @property
+    def work(self) -> tuple[Layer | RecordedNetwork, ...]:
+        """What each machine runs."""
+        return (*self.layers, *self.networks)
+
     def count(self, layer: str) -> int:
-        """The number of times that a network runs a layer."""
+        """How often a layer, or a network, runs."""
         return self.counts.get(layer, 1)
 
     @property
@@ -333,7 +340,8 @@ def read_design(path: Path, *, device: str | None = None, changes: Sequence[str]
         raise ArgumentError(f"{path}: device.base must be the name of a device or a file, not {shown(name)}")
     base = changed(load_spec(device or name), [f"{field}={_text(value)}" for field, value in leaves(fields)])
     base = changed(base, changes)
-    layers = _layers(path, document)
+    networks = _networks(path, document)
+    layers = _layers(path, document, needed=not networks)
     axes = tuple(_axes(tables["space"], base))
     numeric = [field.name for field in numeric_fields(base)]
     costs = {}
@@ -343,14 +351,14 @@ def read_design(path: Path, *, device: str | None = None, changes: Sequence[str]
         except ArgumentError as error:
             raise ArgumentError(f"design: costs.{cost}: {error}") from error
     counts = dict(leaves(tables["counts"]))
-    check_keys("design: counts", counts, [layer.name for layer in layers])
+    check_keys("design: counts", counts, [layer.name for layer in layers] + [network.name for network in networks])
     for layer, count in counts.items():
         if not isinstance(count, int) or isinstance(count, bool) or count < 1:
             raise ArgumentError(f"design: counts.{layer} must be an integer of at least 1, not {shown(count)}")
     tune = document.get("tune", True)
     if not isinstance(tune, bool):
         raise ArgumentError(f"{path}: tune must be true or false, not {shown(tune)}")
-    return Design(base=base, axes=axes, costs=costs, layers=layers, counts=counts, tune=tune)
+    return Design(base=base, axes=axes, costs=costs, layers=layers, networks=networks, counts=counts, tune=tune)
 
 
 def _axes(table: Mapping[str, Any], base: DeviceSpec) -> Iterator[DesignAxis]:
@@ -401,16 +409,24 @@ def _range(field: Field | None, name: str, table: Mapping[str, Any]) -> Iterator
     raise ArgumentError(f"{where}: a range has at most {MOST_VALUES} values; take larger steps")
 
 
-def _layers(path: Path, document: Mapping[str, Any]) -> tuple[Layer, ...]:
-    """The design's own layers, those of another file, or the default layers, filtered by name."""
+def _layers(path: Path, document: Mapping[str, Any], *, needed: bool) -> tuple[Layer, ...]:
+    """The design's own layers, or those of another file, filtered by name; the default layers if some are needed."""
     only = document.get("only", "")
     if not isinstance(only, str):
         raise ArgumentError(f"{path}: only must be a part of the names of layers, not {shown(only)}")
-    every = layers_said(document, path) or read_layers(DEFAULT_LAYERS)
+    every = layers_said(document, path) or (read_layers(DEFAULT_LAYERS) if needed or only else ())
     chosen = tuple(layer for layer in every if only in layer.name)
-    if not chosen:
+    if every and not chosen:
         raise ArgumentError(f"{path}: no layer has {shown(only)} in its name; leave only away for all of them")
     return chosen
+
+
+def _networks(path: Path, document: Mapping[str, Any]) -> tuple[RecordedNetwork, ...]:
+    """The recorded networks of a design, whose paths are relative to its folder."""
+    named = document.get("networks", [])
+    if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
+        raise ArgumentError(f"{path}: networks must be a list of files of `ttsim exec --record`, not {shown(named)}")
+    return tuple(read_network(path.parent / name) for name in named)
 
 
 def _text(value: Any) -> str:

@@ -17,7 +17,10 @@ from ttsim.study.design import design, rows_of
 from ttsim.study.evaluate import Evaluator, Point
 from ttsim.study.executor import InProcess, Workers
 from ttsim.study.layers.run import Settings, planned
-from ttsim.study.space import Design, DesignAxis
+from ttsim.study.networks.judge import network_row
+from ttsim.study.networks.recorder import Recorder
+from ttsim.study.networks.replay import read_network
+from ttsim.study.space import Design, DesignAxis, read_design
 from ttsim.study.tune.tune import short
 
 SPEC = load_spec("wormhole_n150")
@@ -231,3 +234,32 @@ def test_a_cost_without_a_value_is_refused():
         ttsim.design(replace(SPACE, costs=costs))
     with pytest.raises(ArgumentError, match="give the path of a TOML file, not 3"):
         ttsim.design(3)
+
+
+def test_machines_are_judged_by_a_recorded_network(tmp_path):
+    """Its calls run on each machine; equal rows are shared where all that is read agrees."""
+    with ttsim.open_device(values="off") as device:
+        recorder = Recorder(device)
+        tensor = ttsim.zeros((1, 1, 4096, 512), layout=ttsim.TILE_LAYOUT, device=device)
+        ttsim.relu(ttsim.relu(tensor, memory_config=ttsim.L1_MEMORY_CONFIG))
+    (tmp_path / "net.jsonl").write_text(recorder.text())
+    path = tmp_path / "design.toml"
+    path.write_text(
+        'networks = ["net.jsonl"]\n[counts]\nnet = 3\n'
+        '[space]\ngrid = ["8x8", "2x1"]\n"dispatch_costs.write_cycles" = [1490, 2000]\n'
+    )
+    result = design(path)
+    network = read_network(tmp_path / "net.jsonl")
+    assert result.layers == ("net",)
+    assert result.looked == 2
+    first, alike, small, _ = result.points
+    row = network_row(network, SPEC, tune=False)
+    assert (first.nanoseconds, alike.nanoseconds) == (3 * row.nanoseconds, first.nanoseconds)
+    l1_bytes = 2 * 4096 * 512 * 2 // 64 + 4 * 2048  # two tensors on 64 cores, and 2 circular buffers of 2 tiles
+    assert (first.layers[0].bound_by, first.layers[0].l1_peak_bytes) == (row.bound_by, l1_bytes)
+    assert small.reason.startswith("net does not fit: Out of Memory: Not enough space to allocate 4194304 B L1 buffer")
+    assert f"  net: {row.bound_by}; L1 of a core at most {row.l1_peak_bytes:,} B" in str(result)
+    assert {sensitivity.figure for sensitivity in result.sensitivity} >= {"clock_hz"}
+    path.write_text('networks = "net.jsonl"\n[space]\nclock_hz = [1]\n')
+    with pytest.raises(ArgumentError, match="networks must be a list of files"):
+        read_design(path)

@@ -15,10 +15,9 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
-import ttsim
 from device.cores import CoreRangeSet
 from device.errors import ArgumentError, ArgumentTypeError, TTSimError, nearest, shown
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
@@ -27,7 +26,7 @@ from ttsim.runtime.types.configs import UnaryWithParam
 from ttsim.runtime.types.tensor_spec import TensorSpec
 from ttsim.runtime.types.tensors import DataType
 
-PUBLIC: Final = frozenset(dir(ttsim))
+FACE: Final = __name__.partition(".")[0]  # the package whose functions and classes arguments are made of
 PREFIX: Final = "ttnn."
 # Modules whose classes and constants are arguments of calls, and whose functions make configs
 ARGUMENTS: Final = ("device.cores", "device.memory.memory_config", "ttsim.runtime.types.")
@@ -41,6 +40,19 @@ AMONG_THESE: Final = (  # .. apart from operations among these
 )
 NAMESPACES: Final = ("", "experimental", "transformer")
 TENSOR: Final = "tensor_spec"  # the key of a whole tensor of tt-metal's JSON
+
+
+@cache
+def face(namespace: str = "") -> Any:
+    """The package, or one of its namespaces of functions."""
+    package = sys.modules[FACE]  # which imports this module
+    return getattr(package, namespace) if namespace else package
+
+
+@cache
+def public() -> frozenset[str]:
+    """The public names."""
+    return frozenset(dir(face()))
 
 
 def value_of(written: Any) -> Any:
@@ -70,7 +82,7 @@ def value_of(written: Any) -> Any:
 def constant(name: str) -> Any:
     """The public constant or member of a name such as ttnn.bfloat16 or ttnn.BufferType.L1; raises ArgumentError."""
     first, _, member = name.removeprefix(PREFIX).partition(".")
-    value = getattr(ttsim, first) if first in PUBLIC else None
+    value = getattr(face(), first) if first in public() else None
     if isinstance(value, type) and issubclass(value, Enum) and member in value.__members__:
         return value[member]
     if member or value is None or isinstance(value, type) or not _is_argument(type(value)):
@@ -84,7 +96,7 @@ def operation(name: str) -> Callable[..., Any]:
     """The operation of a name such as relu, ttnn.transformer.concatenate_heads or ttnn::relu; raises ArgumentError."""
     parts = name.replace("::", ".").removeprefix(PREFIX).split(".")
     for namespace in NAMESPACES if len(parts) == 1 else parts[:1] * (len(parts) == 2):
-        owner = getattr(ttsim, namespace) if namespace in NAMESPACES and namespace else ttsim
+        owner = face(namespace if namespace in NAMESPACES else "")
         found: Any = getattr(owner, parts[-1]) if parts[-1] in dir(owner) else None
         home = getattr(found, "__module__", "")
         plans = home.startswith(OPERATIONS) and (not home.startswith(ON_HOST) or parts[-1] in AMONG_THESE)
@@ -95,7 +107,7 @@ def operation(name: str) -> Callable[..., Any]:
 
 def _near(name: str) -> str:
     """A question about the nearest public name, unless the name itself is public."""
-    return "" if name in PUBLIC else nearest(name, PUBLIC)
+    return "" if name in public() else nearest(name, public())
 
 
 def _is_argument(maker: Any) -> bool:
@@ -108,7 +120,7 @@ def _is_argument(maker: Any) -> bool:
 def _made(name: str, arguments: Any) -> Any:
     """An object of a public class, from its arguments."""
     first = name.removeprefix(PREFIX)
-    maker = getattr(ttsim, first) if first in PUBLIC else None
+    maker = getattr(face(), first) if first in public() else None
     if not callable(maker) or not _is_argument(maker):
         raise ArgumentError(f"{shown(name)} makes no argument of a call{_near(first)}")
     if not isinstance(arguments, dict | list):
@@ -164,7 +176,7 @@ def json_of(value: Any) -> Any:
 def _constants(module: str) -> Mapping[str, Any]:
     """The public constants that stand in a module."""
     found = vars(sys.modules[module]) if module.startswith(ARGUMENTS) else {}
-    return {name: value for name, value in found.items() if name in PUBLIC and not callable(value)}
+    return {name: value for name, value in found.items() if name in public() and not callable(value)}
 
 
 def _arguments_of(value: Any) -> Mapping[str, Any] | Sequence[Any] | None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from device.errors import ArgumentError, CircularBufferError, OutOfMemoryError, TTSimError
 from device.spec.device_spec import DeviceSpec
 from ttsim.recording.profiling import Profile
-from ttsim.report.cycles import binding
+from ttsim.report.cycles import binding, totals
 from ttsim.report.memory import operation_uses
 from ttsim.study.networks.replay import RecordedNetwork, replayed
 from ttsim.study.store import Row, Verdict, model_version
@@ -35,18 +35,19 @@ def network_row(network: RecordedNetwork, spec: DeviceSpec, *, tune: bool, keyed
 def _figures(network: RecordedNetwork, spec: DeviceSpec, tune: bool) -> dict[str, Any]:
     """The figures of a replay; raises TTSimError if the network does not run."""
     profile = replayed(network, spec)
-    total = profile.report().total
+    taken = profile.taken()
+    total = totals(taken, spec)
     uses = (use for call in profile.ran for use in operation_uses(spec, call.before, call.events))
     return {
         "verdict": Verdict.FITS,
         "clock_hz": spec.clock_hz,
-        "l1_peak_bytes": profile.network().high_water.total_bytes,
+        "l1_peak_bytes": max((op.l1_bytes for op in profile.runs()), default=0),
         "l1_headroom_bytes": min((use.headroom_bytes for use in uses), default=None),
         "cycles": total.cycles,
         "bound_by": binding(total),
         "cycles_error_share": total.error.share,
         "cycles_unmeasured_share": total.error.unmeasured_share,
-        "untimed_operations": sum(len(call.untimed) for call in profile.taken()),
+        "untimed_operations": sum(len(call.untimed) for call in taken),
         "dram_read_bytes": total.traffic.dram_read_bytes,
         "dram_written_bytes": total.traffic.dram_written_bytes,
         "noc_bytes": total.traffic.network_bytes,

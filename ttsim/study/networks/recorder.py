@@ -20,7 +20,6 @@ from inspect import unwrap
 from os.path import basename
 from typing import Any, Final
 
-import ttsim
 from device.errors import ArgumentError, TTSimError
 from device.memory.buffers import Buffer
 from device.memory.layouts import TensorSpec
@@ -28,7 +27,7 @@ from ttsim.runtime.device import Device
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.traces import call_sites
 from ttsim.runtime.types.tensors import DataType
-from ttsim.study.ask.values import NAMESPACES, json_of, operation
+from ttsim.study.ask.values import NAMESPACES, face, json_of, operation
 
 FORMAT: Final = 1  # raised when a key changes its meaning or goes
 VERSION: Final = "ttsim_network"  # the key of the format in the header
@@ -153,7 +152,7 @@ def public_names() -> Mapping[Callable[..., Any], str]:
     """The names of all operations that ttsim plans, by the functions under their decorators."""
     found: dict[Callable[..., Any], str] = {}
     for namespace in NAMESPACES:
-        for name in dir(getattr(ttsim, namespace) if namespace else ttsim):
+        for name in dir(face(namespace)):
             full = f"{namespace}.{name}".lstrip(".")
             with suppress(ArgumentError):
                 found.setdefault(unwrap(operation(full)), full)
