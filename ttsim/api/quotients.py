@@ -5,18 +5,21 @@ from numbers import Integral, Real
 from typing import Any
 
 from device.errors import DeviceError, NotSimulatedError, shown
-from device.memory.memory_config import Layout, MemoryConfig
+from device.memory.memory_config import MemoryConfig
 from device.numbers.formats import INT32, UINT8
+from ops.planners.powers import plan_integer_power
 from ttsim.api.compositions import ROUNDINGS, public, where
 from ttsim.api.conversions import typecast
 from ttsim.api.copies import assign
 from ttsim.api.creation import full_like
-from ttsim.api.device_calls import require_left_out
+from ttsim.api.device_calls import converted, require_left_out
 from ttsim.api.eltwise import combined, wrong
 from ttsim.api.unary import applied
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.configs import UnaryOpType, UnaryWithParam
 from ttsim.runtime.types.tensors import DataType
+
+REPEATED = (0, 1, 2, 3)  # exponents for which the library multiplies repeatedly
 
 
 def _divided(
@@ -162,35 +165,15 @@ def pow(
     data_format = input_tensor.spec.data_format
     if exponent == 1 and output_tensor is None:
         return assign(input_tensor, memory_config=memory_config or input_tensor.memory_config())
-    if not data_format.is_float and data_format != UINT8:
-        _refuse_integers(input_tensor, float(exponent))
+    if not data_format.is_float and data_format != UINT8 and exponent:
+        require_left_out("pow of integers", output_tensor=output_tensor)
+        return converted("pow", plan_integer_power, input_tensor, float(exponent), place=memory_config)
     if exponent == 0 and output_tensor is None:
         return full_like(input_tensor, 1.0, memory_config=memory_config)
     if exponent == 1 and data_format != UINT8:
         raise NotSimulatedError("pow: ttsim does not simulate the exponent 1 with an output_tensor; call ttnn.copy")
-    name = "power" if exponent % 1 or exponent < 0 else "power_iterative"
+    name = "power_iterative" if exponent in REPEATED else "power"
     return applied("pow", (name, (float(exponent),)), input_tensor, memory_config, output_tensor)
-
-
-def _refuse_integers(tensor: Tensor, exponent: float) -> None:
-    """Raises, as powers of integers are an operation that is not simulated, or no operation at all."""
-    dtype = f"DataType::{tensor.dtype.name}"
-    if exponent % 1:
-        raise DeviceError(
-            f"pow: {dtype} input requires an integral exponent, got {exponent:g}\npow: typecast the tensor"
-        )
-    if exponent < 0:
-        raise DeviceError(
-            f"pow: integers to negative integer powers are not allowed, got {exponent:g}\npow: typecast the tensor"
-        )
-    if exponent and tensor.layout is not Layout.TILE:
-        raise DeviceError(
-            "pow_int: input must be in TILE layout, got Layout::ROW_MAJOR\npow: bring the tensor into TILE_LAYOUT"
-        )
-    if exponent:
-        raise NotSimulatedError(
-            "pow: integers with a number as exponent are not simulated; typecast the tensor to floats"
-        )
 
 
 def _with_factor(name: str, operation: str, operands: tuple[Tensor, Tensor], alpha: object, **placed: object) -> Tensor:

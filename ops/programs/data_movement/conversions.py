@@ -61,6 +61,9 @@ def cloned(
     """A copy of a tensor, page by page, in another memory, with the same shards, or in another format of tiles."""
     current, refused = source.spec.memory_config, ""
     if data_format not in (None, source.spec.data_format) and source.spec.layout is not Layout.TILE:
+        if data_format is not None and data_format.is_block:
+            named = data_format.name.upper()
+            raise DeviceError(f"Only TILE layout is supported for {named} dtype!\ninput_tensor: use ttnn.to_layout")
         raise DeviceError("Clone: data type conversion is only supported with tile layout\ndtype: leave it out")
     if current.is_sharded() is not place.is_sharded():
         refused = (

@@ -123,7 +123,7 @@ class AddRow(Eltwise):
     def tile_work(self, operands: tuple[TensorSpec, ...], result: TensorSpec, spec: DeviceSpec) -> Compute:
         """A tile of the row is spread, and added to one of the matrix."""
         added = spec.costs_of(kernel_costs.ComputeCosts).add_tile_cycles
-        return _compute(operands, result, spec, spread_cycles(self.row_format, spec) + added)
+        return computed(operands, result, spec, spread_cycles(self.row_format, spec) + added)
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
         """The sum of a matrix [..., columns] and the first row of a prepared bias, in storage of their formats."""
@@ -150,7 +150,7 @@ class Activate(Eltwise):
 
     def tile_work(self, operands: tuple[TensorSpec, ...], result: TensorSpec, spec: DeviceSpec) -> Compute:
         """A tile passes the vector unit once."""
-        return _compute(operands, result, spec, vector_cycles(spec, self.name))
+        return computed(operands, result, spec, vector_cycles(spec, self.name))
 
     def details(self) -> tuple[Detail, ...]:
         """Whether the function was never compared with recordings."""
@@ -258,7 +258,7 @@ class Binary(Eltwise):
                 combined += chain_cycles(spec, (*functions, *(((own, ()),) if own else ())))
                 combined += spread_cycles(packed_as, spec)
         combined += chain_cycles(spec, self.activations) + _repeated_cycles(operands, result, spec)
-        return _compute(operands, result, spec, combined, together=not by_vector_unit)
+        return computed(operands, result, spec, combined, together=not by_vector_unit)
 
     def _matrix_unit_cycles(self, spec: DeviceSpec) -> float:
         """A call that adds or multiplies two tiles, and the function of the sum that makes up the operation."""
@@ -352,7 +352,7 @@ class Binary(Eltwise):
         return arithmetic.add_bias(left, addend, fp32_dest=self.fp32_dest)
 
 
-def _compute(
+def computed(
     operands: tuple[TensorSpec, ...], result: TensorSpec, spec: DeviceSpec, math: float, *, together: bool = True
 ) -> Compute:
     """A tile of every operand is unpacked, by both unpackers `together` where the matrix unit combines two."""

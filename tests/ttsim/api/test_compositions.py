@@ -147,6 +147,10 @@ def test_integers_are_divided_by_operations_of_their_own(device):
             "pow(ttsim.to_layout(ttsim.typecast(x, ttsim.int32), ttsim.ROW_MAJOR_LAYOUT), 2)",
             "pow_int: input must be in TILE layout, got Layout::ROW_MAJOR",
         ),
+        (
+            "clone(ttsim.to_layout(x, ttsim.ROW_MAJOR_LAYOUT), dtype=ttsim.bfloat8_b)",
+            "Only TILE layout is supported for BFLOAT8_B dtype!",
+        ),
     ],
 )
 def test_refusals(device, call, line):
