@@ -13,7 +13,7 @@ import numpy as np
 from device.cores import CoreRange, CoreRangeSet
 from device.errors import CircularBufferError, MemoryAccessError, PoisonError
 from device.memory.layouts import BufferSpec, PagePlaces, TensorSpec, decode_pages, encode_pages, page_places
-from device.memory.memory_config import BufferType
+from device.memory.memory_config import BufferType, TensorMemoryLayout
 from device.numbers.formats import Array, round_up
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import L1Spec
@@ -108,13 +108,20 @@ class Buffer:
         one.
 
         Raises:
-            MemoryAccessError: The buffer was freed, or the tensor is larger or lies otherwise.
+            MemoryAccessError: The buffer was freed, or the tensor is larger or lies otherwise. Interleaved buffers may
+                have spare pages behind the tensor's.
         """
         self._require_allocated("written")
         wanted = tensor.buffer(self.device_spec)
-        if any(getattr(wanted, name) != getattr(self.spec, name) for name in _SIZES):
+        if any(getattr(wanted, name) != getattr(self.spec, name) for name in _SIZES) and not self._has_spare(wanted):
             raise MemoryAccessError(f"{self!r} was allocated as {self.spec} and can not hold a tensor of {wanted}")
         self._values, self._tensor, self._pages, self.unwritten = values, tensor, None, None
+
+    def _has_spare(self, wanted: BufferSpec) -> bool:
+        """Whether interleaved pages of a tensor are the first of this buffer's."""
+        layouts = {wanted.memory_layout, self.spec.memory_layout}
+        alike = (wanted.buffer_type, wanted.page_bytes) == (self.spec.buffer_type, self.spec.page_bytes)
+        return alike and layouts == {TensorMemoryLayout.INTERLEAVED} and wanted.size_bytes < self.spec.size_bytes
 
     @property
     def values(self) -> Array:

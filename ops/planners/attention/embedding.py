@@ -6,7 +6,7 @@ from enum import Enum
 from math import prod
 
 from device.cores import CoreRangeSet, first_cores
-from device.errors import ArgumentError, DeviceError, NotSimulatedError
+from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import FACE, TILE, Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16, UINT32, DataFormat, div_up, round_up
@@ -98,22 +98,21 @@ def _run(builder: PlanBuilder, call: EmbeddingArguments, indices: PlanTensor, ta
     if place.is_sharded() and place.shard_spec is None:
         raise DeviceError("bad optional access\nmemory_config: a sharded one needs a shard_spec")
     shape = (*index.shape[:1], *index.shape[-1:], columns) if len(index.shape) > 1 else (*index.shape, columns)
-    result = TensorSpec(shape, BFLOAT16, Layout.TILE if tiled else Layout.ROW_MAJOR, place)
+    several = index.layout is Layout.TILE and len(index.shape) == 1
+    allocated = index.shape + shape if several else shape  # as often as there are indices: all rows behind are spare
+    result = TensorSpec(allocated, BFLOAT16, Layout.TILE if tiled else Layout.ROW_MAJOR, place)
     output = PlanTensor("output.rows", result)
     for text in _refusals(call, table.spec, place, fused=fused):
         raise DeviceError(f"{text}\n{HINT}")
     op = Embed(shape=shape, rows=table.spec.shape[-2])
-    if index.layout is Layout.TILE and len(index.shape) == 1:  # the library allocates count times count rows
-        raise NotSimulatedError(
-            "embedding: ttsim does not simulate one axis of indices in TILE layout; give [1, count] or ROW_MAJOR layout"
-        )
     if index.layout is Layout.TILE:
         buffers = _of_tiled_indices(call, index, table.spec, output, spec)
     elif tiled:
         buffers = _tilized(call, index, table.spec, output, spec)
     else:
         buffers = _in_rows(call, index, table.spec, output, spec)
-    return builder.run("EmbeddingsDeviceOperation", op, [indices, table], output, buffers, dataflow=True)
+    picked = builder.run("EmbeddingsDeviceOperation", op, [indices, table], output, buffers, dataflow=True)
+    return PlanTensor(picked.name, result.changed(shape=shape)) if several else picked
 
 
 def _refusals(call: EmbeddingArguments, table: TensorSpec, place: MemoryConfig, *, fused: bool) -> Iterator[str]:

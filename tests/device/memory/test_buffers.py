@@ -102,6 +102,13 @@ def test_a_tensor_of_another_size_does_not_go_in(device):
         buffer.store(np.zeros((71, 20), np.float32), other)
 
 
+def test_interleaved_pages_may_have_spare_pages_behind_them(device):
+    buffer = device.allocate(ROWS.buffer(device.spec))
+    first = tensor_spec("69x20 float32 l1")
+    buffer.store(np.ones((69, 20), np.float32), first)
+    assert buffer.decoded().shape == (69, 20)
+
+
 L1 = load_spec("wormhole_n150").l1
 
 

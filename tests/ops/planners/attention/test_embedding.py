@@ -1,9 +1,11 @@
 """The embedding program, as ttnn 0.81.1 planned it on an 8x8 Wormhole."""
 
+import numpy as np
 import pytest
 
+import ttsim
 from device.cores import first_cores
-from device.errors import DeviceError, NotSimulatedError
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
@@ -112,6 +114,14 @@ def test_shards_that_hold_aligned_rows_of_indices_in_l1():
     assert sizes(in_l1, SPEC) == {"EmbeddingsDeviceOperation": [128]}
 
 
-def test_one_axis_of_indices_in_tiles_is_not_simulated():
-    with pytest.raises(NotSimulatedError, match=r"give .1, count. or ROW_MAJOR layout"):
-        plan_embedding(EmbeddingArguments(indices=indices(64, layout=Layout.TILE), table=table(10, 64)), SPEC)
+@pytest.mark.parametrize("layout", [None, Layout.TILE])
+def test_one_axis_of_indices_in_tiles_allocates_as_many_rows_for_each(layout):
+    call = EmbeddingArguments(indices=indices(40, layout=Layout.TILE), table=table(10, 64), layout=layout)
+    step = next(step for step in plan_embedding(call, SPEC).steps if isinstance(step, Operation))
+    assert step.circular_buffers[0].cores.num_cores() == 50  # two faces of 16 rows each: 1600 rows
+    with ttsim.open_device() as device:
+        places = np.arange(40) % 10
+        index = ttsim.Tensor(places, ttsim.uint32, device, ttsim.TILE_LAYOUT)
+        numbers = ttsim.from_numpy(np.arange(10 * 64).reshape(10, 64) % 256, ttsim.bfloat16, device=device)
+        result = ttsim.embedding(index, numbers, layout=layout)
+        assert np.array_equal(result.to_numpy(), numbers.to_numpy()[places])
