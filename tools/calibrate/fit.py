@@ -33,7 +33,7 @@ PRIOR_SPREAD = 0.3  # a constant is within a factor of exp(0.3) of its prior, in
 LINEAR_BEYOND = 2.0  # spreads
 STEP = 0.02  # of the numerical derivative
 ROUNDS = 8
-TRIES = 4  # of a round, with more damping each time
+TRIES = 8  # of a round, with more damping each time: costs have kinks, beyond which a long step may be worse
 LEAST_GAIN = 1e-4
 LINEAR_ROUNDS = 50
 
@@ -107,9 +107,10 @@ def fit_constants(
             found = residuals(values_at(priors, moved), name, errors)
             moves[:, number] = (found - errors) / STEP
             slopes[:, number] = (costs_of(found, moved) - cost) / STEP
-        gain = 0.0
+        gain, squares = 0.0, slopes.T @ slopes
         for _ in range(TRIES):
-            there = here + np.linalg.solve(slopes.T @ slopes + damping * unit, -slopes.T @ cost)
+            damped = squares + damping * np.diag(np.diag(squares))
+            there = here + np.linalg.solve(damped, -slopes.T @ cost)
             errors_there = residuals(values_at(priors, there), None, None)
             lower = costs_of(errors_there, there)
             if lower @ lower < cost @ cost:

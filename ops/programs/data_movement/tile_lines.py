@@ -25,8 +25,8 @@ from ops.programs.kernel_costs import (
 
 Shape = tuple[int, ...]
 
-# A program of its own, compiled for its shape, writes padding a face at a time. Others write it line by line; they
-# divide by all axes to find the place of a tile, and by one to find that of a row
+# A program of its own, compiled for its shape, writes padding a face at a time. Others write it line by line,
+# and divide by every axis to find the place of a tile
 HEIGHT_SWAPPED: Final = (0, 2, 1, 3)
 
 
@@ -37,14 +37,14 @@ def composed_by_lines(shape: Shape, axes: Shape, ends: Ends, spec: DeviceSpec) -
     tiles, line_faces = images * div_up(height, TILE) * across, TILE // FACE
     used = min(tiles, spec.grid.cores)
     line_bytes = FACE * (ends.read.data_format.element_bytes or 1)
-    count, rows = div_up(tiles, used), height / div_up(height, TILE)
+    count, lines = div_up(tiles, used), line_faces * height / div_up(height, TILE)
     tile_bytes = ends.read.data_format.tile_bytes
     read = waited_read_cycles(spec, tile_bytes, in_dram=in_dram(ends.read), readers=used)
     answered = write_latency_cycles(spec, in_dram=in_dram(ends.written))
     costs, issue = spec.costs_of(TransferCosts), spec.costs_of(StickCosts).stick_write_cycles
-    written = burst_cycles(issue, ceil(line_faces * rows), line_bytes, answered, spec.noc.link_bytes_per_cycle)
+    written = burst_cycles(issue, ceil(lines), line_bytes, answered, spec.noc.link_bytes_per_cycle)
     if axes != HEIGHT_SWAPPED:
-        written += (len(shape) + rows) * costs.axis_cycles
+        written += len(shape) * costs.axis_cycles
     filled = (
         _padding_cycles(tuple(shape[axis] for axis in axes), line_bytes, spec, at_once=axes == HEIGHT_SWAPPED)
         / spec.grid.cores
