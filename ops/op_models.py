@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from device.spec import device_spec
 from device.spec.device_spec import Costs, DeviceSpec
+from device.time.energy import AreaCosts, EnergyCosts
 from ops.launch import DispatchCosts
 from ops.op_model import ModeledOp, OpModel, OpModels, model_of
 from ops.programs.attention.model import OP_MODELS as ATTENTION
@@ -78,7 +79,7 @@ OP_MODELS: Final[OpModels] = MappingProxyType({model.op: model for model in _MOD
 
 
 COSTS: tuple[type[Costs], ...] = (
-    TransferCosts, ComputeCosts, ConvCosts, HaloCosts, MatmulCosts, MovementCosts, DispatchCosts
+    TransferCosts, ComputeCosts, ConvCosts, HaloCosts, MatmulCosts, MovementCosts, DispatchCosts, EnergyCosts, AreaCosts
 )  # fmt: skip
 
 

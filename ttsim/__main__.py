@@ -21,6 +21,7 @@ from ttsim.dropin.choices import chosen, environment
 from ttsim.dropin.script import run_script, run_tests, script_profiles, within
 from ttsim.recording.profiling import Profile
 from ttsim.recording.saving import reserved_name, save_report
+from ttsim.report.actions import counts_yaml, energy_lines
 from ttsim.report.comparison import compare
 from ttsim.report.comparison_page import page_of_comparison
 from ttsim.report.devices import explained
@@ -29,7 +30,7 @@ from ttsim.report.pages import page_of_layers
 from ttsim.report.reported import read_layers, read_report
 from ttsim.report.writers.json import devices_as_json, fields_as_json, layers_as_json
 from ttsim.report.writers.table import print_devices, print_fields, print_layers
-from ttsim.report.writers.terminal import console_on, progress, say
+from ttsim.report.writers.terminal import console_on, progress, say, show
 from ttsim.runtime.tracebacks import TRACEBACK_VARIABLE, shortened
 from ttsim.study.ask.agents import mcp_command
 from ttsim.study.ask.command import ask_command
@@ -87,9 +88,14 @@ def run_command(options: argparse.Namespace) -> int:
     if all(result.mistake for result in results):
         raise ArgumentError(f"run: {layers[0].name}: {results[0].error}")
     page = partial(page_of_layers, results, settings.spec, baselines)
-    if not write_results(options, json=partial(layers_as_json, results), page=page):
+    reports = [result.summary.cycles for result in results if result.summary and result.summary.cycles]
+    texts = {"json": partial(layers_as_json, results), "counts": partial(counts_yaml, reports)}
+    if not write_results(options, **texts, page=page):
         each, details = not options.summary, options.verbose
         print_layers(console_on(sys.stdout), results, each=each, details=details, notes=not options.quiet)
+        for report in reports if options.energy else ():
+            console = console_on(sys.stdout)
+            show(console, ["", *energy_lines(report, console.width)])
         ran = [result.layer for result in results if result.error is None]
         if settings.suggestions and not options.quiet:
             with progress("searching for faster configs"):
@@ -188,7 +194,7 @@ COMMANDS: Final = (
         run=run_command,
         options=(
             *(*LAYERS, *DEVICE, "--values", *OPENING, "--lowering", "--no-suggestions", "--verbose", "--summary"),
-            *("--quiet", "--json", "--html", "--baseline", "--report"),
+            *("--energy", "--quiet", "--json", "--counts", "--html", "--baseline", "--report"),
         ),
         examples=(
             "--shape 1,16,16,32 --out-channels 16 --stride 2 --device n150 --values off --no-suggestions",

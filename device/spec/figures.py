@@ -92,6 +92,10 @@ _ENDINGS: Final[Mapping[str, Kind]] = MappingProxyType({
     "_hz": Kind("Hz", Dimension.CLOCK, Better.LARGER),
     "_ns": Kind("ns", Dimension.TIME, Better.SMALLER),
     "_nanoseconds": Kind("ns", Dimension.TIME, Better.SMALLER),
+    "_femtojoules": Kind("fJ", Dimension.NUMBER, Better.SMALLER),
+    "_limit_milliwatts": Kind("mW", Dimension.NUMBER, Better.NEITHER),
+    "_milliwatts": Kind("mW", Dimension.NUMBER, Better.SMALLER),
+    "_square_micrometers": Kind("um2", Dimension.NUMBER, Better.SMALLER),
 })  # fmt: skip
 
 

@@ -6,8 +6,9 @@ that those of several operations add up exactly.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass, fields
 from functools import reduce
-from typing import Final, NamedTuple
+from typing import Final
 
 from device.cores import CoreCoord, CoreRangeSet
 from device.memory.layouts import TensorSpec
@@ -26,7 +27,8 @@ INSTRUCTIONS: Final = TILE**3 // (8 * 16 * 16)  # of a tile product, for each fi
 SHARED: Final = (Stage.DRAM, Stage.NETWORK)  # stages in which a core only waits
 
 
-class MultiplyAdds(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class MultiplyAdds:
     """Multiply-adds of the matrix units on operands of one pair of formats."""
 
     formats: str  # Of both operands: "bfloat16 x bfloat8_b"
@@ -35,7 +37,8 @@ class MultiplyAdds(NamedTuple):
     useful: int  # That the result needs
 
 
-class ActionCounts(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionCounts:
     """The actions of a device operation, or of several in sequence, on all cores together."""
 
     multiply_adds: tuple[MultiplyAdds, ...] = ()  # By formats and fidelity phases
@@ -140,10 +143,16 @@ def _core_cycles(taken: OperationCycles, spec: DeviceSpec) -> dict[str, int]:
 def counts_together(parts: Iterable[ActionCounts]) -> ActionCounts:
     """The actions of operations in sequence; multiply-adds of the same formats and fidelity phases are one."""
     listed = list(parts)
-    sums = (map(sum, zip(*(part[1:-1] for part in listed), strict=True))) if listed else ()
     products: dict[tuple[str, int], tuple[int, int]] = {}
     for each in (product for part in listed for product in part.multiply_adds):
-        issued, useful = products.get(each[:2], (0, 0))
-        products[each[:2]] = issued + each.issued, useful + each.useful
-    together = ActionCounts(tuple(MultiplyAdds(*kind, *counts) for kind, counts in products.items()), *sums)
-    return together._replace(at_least=any(part.at_least for part in listed))
+        kind = each.formats, each.fidelity_phases
+        issued, useful = products.get(kind, (0, 0))
+        products[kind] = issued + each.issued, useful + each.useful
+    return ActionCounts(
+        multiply_adds=tuple(MultiplyAdds(*kind, *counts) for kind, counts in products.items()),
+        **{name: sum(getattr(part, name) for part in listed) for name in SUMMED},
+        at_least=any(part.at_least for part in listed),
+    )
+
+
+SUMMED: Final = tuple(field.name for field in fields(ActionCounts) if field.type is int)

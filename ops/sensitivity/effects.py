@@ -12,6 +12,7 @@ from device.errors import TTSimError
 from device.machine import Machine
 from device.plan import Event, Operation, OperationBegin, Plan, Relocate
 from device.spec.device_spec import DeviceSpec
+from device.time.energy import AreaCosts, EnergyCosts
 from device.time.network import torus_of
 from device.time.stages import OperationCycles
 from ops.launch import Launch, between_kernels_nanoseconds
@@ -28,6 +29,7 @@ VALUES: Final = "values"
 CYCLES: Final = "cycles"
 LAUNCHES: Final = "launches"
 REPORT: Final = "report"
+PRICES: Final = (EnergyCosts.TABLE, AreaCosts.TABLE)  # of actions and parts: they decide nothing
 NEAR = (2.0, 0.5)
 FAR = tuple(2.0 ** (sign * step) for step in range(2, 13) for sign in (-1, 1))  # where a limit may bind at last
 SAME = 1e-9  # of cycles
@@ -203,6 +205,8 @@ def effects(
 def _effect(field: Field, far: Sequence[float], before: _Before, *, elasticities: bool) -> Effect:
     """The effects of a number at its double and its half, or at the first factor of ``far`` with an effect."""
     moves: set[str] = set()
+    if field.path[0] in PRICES:
+        return Effect(field=field, moves=(REPORT,), elasticity=MappingProxyType({}))
     if field.numeric:
         rounds: Iterable[Sequence[float]] = [NEAR, *((factor,) for factor in far)]
     else:  # a text changes reports

@@ -26,6 +26,7 @@ from ops.passes.cycles import operations_of
 from ttsim.recording.capture import Node, NodeText, nodes
 from ttsim.recording.memory_reports import memory_reports
 from ttsim.recording.profiling import Profile, ends_of_operations, page_of_run, places, runs_of, sources, stacks_of
+from ttsim.report.actions import counts_yaml
 from ttsim.report.cycle_report import cycle_report
 from ttsim.report.exports import cluster_descriptor, config, database, device_log, npe_files, ops_perf_results
 from ttsim.report.network import OpRun, names_read, network_report, placed_buffers
@@ -165,7 +166,8 @@ def save_report(directory: str | Path, profile: Profile, *, name: str = "report"
       reads as well, profile_log_device.csv, and npe_viz if data goes from core to core,
     * generated/reports/<name>_*.csv: the memories now, or before the device was closed, as `dump_device_memory_state`
       writes them,
-    * <name>.html, a page without further files; <name>.trace.json.gz, a timeline for Perfetto; and <name>.json.
+    * <name>.html, a page without further files; <name>.trace.json.gz, a timeline for Perfetto; <name>.json; and
+      <name>.counts.yaml, counts of actions for Accelergy.
 
     Args:
         directory: The directory, which several reports may share; files of an earlier report of the same name are
@@ -240,6 +242,7 @@ def report_files(profile: Profile, name: str) -> dict[Path, bytes]:
         MEMORY / name / "config.json": config(record),
         MEMORY / name / "cluster_descriptor.yaml": cluster_descriptor(record),
         Path(f"{name}.json"): report_json(record),
+        Path(f"{name}.counts.yaml"): counts_yaml([record.cycles]),
         **{USAGE / f"{name}_{file}": text for file, text in usage.items()},
     }
     if record.operations:  # viewers refuse tables without rows

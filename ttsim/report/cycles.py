@@ -15,8 +15,10 @@ from device.time.network import shared_cycles
 from device.time.stages import CoreGroupCycles, Lazy, OperationCycles, Stage, StageCycles, nanoseconds
 from ops.launch import Launch
 from ops.op_model import Detail
+from ops.passes.counts import ActionCounts, counts_of, counts_together
 from ops.passes.cycles import TimedOperation, expected_error
 from ops.passes.floors import product_cycles
+from ttsim.report.energy import Energy, energy_of, energy_together
 from ttsim.report.formatting import percent
 from ttsim.report.rows import Column, Derived, Row
 
@@ -389,6 +391,8 @@ class OperationTime(Row, kw_only=True):
     math = Column[MathUse](lambda op: MathUse(op.sums, op.spec, op.taken.useful_flops))
     roofline = Column[Roofline](lambda op: Roofline(op.sums))  # Its lower bounds
     dram_bytes_per_cycle = Column[float](lambda op: share_of(op.sums.dram_bytes, op.cycles))  # From and to DRAM
+    actions = Column[ActionCounts](lambda op: counts_of(op.timed, op.taken, op.spec))
+    energy = Column[Energy](lambda op: energy_of(op.actions, op.cycles, op.spec))
 
     taken = Derived[OperationCycles](lambda op: whole_operation(op.timed.cycles))
     words = Derived[Mapping[Stage, str]](lambda op: {**DOES, **op.timed.description.stages})  # What its stages do
@@ -460,6 +464,8 @@ class Totals(Row, kw_only=True):
     error = Column[TotalError](
         lambda total: total_error([(op.timed.kind, op.cycles, op.error) for op in total.operations])
     )
+    actions = Column[ActionCounts](lambda total: counts_together(op.actions for op in total.operations))
+    energy = Column[Energy](lambda total: energy_together(op.energy for op in total.operations))
     sums = Derived[Sums](
         lambda total: Sums(*map(sum, zip(NOTHING, *(op.sums for op in total.operations), strict=True)))
     )

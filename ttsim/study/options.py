@@ -136,12 +136,14 @@ OPTIONS: Final[Mapping[str, Option]] = {
     # results
     "--json": {**_RESULT, "nargs": "?", "const": STDOUT, "help": "write JSON; without FILE to stdout, with no text"},
     "--csv": {**_RESULT, "help": "write a table of all rows"},
+    "--counts": {**_RESULT, "help": "write the actions of all layers together as YAML for Accelergy"},
     "--html": {**_RESULT, "help": "write a page that opens offline"},
     "--baseline": {**_FILE, "help": "lay an earlier run --json of the same layers over the page of --html"},
     "--report": {"type": Path, "metavar": "DIR", "help": "write files for ttnn-visualizer and tt-perf-report"},
     "--quiet": {**_SWITCH, "help": "print results and errors only"},
     "--verbose": {**_SWITCH, "help": "print every operation, buffer and stage, and all advice"},
     "--summary": {**_SWITCH, "help": "print one line for each layer"},
+    "--energy": {**_SWITCH, "help": "print energy and power by operation and part of the machine"},
     "--no-suggestions": {**_SWITCH, "help": "do not search for configs that fit or are faster"},
     # tune, sweep and design
     "--allow": {**_NAMES, "help": f"also change fields that change the result: {', '.join((*SHORT, *ALLOWED))}"},

@@ -22,7 +22,8 @@ FILES = {
     *(f"generated/profiler/reports/report/{name}.csv" for name in ("ops_perf_results_report", "profile_log_device")),
     *(f"generated/reports/report_{name}.csv" for name in ("detailed_memory_usage", "l1_usage_summary")),
     *(f"generated/ttnn/reports/report/{name}" for name in ("cluster_descriptor.yaml", "config.json", "db.sqlite")),
-    "generated/reports/report_memory_usage_summary.csv", "report.html", "report.json", "report.trace.json.gz",
+    "generated/reports/report_memory_usage_summary.csv",
+    *(f"report.{ending}" for ending in ("html", "json", "trace.json.gz", "counts.yaml")),
 }  # fmt: skip
 
 

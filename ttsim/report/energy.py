@@ -1,0 +1,93 @@
+"""Energy of device operations: their actions, each as often as the count pass counts it, times the device's table.
+
+Energies are whole femtojoules, so that those of parts, operations and calls add up to those of the whole exactly.
+"""
+
+from collections.abc import Iterable, Mapping
+from math import fsum
+from types import MappingProxyType
+from typing import Final
+
+from device.spec.device_spec import DeviceSpec
+from device.time.energy import UNVALIDATED, EnergyCosts, static_milliwatts
+from device.time.stages import nanoseconds
+from ops.passes.counts import ActionCounts
+from ttsim.report.rows import Column, Row
+
+JOULE: Final = 10**15  # femtojoules
+# The counts of each part of the machine, each with the entry of the table that prices it
+ENTRIES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
+    {
+        "math": (
+            ("passes", "multiply_add_femtojoules"),
+            ("register_reads", "register_femtojoules"),
+            ("register_writes", "register_femtojoules"),
+        ),
+        "unpack": (("unpacked_bytes", "unpack_byte_femtojoules"),),
+        "pack": (("packed_bytes", "pack_byte_femtojoules"),),
+        "L1": (
+            ("l1_read_bytes", "l1_read_byte_femtojoules"),
+            ("l1_written_bytes", "l1_write_byte_femtojoules"),
+        ),
+        "network": (
+            ("first_network_link_bytes", "link_byte_femtojoules"),
+            ("second_network_link_bytes", "link_byte_femtojoules"),
+        ),
+        "DRAM": (
+            ("dram_read_bytes", "dram_read_byte_femtojoules"),
+            ("dram_written_bytes", "dram_write_byte_femtojoules"),
+        ),
+        "cores": (
+            ("busy_core_cycles", "busy_core_cycle_femtojoules"),
+            ("waiting_core_cycles", "waiting_core_cycle_femtojoules"),
+        ),
+    }
+)
+STATIC: Final = "static"  # the part of power that is there at any time
+
+
+class EnergyPart(Row, figures="name femtojoules"):
+    """The energy of one part of the machine."""
+
+    of_femtojoules: int
+    name: str  # "math", "unpack", "pack", "L1", "network", "DRAM", "cores" or "static"
+    femtojoules: int
+
+    share = Column[float](lambda part: part.femtojoules / part.of_femtojoules if part.of_femtojoules else 0.0)
+
+
+class Energy(Row, kw_only=True):
+    """The energy of operations in sequence; `basis` says what it rests on."""
+
+    by_part: Mapping[str, int]  # Femtojoules of each part of the machine
+    taken_nanoseconds: float  # Kernel time of the operations
+    basis: str = UNVALIDATED
+
+    femtojoules = Column[int](lambda energy: sum(energy.by_part.values()))
+    joules = Column[float](lambda energy: energy.femtojoules / JOULE)
+    # Mean power over the time of kernels; what passes between them is not counted
+    average_watts = Column[float](
+        lambda energy: energy.joules / energy.taken_nanoseconds * 1e9 if energy.taken_nanoseconds else 0.0
+    )
+    energy_delay_joule_seconds = Column[float](lambda energy: energy.joules * energy.taken_nanoseconds / 1e9)
+    parts = Column[tuple[EnergyPart, ...]](
+        lambda energy: tuple(EnergyPart(energy.femtojoules, *part) for part in energy.by_part.items())
+    )
+
+
+def energy_of(counts: ActionCounts, cycles: int, spec: DeviceSpec) -> Energy:
+    """The energy of one operation that takes some cycles: its actions, and static power meanwhile."""
+    costs = spec.costs_of(EnergyCosts)
+    by_part = {
+        part: sum(getattr(counts, count) * getattr(costs, entry) for count, entry in entries)
+        for part, entries in ENTRIES.items()
+    }
+    by_part[STATIC] = static_milliwatts(spec) * cycles * 10**12 // spec.clock_hz  # a milliwatt second is 1e12 fJ
+    return Energy(by_part=by_part, taken_nanoseconds=nanoseconds(cycles, spec.clock_hz))
+
+
+def energy_together(energies: Iterable[Energy]) -> Energy:
+    """The energy of operations in sequence: the sum of theirs, to the last femtojoule."""
+    energies = tuple(energies)
+    parts = {part: sum(each.by_part[part] for each in energies) for part in (*ENTRIES, STATIC)}
+    return Energy(by_part=parts, taken_nanoseconds=fsum(each.taken_nanoseconds for each in energies))
