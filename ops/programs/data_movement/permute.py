@@ -313,15 +313,17 @@ def with_shards(tensor: TensorSpec, after: Shape, place: MemoryConfig, spec: Dev
     return replace(place, shard_spec=fitted or even_shards(after, place.memory_layout, orientation, spec.grid))
 
 
-def even_shards(shape: Shape, layout: TensorMemoryLayout, orientation: ShardOrientation, grid: GridSpec) -> ShardSpec:
-    """Shards of whole tiles that share a tensor evenly on all cores, without empty shards."""
+def even_shards(
+    shape: Shape, layout: TensorMemoryLayout, orientation: ShardOrientation, grid: GridSpec, unit: int = TILE
+) -> ShardSpec:
+    """Shards of whole units, such as tiles, that share a tensor evenly on all cores, without empty shards."""
     rows, columns, along = prod(shape[:-1]), shape[-1], orientation is ShardOrientation.ROW_MAJOR
     by_blocks = layout is TensorMemoryLayout.BLOCK_SHARDED
     if by_blocks:
         down, across = (grid.rows, grid.cols) if along else (grid.cols, grid.rows)
     else:
         down, across = (grid.cores, 1) if layout is TensorMemoryLayout.HEIGHT_SHARDED else (1, grid.cores)
-    shard = (round_up(div_up(rows, down), TILE), round_up(div_up(columns, across), TILE))
+    shard = (round_up(div_up(rows, down), unit), round_up(div_up(columns, across), unit))
     high, wide = div_up(rows, shard[0]), div_up(columns, shard[1])
     cores = first_cores(high * wide, grid.cols, grid.rows, row_wise=along)
     if by_blocks:

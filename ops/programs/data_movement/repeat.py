@@ -9,20 +9,29 @@ from math import prod
 
 import numpy as np
 
-from device.cores import core_rectangle, first_cores
+from device.cores import first_cores
 from device.memory.layouts import TensorSpec, aligned_page_bytes
-from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
-from device.numbers.formats import Array, div_up, round_up
+from device.memory.memory_config import (
+    TILE,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardOrientation,
+    ShardSpec,
+    TensorMemoryLayout,
+)
+from device.numbers.formats import Array, div_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
+from device.spec.parts import GridSpec
 from ops.programs.buffer_shapes import paged_buffer, row_bytes, scratchpad, volume_tiles
 from ops.programs.data_movement.movement import Access, DataMovement, Movement, copy_movement
+from ops.programs.data_movement.permute import even_shards
 
 PAGES_IN_FLIGHT = 8
 BATCH = 4  # pages that are waited for, and written, together
 LEAST_IN_FLIGHT = 2
 SCRATCH_ROOM_BYTES = 128  # in which the older program aligns a page
-BLOCK_ROWS = 8  # of which rows in BLOCK shards have a whole multiple
 ALIGNED_BYTES = 16  # rows that are no whole multiple are repeated in a scratchpad until they are
 
 
@@ -147,26 +156,28 @@ def repeated_place(
     if direct and stays_on_cores(source, counts):
         grown = rows * prod(counts[:-1]), columns * counts[-1]
         return replace(place, shard_spec=shards.changed(shape=grown))
-    by_rows = shards.orientation is ShardOrientation.ROW_MAJOR
-    grid, element_bytes = spec.grid, source.data_format.element_bytes or 1
-    by_blocks, tiled = scheme is TensorMemoryLayout.BLOCK_SHARDED, source.layout is Layout.TILE
-    row_unit, unit = (TILE, TILE) if tiled else (BLOCK_ROWS if by_blocks else 1, ALIGNED_BYTES // element_bytes)
-    sides = (1, *shape)
-    lines, width = (round_up(side, TILE if tiled else 1) for side in sides[-2:])
-    high = prod((*sides[:-2], lines))
-    down, across = grid.cores, 1
-    if by_blocks:
-        down, across = (grid.rows, grid.cols) if by_rows else (grid.cols, grid.rows)
-    elif scheme is TensorMemoryLayout.WIDTH_SHARDED:
-        down, across = 1, grid.cores
-    rows = high if down == 1 else round_up(div_up(high, down), row_unit)
-    columns = round_up(div_up(width, across), unit)
-    filled = div_up(high, rows), div_up(width, columns)
-    if filled[1] * columns != width:
-        return MemoryConfig(buffer_type=place.buffer_type)
-    cores = (
-        core_rectangle(*(filled[::-1] if by_rows else filled))
-        if by_blocks
-        else first_cores(prod(filled), grid.cols, grid.rows, row_wise=by_rows)
-    )
-    return replace(place, shard_spec=shards.changed(grid=cores, shape=(rows, columns)))
+    tiled = source.layout is Layout.TILE
+    sides = TensorSpec((1, *shape), source.data_format, source.layout).padded_shape
+    for unit in (TILE,) if tiled else (1, TILE):
+        even = even_shards(sides, scheme, shards.orientation, spec.grid, unit)
+        if not tiled and scheme is TensorMemoryLayout.WIDTH_SHARDED and not _divides(even.shape[1], source, sides[-1]):
+            even = _narrowed(even, source, sides[-1], spec.grid)
+        if tiled or _divides(even.shape[1], source, sides[-1]):
+            return replace(place, shard_spec=even)
+    return MemoryConfig(buffer_type=place.buffer_type)
+
+
+def _divides(columns: int, tensor: TensorSpec, width: int) -> bool:
+    """Whether shards of some columns cut rows of a width into aligned parts of one size."""
+    return width % columns == 0 and columns * (tensor.data_format.element_bytes or 1) % ALIGNED_BYTES == 0
+
+
+def _narrowed(even: ShardSpec, tensor: TensorSpec, width: int, grid: GridSpec) -> ShardSpec:
+    """Shards across rows on as many cores as cut them into aligned parts of one size; the given ones if none do."""
+    counts = range(min(grid.cores, width), 0, -1)
+    fitting = (count for count in counts if width % count == 0 and _divides(width // count, tensor, width))
+    if (count := next(fitting, None)) is None:
+        return even
+    by_rows = even.orientation is ShardOrientation.ROW_MAJOR
+    cores = first_cores(count, grid.cols, grid.rows, row_wise=by_rows)
+    return even.changed(grid=cores, shape=(even.shape[0], width // count))

@@ -212,6 +212,9 @@ WIDE = ["ShardedToInterleaved", GENERATED, "InterleavedToSharded"]
         ("1x2x64x64 width/128x16/4", (1, 1, 3, 1), ["Repeat"], "width/384x16/4"),
         ("2x1x64x100 width/128x16/7", (1, 2, 1, 1), ["Repeat"], "width/256x16/7"),
         ("1x1x64x64 width/64x16/4", (1, 1, 3, 2), [WIDE[0], GENERATED, *WIDE[1:]], "width/192x8/16"),
+        # shards of rows without a unit, across rows on the most cores that cut aligned parts, or of whole tiles
+        ("1x2x1x384 block/1x64/6x2", (2, 1, 4, 1), [WIDE[0], GENERATED, *WIDE[1:]], "block/2x48/8x8"),
+        ("1x1x10x360 width/10x48/8", (2, 1, 3, 1), [WIDE[0], GENERATED, *WIDE[1:]], "width/60x8/45"),
         # tiles with padding, and blocks on more cores than they fill
         ("1x2x20x50 tile width/64x32/4", (3, 1, 1, 1), [GENERATED], "width/192x32/2"),
         ("2x1x32x64 tile block/32x32/2x3", (1, 3, 1, 1), WIDE, "block/96x32/2x3"),
