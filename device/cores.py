@@ -437,6 +437,7 @@ def _lines(first_line: int, lines: int, line_cores: int, row_wise: bool) -> Core
     return CoreRange(CoreCoord(first_line, 0), CoreCoord(last_line, line_cores - 1))
 
 
+@lru_cache(CACHE_SIZE)
 def _combined(
     cores: CoreRangeSet, other: CoreRangeSet, operation: Callable[[Columns, Columns], Columns]
 ) -> CoreRangeSet:

@@ -9,6 +9,7 @@ so the chain that leads to the end of a program, its critical path, is known wit
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import isclose
 from typing import Final, NamedTuple
 
@@ -39,11 +40,12 @@ class Moment(NamedTuple):
 
 
 BEGIN = Moment(0.0)
+_new: Callable[[tuple[float, Moment, Task]], Moment] = partial(tuple.__new__, Moment)  # in half the time of Moment()
 
 
 def after(moment: Moment, task: Task) -> Moment:
     """A moment after a task that no processor of the walk does: of another core, or of the network."""
-    return Moment(moment.cycles + task.cycles, moment, task)
+    return _new((moment.cycles + task.cycles, moment, task))
 
 
 def path_to(moment: Moment) -> Iterator[Task]:
@@ -82,8 +84,8 @@ class Processor:
         """Do a task; the result is when it ends."""
         self._done[task] = self._done.get(task, 0) + 1
         before = self.now
-        self.now = Moment(before.cycles + task.cycles, before, task)
-        return self.now
+        self.now = now = _new((before.cycles + task.cycles, before, task))
+        return now
 
     @property
     def worked(self) -> tuple[float, dict[Task, int]]:

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from device.cores import CoreRangeSet
 from device.spec.device_spec import DeviceSpec
 from device.time.engine import critical_cycles, stage_report
-from device.time.stages import CoreGroupCycles, MovedBytes, OperationCycles, Stage, StageCycles, binding_stage
+from device.time.stages import CoreGroupCycles, MovedBytes, OperationCycles, Stage, StageCycles
 from ops.programs.conv2d.block_costs import (
     WHOLE,
     Share,
@@ -75,16 +75,18 @@ def conv_cycles(op: Conv2dOp, spec: DeviceSpec) -> OperationCycles:
 
 def operation_cycles(op: Conv2dOp, timing: ConvTiming, **amounts: Any) -> OperationCycles:
     """The report of a walk; ``amounts`` are the bytes and products of the program."""
-    roles = core_roles(op, timing)
-    slowest = max(roles, key=lambda role: role.end)
-    group = _group(slowest, _stages(slowest.core, slowest.multiplies))
+    roles, stages = cache(partial(core_roles, op, timing)), cache(_stages)
+
+    def group(role: Role) -> CoreGroupCycles:
+        return _group(role, stages(role.core, role.multiplies))  # computed once for all cores alike
+
     return OperationCycles(
         cycles=timing.end.cycles,
-        groups=partial(_groups, roles),
-        slowest=group,
-        cores=sum(role.cores.num_cores() for role in roles),
-        bound_by=binding_stage(group.stages),
-        contention_cycles=critical_cycles(timing.end).get(Stage.DRAM, 0.0),
+        groups=lambda: tuple(map(group, roles())),
+        slowest=lambda: group(max(roles(), key=lambda role: role.end)),
+        cores=lambda: sum(role.cores.num_cores() for role in roles()),
+        working=lambda: _working(roles()),
+        contention_cycles=lambda: critical_cycles(timing.end).get(Stage.DRAM, 0.0),
         **amounts,
     )
 
@@ -107,10 +109,22 @@ def core_roles(op: Conv2dOp, timing: ConvTiming) -> tuple[Role, ...]:
     return tuple(role for role in roles if not role.cores.empty())
 
 
-def _groups(roles: Sequence[Role]) -> tuple[CoreGroupCycles, ...]:
-    """All cores of a program; the stages of a core of the walk are computed once for all cores like it."""
-    stages = cache(_stages)
-    return tuple(_group(role, stages(role.core, role.multiplies)) for role in roles)
+def _working(roles: Sequence[Role]) -> frozenset[Stage]:
+    """The stages that work on any core."""
+    busy = {role.core: [each.busy_cycles() for each in role.core.processors] for role in roles}
+    return frozenset(
+        stage
+        for role in roles
+        for parts in [_parts(role)]
+        for own in busy[role.core]
+        for stage, cycles in own.items()
+        if parts.get(stage, 1.0) * cycles > 0
+    )
+
+
+def _parts(role: Role) -> dict[Stage, float]:
+    """The part of the work of the core of the walk that the cores of a role do, of stages in which they do less."""
+    return dict(zip((Stage.READER, Stage.SECOND_READER), role.share, strict=True)) | dict.fromkeys(role.idle, 0.0)
 
 
 def _stages(core: Core, multiplies: bool) -> tuple[StageCycles, ...]:
@@ -125,8 +139,7 @@ def _group(role: Role, stages: Sequence[StageCycles]) -> CoreGroupCycles:
 
     In a stage in which they have less to do they wait for the rest of the time.
     """
-    parts = dict(zip((Stage.READER, Stage.SECOND_READER), role.share, strict=True)) | dict.fromkeys(role.idle, 0.0)
-    own = []
+    parts, own = _parts(role), []
     for stage in stages:
         busy = parts.get(stage.stage, 1.0) * stage.busy_cycles
         waited = stage.stall_cycles + stage.busy_cycles - busy
