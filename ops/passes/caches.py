@@ -26,7 +26,7 @@ class BoundedCache(Generic[K, V]):
 
     def __init__(self, most: int, size_of: Callable[[V], int] = lambda value: 1) -> None:
         self._most, self._size_of = most, size_of
-        self._values: dict[K, V] = {}  # in the order of use
+        self._values: dict[K, tuple[int, V]] = {}  # each with its size, in the order of use
 
     def __contains__(self, key: K) -> bool:
         """Whether a value is cached; the lookup does not count as a use."""
@@ -35,24 +35,26 @@ class BoundedCache(Generic[K, V]):
     @property
     def size(self) -> int:
         """Total size of all values."""
-        return sum(map(self._size_of, list(self._values.values())))
+        return sum(size for size, _ in list(self._values.values()))
 
     def latest_first(self) -> Iterator[V]:
         """All values, the most recently used first."""
-        return reversed(list(self._values.values()))
+        return (value for _, value in reversed(list(self._values.values())))
 
     def get(self, key: K) -> V | None:
         """The value of a key, which becomes the most recently used."""
-        value = self._values.pop(key, None)
-        if value is not None:
-            self._values[key] = value
-        return value
+        found = self._values.pop(key, None)
+        if found is None:
+            return None
+        self._values[key] = found
+        return found[1]
 
     def put(self, key: K, value: V) -> None:
         """Caches a value, unless the value alone exceeds the total size."""
-        if self._size_of(value) > self._most:
+        size = self._size_of(value)
+        if size > self._most:
             return
-        self._values[key] = value
+        self._values[key] = size, value
         while self.size > self._most:
             for oldest in list(self._values)[:1]:
                 self._values.pop(oldest, None)

@@ -19,7 +19,7 @@ In the end it waits for the answers to its last writes. Source: the structure of
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import ClassVar, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -40,7 +40,6 @@ from device.time.stages import (
     StageCycles,
     TileWork,
     Transfer,
-    binding_stage,
 )
 from ops.op_model import Sent
 from ops.programs.halo.plan import (
@@ -60,6 +59,7 @@ from ops.programs.kernel_costs import TransferCosts, converted_work, read_page_c
 Floats: TypeAlias = NDArray[np.float64]
 
 ELEMENT_BYTES: Final = 2  # of a stick of padding, in writes of the processor (tt-metal, halo_gather.cpp)
+STAGES: Final = (Stage.START, Stage.READER, Stage.SECOND_READER, Stage.UNTILIZE, Stage.NETWORK)
 STICK_PIECES: Final = 2  # in which padding that is not zero is copied (tt-metal, halo_gather.cpp)
 
 
@@ -162,13 +162,15 @@ def halo_traffic(plan: HaloPlan, spec: DeviceSpec) -> HaloTraffic:
 
 
 def in_the_way(senders: Integers, receivers: Integers, *, tiled: bool) -> Floats:
-    """[routes, routes] the part of the second route's bytes that the first meets where they share a link.
+    """[routes, routes] the part of the second route's bytes that the first meets where they share a link; or [1, 1].
 
     Within a block of tiles a core serves its receivers in their order, so while it sends to a core behind it, others
     have sent half of what goes to cores before them, in the mean. Rounds of sticks are in step.
     """
+    if not tiled:
+        return np.ones((1, 1))
     to_earlier = receivers < senders
-    return np.where(tiled & to_earlier & ~to_earlier[:, None], 0.5, 1.0)
+    return np.where(to_earlier & ~to_earlier[:, None], 0.5, 1.0)
 
 
 def _table(row: Integers, column: Integers, shape: tuple[int, int], weights: Integers) -> Floats:
@@ -321,32 +323,33 @@ def halo_cycles(plan: HaloPlan, spec: DeviceSpec, *, filled_by_stick: bool = Fal
     """Cycles of a halo."""
     halo, traffic = plan.arguments, halo_traffic(plan, spec)
     times = halo_times(plan, traffic, spec, filled_by_stick=filled_by_stick)
-    working = times.padded - times.begun[:, None] + times.sending
-    busy = {
-        Stage.START: np.full(halo.nhw_cores, float(times.begun.max())),
-        Stage.READER: working[0],
-        Stage.SECOND_READER: working[1],
-        Stage.UNTILIZE: np.full(halo.nhw_cores, traffic.blocks * untilize_block_cycles(halo, spec)),
-        Stage.NETWORK: np.where(times.ends.argmax(axis=0) == 0, *times.waiting),
-    }
-    # A row for each core: its end and its stages. Cores with equal rows are a group
-    table = np.rint(np.array([times.ends.max(axis=0), *busy.values()])).T
-    last = min(table[table[:, 0] == table[:, 0].max()].tolist())
-    slowest = _group(halo, tuple(busy), last, np.flatnonzero((table == last).all(axis=1)))
+    table = cache(partial(_table_of_cores, halo, traffic, times, spec))
     return OperationCycles(
         cycles=times.cycles,
-        groups=partial(_groups, halo, tuple(busy), table),
-        slowest=slowest,
+        groups=lambda: _groups(halo, table()),
+        slowest=lambda: _slowest(halo, table()),
         cores=halo.cores.num_cores(),
-        working=lambda: frozenset(stage for stage, cycles in zip(busy, table[:, 1:].T, strict=True) if cycles.any()),
-        bound_by=binding_stage(slowest.stages),
+        working=lambda: frozenset(STAGES[number] for number in set(table()[:, 1:].nonzero()[1].tolist())),
         dram_read_bytes=_config_bytes(plan),
         network_bytes=halo.channel_cores * int(traffic.away_bytes.sum()),
-        contention_cycles=times.cycles - float(times.free_ends.max()),
-        moved=partial(_moved, halo, traffic.away_bytes.sum(axis=(0, 2)), _config_bytes(plan)),
+        contention_cycles=lambda: times.cycles - float(times.free_ends.max()),
+        moved=lambda: _moved(halo, traffic.away_bytes.sum(axis=(0, 2)), _config_bytes(plan)),
         transfers=partial(_halo_transfers, plan, spec),
         tile_work=partial(_tile_work, halo, traffic),
     )
+
+
+def _table_of_cores(halo: HaloArguments, traffic: HaloTraffic, times: HaloTimes, spec: DeviceSpec) -> Floats:
+    """[cores, 1 + stages] whole cycles: the end of each core, and what each of `STAGES` works."""
+    working = times.padded - times.begun[:, None] + times.sending
+    busy = (
+        np.full(halo.nhw_cores, float(times.begun.max())),
+        *working,
+        np.full(halo.nhw_cores, traffic.blocks * untilize_block_cycles(halo, spec)),
+        np.where(times.ends.argmax(axis=0) == 0, *times.waiting),
+    )
+    table: Floats = np.rint(np.array([times.ends.max(axis=0), *busy])).T
+    return table
 
 
 def _halo_transfers(plan: HaloPlan, spec: DeviceSpec) -> tuple[Transfer, ...]:
@@ -384,20 +387,26 @@ def _moved(halo: HaloArguments, away: Floats, config_bytes: int) -> tuple[MovedB
     return (MovedBytes(halo.cores, config_bytes, 0), *sent)
 
 
-def _groups(halo: HaloArguments, stages: Sequence[Stage], table: Floats) -> tuple[CoreGroupCycles, ...]:
+def _slowest(halo: HaloArguments, table: Floats) -> CoreGroupCycles:
+    """The group of cores that ends last."""
+    last = min(table[table[:, 0] == table[:, 0].max()].tolist())
+    return _group(halo, last, np.flatnonzero((table == last).all(axis=1)))
+
+
+def _groups(halo: HaloArguments, table: Floats) -> tuple[CoreGroupCycles, ...]:
     """Groups of cores whose end and stages take the same cycles: equal rows of a table with a column for each."""
     kinds, kind = np.unique(table, axis=0, return_inverse=True)
     members = [np.flatnonzero(kind.ravel() == number) for number in range(len(kinds))]
-    return tuple(_group(halo, stages, row, numbers) for row, numbers in zip(kinds.tolist(), members, strict=True))
+    return tuple(_group(halo, row, numbers) for row, numbers in zip(kinds.tolist(), members, strict=True))
 
 
-def _group(halo: HaloArguments, stages: Sequence[Stage], row: Sequence[float], numbers: Integers) -> CoreGroupCycles:
+def _group(halo: HaloArguments, row: Sequence[float], numbers: Integers) -> CoreGroupCycles:
     """The group of the cores with these numbers, from its row of the table."""
     end, *spent = row
     return CoreGroupCycles(
         cores=_core_set(halo, numbers),
         cycles=end,
-        stages=tuple([StageCycles(stage, busy) for stage, busy in zip(stages, spent, strict=True) if busy]),
+        stages=tuple([StageCycles(stage, busy) for stage, busy in zip(STAGES, spent, strict=True) if busy]),
     )
 
 
