@@ -11,6 +11,7 @@ from typing import ClassVar, Final
 from device.spec.device_spec import Costs, DeviceSpec
 from device.time.network import torus_of
 
+JOULE: Final = 10**15  # femtojoules
 MEBIBYTE: Final = 1 << 20
 UNVALIDATED: Final = (
     "no entry of the table was measured on a card; sums are unvalidated, and only held to be below the limit of the "
@@ -59,6 +60,11 @@ def static_milliwatts(spec: DeviceSpec) -> int:
     costs = spec.costs_of(EnergyCosts)
     cores, banks = spec.grid.cores * costs.core_milliwatts, spec.dram.banks * costs.dram_bank_milliwatts
     return cores + banks + costs.board_milliwatts
+
+
+def static_femtojoules(milliwatts: int, cycles: int, clock_hz: int) -> int:
+    """The energy of static power over some cycles, cut to whole femtojoules."""
+    return milliwatts * cycles * 10**12 // clock_hz  # a milliwatt second is 1e12 fJ
 
 
 def area_square_millimeters(spec: DeviceSpec) -> float:

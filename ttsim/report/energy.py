@@ -9,12 +9,11 @@ from types import MappingProxyType
 from typing import Final
 
 from device.spec.device_spec import DeviceSpec
-from device.time.energy import UNVALIDATED, EnergyCosts, static_milliwatts
+from device.time.energy import JOULE, UNVALIDATED, EnergyCosts, static_femtojoules, static_milliwatts
 from device.time.stages import nanoseconds
 from ops.passes.counts import ActionCounts
 from ttsim.report.rows import Column, Row
 
-JOULE: Final = 10**15  # femtojoules
 # The counts of each part of the machine, each with the entry of the table that prices it
 ENTRIES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
     {
@@ -75,15 +74,22 @@ class Energy(Row, kw_only=True):
     )
 
 
-def energy_of(counts: ActionCounts, cycles: int, spec: DeviceSpec) -> Energy:
-    """The energy of one operation that takes some cycles: its actions, and static power meanwhile."""
+def action_femtojoules(counts: ActionCounts, spec: DeviceSpec) -> dict[str, int]:
+    """The energy of actions by the part of the machine that does them."""
     costs = spec.costs_of(EnergyCosts)
-    by_part = {
+    return {
         part: sum(getattr(counts, count) * getattr(costs, entry) for count, entry in entries)
         for part, entries in ENTRIES.items()
     }
-    by_part[STATIC] = static_milliwatts(spec) * cycles * 10**12 // spec.clock_hz  # a milliwatt second is 1e12 fJ
-    return Energy(by_part=by_part, taken_nanoseconds=nanoseconds(cycles, spec.clock_hz))
+
+
+def energy_of(counts: ActionCounts, cycles: int, spec: DeviceSpec) -> Energy:
+    """The energy of one operation that takes some cycles: its actions, and static power meanwhile."""
+    static = static_femtojoules(static_milliwatts(spec), cycles, spec.clock_hz)
+    return Energy(
+        by_part={**action_femtojoules(counts, spec), STATIC: static},
+        taken_nanoseconds=nanoseconds(cycles, spec.clock_hz),
+    )
 
 
 def energy_together(energies: Iterable[Energy]) -> Energy:

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from device.errors import ArgumentError, DeviceError, TTSimError, shown
 from device.spec.device_spec import DeviceSpec
+from device.time.energy import JOULE, area_square_millimeters, static_milliwatts
 from ops.passes.sensitivity import Sensitivity, sensitivities
 from ops.sensitivity.fields import numeric_fields
 from ops.sensitivity.read_set import fields_asked
@@ -26,7 +27,7 @@ from ttsim.study.executor import workers
 from ttsim.study.layers.run import call, make_inputs, place
 from ttsim.study.networks.judge import network_row
 from ttsim.study.networks.replay import RecordedNetwork, replayed
-from ttsim.study.space import Design, DesignAxis, read_design
+from ttsim.study.space import JUDGED, Design, DesignAxis, read_design
 from ttsim.study.store import Row, Verdict, front
 
 Machine: TypeAlias = tuple[DeviceSpec, Mapping[str, str]]  # a device, and its values by axis name
@@ -63,7 +64,11 @@ def rows_of(
             evaluated += 1
             read = tuple(axis.name for axis in axes if not fields.isdisjoint(axis.fields))
             known.setdefault(read, {})[tuple(values[name] for name in read)] = found
-        rows.append(replace(found, device=spec.name, error=found.error.replace(found.device, spec.name)))
+        own: dict[str, Any] = {
+            "error": found.error.replace(found.device, spec.name),
+            "static_milliwatts": static_milliwatts(spec),
+        }
+        rows.append(replace(found, device=spec.name, **own))
     return LayerRows(tuple(rows), frozenset(chain.from_iterable(known)), evaluated)
 
 
@@ -82,7 +87,11 @@ def _evaluated(layer: Layer | RecordedNetwork, spec: DeviceSpec, tune: bool) -> 
 
 
 FORMAT: Final = 1  # raised when a field changes its meaning or goes
-FIGURES: Final = ("nanoseconds", "given_nanoseconds", "cycles_error_share", "untimed_operations", "device", "reason")
+AREA, *ENERGY = JUDGED
+FIGURES: Final = (
+    *("nanoseconds", "given_nanoseconds", "cycles_error_share", "untimed_operations", *JUDGED),
+    *("device", "reason"),
+)
 NOT_OF_A_ROW: Final = {"count", "verdict", "given_nanoseconds"}  # fields of a layer's outcome
 STRONGEST: Final = 5  # sensitivities in the table
 LONGEST_REASON: Final = 76  # characters of a line
@@ -107,6 +116,7 @@ class LayerOutcome:
     # empty if there is no other config
     arguments: str = ""
     given_nanoseconds: float | None = None  # Time with the layer's own config; None if that does not run
+    energy_femtojoules: int | None = None  # Of one run, by a table that nothing validates; None if it is not known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +132,10 @@ class DesignPoint:
     # Expected error: the mean of the layers' shares, weighted by time; None if a layer has none
     cycles_error_share: float | None = None
     untimed_operations: int | None = None  # Of all layers together
+    area_mm2: float | None = None  # Of the chip, by a table that nothing validates, as are the three below
+    energy_joules: float | None = None  # Of all layers, each multiplied by its count; None if it is not known
+    average_watts: float | None = None
+    energy_delay_joule_seconds: float | None = None
     layers: tuple[LayerOutcome, ...] = ()  # Result of each layer
 
 
@@ -182,7 +196,7 @@ class DesignResult(Headed):
 
     def records(self) -> list[dict[str, Any]]:
         """A flat dict of each machine, all with the same keys: ``pandas.DataFrame(found.records())``."""
-        costs = list(next((point.costs for point in self.points if point.device), {}))
+        costs = list(dict.fromkeys(name for point in self.points for name in point.costs))
         return [
             {
                 **point.values,
@@ -351,7 +365,7 @@ def design(file: str | Path | Design, *, processes: int | None = 1, watch: Watch
     values = [dict(zip(names, combined, strict=True)) for combined in product(*(axis.values for axis in space.axes))]
     devices = [(space.device(combined), combined) for combined in values]
     machines = [(spec, combined) for spec, combined in devices if not isinstance(spec, str)]
-    costs = [_costs(space, spec) for spec, _ in machines]
+    costs = [_costs(space, spec) for spec, _ in machines]  # in time to refuse a formula
     layers = _rows(space, machines, processes, watch)
     rows = zip(*(layer.rows for layer in layers), strict=True)
     run = (_point(space, *figures) for figures in zip(machines, rows, costs, strict=True))
@@ -406,7 +420,8 @@ def _point(space: Design, machine: Machine, rows: Sequence[Row], costs: Mapping[
         )
         for row in rows
     )
-    point = DesignPoint(values=machine[1], device=machine[0].name, costs=costs, layers=layers)
+    area = area_square_millimeters(machine[0])
+    point = DesignPoint(values=machine[1], device=machine[0].name, costs=costs, layers=layers, area_mm2=area)
     given = [layer.count * layer.given_nanoseconds for layer in layers if layer.given_nanoseconds is not None]
     if len(given) == len(layers):
         point = replace(point, given_nanoseconds=fsum(given))
@@ -418,19 +433,43 @@ def _point(space: Design, machine: Machine, rows: Sequence[Row], costs: Mapping[
     total = fsum(times)
     shares = [layer.cycles_error_share for layer in layers if layer.cycles_error_share is not None]
     known = total and len(shares) == len(layers)
+    energy = _energy(layers, total)
     return replace(
         point,
+        **energy,
+        costs=_costs(space, machine[0], energy),
         nanoseconds=total,
         cycles_error_share=fsum(map(mul, shares, times)) / total if known else None,
         untimed_operations=sum(layer.count * (layer.untimed_operations or 0) for layer in layers),
     )
 
 
-def _costs(space: Design, spec: DeviceSpec) -> dict[str, float]:
-    """The costs of a machine; raises ArgumentError if a formula has no value."""
-    fields = {field.name: field.value for field in numeric_fields(spec)} if space.costs else {}
+def _energy(layers: Sequence[LayerOutcome], taken_nanoseconds: float) -> dict[str, Any]:
+    """The figures of `ENERGY` of all layers; none if the energy of a layer is not known."""
+    energies = [layer.count * layer.energy_femtojoules for layer in layers if layer.energy_femtojoules is not None]
+    if len(energies) < len(layers) or not taken_nanoseconds:
+        return {}
+    joules, seconds = sum(energies) / JOULE, taken_nanoseconds / 1e9
+    return dict(zip(ENERGY, (joules, joules / seconds, joules * seconds), strict=True))
+
+
+def _costs(space: Design, spec: DeviceSpec, energy: Mapping[str, float] | None = None) -> dict[str, float]:
+    """The costs of a machine, without those of `ENERGY` before it is known.
+
+    Raises ArgumentError if a formula has no value.
+    """
+    fields: dict[str, float] = {}
+    if space.costs:
+        fields = {field.name: field.value for field in numeric_fields(spec)}
+        fields |= {AREA: area_square_millimeters(spec), **(energy or {})}
     costs = {}
     for name, formula in space.costs.items():
+        if energy is None and not set(formula.names).isdisjoint(ENERGY):
+            continue
+        if not fields.keys() >= set(formula.names):
+            raise ArgumentError(
+                f"design: costs.{name}: the energy of a network at tuned configs is not known; set tune = false"
+            )
         try:
             costs[name] = formula.value(fields)
         except ArgumentError as error:
@@ -453,7 +492,7 @@ def _effects(space: Design, points: Sequence[DesignPoint], read: frozenset[str])
             read=axis.name in read,
             moves_share=max((max(group) / min(group) - 1 for group in times if len(group) > 1), default=None),
             decides=any(0 < len(ran) < len(group) for ran, group in zip(times, groups.values(), strict=True)),
-            priced=not priced.isdisjoint(axis.fields),
+            priced=not priced.isdisjoint((*axis.fields, *JUDGED)),
         )
 
 

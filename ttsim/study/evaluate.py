@@ -17,10 +17,12 @@ from device.errors import CircularBufferError, OutOfMemoryError, TTSimError
 from device.memory.memory_config import ShardSpec
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
+from device.time.energy import static_milliwatts
 from ops.programs.conv2d.partition import ConvOptions
 from ttsim.api.convolutions import conv_transpose2d
 from ttsim.recording.profiling import timed_call
 from ttsim.report.cycles import binding, totals
+from ttsim.report.energy import action_femtojoules
 from ttsim.report.formatting import by, plain
 from ttsim.report.memory import l1_use, operation_uses
 from ttsim.runtime.settings import Values
@@ -161,7 +163,14 @@ class Evaluator:
         if row.verdict is Verdict.DOES_NOT_FIT:
             first, *rest = error.splitlines()
             error = "\n".join([first, f"no config of {point.layer.name} that was tried fits {point.spec.name}", *rest])
-        return replace(row, key=key, inputs=point.inputs, error=error, arguments=arguments, given_cycles=given)
+        static = static_milliwatts(point.spec) if keyed else None
+        tuned: dict[str, Any] = {
+            "error": error,
+            "arguments": arguments,
+            "given_cycles": given,
+            "static_milliwatts": static,
+        }
+        return replace(row, key=key, inputs=point.inputs, **tuned)
 
     def _figures(self, point: Point, options: Mapping[str, Any]) -> dict[str, Any]:
         """The figures of a call; raises TTSimError if the call does not run."""
@@ -206,6 +215,7 @@ class Evaluator:
                 "dram_read_bytes": total.traffic.dram_read_bytes,
                 "dram_written_bytes": total.traffic.dram_written_bytes,
                 "noc_bytes": total.traffic.network_bytes,
+                "action_femtojoules": sum(action_femtojoules(total.actions, spec).values()),
             }
         return self._timings[same]
 
@@ -237,6 +247,8 @@ def evaluator() -> Evaluator:
 def row_of(point: Point, *, keyed: bool = True, **figures: Any) -> Row:
     """The row of a point with these figures."""
     key = point.key if keyed else ""
+    # A point without a key is one of a design, which has the power of each machine (`rows_of`)
+    figures["static_milliwatts"] = static_milliwatts(point.spec) if keyed else None
     return Row(key=key, layer=point.layer.name, device=point.spec.name, inputs=point.inputs, **figures)
 
 

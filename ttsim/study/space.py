@@ -48,6 +48,8 @@ SWEEP_KINDS: Final = {  # of values of a sweep's file, with their names in messa
     "l1_small_size": (int, "an integer"),
     "strict": (bool, "true or false"),
 }
+# What costs may name besides fields of the device: figures of a machine, and of its energy for all layers
+JUDGED: Final = ("area_mm2", "energy_joules", "average_watts", "energy_delay_joule_seconds")
 DESIGN_TABLES: Final = ("device", "space", "costs", "counts")
 DESIGN_KEYS: Final = (*DESIGN_TABLES, "layers", "only", "common", "layer", "networks", "tune")
 
@@ -343,7 +345,7 @@ def read_design(path: Path, *, device: str | None = None, changes: Sequence[str]
     networks = _networks(path, document)
     layers = _layers(path, document, needed=not networks)
     axes = tuple(_axes(tables["space"], base))
-    numeric = [field.name for field in numeric_fields(base)]
+    numeric = [*(field.name for field in numeric_fields(base)), *JUDGED]
     costs = {}
     for cost, text in tables["costs"].items():
         try:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from device.errors import ArgumentError, shown
+from device.time.energy import JOULE, static_femtojoules
 from device.time.stages import nanoseconds
 from ttsim.runtime.types.layer import Setting
 
@@ -59,6 +60,9 @@ class Row:
     dram_read_bytes: int | None = None
     dram_written_bytes: int | None = None
     noc_bytes: int | None = None  # Bytes that leave a core over a network; a multicast counts once
+    # Energy of all actions, by a table that nothing validates (docs/how-to/energy.md); without static power
+    action_femtojoules: int | None = None
+    static_milliwatts: int | None = None  # Of the device, at any time
     pcc: float | None = None  # Correlation of the output with float64
     max_abs_error: float | None = None  # Largest difference to it
     rms_error: float | None = None  # Root of the mean squared difference
@@ -78,6 +82,35 @@ class Row:
         """The same in time."""
         cycles = self.own_cycles
         return None if cycles is None or self.clock_hz is None else nanoseconds(cycles, self.clock_hz)
+
+    @property
+    def energy_femtojoules(self) -> int | None:
+        """The energy of all actions, and of static power over all cycles; None if one of them is not known."""
+        if None in (self.action_femtojoules, self.static_milliwatts, self.cycles, self.clock_hz):
+            return None
+        assert self.action_femtojoules is not None
+        assert self.static_milliwatts is not None
+        assert self.cycles is not None
+        assert self.clock_hz is not None
+        static = static_femtojoules(self.static_milliwatts, self.cycles, self.clock_hz)
+        return self.action_femtojoules + static
+
+    @property
+    def energy_joules(self) -> float | None:
+        """The same in joules."""
+        return None if self.energy_femtojoules is None else self.energy_femtojoules / JOULE
+
+    @property
+    def average_watts(self) -> float | None:
+        """Mean power while kernels run."""
+        taken, energy = self.nanoseconds, self.energy_joules
+        return energy / taken * 1e9 if taken and energy is not None else None
+
+    @property
+    def energy_delay_joule_seconds(self) -> float | None:
+        """Energy times time."""
+        taken, energy = self.nanoseconds, self.energy_joules
+        return None if taken is None or energy is None else energy * taken / 1e9
 
     def to_dict(self) -> dict[str, Any]:
         """All figures, by the names of their fields."""

@@ -34,7 +34,8 @@ Sample: TypeAlias = tuple[Mapping[str, Any], Row]
 
 FORMAT: Final = 1  # raised when a column changes its meaning or goes
 FIGURES: Final = tuple(field.name for field in fields(Row) if field.name not in ("key", "layer", "device", "inputs"))
-TAIL: Final = ("given", *FIGURES, "nanoseconds", "key")  # columns behind those of the point's settings
+ENERGY: Final = ("energy_joules", "average_watts", "energy_delay_joule_seconds")
+TAIL: Final = ("given", *FIGURES, "nanoseconds", *ENERGY, "key")  # columns behind those of the point's settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +116,9 @@ class SweepResult(Headed):
             inputs = values.pop("inputs")
             others = {name: value for name, value in labels.items() if name not in inputs}
             own = {"layer": row.layer, "device": row.device, **others, **inputs, **values}
-            records.append(own | {"given": number in self.given, "nanoseconds": row.nanoseconds})
+            records.append(
+                own | {"given": number in self.given, **{name: getattr(row, name) for name in ("nanoseconds", *ENERGY)}}
+            )
         names = list(dict.fromkeys(name for record in records for name in record if name not in TAIL))
         return [{name: record.get(name) for name in (*names, *TAIL)} for record in records]
 

@@ -138,7 +138,7 @@ def test_a_table_of_all_machines(found):
     lines = found.to_csv().splitlines()
     assert lines[0] == (
         "clock_hz,l1.bytes,dispatch_costs.write_cycles,cost.area,nanoseconds,given_nanoseconds,cycles_error_share,"
-        "untimed_operations,device,reason,front"
+        "untimed_operations,area_mm2,energy_joules,average_watts,energy_delay_joule_seconds,device,reason,front"
     )
     assert len(lines) == 13
     first, last = found.records()[0], found.records()[-1]
@@ -263,3 +263,39 @@ def test_machines_are_judged_by_a_recorded_network(tmp_path):
     path.write_text('networks = "net.jsonl"\n[space]\nclock_hz = [1]\n')
     with pytest.raises(ArgumentError, match="networks must be a list of files"):
         read_design(path)
+
+
+def test_costs_may_name_area_and_energy(tmp_path):
+    path = tmp_path / "machines.toml"
+    path.write_text("""
+tune = false
+[device]
+base = "wormhole_n150"
+[space]
+"dram.banks" = [6, 12]
+[costs]
+area = "area_mm2"
+energy = "1e6 * energy_joules"
+product = "energy_delay_joule_seconds"
+[counts]
+small = 3
+[[layer]]
+name = "small"
+in_channels = 32
+out_channels = 16
+input_height = 8
+input_width = 8
+stride = 2
+""")
+    result = design(path)
+    few, many = result.points
+    assert many.area_mm2 - few.area_mm2 == pytest.approx(6 * 5)  # mm2 of a bank
+    for point in result.points:
+        assert point.costs["area"] == point.area_mm2
+        assert point.costs["energy"] == 1e6 * point.energy_joules
+        assert point.energy_joules == 3 * point.layers[0].energy_femtojoules / 10**15
+        assert point.costs["product"] == pytest.approx(point.energy_joules * point.nanoseconds / 1e9)
+        assert point.average_watts == pytest.approx(point.energy_joules / point.nanoseconds * 1e9)
+    (record, _) = ttsim.sweep(read_design(path).layers, devices=["n150, dram.banks=6", "n150"], tune=False).records()
+    assert record["energy_joules"] == few.layers[0].energy_femtojoules / 10**15
+    assert record["average_watts"] == pytest.approx(few.average_watts)

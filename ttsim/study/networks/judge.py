@@ -8,6 +8,7 @@ from device.errors import ArgumentError, CircularBufferError, OutOfMemoryError, 
 from device.spec.device_spec import DeviceSpec
 from ttsim.recording.profiling import Profile
 from ttsim.report.cycles import binding, totals
+from ttsim.report.energy import action_femtojoules
 from ttsim.report.memory import operation_uses
 from ttsim.study.networks.replay import RecordedNetwork, replayed
 from ttsim.study.store import Row, Verdict, model_version
@@ -51,6 +52,7 @@ def _figures(network: RecordedNetwork, spec: DeviceSpec, tune: bool) -> dict[str
         "dram_read_bytes": total.traffic.dram_read_bytes,
         "dram_written_bytes": total.traffic.dram_written_bytes,
         "noc_bytes": total.traffic.network_bytes,
+        "action_femtojoules": sum(action_femtojoules(total.actions, spec).values()),
         **(_tuned(profile, total.cycles) if tune else {}),
     }
 
@@ -63,4 +65,9 @@ def _tuned(profile: Profile, given_cycles: int) -> dict[str, Any]:
         return {"given_cycles": given_cycles}
     changed = sum(layer.changed for layer in tuned.layers)
     words = f"{changed} of {len(tuned.layers)} convolutions" if changed else ""
-    return {"cycles": min(tuned.cycles, given_cycles), "given_cycles": given_cycles, "arguments": words}
+    found: dict[str, Any] = {
+        "cycles": min(tuned.cycles, given_cycles),
+        "given_cycles": given_cycles,
+        "arguments": words,
+    }
+    return found | ({"action_femtojoules": None} if changed else {})  # nobody counts what other configs do
