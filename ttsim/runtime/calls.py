@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import ParamSpec, TypeVar, cast
 
-from device.errors import NotSimulatedError
+from device.errors import DeviceError, NotSimulatedError, shown
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import locked_on
 from ttsim.runtime.fallback import instead
@@ -15,18 +15,23 @@ from ttsim.runtime.tensor import Tensor
 P = ParamSpec("P")
 R = TypeVar("R")
 
+MOST_QUEUES = 2  # of a device
+
 
 def on_device(function: Callable[P, R]) -> Callable[P, R]:
     """A function of the library that waits for its turn on its device, and leaves no trace there when it fails.
 
     What is not simulated is computed by the host where TTSIM_FALLBACK=host asks for it.
 
-    The device is the argument of this name, or else that of the first tensor on one, alone or in a list.
+    The device is the argument of this name, or else that of the first tensor on one, alone or in a list. As in ttnn,
+    every function takes a ``queue_id``, which chooses among the queues of a device; here all queues are one.
     """
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         device = _device_among((*args, *kwargs.values()))
+        if "queue_id" in kwargs:
+            _require_queue(kwargs.pop("queue_id"))
         if device is None:
             return function(*args, **kwargs)
         arguments = (*kwargs.items(), *((str(at), value) for at, value in enumerate(args)))
@@ -52,6 +57,12 @@ def on_device(function: Callable[P, R]) -> Callable[P, R]:
             raise
 
     return outside_graphs(call)
+
+
+def _require_queue(number: object) -> None:
+    """Raises DeviceError for a number that no device has a queue of."""
+    if not (number is None or (isinstance(number, int) and 0 <= number < MOST_QUEUES)):
+        raise DeviceError(f"cq_id {shown(number)} is out of range\nqueue_id: leave it out, or give 0 or 1")
 
 
 def _device_among(values: Iterable[object]) -> Device | None:

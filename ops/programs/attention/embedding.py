@@ -29,10 +29,11 @@ class Embed(DataMovement):
         """The picked rows; raises DeviceError for an index behind the table, where the device reads what lies there."""
         indices, table = given(inputs[0]).astype(np.int64).reshape(-1), given(inputs[1])
         indices = indices[: prod(self.shape[:-1])]
+        table = table.reshape(-1, table.shape[-1])[: self.rows, : self.shape[-1]]  # without the padding of tiles
         wrong = indices[(indices < 0) | (indices >= self.rows)]
         if len(wrong):
             raise DeviceError(f"embedding: index {wrong[0]} is behind the {self.rows} rows of the table")
-        picked: Array = table.reshape(self.rows, -1)[indices]
+        picked: Array = table[indices]
         return picked.reshape(self.shape)
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:

@@ -134,3 +134,12 @@ def test_an_interrupt_at_lines_of_taking_and_giving_a_turn_leaves_nothing(scene)
         sys.settrace(None)
         for line in (*turns.lines[:8], *turns.lines[-8:]):
             assert found_after(scene, line, warm=warm)[1] == "", (line, warm)
+
+
+def test_every_function_takes_the_number_of_a_queue():
+    with ttsim.open_device() as device:
+        zeros = ttsim.zeros((1, 32), layout=ttsim.TILE_LAYOUT, device=device)
+        for number in (None, 0, 1):
+            assert ttsim.relu(zeros, queue_id=number).shape == (1, 32)
+        with pytest.raises(ttsim.DeviceError, match="cq_id 2 is out of range"):
+            ttsim.relu(zeros, queue_id=2)

@@ -125,3 +125,12 @@ def test_one_axis_of_indices_in_tiles_allocates_as_many_rows_for_each(layout):
         numbers = ttsim.from_numpy(np.arange(10 * 64).reshape(10, 64) % 256, ttsim.bfloat16, device=device)
         result = ttsim.embedding(index, numbers, layout=layout)
         assert np.array_equal(result.to_numpy(), numbers.to_numpy()[places])
+
+
+def test_tables_in_tiles_have_padding():
+    with ttsim.open_device() as device:
+        index = ttsim.from_numpy(np.array([[9, 0, 3]]), ttsim.uint32, device=device)
+        numbers = np.arange(10 * 20, dtype=np.float32).reshape(10, 20)
+        weight = ttsim.from_numpy(numbers, ttsim.bfloat16, layout=ttsim.TILE_LAYOUT, device=device)
+        result = ttsim.embedding(index, weight, layout=ttsim.ROW_MAJOR_LAYOUT)
+        assert np.array_equal(result.to_numpy()[0], weight.to_numpy()[[9, 0, 3]])
