@@ -25,7 +25,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.buffer_shapes import page_alignment_bytes, row_bytes, rows_follow, shard_counts
 from ops.programs.data_movement.copy import Conversion, CopyTensor
-from ops.programs.data_movement.copy_buffers import move_buffers
+from ops.programs.data_movement.copy_buffers import buffers_of_copy, move_buffers
 
 # Which program copies a tensor, by whether source and target are sharded.
 _CONVERSIONS: Final = {
@@ -79,19 +79,20 @@ def converted(
     source: PlanTensor,
     target: TensorSpec,
     name: str,
-    buffers: tuple[CircularBuffer, ...] = (),
-    *,
-    dataflow: bool = False,
 ) -> PlanTensor:
     """A program of a convolution that copies a tensor to a new place, layout or format."""
     op, output = CopyTensor(conversion), PlanTensor(name, target)
-    return builder.run(op.name, op, [source], output, buffers, dataflow=dataflow)
+    buffers: tuple[CircularBuffer, ...] = ()
+    if conversion is not Conversion.PAD:
+        buffers = buffers_of_copy(conversion, source, output, builder.device_spec)
+    by_dataflow = conversion is not Conversion.UNTILIZE_CODEGEN
+    return builder.run(op.name, op, [source], output, buffers, dataflow=by_dataflow)
 
 
 def fill(builder: PlanBuilder, conversion: Conversion, source: PlanTensor, target: PlanTensor) -> None:
     """A program of a convolution that writes a tensor into another, already allocated tensor."""
-    op = CopyTensor(conversion)
-    builder.run(op.name, op, [source, target])
+    op, buffers = CopyTensor(conversion), buffers_of_copy(conversion, source, target, builder.device_spec)
+    builder.run(op.name, op, [source, target], buffers=buffers, dataflow=True)
 
 
 def to_interleaved(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:

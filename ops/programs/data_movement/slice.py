@@ -33,7 +33,6 @@ from ops.programs.buffer_shapes import (
     volume_tiles,
 )
 from ops.programs.data_movement.copy import Conversion, fits_generated_code
-from ops.programs.data_movement.copy_buffers import buffers_of_copy
 from ops.programs.data_movement.movement import Access, DataMovement, Movement, copy_movement, shard_width, sides_of
 from ops.programs.data_movement.placement import converted
 
@@ -349,11 +348,7 @@ def write_slice(builder: PlanBuilder, result: PlanTensor, target: PlanTensor, wr
     if target.spec.layout is Layout.ROW_MAJOR:
         if result.spec.memory_config.memory_layout is TensorMemoryLayout.WIDTH_SHARDED:
             interleaved = PlanTensor(f"{name}.interleaved", result.spec.changed(memory_config=L1_MEMORY_CONFIG))
-            conversion, buffers = Conversion.SHARDED_TO_INTERLEAVED, tuple[CircularBuffer, ...]()
-            of_pool = result.spec.layout is Layout.ROW_MAJOR  # tiles are a convolution's
-            if of_pool:
-                buffers = buffers_of_copy(conversion, result, interleaved, builder.device_spec)
-            converted(builder, conversion, result, interleaved.spec, interleaved.name, buffers, dataflow=of_pool)
+            converted(builder, Conversion.SHARDED_TO_INTERLEAVED, result, interleaved.spec, interleaved.name)
             builder.free(result)
             result = interleaved
         if result.spec.layout is Layout.TILE:
@@ -369,12 +364,10 @@ def write_slice(builder: PlanBuilder, result: PlanTensor, target: PlanTensor, wr
 
 def _untilized(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTensor:
     """Tiles as rows; padding goes, except to the width of the shards."""
-    spec, buffers, conversion = source.spec, tuple[CircularBuffer, ...](), Conversion.UNTILIZE
-    result = PlanTensor(name, spec.changed(layout=Layout.ROW_MAJOR))
+    spec, conversion = source.spec, Conversion.UNTILIZE
     sharded = spec.memory_config.is_sharded()
     if not sharded and spec.data_format == BFLOAT16 and fits_generated_code(spec):
         conversion = Conversion.UNTILIZE_CODEGEN
-        buffers = buffers_of_copy(conversion, source, result, builder.device_spec)
     elif not sharded and spec.shape != spec.padded_shape:
         conversion = Conversion.UNTILIZE_WITH_UNPADDING
-    return converted(builder, conversion, source, result.spec, name, buffers)
+    return converted(builder, conversion, source, spec.changed(layout=Layout.ROW_MAJOR), name)
