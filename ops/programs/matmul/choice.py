@@ -57,7 +57,7 @@ def interleaved_config(
     high, wide = min(factor, problem.m_tiles), min(factor, problem.n_tiles)
     square = MatmulConfig(
         program=MatmulProgram.MCAST_2D, grid=grid, in0_block_w=depth, out_block_h=high, out_block_w=wide,
-        out_subblock_h=4 if high == wide == 2 else 1, out_subblock_w=1 if wide % 2 else 2, per_core_m=high,
+        out_subblock_h=1, out_subblock_w=1 if wide % 2 else 2, per_core_m=high,
         per_core_n=wide,
     )  # fmt: skip
     if out_sharded and not fits:
