@@ -303,7 +303,7 @@ def _clamped(
         raise DeviceError("std::get: wrong index for variant\nclamp: give two integers, or two floats")
     whole = all(isinstance(bound, Integral) for bound in bounds) and name == "clamp"
     if tensor.spec.data_format == INT32 and not whole:
-        tensor = typecast(tensor, DataType.FLOAT32)
+        tensor = typecast(tensor, DataType.FLOAT32, memory_config=place)
     edge = 2**31 if tensor.spec.data_format == INT32 else float("inf")
     low = -edge if least is None else float(least)  # type: ignore[arg-type]
     high = edge - 1 if most is None else float(most)  # type: ignore[arg-type]

@@ -152,8 +152,8 @@ class _Pad:
                 f"Cannot pad {'RM' if old.layout is Layout.ROW_MAJOR else 'tilized'} tensor with specified format\n"
                 f"input_tensor: typecast {old.data_format} first"
             )
+        tensor = PlanTensor(name, old.changed(shape=shape, memory_config=where))  # refuses shards that do not hold it
         _check_rows(old, where, shape, spec)
-        tensor = PlanTensor(name, old.changed(shape=shape, memory_config=where))
         op = PadWith(
             shape=_stored_shape(old),
             padding=padding,

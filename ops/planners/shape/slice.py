@@ -115,10 +115,16 @@ def _cut(builder: PlanBuilder, source: PlanTensor, op: Cut, name: str, place: Me
     if refused is not None:
         cut_off = read.name != source.name and source_spec.shape != source_spec.padded_shape
         raise DeviceError((unpadding_refusal(source_spec, read.spec, where) if cut_off else None) or refused)
+    seen = cut.spec
     if as_rows and place is not None and place.is_sharded():
-        _require_view(cut.spec, spec, tilized=again)
+        seen = _seen(cut.spec, spec, tilized=again)
+    reshards = not again and seen.memory_config != target
+    cut = PlanTensor(f"{name}.box" if reshards else cut.name, cut.spec)
     box = builder.run("SliceDeviceOperation", op, [read], cut, slice_buffers(op, read, cut, spec), dataflow=True)
-    result = in_other_layout(builder, box, source_spec.layout, name)
+    if reshards:
+        result = placed(builder, PlanTensor(box.name, seen), target, name)
+    else:
+        result = in_other_layout(builder, box, source_spec.layout, name)
     builder.free_own(box, read, keep=[result, source])
     return result
 
@@ -131,9 +137,10 @@ def cut_by(
     return _cut(builder, source, op, name, place)
 
 
-def _require_view(box: TensorSpec, spec: DeviceSpec, *, tilized: bool) -> None:
-    """Raises DeviceError for rows with padding in shards that the library does not see without the padding."""
-    shards = viewed(box, box.shape, spec).memory_config.shard_spec
+def _seen(box: TensorSpec, spec: DeviceSpec, *, tilized: bool) -> TensorSpec:
+    """Rows with padding in shards as the library sees them, in shards of other sides; DeviceError if it can not."""
+    view = viewed(box, box.shape, spec)
+    shards = view.memory_config.shard_spec
     width = 0 if shards is None else shards.shape[1]
     page, alignment = row_bytes(box, width), spec.l1.alignment_bytes
     if tilized and box.padded_shape[-1] != box.shape[-1] and page % alignment:
@@ -141,6 +148,7 @@ def _require_view(box: TensorSpec, spec: DeviceSpec, *, tilized: bool) -> None:
             f"Input row-major shard width {width} gives page size {page} bytes, which must be aligned to {alignment} "
             "bytes\nmemory_config: give interleaved memory, and deal the result to shards afterwards"
         )
+    return view
 
 
 def _smaller_shards(where: MemoryConfig, op: Cut, *, whole_tiles: bool) -> MemoryConfig:
