@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from device.errors import CircularBufferError, DeviceClosedError, OutOfMemoryError
 from device.memory.allocator import Allocator, Owners
-from device.memory.buffers import Buffer, Memory, Region, check, check_count, place
+from device.memory.buffers import Buffer, Memory, Region, check, check_count, check_pages, place
 from device.memory.layouts import BufferSpec, TensorSpec
 from device.memory.memory_config import BufferType
 from device.plan import (
@@ -226,6 +226,8 @@ class Machine:
         self._require_open()
         noun = "dataflow buffer" if dataflow else "circular buffer"
         self._refuse_if(lambda: check_count(len(circular_buffers), self.spec.l1, noun=noun))
+        counts = [buffer.size_bytes // buffer.page_bytes for buffer in circular_buffers]
+        self._refuse_if(lambda: check_pages(counts, noun=noun))
         self._program_count += 1
         self.record(CircularBuffersFreed())
         requests = [(buffer.size_bytes, buffer.cores) for buffer in circular_buffers if buffer.view_of is None]

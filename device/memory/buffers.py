@@ -18,6 +18,7 @@ from device.numbers.formats import Array, round_up
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import L1Spec
 
+MOST_PAGES: Final = (1 << 16) - 1  # of a circular buffer
 _SIZES: Final = ("buffer_type", "size_bytes", "page_bytes", "bank_bytes")
 
 
@@ -300,6 +301,27 @@ def check_count(count: int, l1: L1Spec, *, noun: str = "circular buffer") -> Non
             f"({l1.circular_buffers})\nThe program has {count} {noun}s: turn a bias, a split reader or config tensors "
             "in DRAM off, or give the device more (l1.circular_buffers)"
         )
+
+
+def check_pages(counts: Iterable[int], *, noun: str = "circular buffer") -> None:
+    """Refuses buffers with more pages, in order, than their 16-bit counters hold; ``noun`` is as of `check_count`.
+
+    Raises:
+        CircularBufferError: With the real library's text in the first line.
+    """
+    for index, pages in enumerate(counts):
+        if pages <= MOST_PAGES:
+            continue
+        first = (
+            f"For buffer index {index}, number of CB pages {pages} is greater than {MOST_PAGES}. Would cause "
+            "wraparound in the CB calculations."
+        )
+        if noun == "dataflow buffer":
+            first = (
+                f"DFB {index}: capacity {pages} exceeds the maximum {MOST_PAGES} (HW BUFFER_CAPACITY is 16 bits); "
+                "reduce num_entries."
+            )
+        raise CircularBufferError(f"{first}\nSpread the tensor over more cores, or bring it into TILE_LAYOUT")
 
 
 def check(

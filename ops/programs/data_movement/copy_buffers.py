@@ -152,6 +152,7 @@ def _buffers_in_shards(
     before, after = (tensor.memory_config.memory_layout for tensor in (source, target))
     argument, out_format = _view("argument", read, spec), target.data_format
     if conversion is Conversion.TILIZE:
+        argument = argument._replace(page_bytes=source.data_format.tile_bytes)  # rows are read as tiles
         if before is after:
             return argument, _view("result", written, spec)
         whole_rows = before is Scheme.HEIGHT_SHARDED and source.shards.shape[0] % TILE == 0
