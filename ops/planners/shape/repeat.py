@@ -103,10 +103,11 @@ class _Repeat:
         """The result: by programs on the tensor as it lies, or on its interleaved rows, which lose their padding."""
         spec, ragged = tensor.spec, tensor.spec.layout is Layout.TILE and self.ends_within_tiles(tensor.spec)
         generated, sharded = 2 <= len(self.times) <= RANK, tensor.spec.memory_config.is_sharded()
-        own = not ragged and self.on_own_cores(spec)
-        self.require_rows(spec, own=own)
-        direct = generated and not ragged and (own if _cuts_rows(spec) else _fills_shards(spec))
-        where = self.where(spec, place, direct=generated and not ragged and (own or not _cuts_rows(spec)))
+        own = sharded and not ragged and self.on_own_cores(spec)
+        self.require_rows(spec, own=own and _cuts_rows(spec))
+        by_generated = generated and not ragged and not _cuts_rows(spec)
+        direct = own if not by_generated else _fills_shards(spec)
+        where = self.where(spec, place, direct=own or (by_generated and not self.widens_parts(spec)))
         if not (sharded or where.is_sharded()) or direct:
             return self.interleaved(tensor, where, "output", ragged=ragged, generated=generated)
         to_dram = generated and not (spec.data_format.is_block and ragged)
@@ -124,10 +125,13 @@ class _Repeat:
         return dealt
 
     def on_own_cores(self, spec: TensorSpec) -> bool:
-        """Whether the cores repeat their parts of rows: one axis, the last only if rows fill the shards."""
-        if not _cuts_rows(spec) or len(self.axes) > 1 or not stays_on_cores(spec, self.counts):
-            return False
-        return _fills_shards(spec) or self.axes[-1] != len(self.times) - 1
+        """Whether the cores repeat their own shards, along one axis."""
+        return len(self.axes) == 1 and stays_on_cores(spec, self.counts) and not self.widens_parts(spec)
+
+    def widens_parts(self, spec: TensorSpec) -> bool:
+        """Whether rows become longer in shards that may cut them."""
+        in_rows = spec.layout is Layout.ROW_MAJOR and spec.memory_config.memory_layout in BY_COLUMNS
+        return in_rows and self.axes[-1] == len(self.times) - 1
 
     def require_rows(self, spec: TensorSpec, *, own: bool) -> None:
         """Raises DeviceError where rows with padding in shards would be seen under another shape."""
@@ -199,8 +203,8 @@ class _Repeat:
             memory = (tensor.spec.memory_config if generated else where).buffer_type
             target = where if last else MemoryConfig(buffer_type=memory)
             result = current.spec.changed(shape=tuple(shape), memory_config=target)
-            unfit = not _fills_shards(result) or _cuts_rows(result)
-            if is_uneven(result) or (unfit and not current.spec.memory_config.is_sharded()):
+            unfit = not current.spec.memory_config.is_sharded() and not _fills_shards(result)
+            if is_uneven(result) or unfit or (_cuts_rows(result) and not _cuts_rows(current.spec)):
                 # by way of interleaved memory
                 apart = result.changed(memory_config=MemoryConfig(buffer_type=where.buffer_type))
                 between = PlanTensor(f"{name}.interleaved", apart)
@@ -245,7 +249,8 @@ def _joined(source: TensorSpec, times: tuple[int, ...]) -> tuple[int, ...]:
 
 def _cuts_rows(tensor: TensorSpec) -> bool:
     """Whether rows lie in shards in parts."""
-    return tensor.layout is Layout.ROW_MAJOR and tensor.memory_config.memory_layout in BY_COLUMNS
+    in_rows = tensor.layout is Layout.ROW_MAJOR and tensor.memory_config.memory_layout in BY_COLUMNS
+    return in_rows and tensor.shards.shape[1] < tensor.shape[-1]
 
 
 def _fills_shards(tensor: TensorSpec) -> bool:

@@ -92,8 +92,8 @@ def lies_in_parts(op: RepeatTensor, read: TensorSpec, written: TensorSpec) -> bo
     """Whether rows lie in shards that generated code does not read: parts of rows, or rows made longer in shards."""
     if read.layout is Layout.TILE or not read.memory_config.is_sharded():
         return False
-    by_height = read.memory_config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
-    return not by_height or (op.axis == len(op.shape) - 1 and written.memory_config.is_sharded())
+    whole_rows = read.shards.shape[1] >= read.shape[-1]
+    return not whole_rows or (op.axis == len(op.shape) - 1 and written.memory_config.is_sharded())
 
 
 def generated_buffers(
