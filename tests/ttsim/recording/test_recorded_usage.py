@@ -1,0 +1,124 @@
+"""Constraints of calls, compared with those that the real library 0.81.1 gave on its mock device."""
+
+import numpy as np
+import pytest
+
+import ttsim
+from tests.sizes import conv_sizes
+from ttsim import graph
+
+KIB = 1024
+TILES, ROWS = ttsim.TILE_LAYOUT, ttsim.ROW_MAJOR_LAYOUT
+DRAM, L1 = ttsim.DRAM_MEMORY_CONFIG, ttsim.L1_MEMORY_CONFIG
+
+
+@pytest.fixture(scope="module")
+def device():
+    with ttsim.open_device(values="off", l1_small_size=32 * KIB) as opened:
+        yield opened
+
+
+def shards(scheme, height, width, columns, rows=1):
+    grid = ttsim.CoreRangeSet([ttsim.CoreRange(ttsim.CoreCoord(0, 0), ttsim.CoreCoord(columns - 1, rows - 1))])
+    shard_spec = ttsim.ShardSpec(grid, (height, width), ttsim.ShardOrientation.ROW_MAJOR)
+    return ttsim.MemoryConfig(getattr(ttsim.TensorMemoryLayout, scheme), ttsim.BufferType.L1, shard_spec)
+
+
+def spec(*shape, memory=DRAM, layout=TILES, dtype=ttsim.bfloat16):
+    return ttsim.TensorSpec(shape, dtype, layout, memory_config=memory)
+
+
+WIDE = shards("HEIGHT_SHARDED", 32, 384, 3)  # rows of 192 columns and as much padding
+CONV = {
+    "input_tensor": spec(1, 1, 635, 32, layout=ROWS),
+    "weight_tensor": ttsim.Tensor(np.zeros((40, 32, 2, 2)), ttsim.bfloat16),
+    "bias_tensor": ttsim.Tensor(np.zeros((1, 1, 1, 40)), ttsim.bfloat16),
+    "conv_config": ttsim.Conv2dConfig(weights_dtype=ttsim.bfloat8_b, act_block_h_override=32),
+    "slice_config": ttsim.Conv2dL1FullSliceConfig,
+    "stride": (4, 4),
+    **conv_sizes(5, 127, 32, 40, 2, 2),
+}
+USAGES = {
+    # cores align the rows of a convolution's input in a scratchpad
+    "conv2d": (ttsim.conv2d, (), CONV, (14784, 57216, 57600, 4096)),
+    # one block of 2x2 tiles
+    "matmul": (
+        ttsim.matmul,
+        (spec(64, 64, memory=L1), spec(64, 64)),
+        {"memory_config": ttsim.L1_BLOCK_SHARDED_MEMORY_CONFIG},
+        (0, 10 * KIB, 26 * KIB, 8 * KIB),
+    ),
+    # the tensor of floats lies where the result does
+    "clip": (
+        ttsim.clip,
+        (spec(64, 64, dtype=ttsim.int32),),
+        {"min": 0.0, "memory_config": L1},
+        (0, 8 * KIB, 24 * KIB, 4 * KIB),
+    ),
+    # rows are written without their padding, which shards them otherwise
+    "slice": (
+        ttsim.slice,
+        (spec(1, 1, 100, 384, layout=ROWS), (0, 0, 0, 0), (1, 1, 96, 192)),
+        {"memory_config": WIDE},
+        (0, 48 * KIB, 55312, 24 * KIB),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", USAGES)
+def test_usage_is_that_of_the_real_planner(device, name):
+    op, arguments, named, usage = USAGES[name]
+    if op is ttsim.conv2d:
+        named = named | {"device": device}
+    response = graph.query_op_constraints(op, device, *arguments, **named)
+    assert (response.error_message, response.resource_usage) == (None, usage)
+
+
+REPEATS = {
+    # cores repeat their own rows, but never make rows longer
+    "down": ((96, 64), shards("WIDTH_SHARDED", 96, 32, 2), ROWS, (2, 1), (192, 32)),
+    "across": ((96, 64), shards("WIDTH_SHARDED", 96, 32, 2), ROWS, (1, 2), (96, 8)),
+    "whole rows": ((96, 536), shards("WIDTH_SHARDED", 96, 536, 1), ROWS, (1, 2), (96, 536)),
+    "blocks": ((100, 80), shards("BLOCK_SHARDED", 50, 40, 2, 2), ROWS, (1, 2), (32, 32)),
+    "rank 5": ((1, 1, 1, 128, 128), shards("WIDTH_SHARDED", 128, 32, 4), TILES, (3, 1, 1, 1, 1), (384, 32)),
+}
+
+
+@pytest.mark.parametrize("name", REPEATS)
+def test_repeated_shards_are_those_of_the_real_planner(device, name):
+    shape, memory, layout, counts, shard_shape = REPEATS[name]
+    source = spec(*shape, memory=memory, layout=layout)
+    response = graph.query_op_constraints(ttsim.repeat, device, source, counts)
+    assert tuple(response.output_tensor_specs[0].memory_config.shard_spec.shape) == shard_shape
+
+
+ONE_CORE = shards("HEIGHT_SHARDED", 65536, 8, 1)
+REFUSALS = {
+    "dataflow pages": (
+        ttsim.to_memory_config,
+        (spec(1, 1, 65536, 8, layout=ROWS), ONE_CORE),
+        {},
+        "DFB 0: capacity 65536 exceeds the maximum 65535 (HW BUFFER_CAPACITY is 16 bits); reduce num_entries.",
+    ),
+    "pages": (
+        ttsim.max_pool2d,
+        (spec(1, 1, 66000, 8, layout=ROWS, memory=shards("HEIGHT_SHARDED", 66000, 8, 1)), 1, 264, 250, 8),
+        {"kernel_size": (2, 2), "stride": (2, 2), "padding": (0, 0), "dilation": (1, 1)},
+        "For buffer index 0, number of CB pages 66000 is greater than 65535. Would cause wraparound in the CB "
+        "calculations.",
+    ),
+    # shards that do not hold the result come before rows that end between aligned addresses
+    "pad": (
+        ttsim.pad,
+        (spec(2, 2, 1, 117, layout=ROWS, dtype=ttsim.float32), ((0, 16), (0, 2), (32, 0), (1, 2)), 0.0),
+        {"memory_config": shards("HEIGHT_SHARDED", 1, 117, 8, 6)},
+        "Shard width 117 must match physical width 234 for height sharded",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_refusals_begin_like_those_of_the_real_planner(device, name):
+    op, arguments, named, first = REFUSALS[name]
+    message = graph.query_op_constraints(op, device, *arguments, **named).error_message
+    assert str(message).splitlines()[0] == first
