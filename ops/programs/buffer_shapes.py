@@ -1,6 +1,7 @@
 """Work that is shared between cores: pieces of a buffer, cores that work, cores that do the same."""
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 
 from device.cores import CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec, aligned_page_bytes
@@ -13,7 +14,7 @@ from device.memory.memory_config import (
     ShardSpec,
     TensorMemoryLayout,
 )
-from device.numbers.formats import DataFormat, div_up
+from device.numbers.formats import DataFormat, div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
@@ -30,6 +31,7 @@ from ops.builder import PlanTensor
 from ops.programs.kernel_costs import StickCosts
 
 BUFFERING = 2  # pages on their way through a core
+STICKS = 4  # of the scratchpad in which sticks are aligned
 
 
 def buffer(
@@ -88,6 +90,51 @@ def shard_view(name: str, tensor: PlanTensor, spec: DeviceSpec, cores: CoreRange
     else:
         size = shards.shape[0] * aligned_page_bytes(row_bytes(tensor.spec, shards.shape[1]), place.buffer_type, spec)
     return buffer(name, size, data_format, shards.grid if cores is None else cores, tensor.name)
+
+
+def paged_view(name: str, tensor: PlanTensor, spec: DeviceSpec, cores: CoreRangeSet | None = None) -> CircularBuffer:
+    """A buffer on the shards of a tensor, with as many pages as the shards."""
+    shards, data_format = tensor.spec.shards, tensor.spec.data_format
+    page_bytes, size = data_format.tile_bytes, prod(shards.shape) * data_format.tile_bytes // TILE**2
+    if tensor.spec.layout is Layout.ROW_MAJOR:
+        page_bytes = row_bytes(tensor.spec, shards.shape[1])
+        size = shards.shape[0] * round_up(page_bytes, spec.l1.alignment_bytes)
+    view = buffer(name, size, data_format, shards.grid if cores is None else cores, tensor.name)
+    return view._replace(page_bytes=page_bytes)
+
+
+def shard_buffers(read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+    """Buffers of the programs between shards and interleaved memory or other shards.
+
+    A view of the shards, and as many tiles of the other format if there is one; sticks on their way into shards are
+    aligned in a scratchpad, and so are HEIGHT shards of rows that L1 would align, two of which a reshard has room for.
+    """
+    gathers, deals = (not tensor.spec.memory_config.is_sharded() for tensor in (written, read))
+    shards, other = (read, written) if gathers else (written, read)
+    view, in_rows = paged_view("shards", shards, spec, shards.spec.data_cores), read.spec.layout is Layout.ROW_MAJOR
+    pads: tuple[CircularBuffer, ...] = ()
+    if deals and in_rows:
+        alignment_bytes = spec.dram.alignment_bytes
+        stick = round_up(view.page_bytes, alignment_bytes) + alignment_bytes
+        pads = (scratchpad("sticks", STICKS * stick, view.data_format, view.cores)._replace(page_bytes=stick),)
+    if not gathers and not deals:
+        view = view._replace(size_bytes=resharded_bytes(written.spec, view.size_bytes, spec))
+        by_height, page_bytes = (
+            read.spec.memory_config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED,
+            aligned_page(read.spec, spec),
+        )
+        if by_height and in_rows and page_bytes != read.spec.buffer(spec).page_bytes:
+            pages = BUFFERING * read.spec.shards.shape[0]
+            pads = (paged_buffer("unaligned", pages, page_bytes, view.data_format, view.cores),)
+    if shards.spec.data_format == other.spec.data_format:
+        return (view, *pads)
+    return view, tile_buffer("converted", view.size_bytes // view.page_bytes, other.spec.data_format, view.cores)
+
+
+def resharded_bytes(target: TensorSpec, shard_bytes: int, spec: DeviceSpec) -> int:
+    """Bytes of a reshard's view of a shard: as many whole aligned pages as the tensor's unaligned bytes fill."""
+    page_bytes = aligned_page(target, spec)
+    return min(shard_bytes, target.buffer(spec).size_bytes // page_bytes * page_bytes)
 
 
 def row_bytes(tensor: TensorSpec, columns: int | None = None) -> int:

@@ -14,13 +14,12 @@ from device.memory.memory_config import TILE, Layout, MemoryConfig, ShardSpec, T
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, UINT8, DataFormat, div_up, round_up
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.programs.buffer_shapes import BUFFERING, page_cores, row_bytes, shard_counts, tile_buffer
+from ops.programs.buffer_shapes import BUFFERING, page_cores, resharded_bytes, row_bytes, shard_counts, tile_buffer
 from ops.programs.data_movement.copy import Conversion, CopyTensor, Uneven, fits_generated_code, uneven
 from ops.programs.data_movement.copy_buffers import (
     buffers_of_copy,
     clone_buffers,
     images_of_shard,
-    resharded_bytes,
     stays,
 )
 

@@ -19,12 +19,13 @@ from ops.builder import PlanTensor
 from ops.programs.buffer_shapes import (
     BUFFERING,
     aligned_page,
-    buffer,
     is_uneven,
     page_cores,
     paged_buffer,
+    paged_view,
     row_bytes,
     scratchpad,
+    shard_buffers,
     spread_evenly,
     tile_buffer,
     volume_tiles,
@@ -32,7 +33,6 @@ from ops.programs.buffer_shapes import (
 from ops.programs.data_movement.copy import TILIZES, Conversion, generated_pieces, tile_blocks
 
 MOST_BYTES = 1 << 18  # of a row that is copied at once
-STICKS = 4  # of the scratchpad in which sticks are aligned
 HALF_TILE = 16  # columns of rows that have a writer of their own, and tiles on their way to it
 
 ENDS: Final = ("argument", "result")
@@ -53,7 +53,7 @@ def buffers_of_copy(
         case Conversion.COPY:
             return _copy_buffers(source, target, spec)
         case Conversion.INTERLEAVED_TO_SHARDED | Conversion.SHARDED_TO_INTERLEAVED | Conversion.RESHARD:
-            return _shard_buffers(conversion, read, written, spec)
+            return shard_buffers(read, written, spec)
         case Conversion.UNTILIZE_CODEGEN:  # two pieces of a row of tiles in, and two out
             cores, tiles = generated_pieces(source, spec)
             return _both(("tiles", "rows"), BUFFERING * tiles, source, target, cores)
@@ -150,11 +150,11 @@ def _buffers_in_shards(
     """Buffers of a program that tilizes or untilizes shards where they lie; None if it does as with other tensors."""
     (source, target), (high, across) = (read.spec, written.spec), _shard_tiles(read.spec)
     before, after = (tensor.memory_config.memory_layout for tensor in (source, target))
-    argument, out_format = _view("argument", read, spec), target.data_format
+    argument, out_format = paged_view("argument", read, spec), target.data_format
     if conversion is Conversion.TILIZE:
         argument = argument._replace(page_bytes=source.data_format.tile_bytes)  # rows are read as tiles
         if before is after:
-            return argument, _view("result", written, spec)
+            return argument, paged_view("result", written, spec)
         whole_rows = before is Scheme.HEIGHT_SHARDED and source.shards.shape[0] % TILE == 0
         if not whole_rows or target.memory_config != L1_MEMORY_CONFIG:
             return None
@@ -163,7 +163,7 @@ def _buffers_in_shards(
         # WIDTH shards that stay: the rows of an image in transit, and a stick of the padding
         if not before is after is Scheme.WIDTH_SHARDED or len(target.shape) == 1:
             return None
-        result, across = _view("result", written, spec), _shard_tiles(target)[1]
+        result, across = paged_view("result", written, spec), _shard_tiles(target)[1]
         if (argument.cores, source.shards.shape[1]) != (result.cores, target.shards.shape[1]):
             return None
         tiles = BUFFERING * (target.padded_shape[-2] // TILE) * across
@@ -171,17 +171,17 @@ def _buffers_in_shards(
         return tile_buffer("argument", tiles, source.data_format, result.cores), result, padding
     if conversion is Conversion.UNTILIZE:
         if source.memory_config == target.memory_config:
-            return argument, _view("result", written, spec)
+            return argument, paged_view("result", written, spec)
         cores, tiles = source.data_cores, (BUFFERING if high > 1 else 1) * across
         in_transit, result = _both(ENDS, tiles, source, target, cores)
-        return in_transit if is_uneven(source) else _view("argument", read, spec, cores), result
+        return in_transit if is_uneven(source) else paged_view("argument", read, spec, cores), result
     if not target.memory_config.is_sharded():
         return argument, tile_buffer("result", BUFFERING * across, out_format, argument.cores)
     if before is Scheme.WIDTH_SHARDED or images_of_shard(source):  # all rows of an image at a time
         high = source.padded_shape[-2] // TILE
     is_half_tile = target.padded_shape[-1] == HALF_TILE and target.shape[-2] % TILE == 0
     tiles = HALF_TILE if is_half_tile else BUFFERING * high * across
-    result, rows, shard_rows = _view("result", written, spec), target.matrix[0], target.shards.shape[0]
+    result, rows, shard_rows = paged_view("result", written, spec), target.matrix[0], target.shards.shape[0]
     last = rows - (div_up(rows, shard_rows) - 1) * shard_rows  # the buffer is as long as the last shard
     result = result._replace(size_bytes=result.size_bytes // shard_rows * last)
     return argument, tile_buffer("rows", tiles, out_format, argument.cores), result
@@ -191,50 +191,6 @@ def _shard_tiles(tensor: TensorSpec) -> tuple[int, int]:
     """Tiles down and across a shard."""
     rows, columns = tensor.shards.shape
     return div_up(rows, TILE), div_up(columns, TILE)
-
-
-def _view(name: str, tensor: PlanTensor, spec: DeviceSpec, cores: CoreRangeSet | None = None) -> CircularBuffer:
-    """A buffer on the shards of a tensor, with as many pages as the shards."""
-    shards, data_format = tensor.spec.shards, tensor.spec.data_format
-    page_bytes, size = data_format.tile_bytes, prod(shards.shape) * data_format.tile_bytes // TILE**2
-    if tensor.spec.layout is Layout.ROW_MAJOR:
-        page_bytes = row_bytes(tensor.spec, shards.shape[1])
-        size = shards.shape[0] * round_up(page_bytes, spec.l1.alignment_bytes)
-    view = buffer(name, size, data_format, shards.grid if cores is None else cores, tensor.name)
-    return view._replace(page_bytes=page_bytes)
-
-
-def _shard_buffers(conversion: Conversion, read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> Buffers:
-    """Buffers of the programs between shards and interleaved memory or other shards.
-
-    A view of the shards, and as many tiles of the other format if there is one; sticks on their way into shards are
-    aligned in a scratchpad, and so are HEIGHT shards of rows that L1 would align, two of which a reshard has room for.
-    """
-    shards, other = (read, written) if conversion is Conversion.SHARDED_TO_INTERLEAVED else (written, read)
-    view, in_rows = _view("shards", shards, spec, shards.spec.data_cores), read.spec.layout is Layout.ROW_MAJOR
-    pads: Buffers = ()
-    if conversion is Conversion.INTERLEAVED_TO_SHARDED and in_rows:
-        alignment_bytes = spec.dram.alignment_bytes
-        stick = round_up(view.page_bytes, alignment_bytes) + alignment_bytes
-        pads = (scratchpad("sticks", STICKS * stick, view.data_format, view.cores)._replace(page_bytes=stick),)
-    if conversion is Conversion.RESHARD:
-        view = view._replace(size_bytes=resharded_bytes(written.spec, view.size_bytes, spec))
-        by_height, page_bytes = (
-            read.spec.memory_config.memory_layout is Scheme.HEIGHT_SHARDED,
-            aligned_page(read.spec, spec),
-        )
-        if by_height and in_rows and page_bytes != read.spec.buffer(spec).page_bytes:
-            pages = BUFFERING * read.spec.shards.shape[0]
-            pads = (paged_buffer("unaligned", pages, page_bytes, view.data_format, view.cores),)
-    if shards.spec.data_format == other.spec.data_format:
-        return (view, *pads)
-    return view, tile_buffer("converted", view.size_bytes // view.page_bytes, other.spec.data_format, view.cores)
-
-
-def resharded_bytes(target: TensorSpec, shard_bytes: int, spec: DeviceSpec) -> int:
-    """Bytes of a reshard's view of a shard: as many whole aligned pages as the tensor's unaligned bytes fill."""
-    page_bytes = aligned_page(target, spec)
-    return min(shard_bytes, target.buffer(spec).size_bytes // page_bytes * page_bytes)
 
 
 def images_of_shard(source: TensorSpec) -> int:

@@ -17,9 +17,9 @@ from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor
 from ops.op_model import ValuesContext, given
-from ops.programs.buffer_shapes import paged_buffer
+from ops.programs.buffer_shapes import STICKS, paged_buffer
 from ops.programs.data_movement.copy import Conversion, CopyTensor
-from ops.programs.data_movement.copy_buffers import STICKS, buffers_of_copy
+from ops.programs.data_movement.copy_buffers import buffers_of_copy
 from ops.programs.data_movement.movement import DataMovement, Movement
 
 MOST_ALIGNMENT_BYTES = 32  # of DRAM whose tiles, all of whole multiples of it, are read straight into shards

@@ -23,7 +23,7 @@ from device.numbers.formats import div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.programs.buffer_shapes import page_alignment_bytes, row_bytes, rows_follow, shard_counts
+from ops.programs.buffer_shapes import page_alignment_bytes, row_bytes, rows_follow, shard_buffers, shard_counts
 from ops.programs.data_movement.copy import Conversion, CopyTensor
 from ops.programs.data_movement.copy_buffers import buffers_of_copy, move_buffers
 
@@ -34,6 +34,7 @@ _CONVERSIONS: Final = {
     (False, True): Conversion.INTERLEAVED_TO_SHARDED,
     (False, False): Conversion.COPY,
 }
+_SHARDED: Final = frozenset(_CONVERSIONS.values()) - {Conversion.COPY}
 
 
 def flattened(shape: tuple[int, ...]) -> tuple[int, int, int, int]:
@@ -82,16 +83,22 @@ def converted(
 ) -> PlanTensor:
     """A program of a convolution that copies a tensor to a new place, layout or format."""
     op, output = CopyTensor(conversion), PlanTensor(name, target)
-    buffers: tuple[CircularBuffer, ...] = ()
-    if conversion is not Conversion.PAD:
-        buffers = buffers_of_copy(conversion, source, output, builder.device_spec)
+    buffers = () if conversion is Conversion.PAD else _buffers(conversion, source, output, builder.device_spec)
     by_dataflow = conversion is not Conversion.UNTILIZE_CODEGEN
     return builder.run(op.name, op, [source], output, buffers, dataflow=by_dataflow)
 
 
+def _buffers(
+    conversion: Conversion, read: PlanTensor, written: PlanTensor, spec: DeviceSpec
+) -> tuple[CircularBuffer, ...]:
+    if conversion in _SHARDED:
+        return shard_buffers(read, written, spec)
+    return buffers_of_copy(conversion, read, written, spec)
+
+
 def fill(builder: PlanBuilder, conversion: Conversion, source: PlanTensor, target: PlanTensor) -> None:
     """A program of a convolution that writes a tensor into another, already allocated tensor."""
-    op, buffers = CopyTensor(conversion), buffers_of_copy(conversion, source, target, builder.device_spec)
+    op, buffers = CopyTensor(conversion), _buffers(conversion, source, target, builder.device_spec)
     builder.run(op.name, op, [source, target], buffers=buffers, dataflow=True)
 
 
