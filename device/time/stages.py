@@ -8,9 +8,9 @@ that do the same work are timed once, as a group.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Generic, NamedTuple, TypeVar, overload
+from typing import Any, Final, Generic, NamedTuple, TypeVar, overload
 
-from device.cores import CoreRangeSet
+from device.cores import CoreCoord, CoreRangeSet
 
 ValueT = TypeVar("ValueT")
 
@@ -80,6 +80,9 @@ class Stage(StrEnum):
     __hash__ = str.__hash__  # that of an enumeration looks its name up; stages are keys of all that is timed
 
 
+SHARED: Final = (Stage.DRAM, Stage.NETWORK)  # stages in which a core only waits
+
+
 class StageCycles(NamedTuple):
     """One stage of one core."""
 
@@ -129,6 +132,13 @@ class TileWork(NamedTuple):
     copied_bytes: int = 0  # That data movement processors copy from the L1 of a core to that same L1
 
 
+class CoreCycles(NamedTuple):
+    """Whole cycles of all cores of an operation together."""
+
+    ended: int  # From the start of the program until the work of each core ends
+    busy: int  # In which the busiest stage of each core works, not counting what cores share
+
+
 def work_together(parts: Iterable[TileWork]) -> TileWork:
     """The work of several parts of an operation."""
     return TileWork(*map(sum, zip(TileWork(), *parts, strict=True)))
@@ -140,6 +150,20 @@ def _slowest(operation: "OperationCycles") -> CoreGroupCycles:
 
 def _core_count(operation: "OperationCycles") -> int:
     return sum(group.cores.num_cores() for group in operation.groups)
+
+
+def _core_cycles(operation: "OperationCycles") -> CoreCycles:
+    """Of cores of several groups the one that ends last counts."""
+    spent: dict[CoreCoord, CoreCycles] = {}
+    for group in operation.groups:
+        own = [stage.busy_cycles for stage in group.stages if stage.stage not in SHARED]
+        each = CoreCycles(round(group.cycles), round(min(max(own, default=0.0), group.cycles)))
+        if len(operation.groups) == 1:
+            count = group.cores.num_cores()
+            return CoreCycles(count * each.ended, count * each.busy)
+        for core in group.cores.cores():
+            spent[core] = max(spent.get(core, each), each)
+    return CoreCycles(sum(each.ended for each in spent.values()), sum(each.busy for each in spent.values()))
 
 
 def _working(operation: "OperationCycles") -> frozenset[Stage]:
@@ -163,6 +187,7 @@ class OperationCycles:
         cores: Cores that take part.
         working: Stages that work on any core.
         moved: The bytes above by the cores that move them; all cores alike where a model does not tell them apart.
+        core_cycles: Cycles of all cores together.
         transfers: What goes over the networks; None where a model knows the bytes of DRAM alone.
         tile_work: What unpackers, packers and processors move within cores; None where a model does not count it.
     """
@@ -182,6 +207,7 @@ class OperationCycles:
     # Part of ``cycles`` that is due to cores sharing links, banks or receivers
     contention_cycles: Lazy[float] = Lazy(lambda operation: 0.0)
     moved: Lazy[tuple[MovedBytes, ...]] = Lazy(_moved_evenly)
+    core_cycles: Lazy[CoreCycles] = Lazy(_core_cycles)
     transfers: Lazy[tuple[Transfer, ...] | None] = Lazy(lambda operation: None)
     tile_work: Lazy[TileWork | None] = Lazy(lambda operation: None)
 

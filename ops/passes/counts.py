@@ -10,12 +10,12 @@ from dataclasses import dataclass, fields
 from functools import reduce
 from typing import Final
 
-from device.cores import CoreCoord, CoreRangeSet
+from device.cores import CoreRangeSet
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE
 from device.spec.device_spec import DeviceSpec
 from device.time.links import spread_transfer
-from device.time.stages import OperationCycles, Stage, TileWork, Transfer, work_together
+from device.time.stages import OperationCycles, TileWork, Transfer, work_together
 from ops.op_model import PRODUCT_FLOPS, Ends
 from ops.passes.cycles import TimedOperation
 
@@ -24,7 +24,6 @@ TILE_NUMBERS: Final = TILE**2
 # tt-isa-documentation, MVMUL
 STREAMED, STATIONARY, SUMS = 8 * 16, 16 * 16, 8 * 16
 INSTRUCTIONS: Final = TILE**3 // (8 * 16 * 16)  # of a tile product, for each fidelity phase
-SHARED: Final = (Stage.DRAM, Stage.NETWORK)  # stages in which a core only waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +74,8 @@ def counts_of(operation: TimedOperation, taken: OperationCycles, spec: DeviceSpe
         work = TileWork() if ends is None else _each_once(ends)
     products, phases = taken.issued_flops // PRODUCT_FLOPS, max(operation.fidelity_phases, 1)
     instructions = products * phases * INSTRUCTIONS
+    all_cycles = spec.grid.cores * round(taken.cycles)
+    ended, busy = (min(cycles, all_cycles) for cycles in taken.core_cycles)
     links = [sum(each.link_bytes for each in transfers if each.network == number) for number in (0, 1)]
     return ActionCounts(
         multiply_adds=_multiply_adds(operation, taken) if products else (),
@@ -92,7 +93,9 @@ def counts_of(operation: TimedOperation, taken: OperationCycles, spec: DeviceSpe
         dram_written_bytes=taken.dram_written_bytes,
         first_network_link_bytes=links[0],
         second_network_link_bytes=links[1],
-        **_core_cycles(taken, spec),
+        busy_core_cycles=busy,
+        waiting_core_cycles=ended - busy,
+        idle_core_cycles=all_cycles - ended,
         at_least=at_least,
     )
 
@@ -122,22 +125,6 @@ def _tiles(tensor: TensorSpec) -> tuple[int, int]:
     rows, columns = tensor.matrix
     tiles = -(-rows * columns // TILE_NUMBERS)
     return tiles, tiles * tensor.data_format.tile_bytes
-
-
-def _core_cycles(taken: OperationCycles, spec: DeviceSpec) -> dict[str, int]:
-    """Cycles of all worker cores; a core of several groups works in the one that ends last."""
-    spent: dict[CoreCoord, tuple[int, int]] = {}
-    for group in taken.groups:
-        own = [stage.busy_cycles for stage in group.stages if stage.stage not in SHARED]
-        ended, busy = round(group.cycles), round(min(max(own, default=0), group.cycles))
-        for core in group.cores.cores():
-            spent[core] = max(spent.get(core, (0, 0)), (ended, busy))
-    ended, busy = (sum(cycles[index] for cycles in spent.values()) for index in (0, 1))
-    return {
-        "busy_core_cycles": busy,
-        "waiting_core_cycles": ended - busy,
-        "idle_core_cycles": spec.grid.cores * round(taken.cycles) - ended,
-    }
 
 
 def counts_together(parts: Iterable[ActionCounts]) -> ActionCounts:

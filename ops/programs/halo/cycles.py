@@ -33,6 +33,8 @@ from device.spec.releases import release_of
 from device.time import network
 from device.time.links import busiest_link_bytes, routed_transfer, spread_transfer
 from device.time.stages import (
+    SHARED,
+    CoreCycles,
     CoreGroupCycles,
     MovedBytes,
     OperationCycles,
@@ -334,6 +336,7 @@ def halo_cycles(plan: HaloPlan, spec: DeviceSpec, *, filled_by_stick: bool = Fal
         network_bytes=halo.channel_cores * int(traffic.away_bytes.sum()),
         contention_cycles=lambda: times.cycles - float(times.free_ends.max()),
         moved=lambda: _moved(halo, traffic.away_bytes.sum(axis=(0, 2)), _config_bytes(plan)),
+        core_cycles=lambda: _core_cycles(halo, table()),
         transfers=partial(_halo_transfers, plan, spec),
         tile_work=partial(_tile_work, halo, traffic),
     )
@@ -350,6 +353,14 @@ def _table_of_cores(halo: HaloArguments, traffic: HaloTraffic, times: HaloTimes,
     )
     table: Floats = np.rint(np.array([times.ends.max(axis=0), *busy])).T
     return table
+
+
+def _core_cycles(halo: HaloArguments, table: Floats) -> CoreCycles:
+    """The cycles of all cores, those that repeat a halo among them, from a table as of `_table_of_cores`."""
+    own = [number for number, stage in enumerate(STAGES, start=1) if stage not in SHARED]
+    ends, again = table[:, 0], halo.cores.num_cores() // halo.nhw_cores
+    busy = np.minimum(ends, table[:, own].max(axis=1))
+    return CoreCycles(again * int(ends.sum()), again * int(busy.sum()))
 
 
 def _halo_transfers(plan: HaloPlan, spec: DeviceSpec) -> tuple[Transfer, ...]:
