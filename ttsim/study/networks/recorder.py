@@ -6,7 +6,9 @@ one step, in order:
 - ``{"tensor": 3, "spec": {..}}``: a tensor was brought to the device from the host;
 - ``{"call": "conv2d", "args": [..], "kwargs": {..}, "gives": [4], "lines": [..]}``: a call, the numbers of the tensors
   that it returned, and the lines of the script that made the call, the outermost first;
-- ``{"free": [3]}``: tensors were freed since the step before.
+- ``{"free": [3]}``: tensors were freed since the step before;
+- ``{"programs": "cleared"}``: so was the program cache; with "kept" or "not kept", programs are cached from now on, or no
+  longer.
 
 Arguments are written as `ttsim ask` reads them (ttsim/study/ask/values.py), and a tensor, a tensor of the host and the
 device as objects with one of the keys ``tensor``, ``host`` and ``device``. No numbers of tensors are written.
@@ -32,6 +34,8 @@ from ttsim.study.ask.values import NAMESPACES, face, json_of, operation
 FORMAT: Final = 1  # raised when a key changes its meaning or goes
 VERSION: Final = "ttsim_network"  # the key of the format in the header
 FREES: Final = "deallocate"
+CLEARED: Final = "cleared"
+KEPT: Final = {True: "kept", False: "not kept"}
 
 
 class Recorder:
@@ -44,17 +48,20 @@ class Recorder:
         # What lies on the device, by the number of its buffer: its number here, and how it was described last
         self._live: dict[int, tuple[int, Buffer, TensorSpec]] = {}
         self._numbered = 0
+        self._keeps, self._programs = True, 0  # Whether programs are cached, and how many were after the last call
         device.listeners.append(self)
 
     def placed(self, buffer: Buffer, spec: TensorSpec) -> None:
         """Notes a tensor that was brought to the device."""
-        self._free()
+        self._between()
         self.steps.append({"tensor": self._number(buffer, spec), "spec": written_spec(spec)})
 
     def begun(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The step of a call before it begins, when the tensors that it reads are all there."""
-        self._free()
+        self._between()
         name = public_names().get(unwrap(function), function.__name__)
+        if name == FREES:  # its effect is told before the next step
+            return {"call": name}
         try:
             return {
                 "call": name,
@@ -68,10 +75,11 @@ class Recorder:
 
     def ended(self, step: dict[str, Any], result: Any) -> None:
         """Notes a call that has returned; a call that failed leaves no step."""
-        tensors = list(device_tensors(result))
-        step["gives"] = [self._number(tensor.buffer, tensor.spec) for tensor in tensors]
-        if step["call"] != FREES:  # its effect is told before the next step
-            self.steps.append(step)
+        if step["call"] == FREES:
+            return
+        step["gives"] = [self._number(tensor.buffer, tensor.spec) for tensor in device_tensors(result)]
+        self.steps.append(step)
+        self._programs = len(self.device.machine.program_cache)
 
     def text(self) -> str:
         """The file; raises ArgumentError if a call cannot be written."""
@@ -93,11 +101,21 @@ class Recorder:
         self._live[buffer.number] = number, buffer, spec
         return number
 
-    def _free(self) -> None:
-        """Notes which tensors were freed; within a call, buffers come and go as the call decides."""
+    def _between(self) -> None:
+        """Notes what changed since the last step: tensors that were freed, and the program cache.
+
+        Within a call, buffers come and go as the call decides.
+        """
         gone = [key for key, (_, buffer, _) in self._live.items() if not buffer.allocated]
         if gone:
             self.steps.append({"free": sorted(self._live.pop(key)[0] for key in gone)})
+        machine = self.device.machine
+        if len(machine.program_cache) < self._programs:
+            self.steps.append({"programs": CLEARED})
+            self._programs = len(machine.program_cache)
+        if machine.keeps_programs is not self._keeps:
+            self._keeps = machine.keeps_programs
+            self.steps.append({"programs": KEPT[self._keeps]})
 
     def _written(self, value: Any) -> Any:
         """An argument as JSON; raises ArgumentTypeError for one without any."""

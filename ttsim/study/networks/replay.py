@@ -19,9 +19,9 @@ from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.tensor_copies import allocate_tensor_on_device
 from ttsim.runtime.traces import CallSite, made_by
 from ttsim.study.ask.values import operation, value_of
-from ttsim.study.networks.recorder import FORMAT, VERSION, device_tensors
+from ttsim.study.networks.recorder import CLEARED, FORMAT, KEPT, VERSION, device_tensors
 
-STEPS: Final = ("tensor", "call", "free")  # a step has one of these keys
+STEPS: Final = ("tensor", "call", "free", "programs")  # a step has one of these keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +121,18 @@ class _Replay:
         if "free" in step:
             for number in step["free"]:
                 self.tensors.pop(number).deallocate()
+        elif "programs" in step:
+            self._program_cache(step["programs"])
         elif "tensor" in step:
             self.tensors[step["tensor"]] = allocate_tensor_on_device(_spec(step["spec"]), self.device)
         else:
             self._call(step)
+
+    def _program_cache(self, change: str) -> None:
+        if change == CLEARED:
+            self.device.clear_program_cache()
+        else:
+            self.device.machine.keeps_programs = change == KEPT[True]
 
     def _call(self, step: Mapping[str, Any]) -> None:
         args, kwargs = self._read(step["args"]), {name: self._read(value) for name, value in step["kwargs"].items()}

@@ -165,3 +165,19 @@ def test_the_command_records_what_one_device_does(tmp_path, capsys):
     script.write_text(2 * open_one)
     assert main(["exec", "--values", "off", "--record", str(path), str(script)]) == 1
     assert "2 devices made calls" in capsys.readouterr().err
+
+
+def test_what_becomes_of_the_program_cache_is_told_before_the_next_call(device, tmp_path):
+    recorder = Recorder(device)
+    tensor = ttnn.zeros((32, 32), layout=ttnn.TILE_LAYOUT, device=device)
+    ttnn.relu(tensor)
+    device.disable_and_clear_program_cache()
+    ttnn.relu(tensor)
+    device.enable_program_cache()
+    ttnn.relu(tensor)
+    ttnn.relu(tensor)
+    told = [step.get("programs", step.get("call")) for step in steps(recorder) if "free" not in step][1:]
+    assert told == ["relu", "cleared", "not kept", "relu", "kept", "relu", "relu"]
+    path = tmp_path / "net.jsonl"
+    path.write_text(recorder.text())
+    assert [op.cached for op in replayed(read_network(path), device.spec).runs()] == [False, False, False, True]
