@@ -7,8 +7,7 @@ one step, in order:
 - ``{"call": "conv2d", "args": [..], "kwargs": {..}, "gives": [4], "lines": [..]}``: a call, the numbers of the tensors
   that it returned, and the lines of the script that made the call, the outermost first;
 - ``{"free": [3]}``: tensors were freed since the step before;
-- ``{"programs": "cleared"}``: so was the program cache; with "kept" or "not kept", programs are cached from now on, or no
-  longer.
+- ``{"programs": "cleared"}``: so was the program cache; "kept" or "not kept": programs are cached from now on, or not.
 
 Arguments are written as `ttsim ask` reads them (ttsim/study/ask/values.py), and a tensor, a tensor of the host and the
 device as objects with one of the keys ``tensor``, ``host`` and ``device``. No numbers of tensors are written.
