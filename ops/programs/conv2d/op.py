@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from math import prod
 from typing import Any, Final, NamedTuple
 
@@ -251,6 +252,9 @@ def estimate_layout(layout: ConvPartition, alignment: int | None, halo_bytes: in
     return L1Estimate(layout, halo_bytes, output_bytes, local_bytes(requests))
 
 
+CHOICES: Final = 64  # that are kept: the search for slices makes the one that the path through L1 then asks for
+
+
 class SchemeChoice(NamedTuple):
     """A shard scheme that the library picked."""
 
@@ -263,8 +267,26 @@ class SchemeChoice(NamedTuple):
         return self.layout.scheme
 
 
+class _Itself(NamedTuple):
+    """A device that is equal to itself alone: comparing all figures takes as long as a choice."""
+
+    spec: DeviceSpec
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Itself) and other.spec is self.spec
+
+    def __hash__(self) -> int:
+        return id(self.spec)
+
+
 def choose_scheme(problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, *, matmul: bool) -> SchemeChoice:
     """The shard scheme the real library picks by default: least L1, if BLOCK has a grid row and WIDTH is no matmul."""
+    return _choice(problem, options, _Itself(spec), matmul)
+
+
+@lru_cache(CHOICES)
+def _choice(problem: ConvProblem, options: ConvOptions, device: _Itself, matmul: bool) -> SchemeChoice:
+    spec = device.spec
     best, block, width = estimates = [
         estimate_l1(problem, options, spec, scheme, matmul=matmul) for scheme in (HEIGHT, BLOCK, WIDTH)
     ]

@@ -115,15 +115,11 @@ def batches_of(plan: HaloPlan, *, by_task: bool) -> Batches:
     if halo.tiled:
         return Batches(transfers, turn, transfers.stick // (UNTILIZE_BLOCK_STICKS * PROCESSORS))
     # Rounds: 0 for what stays; for others the receiver's number, by sender and processor, from 1
-    source, destination = transfers.source, transfers.destination
-    away = source != destination
-    order = np.lexsort((destination, away, turn, source))
-    first = changes((source * PROCESSORS + turn)[order])
-    next_receiver = away[order] & (first | changes(destination[order]))
-    count = np.cumsum(next_receiver)
-    rounds = np.empty_like(order)
-    rounds[order] = count - np.maximum.accumulate(np.where(first, count - next_receiver, 0))
-    return Batches(transfers, turn, rounds)
+    source, destination, cores = transfers.source, transfers.destination, halo.nhw_cores
+    away, queue = source != destination, PROCESSORS * source + turn
+    served = np.zeros((PROCESSORS * cores, cores), np.bool_)
+    served[queue[away], destination[away]] = True
+    return Batches(transfers, turn, served.cumsum(axis=1)[queue, destination] * away)
 
 
 def halo_traffic(plan: HaloPlan, spec: DeviceSpec) -> HaloTraffic:

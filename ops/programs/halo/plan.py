@@ -42,7 +42,6 @@ from ops.programs.halo.transfers import (
     count_padding,
     count_transfers,
     list_transfers,
-    ordinals,
     padding_runs,
     ranges_between,
     stick_ranges,
@@ -303,9 +302,12 @@ def turns(transfers: Transfers, *, tiled: bool) -> Integers:
     if tiled:
         return transfers.stick // UNTILIZE_BLOCK_STICKS % PROCESSORS
     places = (2 * source + (source != destination)) * (destination.max(initial=0) + 1) + destination
-    order = np.argsort(places, kind="stable")
-    turn = np.empty_like(order)
-    turn[order] = ordinals(np.bincount(source)) % PROCESSORS
+    begins = changes(places).nonzero()[0]  # transfers between the same cores follow each other, so that few are sorted
+    order, counts = places[begins].argsort(kind="stable"), np.diff(begins, append=len(places))
+    before = counts[order].cumsum() - counts[order]
+    first = np.empty_like(before)
+    first[order] = before - before[source[begins[order]].searchsorted(source[begins[order]])]
+    turn: Integers = ((first - begins).repeat(counts) + np.arange(len(places))) % PROCESSORS
     return turn
 
 
