@@ -162,7 +162,7 @@ class CycleReport(Report):
         >>> report.cycles == sum(operation.cycles for operation in report.operations)
         True
         >>> print(report.table(80).splitlines()[0])
-        wormhole_n150: ... cycles, ... at 1 GHz
+        wormhole_n150: ... cycles ... at 1 GHz
         >>> report.to_json().startswith("{")
         True
     """

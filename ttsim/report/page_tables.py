@@ -167,6 +167,8 @@ WORK: Final[Sequence[Field[Totals]]] = (
     Field("useful of issued", lambda total: total.math.useful_share, "share"),
     Field("useful rate", lambda total: total.math.flops_per_second, "FLOP/s"),
     Field("matrix units of the device busy", lambda total: total.math.device_utilization, "share"),
+    Field("energy in J, unvalidated", lambda total: total.energy.joules, "figure"),
+    Field("average power in W, unvalidated", lambda total: total.energy.average_watts, "figure"),
 )
 ACCURACY: Final[Sequence[Field[Accuracy]]] = (
     Field("PCC", lambda accuracy: accuracy.pcc, "figure"),

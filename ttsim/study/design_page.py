@@ -131,6 +131,8 @@ def _fields(result: DesignResult, costs: Sequence[str]) -> Sequence[Field[Design
         *map(cost_of, costs),
         Field(FRONT, lambda point: "yes" if point.device in best else ""),
         Field("error expected", lambda point: point.cycles_error_share, "share"),
+        Field("area in mm2, unvalidated", lambda point: point.area_mm2, "figure"),
+        Field("energy in J, unvalidated", lambda point: point.energy_joules, "figure"),
         *(value_of(axis.name) for axis in result.axes),
         Field("not timed", lambda point: point.untimed_operations or None, "number"),
         Field("reason", lambda point: short(point.reason.partition("\n")[0], LONGEST_REASON)),

@@ -210,7 +210,7 @@ FIGURES: Final[Sequence[Field[Shown]]] = (
     Field("DRAM read", lambda point: point.row.dram_read_bytes, "B"),
     Field("DRAM written", lambda point: point.row.dram_written_bytes, "B"),
     Field("network", lambda point: point.row.noc_bytes, "B"),
-    Field("energy, unvalidated, J", lambda point: point.row.energy_joules, "figure"),
+    Field("energy in J, unvalidated", lambda point: point.row.energy_joules, "figure"),
     Field("PCC", lambda point: point.row.pcc, "figure"),
 )
 BESTS: Final[Sequence[Field[Best]]] = (
