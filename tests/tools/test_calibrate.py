@@ -81,6 +81,15 @@ def test_constants_are_found_and_one_odd_row_does_not_bend_them():
     assert odd.values["b"] == pytest.approx(7, rel=0.02)
 
 
+def test_a_step_that_is_too_long_is_shortened():
+    """From a slope of 5 / (1 + 3.5^2) the first step goes five times too far, to a cost that is no lower."""
+
+    def residuals(values, moved, before):
+        return np.full(50, math.atan(5 * math.log(values["a"] / 20)))
+
+    assert fit_constants(residuals, {"a": 10.0}).values["a"] == pytest.approx(20, rel=0.01)
+
+
 def test_what_rows_do_not_tell_stays_and_pulls_are_in_prior_spreads():
     text = []
 
@@ -152,6 +161,15 @@ def test_bars_join_a_class_with_a_typical_one():
     assert found["Move", "blackhole", "L1"] == (pytest.approx(0.02), pytest.approx(within([0.02], 0.1)), 1)
     stored = tomllib.loads(bars_text(found))["Move"]["blackhole"]["L1"]
     assert stored == {"mean": 0.02, "within": pytest.approx(0.198, abs=0.001), "configurations": 1}
+
+
+def test_bars_cover_every_family_of_a_class():
+    """A benchmark's many small errors do not narrow the bar of the networks that share its class."""
+    benchmark, networks = [known("a", "Matmul", 0.01)] * 60, [known("b", "Matmul", 0.2)] * 10
+    found, alone = bars(benchmark + networks), bars(networks)
+    typical = (0.0001 * 60 + 0.04 * 10) / 70
+    assert found["Matmul", "blackhole", "L1"][1] == pytest.approx(within([0.2] * 10, typical**0.5))
+    assert found["Matmul", "blackhole", "L1"][1] > 0.2 < alone["Matmul", "blackhole", "L1"][1]
 
 
 def test_families_are_summed_up_with_the_part_that_bars_cover():
