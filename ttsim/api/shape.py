@@ -1,10 +1,11 @@
 """ttnn's functions that change the shape of a tensor or the order of its elements."""
 
 from collections.abc import Callable, Hashable, Sequence
+from math import prod
 
 from device.cores import CoreRangeSet
-from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
-from device.memory.memory_config import MemoryConfig
+from device.errors import ArgumentError, ArgumentTypeError, DeviceError, NotSimulatedError, shown
+from device.memory.memory_config import Layout, MemoryConfig
 from device.plan import Plan
 from ops.planners.concat import plan_concat
 from ops.planners.shape.permute import plan_permute, plan_transpose, require_known_numbers
@@ -200,6 +201,7 @@ def convert_to_chw(input: Tensor, *, dtype: DataType | None = None) -> Tensor:
 def reshape(
     input_tensor: Tensor,
     shape: object,
+    padded_shape: object = None,
     *,
     memory_config: MemoryConfig | None = None,
     pad_value: float | None = None,
@@ -215,6 +217,8 @@ def reshape(
     Args:
         input_tensor: A tensor on the host or the device.
         shape: The new sides; one of them may be -1.
+        padded_shape: Ignored for tiles, as in ttnn, and the shape itself for rows; where the shape has another volume
+            than the tensor, not simulated.
         pad_value: What the padding of tiles is filled with after a program moved them.
         reshape_tile_mode: Accepted as in ttnn: whether the map of tiles is built again; a program always builds it.
         skip_padding_fill: Do not fill the padding, whatever ``pad_value`` says.
@@ -228,9 +232,19 @@ def reshape(
         Shape([1, 8, 8, 32])
     """
     require_left_out("reshape", sub_core_grids=sub_core_grids)
+    if padded_shape is not None:
+        _check_padded(input_tensor, *(integers_of("reshape", sides) for sides in (shape, padded_shape)))
     wanted = resolved_shape((shape,), input_tensor.spec.volume)  # type: ignore[arg-type]
     filler = None if skip_padding_fill else pad_value
     return _reshaped("reshape", input_tensor, wanted, plan_reshape, wanted, place=memory_config, filler=filler)
+
+
+def _check_padded(tensor: Tensor, shape: tuple[int, ...], padded: tuple[int, ...]) -> None:
+    """Raises NotSimulatedError for sides with padding that are no plain reshape."""
+    if prod(shape) != tensor.spec.volume:
+        raise NotSimulatedError("reshape: a shape that shows or hides padding is not simulated; use slice or pad")
+    if tensor.layout is Layout.ROW_MAJOR and padded != shape:
+        raise NotSimulatedError(f"reshape: rows have no padding; give padded_shape={list(shape)}, or leave it out")
 
 
 @operation

@@ -519,3 +519,11 @@ def test_what_lies_where_the_result_goes_is_not_released(device):
     assert operations(lambda: ttnn.concat([first, second], 3)) == ["ShardedToInterleaved", "Concat"]
     assert first.is_allocated()
     assert second.is_allocated()
+
+
+def test_sides_with_padding_change_nothing_of_a_reshape_of_tiles(device):
+    tensor = ttnn.Tensor(np.arange(80.0).reshape(1, 2, 4, 10), ttnn.bfloat16, device, ttnn.TILE_LAYOUT)
+    expected = ttnn.reshape(tensor, (1, 1, 8, 10))
+    result = ttnn.reshape(tensor, ttnn.Shape([1, 1, 8, 10]), ttnn.Shape([1, 1, 32, 32]))
+    assert result.padded_shape == expected.padded_shape
+    assert np.array_equal(result.to_numpy(), expected.to_numpy())

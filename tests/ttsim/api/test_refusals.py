@@ -125,6 +125,9 @@ REFUSED = [
     ("1x1x128x4 rows height/64x4/2", CHW, "Device: Cannot set circular buffer size to 4096"),
     # reshape and squeeze
     ("2x3x40x64", lambda x: ttnn.reshape(x, (7, 7)), "Device: Invalid arguments to reshape"),
+    ("2x3x40x64 tile", lambda x: ttnn.reshape(x, x.padded_shape, x.padded_shape),
+     "NotSimulated: reshape: a shape that shows or hides padding is not simulated"),
+    ("2x3x40x64", lambda x: ttnn.reshape(x, (6, 40, 64), (6, 64, 64)), "NotSimulated: reshape: rows have no padding"),
     ("2x3x40x64", lambda x: ttnn.reshape(x, (6, 64, 40), sub_core_grids=box(1)),
      "NotSimulated: reshape: sub_core_grids is not simulated"),
     ("1x64x32 uint16", lambda x: ttnn.reshape(x, (1, 32, 64)),
