@@ -47,6 +47,7 @@ OUTSIDE: Final = (
         "Name or service",
         "gdown",
         "Error downloading",
+        "Environment variable",
     ),
 )
 Line = Mapping[str, Any]
