@@ -11,6 +11,7 @@ from ops.sensitivity.fields import fields_of
 PARTS: Final = frozenset(part.name for part in fields(DeviceSpec))
 TABLES: Final = "tables"
 _HEARD: Final = "_heard"
+_NOTHING: Final[tuple[dict[str, str], set[str]]] = ({}, set())
 
 
 def fields_asked(run: Callable[[DeviceSpec], object], spec: DeviceSpec) -> frozenset[str]:
@@ -19,8 +20,10 @@ def fields_asked(run: Callable[[DeviceSpec], object], spec: DeviceSpec) -> froze
     A part that is compared or hashed counts as read as a whole.
     """
     reads: set[str] = set()
-    recorded = {name: _heard(getattr(spec, name), name, reads) for name in PARTS if name != TABLES}
-    listening = _Listening(**recorded, tables=spec.tables, plain=spec, reads=reads)
+    parts = {name: getattr(spec, name) for name in PARTS}
+    listening = _Listening(**parts, plain=spec, reads=reads, costs={})
+    for name in PARTS - {TABLES}:
+        object.__setattr__(listening, name, _heard(parts[name], name, reads))
     reads.clear()  # drop the reads of the constructor
     run(listening)
     names = _names(spec)
@@ -41,6 +44,7 @@ class _Listening(DeviceSpec):
 
     plain: DeviceSpec = field(repr=False)  # The device itself
     reads: set[str] = field(repr=False)  # Parts, tables of programs, and their fields
+    costs: dict[type[Costs], Any] = field(repr=False)  # The tables of programs that were read
 
     __hash__ = object.__hash__  # caches by a device's figures miss, so that their reads are recorded
 
@@ -55,7 +59,9 @@ class _Listening(DeviceSpec):
     def costs_of(self, kind: type[CostsT]) -> CostsT:
         """The constants of a program's model, which count as a read of that table and of the release."""
         self.reads.add("release")
-        heard: CostsT = _heard(self.plain.costs_of(kind), kind.TABLE, self.reads)
+        if kind not in self.costs:
+            self.costs[kind] = _heard(self.plain.costs_of(kind), kind.TABLE, self.reads)
+        heard: CostsT = self.costs[kind]
         return heard
 
     def checked(self, costs: Sequence[type[Costs]]) -> Self:
@@ -74,7 +80,7 @@ def _heard(value: Any, path: str, reads: set[str]) -> Any:
     noting = object.__new__(_hearing(kind))
     for part in fields(kind):
         object.__setattr__(noting, part.name, _heard(getattr(value, part.name), f"{path}.{part.name}", reads))
-    object.__setattr__(noting, _HEARD, (path, reads))
+    object.__setattr__(noting, _HEARD, ({part.name: f"{path}.{part.name}" for part in fields(kind)}, reads))
     return noting
 
 
@@ -82,11 +88,13 @@ def _heard(value: Any, path: str, reads: set[str]) -> Any:
 def _hearing(kind: Any) -> Any:
     """A class of parts that record reads; a changed copy no longer records, because copying reads every field."""
     names = frozenset(part.name for part in fields(kind))
+    get = object.__getattribute__
 
     def read(self: Any, name: str) -> Any:
-        heard = object.__getattribute__(self, "__dict__").get(_HEARD) if name in names else None
-        if heard is not None:
-            heard[1].add(f"{heard[0]}.{name}")
-        return object.__getattribute__(self, name)
+        if name in names:
+            unread, reads = get(self, "__dict__").get(_HEARD, _NOTHING)
+            if name in unread:
+                reads.add(unread.pop(name))
+        return get(self, name)
 
     return type(kind.__name__, (kind,), {"__getattribute__": read})

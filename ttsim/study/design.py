@@ -46,7 +46,7 @@ def rows_of(
 ) -> LayerRows:
     """Evaluates a layer or a network once for all machines that agree in every field that was read.
 
-    With `tune`, a short search looks for a faster config of the layer, or for one that fits.
+    With `tune`, the layer has its fastest config on each machine.
 
     A point is evaluated on a device that records which of its fields are read. A machine with the same values in these
     fields gives the same row, because the same calculation reads the same figures. The read fields are found again for
@@ -266,7 +266,7 @@ class DesignResult(Headed):
             ]
         fastest = self.points[self.front[0]].layers if self.front else ()
         found = [f"  {layer.layer}: {layer.arguments}" for layer in fastest if layer.arguments]
-        head = "Each layer was tuned on each machine, by a short search."
+        head = "Each layer was tuned on each machine, as by `ttsim tune`."
         return [head, "Configs of the fastest machine that are not those of the file:", *found] if found else [head]
 
     def _repr_html_(self) -> str:

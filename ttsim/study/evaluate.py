@@ -29,8 +29,8 @@ from ttsim.runtime.settings import Values
 from ttsim.runtime.types.layer import FIELDS, SETTINGS, Layer, Setting
 from ttsim.study.layers import run as layers
 from ttsim.study.store import Row, Verdict, model_version
-from ttsim.study.tune.tune import short
-from ttsim.study.tune.tuned import Choice
+from ttsim.study.tune.tune import fastest
+from ttsim.study.tune.tuned import Tuned
 
 DIGITS: Final = 16  # of a plan's key
 ASKED: Final[Mapping[type, frozenset[str]]] = {  # fields that hold requests, next to a layout with the outcome
@@ -106,7 +106,7 @@ class Point(layers.Settings):
 
     layer: Layer  # Sizes, data types, Conv2dConfig, slices, compute config
     values: Values = "off"  # "off" for plan, memory and cycles; "exact" or "fast" for the accuracy, too
-    tune: bool = False  # Whether a short search looks for a faster config, or for one that fits
+    tune: bool = False  # Whether the fastest config is searched, as `ttsim.tune` does
     suggestions: bool = False
 
     @property
@@ -154,15 +154,18 @@ class Evaluator:
     def _tuned(self, point: Point, keyed: bool) -> Row:
         """The row of a point at its best; the search keeps the layer's arithmetic and its output layout."""
         plain = replace(point, tune=False)
-        row, arguments, given = self.row(plain, keyed=False), "", None
+        row, arguments, given, space = self.row(plain, keyed=False), "", None, "that was tried"
         if row.verdict in (Verdict.FITS, Verdict.DOES_NOT_FIT):
-            given, best = row.cycles, _best(plain)
+            given, found = row.cycles, _fastest(plain)
+            best = found and found.best
+            if found is not None and not found.untried:
+                space = "that `ttsim tune` searches, all of which were looked at,"
             if best is not None and (given is None or best.cycles < given):
                 row, arguments = self.row(plain, keyed=False, options=best.options()), best.arguments
         key, error = point.key if keyed else "", row.error
         if row.verdict is Verdict.DOES_NOT_FIT:
             first, *rest = error.splitlines()
-            error = "\n".join([first, f"no config of {point.layer.name} that was tried fits {point.spec.name}", *rest])
+            error = "\n".join([first, f"no config of {point.layer.name} {space} fits {point.spec.name}", *rest])
         static = static_milliwatts(point.spec) if keyed else None
         tuned: dict[str, Any] = {
             "error": error,
@@ -231,10 +234,10 @@ class Evaluator:
         return self._exact[1:]
 
 
-def _best(point: Point) -> Choice | None:
-    """The fastest config that a short search finds; None if none runs."""
+def _fastest(point: Point) -> Tuned | None:
+    """The fastest config; None if the call is refused whatever its config."""
     with suppress(TTSimError), layers.planned(point.layer, point) as (device, arguments):
-        return Context().run(short, conv_transpose2d, arguments, device).best
+        return Context().run(fastest, conv_transpose2d, arguments, device)
     return None
 
 

@@ -209,8 +209,8 @@ def sweep(
             "wormhole_n150".
         vary: Values by setting: fields of a layer, of Conv2dConfig, of the compute config, of a device
             (`dram.banks`), or "lowering". The value None of a config's field leaves the choice to the library.
-        tune: Whether a short search looks for a faster config at each point, or for one that fits, which takes some
-            fifty times as long; None does so where several machines are compared and no config is varied.
+        tune: Whether each point has its fastest config, found by the search of `tune`, which takes some fifty times as
+            long; None does so where several machines are compared and no config is varied.
         values: "exact" or "fast" computes the accuracy of each point as well, which takes longer.
         l1_small_size: Bytes of L1 reserved for index tensors, as in `open_device`.
         strict: Refuse calls that the real library computes wrongly, as in `open_device`.

@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import NamedTuple
 
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, Layout
@@ -12,48 +14,74 @@ from ops.planners.conv.arguments import ConvCall, Operand
 from ops.planners.conv.l1_path import halo_arguments, reads_input
 from ops.planners.conv.operands import PartitionedConv, micro_op, output_spec, partition_call
 from ops.planners.conv.slicing import OutputSlice, choose_slices, input_cores, output_slices
-from ops.programs.conv2d.cycles import least_cycles
+from ops.programs.conv2d.cycles import least_cycles, least_cycles_of_blocks
 from ops.programs.conv2d.op import Conv2dOp, ConvBuffers, buffer_requests, local_bytes
-from ops.programs.conv2d.partition import ConvOptions
-from ops.programs.conv2d.walk import time_conv
+from ops.programs.conv2d.partition import WIDTH, ConvOptions
+from ops.programs.data_movement.movement import MovementCosts
+from ops.programs.halo.cycles import HaloCosts
 from ops.programs.halo.plan import halo_output
 from ops.programs.halo.transfers import most_sticks
+
+
+class Extent(IntEnum):
+    """The calls that a lower bound holds for, by what may differ from the call that is asked about."""
+
+    CALL = 0  # Nothing
+    BLOCKS = 1  # Blocks and readers; the cores stay the same
+    CORES = 2  # Blocks, readers and cores; the call has the most cores that its scheme can have for rows
+
+
+class RestKey(NamedTuple):
+    """Calls with equal keys take equally long besides convolutions and moves within L1."""
+
+    on_l1_path: bool
+    slices: Hashable
+    output_layout: Layout
+    pieces: Hashable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LowerBound:
     """Lower bounds of a call."""
 
-    cycles: float = 0.0  # Of its convolutions alone
+    cycles: int = 0  # Of its convolutions alone
+    rest_cycles: int = 0  # Of its other operations, which start
     # On a core: a halo's output with its input, or with the convolution's circular buffers and output
     l1_bytes: int = 0
     # Calls that differ only in their configs and share this key have equal plans; None if unknown
     plan_key: Hashable = None
-    # Such calls with the same key take equally long besides convolutions and moves within L1; None if unknown
-    rest_key: Hashable = None
+    rest_key: RestKey | None = None  # None if unknown
     ops: tuple[tuple[Conv2dOp, int], ...] = ()  # Its convolutions, each with how often it runs
-
-    def timed(self, device_spec: DeviceSpec) -> "LowerBound":
-        """The same with the cycles of its convolutions as they are, not as they at least are."""
-        taken = sum(count * time_conv(op, device_spec).end.cycles for op, count in self.ops)
-        return replace(self, cycles=max(self.cycles, taken))
 
 
 UNKNOWN = LowerBound()  # nothing is known without a plan
 
 
-def lower_bound_of(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int) -> LowerBound:
-    """Lower bound of a call; unknown for matmuls, folded windows, output phases and split calls."""
+def lower_bound_of(
+    call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int, extent: Extent = Extent.CALL
+) -> LowerBound:
+    """Lower bound of a call, or of all calls that are like it up to `extent`.
+
+    Unknown for matmuls, folded windows, output phases and split calls, and where slices depend on what may differ.
+    """
+    on_l1_path = call.takes_l1_path
+    if extent and not on_l1_path and (call.slice_config is None or not call.slice_config.num_slices):
+        return UNKNOWN
     calls = l1_path_calls(call, device_spec, free_l1_bytes=free_l1_bytes)
-    bounds = [(_in_one_piece(piece, device_spec), count) for piece, count in calls]
+    bounds = [(_in_one_piece(piece, device_spec, extent), count) for piece, count in calls]
     if not bounds:
         return UNKNOWN
-    path = call.takes_l1_path, call.slice_config, call.conv_config.output_layout
+    costs = device_spec.costs_of(MovementCosts)
+    start = min(costs.start_cycles, costs.compiled_start_cycles, costs.local_start_cycles)
+    moving = 2 * int(start) if len(calls) > 1 or calls[0][1] > 1 else 0  # a slice comes from DRAM and goes there
+    rests = tuple((bound.rest_key, count) for bound, count in bounds)
+    layout = call.conv_config.output_layout
     return LowerBound(
         cycles=sum(count * bound.cycles for bound, count in bounds),
+        rest_cycles=sum(count * (bound.rest_cycles + moving) for bound, count in bounds),
         l1_bytes=max(bound.l1_bytes for bound, _ in bounds),
-        plan_key=(*path, tuple((bound.plan_key, count) for bound, count in bounds)),
-        rest_key=(*path, tuple((bound.rest_key, count) for bound, count in bounds)),
+        plan_key=(on_l1_path, call.slice_config, layout, tuple((bound.plan_key, count) for bound, count in bounds)),
+        rest_key=RestKey(on_l1_path, call.slice_config, layout, rests),
         ops=tuple((op, times * count) for bound, count in bounds for op, times in bound.ops),
     )
 
@@ -89,24 +117,59 @@ def l1_path_calls(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int
     return ((call.as_slice(Operand(spec=image, on_host=False)), 1),)
 
 
-def _in_one_piece(call: ConvCall, device_spec: DeviceSpec) -> LowerBound:
+class _Piece(NamedTuple):
+    """Lower bounds of a call on the L1 path, with the keys of `LowerBound`."""
+
+    cycles: int
+    rest_cycles: int
+    l1_bytes: int
+    plan_key: Hashable
+    rest_key: Hashable
+    ops: tuple[tuple[Conv2dOp, int], ...]
+
+
+def _in_one_piece(call: ConvCall, device_spec: DeviceSpec, extent: Extent) -> _Piece:
     partitioned = partition_call(call, device_spec)
-    layout, shards, in_format = partitioned.layout, partitioned.input_memory.shard_spec, partitioned.problem.in_format
-    buffers, in_bytes, halo_bytes = ConvBuffers.of(layout), 0, 0
+    layout, in_format = partitioned.layout, partitioned.problem.in_format
+    joins = not call.rules.transposed and layout.scheme is not WIDTH  # a member may join kernel rows
+    buffers = ConvBuffers.of(layout)
+    op = micro_op(call, layout, buffers, k_blocks=())
+    rest_cycles = 0 if reads_input(partitioned) else int(device_spec.costs_of(HaloCosts).start_cycles)
+    if extent is Extent.CORES:
+        cycles = least_cycles_of_blocks(op, device_spec, any_cores=True, joins_rows=joins)
+        return _Piece(int(cycles), rest_cycles, 0, None, None, ())
+    shards, in_bytes, halo_bytes, own_bytes = partitioned.input_memory.shard_spec, 0, 0, 0
     if shards is not None and partitioned.reshards and not in_format.is_block:  # the call makes the input's shards
         in_bytes = shards.shape[0] * shards.shape[1] * (in_format.element_bytes or 0)
     if not reads_input(partitioned):
         halo = halo_arguments(partitioned, device_spec)
         sticks = most_sticks(halo.frame, output_rows=halo.output_rows, cores=halo.nhw_cores)
         halo_bytes = halo_output(halo, sticks).buffer(device_spec).bank_bytes
-    op, output = micro_op(call, layout, buffers, k_blocks=()), output_spec(partitioned).buffer(device_spec)
-    return LowerBound(
-        cycles=least_cycles(op, device_spec),
-        l1_bytes=halo_bytes + max(in_bytes, local_bytes(buffer_requests(buffers)) + output.bank_bytes),
-        plan_key=_plan_key(partitioned),
+    if extent is Extent.BLOCKS:
+        cycles = least_cycles_of_blocks(op, device_spec, joins_rows=joins)
+        buffers = _smallest(buffers)
+    else:
+        cycles = least_cycles(op, device_spec)
+    if not extent or not (joins or layout.scheme is WIDTH):
+        own_bytes = local_bytes(buffer_requests(buffers))
+    output_bytes = output_spec(partitioned).buffer(device_spec).bank_bytes
+    return _Piece(
+        cycles=int(cycles),
+        rest_cycles=rest_cycles,
+        l1_bytes=halo_bytes + max(in_bytes, own_bytes + output_bytes),
+        plan_key=None if extent else _plan_key(partitioned),
         rest_key=(layout.config, layout.out_config, layout.shards, partitioned.input_memory, partitioned.reshards),
         ops=((op, 1),),
     )
+
+
+def _smallest(buffers: ConvBuffers) -> ConvBuffers:
+    """Buffers that take no more than those of any height of blocks and any readers, on the same cores."""
+    layout = buffers.layout
+    blocks = replace(layout.blocks, act_h_tiles=1, subblock_h_tiles=1)
+    layout = replace(layout, blocks=blocks, split_reader=False)
+    # Several output blocks keep the weights of all kernel rows, a single one those of one row
+    return replace(buffers, layout=layout, kernel=(1, buffers.kernel[1]))
 
 
 def _plan_key(partitioned: PartitionedConv) -> Hashable:

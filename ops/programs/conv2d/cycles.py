@@ -1,10 +1,14 @@
 """Cycles, bytes and products of every group of cores of a conv2d program, from the walk through its blocks."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache, partial
+from math import prod
 from typing import Any, Final, NamedTuple
 
 from device.cores import CoreRangeSet
+from device.memory.memory_config import TILE
+from device.numbers.formats import div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.engine import critical_cycles, stage_report
 from device.time.stages import CoreGroupCycles, MovedBytes, OperationCycles, Stage, StageCycles
@@ -16,6 +20,7 @@ from ops.programs.conv2d.block_costs import (
     gathers_of,
     issued_flops,
     network_bytes,
+    product_block,
     sent_activation_bytes,
     sent_weight_bytes,
     useful_flops,
@@ -23,8 +28,10 @@ from ops.programs.conv2d.block_costs import (
     weight_reader_cores,
 )
 from ops.programs.conv2d.op import Conv2dOp
+from ops.programs.conv2d.partition import HEIGHT, SUBBLOCKS, WIDTH
 from ops.programs.conv2d.walk import ConvTiming, Core, fetches_partials, time_conv
 from ops.programs.conv2d.work import conv_transfers, conv_work
+from ops.programs.kernel_costs import multiply_task
 
 READS_WEIGHTS: Final = frozenset({Stage.WEIGHT_READER, Stage.WEIGHT_MULTICAST, Stage.DRAM})
 GATHERS: Final = frozenset({Stage.READER, Stage.SECOND_READER, Stage.TILIZE, Stage.ACT_MULTICAST})
@@ -171,3 +178,48 @@ def least_cycles(op: Conv2dOp, spec: DeviceSpec) -> float:
     gathering = op.out_blocks * gathers * steps.read.cycles
     weights = op.weight_passes * blocks.k_blocks * steps.weights[0].cycles
     return steps.start.cycles + max(compute, gathering, weights)
+
+
+def least_cycles_of_blocks(op: Conv2dOp, spec: DeviceSpec, *, any_cores: bool = False, joins_rows: bool) -> float:
+    """A lower bound of `least_cycles` of all programs on the cores of a program, whatever their blocks and readers.
+
+    With `any_cores`, of all programs of the same scheme: the given one has the most cores for rows. With `joins_rows`,
+    kernel rows may be joined. Heights only share out the tile rows, and depths the K tiles: so what is spent on each
+    block counts once.
+    """
+    layout, scheme = op.layout, op.layout.scheme
+    rows = layout.shards.out_row_tiles if scheme is not WIDTH else max(1, layout.shards.out_rows // TILE)
+    blocks = replace(layout.blocks, act_h_tiles=rows)
+    op = replace(op, layout=replace(layout, blocks=blocks, split_reader=scheme is not WIDTH and rows > 1))
+    steps, highest = conv_steps(op, spec), None if any_cores else rows
+    alone = steps.start.cycles + (0.0 if steps.finish is None else steps.finish.cycles)
+    rounds = blocks.k_blocks if scheme is HEIGHT else div_up(blocks.k_blocks, layout.config.channel_cores)
+    tilize = steps.tilize.cycles + (0.0 if steps.second_tilize is None else steps.second_tilize.cycles)
+    if scheme is WIDTH or joins_rows or (any_cores and scheme is not HEIGHT):  # K blocks of any number and depth
+        k_tiles = prod(op.problem.kernel) * op.problem.in_channels / TILE
+        products = _least_products(op, spec, k_tiles, reload=False, highest=highest)
+        if scheme is WIDTH or joins_rows:
+            return alone + products
+        return max(alone + rounds * tilize + products, steps.start.cycles + rounds * steps.read.cycles)
+    fetching = sum(fetches_partials(op, number) for number in range(blocks.k_blocks))
+    first, again = (
+        _least_products(op, spec, blocks.act_w_tiles, reload=reload, highest=highest) for reload in (False, True)
+    )
+    compute = alone + rounds * tilize + (blocks.k_blocks - fetching) * first + fetching * again
+    reads = max(rounds * steps.read.cycles, blocks.k_blocks * steps.weights[0].cycles)
+    return max(compute, steps.start.cycles + reads)
+
+
+def _least_products(op: Conv2dOp, spec: DeviceSpec, depth: float, *, reload: bool, highest: int | None) -> float:
+    """The least cycles of the products of one K block, over all sub-blocks of at most `highest` rows of tiles."""
+    width, most = op.layout.shards.out_col_tiles, spec.compute.dst_half_tiles(fp32_dest=op.options.fp32_dest)
+    tiles, block = op.layout.blocks.act_h_tiles * width, product_block(op)
+    return min(
+        multiply_task(
+            spec,
+            replace(block, subblock_height=high, subblock_width=wide, subblocks=tiles / (high * wide), depth=depth),
+            reload=reload,
+        ).cycles
+        for high, wide in SUBBLOCKS
+        if high * wide <= most and width % wide == 0 and (wide == width or high == 1) and high <= (highest or high)
+    )

@@ -87,7 +87,17 @@ def test_run_tells_of_a_much_faster_config():
     assert "(`ttsim tune` prints it): d4\\x1b[31m 8.3 times" in faster_line([steering, good], settings)
 
 
-TABLE = '[[layer]]\nname = "small"\nin_channels = 32\nout_channels = 32\ninput_height = 4\ninput_width = 4\n'
+TABLE = """
+[device]
+grid = "2x2"
+[[layer]]
+name = "small"
+in_channels = 32
+out_channels = 32
+input_height = 4
+input_width = 4
+input_memory = "l1"
+"""
 
 
 def test_the_front_is_printed_and_all_is_written(tmp_path, capsys):

@@ -58,7 +58,7 @@ def test_a_comparison_of_machines_tunes_on_each(tmp_path, monkeypatch):
         searched.append(device.spec.name)
         return tune(function, device=device, keep=keep, effort=12, **arguments)
 
-    monkeypatch.setattr(evaluate, "short", quick)
+    monkeypatch.setattr(evaluate, "fastest", quick)
     tuned = sweep(layer, devices, file=tmp_path / "rows", processes=1)
     plain = sweep(layer, devices, tune=False)
     assert searched == ["wormhole_n150", "wormhole_n150, grid=4x4"]

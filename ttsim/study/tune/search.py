@@ -1,27 +1,30 @@
-"""Searches the best calls of a space: families in order of their lower bounds, without those that cannot win.
+"""Searches the best calls of a space by branch and bound: of all that is left, what could be fastest comes first.
 
-A family is skipped if a tried call takes neither more cycles than the family's lower bound, nor more L1, nor is less
-exact (`ops.planners.conv.lower_bounds`): no member of the family could be better in any respect. So the result is the
-Pareto front of the whole space, unless the search ran out of effort. A candidate is a call that was planned, placed and
-timed on a copy of the device.
+Schemes are divided into placements, families and calls, each with a lower bound (`ops.planners.conv.lower_bounds`).
+What could be no faster than the fastest call that was tried, and has no less L1 and error than a call on the front, is
+skipped. So the fastest call of the space is found, and the Pareto front up to `GRAIN`, unless the effort was used up. A
+candidate is a call that was planned, placed and timed on a copy of the device.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush
-from itertools import islice
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from heapq import heappop, heappush
+from itertools import count
 from math import inf
-from typing import Final
+from typing import Final, NamedTuple
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import BufferType
+from device.memory.memory_config import BufferType, Layout
 from device.plan import MOVE, Plan, usage_per_core
 from ops.op_models import OP_MODELS
 from ops.passes.cycles import run_cycles, steps_that_ran
 from ops.planners.conv.arguments import ConvCall
 from ops.planners.conv.l1_path import CONV2D
-from ops.planners.conv.lower_bounds import LowerBound, lower_bound_of
+from ops.planners.conv.lower_bounds import UNKNOWN, Extent, LowerBound, RestKey, lower_bound_of
+from ops.programs.conv2d.op import Conv2dOp
+from ops.programs.conv2d.walk import time_conv
 from ops.window import NoWindowError
 from ttsim.diagnose import MachineSnapshot, attempt
 from ttsim.report.cycles import whole
@@ -74,7 +77,7 @@ def l1_bytes_before(snapshot: MachineSnapshot) -> int:
     return sum(buffer.spec.bank_bytes for buffer in live if buffer.spec.buffer_type is not BufferType.DRAM)
 
 
-GRAIN: Final = 0.01  # of the cycles, and of a core's L1: smaller gains are not searched
+GRAIN: Final = 0.01  # of the cycles, and of a core's L1: smaller gains of choices behind the fastest are not searched
 
 
 @dataclass(slots=True, kw_only=True)
@@ -82,11 +85,34 @@ class Count:
     """The number of calls of a space by outcome; the names are those of `Tuned`."""
 
     tried: int = 0  # Planned, placed and timed
-    alike: int = 0  # Calls with the plan of a tried call
-    passed: int = 0  # Calls that cannot win or fit; a skipped family counts as one call
+    alike: int = 0  # Calls and families with the plans of others
+    passed: int = 0  # Calls, families, placements and schemes that cannot win or fit
     refused: int = 0  # Do not fit, or are refused
-    untried: int = 0  # Families left when the effort was used up
-    least_untried_cycles: int | None = None  # Lower bound of the best untried family; None if there is none
+    untried: int = 0  # Calls, families, placements and schemes left when the effort was used up
+    least_untried_cycles: int | None = None  # Lower bound of the best of them; None if there is none
+
+
+class Kind(IntEnum):
+    """What a node of a search stands for: the calls with a scheme, on some cores, of a family; a walked family; a call.
+
+    The bound of a walked family are the cycles of its convolutions with all buffers doubled.
+    """
+
+    SCHEME = 0
+    PLACEMENT = 1
+    FAMILY = 2
+    WALKED = 3
+    MEMBER = 4
+
+
+class Node(NamedTuple):
+    """Some calls of a space, with a lower bound on the cycles of each; nodes are taken in this order."""
+
+    cycles: int
+    number: int  # Of nodes with equal bounds the first comes first
+    kind: Kind
+    call: ConvCall
+    least: LowerBound
 
 
 @dataclass(slots=True, kw_only=True)
@@ -96,12 +122,13 @@ class Search:
     snapshot: MachineSnapshot
     effort: int  # Calls that may be tried
     most_cycles: float = inf  # Candidates with more cycles are dropped
-    most_families: int | None = None  # The first families of a space that are searched; None for all
+    fastest_only: bool = False  # Ends with the proof that nothing is faster; slower calls with less L1 are not searched
     front: tuple[Candidate, ...] = ()  # The Pareto front, the fastest first
     count: Count = field(default_factory=Count)  # Calls by outcome
-    seen: set[Hashable] = field(default_factory=set)  # Plans that were tried
-    # Cycles besides convolutions and moves, of layouts that were tried (`LowerBound.rest_key`)
-    around: dict[Hashable, int] = field(default_factory=dict)
+    seen: set[Hashable] = field(default_factory=set)  # Plans of families and of calls that were looked at
+    # Cycles besides convolutions and moves, of layouts that were tried
+    around: dict[RestKey | None, int] = field(default_factory=dict)
+    walks: dict[tuple[Conv2dOp, bool], int] = field(default_factory=dict)  # Cycles of convolutions
 
     def attempt(self, call: ConvCall, *, rms_error: float = 0.0) -> Candidate:
         """Evaluates a call without looking at bounds; raises what the call raises."""
@@ -116,78 +143,155 @@ class Search:
         Calls with more than `most_untimed` device operations without a model are no candidates: hiding cycles is no
         gain.
         """
-        for call in begin:
-            if self.count.tried < self.effort:
-                self._try(call, space, most_untimed, rms_error)
-        queue = [(least.cycles, number, least, first) for number, (least, first) in enumerate(self._bounded(space))]
-        heapify(queue)
-        while queue:
-            cycles, number, least, first = heappop(queue)
-            floor = self._floor(least)
-            if self.count.tried >= self.effort:
-                self.count.untried += len(queue) + 1
-                before = self.count.least_untried_cycles
-                self.count.least_untried_cycles = int(cycles if before is None else min(before, cycles))
-                return
-            if self._covers(least, first, rms_error):
-                self.count.passed += 1
-            elif floor > cycles:
-                heappush(queue, (floor, number, least, first))
-            else:
-                for member in space.members(first):
-                    self._try(member, space, most_untimed, rms_error)
+        _Run(self, space, most_untimed, rms_error).go(begin)
 
-    def _bounded(self, space: Space) -> Iterator[tuple[LowerBound, ConvCall]]:
-        """Every family that can be partitioned, with its lower bound."""
-        families = space.families()
-        for first in islice(families, self.most_families):
-            try:
-                yield lower_bound_of(first, space.spec, free_l1_bytes=space.free_l1_bytes), first
-            except (DeviceError, NoWindowError):
-                self.count.refused += 1
-        if next(families, None) is not None:
-            self.count.untried += 1
-            self.count.least_untried_cycles = 0
-
-    def _try(self, call: ConvCall, space: Space, most_untimed: int, rms_error: float) -> None:
-        """Evaluates a member of a family unless its bounds rule it out or its plan was tried."""
-        try:
-            least = lower_bound_of(call, space.spec, free_l1_bytes=space.free_l1_bytes)
-            if least.plan_key is not None and (least.plan_key, rms_error) in self.seen:
-                self.count.alike += 1
-                return
-            if self._covers(least, call, rms_error) or self._covers(least.timed(space.spec), call, rms_error):
-                self.count.passed += 1
-                return
-            self.count.tried += 1
-            candidate = evaluate(call, self.snapshot, rms_error=rms_error)
-        except (DeviceError, NoWindowError):
-            self.count.refused += 1
-            return
-        if candidate.untimed <= most_untimed and candidate.cycles <= self.most_cycles:
-            self.front = front([*self.front, candidate])
-        if least.plan_key is not None:
-            self.seen.add((least.plan_key, rms_error))
-            self.around[least.rest_key] = candidate.around_cycles
-
-    def _floor(self, least: LowerBound) -> float:
-        """A lower bound of a call's cycles, with the measured rest of similar calls."""
-        return least.cycles + self.around.get(least.rest_key, 0)
-
-    def _covers(self, least: LowerBound, call: ConvCall, rms_error: float) -> bool:
-        """Whether a candidate is at least as good as these bounds, up to `GRAIN`."""
-        machine = self.snapshot.machine
-        before = 0 if call.conv_config.deallocate_activation else l1_bytes_before(self.snapshot)
-        l1_bytes, cycles = before + least.l1_bytes, self._floor(least)
-        if cycles > self.most_cycles or l1_bytes > machine.spec.l1.usable_bytes:
+    def covers(self, cycles: int, l1_bytes: int, rms_error: float) -> bool:
+        """Whether no call with these lower bounds fits and is the fastest, or else, up to `GRAIN`, on the front."""
+        usable = self.snapshot.machine.spec.l1.usable_bytes
+        if cycles > self.most_cycles or l1_bytes > usable:
             return True
-        l1_bytes += round(GRAIN * machine.spec.l1.usable_bytes)
-        return any(
+        if not self.front or cycles < self.front[0].cycles:
+            return False
+        l1_bytes += round(GRAIN * usable)
+        return self.fastest_only or any(
             (1 - GRAIN) * candidate.cycles <= cycles
             and candidate.l1_peak_bytes <= l1_bytes
             and candidate.rms_error <= rms_error
             for candidate in self.front
         )
+
+
+@dataclass(slots=True)
+class _Run:
+    """The search of one space."""
+
+    search: Search
+    space: Space
+    most_untimed: int
+    rms_error: float
+    queue: list[Node] = field(default_factory=list)
+    numbers: Iterator[int] = field(default_factory=count)
+
+    def go(self, begin: Iterable[ConvCall]) -> None:
+        """Takes node after node, the lowest bound first, until the queue is empty or the effort is used up."""
+        search, counted = self.search, self.search.count
+        for call in begin:
+            if counted.tried < search.effort:
+                self._evaluate(call, self._bound(call))
+        for chosen, largest in self.space.schemes():
+            self._push(Kind.SCHEME, chosen, UNKNOWN if largest is None else self._bound(largest, Extent.CORES))
+        while self.queue:
+            node = heappop(self.queue)
+            floor = self._floor(node)
+            if self._covered(floor, node):
+                counted.passed += 1
+            elif counted.tried >= search.effort:
+                counted.untried += len(self.queue) + 1
+                before = counted.least_untried_cycles
+                counted.least_untried_cycles = floor if before is None else min(before, floor)
+                return
+            elif floor > node.cycles:
+                heappush(self.queue, node._replace(cycles=floor))
+            else:
+                self._open(node)
+
+    def _open(self, node: Node) -> None:
+        """Replaces a node by narrower ones; a call is evaluated."""
+        call, space = node.call, self.space
+        match node.kind:
+            case Kind.SCHEME:
+                for placed in space.placements(call):
+                    self._push(Kind.PLACEMENT, placed, self._bound(placed, Extent.BLOCKS), node.cycles)
+            case Kind.PLACEMENT:
+                for first in space.families(call):
+                    self._push_new(Kind.FAMILY, first, node.cycles)
+            case Kind.FAMILY:
+                self._push(Kind.WALKED, call, self._walked(node.least, doubled=True))
+            case Kind.WALKED:
+                for member in space.members(call):
+                    self._push_new(Kind.MEMBER, member, 0)
+            case Kind.MEMBER:
+                self._evaluate(call, node.least)
+
+    def _push(self, kind: Kind, call: ConvCall, least: LowerBound | None, floor: int = 0) -> None:
+        """Adds a node whose bound is at least `floor`; None is a bound of calls that are refused."""
+        if least is None:
+            self.search.count.refused += 1
+            return
+        node = Node(floor, next(self.numbers), kind, call, least)
+        node = node._replace(cycles=self._floor(node))
+        if self._covered(node.cycles, node):
+            self.search.count.passed += 1
+        else:
+            heappush(self.queue, node)
+
+    def _push_new(self, kind: Kind, call: ConvCall, floor: int) -> None:
+        """Adds a family or a member unless one with equal plans was added."""
+        least = self._bound(call)
+        if least is not None and least.plan_key is not None:
+            key = kind, least.plan_key, self.rms_error
+            if key in self.search.seen:
+                self.search.count.alike += 1
+                return
+            self.search.seen.add(key)
+            if kind is Kind.MEMBER:
+                node = Node(0, 0, kind, call, least)
+                least = least if self._covered(self._floor(node), node) else self._walked(least)
+        self._push(kind, call, least, floor)
+
+    def _bound(self, call: ConvCall, extent: Extent = Extent.CALL) -> LowerBound | None:
+        """The lower bound of a call; None if it is refused."""
+        if extent is Extent.BLOCKS and not self.space.keeps_cores(call):
+            return UNKNOWN
+        try:
+            return lower_bound_of(call, self.space.spec, free_l1_bytes=self.space.free_l1_bytes, extent=extent)
+        except (DeviceError, NoWindowError):
+            return None if extent is Extent.CALL else UNKNOWN  # another height of blocks may run
+
+    def _walked(self, least: LowerBound, *, doubled: bool = False) -> LowerBound:
+        """A bound with the cycles of the convolutions as they are, or as they are with all buffers doubled."""
+        cycles, walks = 0, self.search.walks
+        for op, times in least.ops:
+            if (op, doubled) not in walks:
+                walks[op, doubled] = int(time_conv(_doubled(op) if doubled else op, self.space.spec).end.cycles)
+            cycles += times * walks[op, doubled]
+        return replace(least, cycles=max(least.cycles, cycles))
+
+    def _evaluate(self, call: ConvCall, least: LowerBound | None) -> None:
+        """Plans, places and times a call."""
+        search = self.search
+        if least is None:
+            search.count.refused += 1
+            return
+        try:
+            search.count.tried += 1
+            candidate = evaluate(call, search.snapshot, rms_error=self.rms_error)
+        except (DeviceError, NoWindowError):
+            search.count.refused += 1
+            return
+        if candidate.untimed <= self.most_untimed and candidate.cycles <= search.most_cycles:
+            search.front = front([*search.front, candidate])
+        if least.rest_key is not None:
+            search.around[least.rest_key] = candidate.around_cycles
+
+    def _floor(self, node: Node) -> int:
+        """A lower bound of the cycles of all calls of a node, with the measured rest of calls like them."""
+        least, rest = node.least, node.least.rest_key
+        if rest is None or node.kind < Kind.FAMILY:
+            return max(node.cycles, least.cycles + least.rest_cycles)
+        layouts = (rest.output_layout,) if node.kind is Kind.MEMBER else (Layout.TILE, Layout.ROW_MAJOR)
+        known = (self.search.around.get(rest._replace(output_layout=layout), 0) for layout in layouts)
+        return max(node.cycles, least.cycles + max(least.rest_cycles, min(known)))
+
+    def _covered(self, cycles: int, node: Node) -> bool:
+        snapshot = self.search.snapshot
+        before = 0 if node.call.conv_config.deallocate_activation else l1_bytes_before(snapshot)
+        return self.search.covers(cycles, before + node.least.l1_bytes, self.rms_error)
+
+
+def _doubled(op: Conv2dOp) -> Conv2dOp:
+    options = replace(op.options, act_double_buffer=True, weights_double_buffer=True)
+    return replace(op, layout=replace(op.layout, options=options))
 
 
 def front(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:

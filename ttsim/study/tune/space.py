@@ -1,6 +1,7 @@
 """The arguments of a convolution that change its plan and not its result (docs/reference/planning.md, Arguments).
 
-A *family* is a call with fixed slices, scheme, cores, blocks and readers. Its *members* differ in double buffering, in
+A *placement* is a call with fixed slices, scheme and cores. It has *families*: blocks and readers are fixed as well
+(but that on cores that the library chooses, blocks may use fewer of them). The *members* of a family differ in double buffering, in
 the halo's reallocation, and in the output layout; the lower bounds of its first member in cycles and L1
 (`ops.planners.conv.lower_bounds`) are the least of all members.
 
@@ -70,11 +71,76 @@ class Space:
         slices = self.call.slice_config if self.call.takes_l1_path else None
         return replace(self.call, conv_config=config, slice_config=slices)
 
-    def families(self) -> Iterator[ConvCall]:
-        """The first member of every family, calls with the fewest settings first."""
-        for sliced in self._slicings():
-            for partitioned in self._schemes(sliced):
-                yield from self._blocks(partitioned)
+    def schemes(self) -> Iterator[tuple[ConvCall, ConvCall | None]]:
+        """Every slicing with every scheme, the library's choice first, and the same on all cores of the device.
+
+        None instead of the second call where it does not have the most cores for rows of all placements.
+        """
+        schemes = SCHEMES if "shard_layout" not in self.keep else filter(None, [self.call.conv_config.shard_layout])
+        place = self.call.input.spec.memory_config
+        anew = not self.call.input.on_host and place.is_sharded() and place.buffer_type is BufferType.L1
+        for call in self._slicings():
+            yield call, None
+            for scheme in schemes:
+                turned = (False, True) if scheme is BLOCK and "transpose_shards" not in self.keep else (False,)
+                for transposed in turned:
+                    chosen = _with(
+                        call,
+                        shard_layout=scheme,
+                        transpose_shards=transposed or call.conv_config.transpose_shards,
+                        reshard_if_not_optimal=anew or call.conv_config.reshard_if_not_optimal,
+                    )
+                    yield chosen, next(self._grids(chosen), None)
+
+    def placements(self, chosen: ConvCall) -> Iterator[ConvCall]:
+        """A call with the cores of the library, and on every rectangle of cores."""
+        yield chosen
+        if chosen.conv_config.shard_layout is not None:
+            yield from self._grids(chosen)
+
+    def _grids(self, call: ConvCall) -> Iterator[ConvCall]:
+        """A call on every rectangle of cores from (0, 0), the largest first; none if the library cuts the input."""
+        automatic = call.slice_config is None and not call.takes_l1_path
+        if "core_grid" in self.keep or call.is_matmul or automatic:
+            return
+        for rows, cols in product(range(self.spec.grid.rows, 0, -1), range(self.spec.grid.cols, 0, -1)):
+            grid = CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(cols - 1, rows - 1)))
+            yield _with(call, override_sharding_config=True, core_grid=grid)
+
+    def families(self, placed: ConvCall) -> Iterator[ConvCall]:
+        """The first member of every family of a placement: every block size that makes a difference, every reader."""
+        yield placed
+        place = placed.input.spec.memory_config
+        sharded = not placed.input.on_host and place.is_sharded()
+        if placed.conv_config.shard_layout is None and "shard_layout" not in self.keep and not sharded:
+            return  # the library takes one of the schemes, which have families of their own
+        yield from islice(self._blocks(placed), 1, None)
+
+    def keeps_cores(self, placed: ConvCall) -> bool:
+        """Whether all families of a placement run on the same cores: else heights of blocks choose them."""
+        given = not placed.takes_l1_path or placed.conv_config.override_sharding_config
+        return given or placed.conv_config.shard_layout is WIDTH
+
+    def listed(self) -> tuple[str, ...]:
+        """The searched fields and their values, in words."""
+        grid, rules, one = self.spec.grid, self.call.rules, len(list(islice(self._slicings(), 2))) == 1
+        cut = "no grid where the library cuts the input" if not one else ""
+        values = {
+            "slices": "" if one else f"automatic, none, all numbers up to {MOST_SLICES} along each axis",
+            "shard_layout": "automatic, HEIGHT, BLOCK, WIDTH",
+            "core_grid": ", ".join(
+                filter(None, ["automatic", f"{grid.cols * grid.rows} rectangles from (0, 0)", cut])
+            ),
+            "transpose_shards": "both for BLOCK",
+            "act_block_h_override": "0, all heights that change blocks or cores",
+            "act_block_w_div": "all divisors for WIDTH",
+            "full_inner_dim": "" if rules.transposed else "both for BLOCK",
+            "enable_activation_reuse": "both for HEIGHT" if rules.reuses_activations else "",
+            "force_split_reader": "automatic, true, false",
+            "output_layout": "TILE, ROW_MAJOR",
+        }
+        fields = ((name, values.get(name, "both")) for name in SEARCHED if name not in self.keep)
+        return tuple(f"{name} ({value})" for name, value in fields if value)
 
     def members(self, first: ConvCall) -> Iterator[ConvCall]:
         """All calls of a family, from its first member."""
@@ -116,26 +182,6 @@ class Space:
             for count in _slice_counts(cut, kind):
                 yield replace(cut, slice_config=SliceConfig(slice_type=kind, num_slices=count))
 
-    def _schemes(self, call: ConvCall) -> Iterator[ConvCall]:
-        """Every scheme and every rectangle of cores, the library's choice first."""
-        yield call
-        schemes = SCHEMES if "shard_layout" not in self.keep else filter(None, [call.conv_config.shard_layout])
-        place = call.input.spec.memory_config
-        anew = not call.input.on_host and place.is_sharded() and place.buffer_type is BufferType.L1
-        for scheme in schemes:
-            turned = (False, True) if scheme is BLOCK and "transpose_shards" not in self.keep else (False,)
-            for transposed in turned:
-                chosen = _with(
-                    call,
-                    shard_layout=scheme,
-                    transpose_shards=transposed or call.conv_config.transpose_shards,
-                    reshard_if_not_optimal=anew or call.conv_config.reshard_if_not_optimal,
-                )
-                yield chosen
-                if "core_grid" not in self.keep and call.takes_l1_path and not call.is_matmul:
-                    for grid in _grids(self.spec):
-                        yield _with(chosen, override_sharding_config=True, core_grid=grid)
-
     def _blocks(self, call: ConvCall) -> Iterator[ConvCall]:
         """Every block size that makes a difference, with one reader and with two; the call itself first."""
         yield call
@@ -147,7 +193,14 @@ class Space:
         if not partitioned:
             return
         largest = max(partitioned, key=lambda piece: piece.layout.shards.out_rows)
-        heights = self._heights(call, largest, cut=sum(count for _, count in calls) > 1)
+        if self.keeps_cores(call):  # the planner lowers a height to a divisor of the rows
+            shares = {piece.layout.shards.out_rows // TILE for piece in partitioned}
+            heights = sorted({tiles for share in shares for tiles in _divisors(share)} - {max(shares)})
+        else:
+            heights = _heights_and_cores(largest)
+        # Higher blocks do not fit, once tilized
+        most = self.spec.l1.usable_bytes // (largest.layout.blocks.act_w_tiles * largest.problem.out_format.tile_bytes)
+        heights = [tiles for tiles in heights if tiles <= most]
         choices: dict[str, Iterable[Any]] = {"act_block_h_override": (0, *(TILE * tiles for tiles in heights))}
         match largest.layout.scheme:
             case TensorMemoryLayout.WIDTH_SHARDED:
@@ -162,20 +215,12 @@ class Space:
                     choices["enable_activation_reuse"] = (False, True)
         yield from islice(self._varied(call, choices), 1, None)
 
-    def _heights(self, call: ConvCall, piece: PartitionedConv, *, cut: bool) -> list[int]:
-        """Block heights in tiles that divide a core's rows or use fewer cores, and may fit.
 
-        If the height does not choose the cores, because they are given or are those of a slice, only divisors of the
-        rows count: the planner lowers any other height to a divisor.
-        """
-        share, layout = piece.layout.shards.out_row_tiles, piece.layout
-        row_bytes = layout.blocks.act_w_tiles * piece.problem.out_format.tile_bytes  # of a tilized block
-        most = self.spec.l1.usable_bytes // row_bytes
-        if cut or call.conv_config.override_sharding_config or layout.scheme is WIDTH:
-            return [tiles for tiles in _divisors(share) if tiles < min(share, most + 1)]
-        rows = div_up(piece.problem.out_rows, TILE)
-        fewer = {div_up(rows, cores) for cores in range(1, layout.config.nhw_cores)}
-        return sorted(tiles for tiles in {*range(1, share), *fewer} - {share} if tiles <= most)
+def _heights_and_cores(piece: PartitionedConv) -> list[int]:
+    """Block heights in tiles that cut a core's rows or use fewer cores."""
+    share, rows = piece.layout.shards.out_row_tiles, div_up(piece.problem.out_rows, TILE)
+    fewer = {div_up(rows, cores) for cores in range(1, piece.layout.config.nhw_cores)}
+    return sorted({*range(1, share), *fewer} - {share})
 
 
 def _with(call: ConvCall, **changes: Any) -> ConvCall:
@@ -193,11 +238,6 @@ def _slice_counts(call: ConvCall, kind: SliceType) -> list[int]:
 
 def _divisors(number: int) -> list[int]:
     return [divisor for divisor in range(1, number + 1) if number % divisor == 0]
-
-
-def _grids(spec: DeviceSpec) -> list[CoreRangeSet]:
-    sizes = product(range(1, spec.grid.rows + 1), range(1, spec.grid.cols + 1))
-    return [CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(cols - 1, rows - 1))) for rows, cols in sizes]
 
 
 ALLOWED: Final = ("math_fidelity", "fp32_dest_acc_en", "packer_l1_acc", "weights_dtype", "dtype", "lowering")

@@ -77,10 +77,6 @@ def _differences(now: OperationTime, then: OperationTime) -> Iterator[str]:
 
 
 EFFORT: Final = 1000  # calls that are planned, placed and timed
-# Fields that a short search keeps: they seldom pay, or change the layer's output layout.
-SHORT_SEARCH_KEEPS: Final = ("core_grid", "transpose_shards", "output_layout", "reallocate_halo_output")
-SHORT_EFFORT: Final = 40
-SHORT_FAMILIES: Final = 500
 
 
 class Question(NamedTuple):
@@ -142,10 +138,19 @@ def tune(
     return answer(question, allow=allowed(allow), keep=keep, effort=effort, name=name)
 
 
-def short(function: Callable[..., Any], options: Mapping[str, Any], device: Device) -> Tuned:
-    """The result of a short search, in the time of some tens of calls; arguments and errors as of `tune`."""
-    question = question_of(function, options, device)
-    return answer(question, keep=SHORT_SEARCH_KEEPS, effort=SHORT_EFFORT, most_families=SHORT_FAMILIES)
+def fastest(
+    function: Callable[..., Any],
+    options: Mapping[str, Any],
+    device: Device,
+    *,
+    keep: Collection[str] = (),
+    effort: int = EFFORT,
+) -> Tuned:
+    """The fastest way to make a call: the search of `tune`, which ends when nothing can be faster.
+
+    The best is that of `tune` with the same arguments; the front need not be whole.
+    """
+    return answer(question_of(function, options, device), keep=keep, effort=effort, fastest_only=True)
 
 
 def question_of(function: Callable[..., Any], options: Mapping[str, Any], device: Device) -> Question:
@@ -175,13 +180,13 @@ def answer(
     allow: Collection[str] = (),
     keep: Collection[str],
     effort: int,
-    most_families: int | None = None,
+    fastest_only: bool = False,
     name: str = "",
 ) -> Tuned:
     """The result of a tuning that may change the arithmetic by the fields `allow`."""
     call, snapshot, _ = question
     spec = snapshot.machine.spec
-    search = Search(snapshot=snapshot, effort=effort, most_families=most_families)
+    search = Search(snapshot=snapshot, effort=effort, fastest_only=fastest_only)
     free = snapshot.machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
     error = measured_error(call, spec) if allow else 0.0
     space = Space(call=call, spec=spec, free_l1_bytes=free, keep=frozenset(keep))
@@ -190,11 +195,12 @@ def answer(
     run = [candidate for candidate in (given, default) if candidate is not None]
     search.most_cycles = min((candidate.cycles for candidate in run), default=inf)
     untimed = min((candidate.untimed for candidate in run), default=0)
+    search.front = tuple(candidate for candidate in search.front if candidate.untimed <= untimed)
     for number, other in enumerate(arithmetics(call, allow)):
         exact = measured_error(other, spec) if number else error
         own = replace(space, call=other)
         search.run(own, most_untimed=untimed, rms_error=exact, begin=(other, own.plain()) if number else ())
-    best = [candidate for candidate in search.front if candidate.untimed <= untimed]
+    best = search.front
     before = default or given
     differs = best and before is not None and best[0] is not before
     choice: Callable[[Candidate], Choice] = partial(choice_of, spec=spec, measured=bool(allow))
@@ -207,6 +213,7 @@ def answer(
         default_error=default_error,
         front=tuple(map(choice, best)),
         reasons=differences(report_on(best[0], spec), report_on(before, spec)) if differs and before else (),
+        space=space.listed(),
         **asdict(search.count),
     )
 

@@ -76,13 +76,14 @@ class Tuned(Headed):
         alike: Calls that have the plan of a tried call.
         passed: Calls and families of calls that do not fit, or cannot be better.
         refused: Calls that turned out not to fit, or to be refused.
-        untried: Families of calls that the effort did not suffice for; 0 if the search is complete.
-        least_untried_cycles: The least cycles of these families.
+        untried: Groups of calls that the effort did not suffice for; 0 if the search is complete.
+        least_untried_cycles: The least cycles of these calls.
+        space: The searched fields and their values; no other field was changed.
 
     Examples:
         >>> tuned = ttnn.Tuned(
         ...     name="", device="wormhole_n150", given=None, given_error="", default=None, default_error="", front=(),
-        ...     reasons=(), tried=0, alike=0, passed=0, refused=0, untried=0, least_untried_cycles=None)
+        ...     reasons=(), tried=0, alike=0, passed=0, refused=0, untried=0, least_untried_cycles=None, space=())
         >>> tuned.best is None, tuned.gain is None
         (True, True)
     """
@@ -101,6 +102,7 @@ class Tuned(Headed):
     refused: int
     untried: int
     least_untried_cycles: int | None
+    space: tuple[str, ...]
 
     @property
     def best(self) -> Choice | None:
@@ -156,11 +158,11 @@ class Tuned(Headed):
             lines += [f"    {_figures(choice)}: {choice.arguments}" for choice in self.front[1:]]
         extent = f"{self.tried:,} calls tried, {self.alike:,} like these, {self.passed:,} passed over by bounds"
         if not self.untried or self.best is None or self.least_untried_cycles is None:
-            extent += ": the search is complete, up to gains of 1 %"
+            extent += ": complete within this space"
         else:
             left = percent(max(0.0, 1 - self.least_untried_cycles / self.best.cycles))
-            extent += f", {self.untried:,} families left untried, which could save at most {left} more"
-        return printable_lines("\n".join([*lines, f"  {extent}"]))
+            extent += f", {self.untried:,} groups of calls left untried, which could save at most {left} more"
+        return printable_lines("\n".join([*lines, f"  {extent}", f"  Space: {'; '.join(self.space)}"]))
 
 
 def _plain(value: Any) -> Any:

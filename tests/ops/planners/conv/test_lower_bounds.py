@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from device.errors import DeviceError
-from ops.planners.conv.lower_bounds import UNKNOWN, l1_path_calls, lower_bound_of
-from tests.ttsim.study.tune.tuned_calls import question
+from ops.planners.conv.lower_bounds import UNKNOWN, Extent, l1_path_calls, lower_bound_of
+from ops.programs.conv2d.walk import time_conv
+from tests.ttsim.study.tune.tuned_calls import placements, question
 from ttsim.study.evaluate import plan_key
 from ttsim.study.tune.search import evaluate, l1_bytes_before
 from ttsim.study.tune.space import Space
@@ -19,24 +20,34 @@ def space(kind):
     return Space(call=asked.call, spec=asked.snapshot.machine.spec, free_l1_bytes=FREE), asked.snapshot
 
 
-@pytest.mark.parametrize(("kind", "every"), [("l1", 29), ("dram", 17), ("conv2d", 37)])
+@pytest.mark.parametrize(("kind", "every"), [("l1", 5), ("dram", 19), ("conv2d", 5)])
 def test_no_call_takes_less_than_its_bounds(kind, every):
     searched, snapshot = space(kind)
-    members = [member for first in list(searched.families())[::every] for member in searched.members(first)]
+
+    def bound(call, extent=Extent.CALL):
+        return lower_bound_of(call, searched.spec, free_l1_bytes=FREE, extent=extent)
+
     around, plans, ran = {}, {}, 0
-    for call in members[::11]:
-        try:
-            result = evaluate(call, snapshot)
-        except DeviceError:
-            continue
-        ran += 1
-        least = lower_bound_of(call, searched.spec, free_l1_bytes=FREE)
-        walked = least.timed(searched.spec)
-        assert 0 < least.cycles <= walked.cycles <= result.cycles
-        assert l1_bytes_before(snapshot) + least.l1_bytes <= result.l1_peak_bytes
-        assert around.setdefault(least.rest_key, result.around_cycles) == result.around_cycles
-        assert walked.cycles + result.around_cycles <= result.cycles + 1
-        assert plans.setdefault(least.plan_key, plan_key(result.plan)) == plan_key(result.plan)
+    for placed, largest in placements(searched, every):
+        on_cores = bound(placed, Extent.BLOCKS) if searched.keeps_cores(placed) else UNKNOWN
+        of_scheme = UNKNOWN if largest is None else bound(largest, Extent.CORES)
+        for first in list(searched.families(placed))[::11]:
+            for call in list(searched.members(first))[::7]:
+                try:
+                    result = evaluate(call, snapshot)
+                except DeviceError:
+                    continue
+                ran += 1
+                least = bound(call)
+                walked = sum(count * time_conv(op, searched.spec).end.cycles for op, count in least.ops)
+                assert of_scheme.cycles <= least.cycles
+                assert on_cores.cycles <= least.cycles
+                assert 0 < least.cycles <= walked <= result.cycles
+                assert on_cores.l1_bytes <= least.l1_bytes
+                assert l1_bytes_before(snapshot) + least.l1_bytes <= result.l1_peak_bytes
+                assert around.setdefault(least.rest_key, result.around_cycles) == result.around_cycles
+                assert walked + result.around_cycles <= result.cycles + 1
+                assert plans.setdefault(least.plan_key, plan_key(result.plan)) == plan_key(result.plan)
     assert ran > 8
 
 

@@ -127,6 +127,7 @@ FOUND = Tuned(
     refused=1,
     untried=0,
     least_untried_cycles=None,
+    space=("core_grid (both)", "shard_layout (one)"),
 )
 
 
@@ -142,16 +143,16 @@ def test_words():
         "  because",
         "  Slower, and smaller or more exact:",
         "    1,500 cycles, 1,024 B of L1, error 1.00e-02: conv_config=ttnn.Conv2dConfig()",
-        "  10 calls tried, 2 like these, 30 passed over by bounds: the search is complete, up to gains of 1 %",
+        "  10 calls tried, 2 like these, 30 passed over by bounds: complete within this space",
+        "  Space: core_grid (both); shard_layout (one)",
     ]
 
     assert repr(FOUND) == "<Tuned: up on a device, the best found: 1,000 cycles, 2,048 B of L1>"
     assert re.findall("<td[^>]*>([^<]*)</td>", FOUND._repr_html_())[6:14] == [
         *("ttnn&#x27;s default", "", "", "", "", "Out of Memory"), "the best found", "1,000",
     ]  # fmt: skip
-    assert str(replace(FOUND, untried=5, least_untried_cycles=900)).endswith(
-        "5 families left untried, which could save at most 10.0 % more"
-    )
+    left = str(replace(FOUND, untried=5, least_untried_cycles=900)).splitlines()[-2]
+    assert left.endswith("5 groups of calls left untried, which could save at most 10.0 % more")
     nothing = replace(FOUND, given=None, given_error="No", front=())
     assert (nothing.best, nothing.gain, nothing.gain_over_given) == (None, None, None)
     assert "  the best found: nothing that was tried runs" in str(nothing)

@@ -38,3 +38,14 @@ def question(kind) -> Question:
     function = ttsim.conv2d if kind == "conv2d" else ttsim.conv_transpose2d
     given = {"l1": options, "dram": lambda: options(DRAM), "conv2d": conv2d_options}[kind]()
     return question_of(function, given, device)
+
+
+def placements(space, every=1):
+    """Some placements of a space, with the call whose bound holds for all of its scheme."""
+    some = list(space.schemes())[:: (every + 1) // 2]
+    return [(placed, largest) for chosen, largest in some for placed in list(space.placements(chosen))[::every]]
+
+
+def families(space):
+    """The first member of every family of a space."""
+    return [first for placed, _ in placements(space) for first in space.families(placed)]
