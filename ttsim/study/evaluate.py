@@ -157,7 +157,7 @@ class Evaluator:
         row, arguments, given, space = self.row(plain, keyed=False), "", None, "that was tried"
         if row.verdict in (Verdict.FITS, Verdict.DOES_NOT_FIT):
             given, found = row.cycles, _fastest(plain)
-            best = found and found.best
+            best = None if found is None else found.best
             if found is not None and not found.untried:
                 space = "that `ttsim tune` searches, all of which were looked at,"
             if best is not None and (given is None or best.cycles < given):

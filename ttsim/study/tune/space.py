@@ -1,8 +1,8 @@
 """The arguments of a convolution that change its plan and not its result (docs/reference/planning.md, Arguments).
 
 A *placement* is a call with fixed slices, scheme and cores. It has *families*: blocks and readers are fixed as well
-(but that on cores that the library chooses, blocks may use fewer of them). The *members* of a family differ in double buffering, in
-the halo's reallocation, and in the output layout; the lower bounds of its first member in cycles and L1
+(but that on cores that the library chooses, blocks may use fewer of them). The *members* of a family differ in double
+buffering, in the halo's reallocation, and in the output layout; the lower bounds of its first member in cycles and L1
 (`ops.planners.conv.lower_bounds`) are the least of all members.
 
 Other arithmetic changes the result as well: it is faster at the price of precision. The error of an arithmetic is
@@ -128,9 +128,7 @@ class Space:
         values = {
             "slices": "" if one else f"automatic, none, all numbers up to {MOST_SLICES} along each axis",
             "shard_layout": "automatic, HEIGHT, BLOCK, WIDTH",
-            "core_grid": ", ".join(
-                filter(None, ["automatic", f"{grid.cols * grid.rows} rectangles from (0, 0)", cut])
-            ),
+            "core_grid": ", ".join(filter(None, ["automatic", f"{grid.cols * grid.rows} rectangles from (0, 0)", cut])),
             "transpose_shards": "both for BLOCK",
             "act_block_h_override": "0, all heights that change blocks or cores",
             "act_block_w_div": "all divisors for WIDTH",
