@@ -241,7 +241,7 @@ COMMANDS: Final = (
         about="Runs layers on every machine of a space, computes what each machine costs, and prints the machines of "
         "which no other is better in time and all costs (docs/how-to/design-a-machine.md).",
         run=design_command,
-        options=(*DEVICE, "--processes", "--quiet", "--json", "--csv", "--html"),
+        options=(*DEVICE, "--evaluations", "--seed", "--file", "--processes", "--quiet", "--json", "--csv", "--html"),
         examples=("machines.toml --device n150 --processes 1",),
         places={"SPACE": {"type": Path, "help": "TOML file of a device, a space, costs and layers"}},
     ),

@@ -139,7 +139,8 @@ def design_command(options: argparse.Namespace) -> int:
     """Designs a machine and returns the exit code: 1 if no machine runs all layers; raises as `ttsim.design`."""
     space = read_design(options.space, device=options.device, changes=options.changes)
     with progress("layers", quiet=options.quiet) as begin:
-        result = design(space, processes=options.processes, watch=begin)
+        chosen = {"evaluations": options.evaluations, "seed": options.seed, "rows": options.file}
+        result = design(space, processes=options.processes, watch=begin, **chosen)
     page = partial(page_of_design, result)
     if not write_results(options, csv=result.to_csv, json=result.to_json, page=page):
         sys.stdout.write(f"{result}\n")

@@ -2,89 +2,34 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import BrokenExecutor
-from contextlib import suppress
+from concurrent.futures import BrokenExecutor, Executor
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
-from itertools import chain, product
+from itertools import product
 from math import fsum
 from operator import mul
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from device.errors import ArgumentError, DeviceError, TTSimError, shown
+from device.numbers.formats import div_up
 from device.spec.device_spec import DeviceSpec
-from device.time.energy import JOULE, area_square_millimeters, static_milliwatts
+from device.time.energy import JOULE, area_square_millimeters
 from ops.passes.sensitivity import Sensitivity, sensitivities
 from ops.sensitivity.fields import numeric_fields
-from ops.sensitivity.read_set import fields_asked
 from ttsim.recording.profiling import cycles_of
 from ttsim.report.formatting import counted, csv_text, fitted, printable_lines, text, time
 from ttsim.runtime.shown import Headed, html_table
 from ttsim.runtime.traces import RanCall
 from ttsim.runtime.types.layer import Layer
-from ttsim.study.evaluate import Evaluator, Point
+from ttsim.study.evaluate import Point
 from ttsim.study.executor import workers
+from ttsim.study.explore import BATCH, Explorer, hypervolume
 from ttsim.study.layers.run import call, make_inputs, place
-from ttsim.study.networks.judge import network_row
+from ttsim.study.machine_rows import Known, LayerRows, Machine, add_known, key_of, row_on, rows_of
 from ttsim.study.networks.replay import RecordedNetwork, replayed
-from ttsim.study.space import JUDGED, Design, DesignAxis, read_design
-from ttsim.study.store import Row, Verdict, front
-
-Machine: TypeAlias = tuple[DeviceSpec, Mapping[str, str]]  # a device, and its values by axis name
-
-
-class LayerRows(NamedTuple):
-    """The rows of a layer on the machines of a space."""
-
-    rows: tuple[Row, ...]  # In the order of the machines
-    read: frozenset[str]  # Axes whose fields the layer reads on any machine
-    evaluated: int  # Machines on which the layer was evaluated; each other one has an equal row
-
-
-def rows_of(
-    layer: Layer | RecordedNetwork, machines: Sequence[Machine], axes: Sequence[DesignAxis], tune: bool = True
-) -> LayerRows:
-    """Evaluates a layer or a network once for all machines that agree in every field that was read.
-
-    With `tune`, the layer has its fastest config on each machine.
-
-    A point is evaluated on a device that records which of its fields are read. A machine with the same values in these
-    fields gives the same row, because the same calculation reads the same figures. The read fields are found again for
-    each point, since a machine with less memory may take another path.
-    """
-    # Rows by the axes that were read, then by values
-    known: dict[tuple[str, ...], dict[tuple[str, ...], Row]] = {}
-    rows: list[Row] = []
-    evaluated = 0
-    for spec, values in machines:
-        agreeing = (by_values.get(tuple(values[name] for name in read)) for read, by_values in known.items())
-        found = next((found for found in agreeing if found is not None), None)
-        if found is None:
-            found, fields = _evaluated(layer, spec, tune)
-            evaluated += 1
-            read = tuple(axis.name for axis in axes if not fields.isdisjoint(axis.fields))
-            known.setdefault(read, {})[tuple(values[name] for name in read)] = found
-        own: dict[str, Any] = {
-            "error": found.error.replace(found.device, spec.name),
-            "static_milliwatts": static_milliwatts(spec),
-        }
-        rows.append(replace(found, device=spec.name, **own))
-    return LayerRows(tuple(rows), frozenset(chain.from_iterable(known)), evaluated)
-
-
-def _evaluated(layer: Layer | RecordedNetwork, spec: DeviceSpec, tune: bool) -> tuple[Row, frozenset[str]]:
-    """The row of a layer or a network on a device, and the device's fields that were read for the row."""
-    rows: list[Row] = []
-
-    def evaluate(noting: DeviceSpec) -> None:
-        if isinstance(layer, RecordedNetwork):
-            rows.append(network_row(layer, noting, tune=tune, keyed=False))
-            return
-        rows.append(Evaluator().row(Point(layer=layer, spec=noting, tune=tune), keyed=False))
-
-    read = fields_asked(evaluate, spec)
-    return rows[0], read
-
+from ttsim.study.space import JUDGED, Design, read_design
+from ttsim.study.store import Row, Store, Verdict, front, model_version
 
 FORMAT: Final = 1  # raised when a field changes its meaning or goes
 AREA, *ENERGY = JUDGED
@@ -93,6 +38,7 @@ FIGURES: Final = (
     *("device", "reason"),
 )
 NOT_OF_A_ROW: Final = {"count", "verdict", "given_nanoseconds"}  # fields of a layer's outcome
+NOT_LOOKED: Final = "not looked at"
 STRONGEST: Final = 5  # sensitivities in the table
 LONGEST_REASON: Final = 76  # characters of a line
 
@@ -125,7 +71,8 @@ class DesignPoint:
 
     values: Mapping[str, str]  # By axis
     device: str = ""  # Its name; empty if the values contradict each other
-    reason: str = ""  # Why there is no such machine, or which layer does not run; empty if all layers run
+    # Why there is no such machine, which layer does not run, or "not looked at"; empty if all layers run
+    reason: str = ""
     costs: Mapping[str, float] = field(default_factory=dict)  # By name; empty without such a machine
     nanoseconds: float | None = None  # Time of all layers, each multiplied by its count; None if a layer does not run
     given_nanoseconds: float | None = None  # The same with the layers' own configs
@@ -167,6 +114,8 @@ class DesignResult(Headed):
         alike: For each point of the front, how many others are as good in everything.
         looked: Number of layers on machines that were computed; the others cannot differ from one of these.
         sensitivity: Elasticities of the time on the base device with fixed plans, the strongest first.
+        convergence: Where an optimizer chose machines, the hypervolume of their front after each batch, as a share of
+            that at the end; the last batches tell whether more evaluations would find more.
 
     Examples:
         >>> result = ttnn.DesignResult(
@@ -185,6 +134,7 @@ class DesignResult(Headed):
     alike: tuple[int, ...]
     looked: int
     sensitivity: tuple[Sensitivity, ...]
+    convergence: tuple[float, ...] = ()
 
     def to_json(self) -> str:
         """All figures; the same bytes for the same design."""
@@ -227,6 +177,7 @@ class DesignResult(Headed):
             self.headline,
             f"Worked out: {self.looked:,} of {len(self.points) * len(self.layers):,} layers on machines; the others "
             "agree with one of them in all that is read.",
+            *self._convergence(),
             "",
             *self._front(),
             "",
@@ -240,7 +191,7 @@ class DesignResult(Headed):
             for effect in self.sensitivity[:STRONGEST]:
                 elsewhere = "" if effect.figure in varied else ", not varied here"
                 lines.append(f"  {effect.figure}: {effect.time_elasticity:+.3f}{elsewhere}")
-        reasons = Counter(_shortened(point.reason) for point in self.points if point.reason)
+        reasons = Counter(_shortened(point.reason) for point in self.points if point.reason not in ("", NOT_LOOKED))
         if reasons:
             lines += ["", "Machines that do not run all layers:"]
             lines += [f"  {count:,} x {reason}" for reason, count in reasons.items()]
@@ -256,6 +207,14 @@ class DesignResult(Headed):
             if each.bound_by and each.l1_peak_bytes is not None
         ]
         return ["", "What binds on the fastest machine, in shares of the cycles:", *told] if told else []
+
+    def _convergence(self) -> list[str]:
+        """How the front grew with the machines that an optimizer chose."""
+        if not self.convergence:
+            return []
+        looked = sum(point.reason != NOT_LOOKED for point in self.points if point.device)
+        shares = ", ".join(f"{100 * share:.3g} %" for share in self.convergence)
+        return [f"An optimizer looked at {looked:,} machines; hypervolume of the front after each {BATCH}: {shares}"]
 
     def _configs(self) -> list[str]:
         """Which configs the layers have, and those of the fastest machine that are not the layers' own."""
@@ -317,15 +276,28 @@ def _shortened(reason: str) -> str:
 Watch: TypeAlias = Callable[[int], Callable[[], object]]
 
 
-def design(file: str | Path | Design, *, processes: int | None = 1, watch: Watch | None = None) -> DesignResult:
+def design(
+    file: str | Path | Design,
+    *,
+    evaluations: int | None = None,
+    seed: int = 0,
+    rows: str | Path | None = None,
+    processes: int | None = 1,
+    watch: Watch | None = None,
+) -> DesignResult:
     """The Pareto front of time and costs over a space of machines.
 
     Args:
         file: A TOML file of a device, fields to vary, costs and layers (docs/how-to/design-a-machine.md), or a
             `Design`.
+        evaluations: How many machines are looked at, chosen by an optimizer of several objectives (optuna, which
+            ``pip install 'ttsim[optuna]'`` installs); None for all.
+        seed: Of the optimizer: the same seed gives the same machines.
+        rows: A JSONL file that receives each row as soon as its machines are done; rows in it are not computed again.
         processes: Number of processes, each at one layer; None for one on each core where there is much to do. A
             script that asks for more than one needs ``if __name__ == "__main__":``.
-        watch: A function that receives the number of layers and returns a function, which is called after each layer.
+        watch: A function that receives the number of steps and returns a function, which is called after each: a
+            layer on all machines, or on those that are looked at together.
 
     Returns:
         Every machine with its time and its costs, and the front.
@@ -366,12 +338,18 @@ def design(file: str | Path | Design, *, processes: int | None = 1, watch: Watch
     devices = [(space.device(combined), combined) for combined in values]
     machines = [(spec, combined) for spec, combined in devices if not isinstance(spec, str)]
     costs = [_costs(space, spec) for spec, _ in machines]  # in time to refuse a formula
-    layers = _rows(space, machines, processes, watch)
-    rows = zip(*(layer.rows for layer in layers), strict=True)
-    run = (_point(space, *figures) for figures in zip(machines, rows, costs, strict=True))
-    points = tuple(
-        DesignPoint(values=combined, reason=spec) if isinstance(spec, str) else next(run) for spec, combined in devices
-    )
+    look = _Look(space, machines, costs, processes, watch)
+    with nullcontext() if rows is None else Store(Path(rows), model_version()) as store:
+        looked = look.at(store, evaluations, seed)
+    points, number = [], -1
+    for spec, combined in devices:
+        if isinstance(spec, str):
+            points.append(DesignPoint(values=combined, reason=spec))
+            continue
+        number += 1
+        own = looked.get(number)
+        points.append(own or DesignPoint(values=combined, device=spec.name, costs=costs[number], reason=NOT_LOOKED))
+    layers = [LayerRows((), known) for known in look.known]
     timed = [(at, point) for at, point in enumerate(points) if point.nanoseconds is not None]
     aims = [(point.nanoseconds or 0.0, *point.costs.values()) for _, point in timed]
     best, duplicates = front(aims), Counter(aims)
@@ -380,34 +358,113 @@ def design(file: str | Path | Design, *, processes: int | None = 1, watch: Watch
         base=space.base.name,
         layers=tuple(each.name for each in space.work),
         axes=tuple(_effects(space, points, frozenset[str]().union(*(layer.read for layer in layers)))),
-        points=points,
+        points=tuple(points),
         front=tuple(timed[place][0] for place in best),
         tuned=space.tune,
         alike=tuple(duplicates[aims[place]] - 1 for place in best),
         looked=sum(layer.evaluated for layer in layers),
+        convergence=look.convergence(looked) if evaluations is not None else (),
         sensitivity=sensitivities(space.base, lambda spec: fsum(count * cycles_of(call, spec) for count, call in ran)),
     )
 
 
-def _rows(space: Design, machines: Sequence[Machine], processes: int | None, watch: Watch | None) -> list[LayerRows]:
-    """The rows of each layer on each machine; raises DeviceError if a process died."""
-    quick = None if space.tune else len(machines) * len(space.work)
-    with workers(processes=processes, scheduler=None, quick=quick) as team, team.start() as executor:
-        done = (lambda: None) if watch is None else watch(len(space.work))
-        futures = []
-        for layer in space.work:
-            futures.append(executor.submit(rows_of, layer, machines, space.axes, space.tune))
+class _Look:
+    """Looks at machines of a space, batch by batch."""
+
+    def __init__(
+        self,
+        space: Design,
+        machines: Sequence[Machine],
+        costs: Sequence[Mapping[str, float]],
+        processes: int | None,
+        watch: Watch | None,
+    ) -> None:
+        self.space, self.machines, self.costs = space, machines, costs
+        self.known: list[Known] = [{} for _ in space.work]  # Of each layer
+        quick = None if space.tune else len(machines) * len(space.work)
+        self.workers = workers(processes=processes, scheduler=None, quick=quick)
+        self.watch = watch
+
+    def at(self, store: Store | None, evaluations: int | None, seed: int) -> dict[int, DesignPoint]:
+        """The points by the numbers of their machines: of all, or of as many as an optimizer may look at."""
+        most = len(self.machines) if evaluations is None else min(evaluations, len(self.machines))
+        if store is not None:
+            self._read(store)
+        points: dict[int, DesignPoint] = {}
+        with self.workers as team, team.start() as executor:
+            size = BATCH if store is not None or evaluations is not None else max(1, most)
+            done = (lambda: None) if self.watch is None else self.watch(len(self.space.work) * div_up(most, size))
+            if evaluations is None or most == len(self.machines):
+                for start in range(0, most, size):
+                    numbers = range(start, min(start + size, most))
+                    points |= self._batch(numbers, executor, team.where, store, done)
+                return points
+            explorer = self._explorer(seed)
+            while len(points) < most:
+                new = self._batch(explorer.ask(most - len(points)), executor, team.where, store, done)
+                explorer.tell({number: _aims(point) for number, point in new.items()})
+                points |= new
+        return points
+
+    def _explorer(self, seed: int) -> Explorer:
+        """An optimizer over the machines."""
+        axes = self.space.axes
+        places = [tuple(axis.values.index(values[axis.name]) for axis in axes) for _, values in self.machines]
+        sizes = {axis.name: len(axis.values) for axis in axes}
+        return Explorer(places, sizes, aims=1 + len(self.space.costs), seed=seed)
+
+    def convergence(self, points: Mapping[int, DesignPoint]) -> tuple[float, ...]:
+        """The hypervolume of the front after each batch, as a share of that at the end; points are in their order."""
+        aims = [_aims(point) for point in points.values()]
+        known = [own for own in aims if own is not None]
+        if not known:
+            return ()
+        worst = tuple(map(max, zip(*known, strict=True)))
+        counts = [*range(BATCH, len(aims), BATCH), len(aims)]
+        volumes = [hypervolume([own for own in aims[:count] if own is not None], worst) for count in counts]
+        return tuple(volume / volumes[-1] if volumes[-1] else 1.0 for volume in volumes)
+
+    def _read(self, store: Store) -> None:
+        """Takes the rows of a file."""
+        each = zip(self.space.work, self.known, strict=True)
+        for (layer, known), (spec, values) in product(each, self.machines if store.rows else ()):
+            row = store.rows.get(key_of(layer, spec, self.space.tune))
+            if row is not None:
+                add_known(known, row, values, self.space.axes)
+
+    def _batch(
+        self, numbers: Sequence[int], executor: Executor, where: str, store: Store | None, done: Callable[[], object]
+    ) -> dict[int, DesignPoint]:
+        """The points of some machines; raises DeviceError if a process died."""
+        machines, futures = [self.machines[number] for number in numbers], []
+        for layer, known in zip(self.space.work, self.known, strict=True):
+            missing = [machine for machine in machines if row_on(machine, known) is None]
+            futures.append(executor.submit(rows_of, layer, missing, self.space.axes, self.space.tune))
             futures[-1].add_done_callback(lambda _: done())
         try:
-            return [future.result() for future in futures]
+            for known, future in zip(self.known, futures, strict=True):
+                for read, by_values in future.result().known.items():
+                    known.setdefault(read, {}).update(by_values)
+                    if store is not None:
+                        store.append(by_values.values())
         except BrokenExecutor as error:
             raise DeviceError(
-                f"design: a process that worked {team.where} died ({error}); look for what ended it, such as too "
+                f"design: a process that worked {where} died ({error}); look for what ended it, such as too "
                 "little memory, or ask for one process"
             ) from error
         finally:
             for future in futures:
                 future.cancel()
+        points = {}
+        for number, machine in zip(numbers, machines, strict=True):
+            rows = [row for known in self.known if (row := row_on(machine, known)) is not None]
+            points[number] = _point(self.space, machine, rows, self.costs[number])
+        return points
+
+
+def _aims(point: DesignPoint) -> tuple[float, ...] | None:
+    """Time and costs of a machine; None if a layer does not run."""
+    return None if point.nanoseconds is None else (point.nanoseconds, *map(float, point.costs.values()))
 
 
 def _point(space: Design, machine: Machine, rows: Sequence[Row], costs: Mapping[str, float]) -> DesignPoint:
@@ -482,7 +539,7 @@ def _effects(space: Design, points: Sequence[DesignPoint], read: frozenset[str])
     for axis in space.axes:
         groups: dict[tuple[str, ...], list[float | None]] = {}  # Times of points that agree in all other fields
         for point in points:
-            if point.device:
+            if point.device and point.reason != NOT_LOOKED:
                 others = tuple(value for name, value in point.values.items() if name != axis.name)
                 groups.setdefault(others, []).append(point.nanoseconds)
         times = [[time for time in group if time is not None] for group in groups.values()]

@@ -155,6 +155,8 @@ OPTIONS: Final[Mapping[str, Option]] = {
         "metavar": "KEY=V,V",
         "help": "values of a setting, such as shard_layout=none,HEIGHT_SHARDED or dram.banks=6,12; may be repeated",
     },
+    "--evaluations": {**_NUMBER, "help": "look at N machines only, chosen by an optimizer (needs optuna)"},
+    "--seed": {**_NUMBER, "default": 0, "help": "of the optimizer (default: 0)"},
     "--file": {**_FILE, "help": "JSONL file of rows; points that have a row in it are not run again"},
     "--processes": {**_NUMBER, "help": "number of processes (default: one for each core if there are many points)"},
     "--scheduler": {"metavar": "ADDRESS", "help": "scheduler of dask.distributed, such as tcp://127.0.0.1:8786"},

@@ -14,10 +14,11 @@ import ttsim
 from device.errors import ArgumentError, DeviceError
 from ops.sensitivity.changes import changed, formula, load_spec
 from ttsim.runtime.types.layer import Layer
-from ttsim.study.design import design, rows_of
+from ttsim.study.design import design
 from ttsim.study.evaluate import Evaluator, Point
 from ttsim.study.executor import InProcess, Workers
 from ttsim.study.layers.run import Settings, planned
+from ttsim.study.machine_rows import READ, rows_of
 from ttsim.study.networks.judge import network_row
 from ttsim.study.networks.recorder import Recorder
 from ttsim.study.networks.replay import read_network
@@ -53,7 +54,8 @@ def test_every_row_is_that_of_its_own_point(sizes, axes, read, evaluated):
     layer, machines = replace(SMALL, **sizes), list(machines_of(*varied))
     found = rows_of(layer, machines, varied, tune=False)
     for row, (spec, _) in zip(found.rows, machines, strict=True):
-        assert row == replace(evaluate(Point(layer=layer, spec=spec)), key="")
+        inputs = {name: value for name, value in row.inputs.items() if name != READ}
+        assert replace(row, key="", inputs=inputs) == replace(evaluate(Point(layer=layer, spec=spec)), key="")
     assert (found.read & {"grid", "l1.bytes"}, found.evaluated) == (read, evaluated)
 
 
@@ -300,3 +302,28 @@ stride = 2
     (record, _) = ttsim.sweep(read_design(path).layers, devices=["n150, dram.banks=6", "n150"], tune=False).records()
     assert record["energy_joules"] == few.layers[0].energy_femtojoules / 10**15
     assert record["average_watts"] == pytest.approx(few.average_watts)
+
+
+def test_rows_in_a_file_are_not_computed_again(found, tmp_path, monkeypatch):
+    path = tmp_path / "rows.jsonl"
+    whole = design(SPACE, rows=path)
+    assert whole == found
+    lines = path.read_bytes().splitlines(keepends=True)
+    assert len(lines) == 1 + whole.looked
+    path.write_bytes(b"".join(lines[:-2]) + lines[-2][:9])  # a killed process leaves an unfinished line
+    again, evaluated = Evaluator.row, []
+    monkeypatch.setattr(
+        Evaluator, "row", lambda self, *given, **named: evaluated.append(1) or again(self, *given, **named)
+    )
+    assert design(SPACE, rows=path).to_json() == whole.to_json()
+    assert len(evaluated) == 2
+
+
+def test_an_optimizer_looks_at_some_machines(found):
+    pytest.importorskip("optuna")
+    some = design(SPACE, evaluations=3, seed=1)
+    looked = [point for point in some.points if point.device and point.reason != "not looked at"]
+    assert len(looked) == 3
+    assert all(point in found.points for point in looked)
+    assert some.convergence == (1.0,)
+    assert "An optimizer looked at 3 machines" in str(some)

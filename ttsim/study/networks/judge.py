@@ -29,8 +29,13 @@ def network_row(network: RecordedNetwork, spec: DeviceSpec, *, tune: bool, keyed
         figures = {"verdict": Verdict.DOES_NOT_FIT if is_short else Verdict.REFUSED, "error": str(error)}
     except Exception as error:  # one bad machine never stops the others
         figures = {"verdict": Verdict.FAILED, "error": f"{type(error).__name__}: {error}"}
-    key = sha256(f"{model_version()}\n{spec.to_dict()}\n{network.digest}\n{tune}".encode()).hexdigest() if keyed else ""
+    key = network_key(network, spec, tune=tune) if keyed else ""
     return Row(key=key, layer=network.name, device=spec.name, inputs={"tune": tune}, **figures)
+
+
+def network_key(network: RecordedNetwork, spec: DeviceSpec, *, tune: bool) -> str:
+    """SHA-256, in hexadecimal, of all that the row of a network hangs on."""
+    return sha256(f"{model_version()}\n{spec.to_dict()}\n{network.digest}\n{tune}".encode()).hexdigest()
 
 
 def _figures(network: RecordedNetwork, spec: DeviceSpec, tune: bool) -> dict[str, Any]:
