@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import prod
 
+from device.cores import CoreRangeSet
 from device.errors import DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
@@ -62,9 +63,10 @@ def plan_norm(call: NormArguments, spec: DeviceSpec, *, l1_bytes: int) -> Plan:
     place = call.place or call.source.memory_config
     if (not sharded or program.grid is None) and place.is_sharded() and place.shard_spec is None:
         raise DeviceError("bad optional access\nmemory_config: give a ShardSpec(grid, shape, orientation)")
-    for text in (*_tensor_faults(call), *_shard_faults(call, place), *_config_faults(call, program, place, spec)):
-        raise DeviceError(text)
-    if program.use_welford and (call.fp32_dest or sharded):  # otherwise it has no effect
+    faults = (*_tensor_faults(call), *_shard_faults(call, place), *_config_faults(call, program, place, spec))
+    if faults and program.inplace:
+        raise DeviceError(faults[0])
+    if not faults and program.use_welford and (call.fp32_dest or sharded):  # otherwise it has no effect
         raise NotSimulatedError(f"{call.name}: use_welford is not simulated; leave it out of the program config")
     if sharded and place.shard_spec is None:
         place = replace(place, shard_spec=call.source.memory_config.shard_spec)
@@ -73,6 +75,9 @@ def plan_norm(call: NormArguments, spec: DeviceSpec, *, l1_bytes: int) -> Plan:
     def write(builder: PlanBuilder, *tensors: PlanTensor) -> PlanTensor:
         named = {tensor.name: tensor for tensor in tensors}
         output = PlanTensor("output", call.source.changed(memory_config=place))
+        if faults:  # the library allocates the result before it checks the call
+            op = _op(call, cores=CoreRangeSet([]), core_tiles=(0, 0))
+            return builder.run("LayerNormDeviceOperation", op, tensors, output, refused=faults[0])
         if sharded:
             return _on_shards(builder, call, program, named, output)
         return _on_rows(builder, call, named, output, l1_bytes)

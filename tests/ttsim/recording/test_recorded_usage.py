@@ -117,6 +117,17 @@ REFUSALS = {
 }
 
 
+def test_a_normalization_allocates_its_result_before_its_checks(device):
+    """HEIGHT shards are refused, but only where their copy has a place."""
+    source = spec(1, 1, 24576, 128, dtype=ttsim.float32, memory=shards("HEIGHT_SHARDED", 1536, 128, 4, 4))
+    held = graph.AllocationRecord(ttsim.BufferType.L1, 466_368, 1_000_000)
+    state = graph.MockAllocatorState().with_allocations([held])
+    for memory_config, first in ((None, "Out of Memory"), (DRAM, "Height sharded inputs are not supported.")):
+        ask = graph.query_op_constraints_with_initial_state
+        output = ask(ttsim.layer_norm, device, state, source, memory_config=memory_config)
+        assert output.response.error_message.startswith(first)
+
+
 @pytest.mark.parametrize("name", REFUSALS)
 def test_refusals_begin_like_those_of_the_real_planner(device, name):
     op, arguments, named, first = REFUSALS[name]
