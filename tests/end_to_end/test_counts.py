@@ -6,6 +6,7 @@ from math import prod
 import pytest
 
 from device.memory.memory_config import BufferType, Layout
+from device.time.stages import SHARED
 from ops.passes.counts import counts_of, counts_together
 from ops.passes.cycles import run_cycles
 from ops.planners.conv.plan import plan_convolution
@@ -57,8 +58,17 @@ def test_counts_equal_shapes_and_definition(record):
         taken, ends = whole_operation(operation.cycles), operation.ends
         own = counts_of(operation, taken, spec)
         counts.append(own)
-        cycles = own.busy_core_cycles + own.waiting_core_cycles + own.idle_core_cycles
-        assert cycles == spec.grid.cores * taken.cycles
+        groups = [(group.cores.num_cores(), group) for group in taken.groups]
+        assert own.idle_core_cycles == sum(count * (taken.cycles - group.cycles) for count, group in groups) + (
+            taken.cycles * (spec.grid.cores - sum(count for count, _ in groups))
+        )
+        busy = (
+            max((stage.busy_cycles for stage in group.stages if stage.stage not in SHARED), default=0)
+            for _, group in groups
+        )
+        most = sum(count * min(spent, group.cycles) for spent, (count, group) in zip(busy, groups, strict=True))
+        assert own.busy_core_cycles == most
+        assert own.waiting_core_cycles >= 0
         if ends.whole:
             assert own.dram_written_bytes == (size_bytes(ends.written) if in_dram(ends.written) else 0)
         transfers = taken.transfers or ()

@@ -11,7 +11,7 @@ from ttsim.report.cycles import CallTime, OperationTime, Totals
 from ttsim.report.energy import ENTRIES, STATIC
 from ttsim.report.formatting import TableColumn, percent, short_name, table_lines, time, wrapped
 
-YAML_VERSION: Final = 0.3  # of the form: Accelergy's readers of action counts
+YAML_VERSION: Final = 0.4  # of Accelergy, whose reader of action counts takes the file
 # The counts of each component, by the name of its action
 COMPONENTS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
