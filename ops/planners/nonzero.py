@@ -46,7 +46,7 @@ def _refusals(source: TensorSpec, place: MemoryConfig, spec: DeviceSpec) -> Iter
     if source.layout is Layout.ROW_MAJOR and source.padded_shape != source.shape:
         yield (
             f"non_zero_indices: ROW_MAJOR input has shape padding (padded_shape=Shape({list(source.padded_shape)}) vs "
-            f"logical_shape=Shape({list(source.shape)}); padded rows/columns are not masked and would produce "
+            f"logical_shape=Shape({list(source.shape)})); padded rows/columns are not masked and would produce "
             "out-of-range indices\ninput_tensor: move it to interleaved memory"
         )
     taken, most = BUFFERING * round_up(AXES * WORD_BYTES * prod(source.shape), COUNT_BYTES), spec.l1.bytes
