@@ -229,7 +229,9 @@ class _Run:
         """Adds a family or a member unless one with equal plans was added."""
         least = self._bound(call)
         if least is not None and least.plan_key is not None:
-            key = kind, least.plan_key, self.rms_error
+            # Of a family whose scheme the library chooses, members may have another scheme
+            automatic = kind is Kind.FAMILY and call.conv_config.shard_layout is None
+            key = kind, automatic, least.plan_key, self.rms_error
             if key in self.search.seen:
                 self.search.count.alike += 1
                 return

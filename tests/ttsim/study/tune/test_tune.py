@@ -178,3 +178,11 @@ def test_a_name_does_not_steer_the_terminal():
     assert repr(network).startswith("<TunedNetwork: one convolution in one chain on d: 2 -> 1 cycles")
     assert "left as it is</td></tr></tbody></table>" in network._repr_html_()
     assert str(replace(network, chains=2, layers=(layer,) * 3)).startswith("3 convolutions in 2 chains on d: ")
+
+
+def test_members_of_a_family_whose_scheme_the_library_chooses_hide_no_others():
+    """The library's choice of a scheme changes with double buffers where L1 is scarce."""
+    with ttsim.open_device(l1_small_size=32768, spec="wormhole_n150,grid=8x4,l1.bytes=512KiB", values="off") as device:
+        given = options(channels=128, outputs=64, side=32)
+        tuned = ttsim.tune(ttsim.conv_transpose2d, device=device, keep=["core_grid", "output_layout"], **given)
+    assert "HEIGHT_SHARDED, enable_weights_double_buffer=True" in tuned.best.arguments
