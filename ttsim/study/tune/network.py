@@ -9,7 +9,6 @@ output, the change in its cycles counts. Other operations, arithmetic, formats, 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf
 from typing import Final, NamedTuple
 
 from device.errors import ArgumentError, DeviceError
@@ -284,7 +283,7 @@ class _Chain:
                 override_sharding_config=False,
                 core_grid=None,
             )
-            search = Search(snapshot=snapshot, effort=self.effort, most_cycles=inf)
+            search = Search(snapshot=snapshot, effort=self.effort, fastest_only=True)
             space = Space(call=replace(call, conv_config=config), spec=self.device.spec, free_l1_bytes=free, keep=FIXED)
             search.run(space, most_untimed=old.untimed)
             steps += search.front[:1]
