@@ -170,8 +170,8 @@ def _buffers_in_shards(
         padding = scratchpad("padding", row_bytes(source, across * TILE), source.data_format, argument.cores)
         return tile_buffer("argument", tiles, source.data_format, result.cores), result, padding
     if conversion is Conversion.UNTILIZE:
-        if source.memory_config == target.memory_config:
-            return argument, paged_view("result", written, spec)
+        if source.memory_config == target.memory_config:  # rows are written as tiles
+            return argument, paged_view("result", written, spec)._replace(page_bytes=out_format.tile_bytes)
         cores, tiles = source.data_cores, (BUFFERING if high > 1 else 1) * across
         in_transit, result = _both(ENDS, tiles, source, target, cores)
         return in_transit if is_uneven(source) else paged_view("argument", read, spec, cores), result

@@ -62,6 +62,13 @@ USAGES = {
         {"memory_config": WIDE},
         (0, 48 * KIB, 55312, 24 * KIB),
     ),
+    # rows are written as tiles, of which there are fewer than 16 bits count
+    "untilize": (
+        ttsim.untilize,
+        (spec(1, 1, 65536, 32, memory=shards("HEIGHT_SHARDED", 65536, 32, 1)),),
+        {},
+        (0, 8192 * KIB, 8192 * KIB, 4096 * KIB),
+    ),
 }
 
 
