@@ -59,6 +59,7 @@ from ops.planners.normalization.layer_norm import NormArguments, plan_norm
 from ops.planners.onednn.checks import Deconvolution
 from ops.planners.onednn.plan import plan_backward_data, plan_backward_weights, plan_forward
 from ops.planners.pool import PoolArguments, plan_pool2d
+from ops.planners.powers import plan_integer_power
 from ops.planners.product import ProductArguments, plan_product
 from ops.planners.rand import plan_rand
 from ops.planners.reduction import ReduceArguments, plan_reduction
@@ -513,6 +514,7 @@ def _transformers() -> Iterator[Sample]:
         ("topk", partial(plan_topk, tiles, TopKArguments(count=32)), {"input": tiles}),
         ("broadcast_to", partial(plan_broadcast_to, tiles, (2, 1, 64, 64)), {"input": tiles}),
         ("nonzero", partial(plan_nonzero, rows), {"input": rows}),
+        ("integer power", partial(plan_integer_power, places, 3.0), {"input": places}),
         ("repeat", partial(plan_repeat, rows, (1, 2, 1, 1)), {"input": rows}),
         ("split", partial(plan_split, wide, 2), {"input": wide}),
         (
