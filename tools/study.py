@@ -6,8 +6,10 @@ Prints the tables; with --write they go into the document, and its charts beside
 """
 
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import hypot
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,6 +34,7 @@ CARDS: Final = ("wormhole_n150", "blackhole_p150")
 COST: Final = "area"
 LAYERS: Final = read_layers(DEFAULT_LAYERS)
 KEPT: Final = ("output_layout",)  # the output of a layer stays in tiles, or in rows
+BETTER: Final = 3  # machines of at most the card's area
 PHASE_EFFORT: Final = 100  # bounds know nothing of phases, so that a search passes over nothing
 
 
@@ -46,6 +49,7 @@ class Studied:
     # How far the cycles of the best in ttnn's lowering are to be expected off; None if unknown
     error_share: float | None
     reasons: tuple[str, ...]  # Why that is faster than the model's config, in words; empty if either does not run
+    bound: Mapping[str, int]  # Cycles of the tuned config by the stage that binds them
 
     @property
     def choices(self) -> tuple[Choice | None, ...]:
@@ -67,7 +71,7 @@ class Study:
 
 def study(*, processes: int | None) -> Study:
     """Everything, in minutes; so many processes work at it, None for one on each core."""
-    machines = design(SPACE, processes=1)
+    machines = design(SPACE, processes=processes)
     invented = invented_of(machines)
     pairs = [(layer, device) for device in (*CARDS, invented.device) for layer in LAYERS]
     with workers(processes=processes, scheduler=None) as team, team.start() as executor:
@@ -77,11 +81,22 @@ def study(*, processes: int | None) -> Study:
 
 def invented_of(machines: DesignResult) -> DesignPoint:
     """The fastest machine that costs no more than the card it was varied from."""
+    return better_of(machines)[0]
+
+
+def base_of(machines: DesignResult) -> DesignPoint:
+    """The card that the machines were varied from; raises ArgumentError if it is none of them, or does not run all."""
     base = next((point for point in machines.points if point.device == machines.base and point.nanoseconds), None)
     if base is None:
         raise ArgumentError(f"study: the space of {SPACE.name} has to hold {machines.base} itself, and it must run all")
-    front = (machines.points[at] for at in machines.front)
-    return next(point for point in front if point.costs[COST] <= base.costs[COST])
+    return base
+
+
+def better_of(machines: DesignResult) -> list[DesignPoint]:
+    """The fastest machines that cost no more than the card they were varied from, the fastest first."""
+    most = base_of(machines).costs[COST]
+    run = [point for point in machines.points if point.nanoseconds is not None and point.costs[COST] <= most]
+    return sorted(run, key=lambda point: (point.nanoseconds, point.costs[COST]))[:BETTER]
 
 
 def studied(layer: Layer, device: str) -> Studied:
@@ -97,7 +112,16 @@ def studied(layer: Layer, device: str) -> Studied:
         phase=phase,
         error_share=None if after is None else after.total.error.share,
         reasons=() if before is None or after is None else differences(after, before),
+        bound={} if after is None else bound_cycles(after),
     )
+
+
+def bound_cycles(report: CycleReport) -> dict[str, int]:
+    """Cycles by the stage that binds the device operation that takes them."""
+    bound = Counter[str]()
+    for op in report.total.operations:
+        bound[op.bound_by] += op.cycles
+    return dict(bound)
 
 
 def tuned(layer: Layer, device: str, lowering: str) -> Tuned:
@@ -127,6 +151,7 @@ HEADINGS: Final = (
 )  # fmt: skip
 SHOWN_GAINS: Final = 1  # of a device, the largest
 SHOWN_REASONS: Final = 1
+BINDING: Final = 3  # stages of a device
 CONTENDED: Final = "vanilla_unet.upconv1"  # the layer whose front of time and L1 is drawn
 
 
@@ -195,11 +220,26 @@ def _machines(study: Study) -> Iterator[str]:
         point = machines.points[at]
         text = INVENTED if point == study.invented else ""
         yield _line([*(point.values[name] for name in names), *_figures(point), text])
-    base = next(point for point in machines.points if point.device == machines.base)
+    base = base_of(machines)
     yield _line([*(base.values[name] for name in names), *_figures(base), machines.base])
     strongest = ", ".join(f"`{point.figure}` {point.time_elasticity:+.3f}" for point in machines.sensitivity[:5])
     yield from ("", f"The strongest figures of {machines.base}, log(time) over log(figure): {strongest}.")
     yield from (f"{len(machines.points)} machines; {INVENTED} is `{study.invented.device}`.", "")
+    yield from _header([*(f"`{name}`" for name in names), "times as fast", "parted by", "errors of both", ""])
+    for point in better_of(machines):
+        gain, error = _surely(point, base)
+        text = "parted" if gain - 1 > error else "within the errors"
+        yield _line([*(point.values[name] for name in names), f"{gain:.2f}", f"{gain - 1:.1%}", f"{error:.1%}", text])
+    yield ""
+
+
+def _surely(point: DesignPoint, base: DesignPoint) -> tuple[float, float]:
+    """How many times as fast a machine is as the base, and the expected error of this if errors had nothing in common.
+
+    Errors of one model on the same layers mostly go together, so that this is more than is to be expected.
+    """
+    gain = (base.nanoseconds or 0) / (point.nanoseconds or 1)
+    return gain, hypot(point.cycles_error_share or 0, base.cycles_error_share or 0)
 
 
 def _figures(point: DesignPoint) -> list[str]:
@@ -210,13 +250,22 @@ def _figures(point: DesignPoint) -> list[str]:
 def _sums(study: Study) -> Iterator[str]:
     """All layers together on each device, in time, since clocks differ."""
     heads = ("device", "the model's configs, us", "tuned", "by phases, the model's configs", "by phases, tuned")
-    yield from _header([*heads, "the faster of both for each layer"])
+    yield from _header([*heads, "the faster of both for each layer", "what binds, tuned"])
     for device in devices(study):
         own = [layer for layer in study.layers if layer.device == device]
         times = [_sum(own, at, "nanoseconds") for at in range(1, 6)]
         shown = ("not all fit" if time is None else f"{time / 1000:,.1f}" for time in times)
-        yield _line([named(device), *shown])
+        yield _line([named(device), *shown, _binding(own)])
     yield ""
+
+
+def _binding(layers: Sequence[Studied]) -> str:
+    """The stages that bind most cycles of the tuned layers, with their shares."""
+    bound = Counter[str]()
+    for layer in layers:
+        bound.update(layer.bound)
+    total = sum(bound.values())
+    return ", ".join(f"{stage} {cycles / total:.0%}" for stage, cycles in bound.most_common(BINDING))
 
 
 def _gains(layers: Sequence[Studied]) -> Iterator[str]:
@@ -238,7 +287,7 @@ def _machine_front(study: Study) -> Scatter:
         for point in study.machines.points
         if point.nanoseconds is not None
     )
-    unit = f"area in cores of {study.machines.base}"
+    unit = "area, mm2, mostly guessed"
     return Scatter(title=f"Machines of {SPACE.name}: time against area", x_name=unit, y_name="time, us", dots=dots)
 
 
