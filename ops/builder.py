@@ -84,9 +84,16 @@ class PlanTensor(NamedTuple):
 class PlanBuilder:
     """A plan under construction for the machine ``device_spec``; inputs that are None do not exist."""
 
-    def __init__(self, device_spec: DeviceSpec, inputs: Mapping[str, TensorSpec | None]) -> None:
-        """Starts an empty plan."""
+    def __init__(
+        self,
+        device_spec: DeviceSpec,
+        inputs: Mapping[str, TensorSpec | None],
+        *,
+        free_l1_bytes: int | None = None,
+    ) -> None:
+        """Starts an empty plan; ``free_l1_bytes`` are free below the caller's tensors in L1, None where none counts."""
         self.device_spec = device_spec
+        self._free_l1_bytes = free_l1_bytes
         self._inputs = {name: spec for name, spec in inputs.items() if spec is not None}
         self._tensors = dict(self._inputs)
         self._steps: list[Step] = []
@@ -258,6 +265,11 @@ class PlanBuilder:
         """Bytes of every L1 bank that the plan's own tensors take at this point."""
         return sum(self._own_l1_bytes.values())
 
+    @property
+    def free_l1_bytes(self) -> int | None:
+        """Bytes of a core's L1 below the caller's tensors and the plan's own at this point; None where none counts."""
+        return None if self._free_l1_bytes is None else self._free_l1_bytes - self.own_l1_bytes
+
     def free_others(self, survivor: PlanTensor) -> None:
         """Releases all tensors of the plan except ``survivor``, in the order of allocation."""
         self.free(*[self.tensor(name) for name in self._own_l1_bytes if name != survivor.name])
@@ -327,6 +339,7 @@ def plan_of(
     write: Callable[..., PlanTensor],
     *,
     attempts: bool = False,
+    free_l1_bytes: int | None = None,
 ) -> Plan:
     """The plan of what ``write`` writes of the named inputs that exist, or of one "input"; its result is "output".
 
@@ -334,7 +347,7 @@ def plan_of(
     ends in the error; otherwise the error is raised.
     """
     named = {"input": inputs} if isinstance(inputs, TensorSpec) else inputs
-    builder = PlanBuilder(spec, named)
+    builder = PlanBuilder(spec, named, free_l1_bytes=free_l1_bytes)
     tensors = [builder.tensor(name) for name, source in named.items() if source is not None]
     result = builder.attempt(lambda: write(builder, *tensors), tensors[0]) if attempts else write(builder, *tensors)
     return builder.finish({"output": result})

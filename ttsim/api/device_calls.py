@@ -10,6 +10,7 @@ from device.memory.layouts import TensorSpec
 from device.numbers.formats import DataFormat
 from device.plan import Plan, ProgramKey
 from ops.planners.shape.reshape import plan_reshape, plan_squeeze, plan_unsqueeze_to_4d
+from ops.planners.to_config import plan_tilize, plan_to_layout, plan_untilize, plan_untilize_with_unpadding
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import require_allocated, run
@@ -19,6 +20,8 @@ from ttsim.runtime.types.docs import RAISES, documented
 from ttsim.runtime.types.tensors import DataType
 
 VIEWS: Final = (plan_reshape, plan_squeeze, plan_unsqueeze_to_4d)  # they take empty tensors
+# They cut rows of tiles by the L1 that is free below the tensors there
+FREE_L1_READERS: Final = (plan_tilize, plan_to_layout, plan_untilize, plan_untilize_with_unpadding)
 P = ParamSpec("P")
 R = TypeVar("R")
 INPUT_LOST: Final = "Input Tensor is not allocated"  # said of the first tensor of most device operations
@@ -84,6 +87,8 @@ def cached_plan(planner: Callable[..., Plan], device: Device, *arguments: Hashab
             f"{planner.__name__.removeprefix('plan_')}: ttsim does not simulate device operations on empty tensors; "
             "reshape, squeeze, unsqueeze, from_torch and to_torch take them"
         )
+    if planner in FREE_L1_READERS and device.machine.allocator.lowest_l1_address is not None:
+        options["free_l1_bytes"] = device.machine.l1_room_bytes
     numbers = [repr(value) for value in (*arguments, *options.values()) if isinstance(value, float)]  # 0.0 is not -0.0
     key = ProgramKey((planner, arguments, *options.items(), *numbers))
     return device.plans.plan_of(key, spec, lambda: planner(*arguments, spec, **options))

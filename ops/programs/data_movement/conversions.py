@@ -7,6 +7,7 @@ recorded plans. All functions leave their source allocated.
 from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
+from typing import Any
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
@@ -39,8 +40,12 @@ def copied(
     """One program that copies a tensor to a new place, layout or format; `refused` is another reason to refuse it."""
     result, spec = PlanTensor(name, target), builder.device_spec
     op = _copy_op(conversion, source.spec, target, on_one_core=on_one_core)
+    cut = replace(op, free_l1_bytes=builder.free_l1_bytes)
+    if cut.blocks(source.spec, target, spec) != op.blocks(source.spec, target, spec):
+        op = cut
     refused = refused or next(_refusals(op, source.spec, target, spec), None)
-    buffers = () if refused else buffers_of_copy(conversion, source, result, spec, on_one_core=on_one_core)
+    options: dict[str, Any] = {"on_one_core": on_one_core, "free_l1_bytes": op.free_l1_bytes}
+    buffers = () if refused else buffers_of_copy(conversion, source, result, spec, **options)
     plain = conversion is Conversion.COPY and stays(source.spec, target)
     by_dataflow = conversion is not Conversion.UNTILIZE_CODEGEN and not plain
     return builder.run(op.name, op, [source], result, buffers, dataflow=by_dataflow, refused=refused)
@@ -144,6 +149,9 @@ def _refusals(op: CopyTensor, source: TensorSpec, target: TensorSpec, spec: Devi
                 )
         case _:
             yield from _refusals_of_copies(op.conversion, source, target, spec)
+    blocks = op.blocks(source, target, spec)
+    if blocks is not None and blocks.refusal is not None:
+        yield f"{blocks.refusal}\nL1 is full: deallocate tensors, or keep them in DRAM"
 
 
 def _refusals_of_copies(

@@ -23,7 +23,7 @@ import numpy as np
 from device.cores import CoreRange, CoreRangeSet, first_cores
 from device.matrix_unit.packer import typecast, without_nan
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import TILE, Layout, ShardOrientation, TensorMemoryLayout
+from device.memory.memory_config import TILE, BufferType, Layout, ShardOrientation, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16, Array, DataFormat, Integers, div_up, round_up
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
@@ -75,6 +75,8 @@ class CopyTensor(DataMovement):
     on_one_core: bool = False  # One core does all
     # Bytes of each core's L1 that the plan releases above a shard that moves up: so far it moves. None if unknown
     room_bytes: int | None = None
+    # Bytes of each core's L1 below the tensors that live, by which rows of tiles are cut; None where they cut no others
+    free_l1_bytes: int | None = None
 
     @property
     def name(self) -> str:
@@ -104,10 +106,15 @@ class CopyTensor(DataMovement):
             return values
         return without_nan(values.astype(np.float32).view(np.uint32)).view(np.float32).astype(values.dtype)
 
+    def blocks(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> "TileBlocks | None":
+        """The blocks of the program; see `tile_blocks`."""
+        free = self.free_l1_bytes
+        return tile_blocks(self.conversion, read, written, spec, on_one_core=self.on_one_core, free_l1_bytes=free)
+
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
         """The pages of the program."""
         sides = sides_of(read, written, spec, on_one_core=self.on_one_core)
-        blocks = tile_blocks(self.conversion, read, written, spec, on_one_core=self.on_one_core)
+        blocks = self.blocks(read, written, spec)
         if blocks is not None:  # the counted core has a whole block of every image
             tile_rows, columns = (min(side, blocks.side) for side in (blocks.high, blocks.wide))
             lines = (1, *(written if sides.read.tiles else read).shape)[-2]
@@ -163,10 +170,18 @@ class TileBlocks:
     """How the tiles of a tensor's images are cut into blocks."""
 
     side: int  # Tiles on each side of a block; blocks at the right and lower edge may have fewer
+    step: int  # Tiles across a block that L1 holds at a time: a part of the side, or all
     high: int  # Tiles down an image
     wide: int  # Tiles across an image
     images: int
     row_wise: bool  # Blocks go to the cores row by row, not column by column
+
+    @property
+    def refusal(self) -> str | None:
+        """Why the library cuts no such blocks: L1 has no room for a tile, or for one alone."""
+        if self.step < 1:
+            return "single_block_size_limit must be at least 1"
+        return "No solution found for single_block_size" if self.step == 1 < self.side else None
 
     @property
     def across(self) -> int:
@@ -191,10 +206,27 @@ class TileBlocks:
         return {width: CoreRangeSet(set(CoreRangeSet(cores).merged().ranges)) for width, cores in of_width.items()}
 
 
+def free_beside(result: TensorSpec, spec: DeviceSpec, free_l1_bytes: int | None) -> int:
+    """Bytes of a core's L1 that are free once an interleaved result has its place; None for an empty L1 with it."""
+    if free_l1_bytes is None:
+        return spec.l1.usable_bytes
+    in_l1 = result.memory_config.buffer_type is BufferType.L1
+    return max(0, free_l1_bytes - (result.buffer(spec).bank_bytes if in_l1 else 0))
+
+
 def tile_blocks(
-    conversion: Conversion, source: TensorSpec, target: TensorSpec, spec: DeviceSpec, *, on_one_core: bool = False
+    conversion: Conversion,
+    source: TensorSpec,
+    target: TensorSpec,
+    spec: DeviceSpec,
+    *,
+    on_one_core: bool = False,
+    free_l1_bytes: int | None = None,
 ) -> TileBlocks | None:
-    """The blocks of a program that tilizes or untilizes; None where each core, or one, has whole rows of tiles."""
+    """The blocks of a program that tilizes or untilizes; None where each core, or one, has whole rows of tiles.
+
+    ``free_l1_bytes`` are free below the tensors in L1 before the result has its place; None if all is.
+    """
     sharded = source.memory_config.is_sharded() or target.memory_config.is_sharded()
     if on_one_core or sharded or conversion not in TILIZES | UNTILIZES:
         return None
@@ -202,18 +234,26 @@ def tile_blocks(
     high, wide = (side // TILE for side in (TILE, *tiles.padded_shape)[-2:])
     images = prod(tiles.padded_shape[:-2])
     core_tiles = div_up(prod((1, *source.padded_shape)[-2:]) // TILE**2, cores)
+    pair_bytes = source.data_format.tile_bytes + target.data_format.tile_bytes
+    left = free_beside(target, spec, free_l1_bytes)
+    most = left // pair_bytes  # tiles of both tensors that L1 holds
     by_rows, smallest = conversion is Conversion.UNTILIZE, isqrt(max(core_tiles, 1) - 1) + 1
 
     def cut(rows: int) -> TileBlocks:
         """In the smallest squares that hold a core's tiles and leave a core over; else in single tiles."""
         sides = range(smallest, max(smallest, rows, wide) + 1)
-        side = next((side for side in sides if div_up(wide, side) * div_up(rows, side) < cores), 1)
-        return TileBlocks(side=side, high=rows, wide=wide, images=images, row_wise=by_rows)
+        fitting = [side for side in sides if div_up(wide, side) * div_up(rows, side) < cores]
+        side = next(iter(fitting), 1)
+        step = min(side, most)
+        if 1 < step < side:  # of a longer side, if need be, that has parts which fit
+            parts = ((side, step) for side in fitting for step in range(most, 1, -1) if side % step == 0)
+            side, step = next(parts, (side, 1))
+        return TileBlocks(side=side, step=step, high=rows, wide=wide, images=images, row_wise=by_rows)
 
     blocks = cut(high)
     if blocks.num_cores > cores:
         return None
-    if wide * (source.data_format.tile_bytes + target.data_format.tile_bytes) >= spec.l1.usable_bytes:
+    if wide * pair_bytes >= left:
         return blocks
     # To choose, Untilize counts the blocks that all images would have as one, though it cuts every image
     counted = cut(high * images) if by_rows else blocks

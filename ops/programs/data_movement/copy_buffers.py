@@ -41,7 +41,13 @@ Buffers = tuple[CircularBuffer, ...]
 
 
 def buffers_of_copy(
-    conversion: Conversion, read: PlanTensor, written: PlanTensor, spec: DeviceSpec, *, on_one_core: bool = False
+    conversion: Conversion,
+    read: PlanTensor,
+    written: PlanTensor,
+    spec: DeviceSpec,
+    *,
+    on_one_core: bool = False,
+    free_l1_bytes: int | None = None,
 ) -> Buffers:
     """Dataflow buffers of a program that is run by itself, not within a convolution.
 
@@ -61,13 +67,14 @@ def buffers_of_copy(
         on_one_core, in_shards = False, _buffers_in_shards(conversion, read, written, spec)
         if in_shards is not None:
             return in_shards
-    blocks = tile_blocks(conversion, source, target, spec, on_one_core=on_one_core)
+    blocks = tile_blocks(conversion, source, target, spec, on_one_core=on_one_core, free_l1_bytes=free_l1_bytes)
     if blocks is not None:  # sticks are aligned in a scratchpad on their way in
         by_width = blocks.cores_by_width(spec)
-        tiles_of_blocks = [_both(ENDS, width, source, target, cores) for width, cores in by_width.items()]
+        step = blocks.step
+        tiles_of_blocks = [_both(ENDS, min(width, step), source, target, cores) for width, cores in by_width.items()]
         room, in_rows = 2 * spec.dram.alignment_bytes, source.layout is Layout.ROW_MAJOR
         pads = [
-            scratchpad("sticks", row_bytes(source, width * TILE) + room, source.data_format, cores)
+            scratchpad("sticks", row_bytes(source, min(width, step) * TILE) + room, source.data_format, cores)
             for width, cores in reversed(by_width.items())
             if in_rows
         ]
@@ -80,7 +87,9 @@ def buffers_of_copy(
     else:
         used, core_rows = spread_evenly(rows, spec.grid.cores)
         cores = first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=untilizes).merged()
-        depth = BUFFERING if core_rows > 1 and untilizes else 1
+        pair_bytes = across * (source.data_format.tile_bytes + target.data_format.tile_bytes)
+        twice = core_rows > 1 and BUFFERING * pair_bytes <= spec.l1.usable_bytes
+        depth = BUFFERING if twice and untilizes else 1
     return _both(ENDS, depth * across, source, target, cores)
 
 

@@ -124,6 +124,32 @@ REFUSALS = {
 }
 
 
+@pytest.mark.parametrize(
+    ("shape", "free_bytes", "refusal"),
+    [
+        ((64, 64), 6816, None),  # tiles alone fit
+        ((2048, 2048), 6816, "No solution found for single_block_size"),
+        ((2048, 2048), 8864, None),
+        ((2048, 2048), 2720, "single_block_size_limit must be at least 1"),
+    ],
+)
+def test_rows_of_tiles_are_cut_by_the_free_l1(device, shape, free_bytes, refusal):
+    """Of bfloat16 in DRAM; refusals are those of the real library with as much free below one tensor."""
+    lowest = device.machine.spec.l1.base_bytes + free_bytes
+    top = device.machine.spec.l1.bytes - device.machine.l1_small_bytes
+    held = graph.AllocationRecord(ttsim.BufferType.L1, lowest, top - lowest)
+    state = graph.MockAllocatorState().with_allocations([held])
+    answer = graph.query_op_constraints_with_initial_state(ttsim.tilize, device, state, spec(*shape, layout=ROWS))
+    error = answer.response.error_message
+    assert (error and error.partition("\n")[0]) == refusal
+
+
+def test_untilize_reads_ahead_only_where_l1_holds_two_rows(device):
+    """Two rows of 128 tiles of float32 take 2 MiB, for each of 64 cores that has two."""
+    wide = spec(4096, 4096, dtype=ttsim.float32)
+    assert graph.query_op_constraints(ttsim.untilize, device, wide).error_message is None
+
+
 def test_a_normalization_allocates_its_result_before_its_checks(device):
     """HEIGHT shards are refused, but only where their copy has a place."""
     source = spec(1, 1, 24576, 128, dtype=ttsim.float32, memory=shards("HEIGHT_SHARDED", 1536, 128, 4, 4))
