@@ -118,9 +118,7 @@ def test_a_refused_call_is_refused_again_word_for_word():
     texts = set()
     for device in (opened(), opened(), alone()):
         with device:
-            lying = ballast(
-                device, 84928
-            )  # 1,696 bytes of each bank are left, too few for a halo
+            lying = ballast(device, 84928)  # 1,696 bytes of each bank are left, too few for a halo
             texts.add(refusal(lambda device=device: made(device)))
             assert lying.is_allocated()
     (text,) = texts
