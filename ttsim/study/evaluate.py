@@ -1,12 +1,12 @@
 """One point of a study: a layer on a device with its settings; `evaluate` plans, times and measures the point."""
 
 import json
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from contextvars import Context
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from enum import Enum
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, Final
@@ -21,7 +21,7 @@ from device.time.energy import static_milliwatts
 from ops.programs.conv2d.partition import ConvOptions
 from ttsim.api.convolutions import conv_transpose2d
 from ttsim.recording.profiling import timed_call
-from ttsim.report.cycles import binding, totals
+from ttsim.report.cycles import CallRun, Totals, binding, totals
 from ttsim.report.energy import action_femtojoules
 from ttsim.report.formatting import by, plain
 from ttsim.report.memory import l1_use, operation_uses
@@ -142,14 +142,7 @@ class Evaluator:
         """
         if point.tune:
             return self._tuned(point, keyed)
-        try:
-            figures = Context().run(self._figures, point, options)  # captures do not see a device in another context
-        except TTSimError as error:
-            is_short = isinstance(error, OutOfMemoryError | CircularBufferError)
-            figures = {"verdict": Verdict.DOES_NOT_FIT if is_short else Verdict.REFUSED, "error": str(error)}
-        except Exception as error:  # one bad point never stops the others
-            figures = {"verdict": Verdict.FAILED, "error": f"{type(error).__name__}: {error}"}
-        return row_of(point, keyed=keyed, **figures)
+        return row_of(point, keyed=keyed, **figures_or_error(partial(self._figures, point, options)))
 
     def _tuned(self, point: Point, keyed: bool) -> Row:
         """The row of a point at its best; the search keeps the layer's arithmetic and its output layout."""
@@ -167,13 +160,8 @@ class Evaluator:
             first, *rest = error.splitlines()
             error = "\n".join([first, f"no config of {point.layer.name} {space} fits {point.spec.name}", *rest])
         static = static_milliwatts(point.spec) if keyed else None
-        tuned: dict[str, Any] = {
-            "error": error,
-            "arguments": arguments,
-            "given_cycles": given,
-            "static_milliwatts": static,
-        }
-        return replace(row, key=key, inputs=point.inputs, **tuned)
+        row = replace(row, key=key, inputs=point.inputs, error=error, static_milliwatts=static)
+        return replace(row, arguments=arguments, given_cycles=given)
 
     def _figures(self, point: Point, options: Mapping[str, Any]) -> dict[str, Any]:
         """The figures of a call; raises TTSimError if the call does not run."""
@@ -208,18 +196,7 @@ class Evaluator:
             total = totals([timed], spec)
             if len(self._timings) >= PLANS_KEPT:
                 del self._timings[next(iter(self._timings))]
-            self._timings[same] = {
-                "plan_key": key,
-                "cycles": total.cycles,
-                "bound_by": binding(total),
-                "cycles_error_share": total.error.share,
-                "cycles_unmeasured_share": total.error.unmeasured_share,
-                "untimed_operations": len(timed.untimed),
-                "dram_read_bytes": total.traffic.dram_read_bytes,
-                "dram_written_bytes": total.traffic.dram_written_bytes,
-                "noc_bytes": total.traffic.network_bytes,
-                "action_femtojoules": sum(action_femtojoules(total.actions, spec).values()),
-            }
+            self._timings[same] = {"plan_key": key, **figures_of([timed], total, spec)}
         return self._timings[same]
 
     def _inputs(self, point: Point) -> tuple[layers.Inputs, layers.Doubles | None]:
@@ -232,6 +209,33 @@ class Evaluator:
             inputs = layers.make_inputs(same)
             self._exact = (same, inputs, layers.exact_output(same, inputs))
         return self._exact[1:]
+
+
+def figures_or_error(run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The figures of a row that a function finds; what it raises becomes the verdict and the error of the row."""
+    try:
+        return Context().run(run)  # captures do not see a device in another context
+    except TTSimError as error:
+        is_short = isinstance(error, OutOfMemoryError | CircularBufferError)
+        text = "\n".join([str(error), *getattr(error, "__notes__", ())])
+        return {"verdict": Verdict.DOES_NOT_FIT if is_short else Verdict.REFUSED, "error": text}
+    except Exception as error:  # one bad point never stops the others
+        return {"verdict": Verdict.FAILED, "error": f"{type(error).__name__}: {error}"}
+
+
+def figures_of(calls: Sequence[CallRun], total: Totals, spec: DeviceSpec) -> dict[str, Any]:
+    """The figures of a row that calls take; `total` are those of the calls together."""
+    return {
+        "cycles": total.cycles,
+        "bound_by": binding(total),
+        "cycles_error_share": total.error.share,
+        "cycles_unmeasured_share": total.error.unmeasured_share,
+        "untimed_operations": sum(len(call.untimed) for call in calls),
+        "dram_read_bytes": total.traffic.dram_read_bytes,
+        "dram_written_bytes": total.traffic.dram_written_bytes,
+        "noc_bytes": total.traffic.network_bytes,
+        "action_femtojoules": sum(action_femtojoules(total.actions, spec).values()),
+    }
 
 
 def _fastest(point: Point) -> Tuned | None:

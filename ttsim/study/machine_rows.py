@@ -16,8 +16,6 @@ from ttsim.study.space import DesignAxis
 from ttsim.study.store import Row
 
 Machine: TypeAlias = tuple[DeviceSpec, Mapping[str, str]]  # a device, and its values by axis name
-
-
 Known: TypeAlias = dict[tuple[str, ...], dict[tuple[str, ...], Row]]  # rows by the axes that were read, then by values
 READ: Final = "fields read"  # names the input of a row that lists the fields of the device that it hangs on
 
@@ -97,7 +95,7 @@ def _evaluated(layer: Layer | RecordedNetwork, spec: DeviceSpec, tune: bool) -> 
 
     def evaluate(noting: DeviceSpec) -> None:
         if isinstance(layer, RecordedNetwork):
-            rows.append(network_row(layer, noting, tune=tune, keyed=False))
+            rows.append(network_row(layer, noting, tune=tune))
             return
         rows.append(Evaluator().row(Point(layer=layer, spec=noting, tune=tune), keyed=False))
 

@@ -86,14 +86,10 @@ class Row:
     @property
     def energy_femtojoules(self) -> int | None:
         """The energy of all actions, and of static power over all cycles; None if one of them is not known."""
-        if None in (self.action_femtojoules, self.static_milliwatts, self.cycles, self.clock_hz):
+        actions, power, cycles, clock_hz = self.action_femtojoules, self.static_milliwatts, self.cycles, self.clock_hz
+        if actions is None or power is None or cycles is None or clock_hz is None:
             return None
-        assert self.action_femtojoules is not None
-        assert self.static_milliwatts is not None
-        assert self.cycles is not None
-        assert self.clock_hz is not None
-        static = static_femtojoules(self.static_milliwatts, self.cycles, self.clock_hz)
-        return self.action_femtojoules + static
+        return actions + static_femtojoules(power, cycles, clock_hz)
 
     @property
     def energy_joules(self) -> float | None:

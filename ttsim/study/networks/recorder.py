@@ -14,7 +14,7 @@ device as objects with one of the keys ``tensor``, ``host`` and ``device``. No n
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from inspect import unwrap
@@ -25,6 +25,7 @@ from device.errors import ArgumentError, TTSimError
 from device.memory.buffers import Buffer
 from device.memory.layouts import TensorSpec
 from ttsim.runtime.device import Device
+from ttsim.runtime.queried import tensors_of
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.traces import call_sites
 from ttsim.runtime.types.tensors import DataType
@@ -76,7 +77,7 @@ class Recorder:
         """Notes a call that has returned; a call that failed leaves no step."""
         if step["call"] == FREES:
             return
-        step["gives"] = [self._number(tensor.buffer, tensor.spec) for tensor in device_tensors(result)]
+        step["gives"] = [self._number(tensor.buffer, tensor.spec) for tensor in live_tensors(result)]
         self.steps.append(step)
         self._programs = len(self.device.machine.program_cache)
 
@@ -147,13 +148,9 @@ def text_of(recorders: Sequence[Recorder]) -> str:
     return called[0].text()
 
 
-def device_tensors(result: Any) -> Iterator[Tensor]:
-    """The tensors on a device among what a call returned, in order."""
-    if isinstance(result, list | tuple):
-        for each in result:
-            yield from device_tensors(each)
-    elif isinstance(result, Tensor) and result.device() is not None and result.is_allocated():
-        yield result
+def live_tensors(result: Any) -> list[Tensor]:
+    """The tensors on a device among what a call returned that still have their memory, in order."""
+    return [tensor for tensor in tensors_of(result) if tensor.is_allocated()]
 
 
 def written_spec(spec: TensorSpec) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """Makes the calls of a recorded network again, on any device; the result is a profile of the device."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +20,7 @@ from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.tensor_copies import allocate_tensor_on_device
 from ttsim.runtime.traces import CallSite, made_by
 from ttsim.study.ask.values import operation, value_of
-from ttsim.study.networks.recorder import CLEARED, FORMAT, KEPT, VERSION, device_tensors
+from ttsim.study.networks.recorder import CLEARED, FORMAT, KEPT, VERSION, live_tensors
 
 STEPS: Final = ("tensor", "call", "free", "programs")  # a step has one of these keys
 
@@ -86,7 +87,7 @@ def replayed(network: RecordedNetwork, spec: DeviceSpec) -> Profile:
     what it left to the library is chosen for this device.
 
     Raises:
-        TTSimError: A call is refused or does not fit; the last line says which call.
+        TTSimError: A call is refused or does not fit; a note of the error says which call.
         ArgumentError: A step is none.
     """
     device = Device(spec, l1_small_size=network.l1_small_size, values="off", strict=network.strict, suggestions=False)
@@ -105,28 +106,30 @@ class _Replay:
         self.tensors: dict[int, Tensor] = {}
 
     def run(self) -> None:
+        """Does all steps; an error gets a note that says at which step."""
         for number, step in enumerate(self.network.steps, 2):
+            where = f"line {number} of {self.network.name}{_place(step)}"
             try:
-                self._step(step)
+                self._read_step(step, where)()
             except TTSimError as error:
-                where = f"line {number} of {self.network.name}{_place(step)}"
-                error.args = (f"{error}\n{where}",)
+                error.add_note(where)
                 raise
-            except (KeyError, TypeError, ValueError, AttributeError) as error:
-                raise ArgumentError(
-                    f"line {number} of {self.network.name} is no step of a network: {error!r}"
-                ) from error
 
-    def _step(self, step: Mapping[str, Any]) -> None:
-        if "free" in step:
-            for number in step["free"]:
-                self.tensors.pop(number).deallocate()
-        elif "programs" in step:
-            self._program_cache(step["programs"])
-        elif "tensor" in step:
-            self.tensors[step["tensor"]] = allocate_tensor_on_device(_spec(step["spec"]), self.device)
-        else:
-            self._call(step)
+    def _read_step(self, step: Mapping[str, Any], where: str) -> Callable[[], object]:
+        """What a step does; raises ArgumentError if it is none."""
+        try:
+            if "free" in step:
+                return partial(_free, [self.tensors.pop(number) for number in step["free"]])
+            if "programs" in step:
+                return partial(self._program_cache, step["programs"])
+            if "tensor" in step:
+                return partial(self._placed, step["tensor"], _spec(step["spec"]))
+            args = self._read(step["args"])
+            kwargs = {name: self._read(value) for name, value in step["kwargs"].items()}
+            sites = tuple(CallSite(*line) for line in step["lines"])
+            return partial(self._called, partial(operation(step["call"]), *args, **kwargs), sites, list(step["gives"]))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ArgumentError(f"{where} is no step of a network ({error!r}); record the network again") from error
 
     def _program_cache(self, change: str) -> None:
         if change == CLEARED:
@@ -134,11 +137,17 @@ class _Replay:
         else:
             self.device.machine.keeps_programs = change == KEPT[True]
 
-    def _call(self, step: Mapping[str, Any]) -> None:
-        args, kwargs = self._read(step["args"]), {name: self._read(value) for name, value in step["kwargs"].items()}
-        with made_by(tuple(CallSite(*line) for line in step["lines"])):
-            result = operation(step["call"])(*args, **kwargs)
-        self.tensors.update(zip(step["gives"], device_tensors(result), strict=True))
+    def _placed(self, number: int, spec: TensorSpec) -> None:
+        self.tensors[number] = allocate_tensor_on_device(spec, self.device)
+
+    def _called(self, call: Callable[[], Any], sites: tuple[CallSite, ...], gives: Sequence[int]) -> None:
+        with made_by(sites):
+            made = live_tensors(call())
+        if len(made) != len(gives):
+            raise ArgumentError(
+                f"the call gave {len(made)} tensors, not {len(gives)} as before; record the network again"
+            )
+        self.tensors.update(zip(gives, made, strict=True))
 
     def _read(self, written: Any) -> Any:
         """The argument that JSON stands for."""
@@ -161,6 +170,11 @@ class _Replay:
         return tensor
 
 
+def _free(tensors: Sequence[Tensor]) -> None:
+    for tensor in tensors:
+        tensor.deallocate()
+
+
 def _spec(written: Mapping[str, Any]) -> TensorSpec:
     """The description that recorder.py wrote."""
     fields = {name: value_of(written[name]) for name in ("dtype", "layout", "memory_config")}
@@ -178,4 +192,4 @@ def _place(step: Mapping[str, Any]) -> str:
     if not step.get("lines"):
         return ""
     file, line, _ = step["lines"][-1]
-    return f": {step['call']} ({file}:{line})"
+    return f": {step.get('call')} ({file}:{line})"

@@ -4,6 +4,7 @@ import json
 import re
 import runpy
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -181,3 +182,23 @@ def test_what_becomes_of_the_program_cache_is_told_before_the_next_call(device, 
     path = tmp_path / "net.jsonl"
     path.write_text(recorder.text())
     assert [op.cached for op in replayed(read_network(path), device.spec).runs()] == [False, False, False, True]
+
+
+def test_a_tuned_row_says_nothing_of_what_other_configs_move(device, tmp_path, monkeypatch):
+    """Bytes, L1, energy, what binds and the expected error are those of the recorded configs alone."""
+    recorder, path = Recorder(device), tmp_path / "net.jsonl"
+    ttnn.conv2d(
+        input_tensor=ttnn.zeros((1, 1, 64, 32), layout=ttnn.TILE_LAYOUT, device=device),
+        weight_tensor=ttnn.from_torch(np.zeros((32, 32, 3, 3), np.float32), ttnn.bfloat16), device=device,
+        in_channels=32, out_channels=32, batch_size=1, input_height=8, input_width=8, kernel_size=(3, 3), padding=(1, 1),
+    )  # fmt: skip
+    path.write_text(recorder.text())
+    network = read_network(path)
+    given = network_row(network, device.spec, tune=False)
+    for cycles, arguments in ((given.cycles - 1, "1 of 1 convolutions"), (given.cycles, "")):
+        found = SimpleNamespace(cycles=cycles, layers=[SimpleNamespace(changed=True)])
+        monkeypatch.setattr("ttsim.study.networks.judge.tune_network", lambda profile, found=found, **options: found)
+        row = network_row(network, device.spec, tune=True)
+        assert (row.cycles, row.given_cycles, row.arguments) == (cycles, given.cycles, arguments)
+        silent = ("bound_by", "l1_peak_bytes", "dram_read_bytes", "action_femtojoules", "cycles_error_share")
+        assert {getattr(row, name) is None for name in silent} == {bool(arguments)}
