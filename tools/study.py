@@ -22,7 +22,8 @@ from ttsim.api.convolutions import conv_transpose2d
 from ttsim.recording.profiling import estimate_cycles
 from ttsim.report.cycle_report import CycleReport
 from ttsim.runtime.types.layer import Layer
-from ttsim.study.design import DesignPoint, DesignResult, design
+from ttsim.study.design import design
+from ttsim.study.design_result import DesignPoint, DesignResult
 from ttsim.study.executor import workers
 from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.study.layers.run import Placed, Settings, make_inputs, place

@@ -249,7 +249,8 @@ from ttsim.runtime.types.tensors import (
     bfloat8_b as bfloat8_b, bfloat16 as bfloat16, float32 as float32, int8 as int8, int32 as int32, uint8 as uint8,
     uint16 as uint16, uint32 as uint32,
 )
-from ttsim.study.design import DesignResult as DesignResult, design as design
+from ttsim.study.design import design as design
+from ttsim.study.design_result import DesignResult as DesignResult
 from ttsim.study.sweep import SweepResult as SweepResult, sweep as sweep
 from ttsim.study.tune.network import tune_network as tune_network
 from ttsim.study.tune.tune import tune as tune

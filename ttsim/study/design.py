@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor
 from contextlib import nullcontext, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from itertools import product
 from math import fsum
 from operator import mul
@@ -15,13 +15,12 @@ from device.errors import ArgumentError, DeviceError, TTSimError, shown
 from device.numbers.formats import div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.energy import JOULE, area_square_millimeters
-from ops.passes.sensitivity import Sensitivity, sensitivities
+from ops.passes.sensitivity import sensitivities
 from ops.sensitivity.fields import numeric_fields
 from ttsim.recording.profiling import cycles_of
-from ttsim.report.formatting import counted, csv_text, fitted, printable_lines, text, time
-from ttsim.runtime.shown import Headed, html_table
 from ttsim.runtime.traces import RanCall
 from ttsim.runtime.types.layer import Layer
+from ttsim.study.design_result import NOT_LOOKED, AxisEffect, DesignPoint, DesignResult, LayerOutcome
 from ttsim.study.evaluate import Point
 from ttsim.study.executor import workers
 from ttsim.study.explore import BATCH, Explorer, hypervolume
@@ -31,248 +30,8 @@ from ttsim.study.networks.replay import RecordedNetwork, replayed
 from ttsim.study.space import JUDGED, Design, read_design
 from ttsim.study.store import Row, Store, Verdict, front, model_version
 
-FORMAT: Final = 1  # raised when a field changes its meaning or goes
 AREA, *ENERGY = JUDGED
-FIGURES: Final = (
-    *("nanoseconds", "given_nanoseconds", "cycles_error_share", "untimed_operations", *JUDGED),
-    *("device", "reason"),
-)
 NOT_OF_A_ROW: Final = {"count", "verdict", "given_nanoseconds"}  # fields of a layer's outcome
-NOT_LOOKED: Final = "not looked at"
-STRONGEST: Final = 5  # sensitivities in the table
-LONGEST_REASON: Final = 76  # characters of a line
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayerOutcome:
-    """The result of a layer on a machine."""
-
-    layer: str
-    count: int  # How often a network runs it
-    verdict: str  # "fits", "does not fit", "refused" or "failed", as of `ttsim.study.store.Verdict`
-    error: str  # Why it does not run; empty if it does
-    cycles: int | None  # Cycles of one run, of all device operations that have a model; None if the layer does not run
-    nanoseconds: float | None  # The same in time
-    cycles_error_share: float | None  # Expected error of the cycles; None without a measurement
-    untimed_operations: int | None  # Device operations without a model, which the cycles leave out
-    l1_peak_bytes: int | None  # Of a core, at its fullest moment: circular buffers and buffers together
-    l1_headroom_bytes: int | None  # Between circular buffers and buffers, of the tightest device operation
-    bound_by: str | None  # The stages that bind most of its cycles, with their shares
-    # The config that makes a layer faster or fit, as Python, or how many convolutions of a network have another one;
-    # empty if there is no other config
-    arguments: str = ""
-    given_nanoseconds: float | None = None  # Time with the layer's own config; None if that does not run
-    energy_femtojoules: int | None = None  # Of one run, by a table that nothing validates; None if it is not known
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DesignPoint:
-    """A machine of the space."""
-
-    values: Mapping[str, str]  # By axis
-    device: str = ""  # Its name; empty if the values contradict each other
-    # Why there is no such machine, which layer does not run, or "not looked at"; empty if all layers run
-    reason: str = ""
-    costs: Mapping[str, float] = field(default_factory=dict)  # By name; empty without such a machine
-    nanoseconds: float | None = None  # Time of all layers, each multiplied by its count; None if a layer does not run
-    given_nanoseconds: float | None = None  # The same with the layers' own configs
-    # Expected error: the mean of the layers' shares, weighted by time; None if a layer has none
-    cycles_error_share: float | None = None
-    untimed_operations: int | None = None  # Of all layers together
-    area_mm2: float | None = None  # Of the chip, by a table that nothing validates, as are the three below
-    energy_joules: float | None = None  # Of all layers, each multiplied by its count; None if it is not known
-    average_watts: float | None = None
-    energy_delay_joule_seconds: float | None = None
-    layers: tuple[LayerOutcome, ...] = ()  # Result of each layer
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AxisEffect:
-    """The effect of a field in the space."""
-
-    name: str
-    values: int  # How many
-    read: bool  # Whether any point reads it; if not, it was collapsed
-    # The largest slowdown from its fastest to its slowest value, with all other fields fixed; None if no two values run
-    moves_share: float | None
-    decides: bool  # Whether a change of this field alone can decide if all layers run
-    priced: bool  # Whether a cost names it
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class DesignResult(Headed):
-    """Every machine of a design; ``print(result)`` shows the front, ``to_json()`` has all figures. `design` returns it.
-
-    Attributes:
-        base: Name of the device that was varied.
-        layers: Names of the layers whose times are added.
-        axes: The effect of each field.
-        points: Every machine, in order of the space.
-        front: Numbers of the points with no better one in time and all costs, the fastest first; of equal points the
-            first.
-        tuned: Whether each layer was tuned on each machine.
-        alike: For each point of the front, how many others are as good in everything.
-        looked: Number of layers on machines that were computed; the others cannot differ from one of these.
-        sensitivity: Elasticities of the time on the base device with fixed plans, the strongest first.
-        convergence: Where an optimizer chose machines, the hypervolume of their front after each batch, as a share of
-            that at the end; the last batches tell whether more evaluations would find more.
-
-    Examples:
-        >>> result = ttnn.DesignResult(
-        ...     base="wormhole_n150", layers=(), axes=(), points=(), front=(), tuned=False, alike=(), looked=0,
-        ...     sensitivity=())
-        >>> result.records()
-        []
-    """
-
-    base: str
-    layers: tuple[str, ...]
-    axes: tuple[AxisEffect, ...]
-    points: tuple[DesignPoint, ...]
-    front: tuple[int, ...]
-    tuned: bool
-    alike: tuple[int, ...]
-    looked: int
-    sensitivity: tuple[Sensitivity, ...]
-    convergence: tuple[float, ...] = ()
-
-    def to_json(self) -> str:
-        """All figures; the same bytes for the same design."""
-        return text(self.to_dict())
-
-    def to_dict(self) -> dict[str, Any]:
-        """All figures, by the names of their fields."""
-        return {"format": FORMAT, **asdict(self)}
-
-    def records(self) -> list[dict[str, Any]]:
-        """A flat dict of each machine, all with the same keys: ``pandas.DataFrame(found.records())``."""
-        costs = list(dict.fromkeys(name for point in self.points for name in point.costs))
-        return [
-            {
-                **point.values,
-                **{f"cost.{name}": point.costs.get(name) for name in costs},
-                **{name: getattr(point, name) for name in FIGURES},
-                "front": at in self.front,
-            }
-            for at, point in enumerate(self.points)
-        ]
-
-    def to_csv(self) -> str:
-        """A line of column names, then one for each machine; what is unknown is empty."""
-        records = self.records()
-        return csv_text(list(records[0]), records)
-
-    @property
-    def headline(self) -> str:
-        """How many machines and layers there are, and how many machines run all layers, in a line."""
-        run = sum(point.nanoseconds is not None for point in self.points)
-        return (
-            f"Design around {self.base}: {len(self.points):,} machines, {counted(len(self.layers), 'layer')}; "
-            f"{run:,} machines run all of them."
-        )
-
-    def __str__(self) -> str:
-        """The front; then what each field means, and what does not run."""
-        lines = [
-            self.headline,
-            f"Worked out: {self.looked:,} of {len(self.points) * len(self.layers):,} layers on machines; the others "
-            "agree with one of them in all that is read.",
-            *self._convergence(),
-            "",
-            *self._front(),
-            "",
-            "Fields of the space:",
-            *(f"  {axis.name}: {effect_text(axis)}" for axis in self.axes),
-        ]
-        if self.sensitivity:
-            varied = {axis.name for axis in self.axes}
-            held = "configs of the file and plans" if self.tuned else "plans"
-            lines += ["", f"Strongest figures of {self.base} with {held} held, log(time) over log(figure):"]
-            for effect in self.sensitivity[:STRONGEST]:
-                elsewhere = "" if effect.figure in varied else ", not varied here"
-                lines.append(f"  {effect.figure}: {effect.time_elasticity:+.3f}{elsewhere}")
-        reasons = Counter(_shortened(point.reason) for point in self.points if point.reason not in ("", NOT_LOOKED))
-        if reasons:
-            lines += ["", "Machines that do not run all layers:"]
-            lines += [f"  {count:,} x {reason}" for reason, count in reasons.items()]
-        lines += [*self._binding(), "", *self._configs()]
-        return printable_lines("\n".join(lines))
-
-    def _binding(self) -> list[str]:
-        """What binds each layer and network on the fastest machine, and how full L1 is at most."""
-        fastest = self.points[self.front[0]].layers if self.front else ()
-        told = [
-            f"  {each.layer}: {each.bound_by}; L1 of a core at most {each.l1_peak_bytes:,} B"
-            for each in fastest
-            if each.bound_by and each.l1_peak_bytes is not None
-        ]
-        return ["", "What binds on the fastest machine, in shares of the cycles:", *told] if told else []
-
-    def _convergence(self) -> list[str]:
-        """How the front grew with the machines that an optimizer chose."""
-        if not self.convergence:
-            return []
-        looked = sum(point.reason != NOT_LOOKED for point in self.points if point.device)
-        shares = ", ".join(f"{100 * share:.3g} %" for share in self.convergence)
-        return [f"An optimizer looked at {looked:,} machines; hypervolume of the front after each {BATCH}: {shares}"]
-
-    def _configs(self) -> list[str]:
-        """Which configs the layers have, and those of the fastest machine that are not the layers' own."""
-        if not self.tuned:
-            return [
-                "Layers have the configs of the file. Without `tune = false` in the file, each layer is tuned on each",
-                "machine, and may be faster, or fit where its own config does not.",
-            ]
-        fastest = self.points[self.front[0]].layers if self.front else ()
-        found = [f"  {layer.layer}: {layer.arguments}" for layer in fastest if layer.arguments]
-        head = "Each layer was tuned on each machine, as by `ttsim tune`."
-        return [head, "Configs of the fastest machine that are not those of the file:", *found] if found else [head]
-
-    def _repr_html_(self) -> str:
-        return html_table(self._front_cells(), words=self._front_axes, caption=self.headline)
-
-    def _front(self) -> list[str]:
-        """A line for each machine of the front."""
-        if not self.front:
-            return ["No machine runs all layers."]
-        return ["Pareto front, the fastest first:", *fitted(self._front_cells(), None, words=self._front_axes)]
-
-    @property
-    def _front_axes(self) -> list[str]:
-        """The fields that distinguish machines of the front."""
-        return [axis.name for axis in self.axes if axis.read or axis.priced]
-
-    def _front_cells(self) -> list[list[str]]:
-        """Headings, and the cells of each machine of the front."""
-        costs, names = list(self.points[self.front[0]].costs) if self.front else [], self._front_axes
-        rows = [[*names, "time", *["as given"] * self.tuned, "error", *costs, "alike"]]
-        for at, others in zip(self.front, self.alike, strict=True):
-            point = self.points[at]
-            share = "" if point.cycles_error_share is None else f"{100 * point.cycles_error_share:.1f} %"
-            figures = [f"{point.costs[name]:.6g}" for name in costs]
-            values = [point.values[name] for name in names]
-            given = "does not run" if point.given_nanoseconds is None else time(point.given_nanoseconds)
-            times = [time(point.nanoseconds or 0), *[given] * self.tuned]
-            rows.append([*values, *times, share, *figures, f"{others or ''}"])
-        return rows
-
-
-def effect_text(axis: AxisEffect) -> str:
-    """What a field does to the time of all layers, and to whether they run."""
-    decided = "decides whether layers fit" if axis.decides else ""
-    if not axis.read:
-        return f"no layer reads it; its values ({axis.values}) were collapsed"
-    if axis.moves_share is None:
-        return decided or ("one value" if axis.values == 1 else "no two of its values run")
-    moved = f"moves time by up to {100 * axis.moves_share:.3g} %" if axis.moves_share else "moves no time"
-    return f"{moved}; {decided}" if decided else moved
-
-
-def _shortened(reason: str) -> str:
-    line = reason.splitlines()[0]
-    return line if len(line) <= LONGEST_REASON else f"{line[: LONGEST_REASON - 3]}..."
-
-
 Watch: TypeAlias = Callable[[int], Callable[[], object]]
 
 
@@ -350,8 +109,8 @@ def design(
         own = looked.get(number)
         points.append(own or DesignPoint(values=combined, device=spec.name, costs=costs[number], reason=NOT_LOOKED))
     layers = [LayerRows((), known) for known in look.known]
-    timed = [(at, point) for at, point in enumerate(points) if point.nanoseconds is not None]
-    aims = [(point.nanoseconds or 0.0, *point.costs.values()) for _, point in timed]
+    timed = [(at, own) for at, point in enumerate(points) if (own := _aims(point)) is not None]
+    aims = [own for _, own in timed]
     best, duplicates = front(aims), Counter(aims)
     ran = [(space.count(layer.name), call) for layer in space.work for call in _ran(layer, space.base)]
     return DesignResult(

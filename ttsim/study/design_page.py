@@ -20,7 +20,7 @@ from ttsim.report.sections import (
     table,
     verdict,
 )
-from ttsim.study.design import AxisEffect, DesignPoint, DesignResult, LayerOutcome, effect_text
+from ttsim.study.design_result import AxisEffect, DesignPoint, DesignResult, LayerOutcome, effect_text
 from ttsim.study.store import front
 from ttsim.study.sweep import LONGEST_REASON
 

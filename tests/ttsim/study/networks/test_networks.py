@@ -190,7 +190,7 @@ def test_a_tuned_row_says_nothing_of_what_other_configs_move(device, tmp_path, m
     ttnn.conv2d(
         input_tensor=ttnn.zeros((1, 1, 64, 32), layout=ttnn.TILE_LAYOUT, device=device),
         weight_tensor=ttnn.from_torch(np.zeros((32, 32, 3, 3), np.float32), ttnn.bfloat16), device=device,
-        in_channels=32, out_channels=32, batch_size=1, input_height=8, input_width=8, kernel_size=(3, 3), padding=(1, 1),
+        in_channels=32, out_channels=32, batch_size=1, input_height=8, input_width=8, kernel_size=(3, 3),
     )  # fmt: skip
     path.write_text(recorder.text())
     network = read_network(path)
