@@ -21,6 +21,7 @@ from tools.zeros import updated
 from ttsim.api.convolutions import conv_transpose2d
 from ttsim.recording.profiling import estimate_cycles
 from ttsim.report.cycle_report import CycleReport
+from ttsim.report.cycles import binding, bound_cycles
 from ttsim.runtime.types.layer import Layer
 from ttsim.study.design import design
 from ttsim.study.design_result import DesignPoint, DesignResult
@@ -50,7 +51,7 @@ class Studied:
     # How far the cycles of the best in ttnn's lowering are to be expected off; None if unknown
     error_share: float | None
     reasons: tuple[str, ...]  # Why that is faster than the model's config, in words; empty if either does not run
-    bound: Mapping[str, int]  # Cycles of the tuned config by the stage that binds them
+    bound: Counter[str]  # Cycles of the tuned config by the stage that binds them
 
     @property
     def choices(self) -> tuple[Choice | None, ...]:
@@ -113,16 +114,8 @@ def studied(layer: Layer, device: str) -> Studied:
         phase=phase,
         error_share=None if after is None else after.total.error.share,
         reasons=() if before is None or after is None else differences(after, before),
-        bound={} if after is None else bound_cycles(after),
+        bound=Counter() if after is None else bound_cycles(after.total),
     )
-
-
-def bound_cycles(report: CycleReport) -> dict[str, int]:
-    """Cycles by the stage that binds the device operation that takes them."""
-    bound = Counter[str]()
-    for op in report.total.operations:
-        bound[op.bound_by] += op.cycles
-    return dict(bound)
 
 
 def tuned(layer: Layer, device: str, lowering: str) -> Tuned:
@@ -152,7 +145,6 @@ HEADINGS: Final = (
 )  # fmt: skip
 SHOWN_GAINS: Final = 1  # of a device, the largest
 SHOWN_REASONS: Final = 1
-BINDING: Final = 3  # stages of a device
 CONTENDED: Final = "vanilla_unet.upconv1"  # the layer whose front of time and L1 is drawn
 
 
@@ -262,11 +254,7 @@ def _sums(study: Study) -> Iterator[str]:
 
 def _binding(layers: Sequence[Studied]) -> str:
     """The stages that bind most cycles of the tuned layers, with their shares."""
-    bound = Counter[str]()
-    for layer in layers:
-        bound.update(layer.bound)
-    total = sum(bound.values())
-    return ", ".join(f"{stage} {cycles / total:.0%}" for stage, cycles in bound.most_common(BINDING))
+    return binding(sum((layer.bound for layer in layers), Counter[str]()))
 
 
 def _gains(layers: Sequence[Studied]) -> Iterator[str]:

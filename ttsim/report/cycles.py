@@ -516,13 +516,18 @@ def totals(calls: Sequence[CallRun], spec: DeviceSpec) -> Totals:
 MOST_BINDING: Final = 3  # stages in a text
 
 
-def binding(total: Totals) -> str:
-    """The stages that bind most cycles, each with its share: "network 52 %, unpack 31 %"; empty without cycles."""
+def bound_cycles(total: Totals) -> Counter[str]:
+    """The cycles of device operations by the stage that binds the operation."""
     spent = Counter[str]()
     for op in total.operations:
         spent[op.bound_by] += op.cycles
+    return spent
+
+
+def binding(spent: Counter[str]) -> str:
+    """The stages that bind most cycles, each with its share: "network 52.0 %, unpack 31.0 %"; empty without cycles."""
     most = [(stage, cycles) for stage, cycles in spent.most_common(MOST_BINDING) if cycles]
-    return ", ".join(f"{stage} {percent(share_of(cycles, total.cycles))}" for stage, cycles in most)
+    return ", ".join(f"{stage} {percent(share_of(cycles, spent.total()))}" for stage, cycles in most)
 
 
 class CallTime(Row, kw_only=True):

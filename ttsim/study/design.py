@@ -109,8 +109,8 @@ def design(
         own = looked.get(number)
         points.append(own or DesignPoint(values=combined, device=spec.name, costs=costs[number], reason=NOT_LOOKED))
     layers = [LayerRows((), known) for known in look.known]
-    timed = [(at, own) for at, point in enumerate(points) if (own := _aims(point)) is not None]
-    aims = [own for _, own in timed]
+    timed = [(at, aim) for at, point in enumerate(points) if (aim := _aims(point)) is not None]
+    aims = [aim for _, aim in timed]
     best, duplicates = front(aims), Counter(aims)
     ran = [(space.count(layer.name), call) for layer in space.work for call in _ran(layer, space.base)]
     return DesignResult(

@@ -21,7 +21,7 @@ from device.time.energy import static_milliwatts
 from ops.programs.conv2d.partition import ConvOptions
 from ttsim.api.convolutions import conv_transpose2d
 from ttsim.recording.profiling import timed_call
-from ttsim.report.cycles import CallRun, Totals, binding, totals
+from ttsim.report.cycles import CallRun, Totals, binding, bound_cycles, totals
 from ttsim.report.energy import action_femtojoules
 from ttsim.report.formatting import by, plain
 from ttsim.report.memory import l1_use, operation_uses
@@ -227,7 +227,7 @@ def figures_of(calls: Sequence[CallRun], total: Totals, spec: DeviceSpec) -> dic
     """The figures of a row that calls take; `total` are those of the calls together."""
     return {
         "cycles": total.cycles,
-        "bound_by": binding(total),
+        "bound_by": binding(bound_cycles(total)),
         "cycles_error_share": total.error.share,
         "cycles_unmeasured_share": total.error.unmeasured_share,
         "untimed_operations": sum(len(call.untimed) for call in calls),
