@@ -109,6 +109,21 @@ def attention(draft: Draft) -> Step:
     return draft.gives(weights @ valued, bound + 2.0**-6, dtypes=(dtype,), layout="TILE")
 
 
+@operation("experimental.split_query_key_value_and_split_heads")
+def split_in_pairs(draft: Draft) -> Step:
+    """Pairs of heads of each core, of which the keys are looked at."""
+    rows, batch, cores, size = 32 * draft.between(1, 2), draft.between(1, 2), draft.pick((1, 2)), draft.pick((32, 64))
+    dtype = draft.pick(("bfloat16", "bfloat8_b"))
+    where = f'shards("BLOCK", ({rows}, {6 * size}), (0, 0, {cores - 1}, {batch - 1}))'
+    x = draft.operand("a", (batch, 1, rows, 6 * cores * size), dtype, where=where)
+    values = x.values.reshape(batch, rows, cores, 3, 2, size)[:, :, :, 1].reshape(batch, rows, 2 * cores, size)
+    draft.call(x, f"ttsim.CoreCoord({cores}, {batch})").option("num_heads", 2 * cores)
+    draft.option("memory_config", "ttsim.L1_HEIGHT_SHARDED_MEMORY_CONFIG")
+    text = f"ttsim.{draft.function}({', '.join(draft.arguments)})[1]"
+    values = values.transpose(0, 2, 3, 1)
+    return draft.gives(values, movement_error(values, dtype), text=text, dtypes=(dtype,), layout="TILE")
+
+
 @operation("experimental.create_qkv_heads", "experimental.nlp_create_qkv_heads_vit")
 @operation("experimental.nlp_create_qkv_heads_segformer")
 def split_otherwise(draft: Draft) -> Step:

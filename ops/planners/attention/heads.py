@@ -62,8 +62,8 @@ def plan_split(call: SplitArguments, spec: DeviceSpec) -> Plan:
     )
     op = SplitHeads(
         heads=call.heads, kv_heads=call.kv_heads, head_size=size, transposed=call.transposed,
-        grouped=call.program == "CreateQKVHeads", queries_alone=call.program == "NlpCreateHeadsSegformer",
-        data_format=call.source.data_format,
+        groups=call.kv_heads if call.program == "CreateQKVHeads" else 1,
+        queries_alone=call.program == "NlpCreateHeadsSegformer", data_format=call.source.data_format,
     )  # fmt: skip
     builder.run(
         f"{call.program}DeviceOperation", op, read, query, _split_buffers(call, read[0], (query, key, value), spec),
