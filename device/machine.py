@@ -226,7 +226,10 @@ class Machine:
         self._require_open()
         noun = "dataflow buffer" if dataflow else "circular buffer"
         self._refuse_if(lambda: check_count(len(circular_buffers), self.spec.l1, noun=noun))
-        counts = [buffer.size_bytes // buffer.page_bytes for buffer in circular_buffers]
+        counts = [
+            (number if buffer.index is None else buffer.index, buffer.size_bytes // buffer.page_bytes)
+            for number, buffer in enumerate(circular_buffers)
+        ]
         self._refuse_if(lambda: check_pages(counts, noun=noun))
         self._program_count += 1
         self.record(CircularBuffersFreed())

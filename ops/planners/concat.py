@@ -323,7 +323,7 @@ class _Concat:
             buffers = page_buffers(specs, joined.spec, spec)
         elif refused is None:
             turns = pair and specs[0].layout is Layout.TILE
-            buffers = (turned_buffers if turns else shard_views)(inputs, joined, spec)
+            buffers = turned_buffers(inputs, joined, spec) if turns else shard_views(inputs, joined, spec, pair=pair)
         groups = self.groups if pair else 1
         self._run(inputs, joined, groups, buffers=buffers, dataflow=pair, refused=refused)
         if sharded:

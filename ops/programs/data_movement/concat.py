@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import prod
+from math import gcd, prod
 from typing import Final
 
 import numpy as np
@@ -34,6 +34,7 @@ from ops.programs.data_movement.movement import Access, Composed, DataMovement, 
 from ops.programs.kernel_costs import ComputeCosts, convert_tile_cycles, local_sticks_cycles
 
 COPIED_TOGETHER: Final = 1 << 20  # numbers that one thread copies at a time
+RESULT_INDEX: Final = 16  # of the circular buffer on the result's shards
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,9 +96,34 @@ class Concatenate(DataMovement):
         return (_turned if is_turned(self, ends) else _copied)(self, ends, spec)
 
 
-def shard_views(inputs: Sequence[PlanTensor], result: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Views of the shards of all inputs and of the result."""
-    return tuple(shard_view(f"shards_{number}", tensor, spec) for number, tensor in enumerate([*inputs, result]))
+def shard_views(
+    inputs: Sequence[PlanTensor], result: PlanTensor, spec: DeviceSpec, *, pair: bool = False
+) -> tuple[CircularBuffer, ...]:
+    """Views of the shards of all inputs and of the result; the programs for a pair of tensors have whole rows as pages.
+
+    The pages of other programs are elements of rows in blocks, or parts that fill the rows of all tensors.
+    """
+    tensors, index, tiles = [*inputs, result], None if pair else RESULT_INDEX, result.spec.layout is Layout.TILE
+    views = [shard_view(f"shards_{number}", tensor, spec) for number, tensor in enumerate(tensors)]
+    if tiles:
+        views = [view._replace(page_bytes=view.data_format.tile_bytes) for view in views]
+    elif pair:
+        rows = [tensor.spec.shards.shape[0] for tensor in tensors]
+        views = [view._replace(page_bytes=view.size_bytes // row) for view, row in zip(views, rows, strict=True)]
+    else:
+        views = [view._replace(page_bytes=_part_bytes(inputs, result, spec)) for view in views]
+    return (*views[:-1], views[-1]._replace(index=index))
+
+
+def _part_bytes(inputs: Sequence[PlanTensor], result: PlanTensor, spec: DeviceSpec) -> int:
+    """Bytes of an element of rows in blocks, or of a part that fills all rows.
+
+    The library counts the result's row in elements where it takes it for bytes.
+    """
+    if result.spec.memory_config.memory_layout is TensorMemoryLayout.BLOCK_SHARDED:
+        return row_bytes(result.spec, 1)
+    rows = [row_bytes(tensor.spec, tensor.spec.shards.shape[1]) for tensor in inputs]
+    return gcd(*(round_up(row, spec.l1.alignment_bytes) for row in (result.spec.shards.shape[1], *rows)))
 
 
 def turned_buffers(inputs: Sequence[PlanTensor], result: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
@@ -105,7 +131,7 @@ def turned_buffers(inputs: Sequence[PlanTensor], result: PlanTensor, spec: Devic
 
     bfloat8_b is bfloat16 while it is transposed.
     """
-    views, data_format = shard_views(inputs, result, spec), result.spec.data_format
+    views, data_format = shard_views(inputs, result, spec, pair=True), result.spec.data_format
     turned, cores = BFLOAT16 if data_format == BFLOAT8_B else data_format, views[0].cores
     widths = [tensor.spec.shards.shape[1] // TILE for tensor in (*inputs, result)]
     rows = [tile_buffer(f"turned_{number}", tiles, turned, cores) for number, tiles in enumerate(widths)]

@@ -114,6 +114,27 @@ REFUSALS = {
         "For buffer index 0, number of CB pages 66000 is greater than 65535. Would cause wraparound in the CB "
         "calculations.",
     ),
+    # pages fill the rows of all three tensors: 15 of 32 bytes in a row of the result, whose index is 16
+    "concat": (
+        ttsim.concat,
+        (
+            [
+                spec(1, 1, 9000, side, layout=ROWS, dtype=ttsim.uint32, memory=shards("HEIGHT_SHARDED", 9000, side, 1))
+                for side in (48, 24, 48)
+            ],
+            3,
+        ),
+        {"memory_config": shards("HEIGHT_SHARDED", 9000, 120, 1)},
+        "For buffer index 16, number of CB pages 135000 is greater than 65535. Would cause wraparound in the CB "
+        "calculations.",
+    ),
+    "concat of blocks": (
+        ttsim.concat,
+        ([spec(1, 1, 3000, 24, layout=ROWS, memory=shards("BLOCK_SHARDED", 3000, 24, 1))] * 2, 3),
+        {"memory_config": shards("BLOCK_SHARDED", 3000, 48, 1)},
+        "For buffer index 0, number of CB pages 72000 is greater than 65535. Would cause wraparound in the CB "
+        "calculations.",
+    ),
     # shards that do not hold the result come before rows that end between aligned addresses
     "pad": (
         ttsim.pad,
