@@ -171,6 +171,20 @@ def test_untilize_reads_ahead_only_where_l1_holds_two_rows(device):
     assert graph.query_op_constraints(ttsim.untilize, device, wide).error_message is None
 
 
+@pytest.mark.parametrize(
+    ("source", "usage"),
+    [
+        (spec(1, 1, 40, 6230), (1_198_080, 0, 1_198_080, 0)),  # two rows of 195 tiles read ahead, one written
+        (spec(1, 1, 40, 4000), (1_024_000, 0, 1_024_000, 0)),  # two of both
+        (spec(1, 1, 20, 8000), (0, 0, 24_576, 0)),  # padding of wide rows is cut off by an older program
+        # and rows that have no room beside a result in L1 are untilized by one, too
+        (spec(1, 1, 4096, 6240, memory=L1, dtype=ttsim.bfloat8_b), (0, 1_223_040, 1_351_616, 798_720)),
+    ],
+)
+def test_generated_code_holds_as_many_rows_of_tiles_as_fit(device, source, usage):
+    assert tuple(graph.query_op_constraints(ttsim.untilize, device, source).resource_usage) == usage
+
+
 def test_a_normalization_allocates_its_result_before_its_checks(device):
     """HEIGHT shards are refused, but only where their copy has a place."""
     source = spec(1, 1, 24576, 128, dtype=ttsim.float32, memory=shards("HEIGHT_SHARDED", 1536, 128, 4, 4))
