@@ -227,8 +227,8 @@ class Machine:
         noun = "dataflow buffer" if dataflow else "circular buffer"
         self._refuse_if(lambda: check_count(len(circular_buffers), self.spec.l1, noun=noun))
         counts = [
-            (number if buffer.index is None else buffer.index, buffer.size_bytes // buffer.page_bytes)
-            for number, buffer in enumerate(circular_buffers)
+            (place if buffer.number is None else buffer.number, buffer.size_bytes // buffer.page_bytes)
+            for place, buffer in enumerate(circular_buffers)
         ]
         self._refuse_if(lambda: check_pages(counts, noun=noun))
         self._program_count += 1

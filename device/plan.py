@@ -41,7 +41,7 @@ class CircularBuffer(NamedTuple):
     view_of: str | None = None  # Name of the tensor whose shard holds the buffer; None: L1 of its own, bottom-up
     offset_bytes: int = 0  # Distance from the start of that shard
     scratchpad: bool = False  # Whether only one processor uses it: a scratchpad, as captures call it
-    index: int | None = None  # The number that its program gives it; None: its place among the program's buffers
+    number: int | None = None  # What its program calls it; None: its place among the program's buffers
 
 
 class Allocate(NamedTuple):

@@ -81,10 +81,11 @@ class FreeL1(NamedTuple):
 
     def beside(self, result: TensorSpec, spec: DeviceSpec) -> "tuple[int, int]":
         """Bytes that the library expects beside a result when it chooses its program, and those that program finds."""
-        if result.memory_config.buffer_type is not BufferType.L1 or result.memory_config.is_sharded():
+        if result.memory_config.buffer_type is not BufferType.L1:
             return self.before_bytes, self.before_bytes
         taken = result.buffer(spec).bank_bytes
-        return max(0, self.before_bytes - taken), self.without(taken).before_bytes
+        expected = 0 if result.memory_config.is_sharded() else taken
+        return max(0, self.before_bytes - expected), self.without(taken).before_bytes
 
 
 class PlanTensor(NamedTuple):

@@ -10,6 +10,8 @@ from device.memory.layouts import TensorSpec
 from device.numbers.formats import DataFormat
 from device.plan import Plan, ProgramKey
 from ops.builder import FreeL1
+from ops.planners.concat import plan_concat
+from ops.planners.shape.repeat import plan_repeat, plan_repeat_interleave
 from ops.planners.shape.reshape import plan_reshape, plan_squeeze, plan_unsqueeze_to_4d
 from ops.planners.to_config import plan_tilize, plan_to_layout, plan_untilize, plan_untilize_with_unpadding
 from ttsim.runtime.calls import on_device
@@ -22,8 +24,16 @@ from ttsim.runtime.types.docs import RAISES, documented
 from ttsim.runtime.types.tensors import DataType
 
 VIEWS: Final = (plan_reshape, plan_squeeze, plan_unsqueeze_to_4d)  # they take empty tensors
-# They cut rows of tiles by the L1 that is free below the tensors there
-FREE_L1_READERS: Final = (plan_tilize, plan_to_layout, plan_untilize, plan_untilize_with_unpadding)
+# They choose programs and buffers by the L1 that is free below the tensors there
+FREE_L1_READERS: Final = (
+    plan_concat,
+    plan_repeat,
+    plan_repeat_interleave,
+    plan_tilize,
+    plan_to_layout,
+    plan_untilize,
+    plan_untilize_with_unpadding,
+)
 P = ParamSpec("P")
 R = TypeVar("R")
 INPUT_LOST: Final = "Input Tensor is not allocated"  # said of the first tensor of most device operations
@@ -90,13 +100,13 @@ def cached_plan(planner: Callable[..., Plan], device: Device, *arguments: Hashab
             "reshape, squeeze, unsqueeze, from_torch and to_torch take them"
         )
     if planner in FREE_L1_READERS:
-        options["free_l1"] = _free_l1(device)
+        options["free_l1"] = free_l1(device)
     numbers = [repr(value) for value in (*arguments, *options.values()) if isinstance(value, float)]  # 0.0 is not -0.0
     key = ProgramKey((planner, arguments, *options.items(), *numbers))
     return device.plans.plan_of(key, spec, lambda: planner(*arguments, spec, **options))
 
 
-def _free_l1(device: Device) -> FreeL1:
+def free_l1(device: Device) -> FreeL1:
     """The L1 that a call finds."""
     machine = device.machine
     room = machine.l1_room_bytes

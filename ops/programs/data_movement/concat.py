@@ -34,7 +34,7 @@ from ops.programs.data_movement.movement import Access, Composed, DataMovement, 
 from ops.programs.kernel_costs import ComputeCosts, convert_tile_cycles, local_sticks_cycles
 
 COPIED_TOGETHER: Final = 1 << 20  # numbers that one thread copies at a time
-RESULT_INDEX: Final = 16  # of the circular buffer on the result's shards
+RESULT_NUMBER: Final = 16  # of the circular buffer on the result's shards
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,16 +103,16 @@ def shard_views(
 
     The pages of other programs are elements of rows in blocks, or parts that fill the rows of all tensors.
     """
-    tensors, index, tiles = [*inputs, result], None if pair else RESULT_INDEX, result.spec.layout is Layout.TILE
-    views = [shard_view(f"shards_{number}", tensor, spec) for number, tensor in enumerate(tensors)]
-    if tiles:
+    tensors = [*inputs, result]
+    views = [shard_view(f"shards_{place}", tensor, spec) for place, tensor in enumerate(tensors)]
+    if result.spec.layout is Layout.TILE:
         views = [view._replace(page_bytes=view.data_format.tile_bytes) for view in views]
     elif pair:
         rows = [tensor.spec.shards.shape[0] for tensor in tensors]
         views = [view._replace(page_bytes=view.size_bytes // row) for view, row in zip(views, rows, strict=True)]
     else:
         views = [view._replace(page_bytes=_part_bytes(inputs, result, spec)) for view in views]
-    return (*views[:-1], views[-1]._replace(index=index))
+    return (*views[:-1], views[-1]._replace(number=None if pair else RESULT_NUMBER))
 
 
 def _part_bytes(inputs: Sequence[PlanTensor], result: PlanTensor, spec: DeviceSpec) -> int:

@@ -99,6 +99,12 @@ def test_repeated_shards_are_those_of_the_real_planner(device, name):
     assert tuple(response.output_tensor_specs[0].memory_config.shard_spec.shape) == shard_shape
 
 
+def test_repeated_rows_take_as_many_pages_as_l1_holds(device):
+    """Rows of 214,208 B: six pages, three of which are waited for together."""
+    response = graph.query_op_constraints(ttsim.repeat, device, spec(3, 2, 2, 26776, layout=ROWS), (1, 1, 1, 4))
+    assert tuple(response.resource_usage) == (1_285_248, 0, 1_285_248, 0)
+
+
 ONE_CORE = shards("HEIGHT_SHARDED", 65536, 8, 1)
 REFUSALS = {
     "dataflow pages": (
@@ -127,6 +133,14 @@ REFUSALS = {
         {"memory_config": shards("HEIGHT_SHARDED", 9000, 120, 1)},
         "For buffer index 16, number of CB pages 135000 is greater than 65535. Would cause wraparound in the CB "
         "calculations.",
+    ),
+    # two pages of a row have no room beside all results in L1 together, so the older program repeats it
+    "repeat": (
+        ttsim.repeat,
+        (spec(1, 2, 1, 96619, layout=ROWS, memory=L1), (1, 4, 3, 3)),
+        {},
+        "Statically allocated dataflow buffers on core range [0-0 - 7-7] grow to 3197904 B which is beyond max L1 size "
+        "of 1499136 B",
     ),
     "concat of blocks": (
         ttsim.concat,
