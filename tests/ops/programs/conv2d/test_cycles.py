@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
-from ops.planners.conv.lower_bounds import lower_bound_of
+from ops.planners.conv.lower_bounds import LowerBounds
 from ops.programs.conv2d.block_costs import ConvCosts
 from ops.programs.conv2d.cycles import conv_cycles, least_cycles, time_conv
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
@@ -72,7 +72,7 @@ def test_the_bound_is_below_the_walk_and_near(scheme, rows):
     spec, config = asked.snapshot.machine.spec, asked.call.conv_config
     layout = type(asked.call.input.spec.memory_config.memory_layout)[scheme]
     call = replace(asked.call, conv_config=replace(config, shard_layout=layout, act_block_h_override=rows))
-    ((op, count),) = lower_bound_of(call, spec, free_l1_bytes=1_300_000).ops
+    ((op, steps, count),) = LowerBounds(spec, 1_300_000).of(call).programs
     assert count == 1
     walked = time_conv(op, spec).end.cycles
-    assert 0.3 * walked < least_cycles(op, spec) <= walked
+    assert 0.3 * walked < least_cycles(op, steps) <= walked
