@@ -63,8 +63,13 @@ def bank_points(spec: DeviceSpec, network: Network) -> Points:
     """The nodes at which the banks of DRAM answer on a network; empty where the device does not state them."""
     noc = spec.noc
     rows = noc.dram_rows if network is FIRST else noc.dram_second_rows
-    nodes = tuple(zip(noc.dram_cols, rows, strict=True))
-    return tuple(nodes[bank % len(nodes)] for bank in range(spec.dram.banks)) if nodes else ()
+    return _bank_points(noc.dram_cols, rows, spec.dram.banks)
+
+
+@lru_cache(maxsize=KEPT)
+def _bank_points(cols: tuple[int, ...], rows: tuple[int, ...], banks: int) -> Points:
+    nodes = tuple(zip(cols, rows, strict=True))
+    return tuple(nodes[bank % len(nodes)] for bank in range(banks)) if nodes else ()
 
 
 def spread_link_bytes(

@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Final, NamedTuple
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
@@ -43,6 +44,18 @@ class RestKey(NamedTuple):
     pieces: Hashable
 
 
+class Buffered(NamedTuple):
+    """How a call buffers blocks and moves its halo, by which calls of a family differ."""
+
+    act: bool  # Activations are double buffered
+    weights: bool
+    moves_halo: bool
+
+
+BUFFERED: Final = ("enable_act_double_buffer", "enable_weights_double_buffer", "reallocate_halo_output")
+_unbuffered = attrgetter(*(name.name for name in fields(ConvConfig) if name.name not in BUFFERED))
+
+
 class Program(NamedTuple):
     """A convolution of a call."""
 
@@ -74,8 +87,8 @@ class LowerBounds:
 
     device_spec: DeviceSpec
     free_l1_bytes: int  # Free bytes of every L1 bank when the call begins
-    # By a call of each family: its pieces on the L1 path, or why it is refused
-    _families: dict[ConvCall, "tuple[_Family, ...] | DeviceError | NoWindowError"] = field(default_factory=dict)
+    # Of each family, by what its calls share: its pieces on the L1 path, or why it is refused
+    _families: dict[Hashable, "tuple[_Family, ...] | DeviceError | NoWindowError"] = field(default_factory=dict)
     _places: dict[Hashable, "_Place"] = field(default_factory=dict)
 
     def of(self, call: ConvCall, extent: Extent = Extent.CALL) -> LowerBound:
@@ -89,7 +102,12 @@ class LowerBounds:
                 return UNKNOWN
             pieces = [self._like(piece, extent)._replace(times=times) for piece, times in self._calls(call)]
         else:
-            pieces = [family.piece(config, moves_halo=on_l1_path) for family in self._family(call)]
+            buffered = Buffered(
+                config.enable_act_double_buffer,
+                config.enable_weights_double_buffer,
+                config.reallocate_halo_output or not on_l1_path,
+            )
+            pieces = [family.piece(buffered) for family in self._family(call)]
         if not pieces:
             return UNKNOWN
         costs = self.device_spec.costs_of(MovementCosts)
@@ -112,15 +130,15 @@ class LowerBounds:
     def _family(self, call: ConvCall) -> "tuple[_Family, ...]":
         """The pieces of a call, which calls with other buffers share: the same cores and blocks."""
         config, slices = call.conv_config, call.slice_config
-        if config.shard_layout is not None and (call.takes_l1_path or (slices is not None and slices.num_slices)):
-            call = replace(call, conv_config=_buffered(config, ConvConfig(), moves_halo=True))
-        found = self._families.get(call)
+        shares = config.shard_layout is not None and (call.takes_l1_path or (slices is not None and slices.num_slices))
+        key = slices, _unbuffered(config) if shares else config
+        found = self._families.get(key)
         if found is None:
             try:
                 found = tuple(self._piece(call, *each) for each in enumerate(self._calls(call)))
             except (DeviceError, NoWindowError) as error:
                 found = error
-            self._families[call] = found
+            self._families[key] = found
         if isinstance(found, Exception):
             raise found.with_traceback(None)
         return found
@@ -137,7 +155,17 @@ class LowerBounds:
         buffers = ConvBuffers.of(layout)
         op = micro_op(piece, layout, buffers, k_blocks=())
         steps = conv_steps(op, self.device_spec)
-        return _Family(partitioned, times, self._places[key], buffers, op, steps, int(least_cycles(op, steps)))
+        return _Family(
+            partitioned=partitioned,
+            times=times,
+            place=self._places[key],
+            buffers=buffers,
+            op=op,
+            steps=steps,
+            cycles=int(least_cycles(op, steps)),
+            plan_key=_plan_key(partitioned),
+            rest_key=cores,
+        )
 
     def _like(self, call: ConvCall, extent: Extent) -> "_Piece":
         """The bound of all calls like a call on the L1 path."""
@@ -227,7 +255,7 @@ class _Place(NamedTuple):
         return self.halo_bytes + max(self.in_bytes, buffers_bytes + self.output_bytes)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Family:
     """A call on the L1 path with a scheme, cores and blocks; its members buffer blocks and move halos otherwise."""
 
@@ -238,42 +266,31 @@ class _Family:
     op: Conv2dOp
     steps: ConvSteps
     cycles: int
-    _pieces: dict[Hashable, _Piece] = field(default_factory=dict)
+    plan_key: Hashable
+    rest_key: Hashable
+    _pieces: dict[Buffered, _Piece] = field(default_factory=dict)
 
-    def piece(self, config: ConvConfig, *, moves_halo: bool) -> _Piece:
-        """The bounds with the buffers of a config; `moves_halo` says whether the config decides about halos."""
-        config = _buffered(self.partitioned.call.conv_config, config, moves_halo=moves_halo)
-        doubled = config.enable_act_double_buffer, config.enable_weights_double_buffer
-        key = *doubled, config.reallocate_halo_output
-        if key not in self._pieces:
-            self._pieces[key] = self._piece(config, *doubled)
-        return self._pieces[key]
+    def piece(self, buffered: Buffered) -> _Piece:
+        """The bounds of a member."""
+        if buffered not in self._pieces:
+            self._pieces[buffered] = self._piece(buffered)
+        return self._pieces[buffered]
 
-    def _piece(self, config: ConvConfig, act_doubled: bool, weights_doubled: bool) -> _Piece:
+    def _piece(self, buffered: Buffered) -> _Piece:
         layout = self.partitioned.layout
         if not layout.options.activation_reuse:
-            options = replace(layout.options, act_double_buffer=act_doubled, weights_double_buffer=weights_doubled)
+            options = replace(layout.options, act_double_buffer=buffered.act, weights_double_buffer=buffered.weights)
             layout = replace(layout, options=options)
         own_bytes = local_bytes(buffer_requests(replace(self.buffers, layout=layout)))
         return _Piece(
             self.cycles,
             self.place.rest_cycles,
             self.place.l1_bytes(own_bytes),
-            _plan_key(self.partitioned, config),
-            _cores_key(self.partitioned),
+            (self.plan_key, buffered),
+            self.rest_key,
             (replace(self.op, layout=layout), self.steps),
             self.times,
         )
-
-
-def _buffered(config: ConvConfig, like: ConvConfig, *, moves_halo: bool) -> ConvConfig:
-    """A config with the buffers of another; with `moves_halo` its halo moves as well where that of the other does."""
-    return replace(
-        config,
-        enable_act_double_buffer=like.enable_act_double_buffer,
-        enable_weights_double_buffer=like.enable_weights_double_buffer,
-        reallocate_halo_output=like.reallocate_halo_output if moves_halo else config.reallocate_halo_output,
-    )
 
 
 def _cores_key(partitioned: PartitionedConv) -> Hashable:
@@ -291,10 +308,10 @@ def _smallest(buffers: ConvBuffers) -> ConvBuffers:
     return replace(buffers, layout=layout, kernel=(1, buffers.kernel[1]))
 
 
-def _plan_key(partitioned: PartitionedConv, conv_config: ConvConfig) -> Hashable:
-    """All of a layout, without settings whose consequences the layout states."""
+def _plan_key(partitioned: PartitionedConv) -> Hashable:
+    """All of a layout, without settings whose consequences the layout states, and without `Buffered`."""
     config = replace(
-        conv_config,
+        partitioned.call.conv_config,
         act_block_h_override=0,
         core_grid=None,
         force_split_reader=None,
@@ -302,6 +319,9 @@ def _plan_key(partitioned: PartitionedConv, conv_config: ConvConfig) -> Hashable
         reshard_if_not_optimal=False,
         shard_layout=None,
         transpose_shards=False,
+        enable_act_double_buffer=False,
+        enable_weights_double_buffer=False,
+        reallocate_halo_output=False,
     )
     place = partitioned.input_memory
     in_l1 = place.buffer_type is BufferType.L1
