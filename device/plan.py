@@ -145,6 +145,7 @@ class Plan:
     results: Mapping[str, str] = field(default_factory=dict)
     expected: tuple[Expected, ...] = ()  # What its operations take tensors for that were on the device before
     decisions: tuple[Decision, ...] = ()  # What was chosen for the caller, each once, in order
+    without_values: str | None = None  # Why its numbers are not known, and what to do; None where they are
 
     @property
     def refused(self) -> bool:

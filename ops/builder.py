@@ -123,6 +123,7 @@ class PlanBuilder:
         self._adopted: list[str] = []
         self._expected: list[Expected] = []
         self._decisions: dict[Decision, None] = {}
+        self._without_values: str | None = None
         self._buffers: dict[int, tuple[TensorSpec, BufferSpec]] = {}  # by the id of a spec
 
     def tensor(self, name: str) -> PlanTensor:
@@ -132,6 +133,10 @@ class PlanBuilder:
     def decide(self, decision: Decision) -> None:
         """Records a choice made for the caller; a repeated decision counts once."""
         self._decisions |= {decision: None}
+
+    def leave_out_values(self, reason: str) -> None:
+        """Plans a call whose numbers are not known; a device that computes values refuses it for this reason."""
+        self._without_values = self._without_values or reason
 
     def allocate(self, name: str, spec: TensorSpec) -> PlanTensor:
         """Allocates a tensor that a later operation writes."""
@@ -206,6 +211,8 @@ class PlanBuilder:
         self._insert(plan.steps, plan.tensors, named)
         for decision in plan.decisions:
             self.decide(decision)
+        if plan.without_values is not None:
+            self.leave_out_values(plan.without_values)
         return {
             role: PlanTensor(named(name), plan.tensors[name]) for role, name in plan.results.items() if not plan.refused
         }
@@ -308,6 +315,7 @@ class PlanBuilder:
             results={role: tensor.name for role, tensor in results.items()},
             expected=tuple(self._expected),
             decisions=tuple(self._decisions),
+            without_values=self._without_values,
         )
         verify(plan, self._inputs)
         return plan

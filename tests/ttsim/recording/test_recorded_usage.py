@@ -38,7 +38,39 @@ CONV = {
     "stride": (4, 4),
     **conv_sizes(5, 127, 32, 40, 2, 2),
 }
+
+
+def dram_columns(width):
+    """The first operand and the program of a matmul by columns in two of twelve banks of DRAM."""
+    banks = shards("WIDTH_SHARDED", 192, 32, 12)
+    banks = ttsim.MemoryConfig(banks.memory_layout, ttsim.BufferType.DRAM, banks.shard_spec)
+    return (
+        spec(1, 1, 32, 192, memory=shards("WIDTH_SHARDED", 32, 96, 2)),
+        spec(1, 1, 192, width, memory=banks),
+    )
+
+
+def dram_program(**fields):
+    config = ttsim.MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig
+    program = config(in0_block_w=3, per_core_M=1, per_core_N=2, **fields)
+    return {"program_config": program, "memory_config": ttsim.L1_WIDTH_SHARDED_MEMORY_CONFIG}
+
+
 USAGES = {
+    "readers of two banks": (ttsim.matmul, dram_columns(64), dram_program(), (0, 10240, 43008, 4096)),
+    # the numbers of these two are not known, but their memory is
+    "heads with padding": (
+        ttsim.experimental.nlp_concat_heads,
+        (spec(2, 4, 64, 48, memory=L1),),
+        {},
+        (0, 4096, 36864, 2048),
+    ),
+    "activations of integers": (
+        ttsim.subalpha,
+        (*[spec(4, 287, 223, dtype=ttsim.uint32)] * 2, 1.0),
+        {},
+        (28672, 0, 28672, 0),
+    ),
     # cores align the rows of a convolution's input in a scratchpad
     "conv2d": (ttsim.conv2d, (), CONV, (14784, 57216, 57600, 4096)),
     # one block of 2x2 tiles
@@ -142,6 +174,13 @@ REFUSALS = {
         "Statically allocated dataflow buffers on core range [0-0 - 7-7] grow to 3197904 B which is beyond max L1 size "
         "of 1499136 B",
     ),
+    "several readers of a bank": (
+        ttsim.matmul,
+        dram_columns(64),
+        dram_program(num_workers_per_dram_bank=2),
+        "MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig: num_workers_per_dram_bank > 1 is currently supported "
+        "only on Blackhole",
+    ),
     "concat of blocks": (
         ttsim.concat,
         ([spec(1, 1, 3000, 24, layout=ROWS, memory=shards("BLOCK_SHARDED", 3000, 24, 1))] * 2, 3),
@@ -197,6 +236,13 @@ def test_untilize_reads_ahead_only_where_l1_holds_two_rows(device):
 )
 def test_generated_code_holds_as_many_rows_of_tiles_as_fit(device, source, usage):
     assert tuple(graph.query_op_constraints(ttsim.untilize, device, source).resource_usage) == usage
+
+
+def test_numbers_that_are_not_known_are_refused_where_values_are_computed():
+    with ttsim.open_device() as computing:
+        heads = ttsim.ones((1, 2, 32, 48), layout=TILES, device=computing)
+        with pytest.raises(ttsim.TTSimError, match='give a multiple of 32, or open the device with values="off"'):
+            ttsim.experimental.nlp_concat_heads(heads)
 
 
 def test_a_normalization_allocates_its_result_before_its_checks(device):
