@@ -207,6 +207,24 @@ def gather(draft: Draft, x: Shadow) -> Step:
     return draft.gives(np.take_along_axis(x.values[box], places, axis), dtypes=(x.dtype,), layout=layout)
 
 
+def _is_matrix_of_floats(x: Shadow) -> bool:
+    return x.tiled and x.dtype == "bfloat16" and len(x.shape) > 1 and not x.tensor.is_sharded()
+
+
+@of_tensor("bcast", accept=_is_matrix_of_floats)
+def bcast(draft: Draft, x: Shadow) -> Step:
+    """A tensor with a row, a column or a number of another one."""
+    *outer, rows, columns = x.shape
+    dim, math = draft.pick(("H", "W", "HW")), draft.pick(("ADD", "SUB", "MUL"))
+    outer = outer if draft.chance(0.5) else [1] * len(outer)
+    sides = (*outer, 1 if "H" in dim else rows, 1 if "W" in dim else columns)
+    other = draft.operand("b", sides, "bfloat16", layout="TILE", where="ttsim.DRAM_MEMORY_CONFIG")
+    draft.call(x, other, f"ttsim.BcastOpMath.{math}", f"ttsim.BcastOpDim.{dim}")
+    values = {"ADD": np.add, "SUB": np.subtract, "MUL": np.multiply}[math](x.values, other.values)
+    size = np.abs(x.values) * np.abs(other.values) if math == "MUL" else np.abs(x.values) + np.abs(other.values)
+    return draft.gives(values, 2 * rounding(size, "bfloat16"), dtypes=("bfloat16",), layout="TILE")
+
+
 @of_tensor("nonzero", accept=lambda x: len(x.shape) == 4 and x.dtype in ("bfloat16", "float32", "uint32"))
 def nonzero(draft: Draft, x: Shadow) -> Step:
     """The indices of elements that are not zero, of which the count is compared."""
