@@ -14,8 +14,9 @@ from device.memory.memory_config import TILE, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, Array, bit_patterns, div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
+from device.time.links import spread_transfer
 from device.time.network import hands
-from device.time.stages import Stage
+from device.time.stages import OperationCycles, Stage
 from ops.builder import PlanTensor
 from ops.op_model import Ends, ValuesContext, given
 from ops.programs.buffer_shapes import (
@@ -30,7 +31,15 @@ from ops.programs.buffer_shapes import (
     tile_buffer,
     volume_tiles,
 )
-from ops.programs.data_movement.movement import Access, Composed, DataMovement, Movement, copy_movement, tile_writes
+from ops.programs.data_movement.movement import (
+    Access,
+    Composed,
+    DataMovement,
+    Movement,
+    copy_movement,
+    pages_of,
+    tile_writes,
+)
 from ops.programs.kernel_costs import ComputeCosts, convert_tile_cycles, local_sticks_cycles
 
 COPIED_TOGETHER: Final = 1 << 20  # numbers that one thread copies at a time
@@ -89,11 +98,29 @@ class Concatenate(DataMovement):
         )
         return replace(copied, reads=together, writes=replace(writes, access=tile_writes(spec)))
 
+    def cycles(self, ends: Ends, spec: DeviceSpec) -> OperationCycles:
+        """Cycles as of a copy, with the bytes that are read from the memory of each tensor."""
+        timed = super(Concatenate, self).cycles(ends, spec)
+        inputs, cores = (ends.read, *ends.others), timed.slowest.cores
+        size = {place: sum(_bytes(each) for each in inputs if in_dram(each) is place) for place in (True, False)}
+        if timed.transfers is None or size[True] == timed.dram_read_bytes:
+            return timed
+        reads = (
+            spread_transfer(spec, cores, size[place], in_dram=place, writes=False) for place in size if size[place]
+        )
+        writes = spread_transfer(spec, cores, _bytes(ends.written), in_dram=in_dram(ends.written), writes=True)
+        return replace(timed, dram_read_bytes=size[True], transfers=(*reads, writes))
+
     def composed(self, ends: Ends, spec: DeviceSpec) -> Composed | None:
         """What joins shards: by where the tensors lie, and in which layout."""
         if not (ends.read.memory_config.is_sharded() and ends.written.memory_config.is_sharded()):
             return None
         return (_turned if is_turned(self, ends) else _copied)(self, ends, spec)
+
+
+def _bytes(tensor: TensorSpec) -> int:
+    """Bytes of all pages of a tensor."""
+    return pages_of(tensor, 1).all_bytes
 
 
 def shard_views(

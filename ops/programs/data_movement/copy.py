@@ -134,9 +134,8 @@ class CopyTensor(DataMovement):
             case Conversion.INTERLEAVED_TO_SHARDED:
                 return Movement(cores=cores, reads=_into_shards(sides, spec))
             case Conversion.SHARDED_TO_INTERLEAVED:
-                access, pages = Access.STREAM if before.tiles else Access.STICKS, min(before.all_pages, after.all_pages)
-                writes = replace(before, access=access, all_pages=pages, in_dram=after.in_dram)
-                return Movement(cores=cores, writes=writes)
+                access = Access.STREAM if before.tiles else Access.STICKS
+                return Movement(cores=cores, writes=replace(_moved(before, after), access=access))
             case Conversion.RESHARD:
                 return Movement(cores=cores, reads=_resharded(sides), reshards=True)
             case Conversion.MOVE if sides.from_shards and sides.to_shards:
@@ -346,10 +345,19 @@ READ_AHEAD_PART_BYTES = 1152
 BOUNCES_IN_FLIGHT = 4  # sticks on their way through the scratchpad of an interleaved-to-sharded program
 
 
+def _moved(shards: Pages, interleaved: Pages) -> Pages:
+    """The pages of shards in the memory and format of an interleaved tensor, which has no padding of shards."""
+    if shards.tiles:
+        pages = min(shards.all_pages, interleaved.all_pages)
+        return replace(shards, all_pages=pages, page_bytes=interleaved.page_bytes, in_dram=interleaved.in_dram)
+    size = min(shards.all_bytes, interleaved.all_bytes)
+    return replace(shards, all_pages=div_up(size, shards.page_bytes), uneven_bytes=size, in_dram=interleaved.in_dram)
+
+
 def _into_shards(sides: Sides, spec: DeviceSpec) -> Pages:
     """Reads of an interleaved-to-sharded program; a stick that DRAM does not align is read in parts that bounce."""
     read, written, alignment = sides.read, sides.written, spec.dram.alignment_bytes
-    moved = replace(written, all_pages=min(read.all_pages, written.all_pages), in_dram=read.in_dram)
+    moved = _moved(written, read)
     if read.tiles:
         group = READ_AHEAD_PARTS // sides.cores.num_cores() * READ_AHEAD_PART_BYTES // moved.page_bytes
         return replace(moved, access=Access.WAIT, in_flight=max(1, min(group, moved.core_pages)))

@@ -140,7 +140,9 @@ class Permute(DataMovement):
             rows = prod(written.shape[:-2]) * written.padded_shape[-2]  # padding is written line by line, too
             lines = rows * div_up(read.shape[-1], FACE)
             reads = replace(sides.read, access=Access.WAIT)
-            writes = pieces(sides.written, lines, FACE, sides.cores.num_cores())
+            writes = replace(
+                pieces(sides.written, lines, FACE, sides.cores.num_cores()), uneven_bytes=sides.written.all_bytes
+            )
             return Movement(cores=sides.cores, reads=reads, writes=writes, blocks=reads.core_pages)
         # Blocks of both axes that are last, before and behind; of tiles, face by face. What is written of a tile is
         # whole: the padding of a ragged one, too. Axes before the source's own have one element.
@@ -152,6 +154,8 @@ class Permute(DataMovement):
         longest = TILE // faces
         reads = pieces(sides.read, others * moved * wide * faces, min(longest, columns), used)
         writes = pieces(sides.written, others * columns * high * faces, min(longest, moved), used)
+        if in_tiles:
+            writes = replace(writes, uneven_bytes=sides.written.all_bytes)
         cores = first_cores(used, spec.grid.cols, spec.grid.rows)
         return Movement(cores=cores, reads=reads, writes=writes, blocks=core_blocks)
 
