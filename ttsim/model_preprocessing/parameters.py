@@ -1,0 +1,141 @@
+"""Parameters of a model, and what its layers were called with, by name; items are attributes, too."""
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from ttsim.runtime.tensor import Tensor
+
+
+class DotDict(dict[Any, Any]):
+    """A dict whose items are attributes, too."""
+
+    def __getattr__(self, name: str) -> Any:
+        """The item of this name; raises AttributeError where there is none."""
+        try:
+            return self[name]
+        except KeyError:
+            known = ", ".join(map(str, self))
+            raise AttributeError(f"{type(self).__name__} has no {name!r}; it has {known}") from None
+
+
+class ModuleArgs(DotDict):
+    """What a layer of a model was called with, for a function of ttnn that replaces the layer; items are attributes.
+
+    Examples:
+        >>> ttnn.model_preprocessing.ModuleArgs(stride=2).stride
+        2
+    """
+
+
+class Conv2dArgs(ModuleArgs):
+    """What a Conv2d was called with.
+
+    Examples:
+        >>> ttnn.model_preprocessing.Conv2dArgs(in_channels=4).in_channels
+        4
+    """
+
+
+class ConvTranspose2dArgs(ModuleArgs):
+    """What a ConvTranspose2d was called with.
+
+    Examples:
+        >>> ttnn.model_preprocessing.ConvTranspose2dArgs(in_channels=4).in_channels
+        4
+    """
+
+
+class MaxPool2dArgs(ModuleArgs):
+    """What a MaxPool2d was called with.
+
+    Examples:
+        >>> ttnn.model_preprocessing.MaxPool2dArgs(kernel_size=2).kernel_size
+        2
+    """
+
+
+class GroupNormArgs(ModuleArgs):
+    """What a GroupNorm was called with.
+
+    Examples:
+        >>> ttnn.model_preprocessing.GroupNormArgs(num_groups=2).num_groups
+        2
+    """
+
+
+class ParameterDict(DotDict):
+    """Parameters by name, which can be nested: ``parameters.encoder[0].weight``; printed with shapes for values.
+
+    Examples:
+        >>> ttnn.model_preprocessing.ParameterDict(weight=ttnn.zeros((2, 4)))
+        {
+          weight: ttnn.Tensor(shape=Shape([2, 4]), layout=Layout.ROW_MAJOR, dtype=DataType.BFLOAT16)
+        }
+    """
+
+    def __repr__(self) -> str:
+        """One line for each parameter."""
+        return _drawn(self)
+
+
+class ParameterList(list[Any]):
+    """Parameters of a list of modules; printed as a ParameterDict.
+
+    Examples:
+        >>> 0 in ttnn.model_preprocessing.ParameterList(["first"])
+        True
+    """
+
+    def __contains__(self, index: object) -> bool:
+        """Whether there is an item of this number, as in ttnn."""
+        return isinstance(index, int) and index < len(self)
+
+    def __repr__(self) -> str:
+        """One line for each parameter."""
+        return _drawn(self)
+
+
+Parameters: TypeAlias = ParameterDict | ParameterList
+
+
+def make_parameter_dict(dictionary: Mapping[Any, Any]) -> ParameterDict:
+    """A dict, and the dicts in it, as ParameterDicts; a ModuleArgs stays as it is.
+
+    Args:
+        dictionary: Values by name.
+
+    Returns:
+        The nested ParameterDict.
+
+    Raises:
+        AttributeError: The argument is no mapping.
+
+    Examples:
+        >>> ttnn.model_preprocessing.make_parameter_dict({"conv": {"weight": 1}}).conv.weight
+        1
+    """
+    if isinstance(dictionary, ParameterDict):
+        return dictionary
+    nested = {key for key, value in dictionary.items() if isinstance(value, dict) and not isinstance(value, ModuleArgs)}
+    return ParameterDict(
+        {key: make_parameter_dict(value) if key in nested else value for key, value in dictionary.items()}
+    )
+
+
+def _drawn(parameters: Any, indent: str = "") -> str:
+    """Parameters as text, nested ones further in."""
+    inner = indent + "  "
+    if isinstance(parameters, ParameterDict):
+        lines, brackets = [f"{name}: {_drawn(value, inner)}" for name, value in parameters.items()], "{}"
+    elif isinstance(parameters, ParameterList):
+        lines, brackets = [_drawn(value, inner) for value in parameters], "[]"
+    elif isinstance(parameters, ModuleArgs):
+        lines, brackets = [f"{name}: {value}" for name, value in parameters.items()], "{}"
+    elif isinstance(parameters, Tensor):
+        return f"ttnn.Tensor(shape={parameters.shape}, layout={parameters.layout}, dtype={parameters.dtype})"
+    elif hasattr(parameters, "shape") and hasattr(parameters, "dtype"):
+        return f"torch.Tensor(shape={parameters.shape}, dtype={parameters.dtype})"
+    else:
+        return repr(parameters)
+    body = ",\n".join(f"{inner}{line}" for line in lines)
+    return f"{brackets[0]}\n{body}\n{indent}{brackets[1]}" if lines else brackets
