@@ -59,5 +59,6 @@ def release_of(name: str) -> Release:
         raise SpecError(f"release must be one of {', '.join(tables)}, not {shown(name)}{nearest(name, tables)}")
     rules = dict(tables[name])
     while _EXTENDS in rules:
-        rules = {**tables[rules.pop(_EXTENDS)], **rules}
+        before = tables[rules.pop(_EXTENDS)]
+        rules = {**before, **rules, "costs": {**before.get("costs", {}), **rules.get("costs", {})}}
     return Release(**rules | {"group_norm_of_rows": tuple(rules["group_norm_of_rows"])})

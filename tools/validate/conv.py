@@ -35,10 +35,11 @@ from ops.programs.halo.model import halo_class
 from ops.programs.halo.plan import HaloArguments, plan_halo
 from ops.window import PaddedInput, convolution_axis
 from tools.validate.prediction import (
-    BEFORE_SPLIT_HALOS,
+    EARLY_2025,
     FORMATS,
     OF_2025,
     PHASES,
+    RUN_OF_EARLY_2025,
     NotPredictedError,
     Prediction,
     Row,
@@ -66,7 +67,7 @@ def predict_conv(row: Row) -> Prediction:
         raise NotPredictedError("the row gives no full shape")
     spec = device_spec(row)
     if row["kind"] == PROFILER:
-        spec = spec.replace(release=OF_2025)
+        spec = spec.replace(release=EARLY_2025 if RUN_OF_EARLY_2025 in run_of(row) else OF_2025)
     if prod(numbers(row, "batch in_h in_w in_c")) > spec.grid.cols * spec.grid.rows * spec.l1.bytes:
         raise NotPredictedError("the L1 of all cores is too small for the input, even at a byte for each number")
     try:
@@ -148,7 +149,6 @@ def _op(row: Row, spec: DeviceSpec) -> Conv2dOp:
     return Conv2dOp.of(layout, fidelity_phases=PHASES[row["fidelity"]], activation=activation)
 
 
-OLD_HALOS = "2025_02"  # a run of the kernels before tt-metal's pull requests 18394 and 23650
 ALWAYS_IN_DRAM = "DeepLabV3+"  # a run whose convolutions keep config tensors in DRAM
 NEEDED = ("in_h", "in_w", "k_h", "k_w", "pad_t", "cores_nhw", "c_per_shard", "grid", "config")
 
@@ -159,8 +159,8 @@ def predict_halo(row: Row) -> Prediction:
     if shards is None or not all(row[name] for name in NEEDED):
         raise NotPredictedError("the row gives no shards, so that nobody knows who sends what")
     spec = device_spec(row)
-    if OLD_HALOS in run_of(row):
-        spec = spec.replace(release=BEFORE_SPLIT_HALOS)
+    if RUN_OF_EARLY_2025 in run_of(row):
+        spec = spec.replace(release=EARLY_2025)
     frame, nhw_cores = _frame(row), int(row["cores_nhw"])
     whole = TILE if row["out_tiled"] == "true" else 1
     arguments = HaloArguments(

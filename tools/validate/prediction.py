@@ -70,6 +70,8 @@ FORMATS: Final = {"bf16": BFLOAT16, "bfp8_b": BFLOAT8_B, "bfp4_b": BFLOAT4_B, "f
 PHASES: Final = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}
 NANOSECONDS: Final = {"ns": 1.0, "us": 1000.0}
 GRIDS: Final = {"20-core": (5, 4), "(110 cores)": (11, 10)}  # columns and rows that are used, by what the device says
+THREAD: Final = "PR #"  # begins a path that names a thread: all of those with a P150 are of summer 2026
+P150_OF_2026: Final = (11, 10)  # firmware 19.5.0 (January 2026) shows 120 of its cores, of which a column dispatches
 
 
 def numbers(row: Row, names: str) -> tuple[int, ...]:
@@ -93,7 +95,9 @@ def device_spec(row: Row) -> DeviceSpec:
     if name is None:
         raise NotPredictedError(f"the row does not say which device ({row['device'] or 'empty'})")
     spec = load_spec(name)
-    cols, rows = next((grid for mark, grid in GRIDS.items() if mark in row["device"]), (spec.grid.cols, spec.grid.rows))
+    whole = (spec.grid.cols, spec.grid.rows)
+    own = P150_OF_2026 if row["device"] == "P150" and row["source_path"].startswith(THREAD) else whole
+    cols, rows = next((grid for mark, grid in GRIDS.items() if mark in row["device"]), own)
     return spec.replace(grid_cols=cols, grid_rows=rows)
 
 
@@ -106,4 +110,5 @@ def core_ranges(text: str) -> CoreRangeSet:
 
 OF_2025: Final = "2025"  # the release of rows that were measured in that year
 OF_2025_12: Final = "2025-12"  # the release of rows of the end of that year
-BEFORE_SPLIT_HALOS: Final = "2025-02"  # the release of rows from before halos were split between two processors
+EARLY_2025: Final = "2025-02"  # the release of rows from before readers of halos and convolutions were rewritten
+RUN_OF_EARLY_2025: Final = "2025_02"  # in the name of a run of that release

@@ -7,7 +7,7 @@ import ttsim
 from device.errors import SpecError
 from device.spec.device_spec import load_spec
 from device.spec.releases import DEFAULT_RELEASE, release_names, release_of
-from ops.programs.kernel_costs import ComputeCosts
+from ops.programs.kernel_costs import ComputeCosts, TransferCosts
 
 N150 = load_spec("wormhole_n150")
 
@@ -29,6 +29,8 @@ def test_a_release_gives_what_differs_from_the_one_that_it_extends():
     tilize = [blackhole.replace(release=name).costs_of(ComputeCosts).tilize_tile_cycles for name in release_names()]
     assert tilize == [blackhole.costs_of(ComputeCosts).tilize_tile_cycles] * 2 + [37.0] * 3
     assert N150.replace(release="2025").costs_of(ComputeCosts) == N150.costs_of(ComputeCosts)
+    issues = [N150.replace(release=name).costs_of(TransferCosts).stateful_issue_cycles for name in release_names()]
+    assert issues == [*[N150.costs_of(TransferCosts).stateful_issue_cycles] * 3, 24.0, issues[0]]
     with pytest.raises(
         SpecError, match=r"^release must be one of 0.81.1, a8c5af0f, 2025, 2025-02, 2025-12, not 'a8c', did you mean"
     ):

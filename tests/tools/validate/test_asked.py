@@ -5,10 +5,10 @@ import pytest
 import ttsim as ttnn
 from device.memory.memory_config import TensorMemoryLayout
 from device.spec.device_spec import load_spec
-from tools.validate.asked import predict_matmul, predict_operation
+from tools.validate.asked import LATE_CYCLES, predict_matmul, predict_operation
 from tools.validate.calls import CALLS
 from tools.validate.operands import Asked
-from tools.validate.prediction import NotPredictedError
+from tools.validate.prediction import NotPredictedError, device_spec
 from tools.validate.rows import MEASURED, read_rows, validator_name
 
 ROWS = read_rows(MEASURED / "ops.csv")
@@ -32,6 +32,29 @@ def test_a_row_is_asked_as_its_call_and_names_its_evidence():
         (operation,) = ttnn.estimate_cycles(ttnn.relu, tensor, device=device).operations
     assert round(prediction.cycles_on(prediction.spec)[0]) == operation.cycles
     assert predict_operation(BLANK | SHARDED).evidence == ("Unary", "shards")
+
+
+def test_several_programs_of_one_class_are_evidence_of_that_class_and_of_two_classes_of_none():
+    """Repeats along two axes run two programs of one kind; a ragged tensor is untilized and repeated."""
+    row = {"op": "ttnn.repeat (generated path)", "in_layout": "ROW_MAJOR", "config": "repeat_dims=[1; 2; 3; 1]"}
+    assert predict_operation(BLANK | row).evidence == ("RepeatCodegen", "DRAM")
+    mixed = predict_operation(BLANK | row | {"in_layout": "TILE", "in_shape": "1x1x20x40"})
+    assert mixed.evidence == ("", "")
+
+
+def test_cards_of_2026_have_the_cores_that_their_firmware_shows():
+    thread = {"device": "P150", "source_path": "PR #50187 comment 2"}
+    grids = [device_spec(BLANK | changes).grid for changes in (thread, thread | {"source_path": "GEMM_FLOPS.md"})]
+    assert [(grid.cols, grid.rows) for grid in grids] == [(11, 10), (13, 10)]
+
+
+def test_compute_threads_of_the_run_of_early_2025_end_late():
+    """A function computes; a tensor that is sharded in its format moves alone."""
+    run = {"source_path": "ops_perf_results_2025_02_16_18_11_10.csv"}
+    sharding = {"op": "InterleavedToSharded", "config": "", "dtype_out": "bf16", "out_mem": "L1_HEIGHT_SHARDED"}
+    for changes, late in (({}, LATE_CYCLES), (sharding, 0)):
+        now, then = (predict_operation(BLANK | changes | path) for path in ({}, run))
+        assert then.cycles_on(then.spec)[0] - now.cycles_on(now.spec)[0] == pytest.approx(late)
 
 
 def test_every_call_of_the_table_has_a_row_that_it_predicts():
