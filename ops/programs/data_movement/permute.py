@@ -101,17 +101,17 @@ class Permute(DataMovement):
         in_tiles = ends.read.layout is Layout.TILE
         if in_tiles and self.axes[-1] == rank - 1 and not keeps_tiles(self.axes):
             return composed_by_lines(self.shape, self.axes, ends, spec)
-        if in_tiles or rank < 3:
+        if rank < 3 or (in_tiles and self.axes[-1] >= rank - 2):
             return None
         moved = tuple(axis - rank for place, axis in enumerate(self.axes) if axis != place)
-        if not any(sharded) and self.axes[-1] != rank - 1:
+        if in_tiles or (not any(sharded) and self.axes[-1] != rank - 1):
             model = _by_tiles
         elif all(sharded) and moved in ((-1, -2), (-2, -3)):
             model = _turned_in_place if moved == (-1, -2) else _fetched
         else:
             return None
         read, written = (
-            prod(tensor.shape) * (tensor.data_format.element_bytes or 0) if in_dram(tensor) else 0
+            prod(tensor.shape) * (tensor.data_format.element_bytes or 1) if in_dram(tensor) else 0
             for tensor in (ends.read, ends.written)
         )
         return replace(model(self, ends, spec), dram_read_bytes=read, dram_written_bytes=written)
@@ -140,22 +140,15 @@ class Permute(DataMovement):
             rows = prod(written.shape[:-2]) * written.padded_shape[-2]  # padding is written line by line, too
             lines = rows * div_up(read.shape[-1], FACE)
             reads = replace(sides.read, access=Access.WAIT)
-            writes = replace(
-                pieces(sides.written, lines, FACE, sides.cores.num_cores()), uneven_bytes=sides.written.all_bytes
-            )
+            writes = pieces(sides.written, lines, FACE, sides.cores.num_cores())
             return Movement(cores=sides.cores, reads=reads, writes=writes, blocks=reads.core_pages)
-        # Blocks of both axes that are last, before and behind; of tiles, face by face. What is written of a tile is
-        # whole: the padding of a ragged one, too. Axes before the source's own have one element.
+        # Blocks of both axes that are last, before and behind. Axes before the source's own have one element
         shape = (1,) * (rank - len(read.shape)) + read.shape
         moved, columns = shape[self.axes[-1]], shape[-1]
         others, high, wide = prod(read.shape[:-1]) // moved, div_up(moved, TILE), div_up(columns, TILE)
         used, core_blocks = spread_evenly(others * high * wide, spec.grid.cores)
-        faces = TILE // FACE if in_tiles else 1
-        longest = TILE // faces
-        reads = pieces(sides.read, others * moved * wide * faces, min(longest, columns), used)
-        writes = pieces(sides.written, others * columns * high * faces, min(longest, moved), used)
-        if in_tiles:
-            writes = replace(writes, uneven_bytes=sides.written.all_bytes)
+        reads = pieces(sides.read, others * moved * wide, min(TILE, columns), used)
+        writes = pieces(sides.written, others * columns * high, min(TILE, moved), used)
         cores = first_cores(used, spec.grid.cols, spec.grid.rows)
         return Movement(cores=cores, reads=reads, writes=writes, blocks=core_blocks)
 
@@ -164,17 +157,27 @@ DIRECT_TILES: Final = 8  # tiles of a column whose rows the packer writes straig
 
 
 def _by_tiles(op: Permute, ends: Ends, spec: DeviceSpec) -> Composed:
-    """One part of a tile after the other: rows along the axis that becomes the last, up to the end of a tile."""
+    """One part of a tile after the other: rows along the axis that becomes the last, up to the end of a tile.
+
+    Of tiles, rows lie in faces, and whole ones are written: the padding behind a ragged row, too.
+    """
     last, moved = op.shape[-1], op.shape[op.axes[-1]]
     count = prod(op.shape) // (last * moved) * div_up(last, TILE) * div_up(moved, TILE)
     used = min(count, spec.grid.cores)
-    rows, width = min(TILE, moved), min(TILE, last)
+    rows, width, parts = min(TILE, moved), min(TILE, last), 1
     data_format, link = ends.read.data_format, spec.noc.link_bytes_per_cycle
-    element_bytes = data_format.element_bytes or 0
+    element_bytes = data_format.element_bytes or 1  # block floats are bytes
+    read_bytes, written_bytes = width * element_bytes, rows * element_bytes
+    if ends.read.layout is Layout.TILE:
+        parts, read_bytes = TILE // FACE, FACE * element_bytes
+        written_bytes = read_bytes
+    costs = spec.costs_of(TransferCosts)
     read_latency = waited_read_cycles(spec, 0, in_dram=in_dram(ends.read))
-    read = burst_cycles(spec.costs_of(TransferCosts).page_issue_cycles, rows, width * element_bytes, read_latency, link)
+    read = burst_cycles(costs.page_issue_cycles, parts * rows, read_bytes, read_latency, link)
     answered = write_latency_cycles(spec, in_dram=in_dram(ends.written))
-    written = burst_cycles(spec.costs_of(StickCosts).stick_cycles, width, rows * element_bytes, answered, link)
+    issue = spec.costs_of(StickCosts).stick_write_cycles
+    located = len(op.shape) * costs.axis_cycles  # where the part goes is worked out axis by axis
+    written = located + burst_cycles(issue, parts * width, written_bytes, answered, link)
     cores = first_cores(used, spec.grid.cols, spec.grid.rows)
     steps = read, tilize_block_cycles(spec, 1, data_format, data_format), untilize_tile_cycles(spec, 1), written
     return _turned(cores, steps, div_up(count, used))

@@ -25,8 +25,8 @@ from ops.programs.kernel_costs import (
 
 Shape = tuple[int, ...]
 
-# A program of its own, compiled for its shape, writes padding a face at a time. Others write it line by line,
-# and divide by every axis to find the place of a tile
+# A program of its own, compiled for its shape, writes padding a face at a time. Others write it line by line, and take
+# steps along the axes to find the place of a tile, or of a tile of padding
 HEIGHT_SWAPPED: Final = (0, 2, 1, 3)
 
 
@@ -43,8 +43,10 @@ def composed_by_lines(shape: Shape, axes: Shape, ends: Ends, spec: DeviceSpec) -
     answered = write_latency_cycles(spec, in_dram=in_dram(ends.written))
     costs, issue = spec.costs_of(TransferCosts), spec.costs_of(StickCosts).stick_write_cycles
     written = burst_cycles(issue, ceil(lines), line_bytes, answered, spec.noc.link_bytes_per_cycle)
-    if axes != HEIGHT_SWAPPED:
-        written += len(shape) * costs.axis_cycles
+    if (
+        axes != HEIGHT_SWAPPED
+    ):  # divided by every axis, then multiplied by all but the last: where it was, where it goes
+        written += (3 * len(shape) - 2) * costs.axis_cycles
     filled = (
         _padding_cycles(tuple(shape[axis] for axis in axes), line_bytes, spec, at_once=axes == HEIGHT_SWAPPED)
         / spec.grid.cores
@@ -63,8 +65,14 @@ def composed_by_lines(shape: Shape, axes: Shape, ends: Ends, spec: DeviceSpec) -
 
 
 def _padding_cycles(shape: Shape, line_bytes: int, spec: DeviceSpec, *, at_once: bool) -> float:
-    """Cycles in which all cores write the padding below the images of a result, by lines or the lines of a face."""
-    lines = -shape[-2] % TILE
-    writes, size = (div_up(lines, FACE), min(lines, FACE) * line_bytes) if at_once else (lines, line_bytes)
-    faces_across = div_up(shape[-1], TILE) * (TILE // FACE)
-    return prod(shape[:-2]) * faces_across * writes * read_page_cycles(spec, size)
+    """Cycles in which all cores write the padding below the images of a result, by lines or the lines of a face.
+
+    The bank of a page is worked out for each part of a face, and once for all lines that are written one by one.
+    """
+    costs, lines, faces_across = spec.costs_of(TransferCosts), -shape[-2] % TILE, TILE // FACE
+    tiles = prod(shape[:-2]) * div_up(shape[-1], TILE) * (lines > 0)
+    if at_once:
+        part = read_page_cycles(spec, min(lines, FACE) * line_bytes)
+        return tiles * faces_across * div_up(lines, FACE) * part
+    line = max(costs.read_issue_cycles, line_bytes / spec.noc.link_bytes_per_cycle)
+    return tiles * (faces_across * lines * line + (2 * len(shape) - 1) * costs.axis_cycles)

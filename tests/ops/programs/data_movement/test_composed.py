@@ -25,10 +25,11 @@ SPEC = load_spec("wormhole_n150").replace(
     compute_costs_untilize_narrow_tile_cycles=70.0,
     compute_costs_block_cycles=100.0,
     movement_costs_start_cycles=500.0,
-    movement_costs_stick_cycles=60.0,
+    movement_costs_stick_write_cycles=60.0,
     transfer_costs_read_issue_cycles=25.0,
     transfer_costs_stateful_issue_cycles=20.0,
     transfer_costs_page_issue_cycles=50.0,
+    transfer_costs_axis_cycles=10.0,
 )
 WIRE = SPEC.noc.link_bytes_per_cycle  # 32
 THERE_AND_BACK = core_round_trip_cycles(SPEC)
@@ -54,8 +55,11 @@ def channels(kind, shape, source_format, read, written, **more):
     return kind(shape=shape, source_format=source_format, data_format=BFLOAT16, **more), read, written
 
 
-# 256 parts of tiles on 64 cores, 16 x 32 each
-BY_TILES = 15 * 50 + THERE_AND_BACK + 64 / WIRE + 50 + 3 + 32 + 32 + 70 + 4 * (31 * 60 + THERE_AND_BACK + 32 / WIRE)
+TURNED = 50 + 3 + 32 + 32 + 70  # a tile is tilized, turned and untilized
+# 256 parts of tiles on 64 cores, 16 x 32 each, of four axes
+BY_TILES = 15 * 50 + THERE_AND_BACK + 64 / WIRE + TURNED + 4 * (4 * 10 + 31 * 60 + THERE_AND_BACK + 32 / WIRE)
+# 16 tiles of three axes, one a core, whose 64 lines of faces are read and written
+BY_FACES = 63 * 50 + TURNED + 3 * 10 + 63 * 60 + 2 * (THERE_AND_BACK + 32 / WIRE)
 # two images of two tiles a core
 IN_PLACE = 15 * 20 + 200 + 128 / WIRE, 50 + 2 * (3 + 32 + 32) + 2 * 70
 STICKS = joined("400x64 height/100x64/4", "400x96 height/100x96/4", 1, (64, 32))
@@ -69,6 +73,7 @@ COPIED = 31 * 20 + 200 + 16 / WIRE
     ("program", "cycles", "bound_by"),
     [
         (permuted("1x16x128x64 l1", (0, 2, 3, 1)), BY_TILES, Stage.WRITER),
+        (permuted("32x8x64 tile l1", (1, 2, 0)), BY_FACES, Stage.WRITER),
         # sticks of shards are fetched by two processors
         (permuted("1x16x8x64 height/8x64/16", (0, 2, 1, 3)), 3 * 25 + THERE_AND_BACK + 128 / WIRE, Stage.READER),
         (

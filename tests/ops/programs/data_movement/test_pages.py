@@ -71,9 +71,9 @@ Reshape | 640x64 | | 64 x 1, WAIT 5*128/640, WAIT 5*128/640
 InterleavedToSharded blackhole | 128x64 | 128x64 height/64x64/4x2 | 2 x 1, STICKS 64*128/128, -
 InterleavedToSharded blackhole | 128x56 | 128x56 height/64x56/4x2 | 2 x 1, BOUNCE 64*112/128 +4, -
 InterleavedToSharded blackhole | 128x60 | 128x60 height/64x60/4x2 | 2 x 1, STICKS 64*120/128, -
-InterleavedToSharded blackhole | 128x96 | 128x96 block/64x24/4x2 | 8 x 1, BOUNCE 64*48/512 +4, -
-InterleavedToSharded blackhole | 128x64 | 128x64 block/64x16/4x2 | 8 x 1, BOUNCE 64*32/512 +4, -
-InterleavedToSharded blackhole | 128x64 l1 | 128x64 block/64x16/4x2 | 8 x 1, STREAM 64*32/512, -
+InterleavedToSharded blackhole | 128x96 | 128x96 block/64x24/4x2 | 8 x 1, BOUNCE 64*48/128 +4, -
+InterleavedToSharded blackhole | 128x64 | 128x64 block/64x16/4x2 | 8 x 1, BOUNCE 64*32/128 +4, -
+InterleavedToSharded blackhole | 128x64 l1 | 128x64 block/64x16/4x2 | 8 x 1, STREAM 64*32/128, -
 # as the library did until 2025
 InterleavedToSharded always | 128x64 | 128x64 height/64x64/4x2 | 2 x 1, BOUNCE 64*128/128, -
 # 2x2 tiles of each of two images: 64 parts of sticks of 128 B an image, and four tiles; 19 rows of 64 B
@@ -88,7 +88,6 @@ InterleavedToSharded | 160x64 tile | 160x64 tile height/32x64/10 | 5 x 1, WAIT 2
 # 2 x 40 rows of one written
 Permute 0132 | 1x2x32x40 l1 | 1x2x40x32 l1 | 4 x 1, STICKS 32*64/128, STICKS 20*64/80
 # one block of 32 by 64 elements of three axes, turned so that the first is last: 16 blocks, face by face
-Permute 120 | 32x8x64 tile l1 | 8x64x32 tile l1 | 16 x 1, STICKS 64*32/1024, STICKS 64*32/1024
 UpsampleSticks | 1x32x32x32 | 1x64x64x32 | 64 x 16, WAIT 16*64/1024, WAIT 64*64/4096 +4
 # a row of tiles on 32 cores
 UpsampleTiles | 1x32x32x32 tile | 1x64x64x32 | 32 x 1, WAIT 1*2048/32, ROWS 128*64/4096, untilized 1
