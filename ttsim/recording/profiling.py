@@ -383,16 +383,12 @@ def planned(
     device: Device,
     *,
     suggestions: bool = False,
-    gives_device: bool = True,
 ) -> Profile:
-    """The profile of one call that is planned on a copy of the device, without values; tensors may be descriptions.
-
-    A parameter ``device`` of the function gets the copy, unless ``gives_device`` says to leave it as the call has it.
-    """
+    """The profile of one call that is planned on a copy of the device, without values; tensors may be descriptions."""
     with uncaptured(), copy_of(device, suggestions=suggestions) as copy:
         positional = [twin(value, device, copy) for value in arguments]
         named = {name: twin(value, device, copy) for name, value in options.items()}
-        if gives_device and "device" in signature(function).parameters:
+        if "device" in signature(function).parameters:
             named["device"] = copy
         with profile(copy) as profiled:
             function(*positional, **named)
