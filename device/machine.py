@@ -226,7 +226,10 @@ class Machine:
         self._require_open()
         noun = "dataflow buffer" if dataflow else "circular buffer"
         self._refuse_if(lambda: check_count(len(circular_buffers), self.spec.l1, noun=noun))
-        counts = [buffer.size_bytes // buffer.page_bytes for buffer in circular_buffers]
+        counts = [
+            (place if buffer.number is None else buffer.number, buffer.size_bytes // buffer.page_bytes)
+            for place, buffer in enumerate(circular_buffers)
+        ]
         self._refuse_if(lambda: check_pages(counts, noun=noun))
         self._program_count += 1
         self.record(CircularBuffersFreed())

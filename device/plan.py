@@ -41,6 +41,7 @@ class CircularBuffer(NamedTuple):
     view_of: str | None = None  # Name of the tensor whose shard holds the buffer; None: L1 of its own, bottom-up
     offset_bytes: int = 0  # Distance from the start of that shard
     scratchpad: bool = False  # Whether only one processor uses it: a scratchpad, as captures call it
+    number: int | None = None  # What its program calls it; None: its place among the program's buffers
 
 
 class Allocate(NamedTuple):
@@ -144,6 +145,7 @@ class Plan:
     results: Mapping[str, str] = field(default_factory=dict)
     expected: tuple[Expected, ...] = ()  # What its operations take tensors for that were on the device before
     decisions: tuple[Decision, ...] = ()  # What was chosen for the caller, each once, in order
+    without_values: str | None = None  # Why its numbers are not known, and what to do; None where they are
 
     @property
     def refused(self) -> bool:

@@ -66,6 +66,28 @@ def _tensors(step: Step) -> tuple[Sequence[str], Sequence[str]]:
     return (), ()
 
 
+class FreeL1(NamedTuple):
+    """The L1 of a core below the tensors that live when a call begins."""
+
+    before_bytes: int  # what the library sees before a call; all that an empty L1 has, with its reserved top
+    room_bytes: int | None  # what is left for tensors, below that top; None where tensors take none: without dispatch
+
+    def without(self, own_bytes: int) -> "FreeL1":
+        """What is free below tensors of the call that take so many bytes of every bank."""
+        if self.room_bytes is None or not own_bytes:
+            return self
+        left = max(0, self.room_bytes - own_bytes)
+        return FreeL1(left, left)
+
+    def beside(self, result: TensorSpec, spec: DeviceSpec) -> "tuple[int, int]":
+        """Bytes that the library expects beside a result when it chooses its program, and those that program finds."""
+        if result.memory_config.buffer_type is not BufferType.L1:
+            return self.before_bytes, self.before_bytes
+        taken = result.buffer(spec).bank_bytes
+        expected = 0 if result.memory_config.is_sharded() else taken
+        return max(0, self.before_bytes - expected), self.without(taken).before_bytes
+
+
 class PlanTensor(NamedTuple):
     """A tensor of a plan as the next steps see it.
 
@@ -89,11 +111,11 @@ class PlanBuilder:
         device_spec: DeviceSpec,
         inputs: Mapping[str, TensorSpec | None],
         *,
-        free_l1_bytes: int | None = None,
+        free_l1: FreeL1 | None = None,
     ) -> None:
-        """Starts an empty plan; ``free_l1_bytes`` are free below the caller's tensors in L1, None where none counts."""
+        """Starts an empty plan; ``free_l1`` is what is free below the caller's tensors, by default all of L1."""
         self.device_spec = device_spec
-        self._free_l1_bytes = free_l1_bytes
+        self._free_l1 = FreeL1(device_spec.l1.usable_bytes, None) if free_l1 is None else free_l1
         self._inputs = {name: spec for name, spec in inputs.items() if spec is not None}
         self._tensors = dict(self._inputs)
         self._steps: list[Step] = []
@@ -101,6 +123,7 @@ class PlanBuilder:
         self._adopted: list[str] = []
         self._expected: list[Expected] = []
         self._decisions: dict[Decision, None] = {}
+        self._without_values: str | None = None
         self._buffers: dict[int, tuple[TensorSpec, BufferSpec]] = {}  # by the id of a spec
 
     def tensor(self, name: str) -> PlanTensor:
@@ -110,6 +133,10 @@ class PlanBuilder:
     def decide(self, decision: Decision) -> None:
         """Records a choice made for the caller; a repeated decision counts once."""
         self._decisions |= {decision: None}
+
+    def leave_out_values(self, reason: str) -> None:
+        """Plans a call whose numbers are not known; a device that computes values refuses it for this reason."""
+        self._without_values = self._without_values or reason
 
     def allocate(self, name: str, spec: TensorSpec) -> PlanTensor:
         """Allocates a tensor that a later operation writes."""
@@ -184,6 +211,8 @@ class PlanBuilder:
         self._insert(plan.steps, plan.tensors, named)
         for decision in plan.decisions:
             self.decide(decision)
+        if plan.without_values is not None:
+            self.leave_out_values(plan.without_values)
         return {
             role: PlanTensor(named(name), plan.tensors[name]) for role, name in plan.results.items() if not plan.refused
         }
@@ -266,9 +295,9 @@ class PlanBuilder:
         return sum(self._own_l1_bytes.values())
 
     @property
-    def free_l1_bytes(self) -> int | None:
-        """Bytes of a core's L1 below the caller's tensors and the plan's own at this point; None where none counts."""
-        return None if self._free_l1_bytes is None else self._free_l1_bytes - self.own_l1_bytes
+    def free_l1(self) -> FreeL1:
+        """The L1 below the caller's tensors and the plan's own at this point."""
+        return self._free_l1.without(self.own_l1_bytes)
 
     def free_others(self, survivor: PlanTensor) -> None:
         """Releases all tensors of the plan except ``survivor``, in the order of allocation."""
@@ -286,6 +315,7 @@ class PlanBuilder:
             results={role: tensor.name for role, tensor in results.items()},
             expected=tuple(self._expected),
             decisions=tuple(self._decisions),
+            without_values=self._without_values,
         )
         verify(plan, self._inputs)
         return plan
@@ -339,7 +369,7 @@ def plan_of(
     write: Callable[..., PlanTensor],
     *,
     attempts: bool = False,
-    free_l1_bytes: int | None = None,
+    free_l1: FreeL1 | None = None,
 ) -> Plan:
     """The plan of what ``write`` writes of the named inputs that exist, or of one "input"; its result is "output".
 
@@ -347,7 +377,7 @@ def plan_of(
     ends in the error; otherwise the error is raised.
     """
     named = {"input": inputs} if isinstance(inputs, TensorSpec) else inputs
-    builder = PlanBuilder(spec, named, free_l1_bytes=free_l1_bytes)
+    builder = PlanBuilder(spec, named, free_l1=free_l1)
     tensors = [builder.tensor(name) for name, source in named.items() if source is not None]
     result = builder.attempt(lambda: write(builder, *tensors), tensors[0]) if attempts else write(builder, *tensors)
     return builder.finish({"output": result})

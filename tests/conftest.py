@@ -28,7 +28,6 @@ WITH_EXTRAS = (  # whose code goes another way where numba is installed: compile
     "ops/programs/matmul",
     "ops/programs/patch_matmul",
     "ops/programs/phase_conv2d",
-    "test_docs.py::test_code_runs",
     "ttsim/torch",
 )
 

@@ -73,11 +73,15 @@ def test_every_row_of_a_device_table_says_what_it_moves():
 
 
 def runs() -> Iterator[object]:
-    """The pages that have code, as test parameters; those of the API run in one process."""
+    """The pages that have code, as test parameters; those of the API run in one process.
+
+    Pages that need torch are set apart like slow ones: README's test command installs no torch.
+    """
     for name, path in PAGES.items():
         text = (ROOT / path).read_text(encoding="utf-8")
         if ("```python" in text or "```text" in text) and "/api/" not in name:
-            yield pytest.param([path], id=name, marks=[pytest.mark.slow] if "\n<!-- slow -->\n" in text else [])
+            apart = "\n<!-- slow -->\n" in text or "\nimport torch" in text
+            yield pytest.param([path], id=name, marks=[pytest.mark.slow] if apart else [])
     yield pytest.param([path for name, path in PAGES.items() if "/api/" in name], id="api")
 
 

@@ -17,6 +17,7 @@ from ops.sensitivity.changes import changed as changed, load_spec as load_spec
 from ttsim import errors as errors, graph as graph, model_preprocessing as model_preprocessing, onednn as onednn
 from ttsim.api.accumulation import cumprod as cumprod, cumsum as cumsum, prod as prod
 from ttsim.api.batch_norm import batch_norm as batch_norm
+from ttsim.api.bcast import BcastOpDim as BcastOpDim, BcastOpMath as BcastOpMath, bcast as bcast
 from ttsim.api.compositions import (
     addcdiv as addcdiv, addcmul as addcmul, clamp as clamp, clip as clip, geglu as geglu, glu as glu, lerp as lerp,
     logical_not_ as logical_not_, mac as mac, prelu as prelu, reglu as reglu, swiglu as swiglu, where as where,
@@ -190,7 +191,8 @@ from ttsim.runtime.system import (
     FabricUDMMode as FabricUDMMode, GetDefaultDevice as GetDefaultDevice,
     GetNumAvailableDevices as GetNumAvailableDevices, GetNumPCIeDevices as GetNumPCIeDevices,
     GetPCIeDeviceID as GetPCIeDeviceID, ReadDeviceProfiler as ReadDeviceProfiler, SetDefaultDevice as SetDefaultDevice,
-    SystemMeshDescriptor as SystemMeshDescriptor, close_mesh_device as close_mesh_device, device_names as device_names,
+    SystemMeshDescriptor as SystemMeshDescriptor, Topology as Topology, close_mesh_device as close_mesh_device,
+    device_names as device_names,
     get_arch_name as get_arch_name, get_device_ids as get_device_ids, get_num_devices as get_num_devices,
     get_pcie_device_ids as get_pcie_device_ids, is_blackhole as is_blackhole, is_wormhole_b0 as is_wormhole_b0,
     open_mesh_device as open_mesh_device, set_fabric_config as set_fabric_config,

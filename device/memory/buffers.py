@@ -303,13 +303,13 @@ def check_count(count: int, l1: L1Spec, *, noun: str = "circular buffer") -> Non
         )
 
 
-def check_pages(counts: Iterable[int], *, noun: str = "circular buffer") -> None:
-    """Refuses buffers with more pages, in order, than their 16-bit counters hold; ``noun`` is as of `check_count`.
+def check_pages(counts: Iterable[tuple[int, int]], *, noun: str = "circular buffer") -> None:
+    """Refuses buffers, as (index, pages), of more pages than 16-bit counters hold; ``noun`` is as of `check_count`.
 
     Raises:
         CircularBufferError: With the real library's text in the first line.
     """
-    for index, pages in enumerate(counts):
+    for index, pages in counts:
         if pages <= MOST_PAGES:
             continue
         first = (

@@ -100,8 +100,8 @@ class NocSpec:
     # none) has a network made for it (`device.time.network.torus_of`)
     worker_cols: tuple[int, ...] = ()
     worker_rows: tuple[int, ...] = ()  # The same of rows
-    # Torus column of the node at which each bank of DRAM answers; banks beyond these begin again with the first. Empty
-    # where nobody knows them: then no link is counted for such banks
+    # Torus column of the node at which each bank of DRAM answers; banks beyond these answer at free nodes of the same
+    # columns. Empty where nobody knows them: then no link is counted for such banks
     dram_cols: tuple[int, ...] = ()
     dram_rows: tuple[int, ...] = ()  # Torus row of that node on the first network
     dram_second_rows: tuple[int, ...] = ()  # Torus row of that node on the second network

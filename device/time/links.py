@@ -3,6 +3,7 @@
 Every link carries `NocSpec.link_bytes_per_cycle`, so that no program is faster than its busiest link.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
@@ -63,8 +64,22 @@ def bank_points(spec: DeviceSpec, network: Network) -> Points:
     """The nodes at which the banks of DRAM answer on a network; empty where the device does not state them."""
     noc = spec.noc
     rows = noc.dram_rows if network is FIRST else noc.dram_second_rows
-    nodes = tuple(zip(noc.dram_cols, rows, strict=True))
-    return tuple(nodes[bank % len(nodes)] for bank in range(spec.dram.banks)) if nodes else ()
+    return _bank_points(tuple(zip(noc.dram_cols, rows, strict=True)), noc.rows, spec.dram.banks)
+
+
+@lru_cache(maxsize=KEPT)
+def _bank_points(nodes: Points, rows: int, banks: int) -> Points:
+    """The nodes of so many banks.
+
+    Banks beyond the known nodes answer at free nodes of the same columns, where the fewest banks share the row, then
+    the column: so one more bank takes from the busiest link. Where no node is free, nodes are shared.
+    """
+    points = list(nodes[:banks])
+    every = [(col, row) for col in dict.fromkeys(col for col, _ in nodes) for row in range(rows)]
+    while nodes and len(points) < banks:
+        at_node, in_row, in_col = Counter(points), Counter(row for _, row in points), Counter(col for col, _ in points)
+        points.append(min(every, key=lambda node: (at_node[node], in_row[node[1]], in_col[node[0]])))
+    return tuple(points)
 
 
 def spread_link_bytes(

@@ -7,7 +7,8 @@ that ring is in the way: a packet holds every link from its sender to its receiv
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias, overload
+from functools import lru_cache
+from typing import Final, NamedTuple, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,7 @@ class Network:
 FIRST = Network(1, along_row_first=True)  # of the first data movement processor, by default
 SECOND = Network(-1, along_row_first=False)
 NETWORKS = (FIRST, SECOND)
+AXES: Final = 256  # that are remembered: programs ask for the network many times
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,7 @@ def answer_cycles(noc: NocSpec, links: float | Floats) -> float | Floats:
     return noc.interface_cycles + noc.hop_cycles * links
 
 
+@lru_cache(AXES)
 def _axis(nodes: int, workers: tuple[int, ...], cores: int) -> tuple[int, tuple[int, ...]]:
     """Nodes along an axis and the workers among them."""
     if cores <= len(workers):

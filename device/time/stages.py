@@ -108,7 +108,7 @@ class MovedBytes(NamedTuple):
 
     cores: CoreRangeSet
     dram_bytes: int  # From and to DRAM, by all of them
-    network_bytes: int  # That leave a core over a network (a multicast counts once), likewise
+    network_bytes: int  # That they send to other cores (a multicast counts once), likewise
 
 
 class Transfer(NamedTuple):
@@ -170,6 +170,10 @@ def _working(operation: "OperationCycles") -> frozenset[Stage]:
     return frozenset(stage.stage for group in operation.groups for stage in group.stages if stage.busy_cycles > 0)
 
 
+def _between_cores(operation: "OperationCycles") -> int:
+    return sum(each.sent_bytes for each in operation.transfers or () if not (each.from_dram or each.to_dram))
+
+
 def _moved_evenly(operation: "OperationCycles") -> tuple[MovedBytes, ...]:
     cores = CoreRangeSet([core_range for group in operation.groups for core_range in group.cores.ranges]).merged()
     dram_bytes = operation.dram_read_bytes + operation.dram_written_bytes
@@ -201,7 +205,8 @@ class OperationCycles:
     bound_by: Lazy[Stage] = Lazy(lambda operation: binding_stage(operation.slowest.stages))
     dram_read_bytes: int = 0  # Bytes read from DRAM, by all cores
     dram_written_bytes: int = 0  # Bytes written to DRAM, by all cores
-    network_bytes: int = 0  # Bytes that leave a core over a network (a multicast counts once), by all cores
+    # Bytes that cores send to other cores (a multicast counts once); what goes from and to DRAM is counted above
+    network_bytes: Lazy[int] = Lazy(_between_cores)
     issued_flops: int = 0  # Multiplications and additions that the matrix units do, padding and inserted zeros included
     useful_flops: int = 0  # Those that the result needs
     # Part of ``cycles`` that is due to cores sharing links, banks or receivers

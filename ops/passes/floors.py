@@ -27,7 +27,7 @@ def floored(timed: OperationCycles, ends: Ends, phases: int, spec: DeviceSpec) -
         return timed
     groups = tuple(_stretched(group, stage, least[stage]) for group in timed.groups)
     kept: dict[str, Any] = {
-        name: partial(getattr, timed, name) for name in ("contention_cycles", "transfers", "tile_work")
+        name: partial(getattr, timed, name) for name in ("contention_cycles", "network_bytes", "transfers", "tile_work")
     }  # counted when they are read
     return replace(timed, cycles=least[stage], bound_by=stage, groups=groups, **kept)
 

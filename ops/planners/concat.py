@@ -23,7 +23,7 @@ from device.memory.memory_config import (
 from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat, round_up
 from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
-from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.builder import FreeL1, PlanBuilder, PlanTensor, plan_of
 from ops.planners.shape.permute import seen, transposed_by
 from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import row_bytes
@@ -190,7 +190,13 @@ MOST_BANDS = 32  # tensors whose rows of tiles one program joins
 
 
 def plan_concat(
-    sources: Sequence[TensorSpec], axis: int, spec: DeviceSpec, *, place: MemoryConfig | None = None, groups: int = 1
+    sources: Sequence[TensorSpec],
+    axis: int,
+    spec: DeviceSpec,
+    *,
+    place: MemoryConfig | None = None,
+    groups: int = 1,
+    free_l1: FreeL1 | None = None,
 ) -> Plan:
     """Plan a concatenation of the tensors "input_0", "input_1" and so on.
 
@@ -202,7 +208,8 @@ def plan_concat(
     def write(builder: PlanBuilder, *inputs: PlanTensor) -> PlanTensor:
         return _Concat(builder, axis, where, groups).joined(inputs)
 
-    return plan_of({f"input_{number}": tensor for number, tensor in enumerate(sources)}, spec, write, attempts=True)
+    inputs = {f"input_{number}": tensor for number, tensor in enumerate(sources)}
+    return plan_of(inputs, spec, write, attempts=True, free_l1=free_l1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,17 +246,15 @@ class _Concat:
         return result
 
     def _joins_bands(self, sources: Sequence[TensorSpec]) -> bool:
-        """Whether one program joins the rows of padded interleaved tiles; its buffers must fit L1."""
+        """Whether one program joins the rows of padded interleaved tiles; its buffers must fit the free L1."""
         rank, places = len(sources[0].shape), [self.place, *(tensor.memory_config for tensor in sources)]
         if self.groups != 1 or not 2 <= len(sources) <= MOST_BANDS or rank < 2 or self.axis != rank - 1:
             return False
         if sources[0].data_format not in (BFLOAT16, FLOAT32) or any(where.is_sharded() for where in places):
             return False
         result, spec = self._spec(sources), self.builder.device_spec
-        buffers = [tensor.buffer(spec) for tensor in (*sources, result)]
-        taken = sum(buffer.bank_bytes for buffer in buffers if buffer.buffer_type is BufferType.L1)
-        ours = sum(buffer.size_bytes for buffer in ragged_buffers(sources, result, spec))
-        return taken + ours <= spec.l1.usable_bytes
+        needed = sum(buffer.size_bytes for buffer in ragged_buffers(sources, result, spec))
+        return needed <= self.builder.free_l1.beside(result, spec)[0]
 
     def _ends_unaligned(self, inputs: Sequence[PlanTensor]) -> bool:
         """Whether the joined rows end between the memory's aligned addresses; a block float counts as one byte."""
@@ -323,7 +328,7 @@ class _Concat:
             buffers = page_buffers(specs, joined.spec, spec)
         elif refused is None:
             turns = pair and specs[0].layout is Layout.TILE
-            buffers = (turned_buffers if turns else shard_views)(inputs, joined, spec)
+            buffers = turned_buffers(inputs, joined, spec) if turns else shard_views(inputs, joined, spec, pair=pair)
         groups = self.groups if pair else 1
         self._run(inputs, joined, groups, buffers=buffers, dataflow=pair, refused=refused)
         if sharded:

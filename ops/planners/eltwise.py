@@ -45,7 +45,7 @@ class BinaryArguments:
 
 
 def require_formats(op: Binary) -> None:
-    """Raises for formats that the library does not combine (DeviceError), or whose results are not simulated."""
+    """Raises DeviceError for formats that the library does not combine."""
     left, right, pair, name = op.left_format, op.right_format, PAIRS[op.operation], op.operation
     operation = f"BinaryOpType::{pair.op}"
     for operand, data_format in (("A", left), ("B", right)):
@@ -64,8 +64,6 @@ def require_formats(op: Binary) -> None:
         return
     if op.scalar is not None:
         require_integer(op.scalar, left, name)
-    if any(function != RELU for function, _ in (*op.activations, *op.left_activations, *op.right_activations)):
-        raise NotSimulatedError(f"{name}: activations of integers but relu are not simulated; typecast the tensors")
 
 
 POWERS = "POWER: tensor exponents are not supported for integer inputs, use a scalar integer exponent"
@@ -184,6 +182,11 @@ def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor
     other = None if right is None else right.spec
     kind = NOT_REPEATED if other is None else repeated(left.spec.shape, other.shape)
     require_formats(op)  # the library looks at the tensors that it brought into tiles
+    activations = (*op.activations, *op.left_activations, *op.right_activations)
+    if not op.left_format.is_float and any(function != RELU for function, _ in activations):
+        builder.leave_out_values(
+            f"{op.operation}: numbers of activations of integers but relu are not simulated; typecast the tensors"
+        )
     shape = left.spec.shape if other is None else broadcast(left.spec.shape, other.shape)
     if call.target is not None:
         result, ones = builder.tensor("target"), (1,) * abs(len(call.target.shape) - len(shape))

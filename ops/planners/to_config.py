@@ -11,7 +11,7 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, Memory
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, DataFormat
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
-from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.builder import FreeL1, PlanBuilder, PlanTensor, plan_of
 from ops.programs.buffer_shapes import row_bytes, rows_follow
 from ops.programs.data_movement.conversions import (
     copied,
@@ -35,7 +35,7 @@ def plan_to_layout(
     *,
     place: MemoryConfig | None = None,
     data_format: DataFormat | None = None,
-    free_l1_bytes: int | None = None,
+    free_l1: FreeL1 | None = None,
 ) -> Plan:
     """Plan the tensor "input" in a layout; the tensor itself, whatever else is asked for, if it has that layout."""
     source_format, target_format = source.data_format, data_format or source.data_format
@@ -50,7 +50,7 @@ def plan_to_layout(
         TensorSpec(source.padded_shape, source_format, Layout.TILE, source.memory_config)  # refuses ragged shards
         _check_rows(source, spec)
     write = partial(in_other_layout, layout=layout, name="output", place=place, data_format=data_format)
-    return plan_of(source, spec, write, free_l1_bytes=free_l1_bytes)
+    return plan_of(source, spec, write, free_l1=free_l1)
 
 
 def plan_tilize(
@@ -62,7 +62,7 @@ def plan_tilize(
     place: MemoryConfig | None = None,
     data_format: DataFormat | None = None,
     on_one_core: bool = False,
-    free_l1_bytes: int | None = None,
+    free_l1: FreeL1 | None = None,
 ) -> Plan:
     """Plan the rows of the tensor "input" as tiles; a ``place`` of None is the place of the rows."""
     if source.layout is not Layout.ROW_MAJOR:
@@ -82,7 +82,7 @@ def plan_tilize(
         whole=not pads,
         on_one_core=on_one_core,
     )
-    return plan_of(source, spec, write, free_l1_bytes=free_l1_bytes)
+    return plan_of(source, spec, write, free_l1=free_l1)
 
 
 def _check_rows(source: TensorSpec, spec: DeviceSpec) -> None:
@@ -124,7 +124,7 @@ def plan_untilize(
     *,
     place: MemoryConfig | None = None,
     on_one_core: bool = False,
-    free_l1_bytes: int | None = None,
+    free_l1: FreeL1 | None = None,
 ) -> Plan:
     """Plan the tiles of the tensor "input" as rows of the same shape.
 
@@ -132,7 +132,7 @@ def plan_untilize(
     images of rows in shards.
     """
     write = partial(untilized_rows, place=place, name="output", on_one_core=on_one_core)
-    return _plan_of_rows(source, spec, write, source.padded_shape, free_l1_bytes)
+    return _plan_of_rows(source, spec, write, source.padded_shape, free_l1)
 
 
 def untilized_rows(
@@ -154,12 +154,12 @@ def _plan_of_rows(
     spec: DeviceSpec,
     write: Callable[..., PlanTensor],
     padded: tuple[int, ...],
-    free_l1_bytes: int | None,
+    free_l1: FreeL1 | None,
 ) -> Plan:
     """The plan of tiles as rows, which the library views in a padded shape if their program is built."""
     if source.layout is not Layout.TILE:
         raise DeviceError("Can only untilize tile major data\ninput_tensor: it has rows already")
-    plan = plan_of(source, spec, write, free_l1_bytes=free_l1_bytes)
+    plan = plan_of(source, spec, write, free_l1=free_l1)
     if not any(isinstance(step, Operation) and step.refused for step in plan.steps):
         _check_axes(plan.tensors["output"], padded, spec)
     return plan
@@ -200,12 +200,12 @@ def plan_untilize_with_unpadding(
     *,
     place: MemoryConfig | None = None,
     on_one_core: bool = False,
-    free_l1_bytes: int | None = None,
+    free_l1: FreeL1 | None = None,
 ) -> Plan:
     """Plan the first rows and columns of the tiles of the tensor "input" as rows, in a smaller shape or the same."""
     where = source.memory_config if place is None else place
     write = partial(unpadded_by, shape=shape, place=where, name="output", on_one_core=on_one_core)
-    return _plan_of_rows(source, spec, write, shape, free_l1_bytes)
+    return _plan_of_rows(source, spec, write, shape, free_l1)
 
 
 def plan_typecast(

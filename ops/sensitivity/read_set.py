@@ -10,8 +10,7 @@ from ops.sensitivity.fields import fields_of
 
 PARTS: Final = frozenset(part.name for part in fields(DeviceSpec))
 TABLES: Final = "tables"
-_HEARD: Final = "_heard"
-_NOTHING: Final[tuple[dict[str, str], set[str]]] = ({}, set())
+_UNREAD: Final = "_unread"
 
 
 def fields_asked(run: Callable[[DeviceSpec], object], spec: DeviceSpec) -> frozenset[str]:
@@ -20,10 +19,11 @@ def fields_asked(run: Callable[[DeviceSpec], object], spec: DeviceSpec) -> froze
     A part that is compared or hashed counts as read as a whole.
     """
     reads: set[str] = set()
-    parts = {name: getattr(spec, name) for name in PARTS}
-    listening = _Listening(**parts, plain=spec, reads=reads, costs={})
-    for name in PARTS - {TABLES}:
-        object.__setattr__(listening, name, _heard(parts[name], name, reads))
+    listening = _Listening(**{name: getattr(spec, name) for name in PARTS}, plain=spec, reads=reads, costs={})
+    heard = {
+        name: getattr(spec, name) if name == TABLES else _heard(getattr(spec, name), name, reads) for name in PARTS
+    }
+    _listen(listening, heard, "", reads)
     reads.clear()  # drop the reads of the constructor
     run(listening)
     names = _names(spec)
@@ -38,7 +38,30 @@ def _names(spec: DeviceSpec) -> tuple[str, ...]:
     return tuple(field.name for field in fields_of(spec))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+class _Field:
+    """A field that records its first read; the value then is an ordinary attribute, so that later reads cost nothing.
+
+    A changed copy has ordinary attributes from the start, because copying reads every field.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, part: Any, _: type | None = None) -> Any:
+        values, path, reads = part.__dict__[_UNREAD]
+        reads.add(path + self.name)
+        value = part.__dict__[self.name] = values[self.name]
+        return value
+
+
+def _listen(part: Any, values: dict[str, Any], path: str, reads: set[str]) -> None:
+    """Lets a part whose class has a `_Field` for each of these values record which of them are read."""
+    for name in values:
+        part.__dict__.pop(name, None)
+    part.__dict__[_UNREAD] = values, path, reads
+
+
+@dataclass(frozen=True, eq=False)
 class _Listening(DeviceSpec):
     """A device that records which of its parts and fields are read."""
 
@@ -51,23 +74,22 @@ class _Listening(DeviceSpec):
     def __eq__(self, other: object) -> bool:
         return self is other
 
-    def __getattribute__(self, name: str) -> Any:
-        if name in PARTS:
-            object.__getattribute__(self, "reads").add(name)
-        return object.__getattribute__(self, name)
-
     def costs_of(self, kind: type[CostsT]) -> CostsT:
         """The constants of a program's model, which count as a read of that table and of the release."""
-        self.reads.add("release")
-        if kind not in self.costs:
-            self.costs[kind] = _heard(self.plain.costs_of(kind), kind.TABLE, self.reads)
-        heard: CostsT = self.costs[kind]
+        heard: CostsT | None = self.costs.get(kind)
+        if heard is None:
+            self.reads.add("release")
+            heard = self.costs[kind] = _heard(self.plain.costs_of(kind), kind.TABLE, self.reads)
         return heard
 
     def checked(self, costs: Sequence[type[Costs]]) -> Self:
         """The device with the tables of some costs; the check counts as no read."""
         self.plain.checked(costs)
         return self
+
+
+for _name in PARTS:
+    setattr(_Listening, _name, _Field(_name))
 
 
 def _heard(value: Any, path: str, reads: set[str]) -> Any:
@@ -78,23 +100,12 @@ def _heard(value: Any, path: str, reads: set[str]) -> Any:
         return value
     kind: Any = type(value)
     noting = object.__new__(_hearing(kind))
-    for part in fields(kind):
-        object.__setattr__(noting, part.name, _heard(getattr(value, part.name), f"{path}.{part.name}", reads))
-    object.__setattr__(noting, _HEARD, ({part.name: f"{path}.{part.name}" for part in fields(kind)}, reads))
+    values = {part.name: _heard(getattr(value, part.name), f"{path}.{part.name}", reads) for part in fields(kind)}
+    _listen(noting, values, f"{path}.", reads)
     return noting
 
 
 @cache
 def _hearing(kind: Any) -> Any:
-    """A class of parts that record reads; a changed copy no longer records, because copying reads every field."""
-    names = frozenset(part.name for part in fields(kind))
-    get = object.__getattribute__
-
-    def read(self: Any, name: str) -> Any:
-        if name in names:
-            unread, reads = get(self, "__dict__").get(_HEARD, _NOTHING)
-            if name in unread:
-                reads.add(unread.pop(name))
-        return get(self, name)
-
-    return type(kind.__name__, (kind,), {"__getattribute__": read})
+    """A class of parts that record reads."""
+    return type(kind.__name__, (kind,), {part.name: _Field(part.name) for part in fields(kind)})

@@ -35,6 +35,7 @@ from ops.planners.attention.heads import SplitArguments, plan_join
 from ops.planners.attention.rotary import RotaryArguments, plan_rotary_embedding
 from ops.planners.attention.sdpa import AttentionArguments, plan_attention
 from ops.planners.attention.softmax import SoftmaxArguments, plan_softmax
+from ops.planners.bcast import BcastArguments, plan_bcast
 from ops.planners.bilinear import BilinearArguments, plan_bilinear
 from ops.planners.concat import plan_concat
 from ops.planners.conv import arguments
@@ -472,7 +473,7 @@ def _transformers() -> Iterator[Sample]:
     heads, rows = _tensor(TILES, 1, 2, 64, 64), _tensor(ROWS, 1, 16, 16, 32)
     tiles, wide, table = _tensor(TILES, 1, 1, 64, 64), _tensor(TILES, 1, 1, 64, 384), _tensor(ROWS, 64, 32)
     indices = replace(_tensor(ROWS, 1, 32), data_format=UINT32)
-    places = replace(tiles, data_format=UINT32)
+    places, line = replace(tiles, data_format=UINT32), _tensor(TILES, 1, 1, 1, 384)
     chosen = Ternary(operation="where", formats=(BFLOAT16,) * 3, data_format=BFLOAT16)
     summed = ReduceArguments(name="sum", reduction=Reduction.SUM, axes=(3,))
     for name, plan, tensors in (
@@ -514,6 +515,11 @@ def _transformers() -> Iterator[Sample]:
         ("topk", partial(plan_topk, tiles, TopKArguments(count=32)), {"input": tiles}),
         ("broadcast_to", partial(plan_broadcast_to, tiles, (2, 1, 64, 64)), {"input": tiles}),
         ("nonzero", partial(plan_nonzero, rows), {"input": rows}),
+        (
+            "bcast",
+            partial(plan_bcast, BcastArguments(operation="add", axes="H", left=wide, right=line)),
+            {"input": wide, "input_b": line},
+        ),
         ("integer power", partial(plan_integer_power, places, 3.0), {"input": places}),
         ("repeat", partial(plan_repeat, rows, (1, 2, 1, 1)), {"input": rows}),
         ("split", partial(plan_split, wide, 2), {"input": wide}),

@@ -109,6 +109,21 @@ def attention(draft: Draft) -> Step:
     return draft.gives(weights @ valued, bound + 2.0**-6, dtypes=(dtype,), layout="TILE")
 
 
+@operation("experimental.split_query_key_value_and_split_heads")
+def split_in_pairs(draft: Draft) -> Step:
+    """Pairs of heads of each core, of which the keys are looked at."""
+    rows, batch, cores, size = 32 * draft.between(1, 2), draft.between(1, 2), draft.pick((1, 2)), draft.pick((32, 64))
+    dtype = draft.pick(("bfloat16", "bfloat8_b"))
+    where = f'shards("BLOCK", ({rows}, {6 * size}), (0, 0, {cores - 1}, {batch - 1}))'
+    x = draft.operand("a", (batch, 1, rows, 6 * cores * size), dtype, where=where)
+    values = x.values.reshape(batch, rows, cores, 3, 2, size)[:, :, :, 1].reshape(batch, rows, 2 * cores, size)
+    draft.call(x, f"ttsim.CoreCoord({cores}, {batch})").option("num_heads", 2 * cores)
+    draft.option("memory_config", "ttsim.L1_HEIGHT_SHARDED_MEMORY_CONFIG")
+    text = f"ttsim.{draft.function}({', '.join(draft.arguments)})[1]"
+    values = values.transpose(0, 2, 3, 1)
+    return draft.gives(values, movement_error(values, dtype), text=text, dtypes=(dtype,), layout="TILE")
+
+
 @operation("experimental.create_qkv_heads", "experimental.nlp_create_qkv_heads_vit")
 @operation("experimental.nlp_create_qkv_heads_segformer")
 def split_otherwise(draft: Draft) -> Step:
@@ -190,6 +205,24 @@ def gather(draft: Draft, x: Shadow) -> Step:
     places = np.random.default_rng(seed).integers(0, x.shape[axis], sides)
     box = tuple(slice(None if index == axis else side) for index, side in enumerate(sides))
     return draft.gives(np.take_along_axis(x.values[box], places, axis), dtypes=(x.dtype,), layout=layout)
+
+
+def _is_matrix_of_floats(x: Shadow) -> bool:
+    return x.tiled and x.dtype == "bfloat16" and len(x.shape) > 1 and not x.tensor.is_sharded()
+
+
+@of_tensor("bcast", accept=_is_matrix_of_floats)
+def bcast(draft: Draft, x: Shadow) -> Step:
+    """A tensor with a row, a column or a number of another one."""
+    *outer, rows, columns = x.shape
+    dim, math = draft.pick(("H", "W", "HW")), draft.pick(("ADD", "SUB", "MUL"))
+    outer = outer if draft.chance(0.5) else [1] * len(outer)
+    sides = (*outer, 1 if "H" in dim else rows, 1 if "W" in dim else columns)
+    other = draft.operand("b", sides, "bfloat16", layout="TILE", where="ttsim.DRAM_MEMORY_CONFIG")
+    draft.call(x, other, f"ttsim.BcastOpMath.{math}", f"ttsim.BcastOpDim.{dim}")
+    values = {"ADD": np.add, "SUB": np.subtract, "MUL": np.multiply}[math](x.values, other.values)
+    size = np.abs(x.values) * np.abs(other.values) if math == "MUL" else np.abs(x.values) + np.abs(other.values)
+    return draft.gives(values, 2 * rounding(size, "bfloat16"), dtypes=("bfloat16",), layout="TILE")
 
 
 @of_tensor("nonzero", accept=lambda x: len(x.shape) == 4 and x.dtype in ("bfloat16", "float32", "uint32"))

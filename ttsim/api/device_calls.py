@@ -9,19 +9,31 @@ from device.errors import ArgumentTypeError, DeviceError, NotSimulatedError, sho
 from device.memory.layouts import TensorSpec
 from device.numbers.formats import DataFormat
 from device.plan import Plan, ProgramKey
+from ops.builder import FreeL1
+from ops.planners.concat import plan_concat
+from ops.planners.shape.repeat import plan_repeat, plan_repeat_interleave
 from ops.planners.shape.reshape import plan_reshape, plan_squeeze, plan_unsqueeze_to_4d
 from ops.planners.to_config import plan_tilize, plan_to_layout, plan_untilize, plan_untilize_with_unpadding
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import require_allocated, run
+from ttsim.runtime.session import current
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import OPERATIONS, checked_as
 from ttsim.runtime.types.docs import RAISES, documented
 from ttsim.runtime.types.tensors import DataType
 
 VIEWS: Final = (plan_reshape, plan_squeeze, plan_unsqueeze_to_4d)  # they take empty tensors
-# They cut rows of tiles by the L1 that is free below the tensors there
-FREE_L1_READERS: Final = (plan_tilize, plan_to_layout, plan_untilize, plan_untilize_with_unpadding)
+# They choose programs and buffers by the L1 that is free below the tensors there
+FREE_L1_READERS: Final = (
+    plan_concat,
+    plan_repeat,
+    plan_repeat_interleave,
+    plan_tilize,
+    plan_to_layout,
+    plan_untilize,
+    plan_untilize_with_unpadding,
+)
 P = ParamSpec("P")
 R = TypeVar("R")
 INPUT_LOST: Final = "Input Tensor is not allocated"  # said of the first tensor of most device operations
@@ -87,11 +99,19 @@ def cached_plan(planner: Callable[..., Plan], device: Device, *arguments: Hashab
             f"{planner.__name__.removeprefix('plan_')}: ttsim does not simulate device operations on empty tensors; "
             "reshape, squeeze, unsqueeze, from_torch and to_torch take them"
         )
-    if planner in FREE_L1_READERS and device.machine.allocator.lowest_l1_address is not None:
-        options["free_l1_bytes"] = device.machine.l1_room_bytes
+    if planner in FREE_L1_READERS:
+        options["free_l1"] = free_l1(device)
     numbers = [repr(value) for value in (*arguments, *options.values()) if isinstance(value, float)]  # 0.0 is not -0.0
     key = ProgramKey((planner, arguments, *options.items(), *numbers))
     return device.plans.plan_of(key, spec, lambda: planner(*arguments, spec, **options))
+
+
+def free_l1(device: Device) -> FreeL1:
+    """The L1 that a call finds."""
+    machine = device.machine
+    room = machine.l1_room_bytes
+    before = device.spec.l1.usable_bytes if machine.allocator.lowest_l1_address is None else room
+    return FreeL1(before, room if current().dispatch else None)
 
 
 def _is_empty(value: object) -> bool:

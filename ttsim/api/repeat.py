@@ -10,7 +10,7 @@ from ops.planners.shape.broadcast import plan_broadcast_to
 from ops.planners.shape.plan import axis_of
 from ops.planners.shape.repeat import plan_repeat, plan_repeat_interleave, repeats_elements
 from ttsim.api.conversions import to_layout, to_memory_config, typecast
-from ttsim.api.device_calls import converted, operation, operation_as, require_left_out, required_device
+from ttsim.api.device_calls import converted, free_l1, operation, operation_as, require_left_out, required_device
 from ttsim.api.shape import concat, reshape, transpose, unsqueeze, view
 from ttsim.api.upsample import upsample
 from ttsim.runtime.execution import locked_on
@@ -161,7 +161,7 @@ def repeat_interleave(
         return locked_on(device, lambda: _of_vector(input_tensor, repeats, place))
     if repeats == 1:
         return to_memory_config(input_tensor, spec.memory_config if place is None else place)
-    if repeats_elements(spec, axis, place):
+    if repeats_elements(spec, axis, place, device.spec, free_l1(device)):
         return converted(owner, plan_repeat_interleave, input_tensor, axis, repeats, place=place)
     return locked_on(device, lambda: _joined(input_tensor, repeats, axis, place))
 

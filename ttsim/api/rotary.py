@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 
 from device.errors import DeviceError
-from device.memory.memory_config import TILE, Layout, MemoryConfig
-from device.numbers.formats import round_up
+from device.memory.memory_config import MemoryConfig
 from ops.planners.attention.rotary import RotaryArguments, check_tables, plan_rotary_embedding
 from ttsim.api.device_calls import cached_plan, operation_as
-from ttsim.api.to_config import tilize_with_val_padding
+from ttsim.api.to_config import in_tiles
 from ttsim.runtime.execution import require_allocated, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.attention import Integer
@@ -60,7 +59,7 @@ def rotary_embedding(
         "fp32_dest": config is not None and config.fp32_dest,
     }
     check_tables(_arguments(tensors, named))
-    tiled = {name: _tiled(tensor) for name, tensor in tensors.items()}
+    tiled = {name: in_tiles(tensor) for name, tensor in tensors.items()}
     plan = cached_plan(plan_rotary_embedding, device, _arguments(tiled, named))
     with device.function("ttnn.experimental.rotary_embedding"):
         result = run(plan, tiled, device)["output"]
@@ -72,12 +71,3 @@ def rotary_embedding(
 def _arguments(tensors: Mapping[str, Tensor], named: Mapping[str, object]) -> RotaryArguments:
     source, cosines, sines = (tensor.spec for tensor in tensors.values())
     return RotaryArguments(source=source, cosines=cosines, sines=sines, **named)  # type: ignore[arg-type]
-
-
-def _tiled(tensor: Tensor) -> Tensor:
-    """A tensor in TILE layout, padded with zeros if it was not."""
-    if tensor.spec.layout is Layout.TILE:
-        return tensor
-    *outer, rows, columns = tensor.spec.padded_shape
-    shape = [*outer, round_up(rows, TILE), round_up(columns, TILE)]
-    return tilize_with_val_padding(tensor, shape, 0.0, memory_config=tensor.spec.memory_config)

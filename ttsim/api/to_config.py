@@ -7,6 +7,7 @@ from device.cores import CoreCoord, CoreRangeSet
 from device.errors import ArgumentError, DeviceError
 from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
+    TILE,
     BufferType,
     Layout,
     MemoryConfig,
@@ -14,6 +15,7 @@ from device.memory.memory_config import (
     ShardSpec,
     TensorMemoryLayout,
 )
+from device.numbers.formats import round_up
 from ops.planners.partial import shards_on
 from ops.planners.to_config import (
     plan_interleaved_to_sharded,
@@ -265,6 +267,15 @@ def tilize_with_val_padding(
     require_left_out(owner, sub_core_grids=sub_core_grids)
     shape = integers_of("output_tensor_shape", output_tensor_shape)
     return _padded(owner, input_tensor, memory_config, use_multicore, padded_shape=shape, data_format=format_of(dtype))
+
+
+def in_tiles(tensor: Tensor) -> Tensor:
+    """A tensor in TILE layout, padded with zeros if it was not."""
+    if tensor.spec.layout is Layout.TILE:
+        return tensor
+    *outer, rows, columns = tensor.spec.padded_shape
+    shape = [*outer, round_up(rows, TILE), round_up(columns, TILE)]
+    return tilize_with_val_padding(tensor, shape, 0.0, memory_config=tensor.spec.memory_config)
 
 
 @operation

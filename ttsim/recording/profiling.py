@@ -383,12 +383,16 @@ def planned(
     device: Device,
     *,
     suggestions: bool = False,
+    gives_device: bool = True,
 ) -> Profile:
-    """The profile of one call that is planned on a copy of the device, without values; tensors may be descriptions."""
+    """The profile of one call that is planned on a copy of the device, without values; tensors may be descriptions.
+
+    A parameter ``device`` of the function gets the copy, unless ``gives_device`` says to leave it as the call has it.
+    """
     with uncaptured(), copy_of(device, suggestions=suggestions) as copy:
         positional = [twin(value, device, copy) for value in arguments]
         named = {name: twin(value, device, copy) for name, value in options.items()}
-        if "device" in signature(function).parameters:
+        if gives_device and "device" in signature(function).parameters:
             named["device"] = copy
         with profile(copy) as profiled:
             function(*positional, **named)

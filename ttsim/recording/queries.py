@@ -123,7 +123,7 @@ def query_op_runtime(op: Callable[..., Any], device: Device, /, *args: Any, **kw
         True
     """
     _check("query_op_runtime", op, device)
-    return _timed(lambda: planned(op, args, kwargs, device), op, args, kwargs)
+    return _timed(lambda: planned(op, args, kwargs, device, gives_device=False), op, args, kwargs)
 
 
 def query_op_runtime_with_initial_state(

@@ -256,7 +256,7 @@ class Traffic(Row):
     dram_bytes_per_second = Column[float](lambda row: row.sums.rate(row.sums.dram_bytes, row.spec))  # Read and written
     # Share of the data sheet's rate
     dram_share = Column[float](lambda row: row.dram_bytes_per_second / row.spec.dram.peak_bytes_per_second)
-    network_bytes = Column[int](lambda row: row.sums.network_bytes)  # Leave a core; a multicast counts once
+    network_bytes = Column[int](lambda row: row.sums.network_bytes)  # Between cores; a multicast counts once
     network_bytes_per_second = Column[float](lambda row: row.sums.rate(row.sums.network_bytes, row.spec))
 
 
@@ -309,7 +309,7 @@ class CoreTime(Row, figures=CORE_FIGURES, kw_only=True):
     busy_cycles: int = 0  # Cycles of its busiest stage, summed over the operations
     stall_cycles: int = 0  # Cycles of the stage that waits most, summed; 0 if waiting is not modeled
     dram_bytes: int = 0  # Bytes from and to DRAM; equal for all cores if a model does not tell them apart
-    network_bytes: int = 0  # Bytes sent over a network; equal for all cores if a model does not tell them apart
+    network_bytes: int = 0  # Bytes sent to other cores; equal for all cores if a model does not tell them apart
     circular_bytes: int = 0  # The most circular buffer bytes of an operation; only set for pages
 
     share = Column[float](lambda core: share_of(core.cycles, core.of_cycles))

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from device.errors import ArgumentError, DeviceError, shown
+from device.errors import ArgumentError, DeviceError, NotSimulatedError, shown
 from device.matrix_unit.arithmetic import EXACT, FAST, Arithmetic
 from device.memory.buffers import Buffer
 from device.memory.memory_config import BufferType
@@ -145,6 +145,8 @@ def _run(
     _require_written(tensors, asked)
     dispatch = current().dispatch
     computes = dispatch and device.values != "off"
+    if computes and plan.without_values is not None:
+        raise NotSimulatedError(f'{plan.without_values}, or open the device with values="off"')
     read = tensors.items() if computes else ()
     arrays = {name: _array(name, tensor.each()[0], _lives(tensor), input_shape) for name, tensor in read}
     on_device = {name: tensor.buffer for name, tensor in tensors.items() if _lives(tensor)}

@@ -429,6 +429,17 @@ class FabricConfig(PlainEnum):
     FABRIC_2D_TORUS_X, FABRIC_2D_TORUS_Y, FABRIC_2D_TORUS_XY, CUSTOM = range(5, 9)
 
 
+class Topology(PlainEnum):
+    """How devices are linked, with ttnn's names; configs may hold it, and collectives, which ask for it, are refused.
+
+    Examples:
+        >>> ttnn.Topology.Linear.value
+        1
+    """
+
+    Linear, Ring, Mesh, Torus = range(1, 5)
+
+
 class FabricTensixConfig(PlainEnum):
     """Worker cores that serve links between devices, with ttnn's names; there are no links.
 

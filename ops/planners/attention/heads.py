@@ -62,8 +62,8 @@ def plan_split(call: SplitArguments, spec: DeviceSpec) -> Plan:
     )
     op = SplitHeads(
         heads=call.heads, kv_heads=call.kv_heads, head_size=size, transposed=call.transposed,
-        grouped=call.program == "CreateQKVHeads", queries_alone=call.program == "NlpCreateHeadsSegformer",
-        data_format=call.source.data_format,
+        groups=call.kv_heads if call.program == "CreateQKVHeads" else 1,
+        queries_alone=call.program == "NlpCreateHeadsSegformer", data_format=call.source.data_format,
     )  # fmt: skip
     builder.run(
         f"{call.program}DeviceOperation", op, read, query, _split_buffers(call, read[0], (query, key, value), spec),
@@ -273,13 +273,13 @@ def plan_join(
     result = _joined(source, where)
     for text in _join_refusals(source, where, squeezed=squeezed):
         raise DeviceError(f"{text}\ninput_tensor: give [batch, heads, rows, head size] of floats in TILE layout")
-    if source.shape[-1] % TILE:
-        raise NotSimulatedError(
-            f"nlp_concat_heads: ttsim does not simulate heads of {source.shape[-1]} columns, whose padding would lie "
-            f"between heads; give a multiple of {TILE}"
-        )
 
     def write(builder: PlanBuilder, given: PlanTensor) -> PlanTensor:
+        if source.shape[-1] % TILE:
+            builder.leave_out_values(
+                f"nlp_concat_heads: ttsim does not simulate numbers of heads of {source.shape[-1]} columns, whose "
+                f"padding would lie between heads; give a multiple of {TILE}"
+            )
         tensor = given
         if given.spec.memory_config.is_sharded() and not where.is_sharded():
             tensor = placed(builder, given, where, "gathered")

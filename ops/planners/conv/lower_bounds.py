@@ -2,18 +2,21 @@
 
 from collections import Counter
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Final, NamedTuple
 
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, Layout
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import DeviceSpec
-from ops.planners.conv.arguments import ConvCall, Operand
+from ops.planners.conv.arguments import ConvCall, ConvConfig, Operand
 from ops.planners.conv.l1_path import halo_arguments, reads_input
 from ops.planners.conv.operands import PartitionedConv, micro_op, output_spec, partition_call
 from ops.planners.conv.slicing import OutputSlice, choose_slices, input_cores, output_slices
+from ops.programs.conv2d.block_costs import ConvSteps, conv_steps
 from ops.programs.conv2d.cycles import least_cycles, least_cycles_of_blocks
 from ops.programs.conv2d.op import Conv2dOp, ConvBuffers, buffer_requests, local_bytes
 from ops.programs.conv2d.partition import WIDTH, ConvOptions
@@ -21,6 +24,7 @@ from ops.programs.data_movement.movement import MovementCosts
 from ops.programs.halo.cycles import HaloCosts
 from ops.programs.halo.plan import halo_output
 from ops.programs.halo.transfers import most_sticks
+from ops.window import NoWindowError
 
 
 class Extent(IntEnum):
@@ -40,6 +44,26 @@ class RestKey(NamedTuple):
     pieces: Hashable
 
 
+class Buffered(NamedTuple):
+    """How a call buffers blocks and moves its halo, by which calls of a family differ."""
+
+    act: bool  # Activations are double buffered
+    weights: bool
+    moves_halo: bool
+
+
+BUFFERED: Final = ("enable_act_double_buffer", "enable_weights_double_buffer", "reallocate_halo_output")
+_unbuffered = attrgetter(*(name.name for name in fields(ConvConfig) if name.name not in BUFFERED))
+
+
+class Program(NamedTuple):
+    """A convolution of a call."""
+
+    op: Conv2dOp
+    steps: ConvSteps  # Its steps on the device
+    times: int  # How often it runs
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LowerBound:
     """Lower bounds of a call."""
@@ -51,43 +75,117 @@ class LowerBound:
     # Calls that differ only in their configs and share this key have equal plans; None if unknown
     plan_key: Hashable = None
     rest_key: RestKey | None = None  # None if unknown
-    ops: tuple[tuple[Conv2dOp, int], ...] = ()  # Its convolutions, each with how often it runs
+    programs: tuple[Program, ...] = ()  # Its convolutions
 
 
 UNKNOWN = LowerBound()  # nothing is known without a plan
 
 
-def lower_bound_of(
-    call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int, extent: Extent = Extent.CALL
-) -> LowerBound:
-    """Lower bound of a call, or of all calls that are like it up to `extent`.
+@dataclass(slots=True)
+class LowerBounds:
+    """Lower bounds of calls that differ in their configs and slices; what they have in common is worked out once."""
 
-    Unknown for matmuls, folded windows, output phases and split calls, and where slices depend on what may differ.
-    """
-    on_l1_path = call.takes_l1_path
-    if extent and not on_l1_path and (call.slice_config is None or not call.slice_config.num_slices):
-        return UNKNOWN
-    calls = l1_path_calls(call, device_spec, free_l1_bytes=free_l1_bytes)
-    bounds = [(_in_one_piece(piece, device_spec, extent), count) for piece, count in calls]
-    if not bounds:
-        return UNKNOWN
-    costs = device_spec.costs_of(MovementCosts)
-    start = min(costs.start_cycles, costs.compiled_start_cycles, costs.local_start_cycles)
-    moving = 2 * int(start) if len(calls) > 1 or calls[0][1] > 1 else 0  # a slice comes from DRAM and goes there
-    rests = tuple((bound.rest_key, count) for bound, count in bounds)
-    layout = call.conv_config.output_layout
-    return LowerBound(
-        cycles=sum(count * bound.cycles for bound, count in bounds),
-        rest_cycles=sum(count * (bound.rest_cycles + moving) for bound, count in bounds),
-        l1_bytes=max(bound.l1_bytes for bound, _ in bounds),
-        plan_key=(on_l1_path, call.slice_config, layout, tuple((bound.plan_key, count) for bound, count in bounds)),
-        rest_key=RestKey(on_l1_path, call.slice_config, layout, rests),
-        ops=tuple((op, times * count) for bound, count in bounds for op, times in bound.ops),
-    )
+    device_spec: DeviceSpec
+    free_l1_bytes: int  # Free bytes of every L1 bank when the call begins
+    # Of each family, by what its calls share: its pieces on the L1 path, or why it is refused
+    _families: dict[Hashable, "tuple[_Family, ...] | DeviceError | NoWindowError"] = field(default_factory=dict)
+    _places: dict[Hashable, "_Place"] = field(default_factory=dict)
+
+    def of(self, call: ConvCall, extent: Extent = Extent.CALL) -> LowerBound:
+        """Lower bound of a call, or of all calls that are like it up to `extent`; raises what its plan would raise.
+
+        Unknown for matmuls, folded windows, output phases and split calls, and where slices depend on what may differ.
+        """
+        on_l1_path, config = call.takes_l1_path, call.conv_config
+        if extent:
+            if not on_l1_path and (call.slice_config is None or not call.slice_config.num_slices):
+                return UNKNOWN
+            pieces = [self._like(piece, extent)._replace(times=times) for piece, times in self._calls(call)]
+        else:
+            buffered = Buffered(
+                config.enable_act_double_buffer,
+                config.enable_weights_double_buffer,
+                config.reallocate_halo_output or not on_l1_path,
+            )
+            pieces = [family.piece(buffered) for family in self._family(call)]
+        if not pieces:
+            return UNKNOWN
+        costs = self.device_spec.costs_of(MovementCosts)
+        start = min(costs.start_cycles, costs.compiled_start_cycles, costs.local_start_cycles)
+        # a slice comes from DRAM and goes there
+        moving = 2 * int(start) if len(pieces) > 1 or pieces[0].times > 1 else 0
+        same = on_l1_path, call.slice_config, config.output_layout
+        return LowerBound(
+            cycles=sum(piece.times * piece.cycles for piece in pieces),
+            rest_cycles=sum(piece.times * (piece.rest_cycles + moving) for piece in pieces),
+            l1_bytes=max(piece.l1_bytes for piece in pieces),
+            plan_key=(*same, tuple((piece.plan_key, piece.times) for piece in pieces)),
+            rest_key=RestKey(*same, tuple((piece.rest_key, piece.times) for piece in pieces)),
+            programs=tuple(Program(*piece.program, piece.times) for piece in pieces if piece.program is not None),
+        )
+
+    def _calls(self, call: ConvCall) -> tuple[tuple[ConvCall, int], ...]:
+        return l1_path_calls(call, self.device_spec, free_l1_bytes=self.free_l1_bytes)
+
+    def _family(self, call: ConvCall) -> "tuple[_Family, ...]":
+        """The pieces of a call, which calls with other buffers share: the same cores and blocks."""
+        config, slices = call.conv_config, call.slice_config
+        shares = config.shard_layout is not None and (call.takes_l1_path or (slices is not None and slices.num_slices))
+        key = slices, _unbuffered(config) if shares else config
+        found = self._families.get(key)
+        if found is None:
+            try:
+                found = tuple(self._piece(call, *each) for each in enumerate(self._calls(call)))
+            except (DeviceError, NoWindowError) as error:
+                found = error
+            self._families[key] = found
+        if isinstance(found, Exception):
+            raise found.with_traceback(None)
+        return found
+
+    def _piece(self, call: ConvCall, number: int, counted: tuple[ConvCall, int]) -> "_Family":
+        """The piece of a call with this number."""
+        piece, times = counted
+        partitioned = partition_call(piece, self.device_spec)
+        layout = partitioned.layout
+        cores = _cores_key(partitioned)
+        key = call.slice_config, number, layout.options.untilize_out, cores
+        if key not in self._places:
+            self._places[key] = _Place.of(partitioned, self.device_spec)
+        buffers = ConvBuffers.of(layout)
+        op = micro_op(piece, layout, buffers, k_blocks=())
+        steps = conv_steps(op, self.device_spec)
+        return _Family(
+            partitioned=partitioned,
+            times=times,
+            place=self._places[key],
+            buffers=buffers,
+            op=op,
+            steps=steps,
+            cycles=int(least_cycles(op, steps)),
+            plan_key=_plan_key(partitioned),
+            rest_key=cores,
+        )
+
+    def _like(self, call: ConvCall, extent: Extent) -> "_Piece":
+        """The bound of all calls like a call on the L1 path."""
+        spec, partitioned = self.device_spec, partition_call(call, self.device_spec)
+        layout, buffers = partitioned.layout, ConvBuffers.of(partitioned.layout)
+        joins = not call.rules.transposed and layout.scheme is not WIDTH  # a member may join kernel rows
+        any_cores = extent is Extent.CORES
+        op = micro_op(call, layout, buffers, k_blocks=())
+        cycles = int(least_cycles_of_blocks(op, spec, any_cores=any_cores, joins_rows=joins))
+        rest_cycles = 0 if reads_input(partitioned) else int(spec.costs_of(HaloCosts).start_cycles)
+        if any_cores:
+            return _Piece(cycles, rest_cycles)
+        known = not (joins or layout.scheme is WIDTH)
+        own_bytes = local_bytes(buffer_requests(_smallest(buffers))) if known else 0
+        place = _Place.of(partitioned, spec)
+        return _Piece(cycles, rest_cycles, place.l1_bytes(own_bytes), rest_key=_cores_key(partitioned))
 
 
 def l1_path_calls(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int) -> tuple[tuple[ConvCall, int], ...]:
-    """The calls on the L1 path that a call runs, and how often: itself, or its slices; errors as of `lower_bound_of`.
+    """The calls on the L1 path that a call runs, and how often: itself, or its slices; errors as of `LowerBounds`.
 
     Slices that differ only in their place count as one call. Empty for matmuls, folded windows, output phases and
     split calls.
@@ -122,45 +220,83 @@ class _Piece(NamedTuple):
 
     cycles: int
     rest_cycles: int
-    l1_bytes: int
+    l1_bytes: int = 0
+    plan_key: Hashable = None
+    rest_key: Hashable = None
+    program: tuple[Conv2dOp, ConvSteps] | None = None
+    times: int = 1  # How often it runs
+
+
+class _Place(NamedTuple):
+    """The tensors of a call on the L1 path on a core, and the cycles of its other operations."""
+
+    in_bytes: int  # Of shards that the call makes
+    halo_bytes: int
+    output_bytes: int
+    rest_cycles: int
+
+    @classmethod
+    def of(cls, partitioned: PartitionedConv, device_spec: DeviceSpec) -> "_Place":
+        """The tensors of a partitioned call."""
+        shards, in_format = partitioned.input_memory.shard_spec, partitioned.problem.in_format
+        in_bytes, halo_bytes, rest_cycles = 0, 0, 0
+        if shards is not None and partitioned.reshards and not in_format.is_block:
+            in_bytes = shards.shape[0] * shards.shape[1] * (in_format.element_bytes or 0)
+        if not reads_input(partitioned):
+            halo = halo_arguments(partitioned, device_spec)
+            sticks = most_sticks(halo.frame, output_rows=halo.output_rows, cores=halo.nhw_cores)
+            halo_bytes = halo_output(halo, sticks).buffer(device_spec).bank_bytes
+            rest_cycles = int(device_spec.costs_of(HaloCosts).start_cycles)
+        output_bytes = output_spec(partitioned).buffer(device_spec).bank_bytes
+        return cls(in_bytes, halo_bytes, output_bytes, rest_cycles)
+
+    def l1_bytes(self, buffers_bytes: int) -> int:
+        """The lower bound of a core's L1 with these circular buffers."""
+        return self.halo_bytes + max(self.in_bytes, buffers_bytes + self.output_bytes)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Family:
+    """A call on the L1 path with a scheme, cores and blocks; its members buffer blocks and move halos otherwise."""
+
+    partitioned: PartitionedConv
+    times: int  # How often it runs
+    place: _Place
+    buffers: ConvBuffers
+    op: Conv2dOp
+    steps: ConvSteps
+    cycles: int
     plan_key: Hashable
     rest_key: Hashable
-    ops: tuple[tuple[Conv2dOp, int], ...]
+    _pieces: dict[Buffered, _Piece] = field(default_factory=dict)
+
+    def piece(self, buffered: Buffered) -> _Piece:
+        """The bounds of a member."""
+        if buffered not in self._pieces:
+            self._pieces[buffered] = self._piece(buffered)
+        return self._pieces[buffered]
+
+    def _piece(self, buffered: Buffered) -> _Piece:
+        layout = self.partitioned.layout
+        if not layout.options.activation_reuse:
+            options = replace(layout.options, act_double_buffer=buffered.act, weights_double_buffer=buffered.weights)
+            layout = replace(layout, options=options)
+        own_bytes = local_bytes(buffer_requests(replace(self.buffers, layout=layout)))
+        return _Piece(
+            self.cycles,
+            self.place.rest_cycles,
+            self.place.l1_bytes(own_bytes),
+            (self.plan_key, buffered),
+            self.rest_key,
+            (replace(self.op, layout=layout), self.steps),
+            self.times,
+        )
 
 
-def _in_one_piece(call: ConvCall, device_spec: DeviceSpec, extent: Extent) -> _Piece:
-    partitioned = partition_call(call, device_spec)
-    layout, in_format = partitioned.layout, partitioned.problem.in_format
-    joins = not call.rules.transposed and layout.scheme is not WIDTH  # a member may join kernel rows
-    buffers = ConvBuffers.of(layout)
-    op = micro_op(call, layout, buffers, k_blocks=())
-    rest_cycles = 0 if reads_input(partitioned) else int(device_spec.costs_of(HaloCosts).start_cycles)
-    if extent is Extent.CORES:
-        cycles = least_cycles_of_blocks(op, device_spec, any_cores=True, joins_rows=joins)
-        return _Piece(int(cycles), rest_cycles, 0, None, None, ())
-    shards, in_bytes, halo_bytes, own_bytes = partitioned.input_memory.shard_spec, 0, 0, 0
-    if shards is not None and partitioned.reshards and not in_format.is_block:  # the call makes the input's shards
-        in_bytes = shards.shape[0] * shards.shape[1] * (in_format.element_bytes or 0)
-    if not reads_input(partitioned):
-        halo = halo_arguments(partitioned, device_spec)
-        sticks = most_sticks(halo.frame, output_rows=halo.output_rows, cores=halo.nhw_cores)
-        halo_bytes = halo_output(halo, sticks).buffer(device_spec).bank_bytes
-    if extent is Extent.BLOCKS:
-        cycles = least_cycles_of_blocks(op, device_spec, joins_rows=joins)
-        buffers = _smallest(buffers)
-    else:
-        cycles = least_cycles(op, device_spec)
-    if not extent or not (joins or layout.scheme is WIDTH):
-        own_bytes = local_bytes(buffer_requests(buffers))
-    output_bytes = output_spec(partitioned).buffer(device_spec).bank_bytes
-    return _Piece(
-        cycles=int(cycles),
-        rest_cycles=rest_cycles,
-        l1_bytes=halo_bytes + max(in_bytes, own_bytes + output_bytes),
-        plan_key=None if extent else _plan_key(partitioned),
-        rest_key=(layout.config, layout.out_config, layout.shards, partitioned.input_memory, partitioned.reshards),
-        ops=((op, 1),),
-    )
+def _cores_key(partitioned: PartitionedConv) -> Hashable:
+    """Where the tensors of a call on the L1 path lie."""
+    layout = partitioned.layout
+    return layout.config, layout.out_config, layout.shards, partitioned.input_memory, partitioned.reshards
 
 
 def _smallest(buffers: ConvBuffers) -> ConvBuffers:
@@ -173,7 +309,7 @@ def _smallest(buffers: ConvBuffers) -> ConvBuffers:
 
 
 def _plan_key(partitioned: PartitionedConv) -> Hashable:
-    """All of a layout, without settings whose consequences the layout states."""
+    """All of a layout, without settings whose consequences the layout states, and without `Buffered`."""
     config = replace(
         partitioned.call.conv_config,
         act_block_h_override=0,
@@ -183,6 +319,9 @@ def _plan_key(partitioned: PartitionedConv) -> Hashable:
         reshard_if_not_optimal=False,
         shard_layout=None,
         transpose_shards=False,
+        enable_act_double_buffer=False,
+        enable_weights_double_buffer=False,
+        reallocate_halo_output=False,
     )
     place = partitioned.input_memory
     in_l1 = place.buffer_type is BufferType.L1

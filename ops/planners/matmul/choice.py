@@ -27,6 +27,8 @@ from ops.programs.matmul.op import MatmulConfig, MatmulProblem, MatmulProgram
 INTERLEAVED, HEIGHT = TensorMemoryLayout.INTERLEAVED, TensorMemoryLayout.HEIGHT_SHARDED
 BLOCK, WIDTH = TensorMemoryLayout.BLOCK_SHARDED, TensorMemoryLayout.WIDTH_SHARDED
 READER_COLS = 8  # columns in which, on both architectures, those cores lie that read a bank of DRAM of their own
+FIRST_BANKS = 4  # whose readers lie in fewer columns, by the banks of the device
+FIRST_READER_COLS = {12: 4, 8: 2}
 DEEPEST_BLOCK = 4  # K tiles of a block, at most, that cores of a given grid are sent
 
 
@@ -37,7 +39,10 @@ def of_banks(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig
     """
     wide, banks = call.second.shards.shape[1] // TILE, spec.dram.banks
     banks -= max(0, wide * banks - problem.n_tiles) // wide
-    if 2 * banks <= spec.dram.banks:
+    reader_cols = READER_COLS
+    if banks <= FIRST_BANKS:
+        reader_cols = FIRST_READER_COLS.get(spec.dram.banks, READER_COLS)
+    elif 2 * banks < spec.dram.banks:
         raise NotSimulatedError(
             f"matmul: ttsim does not simulate columns in {banks} of {spec.dram.banks} banks of DRAM, whose readers lie "
             "elsewhere; use narrower shards, or another program config"
@@ -48,7 +53,7 @@ def of_banks(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig
         most = WIDE_DST_TILES if problem.fp32_dest else NARROW_DST_TILES
         width = min(range(width, most + 1), key=lambda side: (div_up(columns, side), side))
         columns = div_up(columns, width) * width
-    grid = GridSpec(cols=min(READER_COLS, spec.grid.cols), rows=spec.grid.rows)
+    grid = GridSpec(cols=min(reader_cols, spec.grid.cols), rows=spec.grid.rows)
     return replace(
         config, grid=grid, banks=banks, per_core_n=columns,
         out_block_h=config.per_core_m, out_block_w=columns, out_subblock_h=height, out_subblock_w=width,

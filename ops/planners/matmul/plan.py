@@ -204,6 +204,18 @@ def _program(
     output_spec = _output_spec(call, problem, config, device_spec, of_line=line is not None)
     for text in refusals(call, problem, config, grid):
         raise ArgumentError(text)
+    if config.workers > 1 and device_spec.compute.minus_one_quirk:
+        raise ArgumentError(
+            f"{config.program.config_name}: num_workers_per_dram_bank > 1 is currently supported only on Blackhole\n"
+            "num_workers_per_dram_bank: use 1"
+        )
+    if config.workers > 1 and (wide := call.second.shards.shape[1] // TILE) % config.workers:
+        raise ArgumentError(
+            f"DRAM-sharded matmul weight shard width {wide} tiles per bank must be divisible by workers_per_bank "
+            f"{config.workers}\nnum_workers_per_dram_bank: use 1"
+        )
+    if config.unsimulated is not None:
+        raise NotSimulatedError(config.unsimulated)
     _require_place(call, config)
     require_bias(call, fused=problem.bias)
     if config.program in (MatmulProgram.SINGLE_TILES, MatmulProgram.DRAM_SHARDED):

@@ -6,11 +6,11 @@ from operator import mul
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig, TensorMemoryLayout
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import BFLOAT4_B, BFLOAT16, FLOAT32, INT32, UINT8
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
-from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.builder import FreeL1, PlanBuilder, PlanTensor, plan_of
 from ops.planners.shape.permute import seen
 from ops.planners.to_config import placed, untilized_rows
 from ops.programs.buffer_shapes import is_uneven, shard_counts
@@ -24,6 +24,7 @@ from ops.programs.data_movement.repeat import (
     lies_in_parts,
     older_buffers,
     repeated_place,
+    row_page_bytes,
     stays_on_cores,
 )
 
@@ -37,29 +38,39 @@ OLDER_FORMATS = (
 
 
 def plan_repeat(
-    source: TensorSpec, counts: tuple[int, ...], spec: DeviceSpec, *, place: MemoryConfig | None = None
+    source: TensorSpec,
+    counts: tuple[int, ...],
+    spec: DeviceSpec,
+    *,
+    place: MemoryConfig | None = None,
+    free_l1: FreeL1 | None = None,
 ) -> Plan:
     """Plan the tensor "input" as often along each axis as ``counts`` say; missing counts and axes in front are 1."""
-    return plan_of(source, spec, partial(_repeated, counts=counts, place=place), attempts=True)
+    return plan_of(source, spec, partial(_repeated, counts=counts, place=place), attempts=True, free_l1=free_l1)
 
 
-def repeats_elements(source: TensorSpec, axis: int, place: MemoryConfig | None) -> bool:
-    """Whether generated code repeats each element of an axis: whole pages of interleaved tensors."""
+def repeats_elements(
+    source: TensorSpec, axis: int, place: MemoryConfig | None, spec: DeviceSpec, free_l1: FreeL1
+) -> bool:
+    """Whether generated code repeats each element of an axis: whole pages of interleaved tensors, two in a free L1."""
     places = (source.memory_config, source.memory_config if place is None else place)
-    inner = 2 if source.layout is Layout.TILE else 1
-    fits = 2 <= len(source.shape) <= RANK and axis < len(source.shape) - inner
-    fits = fits and (source.layout is Layout.TILE or source.shape[-1] > 1)
-    return fits and source.data_format in GENERATED_FORMATS and not any(where.is_sharded() for where in places)
+    tiled = source.layout is Layout.TILE
+    fits = 2 <= len(source.shape) <= RANK and axis < len(source.shape) - (2 if tiled else 1)
+    fits = fits and source.data_format in GENERATED_FORMATS and not any(where.is_sharded() for where in places)
+    if not fits or tiled:
+        return fits
+    page_bytes = row_page_bytes(source, source.changed(memory_config=places[1]), spec)
+    return source.shape[-1] > 1 and 2 * page_bytes <= free_l1.before_bytes
 
 
 def plan_repeat_interleave(
-    source: TensorSpec, axis: int, count: int, spec: DeviceSpec, *, place: MemoryConfig | None = None
+    source: TensorSpec, axis: int, count: int, spec: DeviceSpec, *, free_l1: FreeL1, place: MemoryConfig | None = None
 ) -> Plan:
     """Plan the tensor "input" with each element of an axis repeated, as generated code does it."""
     shape = tuple(side * count if number == axis else side for number, side in enumerate(source.shape))
     result = source.changed(shape=shape, memory_config=place)
     op = RepeatTensor(shape=source.shape, axis=axis, count=count, each=True)
-    buffers = generated_buffers(op, source, result, spec)
+    buffers = generated_buffers(op, source, result, spec, free_l1.beside(result, spec)[1])
 
     def write(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
         name = "RepeatInterleaveCodegenDeviceOperation"
@@ -93,16 +104,20 @@ class _Repeat:
     def __init__(
         self, builder: PlanBuilder, source: TensorSpec, times: tuple[int, ...], result: tuple[int, ...]
     ) -> None:
-        self.builder, self.counts, self.times, self.result = builder, times, times, result
-        if 2 <= len(times) <= RANK:
-            self.times = _joined(source, times)
-        self.axes = [axis for axis, count in enumerate(self.times) if count > 1]
-        self.source = source
+        self.builder, self.counts, self.result, self.source = builder, times, result, source
+        self.use(_joined(source, times) if 2 <= len(times) <= RANK else times)
+
+    def use(self, times: tuple[int, ...]) -> None:
+        """Repeats by these counts."""
+        self.times, self.axes = times, [axis for axis, count in enumerate(times) if count > 1]
 
     def written(self, tensor: PlanTensor, place: MemoryConfig | None) -> PlanTensor:
         """The result: by programs on the tensor as it lies, or on its interleaved rows, which lose their padding."""
         spec, ragged = tensor.spec, tensor.spec.layout is Layout.TILE and self.ends_within_tiles(tensor.spec)
         generated, sharded = 2 <= len(self.times) <= RANK, tensor.spec.memory_config.is_sharded()
+        if generated and not self.has_room(spec, place, ragged=ragged):
+            generated = False
+            self.use(self.counts)
         own = sharded and not ragged and self.on_own_cores(spec)
         self.require_rows(spec, own=own and _cuts_rows(spec))
         by_generated = generated and not ragged and not _cuts_rows(spec)
@@ -123,6 +138,32 @@ class _Repeat:
         dealt = placed(self.builder, result, where, "output")
         self.builder.free_own(result)
         return dealt
+
+    def has_room(self, spec: TensorSpec, place: MemoryConfig | None, *, ragged: bool) -> bool:
+        """Whether generated code finds room for rows: two pages in an empty L1, and one in what is free of it.
+
+        The library counts the results of all programs in L1 as taken together; those still to come where it asks what
+        is free.
+        """
+        if spec.layout is Layout.TILE and (not ragged or spec.data_format.is_block):
+            return True
+        device, where = self.spec, spec.memory_config if place is None else place
+        taken, pending = _l1_bytes(spec, device), 0
+        row = spec.changed(layout=Layout.ROW_MAJOR, memory_config=_interleaved(spec.memory_config))
+        if ragged:
+            taken, pending = (number + _l1_bytes(row, device) for number in (taken, pending))
+        window, free = device.l1.usable_bytes, self.builder.free_l1.before_bytes
+        for number, axis in enumerate(reversed(self.axes)):
+            last, shape = number == len(self.axes) - 1, list(row.shape)
+            shape[axis] *= self.times[axis]
+            memory = where if last else row.memory_config
+            after = row.changed(shape=tuple(shape), memory_config=_interleaved(memory))
+            taken, pending = (number + _l1_bytes(after, device) for number in (taken, pending))
+            page_bytes = row_page_bytes(row, after, device)
+            if 2 * page_bytes > window - taken or page_bytes > free - pending:
+                return False
+            row = after
+        return True
 
     def on_own_cores(self, spec: TensorSpec) -> bool:
         """Whether the cores repeat their own shards, along one axis."""
@@ -222,7 +263,9 @@ class _Repeat:
     def run(self, op: RepeatTensor, read: PlanTensor, written: PlanTensor, *, generated: bool) -> None:
         """One program."""
         if generated and not lies_in_parts(op, read.spec, written.spec):
-            buffers, name = generated_buffers(op, read.spec, written.spec, self.spec), "RepeatCodegenDeviceOperation"
+            left = self.builder.free_l1.beside(written.spec, self.spec)[1]
+            buffers = generated_buffers(op, read.spec, written.spec, self.spec, left)
+            name = "RepeatCodegenDeviceOperation"
         else:
             buffers, name = older_buffers(op, read.spec, written.spec, self.spec), OLDER
         older = name == OLDER
@@ -245,6 +288,16 @@ def _joined(source: TensorSpec, times: tuple[int, ...]) -> tuple[int, ...]:
             counts[axis + 1] *= counts[axis]
             counts[axis] = 1
     return tuple(counts)
+
+
+def _interleaved(place: MemoryConfig) -> MemoryConfig:
+    """The memory of a place."""
+    return MemoryConfig(buffer_type=place.buffer_type)
+
+
+def _l1_bytes(tensor: TensorSpec, spec: DeviceSpec) -> int:
+    """Bytes of an L1 bank that a tensor takes."""
+    return tensor.buffer(spec).bank_bytes if tensor.memory_config.buffer_type is BufferType.L1 else 0
 
 
 def _cuts_rows(tensor: TensorSpec) -> bool:

@@ -20,15 +20,15 @@ from ops.programs.data_movement.movement import DataMovement, Movement, Pages, c
 class SplitHeads(DataMovement):
     """[batch, 1, rows, columns] becomes queries, keys and values [batch, heads, rows, head size].
 
-    Columns are all queries, then all keys, then all values; or, in groups, the queries of a group, its key and its
-    value. With a second tensor the first has the queries, and the second the rest.
+    Columns are groups side by side: in each all its queries, then all its keys, then all its values. With a second
+    tensor the first has the queries, and the second the rest.
     """
 
     heads: int
     kv_heads: int
     head_size: int  # In columns, with padding
     transposed: bool = False  # Keys are [batch, heads, head size, rows]
-    grouped: bool = False
+    groups: int = 1
     queries_alone: bool = False  # Keys and values stay as they were allocated
     data_format: DataFormat
 
@@ -37,16 +37,14 @@ class SplitHeads(DataMovement):
         columns = [self._padded(given(array)) for array in inputs]
         whole = columns[0] if len(columns) == 1 else np.concatenate(columns, axis=-1)
         batch, rows = whole.shape[0], whole.shape[-2]
-        parts = whole.reshape(batch, rows, -1, self.head_size)
         if self.queries_alone:
-            queries = parts.transpose(0, 2, 1, 3)
+            queries = whole.reshape(batch, rows, -1, self.head_size).transpose(0, 2, 1, 3)
             return self._packed(queries), np.zeros_like(queries), np.zeros_like(queries)
-        if self.grouped:
-            groups = parts.reshape(batch, rows, self.kv_heads, -1, self.head_size)
-            queries = groups[:, :, :, :-2].reshape(batch, rows, self.heads, self.head_size)
-            keys, values = groups[:, :, :, -2], groups[:, :, :, -1]
-        else:
-            queries, keys, values = np.split(parts, [self.heads, self.heads + self.kv_heads], axis=2)
+        parts = whole.reshape(batch, rows, self.groups, -1, self.head_size)
+        own, others = self.heads // self.groups, self.kv_heads // self.groups
+        queries, keys, values = (
+            part.reshape(batch, rows, -1, self.head_size) for part in np.split(parts, [own, own + others], axis=3)
+        )
         key_axes = (0, 2, 3, 1) if self.transposed else (0, 2, 1, 3)
         return (
             self._packed(queries.transpose(0, 2, 1, 3)),

@@ -226,8 +226,9 @@ def gathering_cores(op: Conv2dOp) -> dict[Share, CoreRangeSet]:
     share_of = cache(partial(_share, op))
     shares = [share_of(number if number >= full else 0) for number in range(config.nhw_cores)]
     ragged: dict[Share, list[CoreRange]] = {}
+    corner = config.cores.bounding_box().start
     for place, core in enumerate(config.cores.cores() if set(shares) != {WHOLE} else ()):
-        across = core.x if config.orientation is ShardOrientation.COL_MAJOR else core.y
+        across = core.x - corner.x if config.orientation is ShardOrientation.COL_MAJOR else core.y - corner.y
         share = shares[place if config.scheme is HEIGHT else 0 if config.scheme is WIDTH else across]
         if share != WHOLE:
             ragged.setdefault(share, []).append(CoreRange(core, core))
@@ -244,7 +245,7 @@ def _share(op: Conv2dOp, number: int) -> Share:
     blocks = [min(max(0, left - block * height), height) for block in range(op.out_blocks)]
     rows = sum(min(rows, first) for rows in blocks)
     rest = (sum(blocks) - rows) / (second * len(blocks)) if second else 1.0
-    return rows / (first * len(blocks)), rest
+    return rows / (first * len(blocks)) if blocks else 1.0, rest
 
 
 def weight_bytes(op: Conv2dOp) -> int:

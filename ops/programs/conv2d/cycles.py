@@ -14,12 +14,12 @@ from device.time.engine import critical_cycles, stage_report
 from device.time.stages import CoreGroupCycles, MovedBytes, OperationCycles, Stage, StageCycles
 from ops.programs.conv2d.block_costs import (
     WHOLE,
+    ConvSteps,
     Share,
     conv_steps,
     gathering_cores,
     gathers_of,
     issued_flops,
-    network_bytes,
     product_block,
     sent_activation_bytes,
     sent_weight_bytes,
@@ -71,7 +71,6 @@ def conv_cycles(op: Conv2dOp, spec: DeviceSpec) -> OperationCycles:
         op,
         time_conv(op, spec),
         dram_read_bytes=weight_bytes(op),
-        network_bytes=network_bytes(op),
         issued_flops=issued_flops(op),
         useful_flops=useful_flops(op.problem),
         moved=partial(_moved, op),
@@ -162,12 +161,11 @@ def _moved(op: Conv2dOp) -> tuple[MovedBytes, ...]:
     )
 
 
-def least_cycles(op: Conv2dOp, spec: DeviceSpec) -> float:
+def least_cycles(op: Conv2dOp, steps: ConvSteps) -> float:
     """A lower bound of a program's cycles: the busiest of its processors, if it never waited.
 
     Where readers keep what neighboring rows share, only the products count.
     """
-    steps = conv_steps(op, spec)
     blocks = op.layout.blocks
     gathers = 0 if steps.reused_reads is not None else gathers_of(op)
     tilize = steps.tilize.cycles + (0.0 if steps.second_tilize is None else steps.second_tilize.cycles)

@@ -71,9 +71,9 @@ class ConvTiming(NamedTuple):
         return max((core.compute.now for core in self.cores), key=lambda moment: moment.cycles)
 
 
-def time_conv(op: Conv2dOp, spec: DeviceSpec) -> ConvTiming:
-    """The cores of a program after its end."""
-    steps = conv_steps(op, spec)
+def time_conv(op: Conv2dOp, spec: DeviceSpec, steps: ConvSteps | None = None) -> ConvTiming:
+    """The cores of a program after its end; `steps` are those of the program where they are known already."""
+    steps = steps or conv_steps(op, spec)
     timing = begin([op], steps, spec)
     biases = iter([steps.bias])  # read behind the first block's weights
 

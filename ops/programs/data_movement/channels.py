@@ -68,6 +68,7 @@ class ChannelsLast(DataMovement):
                 Stage.WRITER: (blocks * copied, "two processors copy pixels out of the tiles, stick by stick"),
             },
             steps="reading, tilizing, untilizing and copying sticks",
+            dram_read_bytes=row_bytes(ends.read, prod(self.shape)) if in_dram(ends.read) else 0,
             details=(Detail(name="block_pixels", value=block, text=text),),
         )
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import prod
+from math import gcd, prod
 from typing import Final
 
 import numpy as np
@@ -14,8 +14,9 @@ from device.memory.memory_config import TILE, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, Array, bit_patterns, div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
+from device.time.links import spread_transfer
 from device.time.network import hands
-from device.time.stages import Stage
+from device.time.stages import OperationCycles, Stage
 from ops.builder import PlanTensor
 from ops.op_model import Ends, ValuesContext, given
 from ops.programs.buffer_shapes import (
@@ -30,10 +31,19 @@ from ops.programs.buffer_shapes import (
     tile_buffer,
     volume_tiles,
 )
-from ops.programs.data_movement.movement import Access, Composed, DataMovement, Movement, copy_movement, tile_writes
+from ops.programs.data_movement.movement import (
+    Access,
+    Composed,
+    DataMovement,
+    Movement,
+    copy_movement,
+    pages_of,
+    tile_writes,
+)
 from ops.programs.kernel_costs import ComputeCosts, convert_tile_cycles, local_sticks_cycles
 
 COPIED_TOGETHER: Final = 1 << 20  # numbers that one thread copies at a time
+RESULT_NUMBER: Final = 16  # of the circular buffer on the result's shards
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +96,19 @@ class Concatenate(DataMovement):
         )
         return replace(copied, reads=together, writes=replace(writes, access=tile_writes(spec)))
 
+    def cycles(self, ends: Ends, spec: DeviceSpec) -> OperationCycles:
+        """Cycles as of a copy, with the bytes that are read from the memory of each tensor."""
+        timed = super(Concatenate, self).cycles(ends, spec)
+        inputs, cores = (ends.read, *ends.others), timed.slowest.cores
+        size = {place: sum(_bytes(each) for each in inputs if in_dram(each) is place) for place in (True, False)}
+        if timed.transfers is None or size[True] == timed.dram_read_bytes:
+            return timed
+        reads = (
+            spread_transfer(spec, cores, size[place], in_dram=place, writes=False) for place in size if size[place]
+        )
+        writes = spread_transfer(spec, cores, _bytes(ends.written), in_dram=in_dram(ends.written), writes=True)
+        return replace(timed, dram_read_bytes=size[True], transfers=(*reads, writes))
+
     def composed(self, ends: Ends, spec: DeviceSpec) -> Composed | None:
         """What joins shards: by where the tensors lie, and in which layout."""
         if not (ends.read.memory_config.is_sharded() and ends.written.memory_config.is_sharded()):
@@ -93,9 +116,39 @@ class Concatenate(DataMovement):
         return (_turned if is_turned(self, ends) else _copied)(self, ends, spec)
 
 
-def shard_views(inputs: Sequence[PlanTensor], result: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Views of the shards of all inputs and of the result."""
-    return tuple(shard_view(f"shards_{number}", tensor, spec) for number, tensor in enumerate([*inputs, result]))
+def _bytes(tensor: TensorSpec) -> int:
+    """Bytes of all pages of a tensor."""
+    return pages_of(tensor, 1).all_bytes
+
+
+def shard_views(
+    inputs: Sequence[PlanTensor], result: PlanTensor, spec: DeviceSpec, *, pair: bool = False
+) -> tuple[CircularBuffer, ...]:
+    """Views of the shards of all inputs and of the result; the programs for a pair of tensors have whole rows as pages.
+
+    The pages of other programs are elements of rows in blocks, or parts that fill the rows of all tensors.
+    """
+    tensors = [*inputs, result]
+    views = [shard_view(f"shards_{place}", tensor, spec) for place, tensor in enumerate(tensors)]
+    if result.spec.layout is Layout.TILE:
+        views = [view._replace(page_bytes=view.data_format.tile_bytes) for view in views]
+    elif pair:
+        rows = [tensor.spec.shards.shape[0] for tensor in tensors]
+        views = [view._replace(page_bytes=view.size_bytes // row) for view, row in zip(views, rows, strict=True)]
+    else:
+        views = [view._replace(page_bytes=_part_bytes(inputs, result, spec)) for view in views]
+    return (*views[:-1], views[-1]._replace(number=None if pair else RESULT_NUMBER))
+
+
+def _part_bytes(inputs: Sequence[PlanTensor], result: PlanTensor, spec: DeviceSpec) -> int:
+    """Bytes of an element of rows in blocks, or of a part that fills all rows.
+
+    The library counts the result's row in elements where it takes it for bytes.
+    """
+    if result.spec.memory_config.memory_layout is TensorMemoryLayout.BLOCK_SHARDED:
+        return row_bytes(result.spec, 1)
+    rows = [row_bytes(tensor.spec, tensor.spec.shards.shape[1]) for tensor in inputs]
+    return gcd(*(round_up(row, spec.l1.alignment_bytes) for row in (result.spec.shards.shape[1], *rows)))
 
 
 def turned_buffers(inputs: Sequence[PlanTensor], result: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
@@ -103,7 +156,7 @@ def turned_buffers(inputs: Sequence[PlanTensor], result: PlanTensor, spec: Devic
 
     bfloat8_b is bfloat16 while it is transposed.
     """
-    views, data_format = shard_views(inputs, result, spec), result.spec.data_format
+    views, data_format = shard_views(inputs, result, spec, pair=True), result.spec.data_format
     turned, cores = BFLOAT16 if data_format == BFLOAT8_B else data_format, views[0].cores
     widths = [tensor.spec.shards.shape[1] // TILE for tensor in (*inputs, result)]
     rows = [tile_buffer(f"turned_{number}", tiles, turned, cores) for number, tiles in enumerate(widths)]

@@ -16,7 +16,14 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, UINT8, DataFormat, div_u
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.buffer_shapes import BUFFERING, page_cores, resharded_bytes, row_bytes, shard_counts, tile_buffer
-from ops.programs.data_movement.copy import Conversion, CopyTensor, Uneven, fits_generated_code, uneven
+from ops.programs.data_movement.copy import (
+    Conversion,
+    CopyTensor,
+    Uneven,
+    fits_generated_code,
+    generated_depths,
+    uneven,
+)
 from ops.programs.data_movement.copy_buffers import (
     buffers_of_copy,
     clone_buffers,
@@ -40,11 +47,11 @@ def copied(
     """One program that copies a tensor to a new place, layout or format; `refused` is another reason to refuse it."""
     result, spec = PlanTensor(name, target), builder.device_spec
     op = _copy_op(conversion, source.spec, target, on_one_core=on_one_core)
-    cut = replace(op, free_l1_bytes=builder.free_l1_bytes)
-    if cut.blocks(source.spec, target, spec) != op.blocks(source.spec, target, spec):
-        op = cut
+    here = replace(op, free_l1=builder.free_l1)
+    if here.cut(source.spec, target, spec) != op.cut(source.spec, target, spec):
+        op = here
     refused = refused or next(_refusals(op, source.spec, target, spec), None)
-    options: dict[str, Any] = {"on_one_core": on_one_core, "free_l1_bytes": op.free_l1_bytes}
+    options: dict[str, Any] = {"on_one_core": on_one_core, "free_l1": op.free_l1}
     buffers = () if refused else buffers_of_copy(conversion, source, result, spec, **options)
     plain = conversion is Conversion.COPY and stays(source.spec, target)
     by_dataflow = conversion is not Conversion.UNTILIZE_CODEGEN and not plain
@@ -250,7 +257,11 @@ def untilized_by(
     """Rows of tiles that keep their padding, but for generated code, which cuts it off."""
     sharded = source.spec.memory_config.is_sharded() or target.memory_config.is_sharded()
     generated = not sharded and not on_one_core and source.spec.data_format in GENERATED_FORMATS
-    by_code = generated and fits_generated_code(source.spec)
+    spec, free = builder.device_spec, builder.free_l1
+    by_code = generated and fits_generated_code(source.spec, spec)
+    by_code = by_code and generated_depths(source.spec, target, spec, free, expected=True) is not None
+    if generated and not by_code and source.spec.shape != source.spec.padded_shape:
+        return unpadded_by(builder, source, target.shape, target.memory_config, name)
     conversion = Conversion.UNTILIZE_CODEGEN if by_code else Conversion.UNTILIZE
     return copied(builder, conversion, source, target, name, on_one_core=on_one_core)
 

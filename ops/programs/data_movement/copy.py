@@ -23,12 +23,13 @@ import numpy as np
 from device.cores import CoreRange, CoreRangeSet, first_cores
 from device.matrix_unit.packer import typecast, without_nan
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import TILE, BufferType, Layout, ShardOrientation, TensorMemoryLayout
+from device.memory.memory_config import TILE, Layout, ShardOrientation, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16, Array, DataFormat, Integers, div_up, round_up
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from device.spec.releases import release_of
 from device.time.network import NETWORKS
+from ops.builder import FreeL1
 from ops.programs.buffer_shapes import is_uneven, page_cores, row_bytes, shard_counts, spread_evenly
 from ops.programs.data_movement.movement import (
     Access,
@@ -75,8 +76,8 @@ class CopyTensor(DataMovement):
     on_one_core: bool = False  # One core does all
     # Bytes of each core's L1 that the plan releases above a shard that moves up: so far it moves. None if unknown
     room_bytes: int | None = None
-    # Bytes of each core's L1 below the tensors that live, by which rows of tiles are cut; None where they cut no others
-    free_l1_bytes: int | None = None
+    # The L1 below the tensors that live, by which rows of tiles are cut; None where an empty L1 cuts no others
+    free_l1: FreeL1 | None = None
 
     @property
     def name(self) -> str:
@@ -108,8 +109,14 @@ class CopyTensor(DataMovement):
 
     def blocks(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> "TileBlocks | None":
         """The blocks of the program; see `tile_blocks`."""
-        free = self.free_l1_bytes
-        return tile_blocks(self.conversion, read, written, spec, on_one_core=self.on_one_core, free_l1_bytes=free)
+        free = self.free_l1
+        return tile_blocks(self.conversion, read, written, spec, on_one_core=self.on_one_core, free_l1=free)
+
+    def cut(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> "TileBlocks | tuple[int, int] | None":
+        """What the program chooses by the L1 that is free: its blocks, or how many pieces generated code holds."""
+        if self.conversion is Conversion.UNTILIZE_CODEGEN:
+            return generated_depths(read, written, spec, self.free_l1)
+        return self.blocks(read, written, spec)
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
         """The pages of the program."""
@@ -127,9 +134,8 @@ class CopyTensor(DataMovement):
             case Conversion.INTERLEAVED_TO_SHARDED:
                 return Movement(cores=cores, reads=_into_shards(sides, spec))
             case Conversion.SHARDED_TO_INTERLEAVED:
-                access, pages = Access.STREAM if before.tiles else Access.STICKS, min(before.all_pages, after.all_pages)
-                writes = replace(before, access=access, all_pages=pages, in_dram=after.in_dram)
-                return Movement(cores=cores, writes=writes)
+                access = Access.STREAM if before.tiles else Access.STICKS
+                return Movement(cores=cores, writes=replace(_moved(before, after), access=access))
             case Conversion.RESHARD:
                 return Movement(cores=cores, reads=_resharded(sides), reshards=True)
             case Conversion.MOVE if sides.from_shards and sides.to_shards:
@@ -206,12 +212,9 @@ class TileBlocks:
         return {width: CoreRangeSet(set(CoreRangeSet(cores).merged().ranges)) for width, cores in of_width.items()}
 
 
-def free_beside(result: TensorSpec, spec: DeviceSpec, free_l1_bytes: int | None) -> int:
-    """Bytes of a core's L1 that are free once an interleaved result has its place; None for an empty L1 with it."""
-    if free_l1_bytes is None:
-        return spec.l1.usable_bytes
-    in_l1 = result.memory_config.buffer_type is BufferType.L1
-    return max(0, free_l1_bytes - (result.buffer(spec).bank_bytes if in_l1 else 0))
+def _free_beside(result: TensorSpec, spec: DeviceSpec, free_l1: FreeL1 | None) -> tuple[int, int]:
+    """What is expected and found beside a result; all of L1 where nothing is known of it."""
+    return (spec.l1.usable_bytes,) * 2 if free_l1 is None else free_l1.beside(result, spec)
 
 
 def tile_blocks(
@@ -221,11 +224,11 @@ def tile_blocks(
     spec: DeviceSpec,
     *,
     on_one_core: bool = False,
-    free_l1_bytes: int | None = None,
+    free_l1: FreeL1 | None = None,
 ) -> TileBlocks | None:
     """The blocks of a program that tilizes or untilizes; None where each core, or one, has whole rows of tiles.
 
-    ``free_l1_bytes`` are free below the tensors in L1 before the result has its place; None if all is.
+    ``free_l1`` is free before the result has its place; None for an empty L1, in which it takes none.
     """
     sharded = source.memory_config.is_sharded() or target.memory_config.is_sharded()
     if on_one_core or sharded or conversion not in TILIZES | UNTILIZES:
@@ -235,7 +238,7 @@ def tile_blocks(
     images = prod(tiles.padded_shape[:-2])
     core_tiles = div_up(prod((1, *source.padded_shape)[-2:]) // TILE**2, cores)
     pair_bytes = source.data_format.tile_bytes + target.data_format.tile_bytes
-    left = free_beside(target, spec, free_l1_bytes)
+    expected, left = _free_beside(target, spec, free_l1)
     most = left // pair_bytes  # tiles of both tensors that L1 holds
     by_rows, smallest = conversion is Conversion.UNTILIZE, isqrt(max(core_tiles, 1) - 1) + 1
 
@@ -253,7 +256,7 @@ def tile_blocks(
     blocks = cut(high)
     if blocks.num_cores > cores:
         return None
-    if wide * pair_bytes >= left:
+    if wide * pair_bytes >= expected:
         return blocks
     # To choose, Untilize counts the blocks that all images would have as one, though it cuts every image
     counted = cut(high * images) if by_rows else blocks
@@ -293,10 +296,31 @@ def _of_whole_rows(sides: Sides) -> Sides:
 MOST_ROW_BYTES = 800_000  # of two rows of bfloat16 tiles that generated code untilizes
 
 
-def fits_generated_code(tiles: TensorSpec) -> bool:
-    """Whether generated code untilizes interleaved tiles: older programs take wide tensors of several rows of tiles."""
+def fits_generated_code(tiles: TensorSpec, spec: DeviceSpec) -> bool:
+    """Whether generated code untilizes interleaved tiles of an empty device; older programs take others.
+
+    Several rows of tiles, or rows with padding, may not be wide; pieces of a single row must fit L1.
+    """
     rows, columns = tiles.matrix
-    return rows <= TILE or 2 * columns // TILE * BFLOAT16.tile_bytes <= MOST_ROW_BYTES
+    if rows > TILE or tiles.shape[-2:] != tiles.padded_shape[-2:]:
+        return 2 * columns // TILE * BFLOAT16.tile_bytes <= MOST_ROW_BYTES
+    return 2 * generated_pieces(tiles, spec)[1] * BFLOAT16.tile_bytes <= spec.l1.usable_bytes
+
+
+DEPTHS: Final = ((2, 2), (2, 1), (1, 1))  # pieces of tiles, and of rows, on their way through generated code
+
+
+def generated_depths(
+    source: TensorSpec, target: TensorSpec, spec: DeviceSpec, free_l1: FreeL1 | None = None, *, expected: bool = False
+) -> tuple[int, int] | None:
+    """Pieces of tiles and of rows that a core of the program holds, as many as fit its L1; None if none do.
+
+    ``free_l1`` is as of `tile_blocks`; what the library expects of it chooses the program, what is left the depths.
+    """
+    tile_bytes = max(source.data_format.tile_bytes, target.data_format.tile_bytes)
+    piece_bytes = generated_pieces(source, spec)[1] * tile_bytes
+    left = _free_beside(target, spec, free_l1)[0 if expected else 1]
+    return next((depths for depths in DEPTHS if sum(depths) * piece_bytes <= left), None)
 
 
 def generated_pieces(source: TensorSpec, spec: DeviceSpec) -> tuple[CoreRangeSet, int]:
@@ -321,10 +345,19 @@ READ_AHEAD_PART_BYTES = 1152
 BOUNCES_IN_FLIGHT = 4  # sticks on their way through the scratchpad of an interleaved-to-sharded program
 
 
+def _moved(shards: Pages, interleaved: Pages) -> Pages:
+    """The pages of shards in the memory and format of an interleaved tensor, which has no padding of shards."""
+    if shards.tiles:
+        pages = min(shards.all_pages, interleaved.all_pages)
+        return replace(shards, all_pages=pages, page_bytes=interleaved.page_bytes, in_dram=interleaved.in_dram)
+    size = min(shards.all_bytes, interleaved.all_bytes)
+    return replace(shards, all_pages=div_up(size, shards.page_bytes), uneven_bytes=size, in_dram=interleaved.in_dram)
+
+
 def _into_shards(sides: Sides, spec: DeviceSpec) -> Pages:
     """Reads of an interleaved-to-sharded program; a stick that DRAM does not align is read in parts that bounce."""
     read, written, alignment = sides.read, sides.written, spec.dram.alignment_bytes
-    moved = replace(written, all_pages=min(read.all_pages, written.all_pages), in_dram=read.in_dram)
+    moved = _moved(written, read)
     if read.tiles:
         group = READ_AHEAD_PARTS // sides.cores.num_cores() * READ_AHEAD_PART_BYTES // moved.page_bytes
         return replace(moved, access=Access.WAIT, in_flight=max(1, min(group, moved.core_pages)))

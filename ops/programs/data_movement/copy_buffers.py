@@ -15,7 +15,7 @@ from device.memory.memory_config import L1_MEMORY_CONFIG, TILE, Layout, TensorMe
 from device.numbers.formats import div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
-from ops.builder import PlanTensor
+from ops.builder import FreeL1, PlanTensor
 from ops.programs.buffer_shapes import (
     BUFFERING,
     aligned_page,
@@ -30,7 +30,7 @@ from ops.programs.buffer_shapes import (
     tile_buffer,
     volume_tiles,
 )
-from ops.programs.data_movement.copy import TILIZES, Conversion, generated_pieces, tile_blocks
+from ops.programs.data_movement.copy import TILIZES, Conversion, generated_depths, generated_pieces, tile_blocks
 
 MOST_BYTES = 1 << 18  # of a row that is copied at once
 HALF_TILE = 16  # columns of rows that have a writer of their own, and tiles on their way to it
@@ -47,7 +47,7 @@ def buffers_of_copy(
     spec: DeviceSpec,
     *,
     on_one_core: bool = False,
-    free_l1_bytes: int | None = None,
+    free_l1: FreeL1 | None = None,
 ) -> Buffers:
     """Dataflow buffers of a program that is run by itself, not within a convolution.
 
@@ -60,14 +60,18 @@ def buffers_of_copy(
             return _copy_buffers(source, target, spec)
         case Conversion.INTERLEAVED_TO_SHARDED | Conversion.SHARDED_TO_INTERLEAVED | Conversion.RESHARD:
             return shard_buffers(read, written, spec)
-        case Conversion.UNTILIZE_CODEGEN:  # two pieces of a row of tiles in, and two out
+        case Conversion.UNTILIZE_CODEGEN:
             cores, tiles = generated_pieces(source, spec)
-            return _both(("tiles", "rows"), BUFFERING * tiles, source, target, cores)
+            read_depth, written_depth = generated_depths(source, target, spec, free_l1) or (1, 1)
+            return (
+                tile_buffer("tiles", read_depth * tiles, source.data_format, cores),
+                tile_buffer("rows", written_depth * tiles, target.data_format, cores),
+            )
     if source.memory_config.is_sharded() and not (on_one_core and untilizes):
         on_one_core, in_shards = False, _buffers_in_shards(conversion, read, written, spec)
         if in_shards is not None:
             return in_shards
-    blocks = tile_blocks(conversion, source, target, spec, on_one_core=on_one_core, free_l1_bytes=free_l1_bytes)
+    blocks = tile_blocks(conversion, source, target, spec, on_one_core=on_one_core, free_l1=free_l1)
     if blocks is not None:  # sticks are aligned in a scratchpad on their way in
         by_width = blocks.cores_by_width(spec)
         step = blocks.step

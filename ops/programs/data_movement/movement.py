@@ -80,11 +80,18 @@ class Pages:
     copies: int = 1  # Cores that ask for the same page at a time
     axes: int = 0  # Axes by which a processor divides to find each page
     in_flight: int = 1  # Pages asked for before the first of them is waited for, where pages are waited for
+    # Bytes of all cores where pages are not all alike, such as the last rows of shards; None where they are
+    uneven_bytes: int | None = None
 
     @property
     def all_bytes(self) -> int:
-        """Bytes of all cores."""
+        """Bytes of all cores if all pages are alike, as the cycles of the program have it."""
         return self.all_pages * self.page_bytes
+
+    @property
+    def moved_bytes(self) -> int:
+        """Bytes of all cores."""
+        return self.all_bytes if self.uneven_bytes is None else self.uneven_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,9 +250,8 @@ def movement_cycles(movement: Movement, spec: DeviceSpec) -> OperationCycles:
         cycles=start + body,
         groups=(CoreGroupCycles(cores=movement.cores, cycles=start + body, stages=listed),),
         bound_by=binding_stage(listed),
-        dram_read_bytes=reads.all_bytes if reads is not None and reads.in_dram else 0,
-        dram_written_bytes=writes.all_bytes if writes is not None and writes.in_dram else 0,
-        network_bytes=sum(pages.all_bytes for pages in movement.sides if pages.access not in INSIDE),
+        dram_read_bytes=reads.moved_bytes if reads is not None and reads.in_dram else 0,
+        dram_written_bytes=writes.moved_bytes if writes is not None and writes.in_dram else 0,
         contention_cycles=lambda: body - _overlapped(_stages(movement, spec, contention=False), movement, spec),
         transfers=lambda: _transfers(movement, spec),
         tile_work=lambda: _tile_work(movement),
@@ -255,7 +261,7 @@ def movement_cycles(movement: Movement, spec: DeviceSpec) -> OperationCycles:
 def _transfers(movement: Movement, spec: DeviceSpec) -> tuple[Transfer, ...]:
     """The pages of both sides; those of shards are taken as spread over all worker cores."""
     return tuple(
-        spread_transfer(spec, movement.cores, pages.all_bytes, in_dram=pages.in_dram, writes=pages is movement.writes)
+        spread_transfer(spec, movement.cores, pages.moved_bytes, in_dram=pages.in_dram, writes=pages is movement.writes)
         for pages in movement.sides
         if pages.access not in INSIDE
     )

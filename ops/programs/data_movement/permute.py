@@ -110,10 +110,11 @@ class Permute(DataMovement):
             model = _turned_in_place if moved == (-1, -2) else _fetched
         else:
             return None
-        read, written = (
-            prod(tensor.shape) * (tensor.data_format.element_bytes or 1) if in_dram(tensor) else 0
-            for tensor in (ends.read, ends.written)
-        )
+        size = ends.read.data_format.element_bytes or 1  # block floats are bytes
+        read, written = (prod(tensor.shape) * size * in_dram(tensor) for tensor in (ends.read, ends.written))
+        if in_tiles:  # rows of faces are read; whole tiles are written, padding and all
+            read = read // ends.read.shape[-1] * round_up(ends.read.shape[-1], TILE)
+            written = volume_tiles(ends.written) * ends.written.data_format.tile_bytes * in_dram(ends.written)
         return replace(model(self, ends, spec), dram_read_bytes=read, dram_written_bytes=written)
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
@@ -140,7 +141,9 @@ class Permute(DataMovement):
             rows = prod(written.shape[:-2]) * written.padded_shape[-2]  # padding is written line by line, too
             lines = rows * div_up(read.shape[-1], FACE)
             reads = replace(sides.read, access=Access.WAIT)
-            writes = pieces(sides.written, lines, FACE, sides.cores.num_cores())
+            writes = replace(
+                pieces(sides.written, lines, FACE, sides.cores.num_cores()), uneven_bytes=sides.written.all_bytes
+            )
             return Movement(cores=sides.cores, reads=reads, writes=writes, blocks=reads.core_pages)
         # Blocks of both axes that are last, before and behind. Axes before the source's own have one element
         shape = (1,) * (rank - len(read.shape)) + read.shape

@@ -28,9 +28,8 @@ from ops.programs.buffer_shapes import paged_buffer, row_bytes, scratchpad, volu
 from ops.programs.data_movement.movement import Access, DataMovement, Movement, copy_movement
 from ops.programs.data_movement.permute import even_shards
 
-PAGES_IN_FLIGHT = 8
 BATCH = 4  # pages that are waited for, and written, together
-LEAST_IN_FLIGHT = 2
+PAGES_IN_FLIGHT = 2 * BATCH
 SCRATCH_ROOM_BYTES = 128  # in which the older program aligns a page
 ALIGNED_BYTES = 16  # rows that are no whole multiple are repeated in a scratchpad until they are
 
@@ -96,23 +95,31 @@ def lies_in_parts(op: RepeatTensor, read: TensorSpec, written: TensorSpec) -> bo
     return not whole_rows or (op.axis == len(op.shape) - 1 and written.memory_config.is_sharded())
 
 
+def row_page_bytes(read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> int:
+    """Bytes of a page that holds a row of either tensor as its memory aligns it."""
+    return max(
+        aligned_page_bytes(row_bytes(rows, rows.shape[-1]), rows.memory_config.buffer_type, spec)
+        for rows in (read, written)
+    )
+
+
 def generated_buffers(
-    op: RepeatTensor, read: TensorSpec, written: TensorSpec, spec: DeviceSpec
+    op: RepeatTensor, read: TensorSpec, written: TensorSpec, spec: DeviceSpec, free_l1_bytes: int
 ) -> tuple[CircularBuffer, ...]:
-    """A circular buffer of pages on their way, on as many cores as there are pages of the result, column by column."""
+    """A circular buffer of pages on their way, on as many cores as there are pages of the result, column by column.
+
+    Rows take two batches of pages, smaller ones where the L1 that is free beside the result holds no more.
+    """
     if written.layout is Layout.TILE:
         page_bytes, pages = written.data_format.tile_bytes, volume_tiles(written)
         depth = PAGES_IN_FLIGHT
         if reads_once(op, written):
             pages, depth = volume_tiles(read), 1
     else:
-        page_bytes = max(
-            aligned_page_bytes(row_bytes(rows, rows.shape[-1]), rows.memory_config.buffer_type, spec)
-            for rows in (read, written)
-        )
-        pages, depth = written.matrix[0], PAGES_IN_FLIGHT
-        while depth > LEAST_IN_FLIGHT and depth * page_bytes > spec.l1.usable_bytes:
-            depth //= 2
+        page_bytes, pages = row_page_bytes(read, written, spec), written.matrix[0]
+        depth = max(1, 2 * min(BATCH, free_l1_bytes // page_bytes // 2))
+        if op.each:
+            depth = next(count for count in (PAGES_IN_FLIGHT, BATCH, 2, 1) if count <= depth)
     cores = first_cores(min(pages, spec.grid.cores), spec.grid.cols, spec.grid.rows, row_wise=False)
     return (paged_buffer("pages", depth, page_bytes, written.data_format, cores),)
 

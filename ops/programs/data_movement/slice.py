@@ -366,7 +366,7 @@ def _untilized(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTenso
     """Tiles as rows; padding goes, except to the width of the shards."""
     spec, conversion = source.spec, Conversion.UNTILIZE
     sharded = spec.memory_config.is_sharded()
-    if not sharded and spec.data_format == BFLOAT16 and fits_generated_code(spec):
+    if not sharded and spec.data_format == BFLOAT16 and fits_generated_code(spec, builder.device_spec):
         conversion = Conversion.UNTILIZE_CODEGEN
     elif not sharded and spec.shape != spec.padded_shape:
         conversion = Conversion.UNTILIZE_WITH_UNPADDING

@@ -89,6 +89,14 @@ def tile_shape(tensor: TensorSpec) -> tuple[int, int, int]:
     return blocks * row_tiles, div_up(rows, blocks), row_bytes(tensor, min(columns, TILE_ELEMENTS))
 
 
+def _tiles_bytes(tensor: TensorSpec, tiles: int, tile_bytes: float | None = None) -> int:
+    """Bytes of some tiles of a tensor; the last rows of all rows of a row-major tensor may be fewer than the others."""
+    own, pages, page_bytes = tile_shape(tensor)
+    size = round(tiles * (pages * page_bytes if tile_bytes is None else tile_bytes))
+    rows, columns = tensor.matrix
+    return size if tensor.layout is Layout.TILE or tiles != own else min(size, rows * row_bytes(tensor, columns))
+
+
 def result_tiles(program: EltwiseProgram, spec: DeviceSpec) -> tuple[CoreRangeSet, int, int]:
     """(cores that work, tiles of the result on the one with most, tiles on all)."""
     result, shards = program.result, program.result.memory_config.shard_spec
@@ -105,10 +113,10 @@ def eltwise_cycles(program: EltwiseProgram, spec: DeviceSpec) -> OperationCycles
     """Cycles of the core with the most tiles, and the bytes of all cores together."""
     cores, share, tiles = result_tiles(program, spec)
     reads = [_reads(operand, program.result) for operand in program.read]
-    written = 0 if program.lies(program.result) else prod(tile_shape(program.result)[1:])
-    read_bytes = [round(tiles * read.bytes) for read in reads]
+    written = 0 if program.lies(program.result) else _tiles_bytes(program.result, tiles)
+    read_bytes = [_tiles_bytes(read.tensor, tiles, read.bytes) for read in reads]
     dram_read = sum(size for size, read in zip(read_bytes, reads, strict=True) if in_dram(read.tensor))
-    dram_written = tiles * written if in_dram(program.result) else 0
+    dram_written = written if in_dram(program.result) else 0
     core = _steps(program, reads, spec, others=cores.num_cores() - 1)
     alone = core.alone
     banks, links = (
@@ -133,7 +141,6 @@ def eltwise_cycles(program: EltwiseProgram, spec: DeviceSpec) -> OperationCycles
         spec,
         dram_read_bytes=dram_read,
         dram_written_bytes=dram_written,
-        network_bytes=sum(read_bytes) + tiles * written,
         contention_cycles=body - alone.cycles(share),
         transfers=lambda: _transfers(program, reads, tiles, cores, spec),
         tile_work=lambda: _tile_work(program, tiles),
@@ -144,9 +151,9 @@ def _transfers(
     program: EltwiseProgram, reads: Sequence[_Reads], tiles: int, cores: CoreRangeSet, spec: DeviceSpec
 ) -> tuple[Transfer, ...]:
     """Operands that are read, and a result that is written."""
-    sides = [(read.tensor, round(tiles * read.bytes), False) for read in reads]
+    sides = [(read.tensor, _tiles_bytes(read.tensor, tiles, read.bytes), False) for read in reads]
     if not program.lies(program.result):
-        sides.append((program.result, tiles * prod(tile_shape(program.result)[1:]), True))
+        sides.append((program.result, _tiles_bytes(program.result, tiles), True))
     return tuple(
         spread_transfer(spec, cores, size, in_dram=in_dram(tensor), writes=writes) for tensor, size, writes in sides
     )

@@ -329,7 +329,6 @@ def halo_cycles(plan: HaloPlan, spec: DeviceSpec, *, filled_by_stick: bool = Fal
         cores=halo.cores.num_cores(),
         working=lambda: frozenset(STAGES[number] for number in set(table()[:, 1:].nonzero()[1].tolist())),
         dram_read_bytes=_config_bytes(plan),
-        network_bytes=halo.channel_cores * int(traffic.away_bytes.sum()),
         contention_cycles=lambda: times.cycles - float(times.free_ends.max()),
         moved=lambda: _moved(halo, traffic.away_bytes.sum(axis=(0, 2)), _config_bytes(plan)),
         core_cycles=lambda: _core_cycles(halo, table()),

@@ -190,7 +190,6 @@ def matmul_cycles(
         bound_by=binding_stage(stage for stage in stages if stage.stage is not Stage.START),
         dram_read_bytes=operands.first_read_bytes + operands.second_read_bytes,
         dram_written_bytes=operands.written_bytes,
-        network_bytes=operands.sent_bytes,
         issued_flops=op.issued_flops,
         useful_flops=problem.batches * problem.m_tiles * problem.n_tiles * problem.k_tiles * PRODUCT_FLOPS,
         contention_cycles=lambda: max(0.0, timing.cycles - time_matmul(op, spec, places, contention=False).cycles),

@@ -99,6 +99,8 @@ class MatmulConfig:
     # Fused into the program: name in lower case and parameters; None without
     activation: tuple[str, tuple[float, ...]] | None = None
     given: bool = False  # By the caller; otherwise the library chose it
+    workers: int = 1  # Cores that read a bank of DRAM; of DRAM_SHARDED alone
+    unsimulated: str | None = None  # What of it is not simulated, with a way out; None for nothing
 
 
 class Place(Enum):

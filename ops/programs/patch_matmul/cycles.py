@@ -122,7 +122,6 @@ def product_cycles(op: PatchMatmul | PixelMatmul, spec: DeviceSpec) -> Operation
         bound_by=binding_stage(stage for stage in stages if stage.stage is not Stage.START),
         dram_read_bytes=bundles * (operands.second_read_bytes + share.read_bytes),
         dram_written_bytes=bundles * share.written_bytes,
-        network_bytes=bundles * (operands.sent_bytes + share.read_bytes + share.written_bytes),
         issued_flops=bundles * matmul.issued_flops,
         # Multiplications and additions of the definition, without padding, inserted zeros and further passes.
         useful_flops=round(

@@ -42,7 +42,6 @@ def phase_cycles(op: PhaseConv2dOp, spec: DeviceSpec) -> OperationCycles:
         op.parts[0].conv,
         timing,
         dram_read_bytes=sum(map(weight_bytes, multiplied)) + weight_bytes(bias) - weight_bytes(_without_bias(bias)),
-        network_bytes=sum(map(network_bytes, multiplied)) + network_bytes(bias) - network_bytes(_without_bias(bias)),
         issued_flops=sum(map(issued_flops, multiplied)),
         useful_flops=useful_flops(op.problem),
         transfers=partial(_transfers, op, spec),

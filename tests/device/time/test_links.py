@@ -74,10 +74,24 @@ def test_banks_without_a_place_load_no_link():
     assert spread_link_bytes(bare, first_cores(64, 8, 8), 1000, in_dram=True, writes=False) == 0
 
 
-def test_more_banks_than_nodes_begin_again():
-    assert len(bank_points(BLACKHOLE, FIRST)) == 8
+def test_more_banks_than_known_nodes_answer_at_free_ones():
     more = bank_points(BLACKHOLE.replace(dram_banks=10), SECOND)
-    assert more[8:] == more[:2] == ((0, 1), (0, 10))
+    assert more[:8] == bank_points(BLACKHOLE, SECOND)
+    assert more[8:] == ((0, 0), (9, 2))  # Rows without a bank, then the other column
+    assert len(set(bank_points(BLACKHOLE.replace(dram_banks=24), FIRST))) == 24
+    shared = bank_points(BLACKHOLE.replace(dram_banks=25), FIRST)
+    assert shared[24] in shared[:24]
+
+
+@pytest.mark.parametrize("spec", [WORMHOLE, BLACKHOLE])
+def test_one_more_bank_takes_from_the_busiest_link(spec):
+    cores = first_cores(64, 8, 8)
+    loads = [
+        spread_link_bytes(spec.replace(dram_banks=banks), cores, 1, in_dram=True, writes=False)
+        for banks in range(spec.dram.banks, 21)
+    ]
+    assert loads == sorted(loads, reverse=True)
+    assert loads[1] < loads[0]
 
 
 def test_a_page_passes_the_busiest_link_behind_a_gap():

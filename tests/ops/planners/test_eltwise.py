@@ -2,10 +2,16 @@
 
 import pytest
 
-from device.errors import ArgumentError, DeviceError
+from device.errors import DeviceError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16, FLOAT32, INT32, UINT8, UINT16, UINT32
-from ops.planners.eltwise import require_formats
+from device.spec.device_spec import load_spec
+from ops.planners.eltwise import BinaryArguments, plan_binary, require_formats
+from ops.programs.eltwise.functions import RELU
 from ops.programs.eltwise.op import Binary
+
+N150 = load_spec("wormhole_n150")
 
 
 def require(left, right=None, operation="add", **fields):
@@ -45,9 +51,15 @@ def test_a_number_that_the_tensor_does_not_hold(data_format, number):
     assert f"cannot represent the scalar {number:g}: only a finite integer" in str(refused.value)
 
 
-def test_activations_of_integers_are_not_simulated():
-    with pytest.raises(ArgumentError, match="activations of integers but relu"):
-        require(INT32, scalar=2.0, activations=(("gelu", ()),))
+@pytest.mark.parametrize(("activation", "reason"), [("gelu", "add: numbers of activations of integers"), (RELU, None)])
+def test_the_numbers_of_activations_of_integers_are_not_known(activation, reason):
+    given = TensorSpec((32, 32), INT32, Layout.TILE)
+    op = Binary(
+        operation="add", left_format=INT32, data_format=INT32, scalar=2.0, right_format=None,
+        activations=((activation, ()),),
+    )  # fmt: skip
+    found = plan_binary(BinaryArguments(op=op, left=given), N150).without_values
+    assert found is reason or str(found).startswith(reason)
 
 
 @pytest.mark.parametrize(

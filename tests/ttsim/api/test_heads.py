@@ -48,6 +48,29 @@ def test_blocks_hold_groups_of_heads(device):
     assert np.array_equal(value.to_numpy(), parts[:, [3, 7]])
 
 
+@pytest.mark.parametrize("orientation", [ttnn.ShardOrientation.ROW_MAJOR, ttnn.ShardOrientation.COL_MAJOR])
+def test_cores_hold_two_queries_two_keys_and_two_values(device, orientation):
+    images, pairs = 3, 2
+    row_wise = orientation is ttnn.ShardOrientation.ROW_MAJOR
+    end = ttnn.CoreCoord(pairs - 1, images - 1) if row_wise else ttnn.CoreCoord(images - 1, pairs - 1)
+    cores = ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(0, 0), end)])
+    shards = ttnn.ShardSpec(cores, (32, 192), orientation)
+    place = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.BLOCK_SHARDED, ttnn.BufferType.L1, shards)
+    x = on(device, images, 1, 32, 384, place=place)
+    split = ttnn.experimental.split_query_key_value_and_split_heads
+    heights = ttnn.L1_HEIGHT_SHARDED_MEMORY_CONFIG
+    query, key, value = split(x, ttnn.CoreCoord(8, 8), num_heads=4, memory_config=heights)
+    parts = heads(x.to_numpy()[:, 0], 12)
+    assert np.array_equal(query.to_numpy(), parts[:, [0, 1, 6, 7]])
+    assert np.array_equal(key.to_numpy(), parts[:, [2, 3, 8, 9]].swapaxes(2, 3))
+    assert np.array_equal(value.to_numpy(), parts[:, [4, 5, 10, 11]])
+    assert [one.memory_config().shard_spec.shape for one in (query, key)] == [[64, 32], [64, 32]]
+    with pytest.raises(ttnn.TTSimError, match=r"^Bounding box end coordinates .* must be less than grid size \(1, 1\)"):
+        split(x, ttnn.CoreCoord(1, 1), num_heads=4, memory_config=heights)
+    with pytest.raises(ttnn.TTSimError, match=r"^Cannot set circular buffer size to 4096\. This is larger than"):
+        split(x, ttnn.CoreCoord(8, 8), num_heads=4, memory_config=ttnn.L1_MEMORY_CONFIG)
+
+
 def test_keys_and_values_of_another_tensor(device):
     x, other = on(device, 1, 1, 32, 128), on(device, 1, 1, 32, 128)
     query, key, value = ttnn.experimental.nlp_create_qkv_heads(

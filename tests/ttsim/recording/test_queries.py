@@ -51,6 +51,18 @@ def test_the_device_stays_as_it_is(device):
     assert device.num_program_cache_entries() == 0
 
 
+def test_a_call_without_its_device_is_refused_alike_in_both_queries(device):
+    """Convolutions in three dimensions prepare weights of five axes on a device that the call names."""
+    image = ttsim.TensorSpec((1, 2, 8, 8, 32), ttsim.bfloat16, ttsim.ROW_MAJOR_LAYOUT)
+    conv3d, weights = ttsim.experimental.conv3d, ttsim.zeros((32, 32, 1, 1, 1), ttsim.bfloat16)
+    options = {"input_tensor": image, "weight_tensor": weights, "output_channels": 32, "kernel_size": (1, 1, 1)}
+    options |= {"dtype": ttsim.bfloat16, "config": ttsim.Conv3dConfig(C_in_block=32)}
+    refused = graph.query_op_constraints(conv3d, device, **options)
+    assert refused.error_message.startswith("Device must be provided when weight tensor is unprepared (rank 5)")
+    assert graph.query_op_runtime(conv3d, device, **options).error_message == refused.error_message
+    assert graph.query_op_runtime(conv3d, device, **options, device=device).error_message is None
+
+
 def test_what_is_larger_than_l1_fits_a_plan_and_no_state(device):
     huge = spec(1, 1, 16384, 16384)
     assert graph.query_op_constraints(ttsim.relu, device, huge).status is graph.ExecutionStatus.Success

@@ -38,7 +38,39 @@ CONV = {
     "stride": (4, 4),
     **conv_sizes(5, 127, 32, 40, 2, 2),
 }
+
+
+def dram_columns(width):
+    """The first operand and the program of a matmul by columns in two of twelve banks of DRAM."""
+    banks = shards("WIDTH_SHARDED", 192, 32, 12)
+    banks = ttsim.MemoryConfig(banks.memory_layout, ttsim.BufferType.DRAM, banks.shard_spec)
+    return (
+        spec(1, 1, 32, 192, memory=shards("WIDTH_SHARDED", 32, 96, 2)),
+        spec(1, 1, 192, width, memory=banks),
+    )
+
+
+def dram_program(**fields):
+    config = ttsim.MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig
+    program = config(in0_block_w=3, per_core_M=1, per_core_N=2, **fields)
+    return {"program_config": program, "memory_config": ttsim.L1_WIDTH_SHARDED_MEMORY_CONFIG}
+
+
 USAGES = {
+    "readers of two banks": (ttsim.matmul, dram_columns(64), dram_program(), (0, 10240, 43008, 4096)),
+    # the numbers of these two are not known, but their memory is
+    "heads with padding": (
+        ttsim.experimental.nlp_concat_heads,
+        (spec(2, 4, 64, 48, memory=L1),),
+        {},
+        (0, 4096, 36864, 2048),
+    ),
+    "activations of integers": (
+        ttsim.subalpha,
+        (*[spec(4, 287, 223, dtype=ttsim.uint32)] * 2, 1.0),
+        {},
+        (28672, 0, 28672, 0),
+    ),
     # cores align the rows of a convolution's input in a scratchpad
     "conv2d": (ttsim.conv2d, (), CONV, (14784, 57216, 57600, 4096)),
     # one block of 2x2 tiles
@@ -99,6 +131,12 @@ def test_repeated_shards_are_those_of_the_real_planner(device, name):
     assert tuple(response.output_tensor_specs[0].memory_config.shard_spec.shape) == shard_shape
 
 
+def test_repeated_rows_take_as_many_pages_as_l1_holds(device):
+    """Rows of 214,208 B: six pages, three of which are waited for together."""
+    response = graph.query_op_constraints(ttsim.repeat, device, spec(3, 2, 2, 26776, layout=ROWS), (1, 1, 1, 4))
+    assert tuple(response.resource_usage) == (1_285_248, 0, 1_285_248, 0)
+
+
 ONE_CORE = shards("HEIGHT_SHARDED", 65536, 8, 1)
 REFUSALS = {
     "dataflow pages": (
@@ -112,6 +150,42 @@ REFUSALS = {
         (spec(1, 1, 66000, 8, layout=ROWS, memory=shards("HEIGHT_SHARDED", 66000, 8, 1)), 1, 264, 250, 8),
         {"kernel_size": (2, 2), "stride": (2, 2), "padding": (0, 0), "dilation": (1, 1)},
         "For buffer index 0, number of CB pages 66000 is greater than 65535. Would cause wraparound in the CB "
+        "calculations.",
+    ),
+    # pages fill the rows of all three tensors: 15 of 32 bytes in a row of the result, whose index is 16
+    "concat": (
+        ttsim.concat,
+        (
+            [
+                spec(1, 1, 9000, side, layout=ROWS, dtype=ttsim.uint32, memory=shards("HEIGHT_SHARDED", 9000, side, 1))
+                for side in (48, 24, 48)
+            ],
+            3,
+        ),
+        {"memory_config": shards("HEIGHT_SHARDED", 9000, 120, 1)},
+        "For buffer index 16, number of CB pages 135000 is greater than 65535. Would cause wraparound in the CB "
+        "calculations.",
+    ),
+    # two pages of a row have no room beside all results in L1 together, so the older program repeats it
+    "repeat": (
+        ttsim.repeat,
+        (spec(1, 2, 1, 96619, layout=ROWS, memory=L1), (1, 4, 3, 3)),
+        {},
+        "Statically allocated dataflow buffers on core range [0-0 - 7-7] grow to 3197904 B which is beyond max L1 size "
+        "of 1499136 B",
+    ),
+    "several readers of a bank": (
+        ttsim.matmul,
+        dram_columns(64),
+        dram_program(num_workers_per_dram_bank=2),
+        "MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig: num_workers_per_dram_bank > 1 is currently supported "
+        "only on Blackhole",
+    ),
+    "concat of blocks": (
+        ttsim.concat,
+        ([spec(1, 1, 3000, 24, layout=ROWS, memory=shards("BLOCK_SHARDED", 3000, 24, 1))] * 2, 3),
+        {"memory_config": shards("BLOCK_SHARDED", 3000, 48, 1)},
+        "For buffer index 0, number of CB pages 72000 is greater than 65535. Would cause wraparound in the CB "
         "calculations.",
     ),
     # shards that do not hold the result come before rows that end between aligned addresses
@@ -148,6 +222,27 @@ def test_untilize_reads_ahead_only_where_l1_holds_two_rows(device):
     """Two rows of 128 tiles of float32 take 2 MiB, for each of 64 cores that has two."""
     wide = spec(4096, 4096, dtype=ttsim.float32)
     assert graph.query_op_constraints(ttsim.untilize, device, wide).error_message is None
+
+
+@pytest.mark.parametrize(
+    ("source", "usage"),
+    [
+        (spec(1, 1, 40, 6230), (1_198_080, 0, 1_198_080, 0)),  # two rows of 195 tiles read ahead, one written
+        (spec(1, 1, 40, 4000), (1_024_000, 0, 1_024_000, 0)),  # two of both
+        (spec(1, 1, 20, 8000), (0, 0, 24_576, 0)),  # padding of wide rows is cut off by an older program
+        # and rows that have no room beside a result in L1 are untilized by one, too
+        (spec(1, 1, 4096, 6240, memory=L1, dtype=ttsim.bfloat8_b), (0, 1_223_040, 1_351_616, 798_720)),
+    ],
+)
+def test_generated_code_holds_as_many_rows_of_tiles_as_fit(device, source, usage):
+    assert tuple(graph.query_op_constraints(ttsim.untilize, device, source).resource_usage) == usage
+
+
+def test_numbers_that_are_not_known_are_refused_where_values_are_computed():
+    with ttsim.open_device() as computing:
+        heads = ttsim.ones((1, 2, 32, 48), layout=TILES, device=computing)
+        with pytest.raises(ttsim.TTSimError, match='give a multiple of 32, or open the device with values="off"'):
+            ttsim.experimental.nlp_concat_heads(heads)
 
 
 def test_a_normalization_allocates_its_result_before_its_checks(device):

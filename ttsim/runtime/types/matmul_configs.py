@@ -2,6 +2,7 @@
 
 # ruff: noqa: N815 - fields have the names that ttnn gives them
 
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar
 
 from device.cores import CoreCoord, CoreRangeSet
@@ -168,19 +169,19 @@ class MatmulMultiCoreReuseMultiCast1DProgramConfig(_Blocks):
     _unsimulated: ClassVar[tuple[str, ...]] = ("gather_in0", "untilize_out", "stream_in1")
 
     def argument(self) -> MatmulConfig:
-        """The config in the machine's own types; raises NotSimulatedError for a ring and for rows."""
-        for name in self._unsimulated:
-            if getattr(self, name):
-                raise NotSimulatedError(
-                    f"{type(self).__name__}: ttsim does not simulate {name}; leave it out, and use mcast_in0 or neither"
-                )
-        return _program(
+        """The config in the machine's own types; a matmul refuses a ring and rows."""
+        unsimulated = next((name for name in self._unsimulated if getattr(self, name)), None)
+        way_out = "leave it out, and use mcast_in0 or neither"
+        config = _program(
             self,
             MatmulProgram.MCAST_IN0 if self.mcast_in0 else MatmulProgram.MCAST_IN1,
             out_block_h=self.out_block_h,
             out_block_w=self.out_block_w,
             fuse_batch=self.fuse_batch,
         )
+        if unsimulated is None:
+            return config
+        return replace(config, unsimulated=f"{type(self).__name__}: ttsim does not simulate {unsimulated}; {way_out}")
 
 
 class MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig(CheckedRecord):
@@ -200,13 +201,13 @@ class MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig(CheckedRecord):
     num_workers_per_dram_bank: int = param("Cores for each bank; more than 1 is not simulated.", default=1)
 
     def argument(self) -> MatmulConfig:
-        """The config in the machine's own types; raises NotSimulatedError for several cores for a bank."""
-        if self.num_workers_per_dram_bank != 1:
-            raise NotSimulatedError(
-                f"{type(self).__name__}: ttsim does not simulate num_workers_per_dram_bank="
-                f"{self.num_workers_per_dram_bank}; use 1"
-            )
+        """The config in the machine's own types; a matmul refuses several cores for a bank."""
+        workers, unsimulated = self.num_workers_per_dram_bank, None
+        if workers != 1:
+            unsimulated = f"{type(self).__name__}: ttsim does not simulate num_workers_per_dram_bank={workers}; use 1"
         return MatmulConfig(
+            workers=workers,
+            unsimulated=unsimulated,
             program=MatmulProgram.DRAM_SHARDED,
             grid=GridSpec(cols=1, rows=1),
             in0_block_w=self.in0_block_w,

@@ -22,7 +22,7 @@ from ops.op_models import OP_MODELS
 from ops.passes.cycles import run_cycles, steps_that_ran
 from ops.planners.conv.arguments import ConvCall
 from ops.planners.conv.l1_path import CONV2D
-from ops.planners.conv.lower_bounds import UNKNOWN, Extent, LowerBound, RestKey, lower_bound_of
+from ops.planners.conv.lower_bounds import UNKNOWN, Extent, LowerBound, LowerBounds, RestKey
 from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.walk import time_conv
 from ops.window import NoWindowError
@@ -128,7 +128,7 @@ class Search:
     seen: set[Hashable] = field(default_factory=set)  # Plans of families and of calls that were looked at
     # Cycles besides convolutions and moves, of layouts that were tried
     around: dict[RestKey | None, int] = field(default_factory=dict)
-    walks: dict[tuple[Conv2dOp, bool], int] = field(default_factory=dict)  # Cycles of convolutions
+    walks: dict[Conv2dOp, int] = field(default_factory=dict)  # Cycles of convolutions
 
     def attempt(self, call: ConvCall, *, rms_error: float = 0.0) -> Candidate:
         """Evaluates a call without looking at bounds; raises what the call raises."""
@@ -143,7 +143,8 @@ class Search:
         Calls with more than `most_untimed` device operations without a model are no candidates: hiding cycles is no
         gain.
         """
-        _Run(self, space, most_untimed, rms_error).go(begin)
+        bounds = LowerBounds(space.spec, space.free_l1_bytes)
+        _Run(self, space, bounds, most_untimed, rms_error).go(begin)
 
     def covers(self, cycles: int, l1_bytes: int, rms_error: float) -> bool:
         """Whether no call with these lower bounds fits and is the fastest, or else, up to `GRAIN`, on the front."""
@@ -167,6 +168,7 @@ class _Run:
 
     search: Search
     space: Space
+    bounds: LowerBounds
     most_untimed: int
     rms_error: float
     queue: list[Node] = field(default_factory=list)
@@ -246,17 +248,18 @@ class _Run:
         if extent is Extent.BLOCKS and not self.space.keeps_cores(call):
             return UNKNOWN
         try:
-            return lower_bound_of(call, self.space.spec, free_l1_bytes=self.space.free_l1_bytes, extent=extent)
+            return self.bounds.of(call, extent)
         except (DeviceError, NoWindowError):
             return None if extent is Extent.CALL else UNKNOWN  # another height of blocks may run
 
     def _walked(self, least: LowerBound, *, doubled: bool = False) -> LowerBound:
         """A bound with the cycles of the convolutions as they are, or as they are with all buffers doubled."""
         cycles, walks = 0, self.search.walks
-        for op, times in least.ops:
-            if (op, doubled) not in walks:
-                walks[op, doubled] = int(time_conv(_doubled(op) if doubled else op, self.space.spec).end.cycles)
-            cycles += times * walks[op, doubled]
+        for op, steps, times in least.programs:
+            walked = _doubled(op) if doubled else op
+            if walked not in walks:
+                walks[walked] = int(time_conv(walked, self.space.spec, steps).end.cycles)
+            cycles += times * walks[walked]
         return replace(least, cycles=max(least.cycles, cycles))
 
     def _evaluate(self, call: ConvCall, least: LowerBound | None) -> None:

@@ -114,7 +114,7 @@ class Space:
         sharded = not placed.input.on_host and place.is_sharded()
         if placed.conv_config.shard_layout is None and "shard_layout" not in self.keep and not sharded:
             return  # the library takes one of the schemes, which have families of their own
-        yield from islice(self._blocks(placed), 1, None)
+        yield from islice(self.blocks(placed), 1, None)
 
     def keeps_cores(self, placed: ConvCall) -> bool:
         """Whether all families of a placement run on the same cores: else heights of blocks choose them."""
@@ -180,7 +180,7 @@ class Space:
             for count in _slice_counts(cut, kind):
                 yield replace(cut, slice_config=SliceConfig(slice_type=kind, num_slices=count))
 
-    def _blocks(self, call: ConvCall) -> Iterator[ConvCall]:
+    def blocks(self, call: ConvCall) -> Iterator[ConvCall]:
         """Every block size that makes a difference, with one reader and with two; the call itself first."""
         yield call
         try:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from device.errors import DeviceError
-from ops.planners.conv.lower_bounds import UNKNOWN, Extent, l1_path_calls, lower_bound_of
+from ops.planners.conv.lower_bounds import UNKNOWN, Extent, LowerBounds, l1_path_calls
 from ops.programs.conv2d.walk import time_conv
 from tests.ttsim.study.tune.tuned_calls import placements, question
 from ttsim.study.evaluate import plan_key
@@ -24,9 +24,7 @@ def space(kind):
 def test_no_call_takes_less_than_its_bounds(kind, every):
     searched, snapshot = space(kind)
 
-    def bound(call, extent=Extent.CALL):
-        return lower_bound_of(call, searched.spec, free_l1_bytes=FREE, extent=extent)
-
+    bound = LowerBounds(searched.spec, FREE).of
     around, plans, ran = {}, {}, 0
     for placed, largest in placements(searched, every):
         on_cores = bound(placed, Extent.BLOCKS) if searched.keeps_cores(placed) else UNKNOWN
@@ -39,7 +37,7 @@ def test_no_call_takes_less_than_its_bounds(kind, every):
                     continue
                 ran += 1
                 least = bound(call)
-                walked = sum(count * time_conv(op, searched.spec).end.cycles for op, count in least.ops)
+                walked = sum(count * time_conv(op, searched.spec).end.cycles for op, _, count in least.programs)
                 assert of_scheme.cycles <= least.cycles
                 assert on_cores.cycles <= least.cycles
                 assert 0 < least.cycles <= walked <= result.cycles
@@ -54,5 +52,5 @@ def test_no_call_takes_less_than_its_bounds(kind, every):
 def test_nothing_is_known_of_a_matmul():
     searched, _ = space("l1")
     pointwise = replace(searched.call, kernel_size=(1, 1), stride=(1, 1))
-    assert lower_bound_of(pointwise, searched.spec, free_l1_bytes=FREE) is UNKNOWN
+    assert LowerBounds(searched.spec, FREE).of(pointwise) is UNKNOWN
     assert l1_path_calls(pointwise, searched.spec, free_l1_bytes=FREE) == ()

@@ -5,9 +5,10 @@ from dataclasses import fields, replace
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
-from ops.planners.conv.lower_bounds import lower_bound_of
-from ops.programs.conv2d.block_costs import ConvCosts
+from ops.planners.conv.lower_bounds import LowerBounds
+from ops.programs.conv2d.block_costs import ConvCosts, gathering_cores
 from ops.programs.conv2d.cycles import conv_cycles, least_cycles, time_conv
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.programs.kernel_costs import TransferCosts
@@ -72,7 +73,19 @@ def test_the_bound_is_below_the_walk_and_near(scheme, rows):
     spec, config = asked.snapshot.machine.spec, asked.call.conv_config
     layout = type(asked.call.input.spec.memory_config.memory_layout)[scheme]
     call = replace(asked.call, conv_config=replace(config, shard_layout=layout, act_block_h_override=rows))
-    ((op, count),) = lower_bound_of(call, spec, free_l1_bytes=1_300_000).ops
+    ((op, steps, count),) = LowerBounds(spec, 1_300_000).of(call).programs
     assert count == 1
     walked = time_conv(op, spec).end.cycles
-    assert 0.3 * walked < least_cycles(op, spec) <= walked
+    assert 0.3 * walked < least_cycles(op, steps) <= walked
+
+
+def test_cores_away_from_the_origin_gather_as_those_at_it():
+    """The last of four rows of cores has outputs in a part of its slice, wherever the rows begin."""
+    op = conv(SPECS[0], scheme=BLOCK, channels=(64, 64), side=9, kernel=3)
+    config = op.layout.config
+    moved = CoreRangeSet([CoreRange(*(CoreCoord(core.x, core.y + 1) for core in (each.start, each.end)))
+                          for each in config.cores.ranges])  # fmt: skip
+    away = replace(op, layout=replace(op.layout, config=config._replace(cores=moved)))
+    shares = {share: cores.num_cores() for share, cores in gathering_cores(op).items()}
+    assert len(shares) > 1
+    assert {share: cores.num_cores() for share, cores in gathering_cores(away).items()} == shares

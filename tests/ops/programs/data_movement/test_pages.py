@@ -71,9 +71,9 @@ Reshape | 640x64 | | 64 x 1, WAIT 5*128/640, WAIT 5*128/640
 InterleavedToSharded blackhole | 128x64 | 128x64 height/64x64/4x2 | 2 x 1, STICKS 64*128/128, -
 InterleavedToSharded blackhole | 128x56 | 128x56 height/64x56/4x2 | 2 x 1, BOUNCE 64*112/128 +4, -
 InterleavedToSharded blackhole | 128x60 | 128x60 height/64x60/4x2 | 2 x 1, STICKS 64*120/128, -
-InterleavedToSharded blackhole | 128x96 | 128x96 block/64x24/4x2 | 8 x 1, BOUNCE 64*48/128 +4, -
-InterleavedToSharded blackhole | 128x64 | 128x64 block/64x16/4x2 | 8 x 1, BOUNCE 64*32/128 +4, -
-InterleavedToSharded blackhole | 128x64 l1 | 128x64 block/64x16/4x2 | 8 x 1, STREAM 64*32/128, -
+InterleavedToSharded blackhole | 128x96 | 128x96 block/64x24/4x2 | 8 x 1, BOUNCE 64*48/512 +4, -
+InterleavedToSharded blackhole | 128x64 | 128x64 block/64x16/4x2 | 8 x 1, BOUNCE 64*32/512 +4, -
+InterleavedToSharded blackhole | 128x64 l1 | 128x64 block/64x16/4x2 | 8 x 1, STREAM 64*32/512, -
 # as the library did until 2025
 InterleavedToSharded always | 128x64 | 128x64 height/64x64/4x2 | 2 x 1, BOUNCE 64*128/128, -
 # 2x2 tiles of each of two images: 64 parts of sticks of 128 B an image, and four tiles; 19 rows of 64 B

@@ -1,0 +1,146 @@
+"""A plan that splits BERT's projection into heads. Rules: ttnn 0.81.1 (experimental/transformer) and its planner."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from device.cores import CoreCoord, CoreRange, CoreRangeSet
+from device.errors import DeviceError, NotSimulatedError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import TILE, Layout, MemoryConfig, ShardOrientation, ShardSpec, TensorMemoryLayout
+from device.numbers.formats import BFLOAT8_B, BFLOAT16
+from device.plan import CircularBuffer, Plan
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor
+from ops.programs.attention.heads import SplitHeads
+from ops.programs.buffer_shapes import BUFFERING, shard_view, tile_buffer, view_refusal
+
+NAME = "split_query_key_value_and_split_heads"
+RANK = 4
+PARTS = 3  # Queries, keys and values
+HEADS, HEAD_SIZE, BATCHES = 16, 64, (7, 8, 9)  # of BERT: what the program of interleaved memory can do
+HEADS_A_CORE = 2  # of each part: what the program of shards can do
+HINT = "input_tensor: give [batch, 1, rows, columns] of BFLOAT16 or BFLOAT8_B in TILE layout"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusedSplitArguments:
+    """A call that splits heads."""
+
+    source: TensorSpec  # [batch, 1, rows, columns], "input"
+    heads: int
+    within: tuple[int, int]  # Columns and rows of cores that shards must lie within
+    place: MemoryConfig | None = None
+
+
+def plan_fused_split(call: FusedSplitArguments, spec: DeviceSpec) -> Plan:
+    """Plan queries, keys and values ("query", "key", "value") of "input"; keys are transposed."""
+    source = call.source
+    if len(source.shape) != RANK:
+        rank = len(source.shape)
+        raise DeviceError(f"ShapeBase[] index out of range. 3 not in [-{RANK}, {rank})\n{HINT}")
+    if call.heads < 1:
+        raise NotSimulatedError(f"{NAME}: ttsim does not simulate calls without heads; give 1 or more")
+    size = source.padded_shape[-1] // PARTS // call.heads
+    results = _results(call, size)
+    for text in _refusals(call):
+        raise DeviceError(f"{text}\n{HINT}")
+    _require_what_kernels_do(call, spec)
+    builder = PlanBuilder(spec, {"input": source})
+    read = builder.tensor("input")
+    made = {name: PlanTensor(name, tensor) for name, tensor in zip(("query", "key", "value"), results, strict=True)}
+    op = SplitHeads(
+        heads=call.heads, kv_heads=call.heads, head_size=size, transposed=True,
+        groups=_cores(source)[0] if source.memory_config.is_sharded() else 1, data_format=source.data_format,
+    )  # fmt: skip
+    query, *more = made.values()
+    buffers = _buffers(read, (query, *more), spec)
+    first = [
+        view_refusal(buffer.size_bytes, one.spec.buffer(spec).bank_bytes)
+        for buffer in buffers for one in made.values() if buffer.view_of == one.name
+    ]  # fmt: skip
+    builder.run(
+        "SplitFusedQKVAndSplitHeadsDeviceOperation", op, [read], query, buffers, more_outputs=more,
+        refused=next((f"{text}\nmemory_config: give HEIGHT shards" for text in first if text), None),
+    )  # fmt: skip
+    return builder.finish(made)
+
+
+def _cores(source: TensorSpec) -> tuple[int, int]:
+    """Cores along the columns and along the rows of BLOCK shards, from the first core on."""
+    shards = source.memory_config.shard_spec
+    assert shards is not None
+    end = shards.grid.bounding_box().end
+    across, down = end.x + 1, end.y + 1
+    return (across, down) if shards.orientation is ShardOrientation.ROW_MAJOR else (down, across)
+
+
+def _results(call: FusedSplitArguments, size: int) -> list[TensorSpec]:
+    """The three results; raises DeviceError for shards that do not hold them."""
+    source, config = call.source, call.source.memory_config
+    batch, _, rows, _ = source.padded_shape
+    place = config if call.place is None else call.place
+    results = []
+    for high, wide in ((rows, size), (size, rows), (rows, size)):
+        own = place
+        if config.shard_spec is not None:
+            sides = (call.heads // _cores(source)[0] * high, wide)
+            own = replace(place, shard_spec=ShardSpec(config.shard_spec.grid, sides, config.shard_spec.orientation))
+        results.append(TensorSpec((batch, call.heads, high, wide), source.data_format, Layout.TILE, own))
+    return results
+
+
+def _refusals(call: FusedSplitArguments) -> Iterator[str]:
+    """What the device operation refuses, in its order."""
+    source, config = call.source, call.source.memory_config
+    if source.data_format not in (BFLOAT16, BFLOAT8_B):
+        yield "Unsupported data format"
+    if config.shard_spec is None:
+        if source.padded_shape[0] not in BATCHES:
+            yield "Input batch size must be between 7 to 9 for bert large TM ops!"
+        return
+    ranges, end = config.shard_spec.grid.ranges, config.shard_spec.grid.bounding_box().end
+    columns, rows = call.within
+    if end.x >= columns or end.y >= rows:
+        yield f"Bounding box end coordinates ({end.x}, {end.y}) must be less than grid size ({columns}, {rows})"
+    if len(ranges) != 1:
+        yield f"Input tensor shard spec must have exactly 1 grid range but got {len(ranges)}"
+    if config.memory_layout is not TensorMemoryLayout.BLOCK_SHARDED:
+        scheme = config.memory_layout.name
+        yield f"Input tensor memory layout must be BLOCK_SHARDED but got TensorMemoryLayout::{scheme}"
+
+
+def _require_what_kernels_do(call: FusedSplitArguments, spec: DeviceSpec) -> None:
+    """Raises NotSimulatedError where kernels that count on BERT's sizes would wait for ever or mix up heads."""
+    source, shards = call.source, call.source.memory_config.shard_spec
+    batch, depth, rows, columns = source.padded_shape
+    if shards is None:
+        if (depth, call.heads, columns) != (1, HEADS, PARTS * HEADS * HEAD_SIZE):
+            raise NotSimulatedError(
+                f"{NAME}: the kernels of ttnn wait for {HEADS} heads of {HEAD_SIZE} columns; give "
+                f"[batch, 1, rows, {PARTS * HEADS * HEAD_SIZE}], or BLOCK shards"
+            )
+        if rows > spec.grid.cols * TILE or batch > spec.grid.rows:
+            raise NotSimulatedError(
+                f"{NAME}: the program of ttnn takes a core for each image and 32 rows; give at most "
+                f"{spec.grid.rows} images of {spec.grid.cols * TILE} rows"
+            )
+        return
+    across, down = _cores(source)
+    if (batch, depth, call.heads, *shards.shape) != (down, 1, HEADS_A_CORE * across, rows, columns // across):
+        raise NotSimulatedError(
+            f"{NAME}: the kernels of ttnn take {HEADS_A_CORE} heads of one image on each core; give a row of cores for "
+            f"each image, and a column for each {HEADS_A_CORE} heads"
+        )
+
+
+def _buffers(source: PlanTensor, results: tuple[PlanTensor, ...], spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+    """Keys pass the matrix unit; in shards a column of tiles at a time."""
+    data_format, shards = source.spec.data_format, source.spec.memory_config.shard_spec
+    if shards is not None:
+        turning = tile_buffer("turning", BUFFERING * shards.shape[0] // TILE, data_format, shards.grid)
+        return shard_view("input", source, spec), turning, *[shard_view(one.name, one, spec) for one in results]
+    batch, _, rows, columns = source.spec.padded_shape
+    cores = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(rows // TILE - 1, batch - 1))])
+    tiles = columns // TILE // PARTS
+    sizes = {"keys": BUFFERING * tiles, "queries and values": 2 * BUFFERING * tiles, "turned": tiles}
+    return tuple(tile_buffer(name, size, data_format, cores) for name, size in sizes.items())

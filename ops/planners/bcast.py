@@ -1,0 +1,114 @@
+"""The plan of ttnn.bcast. Rules: tt-metal 0.81.1 (data_movement/bcast), compared with its plans."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+from device.cores import CoreCoord
+from device.errors import DeviceError, NotSimulatedError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import TILE, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
+from device.plan import Plan
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.programs.eltwise.bcast import Bcast, bcast_buffers
+
+HINT = "input_b: give a row, a column or a number for each matrix, or one for all"
+PLACE_HINT = "memory_config: leave it out, or give interleaved memory"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BcastArguments:
+    """A call on tensors in TILE layout."""
+
+    operation: str  # "add", "subtract" or "multiply"
+    axes: str  # "H", "W" or "HW"
+    left: TensorSpec  # "input"
+    right: TensorSpec  # "input_b"
+    place: MemoryConfig | None = None
+
+
+def bcast_refusal(left: TensorSpec, right: TensorSpec, axes: str) -> str | None:
+    """What ttnn refuses of two tensors before it brings them into TILE layout; None if it takes them."""
+    (rows, columns), (own_rows, own_columns) = right.padded_shape[-2:], left.padded_shape[-2:]
+    by_rows = right.layout is Layout.ROW_MAJOR
+    short = (1, TILE) if by_rows else (TILE,)
+    if axes == "HW":
+        sides = ((1, 1), (TILE, TILE)) if by_rows else ((TILE, TILE),)
+        return None if (rows, columns) in sides else "Error"
+    side, across = ("width", "height") if axes == "W" else ("height", "width")
+    kept, other, repeated = (own_rows, rows, columns) if axes == "W" else (own_columns, columns, rows)
+    if kept != other:
+        return f"Input tensor A {across} ({kept}) must equal input tensor B {across} ({other}) for {side} broadcast"
+    if repeated in short:
+        return None
+    tile = f"TILE_{side.upper()} ({TILE})"
+    needed = f"be 1 or {tile} for row major" if by_rows else f"equal {tile} for tile"
+    return f"Input tensor B {side} ({repeated}) must {needed} layout"
+
+
+def plan_bcast(call: BcastArguments, spec: DeviceSpec) -> Plan:
+    """Plan the tensor "input" combined with "input_b", a part of which is repeated."""
+    left, place = call.left, call.left.memory_config if call.place is None else call.place
+    if place.is_sharded():
+        if left.memory_config.shard_spec is None:
+            raise DeviceError(f"Shard shape must be greater than 0 in each sharded dim, got [0, 0]\n{PLACE_HINT}")
+        place = MemoryConfig(place.memory_layout, place.buffer_type, left.memory_config.shard_spec)
+    result = left.changed(memory_config=place)
+    for text in _refusals(call, place):
+        raise DeviceError(f"{text}\n{HINT}")
+    refused = _shards_refusal(call, spec) if call.axes == "H" and left.memory_config.is_sharded() else None
+    op = Bcast(
+        operation=call.operation, left_format=left.data_format, right_format=call.right.data_format,
+        data_format=left.data_format, fast=True, axes=call.axes,
+    )  # fmt: skip
+
+    def write(builder: PlanBuilder, first: PlanTensor, second: PlanTensor) -> PlanTensor:
+        output = PlanTensor("output", result)
+        buffers = bcast_buffers(call.axes, first, second, output, spec)
+        return builder.run("BcastDeviceOperation", op, [first, second], output, buffers, refused=refused, dataflow=True)
+
+    return plan_of({"input": left, "input_b": call.right}, spec, write)
+
+
+def _refusals(call: BcastArguments, place: MemoryConfig) -> Iterator[str]:
+    """What the device operation refuses, in its order."""
+    left, right, given = call.left, call.right, call.left.memory_config
+    if not left.data_format.is_float:
+        yield "Unsupported data format"
+    interleaved = not given.is_sharded() and not place.is_sharded()
+    if call.axes == "W" and not interleaved:
+        yield "Bcast does not currently support input0 sharding, except if dim is W"
+    if call.axes == "H" and given.is_sharded() and not place.is_sharded():
+        yield "Input and output mem layouts must be the same for bcast H op!"
+    if call.axes == "HW":
+        if given.memory_layout not in (TensorMemoryLayout.INTERLEAVED, TensorMemoryLayout.HEIGHT_SHARDED):
+            yield "HW bcast in0 supports Height Sharding or Interleaving"
+        if given.memory_layout is not place.memory_layout:
+            yield "Input and output mem layouts must be the same for bcast HW op!"
+    if (given.is_sharded() and call.axes == "H") or prod(right.padded_shape[:-2]) == 1:
+        return
+    if len(left.shape) != len(right.shape):
+        yield "Broadcast with batch is currently only supported when input tensor ranks are the same"
+    if left.padded_shape[:-2] != right.padded_shape[:-2]:
+        yield "Broadcast with batch is currently only supported when bN*bC=1 or N & C match or equivalent"
+
+
+def _shards_refusal(call: BcastArguments, spec: DeviceSpec) -> str | None:
+    """Why the program of a row and shards cannot be built; raises NotSimulatedError where it would mix up rows."""
+    config, shards, across = call.left.memory_config, call.left.shards, spec.grid.cols
+    if config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:
+        return "Unsupported memory layout\ninput: give WIDTH or BLOCK shards"
+    count, blocks = shards.grid.num_cores(), config.memory_layout is TensorMemoryLayout.BLOCK_SHARDED
+    down = shards.grid.ranges[0].end.y + 1
+    for number in range(count):  # the cores that the program counts on
+        x, y = divmod(number, down) if blocks else divmod(number, across)[::-1]
+        if not shards.grid.contains(CoreCoord(x, y)):
+            return (
+                f"Kernel 'reader' is setting runtime_arg_values for node {x}-{y}, but the kernel does not run on that "
+                "node.\ninput: give shards on cores from the first on, row by row"
+            )
+    in_order = blocks or shards.orientation is ShardOrientation.ROW_MAJOR or count < across or count % across == 0
+    if prod(call.right.padded_shape[:-2]) != 1 or not in_order:
+        raise NotSimulatedError("bcast: of shards, one row for all matrices and whole rows of cores are simulated")
+    return None
