@@ -24,6 +24,7 @@ from ttsim.study.design_result import NOT_LOOKED, AxisEffect, DesignPoint, Desig
 from ttsim.study.evaluate import Point
 from ttsim.study.executor import workers
 from ttsim.study.explore import BATCH, Explorer, hypervolume
+from ttsim.study.larger import slower_layers
 from ttsim.study.layers.run import call, make_inputs, place
 from ttsim.study.machine_rows import Known, LayerRows, Machine, add_known, key_of, row_on, rows_of
 from ttsim.study.networks.replay import RecordedNetwork, replayed
@@ -123,6 +124,7 @@ def design(
         alike=tuple(duplicates[aims[place]] - 1 for place in best),
         looked=sum(layer.evaluated for layer in layers),
         convergence=look.convergence(looked) if evaluations is not None else (),
+        slower=slower_layers(space.axes, points, [spec for spec, _ in devices]),
         sensitivity=sensitivities(space.base, lambda spec: fsum(count * cycles_of(call, spec) for count, call in ran)),
     )
 

@@ -17,7 +17,7 @@ FIGURES: Final = (
     *("device", "reason"),
 )
 NOT_LOOKED: Final = "not looked at"
-STRONGEST: Final = 5  # sensitivities in the table
+STRONGEST: Final = 5  # sensitivities, and slowdowns, that are listed
 LONGEST_REASON: Final = 76  # characters of a line
 
 
@@ -41,6 +41,7 @@ class LayerOutcome:
     arguments: str = ""
     given_nanoseconds: float | None = None  # Time with the layer's own config; None if that does not run
     energy_femtojoules: int | None = None  # Of one run, by a table that nothing validates; None if it is not known
+    grid_rules: str = ""  # What rules of the planner do to its cores, a line each; empty where a config names them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +78,20 @@ class AxisEffect:
     priced: bool  # Whether a cost names it
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlowerLayer:
+    """A layer that is slower on a machine with more of a resource, while all other fields of the space are the same."""
+
+    layer: str
+    axis: str  # The field, or "grid"
+    smaller: str  # Its value on the faster machine
+    larger: str
+    others: Mapping[str, str]  # The other fields of the space on both machines
+    share: float  # By which part of the time it is slower
+    # What rules of the planner do on the larger machine, a line each; where its config names its cores, what binds
+    reason: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class DesignResult(Headed):
     """Every machine of a design; ``print(result)`` shows the front, ``to_json()`` has all figures. `design` returns it.
@@ -94,6 +109,7 @@ class DesignResult(Headed):
         sensitivity: Elasticities of the time on the base device with fixed plans, the strongest first.
         convergence: Where an optimizer chose machines, the hypervolume of their front after each batch, as a share of
             that at the end; the last batches tell whether more evaluations would find more.
+        slower: Layers that more of a resource slows down by more than 1 %, the largest slowdown of each.
 
     Examples:
         >>> result = ttnn.DesignResult(
@@ -113,6 +129,7 @@ class DesignResult(Headed):
     looked: int
     sensitivity: tuple[Sensitivity, ...]
     convergence: tuple[float, ...] = ()
+    slower: tuple[SlowerLayer, ...] = ()
 
     def to_json(self) -> str:
         """All figures; the same bytes for the same design."""
@@ -161,6 +178,7 @@ class DesignResult(Headed):
             "",
             "Fields of the space:",
             *(f"  {axis.name}: {effect_text(axis)}" for axis in self.axes),
+            *self._slower(),
         ]
         if self.sensitivity:
             varied = {axis.name for axis in self.axes}
@@ -175,6 +193,17 @@ class DesignResult(Headed):
             lines += [f"  {count:,} x {reason}" for reason, count in reasons.items()]
         lines += [*self._binding(), "", *self._configs()]
         return printable_lines("\n".join(lines))
+
+    def _slower(self) -> list[str]:
+        """The largest slowdowns by more of a resource, with the planner's rule."""
+        lines = []
+        for each in self.slower[:STRONGEST]:
+            others = ", ".join(f"{name} {value}" for name, value in each.others.items())
+            sizes = f"{each.axis} {each.larger} than with {each.smaller}" + (f" ({others})" if others else "")
+            lines.append(f"  {each.layer}: {100 * each.share:.3g} % slower with {sizes}:")
+            lines += [f"    {line}" for line in each.reason.splitlines()]
+        left = len(self.slower) - STRONGEST
+        return ["", "Slower with more:", *lines, *([f"  and {left} more"] if left > 0 else [])] if lines else []
 
     def _binding(self) -> list[str]:
         """What binds each layer and network on the fastest machine, and how full L1 is at most."""

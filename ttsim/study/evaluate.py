@@ -1,7 +1,7 @@
 """One point of a study: a layer on a device with its settings; `evaluate` plans, times and measures the point."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from contextvars import Context
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
@@ -18,7 +18,8 @@ from device.memory.memory_config import ShardSpec
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from device.time.energy import static_milliwatts
-from ops.programs.conv2d.partition import ConvOptions
+from ops.planners.grid_rules import GRID_RULE
+from ops.programs.conv2d.partition import ConvOptions, ConvPartition
 from ttsim.api.convolutions import conv_transpose2d
 from ttsim.recording.profiling import timed_call
 from ttsim.report.cycles import CallRun, Totals, binding, bound_cycles, totals
@@ -171,6 +172,7 @@ class Evaluator:
         with placed.device:
             called = layers.call(placed)
             accuracy = None if point.values == "off" else layers.accuracy_of(called.output, exact)
+        (plan,), layouts = [ran.plan for ran in called.profile.calls], layers.layouts_of(placed.events)
         uses = operation_uses(point.spec, placed.before, placed.events)
         l1 = l1_use(point.spec, [*placed.before, *placed.events], uses)
         measured: dict[str, Any] = {} if accuracy is None else plain(asdict(accuracy))
@@ -178,7 +180,8 @@ class Evaluator:
         return {
             "verdict": Verdict.FITS,
             "clock_hz": point.spec.clock_hz,
-            "shard_layout": ", ".join(dict.fromkeys(layout.scheme.name for layout in layers.layouts_of(placed.events))),
+            "shard_layout": ", ".join(dict.fromkeys(layout.scheme.name for layout in layouts)),
+            "grid_rules": "\n".join(dict.fromkeys(_grid_rules(plan, layouts))),
             "l1_peak_bytes": l1.peak_total_bytes,
             "l1_headroom_bytes": l1.headroom_bytes,
             **self._timing(called, point.spec),
@@ -209,6 +212,17 @@ class Evaluator:
             inputs = layers.make_inputs(same)
             self._exact = (same, inputs, layers.exact_output(same, inputs))
         return self._exact[1:]
+
+
+def _grid_rules(plan: Plan, layouts: Iterable[ConvPartition]) -> Iterator[str]:
+    """What rules of the planner do to the cores of a call; nothing where its config names them."""
+    named = [rule.text for rule in plan.decisions if rule.name == GRID_RULE]
+    yield from named
+    for layout in layouts if not named else ():
+        if layout.options.core_grid is None:
+            rows, channels = layout.config.nhw_cores, layout.config.channel_cores
+            multicast = ", and multicasts every K block of channels" if layout.multicasts_activations else ""
+            yield f"the planner's rule takes {rows} cores for rows and {channels} for channels{multicast}"
 
 
 def figures_or_error(run: Callable[[], dict[str, Any]]) -> dict[str, Any]:

@@ -48,6 +48,7 @@ class Row:
     given_cycles: int | None = None  # Of a tuned point with the layer's own config; None if that does not run
     plan_key: str | None = None  # Equal for equal plans
     shard_layout: str | None = None  # How the convolution was sharded
+    grid_rules: str = ""  # What rules of the planner do to its cores, a line each; empty where a config names them
     l1_peak_bytes: int | None = None  # Of a core: circular buffers and buffers together
     l1_headroom_bytes: int | None = None  # Between circular buffers and buffers, of the tightest device operation
     cycles: int | None = None  # Of all device operations that have a model
