@@ -18,7 +18,13 @@ def four_axes(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def put_back(
-    builder: PlanBuilder, made: Sequence[PlanTensor], shape: tuple[int, ...], axis: int, place: MemoryConfig
+    builder: PlanBuilder,
+    made: Sequence[PlanTensor],
+    shape: tuple[int, ...],
+    axis: int,
+    place: MemoryConfig,
+    *,
+    cut_place: MemoryConfig | None = None,
 ) -> dict[str, PlanTensor]:
     """Values and indices that a program made along the last of four axes: cut to a shape, with an axis put back.
 
@@ -28,10 +34,11 @@ def put_back(
         shape: Their shape without padding, with the axis at the end.
         axis: Where the axis stood, from the first.
         place: The memory in which it is put back.
+        cut_place: The memory in which they are cut; None for the one in which they lie.
     """
     boxes, last = [], len(shape) - 1
     for role, result in zip(ROLES, made, strict=True):
-        box = cut_by(builder, result, four_axes(shape), f"{role}.box")
+        box = cut_by(builder, result, four_axes(shape), f"{role}.box", place=cut_place)
         builder.free_own(result, keep=[box])
         boxes.append(PlanTensor(box.name, box.spec.changed(shape=shape)))
     results = dict(zip(ROLES, boxes, strict=True))

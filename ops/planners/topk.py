@@ -13,10 +13,12 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, GROUP, UINT16, 
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.planners.ordered import four_axes, put_back
+from ops.planners.ordered import ROLES, four_axes, put_back
 from ops.planners.shape.pad import fill_padding, padded_by
 from ops.planners.shape.permute import RANK, seen, transposed_by
+from ops.planners.to_config import placed
 from ops.programs.reduction.topk import TopK, split_of, topk_buffers
+from ops.programs.reduction.topk_route import MOST_PICKED, PLACES, Part, PickMany, part_buffers, rows_between
 
 FORMATS = (BFLOAT16, BFLOAT8_B, FLOAT32)
 LEAST_COLUMNS = 64  # of rows that are sorted; shorter rows are padded
@@ -43,6 +45,8 @@ def plan_topk(source: TensorSpec, call: TopKArguments, spec: DeviceSpec) -> Plan
     builder = PlanBuilder(spec, {"input": source})
     turned = tensor = builder.tensor("input")
     is_last = axis == rank - 1
+    if is_last and takes_route(source, call, spec):
+        return builder.finish(_routed(builder, tensor, call))
     if not is_last:
         turned = transposed_by(builder, tensor, (axis, rank - 1), source.memory_config, "turned")
     read = _filled(builder, turned, -inf if call.largest else inf)
@@ -119,7 +123,6 @@ def _selected(
             "Input tensor must be BFLOAT16, BFLOAT8_B, or FLOAT32, got: DataType::"
             f"{source.data_format.name.upper()}\ntopk: typecast the tensor"
         )
-    _require_simulated(source, call, spec, shared=split is not None)
     buffers = topk_buffers(op, source, spec)
     if split is None and sum(buffer.size_bytes for buffer in buffers) >= spec.l1.usable_bytes:
         raise DeviceError("Not enough cores or cache size available to run TopK operation\ntopk: ask for fewer")
@@ -128,12 +131,57 @@ def _selected(
     return made, places
 
 
-def _require_simulated(source: TensorSpec, call: TopKArguments, spec: DeviceSpec, *, shared: bool) -> None:
-    """Raises NotSimulatedError where Blackhole takes three other programs, for many elements of bfloat16."""
-    has_others = not spec.compute.minus_one_quirk and call.largest and source.data_format == BFLOAT16
-    wide = source.padded_shape[-1] >= MOST_COLUMNS
-    if has_others and (call.count > MOST or (wide and not (shared and source.padded_shape[-1] > MOST_COLUMNS))):
-        raise NotSimulatedError(
-            f"topk: k={call.count} of {source.shape[-1]} columns of bfloat16 is not simulated on {spec.name}; use "
-            f"float32, or ask for at most {MOST} of fewer than {MOST_COLUMNS} columns"
-        )
+def takes_route(source: TensorSpec, call: TopKArguments, spec: DeviceSpec) -> bool:
+    """Whether three other programs pick from rows of bfloat16: on Blackhole, many elements, or few of wide rows."""
+    if spec.compute.minus_one_quirk or not call.largest or call.stable or call.count > MOST_PICKED:
+        return False
+    if source.data_format != BFLOAT16 or source.layout is not Layout.TILE or source.memory_config.is_sharded():
+        return False
+    if call.place is not None and call.place.is_sharded():
+        return False
+    if round_up(call.count, PLACES) > source.shape[-1]:
+        return False
+    columns = source.padded_shape[-1]
+    if call.count > MOST or columns < MOST_COLUMNS:
+        return call.count > MOST
+    packed = columns <= SMALL_COLUMNS and source.shape[-1] % TILE > 0
+    rows = seen(PlanTensor("rows", source), four_axes(source.shape)).spec
+    return columns <= MOST_COLUMNS or split_of(rows, call.count, spec, packed=packed) is None
+
+
+def _routed(builder: PlanBuilder, tensor: PlanTensor, call: TopKArguments) -> dict[str, PlanTensor]:
+    """The best elements by the three programs, which read the padding of no row."""
+    builder.leave_out_values(
+        f"topk: which of equal elements come first among k={call.count} of {tensor.spec.shape[-1]} columns of bfloat16 "
+        f"is not known on {builder.device_spec.name}; use float32, or ask for at most {MOST} of fewer than "
+        f"{MOST_COLUMNS} columns"
+    )
+    spec, shape = builder.device_spec, tensor.spec.shape
+    exact, where = len(shape) == RANK, tensor.spec.memory_config
+    place = where if call.place is None else call.place
+    four = seen(tensor, four_axes(shape))
+    index_format = UINT16 if four.spec.padded_shape[-1] <= SMALL_COLUMNS else UINT32
+    rows, places = (
+        PlanTensor(name, made)
+        for name, made in zip(("rows", "found"), rows_between(four.spec, call.count), strict=True)
+    )
+    sides = (*four.spec.shape[:-1], call.count if exact else round_up(call.count, TILE))
+    best, indices = (
+        PlanTensor(name, TensorSpec(sides, data_format, Layout.TILE, where))
+        for name, data_format in (("best", BFLOAT16), ("places", index_format))
+    )
+    for part, read, written, more in (
+        (Part.ROWS, [four], rows, ()),
+        (Part.PLACES, [rows], places, ()),
+        (Part.RESULTS, [rows, places], best, (indices,)),
+    ):
+        op = PickMany(part=part, count=call.count)
+        buffers = part_buffers(op, four.spec, index_format, spec)
+        builder.run(op.name, op, read, written, buffers, more_outputs=more)
+    builder.free(places, rows)
+    if not exact:
+        wanted = (*shape[:-1], call.count)
+        return put_back(builder, (best, indices), wanted, len(shape) - 1, where, cut_place=place)
+    results = {role: placed(builder, made, place, role) for role, made in zip(ROLES, (best, indices), strict=True)}
+    builder.free_own(best, indices, keep=list(results.values()))
+    return results

@@ -100,8 +100,38 @@ def test_an_axis_is_put_last_and_back():
     assert {plan.tensors[name].shape for name in plan.results.values()} == {(3, 2, 128)}
 
 
-def test_blackhole_takes_other_programs_for_many_elements_of_bfloat16():
-    source, spec = TensorSpec((1, 1, 32, 128), BFLOAT16, Layout.TILE), load_spec("blackhole_p150")
-    with pytest.raises(NotSimulatedError, match="k=65 of 128 columns of bfloat16 is not simulated on blackhole_p150"):
-        plan_topk(source, TopKArguments(count=65), spec)
-    assert plan_topk(source, TopKArguments(count=65, largest=False), spec).results
+@pytest.mark.parametrize(
+    ("columns", "count", "fields", "programs"),
+    [
+        (128, 64, {}, ["TopK"]),
+        (128, 65, {}, ["TopkRoutePrep", "TopkLargeIndices", "TopkRouteFinish"]),
+        (5000, 8, {}, ["TopkRoutePrep", "TopkLargeIndices", "TopkRouteFinish"]),
+        (8192, 8, {}, ["TopK"]),  # cores share rows of powers of two
+        (128, 65, {"largest": False}, ["TopK"]),
+        (128, 65, {"stable": True}, ["TopK"]),
+        (200, 193, {}, ["FillPad", "TopK"]),  # 208 places are more than there are columns
+        (5000, 2049, {}, ["FillPad", "TopK"]),
+    ],
+)
+def test_blackhole_takes_other_programs_for_many_elements_of_bfloat16(columns, count, fields, programs):
+    source, spec = TensorSpec((1, 1, 32, columns), BFLOAT16, Layout.TILE), load_spec("blackhole_p150")
+    plan = plan_topk(source, TopKArguments(count=count, **fields), spec)
+    names = [step.name.removesuffix("DeviceOperation") for step in plan.steps if isinstance(step, Operation)]
+    assert names == programs
+    assert (plan.without_values is not None) is (len(names) == 3)
+
+
+def test_the_buffers_of_the_programs_for_many_elements_are_those_of_the_real_planner():
+    """Of 100 rows of 3,000 columns, 1,100 of which are picked; with the numbers of cores."""
+    source, spec = TensorSpec((1, 1, 100, 3000), BFLOAT16, Layout.TILE), load_spec("blackhole_p150")
+    plan = plan_topk(source, TopKArguments(count=1100), spec)
+    buffers = [
+        [(buffer.size_bytes, buffer.cores.num_cores()) for buffer in step.circular_buffers]
+        for step in plan.steps
+        if isinstance(step, Operation)
+    ]
+    assert buffers == [
+        [(32768, 48)] * 2,
+        [(8192, 130), (16384, 130), (4416, 130)],
+        [(size, 94) for size in (1024, 1024, 4096, 4096, 2048, 2048)],
+    ]
