@@ -46,12 +46,16 @@ def _refusals(source: TensorSpec, shape: tuple[int, ...], place: MemoryConfig) -
                 f"Input dimension {index} (size {own[index]}) cannot be broadcast to output dimension {index} (size "
                 f"{shape[index]})\n{name}: only sides of 1 are repeated"
             )
+    if place.is_sharded():  # the result's shards come first
+        if place.shard_spec is None:
+            yield "bad optional access\nmemory_config: give a shard_spec"
+        TensorSpec(shape, source.data_format, source.layout, place)
     if source.layout is not Layout.TILE:
         yield (
             f"bcast_to: Invalid tensor memory layout Layout::{source.layout.name}. Input tensor layout must be TILE.\n"
             "input: use ttnn.to_layout"
         )
-    for which, config in (("Input tensor", source.memory_config), ("Output memory config", place)):
+    for which, config in (("Input tensor", source.memory_config.reported()), ("Output memory config", place)):
         if config.is_sharded():
             yield (
                 f"bcast_to: Invalid {which.split()[0].lower()} memory config {config}. {which} sharding not supported\n"
