@@ -89,6 +89,8 @@ def _run(
     builder: PlanBuilder, source: PlanTensor, call: AccumulateArguments, axis: int, place: MemoryConfig, name: str
 ) -> PlanTensor:
     spec = source.spec
+    if place.is_sharded():  # the result's shards come first
+        spec.changed(memory_config=place, padded_shape=None)
     if spec.memory_config.is_sharded():
         raise DeviceError(
             "ttnn accumulation operations (cumprod, cumsum) do not support sharded input tensors.\n"

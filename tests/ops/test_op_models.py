@@ -55,8 +55,8 @@ def test_what_has_no_model_of_its_cycles():
     """Host works have none by nature; these device operations run untimed, and reports say so."""
     names = {op.__name__ for op, model in OP_MODELS.items() if model.cycles is None}
     assert names == {
-        "PrepareBand", "PreparePhaseWeights", "PrepareWeights", "HostFallback", "PickMany", "PrepareBias", "PrepareSticks",
-        "PrepareTaps",
+        "PrepareBand", "PreparePhaseWeights", "PrepareWeights", "HostFallback", "PickMany", "PrepareBias",
+        "PrepareSticks", "PrepareTaps",
     }  # fmt: skip
 
 

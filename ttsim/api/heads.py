@@ -8,10 +8,12 @@ from device.memory.memory_config import TILE, Layout, MemoryConfig
 from ops.planners.attention.heads import SplitArguments, plan_join, plan_split
 from ttsim.api.device_calls import cached_plan, converted, operation_as, require_left_out, required_device
 from ttsim.api.eltwise import multiply
+from ttsim.api.shape import unsqueeze_to_4D
 from ttsim.api.softmax import DEFAULT, Config, computed_softmax
 from ttsim.runtime.execution import run
 from ttsim.runtime.tensor import Tensor
 
+AXES = 4  # of scores in attention's softmax
 Heads = tuple[Tensor, Tensor, Tensor]  # queries, keys and values
 transformer = operation_as("ttnn.transformer.")
 experimental = operation_as("ttnn.experimental.")
@@ -38,7 +40,7 @@ def attention_softmax(
         memory_config: Memory of the result; None for that of the scores.
 
     Returns:
-        A tensor of the same shape and data type.
+        A tensor of the same data type and shape; without a mask, of four axes at least.
 
     Examples:
         >>> scores = ttnn.zeros((1, 2, 32, 64), layout=ttnn.TILE_LAYOUT, device=device)
@@ -47,10 +49,11 @@ def attention_softmax(
     """
     scale = 1.0 if head_size is None else 1.0 / sqrt(head_size)
     if attention_mask is None:
-        return computed_softmax(
+        result = computed_softmax(
             "transformer.attention_softmax", multiply(tensor, scale), None, None, stable=True,
             place=memory_config or tensor.memory_config(),
         )  # fmt: skip
+        return unsqueeze_to_4D(result) if len(result.shape) < AXES else result
     options = {"fused": True, "as_given": True, "stable": True, "scale": scale, "causal": bool(causal_mask)}
     owner = "transformer.attention_softmax"
     return computed_softmax(owner, tensor, attention_mask, None, place=memory_config, **options)

@@ -177,6 +177,19 @@ def _refusals(call: SplitArguments, place: MemoryConfig) -> Iterator[str]:
         yield "Unsupported input shape"
     if call.program == "NlpCreateHeads" and depth != 1:
         yield f"Unsupported input sequence length {depth} is not equal to 1"
+    shards = source.memory_config.shard_spec
+    if shards is not None and call.program == "NlpCreateHeads" and shards.shape[0] != source.matrix[0]:
+        yield (
+            f"Shard spec shape[0] ({shards.shape[0]}) must equal physical volume / padded shape[-1] "
+            f"({source.matrix[0]})"
+        )
+    if shards is not None and call.program == "NlpCreateHeads":
+        layout = place.memory_layout
+        if layout in (TensorMemoryLayout.INTERLEAVED, TensorMemoryLayout.WIDTH_SHARDED):
+            yield (
+                "Output memory config must be sharded and not WIDTH_SHARDED but got memory_layout: "
+                f"TensorMemoryLayout::{layout.name}"
+            )
     if source.memory_config.is_sharded() and call.program == "NlpCreateHeads":
         raise NotSimulatedError(
             "nlp_create_qkv_heads: ttsim does not simulate heads that are split out of shards; give interleaved "

@@ -464,7 +464,7 @@ def _not_simulated(call: ConvCall) -> Iterator[str]:
             f"folding windows of shards that are wider than {call.in_channels} channels is not simulated; "
             f"{FOLDING_WAY_OUT}"
         )
-    depthwise = call.groups == call.in_channels == call.out_channels and call.groups > 1
+    depthwise = call.groups == call.in_channels == call.out_channels  # of one channel, too
     one_row = call.kernel_size[0] == 1 and call.input_height == 1
     if depthwise and one_row and call.bias is None and not call.is_matmul:
         yield (

@@ -122,7 +122,8 @@ class _Repeat:
         self.require_rows(spec, own=own and _cuts_rows(spec))
         by_generated = generated and not ragged and not _cuts_rows(spec)
         direct = own if not by_generated else _fills_shards(spec)
-        where = self.where(spec, place, direct=own or (by_generated and not self.widens_parts(spec)))
+        direct_place = own or (by_generated and not self.widens_parts(spec))
+        where = self.where(spec, place, direct=direct_place, ragged=ragged)
         if not (sharded or where.is_sharded()) or direct:
             return self.interleaved(tensor, where, "output", ragged=ragged, generated=generated)
         to_dram = generated and not (spec.data_format.is_block and ragged)
@@ -216,12 +217,16 @@ class _Repeat:
         inner = any(count > 1 for count in self.times[-2:])
         return inner and spec.shape[-2:] != spec.padded_shape[-2:]
 
-    def where(self, spec: TensorSpec, place: MemoryConfig | None, *, direct: bool) -> MemoryConfig:
-        """Where the result lies; only programs that read shards directly keep them on their cores."""
+    def where(self, spec: TensorSpec, place: MemoryConfig | None, *, direct: bool, ragged: bool) -> MemoryConfig:
+        """Where the result lies; only programs that read shards directly keep them on their cores.
+
+        Shards that do not hold the result are refused first, but where rows have to become tiles before.
+        """
         if place is not None:
             padded = TensorSpec(self.result, spec.data_format, spec.layout).padded_shape
             where = with_shards(spec, padded, place, self.spec)
-            spec.changed(shape=self.result, memory_config=where)  # refuses shards that do not hold the result
+            if not ragged:
+                spec.changed(shape=self.result, memory_config=where)
             return where
         if not spec.memory_config.is_sharded():
             return spec.memory_config

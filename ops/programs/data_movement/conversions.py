@@ -73,8 +73,7 @@ def cloned(
     current, refused = source.spec.memory_config, ""
     if data_format not in (None, source.spec.data_format) and source.spec.layout is not Layout.TILE:
         if data_format is not None and data_format.is_block:
-            named = data_format.name.upper()
-            raise DeviceError(f"Only TILE layout is supported for {named} dtype!\ninput_tensor: use ttnn.to_layout")
+            raise DeviceError("Only TILE layout is supported for BFLOAT8_B dtype!\ninput_tensor: use ttnn.to_layout")
         raise DeviceError("Clone: data type conversion is only supported with tile layout\ndtype: leave it out")
     if current.is_sharded() is not place.is_sharded():
         refused = (
@@ -304,6 +303,8 @@ def unpadded_place(source: TensorSpec, shape: tuple[int, ...], place: MemoryConf
     by_columns = {current.memory_layout, scheme} == {Scheme.BLOCK_SHARDED, Scheme.WIDTH_SHARDED}
     if current.shard_spec is not None and by_columns and current.shard_spec.shape[1] == wanted.shape[1]:
         return place
+    if (current.memory_layout, scheme) == (Scheme.HEIGHT_SHARDED, Scheme.WIDTH_SHARDED):
+        return place  # which no program writes
     shards = current.shard_spec or wanted
     (down, across), (rows, columns) = shard_counts(scheme, shards), (prod(shape[:-1]), shape[-1])
     shard = [round_up(div_up(side, parts), TILE) for side, parts in ((rows, down), (columns, across))]

@@ -174,6 +174,43 @@ REFUSALS = {
         "Statically allocated dataflow buffers on core range [0-0 - 7-7] grow to 3197904 B which is beyond max L1 size "
         "of 1499136 B",
     ),
+    # which shards do not hold the result is seen before, or after, what else is wrong
+    "broadcast_to": (
+        ttsim.experimental.broadcast_to,
+        (spec(320, 32), (3, 3, 320, 32)),
+        {"memory_config": shards("HEIGHT_SHARDED", 96, 32, 4)},
+        "Number of shards along height 30 must not exceed number of cores 4",
+    ),
+    "cumprod": (
+        ttsim.cumprod,
+        (spec(1, 50, 384, layout=ROWS, memory=shards("HEIGHT_SHARDED", 1, 384, 8, 7)), -1),
+        {"dtype": ttsim.float32},
+        "Number of shards along height 19200 must not exceed number of cores 56",
+    ),
+    "expand": (
+        ttsim.expand,
+        (spec(1, 1, 1, 1, dtype=ttsim.uint8), (40, 1, 32, -1)),
+        {"memory_config": shards("BLOCK_SHARDED", 32, 32, 8, 8)},
+        "Can only tilize bfloat16/float32 or int32/uint32/uint16 or fp8_e4m3 tensors",
+    ),
+    "slice": (
+        ttsim.slice,
+        (spec(1, 50, memory=shards("HEIGHT_SHARDED", 32, 64, 7, 8)), (0, 0), (1, 50), (3, 1)),
+        {"memory_config": shards("WIDTH_SHARDED", 32, 32, 5, 8)},
+        "Shard height 32 must match physical height 1 for width sharded",
+    ),
+    "heads of shards": (
+        ttsim.experimental.nlp_create_qkv_heads,
+        (spec(1, 1, 224, 1152, memory=shards("HEIGHT_SHARDED", 64, 1152, 1, 6)),),
+        {"num_heads": 8, "num_kv_heads": 8, "memory_config": DRAM},
+        "Shard spec shape[0] (64) must equal physical volume / padded shape[-1] (224)",
+    ),
+    "clone": (
+        ttsim.clone,
+        (spec(3, 3, 1, 151, 64, layout=ROWS),),
+        {"dtype": ttsim.bfloat4_b},
+        "Only TILE layout is supported for BFLOAT8_B dtype!",
+    ),
     "several readers of a bank": (
         ttsim.matmul,
         dram_columns(64),
@@ -243,6 +280,11 @@ def test_numbers_that_are_not_known_are_refused_where_values_are_computed():
         heads = ttsim.ones((1, 2, 32, 48), layout=TILES, device=computing)
         with pytest.raises(ttsim.TTSimError, match='give a multiple of 32, or open the device with values="off"'):
             ttsim.experimental.nlp_concat_heads(heads)
+
+
+def test_softmax_of_attention_returns_four_axes(device):
+    response = graph.query_op_constraints(ttsim.transformer.attention_softmax, device, spec(128, 50), head_size=32)
+    assert tuple(response.output_tensor_specs[0].shape) == (1, 1, 128, 50)
 
 
 def test_a_normalization_allocates_its_result_before_its_checks(device):
