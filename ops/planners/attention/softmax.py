@@ -18,6 +18,7 @@ from ops.planners.attention.softmax_buffers import (
     core_rectangle,
     in_shards,
 )
+from ops.planners.shape.reshape import reshaped_by
 from ops.programs.attention.softmax import Softmax
 from ops.programs.buffer_shapes import page_cores
 from ops.programs.data_movement.conversions import tilized_by
@@ -86,6 +87,8 @@ def plan_softmax(call: SoftmaxArguments, spec: DeviceSpec) -> Plan:
             raise NotSimulatedError(
                 "attention_softmax: ttsim does not simulate scores of rank 2; reshape them to rank 4"
             )
+        if mask is not None and mask.spec.layout is Layout.ROW_MAJOR and call.blocks is None:
+            mask = _mask_in_tiles(builder, mask)
         result = _run(builder, call, tensor, mask, axis, output)
         if not call.as_given:
             _check_shape(output, given.spec.shape)
@@ -98,6 +101,15 @@ def plan_softmax(call: SoftmaxArguments, spec: DeviceSpec) -> Plan:
 def _in_four_axes(tensor: TensorSpec) -> TensorSpec:
     more = (1,) * (RANK - len(tensor.shape))
     return tensor.changed(shape=(*more, *tensor.shape), padded_shape=None) if more else tensor
+
+
+def _mask_in_tiles(builder: PlanBuilder, mask: PlanTensor) -> PlanTensor:
+    """The rows of an image's mask, [batch, 1, columns / 32, 32], as one row in tiles."""
+    batch, _, parts, part = mask.spec.shape
+    row = reshaped_by(builder, mask, (batch, 1, 1, parts * part), None, None, "mask.row")
+    tiles = tilized_by(builder, row, "mask.tiles", place=mask.spec.memory_config, whole=False)
+    builder.free_own(row)
+    return tiles
 
 
 def _tiled(builder: PlanBuilder, tensor: PlanTensor, name: str) -> PlanTensor:
@@ -185,11 +197,6 @@ def _check_mask(call: SoftmaxArguments, source: TensorSpec, mask: TensorSpec) ->
                 "mask: give [batch, 1, rows, columns]"
             )
     if blocks is None:
-        if mask.layout is Layout.ROW_MAJOR and not call.by_heads:
-            raise NotSimulatedError(
-                "softmax: ttsim does not simulate a mask in ROW_MAJOR layout without a program_config of shards; "
-                "give a mask in TILE layout"
-            )
         if shape[0] != own[0]:
             text = (
                 f"Input and mask batch sizes must match, got Shape({list(shape)}) for input and Shape({list(own)}) "

@@ -71,6 +71,13 @@ USAGES = {
         {},
         (28672, 0, 28672, 0),
     ),
+    # a mask of rows in L1 becomes one row, and tiles, there
+    "softmax": (
+        ttsim.scale_mask_softmax_in_place,
+        (spec(1, 4, 128, 512), 0.5, spec(1, 1, 16, 32, layout=ROWS, memory=L1)),
+        {},
+        (0, 3136, 155712, 0),
+    ),
     # cores align the rows of a convolution's input in a scratchpad
     "conv2d": (ttsim.conv2d, (), CONV, (14784, 57216, 57600, 4096)),
     # one block of 2x2 tiles
