@@ -60,13 +60,13 @@ def _complaints(
             "fuse_batch",
         )
     yield from _blocks(problem, config)
+    yield from _grid(call, problem, config, grid)
     if config.fuse_batch and problem.second_batched:
         yield (
             "Matmul with fused batch requires input tensors of shapes BCMK*11KN=BCMN or equivalent. Please change the "
             "second input tensor or adjust the program config.",
             "fuse_batch",
         )
-    yield from _grid(call, problem, config, grid)
     of_program = {
         MatmulProgram.MCAST_IN0: _split_columns,
         MatmulProgram.MCAST_IN1: _split_rows,
@@ -80,7 +80,7 @@ def _complaints(
 
 def rows_of(problem: MatmulProblem, config: MatmulConfig) -> int:
     """Tile rows of the output that cores share."""
-    fused = config.fuse_batch and problem.first_batched and not problem.second_batched
+    fused = config.fuse_batch and problem.first_batched
     return problem.m_tiles * (problem.batches if fused or config.program is MatmulProgram.REUSE else 1)
 
 
@@ -122,13 +122,9 @@ def _grid(
         )
     down = div_up(rows_of(problem, config), config.per_core_m)
     across = div_up(problem.n_tiles, config.per_core_n)
-    splits_rows = config.program in (MatmulProgram.MCAST_2D, MatmulProgram.MCAST_IN1)
-    if splits_rows and config.per_core_m > rows_of(problem, config):
-        yield (
-            f"per_core_M ({config.per_core_m}) exceeds Mt ({rows_of(problem, config)}). Each core would compute more "
-            "output row tiles than the tensor has. Reduce per_core_M to at most Mt.",
-            "blocks",
-        )
+    too_high = config.per_core_m > rows_of(problem, config)
+    if config.program is MatmulProgram.MCAST_2D and too_high:
+        yield _too_high(problem, config)
     if config.program is MatmulProgram.MCAST_2D:
         wide, high = (down, across) if config.transpose_mcast else (across, down)
         for axis, blocks, lines, have in (("x", wide, "columns", cores.cols), ("y", high, "rows", cores.rows)):
@@ -156,6 +152,8 @@ def _grid(
                 f"({shards.num_cores()})",
                 "input_tensor_a",
             )
+    elif down * across > cores.cores:
+        yield f"Number of blocks exceeds number of cores: {down * across} blocks > {cores.cores} cores", "grid"
     elif config.program is MatmulProgram.MCAST_IN0 and down > 1:
         yield (
             f"mcast_in0 requires M ({rows_of(problem, config)}) to fit within a single per_core_M block "
@@ -170,8 +168,17 @@ def _grid(
             "factory) for multi-column N.",
             "blocks",
         )
-    elif down * across > cores.cores:
-        yield f"Number of blocks exceeds number of cores: {down * across} blocks > {cores.cores} cores", "grid"
+    elif config.program is MatmulProgram.MCAST_IN1 and too_high:
+        yield _too_high(problem, config)
+
+
+def _too_high(problem: MatmulProblem, config: MatmulConfig) -> tuple[str, str]:
+    """What is said of a core with more rows than the output has."""
+    return (
+        f"per_core_M ({config.per_core_m}) exceeds Mt ({rows_of(problem, config)}). Each core would compute more "
+        "output row tiles than the tensor has. Reduce per_core_M to at most Mt.",
+        "blocks",
+    )
 
 
 def _alike(first: MemoryConfig, output: MemoryConfig) -> Iterator[tuple[str, str]]:

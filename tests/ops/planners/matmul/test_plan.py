@@ -203,7 +203,7 @@ def config(program=MatmulProgram.MCAST_2D, **fields):
             "output row tiles than the tensor has. Reduce per_core_M to at most Mt.",
         ),
         (
-            config(MatmulProgram.MCAST_IN1, per_core_m=3),
+            config(MatmulProgram.MCAST_IN1, per_core_m=3, per_core_n=4, out_block_w=4),
             "MatmulMultiCoreReuseMultiCast1DProgramConfig: per_core_M (3) exceeds Mt (2). Each core would compute more "
             "output row tiles than the tensor has. Reduce per_core_M to at most Mt.",
         ),
@@ -224,6 +224,32 @@ def test_configs_that_do_not_fit(program, line):
     """64x96 by 96x128; first lines of ttnn 0.81.1."""
     with pytest.raises(ArgumentError) as refused:
         plan(program=program)
+    assert str(refused.value).splitlines()[0] == line
+
+
+@pytest.mark.parametrize(
+    ("program", "line"),
+    [
+        (
+            config(fuse_batch=True),
+            "MatmulMultiCoreReuseMultiCastProgramConfig: Num output blocks along y (4) must be smaller than or equal "
+            "to the number of rows in compute grid (2)!",
+        ),
+        (
+            config(MatmulProgram.MCAST_IN0, fuse_batch=True),
+            "MatmulMultiCoreReuseMultiCast1DProgramConfig: Number of blocks exceeds number of cores: 8 blocks > 4 "
+            "cores",
+        ),
+        (
+            config(fuse_batch=True, per_core_m=2),
+            "MatmulMultiCoreReuseMultiCastProgramConfig: Matmul with fused batch requires input tensors of shapes "
+            "BCMK*11KN=BCMN or equivalent. Please change the second input tensor or adjust the program config.",
+        ),
+    ],
+)
+def test_grids_and_blocks_come_before_batches_of_both_operands(program, line):
+    with pytest.raises(ArgumentError) as refused:
+        plan(first=matrix(1, 2, 64, 96), second=matrix(1, 2, 96, 128), program=program)
     assert str(refused.value).splitlines()[0] == line
 
 
