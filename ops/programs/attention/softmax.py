@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from device.cores import CoreRangeSet
+from device.host.threads import parts_of
 from device.matrix_unit.arithmetic import Arithmetic
 from device.memory.memory_config import TILE
 from device.numbers.formats import BFLOAT16, FLOAT32, Array, DataFormat, quantize, round_up, whole_groups
@@ -55,18 +56,30 @@ class Softmax(DataMovement):
         values, arithmetic = given(inputs[-1]), context.arithmetic
         x = np.moveaxis(np.atleast_1d(values.astype(np.float32)), self.axis, -1)
         shape = x.shape
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            if self.masked:
+        if self.masked:
+            with np.errstate(over="ignore", invalid="ignore"):
                 x = self._masked(x, given(inputs[0]).astype(np.float32), arithmetic)
-            if self.part_columns and shape[-1] != self.part_columns:
-                x = x.reshape(*shape[:-1], -1, min(self.part_columns, shape[-1]))
+        columns = shape[-1]
+        if self.part_columns and columns != self.part_columns:
+            columns = min(self.part_columns, columns)
+        x = x.reshape(-1, columns)
+        result = np.empty_like(x)
+
+        def quotients(part: slice) -> None:
+            result[part] = self._quotients(x[part], context)
+
+        arithmetic.each(quotients, parts_of(*x.shape))
+        moved = np.moveaxis(result.reshape(shape), -1, self.axis)
+        packed = stored(moved, self.data_format, arithmetic, wide=self.fp32_dest)
+        return packed.astype(self.data_format.storage, copy=False).reshape(values.shape)
+
+    def _quotients(self, x: Array, context: ValuesContext) -> Array:
+        """Exponentials of rows, divided by their sums."""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             if self.stable:
                 x = x - x.max(axis=-1, keepdims=True)
-            powers = stored(_exponential(x), self.exps_format, arithmetic, wide=self.fp32_dest)
-            inverse = self._inverse(powers, context.spec.compute)
-            result = np.moveaxis(np.asarray(powers * inverse, np.float32).reshape(shape), -1, self.axis)
-        packed = stored(result, self.data_format, arithmetic, wide=self.fp32_dest)
-        return packed.astype(self.data_format.storage, copy=False).reshape(values.shape)
+            powers = stored(_exponential(x), self.exps_format, context.arithmetic, wide=self.fp32_dest)
+            return np.asarray(powers * self._inverse(powers, context.spec.compute), np.float32)
 
     def _masked(self, x: Array, mask: Array, arithmetic: Arithmetic) -> Array:
         """X, scaled and masked, each of which is packed."""

@@ -6,6 +6,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
+from device.host.threads import parts_of
 from device.matrix_unit.arithmetic import Arithmetic
 from device.matrix_unit.exact import multiplied_elements
 from device.matrix_unit.packer import typecast
@@ -161,8 +162,19 @@ class Activate(Eltwise):
         values, result = given(inputs[0]), self.out_format or self.data_format
         if not self.data_format.is_float:
             return applied_to_integers(values, self.name, result, self.parameters)
+        rows = values.reshape(-1, values.shape[-1]) if values.ndim else values.reshape(1, 1)
+        computed_rows = np.empty(rows.shape, result.storage)
+
+        def function(part: slice) -> None:
+            computed_rows[part] = self._of_rows(rows[part], result, context)
+
+        context.arithmetic.each(function, parts_of(*rows.shape))
+        return computed_rows.reshape(values.shape)
+
+    def _of_rows(self, rows: Array, result: DataFormat, context: ValuesContext) -> Array:
+        """The function of some rows."""
         mode = mode_of(context.spec.compute, wide=self.data_format == FLOAT32)
-        dst = np.atleast_1d(values.astype(np.float32))
+        dst = rows.astype(np.float32)
         if not mode.fp32_dest:
             dst = context.arithmetic.unpack(dst, self.data_format, fp32_dest=False)
         if self.name == FILL:
@@ -170,7 +182,7 @@ class Activate(Eltwise):
             dst = number if mode.fp32_dest else cut_to_bfloat16(number)
         else:
             dst = apply_activation(dst, self.name, self.parameters, mode=mode)
-        return packed(dst, result, context.arithmetic, wide=mode.fp32_dest).reshape(values.shape)
+        return packed(dst, result, context.arithmetic, wide=mode.fp32_dest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
