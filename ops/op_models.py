@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from device.spec import device_spec
 from device.spec.device_spec import Costs, DeviceSpec
+from device.time.dram import DramCosts
 from device.time.energy import AreaCosts, EnergyCosts
 from ops.launch import DispatchCosts
 from ops.op_model import ModeledOp, OpModel, OpModels, model_of
@@ -80,7 +81,8 @@ OP_MODELS: Final[OpModels] = MappingProxyType({model.op: model for model in _MOD
 
 
 COSTS: tuple[type[Costs], ...] = (
-    TransferCosts, ComputeCosts, ConvCosts, HaloCosts, MatmulCosts, MovementCosts, DispatchCosts, EnergyCosts, AreaCosts
+    TransferCosts, ComputeCosts, ConvCosts, HaloCosts, MatmulCosts, MovementCosts, DispatchCosts, EnergyCosts,
+    AreaCosts, DramCosts,
 )  # fmt: skip
 
 

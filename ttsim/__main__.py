@@ -24,7 +24,9 @@ from ttsim.recording.saving import reserved_name, save_report
 from ttsim.report.actions import counts_yaml, energy_lines
 from ttsim.report.comparison import compare
 from ttsim.report.comparison_page import page_of_comparison
+from ttsim.report.cycle_report import CycleReport
 from ttsim.report.devices import explained
+from ttsim.report.dram import dram_lines
 from ttsim.report.formatting import file_name, printable_lines, short_name
 from ttsim.report.pages import page_of_layers
 from ttsim.report.reported import read_layers, read_report
@@ -93,15 +95,23 @@ def run_command(options: argparse.Namespace) -> int:
     if not write_results(options, **texts, page=page):
         each, details = not options.summary, options.verbose
         print_layers(console_on(sys.stdout), results, each=each, details=details, notes=not options.quiet)
-        for report in reports if options.energy else ():
-            console = console_on(sys.stdout)
-            show(console, ["", *energy_lines(report, console.width)])
+        for report in reports:
+            _show_options(report, options)
         ran = [result.layer for result in results if result.error is None]
         if settings.suggestions and not options.quiet:
             with progress("searching for faster configs"):
                 line = faster_line(ran, settings)
             print(line, end="\n" * bool(line))
     return int(any(result.error is not None for result in results))
+
+
+def _show_options(report: CycleReport, options: argparse.Namespace) -> None:
+    """Prints the tables of a report that flags ask for."""
+    console = console_on(sys.stdout)
+    if options.energy:
+        show(console, ["", *energy_lines(report, console.width)])
+    if options.dram:
+        show(console, ["", *dram_lines(report.operations, console.width)])
 
 
 def _saver(folder: Path | None, layer: str) -> Callable[[Profile], object] | None:
@@ -194,7 +204,7 @@ COMMANDS: Final = (
         run=run_command,
         options=(
             *(*LAYERS, *DEVICE, "--values", *OPENING, "--lowering", "--no-suggestions", "--verbose", "--summary"),
-            *("--energy", "--quiet", "--json", "--counts", "--html", "--baseline", "--report"),
+            *("--energy", "--dram", "--quiet", "--json", "--counts", "--html", "--baseline", "--report"),
         ),
         examples=(
             "--shape 1,16,16,32 --out-channels 16 --stride 2 --device n150 --values off --no-suggestions",

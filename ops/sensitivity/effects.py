@@ -12,6 +12,7 @@ from device.errors import TTSimError
 from device.machine import Machine
 from device.plan import Event, Operation, OperationBegin, Plan, Relocate
 from device.spec.device_spec import DeviceSpec
+from device.time.dram import DramCosts
 from device.time.energy import AreaCosts, EnergyCosts
 from device.time.network import torus_of
 from device.time.stages import OperationCycles
@@ -29,7 +30,7 @@ VALUES: Final = "values"
 CYCLES: Final = "cycles"
 LAUNCHES: Final = "launches"
 REPORT: Final = "report"
-PRICES: Final = (EnergyCosts.TABLE, AreaCosts.TABLE)  # of actions and parts: they decide nothing
+PRICES: Final = (EnergyCosts.TABLE, AreaCosts.TABLE, DramCosts.TABLE)  # of reports alone: they decide nothing
 NEAR = (2.0, 0.5)
 FAR = tuple(2.0 ** (sign * step) for step in range(2, 13) for sign in (-1, 1))  # where a limit may bind at last
 SAME = 1e-9  # of cycles

@@ -144,6 +144,7 @@ OPTIONS: Final[Mapping[str, Option]] = {
     "--verbose": {**_SWITCH, "help": "print every operation, buffer and stage, and all advice"},
     "--summary": {**_SWITCH, "help": "print one line for each layer"},
     "--energy": {**_SWITCH, "help": "print energy and power by operation and part of the machine"},
+    "--dram": {**_SWITCH, "help": "print row hits, refresh and the rate that GDDR6 would give, by operation"},
     "--no-suggestions": {**_SWITCH, "help": "do not search for configs that fit or are faster"},
     # tune, sweep and design
     "--allow": {**_NAMES, "help": f"also change fields that change the result: {', '.join((*SHORT, *ALLOWED))}"},
