@@ -277,18 +277,20 @@ class _Family:
         return self._pieces[buffered]
 
     def _piece(self, buffered: Buffered) -> _Piece:
-        layout = self.partitioned.layout
-        if not layout.options.activation_reuse:
-            options = replace(layout.options, act_double_buffer=buffered.act, weights_double_buffer=buffered.weights)
+        layout, buffers, op = self.partitioned.layout, self.buffers, self.op
+        options = replace(layout.options, act_double_buffer=buffered.act, weights_double_buffer=buffered.weights)
+        # Most families are asked for the buffers that they were partitioned with, and copies take long
+        if options != layout.options and not options.activation_reuse:
             layout = replace(layout, options=options)
-        own_bytes = local_bytes(buffer_requests(replace(self.buffers, layout=layout)))
+            buffers, op = replace(buffers, layout=layout), replace(op, layout=layout)
+        own_bytes = local_bytes(buffer_requests(buffers))
         return _Piece(
             self.cycles,
             self.place.rest_cycles,
             self.place.l1_bytes(own_bytes),
             (self.plan_key, buffered),
             self.rest_key,
-            (replace(self.op, layout=layout), self.steps),
+            (op, self.steps),
             self.times,
         )
 
