@@ -6,7 +6,7 @@ plans.
 """
 
 from itertools import chain
-from math import prod
+from math import gcd, prod
 from typing import Final
 
 from device.cores import CoreRangeSet, first_cores
@@ -20,6 +20,7 @@ from ops.programs.buffer_shapes import (
     BUFFERING,
     aligned_page,
     is_uneven,
+    page_alignment_bytes,
     page_cores,
     paged_buffer,
     paged_view,
@@ -100,10 +101,19 @@ def buffers_of_copy(
 def _copy_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Buffers:
     """Two pages in transit through each core, and two of the other format if there is one.
 
-    Rows that move to another place are put together from pages of the source, one at a time.
+    Rows that move to another place are put together from pages of the source, one at a time; fewer rows than cores
+    move by the largest parts that fill the pages of both places.
     """
     page_bytes, data_format = aligned_page(target, spec), target.data_format
     if source.layout is Layout.ROW_MAJOR and source.memory_config != target.memory_config:
+        rows, row, part = (
+            source.volume // source.shape[-1],
+            row_bytes(source, source.shape[-1]),
+            _common_part(source, target, spec),
+        )
+        if rows < spec.grid.cores and part < row:
+            cores = page_cores(rows * div_up(row, part), spec.grid)
+            return (paged_buffer("parts", BUFFERING, part, data_format, cores),)
         cores, read_bytes = page_cores(source.volume // source.shape[-1], spec.grid), source.buffer(spec).page_bytes
         return (
             paged_buffer("written", BUFFERING, min(page_bytes, MOST_BYTES), data_format, cores),
@@ -116,6 +126,17 @@ def _copy_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> B
     if source.data_format == data_format:
         return (read,)
     return read, paged_buffer("written", BUFFERING, page_bytes, data_format, cores)
+
+
+def _common_part(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> int:
+    """Bytes of the largest part that fills the pages of rows in two places; a whole row if it is not aligned."""
+    row, sides, alignment = row_bytes(source, source.shape[-1]), [], 1
+    for tensor in (source, target):
+        cuts = tensor.memory_config.memory_layout in (Scheme.WIDTH_SHARDED, Scheme.BLOCK_SHARDED)
+        sides.append(row_bytes(tensor, tensor.shards.shape[1]) if cuts else row)
+        alignment = max(alignment, page_alignment_bytes(tensor.memory_config, spec))
+    part = gcd(*sides)
+    return part if part <= MOST_BYTES and part % alignment == 0 else row
 
 
 def stays(source: TensorSpec, target: TensorSpec) -> bool:

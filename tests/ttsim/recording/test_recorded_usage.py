@@ -71,6 +71,16 @@ USAGES = {
         {},
         (28672, 0, 28672, 0),
     ),
+    # rows of two places that have parts of 64 bytes in common
+    "assign": (
+        ttsim.assign,
+        (
+            spec(1, 1, 50, 96, layout=ROWS, memory=shards("WIDTH_SHARDED", 50, 128, 7, 3)),
+            spec(1, 1, 50, 96, layout=ROWS, memory=shards("HEIGHT_SHARDED", 2, 96, 8, 4)),
+        ),
+        {},
+        (0, 13184, 13312, 384),
+    ),
     # a mask of rows in L1 becomes one row, and tiles, there
     "softmax": (
         ttsim.scale_mask_softmax_in_place,
