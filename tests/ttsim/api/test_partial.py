@@ -83,7 +83,7 @@ def test_slices_of_parts_of_tiles_are_refused_by_name(device):
         "NotSimulated: interleaved_to_sharded_partial: ttsim does not simulate slices of 16 rows"
     )
     assert refusal(lambda: ttnn.sharded_to_interleaved_partial(small, x, 4, 0)).startswith(
-        "NotSimulated: sharded_to_interleaved_partial: ttsim does not simulate a slice of another size"
+        "NotSimulated: sharded_to_interleaved_partial: ttsim does not simulate where a slice of another size"
     )
 
 

@@ -109,7 +109,7 @@ Unpad 1x3x33x64 | 1x3x33x64 tile height/96x64/3 | height/96x64/3 | height/64x64/
 Unpad 1x5x50x32 | 1x5x50x32 tile height/160x32/3 | height/160x32/3 | height/100x32/3
 Images | 1x4x50x100 tile height/128x128/3 | | 2
 Images | 1x2x50x100 tile height/64x128/3 | | 0
-Unpad 1x1x100x100 | 1x1x100x100 tile height/64x128/2 | width/128x32/4 | Output memory config layout must be HEIGHT_S
+Unpad 1x1x100x100 | 1x1x100x100 tile height/64x128/2 | width/128x32/4 | Shard height 128 must match physical height 100
 Unpad 1x1x100x100 | 1x1x100x100 tile width/128x32/4 | block/64x64/2x2 | WIDTH_SHARDED -> BLOCK_SHARDED requires matc
 Unpad 1x2x50x100 | 1x2x50x100 tile width/128x32/4 | block/64x32/4x2 | Can only write unbatched output for WIDTH_SHARDED
 Unpad 1x1x100x100 | 1x1x100x100 tile width/128x32/4 | block/64x32/4x2 | shards of one width that are dealt in anothe
