@@ -59,10 +59,10 @@ def plan_interleaved_to_sharded_partial(
         )
     if len(padded) != RANK:
         raise NotSimulatedError(f"{owner}: ttsim does not simulate slices of {len(padded)} axes; give a tensor of 4")
-    _require_tiles(owner, sides[0])
     op = SliceToShards(index * sides[0], padded, (source.data_format, result.data_format), shape)
 
     def write(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
+        _leave_out_parts(builder, owner, sides[0])
         output = PlanTensor("output", result)
         buffers = slice_buffers(Conversion.INTERLEAVED_TO_SHARDED, tensor, output, spec)
         return builder.run("InterleavedToShardedPartialDeviceOperation", op, [tensor], output, buffers)
@@ -106,11 +106,11 @@ def plan_sharded_to_interleaved_partial(
             raise DeviceError(f"{name} must be in range [0, UINT32_MAX]\n{owner}: it is {number}")
     _require_slices(owner, source, target, slices)
     rows = source.matrix[0]
-    _require_tiles(owner, rows)
     formats = (source.data_format, target.data_format)
     op = SliceFromShards(index * rows, target.padded_shape, formats, source.padded_shape)
 
     def write(builder: PlanBuilder, tensor: PlanTensor, whole: PlanTensor) -> PlanTensor:
+        _leave_out_parts(builder, owner, rows)
         if source.matrix != _slice_matrix(target, count):
             builder.leave_out_values(
                 f"{owner}: ttsim does not simulate where a slice of another size than input_tensor lies; give a "
@@ -149,7 +149,7 @@ def _require_slices(owner: str, source: TensorSpec, cut: TensorSpec, slices: tup
         raise DeviceError(f"Total height of a tensor must be divisible by num_slices!\n{owner}: give another number")
 
 
-def _require_tiles(owner: str, rows: int) -> None:
-    """Raises NotSimulatedError for slices that begin within tiles, which the library misplaces."""
+def _leave_out_parts(builder: PlanBuilder, owner: str, rows: int) -> None:
+    """Leaves out the values of slices that begin within tiles, which the library misplaces."""
     if rows % TILE:
-        raise NotSimulatedError(f"{owner}: ttsim does not simulate slices of {rows} rows; give fewer, of whole tiles")
+        builder.leave_out_values(f"{owner}: ttsim does not simulate slices of {rows} rows; give fewer, of whole tiles")

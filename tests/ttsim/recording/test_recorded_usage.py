@@ -71,6 +71,13 @@ USAGES = {
         {},
         (28672, 0, 28672, 0),
     ),
+    # a slice of twice the rows that the cache has room for
+    "sharded_to_interleaved_partial": (
+        ttsim.sharded_to_interleaved_partial,
+        (spec(1, 1, 96, 64, memory=shards("HEIGHT_SHARDED", 32, 64, 3)), spec(1, 1, 256, 64), 2, 0),
+        {},
+        (0, 4096, 4096, 0),
+    ),
     # rows of two places that have parts of 64 bytes in common
     "assign": (
         ttsim.assign,
