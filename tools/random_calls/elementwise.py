@@ -148,7 +148,8 @@ def binary(draft: Draft) -> Step | None:
     coarse = 2.0**-8 if "float32" not in dtypes or dtypes[0] != dtypes[1] else 2.0**-10
     bound = 2 * rounding(values, out)
     if BINARY[name] is np.multiply:  # the matrix unit rounds after each of four fidelity phases
-        bound = bound + np.abs(values) * max(coarse, 2.0**-7 if in_place else 0.0)
+        cut = in_place or dtypes[0] != dtypes[1]  # a float32 beside another format loses half of its bits first
+        bound = bound + np.abs(values) * max(coarse, 2.0**-7 if cut else 0.0)
     else:
         bound = bound + (np.abs(a) + np.abs(b)) * coarse
     if out in INTEGERS:  # integers wrap around, and numbers between integers are not defined

@@ -222,22 +222,21 @@ def fold(draft: Draft, x: Shadow) -> Step:
 
 @operation("experimental.convert_to_hwc", "experimental.convert_to_chw")
 def swapped(draft: Draft) -> Step:
-    """A tensor with its last two axes swapped, in the first columns of an array of zeros."""
+    """A tensor with its last two axes swapped."""
     count, last = draft.pick((1, 2, 4, 8)), draft.function.endswith("hwc")
     channels, size, batch = draft.pick((1, 3, 4, 8, 16, 20, 32)), 32 * draft.between(1, 4) * count, 1
     dtype, kind, shard, buffer = draft.pick(("bfloat16", "bfloat16", "bfloat8_b")), "HEIGHT", (size // count, 32), "L1"
     sides, turned = (1, 1, size, channels), (1, 1, channels, size)
     if last:
         dtype, batch = draft.pick(("bfloat16", "bfloat16", "float32")), draft.pick((1, 1, 1, 2))
+        channels = round_up(channels, 16 // (2 if dtype == "bfloat16" else 4))  # others would stay as memory was
         kind, shard, buffer = "WIDTH", (batch * channels, size // count), draft.pick(("L1", "L1", "DRAM"))
-        sides = (1, batch, channels, size)
-        turned = (1, 1, batch * size, round_up(channels, 16 // (2 if dtype == "bfloat16" else 4)))
+        sides, turned = (1, batch, channels, size), (1, 1, batch * size, channels)
     where = f'shards("{kind}", {shard}, (0, 0, {count - 1}, 0), buffer="{buffer}")'
     out = dtype if last else "bfloat16"
     out = draft.pick(("bfloat16", "float32")) if draft.chance(0.2) or dtype == "bfloat8_b" else out
-    x, values = draft.operand("a", sides, dtype, layout="ROW_MAJOR" if last else "TILE", where=where), np.zeros(turned)
-    swapped = x.values[0].swapaxes(1, 2).reshape(turned[2], -1)
-    values[0, 0, :, : swapped.shape[1]] = swapped
+    x = draft.operand("a", sides, dtype, layout="ROW_MAJOR" if last else "TILE", where=where)
+    values = x.values[0].swapaxes(1, 2).reshape(turned)
     draft.call(x).option("dtype", f"ttsim.{out}" if out != dtype else "")
     bound = movement_error(values, dtype) + rounding(values, out) * (out != dtype)
     return draft.gives(values, bound, dtypes=(out,), layout="ROW_MAJOR")
