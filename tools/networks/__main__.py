@@ -48,6 +48,7 @@ OUTSIDE: Final = (
         "gdown",
         "Error downloading",
         "Environment variable",
+        "Unable to load",
     ),
 )
 Line = Mapping[str, Any]
