@@ -4,25 +4,25 @@ from functools import partial
 from hashlib import sha256
 from typing import Any, Final
 
+from device.errors import TTSimError
 from device.spec.device_spec import DeviceSpec
 from ttsim.recording.profiling import Profile
 from ttsim.report.cycles import totals
 from ttsim.report.memory import operation_uses
+from ttsim.runtime.call_source import slice_argument
 from ttsim.study.evaluate import figures_of, figures_or_error
-from ttsim.study.networks.replay import RecordedNetwork, replayed
+from ttsim.study.networks.replay import ChangedCall, RecordedNetwork, Replay, replay
 from ttsim.study.store import Row, Verdict, model_version
-from ttsim.study.tune.network import tune_network
+from ttsim.study.tune.network import chains, tune_network
 
 EFFORT: Final = 3  # calls that are tried for each convolution, layout of its input, and sharding scheme
-OF_TUNED: Final = ("verdict", "clock_hz", "untimed_operations")  # figures that are the same with other configs
 
 
 def network_row(network: RecordedNetwork, spec: DeviceSpec, *, tune: bool) -> Row:
     """The row of a network on a machine, without a key; with `tune`, at configs that a short search finds.
 
-    Where the search changes a convolution, the row has its cycles and how many convolutions changed, and no figure of
-    what the other configs would move and keep in L1. A network that does not run, or an internal error, becomes a row
-    with the error.
+    Where the search changes convolutions, the row is that of another replay with their configs. A network that does not
+    run, or an internal error, becomes a row with the error.
     """
     figures = figures_or_error(partial(_figures, network, spec, tune))
     return Row(key="", layer=network.name, device=spec.name, inputs={"tune": tune}, **figures)
@@ -35,28 +35,53 @@ def network_key(network: RecordedNetwork, spec: DeviceSpec, *, tune: bool) -> st
 
 def _figures(network: RecordedNetwork, spec: DeviceSpec, tune: bool) -> dict[str, Any]:
     """The figures of a replay; raises TTSimError if the network does not run."""
-    profile = replayed(network, spec)
-    taken = profile.taken()
+    first = replay(network, spec)
+    given = _figures_of(first.profile)
+    if not tune:
+        return given
+    row = {**given, "given_cycles": given["cycles"]}
+    if all(call.asked is None for call in first.profile.ran):  # a network without convolutions
+        return row
+    changes, words = _changes(first)
+    try:
+        again = _figures_of(replay(network, spec, changes).profile) if changes else given
+    except TTSimError:  # what is between the convolutions does not take the other layouts, or has no room
+        return row
+    return {**row, **again, "arguments": words} if again["cycles"] < given["cycles"] else row
+
+
+def _figures_of(profile: Profile) -> dict[str, Any]:
+    """The figures of what a profile recorded."""
+    taken, spec = profile.taken(), profile.device.spec
     uses = (use for call in profile.ran for use in operation_uses(spec, call.before, call.events))
-    given = {
+    return {
         "verdict": Verdict.FITS,
         "clock_hz": spec.clock_hz,
         "l1_peak_bytes": max((op.l1_bytes for op in profile.runs()), default=0),
         "l1_headroom_bytes": min((use.headroom_bytes for use in uses), default=None),
         **figures_of(taken, totals(taken, spec), spec),
     }
-    return _tuned(profile, given) if tune else given
 
 
-def _tuned(profile: Profile, given: dict[str, Any]) -> dict[str, Any]:
-    """The figures at the configs that are found for all convolutions, from those at the recorded ones."""
-    row = {**given, "given_cycles": given["cycles"]}
-    if all(call.asked is None for call in profile.ran):  # a network without convolutions
-        return row
+def _changes(first: Replay) -> tuple[dict[int, ChangedCall], str]:
+    """The calls that other configs make faster, by their steps, and how many convolutions they are.
+
+    The last output of a chain of convolutions is copied to where it was, unless the script copies it elsewhere itself.
+    """
+    profile = first.profile
     tuned = tune_network(profile, effort=EFFORT)
-    changed = sum(layer.changed for layer in tuned.layers)
-    if not changed or tuned.cycles >= given["cycles"]:
-        return row
-    words = f"{changed} of {len(tuned.layers)} convolutions"
-    known = {name: given[name] for name in OF_TUNED}
-    return {**known, "cycles": tuned.cycles, "given_cycles": given["cycles"], "arguments": words}
+    steps = [step for step, call in zip(first.steps, profile.calls, strict=True) if call.ran]
+    changes: dict[int, ChangedCall] = {}
+    layers = iter(tuned.layers)
+    for chain in chains(profile.ran):
+        own = [(recorded, next(layers)) for recorded in chain]
+        if not any(layer.changed for _, layer in own):
+            continue
+        for recorded, layer in own:
+            last = recorded is chain[-1] and recorded.moved_to is None
+            place = recorded.output.memory_config if last else None
+            if layer.choice is not None:
+                options = layer.choice.options(slice_argument(recorded.call))
+                changes[steps[recorded.number]] = ChangedCall(options, place)
+    count = sum(layer.changed for layer in tuned.layers)
+    return changes, f"{count} of {len(tuned.layers)} convolutions"

@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from device.errors import ArgumentError, TTSimError
 from device.memory.layouts import TensorSpec
+from device.memory.memory_config import MemoryConfig
 from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.weights import AsWanted
 from ttsim.recording.profiling import Profile
@@ -80,8 +82,30 @@ def read_network(path: Path) -> RecordedNetwork:
         raise ArgumentError(f"{path}: its first line lacks device, l1_small_size or strict; record it again") from None
 
 
+@dataclass(frozen=True, slots=True)
+class ChangedCall:
+    """A call that a replay makes with other arguments, and perhaps the place to which it copies the first result."""
+
+    arguments: Mapping[str, Any]
+    place: MemoryConfig | None = None
+
+
+class Replay(NamedTuple):
+    """What a replay did."""
+
+    profile: Profile
+    steps: tuple[int, ...]  # The step of each call of the profile
+
+
 def replayed(network: RecordedNetwork, spec: DeviceSpec) -> Profile:
-    """The profile of a network's calls on a device that was opened as the recorded one was.
+    """The profile of a network's calls; arguments and errors as of `replay`."""
+    return replay(network, spec).profile
+
+
+def replay(
+    network: RecordedNetwork, spec: DeviceSpec, changes: Mapping[int, ChangedCall] = MappingProxyType({})
+) -> Replay:
+    """Makes a network's calls on a device that is opened as the recorded one was; ``changes`` are by steps.
 
     Tensors have no values. What the script chose for the recorded device, such as core grids and shard specs, stays;
     what it left to the library is chosen for this device.
@@ -93,29 +117,33 @@ def replayed(network: RecordedNetwork, spec: DeviceSpec) -> Profile:
     device = Device(spec, l1_small_size=network.l1_small_size, values="off", strict=network.strict, suggestions=False)
     profile = Profile(device)
     device.profilers.append(profile.calls)
-    _Replay(device, network).run()
-    return profile
+    steps = _Replaying(device, network, changes).run(profile)
+    return Replay(profile, steps)
 
 
-class _Replay:
+class _Replaying:
     """The tensors of a replay by their numbers in the file."""
 
-    def __init__(self, device: Device, network: RecordedNetwork) -> None:
+    def __init__(self, device: Device, network: RecordedNetwork, changes: Mapping[int, ChangedCall]) -> None:
         self.device = device
         self.network = network
+        self.changes = changes
         self.tensors: dict[int, Tensor] = {}
 
-    def run(self) -> None:
-        """Does all steps; an error gets a note that says at which step."""
-        for number, step in enumerate(self.network.steps, 2):
-            where = f"line {number} of {self.network.name}{_place(step)}"
+    def run(self, profile: Profile) -> tuple[int, ...]:
+        """Does all steps, and returns those of the profile's calls; an error gets a note that says at which step."""
+        made: list[int] = []
+        for number, step in enumerate(self.network.steps):
+            where = f"line {number + 2} of {self.network.name}{_place(step)}"
             try:
-                self._read_step(step, where)()
+                self._read_step(step, where, self.changes.get(number))()
             except TTSimError as error:
                 error.add_note(where)
                 raise
+            made += [number] * (len(profile.calls) - len(made))
+        return tuple(made)
 
-    def _read_step(self, step: Mapping[str, Any], where: str) -> Callable[[], object]:
+    def _read_step(self, step: Mapping[str, Any], where: str, change: ChangedCall | None) -> Callable[[], object]:
         """What a step does; raises ArgumentError if it is none."""
         try:
             if "free" in step:
@@ -127,7 +155,10 @@ class _Replay:
             args = self._read(step["args"])
             kwargs = {name: self._read(value) for name, value in step["kwargs"].items()}
             sites = tuple(CallSite(*line) for line in step["lines"])
-            return partial(self._called, partial(operation(step["call"]), *args, **kwargs), sites, list(step["gives"]))
+            kwargs |= {} if change is None else change.arguments
+            place = None if change is None else change.place
+            call = partial(operation(step["call"]), *args, **kwargs)
+            return partial(self._called, call, sites, list(step["gives"]), place)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ArgumentError(f"{where} is no step of a network ({error!r}); record the network again") from error
 
@@ -140,9 +171,15 @@ class _Replay:
     def _placed(self, number: int, spec: TensorSpec) -> None:
         self.tensors[number] = allocate_tensor_on_device(spec, self.device)
 
-    def _called(self, call: Callable[[], Any], sites: tuple[CallSite, ...], gives: Sequence[int]) -> None:
+    def _called(
+        self, call: Callable[[], Any], sites: tuple[CallSite, ...], gives: Sequence[int], place: MemoryConfig | None
+    ) -> None:
         with made_by(sites):
             made = live_tensors(call())
+            if place is not None and made[0].spec.memory_config != place:
+                first = made[0]
+                made[0] = operation("to_memory_config")(first, place)
+                first.deallocate()
         if len(made) != len(gives):
             raise ArgumentError(
                 f"the call gave {len(made)} tensors, not {len(gives)} as before; record the network again"
