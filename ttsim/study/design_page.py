@@ -1,7 +1,7 @@
 """The page of a design: the fastest machine with its fields, time against a cost, a map of two fields, all machines."""
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 from ttsim.report.formatting import counted, percent, time
 from ttsim.report.sections import (
@@ -27,6 +27,7 @@ from ttsim.study.sweep import LONGEST_REASON
 PICTURE: Final = "Time against cost"
 PICTURE_NOTE: Final = "Points are machines that run all layers, of machines alike the first; a line joins the best."
 FRONT, OTHERS = "on the front", "other machines"
+AREA, ENERGY = "area in mm2, unvalidated", "energy in J, unvalidated"
 MAP_NOTE: Final = "The least figure of all machines with the two values."
 
 
@@ -39,7 +40,7 @@ def page_of_design(result: DesignResult) -> Page:
     varied = [axis.name for axis in result.axes if len({point.values[axis.name] for point in shown}) > 1]
     costs = list(best.costs) if best else []
     fields = _fields(result, costs)
-    sections = [_verdict(result, best, base), _gain(result, best, base), _picture(result, shown, costs)]
+    sections = [_verdict(result, best, base), _gain(result, best, base), *_pictures(result, shown, costs)]
     if len(varied) > 1:
         sections.append(heat("map", "Two fields", MAP_NOTE, source="operations", across=varied[1], down=varied[0],
                              figures=["time", *costs], axes=varied))  # fmt: skip
@@ -49,6 +50,9 @@ def page_of_design(result: DesignResult) -> Page:
     sections.append(table("fields", "Fields of the space", EFFECTS, result.axes))
     if best:
         sections.append(table("layers", "Layers on the fastest machine", LAYERS, best.layers))
+    if best and base and base.nanoseconds is not None and base is not best:
+        sides = [_Sides(*pair) for pair in zip(base.layers, best.layers, strict=True)]
+        sections.append(table("sides", f"Layers on {result.base} and on the fastest machine", SIDES, sides))
     device = f"{counted(len(result.points), 'machine')} around {result.base}"
     return Page(title="Design", device=device, views=[View(name="design", sections=sections)])
 
@@ -91,19 +95,37 @@ def _gain(result: DesignResult, best: DesignPoint | None, base: DesignPoint | No
     return gain(f"Saves {percent(saved)} of {result.base}: {_values(best)}", detail, flags)
 
 
-def _picture(result: DesignResult, shown: Sequence[DesignPoint], costs: Sequence[str]) -> Section:
+def _pictures(result: DesignResult, shown: Sequence[DesignPoint], costs: Sequence[str]) -> Iterator[Section]:
+    """Time against the first cost, the area and the energy."""
     if not costs or not result.front:
-        return lines("picture", PICTURE, ["There is nothing to draw without a cost or a machine that runs all layers."])
+        text = "There is nothing to draw without a cost or a machine that runs all layers."
+        yield lines("picture", PICTURE, [text])
+    else:
+        yield _picture(result, shown, "picture", PICTURE, costs[0], lambda point: point.costs[costs[0]])
+    if result.front:
+        yield _picture(result, shown, "area", "Time against area", AREA, lambda point: point.area_mm2)
+        yield _picture(result, shown, "energy", "Time against energy", ENERGY, lambda point: point.energy_joules)
+
+
+def _picture(
+    result: DesignResult,
+    shown: Sequence[DesignPoint],
+    name: str,
+    title: str,
+    across: str,
+    of: Callable[[DesignPoint], float | None],
+) -> Section:
     places: dict[tuple[float, float], int] = {}  # the first of the machines that are alike
     for at, point in enumerate(shown):
-        if point.nanoseconds is not None:
-            places.setdefault((point.costs[costs[0]], point.nanoseconds), at)
+        value = None if point.nanoseconds is None else of(point)
+        if value is not None and point.nanoseconds is not None:
+            places.setdefault((value, point.nanoseconds), at)
     aims, best = list(places), _front(result)
     return points(
-        "picture",
-        PICTURE,
+        name,
+        title,
         PICTURE_NOTE,
-        x=axis_around(costs[0], "", [cost for cost, _ in aims]),
+        x=axis_around(across, "", [value for value, _ in aims]),
         y=axis_around("time of all layers", "ns", [taken for _, taken in aims]),
         source="operations",
         marks=[(*aim, FRONT if shown[at].device in best else OTHERS, at) for aim, at in places.items()],
@@ -131,8 +153,8 @@ def _fields(result: DesignResult, costs: Sequence[str]) -> Sequence[Field[Design
         *map(cost_of, costs),
         Field(FRONT, lambda point: "yes" if point.device in best else ""),
         Field("error expected", lambda point: point.cycles_error_share, "share"),
-        Field("area in mm2, unvalidated", lambda point: point.area_mm2, "figure"),
-        Field("energy in J, unvalidated", lambda point: point.energy_joules, "figure"),
+        Field(AREA, lambda point: point.area_mm2, "figure"),
+        Field(ENERGY, lambda point: point.energy_joules, "figure"),
         *(value_of(axis.name) for axis in result.axes),
         Field("not timed", lambda point: point.untimed_operations or None, "number"),
         Field("reason", lambda point: short(point.reason.partition("\n")[0], LONGEST_REASON)),
@@ -144,6 +166,35 @@ EFFECTS: Final[Sequence[Field[AxisEffect]]] = (
     Field("values", lambda axis: axis.values, "number"),
     Field("moves time by up to", lambda axis: axis.moves_share, "share"),
     Field("effect", effect_text),
+)
+
+
+class _Sides(NamedTuple):
+    """A layer on the base device, where it may not run, and on the fastest machine."""
+
+    base: LayerOutcome
+    best: LayerOutcome
+
+    @property
+    def more(self) -> float | None:
+        """Nanoseconds on the fastest machine less those on the base device."""
+        before, after = self.base.nanoseconds, self.best.nanoseconds
+        return None if before is None or after is None else after - before
+
+
+SIDES: Final[Sequence[Field[_Sides]]] = (
+    Field("layer", lambda sides: sides.best.layer),
+    Field("count", lambda sides: sides.best.count, "number"),
+    Field("before", lambda sides: sides.base.nanoseconds, "ns"),
+    Field("after", lambda sides: sides.best.nanoseconds, "ns"),
+    Field("difference", lambda sides: sides.more, "ns"),
+    Field(
+        "of before",
+        lambda sides: None if sides.more is None or not sides.base.nanoseconds else sides.more / sides.base.nanoseconds,
+        "share",
+    ),
+    Field("bound before", lambda sides: sides.base.bound_by or ""),
+    Field("bound after", lambda sides: sides.best.bound_by or ""),
 )
 LAYERS: Final[Sequence[Field[LayerOutcome]]] = (
     Field("layer", lambda layer: layer.layer),

@@ -17,7 +17,9 @@ def result():
 
 def test_the_fastest_machine_and_all_others_are_shown(result):
     shown = sections(page_of_design(result))
-    assert list(shown) == ["verdict", "gain", "picture", "map", "operations", "fields", "layers"]
+    assert list(shown) == [
+        *("verdict", "gain", "picture", "area", "energy", "map", "operations", "fields", "layers", "sides"),
+    ]
     best = result.points[result.front[0]]
     assert shown["gain"]["code"] == " ".join(f"--set {name}={value}" for name, value in best.values.items())
     assert shown["gain"]["text"].startswith("Saves 47.")
@@ -30,6 +32,18 @@ def test_the_fastest_machine_and_all_others_are_shown(result):
     different = {(point.nanoseconds, point.costs["area"]) for point in result.points if point.nanoseconds is not None}
     assert len(shown["picture"]["marks"]) == len(different)
     assert len(shown["picture"]["lines"][0]["points"]) == len(result.front)
+    for name, of in (("area", lambda point: point.area_mm2), ("energy", lambda point: point.energy_joules)):
+        aims = {(of(point), point.nanoseconds) for point in result.points if point.nanoseconds is not None}
+        assert sorted(mark[0] for mark in shown[name]["marks"]) == pytest.approx(sorted(aim for aim, _ in aims))
+
+
+def test_layers_on_the_base_and_on_the_fastest_machine_stand_side_by_side(result):
+    sides = sections(page_of_design(result))["sides"]
+    base = next(point for point in result.points if point.device == result.base)
+    best = result.points[result.front[0]]
+    more = [after.nanoseconds - before.nanoseconds for before, after in zip(base.layers, best.layers, strict=True)]
+    assert column(sides, "difference") == pytest.approx(more)
+    assert sum(column(sides, "before")) == pytest.approx(sum(layer.nanoseconds for layer in base.layers))
 
 
 def test_no_machine_runs_all_layers(result):
