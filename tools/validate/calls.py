@@ -108,6 +108,9 @@ def _pad(asked: Asked) -> Call:
 
 def _repeat(asked: Asked) -> Call:
     counts = whole_numbers(asked.found(r"repeat_dims=(\[[^\]]*\])"))
+    axes = zip(asked.first.shape, counts, counts[1:-1], strict=False)
+    if any(size == 1 and own > 1 and next_count > 1 for size, own, next_count in axes):
+        raise NotPredictedError("this release repeats along two axes by one program, where one of them has one element")
     return Call(ttnn.repeat, (asked.first, counts), {"memory_config": asked.output})
 
 

@@ -37,9 +37,12 @@ def test_a_row_is_asked_as_its_call_and_names_its_evidence():
 def test_several_programs_of_one_class_are_evidence_of_that_class_and_of_two_classes_of_none():
     """Repeats along two axes run two programs of one kind; a ragged tensor is untilized and repeated."""
     row = {"op": "ttnn.repeat (generated path)", "in_layout": "ROW_MAJOR", "config": "repeat_dims=[1; 2; 3; 1]"}
+    row |= {"in_shape": "1x2x20x40"}
     assert predict_operation(BLANK | row).evidence == ("RepeatCodegen", "DRAM")
-    mixed = predict_operation(BLANK | row | {"in_layout": "TILE", "in_shape": "1x1x20x40"})
+    mixed = predict_operation(BLANK | row | {"in_layout": "TILE"})
     assert mixed.evidence == ("", "")
+    with pytest.raises(NotPredictedError, match="two axes by one program"):
+        predict_operation(BLANK | row | {"config": "repeat_dims=[2; 2; 1; 1]"})
 
 
 def test_cards_of_2026_have_the_cores_that_their_firmware_shows():

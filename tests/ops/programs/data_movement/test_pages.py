@@ -87,7 +87,6 @@ InterleavedToSharded | 160x64 tile | 160x64 tile height/32x64/10 | 5 x 1, WAIT 2
 # two blocks of 32 by 40 elements are cut into four of up to 32 by 32, a core each: 2 x 32 rows of two pieces are read,
 # 2 x 40 rows of one written
 Permute 0132 | 1x2x32x40 l1 | 1x2x40x32 l1 | 4 x 1, STICKS 32*64/128, STICKS 20*64/80
-# one block of 32 by 64 elements of three axes, turned so that the first is last: 16 blocks, face by face
 UpsampleSticks | 1x32x32x32 | 1x64x64x32 | 64 x 16, WAIT 16*64/1024, WAIT 64*64/4096 +4
 # a row of tiles on 32 cores
 UpsampleTiles | 1x32x32x32 tile | 1x64x64x32 | 32 x 1, WAIT 1*2048/32, ROWS 128*64/4096, untilized 1
