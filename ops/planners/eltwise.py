@@ -174,7 +174,8 @@ def plan_binary(call: BinaryArguments, spec: DeviceSpec) -> Plan:
         builder.free_own(*reversed(read), keep=[result])
         return result
 
-    return plan_of({"input": call.left, "input_b": call.right, "target": call.target}, spec, write)
+    inputs = {"input": call.left, "input_b": call.right, "target": call.target}
+    return plan_of(inputs, spec, write, attempts=True)  # rows become tiles before operands are looked at
 
 
 def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor], *, by_rows: bool) -> PlanTensor:

@@ -235,6 +235,12 @@ REFUSALS = {
         {"dtype": ttsim.bfloat4_b},
         "Only TILE layout is supported for BFLOAT8_B dtype!",
     ),
+    "add": (
+        ttsim.add,
+        (spec(1, 1, 128, 8, layout=ROWS, dtype=ttsim.uint8), spec(1, 1, 128, 8, dtype=ttsim.uint8)),
+        {},
+        "Can only tilize bfloat16/float32 or int32/uint32/uint16 or fp8_e4m3 tensors",
+    ),
     "several readers of a bank": (
         ttsim.matmul,
         dram_columns(64),
