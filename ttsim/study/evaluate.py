@@ -146,7 +146,7 @@ class Evaluator:
         return row_of(point, keyed=keyed, **figures_or_error(partial(self._figures, point, options)))
 
     def _tuned(self, point: Point, keyed: bool) -> Row:
-        """The row of a point at its best; the search keeps the layer's arithmetic and its output layout."""
+        """The row of a point at its best; the search of `ttsim.tune`, which keeps its arithmetic."""
         plain = replace(point, tune=False)
         row, arguments, given, space = self.row(plain, keyed=False), "", None, "that was tried"
         if row.verdict in (Verdict.FITS, Verdict.DOES_NOT_FIT):
