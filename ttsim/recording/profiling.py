@@ -12,7 +12,7 @@ from os.path import basename, commonpath, dirname, isabs, relpath
 from pathlib import PurePath
 from typing import Any, Final
 
-from device.errors import ArgumentTypeError, shown
+from device.errors import ArgumentTypeError, TTSimError, shown
 from device.memory.memory_config import BufferType
 from device.plan import BufferAllocated, Event, OperationBegin, OperationEnd
 from device.spec.device_spec import DeviceSpec
@@ -38,7 +38,7 @@ from ttsim.runtime.session import current, locked, remember
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.tensor_copies import DESCRIPTIONS, tensor_like
 from ttsim.runtime.traces import CallSite, RanCall
-from ttsim.runtime.types.call import require_type
+from ttsim.runtime.types.call import incompatible, require_type
 
 ROWS_OF_A_STEP: Final = 12000  # rows of an image whose halo costs as much as planning one step
 MOST_OF_MACHINE: Final = 5  # changes of the machine in the advice
@@ -366,7 +366,11 @@ def estimate_cycles(
     def tried(options: Mapping[str, Any], *, suggestions: bool = False) -> Profile:
         return planned(function, arguments, options, device, suggestions=suggestions)
 
-    call_profile = tried(options, suggestions=device.suggestions)
+    try:
+        call_profile = tried(options, suggestions=device.suggestions)
+    except TypeError as error:
+        given = {"device": device} if "device" in signature(function).parameters else {}
+        raise refusal_by(error, function, arguments, {**options, **given}) from None
     report = call_profile.report()
     if not suggestions:
         return report
@@ -397,6 +401,18 @@ def planned(
         with profile(copy) as profiled:
             function(*positional, **named)
     return profiled
+
+
+def refusal_by(error: Exception, op: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> TTSimError:
+    """The refusal that an error of a call is: arguments that ``op`` does not take are one; other errors are raised."""
+    if isinstance(error, TTSimError):
+        return error
+    try:
+        signature(op).bind(*args, **kwargs)
+    except TypeError as mismatch:
+        name = getattr(op, "__name__", "op")
+        return ArgumentTypeError(f"{incompatible(f'ttnn.{name}')}\n{name}: {mismatch}")
+    raise error
 
 
 @contextmanager

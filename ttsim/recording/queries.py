@@ -6,14 +6,13 @@ Every query runs on a device of its own, made like the one that is asked about: 
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import Context
 from dataclasses import replace
-from inspect import signature
 from typing import Any, Final
 
 from device.errors import ArgumentTypeError, TTSimError, shown
 from device.machine import Machine
 from device.memory.memory_config import BufferType
 from device.plan import Event, usage_per_core
-from ttsim.recording.profiling import Profile, planned, profile
+from ttsim.recording.profiling import Profile, planned, profile, refusal_by
 from ttsim.runtime.device import Device
 from ttsim.runtime.queried import (
     AllocationRecord,
@@ -30,7 +29,7 @@ from ttsim.runtime.queried import (
 from ttsim.runtime.session import Capture, current, remember
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.tensor_copies import DESCRIPTIONS, tensor_like
-from ttsim.runtime.types.call import incompatible, require_type
+from ttsim.runtime.types.call import require_type
 from ttsim.runtime.types.tensor_spec import TensorSpec
 
 MEMORIES: Final = (BufferType.DRAM, BufferType.L1, BufferType.L1_SMALL)
@@ -176,7 +175,7 @@ def _timed(
     try:
         report = run().report()
     except (TTSimError, TypeError) as caught:
-        error = _refusal(caught, op, args, kwargs)
+        error = refusal_by(caught, op, args, kwargs)
         return RuntimeQueryResponse(status=ExecutionStatus.Error, error_message=str(error), refusal=refusal_of(error))
     replay = report.launches.readings[0].total_nanoseconds if report.launches.readings else 0
     return RuntimeQueryResponse(
@@ -250,7 +249,7 @@ def _without_placing(
         args, kwargs = _replaced(args, kwargs, DESCRIPTIONS, device, trial)
         results = tensors_of(op(*args, **kwargs))
     except (TTSimError, TypeError) as error:
-        return _refused(_refusal(error, op, args, kwargs))
+        return _refused(refusal_by(error, op, args, kwargs))
     return _accepted(events, results)
 
 
@@ -265,7 +264,7 @@ def _on_top_of(
         events = _capture(dispatch=True)
         results = tensors_of(op(*args, **kwargs))
     except (TTSimError, TypeError) as error:
-        refused = _refused(_refusal(error, op, args, kwargs))
+        refused = _refused(refusal_by(error, op, args, kwargs))
     if refused is not None:  # what the call made is free once the error and its frames are gone
         return QueryOutput(response=refused, new_state=_state(trial.machine))
     buffers = [result.buffer for result in results]
@@ -301,18 +300,6 @@ def _accepted(events: Sequence[Event], results: Sequence[Tensor]) -> ConstraintQ
         resource_usage=ResourceUsage(*usage, l1_bytes_of(results)),
         output_tensor_specs=tuple(TensorSpec.of(result.spec) for result in results),
     )
-
-
-def _refusal(error: Exception, op: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> TTSimError:
-    """The refusal that an error of a call is: arguments that ``op`` does not take are one; other errors are raised."""
-    if isinstance(error, TTSimError):
-        return error
-    try:
-        signature(op).bind(*args, **kwargs)
-    except TypeError as mismatch:
-        name = getattr(op, "__name__", "op")
-        return ArgumentTypeError(f"{incompatible(f'ttnn.{name}')}\n{name}: {mismatch}")
-    raise error
 
 
 def _refused(error: TTSimError) -> ConstraintQueryResponse:

@@ -63,6 +63,14 @@ def test_a_call_without_its_device_is_refused_alike_in_both_queries(device):
     assert graph.query_op_runtime(conv3d, device, **options, device=device).error_message is None
 
 
+def test_a_call_that_lacks_an_argument_is_refused_alike_by_queries_and_estimates(device):
+    refused = graph.query_op_constraints(ttsim.sin, device)
+    assert refused.refusal == "argument"
+    with pytest.raises(ttsim.ArgumentTypeError) as estimated:
+        ttsim.estimate_cycles(ttsim.sin, device=device)
+    assert str(estimated.value) == refused.error_message
+
+
 def test_what_is_larger_than_l1_fits_a_plan_and_no_state(device):
     huge = spec(1, 1, 16384, 16384)
     assert graph.query_op_constraints(ttsim.relu, device, huge).status is graph.ExecutionStatus.Success
