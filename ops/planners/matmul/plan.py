@@ -107,6 +107,8 @@ def _output_spec(
         return call.target
     if not place.is_sharded():
         return TensorSpec(call.output_shape, call.output_format, Layout.TILE, place)
+    if config.program is MatmulProgram.DRAM_SHARDED and call.first.memory_config.shard_spec is None:
+        raise ArgumentError("bad optional access\ninput_tensor_a: shard it by columns in L1")
     if config.program is MatmulProgram.MCAST_2D and not config.fuse_batch and problem.batches > 1:
         part = config.per_core_m * config.per_core_n
         raise ArgumentError(
@@ -202,13 +204,13 @@ def _program(
         call = replace(call, memory_config=replace(call.memory_config, memory_layout=layout))
     # The library makes the output's shards first
     output_spec = _output_spec(call, problem, config, device_spec, of_line=line is not None)
-    for text in refusals(call, problem, config, grid):
-        raise ArgumentError(text)
     if config.workers > 1 and device_spec.compute.minus_one_quirk:
         raise ArgumentError(
             f"{config.program.config_name}: num_workers_per_dram_bank > 1 is currently supported only on Blackhole\n"
             "num_workers_per_dram_bank: use 1"
         )
+    for text in refusals(call, problem, config, grid):
+        raise ArgumentError(text)
     if config.workers > 1 and (wide := call.second.shards.shape[1] // TILE) % config.workers:
         raise ArgumentError(
             f"DRAM-sharded matmul weight shard width {wide} tiles per bank must be divisible by workers_per_bank "
