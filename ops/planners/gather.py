@@ -73,7 +73,7 @@ def _in_front(builder: PlanBuilder, tensor: PlanTensor, call: GatherArguments, n
     rank = len(tensor.spec.shape)
     axis, turned = call.dim % rank, tensor
     if axis != rank - 1:
-        turned = transposed_by(builder, tensor, (axis, rank - 1), None, name)
+        turned = transposed_by(builder, tensor, (axis, rank - 1), tensor.spec.memory_config, name)
     shape = turned.spec.shape
     if rank > RANK and tensor.name == "input":
         wanted = _turned(call.indices.shape, call.dim)

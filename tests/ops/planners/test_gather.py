@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import ttsim
+from device.cores import first_cores
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import Layout
+from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16, FLOAT32, INT32, UINT16, UINT32
 from device.plan import Operation
 from ops.op_models import load_spec
@@ -17,10 +18,14 @@ from ops.planners.gather import GatherArguments, plan_gather
 
 SPEC = load_spec("wormhole_n150")
 ROWS = Layout.ROW_MAJOR
+HEIGHTS = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(first_cores(18, 8, 8), (32, 32)))
 
 
-def planned(own, other, dim, formats=(BFLOAT16, UINT32), layouts=(Layout.TILE, Layout.TILE), l1_bytes=1 << 20):
+def planned(
+    own, other, dim, formats=(BFLOAT16, UINT32), layouts=(Layout.TILE, Layout.TILE), l1_bytes=1 << 20, place=None
+):
     source, indices = map(TensorSpec, (own, other), formats, layouts)
+    source = source if place is None else source.changed(memory_config=place)
     return plan_gather(GatherArguments(source=source, indices=indices, dim=dim), SPEC, l1_bytes=l1_bytes)
 
 
@@ -86,6 +91,10 @@ def test_plans(call, expected):
             "Input tensor and index tensor must have the same layout. Got input layout: Layout::TILE",
         ),
         (partial(planned, (50,), (50,), 0), "Can't convert shape rank"),
+        (  # the shards are asked for once more after the axis was brought in front
+            partial(planned, (1, 1, 352, 3), (1, 1, 352, 3), 2, place=HEIGHTS),
+            "Shard width 32 must match physical width 352 for height sharded",
+        ),
     ],
 )
 def test_refusals(call, first):
