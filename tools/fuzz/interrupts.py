@@ -111,7 +111,9 @@ def opened() -> ttsim.Device:
 
 @cache
 def lines(scene: str) -> int:
-    """Lines of a scene that an interrupt may come at."""
+    """Lines of a scene that an interrupt may come at, once modules are loaded and plans are kept in the process."""
+    with opened() as device:
+        play(scene, device)
     with opened() as device:
         return (1 << 30) - interrupted(lambda: play(scene, device), 1 << 30)
 

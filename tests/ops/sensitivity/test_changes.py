@@ -1,6 +1,7 @@
 """Devices with changes that text gives."""
 
 import re
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -138,9 +139,17 @@ def machines(name, factors, every=1):
     for field, factor in product(numeric_fields(spec), factors):
         fewer_cores = field.path[0] == "grid" and factor < 1  # than the plan that is fixed has
         device = None if field.path[0] == "reader" or fewer_cores else scaled(spec, field, factor)
+        if device is not None and field.name == "dram.banks" and factor > 1:
+            device = at_the_same_nodes(device, int(factor))
         if device is not None:
             changed[field, factor] = device, {one: one.operation(device) for one in before if field.name in read[one]}
     return spec, before, changed
+
+
+def at_the_same_nodes(spec, times):
+    """A device whose further banks answer where the first ones do: elsewhere, few cores may find links busier."""
+    nodes = {name: getattr(spec.noc, name) * times for name in ("dram_cols", "dram_rows", "dram_second_rows")}
+    return replace(spec, noc=replace(spec.noc, **nodes))
 
 
 MACHINES = pytest.mark.parametrize(
