@@ -79,7 +79,7 @@ class FreeL1(NamedTuple):
         left = max(0, self.room_bytes - own_bytes)
         return FreeL1(left, left)
 
-    def beside(self, result: TensorSpec, spec: DeviceSpec) -> "tuple[int, int]":
+    def beside(self, result: TensorSpec, spec: DeviceSpec) -> tuple[int, int]:
         """Bytes that the library expects beside a result when it chooses its program, and those that program finds."""
         if result.memory_config.buffer_type is not BufferType.L1:
             return self.before_bytes, self.before_bytes

@@ -120,7 +120,7 @@ def _on_rows(
         ),
     )
     buffers = rows.buffers(l1_bytes)
-    refused = rows.shortage(buffers, l1_bytes)
+    refused = _narrow_rows_fault(call) or rows.shortage(buffers, l1_bytes)
     if rows.by_rows and rows.vectors_by_rows and rows.exceeds(l1_bytes):
         refused = (
             "The LayerNorm large-tensor path does not support row-major gamma/beta; pass gamma/beta in TILE layout\n"
@@ -200,11 +200,13 @@ def _exchange(source: TensorSpec, program: NormProgram, spec: DeviceSpec) -> Exc
 
 
 def _narrow_rows_fault(call: NormArguments) -> str | None:
+    """What the real library says of float32 rows that would become tiles of fewer bits."""
     if call.source.layout is Layout.TILE or call.source.data_format != FLOAT32 or call.fp32_dest:
         return None
     return (
         "ROW_MAJOR float32 input requires fp32_dest_acc_en=True in the compute kernel config (SRCA is 16-bit when "
-        "fp32_dest_acc_en=False, silently truncating float32 to bfloat16 during tilize)"
+        "fp32_dest_acc_en=False, silently truncating float32 to bfloat16 during tilize)\n"
+        "compute_kernel_config: set fp32_dest_acc_en=True"
     )
 
 

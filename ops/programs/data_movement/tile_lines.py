@@ -43,9 +43,8 @@ def composed_by_lines(shape: Shape, axes: Shape, ends: Ends, spec: DeviceSpec) -
     answered = write_latency_cycles(spec, in_dram=in_dram(ends.written))
     costs, issue = spec.costs_of(TransferCosts), spec.costs_of(StickCosts).stick_write_cycles
     written = burst_cycles(issue, ceil(lines), line_bytes, answered, spec.noc.link_bytes_per_cycle)
-    if (
-        axes != HEIGHT_SWAPPED
-    ):  # divided by every axis, then multiplied by all but the last: where it was, where it goes
+    if axes != HEIGHT_SWAPPED:
+        # A place is divided by every axis, then multiplied by all but the last, where it was and where it goes
         written += (3 * len(shape) - 2) * costs.axis_cycles
     filled = (
         _padding_cycles(tuple(shape[axis] for axis in axes), line_bytes, spec, at_once=axes == HEIGHT_SWAPPED)

@@ -280,7 +280,6 @@ class Operands:
     first_read_bytes: int  # Of the first operand, read from DRAM
     second_read_bytes: int
     written_bytes: int
-    sent_bytes: int  # Bytes that leave a core over a network
 
 
 def operands_of(op: MatmulOp, places: Places = IN_DRAM) -> Operands:
@@ -297,5 +296,4 @@ def operands_of(op: MatmulOp, places: Places = IN_DRAM) -> Operands:
         first_read_bytes=moved[0] if places.first is Place.DRAM else 0,
         second_read_bytes=moved[1] if places.second is Place.DRAM else 0,
         written_bytes=written * problem.out_format.tile_bytes if places.output is Place.DRAM else 0,
-        sent_bytes=sum(size for size, sent in zip(moved, op.sends, strict=True) if sent),
     )

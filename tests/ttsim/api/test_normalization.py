@@ -110,6 +110,16 @@ def test_long_rows_that_are_tilized_take_their_weight_in_tiles(device):
             ttnn.layer_norm(x, weight=weight)
 
 
+def test_rows_of_float32_want_a_dst_of_32_bits(device):
+    """The real planner refuses rows alone, whose tiles are made on the way."""
+    narrow = ttnn.WormholeComputeKernelConfig(fp32_dest_acc_en=False)
+    rows = ttnn.zeros((1, 1, 50, 128), dtype=ttnn.float32, device=device)
+    with pytest.raises(ttnn.DeviceError, match=r"^ROW_MAJOR float32 input requires fp32_dest_acc_en=True"):
+        ttnn.layer_norm(rows, compute_kernel_config=narrow)
+    for accepted in (ttnn.to_layout(rows, ttnn.TILE_LAYOUT), ttnn.zeros((1, 1, 50, 128), device=device)):
+        assert ttnn.layer_norm(accepted, compute_kernel_config=narrow).shape == (1, 1, 50, 128)
+
+
 def test_welford_has_no_effect_with_a_dst_of_16_bits(device):
     x = on_device(device, np.random.default_rng(3).normal(size=(32, 128)))
     named = {"compute_kernel_config": ttnn.WormholeComputeKernelConfig(fp32_dest_acc_en=False)}
