@@ -1,6 +1,6 @@
 """Make random trials, and list those of which something does not hold.
 
-usage: python -m tools.fuzz [--kind KIND ...] [--seed N] [--count N] [--first N] [--jobs N]
+usage: python -m tools.fuzz [--kind KIND ...] [--seed N] [--count N] [--first N] [--jobs N] [--real FOLDER]
 
 Kinds: convolutions on strict devices (calls, the usual kind, and exact, the same with exact values), odd arguments of
 public functions, damaged files (specs, layers, rows), interrupts, threads on one device, sequences of 20 calls of all
@@ -21,8 +21,9 @@ from functools import partial
 from typing import Final
 
 from tools.command import run_tool, tool_parser
-from tools.fuzz import arguments, bounds, files, interrupts, sequences, tuner, values
+from tools.fuzz import arguments, bounds, files, interrupts, queries, sequences, tuner, values
 from tools.fuzz.finding import Finding
+from tools.fuzz.real_library import is_there
 
 KINDS: Final[Mapping[str, Callable[[int, int], Finding]]] = {
     **{kind: partial(sequences.check, kind=kind) for kind in sequences.LENGTHS},
@@ -36,18 +37,25 @@ KINDS: Final[Mapping[str, Callable[[int, int], Finding]]] = {
     "interrupts": interrupts.check,
     "threads": interrupts.check_threads,
 }
+# Kinds that ask the real library, whose folder they take
+REAL_KINDS: Final[Mapping[str, Callable[..., Finding]]] = {
+    "constraints": queries.check_call,
+    "chains": queries.check_chain,
+}
 
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the command; returns its exit status."""
-    parser = tool_parser("tools.fuzz", __doc__)
-    parser.add_argument("--kind", nargs="+", choices=KINDS, default=["calls"], metavar="KIND", help=", ".join(KINDS))
+    parser, kinds = tool_parser("tools.fuzz", __doc__), [*KINDS, *REAL_KINDS]
+    parser.add_argument("--kind", nargs="+", choices=kinds, default=["calls"], metavar="KIND", help=", ".join(kinds))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=300, help="trials of each kind")
     parser.add_argument("--first", type=int, default=0, help="index of the first trial")
     parser.add_argument("--jobs", type=int, default=1, help="processes, of low priority if there are several")
+    parser.add_argument("--real", default="", metavar="FOLDER", help="of the real library, for constraints and chains")
     options = parser.parse_args(argv)
-    return max(run_kind(kind, options.seed, options.first, options.count, options.jobs) for kind in options.kind)
+    indices = range(options.first, options.first + options.count)
+    return max(run_kind(kind, options.seed, indices, options.jobs, options.real) for kind in options.kind)
 
 
 def _begin(priority: int = 0) -> None:
@@ -55,15 +63,16 @@ def _begin(priority: int = 0) -> None:
     gc.freeze()  # collections look only at what trials make
 
 
-def _trial(kind: str, seed: int, index: int) -> tuple[Finding, float]:
+def _trial(kind: str, seed: int, real: str, index: int) -> tuple[Finding, float]:
     """A trial, and how many seconds it took."""
     begun = time.perf_counter()
-    return KINDS[kind](seed, index), time.perf_counter() - begun
+    finding = REAL_KINDS[kind](seed, index, real=real) if kind in REAL_KINDS else KINDS[kind](seed, index)
+    return finding, time.perf_counter() - begun
 
 
-def _trials(kind: str, seed: int, indices: range, jobs: int) -> Iterator[tuple[Finding, float]]:
+def _trials(kind: str, seed: int, indices: range, jobs: int, real: str) -> Iterator[tuple[Finding, float]]:
     """Trials in order, several at a time."""
-    trial = partial(_trial, kind, seed)
+    trial = partial(_trial, kind, seed, real)
     if jobs == 1:
         _begin()
         yield from map(trial, indices)
@@ -72,12 +81,17 @@ def _trials(kind: str, seed: int, indices: range, jobs: int) -> Iterator[tuple[F
         yield from pool.map(trial, indices, chunksize=8)
 
 
-def run_kind(kind: str, seed: int, first: int, count: int, jobs: int = 1) -> int:
+def run_kind(kind: str, seed: int, indices: range, jobs: int = 1, real: str = "") -> int:
     """Makes trials of a kind and sums them up; returns 1 if something does not hold, else 0."""
+    if kind in REAL_KINDS and not is_there(real):
+        print(
+            f"{kind}: skipped, {real} holds no real library" if real else f"{kind}: skipped, give its folder by --real"
+        )
+        return 0
     outcomes: Counter[str] = Counter()
     calls: Counter[str] = Counter()
-    slowest, indices = 0.0, range(first, first + count)
-    for index, (finding, seconds) in zip(indices, _trials(kind, seed, indices, jobs), strict=True):
+    slowest = 0.0
+    for index, (finding, seconds) in zip(indices, _trials(kind, seed, indices, jobs, real), strict=True):
         slowest = max(slowest, seconds)
         outcomes[finding.outcome] += 1
         calls += finding.calls
@@ -87,7 +101,8 @@ def run_kind(kind: str, seed: int, first: int, count: int, jobs: int = 1) -> int
     text = ", ".join(f"{name} {number}" for name, number in sorted(outcomes.items()))
     if calls:
         text += f" ({calls.total():,} calls: " + ", ".join(f"{name} {calls[name]:,}" for name in sorted(calls)) + ")"
-    print(f"{kind}, seed {seed}: {count} trials: {text}, fault {faults}; the slowest took {slowest:.1f} s", flush=True)
+    text += f", fault {faults}; the slowest took {slowest:.1f} s"
+    print(f"{kind}, seed {seed}: {len(indices)} trials: {text}", flush=True)
     return int(faults > 0)
 
 
