@@ -28,6 +28,7 @@ from ttsim.report.cycle_report import CycleReport
 from ttsim.report.devices import explained
 from ttsim.report.dram import dram_lines
 from ttsim.report.formatting import file_name, printable_lines, short_name
+from ttsim.report.links import links_lines
 from ttsim.report.pages import page_of_layers
 from ttsim.report.reported import read_layers, read_report
 from ttsim.report.writers.json import devices_as_json, fields_as_json, layers_as_json
@@ -89,9 +90,10 @@ def run_command(options: argparse.Namespace) -> int:
             done()
     if all(result.mistake for result in results):
         raise ArgumentError(f"run: {layers[0].name}: {results[0].error}")
-    page = partial(page_of_layers, results, settings.spec, baselines)
+    links = options.links is not None
+    page = partial(page_of_layers, results, settings.spec, baselines, links=links)
     reports = [result.summary.cycles for result in results if result.summary and result.summary.cycles]
-    texts = {"json": partial(layers_as_json, results), "counts": partial(counts_yaml, reports)}
+    texts = {"json": partial(layers_as_json, results, links=links), "counts": partial(counts_yaml, reports)}
     if not write_results(options, **texts, page=page):
         each, details = not options.summary, options.verbose
         print_layers(console_on(sys.stdout), results, each=each, details=details, notes=not options.quiet)
@@ -112,6 +114,8 @@ def _show_options(report: CycleReport, options: argparse.Namespace) -> None:
         show(console, ["", *energy_lines(report, console.width)])
     if options.dram:
         show(console, ["", *dram_lines(report.operations, console.width)])
+    if options.links is not None:
+        show(console, ["", *links_lines(report, options.links, console.width)])
 
 
 def _saver(folder: Path | None, layer: str) -> Callable[[Profile], object] | None:
@@ -204,7 +208,7 @@ COMMANDS: Final = (
         run=run_command,
         options=(
             *(*LAYERS, *DEVICE, "--values", *OPENING, "--lowering", "--no-suggestions", "--verbose", "--summary"),
-            *("--energy", "--dram", "--quiet", "--json", "--counts", "--html", "--baseline", "--report"),
+            *("--energy", "--dram", "--links", "--quiet", "--json", "--counts", "--html", "--baseline", "--report"),
         ),
         examples=(
             "--shape 1,16,16,32 --out-channels 16 --stride 2 --device n150 --values off --no-suggestions",

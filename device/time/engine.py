@@ -108,6 +108,12 @@ class Processor:
         return busy
 
 
+def movers(processors: int, roles: int) -> tuple[Processor, ...]:
+    """The processor of each role of a program on a core of so many; roles may have the same one."""
+    result = [Processor() for _ in range(min(roles, processors))]
+    return tuple(result[min(role, len(result) - 1)] for role in range(roles))
+
+
 class Server(Processor):
     """What works for others in turn and waits for nobody, such as the banks of DRAM."""
 

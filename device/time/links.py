@@ -6,7 +6,7 @@ Every link carries `NocSpec.link_bytes_per_cycle`, so that no program is faster 
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ from device.time.network import (
     Network,
     Places,
     Torus,
+    Ways,
     legs,
     routes,
     torus_of,
@@ -49,15 +50,42 @@ def busiest_link_bytes(
 
 
 def _busiest(leg: Leg, sent_bytes: Floats) -> float:
-    """The bytes on the busiest link of one axis: sums along each ring, unrolled twice and folded."""
-    if not len(leg.ring):
-        return 0.0
+    """The bytes on the busiest link of one axis."""
+    return float(_leg_loads(leg, sent_bytes, int(leg.ring.max()) + 1).max()) if len(leg.ring) else 0.0
+
+
+def _leg_loads(leg: Leg, sent_bytes: Floats, rings: int) -> Floats:
+    """[rings, positions] the bytes on the links of one axis: sums along each ring, unrolled twice and folded."""
     first = leg.start % leg.size
-    steps = np.zeros((int(leg.ring.max()) + 1, 2 * leg.size + 1))
+    steps = np.zeros((rings, 2 * leg.size + 1))
     np.add.at(steps, (leg.ring, first), sent_bytes)
     np.add.at(steps, (leg.ring, first + leg.links), -sent_bytes)
     loads = steps.cumsum(axis=1)
-    return float((loads[:, : leg.size] + loads[:, leg.size : -1]).max())
+    folded: Floats = loads[:, : leg.size] + loads[:, leg.size : -1]
+    return folded
+
+
+def link_shares(ways: Ways) -> Floats:
+    """[axes, rows, columns] the part of the bytes on each link: those along rows, then those along columns.
+
+    A link is named by the node of the torus that it leaves. The sum over all links is how many a byte passes.
+    """
+    if ways.multicasts is None:
+        return _link_shares(ways, np.arange(len(ways.parts)), ways.parts)
+    shares = np.zeros((2, ways.torus.rows, ways.torus.cols))
+    for number in np.unique(ways.multicasts):
+        own = np.flatnonzero(ways.multicasts == number)
+        shares += ways.parts[own[0]] * (_link_shares(ways, own, np.ones(len(own))) > 0)
+    return shares
+
+
+def _link_shares(ways: Ways, numbers: Integers, parts: Floats) -> Floats:
+    """`link_shares` of the ways of these numbers, with a part for each."""
+    torus, step = ways.torus, ways.network.step
+    row, column = legs(torus, ways.network, ways.sources.take(numbers), ways.destinations.take(numbers))
+    along_rows = _leg_loads(row, parts, torus.rows)[:, step * np.arange(torus.cols) % torus.cols]
+    along_columns = _leg_loads(column, parts, torus.cols)[:, step * np.arange(torus.rows) % torus.rows]
+    return np.array([along_rows, along_columns.T])
 
 
 def bank_points(spec: DeviceSpec, network: Network) -> Points:
@@ -115,6 +143,7 @@ def spread_transfer(
         taken_bytes=moved_bytes,
         from_dram=in_dram and not writes,
         to_dram=in_dram and writes,
+        ways=None if spread.points == () else spread.ways,
     )
 
 
@@ -129,16 +158,28 @@ def multicast_transfer(
     links = sum(_tree_links(torus, network, sender, receivers) for sender, receivers in groups)
     others = sum(sum(core != sender for core in receivers.cores()) for sender, receivers in groups)
     each = Fraction(sent_bytes, len(groups))
-    return Transfer(NETWORKS.index(network), sent_bytes, round(each * links), round(each * others))
+    ways = partial(_tree_ways, torus, network, groups)
+    return Transfer(NETWORKS.index(network), sent_bytes, round(each * links), round(each * others), ways=ways)
+
+
+def _tree_ways(torus: Torus, network: Network, groups: Sequence[tuple[CoreCoord, CoreRangeSet]]) -> Ways:
+    """The ways of multicasts, from each sender to each of its receivers."""
+    there = [core for _, receivers in groups for core in receivers.cores()]
+    counts = [receivers.num_cores() for _, receivers in groups]
+    number = np.repeat(np.arange(len(groups)), counts)
+    here = torus.places(*np.array([(sender.x, sender.y) for sender, _ in groups]).T)
+    ends = torus.places(*np.array([(core.x, core.y) for core in there]).T)
+    return Ways(torus, network, here.take(number), ends, np.full(len(there), 1 / len(groups)), number)
 
 
 def routed_transfer(
     spec: DeviceSpec, network: Network, sources: Places, destinations: Places, sent_bytes: Integers
 ) -> Transfer:
     """Bytes on known routes between cores, [transfers] each."""
-    passed = sum(leg.links for leg in legs(torus_of(spec), network, sources, destinations))
-    size = int(sent_bytes.sum())
-    return Transfer(NETWORKS.index(network), size, int((sent_bytes * passed).sum()), size)
+    torus, size = torus_of(spec), int(sent_bytes.sum())
+    passed = sum(leg.links for leg in legs(torus, network, sources, destinations))
+    ways = partial(Ways, torus, network, sources, destinations, sent_bytes / max(size, 1))
+    return Transfer(NETWORKS.index(network), size, int((sent_bytes * passed).sum()), size, ways=ways)
 
 
 @lru_cache(maxsize=KEPT)
@@ -160,14 +201,15 @@ class _Spread(NamedTuple):
     grid: tuple[int, int]
     writes: bool
 
-    def routes(self) -> tuple[Places, Places]:
-        """Both ends of the way between each core and each bank."""
+    def ways(self) -> Ways:
+        """The way between each core and each bank, of equal parts."""
         here = _workers(self.torus, self.corners)
         workers = [(0, 0, self.grid[0] - 1, self.grid[1] - 1)]
         there = _workers(self.torus, workers) if self.points is None else _places(self.points)
         count, banks = len(here.col), len(there.col)
         ends = here.take(np.repeat(np.arange(count), banks)), there.take(np.tile(np.arange(banks), count))
-        return ends if self.writes else ends[::-1]
+        parts = np.full(count * banks, 1.0 / (count * banks))
+        return Ways(self.torus, self.network, *(ends if self.writes else ends[::-1]), parts)
 
 
 def _spread(spec: DeviceSpec, cores: CoreRangeSet, *, in_dram: bool, writes: bool, crossed: bool) -> _Spread:
@@ -201,15 +243,15 @@ def crossing_cycles(
 @lru_cache(maxsize=KEPT)
 def _busiest_share(spread: _Spread) -> float:
     """The part of all bytes that passes the busiest link."""
-    sources, destinations = spread.routes()
-    count = len(sources.col)
-    return busiest_link_bytes(spread.torus, spread.network, sources, destinations, np.full(count, 1.0 / count))
+    ways = spread.ways()
+    return busiest_link_bytes(ways.torus, ways.network, ways.sources, ways.destinations, ways.parts)
 
 
 @lru_cache(maxsize=KEPT)
 def _mean_links(spread: _Spread) -> Fraction:
     """The links that a byte passes, in the mean over all ways."""
-    passed = sum(leg.links for leg in legs(spread.torus, spread.network, *spread.routes()))
+    ways = spread.ways()
+    passed = sum(leg.links for leg in legs(ways.torus, ways.network, ways.sources, ways.destinations))
     return Fraction(int(np.sum(passed)), len(np.atleast_1d(passed)))
 
 

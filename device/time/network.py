@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import NocSpec
-from device.time.engine import Processor
 
 Integers: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
@@ -149,6 +148,27 @@ def routes(torus: Torus, network: Network, sources: Places, destinations: Places
     return tuple((*first, *then) for first, then in zip(*parts, strict=True))
 
 
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """The ways that bytes take through a network."""
+
+    torus: Torus
+    network: Network
+    sources: Places  # [ways] the node where each begins
+    destinations: Places
+    parts: Floats  # [ways] the part of the bytes that takes it
+    # [ways] the multicast that each is of: ways of one pass a link that they share together, once; None without any
+    multicasts: Integers | None = None
+
+    def passing(self, link: Link) -> Booleans:
+        """[ways] whether each passes a link."""
+        leg = legs(self.torus, self.network, self.sources, self.destinations)[0 if link.along_row else 1]
+        ring, place = (link.row, link.col) if link.along_row else (link.col, link.row)
+        behind = (self.network.step * place - leg.start) % leg.size
+        passes: Booleans = (leg.ring == ring) & (behind < leg.links)
+        return passes
+
+
 def _nodes_of_legs(leg: Leg, step: int) -> Iterator[list[tuple[int, int]]]:
     """The nodes that each route leaves: their ring, and the position on it."""
     for ring, start, links in zip(leg.ring.tolist(), leg.start.tolist(), leg.links.tolist(), strict=True):
@@ -229,12 +249,6 @@ def page_cycles(spec: DeviceSpec, page_bytes: float, share: float = 1.0) -> floa
 def page_round_trip_cycles(spec: DeviceSpec, page_bytes: float, share: float = 1.0) -> float:
     """Cycles of a page that is waited for before the next is asked for; arguments as of `page_cycles`."""
     return read_latency_cycles(spec) + page_cycles(spec, page_bytes, share)
-
-
-def movers(processors: int, roles: int) -> tuple[Processor, ...]:
-    """The processor of each role of a program on a core of so many; roles may have the same one."""
-    result = [Processor() for _ in range(min(roles, processors))]
-    return tuple(result[min(role, len(result) - 1)] for role in range(roles))
 
 
 def hands(spec: DeviceSpec, roles: int) -> int:

@@ -6,11 +6,12 @@ that do the same work are timed once, as a group.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Generic, NamedTuple, TypeVar, overload
 
 from device.cores import CoreCoord, CoreRangeSet
+from device.time.network import Ways
 
 ValueT = TypeVar("ValueT")
 
@@ -111,7 +112,8 @@ class MovedBytes(NamedTuple):
     network_bytes: int  # That they send to other cores (a multicast counts once), likewise
 
 
-class Transfer(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Transfer:
     """Bytes that all cores together move over a network, from one kind of place to another."""
 
     network: int  # 0: right, then down; 1: up, then left
@@ -120,6 +122,8 @@ class Transfer(NamedTuple):
     taken_bytes: int  # That are written where they arrive: of a multicast by every receiver
     from_dram: bool = False  # Banks of DRAM send them; otherwise the L1 of cores
     to_dram: bool = False  # Banks of DRAM take them; otherwise the L1 of cores
+    # The ways that they take, worked out when they are asked for; None where it is not known where the banks are
+    ways: Callable[[], Ways] | None = field(default=None, compare=False)
 
 
 class TileWork(NamedTuple):

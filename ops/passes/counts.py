@@ -66,10 +66,8 @@ class ActionCounts:
 
 def counts_of(operation: TimedOperation, taken: OperationCycles, spec: DeviceSpec) -> ActionCounts:
     """The actions of an operation that has a model; ``taken`` are its cycles, whole ones."""
-    transfers, work, ends = taken.transfers, taken.tile_work, operation.ends
-    at_least = transfers is None or work is None
-    if transfers is None:
-        transfers = _dram_transfers(taken, spec)
+    transfers, work, ends = transfers_of(taken, spec), taken.tile_work, operation.ends
+    at_least = taken.transfers is None or work is None
     if work is None:
         work = TileWork() if ends is None else _each_once(ends)
     products, phases = taken.issued_flops // PRODUCT_FLOPS, max(operation.fidelity_phases, 1)
@@ -107,8 +105,10 @@ def _multiply_adds(operation: TimedOperation, taken: OperationCycles) -> tuple[M
     return (MultiplyAdds(formats, max(operation.fidelity_phases, 1), taken.issued_flops // 2, taken.useful_flops // 2),)
 
 
-def _dram_transfers(taken: OperationCycles, spec: DeviceSpec) -> tuple[Transfer, ...]:
-    """The bytes of DRAM, spread over all cores and banks."""
+def transfers_of(taken: OperationCycles, spec: DeviceSpec) -> tuple[Transfer, ...]:
+    """What goes over the networks; where the model knows the bytes of DRAM alone, those, spread over all cores."""
+    if taken.transfers is not None:
+        return taken.transfers
     cores = reduce(CoreRangeSet.merge, (group.cores for group in taken.groups))
     sides = ((taken.dram_read_bytes, False), (taken.dram_written_bytes, True))
     return tuple(spread_transfer(spec, cores, size, in_dram=True, writes=writes) for size, writes in sides if size)

@@ -1,7 +1,7 @@
 """Charts of pages: timeline, L1 map, roofline. Marks show rows of the tables beside them."""
 
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from math import ceil, floor, log10
 from typing import Final
 
@@ -10,12 +10,14 @@ from ttsim.report.comparison_page import Compared
 from ttsim.report.cycles import OperationTime
 from ttsim.report.explain import FIDELITIES
 from ttsim.report.formatting import count_of
+from ttsim.report.links import DIRECTIONS, LinkUse
 from ttsim.report.memory import CIRCULAR, L1Map
 from ttsim.report.network import OpRun
 from ttsim.report.page_tables import StageRow
-from ttsim.report.sections import Mark, Section, axis, points, rectangles
+from ttsim.report.sections import Mark, Section, axis, links, points, rectangles
 
 BUSY: Final = 0.62  # of a lane's height; the rest shows the critical path
+MOST_DRAWN: Final = 12  # operations whose links a page draws, so that it stays small
 NAMED: Final = 2000  # operations that still have names on an axis
 STAGE_LEGEND: Final = {
     "busy": "a stage of the slowest cores is busy: the stronger, the more of the time",
@@ -136,6 +138,29 @@ def roofline(operations: Sequence[OpRun]) -> Section | None:
         marks=[(*rates, operations[at].name, at) for (at, _), rates in zip(placed, work, strict=True)],
         lines=lines,
     )
+
+
+def link_chart(uses: Sequence[LinkUse]) -> Section | None:
+    """The links of the operations whose busiest links are busy longest, on the grid; None without any."""
+    drawn = sorted(sorted(uses, key=lambda use: -use.nanoseconds)[:MOST_DRAWN], key=lambda use: use.number)
+    if not drawn:
+        return None
+    nodes = drawn[0].nodes
+    return links(
+        "links",
+        "Links of the networks",
+        "Each square is a node of the networks, a worker core where it has a dark rim, D for DRAM. Arrows are links, "
+        "with the loads of the cycle model.",
+        size=(nodes.cols, nodes.rows),
+        names=[[nodes.name((col, row), network) for row in range(nodes.rows) for col in range(nodes.cols)]
+               for network in range(len(DIRECTIONS))],
+        operations=[
+            (use.number, use.name, use.nanoseconds / use.moved_bytes, use.operation.nanoseconds,
+             [list(chain.from_iterable(rows)) for rows in use.loads.values()])
+            for use in drawn
+        ],
+        first=max(drawn, key=lambda use: use.nanoseconds).number,
+    )  # fmt: skip
 
 
 def _decades(label: str, unit: str, values: Sequence[float]) -> Section:

@@ -1,6 +1,7 @@
 """Tables of pages: a list of columns for each, with the figures of reports."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import Final, NamedTuple
 
 from ops.passes.sensitivity import Sensitivity
@@ -9,9 +10,12 @@ from ttsim.report.advice import Change
 from ttsim.report.cycles import CoreTime, OperationTime, StageTime, Totals
 from ttsim.report.explain import FIDELITIES
 from ttsim.report.formatting import by
+from ttsim.report.links import ARROWS, LinkUse, Node, network_of, part_text
 from ttsim.report.memory import L1Block, OperationUse, Partition
 from ttsim.report.network import NOWHERE, OpRun, Sum
 from ttsim.report.sections import Cell, Field
+
+LISTED_LINKS: Final = 4  # of each operation
 
 
 def _timed(figure: Callable[[OperationTime], Cell]) -> Callable[[OpRun], Cell]:
@@ -161,6 +165,47 @@ SENSITIVITY: Final[Sequence[Field[Sensitivity]]] = (
     Field("time with twice", lambda row: row.doubled_time, "share"),
     Field("time with half", lambda row: row.halved_time, "share"),
 )
+
+
+class LinkRow(NamedTuple):
+    """A link of an operation: its direction, the node that it leaves, and its bytes."""
+
+    use: LinkUse
+    direction: str
+    leaves: Node
+    moved_bytes: int
+
+    @property
+    def nanoseconds(self) -> float:
+        """In which it passes its bytes at its full rate."""
+        return self.use.nanoseconds * self.moved_bytes / self.use.moved_bytes
+
+    def name(self, node: Node) -> str:
+        """A node on the link's network."""
+        return self.use.nodes.name(node, network_of(self.direction))
+
+
+LINKS: Final[Sequence[Field[LinkRow]]] = (
+    Field("#", lambda row: row.use.number, "number"),
+    Field("operation", lambda row: row.use.name, "operation"),
+    Field("from", lambda row: row.name(row.leaves)),
+    Field("to", lambda row: row.name(row.use.after(row.direction, row.leaves))),
+    Field("direction", lambda row: f"{ARROWS[row.direction]} {row.direction}"),
+    Field("bytes", lambda row: row.moved_bytes, "B"),
+    Field("link time", lambda row: row.nanoseconds, "ns"),
+    Field("of operation", lambda row: row.nanoseconds / row.use.operation.nanoseconds, "share"),
+    Field(
+        "loaded by",
+        lambda row: "; ".join(part_text(part, row.moved_bytes) for part in row.use.parts_of(row.direction, row.leaves)),
+    ),
+)
+
+
+def link_rows(uses: Iterable[LinkUse]) -> list[LinkRow]:
+    """The busiest links of each operation."""
+    return [LinkRow(use, *link) for use in uses for link in islice(use.links(), LISTED_LINKS)]
+
+
 WORK: Final[Sequence[Field[Totals]]] = (
     Field("issued FLOP, with inserted zeros and padding", lambda total: total.math.issued_flops, "FLOP"),
     Field("useful FLOP", lambda total: total.math.useful_flops, "FLOP"),

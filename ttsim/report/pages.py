@@ -15,9 +15,10 @@ from ttsim.report.cycle_report import INCLUDES, LEAVES_OUT, CycleReport, launch_
 from ttsim.report.cycles import Core, CoreTime, Totals, cores_in
 from ttsim.report.explain import explain_inclusion, operation_lines
 from ttsim.report.formatting import by, counted, cycles, percent, time
+from ttsim.report.links import link_uses
 from ttsim.report.memory import CIRCULAR, L1Map, LayerResult, OperationUse, l1_map
 from ttsim.report.network import NetworkReport, OpRun, Runs
-from ttsim.report.page_charts import l1_chart, roofline, stage_rows, timeline
+from ttsim.report.page_charts import l1_chart, link_chart, roofline, stage_rows, timeline
 from ttsim.report.reported import reported_of
 from ttsim.report.rows import Derived
 from ttsim.report.sections import Cell, Field, Page, Section, View, bars, code, gain, heat, lines, table, verdict
@@ -66,6 +67,7 @@ class Part:
     spec: DeviceSpec | None = None
     sources: Sequence[Source] = ()  # Calls as Python, if known
     baseline: Reported | None = None  # An earlier report on the same call
+    draws_links: bool = False  # Whether the page draws the links of the networks
 
     error = Derived[str](lambda part: (part.result.error or "") if part.result else "")  # Why it failed
     total = Derived[Totals | None](lambda part: part.report.total if part.report and part.report.operations else None)
@@ -118,13 +120,22 @@ def page_of_network(
 
 
 def page_of_layers(
-    results: Sequence[LayerResult], spec: DeviceSpec, baselines: Mapping[str, Reported] = NO_BASELINES
+    results: Sequence[LayerResult],
+    spec: DeviceSpec,
+    baselines: Mapping[str, Reported] = NO_BASELINES,
+    *,
+    links: bool = False,
 ) -> Page:
-    """The page of layers that were run, one view each, behind a view of all; `baselines` are earlier, by their name."""
+    """The page of layers that were run, one view each, behind a view of all.
+
+    ``baselines`` are earlier reports by the names of layers; with ``links``, views draw the links of the networks.
+    """
     failed = sum(result.error is not None for result in results)
     name = results[0].layer.name if len(results) == 1 else f"{len(results)} layers"
     end = f", {failed} failed" if failed and len(results) > 1 else " failed" if failed else ""
-    parts = [_part_of_layer(result, spec, baselines.get(result.layer.name)) for result in results]
+    parts = [
+        replace(_part_of_layer(result, spec, baselines.get(result.layer.name)), draws_links=links) for result in results
+    ]
     views = [_view(part) for part in parts]
     return _page(name, spec.name, spec.clock_hz, [_overview(parts), *views] if len(parts) > 1 else views, end)
 
@@ -185,12 +196,24 @@ def _view(part: Part) -> View:
         *([chart] if chart else ()),
         table("roofs", "What the machine needs at least", tables.ROOFS, roofs, ops=[[op.number] for op in roofs],
               note="Shares of the time that math, DRAM and networks need with all of them busy."),
+        *_links(part),
         *_suggestions(part),
         table("compared", "Compared with the baseline", COMPARED, pairs,
               ops=[[] if row.number is None else [row.number] for row in pairs]),
         *_tables(part, memory),
     ]  # fmt: skip
     return View(name=part.name, sections=sections)
+
+
+def _links(part: Part) -> Iterator[Section]:
+    """All links on the grid, and the busiest ones of each operation."""
+    uses = link_uses(part.report) if part.draws_links and part.report else ()
+    chart = link_chart(uses)
+    if chart:
+        rows = tables.link_rows(uses)
+        yield chart
+        yield table("linked", "Busiest links", tables.LINKS, rows, ops=[[row.use.number] for row in rows],
+                    note="Times are those of the bytes at the full rate of a link.")  # fmt: skip
 
 
 def _compared(part: Part) -> list[Compared]:

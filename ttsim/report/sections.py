@@ -198,6 +198,26 @@ def heat(
             "figures": list(figures), "axes": list(axes)}  # fmt: skip
 
 
+def links(
+    name: str,
+    title: str,
+    note: str,
+    *,
+    size: tuple[int, int],
+    names: Sequence[Sequence[str]],
+    operations: Sequence[tuple[int, str, float, float, Sequence[Sequence[int]]]],
+    first: int,
+) -> Section:
+    """The links of a grid of nodes, `size` columns and rows, for one operation at a time.
+
+    `names` are those of the nodes on each network, row by row. An operation is its number, its name, the nanoseconds of
+    a byte on a link, its own nanoseconds, and the bytes on the links that leave each node: to the right, down, to the
+    left and up. `first` is the number of the one that is shown first.
+    """
+    return {"kind": "links", "id": name, "title": title, "note": note, "size": list(size), "names": list(names),
+            "parts": [list(operation) for operation in operations], "first": first}  # fmt: skip
+
+
 def bars(
     name: str,
     title: str,

@@ -145,6 +145,13 @@ OPTIONS: Final[Mapping[str, Option]] = {
     "--summary": {**_SWITCH, "help": "print one line for each layer"},
     "--energy": {**_SWITCH, "help": "print energy and power by operation and part of the machine"},
     "--dram": {**_SWITCH, "help": "print row hits, refresh and the rate that GDDR6 would give, by operation"},
+    "--links": {
+        "nargs": "?",
+        "const": "",
+        "metavar": "OPERATION",
+        "help": "print the busiest link of the networks by operation, and draw all links of one: its number or a part "
+        "of its name (default: whose busiest link is busy longest); --json and --html have them, too",
+    },
     "--no-suggestions": {**_SWITCH, "help": "do not search for configs that fit or are faster"},
     # tune, sweep and design
     "--allow": {**_NAMES, "help": f"also change fields that change the result: {', '.join((*SHORT, *ALLOWED))}"},

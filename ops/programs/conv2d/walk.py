@@ -8,8 +8,7 @@ from typing import NamedTuple, TypeAlias
 from device.memory.memory_config import TILE
 from device.numbers.formats import div_up
 from device.spec.device_spec import DeviceSpec
-from device.time.engine import BEGIN, Moment, Processor, Slots, Task, after, check_emptied, repeat
-from device.time.network import movers
+from device.time.engine import BEGIN, Moment, Processor, Slots, Task, after, check_emptied, movers, repeat
 from ops.programs.conv2d.block_costs import ConvSteps, Shipment, conv_steps
 from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.partition import HEIGHT, WIDTH

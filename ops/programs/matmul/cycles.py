@@ -14,9 +14,20 @@ from typing import ClassVar, Final
 from device.cores import CoreRangeSet, first_cores
 from device.numbers.formats import DataFormat
 from device.spec.device_spec import Costs, DeviceSpec
-from device.time.engine import Moment, Processor, Server, Slots, Task, check_emptied, repeat, stage_report, task_of
+from device.time.engine import (
+    Moment,
+    Processor,
+    Server,
+    Slots,
+    Task,
+    check_emptied,
+    movers,
+    repeat,
+    stage_report,
+    task_of,
+)
 from device.time.links import crossing_cycles
-from device.time.network import movers, read_latency_cycles, shared_cycles, shared_read_cycles
+from device.time.network import read_latency_cycles, shared_cycles, shared_read_cycles
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
 from ops.op_model import PRODUCT_FLOPS
 from ops.programs import kernel_costs

@@ -5,6 +5,7 @@ of a matmul do, every block with its share of a core's sticks, tiles and rows. E
 of a frame are not read from DRAM but filled from the core's own L1.
 """
 
+from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
@@ -146,7 +147,8 @@ def _transfers(op: PatchMatmul | PixelMatmul, share: CoreShare, spec: DeviceSpec
 
 
 def _transfer_of_bundles(transfer: Transfer, bundles: int) -> Transfer:
-    return transfer._replace(
+    return replace(
+        transfer,
         sent_bytes=bundles * transfer.sent_bytes,
         link_bytes=bundles * transfer.link_bytes,
         taken_bytes=bundles * transfer.taken_bytes,

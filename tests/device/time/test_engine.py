@@ -13,6 +13,7 @@ from device.time.engine import (
     after,
     check_emptied,
     critical_cycles,
+    movers,
     path_to,
     repeat,
     stage_report,
@@ -223,3 +224,10 @@ def test_a_processor_that_is_not_named_is_a_mistake():
 
     with pytest.raises(AssertionError, match="that it does not name"):
         repeat(FEWEST, unit, line.processors, line.buffers)
+
+
+@pytest.mark.parametrize(("processors", "shared"), [(1, (0, 0, 0)), (2, (0, 1, 1)), (3, (0, 1, 2)), (4, (0, 1, 2))])
+def test_the_last_processor_does_what_is_left(processors, shared):
+    result = movers(processors, 3)
+    distinct = list(dict.fromkeys(result))
+    assert tuple(distinct.index(one) for one in result) == shared

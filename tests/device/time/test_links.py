@@ -12,6 +12,7 @@ from device.time.links import (
     bank_points,
     busiest_link_bytes,
     crossing_cycles,
+    link_shares,
     multicast_transfer,
     routed_transfer,
     spread_link_bytes,
@@ -118,3 +119,39 @@ def test_transfers_pass_the_links_of_their_routes():
     torus = TORUS
     sides = (torus.places(np.array([0, 1]), np.array([0, 0])), torus.places(np.array([1, 0]), np.array([0, 0])))
     assert routed_transfer(spec, FIRST, *sides, np.array([5, 7])) == Transfer(0, 12, 5 * 1 + 7 * 9, 12)
+
+
+@given(transfers, st.sampled_from(NETWORKS))
+def test_shares_of_links_are_those_of_counted_routes(drawn, network):
+    """The sum over all links is the links that a byte passes, and a way passes the links of its route."""
+    sources, destinations, sent = ends(drawn)
+    ways = routed_transfer(WORMHOLE, network, sources, destinations, sent.astype(int)).ways()
+    passed = routes(TORUS, network, sources, destinations)
+    loads = np.zeros((2, TORUS.rows, TORUS.cols))
+    for links, count in zip(passed, sent / sent.sum(), strict=True):
+        for link in links:
+            loads[0 if link.along_row else 1, link.row, link.col] += count
+    assert link_shares(ways) == pytest.approx(loads)
+    every = {link for links in passed for link in links}
+    for link in every:
+        assert ways.passing(link).tolist() == [link in links for links in passed]
+
+
+def test_a_multicast_passes_each_link_once():
+    """Two senders in a row of their own, half of the bytes each, to three cores: their two links, and no others."""
+    groups = [(CoreCoord(0, row), CoreRangeSet(CoreRange(CoreCoord(0, row), CoreCoord(2, row)))) for row in (0, 1)]
+    sent = multicast_transfer(WORMHOLE, FIRST, groups, 100)
+    shares = link_shares(sent.ways())
+    assert np.argwhere(shares).tolist() == [[0, 1, 1], [0, 1, 2], [0, 2, 1], [0, 2, 2]]
+    assert set(shares[shares > 0]) == {0.5}
+    assert 100 * shares.sum() == sent.link_bytes == 200
+
+
+@pytest.mark.parametrize("in_dram", [True, False])
+@pytest.mark.parametrize("writes", [True, False])
+def test_spread_bytes_load_links_as_the_busiest_of_them(in_dram, writes):
+    spec, cores = BLACKHOLE, first_cores(20, 12, 10)
+    sent = spread_transfer(spec, cores, 10**6, in_dram=in_dram, writes=writes)
+    shares = link_shares(sent.ways())
+    assert 10**6 * shares.max() == pytest.approx(spread_link_bytes(spec, cores, 10**6, in_dram=in_dram, writes=writes))
+    assert 10**6 * shares.sum() == pytest.approx(sent.link_bytes, abs=1)

@@ -13,7 +13,6 @@ from device.time.network import (
     answer_cycles,
     bandwidth,
     hands,
-    movers,
     page_round_trip_cycles,
     passing_bytes,
     read_latency_cycles,
@@ -136,13 +135,6 @@ def test_a_neighbor_on_the_wrong_side_is_reached_round_the_ring():
 
 
 SPEC = load_spec("wormhole_n150")
-
-
-@pytest.mark.parametrize(("processors", "shared"), [(1, (0, 0, 0)), (2, (0, 1, 1)), (3, (0, 1, 2)), (4, (0, 1, 2))])
-def test_the_last_processor_does_what_is_left(processors, shared):
-    result = movers(processors, 3)
-    distinct = list(dict.fromkeys(result))
-    assert tuple(distinct.index(one) for one in result) == shared
 
 
 def test_there_are_no_more_hands_than_processors_and_two_roles_take_turns_on_one():

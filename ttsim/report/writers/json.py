@@ -7,6 +7,7 @@ from typing import Any
 from device.spec.device_spec import DeviceSpec
 from ttsim.report.devices import DeviceFigures, differences
 from ttsim.report.formatting import text
+from ttsim.report.links import links_dict
 from ttsim.report.memory import LayerResult
 from ttsim.report.record import Record
 from ttsim.report.rows import as_dict
@@ -15,9 +16,17 @@ FORMAT = 2  # raised when a field changes its meaning or goes
 SAVED_FORMAT = 1  # of a saved report
 
 
-def layers_as_json(results: Sequence[LayerResult]) -> str:
-    """A document with one entry for each layer: its request, its summary, or its error and the last operations."""
-    return text({"format": FORMAT, "layers": [entry(result) for result in results]})
+def layers_as_json(results: Sequence[LayerResult], *, links: bool = False) -> str:
+    """A document with one entry for each layer: its request, its summary, or its error and the last operations.
+
+    With ``links``, an entry has the loads of the networks' links, too.
+    """
+    return text({"format": FORMAT, "layers": [{**entry(result), **_links(result, links)} for result in results]})
+
+
+def _links(result: LayerResult, asked: bool) -> dict[str, Any]:
+    report = None if result.summary is None else result.summary.cycles
+    return {"links": links_dict(report)} if asked and report is not None else {}
 
 
 def entry(result: LayerResult) -> dict[str, Any]:

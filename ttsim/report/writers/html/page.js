@@ -405,6 +405,70 @@ function heat(section) {
   return [el("div", { class: "buttons tools" }, figure, ...sides), grid, scale];
 }
 
+// Links: bytes from each node to the right, down, left and up; those of the second network beside those of the first
+const STEPS = [[1, 0, "right"], [0, 1, "down"], [-1, 0, "left"], [0, -1, "up"]];
+const GAP = 0.3; // of a node's place, on each side of its square
+function links(section) {
+  const [cols, rows] = section.size;
+  const choice = (label, names) => el("select", { "aria-label": `${label} of ${section.title}`, onchange: () => paint() }, ...names.map(([value, name]) => el("option", { value, selected: value === section.first }, name)));
+  const operation = choice("Operation", section.parts.map(([number, name]) => [number, `#${number} ${kindOf(name)}`]));
+  const network = choice("Network", [[2, "both networks"], [0, "first: → then ↓"], [1, "second: ↑ then ←"]]);
+  const svg = svgEl("svg", { role: "img" }), scale = el("p", { class: "note" });
+  const box = el("div", { class: "grid" }, svg);
+  let width = 0;
+  const coreOf = (at) => /^core (\d+)-(\d+)$/.exec(section.names[0][at]);
+  const paint = () => {
+    if (!width) return;
+    const [, name, perByte, whole, loads] = section.parts.find(([number]) => `${number}` === operation.value);
+    const most = Math.max(...loads.flat()), out = 0.3; // of a place, that arrows reach beyond the grid
+    const size = Math.min(58, (width - 26) / (cols + 2 * out)), half = size * (0.5 - GAP), left = 22 + out * size, top = 32 + out * size;
+    const [x, y] = [(col) => left + (col + 0.5) * size, (row) => top + (row + 0.5) * size];
+    const text = (words, at, up, anchor = "middle") => svgEl("text", { x: at, y: up, "text-anchor": anchor }, words);
+    svg.setAttribute("height", top + (rows + out) * size + 2);
+    svg.setAttribute("width", left + (cols + out) * size + 4);
+    svg.setAttribute("aria-label", `${section.title} of ${kindOf(name)}; the table of the busiest links has the numbers`);
+    const marks = [text("worker cores: column →, row ↓", 0, 12, "start")];
+    const heads = [new Map(), new Map()]; // torus column or row of each column or row of worker cores
+    for (let at = 0; at < cols * rows; at += 1) {
+      const core = coreOf(at), [col, row] = [at % cols, Math.floor(at / cols)];
+      const bank = section.names.some((names, number) => (network.value === "2" || network.value === `${number}`) && names[at].startsWith("DRAM"));
+      marks.push(svgEl("rect", { x: x(col) - half, y: y(row) - half, width: 2 * half, height: 2 * half, rx: 2, class: core ? "node core" : bank ? "node bank" : "node" }));
+      if (bank) marks.push(text("D", x(col), y(row) + 4));
+      if (core) [core[1], core[2]].forEach((number, axis) => heads[axis].set([col, row][axis], number));
+    }
+    for (const [col, number] of heads[0]) marks.push(text(number, x(col), 28));
+    for (const [row, number] of heads[1]) marks.push(text(number, 17, y(row) + 4, "end"));
+    const arrows = loads.flatMap((own, way) => own.map((moved, at) => [moved, way, at])).filter(([, way]) => network.value === "2" || way >> 1 === +network.value);
+    for (const [moved, way, at] of arrows.sort(([one], [other]) => one - other)) {
+      const [right, down, name] = STEPS[way], [col, row] = [at % cols, Math.floor(at / cols)], share = most ? moved / most : 0;
+      const aside = network.value === "2" ? size * 0.1 * (way < 2 ? -1 : 1) : 0, long = 2 * GAP * size - 2, tip = Math.min(long, 3 + size * 0.09), wide = size * (0.035 + 0.09 * share);
+      const place = `translate(${x(col)} ${y(row)}) rotate(${[0, 90, 180, 270][way]}) translate(${half + 1} ${aside * (way % 2 ? -1 : 1) * (way < 2 ? 1 : -1)})`;
+      const head = Math.max(1.6 * wide, size * 0.07);
+      const node = svgEl("path", { transform: place, d: `M0,${-wide / 2}H${long - tip}V${-head}L${long},0L${long - tip},${head}V${wide / 2}H0Z`, class: moved ? "link-load" : "link-load idle" });
+      node.style.setProperty("--share", `${Math.round(12 + 88 * share)}%`);
+      const next = (row + down + rows) % rows * cols + (col + right + cols) % cols, names = section.names[way >> 1];
+      const facts = { columns: [["bytes", "B"], ["link time", "ns"], ["of operation", "share"], ["of the busiest link", "share"]].map(([name, unit]) => ({ name, unit })), rows: [[moved, moved * perByte, moved * perByte / whole, share]] };
+      node.addEventListener("pointermove", (event) => showTip(event, facts, 0, `${names[at]} ${name} to ${names[next]}`));
+      node.addEventListener("pointerleave", hideTip);
+      marks.push(node);
+    }
+    svg.replaceChildren(...marks);
+    scale.replaceChildren("From nothing (pale) to ", el("b", {}, `${format("B", most)}, ${format("ns", most * perByte)} at the full rate of a link`), `, ${format("share", most * perByte / whole)} of the operation's time.`);
+  };
+  new ResizeObserver(() => {
+    const now = Math.floor(box.clientWidth);
+    if (!now || now === width) return;
+    width = now;
+    paint();
+  }).observe(box);
+  watchers.push(() => {
+    const [number] = selected?.size === 1 ? selected : [];
+    if (section.parts.some(([own]) => own === number)) operation.value = number;
+    paint();
+  });
+  return [el("div", { class: "buttons tools" }, operation, network), box, scale];
+}
+
 function bars(section) {
   const table = tableOf(section.table);
   if (!table) return [];
@@ -556,7 +620,7 @@ function code(section) {
 
 // ---- the page
 
-const KINDS = { verdict, gain, table, rectangles, points, heat, bars, text, code };
+const KINDS = { verdict, gain, table, rectangles, points, heat, links, bars, text, code };
 const FIRST = ["verdict", "gain", "picture"];
 const main = el("main", { id: "report" });
 const jumps = el("nav", { class: "jumps", "aria-label": "Sections" });
