@@ -13,6 +13,7 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Final
 
+from device.errors import DeviceError
 from device.memory.memory_config import BufferType, MemoryConfig, TensorMemoryLayout
 from device.plan import MOVE, DeviceOp, Event, Operation, OperationBegin, Plan, Refuse, Relocate
 from device.spec.device_spec import DeviceSpec
@@ -67,12 +68,18 @@ def run_cycles(
     ran: Iterable[int] | None = None,
     op_models: OpModels = OP_MODELS,
 ) -> PlanCycles:
-    """Cycles of the device operations of a plan; equal programs, such as slices, are timed once."""
+    """Cycles of the device operations of a plan; equal programs, such as slices, are timed once.
+
+    Raises:
+        DeviceError: The device refuses an operation, which has no cycles then.
+    """
     timed: list[TimedOperation] = []
     known: dict[object, TimedOperation] = {}
     steps = list(operations_of(plan, ran))
     times = Counter(step.name for step in steps)
     for step in steps:
+        if step.refused is not None:
+            raise DeviceError(step.refused)
         ends = ends_of(step, plan)
         same = (step.name, step.op, ends) if times[step.name] > 1 else step.name  # whose hash is quicker
         if same not in known:

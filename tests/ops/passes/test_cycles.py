@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16
@@ -93,6 +94,13 @@ def test_slices_are_timed_one_by_one(spec):
     assert names.count("Conv2dDeviceOperation") == 4
     assert names.count("PaddedSliceDeviceOperation") == 4
     assert read.untimed == ()
+
+
+def test_an_operation_that_the_device_refuses_has_no_cycles():
+    """Eight column blocks of a matmul on one column of cores: its links lead nowhere."""
+    steps = (Operation(name="Matmul", inputs=("x",), refused="Num output blocks along x (8)\nuse more columns"),)
+    with pytest.raises(DeviceError, match=r"Num output blocks along x \(8\)"):
+        run_cycles(Plan(steps=steps, tensors={"x": TENSOR}), SPECS[0])
 
 
 @pytest.mark.parametrize("still", [(), (1, 4), (1,), (4,)])
