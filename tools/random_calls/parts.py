@@ -84,7 +84,7 @@ def cached(draft: Draft) -> Step:
         rows = draft.operand("b", (1, heads, TILE, columns), dtype, where=DRAM)
         row, first = draft.below(4 * TILE), draft.below(TILE - users + 1)
         values[:, :, row] = rows.values[0, :, first : first + users].swapaxes(0, 1)
-        draft.call(cache, rows, row, first)
+        draft.call(cache, rows, row).option("batch_offset", first)
     draft.target = cache.name
     return draft.gives(values, movement_error(values, dtype), dtypes=(dtype,), layout="TILE")
 

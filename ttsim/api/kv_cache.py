@@ -40,8 +40,8 @@ def update_cache(
     cache: Tensor,
     input: Tensor,
     update_index: int,
-    batch_offset: int = 0,
     *,
+    batch_offset: int = 0,
     compute_kernel_config: WormholeComputeKernelConfig | None = None,
 ) -> Tensor:
     """Writes one row for every user of a cache.

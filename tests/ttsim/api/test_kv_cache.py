@@ -30,7 +30,7 @@ def test_one_row_of_every_user(device, first, words):
     cache, keys = put_all(device, "2x3x96x64 tile + 1x3x32x64 tile")
     keys, wanted = ttnn.to_memory_config(keys, shards), cache.to_numpy()
     wanted[:, :, 40] = keys.to_numpy()[0, :, first : first + 2].swapaxes(0, 1)
-    ttnn.update_cache(cache, keys, 40, first)
+    ttnn.update_cache(cache, keys, 40, batch_offset=first)
     assert np.array_equal(cache.to_numpy(), wanted)
 
 
@@ -86,8 +86,14 @@ def test_users_and_rows_that_do_not_fit(device):
     cache, keys = put_all(device, "32x1x32x32 tile + 1x1x32x32 tile")
     few = put(device, "8x1x32x32 tile")
     for call, text in (
-        (lambda: ttnn.update_cache(cache, keys, 3, 2), "Device: Batch offset must be 0 when cache tensor batch size"),
-        (lambda: ttnn.update_cache(few, keys, 3, 25), "Device: Batch offset (25) + cache tensor batch size (8) must"),
+        (
+            lambda: ttnn.update_cache(cache, keys, 3, batch_offset=2),
+            "Device: Batch offset must be 0 when cache tensor batch size",
+        ),
+        (
+            lambda: ttnn.update_cache(few, keys, 3, batch_offset=25),
+            "Device: Batch offset (25) + cache tensor batch size (8) must",
+        ),
         (lambda: ttnn.update_cache(few, keys, -1), "ArgumentType: ttnn.update_cache(): incompatible function"),
     ):
         assert refusal(call).startswith(text)
