@@ -15,6 +15,8 @@ import numpy as np
 
 import ttsim
 from device.errors import TTSimError
+from device.memory.memory_config import BufferType
+from device.numbers.formats import round_up
 from tools.fuzz.finding import Finding, place_of
 from tools.fuzz.real_library import real_library
 from tools.fuzz.sequences import DEVICES
@@ -291,14 +293,20 @@ def _placed(
         for name, spec, record in zip(kept, specs, output.output_allocations, strict=True):
             if name not in call.arguments:
                 scene.add(name, scene.like(spec))
-                if record.address:
-                    records[name] = record
+                if record.address:  # as the allocator keeps it
+                    unit = _alignment_bytes(scene.device, record.buffer_type)
+                    records[name] = record._replace(size_per_bank=round_up(record.size_per_bank, unit))
     for name in call.dropped:
         records.pop(name, None)
         scene.state.shadows.pop(name, None)
     state = state.with_allocations(records.values())
     answer["state"] = {kind.name: [list(region) for region in regions] for kind, regions in state.regions.items()}
     return answer, state
+
+
+def _alignment_bytes(device: ttsim.Device, kind: BufferType) -> int:
+    """What sizes of buffers of a memory are rounded up to."""
+    return device.spec.dram.alignment_bytes if kind is BufferType.DRAM else device.spec.l1.allocation_alignment_bytes
 
 
 def check_chain(seed: int, index: int, *, real: str) -> Finding:
