@@ -284,8 +284,8 @@ def plan_join(
         raise DeviceError(f"ShapeBase[] index out of range. 3 not in [-{RANK}, {rank})\ninput_tensor: give rank 4")
     where = source.memory_config if place is None else place
     result = _joined(source, where)
-    for text in _join_refusals(source, where, squeezed=squeezed):
-        raise DeviceError(f"{text}\ninput_tensor: give [batch, heads, rows, head size] of floats in TILE layout")
+    text = next(_join_refusals(source, where, squeezed=squeezed), None)
+    refused = text and f"{text}\ninput_tensor: give [batch, heads, rows, head size] of floats in TILE layout"
 
     def write(builder: PlanBuilder, given: PlanTensor) -> PlanTensor:
         if source.shape[-1] % TILE:
@@ -298,8 +298,8 @@ def plan_join(
             tensor = placed(builder, given, where, "gathered")
         output = PlanTensor("output", result)
         builder.run(
-            "NLPConcatHeadsDeviceOperation", JoinHeads(), [tensor], output, _join_buffers(tensor, output, spec),
-            dataflow=True,
+            "NLPConcatHeadsDeviceOperation", JoinHeads(), [tensor], output,
+            () if refused else _join_buffers(tensor, output, spec), dataflow=True, refused=refused,
         )  # fmt: skip
         builder.free_own(tensor, keep=[output])
         batch, _, rows, columns = result.shape
