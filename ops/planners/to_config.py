@@ -12,7 +12,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, DataFormat
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import FreeL1, PlanBuilder, PlanTensor, plan_of
-from ops.programs.buffer_shapes import row_bytes, rows_follow
+from ops.programs.buffer_shapes import in_dram, row_bytes, rows_follow
 from ops.programs.data_movement.conversions import (
     copied,
     in_other_layout,
@@ -23,7 +23,7 @@ from ops.programs.data_movement.conversions import (
     untilized_by,
 )
 from ops.programs.data_movement.copy import Conversion, misplaced_rows
-from ops.programs.data_movement.placement import move_up, resharding, viewed
+from ops.programs.data_movement.placement import blocks_in_dram, move_up, resharding, viewed
 
 RANK = 4  # axes that the programs of the library take at most
 
@@ -227,17 +227,19 @@ def placed(
 ) -> PlanTensor:
     """A copy of a tensor in a place, which stays allocated; the tensor itself if it is there, whatever the format.
 
-    Programs that distribute shards need rows that L1 aligns, and change formats of tiles only; a copy program does the
-    rest.
+    Programs that distribute shards need rows that L1 aligns, and change formats of tiles only, and those that gather
+    shards need them in L1; a copy program does the rest.
     """
     source_spec, spec = source.spec, builder.device_spec
     if place == source_spec.memory_config:
         return source
     result, current = source_spec.changed(memory_config=place, data_format=data_format), source_spec.memory_config
+    if (refused := blocks_in_dram(current, place)) is not None:
+        raise DeviceError(refused)
     if not current.is_sharded():
         deals = place.is_sharded() and _may_redistribute(source_spec, place.shard_spec, result.data_format, spec)
         return copied(builder, Conversion.INTERLEAVED_TO_SHARDED if deals else Conversion.COPY, source, result, name)
-    gathers = _may_redistribute(source_spec, current.shard_spec, result.data_format, spec)
+    gathers = not in_dram(source_spec) and _may_redistribute(source_spec, current.shard_spec, result.data_format, spec)
     if not place.is_sharded():
         return copied(builder, Conversion.SHARDED_TO_INTERLEAVED if gathers else Conversion.COPY, source, result, name)
     ends = source_spec.memory_config.shard_spec, place.shard_spec
@@ -279,13 +281,13 @@ def plan_interleaved_to_sharded(
     shards = place.shard_spec
     if shards is None:
         raise DeviceError("Shard spec must be provided\noutput_memory_config: give it a ShardSpec")
-    refused = None
-    if source.layout is Layout.ROW_MAJOR and not rows_follow(source, shards.shape[1], spec):
+    refused = blocks_in_dram(place)
+    if refused is None and source.layout is Layout.ROW_MAJOR and not rows_follow(source, shards.shape[1], spec):
         refused = (
             f"Shard page size must currently have L1 aligned page size\nrows of {shards.shape[1]} elements are no "
             f"whole multiple of {spec.l1.alignment_bytes} bytes; give wider shards"
         )
-    elif source.layout is Layout.ROW_MAJOR and result.data_format != source.data_format:
+    elif refused is None and source.layout is Layout.ROW_MAJOR and result.data_format != source.data_format:
         refused = "Input tensor layout must be TILE when dtype conversion is needed\noutput_dtype: leave it out"
     return _plan_of_copy(Conversion.INTERLEAVED_TO_SHARDED, source, result, spec, refused)
 
@@ -298,7 +300,9 @@ def plan_sharded_to_interleaved(
     if shards is None:
         raise DeviceError("Input tensor must be sharded\ninput_tensor: it is interleaved already")
     refused = None
-    if source.layout is Layout.ROW_MAJOR and not rows_follow(source, shards.shape[1], spec):
+    if in_dram(source):
+        refused = "Input tensor must be in L1\ninput_tensor: its shards are in DRAM; to_memory_config copies them"
+    elif source.layout is Layout.ROW_MAJOR and not rows_follow(source, shards.shape[1], spec):
         refused = (
             f"Shard page size must be aligned to {spec.l1.alignment_bytes}B for L1 Tensor\n"
             f"rows of {shards.shape[1]} elements are no whole multiple of that; to_memory_config copies them"
@@ -320,7 +324,7 @@ def plan_reshard(source: TensorSpec, place: MemoryConfig, spec: DeviceSpec) -> P
     source_shards, target_shards = source.memory_config.shard_spec, place.shard_spec
     if source_shards is None or target_shards is None:
         raise DeviceError("input must be sharded\nreshard: both places need a ShardSpec")
-    refused = None
+    refused = blocks_in_dram(source.memory_config, place) or _pages_refusal(source, result, spec)
     if source.layout is Layout.ROW_MAJOR and resharding(source, place, spec) is not Conversion.RESHARD:
         for which, width in (("Input", source_shards.shape[1]), ("Output", target_shards.shape[1])):
             page_bytes = row_bytes(source, width)
@@ -331,6 +335,22 @@ def plan_reshard(source: TensorSpec, place: MemoryConfig, spec: DeviceSpec) -> P
                     f"aligned to {spec.l1.alignment_bytes} bytes for reshard\ngive tiles, or wider shards"
                 )
     return _plan_of_copy(Conversion.RESHARD, source, result, spec, refused)
+
+
+def _pages_refusal(source: TensorSpec, result: TensorSpec, spec: DeviceSpec) -> str | None:
+    """Why no program copies shards into DRAM page by page; None where it does, or where programs of L1 move them."""
+    before, after = source.memory_config, result.memory_config
+    alike = before.memory_layout is after.memory_layout
+    if not in_dram(result) or (alike and not in_dram(source)):
+        return None
+    pages = [tensor.buffer(spec) for tensor in (source, result)]
+    counts = [buffer.size_bytes // buffer.page_bytes for buffer in pages]
+    if counts[0] == counts[1]:
+        return None
+    return (
+        f"Number of input ({counts[0]}) and output ({counts[1]}) pages must match\n"
+        "give shards of the same width, or tiles; to_memory_config copies other rows"
+    )
 
 
 def require_right_rows(plan: Plan) -> None:

@@ -108,6 +108,7 @@ def shard_buffers(read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> tu
 
     A view of the shards, and as many tiles of the other format if there is one; sticks on their way into shards are
     aligned in a scratchpad, and so are HEIGHT shards of rows that L1 would align, two of which a reshard has room for.
+    Interleaved tensors become shards in DRAM by way of as much L1, and shards in DRAM other ones by way of a page.
     """
     gathers, deals = (not tensor.spec.memory_config.is_sharded() for tensor in (written, read))
     shards, other = (read, written) if gathers else (written, read)
@@ -117,6 +118,10 @@ def shard_buffers(read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> tu
         alignment_bytes = spec.dram.alignment_bytes
         stick = round_up(view.page_bytes, alignment_bytes) + alignment_bytes
         pads = (scratchpad("sticks", STICKS * stick, view.data_format, view.cores)._replace(page_bytes=stick),)
+    if deals and in_dram(written.spec):
+        view = view._replace(view_of=None)
+    if not gathers and not deals and in_dram(read.spec) and in_dram(written.spec):
+        return (paged_buffer("page", 1, aligned_page(written.spec, spec), view.data_format, view.cores),)
     if not gathers and not deals:
         view = view._replace(size_bytes=resharded_bytes(written.spec, view.size_bytes, spec))
         by_height, page_bytes = (

@@ -202,13 +202,21 @@ def convert(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name
     return copy
 
 
+def blocks_in_dram(*places: MemoryConfig) -> str | None:
+    """Why no program copies a tensor between these places, if one is of BLOCK shards in DRAM; else None."""
+    for place in places:
+        if place.memory_layout is Scheme.BLOCK_SHARDED and place.buffer_type is BufferType.DRAM:
+            return "We don't support DRAM block sharding\nmemory_config: use another layout, or L1"
+    return None
+
+
 def to_config(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:
     """The result of a convolution in the caller's memory config; the source is released when it is copied.
 
     A sharded config that does not fit the output or the device is refused only when all steps before have run, as by
     the real library.
     """
-    refused, scheme = None, config.memory_layout
+    scheme = config.memory_layout
     if config.is_sharded() and config.shard_spec is None:
         by_height = {source.spec.memory_config.memory_layout, scheme} == {Scheme.HEIGHT_SHARDED}
         rows = source.spec.layout is Layout.ROW_MAJOR and by_height
@@ -219,8 +227,8 @@ def to_config(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, na
             f"{first}\nmemory_config: {scheme.name} needs a ShardSpec(grid, shape, orientation); leave memory_config "
             "out to have the output where the call puts it"
         )
-    elif scheme is Scheme.BLOCK_SHARDED and config.buffer_type is BufferType.DRAM:
-        refused = "We don't support DRAM block sharding\nmemory_config: use another layout, or L1"
+    else:
+        refused = blocks_in_dram(config)
     if refused is not None:
         op = CopyTensor(_CONVERSIONS[source.spec.memory_config.is_sharded(), True])
         return builder.run(op.name, op, [source], refused=refused)

@@ -28,6 +28,12 @@ def spec(*shape, memory=DRAM, layout=TILES, dtype=ttsim.bfloat16):
     return ttsim.TensorSpec(shape, dtype, layout, memory_config=memory)
 
 
+def banks(scheme, height, width, count):
+    """Shards in so many banks of DRAM."""
+    config = shards(scheme, height, width, count)
+    return ttsim.MemoryConfig(config.memory_layout, ttsim.BufferType.DRAM, config.shard_spec)
+
+
 WIDE = shards("HEIGHT_SHARDED", 32, 384, 3)  # rows of 192 columns and as much padding
 CONV = {
     "input_tensor": spec(1, 1, 635, 32, layout=ROWS),
@@ -42,11 +48,9 @@ CONV = {
 
 def dram_columns(width):
     """The first operand and the program of a matmul by columns in two of twelve banks of DRAM."""
-    banks = shards("WIDTH_SHARDED", 192, 32, 12)
-    banks = ttsim.MemoryConfig(banks.memory_layout, ttsim.BufferType.DRAM, banks.shard_spec)
     return (
         spec(1, 1, 32, 192, memory=shards("WIDTH_SHARDED", 32, 96, 2)),
-        spec(1, 1, 192, width, memory=banks),
+        spec(1, 1, 192, width, memory=banks("WIDTH_SHARDED", 192, 32, 12)),
     )
 
 
@@ -56,7 +60,24 @@ def dram_program(**fields):
     return {"program_config": program, "memory_config": ttsim.L1_WIDTH_SHARDED_MEMORY_CONFIG}
 
 
+THREE = (3, 64, 320)
+HALVES = banks("HEIGHT_SHARDED", 96, 320, 2)
 USAGES = {
+    # shards of DRAM are put together in L1: 96 rows of 640 B, and four sticks of 672 B that align them
+    "rows into banks": (ttsim.to_memory_config, (spec(*THREE, layout=ROWS), HALVES), {}, (0, 0, 64128, 0)),
+    "out of banks": (ttsim.to_memory_config, (spec(*THREE, memory=HALVES), DRAM), {}, (0, 0, 4 * KIB, 0)),
+    "between banks": (
+        ttsim.reshard,
+        (spec(*THREE, memory=HALVES), banks("WIDTH_SHARDED", 192, 160, 2)),
+        {},
+        (0, 0, 2 * KIB, 0),
+    ),
+    "rows out of banks": (
+        ttsim.to_memory_config,
+        (spec(*THREE, layout=ROWS, memory=HALVES), shards("BLOCK_SHARDED", 96, 160, 2, 2)),
+        {},
+        (0, 30 * KIB, 32000, 30 * KIB),
+    ),
     "readers of two banks": (ttsim.matmul, dram_columns(64), dram_program(), (0, 10240, 43008, 4096)),
     # the numbers of these two are not known, but their memory is
     "heads with padding": (
@@ -163,6 +184,30 @@ def test_repeated_rows_take_as_many_pages_as_l1_holds(device):
 
 ONE_CORE = shards("HEIGHT_SHARDED", 65536, 8, 1)
 REFUSALS = {
+    "blocks in banks": (
+        ttsim.to_memory_config,
+        (spec(*THREE, memory=banks("BLOCK_SHARDED", 192, 160, 2)), DRAM),
+        {},
+        "We don't support DRAM block sharding",
+    ),
+    "blocks into banks": (
+        ttsim.interleaved_to_sharded,
+        (spec(*THREE), banks("BLOCK_SHARDED", 192, 160, 2)),
+        {},
+        "We don't support DRAM block sharding",
+    ),
+    "sharded_to_interleaved": (
+        ttsim.sharded_to_interleaved,
+        (spec(*THREE, memory=HALVES), L1),
+        {},
+        "Input tensor must be in L1",
+    ),
+    "rows of other banks": (
+        ttsim.reshard,
+        (spec(*THREE, layout=ROWS, memory=HALVES), banks("WIDTH_SHARDED", 192, 160, 2)),
+        {},
+        "Number of input (192) and output (384) pages must match",
+    ),
     "dataflow pages": (
         ttsim.to_memory_config,
         (spec(1, 1, 65536, 8, layout=ROWS), ONE_CORE),
