@@ -63,7 +63,7 @@ def _binary(name: str, *, swapped: bool = False) -> Callable[[T, object], T]:
     """The operator that calls a function of the package."""
 
     def operator(self: T, other: object) -> T:
-        result: T = _function(name)(*((other, self) if swapped else (self, other)))
+        result: T = library_function(name)(*((other, self) if swapped else (self, other)))
         return result
 
     return operator
@@ -95,9 +95,9 @@ class Operators:
         """The part of the tensor that an index names, by the functions `slice` and `squeeze`; see `box_of`."""
         tensor: Any = self
         box = box_of(index, tuple(tensor.shape))
-        part = _on_host(tensor, box) if tensor.device() is None else _function("slice")(tensor, *box.corners)
+        part = _on_host(tensor, box) if tensor.device() is None else library_function("slice")(tensor, *box.corners)
         for passed, axis in enumerate(box.gone):
-            part = _function("squeeze")(part, axis - passed)
+            part = library_function("squeeze")(part, axis - passed)
         return cast("Self", part)
 
 
@@ -111,5 +111,6 @@ def _on_host(tensor: Any, box: Box) -> Any:
     return type(tensor).of_host(quantize(values, spec.data_format), spec)
 
 
-def _function(name: str) -> Any:
+def library_function(name: str) -> Any:
+    """A function of the package."""
     return getattr(sys.modules[FACE], name)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from math import prod
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, cast
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from ops.builder import CREATED
 from ops.programs.conv2d.weights import AsWanted
 from ops.programs.data_movement.reshape import memory_after
 from ttsim.runtime.device import Device, MeshShape
-from ttsim.runtime.operators import Operators
+from ttsim.runtime.operators import Operators, library_function
 from ttsim.runtime.session import current, outside_graphs, remember
 from ttsim.runtime.storage import (
     UNKNOWN,
@@ -538,10 +538,11 @@ class Tensor(Operators):
     def reshape(self, *shape: SupportsIndex | Sequence[int]) -> "Tensor":
         """The same elements in another shape, of which one side may be -1; raises DeviceError for another volume.
 
-        A device tensor whose pages stay the same keeps its buffer; another gets a new one, with new shards if it is
-        sharded.
+        On the device this is `ttnn.reshape`, as in ttnn, but for weights that were prepared.
         """
         wanted = resolved_shape(shape, self.spec.volume)
+        if self._storage is not None and not self.keeps_padding:
+            return cast("Tensor", library_function("reshape")(self, wanted))
         spec = TensorSpec(wanted, self.spec.data_format, self.layout, memory_after(self.spec, wanted))
         if self._storage is None:
             return self._changed(spec)

@@ -125,6 +125,8 @@ USAGES = {
         {"memory_config": ttsim.L1_BLOCK_SHARDED_MEMORY_CONFIG},
         (0, 10 * KIB, 26 * KIB, 8 * KIB),
     ),
+    # a method of tensors runs the same program
+    "reshape": (lambda x: x.reshape(256, 16, 72), (spec(4, 384, 192),), {}, (0, 0, 5504, 0)),
     # the tensor of floats lies where the result does
     "clip": (
         ttsim.clip,
