@@ -371,5 +371,8 @@ def _result(source: TensorSpec, place: MemoryConfig | None, spec: DeviceSpec) ->
             source_shards = on_all_cores(source.padded_shape, where.memory_layout, spec)
         elif source_shards is None:
             source_shards = rows_on_all_cores(source, where.memory_layout, spec)
+        else:  # the tensor's own, which hold a tile at least
+            high, wide = source_shards.shape
+            source_shards = source_shards.changed(shape=(max(high, TILE), max(wide, TILE)))
         where = replace(where, shard_spec=source_shards)
     return source.changed(memory_config=where)

@@ -119,7 +119,9 @@ def shard_buffers(read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> tu
         stick = round_up(view.page_bytes, alignment_bytes) + alignment_bytes
         pads = (scratchpad("sticks", STICKS * stick, view.data_format, view.cores)._replace(page_bytes=stick),)
     if deals and in_dram(written.spec):
-        view = view._replace(view_of=None)
+        page_bytes = aligned_page(written.spec, spec)
+        size = view.size_bytes if not in_rows else written.spec.shards.shape[0] * page_bytes
+        view = view._replace(view_of=None, size_bytes=size)
     if not gathers and not deals and in_dram(read.spec) and in_dram(written.spec):
         return (paged_buffer("page", 1, aligned_page(written.spec, spec), view.data_format, view.cores),)
     if not gathers and not deals:

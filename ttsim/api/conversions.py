@@ -263,7 +263,7 @@ def to_device(
         queue_id: Accepted as in ttnn; there is one queue.
 
     Returns:
-        The tensor on ``device``.
+        The tensor on ``device``; ``tensor`` itself if it is there already, in whatever memory.
 
     Raises:
         DeviceError: The tensor was deallocated, or the shards do not hold it.

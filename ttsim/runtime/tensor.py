@@ -488,7 +488,7 @@ class Tensor(Operators):
         device: Device | None = None,
         target_layout: Layout | None = None,
     ) -> "Tensor":
-        """The tensor on a device, or in another layout.
+        """The tensor on a device, or in another layout; itself if it is on the device already, wherever it lies.
 
         Args:
             target: A device, or a layout; or else one of the two by its own name.
@@ -506,6 +506,8 @@ class Tensor(Operators):
         if not isinstance(target, Device):
             raise ArgumentTypeError(f"to: the target must be a device or a layout, not {type(target).__name__}")
         require_type_or_none("to", MemoryConfig, mem_config=mem_config)
+        if self._storage is not None and self._storage.device is target and self.is_allocated():
+            return self
         own = self.spec.memory_config if self._storage is None else DRAM_MEMORY_CONFIG
         spec = self._spec_in(mem_config or own)
         off = target.values == "off"

@@ -49,7 +49,12 @@ def plan_permute(
 def plan_transpose(
     source: TensorSpec, first: int, second: int, spec: DeviceSpec, *, place: MemoryConfig | None = None
 ) -> Plan:
-    """Plan two axes of the tensor "input" swapped, counted from the first; else as `plan_permute`."""
+    """Plan two axes of the tensor "input" swapped, counted from the first; else as `plan_permute`.
+
+    A tensor of one axis is returned as it is.
+    """
+    if len(source.shape) == 1 and place is None:
+        return plan_of(source, spec, lambda _, tensor: tensor)
     return _planned("transpose", source, place, spec, partial(transposed_by, swapped=(first, second)))
 
 

@@ -15,7 +15,15 @@ from device.memory.memory_config import TILE, Layout, MemoryConfig, ShardSpec, T
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, UINT8, DataFormat, div_up, round_up
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.programs.buffer_shapes import BUFFERING, page_cores, resharded_bytes, row_bytes, shard_counts, tile_buffer
+from ops.programs.buffer_shapes import (
+    BUFFERING,
+    page_alignment_bytes,
+    page_cores,
+    resharded_bytes,
+    row_bytes,
+    shard_counts,
+    tile_buffer,
+)
 from ops.programs.data_movement.copy import (
     Conversion,
     CopyTensor,
@@ -148,9 +156,10 @@ def _refusals(op: CopyTensor, source: TensorSpec, target: TensorSpec, spec: Devi
                         f"Uneven input shard {direction} {part} for tensor {direction} {whole} not supported for "
                         "single core implementation\nuse_multicore: leave it out"
                     )
-            if wanted is not None and (row := row_bytes(target, wanted.shape[1])) % alignment_bytes:
+            unit = page_alignment_bytes(target.memory_config, spec)
+            if wanted is not None and (row := row_bytes(target, wanted.shape[1])) % unit:
                 yield (
-                    f"Output shard row size {row} bytes must be aligned to {alignment_bytes} bytes buffer alignment "
+                    f"Output shard row size {row} bytes must be aligned to {unit} bytes buffer alignment "
                     "requirement\nmemory_config: give wider shards"
                 )
         case _:

@@ -216,7 +216,7 @@ def to_config(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, na
     A sharded config that does not fit the output or the device is refused only when all steps before have run, as by
     the real library.
     """
-    scheme = config.memory_layout
+    refused, scheme = blocks_in_dram(config), config.memory_layout
     if config.is_sharded() and config.shard_spec is None:
         by_height = {source.spec.memory_config.memory_layout, scheme} == {Scheme.HEIGHT_SHARDED}
         rows = source.spec.layout is Layout.ROW_MAJOR and by_height
@@ -227,8 +227,6 @@ def to_config(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, na
             f"{first}\nmemory_config: {scheme.name} needs a ShardSpec(grid, shape, orientation); leave memory_config "
             "out to have the output where the call puts it"
         )
-    else:
-        refused = blocks_in_dram(config)
     if refused is not None:
         op = CopyTensor(_CONVERSIONS[source.spec.memory_config.is_sharded(), True])
         return builder.run(op.name, op, [source], refused=refused)

@@ -125,6 +125,22 @@ USAGES = {
         {"memory_config": ttsim.L1_BLOCK_SHARDED_MEMORY_CONFIG},
         (0, 10 * KIB, 26 * KIB, 8 * KIB),
     ),
+    # shards of the tensor that hold no tile grow to one
+    "shards of less than a tile": (
+        ttsim.relu,
+        (spec(160, 128, layout=ROWS, memory=shards("HEIGHT_SHARDED", 20, 128, 4, 2)),),
+        {"memory_config": ttsim.L1_HEIGHT_SHARDED_MEMORY_CONFIG},
+        (0, 13312, 21504, 8192),
+    ),
+    # the one axis of a tensor has nothing to swap with
+    "transpose": (
+        ttsim.transpose,
+        (spec(16, layout=ROWS, dtype=ttsim.float32, memory=shards("BLOCK_SHARDED", 1, 8, 2, 8)), 0, 0),
+        {},
+        (0, 32, 32, 32),
+    ),
+    # a tensor of the device stays in its memory
+    "to": (lambda x: x.to(x.device(), L1), (spec(32, 64),), {}, (0, 0, 0, 0)),
     # a method of tensors runs the same program
     "reshape": (lambda x: x.reshape(256, 16, 72), (spec(4, 384, 192),), {}, (0, 0, 5504, 0)),
     # the tensor of floats lies where the result does
@@ -373,6 +389,26 @@ def test_a_normalization_allocates_its_result_before_its_checks(device):
         ask = graph.query_op_constraints_with_initial_state
         output = ask(ttsim.layer_norm, device, state, source, memory_config=memory_config)
         assert output.response.error_message.startswith(first)
+
+
+@pytest.mark.parametrize(
+    ("place", "usage", "first"),
+    [
+        (shards("WIDTH_SHARDED", 32, 48, 2), (0, 3072, 3840, 3072), ""),
+        (
+            banks("WIDTH_SHARDED", 32, 48, 2),
+            (0, 0, 4864, 0),
+            "Output shard row size 96 bytes must be aligned to 64 bytes buffer alignment requirement",
+        ),
+    ],
+)
+def test_rows_are_aligned_by_the_memory_that_they_go_to(place, usage, first):
+    """32 rows of 96 B on Blackhole, whose L1 aligns 16 B and DRAM 64 B; and four sticks of 192 B that align them."""
+    rows, tiles = (spec(32, 96, layout=layout) for layout in (ROWS, TILES))
+    with ttsim.open_device(spec="blackhole_p150", values="off") as large:
+        assert graph.query_op_constraints(ttsim.interleaved_to_sharded, large, rows, place).resource_usage == usage
+        message = graph.query_op_constraints(ttsim.untilize, large, tiles, memory_config=place).error_message
+    assert (message or "").partition("\n")[0] == first
 
 
 @pytest.mark.parametrize("name", REFUSALS)
