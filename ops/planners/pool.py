@@ -324,7 +324,8 @@ def pooled(builder: PlanBuilder, call: PoolArguments, source: PlanTensor, prefix
     results = _pool(builder, call, halo, sticks, pool_sizes(call, config, shard), prefix)
     for role, tensor in results.items():
         if call.place is not None:
-            results[role] = placed(builder, tensor, call.place, f"{tensor.name}.placed")
+            move = partial(placed, builder, tensor, call.place, f"{tensor.name}.placed")
+            results[role] = builder.attempt(move, tensor)
             builder.free_own(tensor, keep=[results[role]])
     builder.free(sticks)
     builder.free_own(sharded)

@@ -74,6 +74,8 @@ def padded_by(
     """The padded tensor, under the source's name if it lies in the source's buffer."""
     if not any(map(any, padding)):
         return source
+    if source.spec.layout is Layout.TILE and any(before for before, _ in padding):
+        raise DeviceError("ttnn.pad: on device tile padding does not support front padding\npad rows, or behind alone")
     where = source.spec.memory_config if place is None else place
     if where.is_sharded() and where.shard_spec is None:
         raise NotSimulatedError("pad: a sharded memory_config without a shard_spec is not simulated; give one")
@@ -166,10 +168,6 @@ class _Pad:
 
     def tiles(self, source: PlanTensor, padding: Around, name: str, place: MemoryConfig | None) -> PlanTensor:
         """Tiles: the padding within them is filled where they are, and whole tiles are added behind."""
-        if any(before for before, _ in padding):
-            raise DeviceError(
-                "ttnn.pad: on device tile padding does not support front padding\npad rows, or behind alone"
-            )
         builder, spec, data_format = self.builder, source.spec, source.spec.data_format
         where = spec.memory_config if place is None else place
         shape = tuple(side + behind for side, (_, behind) in zip(spec.shape, padding, strict=True))

@@ -220,6 +220,19 @@ REFUSALS = {
         {},
         "Input tensor must be in L1",
     ),
+    # what a pool does not take comes before shards that do not hold its result
+    "avg_pool2d": (
+        ttsim.avg_pool2d,
+        (spec(1, 1, 6144, 256, layout=ROWS, dtype=ttsim.float32), 1, 1, 6144, 256, (1, 3), (3, 3), (0, 1)),
+        {"memory_config": shards("WIDTH_SHARDED", 6144, 64, 2)},
+        "Only BFLOAT16 supported for now",
+    ),
+    "pad in front": (
+        ttsim.pad,
+        (spec(3, 16, 192), ((0, 0), (0, 0), (2, 1)), -2.0),
+        {"memory_config": ttsim.L1_HEIGHT_SHARDED_MEMORY_CONFIG},
+        "ttnn.pad: on device tile padding does not support front padding",
+    ),
     "rows of other banks": (
         ttsim.reshard,
         (spec(*THREE, layout=ROWS, memory=HALVES), banks("WIDTH_SHARDED", 192, 160, 2)),
