@@ -132,10 +132,10 @@ class CopyTensor(DataMovement):
         cores, before, after = sides.cores, sides.read, sides.written
         match self.conversion:
             case Conversion.INTERLEAVED_TO_SHARDED:
-                return Movement(cores=cores, reads=_into_shards(sides, spec))
+                return _cast_whole(sides, Movement(cores=cores, reads=_into_shards(sides, spec)))
             case Conversion.SHARDED_TO_INTERLEAVED:
                 access = Access.STREAM if before.tiles else Access.STICKS
-                return Movement(cores=cores, writes=replace(_moved(before, after), access=access))
+                return _cast_whole(sides, Movement(cores=cores, writes=replace(_moved(before, after), access=access)))
             case Conversion.RESHARD:
                 return Movement(cores=cores, reads=_resharded(sides), reshards=True)
             case Conversion.MOVE if sides.from_shards and sides.to_shards:
@@ -431,6 +431,15 @@ def _tilize_pages(sides: Sides, blocks: TileBlocks | None, spec: DeviceSpec, *, 
         formats=(source.data_format, target.data_format),
         width_tiles=sides.width_tiles,
     )
+
+
+def _cast_whole(sides: Sides, movement: Movement) -> Movement:
+    """A movement into or out of shards; where the format changes, all tiles of a core after reading, before writing."""
+    formats = sides.source.data_format, sides.target.data_format
+    if formats[0] == formats[1]:
+        return movement
+    tiles = (sides.written if sides.to_shards else sides.read).core_pages
+    return replace(movement, cast_tiles=tiles, formats=formats, whole=True)
 
 
 def _cast_pages(sides: Sides) -> Movement:

@@ -113,6 +113,7 @@ class Movement:
     local_copies: int = 0  # Sticks that a core copies within its L1 between reading and writing
     filled_bytes: int = 0  # Bytes that the writing processor fills one by one before it begins
     reshards: bool = False  # Shards are redistributed
+    whole: bool = False  # The compute threads begin when a core has read all, and write all before any leaves the core
     compiled: bool = False  # Its kernels are generated for what they move, and move it without compute threads
     locates: bool = False  # A processor works out by divisions where it begins among the axes
 
@@ -286,10 +287,13 @@ def _overlapped(stages: dict[Stage, float], movement: Movement, spec: DeviceSpec
     """
     moving = [stages[Stage.READER], stages[Stage.WRITER]]
     working = [sum(moving)] if spec.data_movement.processors == 1 else moving
-    working += [stages[stage] for stage in (Stage.TILIZE, Stage.MATH, Stage.UNTILIZE)]
+    together = max(stages[Stage.DRAM], stages[Stage.NETWORK]) + _edge_cycles(movement, spec)
+    computing = [stages[stage] for stage in (Stage.TILIZE, Stage.MATH, Stage.UNTILIZE)]
+    if movement.whole:
+        return max(together, sum(moving)) + sum(computing)
+    working += computing
     slowest = max(working)
-    together = max(stages[Stage.DRAM], stages[Stage.NETWORK])
-    return max(together + _edge_cycles(movement, spec), slowest + (sum(working) - slowest) / movement.blocks)
+    return max(together, slowest + (sum(working) - slowest) / movement.blocks)
 
 
 def _edge_cycles(movement: Movement, spec: DeviceSpec) -> float:
@@ -323,9 +327,10 @@ def _stages(movement: Movement, spec: DeviceSpec, *, contention: bool) -> dict[S
         singly = 0.0 if before == BFLOAT16 else spec.costs_of(kernel_costs.ComputeCosts).tilize_single_cycles
         tile = singly + kernel_costs.tilize_tile_cycles(spec, before, after)
         stages[Stage.TILIZE] = movement.tilized_tiles * tile
-    if movement.cast_tiles:  # numbers become integers on the vector unit
+    if movement.cast_tiles:  # each takes Dst by itself; numbers become integers on the vector unit
         rounded = costs.integer_tile_cycles if before.is_float and not after.is_float else 0.0
-        stages[Stage.MATH] = movement.cast_tiles * (kernel_costs.convert_tile_cycles(spec, before, after) + rounded)
+        tile = kernel_costs.convert_tile_cycles(spec, before, after) + rounded
+        stages[Stage.MATH] = movement.cast_tiles * (tile + spec.costs_of(kernel_costs.ComputeCosts).subblock_cycles)
     if movement.untilized_rows:
         stages[Stage.UNTILIZE] = movement.untilized_rows * kernel_costs.untilize_row_cycles(spec, movement.width_tiles)
     stages[Stage.WRITER] += movement.filled_bytes * costs.fill_byte_cycles

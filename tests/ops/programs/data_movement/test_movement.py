@@ -18,7 +18,7 @@ from ops.programs.data_movement.copy import Conversion, CopyTensor
 from ops.programs.data_movement.movement import Access, Movement, MovementCosts, Pages, movement_cycles
 from ops.programs.data_movement.reshape import Reshape
 from ops.programs.data_movement.slice import slice_movement, slice_write_movement
-from ops.programs.kernel_costs import TransferCosts
+from ops.programs.kernel_costs import ComputeCosts, TransferCosts
 from tests.build import tensor_spec
 from tests.shards import HEIGHT
 
@@ -39,6 +39,7 @@ SPEC = load_spec("blackhole_p100").replace(
     movement_costs_store_cycles=3.01,
     movement_costs_reshard_cycles=1070.0,
 )  # figures by hand, which no fit changes
+SHARDS = "640x32 tile height/160x32/4"
 OTHERS = {"PaddedSlice": slice_movement, "SliceWrite": slice_write_movement, "Reshape": Reshape(()).movement}
 # Program, layout and cores of the source (0: interleaved) and of the result
 PROGRAMS = (
@@ -129,6 +130,21 @@ def test_pages_that_are_written_together_are_waited_for_once():
     issue = SPEC.costs_of(TransferCosts).page_issue_cycles
     waited = kernel_costs.waited_write_cycles(SPEC, 64, in_dram=False)
     assert one - four == pytest.approx(8 * waited - 2 * (waited + 3 * issue))
+
+
+@pytest.mark.parametrize(
+    ("conversion", "ends", "converted"),
+    [
+        (Conversion.INTERLEAVED_TO_SHARDED, ("640x32 tile", SHARDS), (2048 + 1088) / 117),
+        (Conversion.SHARDED_TO_INTERLEAVED, (SHARDS, "640x32 tile"), 15 + 2048 / 117),  # the least of an unpacker
+    ],
+)
+def test_tiles_change_their_format_between_reading_and_writing(conversion, ends, converted):
+    """Five tiles of each core, one after the other through Dst, while the interleaved pages stay the same."""
+    op, cast = CopyTensor(conversion), [end.replace(SHARDS, f"{SHARDS} bfloat8_b") for end in ends]
+    kept, changed = (movement_cycles(op.movement(*map(tensor_spec, pair), SPEC), SPEC) for pair in (ends, cast))
+    tile = converted + SPEC.costs_of(ComputeCosts).subblock_cycles
+    assert changed.cycles - kept.cycles == pytest.approx(5 * tile)
 
 
 def moved(**changes):
