@@ -311,12 +311,14 @@ def _stages(movement: Movement, spec: DeviceSpec, *, contention: bool) -> dict[S
         (Stage.READER, Stage.TILIZE, Stage.MATH, Stage.UNTILIZE, Stage.WRITER, Stage.NETWORK, Stage.DRAM), 0.0
     )
     if reads is not None:
-        stages[Stage.READER] = reads.core_pages * _read_cycles(reads, spec, others)
+        passed = _later_page_cycles(movement, reads, spec) if contention else 0.0
+        stages[Stage.READER] = reads.core_pages * _read_cycles(reads, spec, others, passed)
         if reads.in_dram and contention:
             share = costs.dram_stick_share if reads.access is Access.STICKS else 1.0
             stages[Stage.DRAM] += shared_read_cycles(spec, reads.all_bytes, reads.page_bytes, share)
     if writes is not None:
-        stages[Stage.WRITER] = _write_cycles(writes, spec, others)
+        passed = _later_page_cycles(movement, writes, spec) if contention else 0.0
+        stages[Stage.WRITER] = _write_cycles(writes, spec, others, passed)
         if writes.in_dram and contention:
             alone = shared_cycles(spec, writes.all_bytes, costs.dram_write_share)
             read, share = stages[Stage.DRAM], costs.dram_turn_share if stages[Stage.DRAM] else 1.0
@@ -342,28 +344,32 @@ def _stages(movement: Movement, spec: DeviceSpec, *, contention: bool) -> dict[S
 
 def _network_cycles(movement: Movement, spec: DeviceSpec) -> float:
     """Cycles of the busiest link of either network, over which all cores read or write pages of interleaved buffers."""
-    if movement.reshards:
+    return max((_links_cycles(movement, pages, spec) for pages in movement.sides), default=0.0)
+
+
+def _links_cycles(movement: Movement, pages: Pages, spec: DeviceSpec) -> float:
+    """Cycles in which the busiest link passes the pages of one side of all cores."""
+    if movement.reshards or pages.access in INSIDE:
         return 0.0
-    sides = ((movement.reads, False), (movement.writes, True))
-    return max(
-        (
-            crossing_cycles(
-                spec,
-                movement.cores,
-                pages.all_bytes / pages.page_bytes,
-                pages.page_bytes,
-                in_dram=pages.in_dram,
-                writes=writes,
-            )
-            for pages, writes in sides
-            if pages is not None and pages.access not in INSIDE
-        ),
-        default=0.0,
-    )
+    count, writes = pages.all_bytes / pages.page_bytes, pages is movement.writes
+    return crossing_cycles(spec, movement.cores, count, pages.page_bytes, in_dram=pages.in_dram, writes=writes)
 
 
-def _read_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:
-    """Cycles of a page on the reading side of a core, while the given number of other cores read."""
+def _later_page_cycles(movement: Movement, pages: Pages, spec: DeviceSpec) -> float:
+    """Cycles in which the busiest link passes a page of every core, from or to the L1 of all cores; 0 for one core.
+
+    Cores that wait for pages ask for them in step, but for the first ones: they do not start in step.
+    """
+    if pages.in_dram or not pages.core_pages or movement.cores.num_cores() == 1:
+        return 0.0
+    return _links_cycles(movement, pages, spec) * (pages.core_pages - 1) / pages.core_pages**2
+
+
+def _read_cycles(pages: Pages, spec: DeviceSpec, others: int, passed: float) -> float:
+    """Cycles of a page on the reading side of a core, while the given number of other cores read.
+
+    ``passed`` are the cycles in which the busiest link passes a page of every core; 0 leaves the other cores out.
+    """
     costs, size, wire = spec.costs_of(MovementCosts), pages.page_bytes, pages.page_bytes / spec.noc.link_bytes_per_cycle
     match pages.access:
         case Access.LOCAL:
@@ -373,7 +379,8 @@ def _read_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:
             waited = kernel_costs.waited_read_cycles(spec, size, in_dram=pages.in_dram)
             behind = kernel_costs.waited_read_cycles(spec, size, in_dram=pages.in_dram, readers=others) - waited
             asked = kernel_costs.read_page_cycles(spec, size) if pages.tiles else max(costs.stick_cycles, wire)
-            together = (waited + (pages.in_flight - 1) * asked) / pages.in_flight
+            arriving = max((wire + (pages.in_flight - 1) * asked) / pages.in_flight, passed)
+            together = (waited - wire) / pages.in_flight + arriving
             counted = costs.stick_cycles + costs.segment_cycles if pages.counted else 0.0
             return max(counted, together + behind + _found_cycles(pages, spec))
         case Access.BOUNCE:
@@ -415,14 +422,15 @@ def _found_cycles(pages: Pages, spec: DeviceSpec) -> float:
     return pages.axes * costs.axis_cycles + (costs.shard_page_cycles if pages.by_number else 0.0)
 
 
-def _write_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:
-    """Cycles of all pages on the writing side of a core, while the given number of other cores write."""
+def _write_cycles(pages: Pages, spec: DeviceSpec, others: int, passed: float) -> float:
+    """Cycles of all pages on the writing side of a core, while other cores write; arguments as of `_read_cycles`."""
     costs, wire = spec.costs_of(MovementCosts), pages.page_bytes / spec.noc.link_bytes_per_cycle
     match pages.access:
         case Access.WAIT:
             waited = kernel_costs.waited_write_cycles(spec, pages.page_bytes, in_dram=pages.in_dram)
             issued = (pages.in_flight - 1) * kernel_costs.read_page_cycles(spec, pages.page_bytes)
-            page = _found_cycles(pages, spec) + (waited + issued) / pages.in_flight
+            leaving = max((wire + issued) / pages.in_flight, passed)
+            page = _found_cycles(pages, spec) + (waited - wire) / pages.in_flight + leaving
         case Access.BATCH:
             sent = pages.core_pages * kernel_costs.write_page_cycles(spec, pages.page_bytes)
             return sent + kernel_costs.write_latency_cycles(spec, in_dram=pages.in_dram)

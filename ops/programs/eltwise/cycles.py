@@ -16,7 +16,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, Layout
 from device.numbers.formats import div_up
 from device.spec.device_spec import DeviceSpec
-from device.time.links import spread_link_bytes, spread_transfer
+from device.time.links import crossing_cycles, spread_link_bytes, spread_transfer
 from device.time.network import hands, page_cycles, shared_cycles, shared_read_cycles
 from device.time.stages import OperationCycles, Stage, TileWork, Transfer, work_together
 from ops.programs import kernel_costs
@@ -117,7 +117,7 @@ def eltwise_cycles(program: EltwiseProgram, spec: DeviceSpec) -> OperationCycles
     read_bytes = [_tiles_bytes(read.tensor, tiles, read.bytes) for read in reads]
     dram_read = sum(size for size, read in zip(read_bytes, reads, strict=True) if in_dram(read.tensor))
     dram_written = written if in_dram(program.result) else 0
-    core = _steps(program, reads, spec, others=cores.num_cores() - 1)
+    core = _steps(program, reads, spec, cores)
     alone = core.alone
     banks, links = (
         _banks_cycles(reads, tiles, dram_written, cores, spec),
@@ -178,6 +178,7 @@ class _Steps:
     fill: float  # A number in all places of a tile
     located: float
     waited: float  # A read without other cores
+    written: float  # A write without other cores
     first_read: float  # The first tile of the result
     read: float  # Each of the others
     compute: Compute
@@ -189,7 +190,8 @@ class _Steps:
     @property
     def alone(self) -> "_Steps":
         """The same steps without other cores."""
-        return replace(self, first_read=self.waited, read=self.waited, first_write=self.write)
+        read, write = self.waited, self.written
+        return replace(self, first_read=read, read=read, first_write=write, write=write)
 
     @property
     def ends(self) -> float:
@@ -213,21 +215,27 @@ class _Steps:
         return last + compute.cycles + compute.pack_cycles + self.first_write + self.last_write
 
 
-def _steps(program: EltwiseProgram, reads: Sequence[_Reads], spec: DeviceSpec, *, others: int) -> _Steps:
-    """The steps of a core, while so many others do the same."""
+def _steps(program: EltwiseProgram, reads: Sequence[_Reads], spec: DeviceSpec, cores: CoreRangeSet) -> _Steps:
+    """The steps of a core, while the others do the same.
+
+    Tiles in the L1 of all cores are asked for in step: the busiest link passes one for every core, after the first.
+    """
+    others = cores.num_cores() - 1
     costs, transfers = spec.costs_of(MovementCosts), spec.costs_of(kernel_costs.TransferCosts)
     fill = program.number_bytes / WORD_BYTES * costs.store_cycles
     located = transfers.locate_cycles if reads and program.combines else 0.0
     asked = sum(read.bytes for read in reads if in_dram(read.tensor))
     waited, queued = _waited_cycles(reads, spec), shared_cycles(spec, others * asked)
     first_read = waited + queued
-    write = last_write = queued_write = 0.0
+    met = sum(_met_cycles(read.tensor, read.share * read.pages, spec, cores, writes=False) for read in reads)
+    write = last_write = queued_write = met_write = 0.0
     if not program.lies(program.result):
         to_dram, (_, pages, page_bytes) = in_dram(program.result), tile_shape(program.result)
         latency = kernel_costs.write_latency_cycles(spec, in_dram=to_dram)
         found = transfers.shard_page_cycles * program.result.memory_config.is_sharded()
         write = pages * (found + kernel_costs.write_page_cycles(spec, page_bytes)) + latency * program.combines
         last_write = latency * (not program.combines)
+        met_write = _met_cycles(program.result, pages, spec, cores, writes=True) * program.combines
         if to_dram:
             asked += pages * page_bytes
             if fill > located + first_read:  # all cores write their number, and then their first tile
@@ -236,14 +244,24 @@ def _steps(program: EltwiseProgram, reads: Sequence[_Reads], spec: DeviceSpec, *
         fill=fill,
         located=located,
         waited=waited,
+        written=write,
         first_read=first_read,
-        read=waited + costs.wait_share * shared_cycles(spec, others * asked) if reads else 0.0,
+        read=waited + costs.wait_share * shared_cycles(spec, others * asked) + met if reads else 0.0,
         compute=program.compute,
         first_write=write + queued_write,
-        write=write,
+        write=write + met_write,
         last_write=last_write,
         one_processor=hands(spec, 2) == 1,
     )
+
+
+def _met_cycles(tensor: TensorSpec, pages: float, spec: DeviceSpec, cores: CoreRangeSet, *, writes: bool) -> float:
+    """Cycles for which pages of a core wait on the busiest link for those of the others, in the L1 of all cores."""
+    if in_dram(tensor) or tensor.memory_config.is_sharded() or cores.num_cores() == 1:
+        return 0.0
+    page_bytes = tile_shape(tensor)[2]
+    passed = crossing_cycles(spec, cores, pages * cores.num_cores(), page_bytes, in_dram=False, writes=writes)
+    return max(0.0, passed - pages * page_bytes / spec.noc.link_bytes_per_cycle)
 
 
 def _reads(operand: TensorSpec, result: TensorSpec) -> _Reads:

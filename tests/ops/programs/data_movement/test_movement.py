@@ -132,6 +132,23 @@ def test_pages_that_are_written_together_are_waited_for_once():
     assert one - four == pytest.approx(8 * waited - 2 * (waited + 3 * issue))
 
 
+def test_tiles_in_the_l1_of_all_cores_meet_on_links_but_for_the_first():
+    """Each of four is waited for: a round trip, and the busiest link's time for a tile of each core, three times."""
+    cores = first_cores(64, 11, 10)
+    page = Pages(access=Access.WAIT, core_pages=4, page_bytes=2048, all_pages=256, tiles=True, in_dram=False)
+    spec = SPEC.replace(noc_merging_share=0.5, noc_crossing_cycles=2.0)
+    busiest = spread_link_bytes(spec, cores, 64, in_dram=False, writes=False)
+    assert busiest > 1
+    link = busiest * (2048 / (0.5 * spec.noc.link_bytes_per_cycle) + 2.0)
+    body = 4 * kernel_costs.core_round_trip_cycles(spec) + 3 * link
+    cycles = movement_cycles(Movement(cores=cores, reads=page), spec)
+    assert cycles.cycles == pytest.approx(433 + body)
+    alone = 4 * kernel_costs.waited_read_cycles(spec, 2048, in_dram=False)
+    assert cycles.contention_cycles == pytest.approx(body - alone)
+    one = movement_cycles(Movement(cores=first_cores(1, 11, 10), reads=page), spec)
+    assert one.slowest.stages[1].busy_cycles == pytest.approx(alone)
+
+
 @pytest.mark.parametrize(
     ("conversion", "ends", "converted"),
     [

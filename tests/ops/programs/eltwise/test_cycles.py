@@ -2,7 +2,9 @@
 
 import pytest
 
+from device.cores import first_cores
 from device.numbers.formats import BFLOAT16, FLOAT32
+from device.time.links import spread_link_bytes
 from device.time.stages import Stage
 from ops.programs.eltwise.cycles import tile_shape, tiles_for
 from ops.programs.eltwise.op import Activate, AddRow, Binary
@@ -107,6 +109,16 @@ def test_cores_that_start_together_wait_for_each_other():
     reader = busy(op_cycles(RELU, TILES, None, spec))[Stage.READER]
     behind = 63 * 2048 / (12 * 24 * 0.922)
     assert reader == pytest.approx(3 * (READ + 70) + behind + 2 * 0.25 * 2 * behind, rel=1e-12)
+
+
+def test_tiles_in_the_l1_of_all_cores_meet_on_links_but_for_the_first():
+    """Each of three is waited for; later ones as long as the busiest link passes one of every core."""
+    spec = SPEC.replace(noc_merging_share=0.5, noc_crossing_cycles=2.0)
+    busiest = spread_link_bytes(spec, first_cores(64, 8, 8), 64, in_dram=False, writes=False)
+    met = busiest * (2048 / 15 + 2) - 2048 / 30
+    result = op_cycles(RELU, f"{TILES} l1", None, spec)
+    assert busy(result)[Stage.READER] == pytest.approx(3 * (268.25 + 2048 / 30 + 70) + 2 * met)
+    assert result.contention_cycles == pytest.approx(2 * met)
 
 
 def test_a_page_that_all_cores_ask_for_binds_one_bank():
