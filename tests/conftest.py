@@ -42,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--set-apart",
         action="store_true",
-        help="only tests that are slow, read recordings, or can differ where numba, torch and mcp are installed",
+        help="only tests that take long, read recordings, or can differ where numba, torch and mcp are installed",
     )
 
 
@@ -59,7 +59,7 @@ def pytest_collection_finish() -> None:
 
 
 def _is_set_apart(item: pytest.Item) -> bool:
-    if item.get_closest_marker("slow") or "recordings" in getattr(item, "fixturenames", ()):
+    if any(map(item.get_closest_marker, ("slow", "long"))) or "recordings" in getattr(item, "fixturenames", ()):
         return True
     return item.nodeid.startswith(tuple(f"tests/{place}" for place in WITH_EXTRAS)) or _mentions_extras(item.path)
 
