@@ -11,7 +11,7 @@ import numpy as np
 import ttsim
 from device.errors import DeviceError
 from device.memory.memory_config import BufferType
-from ops.planners.conv.lower_bounds import LowerBounds
+from ops.planners.conv.lower_bounds import ConvTimes, LowerBounds
 from ops.window import NoWindowError
 from tools.fuzz.finding import Finding
 from tools.random_calls.drafts import Choices
@@ -78,7 +78,7 @@ def _call(draw: Choices) -> tuple[Any, dict[str, Any], tuple[str, ...]]:
 
 def everything(space: Space, snapshot: MachineSnapshot) -> Iterator[Candidate]:
     """Every call of a space that runs, of equal ones the first."""
-    bounds, seen = LowerBounds(space.spec, space.free_l1_bytes), set[Hashable]()
+    bounds, seen = LowerBounds(ConvTimes(space.spec), space.free_l1_bytes), set[Hashable]()
     for chosen, _ in space.schemes():
         for placed in space.placements(chosen):
             for first in space.blocks(placed):

@@ -20,6 +20,7 @@ from ops.programs.conv2d.block_costs import ConvSteps, conv_steps
 from ops.programs.conv2d.cycles import least_cycles, least_cycles_of_blocks
 from ops.programs.conv2d.op import Conv2dOp, ConvBuffers, buffer_requests, local_bytes
 from ops.programs.conv2d.partition import WIDTH, ConvOptions
+from ops.programs.conv2d.walk import time_conv
 from ops.programs.data_movement.movement import MovementCosts
 from ops.programs.halo.cycles import HaloCosts
 from ops.programs.halo.plan import halo_output
@@ -82,14 +83,41 @@ UNKNOWN = LowerBound()  # nothing is known without a plan
 
 
 @dataclass(slots=True)
+class ConvTimes:
+    """The steps of convolutions on a device, with lower bounds of their cycles and the cycles, each worked out once."""
+
+    device_spec: DeviceSpec
+    _bounded: dict[Conv2dOp, tuple[ConvSteps, int]] = field(default_factory=dict)
+    _walked: dict[Conv2dOp, int] = field(default_factory=dict)
+
+    def bounded(self, op: Conv2dOp) -> tuple[ConvSteps, int]:
+        """The steps of a convolution, and a lower bound of its cycles."""
+        if op not in self._bounded:
+            steps = conv_steps(op, self.device_spec)
+            self._bounded[op] = steps, int(least_cycles(op, steps))
+        return self._bounded[op]
+
+    def walked(self, op: Conv2dOp, steps: ConvSteps) -> int:
+        """The cycles of a convolution with these steps."""
+        if op not in self._walked:
+            self._walked[op] = int(time_conv(op, self.device_spec, steps).end.cycles)
+        return self._walked[op]
+
+
+@dataclass(slots=True)
 class LowerBounds:
     """Lower bounds of calls that differ in their configs and slices; what they have in common is worked out once."""
 
-    device_spec: DeviceSpec
+    times: ConvTimes  # On the device of the calls
     free_l1_bytes: int  # Free bytes of every L1 bank when the call begins
     # Of each family, by what its calls share: its pieces on the L1 path, or why it is refused
     _families: dict[Hashable, "tuple[_Family, ...] | DeviceError | NoWindowError"] = field(default_factory=dict)
     _places: dict[Hashable, "_Place"] = field(default_factory=dict)
+
+    @property
+    def device_spec(self) -> DeviceSpec:
+        """The device of the calls."""
+        return self.times.device_spec
 
     def of(self, call: ConvCall, extent: Extent = Extent.CALL) -> LowerBound:
         """Lower bound of a call, or of all calls that are like it up to `extent`; raises what its plan would raise.
@@ -154,7 +182,7 @@ class LowerBounds:
             self._places[key] = _Place.of(partitioned, self.device_spec)
         buffers = ConvBuffers.of(layout)
         op = micro_op(piece, layout, buffers, k_blocks=())
-        steps = conv_steps(op, self.device_spec)
+        steps, cycles = self.times.bounded(op)
         return _Family(
             partitioned=partitioned,
             times=times,
@@ -162,7 +190,7 @@ class LowerBounds:
             buffers=buffers,
             op=op,
             steps=steps,
-            cycles=int(least_cycles(op, steps)),
+            cycles=cycles,
             plan_key=_plan_key(partitioned),
             rest_key=cores,
         )

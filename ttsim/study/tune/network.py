@@ -20,6 +20,7 @@ from device.plan import Operation, WrittenTensor
 from device.spec.device_spec import DeviceSpec
 from ops.passes.cycles import run_cycles
 from ops.planners.conv.arguments import ConvCall, Operand
+from ops.planners.conv.lower_bounds import ConvTimes
 from ops.planners.to_config import plan_to_memory_config
 from ops.programs.data_movement.copy import CopyTensor
 from ttsim.diagnose import MachineSnapshot, fill_order
@@ -164,7 +165,8 @@ def tune_network(profile: Profile, *, effort: int = EFFORT) -> TunedNetwork:
     if not chained:
         raise ArgumentError("tune: the profile holds no convolution; run the network while it listens")
     where, network = places(calls), profile.network()
-    layers = [layer for chain in chained for layer in _Chain(chain, profile.device, effort).layers(where)]
+    times = ConvTimes(profile.device.spec)
+    layers = [layer for chain in chained for layer in _Chain(chain, profile.device, effort, times).layers(where)]
     return TunedNetwork(
         device=profile.device.spec.name,
         clock_hz=profile.device.spec.clock_hz,
@@ -186,6 +188,7 @@ def advice_on_longest(profile: Profile) -> Advice:
     """
     calls, network = [call for call in profile.calls if call.ran], profile.network()
     where, cycles, first = places(calls), Counter[int](), dict[int, OpRun]()
+    times = ConvTimes(profile.device.spec)
     for op in network.operations:
         cycles[op.call] += op.cycles
         first.setdefault(op.call, op)
@@ -193,7 +196,7 @@ def advice_on_longest(profile: Profile) -> Advice:
     longest = sorted(distinct.values(), key=lambda recorded: -cycles[recorded.number])[:MOST_LONG]
     changes = []
     for recorded in longest:
-        (layer,) = _Chain((recorded,), profile.device, SHORT_EFFORT).layers(where)
+        (layer,) = _Chain((recorded,), profile.device, SHORT_EFFORT, times).layers(where)
         saved = layer.cycles_before - layer.cycles - layer.moved_cycles
         if layer.choice is not None and saved > LEAST_SHARE * network.cycles:
             op = first[recorded.number]
@@ -203,13 +206,14 @@ def advice_on_longest(profile: Profile) -> Advice:
     return Advice(cycles=network.cycles, changes=tuple(best_first), tried=len(longest) * SHORT_EFFORT * len(SCHEMES))
 
 
+@dataclass(frozen=True, slots=True)
 class _Chain:
     """Convolutions in a chain."""
 
-    def __init__(self, recorded: tuple[Recorded, ...], device: Device, effort: int) -> None:
-        self.recorded = recorded
-        self.device = device
-        self.effort = effort
+    recorded: tuple[Recorded, ...]
+    device: Device
+    effort: int
+    times: ConvTimes  # On the device
 
     def layers(self, where: list[str]) -> Iterator[TunedLayer]:
         """The best choice for each layer; a chain stays as it is if a call cannot be repeated as it ran."""
@@ -238,43 +242,47 @@ class _Chain:
 
     def _best(self, before: list[Candidate]) -> _Way:
         """The best choice for all layers with the copy back to the former output; at worst the calls as they were."""
+        best = _Way(sum(candidate.cycles for candidate in before), tuple(before))
+        saved = self._copied_cycles(self.recorded[-1].output) or 0  # at most, by another place of the last output
         ways: Mapping[TensorSpec, _Way] = {self.recorded[0].call.input.spec: _Way(0, ())}
         for at, (recorded, old) in enumerate(zip(self.recorded, before, strict=True)):
             further: dict[TensorSpec, _Way] = {}
-            for source, way in ways.items():
-                for step in self._steps(recorded, old, source):
-                    output, cycles = step.output, way.cycles + step.cycles
-                    if at + 1 < len(self.recorded):  # the next layer may take the tensor in another shape
-                        shape = self.recorded[at + 1].call.input.spec.shape
-                        if shape != output.shape:
-                            output = output.changed(shape=shape)
-                    if output not in further or cycles < further[output].cycles:
-                        further[output] = _Way(cycles, (*way.steps, step))
+            for source, way in sorted(ways.items(), key=lambda item: item[1].cycles):
+                for step in self._steps(recorded, old, source, best.cycles + saved - way.cycles):
+                    output, so_far = step.output, _Way(way.cycles + step.cycles, (*way.steps, step))
+                    if recorded is self.recorded[-1]:
+                        moved = self._moved_cycles(output)
+                        if moved is not None and so_far.cycles + moved < best.cycles:
+                            best = so_far._replace(cycles=so_far.cycles + moved)
+                        continue
+                    shape = self.recorded[at + 1].call.input.spec.shape
+                    if shape != output.shape:  # the next layer may take the tensor in another shape
+                        output = output.changed(shape=shape)
+                    if output not in further or so_far.cycles < further[output].cycles:
+                        further[output] = so_far
             ways = further
-        back = [
-            _Way(way.cycles + moved, way.steps)
-            for output, way in ways.items()
-            if (moved := self._moved_cycles(output)) is not None
-        ]
-        known = _Way(sum(candidate.cycles for candidate in before), tuple(before))
-        return min([known, *back], key=lambda way: way.cycles)
+        return best
 
     def _moved_cycles(self, output: TensorSpec) -> int | None:
         """Extra cycles (negative if fewer) to bring the last output to its former place; None if they are unknown."""
-        last = self.recorded[-1]
-        target = last.moved_to or last.output
-        before, now = (moving_cycles(source, target, self.device.spec) for source in (last.output, output))
+        before, now = (self._copied_cycles(source) for source in (self.recorded[-1].output, output))
         return None if now is None or before is None else now - before
 
-    def _steps(self, recorded: Recorded, old: Candidate, source: TensorSpec) -> list[Candidate]:
-        """The best call of every scheme for an input of this layout, and the call as it was."""
+    def _copied_cycles(self, output: TensorSpec) -> int | None:
+        """Cycles to bring the last output from a place to where it was read; None without a model."""
+        last = self.recorded[-1]
+        return moving_cycles(output, last.moved_to or last.output, self.device.spec)
+
+    def _steps(self, recorded: Recorded, old: Candidate, source: TensorSpec, most_cycles: int) -> Iterator[Candidate]:
+        """The call as it was, and the best call of every scheme for an input of this layout, if it can pay."""
         call = replace(recorded.call, input=replace(recorded.call.input, spec=source))
         try:
             snapshot = snapshot_before(recorded, self.device, source)
         except DeviceError:  # an input of this layout does not fit beside the other buffers
-            return []
+            return
         free = snapshot.machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
-        steps = [old] if source == recorded.call.input.spec else []
+        if source == recorded.call.input.spec:
+            yield old
         for scheme in SCHEMES:
             config = replace(
                 call.conv_config,
@@ -283,11 +291,20 @@ class _Chain:
                 override_sharding_config=False,
                 core_grid=None,
             )
-            search = Search(snapshot=snapshot, effort=self.effort, fastest_only=True)
+            search = Search(
+                snapshot=snapshot,
+                effort=self.effort,
+                fastest_only=True,
+                most_cycles=most_cycles,
+                times=self.times,
+            )
             space = Space(call=replace(call, conv_config=config), spec=self.device.spec, free_l1_bytes=free, keep=FIXED)
             search.run(space, most_untimed=old.untimed)
-            steps += search.front[:1]
-        return steps
+            for step in search.front[:1]:
+                yield step
+                # Nothing follows the last call but the copy back, which another scheme may spare
+                if recorded is self.recorded[-1] and (copied := self._copied_cycles(step.output)) is not None:
+                    most_cycles = min(most_cycles, step.cycles + copied)
 
 
 def moving_cycles(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> int | None:

@@ -22,9 +22,8 @@ from ops.op_models import OP_MODELS
 from ops.passes.cycles import run_cycles, steps_that_ran
 from ops.planners.conv.arguments import ConvCall
 from ops.planners.conv.l1_path import CONV2D
-from ops.planners.conv.lower_bounds import UNKNOWN, Extent, LowerBound, LowerBounds, RestKey
+from ops.planners.conv.lower_bounds import UNKNOWN, ConvTimes, Extent, LowerBound, LowerBounds, RestKey
 from ops.programs.conv2d.op import Conv2dOp
-from ops.programs.conv2d.walk import time_conv
 from ops.window import NoWindowError
 from ttsim.diagnose import MachineSnapshot, attempt
 from ttsim.report.cycles import whole
@@ -128,7 +127,7 @@ class Search:
     seen: set[Hashable] = field(default_factory=set)  # Plans of families and of calls that were looked at
     # Cycles besides convolutions and moves, of layouts that were tried
     around: dict[RestKey | None, int] = field(default_factory=dict)
-    walks: dict[Conv2dOp, int] = field(default_factory=dict)  # Cycles of convolutions
+    times: ConvTimes | None = None  # Of convolutions on the device, which searches can share
 
     def attempt(self, call: ConvCall, *, rms_error: float = 0.0) -> Candidate:
         """Evaluates a call without looking at bounds; raises what the call raises."""
@@ -143,7 +142,8 @@ class Search:
         Calls with more than `most_untimed` device operations without a model are no candidates: hiding cycles is no
         gain.
         """
-        bounds = LowerBounds(space.spec, space.free_l1_bytes)
+        self.times = self.times or ConvTimes(space.spec)
+        bounds = LowerBounds(self.times, space.free_l1_bytes)
         _Run(self, space, bounds, most_untimed, rms_error).go(begin)
 
     def covers(self, cycles: int, l1_bytes: int, rms_error: float) -> bool:
@@ -246,7 +246,9 @@ class _Run:
     def _bound(self, call: ConvCall, extent: Extent = Extent.CALL) -> LowerBound | None:
         """The lower bound of a call; None if it is refused."""
         if extent is Extent.BLOCKS and not self.space.keeps_cores(call):
-            return UNKNOWN
+            if call.conv_config.shard_layout is None:
+                return UNKNOWN
+            extent = Extent.CORES  # of all heights, the library's has the most cores
         try:
             return self.bounds.of(call, extent)
         except (DeviceError, NoWindowError):
@@ -254,12 +256,9 @@ class _Run:
 
     def _walked(self, least: LowerBound, *, doubled: bool = False) -> LowerBound:
         """A bound with the cycles of the convolutions as they are, or as they are with all buffers doubled."""
-        cycles, walks = 0, self.search.walks
+        cycles = 0
         for op, steps, times in least.programs:
-            walked = _doubled(op) if doubled else op
-            if walked not in walks:
-                walks[walked] = int(time_conv(walked, self.space.spec, steps).end.cycles)
-            cycles += times * walks[walked]
+            cycles += times * self.bounds.times.walked(_doubled(op) if doubled else op, steps)
         return replace(least, cycles=max(least.cycles, cycles))
 
     def _evaluate(self, call: ConvCall, least: LowerBound | None) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from device.errors import DeviceError
-from ops.planners.conv.lower_bounds import UNKNOWN, Extent, LowerBounds, l1_path_calls
+from ops.planners.conv.lower_bounds import UNKNOWN, ConvTimes, Extent, LowerBounds, l1_path_calls
 from ops.programs.conv2d.walk import time_conv
 from tests.ttsim.study.tune.tuned_calls import placements, question
 from ttsim.study.evaluate import plan_key
@@ -24,10 +24,10 @@ def space(kind):
 def test_no_call_takes_less_than_its_bounds(kind, every):
     searched, snapshot = space(kind)
 
-    bound = LowerBounds(searched.spec, FREE).of
+    bound = LowerBounds(ConvTimes(searched.spec), FREE).of
     around, plans, ran = {}, {}, 0
     for placed, largest in placements(searched, every):
-        on_cores = bound(placed, Extent.BLOCKS) if searched.keeps_cores(placed) else UNKNOWN
+        on_cores = bound(placed, Extent.BLOCKS if searched.keeps_cores(placed) else Extent.CORES)
         of_scheme = UNKNOWN if largest is None else bound(largest, Extent.CORES)
         for first in list(searched.families(placed))[::11]:
             for call in list(searched.members(first))[::7]:
@@ -52,5 +52,5 @@ def test_no_call_takes_less_than_its_bounds(kind, every):
 def test_nothing_is_known_of_a_matmul():
     searched, _ = space("l1")
     pointwise = replace(searched.call, kernel_size=(1, 1), stride=(1, 1))
-    assert LowerBounds(searched.spec, FREE).of(pointwise) is UNKNOWN
+    assert LowerBounds(ConvTimes(searched.spec), FREE).of(pointwise) is UNKNOWN
     assert l1_path_calls(pointwise, searched.spec, free_l1_bytes=FREE) == ()

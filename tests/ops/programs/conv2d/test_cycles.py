@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
-from ops.planners.conv.lower_bounds import LowerBounds
+from ops.planners.conv.lower_bounds import ConvTimes, LowerBounds
 from ops.programs.conv2d.block_costs import ConvCosts, gathering_cores
 from ops.programs.conv2d.cycles import conv_cycles, least_cycles, time_conv
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
@@ -73,7 +73,7 @@ def test_the_bound_is_below_the_walk_and_near(scheme, rows):
     spec, config = asked.snapshot.machine.spec, asked.call.conv_config
     layout = type(asked.call.input.spec.memory_config.memory_layout)[scheme]
     call = replace(asked.call, conv_config=replace(config, shard_layout=layout, act_block_h_override=rows))
-    ((op, steps, count),) = LowerBounds(spec, 1_300_000).of(call).programs
+    ((op, steps, count),) = LowerBounds(ConvTimes(spec), 1_300_000).of(call).programs
     assert count == 1
     walked = time_conv(op, spec).end.cycles
     assert 0.3 * walked < least_cycles(op, steps) <= walked

@@ -6,7 +6,9 @@ import pytest
 import ttsim
 from tests.shards import high
 from tests.ttsim.study.tune.tuned_calls import L1, options
+from ttsim.study.tune import network
 from ttsim.study.tune.network import advice_on_longest, chains, moving_cycles, snapshot_before, tune_network
+from ttsim.study.tune.search import Search
 
 SHARDS = ttsim.TensorMemoryLayout
 NAMES = ("dram_slice_config", "slice_config")
@@ -73,6 +75,22 @@ def test_a_chain_is_tuned_together():
     assert (tuned.chains, len(tuned.layers)) == (1, 2)
     again = recorded(*(layer.choice.options(name) for layer, name in zip(tuned.layers, NAMES, strict=True)))
     assert again.report().cycles == tuned.cycles < profile.report().cycles
+
+
+def test_what_is_not_searched_could_not_pay(monkeypatch):
+    profile, tuned = run(block(), block())
+    tried = []
+
+    class Thorough(Search):
+        """A search that any number of cycles may satisfy."""
+
+        def __init__(self, *, most_cycles, **limits):
+            super().__init__(**limits)
+            tried.append(most_cycles)
+
+    monkeypatch.setattr(network, "Search", Thorough)
+    assert tune_network(profile, effort=4).cycles == tuned.cycles
+    assert max(tried) == tuned.cycles_before > min(tried)
 
 
 def test_advice_on_the_longest_convolutions_is_what_the_changed_script_takes():
