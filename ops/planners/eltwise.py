@@ -130,7 +130,8 @@ def binary_buffers(
 
     spread, before = op.left_format if kind.left else op.second_format, op.before
     on_the_way = 1
-    if on_shards and not kind.what:  # as many tiles of shards as are computed before they are packed
+    sharded = all(tensor.spec.memory_config.is_sharded() for tensor in (left, right, result) if tensor is not None)
+    if on_shards and sharded and not kind.what:  # as many tiles of shards as are computed before they are packed
         on_the_way = VECTOR_UNIT_TILES if op.by_vector_unit else DST_TILES // (2 if op.fp32_dest else 1)
     return (
         buffer_of("left", left),

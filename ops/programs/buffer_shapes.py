@@ -174,6 +174,14 @@ def in_dram(tensor: TensorSpec) -> bool:
     return tensor.memory_config.buffer_type is BufferType.DRAM
 
 
+def not_in_l1(buffer_name: str, tensor_name: str) -> str:
+    """Why no program has a buffer on a tensor that lies in DRAM."""
+    return (
+        f"DFB '{buffer_name}' borrows memory from TensorParameter '{tensor_name}', but its TensorSpec is not "
+        "L1-resident (L1 is required). Both L1 and L1_SMALL are accepted."
+    )
+
+
 def is_uneven(tensor: TensorSpec) -> bool:
     """Whether a sharded tensor does not fill its shards; False for an interleaved one."""
     shards = tensor.memory_config.shard_spec

@@ -7,13 +7,13 @@ from device.memory.memory_config import TILE, BufferType, MemoryConfig, ShardOri
 from device.numbers.formats import div_up
 from device.spec.parts import GridSpec
 from ops.planners.matmul.arguments import MatmulArguments
+from ops.programs.buffer_shapes import not_in_l1
 from ops.programs.matmul.choice import NARROW_DST_TILES, WIDE_DST_TILES
 from ops.programs.matmul.op import MatmulConfig, MatmulProblem, MatmulProgram
 
 HEIGHT, BLOCK = TensorMemoryLayout.HEIGHT_SHARDED, TensorMemoryLayout.BLOCK_SHARDED
 WIDTH, INTERLEAVED = TensorMemoryLayout.WIDTH_SHARDED, TensorMemoryLayout.INTERLEAVED
 NAMELESS = ("num_output_blocks_total", "DFB", "bad optional access")  # what the library says without the config
-NOT_IN_L1 = "TensorSpec is not L1-resident (L1 is required). Both L1 and L1_SMALL are accepted."
 ADVICE = {  # what to do about a refusal, by the tensor or field that it is about
     "blocks": "program_config: choose blocks that divide a core's part of the output",
     "input_tensor_a": "input_tensor_a: shard it as the program config deals it to cores, or use interleaved memory",
@@ -74,8 +74,11 @@ def _complaints(
         MatmulProgram.REUSE: _reuse,
     }
     yield from of_program[config.program](call, problem, config)
+    first = call.first.memory_config
+    if first.is_sharded() and first.buffer_type is BufferType.DRAM:
+        yield not_in_l1("in0" if first.memory_layout is HEIGHT else "in0_sharded", "in0"), "input_tensor_a"
     if call.memory_config.is_sharded() and call.memory_config.buffer_type is BufferType.DRAM:
-        yield f"DFB 'out' borrows memory from TensorParameter 'output', but its {NOT_IN_L1}", "memory_config"
+        yield not_in_l1("out", "output"), "memory_config"
 
 
 def rows_of(problem: MatmulProblem, config: MatmulConfig) -> int:
@@ -258,10 +261,7 @@ def _split_columns(call: MatmulArguments, problem: MatmulProblem, config: Matmul
             yield f"M ({rows}) must equal per_core_M ({config.per_core_m})", "blocks"
         yield from _whole_rows(config)
     if second.is_sharded() and second.buffer_type is BufferType.DRAM:
-        yield (
-            f"DFB 'in1' borrows memory from TensorParameter 'in1', but its {NOT_IN_L1}",
-            "input_tensor_b",
-        )
+        yield not_in_l1("in1", "in1"), "input_tensor_b"
     if second.is_sharded() and second.buffer_type is BufferType.L1:
         if problem.bias:
             yield "bad optional access", "input_tensor_b"

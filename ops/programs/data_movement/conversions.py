@@ -17,6 +17,8 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.buffer_shapes import (
     BUFFERING,
+    in_dram,
+    not_in_l1,
     page_alignment_bytes,
     page_cores,
     resharded_bytes,
@@ -332,6 +334,8 @@ def unpadding_refusal(source: TensorSpec, target: TensorSpec, place: MemoryConfi
     batched, width, out_width = prod(source.padded_shape[:-2]) != 1, source.padded_shape[-1], target.padded_shape[-1]
     unbatched, first, named = "Can only write unbatched output", "", f"TensorMemoryLayout::{after.name}"
     match before, after:
+        case _ if source.memory_config.is_sharded() and before is after and in_dram(target):
+            first = f"{before.name} -> {after.name} output must be in L1; got buffer_type=BufferType::DRAM"
         case Scheme.HEIGHT_SHARDED, Scheme.WIDTH_SHARDED | Scheme.BLOCK_SHARDED:
             first = f"Output memory config layout must be HEIGHT_SHARDED when output is sharded but got {named}"
         case Scheme.BLOCK_SHARDED, Scheme.HEIGHT_SHARDED:
@@ -370,6 +374,8 @@ def unpadding_refusal(source: TensorSpec, target: TensorSpec, place: MemoryConfi
                 f"Input tensor width difference ({width - out_width}) must be less than shard width "
                 f"({source.shards.shape[1]})"
             )
+    if not first and source.memory_config.is_sharded() and in_dram(source):
+        first = not_in_l1("sh_in", "sh_input")
     return f"{first}\nmemory_config: move the tensor to interleaved memory first" if first else None
 
 

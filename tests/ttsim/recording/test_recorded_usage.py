@@ -125,6 +125,13 @@ USAGES = {
         {"memory_config": ttsim.L1_BLOCK_SHARDED_MEMORY_CONFIG},
         (0, 10 * KIB, 26 * KIB, 8 * KIB),
     ),
+    # of squares on the way one tile each, where the operands lie in no shards
+    "hypot": (
+        ttsim.hypot,
+        (*[spec(3, 3, 2, memory=L1)] * 2,),
+        {"memory_config": shards("HEIGHT_SHARDED", 32, 32, 3)},
+        (12288, 6144, 18432, 2048),
+    ),
     # shards of the tensor that hold no tile grow to one
     "shards of less than a tile": (
         ttsim.relu,
@@ -232,6 +239,26 @@ REFUSALS = {
         (spec(3, 16, 192), ((0, 0), (0, 0), (2, 1)), -2.0),
         {"memory_config": ttsim.L1_HEIGHT_SHARDED_MEMORY_CONFIG},
         "ttnn.pad: on device tile padding does not support front padding",
+    ),
+    "rows of blocks in banks": (
+        ttsim.untilize_with_unpadding,
+        (spec(40, 64, memory=banks("HEIGHT_SHARDED", 32, 64, 2)), [39, 63]),
+        {},
+        "HEIGHT_SHARDED -> HEIGHT_SHARDED output must be in L1; got buffer_type=BufferType::DRAM",
+    ),
+    "rows of tiles in banks": (
+        ttsim.untilize_with_unpadding,
+        (spec(40, 64, memory=banks("WIDTH_SHARDED", 64, 32, 2)), [39, 63]),
+        {"memory_config": DRAM},
+        "DFB 'sh_in' borrows memory from TensorParameter 'sh_input', but its TensorSpec is not L1-resident (L1 is "
+        "required). Both L1 and L1_SMALL are accepted.",
+    ),
+    "operands in banks": (
+        ttsim.matmul,
+        (spec(1, 1, 128, 384, memory=banks("WIDTH_SHARDED", 128, 64, 6)), spec(1, 1, 384, 64)),
+        {},
+        "DFB 'in0_sharded' borrows memory from TensorParameter 'in0', but its TensorSpec is not L1-resident (L1 is "
+        "required). Both L1 and L1_SMALL are accepted.",
     ),
     "rows of other banks": (
         ttsim.reshard,
