@@ -4,7 +4,7 @@ The figures are every number in the parts of a spec, at any depth, except figure
 of programs, which are no property of a machine.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from math import log
 from typing import Any, Final, TypeAlias
@@ -35,12 +35,15 @@ class Sensitivity:
     halved_time: float | None  # Time with half of it
 
 
-def sensitivities(spec: DeviceSpec, cycles_on: CyclesOn) -> tuple[Sensitivity, ...]:
-    """Every figure that changes the cycles of the plans, the strongest first."""
+def sensitivities(
+    spec: DeviceSpec, cycles_on: CyclesOn, figures: Sequence[str] | None = None
+) -> tuple[Sensitivity, ...]:
+    """Every figure, or every one of some, that changes the cycles of the plans, the strongest first."""
     before = cycles_on(spec)
     if not before:
         return ()
-    results = [_sensitivity(spec, path, before, cycles_on) for path in machine_figures(spec)]
+    paths = machine_figures(spec) if figures is None else figures
+    results = [_sensitivity(spec, path, before, cycles_on) for path in paths]
     moving = [result for result in results if result is not None]
     return tuple(sorted(moving, key=lambda result: (-abs(result.time_elasticity), result.figure)))
 

@@ -78,11 +78,15 @@ class Reported:
 
 
 def causes_of(
-    before: ReportedOperation | None, after: ReportedOperation | None, *, stages: bool = True
+    before: ReportedOperation | None,
+    after: ReportedOperation | None,
+    *,
+    stages: bool = True,
+    clocks_hz: tuple[int, int] | None = None,
 ) -> tuple[Difference, ...]:
     """The differences of an operation between two reports; None is an operation missing in one of them.
 
-    The stages that changed most come last; cycles of `stages` do not compare between two clocks.
+    With ``stages``, those that changed most come last, in cycles, or in nanoseconds if the two clocks are given.
     """
     if before is None or after is None:
         return ((MISSING, "only after" if before is None else "only before"),)
@@ -92,9 +96,16 @@ def causes_of(
     differences = [(what, text.format(was, now)) for what, text, was, now in both if was and now and was != now]
     if stages and before.stages and after.stages:
         names = dict.fromkeys((*before.stages, *after.stages))
-        changes = {name: after.stages.get(name, 0) - before.stages.get(name, 0) for name in names}
+        was, now = (
+            {
+                name: side.stages.get(name, 0) if hz is None else round(nanoseconds(side.stages.get(name, 0), hz))
+                for name in names
+            }
+            for side, hz in zip((before, after), clocks_hz or (None, None), strict=True)
+        )
+        changes, unit = {name: now[name] - was[name] for name in names}, " ns" if clocks_hz else ""
         most = sorted(filter(changes.get, changes), key=lambda name: -abs(changes[name]))
-        differences += [(STAGES, f"{name} {changes[name]:+,}") for name in most[:SHOWN_STAGES]]
+        differences += [(STAGES, f"{name} {changes[name]:+,}{unit}") for name in most[:SHOWN_STAGES]]
     return tuple(differences)
 
 
@@ -301,8 +312,11 @@ def compare(before: Reported, after: Reported) -> Comparison:
     """Compare two reports; raises ArgumentError if they are too long and too different to match."""
     unit = CYCLES if before.clock_hz == after.clock_hz != 0 else NANOSECONDS
     kinds = [[kind_of(op.name) for op in side.operations] for side in (before, after)]
+    clocks = (before.clock_hz, after.clock_hz)
     pairs = [
-        _pair(None if row is None else before.operations[row], None if at is None else after.operations[at], unit)
+        _pair(
+            None if row is None else before.operations[row], None if at is None else after.operations[at], unit, clocks
+        )
         for row, at in matched(*kinds)
     ]
     of_kinds = (
@@ -321,11 +335,14 @@ def compare(before: Reported, after: Reported) -> Comparison:
     )
 
 
-def _pair(before: ReportedOperation | None, after: ReportedOperation | None, unit: str) -> Pair:
+def _pair(
+    before: ReportedOperation | None, after: ReportedOperation | None, unit: str, clocks_hz: tuple[int, int]
+) -> Pair:
     was, now = (0 if side is None else side.taken(unit) for side in (before, after))
     change = Change(0, 0) if was is None or now is None else Change(was, now)
     times = (was if before else None, now if after else None)
-    return Pair(before, after, times, change, causes_of(before, after, stages=unit == CYCLES))
+    own = None if unit == CYCLES else clocks_hz
+    return Pair(before, after, times, change, causes_of(before, after, stages=all(clocks_hz), clocks_hz=own))
 
 
 def _together(pairs: Iterable[Pair]) -> Change:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import product
 from math import fsum
@@ -11,23 +11,19 @@ from operator import mul
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from device.errors import ArgumentError, DeviceError, TTSimError, shown
+from device.errors import ArgumentError, DeviceError, shown
 from device.numbers.formats import div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.energy import JOULE, area_square_millimeters
 from ops.passes.sensitivity import sensitivities
 from ops.sensitivity.fields import numeric_fields
 from ttsim.recording.profiling import cycles_of
-from ttsim.runtime.traces import RanCall
-from ttsim.runtime.types.layer import Layer
 from ttsim.study.design_result import NOT_LOOKED, AxisEffect, DesignPoint, DesignResult, LayerOutcome
-from ttsim.study.evaluate import Point
 from ttsim.study.executor import workers
 from ttsim.study.explore import BATCH, Explorer, hypervolume
+from ttsim.study.front_details import MachineCalls, calls_on, operation_sides, strongest_fields
 from ttsim.study.larger import slower_layers
-from ttsim.study.layers.run import call, make_inputs, place
 from ttsim.study.machine_rows import Known, LayerRows, Machine, add_known, key_of, row_on, rows_of
-from ttsim.study.networks.replay import RecordedNetwork, replayed
 from ttsim.study.space import JUDGED, Design, read_design
 from ttsim.study.store import Row, Store, Verdict, front, model_version
 
@@ -113,19 +109,24 @@ def design(
     timed = [(at, aim) for at, point in enumerate(points) if (aim := _aims(point)) is not None]
     aims = [aim for _, aim in timed]
     best, duplicates = front(aims), Counter(aims)
-    ran = [(space.count(layer.name), call) for layer in space.work for call in _ran(layer, space.base)]
+    ran = [(space.count(layer.name), call) for layer in space.work for call in calls_on(layer, space.base)]
+    cycles = sensitivities(space.base, lambda spec: fsum(count * cycles_of(call, spec) for count, call in ran))
+    places, specs = tuple(timed[place][0] for place in best), [spec for spec, _ in devices]
+    calls = MachineCalls(space, points, specs)
     return DesignResult(
         base=space.base.name,
         layers=tuple(each.name for each in space.work),
         axes=tuple(_effects(space, points, frozenset[str]().union(*(layer.read for layer in layers)))),
         points=tuple(points),
-        front=tuple(timed[place][0] for place in best),
+        front=places,
         tuned=space.tune,
         alike=tuple(duplicates[aims[place]] - 1 for place in best),
         looked=sum(layer.evaluated for layer in layers),
         convergence=look.convergence(looked) if evaluations is not None else (),
-        slower=slower_layers(space.axes, points, [spec for spec, _ in devices]),
-        sensitivity=sensitivities(space.base, lambda spec: fsum(count * cycles_of(call, spec) for count, call in ran)),
+        slower=slower_layers(space.axes, points, specs),
+        sensitivity=cycles,
+        effects=tuple(strongest_fields(calls, places, cycles)),
+        sides=tuple(operation_sides(calls, places)),
     )
 
 
@@ -308,14 +309,3 @@ def _effects(space: Design, points: Sequence[DesignPoint], read: frozenset[str])
             decides=any(0 < len(ran) < len(group) for ran, group in zip(times, groups.values(), strict=True)),
             priced=not priced.isdisjoint((*axis.fields, *JUDGED)),
         )
-
-
-def _ran(layer: Layer | RecordedNetwork, spec: DeviceSpec) -> list[RanCall]:
-    """The calls of a layer or a network on a device; empty if it does not fit."""
-    with suppress(TTSimError):
-        if isinstance(layer, RecordedNetwork):
-            return replayed(layer, spec).ran
-        placed = place(layer, make_inputs(layer, values=False), Point(layer=layer, spec=spec))
-        with placed.device:
-            return call(placed).profile.calls
-    return []

@@ -20,7 +20,16 @@ from ttsim.report.sections import (
     table,
     verdict,
 )
-from ttsim.study.design_result import AxisEffect, DesignPoint, DesignResult, LayerOutcome, effect_text
+from ttsim.study.design_result import (
+    AxisEffect,
+    DesignPoint,
+    DesignResult,
+    FieldEffect,
+    LayerOutcome,
+    OperationSides,
+    effect_text,
+    steps_text,
+)
 from ttsim.study.store import front
 from ttsim.study.sweep import LONGEST_REASON
 
@@ -48,11 +57,18 @@ def page_of_design(result: DesignResult) -> Page:
     ops = [[at] for at in range(len(shown))]
     sections.append(table("operations", "Machines", fields, shown, ops=ops, note=note))
     sections.append(table("fields", "Fields of the space", EFFECTS, result.axes))
+    effects = [_Effect(effect, _values(result.points[effect.machine])) for effect in result.effects]
+    places = {at: place for place, at in enumerate(order)}
+    sections.append(table("effects", "What to change next on machines of the front", NEXT, effects, note=NEXT_NOTE,
+                          ops=[[places[effect.machine]] for effect in result.effects]))  # fmt: skip
     if best:
         sections.append(table("layers", "Layers on the fastest machine", LAYERS, best.layers))
     if best and base and base.nanoseconds is not None and base is not best:
         sides = [_Sides(*pair) for pair in zip(base.layers, best.layers, strict=True)]
         sections.append(table("sides", f"Layers on {result.base} and on the fastest machine", SIDES, sides))
+    title = f"Operations on {result.base} and on the fastest machine"
+    most = sorted(result.sides, key=lambda side: -abs(side.count * (side.more_nanoseconds or 0.0)))
+    sections.append(table("operation_sides", title, OPERATION_SIDES, most, note=SIDES_NOTE))
     device = f"{counted(len(result.points), 'machine')} around {result.base}"
     return Page(title="Design", device=device, views=[View(name="design", sections=sections)])
 
@@ -166,6 +182,51 @@ EFFECTS: Final[Sequence[Field[AxisEffect]]] = (
     Field("values", lambda axis: axis.values, "number"),
     Field("moves time by up to", lambda axis: axis.moves_share, "share"),
     Field("effect", effect_text),
+)
+
+
+class _Effect(NamedTuple):
+    """What a field does to a machine."""
+
+    of: FieldEffect
+    machine: str
+
+
+def _more(time_share: float | None) -> float | None:
+    return None if time_share is None else time_share - 1
+
+
+NEXT_NOTE: Final = (
+    "dlog time, half and twice: only the figure changes, with configs and plans held. Beside in the space: the machine "
+    "of the value before or after, planned anew, and tuned where layers are. Changes are of the time of all layers."
+)
+NEXT: Final[Sequence[Field[_Effect]]] = (
+    Field("field", lambda row: row.of.name),
+    Field("value", lambda row: row.of.value),
+    Field("of the space", lambda row: "yes" if row.of.varied else ""),
+    Field("dlog time", lambda row: row.of.time_elasticity, "slope"),
+    Field("time with half", lambda row: _more(row.of.halved_time), "share"),
+    Field("time with twice", lambda row: _more(row.of.doubled_time), "share"),
+    Field("beside in the space", lambda row: steps_text(row.of)),
+    Field("machine", lambda row: row.machine),
+)
+SIDES_NOTE: Final = (
+    "Of one run of the layer, matched in order by kind; the largest change of all runs first. Stages that changed most "
+    "are named with their change, in cycles, or in ns where the clocks differ."
+)
+OPERATION_SIDES: Final[Sequence[Field[OperationSides]]] = (
+    Field("layer", lambda side: side.layer),
+    Field("#", lambda side: side.position, "number"),
+    Field("operation", lambda side: side.operation, "operation"),
+    Field("count", lambda side: side.count, "number"),
+    Field("before", lambda side: side.before_nanoseconds, "ns"),
+    Field("after", lambda side: side.after_nanoseconds, "ns"),
+    Field("difference", lambda side: side.more_nanoseconds, "ns"),
+    Field("cycles before", lambda side: side.before_cycles, "cycles"),
+    Field("cycles after", lambda side: side.after_cycles, "cycles"),
+    Field("bound before", lambda side: side.before_bound),
+    Field("bound after", lambda side: side.after_bound),
+    Field("what differs", lambda side: side.differences),
 )
 
 

@@ -92,6 +92,50 @@ class SlowerLayer:
     reason: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpaceStep:
+    """A machine with the value of a field before or after in the space, and all else the same."""
+
+    value: str
+    # Of all layers, as a part of the time of the machine beside it, each tuned if layers are; None if one does not run
+    time: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldEffect:
+    """What a field does to the time of a machine of the front.
+
+    Where only the figure changes, configs and plans are held; None where the field decides plans, or changes nothing.
+    """
+
+    machine: int  # Its number among the points
+    name: str
+    value: str
+    varied: bool  # Whether the field is one of the space
+    time_elasticity: float | None  # d log(time) / d log(figure), by 1 % to both sides
+    doubled_time: float | None  # Time with twice the figure, of the time as it is; None if no machine can have it
+    halved_time: float | None  # Time with half of it
+    steps: tuple[SpaceStep, ...]  # Machines beside it in the space that were looked at, the value before first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationSides:
+    """A device operation of a layer on the base device and on the fastest machine, matched in order."""
+
+    layer: str
+    count: int  # How often a network runs the layer
+    position: int  # Among the matched operations of the layer
+    operation: str  # Its kind: Conv2d, Halo ..
+    before_nanoseconds: float | None  # On the base device; None where it does not run there, or has no model
+    after_nanoseconds: float | None  # On the fastest machine, likewise
+    more_nanoseconds: float | None  # After less before, of one run; an operation that does not run counts 0
+    before_cycles: int | None
+    after_cycles: int | None
+    before_bound: str  # The stage that binds it
+    after_bound: str
+    differences: str  # Cores, fidelity, tensors, and the stages that changed most
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class DesignResult(Headed):
     """Every machine of a design; ``print(result)`` shows the front, ``to_json()`` has all figures. `design` returns it.
@@ -110,6 +154,9 @@ class DesignResult(Headed):
         convergence: Where an optimizer chose machines, the hypervolume of their front after each batch, as a share of
             that at the end; the last batches tell whether more evaluations would find more.
         slower: Layers that more of a resource slows down by more than 1 %, the largest slowdown of each.
+        effects: What the fields of the space, and the strongest others, do to the first machines of the front.
+        sides: The device operations of each layer on the base device and on the fastest machine, in order; empty if the
+            base device is none of the machines, does not run all layers, or is the fastest.
 
     Examples:
         >>> result = ttnn.DesignResult(
@@ -130,6 +177,8 @@ class DesignResult(Headed):
     sensitivity: tuple[Sensitivity, ...]
     convergence: tuple[float, ...] = ()
     slower: tuple[SlowerLayer, ...] = ()
+    effects: tuple[FieldEffect, ...] = ()
+    sides: tuple[OperationSides, ...] = ()
 
     def to_json(self) -> str:
         """All figures; the same bytes for the same design."""
@@ -179,6 +228,8 @@ class DesignResult(Headed):
             "Fields of the space:",
             *(f"  {axis.name}: {effect_text(axis)}" for axis in self.axes),
             *self._slower(),
+            *self._effects(),
+            *self._sides(),
         ]
         if self.sensitivity:
             varied = {axis.name for axis in self.axes}
@@ -204,6 +255,58 @@ class DesignResult(Headed):
             lines += [f"    {line}" for line in each.reason.splitlines()]
         left = len(self.slower) - STRONGEST
         return ["", "Slower with more:", *lines, *([f"  and {left} more"] if left > 0 else [])] if lines else []
+
+    def _effects(self) -> list[str]:
+        """What each field does to machines of the front."""
+        lines = []
+        for at in dict.fromkeys(effect.machine for effect in self.effects):
+            own = [effect for effect in self.effects if effect.machine == at]
+            cells = [
+                [
+                    effect.name,
+                    effect.value,
+                    "" if effect.time_elasticity is None else f"{effect.time_elasticity:+.3f}",
+                    *("" if time is None else change_text(time) for time in (effect.halved_time, effect.doubled_time)),
+                    steps_text(effect),
+                ]
+                for effect in own
+            ]
+            lines += ["", f"What changes {self._machine(at)}:", *fitted([EFFECT_CELLS, *cells], None, words=WORDS)]
+        if not lines:
+            return []
+        held = "configs and plans" if self.tuned else "plans"
+        left = len(self.front) - len({effect.machine for effect in self.effects})
+        more = f" {counted(left, 'machine')} more of the front: not looked at." if left else ""
+        note = f"Log(time) over log(field), half and twice: only the figure changes, with {held} held."
+        anew = "tuned anew" if self.tuned else "planned anew"
+        return [*lines, note, f"Beside in the space: the machine of another value, {anew}.{more}"]
+
+    def _machine(self, at: int) -> str:
+        """A machine by the fields that distinguish the front."""
+        point = self.points[at]
+        return ", ".join(f"{name} {point.values[name]}" for name in self._front_axes)
+
+    def _sides(self) -> list[str]:
+        """The operations whose time differs most between the base device and the fastest machine."""
+        moved = [side for side in self.sides if side.more_nanoseconds]
+        most = sorted(moved, key=lambda side: -abs(side.count * (side.more_nanoseconds or 0.0)))[:MOST_SIDES]
+        if not most:
+            return []
+        cells = [
+            [
+                side.layer,
+                side.operation,
+                *("" if own is None else time(own) for own in (side.before_nanoseconds, side.after_nanoseconds)),
+                time(side.more_nanoseconds or 0.0, "+"),
+                " -> ".join(dict.fromkeys(filter(None, (side.before_bound, side.after_bound)))),
+                side.differences,
+            ]
+            for side in most
+        ]
+        head = f"Operations that gain and lose most, from {self.base} to the fastest machine:"
+        left = len(moved) - len(most)
+        more = [f"  and {left} more"] if left else []
+        return ["", head, *fitted([SIDE_CELLS, *cells], None, words=WORDS), *more]
 
     def _binding(self) -> list[str]:
         """What binds each layer and network on the fastest machine, and how full L1 is at most."""
@@ -262,6 +365,24 @@ class DesignResult(Headed):
             times = [time(point.nanoseconds or 0), *[given] * self.tuned]
             rows.append([*values, *times, share, *figures, f"{others or ''}"])
         return rows
+
+
+EFFECT_CELLS: Final = ("field", "value", "log/log", "half", "twice", "beside in the space")
+SIDE_CELLS: Final = ("layer", "operation", "before", "after", "change", "bound by", "what differs")
+WORDS: Final = ("field", "beside in the space", "layer", "operation", "bound by", "what differs")
+MOST_SIDES: Final = 10  # operations that the text lists
+
+
+def change_text(time_share: float) -> str:
+    """A time as a change of the time as it is: "+12.5 %"."""
+    return f"{100 * (time_share - 1):+.1f} %"
+
+
+def steps_text(effect: FieldEffect) -> str:
+    """The machines beside in the space: "6: +80.1 %, 24: does not run"."""
+    return ", ".join(
+        f"{step.value}: {'does not run' if step.time is None else change_text(step.time)}" for step in effect.steps
+    )
 
 
 def effect_text(axis: AxisEffect) -> str:

@@ -56,6 +56,8 @@ def test_each_difference_is_named_as_far_as_both_sides_tell_it() -> None:
         ("stages", "halo +2"),
     )
     assert causes_of(ONE, after, stages=False)[-1][0] == "shapes"
+    at_two_clocks = causes_of(ONE, after, clocks_hz=(500_000_000, 1_000_000_000))  # 2 ns a cycle, then 1 ns
+    assert at_two_clocks[-2:] == (("stages", "pack -13 ns"), ("stages", "math -2 ns"))
     silent = ReportedOperation(name="A", cycles=None, nanoseconds=5.0, figures={CORES: ""})
     assert causes_of(ONE, silent) == causes_of(silent, ONE) == causes_of(ONE, ONE) == ()
     assert causes_of(None, ONE) == (("matched", "only after"),)

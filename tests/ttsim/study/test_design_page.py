@@ -18,7 +18,8 @@ def result():
 def test_the_fastest_machine_and_all_others_are_shown(result):
     shown = sections(page_of_design(result))
     assert list(shown) == [
-        *("verdict", "gain", "picture", "area", "energy", "map", "operations", "fields", "layers", "sides"),
+        *("verdict", "gain", "picture", "area", "energy", "map", "operations", "fields", "effects", "layers"),
+        *("sides", "operation_sides"),
     ]
     best = result.points[result.front[0]]
     assert shown["gain"]["code"] == " ".join(f"--set {name}={value}" for name, value in best.values.items())
@@ -44,6 +45,21 @@ def test_layers_on_the_base_and_on_the_fastest_machine_stand_side_by_side(result
     more = [after.nanoseconds - before.nanoseconds for before, after in zip(base.layers, best.layers, strict=True)]
     assert column(sides, "difference") == pytest.approx(more)
     assert sum(column(sides, "before")) == pytest.approx(sum(layer.nanoseconds for layer in base.layers))
+
+
+def test_fields_to_change_next_and_operations_side_by_side(result):
+    """Rows of a field show its machine in the table of machines; the operation that changed most comes first."""
+    shown = sections(page_of_design(result))
+    effects, sides = shown["effects"], shown["operation_sides"]
+    assert column(effects, "field") == [effect.name for effect in result.effects]
+    machines = column(shown["operations"], "machine")
+    assert [machines[ops[0]] for ops in effects["ops"]] == column(effects, "machine")
+    assert column(effects, "dlog time") == [effect.time_elasticity for effect in result.effects]
+    twice = [effect.doubled_time for effect in result.effects]
+    assert column(effects, "time with twice") == pytest.approx([None if own is None else own - 1 for own in twice])
+    changes = [abs(change) for change in column(sides, "difference")]
+    assert changes == sorted(changes, reverse=True)
+    assert sum(column(sides, "difference")) == pytest.approx(sum(column(shown["sides"], "difference")))
 
 
 def test_no_machine_runs_all_layers(result):

@@ -10,6 +10,7 @@ Numbers, texts, booleans, null and lists stand for themselves; dicts by other ke
   own ``to_json`` writes of a tensor's description and of a memory config.
 """
 
+import ast
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -76,6 +77,33 @@ def value_of(written: Any) -> Any:
     raise ArgumentError(
         f'an object among arguments is {{"ttnn.NAME": arguments}} with the name of a class, not {shown(written)}'
     )
+
+
+def arguments_of(text: str) -> dict[str, Any]:
+    """The keyword arguments of a call as `ttsim.tune` writes them; raises ArgumentError for any other text.
+
+    Names are looked up as those of JSON are; nothing is run.
+    """
+    try:
+        (made,) = ast.parse(f"made({text})").body
+        match made:
+            case ast.Expr(ast.Call(ast.Name(), [], keywords)):
+                return {f"{each.arg}": value_of(_written(each.value)) for each in keywords}
+    except (SyntaxError, ValueError):
+        pass
+    raise ArgumentError(f"{shown(text)} is no list of keyword arguments")
+
+
+def _written(node: ast.expr) -> Any:
+    """Python as the JSON value of the same argument; raises ValueError for what is neither a value nor a call."""
+    if isinstance(node, ast.Call):
+        if node.args and node.keywords:
+            raise ValueError("arguments by position and by name")
+        named = {f"{each.arg}": _written(each.value) for each in node.keywords}
+        return {ast.unparse(node.func): named or [_written(each) for each in node.args]}
+    if isinstance(node, ast.List | ast.Tuple):
+        return [_written(each) for each in node.elts]
+    return ast.unparse(node) if isinstance(node, ast.Attribute) else ast.literal_eval(node)
 
 
 @lru_cache

@@ -10,6 +10,7 @@ from ttsim.recording.profiling import Profile
 from ttsim.report.cycles import totals
 from ttsim.report.memory import operation_uses
 from ttsim.runtime.call_source import slice_argument
+from ttsim.runtime.traces import RanCall
 from ttsim.study.evaluate import figures_of, figures_or_error
 from ttsim.study.networks.replay import ChangedCall, RecordedNetwork, Replay, replay
 from ttsim.study.store import Row, Verdict, model_version
@@ -48,6 +49,12 @@ def _figures(network: RecordedNetwork, spec: DeviceSpec, tune: bool) -> dict[str
     except TTSimError:  # what is between the convolutions does not take the other layouts, or has no room
         return row
     return {**row, **again, "arguments": words} if again["cycles"] < given["cycles"] else row
+
+
+def calls_at_best(network: RecordedNetwork, spec: DeviceSpec) -> list[RanCall]:
+    """The calls of a network with the configs of a short search; raises TTSimError if they do not run."""
+    changes, _ = _changes(replay(network, spec))
+    return replay(network, spec, changes).profile.ran
 
 
 def _figures_of(profile: Profile) -> dict[str, Any]:

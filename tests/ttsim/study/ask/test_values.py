@@ -7,7 +7,7 @@ import pytest
 import ttsim
 from device.errors import ArgumentError, ArgumentTypeError
 from tools.random_calls.operations import OPERATIONS
-from ttsim.study.ask.values import json_of, operation, value_of
+from ttsim.study.ask.values import arguments_of, json_of, operation, value_of
 
 GRID = ttsim.CoreGrid(x=4, y=2)
 ARGUMENTS = [
@@ -146,3 +146,25 @@ def asked_about(name):
         return operation(name)
     except ArgumentError:
         return None
+
+
+def test_arguments_as_the_tuner_writes_them_are_read_again():
+    text = (
+        "conv_config=ttnn.Conv2dConfig(weights_dtype=ttnn.bfloat8_b, act_block_h_override=320, core_grid="
+        "ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(11, 9))])), "
+        "compute_config=ttnn.WormholeComputeKernelConfig(math_fidelity=ttnn.MathFidelity.LoFi), lowering='phase'"
+    )
+    read = arguments_of(text)
+    corners = ttsim.CoreRange(ttsim.CoreCoord(0, 0), ttsim.CoreCoord(11, 9))
+    config = read["conv_config"]
+    assert (config.weights_dtype, config.act_block_h_override) == (ttsim.bfloat8_b, 320)
+    assert config.core_grid == ttsim.CoreRangeSet([corners])
+    assert read["compute_config"].math_fidelity is ttsim.MathFidelity.LoFi
+    assert (list(read), read["lowering"]) == (["conv_config", "compute_config", "lowering"], "phase")
+    assert arguments_of("") == {}
+
+
+@pytest.mark.parametrize("text", ["3", "a=__import__('os')", "a=b", "a=open('x')", "a=1)(b=2", "a=f(1, b=2)", "**{}"])
+def test_other_python_is_refused(text):
+    with pytest.raises(ArgumentError):
+        arguments_of(text)
