@@ -163,6 +163,14 @@ def test_bars_join_a_class_with_a_typical_one():
     assert stored == {"mean": 0.02, "within": pytest.approx(0.198, abs=0.001), "configurations": 1}
 
 
+def test_a_program_that_changes_formats_is_no_better_known_than_the_one_that_does_not():
+    evidence = [known("a", "Tilize", 0.3)] * 4 + [known("a", "Tilize, format changed", 0.01)] * 3
+    found = bars(evidence)
+    plain, changed = (found[kind, "blackhole", "L1"] for kind in ("Tilize", "Tilize, format changed"))
+    assert changed == (pytest.approx(0.01), plain[1], 3)
+    assert plain[1] > within([0.01] * 3, 0.3)
+
+
 def test_bars_cover_every_family_of_a_class():
     """A benchmark's many small errors do not narrow the bar of the networks that share its class."""
     benchmark, networks = [known("a", "Matmul", 0.01)] * 60, [known("b", "Matmul", 0.2)] * 10

@@ -60,6 +60,7 @@ class Conversion(Enum):
     UNTILIZE_WITH_UNPADDING = "UntilizeWithUnpadding"
 
 
+FORMAT_CHANGED: Final = ", format changed"  # of classes of programs that are measured by themselves
 TILIZES: Final = frozenset({Conversion.TILIZE, Conversion.TILIZE_WITH_VAL_PADDING})
 UNTILIZES: Final = frozenset({Conversion.UNTILIZE, Conversion.UNTILIZE_WITH_UNPADDING})  # not by generated code
 
@@ -165,7 +166,7 @@ class CopyTensor(DataMovement):
     def measured_as(self) -> str:
         """A class of its own where the program changes formats on the way."""
         casts = self.casts and self.conversion is not Conversion.TYPECAST
-        return f"{self.conversion.value}, format changed" if casts else ""
+        return f"{self.conversion.value}{FORMAT_CHANGED}" if casts else ""
 
 
 WIDE_TILES = 32  # rows of tiles that are no wider are not cut
