@@ -4,14 +4,14 @@ import gc
 import os
 import signal
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent import futures
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import groupby
+from itertools import groupby, islice
 from multiprocessing import connection, get_context, parent_process, resource_tracker
 from threading import Thread, current_thread, main_thread
 from typing import Any, Final, TypeAlias
@@ -180,14 +180,17 @@ def same_spec(spec: DeviceSpec) -> DeviceSpec:
     return spec
 
 
-def chunks_of(points: Sequence[Point], slots: int) -> Iterator[Chunk]:
-    """The points in order, in chunks of one layer on one device, so that a process caches the chunk's plans."""
-    size = max(1, min(LONGEST_CHUNK, len(points) // (slots * CHUNKS_OF_A_SLOT)))
-    if any(point.values != "off" for point in points):
-        size = 1  # computing values takes long
+def chunks_of(points: Iterable[Point], count: int, slots: int) -> Iterator[Chunk]:
+    """The `count` points in order, in chunks of one layer on one device, so that a process caches the chunk's plans."""
+    most = max(1, min(LONGEST_CHUNK, count // (slots * CHUNKS_OF_A_SLOT)))
     for _, same in groupby(points, key=lambda point: (point.layer.name, point.spec.name)):
-        family = list(same)
-        yield from (tuple(family[at : at + size]) for at in range(0, len(family), size))
+        yield from _batches(same, most)
+
+
+def _batches(points: Iterator[Point], most: int) -> Iterator[Chunk]:
+    for first in points:
+        size = most if first.values == "off" else 1  # computing values takes long
+        yield (first, *islice(points, size - 1))
 
 
 class Run:
@@ -197,10 +200,11 @@ class Run:
     blamed; a point whose process dies again gets a row with this error.
     """
 
-    def __init__(self, points: Sequence[Point], team: Workers, take: Callable[[list[Row]], None]) -> None:
+    def __init__(self, points: Iterable[Point], count: int, team: Workers, take: Callable[[list[Row]], None]) -> None:
         self.team = team
         self.take = take
-        self.waiting = deque(chunks_of(points, team.slots))
+        self.chunks = chunks_of(points, count, team.slots)
+        self.waiting = deque(islice(self.chunks, 1))  # The next chunk; the others are made when they are needed
         self.suspects: deque[Chunk] = deque()  # Points of chunks that were lost, one by one
         self.flying: dict[futures.Future[list[Row]], tuple[Chunk, bool]] = {}  # Running chunks; True for suspects
         self.lost = 0  # Points that were lost one after the other
@@ -234,6 +238,8 @@ class Run:
             while queue and len(self.flying) < slots:
                 future = executor.submit(evaluate_chunk, queue[0], model_version())
                 self.flying[future] = queue.popleft(), queue is self.suspects
+                if not self.waiting:
+                    self.waiting.extend(islice(self.chunks, 1))
         except futures.BrokenExecutor:
             return False
         return True

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import product
+from itertools import chain, product, repeat
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
@@ -201,27 +201,53 @@ class Space:
             if twice is not None:
                 raise ArgumentError(f"sweep: two of the {what} are called {shown(twice)}; give each a name of its own")
 
+    def machines(self) -> list[tuple[DeviceSpec, Mapping[str, Any]]]:
+        """Each device with each combination of values of its fields, and these values by axis name."""
+        axes = [axis for axis in self.axes if axis.kind == DEVICE]
+        machines: list[tuple[DeviceSpec, Mapping[str, Any]]] = []
+        for device, values in product(self.devices, list(product(*(axis.values for axis in axes)))):
+            labels = {axis.name: value for axis, value in zip(axes, values, strict=True)}
+            changes = [f"{axis.field}={value}" for axis, value in zip(axes, values, strict=True)]
+            machines.append((changed(device, changes), labels))
+        return machines
+
+    @property
+    def tuned(self) -> bool:
+        """Whether each point is tuned."""
+        several = len(self.devices) * prod(len(axis.values) for axis in self.axes if axis.kind == DEVICE) > 1
+        return several and not any(of_config(axis.name) for axis in self.axes) if self.tune is None else self.tune
+
     def samples(self) -> Iterator[Sample]:
         """Each point; the last axis changes fastest, then devices, then layers slowest. Own configs come first."""
-        of_devices = [axis for axis in self.axes if axis.kind == DEVICE]
-        machines = []
-        for device, values in product(self.devices, list(product(*(axis.values for axis in of_devices)))):
-            labels = {axis.name: value for axis, value in zip(of_devices, values, strict=True)}
-            changes = [f"{axis.field}={value}" for axis, value in zip(of_devices, values, strict=True)]
-            machines.append((changed(device, changes), labels))
-        others = {name: getattr(self, name) for name in ("values", "l1_small_size", "strict")}
-        configs = any(of_config(axis.name) for axis in self.axes)
-        others["tune"] = len(machines) > 1 and not configs if self.tune is None else self.tune
-        for layer in self.layers:
-            combined = given = [Variant(layer)]
-            for axis in self.axes:
-                if axis.kind != DEVICE:
-                    combined = [axis.on(variant, value) for variant in combined for value in axis.values]
-                    given = [axis.on(variant, value) for variant in given for value in axis.as_given(layer)]
-            added = [variant for variant in given if variant not in combined]
-            for (spec, device_labels), variant in product(machines, [*added, *combined]):
+        machines = self.machines()
+        others = {name: getattr(self, name) for name in ("values", "l1_small_size", "strict")} | {"tune": self.tuned}
+        axes = [axis for axis in self.axes if axis.kind != DEVICE]
+        for layer, (spec, device_labels) in product(self.layers, machines):
+            own = [axis.as_given(layer) for axis in axes]
+            added = (
+                variant
+                for variant in _variants(layer, axes, own)
+                if any(variant.labels[axis.name] not in axis.values for axis in axes)
+            )
+            combined = _variants(layer, axes, [axis.values for axis in axes])
+            for variant, beyond in chain(zip(added, repeat(True)), zip(combined, repeat(False))):
+                given = all(variant.labels[axis.name] in values for axis, values in zip(axes, own, strict=True))
                 point = Point(layer=variant.layer, spec=spec, lowering=variant.lowering, **others)
-                yield Sample(point, {**device_labels, **variant.labels}, variant in given, variant in added)
+                yield Sample(point, {**device_labels, **variant.labels}, given, beyond)
+
+
+def _variants(layer: Layer, axes: Sequence[Axis], values: Sequence[Sequence[Any]]) -> Iterator[Variant]:
+    """A layer with each combination of values of some axes, the last of which changes fastest."""
+    variants: Iterator[Variant] = iter([Variant(layer)])
+    for axis, own in zip(axes, values, strict=True):
+        variants = _on_axis(variants, axis, own)
+    return variants
+
+
+def _on_axis(variants: Iterator[Variant], axis: Axis, values: Sequence[Any]) -> Iterator[Variant]:
+    for variant in variants:
+        for value in values:
+            yield axis.on(variant, value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

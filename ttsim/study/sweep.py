@@ -3,9 +3,11 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from itertools import chain
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from textwrap import indent
+from typing import Any, Final, NamedTuple, TypeAlias, overload
 
 from device.errors import ArgumentError, ArgumentTypeError, shown
 from device.spec.device_spec import DeviceSpec
@@ -28,9 +30,43 @@ from ttsim.runtime.types.layer import Layer
 from ttsim.study.executor import Run, workers
 from ttsim.study.layers.read import DEFAULT_LAYERS, layer_of, read_layers
 from ttsim.study.space import Space, axis, of_config
-from ttsim.study.store import Row, Store, Verdict, model_version
+from ttsim.study.store import PackedRows, Row, Store, Verdict, model_version
 
 Sample: TypeAlias = tuple[Mapping[str, Any], Row]
+
+
+class Samples(Sequence[Sample]):
+    """Values on the axes and the row of each point; both are made when they are read."""
+
+    def __init__(self) -> None:
+        self.rows: Mapping[str, Row] = {}  # By key
+        self._names: tuple[str, ...] = ()  # Of the axes
+        self._keys: list[str] = []
+        self._values: list[tuple[Any, ...]] = []
+
+    def add(self, labels: Mapping[str, Any], key: str) -> None:
+        """Adds a point by its values, by the names that all points have, and by the key of its row."""
+        self._names = self._names or tuple(labels)
+        self._keys.append(key)
+        self._values.append(tuple(labels.values()))
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    @overload
+    def __getitem__(self, number: int) -> Sample: ...
+    @overload
+    def __getitem__(self, number: slice) -> tuple[Sample, ...]: ...
+    def __getitem__(self, number: int | slice) -> Sample | tuple[Sample, ...]:
+        if isinstance(number, slice):
+            return tuple(self[each] for each in range(*number.indices(len(self))))
+        return dict(zip(self._names, self._values[number], strict=True)), self.rows[self._keys[number]]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
 
 FORMAT: Final = 1  # raised when a column changes its meaning or goes
 FIGURES: Final = tuple(field.name for field in fields(Row) if field.name not in ("key", "layer", "device", "inputs"))
@@ -76,7 +112,7 @@ class SweepResult(Headed):
     """
 
     axes: tuple[str, ...]
-    samples: tuple[Sample, ...]
+    samples: Sequence[Sample]
     note: str = ""
     given: frozenset[int] = frozenset()
     added: frozenset[int] = frozenset()
@@ -89,12 +125,12 @@ class SweepResult(Headed):
     @property
     def verdicts(self) -> dict[str, int]:
         """How many points there are of each verdict."""
-        return dict(Counter(row.verdict.value for row in self.rows))
+        return dict(Counter(row.verdict.value for _, row in self.samples))
 
     @property
     def plans(self) -> int:
         """How many plans differ among those of points that run."""
-        return len({row.plan_key for row in self.rows if row.plan_key is not None})
+        return len({row.plan_key for _, row in self.samples if row.plan_key is not None})
 
     @property
     def headline(self) -> str:
@@ -110,17 +146,16 @@ class SweepResult(Headed):
 
     def records(self) -> list[dict[str, Any]]:
         """A flat dict of each point, all with the same keys: ``pandas.DataFrame(result.records())``."""
-        records = []
+        return list(self._records())
+
+    def _records(self) -> Iterator[dict[str, Any]]:
+        """The same, one after the other."""
+        kinds = {(*labels, "", *row.inputs): (labels, row) for labels, row in self.samples}  # by the names that differ
+        named = (name for labels, row in kinds.values() for name in _record(labels, row) if name not in TAIL)
+        names = (*dict.fromkeys(named), *TAIL)
         for number, (labels, row) in enumerate(self.samples):
-            values = row.to_dict()
-            inputs = values.pop("inputs")
-            others = {name: value for name, value in labels.items() if name not in inputs}
-            own = {"layer": row.layer, "device": row.device, **others, **inputs, **values}
-            records.append(
-                own | {"given": number in self.given, **{name: getattr(row, name) for name in ("nanoseconds", *ENERGY)}}
-            )
-        names = list(dict.fromkeys(name for record in records for name in record if name not in TAIL))
-        return [{name: record.get(name) for name in (*names, *TAIL)} for record in records]
+            record = _record(labels, row) | {"given": number in self.given}
+            yield {name: record.get(name) for name in names}
 
     def best(self, top: int = 1) -> tuple[Best, ...]:
         """The fastest point of each layer on each device, in order; of equal ones the first.
@@ -130,42 +165,67 @@ class SweepResult(Headed):
         Args:
             top: How many points of each layer on each device, the fastest first; fewer where fewer run.
         """
-        groups: dict[tuple[str, str], list[int]] = {}
-        for number, (_, row) in enumerate(self.samples):
-            groups.setdefault((row.layer, row.device), []).append(number)
-        return tuple(best for group, numbers in groups.items() for best in self._best(*group, numbers, top))
+        groups: dict[tuple[str, str], _Group] = {}
+        for number, (labels, row) in enumerate(self.samples):
+            group = groups.setdefault((row.layer, row.device), _Group())
+            group.points += 1
+            group.reason = group.reason or row.error.partition("\n")[0]
+            if row.verdict is Verdict.FITS:
+                group.runs.append((row.untimed_operations, row.cycles, number))
+            if number in self.given:
+                group.given[_call(labels)] = number
+        return tuple(best for names, group in groups.items() for best in self._best(*names, group, top))
 
-    def _best(self, layer: str, device: str, numbers: Sequence[int], top: int) -> Iterator[Best]:
+    def _best(self, layer: str, device: str, group: "_Group", top: int) -> Iterator[Best]:
         """The fastest points of one layer on one device; one entry with the reason if none runs."""
-        rows = {number: self.rows[number] for number in numbers}
-        given = {_call(self.samples[number][0]): rows[number] for number in numbers if number in self.given}
-        runs = [number for number, row in rows.items() if row.verdict is Verdict.FITS]
-        runs.sort(key=lambda number: (rows[number].untimed_operations, rows[number].cycles))
-        best: Sequence[int | None] = runs[:top] or [None]
+        best: Sequence[int | None] = [number for *_, number in sorted(group.runs)[:top]] or [None]
         for number in best:
             labels, row = (None, None) if number is None else self.samples[number]
+            given = next(iter(group.given.values()), None) if labels is None else group.given.get(_call(labels))
             yield Best(
                 layer=layer,
                 device=device,
                 labels=labels,
                 row=row,
-                fitting=len(runs),
-                points=len(numbers),
-                slowest_cycles=max((rows[number].cycles or 0 for number in runs), default=None),
+                fitting=len(group.runs),
+                points=group.points,
+                slowest_cycles=max((cycles or 0 for _, cycles, _ in group.runs), default=None),
                 nanoseconds=None if row is None else row.nanoseconds,
-                given=next(iter(given.values()), None) if labels is None else given.get(_call(labels)),
+                given=None if given is None else self.samples[given][1],
                 is_given=number in self.given and not (row and row.arguments),
-                reason=next((row.error.partition("\n")[0] for row in rows.values() if row.error), ""),
+                reason=group.reason,
             )
 
     def to_csv(self) -> str:
         """A line of column names, then one for each point; what is unknown is empty."""
-        records = self.records()
-        return csv_text(list(records[0]) if records else [], records)
+        records = self._records()
+        first = next(records, {})
+        return csv_text(list(first), chain([first] if first else [], records))
 
     def to_json(self) -> str:
         """All records; the same bytes for the same points."""
-        return text({"format": FORMAT, "axes": list(self.axes), "points": self.records()})
+        head = text({"format": FORMAT, "axes": list(self.axes), "points": []})
+        points = ",\n".join(indent(text(record), "  ") for record in self._records())
+        return head.removesuffix("[]\n}") + f"[\n{points}\n ]\n}}" if points else head
+
+
+@dataclass(slots=True)
+class _Group:
+    """The points of a layer on a device."""
+
+    points: int = 0
+    runs: list[tuple[Any, Any, int]] = field(default_factory=list)  # Untimed operations, cycles, and number of each
+    given: dict[tuple[Any, ...], int] = field(default_factory=dict)  # Numbers of points with the layer's own config
+    reason: str = ""  # The first error, in a line
+
+
+def _record(labels: Mapping[str, Any], row: Row) -> dict[str, Any]:
+    """A flat dict of a point."""
+    values = row.to_dict()
+    inputs = values.pop("inputs")
+    others = {name: value for name, value in labels.items() if name not in inputs}
+    figures = {name: getattr(row, name) for name in ("nanoseconds", *ENERGY)}
+    return {"layer": row.layer, "device": row.device, **others, **inputs, **values, "given": None, **figures}
 
 
 def _call(labels: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -246,31 +306,42 @@ def sweep(
         l1_small_size=l1_small_size,
         strict=strict,
     )
-    samples = [(sample.point.key, sample) for sample in space.samples()]
-    points = {key: sample.point for key, sample in samples}
+    # Points take as much memory as their rows, so that they are made where they are needed, and not kept
+    samples, numbers, given, added = Samples(), dict[str, int](), set[int](), set[int]()
+    for number, sample in enumerate(space.samples()):
+        key = sample.point.key
+        samples.add(sample.labels, key)
+        numbers.setdefault(key, number)
+        given |= {number} if sample.given else set()
+        added |= {number} if sample.added else set()
     with nullcontext() if file is None else Store(Path(file), model_version()) as store:
-        rows: dict[str, Row] = {} if store is None else {key: store.rows[key] for key in points if key in store.rows}
-        missing = [point for key, point in points.items() if key not in rows]
-        stored = len(rows)
+        rows = samples.rows = PackedRows() if store is None else store.rows
+        missing = {number for key, number in numbers.items() if key not in rows}
+        total, stored = len(numbers), len(numbers) - len(missing)
+        done = stored
 
         def take(new: list[Row]) -> None:
-            if store is not None and new:
-                store.append(row for row in new if row.verdict is not Verdict.LOST)  # a lost one is tried again
-            rows.update({row.key: row for row in new})
+            nonlocal done
+            lost = [row for row in new if row.verdict is Verdict.LOST]
+            if store is not None:
+                store.append(row for row in new if row not in lost)  # a lost one is tried again
+            rows.add(new if store is None else lost)
+            done += len(new)
             if watch is not None:
-                watch(Progress(total=len(points), done=len(rows), found=stored))
+                watch(Progress(total=total, done=done, found=stored))
 
         take([])
         if missing:
-            quick = len(missing) if all(point.values == "off" and not point.tune for point in missing) else None
+            quick = len(missing) if values == "off" and not space.tuned else None
             with workers(processes=processes, scheduler=scheduler, quick=quick) as team:
-                Run(missing, team, take).go()
+                points = (sample.point for number, sample in enumerate(space.samples()) if number in missing)
+                Run(points, len(missing), team, take).go()
     return SweepResult(
         axes=tuple(axis.name for axis in space.axes),
-        samples=tuple((sample.labels, rows[key]) for key, sample in samples),
+        samples=samples,
         note="" if store is None else store.note,
-        given=frozenset(number for number, (_, sample) in enumerate(samples) if sample.given),
-        added=frozenset(number for number, (_, sample) in enumerate(samples) if sample.added),
+        given=frozenset(given),
+        added=frozenset(added),
     )
 
 
@@ -308,7 +379,7 @@ def best_table(result: SweepResult, width: int | None = None, top: int = 1) -> s
     """
     lines = fitted([HEADINGS, *map(_cells, result.best(top))], width, words=WORDS, least_needed=LEAST_NEEDED)
     # The first internal errors, each once
-    errors = dict.fromkeys(row.error for row in result.rows if row.verdict in (Verdict.FAILED, Verdict.LOST))
+    errors = dict.fromkeys(row.error for _, row in result.samples if row.verdict in (Verdict.FAILED, Verdict.LOST))
     mistakes = [f"{Verdict.FAILED}: {printable(error)}" for error in [*errors][:SHOWN_MISTAKES]]
     return "\n".join([*lines, result.headline, *mistakes, ""])
 

@@ -32,7 +32,7 @@ def points(**counts):
 
 def rows_by(start, slots=2):
     rows = []
-    Run(POINTS, Workers(start=start, slots=slots, where="here"), rows.extend).go()
+    Run(POINTS, len(POINTS), Workers(start=start, slots=slots, where="here"), rows.extend).go()
     return {row.layer: row for row in rows}
 
 
@@ -49,7 +49,7 @@ def rows_by(start, slots=2):
 )
 def test_chunks(counts, values, slots, sizes):
     asked = [replace(point, values=values) for point in points(**counts)]
-    chunks = list(chunks_of(asked, slots))
+    chunks = list(chunks_of(asked, len(asked), slots))
     assert [len(chunk) for chunk in chunks] == sizes
     assert [point for chunk in chunks for point in chunk] == asked
 
@@ -77,7 +77,7 @@ def test_processes_one_of_which_is_killed(monkeypatch):
                 killed.append(pools[-1].submit(seen, 7).result())
 
         asked = points(a=4, b=4)
-        Run(asked, replace(team, start=start), take).go()
+        Run(asked, len(asked), replace(team, start=start), take).go()
     assert (len(pools), killed[1]) == (2, (7, ["3", "1", "1", "1"], True))
     assert sorted(rows, key=lambda row: row.key) == sorted(map(evaluate, asked), key=lambda row: row.key)
     assert (team.slots, team.where) == (2, "in 2 processes")
@@ -215,7 +215,9 @@ def test_canceled_points_are_evaluated_again_and_an_interrupt_takes_rows_that_ar
     assert rows_by(failing_at(1, CancelledError())) == rows_by(InProcess)
     rows = []
     with pytest.raises(KeyboardInterrupt):
-        Run(POINTS, Workers(start=failing_at(4, KeyboardInterrupt()), slots=1, where="here"), rows.extend).go()
+        Run(
+            POINTS, len(POINTS), Workers(start=failing_at(4, KeyboardInterrupt()), slots=1, where="here"), rows.extend
+        ).go()
     assert [row.layer for row in rows] == ["0", "1", "2"]
 
 
@@ -232,5 +234,5 @@ def test_workers_that_are_gone_are_not_waited_for(monkeypatch):
     answers = iter([True, True, False, False, False])
     team = Workers(start=Silent, slots=1, where="there", alive=lambda: next(answers))
     with pytest.raises(DeviceError, match="no process answers any more there"):
-        Run(POINTS, team, lambda rows: None).go()
+        Run(POINTS, len(POINTS), team, lambda rows: None).go()
     assert next(answers, None) is None

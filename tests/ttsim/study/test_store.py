@@ -9,7 +9,7 @@ import pytest
 
 from device.errors import ArgumentError
 from ttsim.study import store
-from ttsim.study.store import Row, Store, Verdict, front, model_version, version_of
+from ttsim.study.store import PackedRows, Row, Store, Verdict, front, model_version, version_of
 
 ROW = Row(key="k", layer="l", device="d", verdict=Verdict.FITS, cycles=300, clock_hz=500_000_000, pcc=0.1)
 ROWS = [replace(ROW, key=name, inputs={"x": "é"}) for name in "abc"]
@@ -53,6 +53,20 @@ def test_contents_and_names_of_sources_count(tmp_path):
 )
 def test_a_pareto_front(costs, best):
     assert front(costs) == best
+
+
+def test_packed_rows_are_the_rows_and_take_little_memory():
+    inputs = {f"field {number}": number for number in range(40)}
+    rows = [replace(ROW, key=f"{number}", inputs={**inputs, "own": number}, cycles=number) for number in range(200)]
+    packed = PackedRows()
+    packed.add(iter(rows))
+    assert (list(packed), list(packed.values())) == ([row.key for row in rows], rows)
+    assert [packed[f"{number}"] for number in range(199, -1, -7)] == rows[199::-7]
+    packed.add([replace(ROW, key="3")])
+    assert (len(packed), packed["3"], packed["4"], packed.get("x"), "x" in packed) == (
+        *(200, replace(ROW, key="3"), rows[4], None, False),
+    )
+    assert sum(map(len, packed._blocks)) < 200 * 100  # 2.4 KB each in dicts
 
 
 @pytest.fixture

@@ -27,6 +27,9 @@ def test_a_sweep_goes_on_where_its_file_ends(tmp_path, monkeypatch):
     path, progress = tmp_path / "rows.jsonl", []
     whole = sweep(LAYER, "wormhole_n150", vary=VARY, file=path, watch=progress.append)
     assert [(now.done, now.total, now.found) for now in progress] == [(done, 12, 0) for done in range(13)]
+    kept = replace(whole, samples=tuple(whole.samples))  # all at once, as users may give them
+    assert (whole.to_csv(), json.loads(whole.to_json())["points"]) == (kept.to_csv(), kept.records())
+    assert (len(whole.samples[2:5]), whole.samples[2:5][1]) == (3, whole.samples[3])
     assert whole.axes == ("config.shard_layout", "config.act_block_h_override", "device.dram.banks")
     assert [labels["device.dram.banks"] for labels, _ in whole.samples] == ["6"] * 6 + ["12"] * 6
     assert (whole.verdicts["fits"], whole.plans) == (12, 8)  # on each machine four: three points share one
