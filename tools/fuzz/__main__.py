@@ -5,9 +5,11 @@ usage: python -m tools.fuzz [--kind KIND ...] [--seed N] [--count N] [--first N]
 Kinds: convolutions on strict devices (calls, the usual kind, and exact, the same with exact values), odd arguments of
 public functions, damaged files (specs, layers, rows), interrupts, threads on one device, sequences of 20 calls of all
 exported operations on one device, bounds: calls on invented machines, none faster than a resource, tuner: searches held
-against every call of their space (about a minute each), and values: single calls of all these operations in turn, each
-with exact and with fast values, compared with float64 within the roundings of their data types. Every fault is printed
-with its seed, its index and what makes it happen again (a sequence is shortened first); exit status 1 if there is any.
+against every call of their space (about a minute each), machines: layers designed on random machines, held against
+`tune` and against machines with less (half a minute each), and values: single calls of all these operations in turn,
+each with exact and with fast values, compared with float64 within the roundings of their data types. Every fault is
+printed with its seed, its index and what makes it happen again (a sequence is shortened first); exit status 1 if there
+is any.
 """
 
 import gc
@@ -21,7 +23,7 @@ from functools import partial
 from typing import Final
 
 from tools.command import run_tool, tool_parser
-from tools.fuzz import arguments, bounds, files, interrupts, queries, sequences, tuner, values
+from tools.fuzz import arguments, bounds, files, interrupts, machines, queries, sequences, tuner, values
 from tools.fuzz.finding import Finding
 from tools.fuzz.real_library import is_there
 
@@ -30,6 +32,7 @@ KINDS: Final[Mapping[str, Callable[[int, int], Finding]]] = {
     "values": values.check,
     "bounds": bounds.check,
     "tuner": tuner.check,
+    "machines": machines.check,
     "arguments": arguments.check,
     "specs": files.check_spec,
     "layers": files.check_layers,
