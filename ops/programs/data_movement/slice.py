@@ -214,8 +214,11 @@ class SliceWrite(_OfWindow):
 def slice_write_movement(source: TensorSpec, part: TensorSpec, spec: DeviceSpec) -> Movement:
     """A program that writes a slice, in L1, into a part of an image in DRAM."""
     sides = sides_of(source, part, spec)
-    access = Access.WAIT if sides.read.tiles else Access.BOX
-    return Movement(cores=sides.cores, writes=replace(sides.read, access=access, in_dram=True))
+    if sides.read.tiles:
+        return Movement(cores=sides.cores, writes=replace(sides.read, access=Access.WAIT, in_dram=True))
+    size = part.matrix[0] * row_bytes(part)  # a shard may be wider than the rows
+    writes = replace(sides.read, access=Access.BOX, in_dram=True, uneven_bytes=size)
+    return Movement(cores=sides.cores, writes=writes)
 
 
 def slice_movement(
@@ -230,7 +233,8 @@ def slice_movement(
     sides = sides_of(image, part, spec)
     cores, written, shards = sides.cores, sides.written, part.memory_config.shard_spec
     if not sides.read.tiles:
-        return Movement(cores=cores, reads=replace(written, access=Access.STICKS, in_dram=True))
+        size = prod(part.shape[:-1]) * row_bytes(image)  # a shard may be wider than the rows
+        return Movement(cores=cores, reads=replace(written, access=Access.STICKS, in_dram=True, uneven_bytes=size))
     begin, end = columns or (0, image.shape[-2])
 
     def tile_rows(sticks: int) -> int:

@@ -199,7 +199,7 @@ def matmul_cycles(
         cycles=timing.cycles,
         groups=(CoreGroupCycles(cores=used, cycles=timing.cycles, stages=stages),),
         bound_by=binding_stage(stage for stage in stages if stage.stage is not Stage.START),
-        dram_read_bytes=operands.first_read_bytes + operands.second_read_bytes,
+        dram_read_bytes=operands.read_bytes,
         dram_written_bytes=operands.written_bytes,
         issued_flops=op.issued_flops,
         useful_flops=problem.batches * problem.m_tiles * problem.n_tiles * problem.k_tiles * PRODUCT_FLOPS,

@@ -177,7 +177,8 @@ def _values(op: MatmulOp, inputs: Sequence[Array | None], context: ValuesContext
 
 
 def _cycles(op: MatmulOp, ends: Ends, spec: DeviceSpec) -> OperationCycles:
-    places = Places(first=place_of(ends.read), second=op.second_place, output=place_of(ends.written))
+    added = place_of(ends.others[1]) if op.problem.bias and len(ends.others) > 1 else op.second_place
+    places = Places(first=place_of(ends.read), second=op.second_place, added=added, output=place_of(ends.written))
     return matmul_cycles(op, spec, places)
 
 

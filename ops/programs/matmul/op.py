@@ -248,10 +248,11 @@ def reader_cores(op: MatmulOp, grid: GridSpec, number: int) -> CoreRangeSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """Where the operands and the output lie."""
+    """Where the operands, the row that is added and the output lie."""
 
     first: Place = Place.DRAM
     second: Place = Place.DRAM
+    added: Place = Place.DRAM
     output: Place = Place.DRAM
 
 
@@ -279,7 +280,13 @@ class Operands:
 
     first_read_bytes: int  # Of the first operand, read from DRAM
     second_read_bytes: int
+    added_read_bytes: int  # Of the row that is added
     written_bytes: int
+
+    @property
+    def read_bytes(self) -> int:
+        """Of all of them."""
+        return self.first_read_bytes + self.second_read_bytes + self.added_read_bytes
 
 
 def operands_of(op: MatmulOp, places: Places = IN_DRAM) -> Operands:
@@ -292,8 +299,12 @@ def operands_of(op: MatmulOp, places: Places = IN_DRAM) -> Operands:
         tiles = problem.k_tiles * side * op.passes[number] * (1 if op.sends[number] else op.sharers[number])
         tiles *= 1 if problem.keeps_first and not number else problem.batches
         moved.append((written * problem.k_tiles if op.single_tiles else tiles) * data_format.tile_bytes)
+    # The row stays, unless output blocks of other columns come in between
+    added = problem.n_tiles * (1 if op.sends[1] else op.sharers[1]) * problem.bias
+    added *= op.passes[1] * problem.batches if op.passes[0] > 1 else 1
     return Operands(
         first_read_bytes=moved[0] if places.first is Place.DRAM else 0,
         second_read_bytes=moved[1] if places.second is Place.DRAM else 0,
+        added_read_bytes=added * problem.added_format.tile_bytes if places.added is Place.DRAM else 0,
         written_bytes=written * problem.out_format.tile_bytes if places.output is Place.DRAM else 0,
     )

@@ -74,6 +74,11 @@ def matmul_transfers(op: MatmulOp, spec: DeviceSpec, places: Places) -> tuple[Tr
         )
         if place is not Place.OWN
     ]
+    if moved.added_read_bytes:
+        readers, in_dram = reader_cores(op, grid, 1), places.added is Place.DRAM
+        transfers.append(
+            spread_transfer(spec, readers, moved.added_read_bytes, in_dram=in_dram, writes=False, crossed=crossed[1])
+        )
     for number in (0, 1):
         if op.sends[number] and op.receivers[number] > 1:
             network = SECOND if crossed[number] else FIRST

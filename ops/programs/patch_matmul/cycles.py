@@ -121,7 +121,7 @@ def product_cycles(op: PatchMatmul | PixelMatmul, spec: DeviceSpec) -> Operation
         cycles=cycles,
         groups=(CoreGroupCycles(cores=used, cycles=cycles, stages=stages),),
         bound_by=binding_stage(stage for stage in stages if stage.stage is not Stage.START),
-        dram_read_bytes=bundles * (operands.second_read_bytes + share.read_bytes),
+        dram_read_bytes=bundles * (operands.read_bytes + share.read_bytes),
         dram_written_bytes=bundles * share.written_bytes,
         issued_flops=bundles * matmul.issued_flops,
         # Multiplications and additions of the definition, without padding, inserted zeros and further passes.

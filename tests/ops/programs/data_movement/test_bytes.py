@@ -9,12 +9,15 @@ from ops.programs.data_movement.channels import ChannelsLast
 from ops.programs.data_movement.concat import Concatenate
 from ops.programs.data_movement.copy import Conversion, CopyTensor
 from ops.programs.data_movement.permute import Permute
+from ops.programs.data_movement.slice import PaddedSlice, SliceWrite, Window
 from tests.build import tensor_spec
 
 SPEC = load_spec("wormhole_n150")
 INTO, OUT_OF = Conversion.INTERLEAVED_TO_SHARDED, Conversion.SHARDED_TO_INTERLEAVED
 FOUR = Concatenate(axis=3, shapes=((1, 1, 64, 32),) * 4)
 TURNED = Permute(shape=(1, 3, 64, 64), axes=(0, 2, 3, 1))
+WINDOW = Window(shape=(1, 4, 13, 243), begins=(0, 1, 0, 0), ends=(1, 2, 13, 243))
+NARROW = Window(shape=(1, 8, 8, 2), begins=(0, 4, 0, 0), ends=(1, 8, 8, 2))
 LAST = ChannelsLast(shape=(1, 1, 4, 1024), source_format=BFLOAT16, data_format=BFLOAT16, channels=8)
 
 
@@ -30,6 +33,9 @@ LAST = ChannelsLast(shape=(1, 1, 4, 1024), source_format=BFLOAT16, data_format=B
         (FOUR, ("1x1x64x32 tile", "1x1x64x128 tile l1", "1x1x64x32 tile l1", "1x1x64x32 tile l1", "1x1x64x32 tile l1"),
          2 * 2048, 0),
         (TURNED, ("1x3x64x64 tile", "1x64x64x3 tile"), 3 * 64 * 64 * 2, 64 * 2 * 2048),
+        # Shards are wider than rows, of which no byte more is read or written
+        (PaddedSlice(window=WINDOW), ("1x4x13x243 dram", "1x1x13x243 width/13x32/8"), 13 * 243 * 2, 0),
+        (SliceWrite(window=NARROW, source_width=8), ("1x1x32x2 height/32x32/1", "1x8x8x2 dram"), 0, 32 * 2 * 2),
         (LAST, ("1x1x4x1024 width/4x128/8 dram", "1x1x1024x8 height/64x8/16"), 4 * 1024 * 2, 0),
     ],
 )  # fmt: skip

@@ -98,6 +98,20 @@ def test_bytes_are_those_of_the_operands():
     assert result.useful_flops == 2 * 8 * 16 * 24 * 32**3
 
 
+def test_the_row_that_is_added_is_read_once_by_each_core_that_reads_its_columns():
+    spec = load_spec("wormhole_n150")
+    for program, readers in ((MatmulProgram.MCAST_2D, 1), (MatmulProgram.REUSE, None)):
+        matmul = op(m=8, k=16, n=24, program=program)
+        added = replace(matmul, problem=replace(matmul.problem, bias=True))
+        more = cycles(added, spec).dram_read_bytes - cycles(matmul, spec).dram_read_bytes
+        assert more == 24 * (readers or matmul.sharers[1]) * BFLOAT8_B.tile_bytes
+        in_l1 = cycles(added, spec, Places(added=Place.L1))
+        assert in_l1.dram_read_bytes == cycles(matmul, spec).dram_read_bytes
+        assert sum(each.sent_bytes for each in cycles(added, spec).transfers if each.from_dram) == (
+            cycles(added, spec).dram_read_bytes
+        )
+
+
 @given(specs, kinds, st.integers(2, 4))
 def test_batches_follow_each_other(spec, kind, batches):
     matmul = op(**kind)
