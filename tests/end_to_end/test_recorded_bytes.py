@@ -198,7 +198,7 @@ def test_bytes_of_single_calls(recordings, monkeypatch, survey, name):
         module = module_of(monkeypatch, path.parent / "check.py")
     for record in records_of(path):
         if name.startswith("values"):
-            survey.look(record["name"], lambda record=record: module.perform(record, strict=False))
+            survey.look(record["name"], lambda record=record: module.perform(record, strict=True))
         else:
             survey.look(record["name"], lambda record=record: caller.run(record["case"], record["arch"]))
     assert survey.operations.total() > 30

@@ -79,6 +79,13 @@ class _Reads:
         """Bytes for a tile of the result."""
         return self.share * self.pages * self.page_bytes
 
+    def all_bytes(self, result: TensorSpec, tiles: int) -> int:
+        """Bytes for all tiles of the result."""
+        if self.share == 1 or self.tensor.layout is Layout.TILE:
+            return _tiles_bytes(self.tensor, tiles, self.bytes)
+        *images, rows, _ = (1, 1, *result.shape)  # a number of each row, or one of each image
+        return prod(images) * (rows if (1, *self.tensor.shape)[-2] > 1 else 1) * self.page_bytes
+
 
 def tile_shape(tensor: TensorSpec) -> tuple[int, int, int]:
     """(tiles, pages of a tile, bytes of a page) of an interleaved tensor; of rows, as many as fill a tile are one."""
@@ -114,7 +121,7 @@ def eltwise_cycles(program: EltwiseProgram, spec: DeviceSpec) -> OperationCycles
     cores, share, tiles = result_tiles(program, spec)
     reads = [_reads(operand, program.result) for operand in program.read]
     written = 0 if program.lies(program.result) else _tiles_bytes(program.result, tiles)
-    read_bytes = [_tiles_bytes(read.tensor, tiles, read.bytes) for read in reads]
+    read_bytes = [read.all_bytes(program.result, tiles) for read in reads]
     dram_read = sum(size for size, read in zip(read_bytes, reads, strict=True) if in_dram(read.tensor))
     dram_written = written if in_dram(program.result) else 0
     core = _steps(program, reads, spec, cores)
@@ -151,7 +158,7 @@ def _transfers(
     program: EltwiseProgram, reads: Sequence[_Reads], tiles: int, cores: CoreRangeSet, spec: DeviceSpec
 ) -> tuple[Transfer, ...]:
     """Operands that are read, and a result that is written."""
-    sides = [(read.tensor, _tiles_bytes(read.tensor, tiles, read.bytes), False) for read in reads]
+    sides = [(read.tensor, read.all_bytes(program.result, tiles), False) for read in reads]
     if not program.lies(program.result):
         sides.append((program.result, _tiles_bytes(program.result, tiles), True))
     return tuple(

@@ -76,6 +76,13 @@ def test_operations_by_hand(op, processors, tensors, cycles, bound_by, read_byte
     assert result.network_bytes == 0  # only pages of DRAM leave a core or arrive
 
 
+@pytest.mark.parametrize(("spread", "numbers"), [("2x3x50x1", 300), ("2x3x1x1", 6), ("1x1", 6)])
+def test_numbers_without_tiles_are_read_once_for_a_row_or_an_image(spread, numbers):
+    result = op_cycles(ADD, "2x3x50x70", None, SPEC, spread)
+    assert result.dram_read_bytes == (300 * 70 + numbers) * 2
+    assert sum(each.sent_bytes for each in result.transfers if each.from_dram) == result.dram_read_bytes
+
+
 def test_rows_without_tiles_are_asked_for_row_by_row():
     """1,024 numbers are a tile: 16 rows of 64, 128 bytes each; 3,072 rows are 192 of them."""
     assert tile_shape(tensor_spec("1x1x3072x64")) == (192, 16, 128)
