@@ -81,6 +81,8 @@ class _Reads:
 
     def all_bytes(self, result: TensorSpec, tiles: int) -> int:
         """Bytes for all tiles of the result."""
+        if self.tensor.shape == result.shape:  # which may have rows where the operand has tiles
+            return _tiles_bytes(self.tensor, tile_shape(self.tensor)[0])
         if self.share == 1 or self.tensor.layout is Layout.TILE:
             return _tiles_bytes(self.tensor, tiles, self.bytes)
         *images, rows, _ = (1, 1, *result.shape)  # a number of each row, or one of each image
