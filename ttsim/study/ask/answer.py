@@ -95,8 +95,10 @@ def answer_of(read: Mapping[str, Any]) -> Answer:
     checked_fields(read)
     asked = read.get("ask", USUAL)
     names = [asked] if isinstance(asked, str) else asked
+    if not names:
+        raise ArgumentError(f"ask is empty; it is {', '.join(ASKED)}, or several of these")
     for name in names:
-        if name not in ASKED:
+        if not isinstance(name, str) or name not in ASKED:
             near = nearest(str(name), list(ASKED))
             raise ArgumentError(f"ask must be {', '.join(ASKED)}, or several of these, not {shown(name)}{near}")
     if "choose" in read:

@@ -122,6 +122,8 @@ def test_candidates_are_ranked_as_their_own_questions():
             {"ask": "tim", "op": "relu"},
             "ask must be constraints, runtime, model, version, or several of these, not 'tim'",
         ),
+        ({"ask": [], "op": "relu"}, "ask is empty; it is constraints, runtime, model, version, or several of these"),
+        ({"ask": ["model", {}], "op": "relu"}, "or several of these, not {}"),
         ({"op": "rel"}, "'rel' is no operation that ttsim plans, did you mean 'relu'?"),
         ({}, 'op or layer is missing; ask for the call of an operation, such as "op": "relu"'),
         ({"op": 3}, "op must be a text, not 3"),
