@@ -94,13 +94,13 @@ class Face(ModuleType):
 
 
 class HostFace(ModuleType):
-    """A module of tt_lib, the package beside ttnn whose functions torch computes on the host, on a card as well."""
+    """A module of tt_lib, the package beside ttnn whose functions torch computes on the host on a card as well."""
 
     def __getattr__(self, name: str) -> Any:
-        """A function that the host computes; raises AttributeError where torch has none of that name."""
+        """A function or layer that the host computes; raises AttributeError where torch has none of that name."""
         if name == OF_HOST.rpartition(".")[2]:
             return self
-        function = import_module("ttsim.runtime.fallback").stand_in(self.__name__, name)  # rarely needed
+        function = import_module("ttsim.runtime.tt_lib").find(name)  # rarely needed
         if function is None:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}", name=name, obj=self)
         return function

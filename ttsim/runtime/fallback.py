@@ -7,6 +7,7 @@ layout and, if the shape allows it, the memory of the first tensor, or those of 
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from operator import attrgetter
@@ -26,7 +27,6 @@ from ttsim.runtime.execution import locked_on, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.tensors import DataType
 
-OF_TORCH: Final = "tt_lib."  # begins names of functions that mean what torch's mean
 PLACES: Final = ("nn.functional", "", "special", "Tensor")  # of torch, where functions are looked up in this order
 # Arguments of ttnn that change where or how a result is computed, not its numbers
 PLACING: Final = frozenset(
@@ -60,13 +60,12 @@ TorchFunction = Callable[..., Any]
 
 def stand_in(module: str, name: str) -> Callable[..., Any] | None:
     """A function for a name that ttsim lacks, which the host computes; None if there is no such function."""
-    key = f"{OF_TORCH}{name}" if module.startswith("tt_lib") else name
-    found = _found(key) if name.islower() and not name.startswith("_") else None
+    found = _found(name) if name.islower() and not name.startswith("_") else None
     if found is None:
         return None
 
     def function(*args: Any, **kwargs: Any) -> Any:
-        return instead(key, args, kwargs)
+        return instead(name, args, kwargs)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{module}.{name}, which ttsim does not simulate, on the host in float32 by {found[0]}."
@@ -86,31 +85,56 @@ def instead(name: str, args: Sequence[Any], kwargs: Mapping[str, Any], refusal: 
     """
     found = _found(name)
     tensors: list[Tensor] = []
-    call = [_slots(list(args), tensors), _slots(dict(kwargs), tensors)]
+    _slots([list(args), dict(kwargs)], tensors)
     device = next((home for tensor in tensors if (home := tensor.device()) is not None), None)
     if found is None or device is None or name.endswith("_"):
         raise refusal or TypeError(
             f"{name}: the host computes calls that have a tensor on a device and return a tensor"
         )
     try:
-        return locked_on(device, lambda: _on_host(name, found, call, tensors, kwargs, device))
+        spec_of = partial(_spec_of, first=tensors[0], kwargs=kwargs)
+        results = computed_on_host(f"ttnn.{name}", found, args, kwargs, device, spec_of)
     except TTSimError:
         raise
     except (IndexError, RuntimeError, TypeError, ValueError) as error:  # what torch says of arguments it does not take
         if refusal is not None:
             refusal.add_note(f"fallback: {found[0]} does not take these arguments: {str(error).splitlines()[0]}")
         raise refusal or error from error
+    return results if len(results) > 1 else results[0]
+
+
+def computed_on_host(
+    name: str,
+    found: tuple[str, TorchFunction],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    device: Device,
+    spec_of: Callable[[TorchTensor], TensorSpec],
+) -> tuple[Tensor, ...]:
+    """The results of a function of torch, as one operation of a device that the host computes.
+
+    Args:
+        name: What reports call the function.
+        found: The function, after its full name. It also runs on torch's meta tensors, which have shapes alone.
+        args: Positional arguments; tensors of the device may stand in lists.
+        kwargs: Keyword arguments, by ttnn's names.
+        device: The device of all tensors.
+        spec_of: The shape, type and place of a result of torch.
+    """
+    return locked_on(device, lambda: _on_host(name, found, args, kwargs, device, spec_of))
 
 
 def _on_host(
     name: str,
     found: tuple[str, TorchFunction],
-    call: Sequence[Any],
-    tensors: Sequence[Tensor],
+    args: Sequence[Any],
     kwargs: Mapping[str, Any],
     device: Device,
-) -> Any:
+    spec_of: Callable[[TorchTensor], TensorSpec],
+) -> tuple[Tensor, ...]:
     torch, (computed_by, function) = import_module("torch"), found
+    tensors: list[Tensor] = []
+    call = [_slots(list(args), tensors), _slots(dict(kwargs), tensors)]
 
     def computed(operands: Sequence[TorchTensor]) -> list[TorchTensor]:
         positional, named = (_filled(part, operands) for part in call)
@@ -119,7 +143,7 @@ def _on_host(
         return list(result) if isinstance(result, tuple | list) else [result]
 
     shapes = computed([torch.empty(tensor.spec.shape, device="meta", dtype=_torch_type(tensor)) for tensor in tensors])
-    specs = [_spec_of(shape, tensors[0], kwargs) for shape in shapes]
+    specs = [spec_of(shape) for shape in shapes]
 
     def compute(arrays: Sequence[Array]) -> tuple[Array, ...]:
         pairs = zip(arrays, tensors, strict=True)
@@ -133,19 +157,20 @@ def _on_host(
     op = HostFallback(computed_by=computed_by, compute=compute)
     builder.run(NAME, op, [builder.tensor(key) for key in named], outputs[0], more_outputs=outputs[1:])
     plan = builder.finish({output.name: output for output in outputs})
-    with device.function(name if name.startswith(OF_TORCH) else f"ttnn.{name}"):
+    with device.function(name):
         made = run(plan, named, device)
-    results = tuple(made[output.name] for output in outputs)
-    return results if len(results) > 1 else results[0]
+    return tuple(made[output.name] for output in outputs)
 
 
 def _found(name: str) -> tuple[str, TorchFunction] | None:
-    """The function of torch that computes a function of ttnn, under its full name; None if there is none."""
+    """The function of torch that computes a function of ttnn, after its full name; None if there is none."""
     if find_spec("torch") is None or name in OTHER_MEANING:
         return None
-    if name in ADAPTERS:
-        return "a formula of torch", ADAPTERS[name]
-    name = name.removeprefix(OF_TORCH)
+    return ("a formula of torch", ADAPTERS[name]) if name in ADAPTERS else function_of_torch(name)
+
+
+def function_of_torch(name: str) -> tuple[str, TorchFunction] | None:
+    """The function of torch with a name, after its full name; None if there is none."""
     for place in PLACES:
         path = f"{place}.{name}".lstrip(".")
         with suppress(AttributeError):
@@ -232,14 +257,6 @@ def _scaled(values: TorchTensor, weight: Any, bias: Any) -> TorchTensor:
     return values if bias is None else values + bias.reshape(-1)
 
 
-def _torch_group_norm(
-    input: TorchTensor, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
-) -> Any:
-    """Of images [N, C, H, W], with weights of any shape."""
-    weight, bias = (None if values is None else values.reshape(input.shape[1]) for values in (weight, bias))
-    return import_module("torch.nn.functional").group_norm(input, num_groups, weight, bias, eps)
-
-
 def _linear(input: TorchTensor, other: TorchTensor, *, bias: Any = None, activation: Any = None, **turned: Any) -> Any:
     left, right = input, other
     left = left.mT if turned.pop("transpose_a", False) else left
@@ -280,6 +297,5 @@ ADAPTERS: Final[Mapping[str, TorchFunction]] = MappingProxyType(
         "matmul": _linear,
         "rms_norm": _rms_norm,
         "upsample": _high("interpolate"),
-        f"{OF_TORCH}group_norm": _torch_group_norm,
     }
 )

@@ -1,6 +1,5 @@
 """What ttsim does not simulate, on the host; the names here are torch's, and no release of ttnn has them."""
 
-import importlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -120,18 +119,3 @@ def test_a_wrong_setting_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TTSIM_FALLBACK", "card")
     with pytest.raises(ttsim.ArgumentError, match="must be host, or unset, not 'card'"):
         call("rot90")
-
-
-def test_functions_of_tt_lib_are_computed_on_the_host_without_a_setting() -> None:
-    """As in the real library, whose tt_lib.fallback_ops are torch's functions."""
-    with ttnn_is_ttsim(), ttsim.open_device() as opened:
-        fallback_ops = importlib.import_module("tt_lib.fallback_ops")
-        assert fallback_ops.fallback_ops is fallback_ops
-        weight = placed(opened, np.ones((1, 1, 1, 1), np.float32))  # tt_lib takes weights of any shape
-        result = fallback_ops.group_norm(placed(opened), num_groups=1, weight=weight)
-        expected = torch.nn.functional.group_norm(torch.from_numpy(MATRIX), 1)
-        assert np.abs(result.to_numpy() - expected.numpy()).max() < 2**-6
-        with pytest.raises(AttributeError, match="no attribute 'no_such_function'"):
-            print(fallback_ops.no_such_function)
-    with pytest.raises(ModuleNotFoundError):
-        importlib.import_module("tt_lib.fallback_ops")
