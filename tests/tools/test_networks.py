@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tools.networks.__main__ import Model, kind, row
+from tools.networks.weights import draw
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = """
@@ -100,3 +101,11 @@ def test_figures_of_a_model() -> None:
     figures = row(model, lines, "wormhole_b0")
     assert (figures["predicted_ms"], figures["expected_ms"], figures["untimed_share"]) == (12.5, 20.0, 0.25)
     assert row(model, lines, "blackhole")["expected_ms"] is None
+
+
+def test_random_weights_keep_the_mean_square_of_activations_behind_a_relu() -> None:
+    torch = pytest.importorskip("torch")
+    layer = torch.nn.Conv2d(64, 128, 3)
+    draw(layer)
+    assert float(layer.weight.detach().var()) == pytest.approx(2 / (64 * 9), rel=0.05)  # of 73,728 numbers
+    assert not layer.bias.any()

@@ -1,7 +1,9 @@
 """Weights of a fixed seed in the place of trained ones, so that tests run without downloads.
 
-A model keeps the weights that its constructor drew. Accuracy then says nothing about the trained network: activations
-of random weights may be smaller than their roundings.
+A model keeps the weights that its constructor drew. What the constructor leaves to torch is drawn as He et al. (2015)
+start networks of convolutions and ReLUs: from a normal distribution of variance 2 / fan_in, with biases of 0. torch's
+own default, of variance 1 / (3 fan_in), makes activations sqrt(6) times smaller in each layer, so that the output of a
+deep network is smaller than its roundings. Accuracy still says nothing about the trained network.
 """
 
 from collections.abc import Callable
@@ -41,6 +43,7 @@ def install() -> None:
 
     none: Callable[..., RandomWeights] = lambda *args, **kwargs: RandomWeights()  # noqa: E731
     torch.load, torch.nn.Module.load_state_dict, torch.hub.load_state_dict_from_url = loaded, load_state_dict, none
+    torch.nn.modules.conv._ConvNd.reset_parameters = draw
     with suppress(ImportError):
         import_module("torchvision").models._api.WeightsEnum.get_state_dict = none
     with suppress(ImportError):
@@ -52,6 +55,14 @@ def install() -> None:
     with suppress(ImportError):
         kind = import_module("efficientnet_pytorch").EfficientNet
         kind.from_pretrained = lambda name, **sizes: kind.from_name(name, **sizes)
+
+
+def draw(convolution: Any) -> None:
+    """Draws the weights of a convolution so that a ReLU behind it keeps the mean square of its activations."""
+    init = import_module("torch").nn.init
+    init.kaiming_normal_(convolution.weight, nonlinearity="relu")
+    if convolution.bias is not None:
+        init.zeros_(convolution.bias)
 
 
 def _make_by_name(timm: Any) -> None:
