@@ -382,7 +382,7 @@ def transpose_buffers(
             sizes = {"rows": div_up(pages, grid.cores) * max(row_bytes(tensor, tensor.shape[-1]), *aligned)}
         case (1, 2), False:
             pages = max(pages, volume_tiles(result) // (result.padded_shape[-2] // TILE))
-            fill = {"fill": FACE**2 * (data_format.element_bytes or 0)} if tensor.shape[1] % TILE else {}
+            fill = {"fill": FACE**2 * (data_format.element_bytes or 1)} if tensor.shape[1] % TILE else {}
             sizes = {"tiles": BUFFERING * page, **fill}
         case (2, 3), True:
             high, across = (div_up(side, TILE) * tile_bytes for side in tensor.shape[-2:])

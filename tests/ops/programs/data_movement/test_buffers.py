@@ -114,6 +114,8 @@ Permute blackhole 0321 | 1x3x64x32 tile l1 | 1x32x64x3 tile l1 | 4096@64, 4096@6
 Transpose 23 | 1x1x50x70 tile | | 4096@6, 4096@6
 # 16 images leave half a tile empty
 Transpose 12 | 1x16x64x64 tile | | 4096@64, 512@64
+# block floats are bytes there
+Transpose 12 | 1x16x64x64 bfloat4_b tile | | 1152@64, 256@64
 Transpose 12 | 1x64x64x64 tile | | 4096@64
 Transpose 01 | 16x1x64x32 tile | | 4096@32
 # tiles are turned in their shards by all cores
