@@ -6,7 +6,7 @@ import numpy as np
 
 from device.numbers.formats import Array
 from tools.random_calls.drafts import DRAM, Draft, Expected, Shadow, Step, of_tensor, operation
-from tools.random_calls.references import rounding
+from tools.random_calls.references import BLOCK_BITS, SMALLEST, rounding
 from tools.random_calls.tensors import INTERLEAVED
 
 PARTIAL_ROUNDINGS: Final = {"bfloat8_b": 2.0**-5}  # of partial sums and what shares their exponents, else bfloat16's
@@ -67,13 +67,34 @@ def product(draft: Draft, x: Shadow) -> Step:
     axis = draft.pick((None, *range(-len(x.shape), len(x.shape))))
     keeps = draft.chance(0.5)
     draft.call(x).option("dim", "None" if axis is None else axis).option("keepdim", keeps or "")
-    with np.errstate(all="ignore"):
-        values = np.prod(x.values, axis=axis, keepdims=keeps, dtype=np.float64)
-        terms = x.values.size if axis is None else x.shape[axis]
-        largest = np.max(np.abs(values), initial=0.0) if x.dtype == "bfloat8_b" else 0.0  # results share exponents
-        bound = 2 * rounding(values, x.dtype) + 2.0**-6 * largest + terms * 2.0**-23 * np.abs(values) + 2.0**-100
-        bound = np.where(np.abs(values) < LARGEST, bound, np.inf)  # beyond float32 the device has an infinity
+    values, bound = product_and_error(x.values, axis, x.dtype, keepdims=keeps)
     return draft.gives(expect=lambda: Expected(values=values, bound=bound, dtypes=(x.dtype,), layout="TILE"))
+
+
+def product_and_error(factors: Array, axis: int | None, dtype: str, *, keepdims: bool) -> tuple[Array, Array]:
+    """The product along an axis, or of all elements for None, and how far a product in float32 may lie from it.
+
+    Where the last axis is multiplied, another one lies along the rows of tiles, so block floats get new neighbors. A
+    partial product may leave float32 at either end, wherever the whole one lies.
+    """
+
+    def total(numbers: Array) -> Array:
+        return np.asarray(np.prod(numbers, axis=axis, keepdims=keepdims, dtype=np.float64))
+
+    rank, magnitudes = factors.ndim, np.abs(factors)
+    lost = np.zeros_like(magnitudes)
+    if dtype in BLOCK_BITS and axis in (-1, rank - 1) and rank > 1:
+        beside = -2 if rank <= 4 else -3
+        lost = rounding(factors.swapaxes(-1, beside), dtype).swapaxes(-1, beside)
+    terms = factors.size if axis is None else factors.shape[axis]
+    with np.errstate(all="ignore"):
+        values, most = total(factors), total(np.maximum(magnitudes + lost, 1.0))
+        spread = total(magnitudes + lost) - np.abs(values)
+        largest = np.max(np.abs(values) + spread, initial=0.0) if dtype in BLOCK_BITS else 0.0  # shared exponents
+        rounded = 2 * rounding(values, dtype) + 2.0**-6 * largest + terms * 2.0**-23 * np.abs(values)
+        vanished = np.where(total(np.minimum(magnitudes, 1.0)) < SMALLEST, np.abs(values), 0.0)
+        bound = spread + rounded + vanished + SMALLEST * most
+    return values, np.where(most < LARGEST, bound, np.inf)
 
 
 @of_tensor("cumsum", "cumprod", accept=lambda x: x.dtype in REDUCED and x.tiled and not x.tensor.is_sharded())
