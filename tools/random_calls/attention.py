@@ -222,7 +222,8 @@ def bcast(draft: Draft, x: Shadow) -> Step:
     draft.call(x, other, f"ttsim.BcastOpMath.{math}", f"ttsim.BcastOpDim.{dim}")
     values = {"ADD": np.add, "SUB": np.subtract, "MUL": np.multiply}[math](x.values, other.values)
     size = np.abs(x.values) * np.abs(other.values) if math == "MUL" else np.abs(x.values) + np.abs(other.values)
-    return draft.gives(values, 2 * rounding(size, "bfloat16"), dtypes=("bfloat16",), layout="TILE")
+    roundings = 4 if math == "MUL" else 2  # a 16-bit Dst rounds a product after each of four fidelity phases
+    return draft.gives(values, roundings * rounding(size, "bfloat16"), dtypes=("bfloat16",), layout="TILE")
 
 
 @of_tensor("nonzero", accept=lambda x: len(x.shape) == 4 and x.dtype in ("bfloat16", "float32", "uint32"))
