@@ -7,7 +7,7 @@ from ttsim.api.device_calls import cached_plan, operation_as, require_left_out, 
 from ttsim.api.eltwise import multiply
 from ttsim.runtime.execution import run
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.types.attention import Number, SDPAProgramConfig
+from ttsim.runtime.types.attention import SDPAProgramConfig
 from ttsim.runtime.types.configs import WormholeComputeKernelConfig
 
 
@@ -19,7 +19,7 @@ def scaled_dot_product_attention(
     *,
     attn_mask: Tensor | None = None,
     is_causal: bool = True,
-    scale: Number | None = None,
+    scale: float | None = None,
     sliding_window_size: int | None = None,
     memory_config: MemoryConfig | None = None,
     program_config: SDPAProgramConfig | None = None,

@@ -9,7 +9,6 @@ from ttsim.runtime.execution import require_allocated, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.attention import (
     Integer,
-    Number,
     SoftmaxDefaultProgramConfig,
     SoftmaxShardedMultiCoreProgramConfig,
 )
@@ -82,7 +81,7 @@ def softmax_in_place(
 @operation
 def scale_mask_softmax(
     input_tensor: Tensor,
-    scale: Number | None = None,
+    scale: float | None = None,
     mask: Tensor | None = None,
     *,
     memory_config: MemoryConfig | None = None,
@@ -117,7 +116,7 @@ def scale_mask_softmax(
 @operation
 def scale_mask_softmax_in_place(
     input_tensor: Tensor,
-    scale: Number | None = None,
+    scale: float | None = None,
     mask: Tensor | None = None,
     *,
     program_config: Config = DEFAULT,
@@ -154,7 +153,7 @@ def scale_mask_softmax_in_place(
 @operation
 def scale_causal_mask_hw_dims_softmax_in_place(
     input_tensor: Tensor,
-    scale: Number | None = None,
+    scale: float | None = None,
     mask: Tensor | None = None,
     *,
     program_config: Config = DEFAULT,

@@ -14,12 +14,6 @@ def _integer(value: Any) -> int:
     return index(value)
 
 
-def _number(value: Any) -> float:
-    if isinstance(value, bool | str):
-        raise TypeError("no number")
-    return float(value)
-
-
 def _grid(value: Any) -> tuple[int, int]:
     if isinstance(value, CoreCoord | CoreGrid):
         return value.x, value.y
@@ -28,7 +22,6 @@ def _grid(value: Any) -> tuple[int, int]:
 
 
 Integer = Annotated[int, Kind("int", _integer)]  # of any sign
-Number = Annotated[float, Kind("float", _number)]
 GridSize = Annotated[CoreCoord | tuple[int, int], Kind("CoreCoord or two integers", _grid)]  # columns, rows
 
 

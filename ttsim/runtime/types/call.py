@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from enum import Enum
 from functools import wraps
 from inspect import Parameter, Signature as PythonSignature, signature
+from numbers import Real
 from operator import index
 from types import NoneType, UnionType
 from typing import (
@@ -84,6 +85,12 @@ def _boolean(value: Any) -> bool:
     return bool(value)
 
 
+def _real(value: Any) -> float:
+    if not isinstance(value, Real | np.bool_):  # the bindings turn each of them into a float
+        raise TypeError("not a number")
+    return float(value)
+
+
 def integers(*lengths: int) -> Kind:
     """The kind of sequences of non-negative integers with one of the given lengths."""
 
@@ -144,6 +151,7 @@ def _way_out(wanted: type, value: object) -> str:
 _PLAIN = {
     int: Kind("non-negative int", _integer),
     bool: Kind("bool", _boolean),
+    float: Kind("float", _real),
     NoneType: Kind("None", _instance(NoneType).convert),
 }
 

@@ -71,10 +71,16 @@ def test_a_config_tells_its_fields_and_keeps_their_defaults() -> None:
 
 @checked
 def scale(
-    *, size: Pair, dtype: DataType | None = None, count: int = 1, flip: bool = False, pad: Padding = (0, 0)
+    *,
+    size: Pair,
+    dtype: DataType | None = None,
+    count: int = 1,
+    flip: bool = False,
+    pad: Padding = (0, 0),
+    factor: float = 1.0,
 ) -> object:
     """A function to check."""
-    return two(size), dtype, count, flip, four(pad)
+    return two(size), dtype, count, flip, four(pad), *[factor] * (factor != 1)
 
 
 class Knobs(CheckedRecord):
@@ -90,6 +96,14 @@ def test_good_arguments_arrive_in_plain_form() -> None:
     floats = DataType.FLOAT32
     assert scale(size=(1, 1), dtype=floats, pad=(1, 2, 3, 4)) == ((1, 1), floats, 1, False, (1, 2, 3, 4))
     assert scale(size=(1, 1), pad=(1, 2))[-1] == (1, 1, 2, 2)  # type: ignore[index]
+
+
+@pytest.mark.parametrize("factor", [2, 2.0, np.float32(2), np.int64(2)])
+def test_all_real_numbers_are_floats(factor):
+    number = scale(size=(1, 1), factor=factor)[-1]  # type: ignore[index]
+    assert (number, type(number)) == (2.0, float)
+    with pytest.raises(TypeError, match="factor must be float, not '2'"):
+        scale(size=(1, 1), factor="2")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
