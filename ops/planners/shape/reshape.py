@@ -16,7 +16,7 @@ from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import rows_follow, shard_counts
 from ops.programs.data_movement.conversions import copied
 from ops.programs.data_movement.copy import Conversion
-from ops.programs.data_movement.placement import viewed
+from ops.programs.data_movement.placement import refuse_other_width, viewed
 from ops.programs.data_movement.reshape import RowMover, is_ragged, is_view, resharded_place, without_shards
 
 Shape = tuple[int, ...]
@@ -47,16 +47,42 @@ def plan_reshape(
 
 def plan_view(source: TensorSpec, shape: Shape, spec: DeviceSpec) -> Plan:
     """Plan the tensor "input" under another shape with rows of the same length, of its volume, in the same buffer."""
-    way_out = "view: ttnn.reshape moves elements"
+    refusal = _view_refusal(source, shape)
+    if refusal is not None:
+        raise DeviceError(f"{refusal}\nview: ttnn.reshape moves elements")
+    return plan_of(source, spec, lambda builder, tensor: PlanTensor(tensor.name, viewed(source, shape, spec)))
+
+
+def _view_refusal(source: TensorSpec, shape: Shape) -> str | None:
+    """What the library says of a view whose elements would come into another order; None where they stay."""
     (lines, columns), (new_lines, new_columns) = ((1, *sides)[-2:] for sides in (source.shape, shape))
     if columns != new_columns:
-        raise DeviceError(
+        return (
             "The last dimension can not change in view, attempting to change last dimension from "
-            f"{columns} to {new_columns}, use reshape instead\n{way_out}"
+            f"{columns} to {new_columns}, use reshape instead"
         )
     if source.layout is Layout.TILE and lines != new_lines and (lines % TILE or new_lines % TILE):
-        raise DeviceError(
-            f"Invalid second last dims for TILED reshape, from {lines} to {new_lines}, use reshape instead\n{way_out}"
+        return f"Invalid second last dims for TILED reshape, from {lines} to {new_lines}, use reshape instead"
+    return None
+
+
+def plan_memory_view(source: TensorSpec, shape: Shape, spec: DeviceSpec) -> Plan:
+    """Plan the memory of the tensor "input" under another shape of its volume.
+
+    Raises:
+        DeviceError: Shards cut the rows, or the buffer is too small for the shape.
+        NotSimulatedError: Elements would come into another order.
+    """
+    shards, columns = source.memory_config.shard_spec, source.padded_shape[-1]
+    if shards is not None and shards.shape[1] != columns != shape[-1]:
+        refuse_other_width(source.padded_shape, shape, shards)
+    padded = TensorSpec(shape, source.data_format, source.layout).padded_shape
+    if prod(padded) > prod(source.padded_shape):
+        raise DeviceError("MeshBuffer must be large enough to hold the tensor.\nshape: ttnn.reshape moves elements")
+    if _view_refusal(source, shape) is not None:
+        raise NotSimulatedError(
+            f"experimental.view: ttsim does not simulate {list(source.shape)} in {source.layout.name} layout seen as "
+            f"{list(shape)}, which brings elements into another order; use ttnn.reshape"
         )
     return plan_of(source, spec, lambda builder, tensor: PlanTensor(tensor.name, viewed(source, shape, spec)))
 

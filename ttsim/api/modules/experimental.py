@@ -10,9 +10,10 @@ from ttsim.api.heads import (
     nlp_create_qkv_heads_segformer,
     nlp_create_qkv_heads_vit,
 )
+from ttsim.api.memory_view import view
 from ttsim.api.repeat import broadcast_to
 from ttsim.api.rotary import rotary_embedding
-from ttsim.api.shape import convert_to_chw, convert_to_hwc, view
+from ttsim.api.shape import convert_to_chw, convert_to_hwc
 from ttsim.runtime.types.signatures import public
 
 __all__ = [

@@ -2,14 +2,14 @@
 
 import pytest
 
-from device.errors import DeviceError
+from device.errors import DeviceError, NotSimulatedError
 from device.memory.memory_config import BufferType
 from device.numbers.formats import BFLOAT8_B
 from device.plan import Operation, Refuse
 from ops.op_models import load_spec
 from ops.planners.shape.pad import plan_pad
 from ops.planners.shape.repeat import plan_repeat
-from ops.planners.shape.reshape import plan_reshape, plan_squeeze
+from ops.planners.shape.reshape import plan_memory_view, plan_reshape, plan_squeeze
 from ops.planners.to_config import plan_move, plan_to_memory_config
 from tests.build import place, programs, tensor_spec
 
@@ -231,3 +231,25 @@ def test_rows_with_padding_in_shards_are_not_seen_in_another_shape():
         DeviceError, match=r"Input shape: Shape\(\[1, 64, 112\]\), New shape: Shape\(\[1, 1, 64, 100\]\)"
     ):
         plan_repeat(tensor_spec("1x64x100 width/64x16/7"), (3, 1, 1), SPEC)
+
+
+@pytest.mark.parametrize(
+    ("source", "shape", "error", "text"),
+    [
+        # shards of 32 columns cut rows whose padding lies in the last of them, even in their own shape
+        ("1x1x64x60 width/64x32/2", (1, 1, 64, 60), DeviceError, "Changing the last dimension of a sharded tensor"),
+        ("1x64x64 tile", (4096,), DeviceError, "MeshBuffer must be large enough to hold the tensor"),
+        ("1x64x64 tile", (32, 128), NotSimulatedError, "experimental.view: ttsim does not simulate"),
+        ("2x50x64 tile", (100, 64), NotSimulatedError, "experimental.view: ttsim does not simulate"),
+    ],
+)
+def test_memory_is_not_seen_where_elements_would_move(source, shape, error, text):
+    with pytest.raises(error, match=f"^{text}"):
+        plan_memory_view(tensor_spec(source), shape, SPEC)
+
+
+@pytest.mark.parametrize("source", ["1x50x64 tile", "1x50x64", "1x50x64 tile height/32x64/2"])
+def test_memory_is_seen_under_fewer_axes(source):
+    plan = plan_memory_view(tensor_spec(source), (50, 64), SPEC)
+    assert not programs(plan)
+    assert plan.tensors[plan.results["output"]].shape == (50, 64)
