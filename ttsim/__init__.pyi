@@ -68,7 +68,7 @@ from ttsim.api.group_norm import (
 )
 from ttsim.api.modules import (
     cluster as cluster, core as core, database as database, device as device, experimental as experimental,
-    tracer as tracer, transformer as transformer,
+    kv_cache as kv_cache, tracer as tracer, transformer as transformer,
 )
 from ttsim.api.normalization import layer_norm as layer_norm, rms_norm as rms_norm
 from ttsim.api.pad import fill_implicit_tile_padding as fill_implicit_tile_padding, pad as pad

@@ -14,7 +14,7 @@ from tools.random_calls.operations import NOT_DRAWN, OPERATIONS
 
 MODULES = {
     **{"": ttsim, "experimental.": ttsim.experimental, "transformer.": ttsim.transformer},
-    **{"onednn.": ttsim.onednn, "graph.": ttsim.graph},
+    **{"kv_cache.": ttsim.kv_cache, "onednn.": ttsim.onednn, "graph.": ttsim.graph},
 }
 # Operations that draw one of several functions, or a rare argument: draws until all of them were called.
 DRAWS = {"question": 300, "onednn": 30, "conv2d": 100, "conv_transpose2d": 100}
@@ -26,7 +26,8 @@ def exported():
         names = vars(module) if prefix == "graph." else module.__all__
         for name in names:
             function = getattr(module, name)
-            own = prefix == "" or inspect.getmodule(function) is module or prefix in ("experimental.", "transformer.")
+            elsewhere = prefix in ("", "experimental.", "kv_cache.", "transformer.")
+            own = elsewhere or inspect.getmodule(function) is module
             if inspect.isfunction(function) and own and not name.startswith("_"):
                 yield prefix + name
 

@@ -68,14 +68,14 @@ def partial(draft: Draft) -> Step:
     return draft.gives(values, movement_error(values, dtype), dtypes=(dtype,), layout="TILE")
 
 
-@operation("fill_cache", "update_cache")
+@operation("fill_cache", "update_cache", "kv_cache.fill_cache_for_user_", "kv_cache.update_cache_for_token_")
 def cached(draft: Draft) -> Step:
     """Rows of one user, or one row of every user, in a cache."""
     users, heads, columns = draft.pick((1, 2, 4)), draft.pick((1, 2)), draft.pick((32, 64))
     dtype = draft.pick(("bfloat16", "float32", "bfloat8_b"))
     cache = draft.operand("a", (users, heads, 4 * TILE, columns), dtype, where=DRAM)
     values = cache.values.copy()
-    if draft.function == "fill_cache":
+    if "fill_cache" in draft.function:
         rows = draft.operand("b", (1, heads, TILE, columns), dtype, where=DRAM)
         user, first = draft.below(users), TILE * draft.below(4)
         values[user, :, first : first + TILE] = rows.values[0]

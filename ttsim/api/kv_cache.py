@@ -2,10 +2,12 @@
 
 from device.errors import ArgumentTypeError
 from ops.planners.kv_cache import plan_fill_cache, plan_update_cache, require_row
-from ttsim.api.device_calls import cached_plan, operation, required_device
+from ttsim.api.device_calls import cached_plan, operation, operation_as, required_device
 from ttsim.runtime.execution import run
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.configs import WormholeComputeKernelConfig
+
+kv_cache = operation_as("ttnn.kv_cache.")
 
 
 @operation
@@ -27,12 +29,29 @@ def fill_cache(cache_tensor: Tensor, input_tensor: Tensor, batch_idx: int, *, up
         >>> ttnn.fill_cache(cache, keys, 1, update_idx=32).to_numpy()[1, 0, 30:34, 0].tolist()
         [0.0, 0.0, 1.0, 1.0]
     """
-    _require_counts("fill_cache", batch_idx, update_idx)
-    device = required_device("fill_cache", input_tensor)
-    required_device("fill_cache", cache_tensor)
-    plan = cached_plan(plan_fill_cache, device, cache_tensor.spec, input_tensor.spec, batch_idx, update_idx)
-    with device.function("ttnn.fill_cache"):
-        return run(plan, {"input": input_tensor, "target": cache_tensor}, device)["output"]
+    return _filled("fill_cache", cache_tensor, input_tensor, batch_idx, update_idx)
+
+
+@kv_cache
+def fill_cache_for_user_(cache: Tensor, input: Tensor, batch_index: int, *, update_idx: int = 0) -> Tensor:
+    """Writes a tensor into the rows of one user of a cache, as `fill_cache` does.
+
+    Args:
+        cache: [users, heads, rows, columns] in TILE layout, interleaved; it is changed in place.
+        input: [1, heads, rows, columns] of the same data type, in TILE layout; its padding is written, too.
+        batch_index: Which user.
+        update_idx: The first row that is written, a multiple of 32.
+
+    Returns:
+        ``cache``.
+
+    Examples:
+        >>> cache = ttnn.zeros((2, 1, 64, 32), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> keys = ttnn.ones((1, 1, 32, 32), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> ttnn.kv_cache.fill_cache_for_user_(cache, keys, 1).to_numpy()[:, 0, 31:33, 0].tolist()
+        [[0.0, 0.0], [1.0, 0.0]]
+    """
+    return _filled("kv_cache.fill_cache_for_user_", cache, input, batch_index, update_idx)
 
 
 @operation
@@ -65,16 +84,62 @@ def update_cache(
         >>> ttnn.update_cache(cache, keys, 5).to_numpy()[1, 0, 4:7, 0].tolist()
         [0.0, 1.0, 0.0]
     """
-    _require_counts("update_cache", update_index, batch_offset)
-    device = required_device("update_cache", input)
-    required_device("update_cache", cache)
-    wide = compute_kernel_config is not None and compute_kernel_config.fp32_dest_acc_en
-    arguments = (cache.spec, input.spec, update_index, batch_offset)
-    plan = cached_plan(plan_update_cache, device, *arguments, wide=bool(wide))
+    return _updated("update_cache", cache, input, update_index, batch_offset, compute_kernel_config)
+
+
+@kv_cache
+def update_cache_for_token_(
+    cache: Tensor,
+    input: Tensor,
+    update_index: int,
+    batch_offset: int = 0,
+    compute_kernel_config: WormholeComputeKernelConfig | None = None,
+) -> Tensor:
+    """Writes one row for every user of a cache, as `update_cache` does.
+
+    Args:
+        cache: [users, heads, rows, columns] in TILE layout, interleaved; it is changed in place.
+        input: [1, heads, users, columns] in TILE layout.
+        update_index: The row that is written.
+        batch_offset: Row of ``input`` that belongs to the first user, if there are fewer than 32 users.
+        compute_kernel_config: Width of the numbers on their way; it changes no number.
+
+    Returns:
+        ``cache``.
+
+    Raises:
+        ArgumentError: The cache has no such row, which the real library writes elsewhere, and the device is strict.
+
+    Examples:
+        >>> cache = ttnn.zeros((2, 1, 32, 32), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> keys = ttnn.ones((1, 1, 2, 32), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> ttnn.kv_cache.update_cache_for_token_(cache, keys, 5).to_numpy()[1, 0, 4:7, 0].tolist()
+        [0.0, 1.0, 0.0]
+    """
+    return _updated("kv_cache.update_cache_for_token_", cache, input, update_index, batch_offset, compute_kernel_config)
+
+
+def _filled(owner: str, cache: Tensor, rows: Tensor, user: int, first: int) -> Tensor:
+    _require_counts(owner, user, first)
+    device = required_device(owner, rows)
+    required_device(owner, cache)
+    plan = cached_plan(plan_fill_cache, device, cache.spec, rows.spec, user, first)
+    with device.function(f"ttnn.{owner}"):
+        return run(plan, {"input": rows, "target": cache}, device)["output"]
+
+
+def _updated(
+    owner: str, cache: Tensor, rows: Tensor, row: int, first: int, config: WormholeComputeKernelConfig | None
+) -> Tensor:
+    _require_counts(owner, row, first)
+    device = required_device(owner, rows)
+    required_device(owner, cache)
+    wide = config is not None and config.fp32_dest_acc_en
+    plan = cached_plan(plan_update_cache, device, cache.spec, rows.spec, row, first, wide=bool(wide))
     if device.strict:
-        require_row("update_cache", cache.spec, update_index)
-    with device.function("ttnn.update_cache"):
-        return run(plan, {"input": input, "target": cache}, device)["output"]
+        require_row(owner, cache.spec, row)
+    with device.function(f"ttnn.{owner}"):
+        return run(plan, {"input": rows, "target": cache}, device)["output"]
 
 
 def _require_counts(owner: str, *counts: int) -> None:

@@ -34,6 +34,15 @@ def test_one_row_of_every_user(device, first, words):
     assert np.array_equal(cache.to_numpy(), wanted)
 
 
+def test_names_of_the_module_write_the_same(device):
+    cache, keys = put_all(device, "2x3x96x64 tile + 1x3x32x64 tile")
+    wanted = cache.to_numpy()
+    wanted[1, :, 32:64], wanted[:, :, 5] = keys.to_numpy()[0], keys.to_numpy()[0, :, 3:5].swapaxes(0, 1)
+    assert ttnn.kv_cache.fill_cache_for_user_(cache, keys, 1, update_idx=32) is cache
+    assert ttnn.kv_cache.update_cache_for_token_(cache, keys, 5, 3) is cache
+    assert np.array_equal(cache.to_numpy(), wanted)
+
+
 @pytest.mark.parametrize(
     ("users", "words", "tiles"),
     [

@@ -39,7 +39,7 @@ AMONG_THESE: Final = (  # .. apart from operations among these
     *("arange", "empty", "empty_like", "full", "full_like", "ones", "ones_like", "rand", "zeros", "zeros_like"),
     *("from_device", "to_device", "to_dtype", "to_layout", "to_memory_config", "typecast"),
 )
-NAMESPACES: Final = ("", "experimental", "transformer")
+NAMESPACES: Final = ("", "experimental", "kv_cache", "transformer")
 TENSOR: Final = "tensor_spec"  # the key of a whole tensor of tt-metal's JSON
 
 

@@ -1,0 +1,9 @@
+"""ttnn.kv_cache: what of it a script may ask for."""
+
+from ttsim.api.kv_cache import fill_cache_for_user_, update_cache_for_token_
+from ttsim.runtime.types.signatures import public
+
+__all__ = ["fill_cache_for_user_", "update_cache_for_token_"]
+
+
+__dir__ = public(globals())
