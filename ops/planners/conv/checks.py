@@ -212,12 +212,20 @@ def output_override(call: ConvCall) -> Iterator[str]:
         )
 
 
-def _shard_layout(call: ConvCall) -> Iterator[str]:
-    """A layout of new shards; the plan of a matmul checks the layout of shards that it redistributes."""
-    layout = call.conv_config.shard_layout
-    if call.keeps_place:
-        layout = None if call.is_matmul else layout or TensorMemoryLayout.INTERLEAVED
-    if layout is not None and layout not in SHARD_LAYOUTS:
+def _given_layout(call: ConvCall) -> Iterator[str]:
+    """The layout that a call gives for shards; it does not count where the shards of the input are kept."""
+    if call.conv_config.shard_layout is not None and not call.keeps_place:
+        yield from _not_sharded(call.conv_config.shard_layout)
+
+
+def _new_layout(call: ConvCall) -> Iterator[str]:
+    """The layout of redistributed shards; the plan of a matmul checks its own."""
+    if not call.is_matmul:
+        yield from _not_sharded(call.conv_config.shard_layout or TensorMemoryLayout.INTERLEAVED)
+
+
+def _not_sharded(layout: TensorMemoryLayout) -> Iterator[str]:
+    if layout not in SHARD_LAYOUTS:
         first = "Conv2d supports Height, Block or Width Sharded Layouts but got TensorMemoryLayout::"
         yield f"{first}{layout.name}{SHARDS_HINT}"
 
@@ -272,14 +280,14 @@ def placing(call: ConvCall) -> Iterator[str]:
     if not call.in_one_piece and not _slices(call):
         order = (_searching,)
     elif call.keeps_place and call.needs_new_shards(call.input.spec.memory_config):
-        order = (_core_grid, block_height, _shard_layout, output_override, block_width)
+        order = (_core_grid, block_height, _new_layout, output_override, block_width)
     elif call.keeps_place or (scheme_given and counted is not None):
         order = (_core_grid, output_override, block_height, block_width)
     elif scheme_given:
         order = (block_height, _core_grid, output_override, block_width)
     else:
         order = (block_height, output_override, block_width, _core_grid)
-    for check in order if call.keeps_place else (_shard_layout, *order):
+    for check in (_given_layout, *order):
         yield from check(call)
 
 
@@ -475,4 +483,4 @@ def _not_simulated(call: ConvCall) -> Iterator[str]:
 
 INPUT_CHECKS: Final[tuple[Check, ...]] = (_rows_of_blocks, input_in_dram, _input_volume)
 # Checks before the search for a number of slices
-SEARCH_CHECKS: Final[tuple[Check, ...]] = (stride_given, _shard_layout, _searching, _search_format)
+SEARCH_CHECKS: Final[tuple[Check, ...]] = (stride_given, _given_layout, _searching, _search_format)

@@ -6,14 +6,14 @@ import pytest
 
 from device.errors import ArgumentError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, BufferType, Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
 from ops.planners.conv.arguments import SliceType, refuse_first
 from ops.planners.conv.operands import size_refusal
 from ops.planners.conv.preparation import partition_preparation, plan_preparation, plan_rows, transposed_checks
 from ops.programs.conv2d.weights import PrepareWeights, misfit
-from tests.build import L1_FULL, TWO_SLICES, call as plain_call, cut, operand, sized_call
+from tests.build import L1_FULL, TWO_SLICES, call as plain_call, cut, height_sharded, operand, sized_call
 from tests.shards import BLOCK, HEIGHT, box
 
 SPEC = load_spec("blackhole_p150")
@@ -118,6 +118,7 @@ def test_operands_in_rows_are_allocated_and_released_before_a_preparation():
 KNOWN = {"weights_format": BFLOAT16}
 RESHARDED = KNOWN | {"reshard_if_not_optimal": True}
 ROW = {"bias": operand(1, 1, 1, 32)}
+SHARDED = {"input": height_sharded(BufferType.L1)}
 MISSING = "bad optional access\nconv_config.shard_layout"
 SEARCH = "get_cb_info expects conv_config.weights_dtype to be already set"
 # One row, k 3, s 2, padding 1 and 2: no rows but the one of the output padding, which preparing counts.
@@ -137,6 +138,9 @@ ON_DEVICE = {"bias": operand(1, 1, 1, 32, place=DRAM_MEMORY_CONFIG)}
         ("weight", {"input": operand(1, 1, 64, 32, place=L1_MEMORY_CONFIG)}, ""),
         ("weight", {}, SEARCH),
         ("weight", {"slice_config": cut()}, SEARCH),
+        # shards that are kept need no scheme for the search of slices
+        ("weight", KNOWN | SHARDED | {"slice_config": L1_FULL}, ""),
+        ("weight", SHARDED | {"slice_config": L1_FULL}, SEARCH),
         ("weight", KNOWN | {"weight": operand(32, 32, 3)}, "ShapeBase"),
         ("weight", RESHARDED, MISSING),
         ("weight", RESHARDED | {"slice_config": L1_FULL}, ""),
