@@ -83,6 +83,8 @@ def _of_all(builder: PlanBuilder, whole: PlanTensor, call: ProductArguments, pla
             "input_tensor: reshape it to rank 2"
         )
     read = _tiles(builder, whole)
+    result_format = FLOAT32 if source.data_format.is_block else source.data_format
+    room = builder.allocate("room", TensorSpec((TILE, ROOM_TILES * TILE), result_format, Layout.TILE, place))
     for end in (read.spec.memory_config, place):
         if end.is_sharded():
             raise DeviceError(
@@ -94,9 +96,7 @@ def _of_all(builder: PlanBuilder, whole: PlanTensor, call: ProductArguments, pla
             "Error - unsupported data type for prod, expected BFLOAT16, FLOAT32, BFLOAT8_B or BFLOAT4_B but got "
             f"DataType::{source.data_format.name.upper()}.\nprod: typecast the tensor"
         )
-    result_format = FLOAT32 if source.data_format.is_block else source.data_format
     shape = (1,) * len(source.shape)
-    room = builder.allocate("room", TensorSpec((TILE, ROOM_TILES * TILE), result_format, Layout.TILE, place))
     op = Product(shape=source.shape, axis=None, data_format=result_format)
     target = PlanTensor("product", TensorSpec(shape, result_format, Layout.TILE, place))
     buffers = product_buffers(op, read.spec, builder.device_spec)

@@ -8,9 +8,10 @@ from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32
-from device.plan import Operation
+from device.plan import Allocate, Operation, Refuse
 from ops.op_models import load_spec
 from ops.planners.product import ProductArguments, plan_product
+from tests.build import place, tensor_spec
 
 SPEC = load_spec("wormhole_n150")
 ROWS, TILES = Layout.ROW_MAJOR, Layout.TILE
@@ -59,10 +60,34 @@ def test_device_operations(call, shape, expected):
             ((2, 64, 96), 0, INT32),
             "Error - unsupported data type for prod, expected BFLOAT16, FLOAT32 or BFLOAT8_B but",
         ),
-        (((64, 96), None, INT32), "Error - unsupported data type for prod, expected BFLOAT16, FLOAT32, BFLOAT8_B or B"),
         (((70,), 0, BFLOAT16, ROWS), "To be tilizable output tensor shape Shape([96]) must be divisible by tile size"),
     ],
 )
 def test_refusals(call, first):
     with pytest.raises(DeviceError, match=re.escape(first)):
         planned(*call)
+
+
+@pytest.mark.parametrize(
+    ("source", "shards", "first"),
+    [
+        (
+            "64x96 tile int32",
+            None,
+            "Error - unsupported data type for prod, expected BFLOAT16, FLOAT32, BFLOAT8_B or B",
+        ),
+        ("64x96 tile", "width/32x128/8", "Memory layout must be INTERLEAVED, got: TensorMemoryLayout::WIDTH_SHARDED"),
+    ],
+)
+def test_the_product_of_all_elements_is_refused_beside_its_room(source, shards, first):
+    call = ProductArguments(dim=None, place=None if shards is None else place(shards))
+    *_, room, refused = plan_product(tensor_spec(source), call, SPEC).steps
+    assert isinstance(room, Allocate)
+    assert isinstance(refused, Refuse)
+    assert (room.tensor, refused.error) == ("room", DeviceError)
+    assert refused.text.startswith(first)
+
+
+def test_shards_that_do_not_hold_the_room_are_refused():
+    with pytest.raises(DeviceError, match=r"^Shard width 96 must match physical width 1024 for height sharded"):
+        plan_product(tensor_spec("64x96 tile"), ProductArguments(dim=None, place=place("height/32x96/2")), SPEC)
