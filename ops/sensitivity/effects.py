@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from device.errors import TTSimError
 from device.machine import Machine
-from device.plan import Event, Operation, OperationBegin, Plan, Relocate
+from device.plan import Event, Operation, OperationBegin, Plan, Refuse, Relocate, Step
 from device.spec.device_spec import DeviceSpec
 from device.time.dram import DramCosts
 from device.time.energy import AreaCosts, EnergyCosts
@@ -103,7 +103,12 @@ def plan_or_refusal(call: Sample, spec: DeviceSpec) -> Plan | str:
 
 def _plans(calls: Iterable[Sample], spec: DeviceSpec) -> Iterator[Plan]:
     plans = (plan_or_refusal(call, spec) for call in calls)
-    return (plan for plan in plans if isinstance(plan, Plan))
+    return (plan for plan in plans if isinstance(plan, Plan) and not any(map(_is_refused, plan.steps)))
+
+
+def _is_refused(step: Step) -> bool:
+    """Whether the device ends a call at a step, so that there are no cycles of the call."""
+    return isinstance(step, Refuse) or (isinstance(step, Operation) and step.refused is not None)
 
 
 def _fixed(step: Operation | Relocate, plan: Plan) -> FixedOperation:

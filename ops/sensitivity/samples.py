@@ -374,7 +374,7 @@ def _surroundings() -> Iterator[Sample]:
     exact = _tensor(ROWS, 1, 1, 256, 64).changed(data_format=FLOAT32)
     pooled, ragged, sticks = _tensor(ROWS, 1, 1, 256, 32), _tensor(TILES, 1, 1, 256, 40), _tensor(ROWS, 1, 1, 256, 64)
     wide = _tensor(ROWS, 1, 1, 16, 256, shards=(WIDTH, (16, 64)))
-    high = _tensor(ROWS, 1, 1, 256, 16, shards=(HEIGHT, (64, 16)))
+    high = _tensor(TILES, 1, 1, 256, 32, shards=(HEIGHT, (64, 32)))
     pool = PoolArguments(
         source=pooled,
         batch=1,

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from device.errors import DeviceError
-from device.plan import Plan
+from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec, catalog_names
 from device.time.network import torus_of
 from ops.launch import between_kernels_nanoseconds
@@ -149,6 +149,9 @@ def test_a_call_that_a_device_can_not_do_says_why():
     assert isinstance(plan_or_refusal(sample("HEIGHT"), SPEC), Plan)
     assert plan_or_refusal(Sample("large", plan, {}), SPEC) == "too large"
     assert fixed_operations([Sample("large", plan, {})], SPEC) == ()
+    refused = Sample("refused", lambda spec: Plan(steps=(Operation(name="Halo", refused="too large"),), tensors={}), {})
+    assert fixed_operations([refused], SPEC) == ()
+    assert fixed_launches([refused], SPEC).queue == ()
 
 
 def test_a_listening_device_is_the_device():
