@@ -51,9 +51,9 @@ def plan_transpose(
 ) -> Plan:
     """Plan two axes of the tensor "input" swapped, counted from the first; else as `plan_permute`.
 
-    A tensor of one axis is returned as it is.
+    Rows of one axis are returned as they are.
     """
-    if len(source.shape) == 1 and place is None:
+    if len(source.shape) == 1 and source.layout is Layout.ROW_MAJOR and place is None:
         return plan_of(source, spec, lambda _, tensor: tensor)
     return _planned("transpose", source, place, spec, partial(transposed_by, swapped=(first, second)))
 

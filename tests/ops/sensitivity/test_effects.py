@@ -149,7 +149,9 @@ def test_a_call_that_a_device_can_not_do_says_why():
     assert isinstance(plan_or_refusal(sample("HEIGHT"), SPEC), Plan)
     assert plan_or_refusal(Sample("large", plan, {}), SPEC) == "too large"
     assert fixed_operations([Sample("large", plan, {})], SPEC) == ()
-    refused = Sample("refused", lambda spec: Plan(steps=(Operation(name="Halo", refused="too large"),), tensors={}), {})
+    refused = Sample(
+        "refused", lambda spec: Plan(steps=(Operation(name="Halo", inputs=(), refused="too large"),), tensors={}), {}
+    )
     assert fixed_operations([refused], SPEC) == ()
     assert fixed_launches([refused], SPEC).queue == ()
 
