@@ -76,10 +76,3 @@ def test_a_design_is_as_fast_as_tune(monkeypatch):
     found = machines.check(seed=3, index=0)
     assert found.outcome == "fault"
     assert found.text.startswith("design has ")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("index", [4, 27])
-def test_random_layers_on_random_machines(index):
-    found = machines.check(seed=3241, index=index)
-    assert found.outcome != "fault", (found.text, found.again)
