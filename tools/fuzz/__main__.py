@@ -7,9 +7,10 @@ public functions, damaged files (specs, layers, rows), interrupts, threads on on
 exported operations on one device, bounds: calls on invented machines, none faster than a resource, tuner: searches held
 against every call of their space (about a minute each), machines: layers designed on random machines, held against
 `tune` and against machines with less (half a minute each), and values: single calls of all these operations in turn,
-each with exact and with fast values, compared with float64 within the roundings of their data types. Every fault is
-printed with its seed, its index and what makes it happen again (a sequence is shortened first); exit status 1 if there
-is any.
+each with exact and with fast values, compared with float64 within the roundings of their data types; beside the real
+library in the folder of --real: constraints, queries of single calls, and chains, queries on the state that earlier
+calls left. Every fault is printed with its seed, its index and what makes it happen again (a sequence is shortened
+first); exit status 1 if there is any.
 """
 
 import gc

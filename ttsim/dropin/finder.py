@@ -94,7 +94,7 @@ class Face(ModuleType):
 
 
 class HostFace(ModuleType):
-    """A module of tt_lib, the package beside ttnn whose functions torch computes on the host on a card as well."""
+    """A module of tt_lib, the package beside ttnn: torch computes its functions on the host, even beside a card."""
 
     def __getattr__(self, name: str) -> Any:
         """A function or layer that the host computes; raises AttributeError where torch has none of that name."""
