@@ -67,6 +67,7 @@ def design(
         >>> from pathlib import Path
         >>> from tempfile import TemporaryDirectory
         >>> text = '''
+        ... tune = false
         ... [device]
         ... base = "wormhole_n150"
         ... [space]
