@@ -7,7 +7,7 @@ in the real library a name lives. What is assigned to a face (``ttnn.CONFIG = ..
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
@@ -21,7 +21,16 @@ from device.numbers.formats import round_up
 from ttsim.dropin.missing import PACKAGE, instead_of
 
 MODULES: frozenset[str] = frozenset(vars(ttsim)["_MODULES"])
-OF_HOST = "tt_lib.fallback_ops"
+# Modules of tt_lib, the package beside ttnn, and what loads the module of ttsim that has their names; rarely needed
+TT_LIB: Mapping[str, Callable[[], ModuleType] | None] = MappingProxyType(
+    {
+        "tt_lib": None,
+        "tt_lib.fallback_ops": lambda: import_module("ttsim.runtime.tt_lib"),
+        "tt_lib.fused_ops": None,
+        "tt_lib.fused_ops.softmax": lambda: import_module("ttsim.dropin.tt_lib_softmax"),
+        "tt_lib.utils": lambda: import_module("ttsim.dropin.tt_lib_utils"),
+    }
+)
 # Modules of ttnn 0.81.1 in which ttsim has names of its own, wherever they live here.
 FACES = frozenset(
     (
@@ -93,17 +102,18 @@ class Face(ModuleType):
         return sorted({name for home in vars(self)["homes"] for name in dir(home)})
 
 
-class HostFace(ModuleType):
-    """A module of tt_lib, the package beside ttnn: torch computes its functions on the host, even beside a card."""
+class TtLibFace(ModuleType):
+    """A module of tt_lib, the package beside ttnn."""
 
     def __getattr__(self, name: str) -> Any:
-        """A function or layer that the host computes; raises AttributeError where torch has none of that name."""
-        if name == OF_HOST.rpartition(".")[2]:
-            return self
-        function = import_module("ttsim.runtime.tt_lib").find(name)  # rarely needed
-        if function is None:
-            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}", name=name, obj=self)
-        return function
+        """A name of the module; a module of the name that the asked module has is that module itself."""
+        home = TT_LIB[self.__name__]
+        if home and not name.startswith("__"):
+            with suppress(AttributeError):
+                return getattr(home(), name)
+            if name == self.__name__.rpartition(".")[2]:
+                return self
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}", name=name, obj=self)
 
 
 def face_of(module: str) -> ModuleType:
@@ -120,8 +130,8 @@ class FaceLoader(Loader):
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """The face that a specification asks for."""
-        if OF_HOST.startswith(spec.name):
-            return HostFace(spec.name, HostFace.__doc__)
+        if spec.name in TT_LIB:
+            return TtLibFace(spec.name, TtLibFace.__doc__)
         return face_of(spec.name.partition(".")[2])
 
     def exec_module(self, module: ModuleType) -> None:
@@ -129,12 +139,12 @@ class FaceLoader(Loader):
 
 
 class TtnnFinder(MetaPathFinder):
-    """Finds ttnn and the modules of it that ttsim has names of, and tt_lib.fallback_ops."""
+    """Finds ttnn and the modules of it that ttsim has names of, and those of tt_lib."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         """How to load a module of ttnn that ttsim has, else ModuleNotFoundError; None for all other modules."""
         package, _, module = name.partition(".")
-        if name in (OF_HOST, OF_HOST.partition(".")[0]):
+        if name in TT_LIB:
             return ModuleSpec(name, FaceLoader(), origin="ttsim", is_package=True)
         if package != PACKAGE:
             return None
@@ -160,7 +170,7 @@ def uninstall(finder: TtnnFinder) -> None:
     """Takes a finder away, and with the last one the faces."""
     sys.meta_path[:] = [meta_finder for meta_finder in sys.meta_path if meta_finder is not finder]
     if not any(isinstance(meta_finder, TtnnFinder) for meta_finder in sys.meta_path):
-        for name in [name for name, module in sys.modules.items() if isinstance(module, Face | HostFace)]:
+        for name in [name for name, module in sys.modules.items() if isinstance(module, Face | TtLibFace)]:
             del sys.modules[name]
 
 

@@ -50,6 +50,14 @@ def find(name: str) -> Callable[..., Any] | None:
     return None
 
 
+def __getattr__(name: str) -> Callable[..., Any]:
+    """As `find`; raises AttributeError where torch has none of that name."""
+    function = find(name)
+    if function is None:
+        raise AttributeError(name)
+    return function
+
+
 @cache
 def layer_of(name: str) -> type:
     """A layer of torch whose forward pass takes and returns tensors of a device."""
