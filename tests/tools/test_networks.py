@@ -106,6 +106,6 @@ def test_figures_of_a_model() -> None:
 def test_random_weights_keep_the_mean_square_of_activations_behind_a_relu() -> None:
     torch = pytest.importorskip("torch")
     layer = torch.nn.Conv2d(64, 128, 3)
-    draw(layer)
+    draw(torch.nn.Sequential(layer, torch.nn.ReLU()))
     assert float(layer.weight.detach().var()) == pytest.approx(2 / (64 * 9), rel=0.05)  # of 73,728 numbers
     assert not layer.bias.any()

@@ -82,6 +82,7 @@ def ran(checkout: Path, arguments: Sequence[str], weights: str, limit_seconds: f
         results = Path(folder) / "results.jsonl"
         paths = os.pathsep.join([str(HOME), str(checkout.resolve()), os.environ.get("PYTHONPATH", "")])
         environment = os.environ | {"PYTHONPATH": paths, RESULTS_VARIABLE: str(results), "HF_HUB_OFFLINE": "1"}
+        environment["TT_METAL_HOME"] = str(checkout.resolve())
         environment[WEIGHTS_VARIABLE] = weights
         options = [
             "-p",

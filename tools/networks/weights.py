@@ -1,9 +1,10 @@
 """Weights of a fixed seed in the place of trained ones, so that tests run without downloads.
 
-A model keeps the weights that its constructor drew. What the constructor leaves to torch is drawn as He et al. (2015)
-start networks of convolutions and ReLUs: from a normal distribution of variance 2 / fan_in, with biases of 0. torch's
-own default, of variance 1 / (3 fan_in), makes activations sqrt(6) times smaller in each layer, so that the output of a
-deep network is smaller than its roundings. Accuracy still says nothing about the trained network.
+A model keeps the weights that its constructor drew until its test loads a file that is not there. Then its convolutions
+are drawn as He et al. (2015) start networks of convolutions and ReLUs: from a normal distribution of variance 2 /
+fan_in, with biases of 0. torch's own default, of variance 1 / (3 fan_in), makes activations sqrt(6) times smaller in
+each layer, so that the output of a deep network is smaller than its roundings. Accuracy still says nothing about the
+trained network. A test that loads no file means the weights of its model's constructor.
 """
 
 from collections.abc import Callable
@@ -37,13 +38,13 @@ def install() -> None:
             return RandomWeights()
 
     def load_state_dict(module: Any, state: Any, *args: Any, **kwargs: Any) -> Any:
-        known = state and all(value is not None for value in state.values())  # a model may have renamed all entries
+        if not state or any(value is None for value in state.values()):  # a model may have renamed all entries
+            return draw(module)
         with suppress(RuntimeError):  # of a model of other sizes
-            return load_state(module, state, *args, **kwargs) if known else None
+            return load_state(module, state, *args, **kwargs)
 
     none: Callable[..., RandomWeights] = lambda *args, **kwargs: RandomWeights()  # noqa: E731
     torch.load, torch.nn.Module.load_state_dict, torch.hub.load_state_dict_from_url = loaded, load_state_dict, none
-    torch.nn.modules.conv._ConvNd.reset_parameters = draw
     with suppress(ImportError):
         import_module("torchvision").models._api.WeightsEnum.get_state_dict = none
     with suppress(ImportError):
@@ -57,12 +58,14 @@ def install() -> None:
         kind.from_pretrained = lambda name, **sizes: kind.from_name(name, **sizes)
 
 
-def draw(convolution: Any) -> None:
-    """Draws the weights of a convolution so that a ReLU behind it keeps the mean square of its activations."""
-    init = import_module("torch").nn.init
-    init.kaiming_normal_(convolution.weight, nonlinearity="relu")
-    if convolution.bias is not None:
-        init.zeros_(convolution.bias)
+def draw(model: Any) -> None:
+    """Draws the weights of all convolutions so that a ReLU behind each keeps the mean square of its activations."""
+    nn = import_module("torch").nn
+    for layer in model.modules():
+        if isinstance(layer, nn.modules.conv._ConvNd):
+            nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
 
 
 def _make_by_name(timm: Any) -> None:
