@@ -1,5 +1,6 @@
-"""Names of tt_lib.utils, a module beside ttnn that models of older releases use: torch's tensors on the host, padded."""
+"""Names of tt_lib.utils, a module beside ttnn that models of older releases use: torch's tensors on the host."""
 
+import sys
 from typing import Any
 
 from device.memory.memory_config import TILE
@@ -67,7 +68,7 @@ tt2torch_rm = tt2torch
 
 
 def divup(a: int, b: int) -> int:
-    """a / b, rounded up."""
+    """The quotient of a and b, rounded up."""
     return -(-a // b)
 
 
@@ -102,3 +103,13 @@ def is_close(
     for ratio in ratios:
         close = close | ((ratio - 1).abs() < rtol)
     return close.all()
+
+
+def print_diff_argmax(a: TorchTensor, b: TorchTensor, annotation: str = "") -> float:
+    """Prints where two tensors differ most, counted through all numbers, and returns this difference."""
+    apart = (a - b).abs().reshape(-1)
+    place = int(apart.argmax())
+    first, second = (float(tensor.reshape(-1)[place]) for tensor in (a, b))
+    line = f"Abs diff= {float(apart[place])} at {place}: a = {first}, b = {second} {annotation}".rstrip()
+    sys.stdout.write(f"{line}\n")
+    return float(apart[place])

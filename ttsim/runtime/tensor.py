@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from math import prod
-from typing import Any, SupportsIndex, cast
+from typing import Any, SupportsIndex, cast, overload
 
 import numpy as np
 
@@ -102,7 +102,7 @@ class Tensor(Operators):
     _parts: tuple[Array, ...]  # Of a host tensor that is distributed: the values for each device behind the first
     _storage: DeviceStorage | None  # Of a device tensor
 
-    @outside_graphs
+    @overload
     def __init__(
         self,
         data: Any,
@@ -110,21 +110,73 @@ class Tensor(Operators):
         device: Device | None = None,
         layout: Layout | None = None,
         mem_config: MemoryConfig | None = None,
-    ) -> None:
-        """A tensor of a numpy array, a torch tensor or nested lists.
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        data: Sequence[float],
+        shape: Sequence[int],
+        data_type: DataType,
+        layout: Layout,
+        device: Device | None = None,
+        memory_config: MemoryConfig | None = None,
+    ) -> None: ...
+
+    @outside_graphs
+    def __init__(self, data: Any, *args: Any, **kwargs: Any) -> None:
+        """A tensor of a numpy array, a torch tensor or nested lists; or of a list of numbers and a shape.
 
         Args:
             data: The values, in logical order.
-            data_type: Data type that values are rounded to; None for the type of the array.
+            shape: The shape of a list of numbers, in which data_type and layout come next.
+            data_type: Data type that values are rounded to; None for the type of the array. Of a list, numbers for
+                integers lose their fractions.
             device: The device; None for the host.
             layout: Layout; None for ROW_MAJOR, or TILE for block floats.
-            mem_config: Memory on the device, also for a later ``to(device)``; None for DRAM.
+            mem_config: Memory on the device, also for a later ``to(device)``; None for DRAM. Of a list: memory_config.
 
         Raises:
             ArgumentTypeError: An argument is of the wrong type.
-            DeviceError: Block floats in ROW_MAJOR layout.
+            DeviceError: Block floats in ROW_MAJOR layout, or a list of more or fewer numbers than the shape has.
             OutOfMemoryError: The tensor does not fit into the free part of its memory.
         """
+        listed = "shape" in kwargs or isinstance(args[0] if args else None, list | tuple)
+        (self._of_list if listed else self._of_array)(data, *args, **kwargs)
+
+    def _of_list(
+        self,
+        data: Sequence[float],
+        shape: Sequence[int],
+        data_type: DataType,
+        layout: Layout,
+        device: Device | None = None,
+        memory_config: MemoryConfig | None = None,
+    ) -> None:
+        values, sides = numbers(data), tuple(shape)
+        if isinstance(data_type, DataType) and data_type.format.is_block and layout is Layout.ROW_MAJOR:
+            raise DeviceError(
+                f"Only TILE layout is supported for {data_type.name} dtype!\n"
+                f"layout: {data_type.format} has no rows; use TILE_LAYOUT, or bfloat16"
+            )
+        if values.size != prod(sides):
+            raise DeviceError(
+                f"Buffer size {values.size} differs from shape volume {prod(sides)}\n"
+                f"the shape is {list(sides)}; give as many numbers"
+            )
+        whole = isinstance(data_type, DataType) and not data_type.format.is_float
+        if whole and values.dtype.kind == "f":
+            values = np.trunc(values).astype(np.int64)
+        self._of_array(values.reshape(sides), data_type, device, layout, memory_config)
+
+    def _of_array(
+        self,
+        data: Any,
+        data_type: DataType | None = None,
+        device: Device | None = None,
+        layout: Layout | None = None,
+        mem_config: MemoryConfig | None = None,
+    ) -> None:
         if isinstance(data, Tensor):
             raise ArgumentTypeError("Tensor: data is a tensor already; to_dtype, to_layout and to_device change it")
         known = contents(data)

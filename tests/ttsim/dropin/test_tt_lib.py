@@ -33,9 +33,10 @@ def faces() -> Iterator[None]:
 )
 def test_sides_become_whole_tiles(name: str, shape: tuple[int, ...], padded: tuple[int, ...]) -> None:
     result = getattr(importlib.import_module("tt_lib.utils"), name)(torch.ones(shape, dtype=torch.bfloat16))
-    assert tuple(result.shape) == padded and result.dtype == torch.float32
+    assert tuple(result.shape) == padded
+    assert result.dtype == torch.float32
     assert float(result.sum()) == np.prod(shape)
-    assert float(result[(0,) * len(padded)]) == 1 and float(result[(-1,) * len(padded)]) == 0
+    assert [float(result[(place,) * len(padded)]) for place in (0, -1)] == [1, 0]
 
 
 def test_closeness_is_a_distance_or_a_ratio() -> None:
@@ -53,8 +54,14 @@ def test_softmax_is_five_operations(stable: bool) -> None:
         assert ttsim.to_torch(result)[0, 0, 0, :2].tolist() == pytest.approx([1 / 64, 3 / 64], rel=0.02)
 
 
+def test_the_largest_difference_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    largest = importlib.import_module("tt_lib.utils").print_diff_argmax
+    assert largest(torch.tensor([[1.0, 2.0]]), torch.tensor([[1.5, 5.0]])) == 3
+    assert capsys.readouterr().out == "Abs diff= 3.0 at 1: a = 2.0, b = 5.0\n"
+
+
 def test_other_names_are_missing() -> None:
-    with pytest.raises(ImportError, match="cannot import name 'no_name' from 'tt_lib.utils'"):
+    with pytest.raises(ImportError, match=r"cannot import name 'no_name' from 'tt_lib\.utils'"):
         exec("from tt_lib.utils import no_name")
     with pytest.raises(ModuleNotFoundError, match=r"tt_lib\.no_module"):
         importlib.import_module("tt_lib.no_module")

@@ -325,3 +325,26 @@ REFUSED = [
 def test_what_is_no_tensor_and_no_part_of_one(call, kind, text) -> None:
     with pytest.raises(kind, match=f"^{re.escape(text)}"):
         call()
+
+
+def test_a_list_of_numbers_and_a_shape() -> None:
+    made = ttsim.Tensor([0.3, 3.3, -1.7, 2.0], [2, 2], ttsim.int32, ttsim.TILE_LAYOUT)  # integers lose fractions
+    assert (made.to_list(), made.padded_shape) == ([[0, 3], [-1, 2]], [32, 32])
+    with ttsim.open_device() as device:
+        place = ttsim.L1_MEMORY_CONFIG
+        placed = ttsim.Tensor(range(4), ttsim.Shape((4,)), ttsim.bfloat16, ttsim.ROW_MAJOR_LAYOUT, device, place)
+        assert placed.to_numpy().tolist() == [0, 1, 2, 3]
+        assert placed.memory_config() == place
+
+
+@pytest.mark.parametrize(
+    ("numbers", "data_type", "line"),
+    [
+        ([1.0] * 3, ttsim.bfloat16, "Buffer size 3 differs from shape volume 4"),
+        ([1.0] * 4, ttsim.bfloat4_b, "Only TILE layout is supported for BFLOAT4_B dtype!"),
+    ],
+)
+def test_lists_that_do_not_fill_a_shape(numbers: list[float], data_type: ttsim.DataType, line: str) -> None:
+    with pytest.raises(ttsim.DeviceError) as raised:
+        ttsim.Tensor(numbers, [2, 2], data_type, ttsim.ROW_MAJOR_LAYOUT)
+    assert str(raised.value).splitlines()[0] == line
