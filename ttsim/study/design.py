@@ -113,7 +113,7 @@ def design(
     ran = [(space.count(layer.name), call) for layer in space.work for call in calls_on(layer, space.base)]
     cycles = sensitivities(space.base, lambda spec: fsum(count * cycles_of(call, spec) for count, call in ran))
     places, specs = tuple(timed[place][0] for place in best), [spec for spec, _ in devices]
-    calls = MachineCalls(space, points, specs)
+    calls = MachineCalls(space, points, specs, look.known)
     return DesignResult(
         base=space.base.name,
         layers=tuple(each.name for each in space.work),

@@ -24,45 +24,55 @@ from ttsim.study.design_result import (
 )
 from ttsim.study.evaluate import Point
 from ttsim.study.layers.run import call, make_inputs, place
-from ttsim.study.networks.judge import calls_at_best
-from ttsim.study.networks.replay import RecordedNetwork, replayed
+from ttsim.study.machine_rows import Known, row_on
+from ttsim.study.networks.replay import RecordedNetwork, read_changes, replay
 from ttsim.study.space import Design, DesignAxis
+from ttsim.study.store import Row
 
 MOST_MACHINES = 8  # of the front, the fastest first, whose fields are looked at: each costs some runs of all its calls
 
 
-def calls_on(layer: Layer | RecordedNetwork, spec: DeviceSpec, arguments: str = "") -> list[RanCall]:
-    """The calls of a layer or a network on a device; empty if it does not fit.
-
-    ``arguments`` are those of its outcome: the config that a search found for the layer, as Python; of a network, any
-    text says that the search changed convolutions, and it is done again.
-    """
+def calls_on(layer: Layer | RecordedNetwork, spec: DeviceSpec, row: Row | None = None) -> list[RanCall]:
+    """The calls of a layer or a network on a device, with the configs of its row there; empty if it does not fit."""
     with suppress(TTSimError):
         if isinstance(layer, RecordedNetwork):
-            return calls_at_best(layer, spec) if arguments else replayed(layer, spec).ran
+            return replay(layer, spec, read_changes(row.changes if row else {})).profile.ran
         placed = place(layer, make_inputs(layer, values=False), Point(layer=layer, spec=spec))
-        placed.arguments.update(arguments_of(arguments))
+        placed.arguments.update(arguments_of(row.arguments if row else ""))
         with placed.device:
             return call(placed).profile.calls
     return []
 
 
 class MachineCalls:
-    """The calls of every layer on machines of a space, at the configs that were found; each is run once."""
+    """The calls of every layer on machines of a space, at the configs that were found; each is run once.
 
-    def __init__(self, space: Design, points: Sequence[DesignPoint], specs: Sequence[DeviceSpec | str]) -> None:
-        self.space, self.points, self.specs = space, points, specs
-        self._known: dict[int, list[list[RanCall]]] = {}
+    Args:
+        space: The space.
+        points: Its machines.
+        specs: The device of each machine; a text where there is none.
+        known: The rows of each layer.
+    """
+
+    def __init__(
+        self,
+        space: Design,
+        points: Sequence[DesignPoint],
+        specs: Sequence[DeviceSpec | str],
+        known: Sequence[Known],
+    ) -> None:
+        self.space, self.points, self.specs, self.known = space, points, specs, known
+        self._calls: dict[int, list[list[RanCall]]] = {}
 
     def on(self, at: int) -> tuple[DeviceSpec, list[list[RanCall]]]:
         """The device of a machine that runs all layers, and the calls of each layer."""
         spec, point = self.specs[at], self.points[at]
         if isinstance(spec, str):
             raise AssertionError("a machine that is none runs no layer")
-        if at not in self._known:
-            each = zip(self.space.work, point.layers, strict=True)
-            self._known[at] = [calls_on(layer, spec, outcome.arguments) for layer, outcome in each]
-        return spec, self._known[at]
+        if at not in self._calls:
+            each = zip(self.space.work, self.known, strict=True)
+            self._calls[at] = [calls_on(layer, spec, row_on((spec, point.values), known)) for layer, known in each]
+        return spec, self._calls[at]
 
 
 def strongest_fields(

@@ -47,6 +47,8 @@ class Row:
     inputs: Mapping[str, Setting | None] = field(default_factory=dict)
     error: str = ""  # Why it does not run; empty if it does
     arguments: str = ""  # The config that a search found, as Python; empty for the layer's own
+    # The calls of a network that a search changed, as `ttsim.study.networks.replay.written_changes` writes them
+    changes: Mapping[str, Any] = field(default_factory=dict)
     given_cycles: int | None = None  # Of a tuned point with the layer's own config; None if that does not run
     plan_key: str | None = None  # Equal for equal plans
     shard_layout: str | None = None  # How the convolution was sharded

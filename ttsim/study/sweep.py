@@ -69,7 +69,8 @@ class Samples(Sequence[Sample]):
 
 
 FORMAT: Final = 1  # raised when a column changes its meaning or goes
-FIGURES: Final = tuple(field.name for field in fields(Row) if field.name not in ("key", "layer", "device", "inputs"))
+NO_FIGURES: Final = ("key", "layer", "device", "inputs", "changes")  # a sweep has no networks
+FIGURES: Final = tuple(field.name for field in fields(Row) if field.name not in NO_FIGURES)
 ENERGY: Final = ("energy_joules", "average_watts", "energy_delay_joule_seconds")
 TAIL: Final = ("given", *FIGURES, "nanoseconds", *ENERGY, "key")  # columns behind those of the point's settings
 
@@ -221,8 +222,8 @@ class _Group:
 
 def _record(labels: Mapping[str, Any], row: Row) -> dict[str, Any]:
     """A flat dict of a point."""
-    values = row.to_dict()
-    inputs = values.pop("inputs")
+    inputs, values = row.inputs, {name: getattr(row, name) for name in FIGURES}
+    values |= {"verdict": row.verdict.value, "key": row.key}
     others = {name: value for name, value in labels.items() if name not in inputs}
     figures = {name: getattr(row, name) for name in ("nanoseconds", *ENERGY)}
     return {"layer": row.layer, "device": row.device, **others, **inputs, **values, "given": None, **figures}

@@ -10,9 +10,8 @@ from ttsim.recording.profiling import Profile
 from ttsim.report.cycles import totals
 from ttsim.report.memory import operation_uses
 from ttsim.runtime.call_source import slice_argument
-from ttsim.runtime.traces import RanCall
 from ttsim.study.evaluate import figures_of, figures_or_error
-from ttsim.study.networks.replay import ChangedCall, RecordedNetwork, Replay, replay
+from ttsim.study.networks.replay import ChangedCall, RecordedNetwork, Replay, replay, written_changes
 from ttsim.study.store import Row, Verdict, model_version
 from ttsim.study.tune.network import chains, tune_network
 
@@ -48,13 +47,9 @@ def _figures(network: RecordedNetwork, spec: DeviceSpec, tune: bool) -> dict[str
         again = _figures_of(replay(network, spec, changes).profile) if changes else given
     except TTSimError:  # what is between the convolutions does not take the other layouts, or has no room
         return row
-    return {**row, **again, "arguments": words} if again["cycles"] < given["cycles"] else row
-
-
-def calls_at_best(network: RecordedNetwork, spec: DeviceSpec) -> list[RanCall]:
-    """The calls of a network with the configs of a short search; raises TTSimError if they do not run."""
-    changes, _ = _changes(replay(network, spec))
-    return replay(network, spec, changes).profile.ran
+    if again["cycles"] >= given["cycles"]:
+        return row
+    return {**row, **again, "arguments": words, "changes": written_changes(changes)}
 
 
 def _figures_of(profile: Profile) -> dict[str, Any]:

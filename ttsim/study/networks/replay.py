@@ -21,7 +21,7 @@ from ttsim.runtime.device import Device
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.tensor_copies import allocate_tensor_on_device
 from ttsim.runtime.traces import CallSite, made_by
-from ttsim.study.ask.values import operation, value_of
+from ttsim.study.ask.values import json_of, operation, value_of
 from ttsim.study.networks.recorder import CLEARED, FORMAT, KEPT, VERSION, live_tensors
 
 STEPS: Final = ("tensor", "call", "free", "programs")  # a step has one of these keys
@@ -88,6 +88,19 @@ class ChangedCall:
 
     arguments: Mapping[str, Any]
     place: MemoryConfig | None = None
+
+
+def written_changes(changes: Mapping[int, ChangedCall]) -> dict[str, Any]:
+    """Changed calls by the numbers of their steps, as JSON."""
+    return {f"{step}": json_of({"arguments": own.arguments, "place": own.place}) for step, own in changes.items()}
+
+
+def read_changes(written: Mapping[str, Any]) -> dict[int, ChangedCall]:
+    """The changed calls that `written_changes` wrote."""
+    return {
+        int(step): ChangedCall({name: value_of(each) for name, each in own["arguments"].items()}, value_of(own["place"]))
+        for step, own in written.items()
+    }
 
 
 class Replay(NamedTuple):

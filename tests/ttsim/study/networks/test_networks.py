@@ -13,10 +13,11 @@ from ops.sensitivity.changes import load_spec
 from ttsim.__main__ import main
 from ttsim.dropin.finder import ttnn_is_ttsim
 from ttsim.dropin.script import listened, watched
-from ttsim.study.networks.judge import calls_at_best, network_row
+from ttsim.study.front_details import calls_on
+from ttsim.study.networks.judge import network_row
 from ttsim.study.networks.recorder import Recorder, text_of
 from ttsim.study.networks.replay import read_network, replay, replayed
-from ttsim.study.store import Verdict
+from ttsim.study.store import Row, Verdict
 from ttsim.study.tune.network import tune_network
 
 UNET = Path(__file__).parents[3] / "data" / "unet.py"
@@ -195,20 +196,18 @@ def test_a_tuned_row_is_that_of_a_replay_with_the_found_configs(device, tmp_path
     )  # fmt: skip
     ttnn.relu(output)
     path.write_text(recorder.text())
-    network, found, searched = read_network(path), [], []
-    monkeypatch.setattr(
-        "ttsim.study.networks.judge.tune_network",
-        lambda *given, **named: (
-            searched[0] if searched else searched.append(tune_network(*given, **named)) or searched[0]
-        ),
-    )
+    network, found = read_network(path), []
     monkeypatch.setattr("ttsim.study.networks.judge.replay", lambda *given: found.append(replay(*given)) or found[-1])
     row = network_row(network, device.spec, tune=True)
     first, again = (each.profile for each in found)
     assert (row.given_cycles, row.arguments) == (first.network().cycles, "1 of 1 convolutions")
     assert row.cycles == again.network().cycles < row.given_cycles
     assert row.l1_peak_bytes == max(op.l1_bytes for op in again.runs())
-    assert [call.plan for call in calls_at_best(network, device.spec)] == [call.plan for call in again.ran]
+    monkeypatch.setattr("ttsim.study.networks.judge.tune_network", None)  # the row has the configs that were found
+    read = Row.from_dict(json.loads(json.dumps(row.to_dict())))
+    assert read == row
+    assert [call.plan for call in calls_on(network, device.spec, read)] == [call.plan for call in again.ran]
+    assert [call.plan for call in calls_on(network, device.spec)] == [call.plan for call in first.ran]
     figures = ("bound_by", "dram_read_bytes", "action_femtojoules", "cycles_error_share")
     assert all(getattr(row, name) is not None for name in figures)
     results = [[tensor.spec for _, tensor in profile.ran[-1].inputs] for profile in (first, again)]
@@ -219,6 +218,7 @@ def test_a_tuned_row_is_that_of_a_replay_with_the_found_configs(device, tmp_path
             raise ttnn.DeviceError("no room")
         return replay(network, spec)
 
+    monkeypatch.setattr("ttsim.study.networks.judge.tune_network", tune_network)
     monkeypatch.setattr("ttsim.study.networks.judge.replay", failing)
     row = network_row(network, device.spec, tune=True)
     assert (row.cycles, row.given_cycles, row.arguments) == (row.cycles, row.cycles, "")
