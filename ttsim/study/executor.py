@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import groupby, islice
+from itertools import islice
 from multiprocessing import connection, get_context, parent_process, resource_tracker
 from threading import Thread, current_thread, main_thread
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from device.errors import ArgumentError, DeviceError, TTSimError, shown
 from device.spec.device_spec import DeviceSpec
@@ -48,6 +48,12 @@ class Workers:
     slots: int
     where: str  # For messages
     alive: Callable[[], bool] = lambda: True  # Whether answers may still come
+    # Starts one of the processes of this machine, so that the points of a layer stay in it; None if there are none
+    start_one: Callable[[], futures.Executor] | None = None
+
+    def start_each(self) -> list[futures.Executor]:
+        """Starts executors that share the slots: one for each process, or one for all."""
+        return [self.start()] if self.start_one is None else [self.start_one() for _ in range(self.slots)]
 
 
 class InProcess(futures.Executor):
@@ -100,8 +106,10 @@ def workers(*, processes: int | None, scheduler: str | None, quick: int | None =
     os.environ |= dict.fromkeys(missing, "1")
     try:
         # Spawned processes inherit no threads and no locks, unlike forked processes.
-        pool = partial(Pool, count, mp_context=get_context("spawn"), initializer=_begin)
-        yield Workers(start=pool, slots=count, where=f"in {count} processes")
+        pool = partial(Pool, mp_context=get_context("spawn"), initializer=_begin)
+        yield Workers(
+            start=partial(pool, count), slots=count, where=f"in {count} processes", start_one=partial(pool, 1)
+        )
     finally:
         for name in missing:
             os.environ.pop(name, None)
@@ -180,33 +188,48 @@ def same_spec(spec: DeviceSpec) -> DeviceSpec:
     return spec
 
 
-def chunks_of(points: Iterable[Point], count: int, slots: int) -> Iterator[Chunk]:
-    """The `count` points in order, in chunks of one layer on one device, so that a process caches the chunk's plans."""
-    most = max(1, min(LONGEST_CHUNK, count // (slots * CHUNKS_OF_A_SLOT)))
-    for _, same in groupby(points, key=lambda point: (point.layer.name, point.spec.name)):
-        yield from _batches(same, most)
-
-
-def _batches(points: Iterator[Point], most: int) -> Iterator[Chunk]:
-    for first in points:
+def chunks_of(points: Iterable[Point], most: int) -> Iterator[Chunk]:
+    """The points in order, in chunks of at most so many."""
+    rest = iter(points)
+    for first in rest:
         size = most if first.values == "off" else 1  # computing values takes long
-        yield (first, *islice(points, size - 1))
+        yield (first, *islice(rest, size - 1))
+
+
+class Sent(NamedTuple):
+    """A running chunk."""
+
+    chunk: Chunk
+    place: int  # Of its executor
+    suspect: bool
 
 
 class Run:
     """Evaluates points once; `take` gets rows as they come, in any order.
 
-    If a process dies, each point of its chunk is evaluated alone, with nothing else running, so that no other point is
-    blamed; a point whose process dies again gets a row with this error.
+    Each process evaluates the points of one group after another, so that it caches what they share; a process that
+    finds no group left helps with the groups of the others. If a process dies, each point of its chunk is evaluated
+    alone, with nothing else running, so that no other point is blamed; a point whose process dies again gets a row with
+    this error.
+
+    Args:
+        groups: The points of one layer on one device each.
+        count: How many points there are.
+        team: Who evaluates them.
+        take: What is called with rows.
     """
 
-    def __init__(self, points: Iterable[Point], count: int, team: Workers, take: Callable[[list[Row]], None]) -> None:
+    def __init__(
+        self, groups: Iterable[Iterable[Point]], count: int, team: Workers, take: Callable[[list[Row]], None]
+    ) -> None:
         self.team = team
         self.take = take
-        self.chunks = chunks_of(points, count, team.slots)
-        self.waiting = deque(islice(self.chunks, 1))  # The next chunk; the others are made when they are needed
+        most = max(1, min(LONGEST_CHUNK, count // (team.slots * CHUNKS_OF_A_SLOT)))
+        self.groups = (chunks_of(points, most) for points in groups)
+        self.begun: list[Iterator[Chunk]] = []  # The group of each executor, whose chunks are made when they are needed
+        self.refused: deque[Chunk] = deque()  # Chunks that a broken executor did not take
         self.suspects: deque[Chunk] = deque()  # Points of chunks that were lost, one by one
-        self.flying: dict[futures.Future[list[Row]], tuple[Chunk, bool]] = {}  # Running chunks; True for suspects
+        self.flying: dict[futures.Future[list[Row]], Sent] = {}
         self.lost = 0  # Points that were lost one after the other
         self.returned = False  # Whether any row ever came back
 
@@ -215,12 +238,15 @@ class Run:
 
         A KeyboardInterrupt ends the run after the finished rows were taken.
         """
-        while self.waiting or self.suspects:
-            executor = self.team.start()
+        unfinished = True
+        while unfinished:
+            executors = self.team.start_each()
+            self.begun = self.begun or [iter(()) for _ in executors]
             try:
-                while self._submit(executor) and self.flying:
+                while (works := self._submit(executors)) and self.flying:
                     self._settle()
-                while self.flying:  # the executor is broken: running chunks come back or are lost
+                unfinished = not works
+                while self.flying:  # an executor is broken: running chunks come back or are lost
                     self._settle()
             except BaseException:
                 if self.team.alive():
@@ -228,21 +254,40 @@ class Run:
                 raise
             finally:
                 self.flying.clear()
-                if self.team.alive():
+                for executor in executors if self.team.alive() else ():
                     executor.shutdown(wait=True)
 
-    def _submit(self, executor: futures.Executor) -> bool:
-        """Sends as many chunks as there is room for; False if the executor is broken."""
-        queue, slots = (self.suspects, 1) if self.suspects else (self.waiting, self.team.slots)
-        try:
-            while queue and len(self.flying) < slots:
-                future = executor.submit(evaluate_chunk, queue[0], model_version())
-                self.flying[future] = queue.popleft(), queue is self.suspects
-                if not self.waiting:
-                    self.waiting.extend(islice(self.chunks, 1))
-        except futures.BrokenExecutor:
-            return False
+    def _submit(self, executors: Sequence[futures.Executor]) -> bool:
+        """Sends as many chunks as there is room for; False if an executor is broken."""
+        if self.suspects:
+            return bool(self.flying) or self._send(executors[0], 0, self.suspects.popleft(), self.suspects)
+        for place, executor in enumerate(executors):
+            flying = sum(sent.place == place for sent in self.flying.values())
+            for _ in range(flying, self.team.slots // len(executors)):
+                chunk = self._next(place)
+                if chunk is not None and not self._send(executor, place, chunk, self.refused):
+                    return False
         return True
+
+    def _send(self, executor: futures.Executor, place: int, chunk: Chunk, queue: deque[Chunk]) -> bool:
+        """Sends a chunk; False if the executor is broken, and the chunk then is the next of its queue."""
+        try:
+            future = executor.submit(evaluate_chunk, chunk, model_version())
+        except futures.BrokenExecutor:
+            queue.appendleft(chunk)
+            return False
+        self.flying[future] = Sent(chunk, place, queue is self.suspects)
+        return True
+
+    def _next(self, place: int) -> Chunk | None:
+        """The next chunk for an executor; None if there is none."""
+        if self.refused:
+            return self.refused.popleft()
+        chunk = next(self.begun[place], None)
+        while chunk is None and (group := next(self.groups, None)) is not None:
+            self.begun[place] = group
+            chunk = next(group, None)
+        return chunk or next((chunk for group in self.begun for chunk in group), None)
 
     def _settle(self) -> None:
         """Waits for at least one chunk, takes its rows, and notes lost points."""
@@ -254,7 +299,7 @@ class Run:
                     f"sweep: no process answers any more {self.team.where}; start it again, and then the sweep"
                 )
         for future in [future for future in self.flying if future in done]:  # in the order in which they were sent
-            chunk, suspect = self.flying.pop(future)
+            chunk, _, suspect = self.flying.pop(future)
             try:
                 rows = future.result()
             except TTSimError:

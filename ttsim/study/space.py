@@ -219,21 +219,27 @@ class Space:
 
     def samples(self) -> Iterator[Sample]:
         """Each point; the last axis changes fastest, then devices, then layers slowest. Own configs come first."""
-        machines = self.machines()
+        return chain.from_iterable(self.groups())
+
+    def groups(self) -> Iterator[Iterator[Sample]]:
+        """The points of each layer on each device, in the same order; each group is made when it is read."""
+        for layer, machine in product(self.layers, self.machines()):
+            yield self._group(layer, *machine)
+
+    def _group(self, layer: Layer, spec: DeviceSpec, device_labels: Mapping[str, Any]) -> Iterator[Sample]:
         others = {name: getattr(self, name) for name in ("values", "l1_small_size", "strict")} | {"tune": self.tuned}
         axes = [axis for axis in self.axes if axis.kind != DEVICE]
-        for layer, (spec, device_labels) in product(self.layers, machines):
-            own = [axis.as_given(layer) for axis in axes]
-            added = (
-                variant
-                for variant in _variants(layer, axes, own)
-                if any(variant.labels[axis.name] not in axis.values for axis in axes)
-            )
-            combined = _variants(layer, axes, [axis.values for axis in axes])
-            for variant, beyond in chain(zip(added, repeat(True)), zip(combined, repeat(False))):
-                given = all(variant.labels[axis.name] in values for axis, values in zip(axes, own, strict=True))
-                point = Point(layer=variant.layer, spec=spec, lowering=variant.lowering, **others)
-                yield Sample(point, {**device_labels, **variant.labels}, given, beyond)
+        own = [axis.as_given(layer) for axis in axes]
+        added = (
+            variant
+            for variant in _variants(layer, axes, own)
+            if any(variant.labels[axis.name] not in axis.values for axis in axes)
+        )
+        combined = _variants(layer, axes, [axis.values for axis in axes])
+        for variant, beyond in chain(zip(added, repeat(True)), zip(combined, repeat(False))):
+            given = all(variant.labels[axis.name] in values for axis, values in zip(axes, own, strict=True))
+            point = Point(layer=variant.layer, spec=spec, lowering=variant.lowering, **others)
+            yield Sample(point, {**device_labels, **variant.labels}, given, beyond)
 
 
 def _variants(layer: Layer, axes: Sequence[Axis], values: Sequence[Sequence[Any]]) -> Iterator[Variant]:

@@ -309,12 +309,15 @@ def sweep(
     )
     # Points take as much memory as their rows, so that they are made where they are needed, and not kept
     samples, numbers, given, added = Samples(), dict[str, int](), set[int](), set[int]()
-    for number, sample in enumerate(space.samples()):
-        key = sample.point.key
-        samples.add(sample.labels, key)
-        numbers.setdefault(key, number)
-        given |= {number} if sample.given else set()
-        added |= {number} if sample.added else set()
+    starts: list[int] = []  # The number of the first point of each group
+    for group in space.groups():
+        starts.append(len(samples))
+        for number, sample in enumerate(group, starts[-1]):
+            key = sample.point.key
+            samples.add(sample.labels, key)
+            numbers.setdefault(key, number)
+            given |= {number} if sample.given else set()
+            added |= {number} if sample.added else set()
     with nullcontext() if file is None else Store(Path(file), model_version()) as store:
         rows = samples.rows = PackedRows() if store is None else store.rows
         missing = {number for key, number in numbers.items() if key not in rows}
@@ -335,8 +338,11 @@ def sweep(
         if missing:
             quick = len(missing) if values == "off" and not space.tuned else None
             with workers(processes=processes, scheduler=scheduler, quick=quick) as team:
-                points = (sample.point for number, sample in enumerate(space.samples()) if number in missing)
-                Run(points, len(missing), team, take).go()
+                groups = (
+                    (sample.point for number, sample in enumerate(group, start) if number in missing)
+                    for group, start in zip(space.groups(), starts, strict=True)
+                )
+                Run(groups, len(missing), team, take).go()
     return SweepResult(
         axes=tuple(axis.name for axis in space.axes),
         samples=samples,

@@ -13,13 +13,14 @@ from ops.op_models import load_spec
 from ttsim.runtime.types.layer import Layer
 from ttsim.study import executor
 from ttsim.study.evaluate import Evaluator, Point
-from ttsim.study.executor import THREADS, InProcess, Pool, Run, Workers, chunks_of, evaluate_chunk, same_spec, workers
+from ttsim.study.executor import THREADS, InProcess, Pool, Run, Workers, evaluate_chunk, same_spec, workers
 from ttsim.study.store import Verdict
 
 SPEC = load_spec("wormhole_n150")
 evaluate = Evaluator().row
 LAYER = Layer(name="a", in_channels=32, out_channels=16, input_height=6, input_width=5)
 POINTS = [Point(spec=SPEC, layer=replace(LAYER, name=str(at))) for at in range(12)]
+GROUPS = [[point] for point in POINTS]
 
 
 def points(**counts):
@@ -32,7 +33,7 @@ def points(**counts):
 
 def rows_by(start, slots=2):
     rows = []
-    Run(POINTS, len(POINTS), Workers(start=start, slots=slots, where="here"), rows.extend).go()
+    Run(GROUPS, len(POINTS), Workers(start=start, slots=slots, where="here"), rows.extend).go()
     return {row.layer: row for row in rows}
 
 
@@ -48,10 +49,37 @@ def rows_by(start, slots=2):
     ],
 )
 def test_chunks(counts, values, slots, sizes):
-    asked = [replace(point, values=values) for point in points(**counts)]
-    chunks = list(chunks_of(asked, len(asked), slots))
-    assert [len(chunk) for chunk in chunks] == sizes
-    assert [point for chunk in chunks for point in chunk] == asked
+    groups = [[replace(point, values=values) for point in points(**{name: count})] for name, count in counts.items()]
+    sent = []
+
+    class Noting(InProcess):
+        def submit(self, fn, /, *args, **kwargs):
+            sent.append(args[0])
+            return super().submit(list)
+
+    team = Workers(start=Noting, slots=slots, where="here")
+    Run(groups, sum(counts.values()), team, lambda rows: None).go()
+    assert [len(chunk) for chunk in sent] == sizes
+    assert [point for chunk in sent for point in chunk] == [point for group in groups for point in group]
+
+
+def test_a_layer_stays_in_a_process_until_another_has_nothing_left():
+    """Of three layers with 2, 2 and 4 chunks, two executors take one each; one takes the third, and both end it."""
+    sent = []
+
+    class Noting(InProcess):
+        def __init__(self, place):
+            self.place = place
+
+        def submit(self, fn, /, *args, **kwargs):
+            sent.append((self.place, args[0][0].layer.name))
+            return super().submit(list)
+
+    places = iter("xy")
+    team = Workers(start=InProcess, slots=2, where="here", start_one=lambda: Noting(next(places)))
+    groups = [points(a=2), points(b=2), points(c=4)]
+    Run(groups, 8, team, lambda rows: None).go()
+    assert sent == [*2 * [("x", "a"), ("y", "b")], *2 * [("x", "c"), ("y", "c")]]
 
 
 def seen(value):
@@ -65,7 +93,7 @@ def test_processes_one_of_which_is_killed(monkeypatch):
     with workers(processes=2, scheduler=None) as team:
 
         def start():
-            pools.append(team.start())
+            pools.append(team.start_one())
             return pools[-1]
 
         def take(some):
@@ -73,12 +101,12 @@ def test_processes_one_of_which_is_killed(monkeypatch):
             if not killed:
                 killed.append(next(iter(pools[-1]._processes)))
                 os.kill(killed[0], signal.SIGKILL)
-            elif len(pools) == 2 and len(killed) == 1:
+            elif len(pools) == 4 and len(killed) == 1:
                 killed.append(pools[-1].submit(seen, 7).result())
 
         asked = points(a=4, b=4)
-        Run(asked, len(asked), replace(team, start=start), take).go()
-    assert (len(pools), killed[1]) == (2, (7, ["3", "1", "1", "1"], True))
+        Run([asked[:4], asked[4:]], len(asked), replace(team, start_one=start), take).go()
+    assert (len(pools), killed[1]) == (4, (7, ["3", "1", "1", "1"], True))
     assert sorted(rows, key=lambda row: row.key) == sorted(map(evaluate, asked), key=lambda row: row.key)
     assert (team.slots, team.where) == (2, "in 2 processes")
     assert "MKL_NUM_THREADS" not in os.environ or os.environ["MKL_NUM_THREADS"]
@@ -216,7 +244,7 @@ def test_canceled_points_are_evaluated_again_and_an_interrupt_takes_rows_that_ar
     rows = []
     with pytest.raises(KeyboardInterrupt):
         Run(
-            POINTS, len(POINTS), Workers(start=failing_at(4, KeyboardInterrupt()), slots=1, where="here"), rows.extend
+            GROUPS, len(POINTS), Workers(start=failing_at(4, KeyboardInterrupt()), slots=1, where="here"), rows.extend
         ).go()
     assert [row.layer for row in rows] == ["0", "1", "2"]
 
@@ -234,5 +262,5 @@ def test_workers_that_are_gone_are_not_waited_for(monkeypatch):
     answers = iter([True, True, False, False, False])
     team = Workers(start=Silent, slots=1, where="there", alive=lambda: next(answers))
     with pytest.raises(DeviceError, match="no process answers any more there"):
-        Run(POINTS, len(POINTS), team, lambda rows: None).go()
+        Run(GROUPS, len(POINTS), team, lambda rows: None).go()
     assert next(answers, None) is None

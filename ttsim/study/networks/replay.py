@@ -98,7 +98,9 @@ def written_changes(changes: Mapping[int, ChangedCall]) -> dict[str, Any]:
 def read_changes(written: Mapping[str, Any]) -> dict[int, ChangedCall]:
     """The changed calls that `written_changes` wrote."""
     return {
-        int(step): ChangedCall({name: value_of(each) for name, each in own["arguments"].items()}, value_of(own["place"]))
+        int(step): ChangedCall(
+            {name: value_of(each) for name, each in own["arguments"].items()}, value_of(own["place"])
+        )
         for step, own in written.items()
     }
 
