@@ -71,6 +71,16 @@ def _written(text: str, shown: str, printed: str) -> str:
     )
 
 
+def wrong_outputs(page: pathlib.Path) -> Iterator[tuple[str, str, str]]:
+    """Runs a page in a folder of its own: the blocks that print something else than the output below them."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        sys.path.insert(1, folder)
+        try:
+            yield from (block for block in run_page(page) if block[1] and not matches(*block[1:]))
+        finally:
+            sys.path.remove(folder)
+
+
 if __name__ == "__main__":
     sys.path[0] = str(ROOT)
     failed = False
@@ -78,13 +88,10 @@ if __name__ == "__main__":
         if given == "--write":
             continue
         page = pathlib.Path(given).resolve()
-        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-            sys.path.insert(1, folder)
-            for code, shown, printed in run_page(page):
-                if shown and not matches(shown, printed):
-                    failed = True
-                    print(f"{given}: another output of\n{code}\n{printed}")
-                    if "--write" in sys.argv:
-                        text = page.read_text(encoding="utf-8")
-                        page.write_text(_written(text, shown, printed), encoding="utf-8")
+        for code, shown, printed in wrong_outputs(page):
+            failed = True
+            print(f"{given}: another output of\n{code}\n{printed}")
+            if "--write" in sys.argv:
+                text = page.read_text(encoding="utf-8")
+                page.write_text(_written(text, shown, printed), encoding="utf-8")
     sys.exit(failed)
