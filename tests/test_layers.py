@@ -1,6 +1,7 @@
 """The borders between packages and their rooms, read from the source: who may import whom; and some habits."""
 
 import ast
+import gc
 from collections.abc import Callable, Iterator
 from functools import cache
 from graphlib import TopologicalSorter
@@ -81,6 +82,14 @@ DEVICE_NAMES = {path.stem for path in (ROOT / "device" / "spec" / "catalog").glo
 ARCHITECTURES = {"wormhole", "wormhole_b0", "blackhole", "grayskull", "wh", "bh"}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _no_collections() -> Iterator[None]:
+    """Syntax trees stay, and collections of garbage would look at their million objects again and again."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
 @cache
 def nodes(path: Path) -> tuple[ast.AST, ...]:
     """All that the syntax tree of a file holds."""
@@ -144,14 +153,16 @@ def against_the_arrows(path: Path) -> Complaints:
 
 
 def relative_inside_or_hidden_imports(path: Path) -> Complaints:
+    indented = any(isinstance(node, ast.Import | ast.ImportFrom) and node.col_offset for node in nodes(path))
+    named = "TYPE_CHECKING" in path.read_text(encoding="utf-8")
     for node in nodes(path):
         if isinstance(node, ast.ImportFrom) and node.level:
             yield node.lineno, "relative import"
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+        if indented and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             for inner in ast.walk(node):
                 if isinstance(inner, ast.Import | ast.ImportFrom):
-                    yield inner.lineno, f"import inside {getattr(node, 'name', 'lambda')}"
-        if "TYPE_CHECKING" in (getattr(node, name, "") for name in ("id", "attr", "name")):
+                    yield inner.lineno, f"import inside {node.name}"
+        if named and "TYPE_CHECKING" in (getattr(node, name, "") for name in ("id", "attr", "name")):
             yield node.lineno, "TYPE_CHECKING hides an import; move the type down instead"
 
 
