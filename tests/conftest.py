@@ -1,6 +1,6 @@
 """What all tests have: recordings that lie beside the checkout, and property tests that draw the same examples.
 
-``--hypothesis-profile=explore`` draws new ones.
+``--hypothesis-profile=explore`` draws new ones, and more of them.
 """
 
 import gc
@@ -32,7 +32,7 @@ WITH_EXTRAS = (  # whose code goes another way where numba is installed: compile
 )
 
 os.environ.pop("COLUMNS", None)  # which xdist sets; reports would drop columns
-settings.register_profile("ttsim", deadline=None, derandomize=True)
+settings.register_profile("ttsim", deadline=None, derandomize=True, max_examples=40)
 settings.register_profile("explore", deadline=None)
 settings.load_profile("ttsim")
 

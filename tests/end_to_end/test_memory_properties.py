@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
-from hypothesis import assume, given, settings, strategies as st
+from hypothesis import assume, given, strategies as st
 
 from device.errors import TTSimError
 from device.machine import Machine
@@ -188,7 +188,6 @@ def statistics(device):
     return [device.allocator.statistics(kind) for kind in MEMORIES]
 
 
-@settings(max_examples=150, deadline=None)
 @given(calls(), st.sampled_from(sorted(SPECS)), st.lists(st.integers(1, 40), max_size=6))
 def test_memory(call, spec, others):
     device = Machine(SPECS[spec], l1_small_bytes=L1_SMALL_BYTES)

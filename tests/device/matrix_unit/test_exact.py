@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from device.host.compiling import numba_installed
 from device.matrix_unit import blocks
@@ -136,7 +136,6 @@ def test_a_sum_of_minus_one(engine, quirk, exponent):
 
 
 @each_engine
-@settings(max_examples=100, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     mode=st.builds(mode_of, st.integers(1, 4), fp32_dest=st.booleans(), quirk=st.booleans()),

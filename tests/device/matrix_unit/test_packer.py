@@ -368,7 +368,7 @@ def odd_numbers(seed, spread, shape, mask, center):
 
 
 @needs_numba
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     spread=st.sampled_from([0, 1, 5, 14, 40, 120]),

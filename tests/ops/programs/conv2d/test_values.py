@@ -32,7 +32,7 @@ LARGEST_EXACT = 127  # magnitudes up to here share an exponent exactly in bfloat
 
 
 @pytest.mark.parametrize("arithmetic", ARITHMETICS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(cases(), st.integers(0, 99))
 def test_small_integers_come_out_exactly(arithmetic, case, seed):
     x, w, b = arrays(case, integers(seed))
