@@ -210,6 +210,7 @@ def test_cases_of_one_configuration_are_left_out_together():
     assert (len(numbers), {number for _, number in numbers} <= set(range(FOLDS))) == (2, True)
 
 
+@pytest.mark.slow  # plans hundreds of rows
 def test_sources_and_networks():
     cases = cases_of("halo") + cases_of("ops")
     networks = {case.network for case in cases}

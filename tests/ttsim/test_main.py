@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from ops.sensitivity.samples import samples
 from ttsim.__main__ import build_parser, main
 from ttsim.study.layers.read import DEFAULT_LAYERS, chosen_layers, read_layers
 
@@ -23,6 +24,13 @@ def printed(capsys):
         return json.loads(out) if "--json" in words else out
 
     return run
+
+
+@pytest.fixture
+def few_samples(monkeypatch):
+    """Fields are tried on two calls; slow tests of ops/sensitivity try all."""
+    monkeypatch.setattr("ttsim.report.devices.samples", lambda: samples()[:2])
+    monkeypatch.setattr("ttsim.report.devices.planners_samples", tuple)
 
 
 def layer_file(folder, **heights):
@@ -57,7 +65,7 @@ def test_run_writes_reports_and_a_page(printed, tmp_path):
     assert page.read_text().startswith("<!DOCTYPE html>")
 
 
-def test_fields_of_a_device_are_explained(printed, capsys):
+def test_fields_of_a_device_are_explained(printed, capsys, few_samples):
     words = ["devices", "--explain", "blackhole_p100", "--only", "dram.access"]
     text = printed(*words)
     for shown in ("blackhole_p100", "dram.access_ns", "smaller", "cycles of", "[latencies] 486 cycles"):
@@ -88,7 +96,7 @@ def test_a_device_is_changed_described_or_named(flags, name, printed, tmp_path, 
         assert summary["l1"]["usable_bytes"] == 2 * 1024 * 1024 - 105_824
 
 
-def test_a_changed_field_tells_what_it_was(printed):
+def test_a_changed_field_tells_what_it_was(printed, few_samples):
     words = ["devices", "wormhole_n150", "--explain", "--only", "grid.cols", "--set", "grid=9x7", "--json"]
     (entry,) = printed(*words)["devices"]
     assert entry["name"] == "wormhole_n150, grid=9x7"

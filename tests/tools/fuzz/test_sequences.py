@@ -8,6 +8,7 @@ from tools.fuzz import sequences
 from tools.fuzz.sequences import LENGTHS, Fault, Outcome, Run, run
 from tools.random_calls.drafts import Expected, Step
 
+pytestmark = pytest.mark.usefixtures("quick_collections")
 STRICT, LAX = "l1_small_size=32768", "l1_small_size=32768, strict=False"
 MADE = "t0 = ttsim.from_numpy(numbers(1, (32, 64)), ttsim.bfloat16, layout=ttsim.TILE_LAYOUT, device=device)"
 NEG = "t1 = ttsim.neg(t0)"

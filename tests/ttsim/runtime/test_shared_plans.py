@@ -131,6 +131,7 @@ def test_each_device_computes_values_in_its_own_way():
         assert "values='off'" in refusal(made(off).to_numpy)
 
 
+@pytest.mark.usefixtures("quick_collections")
 def test_the_cache_keeps_no_device_and_no_tensor(shared):
     with opened() as device:
         output = made(device)

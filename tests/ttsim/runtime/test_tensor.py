@@ -71,6 +71,7 @@ def test_a_device_tensor_comes_back_whole(device: Device) -> None:
         np.testing.assert_array_equal(tensor.buffer.decoded()[:, :2, :5, :7], values)
 
 
+@pytest.mark.usefixtures("quick_collections")
 def test_memory_is_given_back_with_the_last_sharer(device: Device) -> None:
     before = allocated(device)
     tensor = Tensor(np.ones((1, 1, 4, 32), np.float32)).to(device)

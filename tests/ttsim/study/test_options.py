@@ -26,8 +26,16 @@ ttnn.close_device(device)
 """
 
 
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """A report of a small layer, as JSON."""
+    path = tmp_path_factory.mktemp("reports") / "report.json"
+    assert main([*PLANNED, "--json", str(path), "--quiet"]) == 0
+    return path.read_text()
+
+
 @pytest.fixture
-def folder(tmp_path, monkeypatch, capsys):
+def folder(tmp_path, monkeypatch, report):
     """The current folder, with the files that examples name."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "machines.toml").write_text(DESIGN)
@@ -36,8 +44,7 @@ def folder(tmp_path, monkeypatch, capsys):
     (tmp_path / "my_tests.py").write_text("import ttnn\n\n\ndef test_nothing():\n    assert ttnn\n")
     (tmp_path / "questions.jsonl").write_text('{"ask": "version"}\n')
     for name in ("before", "after"):
-        assert main([*PLANNED, "--json", f"{name}.json", "--quiet"]) == 0
-    capsys.readouterr()
+        (tmp_path / f"{name}.json").write_text(report)
     return tmp_path
 
 

@@ -44,7 +44,7 @@ STRIDED = [
 AXES = [
     (up(17, 4, 2, 1), up(20, 4, 2, 1)),
     (up(17, 3, 2, 1), up(20, 3, 1, 2, 2)),
-    (up(6, 4, 2, 0), up(17, 2, 1, 0), down(19, 3, 1, 1)),
+    (up(3, 4, 2, 0), up(17, 2, 1, 0), down(19, 3, 1, 1)),
     (up(16, 3, 3, 0, 3), up(16, 4, 2, 1)),  # two outputs of three meet nothing on the first axis
     (up(300, 3, 2, 0),),
     *STRIDED,
