@@ -71,13 +71,16 @@ class FreeL1(NamedTuple):
 
     before_bytes: int  # what the library sees before a call; all that an empty L1 has, with its reserved top
     room_bytes: int | None  # what is left for tensors, below that top; None where tensors take none: without dispatch
+    hole_bytes: int = 0  # the longest free block between tensors, which new tensors take first
 
     def without(self, own_bytes: int) -> "FreeL1":
         """What is free below tensors of the call that take so many bytes of every bank."""
         if self.room_bytes is None or not own_bytes:
             return self
+        if own_bytes <= self.hole_bytes:
+            return self._replace(hole_bytes=self.hole_bytes - own_bytes)
         left = max(0, self.room_bytes - own_bytes)
-        return FreeL1(left, left)
+        return FreeL1(left, left, self.hole_bytes)
 
     def beside(self, result: TensorSpec, spec: DeviceSpec) -> tuple[int, int]:
         """Bytes that the library expects beside a result when it chooses its program, and those that program finds."""

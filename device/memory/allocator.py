@@ -156,6 +156,12 @@ class FreeList:
         """Lowest address in use."""
         return min(self.known.used, default=None)
 
+    @property
+    def largest_hole_bytes(self) -> int:
+        """Length of the longest free block above the lowest block in use; 0 if there is none."""
+        lowest = self.lowest_used
+        return max((end - start for start, end in self.known.free if lowest is not None and start > lowest), default=0)
+
     def blocks(self) -> tuple[Block, ...]:
         """All blocks, by address; together they are the whole range."""
         numbers = self.known.numbers
@@ -294,6 +300,11 @@ class Allocator:
     def lowest_l1_address(self) -> int | None:
         """Where the lowest L1 buffer begins (L1_SMALL does not count); None if there is none."""
         return self._lists[BufferType.L1].lowest_used
+
+    @property
+    def largest_l1_hole_bytes(self) -> int:
+        """Length of the longest free block above the lowest L1 buffer; 0 if there is none."""
+        return self._lists[BufferType.L1].largest_hole_bytes
 
     def _list(self, buffer_type: BufferType) -> FreeList:
         result = self._lists.get(buffer_type)

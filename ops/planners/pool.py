@@ -24,6 +24,7 @@ from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.grid_rules import name_rules, pool_rules
+from ops.planners.shape.pad import Around, padded_by
 from ops.planners.to_config import placed
 from ops.programs.averages import Averaging
 from ops.programs.buffer_shapes import view_refusal
@@ -271,6 +272,15 @@ def input_memory(call: PoolArguments, config: partition.ParallelConfig) -> Memor
     return partition.sharded_memory(config, rows, columns)
 
 
+def _channels_behind(call: PoolArguments, place: MemoryConfig, config: partition.ParallelConfig) -> Around:
+    """The padding of rows up to the channels of all shards, which the library adds where the result is block floats."""
+    shards = place.shard_spec
+    assert shards is not None
+    rows_of_blocks = call.data_format.is_block and call.source.layout is Layout.ROW_MAJOR
+    more = shards.shape[1] * config.channel_cores - call.channels if rows_of_blocks else 0
+    return (*[(0, 0)] * 3, (0, more))
+
+
 def alignment_of(call: PoolArguments) -> int:
     """Multiple of the channels of a shard of the input."""
     return TILE if call.source.layout is Layout.TILE else STICK_ALIGNMENT
@@ -301,8 +311,10 @@ def pooled(builder: PlanBuilder, call: PoolArguments, source: PlanTensor, prefix
         rows, unit = (div_up(call.frame.outputs, TILE), "tiles") if call.tiled else (call.frame.outputs, "rows")
         parts = _channel_parts(call)
         name_rules(builder, pool_rules(chosen, spec.grid, rows=rows, unit=unit, channel_parts=parts))
-        sharded = placed(builder, flat, input_memory(call, chosen), "input.sharded")
-        builder.free_own(flat)
+        place = input_memory(call, chosen)
+        whole = padded_by(builder, flat, _channels_behind(call, place, chosen), 0.0, "input.padded")
+        sharded = placed(builder, whole, place, "input.sharded")
+        builder.free_own(flat, whole)
     config = partition.sharded_input(sharded.spec.memory_config)
     shard = result_shard(call, config)
     halo = halo_plan.HaloArguments.of(

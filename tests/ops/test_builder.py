@@ -10,7 +10,7 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16
 from device.plan import Refuse
 from device.spec.device_spec import load_spec
-from ops.builder import PlanBuilder, PlanTensor
+from ops.builder import FreeL1, PlanBuilder, PlanTensor
 
 WORMHOLE = load_spec("wormhole_n150")
 IN_DRAM = TensorSpec((1, 1, 64, 64), BFLOAT16, Layout.TILE, DRAM_MEMORY_CONFIG)
@@ -92,3 +92,9 @@ def test_a_view_that_is_returned_is_seen_as_it_is():
     rows = TensorSpec((1, 8, 8, 64), BFLOAT16, Layout.TILE, DRAM_MEMORY_CONFIG)
     y = PlanTensor(copied(builder, x, "y").name, rows)
     assert builder.finish({"output": y}).tensors["y"] == rows
+
+
+def test_a_tensor_between_others_takes_nothing_below_them() -> None:
+    free = FreeL1(before_bytes=1000, room_bytes=1000, hole_bytes=300)
+    assert free.without(300) == FreeL1(1000, 1000, 0)
+    assert free.without(301) == FreeL1(699, 699, 300)

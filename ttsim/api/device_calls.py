@@ -111,7 +111,7 @@ def free_l1(device: Device) -> FreeL1:
     machine = device.machine
     room = machine.l1_room_bytes
     before = device.spec.l1.usable_bytes if machine.allocator.lowest_l1_address is None else room
-    return FreeL1(before, room if current().dispatch else None)
+    return FreeL1(before, room if current().dispatch else None, machine.allocator.largest_l1_hole_bytes)
 
 
 def _is_empty(value: object) -> bool:

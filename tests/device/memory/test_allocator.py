@@ -294,3 +294,13 @@ def test_regions_that_overlap_or_leave_the_range_are_refused(regions):
     with pytest.raises(DeviceError, match="blocks in use must follow each other in 1024 to 5120 B"):
         blocks.occupy(regions)
     assert blocks.free_bytes == 4096
+
+
+def test_the_longest_hole_lies_above_the_lowest_block() -> None:
+    blocks = FreeList(0, 100, alignment_bytes=1, top_down=True)
+    assert blocks.largest_hole_bytes == 0  # all is free, and below nothing
+    first, second, third, _ = (blocks.allocate(size) for size in (10, 20, 5, 1))
+    assert (first, second, third) == (90, 70, 65)
+    blocks.free(70)
+    blocks.free(90)
+    assert blocks.largest_hole_bytes == 30
