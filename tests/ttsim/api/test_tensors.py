@@ -243,3 +243,13 @@ def test_a_host_tensor_remembers_the_memory_that_it_was_made_for():
     with ttsim.open_device() as device:
         assert tensor.to(device).memory_config() == L1
         assert tensor.to(device, ttsim.DRAM_MEMORY_CONFIG).memory_config() == ttsim.DRAM_MEMORY_CONFIG
+
+
+def test_a_result_between_tensors_leaves_its_program_the_room_below_them():
+    """Both tensors take 524,288 bytes of each core; the result lies where the first was, not in the 345,856 below."""
+    shape, place = (1, 128, 128, 1024), ttsim.L1_MEMORY_CONFIG
+    with ttsim.open_device(values="off") as device:
+        first, rows = (ttsim.empty(shape, ttsim.bfloat16, ttsim.ROW_MAJOR_LAYOUT, device, place) for _ in range(2))
+        where = first.buffer_address()
+        ttsim.deallocate(first)
+        assert ttsim.to_layout(rows, ttsim.TILE_LAYOUT).buffer_address() == where
