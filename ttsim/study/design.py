@@ -1,11 +1,11 @@
 """ttsim.design: time and costs of every machine of a space, and the Pareto front."""
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import BrokenExecutor, Executor
-from contextlib import nullcontext
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from contextlib import ExitStack
 from dataclasses import replace
-from itertools import product
+from itertools import count, product
 from math import fsum
 from operator import mul
 from pathlib import Path
@@ -15,13 +15,19 @@ from device.errors import ArgumentError, DeviceError, shown
 from device.numbers.formats import div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.energy import JOULE, area_square_millimeters
-from ops.passes.sensitivity import sensitivities
+from ops.passes.sensitivity import Sensitivity
 from ops.sensitivity.fields import numeric_fields
-from ttsim.recording.profiling import cycles_of
 from ttsim.study.design_result import NOT_LOOKED, AxisEffect, DesignPoint, DesignResult, LayerOutcome
 from ttsim.study.executor import workers
 from ttsim.study.explore import BATCH, Explorer, hypervolume
-from ttsim.study.front_details import MachineCalls, calls_on, operation_sides, strongest_fields
+from ttsim.study.front_details import (
+    MOST_MACHINES,
+    Judged,
+    fields_looked_at,
+    held_effects,
+    operation_sides,
+    strongest_fields,
+)
 from ttsim.study.larger import slower_layers
 from ttsim.study.machine_rows import Known, LayerRows, Machine, add_known, key_of, row_on, rows_of
 from ttsim.study.space import JUDGED, Design, read_design
@@ -95,25 +101,65 @@ def design(
     devices = [(space.device(combined), combined) for combined in values]
     machines = [(spec, combined) for spec, combined in devices if not isinstance(spec, str)]
     costs = [_costs(space, spec) for spec, _ in machines]  # in time to refuse a formula
-    look = _Look(space, machines, costs, processes, watch)
-    with nullcontext() if rows is None else Store(Path(rows), model_version()) as store:
-        looked = look.at(store, evaluations, seed)
-    points, number = [], -1
-    for spec, combined in devices:
+    quick = None if space.tune else len(machines) * len(space.work)
+    with ExitStack() as stack:
+        team = stack.enter_context(workers(processes=processes, scheduler=None, quick=quick))
+        store = None if rows is None else stack.enter_context(Store(Path(rows), model_version()))
+        executor = stack.enter_context(team.start())
+        try:
+            base = executor.submit(held_effects, space.runs, Judged(space.base, (None,) * len(space.work)))
+            look = _Look(space, machines, costs, executor, team.slots, watch)
+            looked = look.at(store, evaluations, seed)
+            points = list(_points(devices, costs, looked))
+            convergence = look.convergence(looked) if evaluations is not None else ()
+            return _result(look, points, [spec for spec, _ in devices], base.result(), convergence)
+        except BrokenExecutor as error:
+            raise DeviceError(
+                f"design: a process that worked {team.where} died ({error}); look for what ended it, such as too "
+                "little memory, or ask for one process"
+            ) from error
+
+
+def _points(
+    devices: Sequence[tuple[DeviceSpec | str, Mapping[str, str]]],
+    costs: Sequence[Mapping[str, float]],
+    looked: Mapping[int, DesignPoint],
+) -> Iterator[DesignPoint]:
+    """The point of each device of a space, or why there is none; `costs` and `looked` are those of machines."""
+    number = count()
+    for spec, values in devices:
         if isinstance(spec, str):
-            points.append(DesignPoint(values=combined, reason=spec))
+            yield DesignPoint(values=values, reason=spec)
             continue
-        number += 1
-        own = looked.get(number)
-        points.append(own or DesignPoint(values=combined, device=spec.name, costs=costs[number], reason=NOT_LOOKED))
-    layers = [LayerRows((), known) for known in look.known]
+        at = next(number)
+        own = looked.get(at)
+        yield own or DesignPoint(values=values, device=spec.name, costs=costs[at], reason=NOT_LOOKED)
+
+
+def _result(
+    look: "_Look",
+    points: Sequence[DesignPoint],
+    specs: Sequence[DeviceSpec | str],
+    base: tuple[Sensitivity, ...],
+    convergence: tuple[float, ...],
+) -> DesignResult:
+    """The result of a design, with the details of the machines of its front; `base` are the base's sensitivities."""
+    space, layers = look.space, [LayerRows((), known) for known in look.known]
     timed = [(at, aim) for at, point in enumerate(points) if (aim := _aims(point)) is not None]
     aims = [aim for _, aim in timed]
     best, duplicates = front(aims), Counter(aims)
-    ran = [(space.count(layer.name), call) for layer in space.work for call in calls_on(layer, space.base)]
-    cycles = sensitivities(space.base, lambda spec: fsum(count * cycles_of(call, spec) for count, call in ran))
-    places, specs = tuple(timed[place][0] for place in best), [spec for spec, _ in devices]
-    calls = MachineCalls(space, points, specs, look.known)
+    places = tuple(timed[place][0] for place in best)
+    judged = {
+        at: look.judged((spec, point.values))
+        for at, (point, spec) in enumerate(zip(points, specs, strict=True))
+        if not isinstance(spec, str) and (at in places or spec.name == space.base.name)
+    }
+    names = fields_looked_at(space, base)
+    held = {at: look.executor.submit(held_effects, space.runs, judged[at], names) for at in places[:MOST_MACHINES]}
+    beside = [
+        judged[at] for at in judged if points[at].device == space.base.name and points[at].nanoseconds is not None
+    ]
+    compared = places and beside and judged[places[0]] is not beside[0]
     return DesignResult(
         base=space.base.name,
         layers=tuple(each.name for each in space.work),
@@ -123,11 +169,11 @@ def design(
         tuned=space.tune,
         alike=tuple(duplicates[aims[place]] - 1 for place in best),
         looked=sum(layer.evaluated for layer in layers),
-        convergence=look.convergence(looked) if evaluations is not None else (),
+        convergence=convergence,
         slower=slower_layers(space.axes, points, specs),
-        sensitivity=cycles,
-        effects=tuple(strongest_fields(calls, places, cycles)),
-        sides=tuple(operation_sides(calls, places)),
+        sensitivity=base,
+        sides=tuple(operation_sides(space.runs, beside[0], judged[places[0]])) if compared else (),
+        effects=tuple(strongest_fields(space, points, names, {at: own.result() for at, own in held.items()})),
     )
 
 
@@ -139,13 +185,13 @@ class _Look:
         space: Design,
         machines: Sequence[Machine],
         costs: Sequence[Mapping[str, float]],
-        processes: int | None,
+        executor: Executor,
+        slots: int,
         watch: Watch | None,
     ) -> None:
         self.space, self.machines, self.costs = space, machines, costs
         self.known: list[Known] = [{} for _ in space.work]  # Of each layer
-        quick = None if space.tune else len(machines) * len(space.work)
-        self.workers = workers(processes=processes, scheduler=None, quick=quick)
+        self.executor, self.slots = executor, slots
         self.watch = watch
 
     def at(self, store: Store | None, evaluations: int | None, seed: int) -> dict[int, DesignPoint]:
@@ -154,19 +200,17 @@ class _Look:
         if store is not None:
             self._read(store)
         points: dict[int, DesignPoint] = {}
-        with self.workers as team, team.start() as executor:
-            size = BATCH if store is not None or evaluations is not None else max(1, most)
-            done = (lambda: None) if self.watch is None else self.watch(len(self.space.work) * div_up(most, size))
-            if evaluations is None or most == len(self.machines):
-                for start in range(0, most, size):
-                    numbers = range(start, min(start + size, most))
-                    points |= self._batch(numbers, executor, team.where, store, done)
-                return points
-            explorer = self._explorer(seed)
-            while len(points) < most:
-                new = self._batch(explorer.ask(most - len(points)), executor, team.where, store, done)
-                explorer.tell({number: _aims(point) for number, point in new.items()})
-                points |= new
+        size = BATCH if store is not None or evaluations is not None else max(1, most)
+        done = (lambda: None) if self.watch is None else self.watch(len(self.space.work) * div_up(most, size))
+        if evaluations is None or most == len(self.machines):
+            for start in range(0, most, size):
+                points |= self._batch(range(start, min(start + size, most)), store, done)
+            return points
+        explorer = self._explorer(seed)
+        while len(points) < most:
+            new = self._batch(explorer.ask(most - len(points)), store, done)
+            explorer.tell({number: _aims(point) for number, point in new.items()})
+            points |= new
         return points
 
     def _explorer(self, seed: int) -> Explorer:
@@ -195,34 +239,47 @@ class _Look:
             if row is not None:
                 add_known(known, row, values, self.space.axes)
 
-    def _batch(
-        self, numbers: Sequence[int], executor: Executor, where: str, store: Store | None, done: Callable[[], object]
-    ) -> dict[int, DesignPoint]:
-        """The points of some machines; raises DeviceError if a process died."""
-        machines, futures = [self.machines[number] for number in numbers], []
-        for layer, known in zip(self.space.work, self.known, strict=True):
-            missing = [machine for machine in machines if row_on(machine, known) is None]
-            futures.append(executor.submit(rows_of, layer, missing, self.space.axes, self.space.tune))
-            futures[-1].add_done_callback(lambda _: done())
+    def _batch(self, numbers: Sequence[int], store: Store | None, done: Callable[[], object]) -> dict[int, DesignPoint]:
+        """The points of some machines; raises BrokenExecutor if a process died."""
+        machines = [self.machines[number] for number in numbers]
+        flying: dict[Future[LayerRows], int] = {}  # What is evaluated, with the number of its layer
+        left = {at: deque(machines) for at in range(len(self.known))}  # Machines of layers that are not done
         try:
-            for known, future in zip(self.known, futures, strict=True):
-                for read, by_values in future.result().known.items():
-                    known.setdefault(read, {}).update(by_values)
-                    if store is not None:
-                        store.append(by_values.values())
-        except BrokenExecutor as error:
-            raise DeviceError(
-                f"design: a process that worked {where} died ({error}); look for what ended it, such as too "
-                "little memory, or ask for one process"
-            ) from error
+            while left:
+                for at in [at for at in left if not self._missing(at, left[at]) and at not in flying.values()]:
+                    del left[at]
+                    done()
+                while len(flying) < self.slots and (waiting := [at for at in left if self._missing(at, left[at])]):
+                    at = next((at for at in waiting if at not in flying.values()), waiting[0])
+                    task = (self.space.work[at], [left[at].popleft()], self.space.axes, self.space.tune)
+                    flying[self.executor.submit(rows_of, *task)] = at
+                for future in wait(flying, return_when=FIRST_COMPLETED).done if flying else ():
+                    self._take(flying.pop(future), future.result(), store)
         finally:
-            for future in futures:
+            for future in flying:
                 future.cancel()
-        points = {}
-        for number, machine in zip(numbers, machines, strict=True):
-            rows = [row for known in self.known if (row := row_on(machine, known)) is not None]
-            points[number] = _point(self.space, machine, rows, self.costs[number])
-        return points
+        judged = {number: self.judged(self.machines[number]) for number in numbers}
+        return {
+            number: _point(self.space, self.machines[number], list(filter(None, machine.rows)), self.costs[number])
+            for number, machine in judged.items()
+        }
+
+    def _missing(self, layer: int, machines: deque[Machine]) -> bool:
+        """Whether a layer lacks rows; the first of its machines then is one without."""
+        while machines and row_on(machines[0], self.known[layer]) is not None:
+            machines.popleft()
+        return bool(machines)
+
+    def _take(self, layer: int, found: LayerRows, store: Store | None) -> None:
+        """Keeps the rows of a layer."""
+        for read, by_values in found.known.items():
+            self.known[layer].setdefault(read, {}).update(by_values)
+            if store is not None:
+                store.append(by_values.values())
+
+    def judged(self, machine: Machine) -> Judged:
+        """A machine with the rows that are known."""
+        return Judged(machine[0], tuple(row_on(machine, known) for known in self.known))
 
 
 def _aims(point: DesignPoint) -> tuple[float, ...] | None:

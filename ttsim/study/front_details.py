@@ -1,8 +1,9 @@
 """What to change next on machines of a front, and where the fastest one gains and loses against the base device."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from math import fsum
+from typing import NamedTuple
 
 from device.errors import TTSimError
 from device.spec.device_spec import DeviceSpec
@@ -24,9 +25,8 @@ from ttsim.study.design_result import (
 )
 from ttsim.study.evaluate import Point
 from ttsim.study.layers.run import call, make_inputs, place
-from ttsim.study.machine_rows import Known, row_on
 from ttsim.study.networks.replay import RecordedNetwork, read_changes, replay
-from ttsim.study.space import Design, DesignAxis
+from ttsim.study.space import Design, DesignAxis, Run
 from ttsim.study.store import Row
 
 MOST_MACHINES = 8  # of the front, the fastest first, whose fields are looked at: each costs some runs of all its calls
@@ -44,69 +44,50 @@ def calls_on(layer: Layer | RecordedNetwork, spec: DeviceSpec, row: Row | None =
     return []
 
 
-class MachineCalls:
-    """The calls of every layer on machines of a space, at the configs that were found; each is run once.
+class Judged(NamedTuple):
+    """A machine with the rows of all layers, whose configs are used; without rows, the layers' own configs are."""
+
+    spec: DeviceSpec
+    rows: tuple[Row | None, ...]
+
+    def calls(self, runs: Sequence[Run]) -> list[list[RanCall]]:
+        """The calls of each layer."""
+        return [calls_on(layer, self.spec, row) for (layer, _), row in zip(runs, self.rows, strict=True)]
+
+
+def held_effects(runs: Sequence[Run], machine: Judged, names: Sequence[str] | None = None) -> tuple[Sensitivity, ...]:
+    """The effects of named figures, or of all, on the time of all layers on a machine, with configs and plans held."""
+    known = machine_figures(machine.spec)
+    each = zip(runs, machine.calls(runs), strict=True)
+    ran = [(count, own) for (_, count), calls in each for own in calls]
+    paths = None if names is None else [name for name in names if name in known]
+    return sensitivities(machine.spec, lambda spec: fsum(count * cycles_of(own, spec) for count, own in ran), paths)
+
+
+def fields_looked_at(space: Design, base: Sequence[Sensitivity]) -> list[str]:
+    """The fields that a space varies, and the strongest figures of its base, by their sensitivities in order."""
+    varied = (axis.name for axis in space.axes if len(axis.values) > 1)
+    return list(dict.fromkeys((*varied, *(effect.figure for effect in base[:STRONGEST]))))
+
+
+def strongest_fields(
+    space: Design, points: Sequence[DesignPoint], names: Sequence[str], held: Mapping[int, Sequence[Sensitivity]]
+) -> Iterator[FieldEffect]:
+    """The effects of named fields on machines of a front.
 
     Args:
         space: The space.
         points: Its machines.
-        specs: The device of each machine; a text where there is none.
-        known: The rows of each layer.
+        names: Fields of devices.
+        held: What `held_effects` returned for machines, by their numbers.
     """
-
-    def __init__(
-        self,
-        space: Design,
-        points: Sequence[DesignPoint],
-        specs: Sequence[DeviceSpec | str],
-        known: Sequence[Known],
-    ) -> None:
-        self.space, self.points, self.specs, self.known = space, points, specs, known
-        self._calls: dict[int, list[list[RanCall]]] = {}
-
-    def on(self, at: int) -> tuple[DeviceSpec, list[list[RanCall]]]:
-        """The device of a machine that runs all layers, and the calls of each layer."""
-        spec, point = self.specs[at], self.points[at]
-        if isinstance(spec, str):
-            raise AssertionError("a machine that is none runs no layer")
-        if at not in self._calls:
-            each = zip(self.space.work, self.known, strict=True)
-            self._calls[at] = [calls_on(layer, spec, row_on((spec, point.values), known)) for layer, known in each]
-        return spec, self._calls[at]
-
-
-def strongest_fields(
-    machines: MachineCalls, front: Sequence[int], base: Sequence[Sensitivity]
-) -> Iterator[FieldEffect]:
-    """The effects of the fields of the space, and of the strongest figures of the base, on machines of a front.
-
-    Args:
-        machines: The machines of the space.
-        front: Numbers of the machines of the front, the fastest first.
-        base: Sensitivities of the base device, the strongest first.
-    """
-    varied = [axis for axis in machines.space.axes if len(axis.values) > 1]
-    named = dict.fromkeys((*(axis.name for axis in varied), *(effect.figure for effect in base[:STRONGEST])))
-    for at in front[:MOST_MACHINES]:
-        figures = {effect.figure: effect for effect in _held(machines, at, named)}
-        for name in named:
-            axis = next((axis for axis in varied if axis.name == name), None)
-            steps = _steps(axis, at, machines.points) if axis else ()
+    varied = {axis.name: axis for axis in space.axes if len(axis.values) > 1}
+    for at, effects in held.items():
+        figures = {effect.figure: effect for effect in effects}
+        for name in names:
+            steps = _steps(varied[name], at, points) if name in varied else ()
             if name in figures or steps:
-                yield _effect(at, name, machines.points[at], figures.get(name), steps)
-
-
-def _held(machines: MachineCalls, at: int, named: Iterable[str]) -> tuple[Sensitivity, ...]:
-    """The effects of named figures on a machine, with the configs that were found and the plans held."""
-    spec, calls = machines.on(at)
-    known = set(machine_figures(spec))
-    ran = [
-        (outcome.count, own)
-        for outcome, of_layer in zip(machines.points[at].layers, calls, strict=True)
-        for own in of_layer
-    ]
-    paths = [name for name in named if name in known]
-    return sensitivities(spec, lambda other: fsum(count * cycles_of(own, other) for count, own in ran), paths)
+                yield _effect(at, name, points[at], figures.get(name), steps)
 
 
 def _effect(
@@ -140,24 +121,16 @@ def _steps(axis: DesignAxis, at: int, points: Sequence[DesignPoint]) -> tuple[Sp
     )
 
 
-def operation_sides(machines: MachineCalls, front: Sequence[int]) -> Iterator[OperationSides]:
-    """The device operations of each layer on the base device and on the fastest machine, matched in order.
-
-    Arguments as of `strongest_fields`.
-    """
-    points, name = machines.points, machines.space.base.name
-    base = next((at for at, point in enumerate(points) if point.device == name), None)
-    if base is None or not front or base == front[0] or points[base].nanoseconds is None:
-        return
-    (spec, before), (fast, after) = machines.on(base), machines.on(front[0])
-    for outcome, *calls in zip(points[front[0]].layers, before, after, strict=True):
+def operation_sides(runs: Sequence[Run], base: Judged, fastest: Judged) -> Iterator[OperationSides]:
+    """The device operations of each layer on the base device and on the fastest machine, matched in order."""
+    for (layer, count), *calls in zip(runs, base.calls(runs), fastest.calls(runs), strict=True):
         reports = (
-            cycle_report([timed_call(own, on) for own in each], on)
-            for each, on in zip(calls, (spec, fast), strict=True)
+            cycle_report([timed_call(own, machine.spec) for own in each], machine.spec)
+            for each, machine in zip(calls, (base, fastest), strict=True)
         )
         for number, pair in enumerate(compare(*map(reported_of, reports)).pairs):
             times = [None if side is None else side.nanoseconds for side in (pair.before, pair.after)]
-            yield _sides(outcome.layer, outcome.count, number, pair, times)
+            yield _sides(layer.name, count, number, pair, times)
 
 
 def _sides(layer: str, count: int, place: int, pair: Pair, times: Sequence[float | None]) -> OperationSides:

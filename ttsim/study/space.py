@@ -7,7 +7,7 @@ from itertools import chain, product, repeat
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, get_args
+from typing import Any, Final, NamedTuple, TypeAlias, get_args
 
 from device.errors import ArgumentError, SpecError, nearest, shown
 from device.spec.device_spec import DeviceSpec
@@ -256,6 +256,9 @@ def _on_axis(variants: Iterator[Variant], axis: Axis, values: Sequence[Any]) -> 
             yield axis.on(variant, value)
 
 
+Run: TypeAlias = tuple[Layer | RecordedNetwork, int]  # what a machine runs, and how often
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesignAxis:
     """A field of a device that a design varies."""
@@ -298,6 +301,11 @@ class Design:
     def work(self) -> tuple[Layer | RecordedNetwork, ...]:
         """What each machine runs."""
         return (*self.layers, *self.networks)
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The same, each with how often it runs."""
+        return tuple((layer, self.count(layer.name)) for layer in self.work)
 
     def count(self, layer: str) -> int:
         """How often a layer, or a network, runs."""

@@ -207,8 +207,12 @@ def test_layers_count_as_often_as_a_network_runs_them(found):
 
 
 def test_other_processes_give_the_same_and_are_watched(found, monkeypatch):
+    tasks = []
+
     class Elsewhere(InProcess):
         def submit(self, fn, /, *args, **kwargs):
+            if fn is rows_of:
+                tasks.append((args[0].name, len(args[1])))
             return super().submit(*pickle.loads(pickle.dumps((fn, *args))), **kwargs)
 
     text = []
@@ -221,6 +225,8 @@ def test_other_processes_give_the_same_and_are_watched(found, monkeypatch):
     monkeypatch.setattr("ttsim.study.design.workers", lambda **_: team)
     assert design(SPACE, watch=watch).to_json() == found.to_json()
     assert text == [2, "done", "done"]
+    assert len(tasks) == found.looked
+    assert tasks[:4] == 2 * [("one", 1), ("two", 1)]  # one machine after the other, so that both processes end together
 
 
 def test_a_process_that_dies_is_an_error(monkeypatch):
