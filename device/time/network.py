@@ -21,8 +21,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Booleans: TypeAlias = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
-class Network:
+class Network(NamedTuple):
     """Which way packets go."""
 
     step: int  # 1: right and down; -1: left and up
@@ -35,8 +34,7 @@ NETWORKS = (FIRST, SECOND)
 AXES: Final = 256  # that are remembered: programs ask for the network many times
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(NamedTuple):
     """Points of the torus."""
 
     col: Integers  # [points] torus columns
@@ -47,8 +45,7 @@ class Places:
         return Places(self.col[numbers], self.row[numbers])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Torus:
+class Torus(NamedTuple):
     """The network's nodes and the worker cores among them."""
 
     cols: int  # Columns of nodes
@@ -104,8 +101,7 @@ def _axis(nodes: int, workers: tuple[int, ...], cores: int) -> tuple[int, tuple[
     return cores + others, tuple(range(others, others + cores))
 
 
-@dataclass(frozen=True, slots=True)
-class Leg:
+class Leg(NamedTuple):
     """The part of routes that runs along one axis."""
 
     ring: Integers  # [routes] which ring

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from device.numbers.formats import DataFormat, div_up
 from device.spec.device_spec import Costs, DeviceSpec
@@ -125,8 +125,7 @@ def add_row_cycles(spec: DeviceSpec, tiles: float) -> float:
     return costs.block_cycles + tiles * costs.add_tile_cycles
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProductBlock:
+class ProductBlock(NamedTuple):
     """The tiles that a core multiplies in one K block."""
 
     subblock_height: int  # Rows of a sub-block, what one half of the destination registers holds
@@ -139,28 +138,35 @@ class ProductBlock:
     fidelity_phases: int
 
 
-def multiply_task(spec: DeviceSpec, block: ProductBlock, *, reload: bool) -> Task:
-    """One K block: unpackers and matrix unit together, the packer a sub-block behind; `reload` fetches partial sums."""
+def multiply_tasks(spec: DeviceSpec, block: ProductBlock, *reloads: bool) -> list[Task]:
+    """One K block: unpackers and matrix unit together, the packer a sub-block behind.
+
+    There is a task for each of `reloads`, which says whether partial sums are fetched back.
+    """
     costs, subblocks = spec.costs_of(ComputeCosts), block.subblocks
     tiles = block.subblock_height * block.subblock_width
     products = tiles * spec.compute.phase_cycles * block.fidelity_phases
     fed, waited = unpack_cycles(spec, block)
     multiply = block.depth * products
     behind = block.depth * (max(waited, fed - products) + costs.matmul_call_cycles)
-    fetched = costs.reload_cycles + tiles * costs.reload_tile_cycles if reload else 0.0
     pack, ahead = tiles * pack_tile_cycles(spec, block.packed_format.tile_bytes), multiply + behind
     waited_for = multiply if fed <= products else 0.0  # slower unpackers are what is waited for
-    path = {
-        Stage.MATH: subblocks * waited_for,
-        Stage.UNPACK: costs.block_cycles + subblocks * (ahead - waited_for + fetched),
-        Stage.PACK: subblocks * (costs.subblock_cycles + max(0.0, pack - ahead - fetched)) + min(pack, ahead),
-    }
-    busy = {
-        Stage.MATH: subblocks * multiply,
-        Stage.UNPACK: subblocks * (block.depth * (fed + costs.matmul_call_cycles) + fetched),
-        Stage.PACK: subblocks * pack,
-    }
-    return task_of(path, busy)
+
+    def task(reload: bool) -> Task:
+        fetched = costs.reload_cycles + tiles * costs.reload_tile_cycles if reload else 0.0
+        path = {
+            Stage.MATH: subblocks * waited_for,
+            Stage.UNPACK: costs.block_cycles + subblocks * (ahead - waited_for + fetched),
+            Stage.PACK: subblocks * (costs.subblock_cycles + max(0.0, pack - ahead - fetched)) + min(pack, ahead),
+        }
+        busy = {
+            Stage.MATH: subblocks * multiply,
+            Stage.UNPACK: subblocks * (block.depth * (fed + costs.matmul_call_cycles) + fetched),
+            Stage.PACK: subblocks * pack,
+        }
+        return task_of(path, busy)
+
+    return list(map(task, reloads))
 
 
 def unpack_cycles(spec: DeviceSpec, block: ProductBlock) -> tuple[float, float]:

@@ -54,7 +54,13 @@ class Buffered(NamedTuple):
 
 
 BUFFERED: Final = ("enable_act_double_buffer", "enable_weights_double_buffer", "reallocate_halo_output")
-_unbuffered = attrgetter(*(name.name for name in fields(ConvConfig) if name.name not in BUFFERED))
+# Their consequences stand in the layout
+LAID_OUT: Final = (
+    *("act_block_h_override", "core_grid", "force_split_reader", "override_sharding_config", "reshard_if_not_optimal"),
+    *("shard_layout", "transpose_shards"),
+)
+_unbuffered = attrgetter(*(each.name for each in fields(ConvConfig) if each.name not in BUFFERED))
+_settled = attrgetter(*(each.name for each in fields(ConvConfig) if each.name not in (*BUFFERED, *LAID_OUT)))
 
 
 class Program(NamedTuple):
@@ -65,8 +71,7 @@ class Program(NamedTuple):
     times: int  # How often it runs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LowerBound:
+class LowerBound(NamedTuple):
     """Lower bounds of a call."""
 
     cycles: int = 0  # Of its convolutions alone
@@ -84,18 +89,10 @@ UNKNOWN = LowerBound()  # nothing is known without a plan
 
 @dataclass(slots=True)
 class ConvTimes:
-    """The steps of convolutions on a device, with lower bounds of their cycles and the cycles, each worked out once."""
+    """The cycles of convolutions on a device, each worked out once."""
 
     device_spec: DeviceSpec
-    _bounded: dict[Conv2dOp, tuple[ConvSteps, int]] = field(default_factory=dict)
     _walked: dict[Conv2dOp, int] = field(default_factory=dict)
-
-    def bounded(self, op: Conv2dOp) -> tuple[ConvSteps, int]:
-        """The steps of a convolution, and a lower bound of its cycles."""
-        if op not in self._bounded:
-            steps = conv_steps(op, self.device_spec)
-            self._bounded[op] = steps, int(least_cycles(op, steps))
-        return self._bounded[op]
 
     def walked(self, op: Conv2dOp, steps: ConvSteps) -> int:
         """The cycles of a convolution with these steps."""
@@ -182,7 +179,7 @@ class LowerBounds:
             self._places[key] = _Place.of(partitioned, self.device_spec)
         buffers = ConvBuffers.of(layout)
         op = micro_op(piece, layout, buffers, k_blocks=())
-        steps, cycles = self.times.bounded(op)
+        steps = conv_steps(op, self.device_spec)
         return _Family(
             partitioned=partitioned,
             times=times,
@@ -190,7 +187,7 @@ class LowerBounds:
             buffers=buffers,
             op=op,
             steps=steps,
-            cycles=cycles,
+            cycles=int(least_cycles(op, steps)),
             plan_key=_plan_key(partitioned),
             rest_key=cores,
         )
@@ -340,25 +337,12 @@ def _smallest(buffers: ConvBuffers) -> ConvBuffers:
 
 def _plan_key(partitioned: PartitionedConv) -> Hashable:
     """All of a layout, without settings whose consequences the layout states, and without `Buffered`."""
-    config = replace(
-        partitioned.call.conv_config,
-        act_block_h_override=0,
-        core_grid=None,
-        force_split_reader=None,
-        override_sharding_config=False,
-        reshard_if_not_optimal=False,
-        shard_layout=None,
-        transpose_shards=False,
-        enable_act_double_buffer=False,
-        enable_weights_double_buffer=False,
-        reallocate_halo_output=False,
-    )
     place = partitioned.input_memory
     in_l1 = place.buffer_type is BufferType.L1
     return (
         replace(partitioned.layout, options=ConvOptions()),
         place,
         in_l1 and partitioned.reshards,
-        config,
+        _settled(partitioned.call.conv_config),
         partitioned.call.compute_config,
     )

@@ -6,9 +6,9 @@ The constants are `ConvCosts` and those of `ops.programs.kernel_costs`; `tools.c
 import math
 from dataclasses import dataclass
 from functools import cache, partial, reduce
-from typing import ClassVar, Final, TypeAlias
+from typing import ClassVar, Final, NamedTuple, TypeAlias
 
-from device.cores import CoreCoord, CoreRange, CoreRangeSet
+from device.cores import CoreRange, CoreRangeSet, core_rectangle
 from device.memory.memory_config import TILE, ShardOrientation
 from device.numbers.formats import div_up
 from device.spec.device_spec import Costs, DeviceSpec
@@ -41,8 +41,7 @@ class ConvCosts(Costs):
     packet_cycles: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shipment:
+class Shipment(NamedTuple):
     """A block that one core sends to others."""
 
     notice: Task  # Until the sender knows that all receivers have room
@@ -50,8 +49,7 @@ class Shipment:
     arrive: Task  # Until the receivers know that it is there
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConvSteps:
+class ConvSteps(NamedTuple):
     """The steps of one core; None for a step that the program does not have."""
 
     start: Task  # From the start of the program until a processor begins
@@ -79,20 +77,24 @@ def conv_steps(op: Conv2dOp, spec: DeviceSpec) -> ConvSteps:
     if reuses := options.reuses_activations(layout.scheme):
         first, second = 1, min(1, second)
     product, again = product_block(op), _read_cycles(op, spec, 1, kernel_rows=1)
+    matmul, matmul_reload = kernel_costs.multiply_tasks(spec, product, False, True)
+    latency_cycles = read_latency_cycles(spec)
+    link_share = spread_link_bytes(spec, weight_reader_cores(op), 1.0, in_dram=True, writes=False)
+    weights = partial(_weights, op, spec, latency_cycles, link_share)
     call_cycles = 0 if reuses else spec.costs_of(kernel_costs.ComputeCosts).tilize_call_cycles
     return ConvSteps(
         start=task_of({Stage.START: spec.costs_of(ConvCosts).start_cycles}),
-        config=task_of({Stage.READER: read_latency_cycles(spec)}) if options.config_tensors_in_dram else None,
+        config=task_of({Stage.READER: latency_cycles}) if options.config_tensors_in_dram else None,
         read=task_of({Stage.READER: _read_cycles(op, spec, first)}),
         second_read=task_of({Stage.SECOND_READER: _read_cycles(op, spec, second)}) if second else None,
         reused_reads=(task_of({Stage.READER: again}), task_of({Stage.SECOND_READER: again})) if reuses else None,
         tilize=task_of({Stage.TILIZE: call_cycles + _tilize_cycles(op, spec, first)}),
         second_tilize=task_of({Stage.TILIZE: _tilize_cycles(op, spec, second)}) if second else None,
-        weights=_weights(op, spec, width * layout.blocks.act_w_tiles),
+        weights=weights(width * layout.blocks.act_w_tiles),
         activations=_activations(op, spec),
-        matmul=kernel_costs.multiply_task(spec, product, reload=False),
-        matmul_reload=kernel_costs.multiply_task(spec, product, reload=True),
-        bias=_weights(op, spec, width) if op.problem.bias else None,
+        matmul=matmul,
+        matmul_reload=matmul_reload,
+        bias=weights(width) if op.problem.bias else None,
         finish=_finish(op, spec),
     )
 
@@ -133,18 +135,21 @@ def _tilize_cycles(op: Conv2dOp, spec: DeviceSpec, tile_rows: int) -> float:
     )
 
 
-def _weights(op: Conv2dOp, spec: DeviceSpec, tiles: int) -> tuple[Task, Shipment]:
+def _weights(
+    op: Conv2dOp, spec: DeviceSpec, latency_cycles: float, link_share: float, tiles: int
+) -> tuple[Task, Shipment]:
     """Read some tiles of weights from DRAM, one by one, and send them to all cores that multiply with them.
 
+    The busiest link passes ``link_share`` of the bytes of all readers, the first of which comes after `latency_cycles`.
     HEIGHT has one reader for all cores, BLOCK one for each column of cores, WIDTH one on every core.
     """
     layout, tile_bytes = op.layout, op.problem.weight_format.tile_bytes
     receivers = 1 if layout.scheme is WIDTH else layout.out_config.nhw_cores
     own = tiles * kernel_costs.read_page_cycles(spec, tile_bytes)
     read_bytes = op.weight_readers * tiles * tile_bytes
-    link_bytes = spread_link_bytes(spec, weight_reader_cores(op), read_bytes, in_dram=True, writes=False)
-    shared = max(shared_read_cycles(spec, read_bytes, tile_bytes), link_bytes / spec.noc.link_bytes_per_cycle)
-    read = task_of({Stage.WEIGHT_READER: read_latency_cycles(spec) + own, Stage.DRAM: max(0.0, shared - own)})
+    link_cycles = read_bytes * link_share / spec.noc.link_bytes_per_cycle
+    shared = max(shared_read_cycles(spec, read_bytes, tile_bytes), link_cycles)
+    read = task_of({Stage.WEIGHT_READER: latency_cycles + own, Stage.DRAM: max(0.0, shared - own)})
     return read, _shipment(spec, Stage.WEIGHT_MULTICAST, tiles * tile_bytes, receivers, _hops(op, spec, across=False))
 
 
@@ -164,8 +169,7 @@ def weight_reader_cores(op: Conv2dOp) -> CoreRangeSet:
         return out.cores
     if out.scheme is HEIGHT:
         last = 0
-    end = CoreCoord(0, last) if out.orientation is ShardOrientation.COL_MAJOR else CoreCoord(last, 0)
-    return CoreRangeSet(CoreRange(CoreCoord(0, 0), end))
+    return core_rectangle(*((1, last + 1) if out.orientation is ShardOrientation.COL_MAJOR else (last + 1, 1)))
 
 
 def _hops(op: Conv2dOp, spec: DeviceSpec, *, across: bool) -> float:

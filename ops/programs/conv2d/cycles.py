@@ -1,6 +1,6 @@
 """Cycles, bytes and products of every group of cores of a conv2d program, from the walk through its blocks."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from math import prod
@@ -31,7 +31,7 @@ from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.partition import HEIGHT, SUBBLOCKS, WIDTH
 from ops.programs.conv2d.walk import ConvTiming, Core, fetches_partials, time_conv
 from ops.programs.conv2d.work import conv_transfers, conv_work
-from ops.programs.kernel_costs import multiply_task
+from ops.programs.kernel_costs import multiply_tasks
 
 READS_WEIGHTS: Final = frozenset({Stage.WEIGHT_READER, Stage.WEIGHT_MULTICAST, Stage.DRAM})
 GATHERS: Final = frozenset({Stage.READER, Stage.SECOND_READER, Stage.TILIZE, Stage.ACT_MULTICAST})
@@ -195,29 +195,33 @@ def least_cycles_of_blocks(op: Conv2dOp, spec: DeviceSpec, *, any_cores: bool = 
     tilize = steps.tilize.cycles + (0.0 if steps.second_tilize is None else steps.second_tilize.cycles)
     if scheme is WIDTH or joins_rows or (any_cores and scheme is not HEIGHT):  # K blocks of any number and depth
         k_tiles = prod(op.problem.kernel) * op.problem.in_channels / TILE
-        products = _least_products(op, spec, k_tiles, reload=False, highest=highest)
+        (products,) = _least_products(op, spec, k_tiles, False, highest=highest)
         if scheme is WIDTH or joins_rows:
             return alone + products
         return max(alone + rounds * tilize + products, steps.start.cycles + rounds * steps.read.cycles)
     fetching = sum(fetches_partials(op, number) for number in range(blocks.k_blocks))
-    first, again = (
-        _least_products(op, spec, blocks.act_w_tiles, reload=reload, highest=highest) for reload in (False, True)
-    )
+    first, again = _least_products(op, spec, blocks.act_w_tiles, False, True, highest=highest)
     compute = alone + rounds * tilize + (blocks.k_blocks - fetching) * first + fetching * again
     reads = max(rounds * steps.read.cycles, blocks.k_blocks * steps.weights[0].cycles)
     return max(compute, steps.start.cycles + reads)
 
 
-def _least_products(op: Conv2dOp, spec: DeviceSpec, depth: float, *, reload: bool, highest: int | None) -> float:
-    """The least cycles of the products of one K block, over all sub-blocks of at most `highest` rows of tiles."""
+def _least_products(
+    op: Conv2dOp, spec: DeviceSpec, depth: float, *reloads: bool, highest: int | None
+) -> Iterator[float]:
+    """The least cycles of the products of one K block, over all sub-blocks of at most `highest` rows of tiles.
+
+    `reloads` are those of `multiply_tasks`.
+    """
     width, most = op.layout.shards.out_col_tiles, spec.compute.dst_half_tiles(fp32_dest=op.options.fp32_dest)
     tiles, block = op.layout.blocks.act_h_tiles * width, product_block(op)
-    return min(
-        multiply_task(
+    tasks = [
+        multiply_tasks(
             spec,
-            replace(block, subblock_height=high, subblock_width=wide, subblocks=tiles / (high * wide), depth=depth),
-            reload=reload,
-        ).cycles
+            block._replace(subblock_height=high, subblock_width=wide, subblocks=tiles / (high * wide), depth=depth),
+            *reloads,
+        )
         for high, wide in SUBBLOCKS
         if high * wide <= most and width % wide == 0 and (wide == width or high == 1) and high <= (highest or high)
-    )
+    ]
+    return (min(task.cycles for task in alike) for alike in zip(*tasks, strict=True))

@@ -232,7 +232,7 @@ def multiply_tasks(op: MatmulOp, spec: DeviceSpec) -> tuple[Task, Task, Task]:
         transposing[Stage.TILIZE] = spec.costs_of(kernel_costs.ComputeCosts).block_cycles + turned
 
     def task(k_block: int) -> Task:
-        product = kernel_costs.multiply_task(spec, product_block(op, k_block), reload=op.reloads(k_block))
+        (product,) = kernel_costs.multiply_tasks(spec, product_block(op, k_block), op.reloads(k_block))
         return task_of({**transposing, **product.path}, {**transposing, **product.busy}) if transposing else product
 
     return task(0), task(min(1, last)), task(last)

@@ -259,7 +259,7 @@ class _Run:
         cycles = 0
         for op, steps, times in least.programs:
             cycles += times * self.bounds.times.walked(_doubled(op) if doubled else op, steps)
-        return replace(least, cycles=max(least.cycles, cycles))
+        return least._replace(cycles=max(least.cycles, cycles))
 
     def _evaluate(self, call: ConvCall, least: LowerBound | None) -> None:
         """Plans, places and times a call."""
