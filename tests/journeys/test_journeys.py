@@ -13,10 +13,13 @@ import re
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
+
+from ttsim.__main__ import main
 
 ROOT = Path(__file__).resolve().parents[2]
 UP = ("--shape", "1,24,24,64", "--out-channels", "32", "--kernel-size", "2", "--stride", "2", "--values", "off")
@@ -25,24 +28,34 @@ RUN = ("run", *UP, "--no-suggestions")
 LARGE = ("--shape", "1,200,320,64", *LAYER[2:], "--input-memory", "l1")
 
 
+IN_PROCESSES = ("exec", "pytest")  # commands that change the process in which a script runs
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The newcomer's folder, which is empty."""
+    """The newcomer's folder, which is empty, and environment."""
     monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("TTSIM_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("COLUMNS", "200")
     return tmp_path
 
 
 def run(*command, code=0):
     """What a command prints, with errors if it fails; its exit code is held."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("TTSIM_")}
-    environment |= {"PYTHONPATH": str(ROOT), "COLUMNS": "200"}
-    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, env=environment)
+    done = subprocess.run([sys.executable, *command], capture_output=True, text=True)
     assert done.returncode == code, done.stderr
     return done.stdout + done.stderr if code else done.stdout
 
 
 def ttsim(*arguments, code=0):
-    return run("-m", "ttsim", *arguments, code=code)
+    """What a command of ttsim prints, as `run`; scripts run in interpreters of their own."""
+    if arguments[0] in IN_PROCESSES:
+        return run("-m", "ttsim", *arguments, code=code)
+    with redirect_stdout(StringIO()) as printed, redirect_stderr(StringIO()) as errors:
+        assert main(list(arguments)) == code, errors.getvalue()
+    return printed.getvalue() + errors.getvalue() if code else printed.getvalue()
 
 
 def written(name, text):
