@@ -16,9 +16,10 @@ def test_calls_on_invented_machines(index):
 
 @pytest.mark.long
 def test_many_calls_on_invented_machines():
-    findings = [bounds.check(seed=271127, index=index) for index in range(5000)]
+    """`python -m tools.fuzz --kind bounds --count 5000` looks at more."""
+    findings = [bounds.check(seed=271127, index=index) for index in range(1000)]
     assert [finding.text for finding in findings if finding.outcome == "fault"] == []
-    assert sum(finding.outcome == "right" for finding in findings) > 4500
+    assert sum(finding.outcome == "right" for finding in findings) > 900
 
 
 def test_an_operation_that_is_too_fast_is_found(monkeypatch):
