@@ -15,9 +15,11 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-RECORDINGS = Path(__file__).resolve().parents[2] / "shared"
+TESTS = Path(__file__).resolve().parent
+RECORDINGS = TESTS.parents[1] / "shared"
 # In the text of a file: its tests differ where numba is installed, or run only where torch or mcp is
 EXTRAS = re.compile("|".join(["numba", *(rf'importorskip\(".*{name}' for name in ("torch", "mcp") if find_spec(name))]))
+SET_APART = re.compile(rf"mark\.(slow|long)|\brecordings\b|{EXTRAS.pattern}")
 WITH_EXTRAS = (  # whose code goes another way where numba is installed: compiled loops compute these values
     "device/host",
     "device/matrix_unit",
@@ -46,6 +48,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Does not read files without tests that are set apart, where only these are wanted."""
+    if config.getoption("--set-apart") and collection_path.name.startswith("test_"):
+        return not (_lies_where_extras_count(collection_path) or _mentions(SET_APART, collection_path)) or None
+    return None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves out what README's test command has run, where only other tests are wanted."""
     if config.getoption("--set-apart"):
@@ -61,12 +70,16 @@ def pytest_collection_finish() -> None:
 def _is_set_apart(item: pytest.Item) -> bool:
     if any(map(item.get_closest_marker, ("slow", "long"))) or "recordings" in getattr(item, "fixturenames", ()):
         return True
-    return item.nodeid.startswith(tuple(f"tests/{place}" for place in WITH_EXTRAS)) or _mentions_extras(item.path)
+    return _lies_where_extras_count(item.path) or _mentions(EXTRAS, item.path)
+
+
+def _lies_where_extras_count(path: Path) -> bool:
+    return path.relative_to(TESTS).as_posix().startswith(WITH_EXTRAS)
 
 
 @cache
-def _mentions_extras(path: Path) -> bool:
-    return EXTRAS.search(path.read_text(encoding="utf-8")) is not None
+def _mentions(pattern: re.Pattern[str], path: Path) -> bool:
+    return pattern.search(path.read_text(encoding="utf-8")) is not None
 
 
 @pytest.fixture(scope="session")
