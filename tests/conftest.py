@@ -56,10 +56,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out what README's test command has run, where only other tests are wanted."""
+    """Leaves out what README's test command has run, where only other tests are wanted; the longest begin first."""
     if config.getoption("--set-apart"):
         config.hook.pytest_deselected(items=[item for item in items if not _is_set_apart(item)])
-        items[:] = filter(_is_set_apart, items)
+        items[:] = sorted(filter(_is_set_apart, items), key=lambda item: item.get_closest_marker("long") is None)
 
 
 def pytest_collection_finish() -> None:
