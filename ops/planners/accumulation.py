@@ -50,8 +50,6 @@ def plan_accumulation(source: TensorSpec, call: AccumulateArguments, spec: Devic
             f"The requested accumulation axis is {call.axis}, while the input tensor has rank "
             f"{len(source.padded_shape)}.\n{call.name}: give one of its axes"
         )
-    if call.place is not None and call.place.is_sharded():
-        raise NotSimulatedError(f"{call.name}: a sharded memory_config is not simulated; give interleaved memory")
     if not source.volume:
         raise NotSimulatedError(f"{call.name}: empty tensors are not simulated")
 
@@ -100,6 +98,8 @@ def _run(
         raise DeviceError(
             f"The provided input tensor has a non-tile layout: ROW_MAJOR.\n{call.name}: bring it into TILE_LAYOUT"
         )
+    if place.is_sharded():
+        raise NotSimulatedError(f"{call.name}: a sharded memory_config is not simulated; give interleaved memory")
     op = Accumulate(
         axis=axis,
         multiplies=call.multiplies,
