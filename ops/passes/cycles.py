@@ -93,7 +93,10 @@ def timed_operation(
 ) -> TimedOperation:
     """One operation; without cycles only if it has no model."""
     model = op_model_of(op, op_models)
-    phases, description, place = model.fidelity_phases(op), model.describe(op, ends, spec), place_of(ends)
+    phases, place = model.fidelity_phases(op), place_of(ends)
+    if not ends.written.volume:
+        return TimedOperation(name, None, NO_ELEMENTS, phases, place=place)
+    description = model.describe(op, ends, spec)
     try:
         if model.cycles is None:
             raise NoModelError(model.no_model)
@@ -186,6 +189,7 @@ def expected_error(kind: str, architecture: str, place: str) -> ExpectedError | 
     return expected_errors().get((kind, architecture, place))
 
 
+NO_ELEMENTS: Final = "its result is empty: kernels start and find no work, and how long that takes is not known"
 MOVING_KERNELS: Final = 2  # of a program, on as many data movement processors
 COMPUTE_PROCESSORS: Final = 3  # unpackers, matrix unit and packer have one each
 COMPUTE_STAGES: Final = frozenset({Stage.TILIZE, Stage.UNPACK, Stage.MATH, Stage.PACK, Stage.BIAS, Stage.UNTILIZE})

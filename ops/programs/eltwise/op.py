@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import ClassVar, Final
 
 import numpy as np
@@ -162,7 +163,7 @@ class Activate(Eltwise):
         values, result = given(inputs[0]), self.out_format or self.data_format
         if not self.data_format.is_float:
             return applied_to_integers(values, self.name, result, self.parameters)
-        rows = values.reshape(-1, values.shape[-1]) if values.ndim else values.reshape(1, 1)
+        rows = values.reshape(prod(values.shape[:-1]), values.shape[-1]) if values.ndim else values.reshape(1, 1)
         computed_rows = np.empty(rows.shape, result.storage)
 
         def function(part: slice) -> None:

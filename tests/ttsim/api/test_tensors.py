@@ -253,3 +253,13 @@ def test_a_result_between_tensors_leaves_its_program_the_room_below_them():
         where = first.buffer_address()
         ttsim.deallocate(first)
         assert ttsim.to_layout(rows, ttsim.TILE_LAYOUT).buffer_address() == where
+
+
+@pytest.mark.parametrize("shape", [(0, 32), (1, 0), (0,), (2, 0, 3)])
+@pytest.mark.parametrize("layout", [ttsim.TILE_LAYOUT, ttsim.ROW_MAJOR_LAYOUT])
+def test_elementwise_operations_on_nothing_run_without_a_time(shape, layout):
+    with ttsim.open_device() as device, ttsim.profile(device) as profile:
+        empty = ttsim.Tensor(np.zeros(shape, np.float32), ttsim.bfloat16, device, layout)
+        result = ttsim.add(ttsim.relu(empty), 1.0)
+    assert tuple(result.shape) == shape
+    assert [operation.untimed[:19] for operation in profile.runs()] == ["its result is empty"] * 2
