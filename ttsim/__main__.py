@@ -40,6 +40,7 @@ from ttsim.study.ask.command import ask_command
 from ttsim.study.check.command import check_command
 from ttsim.study.command import design_command, faster_line, sweep_command, tune_command
 from ttsim.study.completion import SHELLS, completion
+from ttsim.study.executor import rare_collections
 from ttsim.study.layers.read import chosen_layers
 from ttsim.study.layers.run import TOO_LARGE, run_layer
 from ttsim.study.options import (
@@ -363,8 +364,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line; a mistake in it is one line on stderr. Returns the exit code, 2 for a mistake."""
     try:
         options = parsed(COMMANDS, build_parser(), arguments)
-        own = options.command not in ("exec", "pytest")  # scripts handle SIGTERM themselves
-        with ending_on_sigterm() if own else nullcontext():
+        own = options.command not in ("exec", "pytest")  # scripts handle SIGTERM and their garbage themselves
+        with ending_on_sigterm() if own else nullcontext(), rare_collections() if own else nullcontext():
             code: int = options.run(options)
             sys.stdout.flush()
     except BrokenPipeError:  # whoever read has seen enough

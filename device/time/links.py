@@ -156,7 +156,7 @@ def multicast_transfer(
     """
     torus = torus_of(spec)
     links = sum(_tree_links(torus, network, sender, receivers) for sender, receivers in groups)
-    others = sum(sum(core != sender for core in receivers.cores()) for sender, receivers in groups)
+    others = sum(receivers.num_cores() - receivers.contains(sender) for sender, receivers in groups)
     each = Fraction(sent_bytes, len(groups))
     ways = partial(_tree_ways, torus, network, groups)
     return Transfer(NETWORKS.index(network), sent_bytes, round(each * links), round(each * others), ways=ways)

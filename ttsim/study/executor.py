@@ -136,6 +136,17 @@ def _children_without_sigint() -> Iterator[None]:
             signal.raise_signal(heard[0])
 
 
+@contextmanager
+def rare_collections() -> Iterator[None]:
+    """Garbage is collected rarely meanwhile, as in the processes that are started."""
+    before = gc.get_threshold()
+    gc.set_threshold(*COLLECTIONS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
 def _begin() -> None:
     """Initializes a process: its parent handles Ctrl-C and ends the process, also when the parent is killed.
 
