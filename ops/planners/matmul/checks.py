@@ -67,6 +67,8 @@ def _complaints(
             "second input tensor or adjust the program config.",
             "fuse_batch",
         )
+    if config.program is not MatmulProgram.REUSE:
+        yield from _within_grid(call, config)
     of_program = {
         MatmulProgram.MCAST_IN0: _split_columns,
         MatmulProgram.MCAST_IN1: _split_rows,
@@ -173,6 +175,15 @@ def _grid(
         )
     elif config.program is MatmulProgram.MCAST_IN1 and too_high:
         yield _too_high(problem, config)
+
+
+def _within_grid(call: MatmulArguments, config: MatmulConfig) -> Iterator[tuple[str, str]]:
+    """Shards of the output on cores that the program does not have."""
+    shards, cores = call.memory_config.shard_spec, config.grid
+    if shards is not None:
+        box = shards.grid.bounding_box()
+        if box.end.x >= cores.cols or box.end.y >= cores.rows:
+            yield f"output shard grid {shards.grid} must lie within extent {cores.cols}-{cores.rows}", "memory_config"
 
 
 def _too_high(problem: MatmulProblem, config: MatmulConfig) -> tuple[str, str]:

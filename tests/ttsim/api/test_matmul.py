@@ -291,3 +291,20 @@ def test_a_program_that_no_measured_row_ran_has_no_error_bar():
                 ttsim.matmul(a, b, program_config=config)
             shares.append(profile.report().calls[0].total.error.unmeasured_share)
     assert shares == [1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "scheme", "program"),
+    [(32, "WIDTH", "MatmulMultiCoreReuseMultiCast1D"), (64, "BLOCK", "MatmulMultiCoreReuseMultiCast")],
+)
+def test_shards_of_the_output_lie_on_cores_of_the_grid(rows, scheme, program):
+    """The shards' cores have 6 columns, and the call's grid has 4."""
+    with ttsim.open_device(values="off") as device:
+        first, second = (tensor(np.zeros((rows if side else 64, 64)), device) for side in (1, 0))
+        cores = ttsim.CoreRangeSet({ttsim.CoreRange(ttsim.CoreCoord(0, 0), ttsim.CoreCoord(5, 3))})
+        layout = getattr(ttsim.TensorMemoryLayout, f"{scheme}_SHARDED")
+        shards = ttsim.ShardSpec(cores, [32, 32], ttsim.ShardOrientation.ROW_MAJOR)
+        place = ttsim.MemoryConfig(layout, ttsim.BufferType.L1, shards)
+        said = f"^{program}ProgramConfig: output shard grid .* must lie within extent 4-4\n"
+        with pytest.raises(ArgumentError, match=said):
+            ttsim.matmul(first, second, core_grid=ttsim.CoreGrid(x=4, y=4), memory_config=place)
