@@ -46,4 +46,11 @@ def run_values(
                     result = op_model_of(step.op, op_models).values(step.op, read, context)
                     written = (*[output.tensor for output in step.outputs], *step.updates) or step.inputs[-1:]
                     arrays |= zip(written, result if isinstance(result, tuple) else (result,), strict=True)
-    return {name: arrays[name] for name in plan.results.values()}
+    # No operation writes a result without elements
+    return {name: arrays[name] if name in arrays else _empty(plan, name) for name in plan.results.values()}
+
+
+def _empty(plan: Plan, name: str) -> Array:
+    spec = plan.tensors[name]
+    assert not spec.volume, f"{name} is written by no operation"
+    return np.empty(spec.shape, spec.data_format.storage)

@@ -11,8 +11,10 @@ from device.numbers.formats import DataFormat
 from device.plan import Plan, ProgramKey
 from ops.builder import FreeL1
 from ops.planners.concat import plan_concat
+from ops.planners.copies import plan_clone
 from ops.planners.shape.repeat import plan_repeat, plan_repeat_interleave
 from ops.planners.shape.reshape import plan_reshape, plan_squeeze, plan_unsqueeze_to_4d
+from ops.planners.shape.slice import plan_slice
 from ops.planners.to_config import plan_tilize, plan_to_layout, plan_untilize, plan_untilize_with_unpadding
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.device import Device
@@ -23,7 +25,7 @@ from ttsim.runtime.types.call import OPERATIONS, checked_as
 from ttsim.runtime.types.docs import RAISES, documented
 from ttsim.runtime.types.tensors import DataType
 
-VIEWS: Final = (plan_reshape, plan_squeeze, plan_unsqueeze_to_4d)  # they take empty tensors
+TAKE_EMPTY: Final = (plan_clone, plan_reshape, plan_slice, plan_squeeze, plan_unsqueeze_to_4d)
 # They choose programs and buffers by the L1 that is free below the tensors there
 FREE_L1_READERS: Final = (
     plan_concat,
@@ -94,10 +96,10 @@ def cached_plan(planner: Callable[..., Plan], device: Device, *arguments: Hashab
     ``planner`` plans by its arguments, the device's spec and its options.
     """
     spec = device.spec
-    if planner not in VIEWS and any(map(_is_empty, arguments)):
+    if planner not in TAKE_EMPTY and any(map(_is_empty, arguments)):
         raise NotSimulatedError(
             f"{planner.__name__.removeprefix('plan_')}: ttsim does not simulate device operations on empty tensors; "
-            "reshape, squeeze, unsqueeze, from_torch and to_torch take them"
+            "clone, reshape, slice, squeeze, unsqueeze, from_torch and to_torch take them"
         )
     if planner in FREE_L1_READERS:
         options["free_l1"] = free_l1(device)
