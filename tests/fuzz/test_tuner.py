@@ -40,7 +40,7 @@ def test_a_bound_that_is_too_high_is_found(monkeypatch):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("index", range(2))
-def test_searches_of_random_calls(index):
-    found = tuner.check(seed=271128, index=index)
+def test_a_search_of_a_random_call():
+    """`python -m tools.fuzz --kind tuner` holds more against every call of their space."""
+    found = tuner.check(seed=271128, index=1)
     assert found.outcome in ("right", "none fits"), (found.text, found.again)
