@@ -21,8 +21,8 @@ from ops.planners.shape.pad import fill_padding
 from ops.planners.shape.permute import transposed_by
 from ops.planners.shape.reshape import reshaped_by
 from ops.planners.shape.slice import cut_by
+from ops.programs.buffer_shapes import shard_counts
 from ops.programs.data_movement.conversions import rows_of, tilized_by, unpadded_by, untilized_by
-from ops.programs.data_movement.placement import refuse_other_width
 from ops.programs.eltwise.op import Activate
 from ops.programs.eltwise.shards import unary_buffers
 from ops.programs.reduction.buffers import Work, has_room, negated_room, reduce_buffers
@@ -167,11 +167,7 @@ class _Reducer:
 
     def _shaped(self, result: PlanTensor, shape: tuple[int, ...], held: list[PlanTensor]) -> PlanTensor:
         """The result under its final shape and in its layout."""
-        builder, shards = self.builder, result.spec.memory_config.shard_spec
-        if shards is not None and len(shape) == 1 < len(result.spec.shape) and shape[0] % TILE:
-            flat = TensorSpec(shape, BFLOAT16, Layout.TILE).padded_shape
-            if shards.shape[1] != flat[-1] and result.spec.layout is Layout.TILE:
-                refuse_other_width((1, *flat), shape, shards)
+        builder = self.builder
         final = reshaped_by(builder, result, shape, None, None, self.name("shaped"))
         builder.free_own(result, keep=[final, self.source])
         builder.free_own(*reversed(held), keep=[final, self.source])
@@ -243,13 +239,7 @@ class _Reducer:
         last = rank - 1
         if axes in ((last,), (last - 1,), (last - 1, last)):
             return self._by_program(source, tuple(axis - rank for axis in axes), scalar, self._format(wide=False))
-        current, shards = source, self.place.shard_spec
-        if (
-            shards is not None
-            and self.place.memory_layout is Scheme.BLOCK_SHARDED
-            and tuple(shards.shape) != (TILE, TILE)
-        ):
-            self._refuse_blocks(axes, shards, rank)
+        current = source
         self.layout = None  # the last result is brought into the wanted layout
         for number, axis in enumerate(reversed(axes)):
             data_format = self._format(wide=wide and number < len(axes) - 1)
@@ -267,16 +257,6 @@ class _Reducer:
                     self._free(current, source)
                 current = back
         return current
-
-    def _refuse_blocks(self, axes: tuple[int, ...], shards: ShardSpec, rank: int) -> None:
-        """Raises for BLOCK shards of several axes, which keep their size where an axis is put back in its place."""
-        if len(axes) == rank and not self.call.keeps and shards.shape[1] != TILE:
-            refuse_other_width((*[1] * (rank - 2), TILE, TILE), (), shards)
-        if len(axes) > 1 and tuple(shards.shape) != (TILE, TILE):
-            raise NotSimulatedError(
-                f"{self.call.name}: BLOCK shards of {list(shards.shape)} elements are not simulated for several axes; "
-                "use interleaved memory"
-            )
 
     def _free(self, tensor: PlanTensor, source: PlanTensor) -> None:
         if tensor.name not in (source.name, self.source.name):
@@ -425,27 +405,22 @@ class _Reducer:
         rank = len(spec.shape)
         gone = {axis % rank: slices if axis == -2 else 1 for axis in axes if -axis <= rank}
         shape = tuple(gone.get(axis, side) for axis, side in enumerate(spec.shape))
-        return TensorSpec(shape, data_format, layout, sharded_place(spec, shape, axes, self.place))
+        return TensorSpec(shape, data_format, layout, sharded_place(shape, self.place))
 
 
-def sharded_place(
-    source: TensorSpec, shape: tuple[int, ...], axes: tuple[int, ...], place: MemoryConfig
-) -> MemoryConfig:
-    """The place of a reduced tensor, with smaller shards; a single HEIGHT shard is called a WIDTH shard."""
-    shards = place.shard_spec
+def sharded_place(shape: tuple[int, ...], place: MemoryConfig) -> MemoryConfig:
+    """The place of a reduced tensor, even shards of whole tiles on the cores of ``place``.
+
+    A single HEIGHT shard is called a WIDTH shard.
+    """
+    shards, scheme = place.shard_spec, place.memory_layout
     if shards is None:
         return place
     padded = TensorSpec(shape, BFLOAT16, Layout.TILE).padded_shape
-    all_rows, all_columns = prod(padded[:-1]), padded[-1]
-    rows, columns = shards.shape
-    scheme = place.memory_layout
-    if scheme is Scheme.WIDTH_SHARDED:
-        rows, columns = all_rows, round_up(div_up(all_columns, shards.num_cores()), TILE)
-    else:
-        columns = TILE if -1 in axes else min(round_up(columns, TILE), all_columns)
-        if -2 in axes:
-            rows = div_up(rows, (1, *source.padded_shape)[-2]) * TILE
-        if scheme is Scheme.HEIGHT_SHARDED and round_up(rows, TILE) == all_rows:
-            scheme = Scheme.WIDTH_SHARDED
-    rows = round_up(rows, TILE)
+    down, across = shard_counts(scheme, shards)
+    rows, columns = (
+        round_up(div_up(length, parts), TILE) for length, parts in ((prod(padded[:-1]), down), (padded[-1], across))
+    )
+    if scheme is Scheme.HEIGHT_SHARDED and rows == prod(padded[:-1]):
+        scheme = Scheme.WIDTH_SHARDED
     return MemoryConfig(scheme, place.buffer_type, ShardSpec(shards.grid, (rows, columns), shards.orientation))

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from device.cores import first_cores
+from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
 from device.errors import DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
@@ -13,13 +13,14 @@ from device.memory.memory_config import (
     BufferType,
     Layout,
     MemoryConfig,
+    ShardOrientation,
     ShardSpec,
     TensorMemoryLayout as Scheme,
 )
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32, UINT16, UINT32
 from device.plan import Operation
 from ops.op_models import load_spec
-from ops.planners.reduction import ReduceArguments, axes_of_reduction, plan_reduction
+from ops.planners.reduction import ReduceArguments, axes_of_reduction, plan_reduction, sharded_place
 from ops.programs.reduction.reduce import Reduction
 
 SPEC = load_spec("wormhole_n150")
@@ -138,6 +139,35 @@ def test_a_single_shard_is_called_a_width_shard():
     plan = planned((1, 1, 256, 64), (-2,), memory=MemoryConfig(Scheme.HEIGHT_SHARDED, BufferType.L1, shards))
     result = plan.tensors[plan.results["output"]].memory_config
     assert (result.memory_layout, result.shard_spec) == (Scheme.WIDTH_SHARDED, shards)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "grid", "orientation", "shape", "expected"),
+    [
+        (Scheme.BLOCK_SHARDED, (4, 4), ShardOrientation.ROW_MAJOR, (2, 2, 1, 160), (32, 64)),  # 128 / 4, 160 / 4 = 40
+        (Scheme.BLOCK_SHARDED, (1, 2), ShardOrientation.COL_MAJOR, (2, 2, 1, 160), (128, 96)),  # a column of two cores
+        (Scheme.BLOCK_SHARDED, (4, 4), ShardOrientation.ROW_MAJOR, (2, 2, 64, 1), (64, 32)),
+        (Scheme.HEIGHT_SHARDED, (3, 1), ShardOrientation.ROW_MAJOR, (2, 2, 64, 1), (96, 32)),  # 256 / 3 = 86 rows
+        (Scheme.WIDTH_SHARDED, (3, 1), ShardOrientation.ROW_MAJOR, (2, 2, 1, 160), (128, 64)),
+    ],
+)
+def test_reduced_shards_are_even_on_the_cores_of_the_place(scheme, grid, orientation, shape, expected):
+    cores = CoreRangeSet(CoreRange(CoreCoord(2, 1), CoreCoord(1 + grid[0], grid[1])))
+    place = MemoryConfig(scheme, BufferType.L1, ShardSpec(cores, (320, 320), orientation))
+    assert sharded_place(shape, place) == replace(place, shard_spec=ShardSpec(cores, expected, orientation))
+
+
+def test_blocks_are_reduced_along_several_axes():
+    shards = ShardSpec(CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(1, 1))), (64, 32))
+    memory = MemoryConfig(Scheme.BLOCK_SHARDED, BufferType.L1, shards)
+    plan = planned((1, 1, 96, 64), name="max", memory=memory)
+    assert plan.tensors[plan.results["output"]].memory_config == memory  # as it was put back behind the first axis
+
+
+def test_a_number_is_not_cut_from_wider_shards():
+    memory = MemoryConfig(Scheme.WIDTH_SHARDED, BufferType.L1, ShardSpec(first_cores(2, 8, 8, row_wise=True), (32, 64)))
+    plan = planned((1, 1, 32, 128), name="mean", memory=memory)
+    assert plan.steps[-1].text.splitlines()[0].endswith("New shape: Shape([]), Shard width: 64")
 
 
 def test_a_result_in_another_memory_and_layout():
