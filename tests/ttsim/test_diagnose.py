@@ -35,7 +35,9 @@ BLOCKS = in_box(HEIGHT, (64, 32), 8, 3, ttsim.ShardOrientation.COL_MAJOR)
         ttsim.Conv2dConfig(weights_dtype=ttsim.bfloat8_b, act_block_h_override=64, deallocate_activation=True),
         ttsim.Conv2dConfig(activation=ttsim.UnaryOpType.RELU, output_layout=ttsim.ROW_MAJOR_LAYOUT),
         ttsim.Conv2dConfig(activation=ttsim.UnaryWithParam(ttsim.UnaryOpType.LEAKY_RELU, 0.25)),
-        ttsim.Conv2dConfig(shard_layout=ttsim.TensorMemoryLayout.WIDTH_SHARDED, padding_mode="Replicate"),
+        ttsim.Conv2dConfig(
+            shard_layout=ttsim.TensorMemoryLayout.WIDTH_SHARDED, padding_mode=ttsim.PaddingMode.Replicate
+        ),
         ttsim.Conv2dConfig(override_sharding_config=True, core_grid=GRID, force_split_reader=False),
         ttsim.Conv2dL1FullSliceConfig,
         ttsim.Conv2dSliceConfig(slice_type=ttsim.Conv2dDRAMSliceHeight, num_slices=3),

@@ -59,7 +59,7 @@ FIELDS: Final[Mapping[str, tuple[Any, ...]]] = {
     "output_layout": (0.25, "ttsim.ROW_MAJOR_LAYOUT"),
     "reallocate_halo_output": (0.1, "False"),
     "act_block_w_div": (0.1, 2, 1, 3, 4, 8),
-    "padding_mode": (0.05, '"Replicate"', '"Zeros"'),
+    "padding_mode": (0.05, "ttsim.PaddingMode.Replicate", "ttsim.PaddingMode.Zeros"),
     **dict.fromkeys(("enable_kernel_stride_folding", "force_split_reader"), RARELY),
     **{name: RARELY for name, usual in vars(ttsim.Conv2dConfig()).items() if usual is False},
     "override_sharding_config": (0.0, "False"),

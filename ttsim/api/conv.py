@@ -5,6 +5,7 @@ lowerings that make several calls of a call (`ops/planners/conv/split.py`).
 """
 
 from collections.abc import Mapping
+from math import prod
 from typing import Any, TypeVar
 
 import numpy as np
@@ -29,7 +30,12 @@ from ttsim.runtime.device import Device
 from ttsim.runtime.execution import free_l1_bytes, require_allocated, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import Call, Padding, Pair, four, param, two
-from ttsim.runtime.types.configs import Conv2dConfig, Conv2dSliceConfig, WormholeComputeKernelConfig
+from ttsim.runtime.types.configs import (
+    Conv2dConfig,
+    Conv2dDRAMSliceHeight,
+    Conv2dSliceConfig,
+    WormholeComputeKernelConfig,
+)
 from ttsim.runtime.types.tensors import DataType
 
 Conv1dConfig = Conv2dConfig
@@ -295,6 +301,11 @@ class Conv1d(OfTensors, name="conv1d"):
             weight = weight.reshape(outs, ins, 1, kernel_width)
         bias = None if self.bias_tensor is None else fetched(self.bias_tensor)
         image = _image(self.input_tensor, (self.batch_size, 1, self.input_length, self.in_channels))
+        if self.slice_config is not None and self.slice_config.slice_type is Conv2dDRAMSliceHeight:
+            raise DeviceError(
+                "Conv1D does not support DRAM_HEIGHT slicing because the convolution height is always 1. Use "
+                "DRAM_WIDTH slicing (slices along input_length) or L1_FULL.\nslice_config: leave it out"
+            )
         tensors = {"input": image, "weight": weight, "bias": bias}
         return self.carry_out(CONV2D, tensors, self.slice_config)
 
@@ -328,9 +339,11 @@ def _image(rows: Tensor, shape: tuple[int, int, int, int]) -> Tensor:
     """Rows of fewer than four axes as images of one row; raises DeviceError where the number of rows differs."""
     if len(rows.shape) == 4:
         return rows
+    small = rows.device() is not None and rows.spec.volume < prod(shape)
+    refused = "MeshBuffer must be large enough to hold the tensor." if small else "Invalid arguments to reshape"
     if rows.spec.volume != shape[0] * shape[2] * shape[3]:
         raise DeviceError(
-            f"Invalid arguments to reshape\nconv1d: input_tensor of the shape {list(rows.shape)} has not batch_size x "
+            f"{refused}\nconv1d: input_tensor of the shape {list(rows.shape)} has not batch_size x "
             f"input_length x in_channels = {shape[0]} x {shape[2]} x {shape[3]} elements"
         )
     return rows.reshape(shape)

@@ -179,7 +179,7 @@ def test_weights_of_fewer_channels_meet_the_first_ones(scheme):
 def test_a_strict_device_refuses_borders_that_repeat_where_windows_are_folded():
     """The library pads with zeros before it folds, whatever padding_mode says: PadDeviceOperation, Fold, a matmul."""
     ones = np.ones((1, 1, 48, 24), np.float32), np.ones((32, 24, 1, 2), np.float32)
-    call = {"stride": (1, 2), "padding": (0, 1), "config": {"padding_mode": "Replicate"}}
+    call = {"stride": (1, 2), "padding": (0, 1), "config": {"padding_mode": ttsim.PaddingMode.Replicate}}
     with ttsim.open_device(l1_small_size=32768, strict=False) as device:
         assert run(device, *ones, **call).to_numpy()[0, 0, 0, 0] == 24
     refused = pytest.raises(ttsim.ArgumentError, match="Replicate is padded with zeros where windows are folded")
@@ -280,6 +280,15 @@ def test_rows_must_be_as_many_as_the_arguments_say(device):
     row, weight = ttsim.Tensor(np.zeros((1, 21, 32)), ttsim.bfloat16), ttsim.Tensor(np.zeros((32, 32, 5)))
     with pytest.raises(ttsim.DeviceError, match=r"shape \[1, 21, 32\] has not batch_size x input_length x in_channels"):
         row_call(device, row.to(device), weight)
+
+
+def test_a_row_that_memory_does_not_hold_is_refused_before_slices_along_the_height(device):
+    weight = ttsim.Tensor(np.zeros((32, 32, 5)))
+    cut = ttsim.Conv2dSliceConfig(slice_type=ttsim.Conv2dDRAMSliceHeight, num_slices=1)
+    for length, text in ((19, "MeshBuffer must be large enough"), (20, "Conv1D does not support DRAM_HEIGHT slicing")):
+        row = ttsim.Tensor(np.zeros((1, length, 32)), ttsim.bfloat16).to(device)
+        with pytest.raises(ttsim.DeviceError, match=f"^{text}"):
+            row_call(device, row, weight, slice_config=cut)
 
 
 def test_slices_that_are_refused_behind_a_fold_are_told(device):

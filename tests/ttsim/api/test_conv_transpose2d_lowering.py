@@ -98,7 +98,7 @@ def test_only_what_is_asked_for_stays():
 @pytest.mark.parametrize(
     ("name", "changes", "text"),
     [
-        ("phase", {"conv_config": {"padding_mode": "Replicate"}}, r'lowering="phase".*\bpadding_mode\b'),
+        ("phase", {"conv_config": {"padding_mode": ttnn.PaddingMode.Replicate}}, r'lowering="phase".*\bpadding_mode\b'),
         ("phase", {"conv_config": {"enable_activation_reuse": True}}, r'lowering="phase".*\benable_activation_reuse\b'),
         ("phase", {"conv_config": {"force_split_reader": True}}, r'lowering="phase".*\bforce_split_reader\b'),
         ("phase", {"weight_tensor": numbers(32, 32, 2, 3)}, "weight_tensor must have the shape"),
