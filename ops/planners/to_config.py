@@ -23,7 +23,7 @@ from ops.programs.data_movement.conversions import (
     untilized_by,
 )
 from ops.programs.data_movement.copy import Conversion, misplaced_rows
-from ops.programs.data_movement.placement import blocks_in_dram, move_up, resharding, viewed
+from ops.programs.data_movement.placement import blocks_in_dram, move_up, reshard_units, resharding, viewed
 
 RANK = 4  # axes that the programs of the library take at most
 
@@ -324,16 +324,19 @@ def plan_reshard(source: TensorSpec, place: MemoryConfig, spec: DeviceSpec) -> P
     source_shards, target_shards = source.memory_config.shard_spec, place.shard_spec
     if source_shards is None or target_shards is None:
         raise DeviceError("input must be sharded\nreshard: both places need a ShardSpec")
-    refused = blocks_in_dram(source.memory_config, place) or _pages_refusal(source, result, spec)
-    if source.layout is Layout.ROW_MAJOR and resharding(source, place, spec) is not Conversion.RESHARD:
-        for which, width in (("Input", source_shards.shape[1]), ("Output", target_shards.shape[1])):
+    refused = blocks_in_dram(source.memory_config, place)
+    if in_dram(source) and in_dram(result):
+        refused = refused or _pages_refusal(source, result, spec)
+    elif source.layout is Layout.ROW_MAJOR and resharding(source, place, spec) is not Conversion.RESHARD:
+        for which, width, unit in reshard_units(source, place, spec):
             page_bytes = row_bytes(source, width)
-            if page_bytes % spec.l1.alignment_bytes:
+            if page_bytes % unit:
                 refused = refused or (
                     f"{which} row-major shard width {width} with data type "
                     f"DataType::{source.data_format.name.upper()} gives page size {page_bytes} bytes, which must be "
                     f"aligned to {spec.l1.alignment_bytes} bytes for reshard\ngive tiles, or wider shards"
                 )
+    refused = refused or _pages_refusal(source, result, spec)
     return _plan_of_copy(Conversion.RESHARD, source, result, spec, refused)
 
 
@@ -345,6 +348,11 @@ def _pages_refusal(source: TensorSpec, result: TensorSpec, spec: DeviceSpec) -> 
         return None
     pages = [tensor.buffer(spec) for tensor in (source, result)]
     counts = [buffer.size_bytes // buffer.page_bytes for buffer in pages]
+    if counts[0] == counts[1] and pages[0].page_bytes != pages[1].page_bytes and in_dram(source):
+        return (
+            "Input and output tensors must have the same page size. Input page size: "
+            f"{pages[0].page_bytes}, Output page size: {pages[1].page_bytes}\ngive shards of the same width, or tiles"
+        )
     if counts[0] == counts[1]:
         return None
     return (

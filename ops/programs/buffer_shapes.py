@@ -130,7 +130,7 @@ def shard_buffers(read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> tu
             read.spec.memory_config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED,
             aligned_page(read.spec, spec),
         )
-        if by_height and in_rows and page_bytes != read.spec.buffer(spec).page_bytes:
+        if by_height and in_rows and not in_dram(written.spec) and page_bytes != read.spec.buffer(spec).page_bytes:
             pages = BUFFERING * read.spec.shards.shape[0]
             pads = (paged_buffer("unaligned", pages, page_bytes, view.data_format, view.cores),)
     if shards.spec.data_format == other.spec.data_format:

@@ -69,9 +69,10 @@ def _view_refusal(source: TensorSpec, shape: Shape) -> str | None:
 def plan_memory_view(source: TensorSpec, shape: Shape, spec: DeviceSpec) -> Plan:
     """Plan the memory of the tensor "input" under another shape of its volume.
 
+    Numbers are not known where elements come into another order.
+
     Raises:
         DeviceError: Shards cut the rows, or the buffer is too small for the shape.
-        NotSimulatedError: Elements would come into another order.
     """
     shards, columns = source.memory_config.shard_spec, source.padded_shape[-1]
     if shards is not None and shards.shape[1] != columns != shape[-1]:
@@ -79,12 +80,16 @@ def plan_memory_view(source: TensorSpec, shape: Shape, spec: DeviceSpec) -> Plan
     padded = TensorSpec(shape, source.data_format, source.layout).padded_shape
     if prod(padded) > prod(source.padded_shape):
         raise DeviceError("MeshBuffer must be large enough to hold the tensor.\nshape: ttnn.reshape moves elements")
-    if _view_refusal(source, shape) is not None:
-        raise NotSimulatedError(
-            f"experimental.view: ttsim does not simulate {list(source.shape)} in {source.layout.name} layout seen as "
-            f"{list(shape)}, which brings elements into another order; use ttnn.reshape"
-        )
-    return plan_of(source, spec, lambda builder, tensor: PlanTensor(tensor.name, viewed(source, shape, spec)))
+
+    def write(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
+        if _view_refusal(source, shape) is not None:
+            builder.leave_out_values(
+                f"experimental.view: {list(source.shape)} in {source.layout.name} layout seen as {list(shape)} brings "
+                "elements into another order, which ttsim does not simulate; use ttnn.reshape"
+            )
+        return PlanTensor(tensor.name, viewed(source, shape, spec))
+
+    return plan_of(source, spec, write)
 
 
 def reshaped_by(
@@ -98,7 +103,13 @@ def reshaped_by(
     same_memory = where.is_sharded() is current.is_sharded() and where.buffer_type is current.buffer_type
     if same_memory and is_view(source.spec, shape):
         return PlanTensor(source.name, viewed(source.spec, shape, builder.device_spec))
-    return _Reshape(builder, source, shape, where, name, explicit=place is not None, filler=filler).moved()
+    moved = _Reshape(builder, source, shape, where, name, explicit=place is not None, filler=filler).moved()
+    tensor, shards = moved.spec, moved.spec.memory_config.shard_spec
+    if shards is not None and tensor.layout is Layout.TILE and len(shape) == 1 and shape[0] % TILE:
+        columns = tensor.padded_shape[-1]  # the last step is a view of the tensor with three axes
+        if shards.shape[1] != columns:
+            refuse_other_width((1, TILE, columns), shape, shards)
+    return moved
 
 
 def plan_squeeze(source: TensorSpec, gone: Collection[int], spec: DeviceSpec) -> Plan:

@@ -396,7 +396,8 @@ def typecast_by(
     page_bytes, refused = source.buffer(spec).page_bytes, None
     shards, as_large = source.memory_config.shard_spec, source.data_format.tile_bytes == data_format.tile_bytes
     whole_tiles = shards is not None and (source.layout is Layout.TILE or prod(shards.shape) % TILE**2 == 0)
-    in_place = shards is not None and as_large and whole_tiles  # whole shards are converted where they lie
+    in_l1 = not in_dram(source) and not in_dram(result.spec)
+    in_place = shards is not None and as_large and whole_tiles and in_l1  # whole shards are converted where they lie
     if shards is not None and page_bytes % spec.l1.alignment_bytes:
         refused = (
             f"Typecast operation requires sharded input tensor page size ({page_bytes} bytes) to be aligned to L1 "

@@ -3,7 +3,7 @@
 Rules: tt-metal 0.81.1, compared with recorded runs. Functions leave their source allocated unless they say otherwise.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Final, NoReturn
@@ -45,11 +45,12 @@ def flattened(shape: tuple[int, ...]) -> tuple[int, int, int, int]:
 def viewed(source: TensorSpec, shape: tuple[int, ...], spec: DeviceSpec) -> TensorSpec:
     """The tensor as a view under another shape; the library does not see the padding of rows in shards as padding.
 
-    A DeviceError refuses rows with their padding, or tiles of a vector with theirs, that several shards share.
+    A DeviceError refuses rows with their padding, or tiles of a vector or a number with theirs, that several shards
+    share.
     """
     shards, columns, row = source.memory_config.shard_spec, source.padded_shape[-1], (1, *shape)[-1]
     tiled = source.layout is Layout.TILE
-    if shards is not None and shards.shape[1] != columns != row and (len(shape) == 1 or not tiled):
+    if shards is not None and shards.shape[1] != columns != row and (len(shape) < 2 or not tiled):
         refuse_other_width(source.padded_shape, shape, shards)
     if shards is None or tiled or columns == row:
         return source.changed(shape=shape)
@@ -175,15 +176,23 @@ def resharding(before: TensorSpec, config: MemoryConfig, spec: DeviceSpec) -> Co
     if before.layout is Layout.TILE or old is None or new is None:
         return Conversion.RESHARD
     same_scheme = before.memory_config.memory_layout is config.memory_layout
-    ends = (before.memory_config, old), (config, new)
-    aligned = [
-        row_bytes(before, shard_spec.shape[1]) % page_alignment_bytes(place, spec) == 0 for place, shard_spec in ends
-    ]
+    aligned = [row_bytes(before, width) % unit == 0 for _, width, unit in reshard_units(before, config, spec)]
+    if old.shape[1] == new.shape[1] and {before.memory_config.buffer_type, config.buffer_type} == {BufferType.DRAM}:
+        return Conversion.RESHARD
     if old.shape[1] == new.shape[1] or same_scheme:
         by_height = same_scheme and config.memory_layout is Scheme.HEIGHT_SHARDED
         if by_height or all(aligned):
             return Conversion.RESHARD
     return None if all(aligned) else Conversion.COPY
+
+
+def reshard_units(before: TensorSpec, config: MemoryConfig, spec: DeviceSpec) -> Iterator[tuple[str, int, int]]:
+    """The ends of a reshard of rows: name, width of the shards, and the bytes that rows must be whole multiples of."""
+    unit = page_alignment_bytes(before.memory_config, spec)
+    yield "Input", before.shards.shape[1], unit
+    if config.shard_spec is not None:
+        to_dram = config.buffer_type is BufferType.DRAM
+        yield "Output", config.shard_spec.shape[1], unit if to_dram else spec.l1.alignment_bytes
 
 
 def convert(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:

@@ -242,6 +242,13 @@ REFUSED = [
        "Argument: reshard: rows of 40 do not fill their shards") for change in (ttnn.reshard, ttnn.to_memory_config)),
     ("1x1x64x44 block/32x20/3x2", lambda x: ttnn.reshard(x, in_box(BLOCK, (32, 24), 4, 2)),  # first what ttnn refuses
      "Device: Input row-major shard width 20 with data type DataType::BFLOAT16"),
+    ("64x8 width/64x8/1 dram", lambda x: ttnn.reshard(x, high((32, 8), 2)),  # rows of 16 bytes, 32 of which DRAM aligns
+     "Device: Input row-major shard width 8 with data type DataType::BFLOAT16 gives page size 16 bytes, which must be "
+     "aligned to 16 bytes for reshard"),
+    ("64x24 width/64x16/2 dram", lambda x: ttnn.reshard(x, in_dram(wide((64, 8), 3))),
+     "Device: Number of input (128) and output (192) pages must match"),
+    ("64x12 width/64x12/1 dram", lambda x: ttnn.reshard(x, in_dram(wide((64, 16), 1))),
+     "Device: Input and output tensors must have the same page size. Input page size: 24, Output page size: 32"),
     ("96x64 height/32x64/24", lambda x: ttnn.typecast(x, ttnn.bfloat16, memory_config=high((32, 64), 8)),
      "Device: Output tensor should have same number of cores 8 as input tensor 24"),
     *((f"2x1x1x160x190 {shards}", change, text)
