@@ -146,10 +146,7 @@ class TensorSpec:
         """The shards of a tensor that lies in some; raises DeviceError where a user's memory config gives none."""
         shards = self.memory_config.shard_spec
         if shards is None and self.memory_config.is_sharded():
-            raise DeviceError(
-                "MemoryConfig must have Shard Spec specified for sharded memory layout\n"
-                f"memory_config: {self.memory_config.memory_layout.name} needs a ShardSpec(grid, shape, orientation)"
-            )
+            raise DeviceError(no_shards(self.memory_config, in_rows=self.layout is Layout.ROW_MAJOR))
         if shards is None:
             raise AssertionError("an interleaved tensor has no shards")
         return shards
@@ -190,12 +187,7 @@ class TensorSpec:
         )
 
     def _sharded_buffer(self, spec: DeviceSpec) -> BufferSpec:
-        config, shards = self.memory_config, self.memory_config.shard_spec
-        if shards is None:
-            raise DeviceError(
-                "Shard spec must be provided for sharded tensors\n"
-                f"memory_config: {config.memory_layout.name} needs a ShardSpec(grid, shape, orientation)"
-            )
+        config, shards = self.memory_config, self.shards
         (rows, cols), (shard_rows, shard_cols) = self.matrix, shards.shape
         high, wide = div_up(rows, shard_rows), div_up(cols, shard_cols)
         check_cores(config, shards, (high, wide), spec)
@@ -217,6 +209,13 @@ class TensorSpec:
             return self.data_format.tile_bytes, div_up(rows, TILE) * div_up(cols, TILE)
         element_bytes = self.data_format.element_bytes or 0  # row-major block floats are refused on construction
         return row_page_cols * element_bytes, rows * (cols // row_page_cols if row_page_cols else 0)
+
+
+def no_shards(place: MemoryConfig, *, in_rows: bool) -> str:
+    """What the library says of a sharded place without shards; it looks at rows in another step than at tiles."""
+    rows = "MemoryConfig must have Shard Spec specified for sharded memory layout"
+    first = rows if in_rows else "bad optional access"
+    return f"{first}\nmemory_config: {place.memory_layout.name} needs a ShardSpec(grid, shape, orientation)"
 
 
 def aligned_page_bytes(page_bytes: int, buffer_type: BufferType, spec: DeviceSpec) -> int:

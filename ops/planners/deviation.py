@@ -95,7 +95,7 @@ class _Deviation:
                 f"DataType::{spec.data_format.name.upper()}\n{call.name}: typecast the tensor"
             )
         shape = tuple(1 if axis - len(spec.shape) in axes else side for axis, side in enumerate(spec.shape))
-        target = TensorSpec(shape, spec.data_format, Layout.TILE, sharded_place(shape, self.place))
+        target = TensorSpec(shape, spec.data_format, Layout.TILE, sharded_place(spec, shape, self.place))
         if spec.data_format == FLOAT32 and not call.fp32_dest:
             raise DeviceError(
                 "ttnn.std/var with Float32 input requires fp32_dest_acc_en=true in the compute kernel config; "

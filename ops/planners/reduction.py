@@ -87,9 +87,6 @@ def plan_reduction(source: TensorSpec, call: ReduceArguments, spec: DeviceSpec) 
         raise DeviceError(text)
     if not source.shape or not source.volume:
         raise NotSimulatedError(f"{call.name}: tensors without axes or elements are not simulated")
-    place = call.place
-    if place is not None and place.is_sharded() and place.shard_spec is None:
-        raise NotSimulatedError(f"{call.name}: a sharded memory_config without a shard_spec is not simulated; give one")
     return plan_of(source, spec, lambda builder, tensor: _Reducer(builder, tensor, call).planned(), attempts=True)
 
 
@@ -405,17 +402,22 @@ class _Reducer:
         rank = len(spec.shape)
         gone = {axis % rank: slices if axis == -2 else 1 for axis in axes if -axis <= rank}
         shape = tuple(gone.get(axis, side) for axis, side in enumerate(spec.shape))
-        return TensorSpec(shape, data_format, layout, sharded_place(shape, self.place))
+        return TensorSpec(shape, data_format, layout, sharded_place(spec, shape, self.place))
 
 
-def sharded_place(shape: tuple[int, ...], place: MemoryConfig) -> MemoryConfig:
-    """The place of a reduced tensor, even shards of whole tiles on the cores of ``place``.
+def sharded_place(source: TensorSpec, shape: tuple[int, ...], place: MemoryConfig) -> MemoryConfig:
+    """The place of a reduced tensor, even shards of whole tiles on the cores of ``place``, or else of the source.
 
     A single HEIGHT shard is called a WIDTH shard.
     """
-    shards, scheme = place.shard_spec, place.memory_layout
-    if shards is None:
+    shards, scheme = place.shard_spec or source.memory_config.shard_spec, place.memory_layout
+    if not place.is_sharded():
         return place
+    if shards is None:
+        raise DeviceError(
+            f"Sharded memory layout TensorMemoryLayout::{scheme.name} requires either nd_shard_spec or shard_spec to "
+            "be set on the output memory config or the input tensor\nmemory_config: give it a ShardSpec"
+        )
     padded = TensorSpec(shape, BFLOAT16, Layout.TILE).padded_shape
     down, across = shard_counts(scheme, shards)
     rows, columns = (

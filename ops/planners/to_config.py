@@ -23,7 +23,14 @@ from ops.programs.data_movement.conversions import (
     untilized_by,
 )
 from ops.programs.data_movement.copy import Conversion, misplaced_rows
-from ops.programs.data_movement.placement import blocks_in_dram, move_up, reshard_units, resharding, viewed
+from ops.programs.data_movement.placement import (
+    blocks_in_dram,
+    move_up,
+    reshard_units,
+    resharding,
+    viewed,
+    without_spec,
+)
 
 RANK = 4  # axes that the programs of the library take at most
 
@@ -233,6 +240,8 @@ def placed(
     source_spec, spec = source.spec, builder.device_spec
     if place == source_spec.memory_config:
         return source
+    if (refused := without_spec(source_spec, place)) is not None:
+        raise DeviceError(refused)
     result, current = source_spec.changed(memory_config=place, data_format=data_format), source_spec.memory_config
     if (refused := blocks_in_dram(current, place)) is not None:
         raise DeviceError(refused)

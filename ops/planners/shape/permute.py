@@ -8,8 +8,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final
 
-from device.errors import ArgumentError, DeviceError, NotSimulatedError
-from device.memory.layouts import TensorSpec
+from device.errors import ArgumentError, DeviceError
+from device.memory.layouts import TensorSpec, no_shards
 from device.memory.memory_config import L1_MEMORY_CONFIG, TILE, Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, round_up
 from device.plan import CircularBuffer, Operation, Plan
@@ -43,7 +43,7 @@ def plan_permute(
     source: TensorSpec, axes: tuple[int, ...], spec: DeviceSpec, *, place: MemoryConfig | None = None
 ) -> Plan:
     """Plan the tensor "input" with permuted axes; the tensor itself, or a copy, if the order stays."""
-    return _planned("permute", source, place, spec, partial(permuted_by, axes=axes))
+    return _planned(source, place, spec, partial(permuted_by, axes=axes))
 
 
 def plan_transpose(
@@ -55,14 +55,10 @@ def plan_transpose(
     """
     if len(source.shape) == 1 and source.layout is Layout.ROW_MAJOR and place is None:
         return plan_of(source, spec, lambda _, tensor: tensor)
-    return _planned("transpose", source, place, spec, partial(transposed_by, swapped=(first, second)))
+    return _planned(source, place, spec, partial(transposed_by, swapped=(first, second)))
 
 
-def _planned(
-    owner: str, source: TensorSpec, place: MemoryConfig | None, spec: DeviceSpec, turn: Callable[..., PlanTensor]
-) -> Plan:
-    if place is not None and place.is_sharded() and place.shard_spec is None:
-        raise NotSimulatedError(f"{owner}: a sharded memory_config without a shard_spec is not simulated; give one")
+def _planned(source: TensorSpec, place: MemoryConfig | None, spec: DeviceSpec, turn: Callable[..., PlanTensor]) -> Plan:
     return plan_of(source, spec, partial(turn, place=place, name="output"), attempts=True)
 
 
@@ -200,6 +196,8 @@ def transposed_by(
     read = typecast_by(builder, four, BFLOAT16, f"{name}.bfloat16") if converts else four
     last = f"{name}.turned" if converts else name
     if first == second or read.spec.padded_shape[first] == read.spec.padded_shape[second] == 1:
+        if place is not None and place.is_sharded() and place.shard_spec is None:
+            raise DeviceError(no_shards(place, in_rows=source_spec.layout is Layout.ROW_MAJOR))
         turned = read if place is None or place == source_spec.memory_config else cloned(builder, read, place, last)
         if rank == 1 and source_spec.layout is Layout.TILE:
             raise DeviceError(

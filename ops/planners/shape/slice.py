@@ -7,7 +7,14 @@ from math import prod
 
 from device.errors import DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec, aligned_page_bytes
-from device.memory.memory_config import L1_MEMORY_CONFIG, TILE, Layout, MemoryConfig, TensorMemoryLayout
+from device.memory.memory_config import (
+    L1_MEMORY_CONFIG,
+    TILE,
+    Layout,
+    MemoryConfig,
+    ShardOrientation,
+    TensorMemoryLayout,
+)
 from device.numbers.formats import div_up, round_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
@@ -15,6 +22,7 @@ from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import page_alignment_bytes, row_bytes, shard_row_bytes
 from ops.programs.data_movement.conversions import in_other_layout, unpadding_refusal
+from ops.programs.data_movement.permute import adjusted, even_shards
 from ops.programs.data_movement.placement import viewed
 from ops.programs.data_movement.slice import Cut, cuts_shards, row_buffer_bytes, slice_buffers
 
@@ -102,8 +110,8 @@ def _cut(builder: PlanBuilder, source: PlanTensor, op: Cut, name: str, place: Me
     spec, source_spec = builder.device_spec, source.spec
     where = source_spec.memory_config if place is None else place
     if where.is_sharded() and where.shard_spec is None:
-        raise NotSimulatedError("slice: a sharded memory_config without a shard_spec is not simulated; give one")
-    if not op.has_steps and op.ends == op.shape and not any(op.begins):
+        return _cut_into_shards(builder, source, op, name, where)
+    if op.is_whole:
         return placed(builder, source, where, name)
     within_tiles = any(begin % TILE for begin in op.begins[-2:])
     as_rows = source_spec.layout is Layout.ROW_MAJOR or op.has_steps or len(op.shape) == 1 or within_tiles
@@ -134,6 +142,29 @@ def _cut(builder: PlanBuilder, source: PlanTensor, op: Cut, name: str, place: Me
     else:
         result = in_other_layout(builder, box, source_spec.layout, name)
     builder.free_own(box, read, keep=[result, source])
+    return result
+
+
+def _cut_into_shards(builder: PlanBuilder, source: PlanTensor, op: Cut, name: str, place: MemoryConfig) -> PlanTensor:
+    """The box in shards that the library chooses: the source's in its scheme, adjusted, or even ones of all cores.
+
+    The program writes the source's scheme; other shards are dealt afterwards. A whole tensor of that scheme stays.
+    """
+    tensor, fitted = source.spec, None
+    shards, stays = tensor.memory_config.shard_spec, tensor.memory_config.memory_layout is place.memory_layout
+    padded = TensorSpec(op.result_shape, tensor.data_format, tensor.layout).padded_shape
+    if shards is not None and stays:
+        fitted = adjusted(shards, tensor.shape, padded, tensor.layout)
+    orientation = ShardOrientation.ROW_MAJOR if shards is None else shards.orientation
+    even = even_shards(padded, place.memory_layout, orientation, builder.device_spec.grid)
+    where = replace(place, shard_spec=fitted or even)
+    if op.is_whole:
+        return source if stays else placed(builder, source, where, name)
+    if stays:
+        return _cut(builder, source, op, name, where)
+    box = _cut(builder, source, op, f"{name}.interleaved", MemoryConfig(buffer_type=place.buffer_type))
+    result = placed(builder, box, where, name)
+    builder.free_own(box, keep=[result, source])
     return result
 
 

@@ -9,7 +9,7 @@ from math import prod
 from typing import Final, NoReturn
 
 from device.errors import DeviceError
-from device.memory.layouts import TensorSpec
+from device.memory.layouts import TensorSpec, no_shards
 from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
     TILE,
@@ -219,23 +219,22 @@ def blocks_in_dram(*places: MemoryConfig) -> str | None:
     return None
 
 
+def without_spec(source: TensorSpec, config: MemoryConfig) -> str | None:
+    """Why no program moves a tensor to a sharded place without shards; None for other places."""
+    if not config.is_sharded() or config.shard_spec is not None:
+        return None
+    by_height = {source.memory_config.memory_layout, config.memory_layout} == {Scheme.HEIGHT_SHARDED}
+    direct = by_height or not source.memory_config.is_sharded()
+    return no_shards(config, in_rows=source.layout is Layout.ROW_MAJOR and direct)
+
+
 def to_config(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:
     """The result of a convolution in the caller's memory config; the source is released when it is copied.
 
     A sharded config that does not fit the output or the device is refused only when all steps before have run, as by
     the real library.
     """
-    refused, scheme = blocks_in_dram(config), config.memory_layout
-    if config.is_sharded() and config.shard_spec is None:
-        by_height = {source.spec.memory_config.memory_layout, scheme} == {Scheme.HEIGHT_SHARDED}
-        rows = source.spec.layout is Layout.ROW_MAJOR and by_height
-        first = (
-            "MemoryConfig must have Shard Spec specified for sharded memory layout" if rows else "bad optional access"
-        )
-        refused = (
-            f"{first}\nmemory_config: {scheme.name} needs a ShardSpec(grid, shape, orientation); leave memory_config "
-            "out to have the output where the call puts it"
-        )
+    refused = without_spec(source.spec, config) or blocks_in_dram(config)
     if refused is not None:
         op = CopyTensor(_CONVERSIONS[source.spec.memory_config.is_sharded(), True])
         return builder.run(op.name, op, [source], refused=refused)

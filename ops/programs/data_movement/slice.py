@@ -59,6 +59,11 @@ class Cut(DataMovement):
         return any(step != 1 for step in self.steps)
 
     @property
+    def is_whole(self) -> bool:
+        """Whether the box is the whole tensor."""
+        return not self.has_steps and self.ends == self.shape and not any(self.begins)
+
+    @property
     def result_shape(self) -> tuple[int, ...]:
         """The shape of the box."""
         box = zip(self.begins, self.ends, self.steps, strict=True)

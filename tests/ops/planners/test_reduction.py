@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
-from device.errors import DeviceError, NotSimulatedError
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
     L1_MEMORY_CONFIG,
@@ -154,7 +154,9 @@ def test_a_single_shard_is_called_a_width_shard():
 def test_reduced_shards_are_even_on_the_cores_of_the_place(scheme, grid, orientation, shape, expected):
     cores = CoreRangeSet(CoreRange(CoreCoord(2, 1), CoreCoord(1 + grid[0], grid[1])))
     place = MemoryConfig(scheme, BufferType.L1, ShardSpec(cores, (320, 320), orientation))
-    assert sharded_place(shape, place) == replace(place, shard_spec=ShardSpec(cores, expected, orientation))
+    assert sharded_place(TensorSpec(shape, BFLOAT16, Layout.TILE), shape, place) == replace(
+        place, shard_spec=ShardSpec(cores, expected, orientation)
+    )
 
 
 def test_blocks_are_reduced_along_several_axes():
@@ -192,7 +194,11 @@ def test_a_result_in_another_memory_and_layout():
             DeviceError,
             "ttnn.min does not support fast_and_approx",
         ),
-        ({"place": MemoryConfig(Scheme.HEIGHT_SHARDED, BufferType.L1)}, NotSimulatedError, "sum: a sharded memory"),
+        (
+            {"dims": (-1,), "place": MemoryConfig(Scheme.HEIGHT_SHARDED, BufferType.L1)},
+            DeviceError,
+            "Sharded memory layout TensorMemoryLayout::HEIGHT_SHARDED requires either nd_shard_spec or shard_spec",
+        ),
     ],
 )
 def test_refusals(call, error, first):

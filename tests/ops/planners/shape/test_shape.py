@@ -3,13 +3,14 @@
 import pytest
 
 from device.errors import DeviceError
-from device.memory.memory_config import BufferType
+from device.memory.memory_config import BufferType, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B
 from device.plan import Operation, Refuse
 from ops.op_models import load_spec
 from ops.planners.shape.pad import plan_pad
 from ops.planners.shape.repeat import plan_repeat
 from ops.planners.shape.reshape import plan_memory_view, plan_reshape, plan_squeeze
+from ops.planners.shape.slice import plan_slice
 from ops.planners.to_config import plan_move, plan_to_memory_config
 from tests.build import place, programs, tensor_spec
 
@@ -258,3 +259,20 @@ def test_memory_is_seen_under_fewer_axes(source):
     plan = plan_memory_view(tensor_spec(source), (50, 64), SPEC)
     assert not programs(plan)
     assert plan.tensors[plan.results["output"]].shape == (50, 64)
+
+
+@pytest.mark.parametrize(
+    ("source", "scheme", "shard", "cores", "expected"),
+    [
+        # even shards of whole tiles, dealt after the box was cut
+        ("1x1x64x128 tile l1", "BLOCK", (32, 32), 4, ["Slice", "InterleavedToSharded"]),
+        ("1x1x64x128 tile", "WIDTH", (64, 32), 2, ["Slice", "InterleavedToSharded"]),
+        # the source's shards of 64 of 128 columns become shards of 32 of 64
+        ("1x1x64x128 tile block/64x64/2x1", "BLOCK", (64, 32), 2, ["Slice"]),
+    ],
+)
+def test_a_box_lies_in_shards_that_the_library_chooses(source, scheme, shard, cores, expected):
+    where = MemoryConfig(TensorMemoryLayout[f"{scheme}_SHARDED"], BufferType.L1)
+    plan = plan_slice(tensor_spec(source), (0, 0, 0, 0), (1, 1, 64, 64), None, SPEC, place=where)
+    shards = plan.tensors[plan.results["output"]].memory_config.shard_spec
+    assert (programs(plan), tuple(shards.shape), shards.num_cores()) == (expected, shard, cores)
