@@ -24,7 +24,8 @@ FAMILIES: Final = (
     tensors, elementwise, combinations, products, attention, convolutions, windows, reductions, normalizations, parts,
     device_calls,
 )  # fmt: skip
-OPERATIONS: Final = drafts.OPERATIONS
+# By name: modules add theirs in the order of imports, which differs from tool to tool, and seeds must not.
+OPERATIONS: Final = dict(sorted(drafts.OPERATIONS.items()))
 _OFTEN: Final = {
     14: "from_numpy", 8: "conv_transpose2d", 5: "conv2d", 2.5: "concat max_pool2d avg_pool2d",
     2: "conv1d reshape slice pad permute to_layout to_memory_config", 1.5: "upsample fold",

@@ -4,6 +4,7 @@ import pytest
 
 import ttsim
 from device.memory.memory_config import BufferType
+from device.numbers.formats import round_up
 from tools.fuzz.__main__ import main
 from tools.fuzz.queries import Call, Scene, chain, constraints, difference, first_line, question, untimely
 from tools.fuzz.real_library import RealLibrary
@@ -87,7 +88,9 @@ def test_a_chain_keeps_what_it_does_not_free():
         for name, place in zip(call.results, answer.get("places", ()), strict=False)
         if place[1] and name not in call.arguments
     }
-    assert sizes == sum(places[name][2] for name in kept & places.keys())
+    spec = scene.device.spec
+    units = {"DRAM": spec.dram.alignment_bytes, "L1": spec.l1.allocation_alignment_bytes}
+    assert sizes == sum(round_up(places[name][2], units[places[name][0]]) for name in kept & places.keys())
 
 
 def test_a_process_that_ends_is_no_answer(tmp_path):
