@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from device.errors import DeviceError, TTSimError
+from device.errors import DeviceError, NotSimulatedError, TTSimError
 from device.memory.layouts import BufferSpec, TensorSpec
 from device.memory.memory_config import BufferType
 from device.plan import (
@@ -174,6 +174,12 @@ class PlanBuilder:
         ``refused`` says why the program cannot be built, ``unfinished`` why it cannot be finished once its config
         tensors are made; ``room`` is the L1 that it needs.
         """
+        for buffer in () if refused or unfinished else buffers:
+            if buffer.page_bytes < 1:
+                raise NotSimulatedError(
+                    f"{operation}: its circular buffer {buffer.name!r} has pages of {buffer.page_bytes} bytes, by "
+                    "which the real library divides; such tensors are not simulated"
+                )
         outputs, written = ((), reads[-1]) if output is None else ((output, *more_outputs), output)
         source = reads[0].spec if len(reads) > (output is None) else None
         step = Operation(

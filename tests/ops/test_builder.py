@@ -4,11 +4,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from device.errors import OutOfMemoryError
+from device.cores import first_cores
+from device.errors import NotSimulatedError, OutOfMemoryError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16
-from device.plan import Refuse
+from device.plan import CircularBuffer, Refuse
 from device.spec.device_spec import load_spec
 from ops.builder import FreeL1, PlanBuilder, PlanTensor
 
@@ -85,6 +86,13 @@ def test_finishing_names_the_step_that_is_wrong(write, message):
     results = write(builder, x)
     with pytest.raises(AssertionError, match=f"^{message}$"):
         builder.finish(results if isinstance(results, dict) else {})
+
+
+def test_a_circular_buffer_has_pages_of_at_least_a_byte():
+    builder, x, _ = begun()
+    empty = CircularBuffer("fill", 0, 0, BFLOAT16, first_cores(1, 8, 8))
+    with pytest.raises(NotSimulatedError, match=r"^Copy: its circular buffer 'fill' has pages of 0 bytes"):
+        builder.run("Copy", Nothing(), [x], PlanTensor("y", IN_DRAM), (empty,))
 
 
 def test_a_view_that_is_returned_is_seen_as_it_is():

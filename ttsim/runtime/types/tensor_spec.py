@@ -38,6 +38,8 @@ class TensorSpec(layouts.TensorSpec):
         if isinstance(shape, str | bytes) or not isinstance(shape, Sequence):
             raise ArgumentTypeError(f"TensorSpec: shape must be integers, not {shown(shape)}")
         sides = [required_integer("TensorSpec", "every side of shape", side) for side in shape]
+        if any(side < 0 for side in sides):
+            raise ArgumentTypeError(f"TensorSpec: no side of shape may be negative, as in {shown(shape)}")
         require_type("TensorSpec", DataType, dtype=dtype)
         require_type("TensorSpec", Layout, layout=layout)
         super().__init__(sides, dtype.format, layout, _memory(place, named))

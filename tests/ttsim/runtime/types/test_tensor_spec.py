@@ -49,3 +49,8 @@ def test_each_form_describes_the_tensor_that_lies_there(place, named, config):
 def test_other_arguments_are_refused(place, named):
     with pytest.raises(ttsim.ArgumentTypeError, match="TensorSpec"):
         ttsim.TensorSpec(SHAPE, ttsim.bfloat16, ttsim.TILE_LAYOUT, *place, **named)
+
+
+def test_no_side_is_negative():
+    with pytest.raises(ttsim.ArgumentTypeError, match="no side of shape may be negative"):
+        ttsim.TensorSpec((1, -1), ttsim.bfloat16, ttsim.TILE_LAYOUT)
