@@ -267,6 +267,7 @@ class ConvCall:
             out_format=self.output_format,
             row_major=self.input.spec.layout is Layout.ROW_MAJOR,
             bias=self.bias is not None,
+            groups=self.groups,
         )
         options = ConvOptions(
             act_block_h_override=config.act_block_h_override,

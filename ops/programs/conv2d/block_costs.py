@@ -291,10 +291,10 @@ def issued_flops(op: Conv2dOp) -> int:
 
 
 def useful_flops(problem: ConvProblem) -> int:
-    """Products of an input and a weight, of all outputs: inserted zeros and padding to tiles left out."""
+    """Products of an input and a weight, of all outputs: inserted zeros, padding to tiles and other groups left out."""
     frame = problem.frame
     rows, columns = (count_met_taps(axis) if axis.data else 0 for axis in (frame.rows, frame.columns))
-    return 2 * frame.batch * rows * columns * problem.in_channels * problem.out_channels
+    return 2 * frame.batch * rows * columns * problem.in_channels * problem.out_channels // problem.groups
 
 
 def gathers_of(op: Conv2dOp) -> int:

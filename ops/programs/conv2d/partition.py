@@ -106,6 +106,7 @@ class ConvProblem:
     row_major: bool
     sliced: bool = False  # The input is a window cut out of DRAM (it then arrives as row-major sticks)
     bias: bool = False
+    groups: int = 1  # The weights between channels of different groups are zeros, which are multiplied like others
 
     @property
     def kernel(self) -> tuple[int, int]:
