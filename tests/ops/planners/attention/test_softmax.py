@@ -3,6 +3,7 @@
 import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
+from device.errors import NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
     L1_MEMORY_CONFIG,
@@ -108,3 +109,8 @@ def test_rows_are_filled_up_to_whole_blocks(fp32_dest, blocks):
         return programs(plan)[0][0][0] // BFLOAT16.tile_bytes
 
     assert {wide: row(wide) for wide in blocks} == blocks
+
+
+def test_tensors_without_elements_are_refused():
+    with pytest.raises(NotSimulatedError, match="softmax: tensors without elements"):
+        plan_softmax(SoftmaxArguments(source=tiles(1, 1, 64, 0), stable=True), SPEC)
