@@ -25,6 +25,9 @@ from ops.programs.reduction.reduce import Reduction
 
 SPEC = load_spec("wormhole_n150")
 IMAGES = (2, 3, 64, 96)
+DRAM_BLOCKS = MemoryConfig(
+    Scheme.BLOCK_SHARDED, BufferType.DRAM, ShardSpec(first_cores(1, 8, 8, row_wise=True), (384, 96))
+)
 
 
 def planned(shape, dims=(), name="sum", data_format=BFLOAT16, layout=Layout.TILE, memory=None, **fields):
@@ -198,6 +201,18 @@ def test_a_result_in_another_memory_and_layout():
             {"dims": (-1,), "place": MemoryConfig(Scheme.HEIGHT_SHARDED, BufferType.L1)},
             DeviceError,
             "Sharded memory layout TensorMemoryLayout::HEIGHT_SHARDED requires either nd_shard_spec or shard_spec",
+        ),
+        (
+            {"dims": (-1,), "memory": DRAM_BLOCKS},
+            DeviceError,
+            "reduce: DRAM block sharding is not supported, got input layout TensorMemoryLayout::BLOCK_SHARDED on "
+            "BufferType::DRAM, output layout TensorMemoryLayout::BLOCK_SHARDED on BufferType::DRAM",
+        ),
+        (
+            {"dims": (-2, -1), "place": DRAM_BLOCKS},
+            DeviceError,
+            "reduce: DRAM block sharding is not supported, got input layout TensorMemoryLayout::INTERLEAVED on "
+            "BufferType::DRAM, output layout TensorMemoryLayout::BLOCK_SHARDED on BufferType::DRAM",
         ),
     ],
 )
