@@ -91,7 +91,7 @@ def run_cycles(
 def timed_operation(
     name: str, op: DeviceOp | None, ends: Ends, spec: DeviceSpec, op_models: OpModels = OP_MODELS
 ) -> TimedOperation:
-    """One operation; without cycles only if it has no model."""
+    """One operation; without cycles only if it has no model, or if its result has no elements."""
     model = op_model_of(op, op_models)
     phases, place = model.fidelity_phases(op), place_of(ends)
     if not ends.written.volume:

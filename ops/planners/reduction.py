@@ -12,7 +12,7 @@ from typing import Final
 from device.cores import CoreRangeSet
 from device.errors import DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout as Scheme
+from device.memory.memory_config import TILE, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout as Scheme
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32, UINT32, DataFormat, div_up, round_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
@@ -23,6 +23,7 @@ from ops.planners.shape.reshape import reshaped_by
 from ops.planners.shape.slice import cut_by
 from ops.programs.buffer_shapes import shard_counts
 from ops.programs.data_movement.conversions import rows_of, tilized_by, unpadded_by, untilized_by
+from ops.programs.data_movement.placement import is_dram_blocks
 from ops.programs.eltwise.op import Activate
 from ops.programs.eltwise.shards import unary_buffers
 from ops.programs.reduction.buffers import Work, has_room, negated_room, reduce_buffers
@@ -350,7 +351,7 @@ class _Reducer:
                 "Only FLOAT32, BFLOAT16, BFLOAT8_B, and UINT32 are supported for generic reduction (INT32 is supported "
                 f"for MAX/MIN/SUM) - got DataType::{spec.data_format.name.upper()}.\n{call.name}: typecast the tensor"
             )
-        if any(map(_in_dram_blocks, (spec.memory_config, self.place))):
+        if any(map(is_dram_blocks, (spec.memory_config, self.place))):
             raise DeviceError(
                 "reduce: DRAM block sharding is not supported, got input layout "
                 f"{_shown_place(spec.memory_config)}, output layout {_shown_place(self.place)}\n"
@@ -409,10 +410,6 @@ class _Reducer:
         gone = {axis % rank: slices if axis == -2 else 1 for axis in axes if -axis <= rank}
         shape = tuple(gone.get(axis, side) for axis, side in enumerate(spec.shape))
         return TensorSpec(shape, data_format, layout, sharded_place(spec, shape, self.place))
-
-
-def _in_dram_blocks(place: MemoryConfig) -> bool:
-    return place.memory_layout is Scheme.BLOCK_SHARDED and place.buffer_type is BufferType.DRAM
 
 
 def _shown_place(place: MemoryConfig) -> str:

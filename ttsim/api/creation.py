@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from device.errors import ArgumentError, ArgumentIndexError, ArgumentTypeError, shown
+from device.errors import ArgumentError, ArgumentIndexError, shown
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.numbers.formats import Array
@@ -18,7 +18,7 @@ from ttsim.runtime.device import Device
 from ttsim.runtime.execution import locked_on, require_allocated, run
 from ttsim.runtime.storage import StorageType
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.types.call import checked_as, require_type, require_type_or_none, required_integer
+from ttsim.runtime.types.call import checked_as, require_type, require_type_or_none, required_integer, required_sides
 from ttsim.runtime.types.docs import described
 from ttsim.runtime.types.tensors import DataType
 
@@ -57,7 +57,7 @@ def full(
         [[7.0, 7.0]]
     """
     require_type("full", Real, fill_value=fill_value)
-    values = np.broadcast_to(np.float64(fill_value), _sides("full", shape))
+    values = np.broadcast_to(np.float64(fill_value), required_sides("full", shape))
     return _filled_tensor("full", values, (dtype, layout, device, memory_config))
 
 
@@ -271,7 +271,7 @@ def rand(
     require_type("rand", DataType, dtype=dtype)
     require_type("rand", Layout, layout=layout)
     require_type("rand", MemoryConfig, memory_config=memory_config)
-    tensor_spec = TensorSpec(_sides("rand", shape), dtype.format, layout, memory_config)
+    tensor_spec = TensorSpec(required_sides("rand", shape), dtype.format, layout, memory_config)
 
     def call() -> Tensor:
         plan = plan_rand(tensor_spec, device.spec, low=low, high=high, seed=seed)
@@ -307,12 +307,6 @@ def _filled(function: str, tensor: Tensor, fill_value: float, place: Place, *, o
             return run(plan, {"input": tensor}, home)["output"]
 
     return locked_on(home, call)
-
-
-def _sides(function: str, shape: Sequence[int]) -> tuple[int, ...]:
-    if not isinstance(shape, list | tuple) or not all(isinstance(side, int) and side >= 0 for side in shape):
-        raise ArgumentTypeError(f"{function}: shape must be non-negative integers, not {shown(shape)}")
-    return tuple(shape)
 
 
 def _filled_tensor(function: str, values: Array, place: Place) -> Tensor:

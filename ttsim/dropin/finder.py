@@ -107,10 +107,11 @@ class TtLibFace(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         """A name of the module; a module of the name that the asked module has is that module itself."""
-        home = TT_LIB[self.__name__]
-        if home and not name.startswith("__"):
+        load = TT_LIB[self.__name__]
+        if load and not name.startswith("__"):
+            home = load()
             with suppress(AttributeError):
-                return getattr(home(), name)
+                return getattr(home, name)
             if name == self.__name__.rpartition(".")[2]:
                 return self
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}", name=name, obj=self)

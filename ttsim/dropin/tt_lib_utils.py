@@ -4,7 +4,7 @@ import sys
 from typing import Any
 
 from device.memory.memory_config import TILE
-from device.numbers.formats import round_up
+from device.numbers.formats import div_up, round_up
 from ttsim.runtime.fallback import TorchTensor
 from ttsim.runtime.tensor import Tensor
 
@@ -69,7 +69,7 @@ tt2torch_rm = tt2torch
 
 def divup(a: int, b: int) -> int:
     """The quotient of a and b, rounded up."""
-    return -(-a // b)
+    return div_up(a, b)
 
 
 def roundup(a: int, b: int) -> int:

@@ -43,7 +43,7 @@ from ttsim.runtime.storage import (
     torch_from_numpy,
     unknown_torch,
 )
-from ttsim.runtime.types.call import require_type_or_none
+from ttsim.runtime.types.call import require_type_or_none, required_sides
 from ttsim.runtime.types.of_torch import TorchTensor
 from ttsim.runtime.types.tensors import DataType, Shape, Tile, resolved_shape
 
@@ -153,7 +153,7 @@ class Tensor(Operators):
         device: Device | None = None,
         memory_config: MemoryConfig | None = None,
     ) -> None:
-        values, sides = numbers(data), tuple(shape)
+        values, sides = numbers(data), required_sides("Tensor", shape)
         if isinstance(data_type, DataType) and data_type.format.is_block and layout is Layout.ROW_MAJOR:
             raise DeviceError(
                 f"Only TILE layout is supported for {data_type.name} dtype!\n"

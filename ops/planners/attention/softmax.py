@@ -84,7 +84,7 @@ def plan_softmax(call: SoftmaxArguments, spec: DeviceSpec) -> Plan:
         output = tensor.spec if call.in_place else _output(call, tensor.spec)
         _check(call, tensor.spec, None if mask is None else mask.spec, spec)
         if not source.volume:
-            raise NotSimulatedError("softmax: tensors without elements are not simulated; give it rows and columns")
+            raise NotSimulatedError("softmax: a tensor without elements is not simulated; give it rows and columns")
         if call.as_given and len(source.shape) < 3:
             raise NotSimulatedError(
                 "attention_softmax: ttsim does not simulate scores of rank 2; reshape them to rank 4"

@@ -54,7 +54,10 @@ def _of_nothing(source: TensorSpec, op: Cut, place: MemoryConfig | None) -> Tens
     where = source.memory_config if place is None else place
     inside = source.layout is Layout.TILE and any(begin % TILE for begin in op.begins[-2:])
     if inside or where.is_sharded():
-        raise NotSimulatedError("slice: empty boxes of shards, or that begin inside tiles, are not simulated")
+        raise NotSimulatedError(
+            "slice: an empty box in shards, or one that begins inside tiles, is not simulated; begin at multiples of "
+            f"{TILE}, and use interleaved memory"
+        )
     return TensorSpec(op.result_shape, source.data_format, source.layout, where)
 
 

@@ -213,10 +213,14 @@ def convert(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name
 
 def blocks_in_dram(*places: MemoryConfig) -> str | None:
     """Why no program copies a tensor between these places, if one is of BLOCK shards in DRAM; else None."""
-    for place in places:
-        if place.memory_layout is Scheme.BLOCK_SHARDED and place.buffer_type is BufferType.DRAM:
-            return "We don't support DRAM block sharding\nmemory_config: use another layout, or L1"
+    if any(map(is_dram_blocks, places)):
+        return "We don't support DRAM block sharding\nmemory_config: use another layout, or L1"
     return None
+
+
+def is_dram_blocks(place: MemoryConfig) -> bool:
+    """Whether a place is one of BLOCK shards in DRAM."""
+    return place.memory_layout is Scheme.BLOCK_SHARDED and place.buffer_type is BufferType.DRAM
 
 
 def without_spec(source: TensorSpec, config: MemoryConfig) -> str | None:

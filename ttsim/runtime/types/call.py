@@ -332,6 +332,16 @@ def required_integer(owner: str, name: str, value: object) -> int:
         raise ArgumentTypeError(f"{owner}: {name} must be an integer, not {shown(value)}") from None
 
 
+def required_sides(owner: str, shape: object) -> tuple[int, ...]:
+    """The sides of a shape, integers of at least 0; raises ArgumentTypeError for anything else."""
+    if isinstance(shape, str | bytes) or not isinstance(shape, Sequence):
+        raise ArgumentTypeError(f"{owner}: shape must be integers, not {shown(shape)}")
+    sides = tuple(required_integer(owner, "every side of shape", side) for side in shape)
+    if any(side < 0 for side in sides):
+        raise ArgumentTypeError(f"{owner}: no side of shape may be negative, as in {shown(shape)}")
+    return sides
+
+
 @dataclass_transform(kw_only_default=True, field_specifiers=(param,))
 class CheckedRecord:
     """A config: fields given by keyword, checked then and at every later assignment.

@@ -6,7 +6,7 @@ from typing import Any
 from device.errors import ArgumentTypeError, shown
 from device.memory import layouts
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
-from ttsim.runtime.types.call import require_type, required_integer
+from ttsim.runtime.types.call import require_type, required_sides
 from ttsim.runtime.types.tensors import DataType, Tile
 
 
@@ -35,11 +35,7 @@ class TensorSpec(layouts.TensorSpec):
     __slots__ = ()
 
     def __init__(self, shape: Sequence[int], dtype: DataType, layout: Layout, *place: object, **named: object) -> None:
-        if isinstance(shape, str | bytes) or not isinstance(shape, Sequence):
-            raise ArgumentTypeError(f"TensorSpec: shape must be integers, not {shown(shape)}")
-        sides = [required_integer("TensorSpec", "every side of shape", side) for side in shape]
-        if any(side < 0 for side in sides):
-            raise ArgumentTypeError(f"TensorSpec: no side of shape may be negative, as in {shown(shape)}")
+        sides = required_sides("TensorSpec", shape)
         require_type("TensorSpec", DataType, dtype=dtype)
         require_type("TensorSpec", Layout, layout=layout)
         super().__init__(sides, dtype.format, layout, _memory(place, named))

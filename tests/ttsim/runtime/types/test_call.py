@@ -1,4 +1,5 @@
 import inspect
+import re
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -6,7 +7,18 @@ import numpy as np
 import pytest
 
 import ttsim
-from ttsim.runtime.types.call import Call, CheckedRecord, Padding, Pair, checked, four, function_of, param, two
+from ttsim.runtime.types.call import (
+    Call,
+    CheckedRecord,
+    Padding,
+    Pair,
+    checked,
+    four,
+    function_of,
+    param,
+    required_sides,
+    two,
+)
 from ttsim.runtime.types.docs import texts_of
 from ttsim.runtime.types.tensors import DataType
 
@@ -174,3 +186,21 @@ def test_records_check_assignments_too() -> None:
     with pytest.warns(FutureWarning, match=gone):
         knobs.speed = 1  # type: ignore[attr-defined]
     assert vars(knobs) == {"level": 3, "name": DataType.UINT8}
+
+
+@pytest.mark.parametrize(
+    ("shape", "text"),
+    [
+        (5, "given: shape must be integers, not 5"),
+        ("12", "given: shape must be integers, not '12'"),
+        ((1, "a"), "given: every side of shape must be an integer, not 'a'"),
+        ([2, -1], r"given: no side of shape may be negative, as in [2, -1]"),
+    ],
+)
+def test_what_is_no_shape(shape, text):
+    with pytest.raises(ttsim.ArgumentTypeError, match=f"^{re.escape(text)}$"):
+        required_sides("given", shape)
+
+
+def test_sides_of_a_shape_are_plain_integers():
+    assert required_sides("given", [np.int64(2), 0]) == (2, 0)
