@@ -102,6 +102,16 @@ def _activation(value: Any) -> UnaryWithParam | None:
     return value
 
 
+def _padding_mode(value: Any) -> PaddingMode:
+    """A padding mode, also from its name."""
+    if isinstance(value, str) and value in PaddingMode.__members__:
+        return PaddingMode[value]
+    if not isinstance(value, PaddingMode):
+        raise TypeError("no padding mode")
+    return value
+
+
+ModeOrName = Annotated[PaddingMode, Kind("PaddingMode or its name", _padding_mode)]
 Activation = Annotated[UnaryWithParam | UnaryOpType | None, Kind("UnaryWithParam or UnaryOpType or None", _activation)]
 
 
@@ -149,7 +159,7 @@ class Conv2dConfig(CheckedRecord):
     override_output_sharding_config: bool = param(
         "Use core_grid for the output of a block-sharded convolution.", default=False
     )
-    padding_mode: PaddingMode = param("What lies outside the image.", default=PaddingMode.Zeros)
+    padding_mode: ModeOrName = param("What lies outside the image.", default=PaddingMode.Zeros)
 
     _retired: ClassVar[Mapping[str, str]] = {
         "dtype": "give dtype=... to conv_transpose2d itself",

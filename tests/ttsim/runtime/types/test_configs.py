@@ -58,6 +58,7 @@ def test_fields_arrive_in_the_machines_types() -> None:
         act_block_h_override=64,
         replicate_padding=True,
     )
+    assert Conv2dConfig(padding_mode="Replicate").argument().replicate_padding  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +66,7 @@ def test_fields_arrive_in_the_machines_types() -> None:
     [
         ({"activation": "relu"}, "activation must be UnaryWithParam or UnaryOpType or None, not 'relu'"),
         ({"act_block_h_overide": 32}, "there is no 'act_block_h_overide'; did you mean 'act_block_h_override'?"),
-        ({"padding_mode": "Replicate"}, "padding_mode must be PaddingMode, not 'Replicate'"),
+        ({"padding_mode": "Mirror"}, "padding_mode must be PaddingMode or its name, not 'Mirror'"),
     ],
 )
 def test_wrong_fields(fields: dict[str, object], words: str) -> None:
