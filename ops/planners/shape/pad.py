@@ -12,7 +12,7 @@ from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.to_config import placed
-from ops.programs.buffer_shapes import row_bytes, shard_row_bytes
+from ops.programs.buffer_shapes import in_dram, row_bytes, shard_row_bytes
 from ops.programs.data_movement.conversions import typecast_by
 from ops.programs.data_movement.pad import (
     FillPad,
@@ -260,7 +260,7 @@ def fill_padding(builder: PlanBuilder, source: PlanTensor, value: float, name: s
     if source_spec.layout is not Layout.TILE:
         raise DeviceError("FillPad should only be used for tile layout\ninput_tensor: rows have no padding of tiles")
     images = prod(source_spec.shape[:-2])
-    if source_spec.memory_config.is_sharded() and images > 1:
+    if source_spec.memory_config.is_sharded() and not in_dram(source_spec) and images > 1:
         raise DeviceError(
             f"FillPadL1ShardedProgramFactory: N_slices > 1 not yet supported (got {images})\n"
             "input_tensor: move it to interleaved memory"

@@ -15,7 +15,16 @@ from device.numbers.formats import BFLOAT16, FLOAT32, Array, div_up, quantize, r
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor
-from ops.programs.buffer_shapes import BUFFERING, buffer, page_cores, row_bytes, scratchpad, shard_view, volume_tiles
+from ops.programs.buffer_shapes import (
+    BUFFERING,
+    buffer,
+    in_dram,
+    page_cores,
+    row_bytes,
+    scratchpad,
+    shard_view,
+    volume_tiles,
+)
 from ops.programs.data_movement.movement import DataMovement, Movement, copy_movement
 
 
@@ -133,8 +142,8 @@ def ragged_tiles(shape: tuple[int, ...]) -> int:
 
 def fill_buffers(tensor: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Dataflow buffers of the program: tiles on both sides, and a mask for each side on which there is padding."""
-    data_format, shards = tensor.data_format, tensor.memory_config.shard_spec
-    cores = page_cores(ragged_tiles(tensor.shape), spec.grid) if shards is None else tensor.data_cores
+    data_format, spread = tensor.data_format, tensor.memory_config.interleaved or in_dram(tensor)
+    cores = page_cores(ragged_tiles(tensor.shape), spec.grid) if spread else tensor.data_cores
     masks = [name for name, side in (("right", -1), ("bottom", -2)) if (1, *tensor.shape)[side] % TILE]
     sizes = {"read": BUFFERING, **dict.fromkeys(masks, 1), "written": BUFFERING}
     return tuple(buffer(name, tiles * data_format.tile_bytes, data_format, cores) for name, tiles in sizes.items())

@@ -2,12 +2,13 @@
 
 import pytest
 
+from device.cores import first_cores
 from device.errors import DeviceError
-from device.memory.memory_config import BufferType, MemoryConfig, TensorMemoryLayout
+from device.memory.memory_config import BufferType, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B
 from device.plan import Operation, Refuse
 from ops.op_models import load_spec
-from ops.planners.shape.pad import plan_pad
+from ops.planners.shape.pad import plan_fill_padding, plan_pad
 from ops.planners.shape.repeat import plan_repeat
 from ops.planners.shape.reshape import plan_memory_view, plan_reshape, plan_squeeze
 from ops.planners.shape.slice import plan_slice
@@ -276,3 +277,23 @@ def test_a_box_lies_in_shards_that_the_library_chooses(source, scheme, shard, co
     plan = plan_slice(tensor_spec(source), (0, 0, 0, 0), (1, 1, 64, 64), None, SPEC, place=where)
     shards = plan.tensors[plan.results["output"]].memory_config.shard_spec
     assert (programs(plan), tuple(shards.shape), shards.num_cores()) == (expected, shard, cores)
+
+
+def in_columns(buffer_type):
+    """Four images of 20x96 elements in three shards of a column of tiles each."""
+    shards = ShardSpec(first_cores(3, 8, 8, row_wise=True), (128, 32))
+    where = MemoryConfig(TensorMemoryLayout.WIDTH_SHARDED, buffer_type, shards)
+    return tensor_spec("4x1x20x96 tile").changed(memory_config=where)
+
+
+def test_shards_in_l1_are_filled_where_they_lie_and_hold_one_image_then():
+    with pytest.raises(DeviceError, match=r"^FillPadL1ShardedProgramFactory: N_slices > 1 not yet supported \(got 4\)"):
+        plan_fill_padding(in_columns(BufferType.L1), 0.0, SPEC)
+
+
+def test_shards_in_dram_are_filled_as_interleaved_tiles():
+    """Twelve tiles hold padding, and are dealt to as many cores."""
+    (filled,) = [
+        step for step in plan_fill_padding(in_columns(BufferType.DRAM), 0.0, SPEC).steps if isinstance(step, Operation)
+    ]
+    assert {buffer.cores.num_cores() for buffer in filled.circular_buffers} == {12}
