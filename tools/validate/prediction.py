@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Final, TypeAlias
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
@@ -97,8 +97,13 @@ def device_spec(row: Row) -> DeviceSpec:
     spec = load_spec(name)
     whole = (spec.grid.cols, spec.grid.rows)
     own = P150_OF_2026 if row["device"] == "P150" and row["source_path"].startswith(THREAD) else whole
-    cols, rows = next((grid for mark, grid in GRIDS.items() if mark in row["device"]), own)
-    return spec.replace(grid_cols=cols, grid_rows=rows)
+    return _with_grid(name, *next((grid for mark, grid in GRIDS.items() if mark in row["device"]), own))
+
+
+@cache
+def _with_grid(name: str, cols: int, rows: int) -> DeviceSpec:
+    """A device with a grid: one object for all of its rows, whose figures a fit then changes together."""
+    return load_spec(name).replace(grid_cols=cols, grid_rows=rows)
 
 
 def core_ranges(text: str) -> CoreRangeSet:
