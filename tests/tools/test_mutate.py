@@ -70,7 +70,8 @@ def clone(tmp_path):
 
 
 @pytest.mark.slow
-def test_mutations_are_caught_survive_or_do_not_end_and_are_taken_back(clone):
+def test_mutations_are_caught_survive_or_do_not_end_and_are_taken_back(clone, monkeypatch):
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # loading those of the project takes most of the time
     source = (clone / "ops/part.py").read_bytes()
     at = {str(mutation).split(": ", 1)[1]: mutation for mutation in mutations_of("ops/part.py", source)}
     wider = [["tests/ops/test_part.py"], ["tests/test_more.py"]]
