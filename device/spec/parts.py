@@ -71,6 +71,7 @@ class DramSpec:
     achieved_share: float  # Part of that which all banks together deliver to well placed readers
     access_ns: float  # From a request's arrival at a bank until its first bytes leave
     request_ns: float  # Between two read requests that a bank takes from one network, however small
+    write_request_ns: float  # Between two writes of a few bytes each that a bank takes
 
     def __post_init__(self) -> None:
         require_positive("dram", self)

@@ -28,6 +28,7 @@ class Release:
     halo_by_task: bool
     # Programs that tilize wait for every tile that they write to arrive; otherwise until it has left the core
     waits_for_tiles: bool
+    pads_by_lines: bool  # Transposes of tiles write padding line by line; otherwise all lines of a face at a time
     vector_products: bool  # Products and quotients of 16-bit tensors pass the vector unit; else the matrix unit
     # Which shards programs that combine two tensors work on where they lie: those of three tensors that are sharded
     # alike ("alike"), or alike and full ("full"), or of each tensor that is sharded ("each")

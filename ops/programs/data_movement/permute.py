@@ -34,7 +34,7 @@ from device.numbers.formats import GROUP, Array, DataFormat, div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
-from device.time.network import hands
+from device.time.network import hands, shared_read_cycles
 from device.time.stages import Stage
 from ops.builder import PlanTensor
 from ops.op_model import Ends
@@ -52,6 +52,7 @@ from ops.programs.buffer_shapes import (
     spread_evenly,
     volume_tiles,
 )
+from ops.programs.data_movement.bank_steps import busiest_bank_rows
 from ops.programs.data_movement.movement import Access, Composed, DataMovement, Movement, Pages, copy_movement, sides_of
 from ops.programs.data_movement.tile_lines import composed_by_lines
 from ops.programs.kernel_costs import (
@@ -162,7 +163,8 @@ DIRECT_TILES: Final = 8  # tiles of a column whose rows the packer writes straig
 def _by_tiles(op: Permute, ends: Ends, spec: DeviceSpec) -> Composed:
     """One part of a tile after the other: rows along the axis that becomes the last, up to the end of a tile.
 
-    Of tiles, rows lie in faces, and whole ones are written: the padding behind a ragged row, too.
+    Of tiles, rows lie in faces, and whole ones are written: the padding behind a ragged row, too. All cores read and
+    write in step, so that a part is not sooner there than the banks have answered the requests of all cores.
     """
     last, moved = op.shape[-1], op.shape[op.axes[-1]]
     count = prod(op.shape) // (last * moved) * div_up(last, TILE) * div_up(moved, TILE)
@@ -177,12 +179,17 @@ def _by_tiles(op: Permute, ends: Ends, spec: DeviceSpec) -> Composed:
     costs = spec.costs_of(TransferCosts)
     read_latency = waited_read_cycles(spec, 0, in_dram=in_dram(ends.read))
     read = burst_cycles(costs.page_issue_cycles, parts * rows, read_bytes, read_latency, link)
+    if in_dram(ends.read):
+        read = max(read, read_latency + shared_read_cycles(spec, used * parts * rows * read_bytes, read_bytes))
     answered = write_latency_cycles(spec, in_dram=in_dram(ends.written))
     issue = spec.costs_of(StickCosts).stick_write_cycles
     located = len(op.shape) * costs.axis_cycles  # where the part goes is worked out axis by axis
-    written = located + burst_cycles(issue, parts * width, written_bytes, answered, link)
+    written = burst_cycles(issue, parts * width, written_bytes, answered, link)
+    if in_dram(ends.written) and ends.written.layout is Layout.ROW_MAJOR:
+        rows_of_bank = busiest_bank_rows(op.shape, op.axes, used, spec.dram.banks)
+        written = max(written, answered + rows_of_bank * spec.dram.write_request_ns * spec.clock_hz / 1e9)
     cores = first_cores(used, spec.grid.cols, spec.grid.rows)
-    steps = read, tilize_block_cycles(spec, 1, data_format, data_format), untilize_tile_cycles(spec, 1), written
+    steps = read, tilize_block_cycles(spec, 1, data_format, data_format), untilize_tile_cycles(spec, 1), located + written
     return _turned(cores, steps, div_up(count, used))
 
 

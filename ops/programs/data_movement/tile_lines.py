@@ -10,6 +10,7 @@ from device.cores import first_cores
 from device.memory.memory_config import FACE, TILE
 from device.numbers.formats import div_up
 from device.spec.device_spec import DeviceSpec
+from device.spec.releases import release_of
 from device.time.stages import Stage
 from ops.op_model import Ends
 from ops.programs.buffer_shapes import in_dram, pipelined_cycles, volume_tiles
@@ -25,8 +26,8 @@ from ops.programs.kernel_costs import (
 
 Shape = tuple[int, ...]
 
-# A program of its own, compiled for its shape, writes padding a face at a time. Others write it line by line, and take
-# steps along the axes to find the place of a tile, or of a tile of padding
+# A program of its own, compiled for its shape, writes padding a face at a time (earlier releases: line by line). Others
+# write it line by line, and take steps along the axes to find the place of a tile, or of a tile of padding
 HEIGHT_SWAPPED: Final = (0, 2, 1, 3)
 
 
@@ -46,10 +47,7 @@ def composed_by_lines(shape: Shape, axes: Shape, ends: Ends, spec: DeviceSpec) -
     if axes != HEIGHT_SWAPPED:
         # A place is divided by every axis, then multiplied by all but the last, where it was and where it goes
         written += (3 * len(shape) - 2) * costs.axis_cycles
-    filled = (
-        _padding_cycles(tuple(shape[axis] for axis in axes), line_bytes, spec, at_once=axes == HEIGHT_SWAPPED)
-        / spec.grid.cores
-    )
+    filled = _padding_cycles(tuple(shape[axis] for axis in axes), line_bytes, spec, places=axes != HEIGHT_SWAPPED)
     filled += answered if filled else 0.0
     texts = "tiles are read, each waited for", "rows of faces are written where they belong, and padding below them"
     stages = zip((Stage.READER, Stage.WRITER), (count * read, count * written + filled), texts, strict=True)
@@ -63,15 +61,16 @@ def composed_by_lines(shape: Shape, axes: Shape, ends: Ends, spec: DeviceSpec) -
     )
 
 
-def _padding_cycles(shape: Shape, line_bytes: int, spec: DeviceSpec, *, at_once: bool) -> float:
-    """Cycles in which all cores write the padding below the images of a result, by lines or the lines of a face.
+def _padding_cycles(shape: Shape, line_bytes: int, spec: DeviceSpec, *, places: bool) -> float:
+    """Cycles in which the core with most of it writes padding below the images of a result.
 
-    The bank of a page is worked out for each part of a face, and once for all lines that are written one by one.
+    Programs that work out the places of tiles by axes write it by lines, the others by the lines of a face or, in
+    earlier releases, by lines. The bank of a page is worked out for each part of a face, or once for all lines of it.
     """
     costs, lines, faces_across = spec.costs_of(TransferCosts), -shape[-2] % TILE, TILE // FACE
-    tiles = prod(shape[:-2]) * div_up(shape[-1], TILE) * (lines > 0)
-    if at_once:
+    tiles = div_up(prod(shape[:-2]) * div_up(shape[-1], TILE) * (lines > 0), spec.grid.cores)
+    if not places and not release_of(spec.release).pads_by_lines:
         part = read_page_cycles(spec, min(lines, FACE) * line_bytes)
         return tiles * faces_across * div_up(lines, FACE) * part
     line = max(costs.read_issue_cycles, line_bytes / spec.noc.link_bytes_per_cycle)
-    return tiles * (faces_across * lines * line + (2 * len(shape) - 1) * costs.axis_cycles)
+    return tiles * (faces_across * lines * line + places * (2 * len(shape) - 1) * costs.axis_cycles)

@@ -12,7 +12,7 @@ from ops.op_models import load_spec
 from ops.programs.data_movement.channels import ChannelsFirst, ChannelsLast, hwc_block
 from ops.programs.data_movement.concat import Concatenate
 from ops.programs.data_movement.permute import Permute
-from ops.programs.kernel_costs import core_round_trip_cycles, waited_read_cycles
+from ops.programs.kernel_costs import core_round_trip_cycles, waited_read_cycles, write_latency_cycles
 from tests.build import busy, op_cycles, place, tensor_spec
 
 SPEC = load_spec("wormhole_n150").replace(
@@ -129,6 +129,19 @@ def test_programs_by_hand(program, cycles, bound_by):
     result = op_cycles(*program, SPEC)
     assert result.cycles == pytest.approx(500 + cycles)
     assert bound_by in (None, result.bound_by)
+
+
+def test_a_bank_that_all_cores_ask_in_step_is_waited_for():
+    """24 blocks a core of 32 rows, 384 apart, so in one of twelve banks, and of 16 cores each in the same one.
+
+    64 blocks of 32 x 32, one a core: every bank answers a twelfth of 64 x 32 reads.
+    """
+    written = 24 * (4 * 10 + write_latency_cycles(SPEC, in_dram=True) + 16 * 32 * SPEC.dram.write_request_ns)
+    turned = op_cycles(*permuted("1x4x96x128", (3, 2, 1, 0)), SPEC)
+    assert busy(turned)[Stage.WRITER] == pytest.approx(written)
+    slow = SPEC.replace(dram_request_ns=100.0)
+    read = waited_read_cycles(slow, 0, in_dram=True) + 64 * 32 / 12 * 100
+    assert busy(op_cycles(*permuted("1x64x32x32", (0, 1, 3, 2)), slow))[Stage.READER] == pytest.approx(read)
 
 
 def test_pixels_are_copied_while_the_next_tile_is_turned():

@@ -13,9 +13,9 @@ ISSUES = SPEC.costs_of(TransferCosts)
 LINE = ISSUES.page_issue_cycles  # a write's bank is worked out like a read's
 
 
-def cycles_of(source, target, axes):
+def cycles_of(source, target, axes, spec=SPEC):
     ends = Ends(read=tensor_spec(f"{source} tile"), written=tensor_spec(f"{target} tile"))
-    return composed_by_lines(ends.read.shape, axes, ends, SPEC).body_cycles
+    return composed_by_lines(ends.read.shape, axes, ends, spec).body_cycles
 
 
 def test_a_tile_is_read_and_its_lines_are_written_and_waited_for():
@@ -40,6 +40,12 @@ def test_padding_is_written_by_faces_where_height_is_swapped_and_by_lines_elsewh
             ("2x1x32x32", "32x1x2x32", (2, 1, 0, 3)),
         )
     )
-    by_faces, by_lines = 32 * 2 * 2 * LINE, 32 * (2 * 30 * ISSUES.read_issue_cycles + 7 * ISSUES.axis_cycles)
-    expected = (by_lines - by_faces) / SPEC.grid.cores + 10 * ISSUES.axis_cycles
-    assert reversed_axes - swapped == pytest.approx(expected)
+    by_faces, by_lines = 2 * 2 * LINE, 2 * 30 * ISSUES.read_issue_cycles  # one of the 32 tiles of padding a core
+    assert reversed_axes - swapped == pytest.approx(by_lines - by_faces + (7 + 10) * ISSUES.axis_cycles)
+
+
+def test_earlier_releases_write_all_padding_by_lines():
+    """38 tiles of 13 lines of padding in two columns of faces are on 20 cores, two on most."""
+    case, small = ("1x19x19x64", "1x19x19x64", (0, 2, 1, 3)), SPEC.replace(grid_cols=5, grid_rows=4)
+    later = cycles_of(*case, small.replace(release="2025")) - cycles_of(*case, small)
+    assert later == pytest.approx(2 * 2 * (13 * ISSUES.read_issue_cycles - LINE))
