@@ -189,8 +189,8 @@ def _by_tiles(op: Permute, ends: Ends, spec: DeviceSpec) -> Composed:
         rows_of_bank = busiest_bank_rows(op.shape, op.axes, used, spec.dram.banks)
         written = max(written, answered + rows_of_bank * spec.dram.write_request_ns * spec.clock_hz / 1e9)
     cores = first_cores(used, spec.grid.cols, spec.grid.rows)
-    steps = read, tilize_block_cycles(spec, 1, data_format, data_format), untilize_tile_cycles(spec, 1), located + written
-    return _turned(cores, steps, div_up(count, used))
+    tilized, turned = tilize_block_cycles(spec, 1, data_format, data_format), untilize_tile_cycles(spec, 1)
+    return _turned(cores, (read, tilized, turned, located + written), div_up(count, used))
 
 
 def _turned_in_place(op: Permute, ends: Ends, spec: DeviceSpec) -> Composed:

@@ -13,11 +13,11 @@ IN_TURN, APART = (1, 2, 0), (2, 1, 0)  # rows of a block lie one behind the othe
         ((2, 8, 32), IN_TURN, 2, 2 * 32 / 4),  # a block's rows are in all four banks
         ((2, 8, 32), APART, 2, 2 * 32),  # eight apart: a block is in one bank, the fifth in that of the first
         ((2, 8, 32), APART, 8, 2 * 32),  # two of eight blocks in each bank
-        ((2, 6, 32), APART, 3, 3 * 16),  # six apart: two banks a block; blocks 0, 2 and 4 in the same ones, 1, 3 and 5 too
+        ((2, 6, 32), APART, 3, 3 * 16),  # six apart: two banks a block, the same for blocks 0, 2 and 4
         ((2, 1, 40), IN_TURN, 1, (32 + 8) / 4 / 2),  # two blocks, one behind the other, of 32 rows and of 8
         ((40, 1, 32), IN_TURN, 1, 32 / 4),  # two blocks of the same rows, of 32 elements and of 8
         ((2, 3, 4, 32), (1, 3, 2, 0), 12, 3 * 32),  # four apart: three of twelve blocks in each bank
-        ((2, 1, 3, 32), (1, 3, 2, 0), 2, (32 / 4 + 2 * 32 / 4) / 2),  # two cores write in the first step, one in the last
+        ((2, 1, 3, 32), (1, 3, 2, 0), 2, (32 / 4 + 2 * 32 / 4) / 2),  # two cores write, then one
     ],
 )
 def test_rows_of_the_busiest_of_four_banks(shape, axes, cores, rows):
