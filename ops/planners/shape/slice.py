@@ -43,22 +43,7 @@ def plan_slice(
     A ``place`` of None is the tensor's own, in smaller shards.
     """
     op = _checked(source, begins, ends, steps)
-    if 0 in op.result_shape:
-        result = _of_nothing(source, op, place)
-        return plan_of(source, spec, lambda builder, _: builder.allocate("output", result))
     return plan_of(source, spec, partial(_cut, op=op, name="output", place=place), attempts=True)
-
-
-def _of_nothing(source: TensorSpec, op: Cut, place: MemoryConfig | None) -> TensorSpec:
-    """An empty box, for which no operation runs, unless it begins inside tiles: the real library untilizes these."""
-    where = source.memory_config if place is None else place
-    inside = source.layout is Layout.TILE and any(begin % TILE for begin in op.begins[-2:])
-    if inside or where.is_sharded():
-        raise NotSimulatedError(
-            "slice: an empty box in shards, or one that begins inside tiles, is not simulated; begin at multiples of "
-            f"{TILE}, and use interleaved memory"
-        )
-    return TensorSpec(op.result_shape, source.data_format, source.layout, where)
 
 
 def _checked(source: TensorSpec, begins: Sequence[int], ends: Sequence[int], steps: Sequence[int] | None) -> Cut:
@@ -112,12 +97,14 @@ def _cut(builder: PlanBuilder, source: PlanTensor, op: Cut, name: str, place: Me
     """The box as a tensor, in the layout of the source; intermediate tensors are released, the last first."""
     spec, source_spec = builder.device_spec, source.spec
     where = source_spec.memory_config if place is None else place
+    within_tiles = any(begin % TILE for begin in op.begins[-2:])
+    as_rows = source_spec.layout is Layout.ROW_MAJOR or op.has_steps or len(op.shape) == 1 or within_tiles
+    if 0 in op.result_shape:
+        return _nothing(builder, source, op, name, where, as_rows=as_rows)
     if where.is_sharded() and where.shard_spec is None:
         return _cut_into_shards(builder, source, op, name, where)
     if op.is_whole:
         return placed(builder, source, where, name)
-    within_tiles = any(begin % TILE for begin in op.begins[-2:])
-    as_rows = source_spec.layout is Layout.ROW_MAJOR or op.has_steps or len(op.shape) == 1 or within_tiles
     cuts_lines = where.memory_layout in (TensorMemoryLayout.HEIGHT_SHARDED, TensorMemoryLayout.BLOCK_SHARDED)
     if len(op.shape) == 1 and source_spec.layout is Layout.ROW_MAJOR and place is None and cuts_lines:
         raise DeviceError(
@@ -146,6 +133,16 @@ def _cut(builder: PlanBuilder, source: PlanTensor, op: Cut, name: str, place: Me
         result = in_other_layout(builder, box, source_spec.layout, name)
     builder.free_own(box, read, keep=[result, source])
     return result
+
+
+def _nothing(
+    builder: PlanBuilder, source: PlanTensor, op: Cut, name: str, place: MemoryConfig, *, as_rows: bool
+) -> PlanTensor:
+    """An empty box, which no operation cuts; the library makes rows of a tensor's tiles before it sees that."""
+    if as_rows and 0 not in source.spec.shape:
+        rows = in_other_layout(builder, source, Layout.ROW_MAJOR, f"{name}.rows", place=place)
+        builder.free_own(rows, keep=[source])
+    return builder.allocate(name, source.spec.changed(shape=op.result_shape, memory_config=place))
 
 
 def _cut_into_shards(builder: PlanBuilder, source: PlanTensor, op: Cut, name: str, place: MemoryConfig) -> PlanTensor:

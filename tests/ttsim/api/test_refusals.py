@@ -144,8 +144,6 @@ REFUSED = [
     ("2x3x40x64", lambda x: x[:, :, :41], "Device: Ends 41 must be less than or equal to the shape of the tensor 40"),
     ("2x3x40x64", lambda x: x[:, :, 5:3], "Device: End 3 must be greater than or equal to start 5"),
     ("2x3x40x64", lambda x: x[:, :, ::0], "Device: Step(2) = 0 should be positive"),
-    ("2x3x40x64 tile", lambda x: ttnn.slice(x, (0, 0, 5, 0), (2, 3, 5, 64)),
-     "NotSimulated: slice: an empty box in shards, or one that begins inside tiles"),
     ("2x3x40x64", lambda x: ttnn.slice(x, [0] * 4, 3), "ArgumentType: slice: slice_end must be a sequence of integers"),
     ("2x3x40x64", lambda x: ttnn.slice(x, [0] * 4, [1] * 4, pad_value=1.0),
      "NotSimulated: slice: pad_value is not simulated"),

@@ -273,3 +273,13 @@ def test_no_operation_slices_or_clones_nothing(layout):
         copied = ttsim.clone(nothing, dtype=ttsim.float32)
     assert (nothing.shape, copied.shape, copied.dtype) == ([0, 32], [0, 32], ttsim.float32)
     assert not profile.runs()
+
+
+@pytest.mark.parametrize("data_format", [ttsim.bfloat16, ttsim.bfloat8_b])
+def test_tiles_become_rows_before_nothing_is_cut_inside_them(data_format):
+    """As in the real planner; the rows are released."""
+    with ttsim.open_device() as device, ttsim.profile(device) as profile:
+        tiles = ttsim.Tensor(np.ones((4, 32), np.float32), data_format, device, ttsim.TILE_LAYOUT)
+        nothing = ttsim.slice(tiles, (2, 4), (2, 32))
+    assert (nothing.shape, nothing.dtype, nothing.layout) == ([0, 28], data_format, ttsim.TILE_LAYOUT)
+    assert [operation.name for operation in profile.runs()] == ["UntilizeWithUnpaddingDeviceOperation"]
