@@ -217,6 +217,8 @@ def spread_evenly(items: int, cores: int) -> tuple[int, int]:
 
 def page_cores(pages: int, grid: GridSpec, *, row_wise: bool = False) -> CoreRangeSet:
     """As many cores as there are pages, if the grid has them: column by column, or row by row."""
+    if not pages:
+        return CoreRangeSet([])
     return first_cores(min(pages, grid.cores), grid.cols, grid.rows, row_wise=row_wise).merged()
 
 

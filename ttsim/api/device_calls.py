@@ -15,7 +15,13 @@ from ops.planners.copies import plan_clone
 from ops.planners.shape.repeat import plan_repeat, plan_repeat_interleave
 from ops.planners.shape.reshape import plan_reshape, plan_squeeze, plan_unsqueeze_to_4d
 from ops.planners.shape.slice import plan_slice
-from ops.planners.to_config import plan_tilize, plan_to_layout, plan_untilize, plan_untilize_with_unpadding
+from ops.planners.to_config import (
+    plan_tilize,
+    plan_to_layout,
+    plan_typecast,
+    plan_untilize,
+    plan_untilize_with_unpadding,
+)
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import require_allocated, run
@@ -25,7 +31,15 @@ from ttsim.runtime.types.call import OPERATIONS, checked_as
 from ttsim.runtime.types.docs import RAISES, documented
 from ttsim.runtime.types.tensors import DataType
 
-TAKE_EMPTY: Final = (plan_clone, plan_reshape, plan_slice, plan_squeeze, plan_unsqueeze_to_4d)
+TAKE_EMPTY: Final = (
+    plan_clone,
+    plan_reshape,
+    plan_slice,
+    plan_squeeze,
+    plan_to_layout,
+    plan_typecast,
+    plan_unsqueeze_to_4d,
+)
 # They choose programs and buffers by the L1 that is free below the tensors there
 FREE_L1_READERS: Final = (
     plan_concat,
@@ -99,7 +113,7 @@ def cached_plan(planner: Callable[..., Plan], device: Device, *arguments: Hashab
     if planner not in TAKE_EMPTY and any(map(_is_empty, arguments)):
         raise NotSimulatedError(
             f"{planner.__name__.removeprefix('plan_')}: ttsim does not simulate device operations on empty tensors; "
-            "clone, reshape, slice, squeeze, unsqueeze, from_torch and to_torch take them"
+            "clone, reshape, slice, squeeze, to_layout, typecast, unsqueeze, from_torch and to_torch take them"
         )
     if planner in FREE_L1_READERS:
         options["free_l1"] = free_l1(device)

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from device.cores import CoreRangeSet
 from device.memory.layouts import BufferSpec, TensorSpec
-from device.memory.memory_config import TILE, BufferType, Layout, TensorMemoryLayout
+from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, TensorMemoryLayout
 from device.plan import (
     BufferAllocated,
     BufferFreed,
@@ -59,14 +59,14 @@ def device_params(tensor: WrittenTensor, buffer: Mapping[str, object]) -> dict[s
     }
 
 
-def buffer_params(buffer: BufferSpec) -> dict[str, object]:
-    """The parameters that all nodes about a buffer have."""
-    kind = buffer.buffer_type
+def buffer_params(place: BufferSpec | MemoryConfig, size_bytes: int) -> dict[str, object]:
+    """The parameters that all nodes about a buffer of so many bytes have."""
+    kind = place.buffer_type
     return {
         "buffer_type": kind.value,
         "device_id": MESH_ID,
-        "layout": buffer.memory_layout.name,
-        "size": buffer.size_bytes,
+        "layout": place.memory_layout.name,
+        "size": size_bytes,
         "type": "DRAM" if kind is BufferType.DRAM else "L1",
     }
 
@@ -254,11 +254,19 @@ class _Writer:
         return self.node("tensor", host_params(spec, self._next_number - 1))
 
     def _device_tensor(self, tensor: WrittenTensor, lies_in: BufferSpec | None = None) -> Node:
-        """Appends a tensor and connects it to its buffer, which is appended behind it if the capture lacks it."""
+        """Appends a tensor and connects it to its buffer, which is appended behind it if the capture lacks it.
+
+        A buffer that the capture lacks was there before, or is that of an empty tensor, for which none is allocated.
+        """
         key = (tensor.number, tensor.address)
         known = self._buffers.get(key)
-        assert known is not None or lies_in is not None, f"buffer {tensor.number} was neither read nor allocated"
-        params = buffer_params(lies_in) if known is None and lies_in else self.nodes[known or 0]["params"]
+        if known is not None:
+            params = self.nodes[known]["params"]
+        elif lies_in is not None:
+            params = buffer_params(lies_in, lies_in.size_bytes)
+        else:
+            assert not tensor.spec.volume, f"buffer {tensor.number} was neither read nor allocated"
+            params = buffer_params(tensor.spec.memory_config, 0)
         node = self.node("tensor", device_params(tensor, params))
         buffer = self._child("buffer", params) if known is None else self.nodes[known]
         self._buffers[key] = buffer["counter"]
@@ -278,8 +286,8 @@ class _Writer:
             arguments += [] if spec is None else [str(spec.memory_config)]
             self._begin(OperationBegin(event.by), arguments)
         if key not in self._buffers:
-            self._buffers[key] = self._child("buffer", buffer_params(buffer))["counter"]
-        params = buffer_params(buffer) | {
+            self._buffers[key] = self._child("buffer", buffer_params(buffer, buffer.size_bytes))["counter"]
+        params = buffer_params(buffer, buffer.size_bytes) | {
             "address": event.address,
             "max_size_per_bank": buffer.bank_bytes,
             "num_cores": buffer.num_cores,

@@ -212,6 +212,8 @@ def in_other_layout(
     if spec.layout is layout:
         return source
     where = spec.memory_config if place is None else place
+    if not spec.volume:
+        return builder.allocate(name, _nothing_in(spec, layout, where, data_format))
     if layout is Layout.TILE:
         spec.changed(shape=spec.padded_shape, layout=Layout.TILE)  # refuses ragged shards
         whole = spec.padded_shape == TensorSpec(spec.shape, spec.data_format, Layout.TILE, where).padded_shape
@@ -219,6 +221,14 @@ def in_other_layout(
     if spec.shape != spec.padded_shape:
         return unpadded_by(builder, source, spec.shape, where, name)
     return untilized_by(builder, source, rows_of(spec, spec.shape, where), name)
+
+
+def _nothing_in(spec: TensorSpec, layout: Layout, place: MemoryConfig, data_format: DataFormat | None) -> TensorSpec:
+    """An empty tensor in another layout, for which no program runs; tiles count their padding as the library's do."""
+    if layout is Layout.ROW_MAJOR:
+        return rows_of(spec, spec.shape, place)
+    result = TensorSpec(spec.shape, data_format or spec.data_format, layout, place)
+    return result.changed(shape=result.padded_shape)
 
 
 def rows_of(
@@ -403,6 +413,8 @@ def typecast_by(
             f"Typecast operation requires sharded input tensor page size ({page_bytes} bytes) to be aligned to L1 "
             f"({spec.l1.alignment_bytes} bytes)\ninput_tensor: give tiles, or wider shards"
         )
+    elif not source.volume and source.layout is Layout.ROW_MAJOR:
+        refused = "DFB 'out' has no producer\ninput_tensor: empty rows have no pages; use ttnn.to_layout first"
     elif shards is not None and in_place and shards.num_cores() != result.spec.shards.num_cores():
         refused = (
             f"Output tensor should have same number of cores {result.spec.shards.num_cores()} as input tensor "

@@ -283,3 +283,27 @@ def test_tiles_become_rows_before_nothing_is_cut_inside_them(data_format):
         nothing = ttsim.slice(tiles, (2, 4), (2, 32))
     assert (nothing.shape, nothing.dtype, nothing.layout) == ([0, 28], data_format, ttsim.TILE_LAYOUT)
     assert [operation.name for operation in profile.runs()] == ["UntilizeWithUnpaddingDeviceOperation"]
+
+
+def test_tiles_of_nothing_are_cast_on_no_core_and_laid_out_without_a_program():
+    """As in the real planner, tiles that were rows count their padding."""
+    with ttsim.open_device() as device, ttsim.profile(device) as profile:
+        rows = ttsim.Tensor(np.zeros((2, 0, 3), np.float32), ttsim.bfloat16, device, ttsim.ROW_MAJOR_LAYOUT)
+        tiles = ttsim.to_layout(rows, ttsim.TILE_LAYOUT, dtype=ttsim.bfloat8_b)
+        cast = ttsim.typecast(tiles, ttsim.float32)
+        with pytest.raises(ttsim.DeviceError, match=r"^DFB 'out' has no producer"):
+            ttsim.typecast(rows, ttsim.float32)
+        assert ttsim.to_layout(tiles, ttsim.ROW_MAJOR_LAYOUT).dtype == ttsim.bfloat16
+    assert (tiles.shape, cast.shape, cast.dtype) == ([2, 0, 32], [2, 0, 32], ttsim.float32)
+    assert [operation.name for operation in profile.runs()] == ["TypecastDeviceOperation"]
+
+
+def test_a_capture_shows_the_buffer_of_nothing_with_no_bytes():
+    """The real library shows a buffer of size 0 for each empty tensor, though it allocates none."""
+    with ttsim.open_device() as device:
+        empty = ttsim.Tensor(np.zeros((0, 32), np.float32), ttsim.bfloat16, device, ttsim.TILE_LAYOUT)
+        ttsim.graph.begin_graph_capture()
+        ttsim.relu(empty)
+        nodes = ttsim.graph.end_graph_capture()
+    sizes = [node["params"]["size"] for node in nodes if node["node_type"] == "buffer"]
+    assert sizes == [0, 0]
