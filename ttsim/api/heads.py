@@ -269,7 +269,7 @@ def nlp_create_qkv_heads(
         input: [batch, 1, rows, columns] in TILE layout, interleaved: all queries, then all keys, then all values.
         input_kv: Keys and values, where ``input`` has the queries alone.
         num_heads: Heads of queries.
-        num_kv_heads: Heads of keys and of values; None for as many.
+        num_kv_heads: Heads of keys and of values; None for as many, 0 for queries alone.
         transpose_k_heads: Keys are [batch, heads, head size, rows].
         kv_tied: Not simulated: keys that are the values.
         memory_config: Memory of the results, interleaved; None for that of the tensor.

@@ -33,6 +33,16 @@ def test_queries_keys_and_values_lie_side_by_side(device, transposed):
     assert np.array_equal(ttnn.transformer.concatenate_heads(query).to_numpy(), numbers[..., :128])
 
 
+def test_queries_alone_leave_keys_and_values_empty(device):
+    """Decoders split a projection of one kind by heads so, and take the first result."""
+    x = on(device, 2, 1, 64, 96)
+    query, key, value = ttnn.experimental.nlp_create_qkv_heads(x, num_heads=3, num_kv_heads=0)
+    assert np.array_equal(query.to_numpy(), heads(x.to_numpy()[:, 0], 3))
+    assert (key.shape, value.shape) == ([2, 0, 32, 64], [2, 0, 64, 32])
+    with pytest.raises(ttnn.DeviceError, match=r"^num_q_heads must be greater than 0"):
+        ttnn.experimental.nlp_create_qkv_heads(x, num_heads=0, num_kv_heads=3)
+
+
 def test_blocks_hold_groups_of_heads(device):
     cores = ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(1, 1))])
     place = ttnn.MemoryConfig(

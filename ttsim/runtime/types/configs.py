@@ -54,11 +54,11 @@ class UnaryWithParam:
     op_type: UnaryOpType
     params: tuple[float, ...]  # Its numbers, for example the slope of a LEAKY_RELU
 
-    def __init__(self, op_type: UnaryOpType | tuple[UnaryOpType, float], *params: float) -> None:
-        """Takes a UnaryOpType with up to two numbers, or one with its number as a tuple; else ArgumentTypeError."""
+    def __init__(self, op_type: UnaryOpType | tuple[UnaryOpType, float] | list[Any], *params: float) -> None:
+        """Takes a UnaryOpType with up to two numbers, or a pair of one and its number; else ArgumentTypeError."""
         op: object = op_type
-        if isinstance(op_type, tuple) and len(op_type) == MOST_PARAMETERS and not params:
-            op, params = op_type[0], op_type[1:]
+        if isinstance(op_type, tuple | list) and len(op_type) == MOST_PARAMETERS and not params:
+            op, params = op_type[0], tuple(op_type[1:])
         if not isinstance(op, UnaryOpType):
             near = str(op).upper()
             hint = f"; did you mean UnaryOpType.{near}?" if near in UnaryOpType.__members__ else ""
@@ -94,8 +94,10 @@ class PaddingMode(PlainEnum):
 
 
 def _activation(value: Any) -> UnaryWithParam | None:
-    """An activation, also from a bare UnaryOpType."""
+    """An activation, also from a bare UnaryOpType, alone or in a pair with its number."""
     if isinstance(value, UnaryOpType):
+        return UnaryWithParam(value)
+    if isinstance(value, tuple | list) and len(value) == MOST_PARAMETERS:
         return UnaryWithParam(value)
     if value is not None and not isinstance(value, UnaryWithParam):
         raise TypeError("no activation")
@@ -112,7 +114,10 @@ def _padding_mode(value: Any) -> PaddingMode:
 
 
 ModeOrName = Annotated[PaddingMode, Kind("PaddingMode or its name", _padding_mode)]
-Activation = Annotated[UnaryWithParam | UnaryOpType | None, Kind("UnaryWithParam or UnaryOpType or None", _activation)]
+Activation = Annotated[
+    UnaryWithParam | UnaryOpType | tuple[UnaryOpType, float] | list[Any] | None,
+    Kind("UnaryWithParam or UnaryOpType or None", _activation),
+]
 
 
 class Conv2dConfig(CheckedRecord):

@@ -10,7 +10,7 @@ from device.errors import NotSimulatedError
 from device.spec.parts import GridSpec
 from ops.programs.matmul.op import MatmulConfig, MatmulProgram
 from ttsim.runtime.types.call import CheckedRecord, Kind, param
-from ttsim.runtime.types.configs import UnaryOpType, UnaryWithParam
+from ttsim.runtime.types.configs import Activation
 
 
 def _grid(value: Any) -> CoreCoord:
@@ -22,20 +22,7 @@ def _grid(value: Any) -> CoreCoord:
     return value
 
 
-def _activation(value: Any) -> UnaryWithParam | None:
-    """An activation, also from a bare UnaryOpType, alone or with its number."""
-    if isinstance(value, UnaryOpType | tuple):
-        return UnaryWithParam(value)
-    if value is not None and not isinstance(value, UnaryWithParam):
-        raise TypeError("no activation")
-    return value
-
-
 Grid = Annotated[CoreCoord | tuple[int, int], Kind("CoreCoord or (x, y)", _grid)]
-FusedActivation = Annotated[
-    UnaryWithParam | UnaryOpType | tuple[UnaryOpType, float] | None,
-    Kind("UnaryWithParam, UnaryOpType or None", _activation),
-]
 GRID = "Columns and rows of cores that the program may use, from (0, 0) on."
 DEPTH = "Tiles of K in one block: partial sums pass through the packer between blocks."
 SUBBLOCK = "{} of a sub-block, in tiles: what the registers hold."
@@ -127,7 +114,7 @@ class MatmulMultiCoreReuseMultiCastProgramConfig(_Blocks):
     per_core_M: int = param(PART.format("down"))
     per_core_N: int = param(PART.format("across"))
     transpose_mcast: bool = param("Rows of the output run over columns of cores.")
-    fused_activation: FusedActivation = param(FUSED, default=None)
+    fused_activation: Activation = param(FUSED, default=None)
     fuse_batch: bool = param(FUSE, default=True)
     allowed_worker_cores: CoreRangeSet | None = param(ALLOWED, default=None)
 
@@ -157,7 +144,7 @@ class MatmulMultiCoreReuseMultiCast1DProgramConfig(_Blocks):
     per_core_M: int = param(PART.format("down"))
     per_core_N: int = param(PART.format("across"))
     fuse_batch: bool = param(FUSE)
-    fused_activation: FusedActivation = param(FUSED, default=None)
+    fused_activation: Activation = param(FUSED, default=None)
     mcast_in0: bool = param("The first operand is multicast, cores split columns; else the second, cores split rows.")
     gather_in0: bool = param("Not simulated: the first operand goes around a ring of cores.", default=False)
     hop_cores: CoreRangeSet = param("Of gather_in0 alone.", default=CoreRangeSet([]))
@@ -197,7 +184,7 @@ class MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig(CheckedRecord):
     in0_block_w: int = param(DEPTH)
     per_core_M: int = param("Tile rows of the output: 1.")
     per_core_N: int = param("Output tiles across in each shard of the output.")
-    fused_activation: FusedActivation = param(FUSED, default=None)
+    fused_activation: Activation = param(FUSED, default=None)
     num_workers_per_dram_bank: int = param("Cores for each bank; more than 1 is not simulated.", default=1)
 
     def argument(self) -> MatmulConfig:
@@ -231,7 +218,7 @@ class MatmulMultiCoreReuseMultiCastBatchedDRAMShardedProgramConfig(CheckedRecord
     in0_block_w: int = param(DEPTH)
     per_core_M: int = param(PART.format("down"))
     per_core_N: int = param(PART.format("across"))
-    fused_activation: FusedActivation = param(FUSED, default=None)
+    fused_activation: Activation = param(FUSED, default=None)
 
     def argument(self) -> MatmulConfig:
         """Raises NotSimulatedError."""

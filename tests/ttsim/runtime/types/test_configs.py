@@ -1,4 +1,5 @@
 from copy import copy
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from ttsim.runtime.types.configs import (
     WormholeComputeKernelConfig,
     init_device_compute_kernel_config,
 )
+from ttsim.runtime.types.matmul_configs import MatmulMultiCoreReuseMultiCastProgramConfig
 from ttsim.runtime.types.tensors import DataType
 
 
@@ -59,6 +61,20 @@ def test_fields_arrive_in_the_machines_types() -> None:
         replicate_padding=True,
     )
     assert Conv2dConfig(padding_mode="Replicate").argument().replicate_padding  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("pair", [[UnaryOpType.GELU, True], (UnaryOpType.GELU, 1.0)])
+def test_an_activation_comes_in_a_pair_with_its_number(pair: Any) -> None:
+    """As the real library takes it; lists of one or three entries it refuses."""
+    wanted = UnaryWithParam(UnaryOpType.GELU, 1.0)
+    program = MatmulMultiCoreReuseMultiCastProgramConfig(
+        compute_with_storage_grid_size=(1, 1), in0_block_w=1, out_subblock_h=1, out_subblock_w=1, per_core_M=1,
+        per_core_N=1, transpose_mcast=False, fused_activation=pair,
+    )  # fmt: skip
+    assert UnaryWithParam(pair) == Conv2dConfig(activation=pair).activation == program.fused_activation == wanted
+    for wrong in (pair[:1], (*pair, 2.0)):
+        with pytest.raises(TypeError, match=r"^__init__\(\): incompatible function arguments"):
+            Conv2dConfig(activation=wrong)
 
 
 @pytest.mark.parametrize(
