@@ -56,11 +56,11 @@ def _busiest(leg: Leg, sent_bytes: Floats) -> float:
 
 def _leg_loads(leg: Leg, sent_bytes: Floats, rings: int) -> Floats:
     """[rings, positions] the bytes on the links of one axis: sums along each ring, unrolled twice and folded."""
-    first = leg.start % leg.size
-    steps = np.zeros((rings, 2 * leg.size + 1))
-    np.add.at(steps, (leg.ring, first), sent_bytes)
-    np.add.at(steps, (leg.ring, first + leg.links), -sent_bytes)
-    loads = steps.cumsum(axis=1)
+    width = 2 * leg.size + 1
+    first = leg.ring * width + leg.start % leg.size
+    places, changes = np.concatenate([first, first + leg.links]), np.concatenate([sent_bytes, -sent_bytes])
+    steps = np.bincount(places, weights=changes, minlength=rings * width)
+    loads = steps.reshape(rings, width).cumsum(axis=1)
     folded: Floats = loads[:, : leg.size] + loads[:, leg.size : -1]
     return folded
 

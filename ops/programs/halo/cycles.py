@@ -53,6 +53,7 @@ from ops.programs.halo.plan import (
     HaloArguments,
     HaloOp,
     HaloPlan,
+    transfers_in_turns,
     turns,
 )
 from ops.programs.halo.transfers import Transfers, changes, count_transfers, list_transfers, padding_runs
@@ -107,9 +108,12 @@ def batches_of(plan: HaloPlan, *, by_task: bool) -> Batches:
     untilized (`device.spec.releases`).
     """
     halo = plan.arguments
-    listing = count_transfers if halo.tiled and not halo.frame.replicate else list_transfers
-    transfers = listing(halo.frame, plan.ranges, input_rows=halo.input_rows, block_rows=halo.block_rows)
-    turn = np.where(transfers.source != transfers.destination, 1, 0) if by_task else turns(transfers, tiled=halo.tiled)
+    if halo.tiled or by_task:
+        listing = list_transfers if halo.frame.replicate else count_transfers
+        transfers = listing(halo.frame, plan.ranges, input_rows=halo.input_rows, block_rows=halo.block_rows)
+        turn = np.where(transfers.source != transfers.destination, 1, 0) if by_task else turns(transfers, tiled=True)
+    else:
+        transfers, turn = transfers_in_turns(halo, plan.ranges)
     if halo.tiled and by_task:
         return Batches(transfers, turn, np.zeros_like(turn))
     if halo.tiled:
@@ -276,7 +280,7 @@ def _met(starts: Sequence[Floats], ends: Floats, sending: Floats) -> Floats:
     if not starts:
         return ends
     first = starts[0][1]
-    others_end = shared[first <= np.median(first)].max()
+    others_end = shared[first <= np.sort(first)[(len(first) - 1) // 2]].max()
     return np.array([alone, np.minimum(shared, np.maximum(alone, others_end + sending))])
 
 

@@ -36,6 +36,7 @@ from device.plan import CircularBuffer, DeviceOp
 from device.spec.device_spec import DeviceSpec
 from ops.programs.buffer_shapes import buffer, paged_buffer, shard_counts, tile_buffer
 from ops.programs.halo.transfers import (
+    EvenPaddingRuns,
     StickRanges,
     Transfers,
     changes,
@@ -298,17 +299,54 @@ def config_words(halo: HaloArguments, ranges: StickRanges) -> tuple[int, int, in
 
 def turns(transfers: Transfers, *, tiled: bool) -> Integers:
     """[transfers] the processor that does each."""
-    source, destination = transfers.source, transfers.destination
     if tiled:
         return transfers.stick // UNTILIZE_BLOCK_STICKS % PROCESSORS
-    places = (2 * source + (source != destination)) * (destination.max(initial=0) + 1) + destination
-    begins = changes(places).nonzero()[0]  # transfers between the same cores follow each other, so that few are sorted
-    order, counts = places[begins].argsort(kind="stable"), np.diff(begins, append=len(places))
-    before = counts[order].cumsum() - counts[order]
-    first = np.empty_like(before)
-    first[order] = before - before[source[begins[order]].searchsorted(source[begins[order]])]
-    turn: Integers = ((first - begins).repeat(counts) + np.arange(len(places))) % PROCESSORS
+    # Transfers between the same cores follow each other, so that few are sorted
+    begins = changes(transfers.source * (transfers.destination.max(initial=0) + 1) + transfers.destination).nonzero()[0]
+    counts = np.diff(begins, append=len(transfers.source))
+    first = first_turns(transfers.source[begins], transfers.destination[begins], counts)
+    turn: Integers = ((first - begins).repeat(counts) + np.arange(len(transfers.source))) % PROCESSORS
     return turn
+
+
+def first_turns(source: Integers, destination: Integers, counts: Integers) -> Integers:
+    """[pairs of cores] how many transfers of a row-major source come before those of a pair, which has so many.
+
+    Those to the source itself come first, then those to others in core order.
+    """
+    places = (2 * source + (source != destination)) * (destination.max(initial=0) + 1) + destination
+    order = places.argsort(kind="stable")
+    before = counts[order].cumsum() - counts[order]
+    first: Integers = np.empty_like(before)
+    first[order] = before - before[source[order].searchsorted(source[order])]
+    return first
+
+
+def shares_of_turns(first: Integers, counts: Integers) -> Integers:
+    """[processors, pairs of cores] transfers that each processor does, of so many from the `first_turns` on."""
+    ahead = np.array([[1], [0]])  # the first processor begins
+    shares: Integers = (first + counts + ahead) // PROCESSORS - (first + ahead) // PROCESSORS
+    return shares
+
+
+def transfers_in_turns(halo: HaloArguments, ranges: StickRanges) -> tuple[Transfers, Integers]:
+    """The transfers of a row-major input, and the processor that does each.
+
+    Those between two cores by one processor are counted, not listed, where the runs of data between padding are even.
+    """
+    frame, input_rows, runs = halo.frame, halo.input_rows, padding_runs(halo.frame)
+    if not isinstance(runs, EvenPaddingRuns):
+        listed = list_transfers(frame, ranges, input_rows=input_rows)
+        return listed, turns(listed, tiled=False)
+    pairs = count_transfers(frame, ranges, input_rows=input_rows)
+    first, every = first_turns(pairs.source, pairs.destination, pairs.counts), np.arange(len(pairs.counts))
+    counts, begin = shares_of_turns(first, pairs.counts), pairs.source * input_rows + pairs.stick
+    sticks = runs.span * counts  # of whole runs; the first and the last may be cut
+    sticks[first % PROCESSORS, every] -= begin % runs.span
+    sticks[(first + pairs.counts - 1) % PROCESSORS, every] -= -(begin + pairs.sticks) % runs.span
+    turn, pair = counts.nonzero()
+    source, stick, destination = pairs.source[pair], pairs.stick[pair], pairs.destination[pair]
+    return Transfers(source, stick, destination, sticks[turn, pair], counts[turn, pair]), turn
 
 
 def _listed_gather_words(halo: HaloArguments, transfers: Transfers) -> tuple[int, int]:
@@ -339,18 +377,10 @@ def _gather_words_row_major(halo: HaloArguments, ranges: StickRanges) -> tuple[i
     The transfers between two cores follow each other, so each processor has one route for every pair of cores of which
     it got any.
     """
-    cores = halo.nhw_cores
     pairs = count_transfers(halo.frame, ranges, input_rows=halo.input_rows)
-    away = pairs.source != pairs.destination
-    order = ((pairs.source * 2 + away) * cores + pairs.destination).argsort()
-    source, count = pairs.source[order], pairs.counts[order]
-    ends = count.cumsum()
-    begins = ends - count
-    first = begins[source.searchsorted(source)]  # of each core
-    ahead = np.array([[1], [0]])  # the first processor begins
-    share = (ends - first + ahead) // PROCESSORS - (begins - first + ahead) // PROCESSORS
-    queue = np.concatenate([PROCESSORS * source, PROCESSORS * source + 1])
-    return _list_words(queue, (TRANSFER_WORDS * share + ROUTE_WORDS * (share > 0)).ravel(), cores)
+    share = shares_of_turns(first_turns(pairs.source, pairs.destination, pairs.counts), pairs.counts)
+    queue = np.concatenate([PROCESSORS * pairs.source, PROCESSORS * pairs.source + 1])
+    return _list_words(queue, (TRANSFER_WORDS * share + ROUTE_WORDS * (share > 0)).ravel(), halo.nhw_cores)
 
 
 def _gather_words_tiled(halo: HaloArguments, ranges: StickRanges) -> tuple[int, int]:

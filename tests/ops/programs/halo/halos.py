@@ -1,12 +1,16 @@
-"""Halos of a square image that tests share."""
+"""Halos that tests share: of a square image, and drawn ones."""
 
 from typing import Any
+
+from hypothesis import strategies as st
 
 from device.cores import first_cores
 from device.memory.memory_config import ShardOrientation
 from device.numbers.formats import BFLOAT16
 from ops.programs.halo.plan import BLOCK, HEIGHT, WIDTH, HaloArguments, HaloPlan, plan_halo
+from ops.programs.halo.transfers import stick_ranges
 from ops.window import PaddedInput, convolution_axis, transposed_axis
+from tests.ops.window.drawn_frames import frames
 
 
 def halo_plan(
@@ -39,3 +43,11 @@ def halo_plan(
         "tiled": False,
     }
     return plan_halo(HaloArguments(**fields | changes), input_tensor="x", output_tensor="halo")
+
+
+@st.composite
+def halos(draw, *, replicates=True):
+    """A frame, sticks of an input shard, and what each core needs."""
+    frame, input_rows = draw(frames(replicates=replicates)), draw(st.integers(1, 80))
+    cores = max(-(-frame.data // input_rows), draw(st.integers(1, 20)))
+    return frame, input_rows, stick_ranges(frame, output_rows=-(-frame.outputs // cores), cores=cores)

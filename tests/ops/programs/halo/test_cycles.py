@@ -1,5 +1,7 @@
 """Cycles of halos: by hand, and never less with less to work with; what cores send each other."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -7,8 +9,9 @@ from hypothesis import given, strategies as st
 from ops.op_models import load_spec
 from ops.programs.halo import cycles as cycles_module
 from ops.programs.halo.cycles import halo_cycles, halo_times, halo_traffic, in_the_way
-from ops.programs.halo.plan import BLOCK, HEIGHT, WIDTH
-from tests.ops.programs.halo.halos import halo_plan
+from ops.programs.halo.plan import BLOCK, HEIGHT, WIDTH, transfers_in_turns, turns
+from ops.programs.halo.transfers import list_transfers
+from tests.ops.programs.halo.halos import halo_plan, halos
 
 SPEC = load_spec("blackhole_p100").replace(
     halo_costs_start_cycles=450.0,
@@ -111,3 +114,21 @@ def test_others_have_sent_half_of_what_goes_to_earlier_cores():
     meets = [[1.0, 1.0, 1.0], [0.5, 1.0, 0.5], [1.0, 1.0, 1.0]]
     assert in_the_way(senders, receivers, tiled=True).tolist() == meets
     assert (in_the_way(senders, receivers, tiled=False) == 1.0).all()
+
+
+def dealt(transfers, turn):
+    """Transfers and sticks between every two cores, by the processor that moves them."""
+    found = {}
+    rows = zip(*map(np.ndarray.tolist, (*transfers, turn)), strict=True)
+    for source, _, destination, sticks, count, processor in rows:
+        before = found.get((source, destination, processor), (0, 0))
+        found[source, destination, processor] = before[0] + count, before[1] + sticks
+    return found
+
+
+@given(halos())
+def test_transfers_that_are_counted_in_turns_are_those_that_are_listed(halo):
+    frame, input_rows, ranges = halo
+    arguments = replace(halo_plan().arguments, frame=frame, input_rows=input_rows, nhw_cores=len(ranges.starts))
+    listed = list_transfers(frame, ranges, input_rows=input_rows)
+    assert dealt(*transfers_in_turns(arguments, ranges)) == dealt(listed, turns(listed, tiled=False))

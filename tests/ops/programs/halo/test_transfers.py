@@ -9,19 +9,12 @@ from hypothesis import given, strategies as st
 from ops.programs.halo.plan import reader_indices_refusal
 from ops.programs.halo.transfers import most_sticks, padding_runs, stick_ranges
 from ops.window import PaddedInput, convolution_axis, frame_sources
+from tests.ops.programs.halo.halos import halos
 from tests.ops.window.drawn_frames import frames
 
 
 def amounts(sticks):
     return np.array([sticks, sticks // 4 + sticks % 4])
-
-
-@st.composite
-def halos(draw, *, replicates=True):
-    """A frame, sticks of an input shard, and what each core needs."""
-    frame, input_rows = draw(frames(replicates=replicates)), draw(st.integers(1, 80))
-    cores = max(-(-frame.data // input_rows), draw(st.integers(1, 20)))
-    return frame, input_rows, stick_ranges(frame, output_rows=-(-frame.outputs // cores), cores=cores)
 
 
 def padding_by_stick(frame, ranges):
