@@ -227,7 +227,7 @@ def _finish(op: Conv2dOp, spec: DeviceSpec) -> Task | None:
 def gathering_cores(op: Conv2dOp) -> dict[Share, CoreRangeSet]:
     """Cores of the input by the share of their tile rows with outputs: rows behind the last output are not read."""
     config, full = op.layout.config, op.problem.out_rows // op.layout.shards.out_rows  # slices before the last rows
-    share_of = cache(partial(_share, op))
+    share_of = cache(partial(share_of_slice, op))
     shares = [share_of(number if number >= full else 0) for number in range(config.nhw_cores)]
     ragged: dict[Share, list[CoreRange]] = {}
     corner = config.cores.bounding_box().start
@@ -241,7 +241,7 @@ def gathering_cores(op: Conv2dOp) -> dict[Share, CoreRangeSet]:
     return ({} if rest.empty() else {WHOLE: rest}) | groups
 
 
-def _share(op: Conv2dOp, number: int) -> Share:
+def share_of_slice(op: Conv2dOp, number: int) -> Share:
     """The parts of a slice of the rows with outputs for each reader; a reader without tile rows has the whole slice."""
     first, second = (tiles * TILE for tiles in op.layout.reader_tile_rows)
     height, out_rows = first + second, op.layout.shards.out_rows

@@ -23,6 +23,7 @@ from ops.programs.conv2d.block_costs import (
     product_block,
     sent_activation_bytes,
     sent_weight_bytes,
+    share_of_slice,
     useful_flops,
     weight_bytes,
     weight_reader_cores,
@@ -91,7 +92,7 @@ def operation_cycles(op: Conv2dOp, timing: ConvTiming, **amounts: Any) -> Operat
         groups=lambda: tuple(map(group, roles())),
         slowest=lambda: group(max(roles(), key=lambda role: role.end)),
         cores=lambda: sum(role.cores.num_cores() for role in roles()),
-        working=lambda: _working(roles()),
+        working=partial(_working, op, timing),
         contention_cycles=lambda: critical_cycles(timing.end).get(Stage.DRAM, 0.0),
         **amounts,
     )
@@ -115,16 +116,18 @@ def core_roles(op: Conv2dOp, timing: ConvTiming) -> tuple[Role, ...]:
     return tuple(role for role in roles if not role.cores.empty())
 
 
-def _working(roles: Sequence[Role]) -> frozenset[Stage]:
-    """The stages that work on any core."""
-    busy = {role.core: [each.busy_cycles() for each in role.core.processors] for role in roles}
+def _working(op: Conv2dOp, timing: ConvTiming) -> frozenset[Stage]:
+    """The stages that work on any core: those of the walk, without readers that have nothing to read on any core.
+
+    No core reads more than those with the first slice of the rows.
+    """
+    most = dict(zip((Stage.READER, Stage.SECOND_READER), share_of_slice(op, 0), strict=True))
     return frozenset(
         stage
-        for role in roles
-        for parts in [_parts(role)]
-        for own in busy[role.core]
-        for stage, cycles in own.items()
-        if parts.get(stage, 1.0) * cycles > 0
+        for core in timing.cores
+        for processor in core.processors
+        for stage, cycles in processor.busy_cycles().items()
+        if most.get(stage, 1.0) * cycles > 0
     )
 
 

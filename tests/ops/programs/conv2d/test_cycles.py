@@ -58,6 +58,8 @@ def test_less_to_work_with_is_never_faster(drawn, data):
     assert 0 < cycles.useful_flops <= cycles.issued_flops
     assert cycles.cores == op.layout.config.cores.union(op.layout.out_config.cores).num_cores()
     assert cycles.bound_by in {stage.stage for stage in stages}
+    working = {stage.stage for group in cycles.groups for stage in group.stages if stage.busy_cycles > 0}
+    assert cycles.working == working
     assert sum(stage.critical_cycles for stage in stages) == pytest.approx(cycles.cycles)
     for group in cycles.groups:
         assert sum(stage.critical_cycles for stage in group.stages) == pytest.approx(group.cycles)
