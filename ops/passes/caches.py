@@ -190,16 +190,25 @@ def plans_of_process() -> PlanCache:
     return PlanCache()
 
 
+# Canonical specs by their ids: trial calls open a device each, and to hash all figures of one takes as long as the rest
+_CANONICAL: Final = BoundedCache[int, DeviceSpec](MOST_SPECS)
+
+
 def canonical_spec(spec: DeviceSpec) -> DeviceSpec:
     """The first of all specs that are equal and have the same text.
 
     Equal is not enough: 1 is equal to 1.0, and reports show the difference.
     """
+    if _CANONICAL.get(id(spec)) is spec:
+        return spec
     try:
         first = _first_of_equal(spec)
     except TypeError:  # somebody put a list where a tuple belongs: it stands for itself
         return spec
-    return first if first is spec or repr(first) == repr(spec) else spec
+    if first is not spec:
+        return first if repr(first) == repr(spec) else spec
+    _CANONICAL.put(id(spec), spec)
+    return spec
 
 
 @lru_cache(MOST_SPECS)
