@@ -6,6 +6,7 @@ Every query runs on a device of its own, made like the one that is asked about: 
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import Context
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from device.errors import ArgumentTypeError, TTSimError, shown
@@ -281,16 +282,18 @@ def _replaced(
     args: Sequence[Any], kwargs: Mapping[str, Any], kinds: Any, device: Device, trial: Device
 ) -> tuple[list[Any], dict[str, Any]]:
     """The arguments with tensors of the trial device in place of these kinds of tensors and descriptions."""
-
-    def replaced(value: Any) -> Any:
-        if type(value) in (list, tuple):
-            return type(value)(map(replaced, value))
-        if value is device:
-            return trial
-        on_host = isinstance(value, Tensor) and value.device() is not device
-        return tensor_like(value, trial) if isinstance(value, kinds) and not on_host else value
-
+    replaced = partial(_replacement, kinds=kinds, device=device, trial=trial)
     return list(map(replaced, args)), {name: replaced(value) for name, value in kwargs.items()}
+
+
+def _replacement(value: Any, *, kinds: Any, device: Device, trial: Device) -> Any:
+    """An argument of a call on the trial device, also of those in a list or a tuple."""
+    if type(value) in (list, tuple):
+        return type(value)(_replacement(each, kinds=kinds, device=device, trial=trial) for each in value)
+    if value is device:
+        return trial
+    on_host = isinstance(value, Tensor) and value.device() is not device
+    return tensor_like(value, trial) if isinstance(value, kinds) and not on_host else value
 
 
 def _accepted(events: Sequence[Event], results: Sequence[Tensor]) -> ConstraintQueryResponse:

@@ -1,10 +1,14 @@
 """Queries of memory and time: their answers are those of a capture, of a run and of a report of the same call."""
 
+import gc
+from weakref import ref
+
 import pytest
 
 import ttsim
 from tests.sizes import conv_sizes
 from ttsim import graph
+from ttsim.recording import queries
 
 TILES = ttsim.TILE_LAYOUT
 L1, DRAM = ttsim.BufferType.L1, ttsim.BufferType.DRAM
@@ -269,3 +273,21 @@ def test_a_result_without_axes_is_timed(device):
         ttsim.sum, spec(2, 64, 64, memory=DRAM), output_layout=ttsim.ROW_MAJOR_LAYOUT, device=device
     )
     assert report.operations[-1].name == "UntilizeWithUnpaddingDeviceOperation"
+
+
+def test_a_query_leaves_nothing_to_the_garbage_collector(device, monkeypatch):
+    """Whoever asks thousands of questions would wait for collections."""
+    trials, like = [], queries._like
+
+    def remembered(device):
+        trial = like(device)
+        trials.append(ref(trial))
+        return trial
+
+    monkeypatch.setattr(queries, "_like", remembered)
+    gc.disable()
+    try:
+        graph.query_op_constraints(ttsim.relu, device, spec(1, 1, 64, 128))
+        assert [trial() for trial in trials] == [None]
+    finally:
+        gc.enable()

@@ -5,6 +5,7 @@ import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
+from functools import cached_property
 from threading import current_thread, main_thread
 from types import FrameType
 from typing import Any, Final
@@ -25,7 +26,7 @@ from ttsim.runtime.queried import (
     RuntimeQueryResponse,
 )
 from ttsim.study.ask.choice import Candidate, choice
-from ttsim.study.ask.question import PROTOCOL, call_of, candidate, checked_fields, state_of
+from ttsim.study.ask.question import PROTOCOL, Call, call_of, candidate, checked_fields, state_of
 from ttsim.study.ask.values import json_of
 from ttsim.study.store import model_version
 
@@ -103,14 +104,27 @@ def answer_of(read: Mapping[str, Any]) -> Answer:
             raise ArgumentError(f"ask must be {', '.join(ASKED)}, or several of these, not {shown(name)}{near}")
     if "choose" in read:
         return {"choice": _choice(read)}
-    return {name: ASKED[name](read) for name in names}
+    subject = Subject(read)
+    return {name: ASKED[name](subject) for name in names}
 
 
-def _constraints(read: Mapping[str, Any]) -> Answer:
-    op, args, kwargs, device = call_of(read)
-    if "state" not in read:
+class Subject:
+    """What a question is about."""
+
+    def __init__(self, read: Mapping[str, Any]) -> None:
+        self.read = read  # The fields of the question
+
+    @cached_property
+    def call(self) -> Call:
+        """The call, which all answers to the question share; raises TTSimError for a question that means none."""
+        return call_of(self.read)
+
+
+def _constraints(subject: Subject) -> Answer:
+    op, args, kwargs, device = subject.call
+    if "state" not in subject.read:
         return _written(query_op_constraints(op, device, *args, **kwargs))
-    state = state_of(read["state"])
+    state = state_of(subject.read["state"])
     output = query_op_constraints_with_initial_state(op, device, state, *args, **kwargs)
     return {
         **_written(output.response),
@@ -129,15 +143,15 @@ def _record(record: AllocationRecord) -> Answer:
     return {name: json_of(value) for name, value in record._asdict().items()}
 
 
-def _runtime(read: Mapping[str, Any]) -> Answer:
-    return _written(_response(read))
+def _runtime(subject: Subject) -> Answer:
+    return _written(_response(subject))
 
 
-def _response(read: Mapping[str, Any]) -> RuntimeQueryResponse:
+def _response(subject: Subject) -> RuntimeQueryResponse:
     """The time of the call of a question, on top of its state if it gives one."""
-    op, args, kwargs, device = call_of(read)
-    if "state" in read:
-        return query_op_runtime_with_initial_state(op, device, state_of(read["state"]), *args, **kwargs)
+    op, args, kwargs, device = subject.call
+    if "state" in subject.read:
+        return query_op_runtime_with_initial_state(op, device, state_of(subject.read["state"]), *args, **kwargs)
     return query_op_runtime(op, device, *args, **kwargs)
 
 
@@ -152,10 +166,10 @@ def _written(response: ConstraintQueryResponse | RuntimeQueryResponse) -> Answer
     return {field.name: written(getattr(response, field.name)) for field in fields(response)}
 
 
-def _model(read: Mapping[str, Any]) -> int:
+def _model(subject: Subject) -> int:
     """Nanoseconds alone, 0 where they are not known: the shape of a runtime predictor's plug of tt-metal."""
     try:
-        return _response(_as_call(read)).runtime
+        return _response(Subject(_as_call(subject.read))).runtime
     except TTSimError:
         return 0
 
@@ -181,7 +195,7 @@ def _without_zeros(written: Any) -> Any:
     return {"tensor_spec": {**spec, "logical_shape": shape}}
 
 
-def _version(read: Mapping[str, Any]) -> Answer:
+def _version(subject: Subject) -> Answer:
     return {"protocol": PROTOCOL, "model": model_version()}
 
 
@@ -189,14 +203,14 @@ def _choice(read: Mapping[str, Any]) -> Answer:
     candidates = []
     for number, changes in enumerate(read["choose"]):
         try:
-            response = _response(candidate(read, changes))
+            response = _response(Subject(candidate(read, changes)))
         except TTSimError as error:
             response = RuntimeQueryResponse(status=ExecutionStatus.Error, error_message=str(error), refusal="argument")
         candidates.append(Candidate(number, response))
     return choice(candidates)
 
 
-ASKED: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {
+ASKED: Final[Mapping[str, Callable[[Subject], Any]]] = {
     "constraints": _constraints,
     "runtime": _runtime,
     "model": _model,

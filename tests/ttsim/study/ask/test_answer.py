@@ -8,7 +8,7 @@ import pytest
 import ttsim
 from ttsim.study.ask import answer
 from ttsim.study.ask.answer import answer_of, answer_text, is_failure
-from ttsim.study.ask.question import question_of
+from ttsim.study.ask.question import call_of, question_of
 from ttsim.study.ask.values import value_of
 
 SPEC = {"shape": [1, 1, 64, 128], "dtype": "ttnn.bfloat16", "layout": "ttnn.TILE_LAYOUT"}
@@ -43,6 +43,13 @@ def test_memory_and_time_are_those_of_the_queries(n150):
         == round(ttsim.estimate_cycles(ttsim.exp, spec, device=n150).nanoseconds)
     )
     assert both["runtime"]["trace_replay"] == runtime.trace_replay
+
+
+def test_memory_and_time_share_the_call_of_a_question(monkeypatch):
+    read = []
+    monkeypatch.setattr(answer, "call_of", lambda fields: read.append(fields) or call_of(fields))
+    assert set(asked(op="exp", args=[IN_L1])) == {"constraints", "runtime"}
+    assert len(read) == 1
 
 
 def test_a_layer_is_the_call_of_the_same_layer(n150):
