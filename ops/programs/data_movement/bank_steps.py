@@ -1,8 +1,9 @@
-"""Pieces of rows that all cores write in step: how many of them the busiest bank of DRAM takes at a time.
+"""Pieces of rows that all cores write in step: how many rows of them the busiest bank of DRAM takes at a time.
 
-Where a tensor's rows move to or from the last axis, a core writes one element of each row of a block after the other,
-a fixed number of rows apart, so that a block may lie in a few banks, or in one; and cores that began together are at
-the same place of their own blocks. Source of the order: tt-metal 0.81.1 (data_movement/permute, row-major writer).
+Where a tensor's rows move to or from the last axis, a core writes a part of each row of a block after the other. These
+rows are a fixed number of pages apart, so that a block may lie in a few banks, or in one; and cores that began together
+are at the same place of their own blocks. Source of the order: tt-metal 0.81.1 (data_movement/permute, the writers of
+rows and of tiles).
 """
 
 from functools import lru_cache
@@ -20,34 +21,39 @@ KEPT: Final = 1024
 
 
 @lru_cache(KEPT)
-def busiest_bank_rows(shape: Shape, axes: Shape, cores: int, banks: int) -> float:
+def busiest_bank_rows(shape: Shape, axes: Shape, cores: int, banks: int, *, tiled: bool) -> float:
     """Rows that the busiest bank takes from all cores while each writes a block of the last axis, in the mean of steps.
 
     Args:
-        shape: The tensor, row-major.
+        shape: The source.
         axes: The axis of the source that each axis of the result is; the last is not the source's last.
         cores: The cores, each with as many blocks as the others or one more, in order.
-        banks: The banks of DRAM, to which the rows of the result go in turn.
+        banks: The banks of DRAM, to which the pages of the result go in turn.
+        tiled: Whether pages are tiles; otherwise rows.
     """
-    rank, after = len(shape), [shape[axis] for axis in axes]
-    rows_apart = {axis: prod(after[place + 1 : -1]) for place, axis in enumerate(axes[:-1])}
-    others = [axis for axis in range(rank - 1) if axis != axes[-1]]
-    wide, high = div_up(shape[-1], TILE), div_up(shape[axes[-1]], TILE)
-    count = prod(shape[axis] for axis in others) * high * wide
-    each, more = divmod(count, cores)
-    number = np.arange(cores)
-    step, core = np.meshgrid(np.arange(min(each + (more > 0), SAMPLED)), number, indexing="ij")
+    last, moved, high = len(shape) - 1, axes[-1], TILE if tiled else 1  # `high` rows lie in a page
+    after = [shape[axis] for axis in axes]
+    images = [*after[:-2], div_up(after[-2], high), div_up(after[-1], TILE) if tiled else 1]  # in pages
+    apart = {axis: prod(images[place + 1 :]) for place, axis in enumerate(axes)}
+    in_page = {axis: high if place == last - 1 else 1 for place, axis in enumerate(axes)}
+
+    wide, parts = div_up(shape[last], TILE), div_up(shape[moved], TILE)
+    others = [axis for axis in range(last) if axis != moved]
+    each, more = divmod(prod(shape[axis] for axis in others) * parts * wide, cores)
+    step, core = np.indices((min(each + (more > 0), SAMPLED), cores)).reshape(2, -1)
     busy = step < each + (core < more)
-    block = (core * each + np.minimum(core, more) + step)[busy]
-    rest, column = np.divmod(block, wide)
-    row = column * TILE * rows_apart[rank - 1]
-    places = np.unravel_index(rest // high, [shape[axis] for axis in others]) if others else ()
+    step, core = step[busy], core[busy]
+    rest, column = np.divmod(core * each + np.minimum(core, more) + step, wide)
+    rest, part = np.divmod(rest, parts)
+    page = column * TILE // in_page[last] * apart[last] + part * tiled
+    places = np.unravel_index(rest, [shape[axis] for axis in others]) if others else ()
     for axis, place in zip(others, places, strict=True):
-        row = row + place * rows_apart[axis]
-    width, apart = np.minimum(TILE, shape[-1] - column * TILE), rows_apart[rank - 1]
-    ring = banks // gcd(banks, apart)  # banks among which the rows of a block take turns
-    loads = np.zeros(len(step) * banks)
+        page = page + place // in_page[axis] * apart[axis]
+
+    width, stride = np.minimum(TILE, shape[last] - column * TILE), apart[last] if in_page[last] == 1 else 0
+    ring = banks // gcd(banks, stride)  # banks among which the rows of a block take turns
+    loads = np.zeros((int(step.max()) + 1) * banks)
     for turn in range(min(ring, TILE)):
         rows = np.maximum(0, (width - turn + ring - 1) // ring)
-        loads += np.bincount(step[busy] * banks + (row + turn * apart) % banks, rows, len(loads))
+        loads += np.bincount(step * banks + (page + turn * stride) % banks, rows, len(loads))
     return float(loads.reshape(-1, banks).max(axis=1).mean())

@@ -169,28 +169,53 @@ def _by_tiles(op: Permute, ends: Ends, spec: DeviceSpec) -> Composed:
     last, moved = op.shape[-1], op.shape[op.axes[-1]]
     count = prod(op.shape) // (last * moved) * div_up(last, TILE) * div_up(moved, TILE)
     used = min(count, spec.grid.cores)
-    rows, width, parts = min(TILE, moved), min(TILE, last), 1
-    data_format, link = ends.read.data_format, spec.noc.link_bytes_per_cycle
+    rows, width = min(TILE, moved), min(TILE, last)
+    data_format, reads, parts = ends.read.data_format, rows, 1
     element_bytes = data_format.element_bytes or 1  # block floats are bytes
     read_bytes, written_bytes = width * element_bytes, rows * element_bytes
     if ends.read.layout is Layout.TILE:
-        parts, read_bytes = TILE // FACE, FACE * element_bytes
-        written_bytes = read_bytes
-    costs = spec.costs_of(TransferCosts)
-    read_latency = waited_read_cycles(spec, 0, in_dram=in_dram(ends.read))
-    read = burst_cycles(costs.page_issue_cycles, parts * rows, read_bytes, read_latency, link)
-    if in_dram(ends.read):
-        read = max(read, read_latency + shared_read_cycles(spec, used * parts * rows * read_bytes, read_bytes))
-    answered = write_latency_cycles(spec, in_dram=in_dram(ends.written))
-    issue = spec.costs_of(StickCosts).stick_write_cycles
-    located = len(op.shape) * costs.axis_cycles  # where the part goes is worked out axis by axis
-    written = burst_cycles(issue, parts * width, written_bytes, answered, link)
-    if in_dram(ends.written) and ends.written.layout is Layout.ROW_MAJOR:
-        rows_of_bank = busiest_bank_rows(op.shape, op.axes, used, spec.dram.banks)
-        written = max(written, answered + rows_of_bank * spec.dram.write_request_ns * spec.clock_hz / 1e9)
+        reads, parts = rows * div_up(width, FACE), TILE // FACE
+        read_bytes = written_bytes = FACE * element_bytes
     cores = first_cores(used, spec.grid.cols, spec.grid.rows)
-    tilized, turned = tilize_block_cycles(spec, 1, data_format, data_format), untilize_tile_cycles(spec, 1)
-    return _turned(cores, (read, tilized, turned, located + written), div_up(count, used))
+    steps = (
+        _part_read_cycles(ends.read, reads, read_bytes, used, spec),
+        tilize_block_cycles(spec, 1, data_format, data_format),
+        untilize_tile_cycles(spec, 1),
+        _part_written_cycles(op, ends.written, parts, written_bytes, used, spec),
+    )
+    return _turned(cores, steps, div_up(count, used))
+
+
+def _part_read_cycles(source: TensorSpec, reads: int, read_bytes: int, used: int, spec: DeviceSpec) -> float:
+    """So many pieces of rows, or of rows of faces, which all cores ask for in step, until the last is there."""
+    link, issue = spec.noc.link_bytes_per_cycle, spec.costs_of(TransferCosts).page_issue_cycles
+    answered = waited_read_cycles(spec, 0, in_dram=in_dram(source))
+    if source.layout is Layout.TILE and read_bytes < page_alignment_bytes(source.memory_config, spec):
+        # Half of the lines lie otherwise in memory than in L1: each is read by itself, then copied within the core
+        alone = answered + read_bytes / link + local_sticks_cycles(spec, 1, read_bytes)
+        read = reads / 2 * (issue + alone)
+    else:
+        read = burst_cycles(issue, reads, read_bytes, answered, link)
+    if not in_dram(source):
+        return read
+    return max(read, answered + shared_read_cycles(spec, used * reads * read_bytes, read_bytes))
+
+
+def _part_written_cycles(
+    op: Permute, target: TensorSpec, parts: int, written_bytes: int, used: int, spec: DeviceSpec
+) -> float:
+    """A piece of every row of a block, in so many parts, to where it is worked out axis by axis that it goes."""
+    last, issue = op.shape[-1], spec.costs_of(StickCosts).stick_write_cycles
+    answered = write_latency_cycles(spec, in_dram=in_dram(target))
+    located = len(op.shape) * spec.costs_of(TransferCosts).axis_cycles
+    writes = parts * min(TILE, last)
+    alone = located + burst_cycles(issue, writes, written_bytes, answered, spec.noc.link_bytes_per_cycle)
+    if not in_dram(target) or target.memory_config.is_sharded():
+        return alone
+    rows = busiest_bank_rows(op.shape, op.axes, used, spec.dram.banks, tiled=target.layout is Layout.TILE)
+    bank = parts * rows * spec.dram.write_request_ns * spec.clock_hz / 1e9
+    # Cores that wait for a bank longer than they work drift apart, so that it is always busy; others stay in step
+    return max(alone, bank, min(alone, bank) + located + answered)
 
 
 def _turned_in_place(op: Permute, ends: Ends, spec: DeviceSpec) -> Composed:

@@ -21,4 +21,23 @@ IN_TURN, APART = (1, 2, 0), (2, 1, 0)  # rows of a block lie one behind the othe
     ],
 )
 def test_rows_of_the_busiest_of_four_banks(shape, axes, cores, rows):
-    assert busiest_bank_rows(shape, axes, cores, 4) == rows
+    assert busiest_bank_rows(shape, axes, cores, 4, tiled=False) == rows
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "cores", "rows"),
+    [
+        ((8, 4, 32), (1, 2, 0), 4, 32),  # four images of one tile, in which all 32 rows of a block are
+        ((8, 8, 32), (1, 2, 0), 2, 2 * 32),  # eight: tiles 0 and 4 at a time, in the same bank
+        ((40, 4, 32), (1, 2, 0), 8, 2 * 32),  # two tiles across, of which each has a block
+        ((8, 4, 32), (2, 1, 0), 4, 4 * 32 / 4),  # 32 images of one tile, in which a core's row is one of four
+        (
+            (8, 36, 32),
+            (2, 1, 0),
+            2,
+            (14 * 32 + 4 * 16) / 18,
+        ),  # two tiles down, so two banks a block; the last four apart
+    ],
+)
+def test_rows_of_tiles_are_in_the_bank_of_their_tile(shape, axes, cores, rows):
+    assert busiest_bank_rows(shape, axes, cores, 4, tiled=True) == rows

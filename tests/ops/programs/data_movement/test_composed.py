@@ -64,6 +64,7 @@ BY_FACES = 63 * 50 + TURNED + 3 * 10 + 63 * 60 + 2 * (THERE_AND_BACK + 32 / WIRE
 IN_PLACE = 15 * 20 + 200 + 128 / WIRE, 50 + 2 * (3 + 32 + 32) + 2 * 70
 STICKS = joined("400x64 height/100x64/4", "400x96 height/100x96/4", 1, (64, 32))
 TILE_COPIED = 200 + 2048 / WIRE
+OWN = 4 * 10 + write_latency_cycles(SPEC, in_dram=True)  # a block's place among four axes, and its last write
 # three rows of 1024 pixels, and the pixels of a tile, 8 channels each
 READ = waited_read_cycles(SPEC, 2048, in_dram=False) + 2 * 2048 / WIRE
 COPIED = 31 * 20 + 200 + 16 / WIRE
@@ -131,17 +132,31 @@ def test_programs_by_hand(program, cycles, bound_by):
     assert bound_by in (None, result.bound_by)
 
 
-def test_a_bank_that_all_cores_ask_in_step_is_waited_for():
-    """24 blocks a core of 32 rows, 384 apart, so in one of twelve banks, and of 16 cores each in the same one.
+@pytest.mark.parametrize(("write_ns", "block"), [(6.5, 512 * 6.5), (4, 512 * 4 + OWN), (2, 31 * 60 + 2 / WIRE + OWN)])
+def test_a_bank_that_cores_write_to_in_step_is_waited_for(write_ns, block):
+    """24 blocks a core of 32 rows, 384 apart, so in one of twelve banks, and those of 16 cores in the same one.
 
-    64 blocks of 32 x 32, one a core: every bank answers a twelfth of 64 x 32 reads.
+    A bank that takes more than a core's own 2,300 cycles is always busy; a faster one waits for the cores in turn.
     """
-    written = 24 * (4 * 10 + write_latency_cycles(SPEC, in_dram=True) + 16 * 32 * SPEC.dram.write_request_ns)
-    turned = op_cycles(*permuted("1x4x96x128", (3, 2, 1, 0)), SPEC)
-    assert busy(turned)[Stage.WRITER] == pytest.approx(written)
+    spec = SPEC.replace(dram_write_request_ns=write_ns)
+    turned = op_cycles(*permuted("1x4x96x128", (3, 2, 1, 0)), spec)
+    assert busy(turned)[Stage.WRITER] == pytest.approx(24 * block)
+
+
+def test_a_bank_answers_the_reads_of_all_cores():
+    """64 blocks of 32 x 32, one a core: every bank answers a twelfth of 64 x 32 reads."""
     slow = SPEC.replace(dram_request_ns=100.0)
     read = waited_read_cycles(slow, 0, in_dram=True) + 64 * 32 / 12 * 100
     assert busy(op_cycles(*permuted("1x64x32x32", (0, 1, 3, 2)), slow))[Stage.READER] == pytest.approx(read)
+
+
+def test_lines_shorter_than_what_dram_aligns_are_read_one_by_one():
+    """Of both faces of 32 rows, one lies 32 bytes off; of one face only, half of the rows do."""
+    spec = SPEC.replace(dram_alignment_bytes=64)
+    alone = waited_read_cycles(spec, 0, in_dram=True) + 32 / WIRE + 200 + 32 / WIRE
+    for columns, lines in ((64, 32), (16, 16)):
+        turned = op_cycles(*permuted(f"32x8x{columns} tile", (1, 2, 0)), spec)
+        assert busy(turned)[Stage.READER] == pytest.approx(lines * (50 + alone))
 
 
 def test_pixels_are_copied_while_the_next_tile_is_turned():
