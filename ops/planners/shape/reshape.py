@@ -98,6 +98,8 @@ def reshaped_by(
     """The tensor in another shape of its volume; arguments as of `plan_reshape`."""
     current = source.spec.memory_config
     where = current if place is None else place
+    if not source.spec.volume:  # stays where it is
+        return PlanTensor(source.name, source.spec.changed(shape=shape, padded_shape=None))
     if shape == source.spec.shape == source.spec.padded_shape:
         return placed(builder, source, where, name)
     same_memory = where.is_sharded() is current.is_sharded() and where.buffer_type is current.buffer_type

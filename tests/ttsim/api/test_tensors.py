@@ -307,3 +307,13 @@ def test_a_capture_shows_the_buffer_of_nothing_with_no_bytes():
         nodes = ttsim.graph.end_graph_capture()
     sizes = [node["params"]["size"] for node in nodes if node["node_type"] == "buffer"]
     assert sizes == [0, 0]
+
+
+@pytest.mark.parametrize("layout", [ttsim.TILE_LAYOUT, ttsim.ROW_MAJOR_LAYOUT])
+def test_nothing_in_another_shape_is_a_view_wherever_it_is_wanted(layout):
+    with ttsim.open_device() as device, ttsim.profile(device) as profile:
+        empty = ttsim.Tensor(np.zeros((0, 9), np.float32), ttsim.bfloat16, device, layout)
+        cubes = ttsim.reshape(empty, (0, 3, 3), memory_config=ttsim.L1_MEMORY_CONFIG)
+        assert ttsim.squeeze(ttsim.reshape(cubes, (0, 1)), 1).shape == [0]
+    assert (cubes.shape, cubes.memory_config()) == ([0, 3, 3], ttsim.DRAM_MEMORY_CONFIG)
+    assert not profile.runs()
