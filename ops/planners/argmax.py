@@ -10,8 +10,9 @@ from device.numbers.formats import BFLOAT16, FLOAT32, INT32, UINT16, UINT32
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.planners.shape.to_layout import in_other_layout
 from ops.programs.buffer_shapes import page_cores
-from ops.programs.data_movement.conversions import in_other_layout, tilized_by
+from ops.programs.data_movement.conversions import tilized_by
 from ops.programs.reduction.argmax import (
     ArgMax,
     ArgMaxProgram,

@@ -25,11 +25,13 @@ from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import FreeL1, PlanBuilder, PlanTensor, plan_of
 from ops.planners.shape.permute import seen, transposed_by
+from ops.planners.shape.to_layout import in_other_layout
 from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import row_bytes
 from ops.programs.data_movement.concat import Concatenate, page_buffers, ragged_buffers, shard_views, turned_buffers
-from ops.programs.data_movement.conversions import copied, in_other_layout, tilized_by, unpadded_by
+from ops.programs.data_movement.conversions import copied, tilized_by, unpadded_by
 from ops.programs.data_movement.copy import Conversion
+from ops.programs.data_movement.placement import viewed
 
 HEIGHT, WIDTH = TensorMemoryLayout.HEIGHT_SHARDED, TensorMemoryLayout.WIDTH_SHARDED
 BLOCK = TensorMemoryLayout.BLOCK_SHARDED
@@ -278,6 +280,9 @@ class _Concat:
         if not self._ends_unaligned(inputs):
             return self._in_place(inputs, name), list(inputs) if consumed else []
         builder, last = self.builder, max(self.axis, 1)
+        if self.axis == 0:
+            for tensor in inputs:
+                viewed(tensor.spec, (1, *tensor.spec.shape), builder.device_spec)  # refuses shards of padded vectors
         matrices = [seen(tensor, (1, *tensor.spec.shape)) if self.axis == 0 else tensor for tensor in inputs]
         turned = [
             transposed_by(builder, tensor, (last - 1, last), None, f"{tensor.name}.turned") for tensor in matrices
@@ -324,7 +329,7 @@ class _Concat:
         refused = shards_refusal(specs, joined.spec, self.axis, self.groups, spec.l1.alignment_bytes)
         pair = len(inputs) == 2 and place.memory_layout is HEIGHT and by_columns
         buffers: tuple[CircularBuffer, ...] = ()
-        if refused is None and len(joined.spec.shape) == 1:  # vectors are joined page by page
+        if refused is None and len(joined.spec.shape) == 1 and place.memory_layout is HEIGHT:  # page by page
             buffers = page_buffers(specs, joined.spec, spec)
         elif refused is None:
             turns = pair and specs[0].layout is Layout.TILE

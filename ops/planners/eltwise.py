@@ -10,8 +10,8 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32, UINT8, U
 from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.planners.shape.to_layout import in_other_layout
 from ops.programs.buffer_shapes import BUFFERING
-from ops.programs.data_movement.conversions import in_other_layout
 from ops.programs.eltwise.functions import FUNCTIONS, RELU
 from ops.programs.eltwise.op import Activate, Binary
 from ops.programs.eltwise.pairs import PAIRS

@@ -10,8 +10,8 @@ from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.pool import PoolArguments
 from ops.planners.reduction import ReduceArguments, reduced_by
 from ops.planners.shape.reshape import reshaped_by
+from ops.planners.shape.to_layout import in_other_layout
 from ops.planners.to_config import placed
-from ops.programs.data_movement.conversions import in_other_layout
 from ops.programs.reduction.reduce import Reduction
 
 

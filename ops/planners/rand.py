@@ -9,7 +9,8 @@ from device.numbers.formats import BFLOAT16, FLOAT32
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
-from ops.programs.data_movement.conversions import in_other_layout, typecast_by
+from ops.planners.shape.to_layout import in_other_layout
+from ops.programs.data_movement.conversions import typecast_by
 from ops.programs.rand import EvenlyDistributed, rand_buffers
 
 

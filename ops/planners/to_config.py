@@ -1,4 +1,4 @@
-"""Plans of to_layout, typecast and to_memory_config. Rules: ttnn 0.81.1, compared with recorded plans."""
+"""Plans of tilize, untilize, typecast and to_memory_config. Rules: ttnn 0.81.1, compared with recorded plans."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,14 +8,13 @@ from math import prod
 from device.errors import ArgumentError, DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, MemoryConfig, ShardSpec
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, DataFormat
+from device.numbers.formats import BFLOAT16, DataFormat
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import FreeL1, PlanBuilder, PlanTensor, plan_of
 from ops.programs.buffer_shapes import in_dram, row_bytes, rows_follow
 from ops.programs.data_movement.conversions import (
     copied,
-    in_other_layout,
     rows_of,
     tilized_by,
     typecast_by,
@@ -24,6 +23,7 @@ from ops.programs.data_movement.conversions import (
 )
 from ops.programs.data_movement.copy import Conversion, misplaced_rows
 from ops.programs.data_movement.placement import (
+    GATHERED_IN_DRAM,
     blocks_in_dram,
     move_up,
     reshard_units,
@@ -33,31 +33,6 @@ from ops.programs.data_movement.placement import (
 )
 
 RANK = 4  # axes that the programs of the library take at most
-
-
-def plan_to_layout(
-    source: TensorSpec,
-    layout: Layout,
-    spec: DeviceSpec,
-    *,
-    place: MemoryConfig | None = None,
-    data_format: DataFormat | None = None,
-    free_l1: FreeL1 | None = None,
-) -> Plan:
-    """Plan the tensor "input" in a layout; the tensor itself, whatever else is asked for, if it has that layout."""
-    source_format, target_format = source.data_format, data_format or source.data_format
-    untilizes = layout is Layout.ROW_MAJOR and source.layout is Layout.TILE
-    if untilizes and target_format != source_format and (source_format, target_format) != (BFLOAT8_B, BFLOAT16):
-        raise DeviceError(
-            "dtype cannot be different from tensor dtype when converting to ROW_MAJOR_LAYOUT on device (allowed "
-            "exception: BFLOAT8_B -> BFLOAT16, which untilize handles natively)!\n"
-            f"dtype: leave {target_format} out, and typecast before"
-        )
-    if layout is Layout.TILE and source.layout is Layout.ROW_MAJOR:
-        TensorSpec(source.padded_shape, source_format, Layout.TILE, source.memory_config)  # refuses ragged shards
-        _check_rows(source, spec)
-    write = partial(in_other_layout, layout=layout, name="output", place=place, data_format=data_format)
-    return plan_of(source, spec, write, free_l1=free_l1)
 
 
 def plan_tilize(
@@ -74,10 +49,10 @@ def plan_tilize(
     """Plan the rows of the tensor "input" as tiles; a ``place`` of None is the place of the rows."""
     if source.layout is not Layout.ROW_MAJOR:
         raise DeviceError("Can only tilize row major data\ninput_tensor: it has tiles already")
-    if padded_shape is not None:
-        _check_padded_shape(source.shape, padded_shape)
-    _check_rows(source, spec)
     where = source.memory_config if place is None else place
+    if padded_shape is not None:
+        _check_padded_shape(source, padded_shape, where)
+    check_rows(source, spec)
     if pads and padded_shape is None and not where.is_sharded():  # the padding of shards stays, and is rounded up
         padded_shape = TensorSpec(source.padded_shape, source.data_format, Layout.TILE).padded_shape
     write = partial(
@@ -92,7 +67,7 @@ def plan_tilize(
     return plan_of(source, spec, write, free_l1=free_l1)
 
 
-def _check_rows(source: TensorSpec, spec: DeviceSpec) -> None:
+def check_rows(source: TensorSpec, spec: DeviceSpec) -> None:
     """Raises for rows of more than four axes in shards: the library views all axes before the last three as one."""
     if len(source.shape) <= RANK:
         return
@@ -104,8 +79,9 @@ def _check_rows(source: TensorSpec, spec: DeviceSpec) -> None:
         )
 
 
-def _check_padded_shape(shape: tuple[int, ...], padded: tuple[int, ...]) -> None:
-    """Raises DeviceError if a shape in tiles does not hold another; ArgumentError if it has more axes."""
+def _check_padded_shape(source: TensorSpec, padded: tuple[int, ...], place: MemoryConfig) -> None:
+    """Raises DeviceError if a shape in tiles does not hold a tensor; ArgumentError if it has more axes."""
+    shape = source.shape
     rank, way_out = len(shape), "output_tensor_shape: round the last two sides up to whole tiles"
     if len(padded) < rank:
         raise DeviceError(f"ShapeBase[] index out of range. {len(padded)} not in [-4, {len(padded)})\n{way_out}")
@@ -119,6 +95,7 @@ def _check_padded_shape(shape: tuple[int, ...], padded: tuple[int, ...]) -> None
                 f"Shape({list(shape)}) in each dimension, but is smaller in dimension {axis}\n{way_out}"
             )
     if padded[-1] % TILE or prod(padded[:-1]) % TILE:
+        TensorSpec(shape, source.data_format, Layout.TILE, place)  # refuses ragged shards first
         raise DeviceError(
             f"To be tilizable output tensor shape Shape({list(padded)}) must be divisible by tile size ({TILE}, "
             f"{TILE})\n{way_out}"
@@ -310,7 +287,7 @@ def plan_sharded_to_interleaved(
         raise DeviceError("Input tensor must be sharded\ninput_tensor: it is interleaved already")
     refused = None
     if in_dram(source):
-        refused = "Input tensor must be in L1\ninput_tensor: its shards are in DRAM; to_memory_config copies them"
+        refused = GATHERED_IN_DRAM
     elif source.layout is Layout.ROW_MAJOR and not rows_follow(source, shards.shape[1], spec):
         refused = (
             f"Shard page size must be aligned to {spec.l1.alignment_bytes}B for L1 Tensor\n"

@@ -16,7 +16,8 @@ from device.errors import ArgumentError, ArgumentTypeError, DeviceError, NotSimu
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
 from device.numbers.formats import Array
-from ops.planners.to_config import plan_to_layout, plan_to_memory_config, plan_typecast, require_right_rows
+from ops.planners.shape.to_layout import plan_to_layout
+from ops.planners.to_config import plan_to_memory_config, plan_typecast, require_right_rows
 from ttsim.api.device_calls import cached_plan, carried_out, require_left_out
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.device import Device

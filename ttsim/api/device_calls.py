@@ -15,13 +15,8 @@ from ops.planners.copies import plan_clone
 from ops.planners.shape.repeat import plan_repeat, plan_repeat_interleave
 from ops.planners.shape.reshape import plan_reshape, plan_squeeze, plan_unsqueeze_to_4d
 from ops.planners.shape.slice import plan_slice
-from ops.planners.to_config import (
-    plan_tilize,
-    plan_to_layout,
-    plan_typecast,
-    plan_untilize,
-    plan_untilize_with_unpadding,
-)
+from ops.planners.shape.to_layout import plan_to_layout
+from ops.planners.to_config import plan_tilize, plan_typecast, plan_untilize, plan_untilize_with_unpadding
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import require_allocated, run

@@ -13,6 +13,7 @@ from device.numbers.formats import BFLOAT16, UINT32, DataFormat, div_up, round_u
 from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.planners.shape.to_layout import in_other_layout
 from ops.programs.attention.embedding import Embed
 from ops.programs.buffer_shapes import (
     BUFFERING,
@@ -25,7 +26,7 @@ from ops.programs.buffer_shapes import (
     spread_evenly,
     tile_buffer,
 )
-from ops.programs.data_movement.conversions import in_other_layout, typecast_by
+from ops.programs.data_movement.conversions import typecast_by
 
 INDEX_BYTES = 32  # of indices that are read at a time
 KEPT_BYTES = 32  # to a multiple of which a kept row is rounded, whatever its memory

@@ -11,10 +11,10 @@ from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.shape.pad import Around, padded_by
+from ops.planners.shape.to_layout import in_other_layout
 from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import page_alignment_bytes, shard_row_bytes
 from ops.programs.data_movement import fold
-from ops.programs.data_movement.conversions import in_other_layout
 from ops.programs.halo.plan import HaloArguments, HaloOp, plan_halo
 from ops.window import PaddedAxis, PaddedInput
 

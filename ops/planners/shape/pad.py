@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from functools import partial
 from math import prod
 
-from device.errors import ArgumentError, DeviceError, NotSimulatedError
-from device.memory.layouts import TensorSpec
+from device.errors import ArgumentError, DeviceError
+from device.memory.layouts import TensorSpec, no_shards
 from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, GROUP, INT32, UINT8, UINT16, UINT32, div_up, round_up
 from device.plan import Operation, Plan
@@ -23,7 +23,7 @@ from ops.programs.data_movement.pad import (
     row_room_bytes,
     writes_halves,
 )
-from ops.programs.data_movement.placement import refuse_other_width
+from ops.programs.data_movement.placement import blocks_in_dram, refuse_other_width, without_spec
 
 PADDED_FORMATS = (BFLOAT16, FLOAT32, INT32, UINT32, UINT16)  # of rows, and of tiles beside bfloat8_b
 KERNEL_RANK = 4  # axes of the program; leading axes are folded into its first
@@ -76,9 +76,6 @@ def padded_by(
         return source
     if source.spec.layout is Layout.TILE and any(before for before, _ in padding):
         raise DeviceError("ttnn.pad: on device tile padding does not support front padding\npad rows, or behind alone")
-    where = source.spec.memory_config if place is None else place
-    if where.is_sharded() and where.shard_spec is None:
-        raise NotSimulatedError("pad: a sharded memory_config without a shard_spec is not simulated; give one")
     current, write = source, _Pad(builder, value, by_one_core)
     padded = write.tiles if source.spec.layout is Layout.TILE else write.rows
     *first, last = _parts(padding)
@@ -125,7 +122,7 @@ class _Pad:
         shape, where = _stored_shape(spec), current if place is None else place
         result_shape = tuple(side + sum(around) for side, around in zip(shape, padding, strict=True))
         # HEIGHT shards of rows grow across on the cores of the source, whatever place is wanted
-        by_height = current.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED and current.buffer_type is BufferType.L1
+        by_height = current.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
         if not by_height or not where.is_sharded() or spec.shape[-1] == result_shape[-1]:
             return self._one_program(source, padding, name, where, result_shape)
         wider = _evenly(spec.shards, (*spec.shape[:-1], result_shape[-1]))
@@ -154,6 +151,10 @@ class _Pad:
                 f"Cannot pad {'RM' if old.layout is Layout.ROW_MAJOR else 'tilized'} tensor with specified format\n"
                 f"input_tensor: typecast {old.data_format} first"
             )
+        if (refused := blocks_in_dram(old.memory_config)) is not None:
+            raise DeviceError(refused)
+        if where.is_sharded() and where.shard_spec is None:
+            raise DeviceError(no_shards(where, in_rows=old.layout is Layout.ROW_MAJOR))
         tensor = PlanTensor(name, old.changed(shape=shape, memory_config=where))  # refuses shards that do not hold it
         _check_rows(old, where, shape, spec)
         op = PadWith(
@@ -178,7 +179,9 @@ class _Pad:
             builder.free_own(full, keep=[source])
         else:
             result = PlanTensor(full.name, TensorSpec(shape, data_format, Layout.TILE, spec.memory_config))
-        if result.spec.memory_config.is_sharded() is where.is_sharded():
+        if where.is_sharded() and where.shard_spec is None and spec.memory_config.is_sharded():
+            raise DeviceError(no_shards(where, in_rows=False))
+        if result.spec.memory_config.is_sharded() is where.is_sharded() or without_spec(result.spec, where) is not None:
             return result
         moved = placed(builder, result, where, f"{name}.moved")
         builder.free_own(result, keep=[source])

@@ -12,9 +12,10 @@ from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import FreeL1, PlanBuilder, PlanTensor, plan_of
 from ops.planners.shape.permute import seen
+from ops.planners.shape.to_layout import in_other_layout
 from ops.planners.to_config import placed, untilized_rows
 from ops.programs.buffer_shapes import is_uneven, shard_counts
-from ops.programs.data_movement.conversions import copied, in_other_layout
+from ops.programs.data_movement.conversions import copied
 from ops.programs.data_movement.copy import Conversion
 from ops.programs.data_movement.permute import with_shards
 from ops.programs.data_movement.placement import refuse_other_width

@@ -8,8 +8,8 @@ from device.memory.memory_config import TILE, Layout
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.planners.shape.to_layout import in_other_layout
 from ops.programs.buffer_shapes import is_uneven
-from ops.programs.data_movement.conversions import in_other_layout
 from ops.programs.data_movement.roll import RollShards, roll_buffers
 
 

@@ -19,9 +19,10 @@ from device.numbers.formats import div_up, round_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.planners.shape.to_layout import in_other_layout
 from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import page_alignment_bytes, row_bytes, shard_row_bytes
-from ops.programs.data_movement.conversions import in_other_layout, unpadding_refusal
+from ops.programs.data_movement.conversions import unpadding_refusal
 from ops.programs.data_movement.permute import adjusted, even_shards
 from ops.programs.data_movement.placement import viewed
 from ops.programs.data_movement.slice import Cut, cuts_shards, row_buffer_bytes, slice_buffers

@@ -11,7 +11,7 @@ from typing import Any
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import TILE, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout as Scheme
+from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout as Scheme
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, UINT8, DataFormat, div_up, round_up
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
@@ -40,6 +40,7 @@ from ops.programs.data_movement.copy_buffers import (
     images_of_shard,
     stays,
 )
+from ops.programs.data_movement.placement import blocks_in_dram
 
 GENERATED_FORMATS = (BFLOAT16, BFLOAT8_B)  # of interleaved tiles that a program of their own untilizes
 
@@ -85,6 +86,7 @@ def cloned(
         if data_format is not None and data_format.is_block:
             raise DeviceError("Only TILE layout is supported for BFLOAT8_B dtype!\ninput_tensor: use ttnn.to_layout")
         raise DeviceError("Clone: data type conversion is only supported with tile layout\ndtype: leave it out")
+    output = PlanTensor(name, source.spec.changed(memory_config=place, data_format=data_format))  # refuses unfit shards
     if current.is_sharded() is not place.is_sharded():
         refused = (
             "Clone: mixed sharded/interleaved layout not currently supported. Both input and output must have the same "
@@ -96,7 +98,6 @@ def cloned(
         refused = "Clone: input and output shard specs must be identical (same grid, shape, and orientation)"
     if refused:
         raise DeviceError(f"{refused}\nmemory_config: use to_memory_config")
-    output = PlanTensor(name, source.spec.changed(memory_config=place, data_format=data_format))
     buffers = clone_buffers(source.spec, output.spec, builder.device_spec)
     op = _copy_op(Conversion.COPY, source.spec, output.spec)
     return builder.run("CloneOperation", op, [source], output, buffers, dataflow=True)
@@ -164,6 +165,8 @@ def _refusals(op: CopyTensor, source: TensorSpec, target: TensorSpec, spec: Devi
                     f"Output shard row size {row} bytes must be aligned to {unit} bytes buffer alignment "
                     "requirement\nmemory_config: give wider shards"
                 )
+            if (refused := blocks_in_dram(target.memory_config)) is not None:
+                yield refused
         case _:
             yield from _refusals_of_copies(op.conversion, source, target, spec)
     blocks = op.blocks(source, target, spec)
@@ -195,42 +198,6 @@ def _refusals_of_copies(
                 )
 
 
-def in_other_layout(
-    builder: PlanBuilder,
-    source: PlanTensor,
-    layout: Layout,
-    name: str,
-    *,
-    place: MemoryConfig | None = None,
-    data_format: DataFormat | None = None,
-) -> PlanTensor:
-    """A tensor in another layout by one program; the tensor itself if it has that layout.
-
-    `place` and `data_format` default to the tensor's own. A DeviceError refuses shards that do not hold whole tiles.
-    """
-    spec = source.spec
-    if spec.layout is layout:
-        return source
-    where = spec.memory_config if place is None else place
-    if not spec.volume:
-        return builder.allocate(name, _nothing_in(spec, layout, where, data_format))
-    if layout is Layout.TILE:
-        spec.changed(shape=spec.padded_shape, layout=Layout.TILE)  # refuses ragged shards
-        whole = spec.padded_shape == TensorSpec(spec.shape, spec.data_format, Layout.TILE, where).padded_shape
-        return tilized_by(builder, source, name, place=where, data_format=data_format, whole=whole)
-    if spec.shape != spec.padded_shape:
-        return unpadded_by(builder, source, spec.shape, where, name)
-    return untilized_by(builder, source, rows_of(spec, spec.shape, where), name)
-
-
-def _nothing_in(spec: TensorSpec, layout: Layout, place: MemoryConfig, data_format: DataFormat | None) -> TensorSpec:
-    """An empty tensor in another layout, for which no program runs; tiles count their padding as the library's do."""
-    if layout is Layout.ROW_MAJOR:
-        return rows_of(spec, spec.shape, place)
-    result = TensorSpec(spec.shape, data_format or spec.data_format, layout, place)
-    return result.changed(shape=result.padded_shape)
-
-
 def rows_of(
     spec: TensorSpec, shape: tuple[int, ...], place: MemoryConfig, padded: tuple[int, ...] | None = None
 ) -> TensorSpec:
@@ -252,13 +219,14 @@ def tilized_by(
 ) -> PlanTensor:
     """Tiles of rows that are whole tiles, or of rows that are padded on the way.
 
-    Whole tiles that stay in their scheme stay in their shards, whatever `place` is. `padded_shape` is the shape with
-    padding of an interleaved result; None for the least.
+    Whole tiles that stay in their scheme in L1 stay in their shards, whatever `place` is. `padded_shape` is the shape
+    with padding of an interleaved result; None for the least.
     """
     spec, tile_format, scheme = source.spec, data_format or source.spec.data_format, place.memory_layout
     shards = spec.memory_config.shard_spec
     padded = padded_shape or TensorSpec(spec.shape, tile_format, Layout.TILE).padded_shape
-    stays = spec.memory_config.memory_layout is scheme
+    in_l1 = BufferType.DRAM not in (spec.memory_config.buffer_type, place.buffer_type)
+    stays = in_l1 and spec.memory_config.memory_layout is scheme
     if not whole:  # rows that are padded leave their shards, but for WIDTH shards of as many columns and axes
         as_many = len(padded) == len(spec.shape) or padded_shape is None
         stays = stays and scheme is Scheme.WIDTH_SHARDED and as_many and spec.padded_shape[-1] == padded[-1]

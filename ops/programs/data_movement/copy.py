@@ -231,7 +231,7 @@ def tile_blocks(
 
     ``free_l1`` is free before the result has its place; None for an empty L1, in which it takes none.
     """
-    sharded = source.memory_config.is_sharded() or target.memory_config.is_sharded()
+    sharded = source.memory_config.is_sharded() or (conversion in UNTILIZES and target.memory_config.is_sharded())
     if on_one_core or sharded or conversion not in TILIZES | UNTILIZES:
         return None
     tiles, cores = target if target.layout is Layout.TILE else source, spec.grid.cores

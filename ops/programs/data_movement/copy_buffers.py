@@ -19,6 +19,7 @@ from ops.builder import FreeL1, PlanTensor
 from ops.programs.buffer_shapes import (
     BUFFERING,
     aligned_page,
+    in_dram,
     is_uneven,
     page_alignment_bytes,
     page_cores,
@@ -185,6 +186,8 @@ def _buffers_in_shards(
     (source, target), (high, across) = (read.spec, written.spec), _shard_tiles(read.spec)
     before, after = (tensor.memory_config.memory_layout for tensor in (source, target))
     argument, out_format = paged_view("argument", read, spec), target.data_format
+    if conversion in TILIZES and (in_dram(source) or in_dram(target)):
+        return None
     if conversion is Conversion.TILIZE:
         argument = argument._replace(page_bytes=source.data_format.tile_bytes)  # rows are read as tiles
         if before is after:
@@ -204,11 +207,12 @@ def _buffers_in_shards(
         padding = scratchpad("padding", row_bytes(source, across * TILE), source.data_format, argument.cores)
         return tile_buffer("argument", tiles, source.data_format, result.cores), result, padding
     if conversion is Conversion.UNTILIZE:
-        if source.memory_config == target.memory_config:  # rows are written as tiles
+        if source.memory_config == target.memory_config and not in_dram(source):  # rows are written as tiles
             return argument, paged_view("result", written, spec)._replace(page_bytes=out_format.tile_bytes)
         cores, tiles = source.data_cores, (BUFFERING if high > 1 else 1) * across
         in_transit, result = _both(ENDS, tiles, source, target, cores)
-        return in_transit if is_uneven(source) else paged_view("argument", read, spec, cores), result
+        passes = in_dram(source) or is_uneven(source)
+        return in_transit if passes else paged_view("argument", read, spec, cores), result
     if not target.memory_config.is_sharded():
         return argument, tile_buffer("result", BUFFERING * across, out_format, argument.cores)
     if before is Scheme.WIDTH_SHARDED or images_of_shard(source):  # all rows of an image at a time

@@ -34,6 +34,10 @@ _CONVERSIONS: Final = {
     (False, True): Conversion.INTERLEAVED_TO_SHARDED,
     (False, False): Conversion.COPY,
 }
+# Why no program gathers shards in DRAM
+GATHERED_IN_DRAM: Final = (
+    "Input tensor must be in L1\ninput_tensor: its shards are in DRAM; to_memory_config copies them"
+)
 _SHARDED: Final = frozenset(_CONVERSIONS.values()) - {Conversion.COPY}
 
 

@@ -16,7 +16,7 @@ from device.plan import Allocate, DeviceOp, Operation, Plan, ProgramKey, Relocat
 from device.spec.device_spec import load_spec
 from ops.passes.caches import MOST_MADE, PlanCache, WeightCache, canonical_spec
 from ops.passes.cycles import run_cycles
-from ops.planners.to_config import plan_to_layout
+from ops.planners.shape.to_layout import plan_to_layout
 
 SPEC = load_spec("wormhole_n150")
 PLANNED_ROWS = TensorSpec((1, 1, 64, 64), BFLOAT16, Layout.ROW_MAJOR, L1_MEMORY_CONFIG)

@@ -7,7 +7,8 @@ from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16, FLOAT32
-from ops.planners.concat import joins_in_place, require_one_shape, shards_refusal
+from ops.planners.concat import joins_in_place, plan_concat, require_one_shape, shards_refusal
+from tests.build import N150, tensor_spec
 
 ROWS, TILES = Layout.ROW_MAJOR, Layout.TILE
 
@@ -75,3 +76,22 @@ def test_tensors_differ_along_one_axis_alone():
         require_one_shape([one, other], 3)
     with pytest.raises(DeviceError, match=r"^All Tensors should have same dtypes\."):
         require_one_shape([one, TensorSpec((1, 1, 32, 32), FLOAT32, TILES)], 3)
+
+
+def test_block_shards_of_vectors_are_joined_on_their_cores():
+    """96 elements of bfloat16 on six cores: 16 of each tensor in 32 bytes, and 32 of the result."""
+    source = tensor_spec("96 block/1x16/6x1")
+    join, gather = plan_concat([source, source], 0, N150).steps[:2]
+    assert [(buffer.size_bytes, buffer.view_of is not None) for buffer in join.circular_buffers] == [
+        (32, True),
+        (32, True),
+        (64, True),
+    ]
+    assert gather.name == "ShardedToInterleavedDeviceOperation"
+
+
+def test_block_shards_that_pad_a_vector_are_not_turned():
+    """100 elements in shards of 17 end at 102, between aligned addresses."""
+    source = tensor_spec("100 block/1x17/6x3")
+    with pytest.raises(DeviceError, match=r"^Changing the last dimension of a sharded tensor is not supported"):
+        plan_concat([source, source], 0, N150)

@@ -1,5 +1,7 @@
 """Which programs pad, reshape and place a tensor."""
 
+from functools import partial
+
 import pytest
 
 from device.cores import first_cores
@@ -18,6 +20,17 @@ from tests.build import place, programs, tensor_spec
 SPEC = load_spec("wormhole_n150")
 NONE = (0, 0)
 CONVERTED = [name for program in ("FillPad", "Pad") for name in ("Typecast", program, "Typecast")]
+
+
+WITHOUT_SPEC = MemoryConfig(TensorMemoryLayout.WIDTH_SHARDED, BufferType.L1)
+
+
+def refusal_of(plan):
+    """What a planner says, whether it raises the error or ends the plan in it."""
+    try:
+        return plan().steps[-1].text
+    except DeviceError as error:
+        return str(error)
 
 
 def padded(source, *padding, to=None, value=1.5):
@@ -39,6 +52,8 @@ def padded(source, *padding, to=None, value=1.5):
         # HEIGHT shards grow across and then down
         ("1x1x64x32 height/32x32/2", [(2, 0), (0, 16)], None, ["Pad", "Pad"], (1, 1, 66, 48), "height/33x48/2"),
         ("1x1x64x32 height/32x32/2", [(0, 16)], "l1", ["Pad"], (1, 1, 64, 48), "l1"),
+        # those in DRAM grow across into shards in L1
+        ("1x1x64x64 height/32x64/4 dram", [(0, 32)], None, ["Pad"], (1, 1, 64, 96), "height/16x96/4"),
         # more axes than the program knows are padded one by one
         ("2x3x1x64x64", [(1, 0), NONE, NONE, NONE, (0, 32)], None, ["Pad"] * 2, (3, 3, 1, 64, 96), "dram"),
         ("2x3x1x60x60 tile", [(0, 1)] * 3 + [(0, 4)] * 2, None, ["FillPad", "Pad"] * 3, (3, 4, 2, 64, 64), "dram"),
@@ -50,6 +65,41 @@ def test_programs_that_pad(source, padding, to, wanted, shape, after):
     plan = padded(source, *padding, to=to)
     result = plan.tensors[plan.results["output"]]
     assert (programs(plan), result.shape, result.memory_config) == (wanted, shape, place(after))
+
+
+@pytest.mark.parametrize(
+    ("source", "padding", "first"),
+    [
+        ("2x12x7x96 float32 block/168x24/4x1 dram", [(0, 5), NONE], "We don't support DRAM block sharding"),
+        ("1x24x2 tile block/32x32/4x1 dram", [(0, 5), (0, 32)], "We don't support DRAM block sharding"),
+        ("1x24x2 tile height/32x32/4 dram", [(0, 15), NONE], "Physical shard shape (6, 32) must be tile {32, 32} s"),
+    ],
+)
+def test_shards_in_dram_that_are_not_padded(source, padding, first):
+    assert refusal_of(lambda: padded(source, *padding)).startswith(first)
+
+
+@pytest.mark.parametrize(
+    ("source", "padding", "first"),
+    [
+        ("33x256 tile l1", [NONE, (0, 1)], "bad optional access"),
+        ("33x256 tile block/64x64/4x1", [(0, 1), NONE], "bad optional access"),
+        ("33x256 l1", [NONE, (0, 8)], "MemoryConfig must have Shard Spec specified for sharded memory layout"),
+    ],
+)
+def test_shards_without_a_spec_are_refused(source, padding, first):
+    plan = partial(plan_pad, tensor_spec(source), tuple(padding), 0.0, SPEC, place=WITHOUT_SPEC)
+    assert refusal_of(plan).startswith(first)
+
+
+def test_interleaved_tiles_that_are_filled_alone_stay_where_they_are():
+    plan = plan_pad(tensor_spec("33x256 tile l1"), ((0, 1), NONE), 0.0, SPEC, place=WITHOUT_SPEC)
+    assert (programs(plan), plan.tensors[plan.results["output"]].memory_config) == (["FillPad"], place("l1"))
+
+
+def test_block_floats_of_shards_in_dram_are_not_reshaped():
+    source = tensor_spec("4x2x2x96 tile bfloat8_b height/64x96/4 dram")
+    assert refusal_of(lambda: plan_reshape(source, (1, 1, 16, 96), SPEC)).startswith("Input tensor must be in L1")
 
 
 def test_the_last_program_alone_writes_into_the_place():

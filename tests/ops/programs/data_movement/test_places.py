@@ -16,7 +16,8 @@ from device.numbers.formats import BFLOAT16
 from device.plan import Operation, Refuse
 from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.shape.permute import plan_transpose
-from ops.programs.data_movement.conversions import copied, in_other_layout, tilized_by, unpadded_by, untilized_by
+from ops.planners.shape.to_layout import in_other_layout
+from ops.programs.data_movement.conversions import copied, tilized_by, unpadded_by, untilized_by
 from ops.programs.data_movement.copy import Conversion, CopyTensor, Uneven, uneven
 from ops.programs.data_movement.copy_buffers import images_of_shard
 from ops.programs.data_movement.fold import folds_tiles, whole_windows

@@ -1,0 +1,84 @@
+"""Plans of to_layout, which other calls run as well. Rules: ttnn 0.81.1, compared with recorded plans."""
+
+from functools import partial
+
+from device.errors import DeviceError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import Layout, MemoryConfig, TensorMemoryLayout as Scheme
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, DataFormat
+from device.plan import Plan
+from device.spec.device_spec import DeviceSpec
+from ops.builder import FreeL1, PlanBuilder, PlanTensor, plan_of
+from ops.planners.shape.pad import padded_by
+from ops.planners.to_config import check_rows
+from ops.programs.data_movement.conversions import rows_of, tilized_by, unpadded_by, untilized_by
+
+
+def plan_to_layout(
+    source: TensorSpec,
+    layout: Layout,
+    spec: DeviceSpec,
+    *,
+    place: MemoryConfig | None = None,
+    data_format: DataFormat | None = None,
+    free_l1: FreeL1 | None = None,
+) -> Plan:
+    """Plan the tensor "input" in a layout; the tensor itself, whatever else is asked for, if it has that layout."""
+    source_format, target_format = source.data_format, data_format or source.data_format
+    untilizes = layout is Layout.ROW_MAJOR and source.layout is Layout.TILE
+    if untilizes and target_format != source_format and (source_format, target_format) != (BFLOAT8_B, BFLOAT16):
+        raise DeviceError(
+            "dtype cannot be different from tensor dtype when converting to ROW_MAJOR_LAYOUT on device (allowed "
+            "exception: BFLOAT8_B -> BFLOAT16, which untilize handles natively)!\n"
+            f"dtype: leave {target_format} out, and typecast before"
+        )
+    if layout is Layout.TILE and source.layout is Layout.ROW_MAJOR:
+        TensorSpec(source.padded_shape, source_format, Layout.TILE, source.memory_config)  # refuses ragged shards
+        check_rows(source, spec)
+    write = partial(in_other_layout, layout=layout, name="output", place=place, data_format=data_format)
+    return plan_of(source, spec, write, free_l1=free_l1)
+
+
+def in_other_layout(
+    builder: PlanBuilder,
+    source: PlanTensor,
+    layout: Layout,
+    name: str,
+    *,
+    place: MemoryConfig | None = None,
+    data_format: DataFormat | None = None,
+) -> PlanTensor:
+    """A tensor in another layout; the tensor itself if it has that layout.
+
+    HEIGHT shards of rows that do not fill their tiles are padded by a program of their own before they are tilized.
+    `place` and `data_format` default to the tensor's own. A DeviceError refuses shards that do not hold whole tiles.
+    """
+    spec = source.spec
+    if spec.layout is layout:
+        return source
+    where = spec.memory_config if place is None else place
+    if not spec.volume:
+        return builder.allocate(name, _nothing_in(spec, layout, where, data_format))
+    if layout is Layout.ROW_MAJOR:
+        if spec.shape != spec.padded_shape:
+            return unpadded_by(builder, source, spec.shape, where, name)
+        return untilized_by(builder, source, rows_of(spec, spec.shape, where), name)
+    spec.changed(shape=spec.padded_shape, layout=Layout.TILE)  # refuses ragged shards
+    padded = TensorSpec(spec.shape, spec.data_format, Layout.TILE, where).padded_shape
+    whole, by_height = spec.padded_shape == padded, spec.memory_config.memory_layout is Scheme.HEIGHT_SHARDED
+    if whole or not by_height or len(spec.shape) == 1:
+        return tilized_by(builder, source, name, place=where, data_format=data_format, whole=whole)
+    behind = tuple((0, side - own) for side, own in zip(padded, spec.shape, strict=True))
+    rows = padded_by(builder, source, behind, 0.0, f"{name}.padded")
+    seen = PlanTensor(rows.name, rows.spec.changed(shape=spec.shape, padded_shape=padded))
+    tiles = tilized_by(builder, seen, name, place=where, data_format=data_format, whole=True)
+    builder.free(rows)
+    return tiles
+
+
+def _nothing_in(spec: TensorSpec, layout: Layout, place: MemoryConfig, data_format: DataFormat | None) -> TensorSpec:
+    """An empty tensor in another layout, for which no program runs; tiles count their padding as the library's do."""
+    if layout is Layout.ROW_MAJOR:
+        return rows_of(spec, spec.shape, place)
+    result = TensorSpec(spec.shape, data_format or spec.data_format, layout, place)
+    return result.changed(shape=result.padded_shape)

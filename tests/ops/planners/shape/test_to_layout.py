@@ -1,0 +1,90 @@
+"""Programs of to_layout, with figures of the real planner on a mock device."""
+
+import re
+
+import pytest
+
+from device.errors import DeviceError
+from device.memory.memory_config import Layout
+from device.plan import Free, Operation
+from ops.planners.shape.to_layout import plan_to_layout
+from ops.planners.to_config import plan_tilize, plan_untilize
+from tests.build import N150, buffer_rows, place, programs, tensor_spec
+
+
+def buffers_of(plan, *more):
+    return [buffer_rows(step.circular_buffers, *more) for step in plan.steps if isinstance(step, Operation)]
+
+
+@pytest.mark.parametrize("memory", ["l1", "dram"])
+def test_height_shards_that_do_not_fill_their_tiles_are_padded_first(memory):
+    """200 rows in four shards of 64 become 224 rows in the same shards, and these 7 x 2 tiles."""
+    source = tensor_spec(f"200x64 height/64x64/4 {memory}")
+    plan = plan_to_layout(source, Layout.TILE, N150)
+    pad, tilize, free = plan.steps
+    assert programs(plan) == ["Pad", "Tilize"]
+    assert free == Free(pad.outputs[0].tensor)
+    assert pad.op.padding == ((0, 24), (0, 0))
+    result = plan.tensors[plan.results["output"]]
+    assert (result.padded_shape, result.memory_config) == ((224, 64), source.memory_config)
+    assert [buffer.view_of is not None for buffer in tilize.circular_buffers] == [memory == "l1"] * 2
+
+
+@pytest.mark.parametrize("memory", ["l1", "dram"])
+def test_block_shards_are_padded_by_the_program_that_tilizes(memory):
+    source = tensor_spec(f"200x64 block/224x32/2x1 {memory}")
+    assert programs(plan_to_layout(source, Layout.TILE, N150)) == ["TilizeWithValPadding"]
+
+
+@pytest.mark.parametrize(
+    ("source", "rows"),
+    [  # a core has a row of tiles, as of interleaved rows: 96 rows on three cores, 4 tiles of bfloat16 or float32 wide
+        ("96x100 height/32x128/4 dram", [("argument", 4 * 2048, 3), ("result", 4 * 2048, 3)]),
+        ("96x100 width/96x32/4 dram", [("argument", 4 * 2048, 3), ("result", 4 * 2048, 3)]),
+        ("64x64 float32 block/64x32/2x1 dram", [("argument", 2 * 4096, 2), ("result", 2 * 4096, 2)]),
+    ],
+)
+def test_shards_in_dram_are_tilized_row_by_row(source, rows):
+    plan = plan_tilize(tensor_spec(source), N150)
+    assert buffers_of(plan) == [rows]
+    assert not any(buffer.view_of for step in plan.steps for buffer in step.circular_buffers)
+
+
+def test_tiles_stay_in_the_wanted_place_in_dram():
+    """In L1 they would stay in the shards that they have, whatever place is wanted."""
+    source, wanted = tensor_spec("64x32 height/32x32/2 l1"), place("height/64x32/1 dram")
+    plan = plan_tilize(source, N150, place=wanted)
+    assert plan.tensors["output"].memory_config == wanted
+
+
+@pytest.mark.parametrize(
+    ("source", "rows"),
+    [  # the shard's row of tiles, twice where it has several
+        ("64x2 tile height/32x32/2 dram", [("argument", 2048, 2), ("result", 2048, 2)]),
+        ("96x70 tile width/96x32/3 dram", [("argument", 2 * 2048, 3), ("result", 2 * 2048, 3)]),
+        ("64x2 tile bfloat8_b height/32x32/2 dram", [("argument", 1088, 2), ("result", 2048, 2)]),
+    ],
+)
+def test_shards_in_dram_are_untilized_in_passing(source, rows):
+    plan = plan_untilize(tensor_spec(source), N150)
+    assert buffers_of(plan, "view_of") == [[(*row, None) for row in rows]]
+
+
+def test_rows_are_not_dealt_to_blocks_in_dram():
+    (step,) = plan_untilize(tensor_spec("64x64 tile block/64x32/2x1 dram"), N150).steps
+    assert step.refused.startswith("We don't support DRAM block sharding")
+
+
+def test_wide_interleaved_rows_are_tilized_into_shards_by_blocks():
+    """48 tiles across a row of tiles: blocks of one on 48 cores; a stick has 64 B, and room for two of 32."""
+    plan = plan_tilize(tensor_spec("32x1536"), N150, place=place("width/32x384/4"))
+    assert buffers_of(plan) == [[("argument", 2048, 48), ("result", 2048, 48), ("sticks", 128, 48)]]
+
+
+def test_the_shards_of_a_vector_are_looked_at_before_its_padding():
+    with pytest.raises(DeviceError, match=re.escape("Physical shard shape (1, 8) must be tile {32, 32} sized!")):
+        plan_tilize(tensor_spec("64 block/1x8/8x1"), N150, padded_shape=(64,), pads=True)
+    with pytest.raises(
+        DeviceError, match=re.escape("To be tilizable output tensor shape Shape([64]) must be divisible")
+    ):
+        plan_tilize(tensor_spec("64"), N150, padded_shape=(64,), pads=True)

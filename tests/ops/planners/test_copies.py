@@ -1,0 +1,19 @@
+"""Which copies the library refuses."""
+
+import pytest
+
+from device.errors import DeviceError
+from ops.planners.copies import plan_clone
+from tests.build import N150, place, tensor_spec
+
+
+@pytest.mark.parametrize(
+    ("wanted", "first"),
+    [
+        ("width/640x16/1 dram", "Shard height 640 must match physical height 638 for width sharded"),
+        ("width/638x16/1 dram", "Clone: mixed sharded/interleaved layout not currently supported"),
+    ],
+)
+def test_shards_that_do_not_hold_the_clone_are_refused_first(wanted, first):
+    with pytest.raises(DeviceError, match=first):
+        plan_clone(tensor_spec("1x22x29x3"), N150, place=place(wanted))
