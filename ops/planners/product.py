@@ -22,7 +22,7 @@ from ops.programs.data_movement.conversions import tilized_by, typecast_by
 from ops.programs.reduction.product import Product, product_buffers
 
 FORMATS: Final = (BFLOAT16, FLOAT32, BFLOAT8_B)
-ROOM_TILES: Final = 32  # that the program for all elements writes beside its result
+ROOM_TILES: Final = 32  # that the program for all elements writes, its result in the first of them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,23 +84,24 @@ def _of_all(builder: PlanBuilder, whole: PlanTensor, call: ProductArguments, pla
         )
     read = _tiles(builder, whole)
     result_format = FLOAT32 if source.data_format.is_block else source.data_format
-    room = builder.allocate("room", TensorSpec((TILE, ROOM_TILES * TILE), result_format, Layout.TILE, place))
-    for end in (read.spec.memory_config, place):
-        if end.is_sharded():
-            raise DeviceError(
-                f"Memory layout must be INTERLEAVED, got: TensorMemoryLayout::{end.memory_layout.name}\n"
-                "prod: use interleaved memory"
-            )
-    if not source.data_format.is_float:
-        raise DeviceError(
+    room_shape, refused = (TILE, ROOM_TILES * TILE), None
+    sharded = [end.memory_layout.name for end in (read.spec.memory_config, place) if end.is_sharded()]
+    if sharded:
+        refused = (
+            f"Memory layout must be INTERLEAVED, got: TensorMemoryLayout::{sharded[0]}\nprod: use interleaved memory"
+        )
+    elif not source.data_format.is_float:
+        refused = (
             "Error - unsupported data type for prod, expected BFLOAT16, FLOAT32, BFLOAT8_B or BFLOAT4_B but got "
             f"DataType::{source.data_format.name.upper()}.\nprod: typecast the tensor"
         )
     shape = (1,) * len(source.shape)
     op = Product(shape=source.shape, axis=None, data_format=result_format)
-    target = PlanTensor("product", TensorSpec(shape, result_format, Layout.TILE, place))
-    buffers = product_buffers(op, read.spec, builder.device_spec)
-    made = result = builder.run("ProdAllDeviceOperation", op, [read], target, buffers, dataflow=True)
+    room = builder.allocate("room", TensorSpec(room_shape, result_format, Layout.TILE, place))
+    buffers = () if refused else product_buffers(op, read.spec, builder.device_spec)
+    builder.run("ProdAllDeviceOperation", op, [read, room], buffers=buffers, dataflow=True, refused=refused)
+    # The host reads the room, and writes the one number back
+    made = result = builder.upload("product", TensorSpec(shape, result_format, Layout.TILE, place), room.name)
     builder.free(room)
     builder.free_own(read)
     if source.data_format.is_block:

@@ -1,7 +1,7 @@
 """Programs that multiply all elements, or the images along a leading axis (ttnn 0.81.1, prod)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -41,6 +41,8 @@ class Product(DataMovement):
     def composed(self, ends: Ends, spec: DeviceSpec) -> Composed:
         """Tiles are multiplied by the vector unit one after the other."""
         cores = self.cores(ends.read, spec)
+        if self.axis is None:  # of the room that the program has, it writes one tile
+            ends = replace(ends, written=ends.written.changed(shape=(1, 1)))
         results = 1 if self.axis is None else prod(tile_sides(ends.read)) // self.shape[self.axis]
         share = div_up(results, cores.num_cores())
         return streamed(

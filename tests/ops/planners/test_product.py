@@ -8,7 +8,7 @@ from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32
-from device.plan import Allocate, Operation, Refuse
+from device.plan import Allocate, Free, Operation
 from ops.op_models import load_spec
 from ops.planners.product import ProductArguments, plan_product
 from tests.build import place, tensor_spec
@@ -81,11 +81,20 @@ def test_refusals(call, first):
 )
 def test_the_product_of_all_elements_is_refused_beside_its_room(source, shards, first):
     call = ProductArguments(dim=None, place=None if shards is None else place(shards))
-    *_, room, refused = plan_product(tensor_spec(source), call, SPEC).steps
+    room, operation = plan_product(tensor_spec(source), call, SPEC).steps[:2]
     assert isinstance(room, Allocate)
-    assert isinstance(refused, Refuse)
-    assert (room.tensor, refused.error) == ("room", DeviceError)
-    assert refused.text.startswith(first)
+    assert (room.tensor, operation.inputs) == ("room", ("input", "room"))
+    assert operation.refused.startswith(first)
+
+
+def test_the_host_reads_the_room_and_writes_the_product_back():
+    source = tensor_spec("50x96 tile")
+    steps = plan_product(source, ProductArguments(dim=None, place=None), SPEC).steps
+    fill, room, multiply, upload, free = steps
+    assert [step.name for step in (fill, multiply)] == ["FillPadDeviceOperation", "ProdAllDeviceOperation"]
+    assert room.buffer.size_bytes == 32 * 2048
+    assert (upload.tensor, upload.source, upload.buffer.size_bytes) == ("product", "room", 2048)
+    assert free == Free("room")
 
 
 def test_shards_that_do_not_hold_the_room_are_refused():
