@@ -13,7 +13,7 @@ from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.normalization.shards import grid_fault, program_fault
-from ops.programs.buffer_shapes import page_cores, spread_evenly
+from ops.programs.buffer_shapes import in_dram, not_in_l1, page_cores, spread_evenly
 from ops.programs.normalization.layer_norm import Exchange, LayerNorm, RowBuffers, shard_buffers
 
 
@@ -152,6 +152,9 @@ def _on_shards(
     views = (named["input"], named.get("residual"))
     buffers = shard_buffers(op, views, output, exchange)
     key = _key(call, output)
+    refused = _program_fault(call, program, exchange)
+    if refused is None and in_dram(call.source):
+        refused = f"{not_in_l1('in0', 'input')}\ninput_tensor: move its shards to L1"
     return builder.run(
         "LayerNormDeviceOperation",
         op,
@@ -160,7 +163,7 @@ def _on_shards(
         buffers,
         dataflow=True,
         key=key,
-        refused=_program_fault(call, program, exchange),
+        refused=refused,
     )
 
 

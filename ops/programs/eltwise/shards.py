@@ -71,7 +71,8 @@ def works_on_shards(left: TensorSpec, right: TensorSpec | None, result: TensorSp
         left_place.is_sharded() and not right_place.is_sharded() and result.shape == left.shape and not is_uneven(left)
     )
     if left_alone and repeated(left.shape, right.shape).what in ("number", "column"):
-        return left_place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
+        stays = place.shard_spec == left_place.shard_spec and not in_dram(left) and not in_dram(result)
+        return stays and left_place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
     if left.shape != right.shape or left_place != right_place:
         return False
     in_l1 = all(config.buffer_type is BufferType.L1 for config in (place, left_place, right_place))

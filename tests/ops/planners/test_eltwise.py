@@ -6,12 +6,11 @@ from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16, FLOAT32, INT32, UINT8, UINT16, UINT32
-from device.spec.device_spec import load_spec
 from ops.planners.eltwise import BinaryArguments, plan_binary, require_formats
 from ops.programs.eltwise.functions import RELU
 from ops.programs.eltwise.op import Binary
-
-N150 = load_spec("wormhole_n150")
+from ops.programs.eltwise.shards import works_on_shards
+from tests.build import N150, place, tensor_spec
 
 
 def require(left, right=None, operation="add", **fields):
@@ -78,3 +77,21 @@ def test_each_function_has_its_formats(operation, formats, message):
 
 def test_floats_of_two_formats_are_compared():
     require(BFLOAT16, FLOAT32, operation="gt")
+
+
+@pytest.mark.parametrize(
+    ("left", "result", "in_place"),
+    [  # beside one number in DRAM: shards of rows stay where they are, or all pass through buffers
+        ("128x32 tile height/32x32/4", "height/32x32/4", True),
+        ("128x32 tile height/32x32/4", "height/64x32/2", False),
+        ("128x32 tile height/32x32/4", "height/32x32/4 col", False),
+        ("128x32 tile height/32x32/4", "width/128x32/1", False),
+        ("128x32 tile height/32x32/4 dram", "height/32x32/4 dram", False),
+        ("128x32 tile height/32x32/4 dram", "height/32x32/4", False),
+        ("128x32 tile width/128x32/1", "width/128x32/1", False),
+    ],
+)
+def test_shards_beside_a_number_are_combined_where_they_lie(left, result, in_place):
+    source, number = tensor_spec(left), tensor_spec("1x1 tile")
+    target = source.changed(memory_config=place(result))
+    assert works_on_shards(source, number, target, N150.release) is in_place
