@@ -1,13 +1,13 @@
 """Axes in another order: the operation, its values, what its programs take, their buffers and the shards of results.
 
 Cycles are composed of measured actions. Rows that move to or from the last axis are read, tilized, turned while they
-are untilized, and written, a tile at a time; two such configurations were measured, of 7 and 9 channels on a Blackhole:
-the model is 11 % above and 10 % below. Sticks of shards are fetched by both data movement processors; the last two axes
-of shards are turned where they lie. Whole tiles and rows are copied, rows to places that a processor works out axis by
-axis; rows of tiles go into other tiles by lines of faces (`tile_lines`); otherwise tiles are waited for as in copies,
-and pieces of rows are asked for and written one behind the other as the sticks of other movements are. Against public
-profiler rows on Blackhole whole tiles come out 1 to 9 % too fast. Source of the order of work and of the buffers:
-tt-metal 0.81.1 (data_movement/permute, transpose and common), compared with recorded plans.
+are untilized, and written, a tile at a time, by all cores in step, so that banks of DRAM bind (`bank_steps`). Sticks of
+shards are fetched by both data movement processors; the last two axes of shards are turned where they lie. Whole tiles
+and rows are copied, rows to places that a processor works out axis by axis; rows of tiles go into other tiles by lines
+of faces (`tile_lines`); otherwise tiles are waited for as in copies, and pieces of rows are asked for and written one
+behind the other as the sticks of other movements are. Against public profiler rows on Blackhole whole tiles come out 1
+to 9 % too fast. Source of the order of work and of the buffers: tt-metal 0.81.1 (data_movement/permute, transpose and
+common), compared with recorded plans.
 """
 
 from dataclasses import dataclass, replace
