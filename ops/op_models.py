@@ -32,6 +32,7 @@ from ops.programs.data_movement.nonzero import NonZero
 from ops.programs.data_movement.pad import FillPad, FillTiles, PadWith
 from ops.programs.data_movement.partial import SliceFromShards, SliceToShards
 from ops.programs.data_movement.permute import Permute
+from ops.programs.data_movement.plus_one import PlusOne
 from ops.programs.data_movement.repeat import RepeatTensor
 from ops.programs.data_movement.reshape import Reshape, ReshapeOnDevice
 from ops.programs.data_movement.roll import RollShards
@@ -61,9 +62,9 @@ from ops.programs.rotate import Rotate
 # Operations whose own methods are their models.
 MODELED_OPS: Final[tuple[type[ModeledOp], ...]] = (
     Activate, AddRow, Bcast, BilinearUpsample, Binary, Broadcast, ChannelsFirst, ChannelsLast, Concatenate, Conv3d,
-    CopyTensor, Cut, EvenlyDistributed, FillCache, FillPad, FillTiles, FoldWindows, Gather, GridSample,
-    IntegerPower, NonZero, PadWith, PaddedSlice, Permute, Pool, RepeatTensor, Reshape, ReshapeOnDevice, RollShards,
-    Rotate, SliceFromShards, SliceToShards, SliceWrite, SplitWidth, Ternary, Transpose, UpdateCache, Upsample,
+    CopyTensor, Cut, EvenlyDistributed, FillCache, FillPad, FillTiles, FoldWindows, Gather, GridSample, IntegerPower,
+    NonZero, PadWith, PaddedSlice, Permute, PlusOne, Pool, RepeatTensor, Reshape, ReshapeOnDevice, RollShards, Rotate,
+    SliceFromShards, SliceToShards, SliceWrite, SplitWidth, Ternary, Transpose, UpdateCache, Upsample,
 )  # fmt: skip
 _MODELS: list[OpModel[Any]] = [
     *map(model_of, MODELED_OPS),

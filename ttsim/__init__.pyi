@@ -43,6 +43,7 @@ from ttsim.api.creation import (
     ones as ones, ones_like as ones_like, rand as rand, tile_size as tile_size, zeros as zeros,
     zeros_like as zeros_like,
 )
+from ttsim.api.counters import plus_one as plus_one
 from ttsim.api.eltwise import (
     add as add, add_ as add_, mul as mul, mul_ as mul_, multiply as multiply, multiply_ as multiply_, sub as sub,
     sub_ as sub_, subtract as subtract, subtract_ as subtract_,

@@ -18,7 +18,7 @@ from device.memory.memory_config import (
     ShardSpec,
     TensorMemoryLayout,
 )
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT32, DataFormat, div_up, round_up
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32, UINT32, DataFormat, div_up, round_up
 from device.plan import DeviceOp, Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.planners.accumulation import (
@@ -59,6 +59,7 @@ from ops.planners.normalization.group_norm import plan_group_norm
 from ops.planners.normalization.layer_norm import NormArguments, plan_norm
 from ops.planners.onednn.checks import Deconvolution
 from ops.planners.onednn.plan import plan_backward_data, plan_backward_weights, plan_forward
+from ops.planners.plus_one import plan_plus_one
 from ops.planners.pool import PoolArguments, plan_pool2d
 from ops.planners.powers import plan_integer_power
 from ops.planners.product import ProductArguments, plan_product
@@ -515,6 +516,11 @@ def _transformers() -> Iterator[Sample]:
         ("topk", partial(plan_topk, tiles, TopKArguments(count=32)), {"input": tiles}),
         ("broadcast_to", partial(plan_broadcast_to, tiles, (2, 1, 64, 64)), {"input": tiles}),
         ("nonzero", partial(plan_nonzero, rows), {"input": rows}),
+        (
+            "plus_one",
+            partial(plan_plus_one, rows.changed(data_format=INT32)),
+            {"input": rows.changed(data_format=INT32)},
+        ),
         (
             "bcast",
             partial(plan_bcast, BcastArguments(operation="add", axes="H", left=wide, right=line)),
