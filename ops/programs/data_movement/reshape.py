@@ -105,7 +105,9 @@ def tile_map(source: Shape, target: Shape) -> tuple[float, float]:
     """Pieces of rows of an output tile, and input tiles fetched for it, in the mean; for the logical shapes."""
     before, after = three_axes(source), three_axes(target)
     tiles = np.unique(np.linspace(0, map_tiles(after) - 1, COUNTED).astype(np.int64))
-    elements = _elements(tiles, before, after)
+    # A row of a face comes from a row of a face where rows stay as long, or are whole faces: its first element does
+    whole = before[2] == after[2] or before[2] % FACE == after[2] % FACE == 0
+    elements = _elements(tiles, before, after, step=FACE if whole else 1)
     faces = elements.column // FACE, elements.in_column // FACE
     segments = _runs(elements.number, elements.row, elements.line, *faces)
     return segments / len(tiles), _runs(elements.number, elements.in_tile) / len(tiles)
@@ -134,10 +136,10 @@ class _Elements(NamedTuple):
     in_column: Integers
 
 
-def _elements(tiles: Integers, before: Axes, after: Axes) -> _Elements:
-    """The elements of output tiles, for the shapes of both sides."""
+def _elements(tiles: Integers, before: Axes, after: Axes, *, step: int = 1) -> _Elements:
+    """The elements of output tiles, or every so many of each row, for the shapes of both sides."""
     down, across = div_up(after[1], TILE), div_up(after[2], TILE)
-    number, row, column = np.ix_(np.arange(len(tiles)), np.arange(TILE), np.arange(TILE))
+    number, row, column = np.ix_(np.arange(len(tiles)), np.arange(TILE), np.arange(0, TILE, step))
     plane, place = np.divmod(tiles[number], down * across)
     row, column = row + TILE * (place // across), column + TILE * (place % across)
     inside = (row < after[1]) & (column < after[2])
