@@ -132,8 +132,15 @@ _RELEASE_OF_NAME = re.compile(r", release=[^,]*")
 FAMILIES = ("wormhole_b0", "blackhole", "quasar")  # ttnn's architectures
 
 
+class _WithCosts:
+    """The costs that were read of a spec, a few kinds: no figure of it, so that copies and pickles are without them."""
+
+    __slots__ = ("_costs",)
+    _costs: dict[type[Costs], Costs]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceSpec:
+class DeviceSpec(_WithCosts):
     """One kind of device: all figures that ttsim reads.
 
     Attributes:
@@ -211,6 +218,16 @@ class DeviceSpec:
         Raises:
             SpecError: The table, or a key of it, is missing, or a value is not what the costs want.
         """
+        try:
+            return cast(CostsT, self._costs[kind])  # asked for dozens of times in a call
+        except AttributeError:
+            object.__setattr__(self, "_costs", {})
+        except KeyError:
+            pass
+        costs = self._costs[kind] = self._read_costs(kind)
+        return costs
+
+    def _read_costs(self, kind: type[CostsT]) -> CostsT:
         for table in self.tables:
             if table.name == kind.TABLE:
                 own = release_of(self.release).costs.get(self.family, {}).get(table.name, {})
