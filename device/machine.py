@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from device.errors import CircularBufferError, DeviceClosedError, OutOfMemoryError
 from device.memory.allocator import Allocator, Owners
-from device.memory.buffers import Buffer, Memory, Region, check, check_count, check_pages, place
+from device.memory.buffers import Buffer, Memory, Placement, Region, check, check_count, check_pages, place
 from device.memory.layouts import BufferSpec, TensorSpec
 from device.memory.memory_config import BufferType
 from device.plan import (
@@ -234,7 +234,8 @@ class Machine:
         self._program_count += 1
         self.record(CircularBuffersFreed())
         requests = [(buffer.size_bytes, buffer.cores) for buffer in circular_buffers if buffer.view_of is None]
-        placement = place(requests, self.spec.l1)
+        # Nobody asks where circular buffers lie that are neither placed nor checked
+        placement = place(requests, self.spec.l1) if placed or dataflow else Placement((0,) * len(requests), ())
         local = iter(placement.addresses)
         addresses = []
         shown = not placed or dataflow or bool(requests)  # views alone allocate nothing, and a capture shows nothing

@@ -283,7 +283,7 @@ def place(requests: Sequence[tuple[int, CoreRangeSet]], l1: L1Spec) -> Placement
         address = round_up(level, l1.circular_buffer_alignment_bytes)
         for own in cores.ranges:
             for other, filled in levels.items():
-                if own.overlaps(other) and (own == other or address >= filled):
+                if own is other or (own.overlaps(other) and (own == other or address >= filled)):
                     levels[other] = address + size_bytes
         addresses.append(address)
     return Placement(tuple(addresses), tuple(Region(cores, end) for cores, end in levels.items()))
