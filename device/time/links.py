@@ -4,7 +4,7 @@ Every link carries `NocSpec.link_bytes_per_cycle`, so that no program is faster 
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import lru_cache, partial
 from typing import Final, NamedTuple
@@ -34,19 +34,14 @@ KEPT: Final = 4096  # shares that are remembered
 Points = tuple[tuple[int, int], ...]  # columns and rows of the torus
 
 
-def busiest_link_bytes(
-    torus: Torus, network: Network, sources: Places, destinations: Places, sent_bytes: Floats
-) -> float:
+def busiest_link_bytes(legs: Iterable[Leg], sent_bytes: Floats) -> float:
     """The bytes on the busiest link.
 
     Args:
-        torus: The nodes.
-        network: One of the two networks.
-        sources: Where each transfer begins, [transfers].
-        destinations: Where each transfer ends, [transfers].
+        legs: The parts of the routes of all transfers along each axis.
         sent_bytes: The bytes of each transfer, [transfers].
     """
-    return max((_busiest(leg, sent_bytes) for leg in legs(torus, network, sources, destinations)), default=0.0)
+    return max((_busiest(leg, sent_bytes) for leg in legs), default=0.0)
 
 
 def _busiest(leg: Leg, sent_bytes: Floats) -> float:
@@ -244,7 +239,7 @@ def crossing_cycles(
 def _busiest_share(spread: _Spread) -> float:
     """The part of all bytes that passes the busiest link."""
     ways = spread.ways()
-    return busiest_link_bytes(ways.torus, ways.network, ways.sources, ways.destinations, ways.parts)
+    return busiest_link_bytes(legs(ways.torus, ways.network, ways.sources, ways.destinations), ways.parts)
 
 
 @lru_cache(maxsize=KEPT)

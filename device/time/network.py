@@ -32,6 +32,7 @@ FIRST = Network(1, along_row_first=True)  # of the first data movement processor
 SECOND = Network(-1, along_row_first=False)
 NETWORKS = (FIRST, SECOND)
 AXES: Final = 256  # that are remembered: programs ask for the network many times
+ROUTES: Final = 64  # sets of routes that are remembered, each of a few dozen to a few hundred: some MB in all
 
 
 class Places(NamedTuple):
@@ -175,6 +176,34 @@ def round_links(torus: Torus, sources: Places, destinations: Places) -> Integers
     """[routes] links that a request and its answer pass together: whole rings, for the answer goes on the same way."""
     links: Integers = np.where(sources.col != destinations.col, torus.cols, 0)
     return links + np.where(sources.row != destinations.row, torus.rows, 0)
+
+
+class Meetings(NamedTuple):
+    """What follows of some routes from where they lie; not to be changed."""
+
+    legs: tuple[Leg, Leg]  # Along rows, along columns
+    shared: Booleans  # As of `sharing`
+    round_links: Integers  # As of `round_links`
+
+
+def meetings(torus: Torus, network: Network, sources: Places, destinations: Places) -> Meetings:
+    """The legs of some routes, and which of them meet; of routes that were asked for lately they are known.
+
+    Neighboring cores of a grid exchange data along the same few routes, whatever the sizes of tensors are.
+    """
+    ends = tuple(axis.tobytes() for axis in (*sources, *destinations))
+    return _meetings(torus, network, ends)
+
+
+@lru_cache(ROUTES)
+def _meetings(torus: Torus, network: Network, ends: tuple[bytes, ...]) -> Meetings:
+    axes = [np.frombuffer(axis, np.int64) for axis in ends]
+    sources, destinations = Places(*axes[:2]), Places(*axes[2:])
+    return Meetings(
+        legs(torus, network, sources, destinations),
+        sharing(torus, network, sources, destinations),
+        round_links(torus, sources, destinations),
+    )
 
 
 def sharing(torus: Torus, network: Network, sources: Places, destinations: Places) -> Booleans:

@@ -150,11 +150,11 @@ def halo_traffic(plan: HaloPlan, spec: DeviceSpec) -> HaloTraffic:
             first = changes(source[gone] * cores + destination[gone])
             routed = _table(np.cumsum(first) - 1, block[gone], (int(first.sum()), shape[1]), sent[gone])
             senders, receivers = source[gone][first], destination[gone][first]
-            ends = places.take(senders), places.take(receivers)
-            shared = network.sharing(torus, noc, *ends) * in_the_way(senders, receivers, tiled=halo.tiled)
+            met = network.meetings(torus, noc, places.take(senders), places.take(receivers))
+            shared = met.shared * in_the_way(senders, receivers, tiled=halo.tiled)
             np.maximum.at(crossing[number], senders, network.passing_bytes(shared, routed))
-            np.maximum.at(farthest[number], senders, network.round_links(torus, *ends))
-            busiest[number] = busiest_link_bytes(torus, noc, *ends, routed.sum(axis=1))
+            np.maximum.at(farthest[number], senders, met.round_links)
+            busiest[number] = busiest_link_bytes(met.legs, routed.sum(axis=1))
     crossing = np.maximum(crossing - own, 0.0)  # what a core sends on its other routes is its own already
     runs, padding, copies = _padding(plan, spec.l1.zeros_bytes)
     if by_task:

@@ -18,7 +18,7 @@ from device.time.links import (
     spread_link_bytes,
     spread_transfer,
 )
-from device.time.network import FIRST, NETWORKS, SECOND, Places, routes, torus_of
+from device.time.network import FIRST, NETWORKS, SECOND, Places, legs, routes, torus_of
 from device.time.stages import Transfer
 
 WORMHOLE, BLACKHOLE = load_spec("wormhole_n150"), load_spec("blackhole_p150")
@@ -39,7 +39,8 @@ def test_the_busiest_link_is_that_of_counted_routes(drawn, network):
     loads = Counter()
     for links, count in zip(routes(TORUS, network, sources, destinations), sent, strict=True):
         loads.update(dict.fromkeys(links, count))
-    assert busiest_link_bytes(TORUS, network, sources, destinations, sent) == max(loads.values(), default=0)
+    legs_of_routes = legs(TORUS, network, sources, destinations)
+    assert busiest_link_bytes(legs_of_routes, sent) == max(loads.values(), default=0)
 
 
 def test_placed_and_crossed_networks():

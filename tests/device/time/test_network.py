@@ -13,6 +13,8 @@ from device.time.network import (
     answer_cycles,
     bandwidth,
     hands,
+    legs,
+    meetings,
     page_round_trip_cycles,
     passing_bytes,
     read_latency_cycles,
@@ -66,6 +68,17 @@ def test_routes_share_a_link_when_walking_them_finds_one(network, drawn):
     found = sharing(TORUS, network, places(drawn, 0), places(drawn, 1))
     expected = [[walk is other or bool(walk & other) for other in walks] for walk in walks]
     assert found.tolist() == expected
+
+
+@given(networks, drawn_routes)
+def test_what_is_known_of_routes_is_what_follows_from_them(network, drawn):
+    ends = places(drawn, 0), places(drawn, 1)
+    first, again = (meetings(TORUS, network, *ends) for _ in range(2))
+    assert first is again
+    assert first.shared.tolist() == sharing(TORUS, network, *ends).tolist()
+    assert first.round_links.tolist() == round_links(TORUS, *ends).tolist()
+    for leg, wanted in zip(first.legs, legs(TORUS, network, *ends), strict=True):
+        assert [np.asarray(part).tolist() for part in leg] == [np.asarray(part).tolist() for part in wanted]
 
 
 def test_workers_lie_where_the_spec_says():
