@@ -219,7 +219,7 @@ def _program(step: Operation, cycles: OperationCycles | None, spec: DeviceSpec) 
     stages = frozenset(Stage) - MULTICAST_STAGES if cycles is None else cycles.working
     processors = hands(spec, MOVING_KERNELS) + (COMPUTE_PROCESSORS if stages & COMPUTE_STAGES else 0)
     multicasts = len(stages & MULTICAST_STAGES)
-    cores = max((place.num_cores() for place in places), default=1 if cycles is None else cycles.cores)
+    cores = max([place.num_cores() for place in places] or [1 if cycles is None else cycles.cores])
     groups = min(max(2**multicasts, len(places)), cores)
     return LaunchedProgram(
         name=step.name,
