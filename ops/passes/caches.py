@@ -55,9 +55,11 @@ class BoundedCache(Generic[K, V]):
         if size > self._most:
             return
         self._values[key] = size, value
-        while self.size > self._most:
-            for oldest in list(self._values)[:1]:
-                self._values.pop(oldest, None)
+        excess = self.size - self._most
+        for oldest in list(self._values):
+            if excess <= 0:
+                break
+            excess -= self._values.pop(oldest, (0, None))[0]
 
     def clear(self) -> None:
         """Drops all values."""
