@@ -16,7 +16,7 @@ from ops.planners.conv.arguments import ConvCall, ConvConfig, Operand
 from ops.planners.conv.l1_path import halo_arguments, reads_input
 from ops.planners.conv.operands import PartitionedConv, micro_op, output_spec, partition_call
 from ops.planners.conv.slicing import OutputSlice, choose_slices, input_cores, output_slices
-from ops.programs.conv2d.block_costs import ConvSteps, conv_steps
+from ops.programs.conv2d.block_costs import ConvCosts, ConvSteps, conv_steps
 from ops.programs.conv2d.cycles import least_cycles, least_cycles_of_blocks
 from ops.programs.conv2d.op import Conv2dOp, ConvBuffers, buffer_requests, local_bytes
 from ops.programs.conv2d.partition import WIDTH, ConvOptions
@@ -135,10 +135,7 @@ class LowerBounds:
             pieces = [family.piece(buffered) for family in self._family(call)]
         if not pieces:
             return UNKNOWN
-        costs = self.device_spec.costs_of(MovementCosts)
-        start = min(costs.start_cycles, costs.compiled_start_cycles, costs.local_start_cycles)
-        # a slice comes from DRAM and goes there
-        moving = 2 * int(start) if len(pieces) > 1 or pieces[0].times > 1 else 0
+        moving = self._moving_cycles() if len(pieces) > 1 or pieces[0].times > 1 else 0
         same = on_l1_path, call.slice_config, config.output_layout
         return LowerBound(
             cycles=sum(piece.times * piece.cycles for piece in pieces),
@@ -148,6 +145,23 @@ class LowerBounds:
             rest_key=RestKey(*same, tuple((piece.rest_key, piece.times) for piece in pieces)),
             programs=tuple(Program(*piece.program, piece.times) for piece in pieces if piece.program is not None),
         )
+
+    def of_starts(self, call: ConvCall) -> LowerBound:
+        """The bound of calls with the slices of a call, whatever else they are: that their operations start."""
+        slices = call.slice_config
+        if slices is None or slices.num_slices < 2 or call.is_matmul or call.folds:
+            return UNKNOWN
+        try:
+            count = sum(not part.is_empty for part in output_slices(call, slices))
+        except (DeviceError, NoWindowError):
+            return UNKNOWN
+        start = int(self.device_spec.costs_of(ConvCosts).start_cycles)
+        return LowerBound(cycles=count * start, rest_cycles=count * self._moving_cycles() if count > 1 else 0)
+
+    def _moving_cycles(self) -> int:
+        """A slice comes from DRAM and goes there."""
+        costs = self.device_spec.costs_of(MovementCosts)
+        return 2 * int(min(costs.start_cycles, costs.compiled_start_cycles, costs.local_start_cycles))
 
     def _calls(self, call: ConvCall) -> tuple[tuple[ConvCall, int], ...]:
         return l1_path_calls(call, self.device_spec, free_l1_bytes=self.free_l1_bytes)

@@ -29,7 +29,7 @@ from ops.programs.conv2d.block_costs import (
     weight_reader_cores,
 )
 from ops.programs.conv2d.op import Conv2dOp
-from ops.programs.conv2d.partition import HEIGHT, SUBBLOCKS, WIDTH
+from ops.programs.conv2d.partition import HEIGHT, SUBBLOCKS, WIDTH, ConvPartition
 from ops.programs.conv2d.walk import ConvTiming, Core, fetches_partials, time_conv
 from ops.programs.conv2d.work import conv_transfers, conv_work
 from ops.programs.kernel_costs import multiply_tasks
@@ -186,9 +186,9 @@ def least_cycles_of_blocks(op: Conv2dOp, spec: DeviceSpec, *, any_cores: bool = 
 
     With `any_cores`, of all programs of the same scheme: the given one has the most cores for rows. With `joins_rows`,
     kernel rows may be joined. Heights only share out the tile rows, and depths the K tiles: so what is spent on each
-    block counts once.
+    block counts once, and each core of a WIDTH program gathers and tilizes all rows of its own channels.
     """
-    layout, scheme = op.layout, op.layout.scheme
+    layout, scheme = _in_whole_shards(op.layout), op.layout.scheme
     rows = layout.shards.out_row_tiles if scheme is not WIDTH else max(1, layout.shards.out_rows // TILE)
     blocks = replace(layout.blocks, act_h_tiles=rows)
     op = replace(op, layout=replace(layout, blocks=blocks, split_reader=scheme is not WIDTH and rows > 1))
@@ -198,7 +198,11 @@ def least_cycles_of_blocks(op: Conv2dOp, spec: DeviceSpec, *, any_cores: bool = 
     tilize = steps.tilize.cycles + (0.0 if steps.second_tilize is None else steps.second_tilize.cycles)
     if scheme is WIDTH or joins_rows or (any_cores and scheme is not HEIGHT):  # K blocks of any number and depth
         k_tiles = prod(op.problem.kernel) * op.problem.in_channels / TILE
+        if fixed := scheme is WIDTH and not any_cores:
+            k_tiles = blocks.k_blocks * blocks.act_w_tiles
         (products,) = _least_products(op, spec, k_tiles, False, highest=highest)
+        if fixed:
+            return max(alone + rows * tilize + products, steps.start.cycles + rows * steps.read.cycles)
         if scheme is WIDTH or joins_rows:
             return alone + products
         return max(alone + rounds * tilize + products, steps.start.cycles + rounds * steps.read.cycles)
@@ -207,6 +211,15 @@ def least_cycles_of_blocks(op: Conv2dOp, spec: DeviceSpec, *, any_cores: bool = 
     compute = alone + rounds * tilize + (blocks.k_blocks - fetching) * first + fetching * again
     reads = max(rounds * steps.read.cycles, blocks.k_blocks * steps.weights[0].cycles)
     return max(compute, steps.start.cycles + reads)
+
+
+def _in_whole_shards(layout: ConvPartition) -> ConvPartition:
+    """A layout whose K blocks are whole channel shards: a WIDTH program may cut each into parts."""
+    parts, blocks = layout.options.act_block_w_div, layout.blocks
+    if layout.scheme is not WIDTH or parts == 1:
+        return layout
+    blocks = replace(blocks, k_blocks=blocks.k_blocks // parts, act_w_tiles=blocks.act_w_tiles * parts)
+    return replace(layout, blocks=blocks, options=replace(layout.options, act_block_w_div=1))
 
 
 def _least_products(

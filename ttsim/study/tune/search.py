@@ -252,7 +252,7 @@ class _Run:
         try:
             return self.bounds.of(call, extent)
         except (DeviceError, NoWindowError):
-            return None if extent is Extent.CALL else UNKNOWN  # another height of blocks may run
+            return None if extent is Extent.CALL else self.bounds.of_starts(call)  # another height of blocks may run
 
     def _walked(self, least: LowerBound, *, doubled: bool = False) -> LowerBound:
         """A bound with the cycles of the convolutions as they are, or as they are with all buffers doubled."""
