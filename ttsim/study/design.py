@@ -17,7 +17,7 @@ from device.spec.device_spec import DeviceSpec
 from device.time.energy import JOULE, area_square_millimeters
 from ops.passes.sensitivity import Sensitivity
 from ops.sensitivity.fields import numeric_fields
-from ttsim.study.design_result import NOT_LOOKED, AxisEffect, DesignPoint, DesignResult, LayerOutcome
+from ttsim.study.design_result import NOT_LOOKED, AxisEffect, DesignPoint, DesignResult, LayerOutcome, SlowerLayer
 from ttsim.study.executor import workers
 from ttsim.study.explore import BATCH, Explorer, hypervolume
 from ttsim.study.front_details import (
@@ -28,7 +28,7 @@ from ttsim.study.front_details import (
     operation_sides,
     strongest_fields,
 )
-from ttsim.study.larger import slower_layers
+from ttsim.study.larger import Cause, Pair, Side, cause_of, slower_pairs
 from ttsim.study.machine_rows import Known, LayerRows, Machine, add_known, key_of, row_on, rows_of
 from ttsim.study.space import JUDGED, Design, read_design
 from ttsim.study.store import Row, Store, Verdict, front, model_version
@@ -154,6 +154,7 @@ def _result(
         for at, (point, spec) in enumerate(zip(points, specs, strict=True))
         if not isinstance(spec, str) and (at in places or spec.name == space.base.name)
     }
+    slower = {pair: look.cause(pair, points, specs) for pair in slower_pairs(space.axes, points, specs)}
     names = fields_looked_at(space, base)
     held = {at: look.executor.submit(held_effects, space.runs, judged[at], names) for at in places[:MOST_MACHINES]}
     beside = [
@@ -170,10 +171,25 @@ def _result(
         alike=tuple(duplicates[aims[place]] - 1 for place in best),
         looked=sum(layer.evaluated for layer in layers),
         convergence=convergence,
-        slower=slower_layers(space.axes, points, specs),
+        slower=tuple(_slower(space, points, pair, cause.result()) for pair, cause in slower.items()),
         sensitivity=base,
         sides=tuple(operation_sides(space.runs, beside[0], judged[places[0]])) if compared else (),
         effects=tuple(strongest_fields(space, points, names, {at: own.result() for at, own in held.items()})),
+    )
+
+
+def _slower(space: Design, points: Sequence[DesignPoint], pair: Pair, cause: Cause) -> SlowerLayer:
+    less, more = points[pair.small].values, points[pair.large].values
+    return SlowerLayer(
+        layer=space.work[pair.layer].name,
+        axis=pair.axis,
+        smaller=less[pair.axis],
+        larger=more[pair.axis],
+        others={name: value for name, value in less.items() if name != pair.axis},
+        share=pair.share,
+        planner_share=cause.parts.planner,
+        networks_share=cause.parts.networks,
+        reason=cause.reason,
     )
 
 
@@ -276,6 +292,17 @@ class _Look:
             self.known[layer].setdefault(read, {}).update(by_values)
             if store is not None:
                 store.append(by_values.values())
+
+    def cause(self, pair: Pair, points: Sequence[DesignPoint], specs: Sequence[DeviceSpec | str]) -> Future[Cause]:
+        """The cause of a slowdown, which is being worked out."""
+        sides = []
+        for number in (pair.small, pair.large):
+            spec = specs[number]
+            row = None if isinstance(spec, str) else row_on((spec, points[number].values), self.known[pair.layer])
+            if isinstance(spec, str) or row is None:
+                raise AssertionError(f"machine {number} of a slowdown has no row")
+            sides.append(Side(spec, row))
+        return self.executor.submit(cause_of, self.space.work[pair.layer], pair.share, *sides)
 
     def judged(self, machine: Machine) -> Judged:
         """A machine with the rows that are known."""

@@ -88,7 +88,10 @@ class SlowerLayer:
     larger: str
     others: Mapping[str, str]  # The other fields of the space on both machines
     share: float  # By which part of the time it is slower
-    # What rules of the planner do on the larger machine, a line each; where its config names its cores, what binds
+    planner_share: float  # The part of it that another plan makes: the smaller machine's takes less on the larger one
+    networks_share: float  # The part of it that longer or busier ways through the networks make, with the same plan
+    # What rules of the planner do on the larger machine and what its networks do, a line each; where these do not make
+    # all of it but 1 %, what binds
     reason: str
 
 

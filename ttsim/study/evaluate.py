@@ -216,13 +216,18 @@ class Evaluator:
 
 def _grid_rules(plan: Plan, layouts: Iterable[ConvPartition]) -> Iterator[str]:
     """What rules of the planner do to the cores of a call; nothing where its config names them."""
-    named = [rule.text for rule in plan.decisions if rule.name == GRID_RULE]
+    named = named_rules(plan)
     yield from named
     for layout in layouts if not named else ():
         if layout.options.core_grid is None:
             rows, channels = layout.config.nhw_cores, layout.config.channel_cores
             multicast = ", and multicasts every K block of channels" if layout.multicasts_activations else ""
             yield f"the planner's rule takes {rows} cores for rows and {channels} for channels{multicast}"
+
+
+def named_rules(plan: Plan) -> list[str]:
+    """What rules of the planner do to the cores of a call that leave many idle, or make blocks small."""
+    return [rule.text for rule in plan.decisions if rule.name == GRID_RULE]
 
 
 def figures_or_error(run: Callable[[], dict[str, Any]]) -> dict[str, Any]:

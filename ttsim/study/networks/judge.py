@@ -10,7 +10,7 @@ from ttsim.recording.profiling import Profile
 from ttsim.report.cycles import totals
 from ttsim.report.memory import operation_uses
 from ttsim.runtime.call_source import slice_argument
-from ttsim.study.evaluate import figures_of, figures_or_error
+from ttsim.study.evaluate import figures_of, figures_or_error, named_rules
 from ttsim.study.networks.replay import ChangedCall, RecordedNetwork, Replay, replay, written_changes
 from ttsim.study.store import Row, Verdict, model_version
 from ttsim.study.tune.network import chains, tune_network
@@ -59,6 +59,7 @@ def _figures_of(profile: Profile) -> dict[str, Any]:
     return {
         "verdict": Verdict.FITS,
         "clock_hz": spec.clock_hz,
+        "grid_rules": "\n".join(dict.fromkeys(rule for call in profile.ran for rule in named_rules(call.plan))),
         "l1_peak_bytes": max((op.l1_bytes for op in profile.runs()), default=0),
         "l1_headroom_bytes": min((use.headroom_bytes for use in uses), default=None),
         **figures_of(taken, totals(taken, spec), spec),
