@@ -63,8 +63,8 @@ def static_milliwatts(spec: DeviceSpec) -> int:
 
 
 def static_femtojoules(milliwatts: int, cycles: int, clock_hz: int) -> int:
-    """The energy of static power over some cycles, cut to whole femtojoules."""
-    return milliwatts * cycles * 10**12 // clock_hz  # a milliwatt second is 1e12 fJ
+    """The energy of static power over some cycles, whole femtojoules for each, so that parts add up exactly."""
+    return cycles * (milliwatts * 10**12 // clock_hz)  # a milliwatt second is 1e12 fJ
 
 
 def area_square_millimeters(spec: DeviceSpec) -> float:

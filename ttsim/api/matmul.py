@@ -1,6 +1,5 @@
 """ttnn.matmul and ttnn.linear."""
 
-from math import prod
 from typing import Any
 
 from device.cores import CoreGrid
@@ -105,9 +104,8 @@ class Matmul(Call, name="matmul"):
         validate(arguments)
         room = device.machine.l1_room_bytes
         plan = plan_matmul(arguments, device.spec, free_l1_bytes=room)
-        useful_flops = 2 * prod(arguments.output_shape) * arguments.first_sides[1]
         with device.function(f"ttnn.{self._name}"):
-            product = run(plan, tensors, device, useful_flops=useful_flops)["output"]
+            product = run(plan, tensors, device, useful_flops=2 * arguments.multiply_adds)["output"]
             return self._finished(product, device, *added_later(arguments, device.spec, free_l1_bytes=room))
 
     def _of_vectors(self) -> Tensor:

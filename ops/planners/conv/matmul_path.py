@@ -32,6 +32,7 @@ from ops.planners.conv.arguments import ConvCall
 from ops.planners.conv.operands import PartitionedConv, operands, redistributed, upload_weights
 from ops.planners.grid_rules import conv_rules, matmul_rules, name_rules
 from ops.planners.matmul.plan import run_matmul
+from ops.programs.conv2d.block_costs import useful_flops
 from ops.programs.conv2d.op import choose_scheme
 from ops.programs.conv2d.partition import (
     BLOCK,
@@ -311,6 +312,7 @@ def _multiplied(
         bias=sizes.bias and (sharded or not tiles.in_l1),
         fp32_dest=call.compute.fp32_dest,
         packer_l1_acc=call.compute.packer_l1_acc,
+        useful=useful_flops(sizes) // 2,
     )
     # The real library counts the rows that PadDeviceOperation adds as rows of the tensor, and of the output.
     rows, columns = tiles.spec.shape[-2], sizes.out_channels

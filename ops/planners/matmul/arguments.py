@@ -87,6 +87,11 @@ class MatmulArguments:
         shape = (*batches, self.first_sides[0], self.second_sides[1])
         return (1,) * (rank - len(shape)) + shape
 
+    @property
+    def multiply_adds(self) -> int:
+        """Products of two numbers in the definition."""
+        return prod(self.output_shape) * self.first_sides[1]
+
 
 def with_defaults(call: MatmulArguments, device_spec: DeviceSpec) -> MatmulArguments:
     """The call with the library's compute config, where the caller gave none.

@@ -191,6 +191,7 @@ def _program(
         second_batched=call.batches[1] > 1,
         transpose_first=call.transpose_a,
         transpose_second=call.transpose_b,
+        useful=call.multiply_adds,
     )
     grid = device_spec.grid
     one_axis = release_of(device_spec.release).one_axis

@@ -29,7 +29,6 @@ from device.time.engine import (
 from device.time.links import crossing_cycles
 from device.time.network import read_latency_cycles, shared_cycles, shared_read_cycles
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
-from ops.op_model import PRODUCT_FLOPS
 from ops.programs import kernel_costs
 from ops.programs.data_movement.movement import MovementCosts
 from ops.programs.matmul.buffers import BUFFERING
@@ -202,7 +201,7 @@ def matmul_cycles(
         dram_read_bytes=operands.read_bytes,
         dram_written_bytes=operands.written_bytes,
         issued_flops=op.issued_flops,
-        useful_flops=problem.batches * problem.m_tiles * problem.n_tiles * problem.k_tiles * PRODUCT_FLOPS,
+        useful_flops=2 * problem.multiply_adds,
         contention_cycles=lambda: max(0.0, timing.cycles - time_matmul(op, spec, places, contention=False).cycles),
         transfers=partial(matmul_transfers, op, spec, places),
         tile_work=partial(matmul_work, op, spec),

@@ -37,11 +37,18 @@ class MatmulProblem:
     second_batched: bool = False  # Each has a second operand of its own
     transpose_first: bool = False  # The first operand's tiles lie transposed and are turned by the program
     transpose_second: bool = False  # The second operand's tiles do; the unpacker turns them
+    useful: int | None = None  # Multiply-adds that the result needs, without padding; None for those of all tiles
 
     @property
     def added_format(self) -> DataFormat:
         """Format of the row that is added."""
         return self.bias_format or self.weight_format
+
+    @property
+    def multiply_adds(self) -> int:
+        """Multiply-adds that the result needs."""
+        tiles = self.batches * self.m_tiles * self.n_tiles * self.k_tiles
+        return tiles * PRODUCT_FLOPS // 2 if self.useful is None else self.useful
 
     @property
     def keeps_first(self) -> bool:

@@ -35,7 +35,7 @@ def test_energy_adds_up_and_lies_between_idle_and_the_limit_of_the_board(name):
     assert total.femtojoules == sum(call.total.energy.femtojoules for call in report.calls)
     assert total.femtojoules == sum(part.femtojoules for part in total.parts)
     for op in report.operations:
-        assert op.energy.by_part["static"] == static_milliwatts(spec) * op.cycles * MILLIWATT_SECOND // spec.clock_hz
+        assert op.energy.by_part["static"] == op.cycles * (static_milliwatts(spec) * MILLIWATT_SECOND // spec.clock_hz)
         assert all(type(part.femtojoules) is int for part in op.energy.parts)
     assert static_milliwatts(spec) < 1000 * total.average_watts < spec.costs_of(EnergyCosts).board_limit_milliwatts
 

@@ -91,6 +91,7 @@ def test_a_row_has_the_figures_of_a_report(device):
     assert (row.cycles, row.cycles_error_share) == (total.cycles, total.error.share)
     assert (row.dram_read_bytes, row.noc_bytes) == (total.traffic.dram_read_bytes, total.traffic.network_bytes)
     assert (row.shard_layout, row.pcc) == (summary.partitions[0].scheme, None)
+    assert row.energy_femtojoules == sum(op.energy.femtojoules for op in total.operations)  # to the last digit
 
 
 def test_equal_plans_are_timed_once():

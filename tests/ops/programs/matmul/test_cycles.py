@@ -98,6 +98,13 @@ def test_bytes_are_those_of_the_operands():
     assert result.useful_flops == 2 * 8 * 16 * 24 * 32**3
 
 
+def test_products_of_padding_are_not_useful():
+    matmul = op(m=8, k=16, n=24)
+    part = replace(matmul, problem=replace(matmul.problem, useful=250 * 500 * 760))
+    result = cycles(part, load_spec("wormhole_n150"))
+    assert (result.useful_flops, result.issued_flops) == (2 * 250 * 500 * 760, 2 * 8 * 16 * 24 * 32**3)
+
+
 def test_the_row_that_is_added_is_read_once_by_each_core_that_reads_its_columns():
     spec = load_spec("wormhole_n150")
     for program, readers in ((MatmulProgram.MCAST_2D, 1), (MatmulProgram.REUSE, None)):

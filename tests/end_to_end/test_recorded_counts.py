@@ -1,6 +1,7 @@
-"""DRAM bytes of all recorded calls of the real library, read anew from the shapes, formats and pages of their tensors.
+"""Counts of all recorded calls of the real library, worked out anew, and their energy.
 
-The calls are made by the programs that lie beside the recordings.
+DRAM bytes follow from the shapes, formats and pages of tensors, multiply-adds from the definitions of convolutions and
+matmuls. The calls are made by the programs that lie beside the recordings.
 """
 
 import gzip
@@ -16,7 +17,12 @@ import pytest
 
 import ttsim
 from device.memory.memory_config import BufferType, Layout
+from device.time.energy import static_femtojoules, static_milliwatts
+from ops.passes.counts import counts_of
 from ops.passes.cycles import operations_of, run_cycles
+from tests.end_to_end.recorded_products import fault_of_call, fault_of_operation
+from ttsim.report.cycles import CallRun, totals, whole_operation
+from ttsim.report.energy import STATIC, action_femtojoules
 
 EVERY = 16  # record of a file
 WINDOWS = ("PaddedSliceDeviceOperation", "SliceWriteDeviceOperation")
@@ -128,11 +134,25 @@ def fault_of_writes(name, op, ends, written):
     return "" if written == want else f"{want} are there"
 
 
+def faults_of_energy(call, spec):
+    """Parts of the machine whose energy in a call is not the sum over its operations, to the last digit."""
+    operations = run_cycles(call.plan, spec, ran=call.ran).operations
+    whole = totals([CallRun(name=call.function, ran=operations, spec=spec)], spec)
+    energies = [op.energy for op in whole.operations]
+    actions = action_femtojoules(whole.actions, spec)  # of all actions together, as rows of studies have it
+    for part, femtojoules in whole.energy.by_part.items():
+        total = sum(energy.by_part[part] for energy in energies)
+        if part == STATIC:
+            actions[part] = static_femtojoules(static_milliwatts(spec), whole.cycles, spec.clock_hz)
+        if not femtojoules == total == actions[part] or type(femtojoules) is not int:
+            yield f"{part} takes {femtojoules} fJ, its operations {total}, its actions {actions[part]}"
+
+
 class Survey:
     """The operations of calls made on devices that are opened, and the faults of their bytes."""
 
     def __init__(self, monkeypatch):
-        self.opened, self.operations, self.faults = [], Counter(), []
+        self.opened, self.operations, self.faults, self.products = [], Counter(), [], 0
         opens = ttsim.open_device
 
         def open_device(*arguments, **options):
@@ -149,10 +169,24 @@ class Survey:
         make()
         for _, profile in self.opened:
             for call in profile.ran:
-                timed = run_cycles(call.plan, profile.device.spec, ran=call.ran).operations
-                for step, operation in zip(operations_of(call.plan, call.ran), timed, strict=True):
-                    if operation.cycles is not None:
-                        self._compare(record, step, operation)
+                self._look_at(record, call, profile.device.spec)
+
+    def _look_at(self, record, call, spec):
+        operations = []
+        timed = run_cycles(call.plan, spec, ran=call.ran).operations
+        for step, operation in zip(operations_of(call.plan, call.ran), timed, strict=True):
+            if operation.cycles is None:
+                continue
+            self._compare(record, step, operation)
+            counted = counts_of(operation, whole_operation(operation.cycles), spec)
+            fault = fault_of_operation(operation.name, step.op, operation.ends, counted)
+            self.faults += [f"{record}: {operation.name} {fault}"] if fault else []
+            operations.append((operation.name, step.op, counted))
+        if call.asked is not None and len(operations) == len(timed):
+            fault = fault_of_call(call.asked, operations)
+            self.faults += [f"{record}: {call.function} {fault}"] if fault else []
+        self.faults += [f"{record}: {call.function}: {what}" for what in faults_of_energy(call, spec)]
+        self.products += sum(bool(counted.multiply_adds) for _, _, counted in operations)
 
     def _compare(self, record, step, operation):
         name, ends, cycles = operation.name, operation.ends, operation.cycles
@@ -191,7 +225,7 @@ def survey(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["ttnn/cases", "ttnn_fuzz/cases", "values2/cases", "values3/cases"])
-def test_bytes_of_single_calls(recordings, monkeypatch, survey, name):
+def test_counts_of_single_calls(recordings, monkeypatch, survey, name):
     module = module_of(monkeypatch, recordings("real/calls.py"))
     caller, path = module.Caller(real=False), recordings(f"oracle/{name}.jsonl.gz")
     if name.startswith("values"):
@@ -202,12 +236,13 @@ def test_bytes_of_single_calls(recordings, monkeypatch, survey, name):
         else:
             survey.look(record["name"], lambda record=record: caller.run(record["case"], record["arch"]))
     assert survey.operations.total() > 20
+    assert survey.products
     assert survey.faults == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["knobs", "operations", "sequences"])
-def test_bytes_of_steps(recordings, monkeypatch, survey, name):
+def test_counts_of_steps(recordings, monkeypatch, survey, name):
     steps = module_of(monkeypatch, recordings("real/steps.py"))
     monkeypatch.setattr(steps, "gc", type("NoCollections", (), {"collect": staticmethod(lambda: 0)}))
     caller = steps.Steps(real=False)
@@ -215,11 +250,12 @@ def test_bytes_of_steps(recordings, monkeypatch, survey, name):
         case = {**record["case"], "planned": False}
         survey.look(record["name"], lambda case=case, record=record: caller.run(case, record["arch"]))
     assert survey.operations.total() > 20
+    assert survey.products
     assert survey.faults == []
 
 
 @pytest.mark.slow
-def test_bytes_of_networks_and_their_operations(recordings, monkeypatch, survey):
+def test_counts_of_networks_and_their_operations(recordings, monkeypatch, survey):
     folder = recordings("oracle/networks")
     check = module_of(monkeypatch, folder / "check.py")
     for record in records_of(folder / "ops.jsonl.gz"):
@@ -230,4 +266,5 @@ def test_bytes_of_networks_and_their_operations(recordings, monkeypatch, survey)
         variant = [record for record in records if record["variant"] == records[0]["variant"]]
         survey.look(name, lambda variant=variant: network.replay(variant, 1, lambda *_: None))
     assert survey.operations.total() > 100
+    assert survey.products
     assert survey.faults == []
