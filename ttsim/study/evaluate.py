@@ -53,39 +53,45 @@ def plan_key(plan: Plan) -> str:
 
 def canonical(value: object) -> str:
     """A value of a plan as text, equal for equal values: fields that do not compare are left out."""
-    # Texts by object identity, since many objects occur often in a plan; the stored object keeps its identity valid
-    known: dict[int, tuple[object, str]] = {}
+    return _Texts().of(value)
 
-    def text(value: object) -> str:
+
+class _Texts:
+    """The texts of values by object identity, since many objects occur often in a plan."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[object, str]] = {}  # the stored object keeps its identity valid
+
+    def of(self, value: object) -> str:
+        """The text of a value."""
         if type(value) in PLAIN:
             return repr(value)
-        if id(value) not in known:
-            known[id(value)] = value, written(value)
-        return known[id(value)][1]
+        known = self._known.get(id(value))
+        if known is None:
+            known = self._known[id(value)] = value, self._written(value)
+        return known[1]
 
-    def written(value: object) -> str:
+    def _written(self, value: object) -> str:
         kind: type = type(value)
         if isinstance(value, Enum):
             return f"{kind.__qualname__}.{value.name}"
         if isinstance(value, tuple | list):
             name = "" if kind in (tuple, list) else kind.__qualname__
-            return f"{name}[{','.join(map(text, value))}]"
+            return f"{name}[{','.join(map(self.of, value))}]"
         if is_dataclass(kind):
-            values = (text(getattr(value, name)) for name in _compared(kind))
+            values = (self.of(getattr(value, name)) for name in _compared(kind))
             return f"{kind.__module__}.{kind.__qualname__}({','.join(values)})"
         if isinstance(value, ShardSpec):
-            return f"{kind.__qualname__}{text(value.fields)}"
+            return f"{kind.__qualname__}{self.of(value.fields)}"
         if isinstance(value, Mapping):
-            return f"{{{','.join(sorted(f'{text(key)}:{text(item)}' for key, item in value.items()))}}}"
+            return f"{{{','.join(sorted(f'{self.of(key)}:{self.of(item)}' for key, item in value.items()))}}}"
         if isinstance(value, Set):
-            return f"{{{','.join(sorted(map(text, value)))}}}"
+            return f"{{{','.join(sorted(map(self.of, value)))}}}"
         if isinstance(value, np.ndarray):
             return f"{value.dtype.str}{value.shape}{sha256(value.tobytes()).hexdigest()}"
         if isinstance(value, np.dtype | np.generic | type):
             return repr(value)
         raise AssertionError(f"a plan holds a {kind.__name__}, which has no text; give it one in evaluate.py")
-
-    return text(value)
 
 
 @cache

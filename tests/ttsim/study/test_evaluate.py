@@ -1,5 +1,6 @@
 """A point as a row: keys of plans and points, figures, verdicts, accuracy."""
 
+import gc
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -46,6 +47,17 @@ def test_texts_of_plans_are_equal_for_equal_plans():
         1,
         0,
     )
+
+
+def test_the_text_of_a_plan_leaves_nothing_to_the_garbage_collector():
+    """A sweep writes the texts of thousands of plans, hundreds of tuples each."""
+    gc.collect()
+    gc.disable()
+    try:
+        canonical((Thing("a", 1), [Pair("a", 1)]))
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 SPEC = load_spec("wormhole_n150")
