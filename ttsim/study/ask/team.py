@@ -75,10 +75,15 @@ class Team:
             return failed(f"the process that answers this question died {1 + ATTEMPTS} times")
 
     def end(self) -> None:
-        """Ends the processes; the next question starts others."""
+        """Ends the processes; the next question starts others.
+
+        Idle processes are waited for: the pool's own thread would otherwise close its pipe while Python, which ends,
+        writes to it, and an OSError would be printed.
+        """
         with self._gate:
             if self._pool is not None:
-                self._pool.shutdown(wait=False, cancel_futures=True)
+                idle = all(future.done() for future in self._flying.values())
+                self._pool.shutdown(wait=idle, cancel_futures=True)
             self._pool = None
 
 
