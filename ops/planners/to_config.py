@@ -28,7 +28,6 @@ from ops.programs.data_movement.placement import (
     move_up,
     reshard_units,
     resharding,
-    viewed,
     without_spec,
 )
 
@@ -52,7 +51,6 @@ def plan_tilize(
     where = source.memory_config if place is None else place
     if padded_shape is not None:
         _check_padded_shape(source, padded_shape, where)
-    check_rows(source, spec)
     if pads and padded_shape is None and not where.is_sharded():  # the padding of shards stays, and is rounded up
         padded_shape = TensorSpec(source.padded_shape, source.data_format, Layout.TILE).padded_shape
     write = partial(
@@ -65,18 +63,6 @@ def plan_tilize(
         on_one_core=on_one_core,
     )
     return plan_of(source, spec, write, free_l1=free_l1)
-
-
-def check_rows(source: TensorSpec, spec: DeviceSpec) -> None:
-    """Raises for rows of more than four axes in shards: the library views all axes before the last three as one."""
-    if len(source.shape) <= RANK:
-        return
-    seen = viewed(source, (prod(source.shape[: 1 - RANK]), *source.shape[1 - RANK :]), spec)
-    if seen.padded_shape[-1] != source.padded_shape[-1]:
-        raise NotSimulatedError(
-            f"tilize: rows of {source.shape[-1]} that shards pad to {source.padded_shape[-1]}, in {len(source.shape)} "
-            "axes, are not simulated; reshape the tensor to four axes"
-        )
 
 
 def _check_padded_shape(source: TensorSpec, padded: tuple[int, ...], place: MemoryConfig) -> None:

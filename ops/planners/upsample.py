@@ -21,7 +21,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT16, div_up,
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
-from ops.programs.buffer_shapes import row_bytes, shard_counts
+from ops.programs.buffer_shapes import in_dram, not_in_l1, row_bytes, shard_counts
 from ops.programs.data_movement.upsample import (
     Upsample,
     UpsampleProgram,
@@ -146,6 +146,8 @@ def _refused(
                 f"Output tensor should have same number of cores {result_shards.num_cores()} as input tensor "
                 f"{source_shards.num_cores()}\nmemory_config: leave it out; sharded pixels stay on their cores"
             )
+        if in_dram(source):
+            return f"{not_in_l1('upsample_shard_in', 'upsample_shard_input')}\ninput_tensor: move its shards to L1"
         page_bytes = round_up(_stick_bytes(source, source), spec.l1.alignment_bytes)
         size, bank_bytes = page_bytes * source_shards.shape[0], source.buffer(spec).bank_bytes
         if size > bank_bytes:

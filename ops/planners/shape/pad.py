@@ -146,16 +146,16 @@ class _Pad:
         self, source: PlanTensor, padding: Around, name: str, where: MemoryConfig, shape: tuple[int, ...]
     ) -> PlanTensor:
         old, spec = source.spec, self.builder.device_spec
-        if old.data_format not in PADDED_FORMATS and (old.layout, old.data_format) != (Layout.TILE, BFLOAT8_B):
-            raise DeviceError(
-                f"Cannot pad {'RM' if old.layout is Layout.ROW_MAJOR else 'tilized'} tensor with specified format\n"
-                f"input_tensor: typecast {old.data_format} first"
-            )
         if (refused := blocks_in_dram(old.memory_config)) is not None:
             raise DeviceError(refused)
         if where.is_sharded() and where.shard_spec is None:
             raise DeviceError(no_shards(where, in_rows=old.layout is Layout.ROW_MAJOR))
         tensor = PlanTensor(name, old.changed(shape=shape, memory_config=where))  # refuses shards that do not hold it
+        if old.data_format not in PADDED_FORMATS and (old.layout, old.data_format) != (Layout.TILE, BFLOAT8_B):
+            raise DeviceError(
+                f"Cannot pad {'RM' if old.layout is Layout.ROW_MAJOR else 'tilized'} tensor with specified format\n"
+                f"input_tensor: typecast {old.data_format} first"
+            )
         _check_rows(old, where, shape, spec)
         op = PadWith(
             shape=_stored_shape(old),

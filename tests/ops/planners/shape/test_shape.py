@@ -72,6 +72,8 @@ def test_programs_that_pad(source, padding, to, wanted, shape, after):
     [
         ("2x12x7x96 float32 block/168x24/4x1 dram", [(0, 5), NONE], "We don't support DRAM block sharding"),
         ("1x24x2 tile block/32x32/4x1 dram", [(0, 5), (0, 32)], "We don't support DRAM block sharding"),
+        # shards that do not hold the result are refused before its format
+        ("64x24 uint8 height/16x24/4 dram", [(0, 8), NONE], "Number of shards along height 5 must not exceed number"),
         ("1x24x2 tile height/32x32/4 dram", [(0, 15), NONE], "Physical shard shape (6, 32) must be tile {32, 32} s"),
     ],
 )

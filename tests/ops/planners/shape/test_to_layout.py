@@ -88,3 +88,10 @@ def test_the_shards_of_a_vector_are_looked_at_before_its_padding():
         DeviceError, match=re.escape("To be tilizable output tensor shape Shape([64]) must be divisible")
     ):
         plan_tilize(tensor_spec("64"), N150, padded_shape=(64,), pads=True)
+
+
+def test_rows_of_five_axes_that_shards_pad_are_tilized_with_their_padding():
+    """320 columns in shards of 96 have 384, so the shards are whole tiles; those of 112 are refused."""
+    assert programs(plan_tilize(tensor_spec("1x2x1x64x320 width/128x96/4"), N150)) == ["Tilize"]
+    with pytest.raises(DeviceError, match=re.escape("Physical shard shape (128, 112) must be tile {32, 32} sized!")):
+        plan_tilize(tensor_spec("1x2x1x64x320 width/128x112/3"), N150)
