@@ -4,7 +4,15 @@ from typing import Any, get_overloads, overload
 
 from device.memory.memory_config import MemoryConfig
 from ops.planners.copies import plan_assign, plan_clone, plan_copy, require_floats
-from ttsim.api.device_calls import cached_plan, converted, format_of, operation, require_left_out, required_device
+from ttsim.api.device_calls import (
+    cached_plan,
+    converted,
+    format_of,
+    operation,
+    operation_as,
+    require_left_out,
+    required_device,
+)
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.execution import run
 from ttsim.runtime.tensor import Tensor
@@ -126,6 +134,39 @@ def assign(*arguments: Any, **named: Any) -> Tensor:
     tensor, place, data_format = given["input_tensor"], given["memory_config"], format_of(given["dtype"])
     strict = lambda plan: require_floats("assign", plan)  # noqa: E731
     return converted("assign", plan_assign, tensor, place, strict=strict, data_format=data_format)
+
+
+@operation_as("ttnn.experimental.")
+def typecast(
+    input_tensor: Tensor,
+    dtype: DataType,
+    memory_config: MemoryConfig | None = None,
+    optional_output_tensor: Tensor | None = None,
+) -> Tensor:
+    """A copy of a tensor in another data type, as `ttnn.assign` makes it.
+
+    Args:
+        input_tensor: A tensor on the device.
+        dtype: Data type of the copy.
+        memory_config: Memory of the copy; None for that of the tensor.
+        optional_output_tensor: Not simulated; None creates a new tensor.
+
+    Returns:
+        The copy.
+
+    Raises:
+        ArgumentError: The real library would copy bits of another data type, and the device is strict.
+
+    Examples:
+        >>> tensor = ttnn.ones((32, 32), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> ttnn.experimental.typecast(tensor, ttnn.bfloat8_b).dtype
+        DataType.BFLOAT8_B
+    """
+    owner = "experimental.typecast"
+    require_left_out(owner, optional_output_tensor=optional_output_tensor)
+    place = input_tensor.memory_config() if memory_config is None else memory_config
+    strict = lambda plan: require_floats(owner, plan)  # noqa: E731
+    return converted(owner, plan_assign, input_tensor, place, strict=strict, data_format=dtype.format)
 
 
 INTO_MEMORY, INTO_TENSOR = map(signature_of, get_overloads(assign))

@@ -121,6 +121,9 @@ VALUES = [
     ("1x1x64x64 tile", lambda x: ttnn.to_layout(ttnn.to_memory_config(x, DRAM), x.layout), same, ""),
     ("1x1x64x64 rows", ttnn.tilize, same, "Tilize"),
     ("1x1x64x64 tile", lambda x: ttnn.typecast(x, ttnn.float32), same, "Typecast"),
+    # The older typecast copies, even into the same format
+    ("1x1x64x64 tile", lambda x: ttnn.experimental.typecast(x, ttnn.bfloat16, L1), same, "Copy"),
+    ("1x1x64x64 tile", lambda x: ttnn.experimental.typecast(x, ttnn.float32), same, "Copy"),
     ("96x64 rows height/32x64/24", lambda x: ttnn.typecast(x, ttnn.float32, memory_config=high((32, 64), 8)), same,
      None),
     ("1x1x64x64 tile", lambda x: ttnn.untilize_with_unpadding(x, [0, 0, 39, 49]), lambda a: a[:, :, :40, :50], CUT),

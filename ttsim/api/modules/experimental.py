@@ -2,6 +2,7 @@
 
 from ttsim.api.accumulation import fast_reduce_nc, intimg
 from ttsim.api.conv3d import Conv3dConfig, conv3d, prepare_conv3d_weights
+from ttsim.api.copies import typecast
 from ttsim.api.fused_heads import split_query_key_value_and_split_heads
 from ttsim.api.heads import (
     create_qkv_heads,
@@ -32,6 +33,7 @@ __all__ = [
     "prepare_conv3d_weights",
     "rotary_embedding",
     "split_query_key_value_and_split_heads",
+    "typecast",
     "view",
 ]
 
