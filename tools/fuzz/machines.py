@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 import ttsim
+from device.numbers.formats import div_up
 from device.spec.device_spec import DeviceSpec
 from tools.fuzz.finding import Finding
 from tools.random_calls.drafts import Choices
@@ -82,7 +83,7 @@ def _times(spec: DeviceSpec, name: str, factor: float) -> int:
     part, _, field = name.rpartition(".")
     value: float = getattr(getattr(spec, part) if part else spec, field)
     grain = 32 if field in ("bytes", "flit_bytes") else 1
-    return max(grain, round(value * factor) // grain * grain)
+    return div_up(round(value * factor), grain) * grain
 
 
 def _layer(draw: Choices) -> Layer:
