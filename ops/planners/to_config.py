@@ -53,15 +53,22 @@ def plan_tilize(
         _check_padded_shape(source, padded_shape, where)
     if pads and padded_shape is None and not where.is_sharded():  # the padding of shards stays, and is rounded up
         padded_shape = TensorSpec(source.padded_shape, source.data_format, Layout.TILE).padded_shape
-    write = partial(
-        tilized_by,
-        name="output",
-        place=where,
-        data_format=data_format,
-        padded_shape=padded_shape,
-        whole=not pads,
-        on_one_core=on_one_core,
-    )
+
+    def write(builder: PlanBuilder, rows: PlanTensor) -> PlanTensor:
+        tiles = tilized_by(
+            builder,
+            rows,
+            "output",
+            place=where,
+            data_format=data_format,
+            padded_shape=padded_shape,
+            whole=not pads,
+            on_one_core=on_one_core,
+        )
+        if len(source.shape) <= RANK or where.is_sharded():
+            return tiles
+        return PlanTensor(tiles.name, tiles.spec.changed(padded_shape=None))  # a view with no more padding than needed
+
     return plan_of(source, spec, write, free_l1=free_l1)
 
 

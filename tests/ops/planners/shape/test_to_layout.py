@@ -95,3 +95,14 @@ def test_rows_of_five_axes_that_shards_pad_are_tilized_with_their_padding():
     assert programs(plan_tilize(tensor_spec("1x2x1x64x320 width/128x96/4"), N150)) == ["Tilize"]
     with pytest.raises(DeviceError, match=re.escape("Physical shard shape (128, 112) must be tile {32, 32} sized!")):
         plan_tilize(tensor_spec("1x2x1x64x320 width/128x112/3"), N150)
+
+
+@pytest.mark.parametrize(
+    ("shape", "padded"), [("1x3x160x256", (1, 3, 192, 256)), ("1x1x3x160x256", (1, 1, 3, 160, 256))]
+)
+def test_tiles_of_five_axes_are_seen_without_padding_that_was_asked_for(shape, padded):
+    """The library tilizes four axes, in a buffer of 3 x 6 x 8 tiles, and views the result in five."""
+    source = tensor_spec(shape)
+    plan = plan_tilize(source, N150, padded_shape=(*source.shape[:-2], 192, 256), pads=True)
+    assert plan.tensors["output"].padded_shape == padded
+    assert plan.steps[0].outputs[0].buffer.size_bytes == 144 * 2048
