@@ -211,7 +211,7 @@ def core_counts(scheme: TensorMemoryLayout, cores: CoreRangeSet, orientation: Sh
 
 def spread_evenly(items: int, cores: int) -> tuple[int, int]:
     """(cores with items, items of each of them) when items are distributed evenly; the last core may have fewer."""
-    core_items = div_up(items, cores)
+    core_items = max(1, div_up(items, cores))
     return div_up(items, core_items), core_items
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from math import prod
 
-from device.cores import CoreRangeSet, first_cores
+from device.cores import CoreRangeSet
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import FACE, TILE, Layout, MemoryConfig, TensorMemoryLayout
@@ -198,6 +198,11 @@ def _tilized(
     wide = table.padded_shape[-1] // TILE
     if shards is None:
         cores = page_cores(prod(output.spec.shape[:-1]) // TILE, spec.grid)
+        if not cores.num_cores():
+            raise DeviceError(
+                "DFB 'output' has no producer\n"
+                "input: no elements make no rows that could be tilized; give them in tiles, or leave layout out"
+            )
     else:
         cores, wide = shards.grid, shards.shape[1] // TILE
     pads = [scratchpad("indices", TILE * (data_format.element_bytes or 0), data_format, cores)]
@@ -217,7 +222,7 @@ def _of_tiled_indices(
 ) -> tuple[CircularBuffer, ...]:
     """Two rows, and a tile of indices; every core but the last takes as many rows of the result, in whole faces."""
     used, _ = spread_evenly(div_up(prod(output.spec.shape[:-1]), FACE), spec.grid.cores)
-    cores = first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=False).merged()
+    cores = page_cores(used, spec.grid)
     tile = scratchpad("indices", index.data_format.tile_bytes, index.data_format, cores)
     rows = buffer("rows", BUFFERING * _page_bytes(index, table, spec), BFLOAT16, cores)
     return (rows, tile, *_kept(call, table, cores))

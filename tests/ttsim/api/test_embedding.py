@@ -21,6 +21,19 @@ def test_rows_of_a_table(device, layout, shape):
     assert result.layout == (layout or ttnn.ROW_MAJOR_LAYOUT)
 
 
+@pytest.mark.parametrize("shape", [(0, 32), (1, 0), (0,)])
+def test_no_indices_name_no_rows(device, shape):
+    rows, tiles = (
+        ttnn.zeros(shape, ttnn.uint32, layout, device) for layout in (ttnn.ROW_MAJOR_LAYOUT, ttnn.TILE_LAYOUT)
+    )
+    table = ttnn.from_numpy(TABLE, ttnn.bfloat16, device=device)
+    for indices in (rows, tiles):
+        assert ttnn.embedding(indices, table).shape == (*shape, 64)
+    assert ttnn.embedding(tiles, table, layout=ttnn.TILE_LAYOUT).shape == (*shape, 64)
+    with pytest.raises(ttnn.DeviceError, match=r"^DFB 'output' has no producer\ninput: no elements"):
+        ttnn.embedding(rows, table, layout=ttnn.TILE_LAYOUT)
+
+
 def test_an_index_behind_the_table(device):
     indices = ttnn.from_numpy(np.array([[1, 50]]), ttnn.uint32, device=device)
     with pytest.raises(ttnn.DeviceError, match="index 50 is behind the 50 rows of the table"):
