@@ -530,9 +530,11 @@ class DataMovement(ModeledOp):
 def _details(movement: Movement) -> Iterator[Detail]:
     count = movement.cores.num_cores()
     yield Detail(name="cores", value=count, text="one core" if count == 1 else f"{count} cores")
-    for side, pages in (("read", movement.reads), ("written", movement.writes)):
+    for side, way, pages in (("read", "from", movement.reads), ("written", "to", movement.writes)):
         if pages is not None:
-            moved = f"{pages.all_pages:,} {_kind(pages)} of {pages.page_bytes:,} B {side} {_place(movement, pages)}"
+            moved = (
+                f"{pages.all_pages:,} {_kind(pages)} of {pages.page_bytes:,} B {side} {_place(movement, pages, way)}"
+            )
             yield Detail(name=f"pages_{side}", value=pages.all_pages, text=f"{moved}, {pages.core_pages:,} by one core")
 
 
@@ -543,13 +545,14 @@ def _stage_texts(movement: Movement) -> dict[Stage, str]:
         Stage.NETWORK: "the pages of all cores pass the busiest link",
         Stage.DRAM: "DRAM delivers or takes the pages of all cores",
     }
-    for stage, done, pages in ((Stage.READER, "read", movement.reads), (Stage.WRITER, "written", movement.writes)):
+    sides = (Stage.READER, "read", "from", movement.reads), (Stage.WRITER, "written", "to", movement.writes)
+    for stage, done, way, pages in sides:
         if pages is not None:
             together = "" if pages.in_flight == 1 else f"{pages.in_flight} at a time, "
             how = f"{together}{pages.access.value[1]}"
-            texts[stage] = f"{_kind(pages)} are {done} {_place(movement, pages)}, {how}"
+            texts[stage] = f"{_kind(pages)} are {done} {_place(movement, pages, way)}, {how}"
     if movement.reads is not None and movement.reshards:
-        texts[Stage.READER] = f"pieces of shards are read {_place(movement, movement.reads)}"
+        texts[Stage.READER] = f"pieces of shards are read {_place(movement, movement.reads, 'from')}"
     elif movement.segments:
         texts[Stage.READER] += ", and pieces of rows moved between tiles"
     return texts
@@ -559,10 +562,10 @@ def _kind(pages: Pages) -> str:
     return "tiles" if pages.tiles else "sticks"
 
 
-def _place(movement: Movement, pages: Pages) -> str:
-    """The memory that the pages of one side come from, or go to."""
+def _place(movement: Movement, pages: Pages, way: str) -> str:
+    """The memory that the pages of one side come from, or go to, as ``way`` says."""
     if not pages.in_dram and movement.reshards:
         return "from the L1 of other cores"
     if not pages.in_dram and pages.access in INSIDE:
         return "in L1"
-    return f"{'from' if pages is movement.reads else 'to'} {'DRAM' if pages.in_dram else 'L1'}"
+    return f"{way} {'DRAM' if pages.in_dram else 'L1'}"
