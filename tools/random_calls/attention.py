@@ -1,4 +1,4 @@
-"""Steps of attention: softmax, heads, embeddings."""
+"""Steps of attention: softmax, heads, embeddings, positions."""
 
 import numpy as np
 
@@ -190,6 +190,19 @@ def embedding(draft: Draft) -> Step:
     layout = draft.pick(("ROW_MAJOR", "ROW_MAJOR", "TILE"))
     draft.option("layout", "" if layout == "ROW_MAJOR" else "ttsim.TILE_LAYOUT")
     return draft.gives(table.values[numbers], dtypes=("bfloat16",), layout=layout)
+
+
+@operation("plus_one")
+def counted(draft: Draft) -> Step:
+    """Positions that are counted up in place, of which those below zero may stay."""
+    sides = tuple(draft.pick((1, 5, 32)) for _ in range(draft.between(1, 4)))
+    dtype, seed, skips = draft.pick(("int32", "uint32")), draft.below(1000), draft.chance(0.5)
+    least = -9 if dtype == "int32" else 0
+    text = f"np.random.default_rng({seed}).integers({least}, 90, {sides})"
+    draft.call(f"ttsim.from_numpy({text}, ttsim.{dtype}, device=device)")
+    draft.option("skip_negative_entries", skips)
+    numbers = np.random.default_rng(seed).integers(least, 90, sides)
+    return draft.gives(np.where(skips & (numbers < 0), numbers, numbers + 1), dtypes=(dtype,), layout="ROW_MAJOR")
 
 
 @of_tensor(

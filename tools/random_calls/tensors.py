@@ -410,14 +410,15 @@ def pad(draft: Draft, x: Shadow) -> Step:
     return moved(draft, x, values, bound=bound, place=None)  # within a tile the library leaves it in its place
 
 
-@of_tensor("typecast", "to_dtype", anywhere=True)
+@of_tensor("typecast", "experimental.typecast", "to_dtype", anywhere=True)
 def cast(draft: Draft, x: Shadow) -> Step | None:
     """Another data type: `typecast` of a device tensor, `to_dtype` mostly of one on the host."""
-    if x.on_device != (draft.function == "typecast") and (draft.function == "typecast" or draft.chance(0.9)):
+    of_device = draft.function != "to_dtype"
+    if x.on_device != of_device and (of_device or draft.chance(0.9)):
         return None
     dtype = draft.data_type(rare=0.06)
     draft.call(x, f"ttsim.{dtype}")
-    if draft.function == "typecast":
+    if of_device:
         draft.placed(x.shape, tiled=x.tiled, probability=0.2)
     bound = 2 * rounding(x.values, dtype) + movement_error(x.values, x.dtype)
     bound = np.zeros(x.shape) if x.dtype == dtype else bound
