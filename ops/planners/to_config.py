@@ -28,6 +28,7 @@ from ops.programs.data_movement.placement import (
     move_up,
     reshard_units,
     resharding,
+    viewed,
     without_spec,
 )
 
@@ -51,6 +52,7 @@ def plan_tilize(
     where = source.memory_config if place is None else place
     if padded_shape is not None:
         _check_padded_shape(source, padded_shape, where)
+    check_rows(source, spec)
     if pads and padded_shape is None and not where.is_sharded():  # the padding of shards stays, and is rounded up
         padded_shape = TensorSpec(source.padded_shape, source.data_format, Layout.TILE).padded_shape
 
@@ -70,6 +72,22 @@ def plan_tilize(
         return PlanTensor(tiles.name, tiles.spec.changed(padded_shape=None))  # a view with no more padding than needed
 
     return plan_of(source, spec, write, free_l1=free_l1)
+
+
+def check_rows(source: TensorSpec, spec: DeviceSpec) -> None:
+    """Raises for rows of more than four axes in shards: the library views all axes before the last three as one.
+
+    First axes of one element are left out instead, whatever the padding of the shards is.
+    """
+    ones = next((axis for axis, side in enumerate(source.shape) if side != 1), len(source.shape))
+    if len(source.shape) - ones <= RANK:
+        return
+    seen = viewed(source, (prod(source.shape[: 1 - RANK]), *source.shape[1 - RANK :]), spec)
+    if seen.padded_shape[-1] != source.padded_shape[-1]:
+        raise NotSimulatedError(
+            f"tilize: rows of {source.shape[-1]} that shards pad to {source.padded_shape[-1]}, in {len(source.shape)} "
+            "axes, are not simulated; reshape the tensor to four axes"
+        )
 
 
 def _check_padded_shape(source: TensorSpec, padded: tuple[int, ...], place: MemoryConfig) -> None:

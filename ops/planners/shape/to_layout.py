@@ -10,6 +10,7 @@ from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import FreeL1, PlanBuilder, PlanTensor, plan_of
 from ops.planners.shape.pad import padded_by
+from ops.planners.to_config import check_rows
 from ops.programs.data_movement.conversions import rows_of, tilized_by, unpadded_by, untilized_by
 
 
@@ -33,6 +34,7 @@ def plan_to_layout(
         )
     if layout is Layout.TILE and source.layout is Layout.ROW_MAJOR:
         TensorSpec(source.padded_shape, source_format, Layout.TILE, source.memory_config)  # refuses ragged shards
+        check_rows(source, spec)
     write = partial(in_other_layout, layout=layout, name="output", place=place, data_format=data_format)
     return plan_of(source, spec, write, free_l1=free_l1)
 

@@ -1,6 +1,7 @@
 """Programs of to_layout, with figures of the real planner on a mock device."""
 
 import re
+from contextlib import nullcontext
 
 import pytest
 
@@ -106,3 +107,16 @@ def test_tiles_of_five_axes_are_seen_without_padding_that_was_asked_for(shape, p
     plan = plan_tilize(source, N150, padded_shape=(*source.shape[:-2], 192, 256), pads=True)
     assert plan.tensors["output"].padded_shape == padded
     assert plan.steps[0].outputs[0].buffer.size_bytes == 144 * 2048
+
+
+@pytest.mark.parametrize(
+    ("source", "refused"),
+    [
+        ("2x1x1x64x310 width/128x96/4", True),  # five axes are viewed as four, without the padding of shards
+        ("1x2x1x64x310 width/128x96/4", False),  # a first axis of one element is left out
+        ("1x2x1x1x64x310 width/128x96/4", True),
+    ],
+)
+def test_rows_of_more_axes_than_four_are_viewed_unless_the_first_are_ones(source, refused):
+    with pytest.raises(DeviceError, match="Changing the last dimension") if refused else nullcontext():
+        plan_to_layout(tensor_spec(source), Layout.TILE, N150)
