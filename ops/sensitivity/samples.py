@@ -473,7 +473,7 @@ def _transformers() -> Iterator[Sample]:
     """What transformers and heads of networks have: attention, reductions along axes, places, repeated parts."""
     heads, rows = _tensor(TILES, 1, 2, 64, 64), _tensor(ROWS, 1, 16, 16, 32)
     tiles, wide, table = _tensor(TILES, 1, 1, 64, 64), _tensor(TILES, 1, 1, 64, 384), _tensor(ROWS, 64, 32)
-    indices = replace(_tensor(ROWS, 1, 32), data_format=UINT32)
+    indices, integers = replace(_tensor(ROWS, 1, 32), data_format=UINT32), replace(rows, data_format=INT32)
     places, line = replace(tiles, data_format=UINT32), _tensor(TILES, 1, 1, 1, 384)
     chosen = Ternary(operation="where", formats=(BFLOAT16,) * 3, data_format=BFLOAT16)
     summed = ReduceArguments(name="sum", reduction=Reduction.SUM, axes=(3,))
@@ -516,11 +516,7 @@ def _transformers() -> Iterator[Sample]:
         ("topk", partial(plan_topk, tiles, TopKArguments(count=32)), {"input": tiles}),
         ("broadcast_to", partial(plan_broadcast_to, tiles, (2, 1, 64, 64)), {"input": tiles}),
         ("nonzero", partial(plan_nonzero, rows), {"input": rows}),
-        (
-            "plus_one",
-            partial(plan_plus_one, rows.changed(data_format=INT32)),
-            {"input": rows.changed(data_format=INT32)},
-        ),
+        ("plus_one", partial(plan_plus_one, integers), {"input": integers}),
         (
             "bcast",
             partial(plan_bcast, BcastArguments(operation="add", axes="H", left=wide, right=line)),

@@ -26,7 +26,7 @@ from ttsim.runtime.types.call import OPERATIONS, checked_as
 from ttsim.runtime.types.docs import RAISES, documented
 from ttsim.runtime.types.tensors import DataType
 
-TAKE_EMPTY: Final = (
+TAKE_EMPTY: Final[tuple[Callable[..., Plan], ...]] = (
     plan_clone,
     plan_reshape,
     plan_slice,
@@ -107,8 +107,8 @@ def cached_plan(planner: Callable[..., Plan], device: Device, *arguments: Hashab
     spec = device.spec
     if planner not in TAKE_EMPTY and any(map(_is_empty, arguments)):
         raise NotSimulatedError(
-            f"{planner.__name__.removeprefix('plan_')}: ttsim does not simulate device operations on empty tensors; "
-            "clone, reshape, slice, squeeze, to_layout, typecast, unsqueeze, from_torch and to_torch take them"
+            f"{_function_of(planner)}: ttsim does not simulate device operations on empty tensors; "
+            f"{', '.join(map(_function_of, TAKE_EMPTY))}, from_torch and to_torch take them"
         )
     if planner in FREE_L1_READERS:
         options["free_l1"] = free_l1(device)
@@ -123,6 +123,10 @@ def free_l1(device: Device) -> FreeL1:
     room = machine.l1_room_bytes
     before = device.spec.l1.usable_bytes if machine.allocator.lowest_l1_address is None else room
     return FreeL1(before, room if current().dispatch else None, machine.allocator.largest_l1_hole_bytes)
+
+
+def _function_of(planner: Callable[..., Plan]) -> str:
+    return planner.__name__.removeprefix("plan_")
 
 
 def _is_empty(value: object) -> bool:
