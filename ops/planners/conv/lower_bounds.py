@@ -1,17 +1,19 @@
 """Lower bounds of a call's cycles and L1, from its partition alone: they rule candidates out and are never reported."""
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
+from math import prod
 from operator import attrgetter
 from typing import Final, NamedTuple
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, Layout
-from device.numbers.formats import BFLOAT16
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, BufferType, Layout
+from device.numbers.formats import BFLOAT16, div_up
 from device.spec.device_spec import DeviceSpec
+from device.time.network import read_latency_cycles
 from ops.planners.conv.arguments import ConvCall, ConvConfig, Operand
 from ops.planners.conv.l1_path import halo_arguments, reads_input
 from ops.planners.conv.operands import PartitionedConv, micro_op, output_spec, partition_call
@@ -21,10 +23,12 @@ from ops.programs.conv2d.cycles import least_cycles, least_cycles_of_blocks
 from ops.programs.conv2d.op import Conv2dOp, ConvBuffers, buffer_requests, local_bytes
 from ops.programs.conv2d.partition import WIDTH, ConvOptions
 from ops.programs.conv2d.walk import time_conv
-from ops.programs.data_movement.movement import MovementCosts
+from ops.programs.data_movement.movement import MovementCosts, movement_cycles
+from ops.programs.data_movement.slice import slice_movement
 from ops.programs.halo.cycles import HaloCosts
 from ops.programs.halo.plan import halo_output
 from ops.programs.halo.transfers import most_sticks
+from ops.programs.kernel_costs import write_latency_cycles
 from ops.window import NoWindowError
 
 
@@ -110,6 +114,7 @@ class LowerBounds:
     # Of each family, by what its calls share: its pieces on the L1 path, or why it is refused
     _families: dict[Hashable, "tuple[_Family, ...] | DeviceError | NoWindowError"] = field(default_factory=dict)
     _places: dict[Hashable, "_Place"] = field(default_factory=dict)
+    _windows: dict[TensorSpec, int] = field(default_factory=dict)  # Cycles of the copies of windows from DRAM
 
     @property
     def device_spec(self) -> DeviceSpec:
@@ -125,7 +130,8 @@ class LowerBounds:
         if extent:
             if not on_l1_path and (call.slice_config is None or not call.slice_config.num_slices):
                 return UNKNOWN
-            pieces = [self._like(piece, extent)._replace(times=times) for piece, times in self._calls(call)]
+            calls = self._calls(call)
+            pieces = [self._like(call, piece, extent, cut=_cuts(calls))._replace(times=times) for piece, times in calls]
         else:
             buffered = Buffered(
                 config.enable_act_double_buffer,
@@ -135,11 +141,10 @@ class LowerBounds:
             pieces = [family.piece(buffered) for family in self._family(call)]
         if not pieces:
             return UNKNOWN
-        moving = self._moving_cycles() if len(pieces) > 1 or pieces[0].times > 1 else 0
         same = on_l1_path, call.slice_config, config.output_layout
         return LowerBound(
             cycles=sum(piece.times * piece.cycles for piece in pieces),
-            rest_cycles=sum(piece.times * (piece.rest_cycles + moving) for piece in pieces),
+            rest_cycles=sum(piece.times * piece.rest_cycles for piece in pieces),
             l1_bytes=max(piece.l1_bytes for piece in pieces),
             plan_key=(*same, tuple((piece.plan_key, piece.times) for piece in pieces)),
             rest_key=RestKey(*same, tuple((piece.rest_key, piece.times) for piece in pieces)),
@@ -155,13 +160,39 @@ class LowerBounds:
             count = sum(not part.is_empty for part in output_slices(call, slices))
         except (DeviceError, NoWindowError):
             return UNKNOWN
-        start = int(self.device_spec.costs_of(ConvCosts).start_cycles)
-        return LowerBound(cycles=count * start, rest_cycles=count * self._moving_cycles() if count > 1 else 0)
+        start, copy = (int(self.device_spec.costs_of(each).start_cycles) for each in (ConvCosts, MovementCosts))
+        rest_cycles = count * (self._least_start_cycles() + copy) if count > 1 else 0
+        return LowerBound(cycles=count * start, rest_cycles=rest_cycles)
 
-    def _moving_cycles(self) -> int:
-        """A slice comes from DRAM and goes there."""
+    def _least_start_cycles(self) -> int:
+        """The start of any movement."""
         costs = self.device_spec.costs_of(MovementCosts)
-        return 2 * int(min(costs.start_cycles, costs.compiled_start_cycles, costs.local_start_cycles))
+        return int(min(costs.start_cycles, costs.compiled_start_cycles, costs.local_start_cycles))
+
+    def _copy_cycles(self, call: ConvCall, partitioned: PartitionedConv) -> int:
+        """A slice's window comes from DRAM, and its output goes there: on no more cores than the partition has."""
+        window = partitioned.call.input.spec
+        if window not in self._windows:
+            self._windows[window] = self._window_cycles(call, window)
+        return self._windows[window] + self._written_cycles(call, partitioned)
+
+    def _window_cycles(self, call: ConvCall, window: TensorSpec) -> int:
+        spec, image = self.device_spec, call.input.spec
+        if prod(window.shape[:-1]) == prod(call.image_shape[:-1]):  # other programs than slices copy a whole image
+            return self._least_start_cycles()
+        if call.input.on_host or image.layout is Layout.TILE:  # rows of tiles are waited for
+            return int(spec.costs_of(MovementCosts).start_cycles + read_latency_cycles(spec))
+        rows = window.changed(memory_config=DRAM_MEMORY_CONFIG)  # their place in the image does not matter
+        return int(movement_cycles(slice_movement(rows, window, spec), spec).cycles)
+
+    def _written_cycles(self, call: ConvCall, partitioned: PartitionedConv) -> int:
+        """The output is written in tiles, or untilized first; rows of WIDTH shards lie on other cores by then."""
+        spec, layout = self.device_spec, partitioned.layout
+        costs, latency = spec.costs_of(MovementCosts), write_latency_cycles(spec, in_dram=True)
+        if call.conv_config.output_layout is Layout.TILE:
+            return int(costs.start_cycles + div_up(layout.shards.out_rows, TILE) * latency)
+        rows = layout.shards.out_rows if layout.scheme is not WIDTH else 1
+        return self._least_start_cycles() + int(costs.start_cycles + latency + rows * costs.box_stick_cycles)
 
     def _calls(self, call: ConvCall) -> tuple[tuple[ConvCall, int], ...]:
         return l1_path_calls(call, self.device_spec, free_l1_bytes=self.free_l1_bytes)
@@ -174,7 +205,8 @@ class LowerBounds:
         found = self._families.get(key)
         if found is None:
             try:
-                found = tuple(self._piece(call, *each) for each in enumerate(self._calls(call)))
+                calls = self._calls(call)
+                found = tuple(self._piece(call, *each, cut=_cuts(calls)) for each in enumerate(calls))
             except (DeviceError, NoWindowError) as error:
                 found = error
             self._families[key] = found
@@ -182,8 +214,8 @@ class LowerBounds:
             raise found.with_traceback(None)
         return found
 
-    def _piece(self, call: ConvCall, number: int, counted: tuple[ConvCall, int]) -> "_Family":
-        """The piece of a call with this number."""
+    def _piece(self, call: ConvCall, number: int, counted: tuple[ConvCall, int], *, cut: bool) -> "_Family":
+        """The piece of a call with this number, which may be cut into several."""
         piece, times = counted
         partitioned = partition_call(piece, self.device_spec)
         layout = partitioned.layout
@@ -191,13 +223,16 @@ class LowerBounds:
         key = call.slice_config, number, layout.options.untilize_out, cores
         if key not in self._places:
             self._places[key] = _Place.of(partitioned, self.device_spec)
+        place = self._places[key]
+        if cut:
+            place = place._replace(rest_cycles=place.rest_cycles + self._copy_cycles(call, partitioned))
         buffers = ConvBuffers.of(layout)
         op = micro_op(piece, layout, buffers, k_blocks=())
         steps = conv_steps(op, self.device_spec)
         return _Family(
             partitioned=partitioned,
             times=times,
-            place=self._places[key],
+            place=place,
             buffers=buffers,
             op=op,
             steps=steps,
@@ -206,15 +241,17 @@ class LowerBounds:
             rest_key=cores,
         )
 
-    def _like(self, call: ConvCall, extent: Extent) -> "_Piece":
-        """The bound of all calls like a call on the L1 path."""
-        spec, partitioned = self.device_spec, partition_call(call, self.device_spec)
+    def _like(self, call: ConvCall, piece: ConvCall, extent: Extent, *, cut: bool) -> "_Piece":
+        """The bound of all pieces on the L1 path like that of a call, which may be cut into several."""
+        spec, partitioned = self.device_spec, partition_call(piece, self.device_spec)
         layout, buffers = partitioned.layout, ConvBuffers.of(partitioned.layout)
-        joins = not call.rules.transposed and layout.scheme is not WIDTH  # a member may join kernel rows
+        joins = not piece.rules.transposed and layout.scheme is not WIDTH  # a member may join kernel rows
         any_cores = extent is Extent.CORES
-        op = micro_op(call, layout, buffers, k_blocks=())
+        op = micro_op(piece, layout, buffers, k_blocks=())
         cycles = int(least_cycles_of_blocks(op, spec, any_cores=any_cores, joins_rows=joins))
         rest_cycles = 0 if reads_input(partitioned) else int(spec.costs_of(HaloCosts).start_cycles)
+        if cut:
+            rest_cycles += self._copy_cycles(call, partitioned)
         if any_cores:
             return _Piece(cycles, rest_cycles)
         known = not (joins or layout.scheme is WIDTH)
@@ -252,6 +289,11 @@ def l1_path_calls(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int
         return tuple((slice_of(part), count) for part, count in counts.items())
     image = call.input.spec.changed(shape=call.image_shape, memory_config=DRAM_MEMORY_CONFIG)
     return ((call.as_slice(Operand(spec=image, on_host=False)), 1),)
+
+
+def _cuts(calls: Sequence[tuple[ConvCall, int]]) -> bool:
+    """Whether calls as of `l1_path_calls` are several slices."""
+    return sum(times for _, times in calls) > 1
 
 
 class _Piece(NamedTuple):

@@ -41,6 +41,7 @@ def test_no_call_takes_less_than_its_bounds(kind, every):
                 assert of_scheme.cycles <= least.cycles
                 assert on_cores.cycles <= least.cycles
                 assert 0 < least.cycles <= walked <= result.cycles
+                assert of_scheme.rest_cycles <= on_cores.rest_cycles <= least.rest_cycles <= result.around_cycles
                 assert on_cores.l1_bytes <= least.l1_bytes
                 assert l1_bytes_before(snapshot) + least.l1_bytes <= result.l1_peak_bytes
                 assert around.setdefault(least.rest_key, result.around_cycles) == result.around_cycles
