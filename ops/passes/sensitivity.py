@@ -29,7 +29,8 @@ class Sensitivity:
 
     figure: str  # The figure, as part.field; of entries in a list, all of them together
     value: float  # The value of the figure; of a list, the first entry's
-    cycles_elasticity: float  # d log(cycles) / d log(figure)
+    # d log(cycles) / d log(figure), by `STEP` or one to both sides; from half to twice where both are slower or faster
+    cycles_elasticity: float
     time_elasticity: float  # d log(time) / d log(figure), which differs where the figure is the clock
     doubled_time: float | None  # Time with twice the figure, of the time as it is; None if no machine can have it
     halved_time: float | None  # Time with half of it
@@ -95,6 +96,11 @@ def _value(spec: DeviceSpec, path: str) -> float:
     return float(value)
 
 
+def _turns(below: float, above: float) -> bool:
+    """Whether the times of both neighbors of a figure, of its own time, are longer, or both are shorter."""
+    return round(min(below, above) - 1, DIGITS) > 0 or round(max(below, above) - 1, DIGITS) < 0
+
+
 def _sensitivity(spec: DeviceSpec, path: str, before: float, cycles_on: CyclesOn) -> Sensitivity | None:
     """The effect of a figure; None if twice and half of it change nothing, or if it cannot be changed alone."""
 
@@ -113,7 +119,8 @@ def _sensitivity(spec: DeviceSpec, path: str, before: float, cycles_on: CyclesOn
         return None
     here = (value, before, seconds)
     low, high = at(1 / STEP) or here, at(STEP) or here
-    if low == high:  # a power of two, perhaps
+    # A power of two, perhaps; or the best or the worst of its neighbors, through which there is no slope
+    if low == high or _turns(low[2] / seconds, high[2] / seconds):
         low, high = halved or here, doubled or here
     span = log(high[0] / low[0])
     return Sensitivity(

@@ -115,7 +115,7 @@ class FieldEffect:
     name: str
     value: str
     varied: bool  # Whether the field is one of the space
-    time_elasticity: float | None  # d log(time) / d log(figure), by 1 % to both sides
+    time_elasticity: float | None  # d log(time) / d log(figure), as of `Sensitivity`
     doubled_time: float | None  # Time with twice the figure, of the time as it is; None if no machine can have it
     halved_time: float | None  # Time with half of it
     steps: tuple[SpaceStep, ...]  # Machines beside it in the space that were looked at, the value before first

@@ -60,6 +60,14 @@ def test_powers_of_two_are_doubled_and_halved():
     assert result.doubled_time == 0.5
 
 
+@pytest.mark.parametrize("beside", [1.01, 0.99])
+def test_no_slope_is_taken_through_a_turn(beside):
+    """One bank less and one more are both slower, or both faster: half as many take twice as long, twice half."""
+    times = {SPEC.dram.banks - 1: beside, SPEC.dram.banks + 1: 2 * beside - 1}
+    result = found(lambda spec: 1000 * times.get(spec.dram.banks, SPEC.dram.banks / spec.dram.banks))["dram.banks"]
+    assert (result.cycles_elasticity, result.time_elasticity) == (-1, -1)
+
+
 def test_entries_of_a_list_move_together():
     result = found(lambda spec: sum(cost.dst_16bit_cycles for cost in spec.reader.tilize))
     assert result["reader.tilize.dst_16bit_cycles"].doubled_time == 2
