@@ -7,7 +7,7 @@ of programs, which are no property of a machine.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from math import log
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from device.errors import SpecError
 from device.spec.device_spec import DeviceSpec, machine_fields
@@ -18,6 +18,7 @@ PLANNED: Final = (
     "reader.multicast",
 )  # fmt: skip
 STEP: Final = 1.01  # to both sides, for the slope
+FINE: Final = 1.001  # a finer step, which has a tenth of the effect unless there is a jump between
 DIGITS: Final = 6  # further ones depend on the order of additions, which differs between versions of Python
 
 CyclesOn: TypeAlias = Callable[[DeviceSpec], float]
@@ -29,7 +30,8 @@ class Sensitivity:
 
     figure: str  # The figure, as part.field; of entries in a list, all of them together
     value: float  # The value of the figure; of a list, the first entry's
-    # d log(cycles) / d log(figure), by `STEP` or one to both sides; from half to twice where both are slower or faster
+    # d log(cycles) / d log(figure), by `STEP` or one to both sides; from half to twice where there is no slope, for the
+    # time jumps between them, or both are slower or both faster
     cycles_elasticity: float
     time_elasticity: float  # d log(time) / d log(figure), which differs where the figure is the clock
     doubled_time: float | None  # Time with twice the figure, of the time as it is; None if no machine can have it
@@ -96,38 +98,53 @@ def _value(spec: DeviceSpec, path: str) -> float:
     return float(value)
 
 
-def _turns(below: float, above: float) -> bool:
-    """Whether the times of both neighbors of a figure, of its own time, are longer, or both are shorter."""
-    return round(min(below, above) - 1, DIGITS) > 0 or round(max(below, above) - 1, DIGITS) < 0
+class _Changed(NamedTuple):
+    """A figure that was changed, and what the plans take then."""
+
+    value: float
+    cycles: float
+    seconds: float
+
+    def over(self, here: "_Changed") -> float:
+        """The logarithm of its time over the time of another."""
+        return round(log(self.seconds / here.seconds), DIGITS)
 
 
 def _sensitivity(spec: DeviceSpec, path: str, before: float, cycles_on: CyclesOn) -> Sensitivity | None:
     """The effect of a figure; None if twice and half of it change nothing, or if it cannot be changed alone."""
 
-    def at(factor: float) -> tuple[float, float, float] | None:
-        """The figure, cycles and seconds on a changed machine."""
+    def at(factor: float) -> _Changed | None:
         try:
             other = scaled(spec, path, factor)
         except SpecError:
             return None
         cycles = cycles_on(other)
-        return _value(other, path), cycles, cycles / other.clock_hz
+        return _Changed(_value(other, path), cycles, cycles / other.clock_hz)
 
-    value, seconds = _value(spec, path), before / spec.clock_hz
+    here = _Changed(_value(spec, path), before, before / spec.clock_hz)
     doubled, halved = at(2.0), at(0.5)
-    if all(change is None or change[1:] == (before, seconds) for change in (doubled, halved)):
+    if all(change is None or change[1:] == here[1:] for change in (doubled, halved)):
         return None
-    here = (value, before, seconds)
     low, high = at(1 / STEP) or here, at(STEP) or here
-    # A power of two, perhaps; or the best or the worst of its neighbors, through which there is no slope
-    if low == high or _turns(low[2] / seconds, high[2] / seconds):
+    # A power of two, perhaps; or there is no slope
+    if low == high or low.over(here) * high.over(here) > 0 or _jumps(here, (low, at(1 / FINE)), (high, at(FINE))):
         low, high = halved or here, doubled or here
-    span = log(high[0] / low[0])
+    span = log(high.value / low.value)
     return Sensitivity(
         figure=path,
-        value=value,
-        cycles_elasticity=round(log(high[1] / low[1]) / span, DIGITS),
-        time_elasticity=round(log(high[2] / low[2]) / span, DIGITS),
-        doubled_time=None if doubled is None else round(doubled[2] / seconds, DIGITS),
-        halved_time=None if halved is None else round(halved[2] / seconds, DIGITS),
+        value=here.value,
+        cycles_elasticity=round(log(high.cycles / low.cycles) / span, DIGITS),
+        time_elasticity=round(log(high.seconds / low.seconds) / span, DIGITS),
+        doubled_time=None if doubled is None else round(doubled.seconds / here.seconds, DIGITS),
+        halved_time=None if halved is None else round(halved.seconds / here.seconds, DIGITS),
     )
+
+
+def _jumps(here: _Changed, *sides: tuple[_Changed, _Changed | None]) -> bool:
+    """Whether a finer step, given behind a neighbor of a figure, has far more than its share of that one's effect."""
+    for far, near in sides:
+        if near is not None and near.value != far.value:
+            share = (near.value - here.value) / (far.value - here.value)
+            if abs(near.over(here)) > (1 + share) / 2 * abs(far.over(here)):
+                return True
+    return False

@@ -1,5 +1,7 @@
 """How time depends on each figure of a machine: slopes of functions that are known."""
 
+from math import log
+
 import pytest
 
 from device.errors import SpecError
@@ -66,6 +68,18 @@ def test_no_slope_is_taken_through_a_turn(beside):
     times = {SPEC.dram.banks - 1: beside, SPEC.dram.banks + 1: 2 * beside - 1}
     result = found(lambda spec: 1000 * times.get(spec.dram.banks, SPEC.dram.banks / spec.dram.banks))["dram.banks"]
     assert (result.cycles_elasticity, result.time_elasticity) == (-1, -1)
+
+
+def test_no_slope_is_taken_over_a_jump():
+    """Pages of 8 KiB fill a packet; smaller packets need one more, whatever their size: half as many take 2 % more."""
+    result = found(lambda spec: 1000 + 20 * (spec.noc.packet_bytes < 8192))["noc.packet_bytes"]
+    assert result.halved_time == 1.02
+    assert result.cycles_elasticity == pytest.approx(-log(1.02) / log(4), abs=1e-6)
+
+
+def test_a_bend_has_the_slope_of_both_sides():
+    result = found(lambda spec: max(SPEC.clock_hz, spec.clock_hz))["clock_hz"]
+    assert result.cycles_elasticity == pytest.approx(0.5)
 
 
 def test_entries_of_a_list_move_together():
