@@ -160,9 +160,9 @@ class LowerBounds:
             count = sum(not part.is_empty for part in output_slices(call, slices))
         except (DeviceError, NoWindowError):
             return UNKNOWN
-        start, copy = (int(self.device_spec.costs_of(each).start_cycles) for each in (ConvCosts, MovementCosts))
-        rest_cycles = count * (self._least_start_cycles() + copy) if count > 1 else 0
-        return LowerBound(cycles=count * start, rest_cycles=rest_cycles)
+        start = int(self.device_spec.costs_of(ConvCosts).start_cycles)
+        copy = self._least_start_cycles() + int(self.device_spec.costs_of(MovementCosts).start_cycles)
+        return LowerBound(cycles=count * start, rest_cycles=count * copy if count > 1 else 0)
 
     def _least_start_cycles(self) -> int:
         """The start of any movement."""
