@@ -364,7 +364,7 @@ class OperationTime(Row, kw_only=True):
     call_cycles: int  # Cycles of all operations of its call that have a model
 
     name = Column[str](lambda op: op.timed.name)  # As a graph capture shows it
-    cycles = Column[int](lambda op: op.taken.cycles)  # From the first core's start to the last one's end
+    cycles = Column[int](lambda op: whole(op.timed.cycles.cycles))  # From the first core's start to the last one's end
     nanoseconds = Column[float](lambda op: nanoseconds(op.cycles, op.spec.clock_hz))
     share = Column[float](lambda op: share_of(op.cycles, op.call_cycles))  # Of the call's cycles
     bound_by = Column[str](lambda op: op.taken.bound_by.value)  # The stage that binds it
