@@ -428,16 +428,15 @@ def uncaptured() -> Iterator[None]:
 
 def copy_of(device: Device, *, suggestions: bool = False) -> Device:
     """A device in the same state, without values, for trial calls."""
-    copy = Device(
+    return Device(
         device.spec,
         device_id=device.device_id,
         values="off",
         strict=device.strict,
         suggestions=suggestions,
         op_models=device.op_models,
+        machine=locked(device.machine, device.machine.copy),
     )
-    copy.machine = locked(device.machine, device.machine.copy)
-    return copy
 
 
 def twin(value: Any, device: Device, copy: Device) -> Any:

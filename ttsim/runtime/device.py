@@ -164,6 +164,7 @@ class Device:
         strict: bool = True,
         suggestions: bool = True,
         op_models: OpModels = OP_MODELS,
+        machine: Machine | None = None,
     ) -> None:
         if not isinstance(values, str) or values not in get_args(Values):
             known = ", ".join(get_args(Values))
@@ -173,7 +174,8 @@ class Device:
         self.device_id = required_integer("open_device", "device_id", device_id)  # The number it was opened with
         if self.device_id < 0:
             raise ArgumentError(f"open_device: device_id must be at least 0, not {device_id}; 0 is usual")
-        self.machine = Machine(canonical_spec(load_spec(spec)), l1_small_bytes=small)  # Memories and program cache
+        # Memories and program cache: a new one, or one that is there
+        self.machine = machine or Machine(canonical_spec(load_spec(spec)), l1_small_bytes=small)
         self.values = values  # As of open_device
         self.cycles = cycles  # Whether cycles are estimated
         self.strict = strict  # Whether calls that the real library accepts and gets wrong are refused
