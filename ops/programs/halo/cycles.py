@@ -331,7 +331,9 @@ def halo_cycles(plan: HaloPlan, spec: DeviceSpec, *, filled_by_stick: bool = Fal
         groups=lambda: _groups(halo, table()),
         slowest=lambda: _slowest(halo, table()),
         cores=halo.cores.num_cores(),
-        working=lambda: frozenset(STAGES[number] for number in set(table()[:, 1:].nonzero()[1].tolist())),
+        working=lambda: frozenset(
+            stage for stage, cycles in zip(STAGES, _busy_cycles(halo, traffic, times, spec), strict=True) if cycles.any()
+        ),
         dram_read_bytes=_config_bytes(plan),
         contention_cycles=lambda: times.cycles - float(times.free_ends.max()),
         moved=lambda: _moved(halo, traffic.away_bytes.sum(axis=(0, 2)), _config_bytes(plan)),
@@ -343,15 +345,19 @@ def halo_cycles(plan: HaloPlan, spec: DeviceSpec, *, filled_by_stick: bool = Fal
 
 def _table_of_cores(halo: HaloArguments, traffic: HaloTraffic, times: HaloTimes, spec: DeviceSpec) -> Floats:
     """[cores, 1 + stages] whole cycles: the end of each core, and what each of `STAGES` works."""
-    working = times.padded - times.begun[:, None] + times.sending
-    busy = (
-        np.full(halo.nhw_cores, float(times.begun.max())),
-        *working,
-        np.full(halo.nhw_cores, traffic.blocks * untilize_block_cycles(halo, spec)),
-        np.where(times.ends.argmax(axis=0) == 0, *times.waiting),
-    )
-    table: Floats = np.rint(np.array([times.ends.max(axis=0), *busy])).T
-    return table
+    table = np.empty((1 + len(STAGES), halo.nhw_cores))
+    table[0] = np.rint(times.ends.max(axis=0))
+    for row, cycles in zip(table[1:], _busy_cycles(halo, traffic, times, spec), strict=True):
+        row[:] = cycles
+    return table.T
+
+
+def _busy_cycles(halo: HaloArguments, traffic: HaloTraffic, times: HaloTimes, spec: DeviceSpec) -> list[Floats]:
+    """Whole cycles that each of `STAGES` works: [cores], or one number for all of them."""
+    first, second = times.padded - times.begun[:, None] + times.sending
+    untilizing = np.float64(traffic.blocks * untilize_block_cycles(halo, spec))
+    waiting = np.where(times.ends.argmax(axis=0) == 0, *times.waiting)
+    return [np.rint(cycles) for cycles in (times.begun.max(), first, second, untilizing, waiting)]
 
 
 def _core_cycles(halo: HaloArguments, table: Floats) -> CoreCycles:
