@@ -11,7 +11,7 @@ import numpy as np
 from device.cores import CoreRangeSet
 from device.numbers.formats import Integers, div_up
 
-CACHE_SIZE: Final = 256  # axes whose output phases are cached
+CACHE_SIZE: Final = 256  # axes that are cached: a call asks for its own, and those of its slices, many times
 
 
 class NoWindowError(ValueError):
@@ -91,6 +91,7 @@ class PaddedAxis:
         return np.minimum(np.maximum(below, 0), self.data)
 
 
+@lru_cache(CACHE_SIZE)
 def transposed_axis(
     *, input_length: int, kernel: int, stride: int, padding: tuple[int, int], output_padding: int, dilation: int
 ) -> PaddedAxis:
@@ -110,6 +111,7 @@ def transposed_axis(
     )
 
 
+@lru_cache(CACHE_SIZE)
 def convolution_axis(
     *, input_length: int, kernel: int, stride: int, padding: tuple[int, int], dilation: int
 ) -> PaddedAxis:
