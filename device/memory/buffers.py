@@ -276,17 +276,22 @@ def place(requests: Sequence[tuple[int, CoreRangeSet]], l1: L1Spec) -> Placement
     beyond the buffer's start. ``requests`` are the bytes on each core, and the cores, of each buffer that is no view of
     a tensor.
     """
-    levels = {core_range: l1.base_bytes for _, cores in requests for core_range in cores.ranges}
+    numbers: dict[CoreRange, int] = {}  # of the distinct ranges, which are counted once for each set of cores
+    known = {
+        cores: [numbers.setdefault(core_range, len(numbers)) for core_range in cores.ranges]
+        for cores in dict.fromkeys([cores for _, cores in requests])
+    }
+    ranges, levels = list(numbers), [l1.base_bytes] * len(numbers)
     addresses = []
     for size_bytes, cores in requests:
-        level = max((levels[core_range] for core_range in cores.ranges), default=l1.base_bytes)
+        level = max([levels[number] for number in known[cores]], default=l1.base_bytes)
         address = round_up(level, l1.circular_buffer_alignment_bytes)
-        for own in cores.ranges:
-            for other, filled in levels.items():
-                if own is other or (own.overlaps(other) and (own == other or address >= filled)):
+        for own in known[cores]:
+            for other, filled in enumerate(levels):
+                if own == other or (address >= filled and ranges[own].overlaps(ranges[other])):
                     levels[other] = address + size_bytes
         addresses.append(address)
-    return Placement(tuple(addresses), tuple(Region(cores, end) for cores, end in levels.items()))
+    return Placement(tuple(addresses), tuple(map(Region, ranges, levels)))
 
 
 def check_count(count: int, l1: L1Spec, *, noun: str = "circular buffer") -> None:
