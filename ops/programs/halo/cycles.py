@@ -113,7 +113,7 @@ def batches_of(plan: HaloPlan, *, by_task: bool) -> Batches:
         transfers = listing(halo.frame, plan.ranges, input_rows=halo.input_rows, block_rows=halo.block_rows)
         turn = np.where(transfers.source != transfers.destination, 1, 0) if by_task else turns(transfers, tiled=True)
     else:
-        transfers, turn = transfers_in_turns(halo, plan.ranges)
+        transfers, turn = transfers_in_turns(halo, plan.ranges, plan.pairs)
     if halo.tiled and by_task:
         return Batches(transfers, turn, np.zeros_like(turn))
     if halo.tiled:
@@ -332,7 +332,9 @@ def halo_cycles(plan: HaloPlan, spec: DeviceSpec, *, filled_by_stick: bool = Fal
         slowest=lambda: _slowest(halo, table()),
         cores=halo.cores.num_cores(),
         working=lambda: frozenset(
-            stage for stage, cycles in zip(STAGES, _busy_cycles(halo, traffic, times, spec), strict=True) if cycles.any()
+            stage
+            for stage, cycles in zip(STAGES, _busy_cycles(halo, traffic, times, spec), strict=True)
+            if cycles.any()
         ),
         dram_read_bytes=_config_bytes(plan),
         contention_cycles=lambda: times.cycles - float(times.free_ends.max()),

@@ -147,12 +147,21 @@ class HaloArguments:
         return CoreOrder(column, row)
 
 
+class CorePairs(NamedTuple):
+    """The transfers between every two cores, counted, and how the processors share them."""
+
+    transfers: Transfers
+    first: Integers  # [pairs] as of `first_turns`
+    shares: Integers  # [processors, pairs] as of `shares_of_turns`
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HaloPlan:
     """A planned halo. Halos of equal arguments are equal, whatever their tensors are called."""
 
     arguments: HaloArguments  # What decided it
     ranges: StickRanges = field(compare=False)  # The frame sticks of each core that splits the rows
+    pairs: CorePairs | None = field(compare=False)  # Its transfers; None if they are listed, or cut at blocks of tiles
     output: TensorSpec = field(compare=False)
     # Name and spec of the config tensors, in order of allocation (after the output)
     resident: tuple[tuple[str, TensorSpec], ...] = field(compare=False)
@@ -187,13 +196,15 @@ def plan_halo(halo: HaloArguments, *, input_tensor: str, output_tensor: str) -> 
     else:
         bounds = dense_bounds(halo.outputs_of, output_rows=halo.output_rows, cores=halo.nhw_cores)
         ranges = ranges_between(halo.frame, *bounds)
-    output, counts = halo_output(halo, ranges.max_sticks), config_words(halo, ranges)
+    pairs = None if halo.tiled or halo.frame.replicate else core_pairs(halo, ranges)
+    output, counts = halo_output(halo, ranges.max_sticks), config_words(halo, ranges, pairs)
     specs = {words: config_tensor_spec(halo, words) for words in set(counts)}  # both processors' are mostly equal
     names = [f"{output_tensor}.{name}" for name in CONFIG_NAMES]
     resident = tuple(zip(names, map(specs.__getitem__, counts), strict=True))
     return HaloPlan(
         arguments=halo,
         ranges=ranges,
+        pairs=pairs,
         output=output,
         resident=resident,
         circular_buffers=_circular_buffers(halo, ranges.max_sticks, resident, input_tensor, output_tensor),
@@ -279,21 +290,25 @@ def _circular_buffers(
     return tuple(buffers)
 
 
-def config_words(halo: HaloArguments, ranges: StickRanges) -> tuple[int, int, int, int]:
-    """Words of the lists for a core, padding before gather: counted without listing a transfer of a usual frame."""
+def config_words(halo: HaloArguments, ranges: StickRanges, pairs: CorePairs | None) -> tuple[int, int, int, int]:
+    """Words of the lists for a core, padding before gather: counted without listing a transfer of a usual frame.
+
+    ``pairs`` is as of `HaloPlan`.
+    """
     frame, input_rows = halo.frame, halo.input_rows
     if frame.replicate:
         low, high = padding_runs(frame).within(ranges)
         most = int((high - low).max())
     else:
         most = int(count_padding(frame, ranges).max())
-    if frame.replicate or (halo.tiled and halo.upsampled is not None):  # ranges of the latter may begin earlier again
+    if pairs is not None:
+        gather = _gather_words_row_major(halo, pairs)
+    elif frame.replicate or halo.upsampled is not None:  # ranges of the latter may begin earlier again
         gather = _listed_gather_words(
             halo, list_transfers(frame, ranges, input_rows=input_rows, block_rows=halo.block_rows)
         )
     else:
-        count = _gather_words_tiled if halo.tiled else _gather_words_row_major
-        gather = count(halo, ranges)
+        gather = _gather_words_tiled(halo, ranges)
     return 2 * (most // 2) + 2, 2 * (most - most // 2) + 2, *gather
 
 
@@ -329,24 +344,29 @@ def shares_of_turns(first: Integers, counts: Integers) -> Integers:
     return shares
 
 
-def transfers_in_turns(halo: HaloArguments, ranges: StickRanges) -> tuple[Transfers, Integers]:
-    """The transfers of a row-major input, and the processor that does each.
+def core_pairs(halo: HaloArguments, ranges: StickRanges) -> CorePairs:
+    """The transfers of a row-major input, in a frame that does not replicate."""
+    counted = count_transfers(halo.frame, ranges, input_rows=halo.input_rows)
+    first = first_turns(counted.source, counted.destination, counted.counts)
+    return CorePairs(counted, first, shares_of_turns(first, counted.counts))
+
+
+def transfers_in_turns(halo: HaloArguments, ranges: StickRanges, pairs: CorePairs | None) -> tuple[Transfers, Integers]:
+    """The transfers of a row-major input, and the processor that does each; ``pairs`` is as of `HaloPlan`.
 
     Those between two cores by one processor are counted, not listed, where the runs of data between padding are even.
     """
-    frame, input_rows, runs = halo.frame, halo.input_rows, padding_runs(halo.frame)
-    if not isinstance(runs, EvenPaddingRuns):
-        listed = list_transfers(frame, ranges, input_rows=input_rows)
+    runs = padding_runs(halo.frame)
+    if pairs is None or not isinstance(runs, EvenPaddingRuns):
+        listed = list_transfers(halo.frame, ranges, input_rows=halo.input_rows)
         return listed, turns(listed, tiled=False)
-    pairs = count_transfers(frame, ranges, input_rows=input_rows)
-    first, every = first_turns(pairs.source, pairs.destination, pairs.counts), np.arange(len(pairs.counts))
-    counts, begin = shares_of_turns(first, pairs.counts), pairs.source * input_rows + pairs.stick
+    (source, stick, destination, sent, every), first, counts = pairs
+    numbers, begin = np.arange(len(source)), source * halo.input_rows + stick
     sticks = runs.span * counts  # of whole runs; the first and the last may be cut
-    sticks[first % PROCESSORS, every] -= begin % runs.span
-    sticks[(first + pairs.counts - 1) % PROCESSORS, every] -= -(begin + pairs.sticks) % runs.span
+    sticks[first % PROCESSORS, numbers] -= begin % runs.span
+    sticks[(first + every - 1) % PROCESSORS, numbers] -= -(begin + sent) % runs.span
     turn, pair = counts.nonzero()
-    source, stick, destination = pairs.source[pair], pairs.stick[pair], pairs.destination[pair]
-    return Transfers(source, stick, destination, sticks[turn, pair], counts[turn, pair]), turn
+    return Transfers(source[pair], stick[pair], destination[pair], sticks[turn, pair], counts[turn, pair]), turn
 
 
 def _listed_gather_words(halo: HaloArguments, transfers: Transfers) -> tuple[int, int]:
@@ -371,16 +391,15 @@ def _list_words(queue: Integers, used: Integers, cores: int) -> tuple[int, int]:
     return round_up(1 + int(words[0]), 2), round_up(1 + int(words[1]), 2)
 
 
-def _gather_words_row_major(halo: HaloArguments, ranges: StickRanges) -> tuple[int, int]:
+def _gather_words_row_major(halo: HaloArguments, pairs: CorePairs) -> tuple[int, int]:
     """Words of both gather lists of a row-major input.
 
     The transfers between two cores follow each other, so each processor has one route for every pair of cores of which
     it got any.
     """
-    pairs = count_transfers(halo.frame, ranges, input_rows=halo.input_rows)
-    share = shares_of_turns(first_turns(pairs.source, pairs.destination, pairs.counts), pairs.counts)
-    queue = np.concatenate([PROCESSORS * pairs.source, PROCESSORS * pairs.source + 1])
-    return _list_words(queue, (TRANSFER_WORDS * share + ROUTE_WORDS * (share > 0)).ravel(), halo.nhw_cores)
+    share, queue = pairs.shares, PROCESSORS * pairs.transfers.source + np.array([[0], [1]])
+    words = TRANSFER_WORDS * share + ROUTE_WORDS * (share > 0)
+    return _list_words(queue.ravel(), words.ravel(), halo.nhw_cores)
 
 
 def _gather_words_tiled(halo: HaloArguments, ranges: StickRanges) -> tuple[int, int]:

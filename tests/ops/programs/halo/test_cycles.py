@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from ops.op_models import load_spec
 from ops.programs.halo import cycles as cycles_module
 from ops.programs.halo.cycles import halo_cycles, halo_times, halo_traffic, in_the_way
-from ops.programs.halo.plan import BLOCK, HEIGHT, WIDTH, transfers_in_turns, turns
+from ops.programs.halo.plan import BLOCK, HEIGHT, WIDTH, core_pairs, transfers_in_turns, turns
 from ops.programs.halo.transfers import list_transfers
 from tests.ops.programs.halo.halos import halo_plan, halos
 
@@ -131,4 +131,6 @@ def test_transfers_that_are_counted_in_turns_are_those_that_are_listed(halo):
     frame, input_rows, ranges = halo
     arguments = replace(halo_plan().arguments, frame=frame, input_rows=input_rows, nhw_cores=len(ranges.starts))
     listed = list_transfers(frame, ranges, input_rows=input_rows)
-    assert dealt(*transfers_in_turns(arguments, ranges)) == dealt(listed, turns(listed, tiled=False))
+    assert dealt(*transfers_in_turns(arguments, ranges, core_pairs(arguments, ranges))) == dealt(
+        listed, turns(listed, tiled=False)
+    )
