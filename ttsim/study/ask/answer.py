@@ -2,7 +2,7 @@
 
 import json
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from functools import cached_property
@@ -37,6 +37,11 @@ Answer = dict[str, Any]
 
 class TooLongError(Exception):
     """Answering took longer than allowed."""
+
+
+def answer_texts(texts: Iterable[str], seconds: float) -> list[str]:
+    """The answers to several questions, each as of `answer_text`."""
+    return [answer_text(text, seconds) for text in texts]
 
 
 def answer_text(text: str, seconds: float) -> str:

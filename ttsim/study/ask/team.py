@@ -7,7 +7,8 @@ from contextlib import contextmanager, suppress
 from threading import RLock
 from typing import Final
 
-from ttsim.study.ask.answer import answer_text, failed, is_failure
+from ttsim.study.ask.answer import failed, is_failure
+from ttsim.study.ask.batches import Batches
 from ttsim.study.executor import Workers, workers
 
 MOST_ANSWERS: Final = 8192  # some kilobytes each
@@ -24,7 +25,7 @@ class Team:
     def __init__(self, crew: Workers, seconds: float) -> None:
         self._crew, self._seconds = crew, seconds
         self._gate = RLock()
-        self._pool: futures.Executor | None = None  # started with the first question
+        self._batches: Batches | None = None  # to processes that are started with the first question
         self._flying: dict[str, futures.Future[str]] = {}
         self._known: OrderedDict[str, futures.Future[str]] = OrderedDict()  # in the order of use
 
@@ -54,13 +55,9 @@ class Team:
         return answer
 
     def _submit(self, text: str) -> "futures.Future[str]":
-        try:
-            self._pool = self._pool or self._crew.start()
-            future = self._pool.submit(answer_text, text, self._seconds)
-        except futures.BrokenExecutor:  # a process died; all that it had in flight comes back or is lost by now
-            self._pool = self._crew.start()
-            future = self._pool.submit(answer_text, text, self._seconds)
-        self._flying[text] = future
+        if self._batches is None or self._batches.broken:  # a process died; all in flight comes back or is lost by now
+            self._batches = Batches(self._crew.start(), self._crew.slots, self._seconds)
+        future = self._flying[text] = self._batches.submit(text)
         return future
 
     def _alone(self, text: str) -> str:
@@ -81,10 +78,9 @@ class Team:
         writes to it, and an OSError would be printed.
         """
         with self._gate:
-            if self._pool is not None:
-                idle = all(future.done() for future in self._flying.values())
-                self._pool.shutdown(wait=idle, cancel_futures=True)
-            self._pool = None
+            if self._batches is not None:
+                self._batches.end(wait=all(future.done() for future in self._flying.values()))
+            self._batches = None
 
 
 @contextmanager

@@ -29,7 +29,7 @@ def test_idle_processes_are_waited_for(answered):
     team = Team(Workers(start=lambda: pool, slots=1, where="here"), seconds=0)
     asked = team.ask("{}")
     if answered:
-        pool.submitted[0].set_result('{"refusal":null}')
+        pool.submitted[0].set_result(['{"refusal":null}'])
         team.result("{}", asked)
     team.end()
     assert pool.waited is answered
