@@ -30,6 +30,7 @@ from ops.programs.data_movement.kv_cache import FillCache, UpdateCache
 from ops.programs.data_movement.movement import MovementCosts
 from ops.programs.data_movement.nonzero import NonZero
 from ops.programs.data_movement.pad import FillPad, FillTiles, PadWith
+from ops.programs.data_movement.paged_cache import PagedFillCache, PagedUpdateCache
 from ops.programs.data_movement.partial import SliceFromShards, SliceToShards
 from ops.programs.data_movement.permute import Permute
 from ops.programs.data_movement.plus_one import PlusOne
@@ -63,8 +64,9 @@ from ops.programs.rotate import Rotate
 MODELED_OPS: Final[tuple[type[ModeledOp], ...]] = (
     Activate, AddRow, Bcast, BilinearUpsample, Binary, Broadcast, ChannelsFirst, ChannelsLast, Concatenate, Conv3d,
     CopyTensor, Cut, EvenlyDistributed, FillCache, FillPad, FillTiles, FoldWindows, Gather, GridSample, IntegerPower,
-    NonZero, PadWith, PaddedSlice, Permute, PlusOne, Pool, RepeatTensor, Reshape, ReshapeOnDevice, RollShards, Rotate,
-    SliceFromShards, SliceToShards, SliceWrite, SplitWidth, Ternary, Transpose, UpdateCache, Upsample,
+    NonZero, PadWith, PaddedSlice, PagedFillCache, PagedUpdateCache, Permute, PlusOne, Pool, RepeatTensor, Reshape,
+    ReshapeOnDevice, RollShards, Rotate, SliceFromShards, SliceToShards, SliceWrite, SplitWidth, Ternary, Transpose,
+    UpdateCache, Upsample,
 )  # fmt: skip
 _MODELS: list[OpModel[Any]] = [
     *map(model_of, MODELED_OPS),

@@ -82,6 +82,7 @@ from ops.planners.upsample import plan_upsample
 from ops.programs.data_movement.copy import Conversion, CopyTensor
 from ops.programs.data_movement.kv_cache import FillCache, UpdateCache
 from ops.programs.data_movement.pad import FillPad, PadWith, around_image
+from ops.programs.data_movement.paged_cache import PagedFillCache, PagedUpdateCache
 from ops.programs.data_movement.partial import SliceFromShards, SliceToShards
 from ops.programs.data_movement.reshape import Reshape, ReshapeOnDevice
 from ops.programs.data_movement.roll import RollShards
@@ -350,6 +351,8 @@ def _movements() -> Iterator[Sample]:
     yield _movement("Roll", RollShards(shape=slice_in.shape, shift=1, axis=2), slice_in, slice_in)
     for rows_of, cache_op in (("a user", FillCache(0, 0)), ("all users", UpdateCache(0, 0))):
         yield _movement(f"UpdateKVCache of {rows_of}", cache_op, whole, whole)
+    yield _movement("PagedFillCache", PagedFillCache(user=0), whole, whole)
+    yield _movement("PagedUpdateCache", PagedUpdateCache(rows=(0,), has_table=False, shared=False), slice_in, whole)
     for layout in (ROWS, TILES):
         image, reshaped = _image(layout), _image(layout, across=SIDE // 2, channels=2 * CHANNELS)
         yield _movement("ReshapeView", Reshape(reshaped.shape), image, reshaped)

@@ -1,6 +1,7 @@
 """Steps that cut tensors into parts and slices, and write into others."""
 
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -87,6 +88,49 @@ def cached(draft: Draft) -> Step:
         draft.call(cache, rows, row).option("batch_offset", first)
     draft.target = cache.name
     return draft.gives(values, movement_error(values, dtype), dtypes=(dtype,), layout="TILE")
+
+
+@operation("experimental.paged_update_cache", "experimental.paged_fill_cache")
+def paged(draft: Draft) -> Step:
+    """Rows of users in blocks of a cache that a table names."""
+    users, heads, columns = draft.pick((1, 2, 4)), draft.pick((1, 3)), draft.pick((32, 64))
+    rows, each = TILE * draft.pick((1, 2)), draft.pick((1, 2, 3))
+    draw = np.random.default_rng(draft.below(1000))
+    dtype, table = draft.pick(("bfloat16", "float32", "bfloat8_b")), draw.permutation(users * each).reshape(users, each)
+    by_table = "fill" in draft.function or draft.chance(0.5)
+    cache = draft.operand("a", (users * each if by_table else users, heads, rows, columns), dtype, where=DRAM)
+    blocks, values = _integers(table), cache.values.copy()
+    if "fill" in draft.function:
+        count = draft.between(1, rows * each)
+        source = draft.operand("b", (1, heads, count, columns), dtype, where=DRAM)
+        user, whole = draft.below(users), np.pad(source.values[0], ((0, 0), (0, -count % TILE), (0, 0)))
+        for first in range(0, whole.shape[1], rows):
+            part = whole[:, first : first + rows]
+            values[table[user, first // rows], :, : part.shape[1]] = part
+        draft.call(cache, source, blocks)
+        draft.option(*draft.pick((("batch_idx", user), ("batch_idx_tensor", _integers([user])))))
+    else:
+        where = f'shards("HEIGHT", ({TILE}, {columns}), (0, 0, {users - 1}, 0))'
+        source = draft.operand(
+            "b", (1, users, heads, columns), "float32" if dtype == "float32" else "bfloat16", where=where
+        )
+        places = draw.integers(0, rows * each if by_table else rows, users)
+        for user, place in enumerate(places):
+            values[table[user, place // rows] if by_table else user, :, place % rows] = source.values[0, user]
+        draft.call(cache, source)
+        if by_table or draft.chance(0.5):
+            draft.option("update_idxs_tensor", _integers(places))
+        else:
+            draft.option("update_idxs", places.tolist())
+        if by_table:
+            draft.option("page_table", blocks)
+    draft.target = cache.name
+    return draft.gives(values, movement_error(values, dtype), dtypes=(dtype,), layout="TILE")
+
+
+def _integers(numbers: Any) -> str:
+    """The text of a tensor of integers."""
+    return f"ttsim.from_numpy(np.array({np.asarray(numbers).tolist()}), ttsim.int32, device=device)"
 
 
 @of_tensor("fill_implicit_tile_padding", accept=lambda x: x.tiled and not x.tensor.is_sharded() and x.dtype != "uint8")

@@ -12,6 +12,7 @@ from ttsim.api.heads import (
     nlp_create_qkv_heads_vit,
 )
 from ttsim.api.memory_view import view
+from ttsim.api.paged_cache import paged_fill_cache, paged_update_cache
 from ttsim.api.repeat import broadcast_to
 from ttsim.api.rotary import rotary_embedding
 from ttsim.api.shape import convert_to_chw, convert_to_hwc
@@ -30,6 +31,8 @@ __all__ = [
     "nlp_create_qkv_heads",
     "nlp_create_qkv_heads_segformer",
     "nlp_create_qkv_heads_vit",
+    "paged_fill_cache",
+    "paged_update_cache",
     "prepare_conv3d_weights",
     "rotary_embedding",
     "split_query_key_value_and_split_heads",

@@ -1,0 +1,119 @@
+"""Programs that write into a cache whose rows lie in blocks: one row of every user, or all rows of a user.
+
+A table says which block of the cache [blocks, heads, rows, columns] holds which rows of a user; without one, every user
+has a block. Source: tt-metal (experimental/paged_cache), compared with plans of ttnn 0.81.1.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from device.cores import first_cores
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import TILE
+from device.numbers.formats import BFLOAT16, FLOAT32, INT32, Array
+from device.plan import CircularBuffer
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanTensor
+from ops.op_model import ValuesContext, given
+from ops.programs.buffer_shapes import BUFFERING, aligned_page, buffer, row_bytes, shard_view, tile_buffer
+from ops.programs.data_movement.movement import DataMovement, Movement, copy_movement
+
+SKIPPED = -1  # As a row of a user, or as a block: nothing is written
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PagedUpdateCache(DataMovement):
+    """Each row [heads, columns] of the first input, [1, users, heads, columns], becomes a row of its user in the last.
+
+    Between both are the users' rows, unless ``rows`` has them, and the table of blocks, if there is one.
+    """
+
+    rows: tuple[int, ...]
+    has_table: bool
+    shared: bool  # Whether all users write into the one block of the cache
+
+    def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
+        """The cache with the rows."""
+        source, cache = given(inputs[0]), given(inputs[-1])
+        rows = self.rows or given(inputs[1]).reshape(-1)
+        table = given(inputs[-2]) if self.has_table else None
+        updated = cache.copy()
+        _, heads, block_rows, _ = cache.shape
+        for user, row in enumerate(map(int, rows)):
+            if row == SKIPPED:
+                continue
+            block, at = (0 if self.shared else user), row
+            if table is not None:
+                block, at = int(table[user, row // block_rows]), row % block_rows
+            updated[block, :, at] = source[0, user, :heads].astype(cache.dtype)
+        return updated
+
+    def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
+        """A row of tiles of every user and head is read, changed and written."""
+        users, (_, heads, _, columns) = read.shape[1], written.padded_shape
+        changed = written.changed(shape=(users, heads, TILE, columns), padded_shape=None)
+        return copy_movement(changed, changed, spec)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PagedFillCache(DataMovement):
+    """The rows of the first input, [users, heads, rows, columns], become those of the blocks of its users in the last.
+
+    Between both are the table of blocks, and the users' rows in the table, unless ``user`` is the one.
+    """
+
+    user: int | None
+
+    def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
+        """The cache with the rows; padding counts."""
+        source, table, cache = given(inputs[0]), given(inputs[1]), given(inputs[-1])
+        users = [self.user] if self.user is not None else given(inputs[2]).reshape(-1)
+        filled, block_rows = cache.copy(), cache.shape[-2]
+        source = np.pad(source, ((0, 0), (0, 0), (0, -source.shape[-2] % TILE), (0, 0)))
+        for number, user in enumerate(users):
+            for first in range(0, source.shape[-2], block_rows):
+                block = int(table[user, first // block_rows])
+                part = source[number, :, first : first + block_rows]
+                if block != SKIPPED:
+                    filled[block, :, : part.shape[-2]] = part
+        return filled
+
+    def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
+        """The rows of tiles that are read are written."""
+        return copy_movement(read, written.changed(shape=read.shape, padded_shape=None), spec)
+
+
+def paged_update_buffers(
+    source: PlanTensor, cache: TensorSpec, table: TensorSpec | None, spec: DeviceSpec, *, wide: bool, by_tensor: bool
+) -> tuple[CircularBuffer, ...]:
+    """Rows of tiles of the cache and the shard of a user, both as rows of elements, and changed; indices and blocks.
+
+    ``wide`` rows of elements are float32, and those of a float32 cache.
+    """
+    cores, columns = source.spec.shards.grid, cache.padded_shape[-1] // TILE
+    elements = FLOAT32 if wide or cache.data_format == FLOAT32 else BFLOAT16
+    together = BUFFERING * columns
+    return (
+        tile_buffer("cache", together, cache.data_format, cores),
+        shard_view("rows", source, spec),
+        tile_buffer("cache_elements", together, elements, cores),
+        tile_buffer("row_elements", together, elements, cores),
+        tile_buffer("updated", source.spec.padded_shape[1] * columns, cache.data_format, cores),
+        *((tile_buffer("indices", 1, INT32, cores),) if by_tensor else ()),
+        *(() if table is None else (buffer("blocks", row_bytes(table), INT32, cores),)),
+    )
+
+
+def paged_fill_buffers(
+    source: TensorSpec, table: TensorSpec, users: TensorSpec | None, spec: DeviceSpec
+) -> tuple[CircularBuffer, ...]:
+    """Two rows of tiles on their way, a row of the table, and the users if a tensor names them."""
+    rows, columns = source.matrix[0] // TILE, source.padded_shape[-1] // TILE
+    cores = first_cores(min(rows, spec.grid.cores), spec.grid.cols, spec.grid.rows).merged()
+    return (
+        tile_buffer("rows", BUFFERING * columns, source.data_format, cores),
+        buffer("blocks", aligned_page(table, spec), INT32, cores),
+        *(() if users is None else (buffer("users", users.volume * 4, users.data_format, cores),)),
+    )

@@ -1,0 +1,181 @@
+"""ttnn's functions that write into a cache of keys or values whose rows lie in blocks."""
+
+from device.errors import ArgumentTypeError
+from ops.planners.paged_cache import (
+    PagedFillArguments,
+    PagedUpdateArguments,
+    plan_paged_fill,
+    plan_paged_update,
+    require_blocks,
+    require_rows,
+)
+from ttsim.api.device_calls import cached_plan, integers_of, operation_as, require_left_out, required_device
+from ttsim.runtime.execution import run
+from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.types.configs import WormholeComputeKernelConfig
+
+experimental = operation_as("ttnn.experimental.")
+
+
+@experimental
+def paged_update_cache(
+    cache_tensor: Tensor,
+    input_tensor: Tensor,
+    *,
+    update_idxs: object = (),
+    update_idxs_tensor: Tensor | None = None,
+    share_cache: bool | None = None,
+    page_table: Tensor | None = None,
+    batch_offset: int = 0,
+    compute_kernel_config: WormholeComputeKernelConfig | None = None,
+    mesh_coords: object = None,
+    block_size: int | None = None,
+    num_kv_heads: int | None = None,
+    cache_position_modulo: int | None = None,
+) -> Tensor:
+    """Writes one row of every head for every user of a cache.
+
+    Args:
+        cache_tensor: [users, heads, rows, columns], or with a table [blocks, heads, rows, columns], in TILE layout,
+            interleaved; it is changed in place.
+        input_tensor: [1, users, heads, columns] of bfloat16 or float32 in TILE layout, in HEIGHT shards, one for each
+            user.
+        update_idxs: The row of each user.
+        update_idxs_tensor: The same as [users], int32 in DRAM, instead of ``update_idxs``; for -1 nothing is written.
+        share_cache: True writes the rows of all users into a cache of one user.
+        page_table: [users, blocks of one user], int32: the blocks of the cache that hold the rows of each user.
+        batch_offset: 0.
+        compute_kernel_config: Width of the numbers on their way; it changes no number.
+        mesh_coords: Not simulated; None writes on all devices.
+        block_size: Not simulated; None for the rows of the cache.
+        num_kv_heads: Not simulated; None for the heads of the cache.
+        cache_position_modulo: Not simulated; None for caches that hold all rows.
+
+    Returns:
+        ``cache_tensor``.
+
+    Raises:
+        ArgumentError: On a strict device, for a row that a user does not have, which the real library writes elsewhere,
+            and for users that write into the same row of tiles at once.
+
+    Examples:
+        >>> cache = ttnn.zeros((2, 1, 64, 32), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> cores = ttnn.num_cores_to_corerangeset(2, device.compute_with_storage_grid_size(), row_wise=True)
+        >>> shards = ttnn.ShardSpec(cores, [32, 32], ttnn.ShardOrientation.ROW_MAJOR)
+        >>> place = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.HEIGHT_SHARDED, ttnn.BufferType.L1, shards)
+        >>> keys = ttnn.ones((1, 2, 1, 32), layout=ttnn.TILE_LAYOUT, device=device, memory_config=place)
+        >>> ttnn.experimental.paged_update_cache(cache, keys, update_idxs=[3, 40]).to_numpy()[:, 0, [3, 40], 0].tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+    """
+    owner = "paged_update_cache"
+    require_left_out(
+        owner,
+        mesh_coords=mesh_coords,
+        block_size=block_size,
+        num_kv_heads=num_kv_heads,
+        cache_position_modulo=cache_position_modulo,
+    )
+    rows = integers_of("update_idxs", update_idxs)
+    if any(row < 0 for row in rows):
+        raise ArgumentTypeError(f"ttnn.experimental.{owner}(): incompatible function arguments.\nrows count from 0")
+    device = required_device(owner, input_tensor)
+    tensors = {"input": input_tensor, "indices": update_idxs_tensor, "table": page_table, "target": cache_tensor}
+    for tensor in _there(tensors).values():
+        required_device(owner, tensor)
+    call = PagedUpdateArguments(
+        cache=cache_tensor.spec,
+        source=input_tensor.spec,
+        rows=rows,
+        indices=None if update_idxs_tensor is None else update_idxs_tensor.spec,
+        table=None if page_table is None else page_table.spec,
+        shared=bool(share_cache),
+        first=batch_offset,
+        wide=compute_kernel_config is not None and bool(compute_kernel_config.fp32_dest_acc_en),
+    )
+    plan = cached_plan(plan_paged_update, device, call)
+    if device.strict and _readable(update_idxs_tensor, page_table):
+        users = rows if update_idxs_tensor is None else update_idxs_tensor.values().reshape(-1).tolist()
+        table = None if page_table is None else page_table.values().tolist()
+        require_rows(cache_tensor.spec, users, table, shared=call.shared)
+    with device.function(f"ttnn.experimental.{owner}"):
+        return run(plan, _there(tensors), device)["output"]
+
+
+@experimental
+def paged_fill_cache(
+    cache_tensor: Tensor,
+    input_tensor: Tensor,
+    page_table: Tensor,
+    *,
+    batch_idx_tensor: Tensor | None = None,
+    batch_idx: int = 0,
+    compute_kernel_config: WormholeComputeKernelConfig | None = None,
+    mesh_coords: object = None,
+    block_size: int | None = None,
+    cache_position_modulo: int | None = None,
+    valid_seq_len_tensor: Tensor | None = None,
+) -> Tensor:
+    """Writes all rows of a user, or of several, into the user's blocks of a cache.
+
+    Args:
+        cache_tensor: [blocks, heads, rows, columns] in TILE layout, interleaved; it is changed in place.
+        input_tensor: [users, heads, rows, columns] of the same data type, in TILE layout, interleaved; its padding is
+            written, too.
+        page_table: [all users, blocks of one user], int32: the blocks of the cache that hold the rows of each user; -1
+            leaves rows out.
+        batch_idx_tensor: [users], int32 or uint32: which users.
+        batch_idx: Which user, without ``batch_idx_tensor``.
+        compute_kernel_config: It changes nothing.
+        mesh_coords: Not simulated; None writes on all devices.
+        block_size: Not simulated; None for the rows of the cache.
+        cache_position_modulo: Not simulated; None for caches that hold all rows.
+        valid_seq_len_tensor: Not simulated; None for all rows.
+
+    Returns:
+        ``cache_tensor``.
+
+    Raises:
+        ArgumentError: On a strict device, for users and blocks that there are not, and for blocks that are filled
+            twice.
+
+    Examples:
+        >>> cache = ttnn.zeros((4, 1, 32, 32), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> blocks = ttnn.from_numpy(np.array([[3, 1]]), ttnn.int32, device=device)
+        >>> keys = ttnn.ones((1, 1, 64, 32), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> ttnn.experimental.paged_fill_cache(cache, keys, blocks).to_numpy()[:, 0, 0, 0].tolist()
+        [0.0, 1.0, 0.0, 1.0]
+    """
+    owner = "paged_fill_cache"
+    require_left_out(
+        owner,
+        mesh_coords=mesh_coords,
+        block_size=block_size,
+        cache_position_modulo=cache_position_modulo,
+        valid_seq_len_tensor=valid_seq_len_tensor,
+    )
+    device = required_device(owner, input_tensor)
+    tensors = {"input": input_tensor, "table": page_table, "indices": batch_idx_tensor, "target": cache_tensor}
+    for tensor in _there(tensors).values():
+        required_device(owner, tensor)
+    call = PagedFillArguments(
+        cache=cache_tensor.spec,
+        source=input_tensor.spec,
+        table=page_table.spec,
+        users=None if batch_idx_tensor is None else batch_idx_tensor.spec,
+        user=batch_idx,
+    )
+    plan = cached_plan(plan_paged_fill, device, call)
+    if device.strict and _readable(batch_idx_tensor, page_table):
+        users = [batch_idx] if batch_idx_tensor is None else batch_idx_tensor.values().reshape(-1).tolist()
+        require_blocks(cache_tensor.spec, input_tensor.spec, users, page_table.values().tolist())
+    with device.function(f"ttnn.experimental.{owner}"):
+        return run(plan, _there(tensors), device)["output"]
+
+
+def _there(tensors: dict[str, Tensor | None]) -> dict[str, Tensor]:
+    return {name: tensor for name, tensor in tensors.items() if tensor is not None}
+
+
+def _readable(*tensors: Tensor | None) -> bool:
+    """Whether the numbers of all tensors are known here, which those of a device without values are not."""
+    return all(tensor is None or (tensor.known and not tensor.distributed) for tensor in tensors)
