@@ -109,3 +109,11 @@ def test_random_weights_keep_the_mean_square_of_activations_behind_a_relu() -> N
     draw(torch.nn.Sequential(layer, torch.nn.ReLU()))
     assert float(layer.weight.detach().var()) == pytest.approx(2 / (64 * 9), rel=0.05)  # of 73,728 numbers
     assert not layer.bias.any()
+
+
+def test_parameters_without_values_are_drawn_and_others_stay() -> None:
+    torch = pytest.importorskip("torch")
+    model = torch.nn.ParameterList([torch.full((64, 64), torch.nan), torch.ones(4)])
+    draw(model)
+    assert float(model[0].detach().std()) == pytest.approx(1.0, rel=0.05)
+    assert bool((model[1] == 1).all())

@@ -3,8 +3,9 @@
 A model keeps the weights that its constructor drew until its test loads a file that is not there. Then its convolutions
 are drawn as He et al. (2015) start networks of convolutions and ReLUs: from a normal distribution of variance 2 /
 fan_in, with biases of 0. torch's own default, of variance 1 / (3 fan_in), makes activations sqrt(6) times smaller in
-each layer, so that the output of a deep network is smaller than its roundings. Accuracy still says nothing about the
-trained network. A test that loads no file means the weights of its model's constructor.
+each layer, so that the output of a deep network is smaller than its roundings. Parameters whose memory the constructor
+leaves as it was are drawn from a normal distribution of variance 1; torch marks them by NaN. Accuracy still says
+nothing about the trained network. A test that loads no file means the weights of its model's constructor.
 """
 
 from collections.abc import Callable
@@ -29,6 +30,7 @@ class RandomWeights(dict[str, Any]):
 def install() -> None:
     """Makes torch go on without files of weights."""
     torch: Any = import_module("torch")
+    torch.use_deterministic_algorithms(True, warn_only=True)  # memory without values is filled with NaN
     load, load_state = torch.load, torch.nn.Module.load_state_dict
 
     def loaded(*args: Any, **kwargs: Any) -> Any:
@@ -59,13 +61,16 @@ def install() -> None:
 
 
 def draw(model: Any) -> None:
-    """Draws the weights of all convolutions so that a ReLU behind each keeps the mean square of its activations."""
+    """Draws convolutions so that a ReLU behind each keeps the mean square of activations, and what has no values."""
     nn = import_module("torch").nn
     for layer in model.modules():
         if isinstance(layer, nn.modules.conv._ConvNd):
             nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
             if layer.bias is not None:
                 nn.init.zeros_(layer.bias)
+    for parameter in model.parameters():
+        if parameter.isnan().all():
+            nn.init.normal_(parameter)
 
 
 def _make_by_name(timm: Any) -> None:
