@@ -34,6 +34,7 @@ from ops.planners.attention.embedding import EmbeddingArguments, plan_embedding
 from ops.planners.attention.heads import SplitArguments, plan_join
 from ops.planners.attention.rotary import RotaryArguments, plan_rotary_embedding
 from ops.planners.attention.sdpa import AttentionArguments, plan_attention
+from ops.planners.attention.sdpa_decode import DecodeArguments, plan_decode
 from ops.planners.attention.softmax import SoftmaxArguments, plan_softmax
 from ops.planners.bcast import BcastArguments, plan_bcast
 from ops.planners.bilinear import BilinearArguments, plan_bilinear
@@ -486,6 +487,11 @@ def _transformers() -> Iterator[Sample]:
             "scaled_dot_product_attention",
             partial(plan_attention, AttentionArguments(query=heads, key=heads, value=heads, causal=False)),
             {"query": heads, "key": heads, "value": heads},
+        ),
+        (
+            "scaled_dot_product_attention_decode",
+            partial(plan_decode, DecodeArguments(query=tiles, key=heads, value=heads, causal=False, grid=(4, 4))),
+            {"query": tiles, "key": heads, "value": heads},
         ),
         (
             "split heads",

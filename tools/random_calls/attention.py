@@ -4,7 +4,17 @@ import numpy as np
 
 from device.memory.memory_config import TILE
 from device.numbers.formats import Array
-from tools.random_calls.drafts import DRAM, Draft, Operand, Shadow, Step, is_float, of_tensor, operation
+from tools.random_calls.drafts import (
+    DRAM,
+    Draft,
+    Operand,
+    Shadow,
+    Step,
+    is_float,
+    of_tensor,
+    operation,
+    whole_numbers,
+)
 from tools.random_calls.references import movement_error, rounding
 from tools.random_calls.tensors import INTERLEAVED
 
@@ -107,6 +117,46 @@ def attention(draft: Draft) -> Step:
     weights, lost = _softmax(scores, "bfloat16", 2.0**-5)
     bound = 2.5 * lost @ np.abs(valued) + 4 * rounding(weights @ np.abs(valued), dtype)
     return draft.gives(weights @ valued, bound + 2.0**-6, dtypes=(dtype,), layout="TILE")
+
+
+@operation("transformer.scaled_dot_product_attention_decode", "transformer.paged_scaled_dot_product_attention_decode")
+def decoded(draft: Draft) -> Step:
+    """Attention of one token for each user, who sees the keys up to a position."""
+    users, size, chunks = draft.pick((1, 2, 5)), draft.pick((32, 64, 96)), draft.between(1, 4)
+    key_heads, dtype = draft.pick((1, 1, 2, 4)), draft.pick(("bfloat16", "bfloat16", "bfloat8_b"))
+    heads, paged, causal = key_heads * draft.pick((1, 5, 8, 20)), "paged" in draft.function, draft.chance(0.8)
+    q_dtype = "bfloat16" if key_heads > 1 else dtype
+    shards = f'shards("HEIGHT", ({-(-heads // 32) * 32}, {size}), (0, 0, {users - 1}, 0))'
+    q = draft.operand("q", (1, users, heads, size), q_dtype, where=draft.pick((DRAM, DRAM, shards)))
+    draw = np.random.default_rng(draft.below(1000))
+    table, rows = draw.permutation(users * chunks).reshape(users, chunks), 64 if paged else 64 * chunks
+    blocks = users * chunks if paged else users
+    k, v = (draft.operand(name, (blocks, key_heads, rows, size), dtype, where=DRAM) for name in "kv")
+    draft.call(q, k, v, *((whole_numbers(table),) if paged else ())).option("is_causal", "" if causal else "False")
+    last = draw.integers(0, 64 * chunks, users) if causal else np.full(users, 64 * chunks - 1)
+    if causal and not paged and draft.chance(0.5):
+        draft.option("cur_pos", last.tolist())
+    elif causal:
+        draft.option("cur_pos_tensor", whole_numbers(last))
+    if draft.chance(0.5):
+        grid, chunk = draft.pick(((8, 7), (4, 4))), draft.pick((32, 64) if paged and not causal else (0, 32, 64))
+        config = (
+            f"ttsim.SDPAProgramConfig(compute_with_storage_grid_size={grid}, q_chunk_size=32, k_chunk_size={chunk})"
+        )
+        draft.option("program_config", config)
+    joined = (
+        side.values[table].swapaxes(1, 2).reshape(users, key_heads, -1, size) if paged else side.values
+        for side in (k, v)
+    )
+    keyed, valued = (np.repeat(side, heads // key_heads, 1) for side in joined)
+    scores = (q.values[0][:, :, None] @ keyed.swapaxes(-1, -2))[:, :, 0] / np.sqrt(size)
+    scores = np.where(np.arange(64 * chunks) <= last[:, None, None], scores, -np.inf)
+    weights, lost = _softmax(scores, "bfloat16", 2.0**-5)
+    result, most = (
+        np.einsum("uhk,uhkd->uhd", left, side) for left, side in ((weights, valued), (weights, abs(valued)))
+    )
+    bound = 2.5 * np.einsum("uhk,uhkd->uhd", lost, abs(valued)) + 4 * rounding(most, q_dtype)
+    return draft.gives(result[None], bound[None] + 2.0**-6, dtypes=(q_dtype,), layout="TILE", place=None)
 
 
 @operation("experimental.split_query_key_value_and_split_heads")

@@ -443,3 +443,8 @@ def is_float(x: Shadow) -> bool:
 def is_image(x: Shadow) -> bool:
     """Whether a tensor of floats has the four axes of images."""
     return x.is_float and len(x.shape) == 4
+
+
+def whole_numbers(numbers: Any) -> str:
+    """The text of a tensor of int32 on the device."""
+    return f"ttsim.from_numpy(np.array({np.asarray(numbers).tolist()}), ttsim.int32, device=device)"

@@ -1,12 +1,11 @@
 """Steps that cut tensors into parts and slices, and write into others."""
 
 from math import prod
-from typing import Any
 
 import numpy as np
 
 from device.memory.memory_config import TILE
-from tools.random_calls.drafts import DRAM, Draft, Shadow, Step, of_tensor, operation
+from tools.random_calls.drafts import DRAM, Draft, Shadow, Step, of_tensor, operation, whole_numbers
 from tools.random_calls.references import movement_error
 from tools.random_calls.tensors import moved
 
@@ -99,7 +98,7 @@ def paged(draft: Draft) -> Step:
     dtype, table = draft.pick(("bfloat16", "float32", "bfloat8_b")), draw.permutation(users * each).reshape(users, each)
     by_table = "fill" in draft.function or draft.chance(0.5)
     cache = draft.operand("a", (users * each if by_table else users, heads, rows, columns), dtype, where=DRAM)
-    blocks, values = _integers(table), cache.values.copy()
+    blocks, values = whole_numbers(table), cache.values.copy()
     if "fill" in draft.function:
         count = draft.between(1, rows * each)
         source = draft.operand("b", (1, heads, count, columns), dtype, where=DRAM)
@@ -108,7 +107,7 @@ def paged(draft: Draft) -> Step:
             part = whole[:, first : first + rows]
             values[table[user, first // rows], :, : part.shape[1]] = part
         draft.call(cache, source, blocks)
-        draft.option(*draft.pick((("batch_idx", user), ("batch_idx_tensor", _integers([user])))))
+        draft.option(*draft.pick((("batch_idx", user), ("batch_idx_tensor", whole_numbers([user])))))
     else:
         where = f'shards("HEIGHT", ({TILE}, {columns}), (0, 0, {users - 1}, 0))'
         source = draft.operand(
@@ -119,18 +118,13 @@ def paged(draft: Draft) -> Step:
             values[table[user, place // rows] if by_table else user, :, place % rows] = source.values[0, user]
         draft.call(cache, source)
         if by_table or draft.chance(0.5):
-            draft.option("update_idxs_tensor", _integers(places))
+            draft.option("update_idxs_tensor", whole_numbers(places))
         else:
             draft.option("update_idxs", places.tolist())
         if by_table:
             draft.option("page_table", blocks)
     draft.target = cache.name
     return draft.gives(values, movement_error(values, dtype), dtypes=(dtype,), layout="TILE")
-
-
-def _integers(numbers: Any) -> str:
-    """The text of a tensor of integers."""
-    return f"ttsim.from_numpy(np.array({np.asarray(numbers).tolist()}), ttsim.int32, device=device)"
 
 
 @of_tensor("fill_implicit_tile_padding", accept=lambda x: x.tiled and not x.tensor.is_sharded() and x.dtype != "uint8")

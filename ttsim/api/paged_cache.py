@@ -93,7 +93,7 @@ def paged_update_cache(
         wide=compute_kernel_config is not None and bool(compute_kernel_config.fp32_dest_acc_en),
     )
     plan = cached_plan(plan_paged_update, device, call)
-    if device.strict and _readable(update_idxs_tensor, page_table):
+    if device.strict and are_readable(update_idxs_tensor, page_table):
         users = rows if update_idxs_tensor is None else update_idxs_tensor.values().reshape(-1).tolist()
         table = None if page_table is None else page_table.values().tolist()
         require_rows(cache_tensor.spec, users, table, shared=call.shared)
@@ -165,7 +165,7 @@ def paged_fill_cache(
         user=batch_idx,
     )
     plan = cached_plan(plan_paged_fill, device, call)
-    if device.strict and _readable(batch_idx_tensor, page_table):
+    if device.strict and are_readable(batch_idx_tensor, page_table):
         users = [batch_idx] if batch_idx_tensor is None else batch_idx_tensor.values().reshape(-1).tolist()
         require_blocks(cache_tensor.spec, input_tensor.spec, users, page_table.values().tolist())
     with device.function(f"ttnn.experimental.{owner}"):
@@ -176,6 +176,6 @@ def _there(tensors: dict[str, Tensor | None]) -> dict[str, Tensor]:
     return {name: tensor for name, tensor in tensors.items() if tensor is not None}
 
 
-def _readable(*tensors: Tensor | None) -> bool:
+def are_readable(*tensors: Tensor | None) -> bool:
     """Whether the numbers of all tensors are known here, which those of a device without values are not."""
     return all(tensor is None or (tensor.known and not tensor.distributed) for tensor in tensors)

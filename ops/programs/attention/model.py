@@ -7,8 +7,9 @@ from ops.programs.attention.embedding import Embed
 from ops.programs.attention.heads import JoinHeads, SplitHeads
 from ops.programs.attention.rotary import RotaryEmbedding
 from ops.programs.attention.sdpa import ScaledDotProduct
+from ops.programs.attention.sdpa_decode import DecodeAttention
 from ops.programs.attention.softmax import Softmax
 
 OP_MODELS: Final[tuple[OpModel[Any], ...]] = tuple(
-    map(model_of, (Embed, JoinHeads, RotaryEmbedding, ScaledDotProduct, Softmax, SplitHeads))
+    map(model_of, (DecodeAttention, Embed, JoinHeads, RotaryEmbedding, ScaledDotProduct, Softmax, SplitHeads))
 )

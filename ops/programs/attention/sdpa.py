@@ -24,6 +24,23 @@ from ops.programs.kernel_costs import ComputeCosts, pack_tile_cycles, read_page_
 UNCOMPARED = uncompared_fact("an attention was never compared with the real kernel's")
 
 
+def weighted(scores: Array, value: Array, scale: float, *, wide: bool) -> Array:
+    """Values weighted by the softmax of the scores of a head."""
+    with np.errstate(invalid="ignore"):
+        powers = np.exp((scores - scores.max(-1, keepdims=True)) * np.float32(scale))
+    if not wide:
+        powers = rounded_to_even_bfloat16(np.asarray(powers, np.float32))
+    return np.asarray((powers @ value) / powers.sum(-1, keepdims=True), np.float32)
+
+
+def score_tile_cycles(spec: DeviceSpec, wide: int, phases: int) -> float:
+    """Cycles of a tile of scores in the products of heads of so many tiles, and in the softmax."""
+    costs = spec.costs_of(ComputeCosts)
+    products = 2 * wide * spec.compute.phase_cycles * phases
+    softmax = 2 * (unpack_tile_cycles(spec, BFLOAT16.tile_bytes) + pack_tile_cycles(spec, BFLOAT16.tile_bytes))
+    return products + softmax + costs.vector_tile_cycles + costs.add_tile_cycles
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaledDotProduct(DataMovement):
     """softmax(q @ k.T * scale + mask) @ v, head by head; heads of q share those of k and v."""
@@ -51,26 +68,16 @@ class ScaledDotProduct(DataMovement):
             scores = query[batch, head] @ key[batch, head // share].T
             if mask is not None:  # divided by the scale before, as the scores are multiplied by it
                 scores = scores + mask[batch % len(mask), head % mask.shape[1]]
-            result[batch, head] = self._weighted(scores + ahead, value[batch, head // share])
+            result[batch, head] = weighted(scores + ahead, value[batch, head // share], self.scale, wide=self.fp32_dest)
         packed = stored(result, self.data_format, context.arithmetic, wide=self.fp32_dest)
         return packed.astype(self.data_format.storage, copy=False)
 
-    def _weighted(self, scores: Array, value: Array) -> Array:
-        """Values weighted by the softmax of the scores of a head."""
-        with np.errstate(invalid="ignore"):
-            powers = np.exp((scores - scores.max(-1, keepdims=True)) * np.float32(self.scale))
-        if not self.fp32_dest:
-            powers = rounded_to_even_bfloat16(np.asarray(powers, np.float32))
-        return np.asarray((powers @ value) / powers.sum(-1, keepdims=True), np.float32)
-
     def composed(self, ends: Ends, spec: DeviceSpec) -> Composed:
         """Tiles of scores pass products and the softmax; keys and values are read once for each chunk of queries."""
-        costs, wide, keys = spec.costs_of(ComputeCosts), div_up(self.size, TILE), div_up(self.keys, TILE)
+        wide, keys = div_up(self.size, TILE), div_up(self.keys, TILE)
         scores = self.core_rows * keys / (2 if self.causal else 1)
-        products = 2 * wide * spec.compute.phase_cycles * self.phases
-        softmax = 2 * (unpack_tile_cycles(spec, BFLOAT16.tile_bytes) + pack_tile_cycles(spec, BFLOAT16.tile_bytes))
-        softmax += costs.vector_tile_cycles + costs.add_tile_cycles
-        math, read = scores * (products + softmax), 2 * keys * wide * read_page_cycles(spec, self.key_format.tile_bytes)
+        math = scores * score_tile_cycles(spec, wide, self.phases)
+        read = 2 * keys * wide * read_page_cycles(spec, self.key_format.tile_bytes)
         moved = self.heads * wide * 2 * (div_up(self.rows, TILE) * self.data_format.tile_bytes)
         kept = self.heads * wide * 2 * keys * self.key_format.tile_bytes
         shared = shared_cycles(spec, moved + kept)

@@ -312,6 +312,7 @@ MOVEMENTS_BY_TWO = {
     "concat",
     "copy",
     "kv_cache",
+    "paged_cache",
     "pad",
     "permute",
     "repeat",

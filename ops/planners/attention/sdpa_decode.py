@@ -1,0 +1,307 @@
+"""Plans of attention of one token for each user. Rules: ttnn 0.81.1 (sdpa_decode), compared with its plans."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+from device.cores import CoreRangeSet
+from device.errors import ArgumentError, ArgumentIndexError, DeviceError, NotSimulatedError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, BufferType, Layout, MemoryConfig, TensorMemoryLayout
+from device.numbers.formats import BFLOAT16, INT32, DataFormat, div_up
+from device.plan import CircularBuffer, Plan
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.planners.attention.sdpa import FORMATS
+from ops.planners.attention.softmax_buffers import core_rectangle
+from ops.programs.attention.sdpa_decode import SKIPPED, DecodeAttention
+from ops.programs.buffer_shapes import BUFFERING, aligned_page, buffer, shard_view, tile_buffer
+
+DEEPEST_CHUNK = 512  # Keys of a chunk that the library chooses
+PAGED_CHUNK = 32  # The same for caches in blocks
+MOST_HEAD_CORES = 64  # Whose parts are joined two by two, in six rounds
+HALF_TILE_HEADS = 16  # Most heads whose tiles are half ones
+HINT = "give queries [1, users, heads, size], and keys and values [users, fewer heads, keys, size] in DRAM"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodeArguments:
+    """A call."""
+
+    query: TensorSpec  # [1, users, heads, size]
+    key: TensorSpec  # [users, key heads, keys, size]; with a table [blocks, key heads, keys of a block, size]
+    value: TensorSpec
+    indices: TensorSpec | None = None  # Positions of the users
+    table: TensorSpec | None = None
+    causal: bool = True
+    positions: tuple[int, ...] = ()
+    scale: float | None = None
+    place: MemoryConfig | None = None
+    grid: tuple[int, int] | None = None  # Columns and rows of cores; None without a program config
+    chunk: int = 0  # Keys of a chunk; 0 for those that the library chooses
+    most_cores: int = 1  # Of a head of a user, with a program config
+    shared: bool = False
+    phases: int = 2
+    fp32_dest: bool = False
+
+    @property
+    def owner(self) -> str:
+        """The name of the function."""
+        return f"{'' if self.table is None else 'paged_'}scaled_dot_product_attention_decode"
+
+    @property
+    def keys(self) -> int:
+        """Keys of a user."""
+        rows = self.key.padded_shape[2]
+        return rows if self.table is None else rows * self.table.padded_shape[-1]
+
+    @property
+    def chunk_keys(self) -> int:
+        """Keys of a chunk; 0 where kernels choose among those up to the sums that Dst holds."""
+        if self.chunk or (self.table is not None and self.grid is not None):
+            return self.chunk
+        return PAGED_CHUNK if self.table is not None else min(DEEPEST_CHUNK, (rows := self.key.shape[2]) & -rows)
+
+
+def plan_decode(call: DecodeArguments, spec: DeviceSpec) -> Plan:
+    """Plan the attention of "query", "key" and "value", with the positions "indices" and the "table" of blocks."""
+    for text in _refusals(call, spec):
+        raise DeviceError(f"{text}\n{call.owner}: {HINT}")
+    users, keys = call.query.shape[1], call.keys
+    columns, rows = (spec.grid.cols, spec.grid.rows) if call.grid is None else call.grid
+    if columns > spec.grid.cols or rows > spec.grid.rows:
+        raise NotSimulatedError(f"{call.owner}: ttsim does not simulate a grid that reaches beyond the device's")
+    cores = core_rectangle((columns, rows))
+    key_heads, count = call.key.padded_shape[1], cores.num_cores()
+    most = count if call.grid is None and call.table is None else call.most_cores * users * key_heads
+    user_cores = min(count, most) // users
+    head_cores, core_heads = max(1, user_cores // key_heads), div_up(key_heads, user_cores)
+    deep = call.chunk_keys // TILE or _most_sums(call)
+    for text in _program_refusals(call, head_cores):
+        raise DeviceError(f"{text}\n{call.owner}: give a program_config with other cores or chunks")
+    op = DecodeAttention(
+        scale=1.0 / sqrt(call.query.padded_shape[-1]) if call.scale is None else call.scale, causal=call.causal,
+        positions=call.positions, by_tensor=call.indices is not None and call.causal, has_table=call.table is not None,
+        data_format=call.query.data_format, key_format=call.key.data_format, fp32_dest=call.fp32_dest,
+        phases=call.phases, users=users, head_rows=call.query.padded_shape[2] // TILE, key_heads=key_heads, keys=keys,
+        size=call.query.shape[-1], cores=cores, core_keys=core_heads * div_up(keys // TILE, deep * head_cores) * deep,
+    )  # fmt: skip
+    place = DRAM_MEMORY_CONFIG if call.place is None else call.place
+    result = PlanTensor("output", TensorSpec(call.query.shape, call.query.data_format, Layout.TILE, place))
+    buffers = _buffers(call, deep, head_cores, cores, spec)
+    packed = (
+        shard_view("packed", result, spec, cores)
+        if place.is_sharded()
+        else tile_buffer("packed", op.head_rows * _wide(call), call.query.data_format, cores)
+    )
+
+    def write(builder: PlanBuilder, *read: PlanTensor) -> PlanTensor:
+        return builder.run("SdpaDecodeDeviceOperation", op, read, result, (*buffers, packed))
+
+    tensors = {"query": call.query, "key": call.key, "value": call.value, "indices": call.indices, "table": call.table}
+    return plan_of(tensors, spec, write)
+
+
+def require_positions(call: DecodeArguments, positions: Sequence[int], table: Sequence[Sequence[int]] | None) -> None:
+    """Raises ArgumentError for users without a result, and for keys that no cache has."""
+    blocks, rows = call.key.shape[0], call.key.shape[2]
+    for user, position in enumerate(positions if call.causal else [call.keys - 1] * call.query.shape[1]):
+        if position == SKIPPED:
+            raise ArgumentError(
+                f"{call.owner}: user {user} is left out (position -1), so that the user's rows of the result stay as "
+                "memory was"
+            )
+        own = [0] * (position // rows + 1) if table is None else table[user][: position // rows + 1]
+        if not 0 <= position < call.keys or not all(0 <= block < blocks for block in own):
+            raise ArgumentError(
+                f"{call.owner}: user {user} has no key {position}; the real library reads beside the cache"
+            )
+
+
+def _wide(call: DecodeArguments) -> int:
+    """Tiles of a row of a head."""
+    return call.key.padded_shape[-1] // TILE
+
+
+def _most_sums(call: DecodeArguments) -> int:
+    """Tiles that Dst holds."""
+    return 4 if call.fp32_dest else 8
+
+
+def _refusals(call: DecodeArguments, spec: DeviceSpec) -> Iterator[str]:
+    """What the library refuses, in its order."""
+    query, key, value, chunk = call.query, call.key, call.value, call.chunk_keys
+    if call.chunk & (call.chunk - 1):
+        yield f"User provided k_chunk_size must be power of 2, got: {call.chunk}"
+    if call.chunk % TILE:
+        yield f"User provided k_chunk_size must be multiple of 32, got: {call.chunk}"
+    if chunk % TILE:
+        yield f"Chunk size must be multiple of 32, but the maximum calculated k_chunk_size is: {chunk}"
+    for tensor in (query, key, value):
+        if tensor.data_format not in FORMATS:
+            yield f"Unsupported data type DataType::{tensor.data_format.name.upper()}."
+    if Layout.ROW_MAJOR in (key.layout, value.layout):
+        yield "Inputs to SDPA must be tilized except for Q"
+    if query.layout is Layout.ROW_MAJOR or any(len(tensor.shape) != 4 for tensor in (query, key, value)):
+        raise NotSimulatedError(f"{call.owner}: ttsim simulates tensors of 4 axes in TILE layout")
+    layout, place = query.memory_config.memory_layout, DRAM_MEMORY_CONFIG if call.place is None else call.place
+    if query.memory_config.is_sharded() and layout is not TensorMemoryLayout.HEIGHT_SHARDED:
+        yield f"Q tensor memory layout must be HEIGHT_SHARDED when sharded but got TensorMemoryLayout::{layout.name}"
+    if not query.memory_config.is_sharded() and query.memory_config.buffer_type is not BufferType.DRAM:
+        yield (
+            "Q tensor buffer type must be DRAM when not sharded but got "
+            f"BufferType::{query.memory_config.buffer_type.name}"
+        )
+    for number, tensor in ((1, key), (2, value)):
+        if tensor.memory_config.buffer_type is not BufferType.DRAM:
+            yield (
+                f"Input tensor {number} buffer type must be DRAM but got "
+                f"BufferType::{tensor.memory_config.buffer_type.name}"
+            )
+        if tensor.memory_config.is_sharded():
+            raise NotSimulatedError(f"{call.owner}: ttsim simulates interleaved keys and values; move them first")
+    if place.is_sharded() and place.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
+        yield (
+            "Output memory config layout must be HEIGHT_SHARDED when sharded but got "
+            f"TensorMemoryLayout::{place.memory_layout.name}"
+        )
+    if place.is_sharded() and place.shard_spec is None:
+        raise NotSimulatedError(f"{call.owner}: ttsim does not simulate shards without a shard_spec; give one")
+    yield from _cache_refusals(call) if call.table is None else _table_refusals(call, call.table)
+    if key.padded_shape[1] != value.padded_shape[1]:
+        yield (
+            "Flash decode expects K and V to have same number of heads, but got "
+            f"{key.padded_shape[1]} and {value.padded_shape[1]}"
+        )
+    if key.padded_shape[1] > 1:
+        yield from _group_refusals(call, place)
+    cores = spec.grid.cores if call.grid is None else call.grid[0] * call.grid[1]
+    if cores > spec.grid.cores:
+        yield f"Cores available ({cores}) exceeds grid size ({spec.grid.cores})"
+    if cores < query.padded_shape[1]:
+        yield f"Cores available ({cores}) must be >= batch size ({query.padded_shape[1]})"
+
+
+def _program_refusals(call: DecodeArguments, head_cores: int) -> Iterator[str]:
+    """What keeps kernels from joining the parts of a head, and from scaling a chunk of scores in equal steps."""
+    if head_cores > MOST_HEAD_CORES:
+        yield f"Tree reduction max 6 rounds ({MOST_HEAD_CORES} cores/head), got {head_cores} cores/head"
+    step = min(call.query.padded_shape[2] // TILE * call.chunk_keys // TILE, _most_sums(call))
+    if step & (step - 1):
+        yield f"MUL_BCAST_GRANULARITY ({step}) must be power of 2"
+
+
+def _group_refusals(call: DecodeArguments, place: MemoryConfig) -> Iterator[str]:
+    """What is wrong with queries that share heads of keys."""
+    if place.is_sharded():
+        yield "Sharded output not supported for GQA"
+    if call.query.data_format != BFLOAT16:
+        yield f"GQA expects BFLOAT16 input tensor, but got DataType::{call.query.data_format.name.upper()}"
+    if call.query.shape[2] % call.key.padded_shape[1]:
+        yield (
+            f"GQA expects Q to have a multiple of K heads, but got {call.query.shape[2]} and {call.key.padded_shape[1]}"
+        )
+
+
+def _cache_refusals(call: DecodeArguments) -> Iterator[str]:
+    """What is wrong with keys and values that are not in blocks."""
+    query, key, value, chunk = call.query.padded_shape, call.key.padded_shape, call.value.padded_shape, call.chunk_keys
+    users = query[1]
+    for name, tensor in (("K", key), ("V", value)):
+        if call.shared and tensor[0] != 1:
+            yield f"Share cache expects {name} to have batch size of 1, but got {tensor[0]}"
+        if not call.shared and tensor[0] != users:
+            yield f"{name} tensor batch size ({tensor[0]}) must equal B ({users})"
+    if query[0] != 1:
+        yield f"Q tensor batch size must be 1 for decode mode but got {query[0]}"
+    if key[2] != value[2]:
+        yield f"K and V tensors must have the same sequence length. K: {key[2]}, V: {value[2]}"
+    if key[2] % chunk:
+        yield f"K sequence length must be multiple of chunk size, got: {key[2]} and {chunk}"
+    for name, tensor in (("K", key), ("V", value)):
+        if tensor[3] != query[3]:
+            yield f"{name} tensor hidden dimension ({tensor[3]}) must equal Q tensor hidden dimension ({query[3]})"
+    if any(position >= key[2] for position in call.positions):
+        yield "cur_pos must be <= K sequence dim"
+    if call.causal and call.indices is None and len(call.positions) < users:
+        count = len(call.positions)
+        raise ArgumentIndexError(
+            f"vector::_M_range_check: __n (which is {count}) >= this->size() (which is {count})\n"
+            "cur_pos: give the position of every user"
+        )
+
+
+def _table_refusals(call: DecodeArguments, table: TensorSpec) -> Iterator[str]:
+    """What is wrong with keys and values in blocks, and with their table."""
+    query, key, value, positions = call.query, call.key, call.value, call.indices
+    users = query.padded_shape[1]
+    if call.causal and positions is None:
+        yield "Must have cur_pos tensor for paged attention in causal mode"
+    if call.causal and positions is not None:
+        if positions.data_format != INT32:
+            yield f"Expect cur_pos to be INT32, got DataType::{positions.data_format.name.upper()}"
+        if positions.layout is not Layout.ROW_MAJOR:
+            yield f"Expect cur_pos to be ROW_MAJOR, got Layout::{positions.layout.name}"
+        if positions.padded_shape[-1] != users:
+            yield f"cur_pos must have batch size equal to Q, got {positions.padded_shape[0]} and {users}"
+    if table.memory_config.is_sharded() or len(table.shape) != 2:
+        raise NotSimulatedError(f"{call.owner}: ttsim simulates interleaved tables [users, blocks]")
+    if table.data_format != INT32:
+        yield "Error: SDPA currently only supports INT32 datatype"
+    if table.layout is not Layout.ROW_MAJOR:
+        yield f"Page table tensor layout must be ROW_MAJOR but got Layout::{table.layout.name}"
+    if table.padded_shape[0] != users:
+        yield "Page_table must have batch size equal to Q"
+    if key.padded_shape[2] != value.padded_shape[2]:
+        yield "K and V must have same block size"
+    if not key.padded_shape[3] == value.padded_shape[3] == query.padded_shape[3]:
+        yield "Q, K, V must have same hidden size"
+    if not call.causal and not call.chunk_keys:
+        yield "Must provide k_chunk_size if paged and non-causal!"
+    if not call.causal and call.keys % call.chunk_keys:
+        yield f"K sequence length must be multiple of chunk size, got: {call.keys} and {call.chunk_keys}"
+
+
+def _buffers(
+    call: DecodeArguments, deep: int, head_cores: int, cores: CoreRangeSet, spec: DeviceSpec
+) -> list[CircularBuffer]:
+    """All circular buffers but the last; tiles of few heads are half ones."""
+    high, wide = call.query.padded_shape[2] // TILE, _wide(call)
+    half = call.causal and call.query.shape[2] <= HALF_TILE_HEADS and call.query.data_format == BFLOAT16
+    scores, outputs = high * deep, high * wide
+
+    def tiles(name: str, count: int, data_format: DataFormat = BFLOAT16, *, whole: bool = False) -> CircularBuffer:
+        made = tile_buffer(name, count, data_format, cores)
+        if whole or not half:
+            return made
+        return made._replace(size_bytes=made.size_bytes // 2, page_bytes=made.page_bytes // 2)
+
+    def page(name: str, tensor: TensorSpec | None) -> list[CircularBuffer]:
+        return [] if tensor is None else [buffer(name, aligned_page(tensor, spec), INT32, cores)]
+
+    made = [
+        tiles("query", outputs, call.query.data_format),
+        tiles("key", deep * wide * BUFFERING, call.key.data_format, whole=True),
+        tiles("value", deep * wide * BUFFERING, call.value.data_format, whole=True),
+        tiles("mask", scores),
+        tiles("scale", 1),
+        tiles("maxima_in", high),
+        tiles("sums_in", high),
+        *page("positions", call.indices),
+        *page("positions_of_writer", call.indices),
+        *page("blocks", call.table),
+        tiles("tilized_query", outputs, call.query.data_format),
+        tiles("ones", 1, whole=True),
+        tiles("zeros", 1),
+        tiles("scores", scores),
+        tiles("output_before", outputs),
+        tiles("output_after", outputs),
+        *(tiles(name, high) for name in ("maxima", "maxima_before", "sums", "sums_before", "factors")),
+        *(tiles(name, high) for name in ("sums_of_others", "factors_of_others")),
+        tiles("output_of_others", outputs),
+        tiles("output_sent", outputs),
+        tiles("maxima_sent", high),
+        tiles("sums_sent", high),
+    ]
+    parts = (outputs + 2 * high) * (head_cores - 1)
+    return [*made, tiles("parts", parts)] if parts else made

@@ -1,0 +1,156 @@
+"""Attention of one token for each user: numbers by numpy, buffers and errors as ttnn 0.81.1 has them."""
+
+import numpy as np
+import pytest
+
+import ttsim as ttnn
+from tests.ttsim.api.calls import buffers, put, refusal
+
+attend = ttnn.transformer.scaled_dot_product_attention_decode
+paged = ttnn.transformer.paged_scaled_dot_product_attention_decode
+TENSORS = "1x2x4x32 tile", "2x2x64x32 tile"  # two users of four heads, of which two share a head of 64 keys
+
+
+def random(device, text, seed):
+    shape = [int(side) for side in text.partition(" ")[0].split("x")]
+    return put(device, text, np.random.default_rng(seed).standard_normal(shape).astype(np.float32))
+
+
+def whole(device, numbers):
+    return ttnn.from_numpy(np.array(numbers), ttnn.int32, device=device)
+
+
+def expected(query, key, value, seen):
+    """[1, users, heads, size] of numpy's softmax; each user sees so many keys."""
+    query, key, value = (
+        tensor if isinstance(tensor, np.ndarray) else tensor.to_numpy() for tensor in (query, key, value)
+    )
+    result, share = np.empty_like(query), query.shape[2] // key.shape[1]
+    for user, head in np.ndindex(query.shape[1:3]):
+        own = slice(0, seen[user])
+        powers = np.exp(key[user, head // share, own] @ query[0, user, head] / np.sqrt(query.shape[-1]))
+        result[0, user, head] = powers @ value[user, head // share, own] / powers.sum()
+    return result
+
+
+@pytest.mark.parametrize("how", ["list", "tensor", "all"])
+def test_each_user_sees_the_keys_up_to_its_position(device, how):
+    query, (key, value) = random(device, TENSORS[0], 1), (random(device, TENSORS[1], seed) for seed in (2, 3))
+    named = {
+        "list": {"cur_pos": [5, 40]},
+        "tensor": {"cur_pos_tensor": whole(device, [5, 40])},
+        "all": {"is_causal": False},
+    }
+    found = attend(query, key, value, **named[how]).to_numpy()
+    wanted = expected(query, key, value, (64, 64) if how == "all" else (6, 41))
+    assert np.abs(found - wanted).max() < 0.03
+    assert np.abs(found - expected(query, key, value, (7, 42))).max() > 0.1
+
+
+def test_keys_lie_in_the_blocks_that_the_table_names(device):
+    query, (key, value) = random(device, TENSORS[0], 1), (random(device, "4x2x32x32 tile", seed) for seed in (2, 3))
+    table = [[3, 1], [0, 2]]
+    joined = (
+        np.stack([np.concatenate([cache.to_numpy()[block] for block in blocks], 1) for blocks in table])
+        for cache in (key, value)
+    )
+    found = paged(query, key, value, whole(device, table), cur_pos_tensor=whole(device, [40, 20])).to_numpy()
+    assert np.abs(found - expected(query, *joined, (41, 21))).max() < 0.03
+
+
+def sizes(call):
+    return [size for size, _ in buffers(call)]
+
+
+def test_what_the_cores_hold(device):
+    """Half tiles of 1,024 bytes for 8 heads; 64 keys in two tiles, twice; 32 cores of each user send 31 parts."""
+    query, key, value = put(device, "1x2x8x32 tile"), put(device, "2x1x64x32 tile"), put(device, "2x1x64x32 tile")
+    half = [1024] * 3
+    many = [
+        1024,
+        4 * 2048,
+        4 * 2048,
+        2048,
+        *half,
+        1024,
+        2048,
+        1024,
+        2048,
+        1024,
+        1024,
+        *[1024] * 7,
+        1024,
+        *half,
+        31 * 3 * 1024,
+        2048,
+    ]
+    assert sizes(lambda: attend(query, key, value, cur_pos=[3, 9])) == many
+    positions = whole(device, [3, 9])
+    assert sizes(lambda: attend(query, key, value, cur_pos_tensor=positions)) == [*many[:7], 32, 32, *many[7:]]
+    few = ttnn.SDPAProgramConfig(
+        compute_with_storage_grid_size=(2, 1), q_chunk_size=32, k_chunk_size=32, max_cores_per_head_batch=1
+    )
+    alone = sizes(lambda: attend(query, key, value, cur_pos=[3, 9], program_config=few))
+    assert alone == [
+        1024,
+        2 * 2048,
+        2 * 2048,
+        1024,
+        *half,
+        1024,
+        2048,
+        1024,
+        1024,
+        1024,
+        1024,
+        *[1024] * 7,
+        1024,
+        *half,
+        2048,
+    ]
+
+
+REFUSED = [
+    (lambda d, q, k: attend(q, k, k, cur_pos=[1, 64]), "cur_pos must be <= K sequence dim"),
+    (lambda d, q, k: attend(q, k, k, cur_pos=[1, 2], share_cache=True),
+     "Share cache expects K to have batch size of 1, but got 2"),
+    (lambda d, q, k: attend(put(d, "1x2x3x32 tile"), k, k, cur_pos=[1, 2]),
+     "GQA expects Q to have a multiple of K heads, but got 3 and 2"),
+    (lambda d, q, k: attend(put(d, "1x3x4x32 tile"), k, k, cur_pos=[1, 2, 3]),
+     "K tensor batch size (2) must equal B (3)"),
+    (lambda d, q, k: attend(put(d, "1x2x4x32 tile l1"), k, k, cur_pos=[1, 2]),
+     "Q tensor buffer type must be DRAM when not sharded but got BufferType::L1"),
+    (lambda d, q, k: attend(put(d, "1x2x4x64 tile"), k, k, cur_pos=[1, 2]),
+     "K tensor hidden dimension (32) must equal Q tensor hidden dimension (64)"),
+    (lambda d, q, k: attend(q, put(d, "2x2x50x32 tile"), k, cur_pos=[1, 2]),
+     "Chunk size must be multiple of 32, but the maximum calculated k_chunk_size is: 2"),
+    (lambda d, q, k: attend(put(d, "1x2x68x32 tile"), k, k, cur_pos=[1, 2]),
+     "MUL_BCAST_GRANULARITY (6) must be power of 2"),
+    (lambda d, q, k: paged(q, k, k, whole(d, [[0], [1]])),
+     "Must have cur_pos tensor for paged attention in causal mode"),
+    (lambda d, q, k: paged(q, k, k, whole(d, [[0]]), cur_pos_tensor=whole(d, [1, 2])),
+     "Page_table must have batch size equal to Q"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "text"), REFUSED)
+def test_errors_begin_as_those_of_the_real_library(device, call, text):
+    query, key = (put(device, words) for words in TENSORS)
+    assert refusal(lambda: call(device, query, key)).startswith(f"Device: {text}")
+
+
+def test_more_cores_of_a_head_than_are_joined_are_refused():
+    with ttnn.open_device(spec="blackhole_p150") as device:
+        query, key = put(device, "1x1x4x32 tile"), put(device, "1x1x64x32 tile")
+        text = refusal(lambda: attend(query, key, key, cur_pos=[1]))
+        assert text.startswith("Device: Tree reduction max 6 rounds (64 cores/head), got 130 cores/head")
+
+
+def test_a_strict_device_refuses_users_without_a_result_and_keys_beside_the_cache():
+    with ttnn.open_device(strict=True) as device:
+        query, key = (put(device, words) for words in TENSORS)
+        for last, text in (([4, -1], "user 1 is left out"), ([64, 3], "user 0 has no key 64")):
+            with pytest.raises(ttnn.ArgumentError, match=f"^scaled_dot_product_attention_decode: {text}"):
+                attend(query, key, key, cur_pos_tensor=whole(device, last))
+        with pytest.raises(ttnn.ArgumentError, match=r"^paged_scaled_dot_product_attention_decode: user 1 .* 3"):
+            paged(query, key, key, whole(device, [[0], [2]]), cur_pos_tensor=whole(device, [1, 3]))

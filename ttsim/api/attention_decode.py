@@ -1,0 +1,186 @@
+"""ttnn.transformer's attention of one token for each user, with keys and values in a cache."""
+
+from typing import Any
+
+from device.errors import NotSimulatedError
+from device.memory.memory_config import MemoryConfig
+from ops.planners.attention.sdpa_decode import DecodeArguments, plan_decode, require_positions
+from ttsim.api.device_calls import cached_plan, integers_of, operation_as, require_left_out, required_device
+from ttsim.api.paged_cache import are_readable
+from ttsim.runtime.execution import run
+from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.types.attention import SDPAProgramConfig
+from ttsim.runtime.types.configs import WormholeComputeKernelConfig
+
+transformer = operation_as("ttnn.transformer.")
+
+
+@transformer
+def scaled_dot_product_attention_decode(
+    input_tensor_q: Tensor,
+    input_tensor_k: Tensor,
+    input_tensor_v: Tensor,
+    *,
+    is_causal: bool = True,
+    attn_mask: Tensor | None = None,
+    cur_pos: object = (),
+    cur_pos_tensor: Tensor | None = None,
+    attention_sink: Tensor | None = None,
+    scale: float | None = None,
+    sliding_window_size: int | None = None,
+    memory_config: MemoryConfig | None = None,
+    program_config: SDPAProgramConfig | None = None,
+    compute_kernel_config: WormholeComputeKernelConfig | None = None,
+    share_cache: bool | None = None,
+) -> Tensor:
+    """For the one token of each user, values weighted by the softmax of scores: ``softmax(q @ k.T * scale) @ v``.
+
+    Args:
+        input_tensor_q: Queries [1, users, heads, size] in TILE layout, in DRAM or in HEIGHT shards.
+        input_tensor_k: Keys [users, key heads, keys, size] in DRAM; their heads divide those of the queries.
+        input_tensor_v: Values, as the keys.
+        is_causal: Each user sees keys up to the user's position; otherwise all.
+        attn_mask: Not simulated.
+        cur_pos: The position of each user.
+        cur_pos_tensor: The same as [users], int32, instead of ``cur_pos``.
+        attention_sink: Not simulated.
+        scale: Factor of the scores; None for one over the square root of the size.
+        sliding_window_size: Not simulated.
+        memory_config: Memory of the result; None for DRAM.
+        program_config: Cores, and keys that a core takes at a time; None for all cores and up to 512 keys.
+        compute_kernel_config: Fidelity and width of Dst; None for HiFi2 and 16 bits.
+        share_cache: True where all users have the keys and values of one.
+
+    Returns:
+        [1, users, heads, size], of the queries' data type.
+
+    Raises:
+        ArgumentError: On a strict device, for a user of position -1, whose result the real library does not write, and
+            for a position behind the cache.
+
+    Examples:
+        >>> q = ttnn.ones((1, 2, 8, 32), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> k, v = (ttnn.ones((2, 1, 64, 32), layout=ttnn.TILE_LAYOUT, device=device) for _ in range(2))
+        >>> ttnn.transformer.scaled_dot_product_attention_decode(q, k, v, cur_pos=[5, 40]).shape
+        Shape([1, 2, 8, 32])
+    """
+    owner = "scaled_dot_product_attention_decode"
+    require_left_out(owner, attn_mask=attn_mask, attention_sink=attention_sink, sliding_window_size=sliding_window_size)
+    call = DecodeArguments(
+        query=input_tensor_q.spec,
+        key=input_tensor_k.spec,
+        value=input_tensor_v.spec,
+        indices=None if cur_pos_tensor is None else cur_pos_tensor.spec,
+        causal=is_causal,
+        positions=integers_of("cur_pos", cur_pos),
+        scale=scale,
+        place=memory_config,
+        shared=bool(share_cache),
+        **_configured(owner, program_config, compute_kernel_config),
+    )
+    return _attended(call, input_tensor_q, input_tensor_k, input_tensor_v, cur_pos_tensor, None)
+
+
+@transformer
+def paged_scaled_dot_product_attention_decode(
+    input_tensor_q: Tensor,
+    input_tensor_k: Tensor,
+    input_tensor_v: Tensor,
+    page_table_tensor: Tensor,
+    *,
+    is_causal: bool = True,
+    attn_mask: Tensor | None = None,
+    cur_pos_tensor: Tensor | None = None,
+    attention_sink: Tensor | None = None,
+    scale: float | None = None,
+    sliding_window_size: int | None = None,
+    memory_config: MemoryConfig | None = None,
+    program_config: SDPAProgramConfig | None = None,
+    compute_kernel_config: WormholeComputeKernelConfig | None = None,
+    paged_cache_geometry: object = None,
+    cache_position_modulo: int | None = None,
+    spec_multi_pos_tiles: int = 0,
+) -> Tensor:
+    """As `scaled_dot_product_attention_decode`, with keys and values in blocks of a cache that a table names.
+
+    Args:
+        input_tensor_q: Queries [1, users, heads, size] in TILE layout, in DRAM or in HEIGHT shards.
+        input_tensor_k: Keys [blocks, key heads, keys of a block, size] in DRAM.
+        input_tensor_v: Values, as the keys.
+        page_table_tensor: [users, blocks of one user], int32: the blocks that hold the keys of each user.
+        is_causal: Each user sees keys up to the user's position; otherwise all.
+        attn_mask: Not simulated.
+        cur_pos_tensor: [users], int32: the position of each user.
+        attention_sink: Not simulated.
+        scale: Factor of the scores; None for one over the square root of the size.
+        sliding_window_size: Not simulated.
+        memory_config: Memory of the result; None for DRAM.
+        program_config: Cores, and keys that a core takes at a time; None for one core for each head, and 32 keys.
+        compute_kernel_config: Fidelity and width of Dst; None for HiFi2 and 16 bits.
+        paged_cache_geometry: Not simulated.
+        cache_position_modulo: Not simulated.
+        spec_multi_pos_tiles: Not simulated; 0.
+
+    Returns:
+        [1, users, heads, size], of the queries' data type.
+
+    Raises:
+        ArgumentError: On a strict device, for a user of position -1, whose result the real library does not write, and
+            for a position or a block that there is not.
+
+    Examples:
+        >>> q = ttnn.ones((1, 1, 8, 32), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> k, v = (ttnn.ones((4, 1, 32, 32), layout=ttnn.TILE_LAYOUT, device=device) for _ in range(2))
+        >>> blocks, last = (ttnn.from_numpy(np.array(n), ttnn.int32, device=device) for n in ([[3, 1]], [40]))
+        >>> result = ttnn.transformer.paged_scaled_dot_product_attention_decode(q, k, v, blocks, cur_pos_tensor=last)
+        >>> result.to_numpy()[0, 0, 0, 0].item()
+        1.0
+    """
+    owner = "paged_scaled_dot_product_attention_decode"
+    require_left_out(
+        owner, attn_mask=attn_mask, attention_sink=attention_sink, sliding_window_size=sliding_window_size,
+        paged_cache_geometry=paged_cache_geometry, cache_position_modulo=cache_position_modulo,
+        spec_multi_pos_tiles=spec_multi_pos_tiles or None,
+    )  # fmt: skip
+    call = DecodeArguments(
+        query=input_tensor_q.spec,
+        key=input_tensor_k.spec,
+        value=input_tensor_v.spec,
+        indices=None if cur_pos_tensor is None else cur_pos_tensor.spec,
+        table=page_table_tensor.spec,
+        causal=is_causal,
+        scale=scale,
+        place=memory_config,
+        **_configured(owner, program_config, compute_kernel_config),
+    )
+    return _attended(call, input_tensor_q, input_tensor_k, input_tensor_v, cur_pos_tensor, page_table_tensor)
+
+
+def _configured(
+    owner: str, config: SDPAProgramConfig | None, compute: WormholeComputeKernelConfig | None
+) -> dict[str, Any]:
+    """What of a call its configs say."""
+    if config is not None and (config.sub_core_grids is not None or config.max_k_splits != 1):
+        raise NotSimulatedError(f"{owner}: sub_core_grids and max_k_splits are not simulated; leave them out")
+    compiled = None if compute is None else compute.argument()
+    said: dict[str, Any] = {"phases": 2 if compiled is None else compiled.fidelity_phases}
+    said["fp32_dest"] = compiled is not None and compiled.fp32_dest
+    if config is not None:
+        said |= {"grid": config.compute_with_storage_grid_size, "chunk": config.k_chunk_size}
+        said["most_cores"] = config.max_cores_per_head_batch
+    return said
+
+
+def _attended(
+    call: DecodeArguments, query: Tensor, key: Tensor, value: Tensor, positions: Tensor | None, table: Tensor | None
+) -> Tensor:
+    """The result of a call on its tensors."""
+    named = {"query": query, "key": key, "value": value, "indices": positions, "table": table}
+    tensors = {name: tensor for name, tensor in named.items() if tensor is not None}
+    device, *_ = [required_device(call.owner, tensor) for tensor in tensors.values()]
+    plan = cached_plan(plan_decode, device, call)
+    if device.strict and are_readable(positions, table):
+        last = call.positions if positions is None else positions.values().reshape(-1).tolist()
+        require_positions(call, last, None if table is None else table.values().tolist())
+    with device.function(f"ttnn.transformer.{call.owner}"):
+        return run(plan, tensors, device)["output"]
