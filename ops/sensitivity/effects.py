@@ -14,7 +14,6 @@ from device.plan import Event, Operation, OperationBegin, Plan, Refuse, Relocate
 from device.spec.device_spec import DeviceSpec
 from device.time.dram import DramCosts
 from device.time.energy import AreaCosts, EnergyCosts
-from device.time.network import torus_of
 from device.time.stages import OperationCycles
 from ops.launch import Launch, between_kernels_nanoseconds
 from ops.passes.cycles import launches_of, run_cycles
@@ -155,11 +154,10 @@ class _Before:
     def retimed(self, field: Field, device: DeviceSpec, known: Collection[str] = ()) -> Iterator[tuple[Fixed, float]]:
         """Fixed operations that read a field, with their cycles on a device relative to before.
 
-        Operations whose effect is already ``known``, and operations whose cores the device does not have, are skipped.
+        Operations whose effect is already ``known`` are skipped, and all of them on a device with fewer columns or rows
+        of cores, which does not have the cores of the plans.
         """
-        # The network of a device knows where the cores of a plan lie
-        torus = torus_of(device)
-        if len(torus.worker_cols) >= self.spec.grid.cols and len(torus.worker_rows) >= self.spec.grid.rows:
+        if device.grid.cols >= self.spec.grid.cols and device.grid.rows >= self.spec.grid.rows:
             for fixed, cycles, read in self.cycles:
                 if field.name in read and fixed.moves not in known:
                     yield fixed, fixed.cycles(device) / cycles

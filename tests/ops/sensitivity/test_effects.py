@@ -73,6 +73,14 @@ def test_plans_are_not_held_on_a_network_without_their_cores():
     assert {PLAN, CYCLES} <= set(found.moves)
 
 
+@pytest.mark.parametrize("name", ["grid.cols", "grid.rows"])
+def test_plans_are_not_held_on_fewer_cores(name):
+    """A matmul on all 64 cores asks the device for its cores, of which half a grid has 32."""
+    (fixed,) = fixed_operations([sample("matmul, few rows")], SPEC)
+    assert fixed.plan.steps[0].op.cores == 64
+    assert {PLAN, CYCLES} <= set(effect(name, sample("matmul, few rows")).moves)
+
+
 def test_elasticity_is_the_part_that_a_figure_has():
     """Cycles that a start alone takes double with it; a program of which it is a part moves by that part."""
     matmul = next(one for one in samples() if one.name == "matmul, few columns")
