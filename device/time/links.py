@@ -99,9 +99,13 @@ def _bank_points(nodes: Points, rows: int, banks: int) -> Points:
     """
     points = list(nodes[:banks])
     every = [(col, row) for col in dict.fromkeys(col for col, _ in nodes) for row in range(rows)]
+    at_node, in_row, in_col = Counter(points), Counter(row for _, row in points), Counter(col for col, _ in points)
     while nodes and len(points) < banks:
-        at_node, in_row, in_col = Counter(points), Counter(row for _, row in points), Counter(col for col, _ in points)
-        points.append(min(every, key=lambda node: (at_node[node], in_row[node[1]], in_col[node[0]])))
+        col, row = node = min(every, key=lambda node: (at_node[node], in_row[node[1]], in_col[node[0]]))
+        points.append(node)
+        at_node[node] += 1
+        in_row[row] += 1
+        in_col[col] += 1
     return tuple(points)
 
 
