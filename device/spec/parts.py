@@ -156,7 +156,7 @@ class DataMovementSpec:
 class ComputeSpec:
     """The compute threads of a core."""
 
-    dst_tiles: int  # Tiles of 16-bit values the destination registers hold; half as many of 32 bits
+    dst_tiles: int  # Tiles of 16-bit values the destination registers hold, at least 4; half as many of 32 bits
     phase_cycles: float  # Matrix unit cycles of one 32x32x32 tile product, for each fidelity phase
     unpack_bytes_per_cycle: float  # Rate at which tiles come from L1 into the matrix unit's registers
     unpack_tile_cycles: float  # Least time of a tile there, however few bytes it has
@@ -175,6 +175,10 @@ class ComputeSpec:
     def __post_init__(self) -> None:
         require_positive("compute", self)
         require_powers_of_two("compute", self, "dst_tiles")
+        if not self.dst_half_tiles(fp32_dest=True):
+            raise SpecError(
+                f"compute: dst_tiles must be at least 4, not {self.dst_tiles}; a half of them holds one tile of 32 bits"
+            )
 
     def dst_half_tiles(self, *, fp32_dest: bool) -> int:
         """Tiles of one half of the destination registers: what a sub-block holds while the other half is packed."""

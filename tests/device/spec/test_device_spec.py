@@ -91,6 +91,7 @@ def test_replace_changes_fields_parts_and_fields_of_parts():
         ({"clock_hz": 0}, r"clock_hz must be a number above zero, not 0"),
         ({"l1_bytes": 3}, r"^l1: bytes must be above base_bytes \(105824\), not 3"),
         ({"l1_alignment_bytes": 24}, r"^l1: alignment_bytes must be a power of two, not 24; the nearest below is 16"),
+        ({"compute_dst_tiles": 2}, r"^compute: dst_tiles must be at least 4, not 2; a half of them holds one tile of 32"),
         ({"l1_allocation_alignment_bytes": 8}, r"^l1: allocation_alignment_bytes must be a multiple"),
         ({"l1_base_bytes": 1000}, r"^l1: base_bytes must be a multiple of .* \(32\), not 1000; 1024 would do"),
         ({"noc_link_share": 1.5}, r"^noc: link_share must be a part of 1, not 1\.5; give a number above 0 and up to 1"),
