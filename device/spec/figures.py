@@ -1,7 +1,6 @@
 """Frozen dataclasses of numbers, texts and such dataclasses: to and from dicts, copied with changes, checked."""
 
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass, replace as dataclass_replace
 from enum import Enum
@@ -11,6 +10,8 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, cast, get_args, get_origin, get_type_hints
 
 from device.errors import SpecError, nearest, shown
+
+LARGEST_FIGURE: Final = 1 << 60  # of any device: 64 bits hold sums of such numbers, and a float their products
 
 
 class Better(Enum):
@@ -157,7 +158,7 @@ def _nearest_float(name: str, exact: Fraction) -> float:
     try:
         return float(exact)
     except OverflowError:
-        raise SpecError(f"{name} must be at most {sys.float_info.max:g}; give a smaller number") from None
+        raise SpecError(f"{name} must be at most {LARGEST_FIGURE:,}; give a smaller number") from None
 
 
 def _in_units(name: str, value: float) -> Iterator[str]:
@@ -315,8 +316,8 @@ def convert(kind: Any, value: Any, where: str) -> Any:
     if is_dataclass(kind):
         return from_mapping(kind, value, where)
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        if abs(value) > sys.float_info.max:
-            raise SpecError(f"{where} must be at most {sys.float_info.max:g}; give a smaller number")
+        if abs(value) > LARGEST_FIGURE:
+            raise SpecError(f"{where} must be at most {LARGEST_FIGURE:,}; give a smaller number")
         return float(value)
     if kind is int and isinstance(value, float) and value.is_integer():  # such as 1e9
         return int(value)
@@ -333,12 +334,12 @@ def _join(where: str, key: str) -> str:
 
 
 def require_positive(part: str, spec: Any) -> None:
-    """Every number of a part is above zero and a float can hold it (those of torus columns and rows are tuples)."""
+    """Every number of a part is above zero and no larger than any may be (those of torus columns and rows are tuples)."""
     for field in fields(spec):
         value = getattr(spec, field.name)
         number = isinstance(value, int | float) and not isinstance(value, bool)
-        if number and value > sys.float_info.max:
-            raise SpecError(f"{part}: {field.name} must be at most {sys.float_info.max:g}; give a smaller number")
+        if number and value > LARGEST_FIGURE:
+            raise SpecError(f"{part}: {field.name} must be at most {LARGEST_FIGURE:,}; give a smaller number")
         if number and not value > 0:
             raise SpecError(f"{part}: {field.name} must be a number above zero, not {value}; give a positive number")
 

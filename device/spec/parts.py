@@ -63,7 +63,7 @@ class L1Spec:
 class DramSpec:
     """The memory outside the cores, on a clock of its own: what it does in a second does not depend on theirs."""
 
-    banks: int  # Independent banks; interleaved buffers spread over all
+    banks: int  # Independent banks, at most 4096; interleaved buffers spread over all
     bank_bytes: int  # First address behind a bank
     base_bytes: int  # First address a buffer may have: buffers are placed upward from here
     alignment_bytes: int  # A page of a buffer is padded to this; a buffer starts at a multiple of it, from the base on
@@ -75,6 +75,7 @@ class DramSpec:
 
     def __post_init__(self) -> None:
         require_positive("dram", self)
+        require_at_most("dram", self, MOST_PLACES**2, "banks")  # one for each node of the largest network
         require_powers_of_two("dram", self, "alignment_bytes")
         require_room("dram", "bank_bytes", self.bank_bytes, self.base_bytes)
         require_multiple("dram", self, "base_bytes", "alignment_bytes")
