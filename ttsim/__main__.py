@@ -166,7 +166,11 @@ def exec_command(options: argparse.Namespace) -> int:
     except (Exception, KeyboardInterrupt) as error:
         sys.stdout.flush()
         if variables.get(TRACEBACK_VARIABLE) is None:
-            error.__traceback__ = within(error.__traceback__, script)
+            own = within(error.__traceback__, script)
+            if own is None and isinstance(error, TTSimError | OSError):  # of a report, not of the script
+                raise
+            if own is not None or isinstance(error, SyntaxError):
+                error.__traceback__ = own
         with environment(variables), shortened(error):
             lines = traceback.format_exception(error)
         sys.stderr.write("\t".join(map(printable_lines, "".join(lines).split("\t"))))

@@ -195,12 +195,12 @@ class DeviceSpec(_WithCosts):
                 f"{self.name}: family must be one of {known}, not {shown(self.family)}"
                 f"{nearest(self.family, FAMILIES)}; an architecture with a name of its own acts as one of these"
             )
+        require_positive(self.name, self)
         if self.clock_hz > FASTEST_HZ:
             raise SpecError(
                 f"{self.name}: clock_hz must be from 1 to {FASTEST_HZ:,} (1 THz), not {self.clock_hz:g}; "
                 "give a clock that a machine can have"
             )
-        require_positive(self.name, self)
 
     def _name_release(self) -> None:
         """Lets the name state the release; raises SpecError if there is no such release."""

@@ -334,7 +334,7 @@ def _join(where: str, key: str) -> str:
 
 
 def require_positive(part: str, spec: Any) -> None:
-    """Every number of a part is above zero and no larger than any may be (those of torus columns and rows are tuples)."""
+    """Every number of a part is above zero and at most `LARGEST_FIGURE` (torus columns and rows are tuples)."""
     for field in fields(spec):
         value = getattr(spec, field.name)
         number = isinstance(value, int | float) and not isinstance(value, bool)

@@ -107,11 +107,11 @@ def script_profiles(script: Script) -> list[Profile]:
 
 
 def within(trace: TracebackType | None, path: str) -> TracebackType | None:
-    """The part of a traceback that begins in a script; all of it if it never was there."""
+    """The part of a traceback that begins in a script; None if it never was there."""
     part = trace
     while part is not None and part.tb_frame.f_code.co_filename != path:
         part = part.tb_next
-    return part or trace
+    return part
 
 
 @contextmanager

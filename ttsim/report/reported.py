@@ -171,8 +171,9 @@ def _reading(path: Path, where: str) -> Iterator[None]:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ArithmeticError) as error:
         named = shown(str(path), LONGEST_PATH)
+        problem = f"it has no {error}" if isinstance(error, KeyError) else shown(str(error))
         raise ArgumentError(
-            f"{where}: {named} is no report in JSON ({shown(str(error))}); give a file that run --json, "
+            f"{where}: {named} is no report in JSON ({problem}); give a file that run --json, "
             "exec --report or to_json() of a report wrote, or the ops_perf_results CSV of a card"
         ) from None
 

@@ -1,6 +1,9 @@
 """The grammar of the command line: every option once, in `OPTIONS`; a command names the options that it has."""
 
 import argparse
+import errno
+import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -217,6 +220,10 @@ class Command:
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line with the nearest right spelling."""
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._negative_number_matcher = re.compile(r"-\.?\d")  # -1,8,8,32 and -5% are values, too, which are refused
+
     def error(self, message: str) -> NoReturn:
         """Raises ArgumentError."""
         command = self.prog.partition(" ")[2]
@@ -278,7 +285,44 @@ def parsed(commands: Sequence[Command], parser: Parser, words: Sequence[str] | N
         near = f"; {GONE[flag]}" if flag in GONE else nearest(flag, command.options)
         wrong = f"unknown flag {shown(flag)}{near}" if flag else f"unexpected argument {shown(rest[0])}"
         raise ArgumentError(f"{command.name}: {wrong}; see ttsim {command.name} --help")
+    _require_places(command, options)
     return options
+
+
+def _require_places(command: Command, options: argparse.Namespace) -> None:
+    """Raises OSError for a result that cannot be written where a flag says, ArgumentError for two in one file.
+
+    So nobody waits for a result that is lost then.
+    """
+    places: dict[Path, str] = {}
+    for flag in command.options:
+        path = getattr(options, flag.removeprefix("--").replace("-", "_"), None)
+        if OPTIONS[flag].get("type") is result_file and path is not None and path != STDOUT:
+            _require_writable(path)
+            if path in places:
+                raise ArgumentError(
+                    f"{command.name}: {places[path]} and {flag} write {shown(str(path))}; name two files"
+                )
+            places[path] = flag
+    folder: Path | None = getattr(options, "report", None)
+    if folder is not None:
+        _require_writable(folder, folder=True)
+
+
+def _require_writable(path: Path, *, folder: bool = False) -> None:
+    """Raises OSError where a file, or a folder with all above it, cannot be written at a path."""
+    there = path.absolute()
+    while not there.exists() and (folder or there == path.absolute()):
+        there = there.parent
+    if not there.exists():
+        problem = errno.ENOENT
+    elif there.is_dir() is not (folder or there != path.absolute()):
+        problem = errno.EISDIR if there.is_dir() else errno.ENOTDIR
+    elif not os.access(there, os.W_OK):
+        problem = errno.EACCES
+    else:
+        return
+    raise OSError(problem, os.strerror(problem), str(path))
 
 
 def chosen_device(options: argparse.Namespace) -> str:

@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from enum import Enum
 from functools import wraps
 from inspect import Parameter, Signature as PythonSignature, signature
+from math import prod
 from numbers import Real
 from operator import index
 from types import NoneType, UnionType
@@ -19,6 +20,7 @@ from typing import (
     Annotated,
     Any,
     ClassVar,
+    Final,
     ParamSpec,
     Protocol,
     Self,
@@ -32,13 +34,14 @@ from typing import (
 
 import numpy as np
 
-from device.errors import ArgumentTypeError, shown
+from device.errors import ArgumentError, ArgumentTypeError, shown
 from ttsim.runtime.types.docs import RAISES, documented
 
 P = ParamSpec("P")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 REQUIRED = object()
+MOST_ELEMENTS: Final = 1 << 60  # of a tensor: numpy refuses larger arrays in words of its own
 # Operations of the bindings that ask for the types of their arguments one by one.
 BOUND = frozenset({"deallocate", "from_device", "to_device", "to_dtype", "to_layout", "to_memory_config", "typecast"})
 OPERATIONS = "ttnn."  # what the real library's names of operations begin with
@@ -79,6 +82,12 @@ def _integer(value: Any) -> int:
     return number
 
 
+def _wide_hint(value: object) -> str:
+    """What is wrong with an integer that 32 bits do not hold; empty for all other values."""
+    wide = isinstance(value, int) and value >= 1 << 32
+    return f"; it has 32 bits, at most {(1 << 32) - 1:,}" if wide else ""
+
+
 def _boolean(value: Any) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise TypeError("not a bool")
@@ -103,6 +112,8 @@ def integers(*lengths: int) -> Kind:
         return tuple(map(_integer, value))
 
     def hint(value: object) -> str:
+        if isinstance(value, tuple | list):
+            return next(filter(None, map(_wide_hint, value)), "")
         single = isinstance(value, int) and not isinstance(value, bool) and value >= 0
         return f"; write {(value,) * lengths[0]}" if single else ""
 
@@ -149,7 +160,7 @@ def _way_out(wanted: type, value: object) -> str:
 
 
 _PLAIN = {
-    int: Kind("non-negative int", _integer),
+    int: Kind("non-negative int", _integer, _wide_hint),
     bool: Kind("bool", _boolean),
     float: Kind("float", _real),
     NoneType: Kind("None", _instance(NoneType).convert),
@@ -333,12 +344,17 @@ def required_integer(owner: str, name: str, value: object) -> int:
 
 
 def required_sides(owner: str, shape: object) -> tuple[int, ...]:
-    """The sides of a shape, integers of at least 0; raises ArgumentTypeError for anything else."""
+    """The sides of a shape, integers of at least 0.
+
+    Raises ArgumentTypeError for anything else, ArgumentError for more elements than any array has.
+    """
     if isinstance(shape, str | bytes) or not isinstance(shape, Sequence):
         raise ArgumentTypeError(f"{owner}: shape must be integers, not {shown(shape)}")
     sides = tuple(required_integer(owner, "every side of shape", side) for side in shape)
     if any(side < 0 for side in sides):
         raise ArgumentTypeError(f"{owner}: no side of shape may be negative, as in {shown(shape)}")
+    if prod(sides) > MOST_ELEMENTS:
+        raise ArgumentError(f"{owner}: shape must have at most {MOST_ELEMENTS:,} elements, not {prod(sides):,}")
     return sides
 
 

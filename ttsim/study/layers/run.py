@@ -41,6 +41,7 @@ from ttsim.runtime.device import Device
 from ttsim.runtime.settings import USUAL_L1_SMALL_SIZE, Values
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types import configs
+from ttsim.runtime.types.call import required_sides
 from ttsim.runtime.types.layer import FIELDS, Layer, Setting
 from ttsim.runtime.types.tensors import DataType
 
@@ -61,7 +62,8 @@ class Inputs(NamedTuple):
 def make_inputs(layer: Layer, *, values: bool = True) -> Inputs:
     """Normal random numbers; the weights are scaled so that outputs are of the order of 1.
 
-    `values=False` makes zeros that take no memory. Raises ArgumentError if the groups do not divide the channels.
+    `values=False` makes zeros that take no memory. Raises ArgumentError if the groups do not divide the channels
+    or a tensor has more elements than any array.
     """
     if layer.in_channels % layer.groups or layer.out_channels % layer.groups:
         raise ArgumentError(
@@ -70,7 +72,7 @@ def make_inputs(layer: Layer, *, values: bool = True) -> Inputs:
         )
     image = (layer.batch_size, layer.input_height, layer.input_width, layer.in_channels)
     kernel = (layer.in_channels, layer.out_channels // layer.groups, *layer.kernel_size)
-    shapes = (image, kernel, (1, 1, 1, layer.out_channels))
+    shapes = tuple(required_sides("input", shape) for shape in (image, kernel, (1, 1, 1, layer.out_channels)))
     if values:
         rng = np.random.default_rng(layer.seed)
         x, w, b = (rng.standard_normal(shape, np.float32) for shape in shapes)

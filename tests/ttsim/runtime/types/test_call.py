@@ -128,11 +128,21 @@ def test_all_real_numbers_are_floats(factor):
         ((), {"size": 2}, "size must be 2 non-negative integers, not 2; write (2, 2)"),
         ((), {"size": (1, 2, 3)}, "size must be 2 non-negative integers, not (1, 2, 3)"),
         ((), {"size": (1.0, 2.0)}, "size must be 2 non-negative integers, not (1.0, 2.0)"),
+        (
+            (),
+            {"size": (1, 1 << 32)},
+            "size must be 2 non-negative integers, not (1, 4294967296); it has 32 bits, at most 4,294,967,295",
+        ),
         ((), {"size": "12"}, "size must be 2 non-negative integers, not '12'"),
         ((), {"size": (-1, 2)}, "size must be 2 non-negative integers, not (-1, 2)"),
         ((), {"size": (1, 2), "pad": (1, 2, 3)}, "pad must be 2 or 4 non-negative integers, not (1, 2, 3)"),
         ((), {"size": (1, 2), "flip": 1}, "flip must be bool, not 1"),
         ((), {"size": (1, 2), "count": 1.5}, "count must be non-negative int, not 1.5"),
+        (
+            (),
+            {"size": (1, 2), "count": 1 << 32},
+            "count must be non-negative int, not 4294967296; it has 32 bits, at most 4,294,967,295",
+        ),
         ((), {"size": (1, 2), "count": -1}, "count must be non-negative int, not -1"),
         (
             (),
