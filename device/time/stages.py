@@ -212,7 +212,7 @@ class OperationCycles:
     # Bytes that cores send to other cores (a multicast counts once); what goes from and to DRAM is counted above
     network_bytes: Lazy[int] = Lazy(_between_cores)
     issued_flops: int = 0  # Multiplications and additions that the matrix units do, padding and inserted zeros included
-    useful_flops: int = 0  # Those that the result needs
+    useful_flops: Lazy[int] = Lazy(lambda operation: 0)  # Those that the result needs
     # Part of ``cycles`` that is due to cores sharing links, banks or receivers
     contention_cycles: Lazy[float] = Lazy(lambda operation: 0.0)
     moved: Lazy[tuple[MovedBytes, ...]] = Lazy(_moved_evenly)

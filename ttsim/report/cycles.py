@@ -134,7 +134,7 @@ def whole_operation(timed: OperationCycles) -> OperationCycles:
         "slowest": lambda: _whole_group(timed.slowest, cycles),
         "contention_cycles": lambda: min(cycles, whole(timed.contention_cycles)),
     }
-    names = ("cores", "working", "bound_by", "moved", "core_cycles", "transfers", "tile_work")
+    names = ("cores", "working", "bound_by", "useful_flops", "moved", "core_cycles", "transfers", "tile_work")
     lazy = {name: partial(getattr, timed, name) for name in names}
     return OperationCycles(**{**vars(timed), **lazy, **rounded})
 

@@ -73,7 +73,7 @@ def conv_cycles(op: Conv2dOp, spec: DeviceSpec) -> OperationCycles:
         time_conv(op, spec),
         dram_read_bytes=weight_bytes(op),
         issued_flops=issued_flops(op),
-        useful_flops=useful_flops(op.problem),
+        useful_flops=partial(useful_flops, op.problem),
         moved=partial(_moved, op),
         transfers=partial(conv_transfers, op, spec),
         tile_work=partial(conv_work, op, spec),

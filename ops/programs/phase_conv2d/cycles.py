@@ -43,7 +43,7 @@ def phase_cycles(op: PhaseConv2dOp, spec: DeviceSpec) -> OperationCycles:
         timing,
         dram_read_bytes=sum(map(weight_bytes, multiplied)) + weight_bytes(bias) - weight_bytes(_without_bias(bias)),
         issued_flops=sum(map(issued_flops, multiplied)),
-        useful_flops=useful_flops(op.problem),
+        useful_flops=partial(useful_flops, op.problem),
         transfers=partial(_transfers, op, spec),
         tile_work=partial(_tile_work, op, spec),
     )
