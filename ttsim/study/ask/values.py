@@ -187,7 +187,7 @@ def json_of(value: Any) -> Any:
     """What `value_of` reads as this argument; raises ArgumentTypeError for what is no argument of a question."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    name = next((name for name, each in _constants(type(value).__module__).items() if each is value), "")
+    name = _constants(type(value).__module__).get(id(value), "")
     if name or isinstance(value, Enum):
         return PREFIX + (name or f"{type(value).__name__}.{value.name}")
     made = _arguments_of(value)
@@ -201,10 +201,14 @@ def json_of(value: Any) -> Any:
 
 
 @lru_cache
-def _constants(module: str) -> Mapping[str, Any]:
-    """The public constants that stand in a module."""
+def _constants(module: str) -> Mapping[int, str]:
+    """The names of the public constants that stand in a module, by their identity; the first of several names."""
     found = vars(sys.modules[module]) if module.startswith(ARGUMENTS) else {}
-    return {name: value for name, value in found.items() if name in public() and not callable(value)}
+    names: dict[int, str] = {}
+    for name, value in found.items():
+        if name in public() and not callable(value):
+            names.setdefault(id(value), name)
+    return names
 
 
 def _arguments_of(value: Any) -> Mapping[str, Any] | Sequence[Any] | None:
