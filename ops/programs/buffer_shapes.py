@@ -52,14 +52,7 @@ def paged_buffer(
     name: str, pages: int, page_bytes: int, data_format: DataFormat, cores: CoreRangeSet, view_of: str | None = None
 ) -> CircularBuffer:
     """A buffer of pages on each of its cores; ``view_of`` is the tensor whose shards hold the buffer, if any."""
-    return CircularBuffer(
-        name=name,
-        size_bytes=pages * page_bytes,
-        page_bytes=page_bytes,
-        data_format=data_format,
-        cores=cores,
-        view_of=view_of,
-    )
+    return CircularBuffer(name, pages * page_bytes, page_bytes, data_format, cores, view_of)
 
 
 def sized_buffers(sizes: Mapping[str, int], data_format: DataFormat, cores: CoreRangeSet) -> tuple[CircularBuffer, ...]:

@@ -197,7 +197,8 @@ def _padding(plan: HaloPlan, zeros_bytes: int) -> Floats:
 
     low, high = runs.within(ranges)
     bounds = np.array([low, (low + high) // 2, high])
-    halves = np.diff(runs.below(bounds, amounts), axis=1)
+    below = runs.below(bounds, amounts)
+    halves = below[:, 1:] - below[:, :-1]
     # A core's range may cut its first and its last run
     begin, end = runs.edges(np.array([low, np.maximum(high - 1, low)]))
     inside = (np.minimum(end, ranges.stops) - np.maximum(begin, ranges.starts)) * (high > low)
@@ -205,7 +206,7 @@ def _padding(plan: HaloPlan, zeros_bytes: int) -> Floats:
     several = high - low > 1
     halves[:, 0] -= first * several
     halves[:, 1] -= np.where(several, last, first * (high > low))
-    return np.array([np.diff(bounds, axis=0), *halves], np.float64)
+    return np.array([bounds[1:] - bounds[:-1], *halves], np.float64)
 
 
 class HaloTimes(NamedTuple):

@@ -257,7 +257,7 @@ class EvenPaddingRuns(NamedTuple):
     def below(self, numbers: Integers, amounts: Amounts) -> Integers:
         """As `PaddingRuns.below`: ahead of the data, between data of a row, behind rows, behind images, at the end."""
         rows, columns, runs = self.frame.rows, self.frame.columns, self.frame.data // self.span
-        data = np.clip(numbers - 1, 0, runs - 1) * self.span
+        data = np.minimum(np.maximum(numbers - 1, 0), runs - 1) * self.span
         images = data // (columns.input_length * rows.input_length)
         lines = data // columns.input_length - images
         inner = data // self.span - lines - images
@@ -267,7 +267,7 @@ class EvenPaddingRuns(NamedTuple):
         image_end = (rows.length - (rows.input_length - 1) * rows.input_dilation) * columns.length - data_row
         lengths = np.array([first, columns.input_dilation - 1, row_end, image_end, image_end - first])
         counts = np.array([numbers > 0, inner, lines, images, numbers > runs])
-        below: Integers = np.tensordot(amounts(lengths), counts, 1)
+        below: Integers = (amounts(lengths) @ counts.reshape(len(lengths), -1)).reshape(-1, *numbers.shape)
         return below
 
 
