@@ -76,7 +76,13 @@ class Matmul(Call, name="matmul"):
         """The product, and a bias added to each row of it before the activation."""
         unsimulated = ("output_tile", "global_cb", "sub_device_id")
         require_left_out(self._name, **{name: getattr(self, name) for name in unsimulated})
-        if 1 in (len(self.input_tensor_a.shape), len(self.input_tensor_b.shape)):
+        ranks = len(self.input_tensor_a.shape), len(self.input_tensor_b.shape)
+        if 0 in ranks:
+            raise ArgumentError(
+                "ttnn.matmul: Both arguments to matmul need to be at least 1D, but got shapes "
+                f"{self.input_tensor_a.shape} and {self.input_tensor_b.shape}\nreshape numbers to matrices"
+            )
+        if 1 in ranks:
             return self._of_vectors()
         target = self.optional_output_tensor
         operands = {"input": self.input_tensor_a, "weight": self.input_tensor_b, "bias": self.bias, "target": target}
@@ -251,6 +257,12 @@ def _require_addends(added: Tensor, first: Tensor, second: Tensor, alpha: float,
     """Refuses factors, shapes and data types of `addmm`."""
     if alpha == 0:
         raise ArgumentError("alpha parameter cannot be 0\nalpha: use multiply for a product without mat1_tensor")
+    for tensor, axis in ((added, 0), (first, 0), (added, 1), (second, 1)) if beta != 0 else ():
+        rank = len(tensor.shape)
+        if axis >= rank:
+            raise ArgumentError(
+                f"ShapeBase[] index out of range. {axis} not in [-4, {rank})\naddmm: give three tensors of two axes"
+            )
     if beta != 0 and tuple(added.shape[:2]) != (first.shape[0], second.shape[1]):
         raise ArgumentError(
             "input_tensor must have shape matching one of result of mat1_tensor @ mat2_tensor\n"

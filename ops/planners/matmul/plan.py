@@ -91,8 +91,11 @@ def added_later(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_
 
 def _lacks_nothing(call: MatmulArguments, output: TensorSpec, *, bias_later: bool) -> bool:
     """Whether the plan of a product adds its bias and its activation, also where each is an operation of its own."""
-    several = bias_later and call.bias is not None and call.bias.volume != call.bias.shape[-1]
-    return not output.memory_config.is_sharded() and call.target is None and not several
+    if bias_later and call.bias is not None:
+        row = call.bias.volume == (1, *call.bias.shape)[-1] == call.second_sides[1] and call.bias.layout is Layout.TILE
+        if not row:
+            return False
+    return not output.memory_config.is_sharded() and call.target is None
 
 
 def later(call: MatmulArguments, problem: MatmulProblem) -> tuple[bool, bool]:
@@ -222,7 +225,8 @@ def _program(
     if config.unsimulated is not None:
         raise NotSimulatedError(config.unsimulated)
     _require_place(call, config)
-    require_bias(call, fused=problem.bias)
+    if problem.bias:
+        require_bias(call)
     if config.program in (MatmulProgram.SINGLE_TILES, MatmulProgram.DRAM_SHARDED):
         problem = replace(problem, transpose_first=False, transpose_second=False)
     if config.program is MatmulProgram.DRAM_SHARDED:
@@ -246,8 +250,10 @@ def _require_place(call: MatmulArguments, config: MatmulConfig) -> None:
 
 
 def _adds_bias_later(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig) -> bool:
-    """Whether another operation adds the bias: where the program may not, by the places of the tensors."""
-    if config.program is MatmulProgram.SINGLE_TILES or (call.bias is not None and call.bias.matrix[0] > TILE):
+    """Whether another operation adds the bias: where the program may not, by its shape or the places of the tensors."""
+    if config.program is MatmulProgram.SINGLE_TILES:
+        return True
+    if call.bias is not None and (call.bias.matrix[0] != TILE or (1, *call.bias.shape)[-1] < call.second_sides[1]):
         return True
     if call.program is not None and config.program is MatmulProgram.REUSE:
         return True

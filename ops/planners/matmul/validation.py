@@ -6,7 +6,7 @@ from math import prod
 
 from device.errors import ArgumentError, NotSimulatedError
 from device.memory.memory_config import TILE, BufferType, Layout
-from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32
+from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32, round_up
 from ops.planners.matmul.arguments import MatmulArguments
 from ops.planners.matmul.choice import require_program
 from ops.programs.matmul.op import MatmulConfig, MatmulProblem, MatmulProgram
@@ -69,7 +69,7 @@ FORMAT_NAMES = ", ".join(data_format.name for data_format in FORMATS)
 
 def validate(call: MatmulArguments) -> None:
     """Refuses a call."""
-    for check in (_choices, _operands, _shapes, _bias, _target):
+    for check in (_choices, _operands, _shapes, _target):
         for text in check(call):
             if check in (_operands, _shapes):
                 require_program(call)
@@ -128,17 +128,6 @@ def _shapes(call: MatmulArguments) -> Iterator[str]:
             )
 
 
-def _bias(call: MatmulArguments) -> Iterator[str]:
-    if call.bias is None:
-        return
-    if call.bias.layout is not Layout.TILE:
-        yield f"linear: bias must be in TILE layout, not {call.bias.layout.name}; use to_layout(TILE_LAYOUT)"
-    if call.bias.data_format not in FORMATS:
-        yield f"linear: bias must be one of {FORMAT_NAMES}, not {call.bias.data_format}"
-    if call.bias.memory_config.is_sharded() and call.bias.memory_config.buffer_type is not BufferType.DRAM:
-        raise NotSimulatedError("linear: a bias in shards in L1 is not simulated; put it into interleaved memory")
-
-
 def _target(call: MatmulArguments) -> Iterator[str]:
     if call.target is None:
         return
@@ -156,17 +145,28 @@ def _target(call: MatmulArguments) -> Iterator[str]:
         raise NotSimulatedError(f"{remedy} of the shape {list(sides)} in TILE layout; ttsim does not simulate others")
 
 
-def require_bias(call: MatmulArguments, *, fused: bool) -> None:
-    """Refuses a bias whose shape does not go with the product, as the program or the operation that adds it does."""
+def require_bias(call: MatmulArguments) -> None:
+    """Refuses a bias that the matmul's own program adds and whose shape does not go with the product."""
     if call.bias is None:
         return
     rows, columns = call.first_sides[0], call.second_sides[1]
-    *batches, high, wide = (1, 1, *call.bias.shape)
+    *_, high, wide = (1, 1, *call.bias.shape)
     told = f"linear: bias must be a row of {columns} columns, or as many rows as the product, not the shape "
-    if (high not in (1, rows) and rows != 1) or (wide not in (1, columns) and columns != 1):
-        said = "Broadcast error: Invalid dimension" if fused else "Invalid subtile broadcast type"
-        raise ArgumentError(f"{said}\n{told}{list(call.bias.shape)}")
-    if (high not in (1, rows)) or wide != columns or (fused and prod(batches) != 1):
+    if call.bias.layout is not Layout.TILE:
+        raise ArgumentError("Unsupported input layout\nbias: use to_layout(TILE_LAYOUT)")
+    if call.bias.data_format not in FORMATS:
+        raise ArgumentError(f"linear: bias must be one of {FORMAT_NAMES}, not {call.bias.data_format}")
+    if call.bias.memory_config.is_sharded() and call.bias.memory_config.buffer_type is not BufferType.DRAM:
+        raise NotSimulatedError("linear: a bias in shards in L1 is not simulated; put it into interleaved memory")
+    held, needed = (round_up(width, TILE) for width in (wide, columns))
+    if held != needed:
+        raise ArgumentError(
+            f"Unsupported bias shape: padded last dimension of bias, {held}, not equal to second input's padded last "
+            f"dimension, {needed}.\n{told}{list(call.bias.shape)}"
+        )
+    if (high not in (1, rows) and rows != 1) or (wide != columns and columns != 1):
+        raise ArgumentError(f"Broadcast error: Invalid dimension\n{told}{list(call.bias.shape)}")
+    if (high not in (1, rows)) or wide != columns:
         raise NotSimulatedError(f"{told}{list(call.bias.shape)}: ttsim does not simulate other biases")
 
 

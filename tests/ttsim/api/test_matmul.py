@@ -1,3 +1,4 @@
+import re
 from typing import Any
 
 import numpy as np
@@ -151,12 +152,37 @@ def test_a_float32_bias_is_cut_to_what_dst_holds(device, dtype, kept):
     assert set(ttsim.linear(zeros, zeros, bias=offset, dtype=dtype).to_numpy().ravel().tolist()) == {kept}
 
 
+@pytest.mark.parametrize("bias", [(1, 1), (32,), (2, 1, 32), (64, 1)])
+def test_another_operation_adds_a_bias_that_a_program_can_not(device, bias):
+    """By the rules of element-wise operations, which take a number, a column and batches."""
+    rng = np.random.default_rng(6)
+    first, second, offset = (rng.integers(-2, 3, sides) for sides in ((64, 64), (64, 32), bias))
+    x, y, z = (tensor(values, device) for values in (first, second, offset))
+    shifted = ttsim.linear(x, y, bias=z)
+    assert shifted.to_numpy().astype(int).tolist() == (first @ second + offset).tolist()
+    narrow = "Broadcasting rule violation at dimension index -1 (output rank 2), dim a: 32, dim b: 31"
+    for place in (ttsim.DRAM_MEMORY_CONFIG, ttsim.L1_MEMORY_CONFIG):
+        with pytest.raises(DeviceError, match=re.escape(narrow)):
+            ttsim.linear(x, y, bias=tensor(np.ones((1, 31)), device), memory_config=place)
+
+
+@pytest.mark.parametrize(
+    ("sides", "rank", "axis"),
+    [(((), (32, 32), (32, 32)), 0, 0), (((32,), (32, 32), (32, 32)), 1, 1), (((32, 32), (32, 32), (32,)), 1, 1)],
+)
+def test_addmm_of_fewer_axes(device, sides, rank, axis):
+    with pytest.raises(ArgumentError, match=rf"^ShapeBase\[\] index out of range. {axis} not in \[-4, {rank}\)"):
+        ttsim.addmm(*(tensor(np.ones(shape), device) for shape in sides))
+
+
 def test_wrong_calls_are_refused(device):
     first, second = tensor(np.ones((32, 64)), device), tensor(np.ones((64, 32)), device)
     with pytest.raises(DeviceError, match="Operand to matmul must be on device"):
         ttsim.matmul(first.cpu(), second)
     with pytest.raises(ArgumentError, match=r"^optional_output_tensor: give a tensor"):
         ttsim.linear(first, second, optional_output_tensor=first)
+    with pytest.raises(ArgumentError, match=r"^ttnn.matmul: Both arguments to matmul need to be at least 1D, but got"):
+        ttsim.matmul(first, tensor(np.ones(()), device))
     with pytest.raises(ArgumentError, match="there is no activation 'rely'"):
         ttsim.matmul(first, second, activation="rely")
     with pytest.raises(TypeError, match="there is no 'bias'"):

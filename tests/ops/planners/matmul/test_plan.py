@@ -20,7 +20,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32
 from device.spec.device_spec import load_spec
 from device.spec.parts import GridSpec
 from ops.planners.matmul.arguments import MatmulArguments, with_defaults
-from ops.planners.matmul.plan import plan_matmul
+from ops.planners.matmul.plan import added_later, plan_matmul
 from ops.planners.matmul.validation import validate
 from ops.programs.matmul.op import MatmulConfig, MatmulProgram
 from tests.shards import high, in_box, wide
@@ -155,7 +155,6 @@ def test_a_program_is_chosen_before_layouts_and_sides_are_looked_at(changes, lin
     [
         ({"first": matrix(96)}, "input_tensor_a must have at least two axes"),
         ({"out_format": INT32}, "dtype must be one of bfloat16, float32, bfloat8_b, bfloat4_b, not int32"),
-        ({"bias": matrix(1, 128, layout=Layout.ROW_MAJOR)}, "bias must be in TILE layout"),
     ],
 )
 def test_what_is_not_simulated(changes, text):
@@ -166,17 +165,25 @@ def test_what_is_not_simulated(changes, text):
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ({"bias": matrix(64, 1)}, "linear: bias must be a row of 128 columns, or as many rows as the product"),
-        ({"bias": matrix()}, "linear: bias must be a row of 128 columns"),
-        ({"bias": matrix(1, 64)}, "Broadcast error: Invalid dimension"),
-        ({"bias": matrix(1, 64), "memory_config": L1_MEMORY_CONFIG}, "Invalid subtile broadcast type"),
+        ({"bias": matrix(32, 128, layout=Layout.ROW_MAJOR)}, "Unsupported input layout"),
+        (
+            {"bias": matrix(1, 160)},
+            "Unsupported bias shape: padded last dimension of bias, 160, not equal to second input's padded last "
+            "dimension, 128.",
+        ),
+        ({"bias": matrix(1, 112), "second": matrix(96, 100)}, "Broadcast error: Invalid dimension"),
     ],
 )
-def test_a_bias_of_another_shape(changes, line):
-    """The program that adds the bias complains: the matmul's own, or an element-wise one."""
+def test_a_bias_that_the_program_does_not_add(changes, line):
     with pytest.raises(ArgumentError) as refused:
         plan(**changes)
     assert str(refused.value).startswith(line)
+
+
+@pytest.mark.parametrize("bias", [matrix(1, 127), matrix(64, 128), matrix(1, 128, layout=Layout.ROW_MAJOR), matrix()])
+def test_another_operation_adds_a_narrow_a_high_and_an_untiled_bias(bias):
+    arguments = call(bias=bias)
+    assert added_later(arguments, SPEC, free_l1_bytes=FREE) == (True, False)
 
 
 def config(program=MatmulProgram.MCAST_2D, **fields):
