@@ -35,7 +35,7 @@ def max_pool2d(
     kernel_size: Pair,
     stride: Pair,
     padding: Padding,
-    dilation: Pair = (1, 1),
+    dilation: Pair,
     ceil_mode: bool = False,
     *,
     memory_config: MemoryConfig | None = None,
@@ -61,7 +61,7 @@ def max_pool2d(
         kernel_size: Rows and columns of a window.
         stride: Distance from window to window, down and across.
         padding: (height, width) or (top, bottom, left, right), at most half a window.
-        dilation: Distance from tap to tap, down and across.
+        dilation: Distance from tap to tap, down and across; ttnn has no default.
         ceil_mode: Round the output size up: the last window may extend beyond the padding.
         memory_config: Memory of the result; None for shards on the cores of the input.
         dram_slice_config: How images in DRAM are cut into slices; None for as few as fit L1.
@@ -80,7 +80,7 @@ def max_pool2d(
 
     Examples:
         >>> image = ttnn.from_numpy(np.arange(512).reshape(1, 1, 16, 32), ttnn.bfloat16, device=device)
-        >>> pooled = ttnn.max_pool2d(image, 1, 4, 4, 32, (2, 2), (2, 2), (0, 0))
+        >>> pooled = ttnn.max_pool2d(image, 1, 4, 4, 32, (2, 2), (2, 2), (0, 0), (1, 1))
         >>> pooled.shape
         Shape([1, 1, 4, 32])
         >>> pooled.to_numpy()[0, 0, :, 0].tolist()

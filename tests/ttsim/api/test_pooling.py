@@ -15,7 +15,7 @@ def pooled(device, *, layout=ttnn.ROW_MAJOR_LAYOUT, place=None, **changes):
     x = ttnn.from_torch(IMAGE.reshape(1, 1, 72, 16), ttnn.bfloat16, layout=layout, device=device, memory_config=place)
     call = {
         "batch_size": 2, "input_h": 6, "input_w": 6, "channels": 16,
-        "kernel_size": (3, 3), "stride": (2, 2), "padding": (1, 1),
+        "kernel_size": (3, 3), "stride": (2, 2), "padding": (1, 1), "dilation": (1, 1),
     }  # fmt: skip
     return ttnn.max_pool2d(input_tensor=x, **{**call, **changes})
 
@@ -48,7 +48,7 @@ def test_a_nan_is_larger_than_infinity_and_packed_as_it(device):
     image[0, 0, 0, :4] = np.nan, -np.nan, 5, np.inf
     image[0, 0, 1, :3] = 7, 7, np.nan
     image[0, 0, [0, 1, 4, 5], 4] = -np.nan
-    pooled = ttnn.max_pool2d(ttnn.Tensor(image, ttnn.bfloat16, device), 1, 4, 4, 16, (2, 2), (2, 2), (0, 0))
+    pooled = ttnn.max_pool2d(ttnn.Tensor(image, ttnn.bfloat16, device), 1, 4, 4, 16, (2, 2), (2, 2), (0, 0), (1, 1))
     assert pooled.to_numpy()[0, 0, 0, :6].tolist() == [np.inf, 7, np.inf, np.inf, -np.inf, 0]
 
 
@@ -67,7 +67,7 @@ def test_lists_in_dram_leave_l1_small_alone(device):
 def test_tiled_images_are_dealt_by_their_rows_with_padding(device):
     """Twelve rows of pixels are 384 rows of tiles, but lie in 72 rows once they are flattened."""
     x = ttnn.from_torch(IMAGE, ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device)
-    call = {"kernel_size": (3, 3), "stride": (2, 2), "padding": (1, 1)}
+    call = {"kernel_size": (3, 3), "stride": (2, 2), "padding": (1, 1), "dilation": (1, 1)}
     by_height = ttnn.TensorMemoryLayout.HEIGHT_SHARDED
     result = ttnn.max_pool2d(x, 2, 6, 6, 16, **call, applied_shard_scheme=by_height)
     assert np.array_equal(result.to_numpy(), expected())
@@ -133,14 +133,14 @@ def test_a_window_that_is_the_image_is_a_sum(device, layout, programs):
 def test_channels_that_the_tensor_does_not_have(device, rows, channels, scheme, error):
     """The library looks at them where a program does; it reads others where none does."""
     x = put(device, f"1x1x{rows}x16 {scheme or ''}")
-    assert refusal(lambda: ttnn.max_pool2d(x, 1, 8, 8, channels, (2, 2), (2, 2), (0, 0))).startswith(error)
+    assert refusal(lambda: ttnn.max_pool2d(x, 1, 8, 8, channels, (2, 2), (2, 2), (0, 0), (1, 1))).startswith(error)
 
 
 def test_images_that_l1_does_not_hold_are_sliced():
     """Images in DRAM are pooled in two slices of columns, unless the places of maxima are wanted."""
     with ttnn.open_device(values="off", l1_small_size=32768) as device:
         x = ttnn.zeros((1, 1, 1024 * 512, 64), layout=ttnn.ROW_MAJOR_LAYOUT, device=device)
-        call = (x, 1, 1024, 512, 64, (3, 3), (2, 2), (1, 1))
+        call = (x, 1, 1024, 512, 64, (3, 3), (2, 2), (1, 1), (1, 1))
         names, result, _ = captured(lambda: ttnn.max_pool2d(*call))
         assert names == ["PaddedSlice", "Halo", "Move", "SliceWrite"] * 2
         assert (tuple(result.shape), result.is_sharded()) == ((1, 512, 256, 64), False)
@@ -154,7 +154,7 @@ def test_slices_in_width_shards_pass_the_dataflow_buffers_of_interleaved_rows():
         x = ttnn.zeros((1, 1, 1024, 256), layout=ttnn.ROW_MAJOR_LAYOUT, device=device)
         slices = ttnn.Conv2dSliceConfig(slice_type=ttnn.Conv2dDRAMSliceHeight, num_slices=4)
         options = {"applied_shard_scheme": ttnn.TensorMemoryLayout.WIDTH_SHARDED, "dram_slice_config": slices}
-        call = (x, 1, 32, 32, 256, (3, 3), (1, 1), (1, 1))
+        call = (x, 1, 32, 32, 256, (3, 3), (1, 1), (1, 1), (1, 1))
         _, _, nodes = captured(lambda: ttnn.max_pool2d(*call, **options), ttnn.graph.RunMode.NO_DISPATCH)
         sizes = [node["params"]["size"] for node in nodes if node["node_type"] == "dataflow_buffer_allocate"]
         assert sizes == [8 * 32 * 16 * 2] * 4
@@ -210,7 +210,7 @@ def test_block_floats_are_pooled_from_rows_that_fill_all_shards(device, data_typ
     image = np.arange(16 * 40, dtype=np.float32).reshape(1, 1, 16, 40) % 61
     x = ttnn.Tensor(image, ttnn.bfloat16, device)
     names, result, _ = captured(lambda: ttnn.max_pool2d(
-        x, 1, 4, 4, 40, (2, 2), (2, 2), (0, 0), output_layout=ttnn.TILE_LAYOUT, dtype=data_type,
+        x, 1, 4, 4, 40, (2, 2), (2, 2), (0, 0), (1, 1), output_layout=ttnn.TILE_LAYOUT, dtype=data_type,
         applied_shard_scheme=ttnn.TensorMemoryLayout.WIDTH_SHARDED,
     ))  # fmt: skip
     assert names[0].startswith(first)

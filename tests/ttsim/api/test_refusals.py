@@ -21,10 +21,10 @@ GRID = ttnn.CoreGrid(x=1, y=1).core_range_set()
 IMAGE = "2x3x32x64"
 
 
-def pool(x, kernel=(2, 2), stride=(2, 2), padding=(0, 0), **options):
+def pool(x, kernel=(2, 2), stride=(2, 2), padding=(0, 0), dilation=(1, 1), **options):
     """max_pool2d of images [N, H, W, C], or of 2 images of 6 x 6 x 16 as rows."""
     batch, height, width, channels = x.shape if x.shape[1] > 1 else (2, 6, 6, 16)
-    return ttnn.max_pool2d(x, batch, height, width, channels, kernel, stride, padding, **options)
+    return ttnn.max_pool2d(x, batch, height, width, channels, kernel, stride, padding, dilation, **options)
 
 
 def convolved(x, kernel=2):
@@ -310,6 +310,8 @@ REFUSED = [
     ("1x1x72x16", lambda x: pool(x, memory_config=ttnn.L1_HEIGHT_SHARDED_MEMORY_CONFIG), "Device: bad optional access"),
     ("1x1x72x16", lambda x: pool(x, dtype=ttnn.bfloat8_b),
      "Device: BFLOAT8_B/BFLOAT4_B output data format is not supported with ROW_MAJOR layout"),
+    ("1x1x72x16", lambda x: ttnn.max_pool2d(x, 2, 6, 6, 16, (2, 2), (2, 2), (0, 0)),
+     "ArgumentType: ttnn.max_pool2d(): incompatible function arguments."),
     ("1x1x72x16", lambda x: pool(x, dram_slice_config=1),
      "ArgumentType: ttnn.max_pool2d(): incompatible function arguments."),
     ("1x1x72x16 float32", pool, "Device: Only BFLOAT16 supported for now\ninput_tensor: "),
