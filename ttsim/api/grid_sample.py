@@ -173,7 +173,7 @@ def _require_fit(grid: Tensor, input_shape: Sequence[int], padding_mode: str, ou
         (grid.layout is not Layout.ROW_MAJOR, "Grid tensor must be in row major layout\ngrid: use ttnn.to_layout"),
         (len(grid.shape) != 4, "Grid tensor must be 4D\ngrid: reshape it"),
         (
-            grid.shape[-1] != 2,
+            tuple(grid.shape[-1:]) != (2,),
             "Grid tensor last dimension must be 2 (x, y coordinates)\ngrid: reshape it once it is prepared",
         ),
         (padding_mode != "zeros", "Currently only 'zeros' padding mode is supported\npadding_mode: leave it out"),

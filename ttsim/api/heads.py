@@ -2,7 +2,7 @@
 
 from math import sqrt
 
-from device.errors import DeviceError, NotSimulatedError
+from device.errors import ArgumentError, DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, Layout, MemoryConfig
 from ops.planners.attention.heads import SplitArguments, plan_join, plan_split
@@ -17,6 +17,13 @@ AXES = 4  # of scores in attention's softmax
 Heads = tuple[Tensor, Tensor, Tensor]  # queries, keys and values
 transformer = operation_as("ttnn.transformer.")
 experimental = operation_as("ttnn.experimental.")
+
+
+def _scale(head_size: int | None) -> float:
+    """The factor of scores; the real library takes 0 and computes infinities."""
+    if head_size == 0:
+        raise ArgumentError("attention_softmax: head_size must be at least 1, not 0; leave it out for no division")
+    return 1.0 if head_size is None else 1.0 / sqrt(head_size)
 
 
 @transformer
@@ -47,7 +54,7 @@ def attention_softmax(
         >>> ttnn.transformer.attention_softmax(scores, head_size=64).to_numpy()[0, 0, 0, 0].item()
         0.015625
     """
-    scale = 1.0 if head_size is None else 1.0 / sqrt(head_size)
+    scale = _scale(head_size)
     if attention_mask is None:
         result = computed_softmax(
             "transformer.attention_softmax", multiply(tensor, scale), None, None, stable=True,
@@ -92,7 +99,7 @@ def attention_softmax_(
             "Cannot apply divide by sqrt(head_size) using in-place version when attention_mask is not set.\n"
             "attention_mask: give one, or call ttnn.transformer.attention_softmax"
         )
-    scale = 1.0 if head_size is None else 1.0 / sqrt(head_size)
+    scale = _scale(head_size)
     options = {"fused": True, "as_given": True, "stable": True, "scale": scale, "causal": bool(causal_mask)}
     return computed_softmax("transformer.attention_softmax_", tensor, attention_mask, None, in_place=True, **options)
 

@@ -62,7 +62,7 @@ def chunk(input_tensor: Tensor, chunks: int, dim: object) -> list[Tensor]:
         )
     axis = axis_of(index, rank, "dim")
     side = input_tensor.shape[axis]
-    size = -(-side // chunks)
+    size = max(1, -(-side // chunks))
     return _parts("chunk", input_tensor, [size] * -(-side // size), axis, None)
 
 
@@ -168,11 +168,14 @@ def split(
     side = input_tensor.shape[axis]
     if isinstance(split_size, Sequence) and not isinstance(split_size, str):
         sizes = [required_integer("split", "split_size", size) for size in split_size]
-        _require_sum(sizes, side, axis)
     elif isinstance(split_size, int) and not isinstance(split_size, bool):
-        sizes = [split_size] * max(1, -(-side // max(split_size, 1)))
+        sizes = [split_size] * -(-side // max(split_size, 1))
     else:
         raise ArgumentTypeError(f"ttnn.split(): incompatible function arguments.\nsplit_size: not {shown(split_size)}")
+    if not sizes:
+        raise DeviceError(f"split_sizes must not be empty\nsplit_size: dimension {axis} has {side} elements")
+    if isinstance(split_size, Sequence):
+        _require_sum(sizes, side, axis)
     return _split(input_tensor, sizes, axis, memory_config)
 
 

@@ -4,7 +4,7 @@ from math import prod
 from typing import NamedTuple
 
 from device.cores import core_rectangle, first_cores
-from device.errors import DeviceError
+from device.errors import DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import DataFormat, div_up, round_up
@@ -129,6 +129,10 @@ def on_all_cores(
     It does so for a result with a sharding but no shards; cores without a shard are left out.
     """
     grid, rows, columns = spec.grid, prod(padded_shape[:-1]), padded_shape[-1]
+    if not rows * columns:
+        raise NotSimulatedError(
+            "memory_config: ttsim does not simulate shards of empty tensors; use interleaved memory"
+        )
     by_blocks = layout is TensorMemoryLayout.BLOCK_SHARDED
     high, wide = rows, columns
     if layout is not TensorMemoryLayout.WIDTH_SHARDED:

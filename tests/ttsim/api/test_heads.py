@@ -133,6 +133,7 @@ def test_the_softmax_of_attention(device):
             lambda x: ttnn.transformer.attention_softmax_(x, head_size=8),
             r"Cannot apply divide by sqrt\(head_size\) using in-place version when attention_mask is not set.",
         ),
+        (lambda x: ttnn.transformer.attention_softmax(x, head_size=0), "attention_softmax: head_size must be at least"),
     ],
 )
 def test_an_error_begins_as_that_of_the_real_library(device, call, text):

@@ -171,6 +171,7 @@ def test_chunks_and_rings(device):
     x = put(device, "2x5x16 rows")
     assert [part.shape[1] for part in ttnn.chunk(x, 2, 1)] == [3, 2]
     assert np.array_equal(ttnn.chunk(x, 2, 1)[1].to_numpy(), x.to_numpy()[:, 3:])
+    assert ttnn.chunk(ttnn.zeros((0, 32), device=device), 2, 0) == []
     for shifts, axes in ((1, 1), (-7, 0), ([1, 3], [0, 2])):
         assert np.array_equal(ttnn.roll(x, shifts, axes).to_numpy(), np.roll(x.to_numpy(), shifts, axes))
     assert np.array_equal(ttnn.roll(x, 3).to_numpy(), np.roll(x.to_numpy(), 3))
@@ -184,6 +185,8 @@ REFUSED = [
     (lambda x: ttnn.split(x, [192, 1], -1), "Device: split_sizes must sum exactly to the size of dimension 3 (192), "
      "but sizes {192, 1} over-cover it"),
     (lambda x: ttnn.split(x, [64, 0], -1), "Device: split_size should be greater than 0, instead got: {64, 0}"),
+    (lambda x: ttnn.split(x, [], -1), "Device: split_sizes must not be empty"),
+    (lambda x: ttnn.split(ttnn.zeros((0, 32), device=x.device()), 1), "Device: split_sizes must not be empty"),
     (lambda x: ttnn.chunk(x, 0, 1), "Device: Number of chunks must be greater than zero"),
     (lambda x: ttnn.roll(x, [1, 2], [1]), "Device: Roll expects shifts 2 and dims 1 to have the same length"),
     (lambda x: ttnn.roll(x, 1, 7), "Device: Invalid dimension index 7. The dimension must be within the range"),

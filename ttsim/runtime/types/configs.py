@@ -369,7 +369,12 @@ def init_device_compute_kernel_config(
         >>> ttnn.init_device_compute_kernel_config(device.arch(), math_fidelity=ttnn.MathFidelity.HiFi4).math_fidelity
         MathFidelity.HiFi4
     """
-    return device_kernel_config or WormholeComputeKernelConfig(
+    if device_kernel_config is not None:
+        if not isinstance(device_kernel_config, WormholeComputeKernelConfig):
+            line = incompatible("init_device_compute_kernel_config")
+            raise ArgumentTypeError(f"{line}\ndevice_kernel_config: not {shown(device_kernel_config)}")
+        return device_kernel_config
+    return WormholeComputeKernelConfig(
         math_fidelity=math_fidelity,
         math_approx_mode=math_approx_mode,
         fp32_dest_acc_en=fp32_dest_acc_en,

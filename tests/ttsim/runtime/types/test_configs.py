@@ -7,7 +7,7 @@ import ttsim
 from device.memory.memory_config import TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B
 from ops.planners.conv.arguments import ComputeConfig, ConvConfig, SliceConfig, SliceType
-from ttsim import CoreCoord, CoreGrid, CoreRangeSet, ShardOrientation, ShardStrategy
+from ttsim import ArgumentTypeError, CoreCoord, CoreGrid, CoreRangeSet, ShardOrientation, ShardStrategy
 from ttsim.runtime.types.configs import (
     Conv2dConfig,
     Conv2dDRAMSliceHeight,
@@ -119,6 +119,8 @@ def test_compute_configs() -> None:
     assert result.argument() == ComputeConfig(fidelity_phases=4, fp32_dest=True)
     assert init_device_compute_kernel_config("any").math_fidelity is MathFidelity.LoFi
     assert init_device_compute_kernel_config("any", result) is result
+    with pytest.raises(ArgumentTypeError, match=r"^init_device_compute_kernel_config\(\): incompatible function arg"):
+        init_device_compute_kernel_config("any", "HiFi4")
 
 
 def test_activations() -> None:
