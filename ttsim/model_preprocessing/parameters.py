@@ -14,8 +14,18 @@ class DotDict(dict[Any, Any]):
         try:
             return self[name]
         except KeyError:
-            known = ", ".join(map(str, self))
-            raise AttributeError(f"{type(self).__name__} has no {name!r}; it has {known}") from None
+            raise self._missing(name) from None
+
+    def __delattr__(self, name: str) -> None:
+        """Takes the item of this name out; raises AttributeError where there is none."""
+        try:
+            del self[name]
+        except KeyError:
+            raise self._missing(name) from None
+
+    def _missing(self, name: str) -> AttributeError:
+        known = ", ".join(map(str, self))
+        return AttributeError(f"{type(self).__name__} has no {name!r}; it has {known}")
 
 
 class ModuleArgs(DotDict):

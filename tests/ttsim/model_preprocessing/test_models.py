@@ -41,6 +41,14 @@ def test_parameters_become_tensors() -> None:
         parameters.second  # noqa: B018
 
 
+def test_parameters_are_taken_out_by_name() -> None:
+    parameters = ttsim.model_preprocessing.make_parameter_dict({"proj": {"weight": 1, "bias": 2}})
+    del parameters.proj.weight
+    assert parameters == {"proj": {"bias": 2}}
+    with pytest.raises(AttributeError, match="ParameterDict has no 'weight'; it has bias"):
+        del parameters.proj.weight
+
+
 def test_a_preprocessor_of_ones_own_goes_first() -> None:
     def own(model: Any, name: str, ttnn_module_args: Any) -> dict[str, Any]:
         return {"name": name} if isinstance(model, nn.ConvTranspose2d) else {}
