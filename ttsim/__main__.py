@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Final
 
@@ -366,9 +367,14 @@ def build_parser() -> Parser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line; a mistake in it is one line on stderr. Returns the exit code, 2 for a mistake."""
+    if None in (sys.stdout, sys.stderr):  # which the caller closed
+        nothing = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+        sys.stdout, sys.stderr = sys.stdout or nothing, sys.stderr or nothing
     try:
         options = parsed(COMMANDS, build_parser(), arguments)
-        own = options.command not in ("exec", "pytest")  # scripts handle SIGTERM and their garbage themselves
+        own = options.command not in ("exec", "pytest")  # scripts handle SIGTERM, garbage and encodings themselves
+        if own and isinstance(sys.stdout, TextIOWrapper) and not sys.stdout.encoding.lower().startswith("utf"):
+            sys.stdout.reconfigure(errors="replace")
         with ending_on_sigterm() if own else nullcontext(), rare_collections() if own else nullcontext():
             code: int = options.run(options)
             sys.stdout.flush()
@@ -386,8 +392,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def described(error: BaseException) -> str:
     """An error in a line without control characters; a text or path that is too long for one is cut."""
-    if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return f"{error.strerror}: {shown(str(error.filename), LONGEST_PATH)}"
+    if isinstance(error, OSError) and error.strerror:
+        file = "" if error.filename is None else f": {shown(str(error.filename), LONGEST_PATH)}"
+        return f"{error.strerror}{file}"
     lines = (str(error) or type(error).__name__).splitlines()
     return short_name("; ".join(line.strip(" ;") for line in lines), LONGEST_MESSAGE)
 

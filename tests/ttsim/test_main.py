@@ -2,6 +2,8 @@
 
 import json
 import re
+import sys
+from io import BytesIO, TextIOWrapper
 
 import pytest
 
@@ -122,6 +124,16 @@ def test_the_default_layers():
     assert {layer.seed for layer in layers} == {4}
     only = chosen_layers(build_parser().parse_args(["run", "--only", "vgg"]), where="run")
     assert len(only) == 4
+
+
+def test_a_closed_stdout_and_one_without_arrows(monkeypatch):
+    monkeypatch.setattr("sys.stdout", None)
+    assert main(["devices"]) == 0
+    sys.stdout.close()
+    monkeypatch.setattr("sys.stdout", TextIOWrapper(BytesIO(), encoding="ascii"))
+    layer = "run --shape 1,4,4,8 --out-channels 4 --values off --no-suggestions --links"
+    assert main(layer.split()) == 0
+    assert b"core 0-0 (?)" in sys.stdout.buffer.getvalue()
 
 
 def test_devices(printed):

@@ -103,6 +103,8 @@ def serve_socket(path: Path, team: Team, ready: Callable[[], object]) -> None:
     before = os.umask(0o077)  # nobody else may ask
     try:
         server = _Server(str(path), Handler)
+    except OSError as error:  # Python's own does not name the path
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from None
     finally:
         os.umask(before)
     with server:

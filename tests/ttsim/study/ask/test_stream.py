@@ -124,6 +124,7 @@ def test_the_command_reads_a_file(tmp_path, capfdbinary):
         (["--timeout", "-1"], "--timeout must be a number of seconds"),
         (["--timeout", "nan"], "--timeout must be a number of seconds"),
         (["missing.jsonl"], "No such file"),
+        (["--socket", "no/such/folder"], "No such file or directory: 'no/such/folder'"),
         (["a", "--socket", "b"], "give a file of questions or --socket, not both"),
         (["--processes", "0"], "processes must be an integer of at least 1"),
     ],
