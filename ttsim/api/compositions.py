@@ -20,7 +20,7 @@ from ttsim.api.unary import applied
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.execution import run
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.types.call import checked
+from ttsim.runtime.types.call import checked_as
 from ttsim.runtime.types.docs import RAISES, documented
 from ttsim.runtime.types.tensors import DataType
 
@@ -44,14 +44,16 @@ ROUNDINGS: Final = (None, "trunc", "floor")
 ROW_OR_COLUMN: Final = ("row", "column")
 
 
-def public(text: str, example: str, result: str) -> Callable[[Callable[P, Tensor]], Callable[P, Tensor]]:
+def public(
+    text: str, example: str, result: str, others: Mapping[str, Sequence[str]] | None = None
+) -> Callable[[Callable[P, Tensor]], Callable[P, Tensor]]:
     """A decorator that makes ttnn's function: arguments checked, with a docstring.
 
-    The example is a call with `x`, a tensor of 1 and 2, and `y`, one of 2 and 2.
+    The example is a call with `x`, a tensor of 1 and 2, and `y`, one of 2 and 2; `others` are those of `Signature`.
     """
 
     def decorator(function: Callable[P, Tensor]) -> Callable[P, Tensor]:
-        made = on_device(checked(function))
+        made = on_device(checked_as(others=others)(function))
         texts = {
             name: TEXTS.get(name, TENSOR if parameter.annotation is Tensor else OPERAND)
             for name, parameter in signature(function).parameters.items()
@@ -226,7 +228,16 @@ def _addcdiv_of_blocks(tensors: tuple[Tensor, Tensor, Tensor], value: float, pla
     return whole
 
 
-@public("input_tensor_a * input_tensor_b + input_tensor_c.", "mac(x, y, 1.0)", "[[3.0, 5.0]]")
+@public(
+    "input_tensor_a * input_tensor_b + input_tensor_c.",
+    "mac(x, y, 1.0)",
+    "[[3.0, 5.0]]",
+    others={
+        "value": ["input_tensor_b", "input_tensor_c"],
+        "value1": ["input_tensor_b"],
+        "value2": ["input_tensor_c"],
+    },
+)
 def mac(
     input_tensor_a: Tensor,
     input_tensor_b: object,

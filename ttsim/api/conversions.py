@@ -25,7 +25,7 @@ from ttsim.runtime.mesh import MeshToTensor, TensorToMesh
 from ttsim.runtime.session import outside_graphs
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.tensor_copies import aggregate_tensor, distribute_tensor, stored_in
-from ttsim.runtime.types.call import require_type, require_type_or_none, required_integer
+from ttsim.runtime.types.call import checked_as, require_type, require_type_or_none, required_integer
 from ttsim.runtime.types.docs import described
 from ttsim.runtime.types.of_torch import TorchTensor, TorchType
 from ttsim.runtime.types.tensors import DataType, Tile
@@ -391,9 +391,11 @@ def to_dtype(tensor: Tensor, dtype: DataType) -> Tensor:
 
 @described("ArgumentTypeError", "ArgumentError", "OutOfMemoryError")
 @on_device
+@checked_as(others={"input_dtype": ["dtype"]})
 def typecast(
     input_tensor: Tensor,
     dtype: DataType,
+    output_dtype: DataType | None = None,
     *,
     memory_config: MemoryConfig | None = None,
     output_tensor: Tensor | None = None,
@@ -403,7 +405,8 @@ def typecast(
 
     Args:
         input_tensor: A tensor on the host or the device.
-        dtype: The data type.
+        dtype: The data type; with ``output_dtype`` the one that the tensor has, also by the name ``input_dtype``.
+        output_dtype: The data type of the result; None for ``dtype``.
         memory_config: Memory of the result; None for that of the tensor.
         output_tensor: A tensor of the same shape that receives the result; None creates a new tensor.
         sub_core_grids: Not simulated; None for all cores.
@@ -420,9 +423,13 @@ def typecast(
         0.25
     """
     require_left_out("typecast", sub_core_grids=sub_core_grids)
-    require_type("typecast", Tensor, input_tensor=input_tensor)
-    require_type("typecast", DataType, dtype=dtype)
-    require_type_or_none("typecast", MemoryConfig, memory_config=memory_config)
+    if output_dtype is not None:
+        if dtype is not input_tensor.dtype:
+            raise DeviceError(
+                "input dtype and input tensor's dtype provided should match\n"
+                f"typecast: the tensor is {input_tensor.dtype}, not {dtype}; leave input_dtype out"
+            )
+        dtype = output_dtype
     device, changed = input_tensor.device(), input_tensor
     if device is not None:
         plan = cached_plan(plan_typecast, device, input_tensor.spec, dtype.format, place=memory_config)

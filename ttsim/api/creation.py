@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from device.errors import ArgumentError, ArgumentIndexError, shown
+from device.errors import ArgumentError, ArgumentIndexError, ArgumentTypeError, shown
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.numbers.formats import Array
@@ -18,7 +18,15 @@ from ttsim.runtime.device import Device
 from ttsim.runtime.execution import locked_on, require_allocated, run
 from ttsim.runtime.storage import StorageType
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.types.call import checked_as, require_type, require_type_or_none, required_integer, required_sides
+from ttsim.runtime.tensor_copies import stored_in
+from ttsim.runtime.types.call import (
+    checked_as,
+    incompatible,
+    require_type,
+    require_type_or_none,
+    required_integer,
+    required_sides,
+)
 from ttsim.runtime.types.docs import described
 from ttsim.runtime.types.tensors import DataType
 
@@ -33,6 +41,7 @@ def full(
     layout: Layout | None = None,
     device: Device | None = None,
     memory_config: MemoryConfig | None = None,
+    optional_tensor: Tensor | None = None,
 ) -> Tensor:
     """A tensor whose elements are all one number.
 
@@ -43,6 +52,8 @@ def full(
         layout: Layout; None for ROW_MAJOR, or TILE for block floats.
         device: The device that holds the tensor; None for the host.
         memory_config: Memory on the device; None for DRAM.
+        optional_tensor: A tensor that is filled and returned, in its own shape, data type, layout and place; None
+            makes a new tensor.
 
     Returns:
         The tensor, on ``device`` or on the host.
@@ -57,6 +68,10 @@ def full(
         [[7.0, 7.0]]
     """
     require_type("full", Real, fill_value=fill_value)
+    require_type_or_none("full", Tensor, optional_tensor=optional_tensor)
+    if optional_tensor is not None:
+        written = optional_tensor
+        return stored_in(written, full(written.shape, fill_value, written.dtype, written.layout))
     values = np.broadcast_to(np.float64(fill_value), required_sides("full", shape))
     return _filled_tensor("full", values, (dtype, layout, device, memory_config))
 
@@ -103,12 +118,19 @@ def empty(
     device: Device | None = None,
     memory_config: MemoryConfig = DRAM_MEMORY_CONFIG,
 ) -> Tensor:
-    """A tensor whose elements are not specified; ttsim makes them zero.
+    """A tensor on a device whose elements are not specified; ttsim makes them zero.
+
+    Args:
+        device: The device that holds the tensor; required, though in this place.
 
     Examples:
         >>> ttnn.empty((1, 2), device=device).shape
         Shape([1, 2])
     """
+    if device is None:
+        raise ArgumentTypeError(
+            f"{incompatible('ttnn.empty')}\nempty: device is missing; ttnn.zeros makes host tensors"
+        )
     return full(shape, 0.0, dtype, layout, device, memory_config)
 
 
@@ -120,6 +142,7 @@ def full_like(
     layout: Layout | None = None,
     device: Device | None = None,
     memory_config: MemoryConfig | None = None,
+    optional_tensor: Tensor | None = None,
 ) -> Tensor:
     """A tensor of one number, with the shape of another tensor.
 
@@ -132,6 +155,7 @@ def full_like(
         layout: Layout; None for that of ``tensor``.
         device: The device that holds the result; None for that of ``tensor``.
         memory_config: Memory on the device; None for that of ``tensor``.
+        optional_tensor: A tensor that is filled and returned, in its own data type and place; None makes a new tensor.
 
     Returns:
         The new tensor.
@@ -140,7 +164,7 @@ def full_like(
         >>> ttnn.full_like(ttnn.zeros((1, 2)), 7.0).to_list()
         [[7.0, 7.0]]
     """
-    return _filled("full_like", tensor, fill_value, (dtype, layout, device, memory_config))
+    return _filled("full_like", tensor, fill_value, (dtype, layout, device, memory_config), written=optional_tensor)
 
 
 @described(like=full_like)
@@ -150,6 +174,7 @@ def zeros_like(
     layout: Layout | None = None,
     device: Device | None = None,
     memory_config: MemoryConfig | None = None,
+    optional_tensor: Tensor | None = None,
 ) -> Tensor:
     """A tensor of zeros, with the shape of another tensor.
 
@@ -157,7 +182,7 @@ def zeros_like(
         >>> ttnn.zeros_like(ttnn.ones((1, 2))).to_list()
         [[0.0, 0.0]]
     """
-    return _filled("zeros_like", tensor, 0.0, (dtype, layout, device, memory_config))
+    return _filled("zeros_like", tensor, 0.0, (dtype, layout, device, memory_config), written=optional_tensor)
 
 
 @described(like=full_like)
@@ -167,6 +192,7 @@ def ones_like(
     layout: Layout | None = None,
     device: Device | None = None,
     memory_config: MemoryConfig | None = None,
+    optional_tensor: Tensor | None = None,
 ) -> Tensor:
     """A tensor of ones, with the shape of another tensor.
 
@@ -174,12 +200,13 @@ def ones_like(
         >>> ttnn.ones_like(ttnn.zeros((1, 2)), dtype=ttnn.float32).dtype
         DataType.FLOAT32
     """
-    return _filled("ones_like", tensor, 1.0, (dtype, layout, device, memory_config))
+    return _filled("ones_like", tensor, 1.0, (dtype, layout, device, memory_config), written=optional_tensor)
 
 
 @described(like=full_like)
 def empty_like(
     tensor: Tensor,
+    *,
     dtype: DataType | None = None,
     layout: Layout | None = None,
     device: Device | None = None,
@@ -199,6 +226,7 @@ def arange(
     start: int = 0,
     end: int | None = None,
     step: int = 1,
+    *,
     dtype: DataType = DataType.BFLOAT16,
     device: Device | None = None,
     memory_config: MemoryConfig = DRAM_MEMORY_CONFIG,
@@ -284,7 +312,15 @@ def rand(
 FILLED: Final = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B)  # by an operation, in tiles
 
 
-def _filled(function: str, tensor: Tensor, fill_value: float, place: Place, *, on_host: bool = False) -> Tensor:
+def _filled(
+    function: str,
+    tensor: Tensor,
+    fill_value: float,
+    place: Place,
+    *,
+    on_host: bool = False,
+    written: Tensor | None = None,
+) -> Tensor:
     """A tensor of one number in the shape of another tensor, by the function of that name; on the host on request."""
     dtype, layout, device, memory_config = place
     require_type(function, Tensor, tensor=tensor)
@@ -293,18 +329,23 @@ def _filled(function: str, tensor: Tensor, fill_value: float, place: Place, *, o
     require_type_or_none(function, Layout, layout=layout)
     require_type_or_none(function, Device, device=device)
     require_type_or_none(function, MemoryConfig, memory_config=memory_config)
+    require_type_or_none(function, Tensor, optional_tensor=written)
+    if written is not None:
+        dtype, layout, device = written.dtype, written.layout, written.device()
     home = tensor.device()
     stays = layout in (None, tensor.layout) and dtype in (None, tensor.dtype) and device in (None, home)
     filled = tensor.layout is Layout.TILE and tensor.dtype in FILLED
     if on_host or home is None or not stays or not filled:
         config = memory_config or (None if home is None else tensor.spec.memory_config)
-        return full(tensor.shape, fill_value, dtype or tensor.dtype, layout or tensor.layout, device or home, config)
+        form = dtype or tensor.dtype, layout or tensor.layout
+        return full(tensor.shape, fill_value, *form, device or home, config, optional_tensor=written)
     require_allocated(tensor)
 
     def call() -> Tensor:
-        plan = plan_unary(tensor.spec, (FILL, (float(fill_value),)), home.spec, place=memory_config)
+        target, tensors = None if written is None else written.spec, {"input": tensor}
+        plan = plan_unary(tensor.spec, (FILL, (float(fill_value),)), home.spec, place=memory_config, target=target)
         with home.function(f"ttnn.{function}"):
-            return run(plan, {"input": tensor}, home)["output"]
+            return run(plan, tensors if written is None else {**tensors, "target": written}, home)["output"]
 
     return locked_on(home, call)
 

@@ -1,6 +1,6 @@
 """What functions of device tensors share: checks, standard documentation, plans, arguments that are not simulated."""
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from inspect import signature
 from types import MappingProxyType
 from typing import Final, ParamSpec, TypeVar
@@ -64,15 +64,18 @@ TEXTS: Final = MappingProxyType(
 
 
 def operation_as(
-    prefix: str = OPERATIONS, raises: Iterable[str] = tuple(RAISES)
+    prefix: str = OPERATIONS,
+    raises: Iterable[str] = tuple(RAISES),
+    others: Mapping[str, Sequence[str]] | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Makes a function an operation of the library: arguments checked, in its turn on its device, and documented.
 
-    ``prefix`` is what the real library's errors put before its name; ``raises`` are the errors of its docstring.
+    ``prefix`` is what the real library's errors put before its name; ``raises`` are the errors of its docstring;
+    ``others`` are those of `Signature`.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        operation = on_device(checked_as(prefix)(function))
+        operation = on_device(checked_as(prefix, others=others)(function))
         parameters = signature(function).parameters
         texts = {name: TEXTS[name] for name in parameters if name in TEXTS}
         errors = {name: RAISES[name] for name in raises}

@@ -211,8 +211,14 @@ class Binary(Whole):
     use_legacy: object = param("Not simulated; None lets the library choose.", default=None)
 
 
+# ttnn's names of the operands of functions that write into the first, but for add_ and subtract_
+IN_PLACE_OPERANDS: Final = {"input_a": ("input_tensor_a",), "input_b": ("input_tensor_b",)}
+
+
 class InPlace(Activations, Grids):
     """A function of two operands that writes into the first."""
+
+    _others = IN_PLACE_OPERANDS
 
     input_tensor_a: Tensor = param(
         "[..., rows, columns] on the device, in TILE layout and of the result's shape.", kw_only=False

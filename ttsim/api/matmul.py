@@ -69,13 +69,17 @@ class Matmul(Call, name="matmul"):
     )
     global_cb: object = param("Not simulated; of gather_in0 alone.", default=None)
     sub_device_id: object = param("Not simulated; None for the whole device.", default=None)
+    prefetcher_pipes: object = param("Not simulated; empty for none.", default=())
 
-    bias: Tensor | None = None  # A parameter of `Linear` alone
+    # Parameters of `Linear` alone
+    bias: Tensor | None = None
+    in0_column_offset: object = None
 
     def run(self) -> Tensor:
         """The product, and a bias added to each row of it before the activation."""
-        unsimulated = ("output_tile", "global_cb", "sub_device_id")
+        unsimulated = ("output_tile", "global_cb", "sub_device_id", "in0_column_offset")
         require_left_out(self._name, **{name: getattr(self, name) for name in unsimulated})
+        require_left_out(self._name, prefetcher_pipes=self.prefetcher_pipes or None)
         ranks = len(self.input_tensor_a.shape), len(self.input_tensor_b.shape)
         if 0 in ranks:
             raise ArgumentError(
@@ -159,7 +163,8 @@ class Linear(
     Matmul,
     name="linear",
     parameters="input_tensor_a input_tensor_b bias transpose_a transpose_b memory_config dtype program_config "
-    "activation compute_kernel_config core_grid output_tile optional_output_tensor global_cb sub_device_id",
+    "activation compute_kernel_config core_grid output_tile optional_output_tensor global_cb sub_device_id "
+    "prefetcher_pipes in0_column_offset",
 ):
     """The product of `matmul` plus a bias row: ``input_tensor_a @ input_tensor_b + bias``.
 
@@ -178,6 +183,7 @@ class Linear(
         "to all, as in ttnn.",
         default=None,
     )
+    in0_column_offset: object = param("Not simulated; None for the first column.", default=None)
 
 
 matmul = on_device(function_of(Matmul))

@@ -1,6 +1,6 @@
 """ttnn's functions of two operands that are one device operation each, and those that write into the first operand."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -11,6 +11,7 @@ from device.numbers.formats import BFLOAT16, INT32, UINT32, quantize
 from ops.programs.eltwise.pairs import PAIRS
 from ttsim.api.conversions import typecast
 from ttsim.api.eltwise import (
+    IN_PLACE_OPERANDS,
     ORDER,
     Activations,
     Combination,
@@ -34,8 +35,13 @@ class OfTensors(Combination):
     input_tensor_b: Tensor = param("Another such tensor.", kw_only=False)
 
 
+SCALAR: Final = {"input_b": ("input_tensor_b",)}  # ttnn's name of a number as the second operand
+
+
 class OfIntegers(Placed, Written, Activations, Grids):
     """A function of integers; with a number it is a function of one tensor."""
+
+    _others = SCALAR
 
     def run(self) -> Tensor:
         """Combines the operands; an integer is a parameter of the operation."""
@@ -50,6 +56,8 @@ class OfIntegers(Placed, Written, Activations, Grids):
 
 class Extremum(Typed, Placed, Written, Activations):
     """The larger or smaller of two operands; with a number it is a function of one tensor, perhaps converted after."""
+
+    _others = SCALAR
 
     def run(self) -> Tensor:
         """Combines the operands; a number is a parameter of the operation."""
@@ -82,6 +90,12 @@ class Remainder(Placed, Grids):
         return applied(name, (name, (float(right),)), left, self.memory_config, self.output_tensor)
 
 
+class ShortRemainder(Remainder):
+    """One with its own name of a number."""
+
+    _others: ClassVar[Mapping[str, Sequence[str]]] = {"scalar": ("input_tensor_b",)}
+
+
 class WholeRemainder(Remainder, Whole):
     """One with all parameters."""
 
@@ -102,6 +116,8 @@ class Fast(Whole):
 
 class Reversed(Typed, Placed, Written, Activations):
     """A difference, the first operand taken from the second."""
+
+    _others = SCALAR
 
     fast_and_approximate_mode: bool | None = param("Planned as the exact mode.", default=True)
 
@@ -129,7 +145,7 @@ FUNCTIONS: Final = {
     "maximum": Row("maximum", "The larger of a and b", EXTREMUM),
     "minimum": Row("minimum", "The smaller of a and b", EXTREMUM),
     "remainder": Row("remainder", "What a / b, rounded down, leaves of a", WholeRemainder),
-    "fmod": Row("fmod", "What a / b, rounded toward zero, leaves of a", Remainder),
+    "fmod": Row("fmod", "What a / b, rounded toward zero, leaves of a", ShortRemainder),
     "bitwise_and": Row("bitwise_and", "The bits of both a and b", INTEGER, integers=True),
     "bitwise_or": Row("bitwise_or", "The bits of a or b", INTEGER, integers=True),
     "bitwise_xor": Row("bitwise_xor", "The bits of one of a and b alone", INTEGER, integers=True),
@@ -154,7 +170,9 @@ FUNCTIONS: Final = {
 
 
 class ShortInPlace(Activations, Grids):
-    """A function of two operands that writes into the first, under ttnn's names of its operands."""
+    """A function of two operands that writes into the first."""
+
+    _others = IN_PLACE_OPERANDS
 
     def run(self) -> Tensor:
         """Combines the operands."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Final
 
 from device.errors import DeviceError, NotSimulatedError, shown
 from device.memory.memory_config import MemoryConfig
@@ -19,6 +19,7 @@ from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.configs import UnaryOpType, UnaryWithParam
 from ttsim.runtime.types.tensors import DataType
 
+NUMBER: Final = {"value": ["input_tensor_b"]}  # ttnn's name of a number as the second operand
 REPEATED = (0, 1, 2, 3)  # exponents for which the library multiplies repeatedly
 
 
@@ -73,7 +74,12 @@ def _divided(
     return applied(str(rounding_mode), rounding, quotient, memory_config, output_tensor)
 
 
-@public("input_tensor_a / input_tensor_b, perhaps rounded.", "div(x, y)", "[[0.5, 1.0]]")
+@public(
+    "input_tensor_a / input_tensor_b, perhaps rounded.",
+    "div(x, y)",
+    "[[0.5, 1.0]]",
+    others=NUMBER,
+)
 def div(
     input_tensor_a: object,
     input_tensor_b: object,
@@ -219,29 +225,29 @@ def _required_nonzero(name: str, value: object) -> float:
     return 1 / float(value)
 
 
-@public("x / y rounded down, and x / y where that is infinite.", "floor_div(x, y)", "[[0.0, 1.0]]")
-def floor_div(input_tensor_a: Tensor, value: object, *, memory_config: MemoryConfig | None = None) -> Tensor:
+@public("x / y rounded down, and x / y where that is infinite.", "floor_div(x, y)", "[[0.0, 1.0]]", others=NUMBER)
+def floor_div(input_tensor_a: Tensor, input_tensor_b: object, *, memory_config: MemoryConfig | None = None) -> Tensor:
     """Two quotients, a rounding and a choice; with a number a product and a rounding."""
-    if not isinstance(value, Tensor):
-        factor = _required_nonzero("floor_div", value)
+    if not isinstance(input_tensor_b, Tensor):
+        factor = _required_nonzero("floor_div", input_tensor_b)
         product = combined("multiply", "multiply", (input_tensor_a, factor), memory_config=memory_config)
         return applied("floor", ("floor", ()), product, memory_config)
-    quotient = combined("div", "div", (input_tensor_a, value), memory_config=memory_config)
-    rounded = div(input_tensor_a, value, rounding_mode="floor", memory_config=memory_config)
+    quotient = combined("div", "div", (input_tensor_a, input_tensor_b), memory_config=memory_config)
+    rounded = div(input_tensor_a, input_tensor_b, rounding_mode="floor", memory_config=memory_config)
     infinite = applied("isinf", ("isinf", ()), quotient, memory_config)
     result = where(infinite, quotient, rounded, memory_config=memory_config)
     del infinite, rounded, quotient
     return result
 
 
-@public("x / y, and 0 where y is 0.", "div_no_nan(x, y)", "[[0.5, 1.0]]")
-def div_no_nan(input_tensor_a: Tensor, value: object, *, memory_config: MemoryConfig | None = None) -> Tensor:
+@public("x / y, and 0 where y is 0.", "div_no_nan(x, y)", "[[0.5, 1.0]]", others=NUMBER)
+def div_no_nan(input_tensor_a: Tensor, input_tensor_b: object, *, memory_config: MemoryConfig | None = None) -> Tensor:
     """A quotient and a choice; with a number a product."""
-    if not isinstance(value, Tensor):
-        factor = _required_nonzero("div_no_nan", value)
+    if not isinstance(input_tensor_b, Tensor):
+        factor = _required_nonzero("div_no_nan", input_tensor_b)
         return combined("multiply", "multiply", (input_tensor_a, factor), memory_config=memory_config)
-    quotient = combined("div", "div", (input_tensor_a, value), memory_config=memory_config)
-    zero = applied("eqz", ("eqz", ()), value, memory_config)
+    quotient = combined("div", "div", (input_tensor_a, input_tensor_b), memory_config=memory_config)
+    zero = applied("eqz", ("eqz", ()), input_tensor_b, memory_config)
     result = where(zero, 0.0, quotient, memory_config=memory_config)
     del zero, quotient
     return result

@@ -87,7 +87,7 @@ def _are_tensors(values: object) -> bool:
 
 @operation
 def permute(
-    input_tensor: Tensor, dims: object, *, memory_config: MemoryConfig | None = None, pad_value: object = None
+    input_tensor: Tensor, dims: object, pad_value: object = None, *, memory_config: MemoryConfig | None = None
 ) -> Tensor:
     """A tensor with its axes in another order.
 
@@ -116,7 +116,7 @@ def permute(
 @described("OutOfMemoryError", like=permute)
 @on_device
 def transpose(
-    input_tensor: Tensor, dim1: int, dim2: int, *, memory_config: MemoryConfig | None = None, pad_value: object = None
+    input_tensor: Tensor, dim1: int, dim2: int, pad_value: object = None, *, memory_config: MemoryConfig | None = None
 ) -> Tensor:
     """A tensor with two axes swapped.
 
@@ -197,7 +197,7 @@ def convert_to_chw(input: Tensor, *, dtype: DataType | None = None) -> Tensor:
     return converted("experimental.convert_to_chw", plan_convert_to_chw, input, data_format=format_of(dtype))
 
 
-@operation
+@operation_as(others={"logical_shape": ["shape"]})
 def reshape(
     input_tensor: Tensor,
     shape: object,
@@ -452,16 +452,13 @@ def _axis(function: str, dim: object, rank: int) -> int:
     return number % rank
 
 
-@operation
+@operation_as(others={"starts": ["slice_start"], "ends": ["slice_end"], "steps": ["slice_step"]})
 def slice(
     input_tensor: Tensor,
-    slice_start: object = None,
-    slice_end: object = None,
+    slice_start: object,
+    slice_end: object,
     slice_step: object = None,
     *,
-    starts: object = None,
-    ends: object = None,
-    steps: object = None,
     memory_config: MemoryConfig | None = None,
     output_tensor: Tensor | None = None,
     pad_value: float | None = None,
@@ -473,9 +470,6 @@ def slice(
         slice_start: First index of each axis.
         slice_end: Index after the last one of each axis.
         slice_step: Distance between indices of each axis; None for 1.
-        starts: Another name of ``slice_start``.
-        ends: Another name of ``slice_end``.
-        steps: Another name of ``slice_step``.
         memory_config: Memory of the result; None for that of the tensor, with smaller shards.
         pad_value: Not simulated: padding is no part of a tensor's values here.
 
@@ -488,8 +482,6 @@ def slice(
         Shape([1, 1, 32, 64])
     """
     require_left_out("slice", output_tensor=output_tensor, pad_value=pad_value, sub_core_grids=sub_core_grids)
-    begins = integers_of("slice: slice_start", slice_start if starts is None else starts)
-    behind = integers_of("slice: slice_end", slice_end if ends is None else ends)
-    step = slice_step if steps is None else steps
-    taken = None if step is None else integers_of("slice: slice_step", step)
+    begins, behind = integers_of("slice: slice_start", slice_start), integers_of("slice: slice_end", slice_end)
+    taken = None if slice_step is None else integers_of("slice: slice_step", slice_step)
     return converted("slice", plan_slice, input_tensor, begins, behind, taken, place=memory_config)

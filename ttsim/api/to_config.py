@@ -221,9 +221,13 @@ def tilize(
     dtype: DataType | None = None,
     use_multicore: bool = True,
     use_low_perf: object = None,
+    tile: object = None,
     sub_core_grids: object = None,
 ) -> Tensor:
     """A tensor in ROW_MAJOR layout brought into TILE layout; its rows and shards must be whole tiles.
+
+    Args:
+        tile: `ttnn.Tile` of the only simulated size, 32 x 32; None for the same.
 
     Returns:
         The tensor in TILE layout.
@@ -283,10 +287,14 @@ def tilize_with_zero_padding(
     input_tensor: Tensor,
     *,
     memory_config: MemoryConfig | None = None,
+    output_dtype: DataType | None = None,
     use_multicore: bool = True,
     sub_core_grids: object = None,
 ) -> Tensor:
     """A tensor in ROW_MAJOR layout padded with zeros to whole tiles and brought into TILE layout.
+
+    Args:
+        output_dtype: Data type of the result; None for that of the tensor.
 
     Returns:
         The tensor in TILE layout; ``input_tensor`` itself if it is in TILE layout.
@@ -297,7 +305,7 @@ def tilize_with_zero_padding(
     """
     owner = "tilize_with_zero_padding"
     require_left_out(owner, sub_core_grids=sub_core_grids)
-    return _padded(owner, input_tensor, memory_config, use_multicore)
+    return _padded(owner, input_tensor, memory_config, use_multicore, data_format=format_of(output_dtype))
 
 
 def _padded(owner: str, tensor: Tensor, place: MemoryConfig | None, use_multicore: bool, **options: Any) -> Tensor:

@@ -27,7 +27,7 @@ def test_defaults_are_those_of_the_real_library() -> None:
     assert ttsim.full((2, 2), 7, ttsim.int32).to_list() == [[7, 7], [7, 7]]
     assert ttsim.ones([1, 4]).to_list() == [[1.0] * 4]
     assert ttsim.arange(5).to_list() == [0, 1, 2, 3, 4]
-    assert ttsim.arange(0, 10, 3, ttsim.int32).to_list() == [0, 3, 6, 9]
+    assert ttsim.arange(0, 10, 3, dtype=ttsim.int32).to_list() == [0, 3, 6, 9]
 
 
 def test_tensors_are_made_on_a_device(device: ttsim.Device) -> None:

@@ -200,6 +200,9 @@ class Signature:
     arguments: Mapping[str, Param]  # By name, in order
     # Names that older versions had, with what to do instead: accepted with a warning, and ignored
     retired: Mapping[str, str] = field(default_factory=dict)
+    # Names that other forms of the real library's function have, each with the parameters here that it may stand for:
+    # it is the first of them that is not given
+    others: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def bind(self, args: tuple[object, ...], arguments: Mapping[str, object]) -> dict[str, Any]:
         """Every argument in its plain form, with defaults; raises ArgumentTypeError for the first that is wrong."""
@@ -209,6 +212,8 @@ class Signature:
             if name in arguments:
                 raise self.error(arguments, f"{name} is given twice, by position and by name")
         args, arguments = args[len(named) :], {**named, **arguments}
+        if not self.others.keys().isdisjoint(arguments):
+            arguments = self._by_own_names(arguments)
         if args:
             raise self.error(arguments, f"arguments are keyword-only, but {len(args)} came without a name")
         for name in arguments:
@@ -222,6 +227,16 @@ class Signature:
                 raise self.error(arguments, f"{name} is missing; it must be {kind.text}{kind.hint(value)}")
             bound[name] = self.convert(name, value, arguments) if name in arguments else value
         return bound
+
+    def _by_own_names(self, arguments: Mapping[str, object]) -> dict[str, object]:
+        """Arguments of another form of the function under the names of this one."""
+        own = {name: value for name, value in arguments.items() if name not in self.others}
+        for name in arguments.keys() & self.others.keys():
+            free = next((one for one in self.others[name] if one not in own), None)
+            if free is None:
+                raise self.error(arguments, f"{name} is another name of {self.others[name][0]}, which is given, too")
+            own[free] = arguments[name]
+        return own
 
     def convert(self, name: str, value: object, arguments: Mapping[str, object] | None = None) -> Any:
         """One argument in its plain form; raises ArgumentTypeError if it is of the wrong type."""
@@ -266,17 +281,20 @@ def incompatible(entry: str) -> str:
     return line if entry.startswith(OPERATIONS) else f"{line} The following argument types are supported:"
 
 
-def checked_as(prefix: str = OPERATIONS, name: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]:
+def checked_as(
+    prefix: str = OPERATIONS, name: str = "", others: Mapping[str, Sequence[str]] | None = None
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """A decorator that checks a function's arguments by their annotations before calling it.
 
     Args:
         prefix: What the real library's errors put before the name: "ttnn." and the modules of an operation; nothing
             for a function of the bindings that is no operation.
         name: What errors call the function; its own name by default.
+        others: As in `Signature`.
     """
 
     def check(function: Callable[P, R]) -> Callable[P, R]:
-        wanted = signature_of(function, prefix, name)
+        wanted = replace(signature_of(function, prefix, name), others=others or {})
 
         @wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -437,6 +455,7 @@ class Call:
 
     _name: ClassVar[str] = ""
     _order: ClassVar[Sequence[str]] = ()
+    _others: ClassVar[Mapping[str, Sequence[str]]] = {}  # as in `Signature`
     _signature: ClassVar[Signature]
 
     def __init_subclass__(cls, *, name: str = "", parameters: str = "", prefix: str = OPERATIONS) -> None:
@@ -454,7 +473,7 @@ class Call:
             assert set(order) == set(params), set(order) ^ set(params)
             hints = get_type_hints(cls, include_extras=True)
             arguments = {key: replace(params[key], kind=kind_of(hints[key])) for key in order}
-            cls._name, cls._signature = name, Signature(prefix + name, name, arguments)
+            cls._name, cls._signature = name, Signature(prefix + name, name, arguments, others=cls._others)
 
     @classmethod
     def parameters(cls) -> tuple[str, ...]:
