@@ -134,7 +134,8 @@ def test_a_request_for_the_planners_own_choice_is_no_other_plan():
         (of(config={"x": 1}), Verdict.REFUSED, "x"),
         (replace(POINT, lowering="x"), Verdict.REFUSED, "lowering must be one of"),
         (of(input_height=300, input_width=300, input_memory="l1", in_channels=512), Verdict.DOES_NOT_FIT, "Out of Mem"),
-        (of(kernel_size="ab"), Verdict.FAILED, "Error"),
+        (of(kernel_size="ab"), Verdict.REFUSED, "every side of shape must be an integer"),
+        (of(in_channels="a"), Verdict.FAILED, "TypeError"),
     ],
 )
 def test_a_bad_point_is_a_row_with_its_error(point, verdict, words):

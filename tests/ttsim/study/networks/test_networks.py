@@ -165,7 +165,7 @@ def test_the_command_records_what_one_device_does(tmp_path, capsys):
     assert main(["exec", "--values", "off", "--record", str(path), str(script)]) == 0
     assert read_network(path).steps[0]["tensor"] == 0
     script.write_text(2 * open_one)
-    assert main(["exec", "--values", "off", "--record", str(path), str(script)]) == 1
+    assert main(["exec", "--values", "off", "--record", str(path), str(script)]) == 2
     assert "2 devices made calls" in capsys.readouterr().err
 
 
