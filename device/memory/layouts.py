@@ -102,10 +102,8 @@ class TensorSpec:
         if padded_shape is not None:
             padded = tuple(map(int, padded_shape))
             aligned = _alignment_of(logical, padded, least) if alignment is None else aligned
-        elif logical or layout is Layout.TILE or alignment is not None:
+        else:  # a single number takes a row of one
             padded = _rounded(logical, aligned)
-        else:  # a single number
-            padded = ()
         object.__setattr__(self, "shape", logical)
         object.__setattr__(self, "data_format", data_format)
         object.__setattr__(self, "layout", layout)
@@ -139,7 +137,7 @@ class TensorSpec:
     @property
     def matrix(self) -> tuple[int, int]:
         """Rows and columns of the padded matrix."""
-        return prod(self.padded_shape[:-1]), self.padded_shape[-1] if self.padded_shape else 1
+        return prod(self.padded_shape[:-1]), self.padded_shape[-1]
 
     @property
     def shards(self) -> ShardSpec:

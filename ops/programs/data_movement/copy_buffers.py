@@ -107,15 +107,12 @@ def _copy_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> B
     """
     page_bytes, data_format = aligned_page(target, spec), target.data_format
     if source.layout is Layout.ROW_MAJOR and source.memory_config != target.memory_config:
-        rows, row, part = (
-            source.volume // source.shape[-1],
-            row_bytes(source, source.shape[-1]),
-            _common_part(source, target, spec),
-        )
+        width = prod(source.shape[-1:])
+        rows, row, part = source.volume // width, row_bytes(source, width), _common_part(source, target, spec)
         if rows < spec.grid.cores and part < row:
             cores = page_cores(rows * div_up(row, part), spec.grid)
             return (paged_buffer("parts", BUFFERING, part, data_format, cores),)
-        cores, read_bytes = page_cores(source.volume // source.shape[-1], spec.grid), source.buffer(spec).page_bytes
+        cores, read_bytes = page_cores(rows, spec.grid), source.buffer(spec).page_bytes
         return (
             paged_buffer("written", BUFFERING, min(page_bytes, MOST_BYTES), data_format, cores),
             scratchpad("read", min(read_bytes, MOST_BYTES), source.data_format, cores),
@@ -131,7 +128,7 @@ def _copy_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> B
 
 def _common_part(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> int:
     """Bytes of the largest part that fills the pages of rows in two places; a whole row if it is not aligned."""
-    row, sides, alignment = row_bytes(source, source.shape[-1]), [], 1
+    row, sides, alignment = row_bytes(source, prod(source.shape[-1:])), [], 1
     for tensor in (source, target):
         cuts = tensor.memory_config.memory_layout in (Scheme.WIDTH_SHARDED, Scheme.BLOCK_SHARDED)
         sides.append(row_bytes(tensor, tensor.shards.shape[1]) if cuts else row)

@@ -240,7 +240,7 @@ def stick_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> t
 
     Both processors work where pages of one side divide those of the other and can be written unchanged.
     """
-    read, written = row_bytes(source, source.shape[-1]), row_bytes(target, target.shape[-1])
+    read, written = (row_bytes(tensor, prod(tensor.shape[-1:])) for tensor in (source, target))
     cores = first_cores(spec.grid.cores, spec.grid.cols, spec.grid.rows)
     place = (read - 1) // READ_BYTES * READ_BYTES + READ_ROOM_BYTES
     result = (written - 1) // READ_BYTES * READ_BYTES + WRITE_ROOM_BYTES

@@ -40,6 +40,11 @@ def test_tiles_pad_the_last_two_axes(shape, padded):
     assert TensorSpec(shape, BFLOAT16, Layout.TILE).padded_shape == padded
 
 
+@pytest.mark.parametrize(("layout", "padded"), [(Layout.ROW_MAJOR, (1,)), (Layout.TILE, (32, 32))])
+def test_a_number_without_axes_is_padded_to_one_row_or_one_tile(layout, padded):
+    assert TensorSpec((), BFLOAT16, layout).padded_shape == padded
+
+
 def test_shards_pad_rows_to_whole_shards():
     tensor = tensor_spec("1x1x9x40 float32 block/5x16/3x2")
     buffer = tensor.buffer(WORMHOLE)
