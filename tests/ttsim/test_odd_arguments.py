@@ -110,6 +110,9 @@ REFUSED = [
     (lambda d, x: ttsim.Tensor(ONES, ttsim.bfloat16, ttsim.TILE_LAYOUT),
      "ArgumentType: Tensor: device must be a Device"),
     (lambda d, x: ttsim.Tensor(ONES, ttsim.bfloat16, d, d), "ArgumentType: Tensor: layout must be a Layout"),
+    *((lambda d, x, given=given: ttsim.Tensor(*given[0], **given[1]),
+       "ArgumentType: __init__(): incompatible function arguments. The following argument types are")
+      for given in ((([1.0, 2.0], [2], ttsim.bfloat16), {}), ((ONES,), {"dtypo": 5}))),
     (lambda d, x: ttsim.Tensor(ONES, ttsim.bfloat16, d, None, 5),
      "ArgumentType: Tensor: mem_config must be a MemoryCon"),
     (lambda d, x: x.to(d, 5), "ArgumentType: to: mem_config must be a MemoryConfig, not 5"),

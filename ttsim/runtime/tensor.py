@@ -6,6 +6,7 @@ A host tensor keeps its values in logical order, rounded to its format. A device
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from inspect import signature
 from math import prod
 from typing import Any, SupportsIndex, cast, overload
 
@@ -43,7 +44,7 @@ from ttsim.runtime.storage import (
     torch_from_numpy,
     unknown_torch,
 )
-from ttsim.runtime.types.call import require_type_or_none, required_sides
+from ttsim.runtime.types.call import incompatible, require_type_or_none, required_sides
 from ttsim.runtime.types.of_torch import TorchTensor
 from ttsim.runtime.types.tensors import DataType, Shape, Tile, resolved_shape
 
@@ -142,7 +143,15 @@ class Tensor(Operators):
             OutOfMemoryError: The tensor does not fit into the free part of its memory.
         """
         listed = "shape" in kwargs or isinstance(args[0] if args else None, list | tuple)
-        (self._of_list if listed else self._of_array)(data, *args, **kwargs)
+        make = self._of_list if listed else self._of_array
+        try:
+            make(data, *args, **kwargs)
+        except TypeError:
+            try:
+                signature(make).bind(data, *args, **kwargs)
+            except TypeError as error:
+                raise ArgumentTypeError(f"{incompatible('__init__')}\nTensor: {error}") from None
+            raise
 
     def _of_list(
         self,
