@@ -30,7 +30,7 @@ class BcastArguments:
 
 def bcast_refusal(left: TensorSpec, right: TensorSpec, axes: str) -> str | None:
     """What ttnn refuses of two tensors before it brings them into TILE layout; None if it takes them."""
-    (rows, columns), (own_rows, own_columns) = right.padded_shape[-2:], left.padded_shape[-2:]
+    (rows, columns), (own_rows, own_columns) = ((1, *tensor.padded_shape)[-2:] for tensor in (right, left))
     by_rows = right.layout is Layout.ROW_MAJOR
     short = (1, TILE) if by_rows else (TILE,)
     if axes == "HW":

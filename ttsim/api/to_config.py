@@ -277,8 +277,8 @@ def in_tiles(tensor: Tensor) -> Tensor:
     """A tensor in TILE layout, padded with zeros if it was not."""
     if tensor.spec.layout is Layout.TILE:
         return tensor
-    *outer, rows, columns = tensor.spec.padded_shape
-    shape = [*outer, round_up(rows, TILE), round_up(columns, TILE)]
+    sides = tensor.spec.padded_shape
+    shape = [*sides[:-2], *(round_up(side, TILE) for side in sides[-2:])]
     return tilize_with_val_padding(tensor, shape, 0.0, memory_config=tensor.spec.memory_config)
 
 

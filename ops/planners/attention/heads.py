@@ -97,11 +97,18 @@ def _head_size(call: SplitArguments) -> int:
         raise NotSimulatedError("nlp_create_qkv_heads: ttsim does not simulate calls without heads; give 1 or more")
     if call.other is not None:
         other = call.other.padded_shape[-1]
+        if columns < heads:
+            raise DeviceError(f"num_q_heads ({heads}) exceeds the Q width ({columns})\n{HINT}")
+        if other < 2 * kv_heads:
+            raise DeviceError(f"2 * num_kv_heads ({kv_heads}) exceeds the KV width ({other})\n{HINT}")
         if columns % heads or other % (2 * kv_heads):
             raise DeviceError(f"Unsupported input shape\n{HINT}")
         if other // (2 * kv_heads) != columns // heads:
             raise DeviceError(f"Head dims must be the same for Q and K, V\n{HINT}")
         return columns // heads
+    if call.program == "NlpCreateHeads" and columns < heads + 2 * kv_heads:
+        text = f"num_q_heads ({heads}) + 2 * num_kv_heads ({kv_heads}) exceeds the fused width ({columns})"
+        raise DeviceError(f"{text}\n{HINT}")
     if columns % (heads + 2 * kv_heads):
         first = "Unsupported input shape"
         if call.program == "CreateQKVHeads":
@@ -314,10 +321,10 @@ def plan_join(
 
 
 def _check_joined(source: TensorSpec) -> None:
-    size = source.shape[-1]
     if len(source.shape) != RANK:
         shape = f"Shape({list(source.shape)})"
         raise DeviceError(f"Input tensor must have rank 4. Shape: {shape}\ninput_tensor: reshape it")
+    size = source.shape[-1]
     if size % TILE:
         raise DeviceError(
             f"Head size must be a multiple of {TILE} but was found to be {size}. Update the matmul that uses the "

@@ -298,6 +298,24 @@ REFUSED = [
     ("32x32 tile", lambda x: ttnn.elu(x, alpha="x"), "ArgumentType: ttnn.elu(): incompatible function arguments.\n"
      "elu: alpha must be a number, not 'x'"),
     ("64 height/1x64/2", ttnn.relu, "Device: Rank must be at least 2\n"),
+    # tensors of too few axes
+    ("32 + 1x32", lambda x, y: ttnn.bcast(x, y, ttnn.BcastOpMath.MUL, ttnn.BcastOpDim.H),
+     "Device: To be tilizable output tensor shape Shape([32]) must be divisible by tile size (32, 32)\n"),
+    ("7 + 1x32", lambda x, y: ttnn.bcast(x, y, ttnn.BcastOpMath.MUL, ttnn.BcastOpDim.H),
+     "Device: Input tensor A width (7) must equal input tensor B width (32) for height broadcast"),
+    ("32x32 tile + 32 tile", lambda x, y: ttnn.addmm(x, x, y),
+     "Argument: ShapeBase[] index out of range. 1 not in [-4, 1)\naddmm: "),
+    ("32x32 tile + 32 tile", lambda x, y: ttnn.addmm(y, x, x),
+     "Argument: ShapeBase[] index out of range. 1 not in [-4, 1)\naddmm: "),
+    # more heads than columns
+    ("1x1x32x32 tile", lambda x: ttnn.experimental.nlp_create_qkv_heads(x, num_heads=31, num_kv_heads=1),
+     "Device: num_q_heads (31) + 2 * num_kv_heads (1) exceeds the fused width (32)"),
+    ("1x1x32x32 tile + 1x1x32x32 tile",
+     lambda x, y: ttnn.experimental.nlp_create_qkv_heads(x, y, num_heads=40, num_kv_heads=2),
+     "Device: num_q_heads (40) exceeds the Q width (32)"),
+    ("1x1x32x32 tile + 1x1x32x32 tile",
+     lambda x, y: ttnn.experimental.nlp_create_qkv_heads(x, y, num_heads=1, num_kv_heads=40),
+     "Device: 2 * num_kv_heads (40) exceeds the KV width (32)"),
     # max_pool2d
     ("1x1x72x16", lambda x: pool(x, (3, 3), padding=(2, 1)),
      "Device: Pool2D: Padding (2, 2, 1) should not exceed half of kernel size (3, 3)"),
