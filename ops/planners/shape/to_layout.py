@@ -65,7 +65,8 @@ def in_other_layout(
         return untilized_by(builder, source, rows_of(spec, spec.shape, where), name)
     spec.changed(shape=spec.padded_shape, layout=Layout.TILE)  # refuses ragged shards
     padded = TensorSpec(spec.shape, spec.data_format, Layout.TILE, where).padded_shape
-    whole, by_height = spec.padded_shape == padded, spec.memory_config.memory_layout is Scheme.HEIGHT_SHARDED
+    whole = padded in (spec.padded_shape, spec.shape)  # the last of WIDTH shards may be ragged
+    by_height = spec.memory_config.memory_layout is Scheme.HEIGHT_SHARDED
     if whole or not by_height or len(spec.shape) == 1:
         return tilized_by(builder, source, name, place=where, data_format=data_format, whole=whole)
     behind = tuple((0, side - own) for side, own in zip(padded, spec.shape, strict=True))

@@ -120,6 +120,8 @@ VALUES = [
     ("1x1x64x64 tile", lambda x: ttnn.to_layout(x, ttnn.ROW_MAJOR_LAYOUT), same, "UntilizeCodegen"),
     ("1x1x64x64 tile", lambda x: ttnn.to_layout(ttnn.to_memory_config(x, DRAM), x.layout), same, ""),
     ("1x1x64x64 rows", ttnn.tilize, same, "Tilize"),
+    ("64x160 rows width/64x96/2", lambda x: ttnn.to_layout(x, ttnn.TILE_LAYOUT), same, "Tilize"),  # a ragged shard
+    ("2x25x160 rows width/50x96/2", ttnn.tilize_with_zero_padding, same, None),
     ("1x1x64x64 tile", lambda x: ttnn.typecast(x, ttnn.float32), same, "Typecast"),
     # The older typecast copies, even into the same format
     ("1x1x64x64 tile", lambda x: ttnn.experimental.typecast(x, ttnn.bfloat16, L1), same, "Copy"),
@@ -183,6 +185,7 @@ PLACES = [
     ("1x1x64x64 tile", lambda x: ttnn.sharded_to_interleaved(x, L1), "DRAM"),
     ("28x128 rows width/28x24/6", lambda x: ttnn.tilize_with_zero_padding(x, memory_config=L1), "(32, 160)"),
     ("64 rows", ttnn.tilize_with_zero_padding, "(32, 64)"),
+    ("2x25x160 rows width/50x96/2", ttnn.tilize_with_zero_padding, "[64, 96]"),
     ("2x50x60 tile", ttnn.untilize, "(2, 50, 60)"),
     ("2x50x60 tile height/32x64/4", lambda x: ttnn.untilize(x, memory_config=DRAM), "(2, 64, 64)"),
     ("1x50x60 tile height/32x64/2", ttnn.untilize, "(1, 50, 64)"),
