@@ -58,7 +58,7 @@ MISTAKES = [  # a command line, and words of its line
     (f"run {SHAPE} --report layer.toml/new", "Not a directory: 'layer.toml/new'"),
     (f"run {SHAPE} --json a.json --html a.json", "run: --json and --html write 'a.json'; name two files"),
     ("run --shape -1,8,8,32", "run: batch_size must be an integer of at least 1, not -1"),
-    (f"run --shape 1,8,8,{10**20}", "input: shape must have at most 1,152,921,504,606,846,976 elements, not"),
+    (f"run --shape 1,8,8,{10**20}", "input: shape must have at most 281,474,976,710,656 elements, not"),
     ("devices --json n150", "'n150' is read, not written; give it before the flag"),
     ("devices --only dram", "--only chooses among the fields of --explain; give both or neither"),
     ("devices wormhole", "unknown device 'wormhole', did you mean 'wormhole_n"),

@@ -5,9 +5,7 @@ from typing import Any
 from device.errors import NotSimulatedError
 from device.memory.memory_config import MemoryConfig
 from ops.planners.attention.sdpa_decode import DecodeArguments, plan_decode, require_positions
-from ttsim.api.device_calls import cached_plan, integers_of, operation_as, require_left_out, required_device
-from ttsim.api.paged_cache import are_readable
-from ttsim.runtime.execution import run
+from ttsim.api.device_calls import are_readable, integers_of, operation_as, require_left_out, run_on_several
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.attention import SDPAProgramConfig
 from ttsim.runtime.types.configs import WormholeComputeKernelConfig
@@ -175,12 +173,11 @@ def _attended(
     call: DecodeArguments, query: Tensor, key: Tensor, value: Tensor, positions: Tensor | None, table: Tensor | None
 ) -> Tensor:
     """The result of a call on its tensors."""
-    named = {"query": query, "key": key, "value": value, "indices": positions, "table": table}
-    tensors = {name: tensor for name, tensor in named.items() if tensor is not None}
-    device, *_ = [required_device(call.owner, tensor) for tensor in tensors.values()]
-    plan = cached_plan(plan_decode, device, call)
-    if device.strict and are_readable(positions, table):
-        last = call.positions if positions is None else positions.values().reshape(-1).tolist()
-        require_positions(call, last, None if table is None else table.values().tolist())
-    with device.function(f"ttnn.transformer.{call.owner}"):
-        return run(plan, tensors, device)["output"]
+
+    def strict() -> None:
+        if are_readable(positions, table):
+            last = call.positions if positions is None else positions.values().reshape(-1).tolist()
+            require_positions(call, last, None if table is None else table.values().tolist())
+
+    tensors = {"query": query, "key": key, "value": value, "indices": positions, "table": table}
+    return run_on_several(f"transformer.{call.owner}", plan_decode, call, tensors, strict)

@@ -20,6 +20,7 @@ from ttsim.runtime.storage import StorageType
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.tensor_copies import stored_in
 from ttsim.runtime.types.call import (
+    MOST_ELEMENTS,
     checked_as,
     incompatible,
     require_type,
@@ -30,7 +31,6 @@ from ttsim.runtime.types.call import (
 from ttsim.runtime.types.docs import described
 from ttsim.runtime.types.tensors import DataType
 
-MOST_ELEMENTS: Final = 1 << 48  # numpy refuses larger arrays in words of its own
 Place: TypeAlias = tuple[DataType | None, Layout | None, Device | None, MemoryConfig | None]
 
 
@@ -121,7 +121,7 @@ def empty(
     """A tensor on a device whose elements are not specified; ttsim makes them zero.
 
     Args:
-        device: The device that holds the tensor; required, though in this place.
+        device: The device that holds the tensor; required, though it follows arguments with defaults, as in ttnn.
 
     Examples:
         >>> ttnn.empty((1, 2), device=device).shape

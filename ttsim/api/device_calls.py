@@ -167,6 +167,31 @@ def carried_out(owner: str, plan: Plan, tensor: Tensor, device: Device) -> Tenso
         return run(plan, {"input": tensor}, device)["output"]
 
 
+def run_on_several(
+    function: str,
+    planner: Callable[..., Plan],
+    call: Hashable,
+    tensors: Mapping[str, Tensor | None],
+    strict: Callable[[], None],
+) -> Tensor:
+    """The result of a call on tensors by the names of its plan, of which some may be left out (None).
+
+    ``function`` is the function with the module of ttnn that has it; ``strict`` refuses numbers on a strict device.
+    """
+    given = {name: tensor for name, tensor in tensors.items() if tensor is not None}
+    device, *_ = [required_device(function.rpartition(".")[2], tensor) for tensor in given.values()]
+    plan = cached_plan(planner, device, call)
+    if device.strict:
+        strict()
+    with device.function(f"ttnn.{function}"):
+        return run(plan, given, device)["output"]
+
+
+def are_readable(*tensors: Tensor | None) -> bool:
+    """Whether the numbers of all tensors are known here, which those of a device without values are not."""
+    return all(tensor is None or (tensor.known and not tensor.distributed) for tensor in tensors)
+
+
 def format_of(dtype: DataType | None) -> DataFormat | None:
     """The data format of a data type, if there is one."""
     return None if dtype is None else dtype.format

@@ -9,8 +9,7 @@ from ops.planners.paged_cache import (
     require_blocks,
     require_rows,
 )
-from ttsim.api.device_calls import cached_plan, integers_of, operation_as, require_left_out, required_device
-from ttsim.runtime.execution import run
+from ttsim.api.device_calls import are_readable, integers_of, operation_as, require_left_out, run_on_several
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.configs import WormholeComputeKernelConfig
 
@@ -78,10 +77,6 @@ def paged_update_cache(
     rows = integers_of("update_idxs", update_idxs)
     if any(row < 0 for row in rows):
         raise ArgumentTypeError(f"ttnn.experimental.{owner}(): incompatible function arguments.\nrows count from 0")
-    device = required_device(owner, input_tensor)
-    tensors = {"input": input_tensor, "indices": update_idxs_tensor, "table": page_table, "target": cache_tensor}
-    for tensor in _there(tensors).values():
-        required_device(owner, tensor)
     call = PagedUpdateArguments(
         cache=cache_tensor.spec,
         source=input_tensor.spec,
@@ -92,13 +87,15 @@ def paged_update_cache(
         first=batch_offset,
         wide=compute_kernel_config is not None and bool(compute_kernel_config.fp32_dest_acc_en),
     )
-    plan = cached_plan(plan_paged_update, device, call)
-    if device.strict and are_readable(update_idxs_tensor, page_table):
-        users = rows if update_idxs_tensor is None else update_idxs_tensor.values().reshape(-1).tolist()
-        table = None if page_table is None else page_table.values().tolist()
-        require_rows(cache_tensor.spec, users, table, shared=call.shared)
-    with device.function(f"ttnn.experimental.{owner}"):
-        return run(plan, _there(tensors), device)["output"]
+
+    def strict() -> None:
+        if are_readable(update_idxs_tensor, page_table):
+            users = rows if update_idxs_tensor is None else update_idxs_tensor.values().reshape(-1).tolist()
+            table = None if page_table is None else page_table.values().tolist()
+            require_rows(cache_tensor.spec, users, table, shared=call.shared)
+
+    tensors = {"input": input_tensor, "indices": update_idxs_tensor, "table": page_table, "target": cache_tensor}
+    return run_on_several(f"experimental.{owner}", plan_paged_update, call, tensors, strict)
 
 
 @experimental
@@ -153,10 +150,6 @@ def paged_fill_cache(
         cache_position_modulo=cache_position_modulo,
         valid_seq_len_tensor=valid_seq_len_tensor,
     )
-    device = required_device(owner, input_tensor)
-    tensors = {"input": input_tensor, "table": page_table, "indices": batch_idx_tensor, "target": cache_tensor}
-    for tensor in _there(tensors).values():
-        required_device(owner, tensor)
     call = PagedFillArguments(
         cache=cache_tensor.spec,
         source=input_tensor.spec,
@@ -164,18 +157,11 @@ def paged_fill_cache(
         users=None if batch_idx_tensor is None else batch_idx_tensor.spec,
         user=batch_idx,
     )
-    plan = cached_plan(plan_paged_fill, device, call)
-    if device.strict and are_readable(batch_idx_tensor, page_table):
-        users = [batch_idx] if batch_idx_tensor is None else batch_idx_tensor.values().reshape(-1).tolist()
-        require_blocks(cache_tensor.spec, input_tensor.spec, users, page_table.values().tolist())
-    with device.function(f"ttnn.experimental.{owner}"):
-        return run(plan, _there(tensors), device)["output"]
 
+    def strict() -> None:
+        if are_readable(batch_idx_tensor, page_table):
+            users = [batch_idx] if batch_idx_tensor is None else batch_idx_tensor.values().reshape(-1).tolist()
+            require_blocks(cache_tensor.spec, input_tensor.spec, users, page_table.values().tolist())
 
-def _there(tensors: dict[str, Tensor | None]) -> dict[str, Tensor]:
-    return {name: tensor for name, tensor in tensors.items() if tensor is not None}
-
-
-def are_readable(*tensors: Tensor | None) -> bool:
-    """Whether the numbers of all tensors are known here, which those of a device without values are not."""
-    return all(tensor is None or (tensor.known and not tensor.distributed) for tensor in tensors)
+    tensors = {"input": input_tensor, "table": page_table, "indices": batch_idx_tensor, "target": cache_tensor}
+    return run_on_several(f"experimental.{owner}", plan_paged_fill, call, tensors, strict)

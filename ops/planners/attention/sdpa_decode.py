@@ -13,7 +13,7 @@ from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.attention.sdpa import FORMATS
-from ops.planners.attention.softmax_buffers import core_rectangle
+from ops.planners.attention.softmax_buffers import core_rectangle, dst_tiles
 from ops.programs.attention.sdpa_decode import SKIPPED, DecodeAttention
 from ops.programs.buffer_shapes import BUFFERING, aligned_page, buffer, shard_view, tile_buffer
 
@@ -76,7 +76,7 @@ def plan_decode(call: DecodeArguments, spec: DeviceSpec) -> Plan:
     most = count if call.grid is None and call.table is None else call.most_cores * users * key_heads
     user_cores = min(count, most) // users
     head_cores, core_heads = max(1, user_cores // key_heads), div_up(key_heads, user_cores)
-    deep = call.chunk_keys // TILE or _most_sums(call)
+    deep = call.chunk_keys // TILE or dst_tiles(fp32_dest=call.fp32_dest)
     for text in _program_refusals(call, head_cores):
         raise DeviceError(f"{text}\n{call.owner}: give a program_config with other cores or chunks")
     op = DecodeAttention(
@@ -123,13 +123,26 @@ def _wide(call: DecodeArguments) -> int:
     return call.key.padded_shape[-1] // TILE
 
 
-def _most_sums(call: DecodeArguments) -> int:
-    """Tiles that Dst holds."""
-    return 4 if call.fp32_dest else 8
-
-
 def _refusals(call: DecodeArguments, spec: DeviceSpec) -> Iterator[str]:
     """What the library refuses, in its order."""
+    place = DRAM_MEMORY_CONFIG if call.place is None else call.place
+    yield from _operand_refusals(call)
+    yield from _place_refusals(call, place)
+    yield from _cache_refusals(call) if call.table is None else _table_refusals(call, call.table)
+    key_heads, value_heads, users = call.key.padded_shape[1], call.value.padded_shape[1], call.query.padded_shape[1]
+    if key_heads != value_heads:
+        yield f"Flash decode expects K and V to have same number of heads, but got {key_heads} and {value_heads}"
+    if key_heads > 1:
+        yield from _group_refusals(call, place)
+    cores = spec.grid.cores if call.grid is None else call.grid[0] * call.grid[1]
+    if cores > spec.grid.cores:
+        yield f"Cores available ({cores}) exceeds grid size ({spec.grid.cores})"
+    if cores < users:
+        yield f"Cores available ({cores}) must be >= batch size ({users})"
+
+
+def _operand_refusals(call: DecodeArguments) -> Iterator[str]:
+    """What is wrong with chunks, formats and layouts."""
     query, key, value, chunk = call.query, call.key, call.value, call.chunk_keys
     if call.chunk & (call.chunk - 1):
         yield f"User provided k_chunk_size must be power of 2, got: {call.chunk}"
@@ -144,7 +157,11 @@ def _refusals(call: DecodeArguments, spec: DeviceSpec) -> Iterator[str]:
         yield "Inputs to SDPA must be tilized except for Q"
     if query.layout is Layout.ROW_MAJOR or any(len(tensor.shape) != 4 for tensor in (query, key, value)):
         raise NotSimulatedError(f"{call.owner}: ttsim simulates tensors of 4 axes in TILE layout")
-    layout, place = query.memory_config.memory_layout, DRAM_MEMORY_CONFIG if call.place is None else call.place
+
+
+def _place_refusals(call: DecodeArguments, place: MemoryConfig) -> Iterator[str]:
+    """What is wrong with the memories of the operands and of the result."""
+    query, layout = call.query, call.query.memory_config.memory_layout
     if query.memory_config.is_sharded() and layout is not TensorMemoryLayout.HEIGHT_SHARDED:
         yield f"Q tensor memory layout must be HEIGHT_SHARDED when sharded but got TensorMemoryLayout::{layout.name}"
     if not query.memory_config.is_sharded() and query.memory_config.buffer_type is not BufferType.DRAM:
@@ -152,7 +169,7 @@ def _refusals(call: DecodeArguments, spec: DeviceSpec) -> Iterator[str]:
             "Q tensor buffer type must be DRAM when not sharded but got "
             f"BufferType::{query.memory_config.buffer_type.name}"
         )
-    for number, tensor in ((1, key), (2, value)):
+    for number, tensor in ((1, call.key), (2, call.value)):
         if tensor.memory_config.buffer_type is not BufferType.DRAM:
             yield (
                 f"Input tensor {number} buffer type must be DRAM but got "
@@ -167,26 +184,13 @@ def _refusals(call: DecodeArguments, spec: DeviceSpec) -> Iterator[str]:
         )
     if place.is_sharded() and place.shard_spec is None:
         raise NotSimulatedError(f"{call.owner}: ttsim does not simulate shards without a shard_spec; give one")
-    yield from _cache_refusals(call) if call.table is None else _table_refusals(call, call.table)
-    if key.padded_shape[1] != value.padded_shape[1]:
-        yield (
-            "Flash decode expects K and V to have same number of heads, but got "
-            f"{key.padded_shape[1]} and {value.padded_shape[1]}"
-        )
-    if key.padded_shape[1] > 1:
-        yield from _group_refusals(call, place)
-    cores = spec.grid.cores if call.grid is None else call.grid[0] * call.grid[1]
-    if cores > spec.grid.cores:
-        yield f"Cores available ({cores}) exceeds grid size ({spec.grid.cores})"
-    if cores < query.padded_shape[1]:
-        yield f"Cores available ({cores}) must be >= batch size ({query.padded_shape[1]})"
 
 
 def _program_refusals(call: DecodeArguments, head_cores: int) -> Iterator[str]:
     """What keeps kernels from joining the parts of a head, and from scaling a chunk of scores in equal steps."""
     if head_cores > MOST_HEAD_CORES:
         yield f"Tree reduction max 6 rounds ({MOST_HEAD_CORES} cores/head), got {head_cores} cores/head"
-    step = min(call.query.padded_shape[2] // TILE * call.chunk_keys // TILE, _most_sums(call))
+    step = min(call.query.padded_shape[2] // TILE * call.chunk_keys // TILE, dst_tiles(fp32_dest=call.fp32_dest))
     if step & (step - 1):
         yield f"MUL_BCAST_GRANULARITY ({step}) must be power of 2"
 

@@ -55,6 +55,11 @@ def core_rectangle(grid: tuple[int, int]) -> CoreRangeSet:
     return CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(grid[0] - 1, grid[1] - 1))])
 
 
+def dst_tiles(*, fp32_dest: bool) -> int:
+    """The tiles that kernels of attention work on in Dst at a time."""
+    return 4 if fp32_dest else 8
+
+
 def along_a_row(
     formats: SoftmaxFormats,
     wide: int,
@@ -65,7 +70,7 @@ def along_a_row(
     mask: TensorSpec | None,
 ) -> tuple[CircularBuffer, ...]:
     """Buffers of whole rows of tiles, or of a fixed part where a row does not fit L1."""
-    block = _block(wide, 4 if formats.fp32_dest else 8)
+    block = _block(wide, dst_tiles(fp32_dest=formats.fp32_dest))
     row = round_up(wide, block)
     shifted = formats.stable and (padded or mask is not None)  # x lies in a buffer before its largest is known
     ahead = row if formats.stable and not shifted else BUFFERING * block

@@ -228,8 +228,10 @@ def tilized_by(
     in_l1 = BufferType.DRAM not in (spec.memory_config.buffer_type, place.buffer_type)
     stays = in_l1 and spec.memory_config.memory_layout is scheme
     if not whole:  # rows that are padded leave their shards, but for WIDTH shards of as many columns and axes
-        alike = len(padded) == len(spec.shape) and spec.padded_shape[-1] == padded[-1]
-        alike = alike if padded_shape is not None else spec.padded_shape[-1] % TILE == 0
+        if padded_shape is None:
+            alike = spec.padded_shape[-1] % TILE == 0  # the last shard may be ragged
+        else:
+            alike = len(padded) == len(spec.shape) and spec.padded_shape[-1] == padded[-1]
         stays = stays and scheme is Scheme.WIDTH_SHARDED and alike
     if shards is not None and stays:
         rows = prod(padded[:-1]) if len(spec.shape) > 1 else 1  # rows of a vector are not padded

@@ -41,7 +41,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 REQUIRED = object()
-MOST_ELEMENTS: Final = 1 << 60  # of a tensor: numpy refuses larger arrays in words of its own
+MOST_ELEMENTS: Final = 1 << 48  # of a tensor: numpy refuses larger arrays in words of its own
 # Operations of the bindings that ask for the types of their arguments one by one.
 BOUND = frozenset({"deallocate", "from_device", "to_device", "to_dtype", "to_layout", "to_memory_config", "typecast"})
 OPERATIONS = "ttnn."  # what the real library's names of operations begin with
@@ -231,11 +231,13 @@ class Signature:
     def _by_own_names(self, arguments: Mapping[str, object]) -> dict[str, object]:
         """Arguments of another form of the function under the names of this one."""
         own = {name: value for name, value in arguments.items() if name not in self.others}
-        for name in arguments.keys() & self.others.keys():
-            free = next((one for one in self.others[name] if one not in own), None)
-            if free is None:
-                raise self.error(arguments, f"{name} is another name of {self.others[name][0]}, which is given, too")
-            own[free] = arguments[name]
+        for name, value in arguments.items():
+            if name in self.others:
+                free = next((one for one in self.others[name] if one not in own), None)
+                if free is None:
+                    what = f"{name} is another name of {self.others[name][0]}, which is given, too"
+                    raise self.error(arguments, what)
+                own[free] = value
         return own
 
     def convert(self, name: str, value: object, arguments: Mapping[str, object] | None = None) -> Any:
