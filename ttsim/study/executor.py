@@ -27,6 +27,7 @@ CONNECT_SECONDS: Final = 10
 FEW: Final = 64  # so many quick points take less time than starting a process
 LONGEST_CHUNK: Final = 16  # points, all lost with a process; sending them takes a hundredth of their evaluation
 CHUNKS_OF_A_SLOT: Final = 8  # at least, so that all workers end at about the same time
+SEPARATE: Final = 64  # executors at most: each has 8 open files, and a process may have 1,024 by default
 LISTEN_SECONDS: Final = 5  # between two questions whether the workers are still there
 GRACE_SECONDS: Final = 5  # for running points when a run ends early
 LOST_IN_A_ROW: Final = 8  # points whose process died, one after the other: then the points are not the reason
@@ -51,9 +52,11 @@ class Workers:
     # Starts one of the processes of this machine, so that the points of a layer stay in it; None if there are none
     start_one: Callable[[], futures.Executor] | None = None
 
-    def start_each(self) -> list[futures.Executor]:
-        """Starts executors that share the slots: one for each process, or one for all."""
-        return [self.start()] if self.start_one is None else [self.start_one() for _ in range(self.slots)]
+    def start_each(self, slots: int) -> list[futures.Executor]:
+        """Starts executors that share so many slots: one for each, or one for all, also where there are many."""
+        return (
+            [self.start()] if self.start_one is None or slots > SEPARATE else [self.start_one() for _ in range(slots)]
+        )
 
 
 class InProcess(futures.Executor):
@@ -235,7 +238,8 @@ class Run:
     ) -> None:
         self.team = team
         self.take = take
-        most = max(1, min(LONGEST_CHUNK, count // (team.slots * CHUNKS_OF_A_SLOT)))
+        self.slots = max(1, min(team.slots, count))
+        most = max(1, min(LONGEST_CHUNK, count // (self.slots * CHUNKS_OF_A_SLOT)))
         self.groups = (chunks_of(points, most) for points in groups)
         self.begun: list[Iterator[Chunk]] = []  # The group of each executor, whose chunks are made when they are needed
         self.refused: deque[Chunk] = deque()  # Chunks that a broken executor did not take
@@ -251,7 +255,7 @@ class Run:
         """
         unfinished = True
         while unfinished:
-            executors = self.team.start_each()
+            executors = self.team.start_each(self.slots)
             self.begun = self.begun or [iter(()) for _ in executors]
             try:
                 while (works := self._submit(executors)) and self.flying:
@@ -274,7 +278,7 @@ class Run:
             return bool(self.flying) or self._send(executors[0], 0, self.suspects.popleft(), self.suspects)
         for place, executor in enumerate(executors):
             flying = sum(sent.place == place for sent in self.flying.values())
-            for _ in range(flying, self.team.slots // len(executors)):
+            for _ in range(flying, self.slots // len(executors)):
                 chunk = self._next(place)
                 if chunk is not None and not self._send(executor, place, chunk, self.refused):
                     return False

@@ -82,6 +82,27 @@ def test_a_layer_stays_in_a_process_until_another_has_nothing_left():
     assert sent == [*2 * [("x", "a"), ("y", "b")], *2 * [("x", "c"), ("y", "c")]]
 
 
+@pytest.mark.parametrize(("count", "alone", "shared"), [(3, 3, 0), (64, 64, 0), (65, 0, 1)])
+def test_no_more_processes_start_than_have_points(count, alone, shared):
+    """Processes with an executor of their own, each with 8 open files, are 64 at most; more share one executor."""
+    begun = []
+    team = Workers(
+        start=lambda: begun.append("shared") or Noted(),
+        slots=1_000_000,
+        where="here",
+        start_one=lambda: begun.append("alone") or Noted(),
+    )
+    Run([points(a=count)], count, team, lambda rows: None).go()
+    assert (begun.count("alone"), begun.count("shared")) == (alone, shared)
+
+
+class Noted(InProcess):
+    """An executor that evaluates nothing."""
+
+    def submit(self, fn, /, *args, **kwargs):
+        return super().submit(list)
+
+
 def seen(value):
     return value, [os.environ.get(name) for name in THREADS], signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
