@@ -214,8 +214,15 @@ def phase_margins(axis: PaddedAxis) -> tuple[int, int, bool]:
 
 
 def count_met_taps(axis: PaddedAxis) -> int:
-    """Taps of all outputs together that meet an input or the zeros around, as in the `output_phases`."""
-    return sum(phase.axis.outputs * phase.axis.kernel for phase in output_phases(axis))
+    """Taps of all outputs together, without taps that meet no input under any output of their output phase.
+
+    The taps of a phase span its inputs, but a stride may step over all of them, where an image is smaller.
+    """
+    phases = [(phase.axis, phase.starts) for phase in output_phases(axis)]
+    return sum(
+        dense.outputs * sum(max(start, start % dense.stride) < dense.input_length for start in starts)
+        for dense, starts in phases
+    )
 
 
 def tap_classes(axis: PaddedAxis) -> tuple[range, ...]:

@@ -165,13 +165,15 @@ def test_phases_hold_every_output_once(axis):
 
 @given(AXES)
 def test_phases_meet_every_input_that_the_axis_meets(axis):
-    together = {}
+    together, count = {}, 0
     for phase in output_phases(axis):
         assert phase.axis.input_dilation == 1
         assert len(phase.taps) == phase.axis.kernel
-        together |= {(place, phase.taps[tap]): number for (place, tap), number in meetings(phase.axis).items()}
+        own = {(place, phase.taps[tap]): number for (place, tap), number in meetings(phase.axis).items()}
+        together |= own
+        count += phase.axis.outputs * len({tap for _, tap in own})
     assert together == meetings(axis)
-    assert count_met_taps(axis) >= len(together)
+    assert count_met_taps(axis) == count
 
 
 @given(AXES)
@@ -205,6 +207,14 @@ def test_stride_2_kernel_3():
     assert count_met_taps(axis) == 3 * 1 + 3 * 2
     assert (even.axis.places, even.taps, even.starts) == (slice(0, 5, 2), range(1, 2), (0,))
     assert (odd.axis.places, odd.taps, odd.starts) == (slice(1, 6, 2), range(0, 3, 2), (0, 1))
+
+
+def test_taps_that_step_over_a_small_image_do_not_count():
+    """1 input, 7 taps, 5 zeros around, stride 4: output 0 meets the input under tap 5 only, output 1 under tap 1."""
+    axis = convolution_axis(input_length=1, kernel=7, stride=4, padding=(5, 5), dilation=1)
+    (phase,) = output_phases(axis)
+    assert (phase.taps, phase.starts) == (range(1, 6), (-4, -3, -2, -1, 0))
+    assert count_met_taps(axis) == 2 * 2
 
 
 def test_backward_taps_meet_the_same_inputs_in_the_other_order():
