@@ -268,6 +268,7 @@ class ConvCall:
             row_major=self.input.spec.layout is Layout.ROW_MAJOR,
             bias=self.bias is not None,
             groups=self.groups,
+            zero_weights=self._zero_weights,
         )
         options = ConvOptions(
             act_block_h_override=config.act_block_h_override,
@@ -286,6 +287,15 @@ class ConvCall:
             packer_l1_acc=compute.packer_l1_acc,
         )
         return problem, options
+
+    @property
+    def _zero_weights(self) -> int:
+        """Weights of an output channel that fill the kernel of folded windows up to whole strides."""
+        if self.folding is None:
+            return 0
+        folded_taps = prod(self.kernel_size) * prod(self.folding.stride)
+        channels = self.in_channels // prod(self.folding.stride) // self.groups
+        return (folded_taps - prod(self.folding.kernel)) * channels
 
     @property
     def claimed_shape(self) -> str:

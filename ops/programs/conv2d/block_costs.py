@@ -291,10 +291,17 @@ def issued_flops(op: Conv2dOp) -> int:
 
 
 def useful_flops(problem: ConvProblem) -> int:
-    """Products of an input and a weight, of all outputs: inserted zeros, padding to tiles and other groups left out."""
+    """Products of an input and a weight, of all outputs, without those by inserted zeros.
+
+    Padding to tiles, weights of other groups, and zeros that fill up the kernel of folded windows are left out as well.
+    """
     frame = problem.frame
     rows, columns = (count_met_taps(axis) if axis.data else 0 for axis in (frame.rows, frame.columns))
-    return 2 * frame.batch * rows * columns * problem.in_channels * problem.out_channels // problem.groups
+    products = frame.batch * rows * columns * problem.in_channels * problem.out_channels // problem.groups
+    if problem.zero_weights:
+        weights = math.prod(problem.kernel) * problem.in_channels // problem.groups  # of an output channel
+        products = products * (weights - problem.zero_weights) // weights
+    return 2 * products
 
 
 def gathers_of(op: Conv2dOp) -> int:

@@ -107,6 +107,7 @@ class ConvProblem:
     sliced: bool = False  # The input is a window cut out of DRAM (it then arrives as row-major sticks)
     bias: bool = False
     groups: int = 1  # The weights between channels of different groups are zeros, which are multiplied like others
+    zero_weights: int = 0  # Of an output channel, that fill the kernel of folded windows up to whole strides
 
     @property
     def kernel(self) -> tuple[int, int]:

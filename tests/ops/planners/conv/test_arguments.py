@@ -13,6 +13,7 @@ from device.spec.device_spec import load_spec
 from device.spec.parts import GridSpec
 from ops.planners.conv.arguments import CONV2D, ComputeConfig
 from ops.planners.conv.plan import plan_convolution
+from ops.programs.conv2d.block_costs import useful_flops
 from ops.programs.conv2d.partition import ConvOptions
 from tests.build import changed, cut, operand, sized_call
 from tests.shards import HEIGHT, WIDTH, in_box
@@ -99,6 +100,15 @@ def test_operations(place, changes, wanted):
     assert names(result) == wanted
     if place is DRAM:
         assert result.tensors[result.results["output"]].memory_config == DRAM
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_zeros_that_fill_up_a_folded_kernel_are_not_useful(groups):
+    """3x3 taps on 32 channels become 2x2 on 128, of which 16 * 32 - 9 * 32 weights are zeros; there are 7x7 outputs."""
+    result = plan(L1, groups=groups, **kernel(3, 3, ins=32 // groups), **FOLDS, **PLAIN)
+    (problem,) = (step.op.problem for step in result.steps if isinstance(step, Operation) and "Conv2d" in step.name)
+    assert (problem.kernel, problem.in_channels) == ((2, 2), 128)
+    assert useful_flops(problem) == 2 * 49 * 9 * 32 * 64 // groups
 
 
 def test_kernel_rows_wider_than_a_block_are_refused():
