@@ -237,9 +237,9 @@ class MatmulOp(DeviceOp):
 
     @property
     def issued_flops(self) -> int:
-        """Multiplications and additions of all cores."""
-        tiles = self.core_shares * self.config.per_core_m * self.config.per_core_n * self.problem.k_tiles
-        return self.cores * tiles * PRODUCT_FLOPS
+        """Multiplications and additions of all cores, of which some may have a part of the output less than others."""
+        parts = self._shares * self._core_batches
+        return parts * self.config.per_core_m * self.config.per_core_n * self.problem.k_tiles * PRODUCT_FLOPS
 
 
 def reader_cores(op: MatmulOp, grid: GridSpec, number: int) -> CoreRangeSet:

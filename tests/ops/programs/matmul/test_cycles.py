@@ -98,6 +98,16 @@ def test_bytes_are_those_of_the_operands():
     assert result.useful_flops == 2 * 8 * 16 * 24 * 32**3
 
 
+@pytest.mark.parametrize(("program", "sizes", "tiles"), [
+    (MatmulProgram.SINGLE_TILES, {"m": 15, "n": 14}, 15 * 14),  # 64 cores have 3 or 4 of 210 tiles
+    (MatmulProgram.REUSE, {"m": 65, "n": 2}, 65 * 2),  # one core has two rows of 65
+])  # fmt: skip
+def test_cores_with_fewer_parts_issue_fewer_products(program, sizes, tiles):
+    result = cycles(op(k=4, program=program, **sizes), SPEC)
+    assert result.issued_flops == 2 * tiles * 4 * 32**3
+    assert result.tile_work.packed_tiles == tiles
+
+
 def test_products_of_padding_are_not_useful():
     matmul = op(m=8, k=16, n=24)
     part = replace(matmul, problem=replace(matmul.problem, useful=250 * 500 * 760))
@@ -127,8 +137,8 @@ def test_batches_follow_each_other(spec, kind, batches):
     assert result.useful_flops == batches * single.useful_flops
     assert result.dram_written_bytes == batches * single.dram_written_bytes
     assert result.dram_read_bytes == batches * single.dram_read_bytes
+    assert result.issued_flops == batches * single.issued_flops
     if kind["program"] not in (MatmulProgram.SINGLE_TILES, MatmulProgram.REUSE):  # which find idle cores
-        assert result.issued_flops == batches * single.issued_flops
         shared = cycles(replace(several, problem=replace(several.problem, first_batched=False)), spec)
         assert shared.dram_read_bytes < result.dram_read_bytes
     assert result.cycles >= single.cycles  # single tiles may find idle cores
