@@ -1,13 +1,15 @@
 """Counts of all recorded calls of the real library, worked out anew, and their energy.
 
 DRAM bytes follow from the shapes, formats and pages of tensors, multiply-adds from the definitions of convolutions and
-matmuls. The calls are made by the programs that lie beside the recordings.
+matmuls. The calls are made by the programs that lie beside the recordings. With TTSIM_RECORDED=all in the environment
+all records are counted, which takes four minutes; else all of the short files, and a sample of the others.
 """
 
 import gzip
 import importlib
 import importlib.util
 import json
+import os
 import sys
 from collections import Counter
 from itertools import islice
@@ -20,12 +22,14 @@ from device.memory.memory_config import BufferType, Layout
 from device.time.energy import static_femtojoules, static_milliwatts
 from ops.passes.counts import counts_of
 from ops.passes.cycles import operations_of, run_cycles
-from tests.end_to_end.recorded_products import fault_of_call, fault_of_operation
+from ops.programs.conv2d.partition import HEIGHT
+from tests.end_to_end.recorded_products import fault_of_call, fault_of_operation, weight_rows_of
 from ttsim.report.cycles import CallRun, totals, whole_operation
 from ttsim.report.energy import STATIC, action_femtojoules
 
-EVERY = 16  # record of a file
-WINDOWS = ("PaddedSliceDeviceOperation", "SliceWriteDeviceOperation")
+SAMPLES = {"ttnn/cases": 16, "ttnn_fuzz/cases": 24, "steps/knobs": 4, "steps/sequences": 4}  # one record of so many
+if os.environ.get("TTSIM_RECORDED") == "all":
+    SAMPLES = {}
 
 
 def rows_of(tensor):
@@ -42,17 +46,32 @@ def size_of(tensor, rows=None, columns=None):
     return high * wide * tensor.data_format.element_bytes
 
 
+def rows_added(operation, before):
+    """Rows of zeros at the end of what an operation writes, and how many its first input has before."""
+    read, written = (tensor.shape for tensor in (operation.ends.read, operation.ends.written))
+    if operation.name == "PadDeviceOperation" and read[:-2] == written[:-2] and prod(read[:-2]) == 1:
+        return before + written[-2] - read[-2]
+    return before if read[:-1] == written[:-1] else 0
+
+
 def in_dram(tensor):
     return tensor.memory_config.buffer_type is BufferType.DRAM
 
 
-def whole_reads(first, second, read, most):
-    """Whether bytes are so many whole reads of one operand and of another, each at least once."""
-    return any(
-        (read - count * first) % second == 0 and 1 <= (read - count * first) // second <= most[1]
-        for count in range(1, most[0] + 1)
-        if read >= count * first
-    )
+def bytes_of_matmul(op, inputs, written):
+    """Bytes that a matmul reads from DRAM: rows for each block of columns that needs them, and the other way around.
+
+    Cores that share rows or columns get them from one that reads them, if the program multicasts them.
+    """
+    config, batches = op.config, op.problem.batches
+    rows, columns = (ceil(each / 32) for each in rows_of(written))
+    sides = ((columns, config.per_core_n, config.out_block_w), (rows // batches, config.per_core_m, config.out_block_h))
+    cores = [1 if sent else ceil(all_tiles / own) for sent, (all_tiles, own, _) in zip(op.sends, sides, strict=True)]
+    across, down = (ceil(own / block) for _, own, block in sides)
+    again = batches if op.problem.first_batched and not op.problem.second_batched else 1  # for each matrix
+    times = [cores[0] * across, cores[1] * down * again]
+    times.append(cores[1] * (down * batches if across > 1 else 1))  # the row that is added, kept if there is one part
+    return sum(size_of(tensor) * count for tensor, count in zip(inputs, times, strict=False) if in_dram(tensor))
 
 
 def fault_of_reads(name, op, ends, inputs, read):
@@ -61,30 +80,20 @@ def fault_of_reads(name, op, ends, inputs, read):
         inputs = inputs[:-1]  # the last one is written only
     there = [tensor for tensor in inputs if in_dram(tensor)]
     once = sum(map(size_of, there))
-    if read == once:
+    if read == once and name != "MatmulDeviceOperation":
         return ""
-    written, (rows, columns) = ends.written, rows_of(ends.written)
-    if name == "MatmulDeviceOperation" and there:
-        # Each output block may bring its rows and its columns again; a row that is added lies behind them
-        most, bias = (ceil(columns / 32), ceil(rows / 32)), [size_of(each) for each in inputs[2:] if in_dram(each)]
-        sizes = [size_of(each) for each in inputs[:2] if in_dram(each)]
-        for row in range(sum(bias), sum(bias) * (ceil(rows / 32) + 1) + 1, sum(bias) or 1):
-            rest = read - row
-            if len(sizes) == 2 and whole_reads(*sizes, rest, most):
-                return ""
-            if len(sizes) == 1 and rest % sizes[0] == 0 and 1 <= rest // sizes[0] <= max(most):
-                return ""
-            if not sizes and not rest:
-                return ""
+    written = ends.written
+    if name == "MatmulDeviceOperation":
+        want = bytes_of_matmul(op, inputs, written)
+        return "" if read == want else f"its blocks need {want}"
     if name == "Conv2dDeviceOperation":
         weights, bias = inputs[1], sum(size_of(each) for each in inputs[2:] if in_dram(each))
         if not in_dram(weights):
             return "" if read == bias else f"only a bias of {bias} lies there"
-        # Rows of weight tiles come again for each row of blocks, those of padding behind the last block not at all
-        tiles, rest = (read - bias) // size_of(weights, rows=32), (read - bias) % size_of(weights, rows=32)
-        rows_of_tiles = range(ceil(weights.shape[-2] / 32), rows_of(weights)[0] // 32 + 1)
-        many = any(tiles % each == 0 and 0 < tiles // each <= rows for each in rows_of_tiles)
-        return "" if many and not rest else f"{size_of(weights)} and a bias of {bias} lie there"
+        high = ceil(written.memory_config.shard_spec.shape[0] / 32)
+        again = 1 if op.layout.scheme is HEIGHT else ceil(high / op.layout.blocks.act_h_tiles)  # for each row of blocks
+        want = again * size_of(weights, rows=32) * weight_rows_of(op, weights) + bias
+        return "" if read == want else f"{want} with a bias of {bias} are read"
     if name == "HaloDeviceOperation":  # the places of pixels, from its own config tensors
         return "" if once == 0 else f"{once} lie there"
     if name == "PaddedSliceDeviceOperation":
@@ -156,7 +165,7 @@ class Survey:
         opens = ttsim.open_device
 
         def open_device(*arguments, **options):
-            device = opens(*arguments, **{**options, "values": "off"})
+            device = opens(*arguments, **{**options, "values": "off", "suggestions": False})
             context = ttsim.profile(device)
             self.opened.append((context, context.__enter__()))
             return device
@@ -172,14 +181,17 @@ class Survey:
                 self._look_at(record, call, profile.device.spec)
 
     def _look_at(self, record, call, spec):
-        operations = []
+        operations, added = [], {}  # tensors that end in rows of zeros for a matmul
         timed = run_cycles(call.plan, spec, ran=call.ran).operations
         for step, operation in zip(operations_of(call.plan, call.ran), timed, strict=True):
             if operation.cycles is None:
                 continue
             self._compare(record, step, operation)
             counted = counts_of(operation, whole_operation(operation.cycles), spec)
-            fault = fault_of_operation(operation.name, step.op, operation.ends, counted)
+            rows = rows_added(operation, added.get(step.inputs[0], 0) if step.inputs else 0)
+            added |= {output.tensor: rows for output in step.outputs}
+            groups = 1 if call.asked is None else call.asked.groups
+            fault = fault_of_operation(operation.name, step.op, operation.ends, counted, rows, groups)
             self.faults += [f"{record}: {operation.name} {fault}"] if fault else []
             operations.append((operation.name, step.op, counted))
         if call.asked is not None and len(operations) == len(timed):
@@ -203,9 +215,10 @@ class Survey:
         self.faults += [f"{record}: {what}, {why}" for what, why in wrong.items() if why]
 
 
-def records_of(path, every=0):
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in islice(lines, None, None, every or EVERY)]
+def records_of(recordings, name):
+    """The records of a file, or every few of them."""
+    with gzip.open(recordings(f"oracle/{name}.jsonl.gz"), "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in islice(lines, None, None, SAMPLES.get(name, 1))]
 
 
 def module_of(monkeypatch, path):
@@ -227,10 +240,10 @@ def survey(monkeypatch):
 @pytest.mark.parametrize("name", ["ttnn/cases", "ttnn_fuzz/cases", "values2/cases", "values3/cases"])
 def test_counts_of_single_calls(recordings, monkeypatch, survey, name):
     module = module_of(monkeypatch, recordings("real/calls.py"))
-    caller, path = module.Caller(real=False), recordings(f"oracle/{name}.jsonl.gz")
+    caller = module.Caller(real=False)
     if name.startswith("values"):
-        module = module_of(monkeypatch, path.parent / "check.py")
-    for record in records_of(path):
+        module = module_of(monkeypatch, recordings(f"oracle/{name}.jsonl.gz").parent / "check.py")
+    for record in records_of(recordings, name):
         if name.startswith("values"):
             survey.look(record["name"], lambda record=record: module.perform(record, strict=True))
         else:
@@ -241,12 +254,12 @@ def test_counts_of_single_calls(recordings, monkeypatch, survey, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["knobs", "operations", "sequences"])
+@pytest.mark.parametrize("name", ["steps/knobs", "steps/operations", "steps/sequences"])
 def test_counts_of_steps(recordings, monkeypatch, survey, name):
     steps = module_of(monkeypatch, recordings("real/steps.py"))
     monkeypatch.setattr(steps, "gc", type("NoCollections", (), {"collect": staticmethod(lambda: 0)}))
     caller = steps.Steps(real=False)
-    for record in records_of(recordings(f"oracle/steps/{name}.jsonl.gz")):
+    for record in records_of(recordings, name):
         case = {**record["case"], "planned": False}
         survey.look(record["name"], lambda case=case, record=record: caller.run(case, record["arch"]))
     assert survey.operations.total() > 20
@@ -258,13 +271,15 @@ def test_counts_of_steps(recordings, monkeypatch, survey, name):
 def test_counts_of_networks_and_their_operations(recordings, monkeypatch, survey):
     folder = recordings("oracle/networks")
     check = module_of(monkeypatch, folder / "check.py")
-    for record in records_of(folder / "ops.jsonl.gz"):
+    for record in records_of(recordings, "networks/ops"):
         survey.look(record["name"], lambda record=record: check.run(record, planned=False))
     network = module_of(monkeypatch, folder / "check_network.py")
     for name in ("vgg_unet_wh", "vanilla_unet_wh"):
-        records = records_of(folder / f"{name}.jsonl.gz", every=1)
-        variant = [record for record in records if record["variant"] == records[0]["variant"]]
-        survey.look(name, lambda variant=variant: network.replay(variant, 1, lambda *_: None))
+        variants = {}
+        for record in records_of(recordings, f"networks/{name}"):
+            variants.setdefault(record["variant"], []).append(record)
+        for variant, records in variants.items():
+            survey.look(f"{name} {variant}", lambda records=records: network.replay(records, 1, lambda *_: None))
     assert survey.operations.total() > 100
     assert survey.products
     assert survey.faults == []
