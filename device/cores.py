@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
-from itertools import pairwise
-from operator import and_, index as integer, or_
+from itertools import groupby, pairwise
+from operator import and_, attrgetter, index as integer, or_
 from typing import Final, TypeAlias, TypeVar, cast
 
-from device.errors import ArgumentError, ArgumentTypeError, shown
+from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 
 T = TypeVar("T")
 
@@ -421,6 +421,45 @@ def first_cores(count: int, grid_cols: int, grid_rows: int, row_wise: bool = Tru
     if rest:
         ranges.append(_lines(full_lines, 1, rest, row_wise))
     return CoreRangeSet(ranges)
+
+
+@lru_cache(CACHE_SIZE)
+def cores_from(start: CoreCoord, count: int, cores: CoreRangeSet, row_wise: bool = True) -> CoreRangeSet:
+    """``count`` cores of a set from ``start`` on, range by range: of each the begun line, full lines and the rest.
+
+    Raises DeviceError where the set lacks the core, or as many cores behind it.
+    """
+    ordered = cores.cores(row_wise)
+    if count < 1:
+        raise DeviceError("Target number of cores must be greater than 0\nask for 1 core or more")
+    if count > len(ordered):
+        text = f"Target number of cores {count} is greater than total available cores {len(ordered)}"
+        raise DeviceError(f"{text}\nask for fewer cores")
+    if start not in ordered:
+        raise DeviceError(f"Start core must be inside sub_core_grids\n{cores} lacks {start}")
+    first = ordered.index(start)
+    taken = set(ordered[first : first + count])
+    if len(taken) < count:
+        text = f"Failed to assign all {count} requested cores"
+        raise DeviceError(f"{text}\n{len(taken)} cores of {cores} are left from {start} on")
+    own = ([core for core in core_range.cores(row_wise) if core in taken] for core_range in cores.ranges)
+    line_of = attrgetter("y" if row_wise else "x")
+    lines = [CoreRange(line[0], line[-1]) for part in own for line in (list(run) for _, run in groupby(part, line_of))]
+    return CoreRangeSet(_joined_lines(lines, row_wise))
+
+
+def _joined_lines(lines: Sequence[CoreRange], row_wise: bool) -> list[CoreRange]:
+    """Rows (or columns) as rectangles: equal lines that follow each other side by side are joined."""
+    along, across = ("x", "y") if row_wise else ("y", "x")
+    sides = attrgetter(f"start.{along}", f"end.{along}")
+    rectangles: list[CoreRange] = []
+    for line in lines:
+        last = rectangles[-1] if rectangles else None
+        if last and sides(last) == sides(line) and getattr(line.start, across) == getattr(last.end, across) + 1:
+            rectangles[-1] = CoreRange(last.start, line.end)
+        else:
+            rectangles.append(line)
+    return rectangles
 
 
 @lru_cache(CACHE_SIZE)

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from math import prod
 from typing import cast
 
-from device.cores import CoreCoord, CoreGrid, CoreRange, CoreRangeSet, PlainEnum, first_cores
-from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
+from device.cores import CoreCoord, CoreGrid, CoreRange, CoreRangeSet, PlainEnum, cores_from, first_cores
+from device.errors import ArgumentError, ArgumentTypeError, shown
 from device.memory.memory_config import TILE, BufferType, MemoryConfig, ShardOrientation, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import div_up, round_up
 from ttsim.runtime.types.call import required_integer
@@ -224,23 +224,7 @@ def num_cores_to_corerangeset_in_subcoregrids(
     count = required_integer(owner, "target_num_cores", target_num_cores)
     if not isinstance(start_core, CoreCoord) or not isinstance(sub_core_grids, CoreRangeSet):
         raise ArgumentTypeError(f"{owner}: start_core must be a CoreCoord, and sub_core_grids a CoreRangeSet")
-    cores = sub_core_grids.cores(row_wise)
-    if count < 1:
-        raise DeviceError("Target number of cores must be greater than 0\ntarget_num_cores: give 1 or more")
-    if count > len(cores):
-        raise DeviceError(
-            f"Target number of cores {count} is greater than total available cores {len(cores)}\n"
-            "target_num_cores: give fewer"
-        )
-    if start_core not in cores:
-        raise DeviceError(f"Start core must be inside sub_core_grids\nstart_core: {sub_core_grids} lacks {start_core}")
-    first = cores.index(start_core)
-    if first + count > len(cores):
-        raise DeviceError(
-            f"Failed to find all target cores in sub_core_grids\n"
-            f"start_core: {len(cores) - first} cores follow, not {count}"
-        )
-    return CoreRangeSet([CoreRange(core, core) for core in cores[first : first + count]]).merged()
+    return cores_from(start_core, count, sub_core_grids, row_wise)
 
 
 def corerange_to_cores(

@@ -23,8 +23,11 @@ def test_cores_are_counted_range_by_range():
     [
         ((1, 0), 6, True, "{[1-0 - 3-0], [0-1 - 2-1]}"),
         ((1, 0), 6, False, "{[1-0 - 3-1]}"),
+        ((1, 0), 5, False, "{[1-0 - 2-1], [3-0 - 3-0]}"),
+        ((2, 1), 4, True, "{[2-1 - 3-1], [1-3 - 2-3]}"),
         ((0, 0), 10, True, "{[0-0 - 3-1], [1-3 - 2-3]}"),
         ((0, 0), 20, True, "Target number of cores 20 is greater than total available cores 12"),
+        ((2, 3), 4, True, "Failed to assign all 4 requested cores"),
         ((7, 7), 2, True, "Start core must be inside sub_core_grids"),
         ((0, 0), 0, True, "Target number of cores must be greater than 0"),
     ],
@@ -38,6 +41,19 @@ def test_cores_of_a_set_from_one_on(start, count, row_wise, found):
     else:
         with pytest.raises(ttnn.DeviceError, match=f"^{found}"):
             call()
+
+
+def test_ranges_stay_in_the_order_of_the_set():
+    """Shards are dealt out in this order."""
+    cores = ttnn.CoreRangeSet(CORES.ranges[::-1])
+    found = ttnn.num_cores_to_corerangeset_in_subcoregrids(ttnn.CoreCoord(2, 3), 6, cores, row_wise=True)
+    assert str(found) == "{[2-3 - 2-3], [1-4 - 2-4], [0-0 - 2-0]}"
+
+
+def test_equal_lines_of_ranges_side_by_side_are_joined():
+    cores = ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(0, y), ttnn.CoreCoord(3, y)) for y in (0, 1, 3)])
+    found = ttnn.num_cores_to_corerangeset_in_subcoregrids(ttnn.CoreCoord(0, 0), 12, cores, row_wise=True)
+    assert str(found) == "{[0-0 - 3-1], [0-3 - 3-3]}"
 
 
 HEIGHT, WIDTH, BLOCK = ttnn.ShardStrategy.HEIGHT, ttnn.ShardStrategy.WIDTH, ttnn.ShardStrategy.BLOCK
