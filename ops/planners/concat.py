@@ -27,7 +27,7 @@ from ops.builder import FreeL1, PlanBuilder, PlanTensor, plan_of
 from ops.planners.shape.permute import seen, transposed_by
 from ops.planners.shape.to_layout import in_other_layout
 from ops.planners.to_config import placed
-from ops.programs.buffer_shapes import row_bytes
+from ops.programs.buffer_shapes import beyond_shards, row_bytes
 from ops.programs.data_movement.concat import Concatenate, page_buffers, ragged_buffers, shard_views, turned_buffers
 from ops.programs.data_movement.conversions import copied, tilized_by, unpadded_by
 from ops.programs.data_movement.copy import Conversion
@@ -177,13 +177,8 @@ def _pair_refusal(sources: Sequence[TensorSpec], groups: int) -> str | None:
             continue
         stick_bytes = row_bytes(tensor, columns)
         aligned = round_up(stick_bytes, STICK_BYTES)
-        if aligned != stick_bytes:
-            return (
-                f"DFB 's2s_rm_input_{number}' (entry_size {aligned} * num_entries {rows} = {aligned * rows} bytes) is "
-                "larger than the per-bank allocation of its borrowed TensorParameter "
-                f"'input_{number}' ({stick_bytes * rows} bytes).\n"
-                f"concat: rows of {stick_bytes} bytes are no whole multiple of {STICK_BYTES}; give more channels"
-            )
+        for text in beyond_shards(f"s2s_rm_input_{number}", aligned, rows, f"input_{number}", stick_bytes * rows):
+            return f"{text}\nconcat: rows of {stick_bytes} bytes are no multiple of {STICK_BYTES}; give more channels"
     return None
 
 

@@ -21,7 +21,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT16, div_up,
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
-from ops.programs.buffer_shapes import in_dram, not_in_l1, row_bytes, shard_counts
+from ops.programs.buffer_shapes import beyond_shards, in_dram, not_in_l1, row_bytes, shard_counts
 from ops.programs.data_movement.upsample import (
     Upsample,
     UpsampleProgram,
@@ -149,13 +149,9 @@ def _refused(
         if in_dram(source):
             return f"{not_in_l1('upsample_shard_in', 'upsample_shard_input')}\ninput_tensor: move its shards to L1"
         page_bytes = round_up(_stick_bytes(source, source), spec.l1.alignment_bytes)
-        size, bank_bytes = page_bytes * source_shards.shape[0], source.buffer(spec).bank_bytes
-        if size > bank_bytes:
-            return (
-                f"DFB 'upsample_shard_in' (entry_size {page_bytes} * num_entries {source_shards.shape[0]} = {size} "
-                "bytes) is larger than the per-bank allocation of its borrowed TensorParameter 'upsample_shard_input' "
-                f"({bank_bytes} bytes).\ninput_tensor: give ROW_MAJOR shards, of columns that fill their cores"
-            )
+        names, bank_bytes = ("upsample_shard_in", "upsample_shard_input"), source.buffer(spec).bank_bytes
+        for text in beyond_shards(names[0], page_bytes, source_shards.shape[0], names[1], bank_bytes):
+            return f"{text}\ninput_tensor: give ROW_MAJOR shards, of columns that fill their cores"
     if program is UpsampleProgram.PAGES:
         read, written = source.buffer(spec).page_bytes, result.buffer(spec).page_bytes
         if read != written:

@@ -1,6 +1,6 @@
 """Work that is shared between cores: pieces of a buffer, cores that work, cores that do the same."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 
 from device.cores import CoreRangeSet, first_cores
@@ -173,6 +173,16 @@ def not_in_l1(buffer_name: str, tensor_name: str) -> str:
         f"DFB '{buffer_name}' borrows memory from TensorParameter '{tensor_name}', but its TensorSpec is not "
         "L1-resident (L1 is required). Both L1 and L1_SMALL are accepted."
     )
+
+
+def beyond_shards(buffer_name: str, page_bytes: int, pages: int, tensor_name: str, bank_bytes: int) -> Iterator[str]:
+    """Why no program has a buffer of so many pages on the shards of a tensor, if they have fewer bytes in a bank."""
+    size = page_bytes * pages
+    if size > bank_bytes:
+        yield (
+            f"DFB '{buffer_name}' (entry_size {page_bytes} * num_entries {pages} = {size} bytes) is larger than the "
+            f"per-bank allocation of its borrowed TensorParameter '{tensor_name}' ({bank_bytes} bytes)."
+        )
 
 
 def is_uneven(tensor: TensorSpec) -> bool:

@@ -32,7 +32,15 @@ from ops.planners.argmax import ArgMaxArguments, plan_argmax
 from ops.planners.attention import heads as heads_planner
 from ops.planners.attention.embedding import EmbeddingArguments, plan_embedding
 from ops.planners.attention.heads import SplitArguments, plan_join
+from ops.planners.attention.heads_decode import (
+    JoinDecodeArguments,
+    SplitDecodeArguments,
+    plan_join_decode,
+    plan_split_decode,
+)
 from ops.planners.attention.rotary import RotaryArguments, plan_rotary_embedding
+from ops.planners.attention.rotary_llama import RotaryLlamaArguments, plan_rotary_llama
+from ops.planners.attention.rotate_half import plan_rotate_half
 from ops.planners.attention.sdpa import AttentionArguments, plan_attention
 from ops.planners.attention.sdpa_decode import DecodeArguments, plan_decode
 from ops.planners.attention.softmax import SoftmaxArguments, plan_softmax
@@ -479,6 +487,8 @@ def _transformers() -> Iterator[Sample]:
     tiles, wide, table = _tensor(TILES, 1, 1, 64, 64), _tensor(TILES, 1, 1, 64, 384), _tensor(ROWS, 64, 32)
     indices, integers = replace(_tensor(ROWS, 1, 32), data_format=UINT32), replace(rows, data_format=INT32)
     places, line = replace(tiles, data_format=UINT32), _tensor(TILES, 1, 1, 1, 384)
+    token, users = _tensor(TILES, 1, 1, 8, 384), _tensor(TILES, 1, 4, 16, 64, shards=(HEIGHT, (32, 64)))
+    matrix = _tensor(TILES, 1, 1, 32, 32)
     chosen = Ternary(operation="where", formats=(BFLOAT16,) * 3, data_format=BFLOAT16)
     summed = ReduceArguments(name="sum", reduction=Reduction.SUM, axes=(3,))
     for name, plan, tensors in (
@@ -499,6 +509,22 @@ def _transformers() -> Iterator[Sample]:
             {"input": wide},
         ),
         ("concatenate heads", partial(plan_join, heads), {"input": heads}),
+        (
+            "split heads of a token",
+            partial(plan_split_decode, SplitDecodeArguments(source=token, heads=4, kv_heads=1)),
+            {"input": token},
+        ),
+        (
+            "concatenate heads of a token",
+            partial(plan_join_decode, JoinDecodeArguments(source=users, heads=16)),
+            {"input": users},
+        ),
+        (
+            "rotary_embedding_llama",
+            partial(plan_rotary_llama, RotaryLlamaArguments(source=heads, cosines=tiles, sines=tiles, matrix=matrix)),
+            {"input": heads, "cos": tiles, "sin": tiles, "trans_mat": matrix},
+        ),
+        ("rotate_half", partial(plan_rotate_half, heads), {"input": heads}),
         (
             "embedding",
             partial(plan_embedding, EmbeddingArguments(indices=indices, table=table)),

@@ -8,6 +8,7 @@ from tools.random_calls import (
     attention,
     combinations,
     convolutions,
+    decoders,
     device_calls,
     drafts,
     elementwise,
@@ -21,8 +22,8 @@ from tools.random_calls import (
 
 # Each adds its operations.
 FAMILIES: Final = (
-    tensors, elementwise, combinations, products, attention, convolutions, windows, reductions, normalizations, parts,
-    device_calls,
+    tensors, elementwise, combinations, products, attention, decoders, convolutions, windows, reductions,
+    normalizations, parts, device_calls,
 )  # fmt: skip
 # By name: modules add theirs in the order of imports, which differs from tool to tool, and seeds must not.
 OPERATIONS: Final = dict(sorted(drafts.OPERATIONS.items()))

@@ -17,7 +17,7 @@ from device.time.network import shared_cycles
 from device.time.stages import Stage
 from ops.builder import PlanTensor
 from ops.op_model import Ends, ValuesContext, given, uncompared_fact
-from ops.programs.buffer_shapes import BUFFERING, shard_view, tile_buffer
+from ops.programs.buffer_shapes import BUFFERING, in_dram, shard_view, tile_buffer
 from ops.programs.data_movement.movement import Composed, DataMovement
 from ops.programs.kernel_costs import (
     ComputeCosts,
@@ -58,9 +58,9 @@ class RotaryEmbedding(DataMovement):
         """The rotated rows."""
         math = TileMath.of(context, fidelity_phases=self.fidelity_phases, fp32_dest=self.fp32_dest)
         rows, columns = self.shape[-2:]
-        x = math.read(_filled(given(inputs[0]), (*self.shape[:-2], rows, columns)), self.data_format)
+        x = math.read(filled(given(inputs[0]), (*self.shape[:-2], rows, columns)), self.data_format)
         high = (0 if self.token is None else self.token) + rows
-        tables = [math.read(_filled(given(table)[0, 0], (high, columns)), self.table_format) for table in inputs[1:]]
+        tables = [math.read(filled(given(table)[0, 0], (high, columns)), self.table_format) for table in inputs[1:]]
         cosines, sines = (table[:rows] if self.token is None else table[self.token][None] for table in tables)
         half = columns // 2
         turned = np.concatenate([-x[..., half:], x[..., :half]], axis=-1)
@@ -69,35 +69,53 @@ class RotaryEmbedding(DataMovement):
         return math.packed(math.added(*parts), self.data_format)
 
     def composed(self, ends: Ends, spec: DeviceSpec) -> Composed:
-        """Tiles of the tensor, its exchanged halves and two tables are read, multiplied, added and written."""
-        costs, size = spec.costs_of(ComputeCosts), self.data_format.tile_bytes
-        unpack, pack = unpack_tile_cycles(spec, size), pack_tile_cycles(spec, size)
-        product = max(2 * unpack, self.fidelity_phases * spec.compute.phase_cycles) + pack
-        math = self.core_tiles * (2.5 * product + max(2 * unpack, costs.add_tile_cycles) + pack)
-        tables = 0.0 if self.token is not None else 2 * read_page_cycles(spec, self.table_format.tile_bytes)
-        own = 0.0 if ends.read.memory_config.is_sharded() else 2 * read_page_cycles(spec, size)
-        reading = self.core_tiles * (tables + own)
-        sharded = ends.written.memory_config.is_sharded()
-        writing = 0.0 if sharded else self.core_tiles * write_page_cycles(spec, size)
-        moved = [tensor.buffer(spec).size_bytes for tensor in (ends.read, ends.written)]
-        shared = shared_cycles(spec, sum(moved))
-        return Composed(
-            cores=self.cores,
-            body_cycles=max(reading, math, writing, shared),
-            stages={
-                Stage.READER: (reading, "tiles of the tensor and of its tables are read"),
-                Stage.MATH: (math, "products, their sum and packing"),
-                Stage.WRITER: (writing, "tiles of the result are written"),
-                Stage.DRAM: (shared, "all cores share the banks"),
-            },
-            steps="reading, multiplying, adding, packing and writing of tiles",
-            details=(UNCOMPARED,),
-            dram_read_bytes=moved[0],
-            dram_written_bytes=moved[1],
-        )
+        """Two and a half products of a tile: by cosines, by sines, and of half of the tiles by -1."""
+        row_tiles = 0 if self.token is not None else self.core_tiles
+        return rotation(
+            ends, spec, cores=self.cores, core_tiles=self.core_tiles, row_tiles=row_tiles, products=2.5,
+            phases=self.fidelity_phases,
+        )  # fmt: skip
 
 
-def _filled(values: Array, shape: tuple[int, ...]) -> Array:
+def rotation(
+    ends: Ends, spec: DeviceSpec, *, cores: CoreRangeSet, core_tiles: int, row_tiles: int, products: float, phases: int
+) -> Composed:
+    """Tiles of a tensor and of two tables are read, multiplied, added and written.
+
+    Each core has ``core_tiles``, with ``products`` of each, and reads ``row_tiles`` of either table.
+    """
+    data_format, table_format = ends.read.data_format, ends.others[0].data_format
+    costs, size = spec.costs_of(ComputeCosts), data_format.tile_bytes
+    unpack, pack = unpack_tile_cycles(spec, size), pack_tile_cycles(spec, size)
+    product = max(2 * unpack, phases * spec.compute.phase_cycles) + pack
+    math = core_tiles * (products * product + max(2 * unpack, costs.add_tile_cycles) + pack)
+    tables = 2 * row_tiles * read_page_cycles(spec, table_format.tile_bytes)
+    own = 0.0 if ends.read.memory_config.is_sharded() else 2 * core_tiles * read_page_cycles(spec, size)
+    reading = tables + own
+    sharded = ends.written.memory_config.is_sharded()
+    writing = 0.0 if sharded else core_tiles * write_page_cycles(spec, size)
+    sources = (ends.read, *ends.others) if row_tiles else (ends.read,)
+    moved = [
+        sum(tensor.buffer(spec).size_bytes for tensor in side if in_dram(tensor)) for side in (sources, (ends.written,))
+    ]
+    shared = shared_cycles(spec, sum(moved))
+    return Composed(
+        cores=cores,
+        body_cycles=max(reading, math, writing, shared),
+        stages={
+            Stage.READER: (reading, "tiles of the tensor and of its tables are read"),
+            Stage.MATH: (math, "products, their sum and packing"),
+            Stage.WRITER: (writing, "tiles of the result are written"),
+            Stage.DRAM: (shared, "all cores share the banks"),
+        },
+        steps="reading, multiplying, adding, packing and writing of tiles",
+        details=(UNCOMPARED,),
+        dram_read_bytes=moved[0],
+        dram_written_bytes=moved[1],
+    )
+
+
+def filled(values: Array, shape: tuple[int, ...]) -> Array:
     """An array cut to a shape, or filled up with zeros."""
     part = values[tuple(slice(side) for side in shape)].astype(np.float32)
     return np.pad(part, [(0, side - own) for side, own in zip(shape, part.shape, strict=True)])

@@ -80,13 +80,17 @@ class TileMath:
 
     def row_sums(self, values: Array) -> Array:
         """[rows, 1] sums of all columns by the matrix unit, tile by tile, in Dst."""
-        arithmetic, (rows, columns) = arithmetic_of(self.arithmetic, values), values.shape
-        tiles = div_up(columns, TILE)
-        activations, ones = np.zeros((rows, tiles * TILE), np.float32), np.ones((tiles * TILE, 1), np.float32)
-        activations[:, :columns] = values
+        return self.product(values, np.ones((values.shape[-1], 1), np.float32))
+
+    def product(self, left: Array, right: Array) -> Array:
+        """[rows, columns] of [rows, depth] times [depth, columns] by the matrix unit, tile by tile, in Dst."""
+        arithmetic, depth = arithmetic_of(self.arithmetic, left), left.shape[-1]
+        tiles = div_up(depth, TILE)
+        sides = [(0, tiles * TILE - depth), (0, 0)]
+        operands = np.pad(left, sides[::-1]), np.pad(right, sides)
         masks = arithmetic.operand_masks(self.mode)
-        operands = cut(activations, masks[0]), cut(ones, masks[1])
-        return arithmetic.product(*operands, mode=self.mode, half_counts=(2,) * tiles)
+        cut_operands = [cut(operand, mask) for operand, mask in zip(operands, masks, strict=True)]
+        return arithmetic.product(*cut_operands, mode=self.mode, half_counts=(2,) * tiles)
 
     def scaled(self, dst: Array, factor: float) -> Array:
         """Dst times a number, by the vector unit."""

@@ -309,6 +309,7 @@ def test_a_larger_grid_has_longer_rings(cols, rows, nodes):
 
 # one reads while one writes
 MOVEMENTS_BY_TWO = {
+    "attention",
     "concat",
     "copy",
     "kv_cache",

@@ -294,7 +294,7 @@ def test_names_of_ttnn_that_are_not_simulated_refuse_to_be_called() -> None:
             ttnn.CBDescriptor(1, size=2)
         for name, function in (
             ("transformer.chunked_scaled_dot_product_attention", ttnn.transformer.chunked_scaled_dot_product_attention),
-            ("experimental.rotary_embedding_llama", ttnn.experimental.rotary_embedding_llama),
+            ("experimental.rotary_embedding_llama_fused_qk", ttnn.experimental.rotary_embedding_llama_fused_qk),
         ):
             with pytest.raises(ttsim.NotSimulatedError, match=f"^{name}: ttsim does not simulate it"):
                 function(1)

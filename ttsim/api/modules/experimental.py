@@ -11,10 +11,11 @@ from ttsim.api.heads import (
     nlp_create_qkv_heads_segformer,
     nlp_create_qkv_heads_vit,
 )
+from ttsim.api.heads_decode import nlp_concat_heads_decode, nlp_create_qkv_heads_decode
 from ttsim.api.memory_view import view
 from ttsim.api.paged_cache import paged_fill_cache, paged_update_cache
 from ttsim.api.repeat import broadcast_to
-from ttsim.api.rotary import rotary_embedding
+from ttsim.api.rotary import rotary_embedding, rotary_embedding_llama, rotate_half
 from ttsim.api.shape import convert_to_chw, convert_to_hwc
 from ttsim.runtime.types.signatures import public
 
@@ -28,13 +29,17 @@ __all__ = [
     "fast_reduce_nc",
     "intimg",
     "nlp_concat_heads",
+    "nlp_concat_heads_decode",
     "nlp_create_qkv_heads",
+    "nlp_create_qkv_heads_decode",
     "nlp_create_qkv_heads_segformer",
     "nlp_create_qkv_heads_vit",
     "paged_fill_cache",
     "paged_update_cache",
     "prepare_conv3d_weights",
     "rotary_embedding",
+    "rotary_embedding_llama",
+    "rotate_half",
     "split_query_key_value_and_split_heads",
     "typecast",
     "view",

@@ -1,0 +1,251 @@
+"""Plans that split and join heads of one token for each user. Rules: ttnn 0.81.1, compared with its plans."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from device.cores import CoreCoord, CoreRangeSet, cores_from, first_cores
+from device.errors import DeviceError, NotSimulatedError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import (
+    TILE,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardOrientation,
+    ShardSpec,
+    TensorMemoryLayout,
+)
+from device.numbers.formats import BFLOAT16, FLOAT32, round_up
+from device.plan import CircularBuffer, Plan
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.programs.attention.heads_decode import HALF_ROW, JoinDecodeHeads, SplitDecodeHeads
+from ops.programs.buffer_shapes import buffer, in_dram, page_alignment_bytes, shard_view, tile_buffer
+
+RANK, MOST_USERS = 4, 32
+FORMATS = (FLOAT32, BFLOAT16)
+SPLIT_HINT = "nlp_create_qkv_heads_decode: give [1, 1, users, columns] of bfloat16 or float32 in TILE layout"
+JOIN_HINT = "nlp_concat_heads_decode: give [1, users, heads, head size] in HEIGHT shards of a user each"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitDecodeArguments:
+    """A call that splits heads."""
+
+    source: TensorSpec  # [1, 1, users, columns], "input"
+    heads: int
+    kv_heads: int
+    apart: bool = False  # Keys lie on other cores than queries and values
+    offset: TensorSpec | None = None  # The first user, "batch_offset"
+    users: int | None = None  # How many users; None for all
+    place: MemoryConfig | None = None  # Its cores count
+
+    @property
+    def count(self) -> int:
+        """Users of the results."""
+        return self.source.shape[2] if self.users is None else self.users
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinDecodeArguments:
+    """A call that joins heads."""
+
+    source: TensorSpec  # [1, users, heads, head size], "input"
+    heads: int
+    within: CoreRangeSet | None = None  # Cores that the result may take; None for all, from the first on
+
+
+def _check_rank(source: TensorSpec, hint: str) -> None:
+    if len(source.shape) < RANK:
+        raise DeviceError(f"ShapeBase[] index out of range. 3 not in [-{RANK}, {len(source.shape)})\n{hint}")
+    if len(source.shape) > RANK:
+        raise NotSimulatedError(f"{hint}; ttsim does not simulate more axes")
+
+
+def plan_split_decode(call: SplitDecodeArguments, spec: DeviceSpec) -> Plan:
+    """Plan queries, keys and values ("query", "key", "value") of "input"; raises DeviceError."""
+    source = call.source
+    _check_rank(source, SPLIT_HINT)
+    columns, parts = source.padded_shape[3], call.heads + 2 * call.kv_heads
+    if columns % parts:
+        text = f"Input shape {columns} must be divisible by num_heads + 2*num_kv_heads = {parts}"
+        raise DeviceError(f"{text}\n{SPLIT_HINT}")
+    specs = _split_results(call, columns // parts, spec)
+    for text in _split_refusals(call, columns // parts):
+        raise DeviceError(f"{text}\n{SPLIT_HINT}")
+    op = SplitDecodeHeads(users=call.count, heads=call.heads, kv_heads=call.kv_heads)
+    sharded = source.memory_config.is_sharded()
+    offset = call.offset if sharded else None
+    builder = PlanBuilder(spec, {"input": source, "batch_offset": offset})
+    if sharded and in_dram(source):
+        builder.leave_out_values("nlp_create_qkv_heads_decode: shards are read out of L1; give shards there")
+    if call.count > source.shape[2]:
+        builder.leave_out_values(f"nlp_create_qkv_heads_decode: slice_size asks for more users than {source.shape[2]}")
+    reads = [builder.tensor("input")] + ([] if offset is None else [builder.tensor("batch_offset")])
+    results = [PlanTensor(name, tensor) for name, tensor in zip(("query", "key", "value"), specs, strict=True)]
+    refused = next(_core_refusals(call, specs[0]), None)
+    builder.run(
+        "NLPCreateQKVHeadsDecodeDeviceOperation", op, reads, results[0], _split_buffers(call, results, spec),
+        more_outputs=results[1:], dataflow=True, refused=refused and f"{refused}\n{SPLIT_HINT}",
+    )  # fmt: skip
+    return builder.finish({tensor.name: tensor for tensor in results})
+
+
+def _split_results(call: SplitDecodeArguments, size: int, spec: DeviceSpec) -> list[TensorSpec]:
+    """The three results; raises DeviceError where there are too few cores, and for shards that do not hold them."""
+    shards = None if call.place is None else call.place.shard_spec
+    grid = first_cores(spec.grid.cores, spec.grid.cols, spec.grid.rows) if shards is None else shards.grid
+    start, count = grid.ranges[0].start, call.count
+    queries = keys = cores_from(start, count, grid)
+    if call.apart:
+        keys = cores_from(cores_from(start, count + 1, grid).ranges[-1].end, count, grid)
+    results = []
+    for heads, cores in ((call.heads, queries), (call.kv_heads, keys), (call.kv_heads, queries)):
+        if not heads or not size:
+            rows = round_up(heads, TILE)
+            text = f"Shard shape must be greater than 0 in each sharded dim, got [{rows}, {size}]"
+            raise DeviceError(f"{text}\n{SPLIT_HINT}")
+        place = MemoryConfig(
+            TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(cores, (round_up(heads, TILE), size))
+        )
+        shape = (call.source.shape[0], count, heads, size)
+        results.append(TensorSpec(shape, call.source.data_format, call.source.layout, place))
+    return results
+
+
+def _split_refusals(call: SplitDecodeArguments, size: int) -> Iterator[str]:
+    """What the device operation refuses, in its order."""
+    source, shards = call.source, call.source.memory_config.shard_spec
+    unsupported = f"Unsupported input shape = Shape({list(source.shape)})"
+    if source.data_format not in FORMATS:
+        yield "Unsupported data format"
+    if source.layout is not Layout.TILE:
+        yield "Only tile layout is supported for input tensor"
+    if source.shape[3] % TILE or source.shape[2] > MOST_USERS or source.shape[:2] != (1, 1):
+        yield unsupported
+    if shards is not None:
+        layout = source.memory_config.memory_layout
+        if layout is not TensorMemoryLayout.WIDTH_SHARDED:
+            yield f"Current input memory layout is TensorMemoryLayout::{layout.name}. It must be width sharded"
+        if shards.orientation is not ShardOrientation.ROW_MAJOR:
+            yield "Shard orientation must be ROW_MAJOR"
+        if call.apart and size % shards.shape[1]:
+            yield "We don't support partial heads in shards when q and k heads are not overlapping coregrid"
+        if (call.offset is None) != (call.users is None):
+            yield "Both batch_offset and slice_size must be provided or neither"
+        if call.offset is not None and call.offset.shape[0] != 1:
+            yield "batch_offset must be unary tensor"
+    if call.heads < call.kv_heads:
+        yield f"num_q_heads={call.heads} must be greater than or equal to num_kv_heads={call.kv_heads}"
+
+
+def _core_refusals(call: SplitDecodeArguments, query: TensorSpec) -> Iterator[str]:
+    """What keeps kernels that count cores from the first one on from running on the cores of the results."""
+    shards, cores = call.source.memory_config.shard_spec, query.shards.grid
+    if shards is not None and (len(shards.grid.ranges) > 1 or shards.grid.ranges[0].start != CoreCoord(0, 0)):
+        return
+    name, values = ("reader", "runtime_arg_values") if shards is None else ("q_reader", "runtime_varargs")
+    box = cores.bounding_box()
+    counted = first_cores(cores.num_cores(), box.end.x + 1, box.end.y + 1)
+    for core in counted.cores():
+        if not cores.contains(core):
+            yield f"Kernel '{name}' is setting {values} for node {core}, but the kernel does not run on that node."
+
+
+def _split_buffers(
+    call: SplitDecodeArguments, results: list[PlanTensor], spec: DeviceSpec
+) -> tuple[CircularBuffer, ...]:
+    """The results, on sorted cores; for shards a tile for the first user, else room to align half rows of tiles in."""
+    cores_of = (CoreRangeSet(set(tensor.spec.shards.grid.ranges)) for tensor in results)
+    views = tuple(shard_view(tensor.name, tensor, spec, cores) for tensor, cores in zip(results, cores_of, strict=True))
+    source, place = call.source, call.source.memory_config
+    if place.is_sharded():
+        cores = views[0].cores.union(views[1].cores)
+        first = () if call.offset is None else (tile_buffer("batch_offset", 1, call.offset.data_format, cores),)
+        return (*first, *views)
+    unit, half_row = page_alignment_bytes(place, spec), HALF_ROW * (source.data_format.element_bytes or 0)
+    if not half_row % unit:
+        return views
+    room = unit * (results[0].spec.shape[3] // TILE + 1)
+    return (*views, *(buffer(name, room, source.data_format, views[0].cores) for name in ("left", "right")))
+
+
+def plan_join_decode(call: JoinDecodeArguments, spec: DeviceSpec) -> Plan:
+    """Plan the heads of "input" side by side; raises DeviceError."""
+    source = call.source
+    _check_rank(source, JOIN_HINT)
+    result = _joined(call, spec)
+    for text in _join_refusals(call):
+        raise DeviceError(f"{text}\n{JOIN_HINT}")
+    op = JoinDecodeHeads(heads=call.heads)
+
+    def write(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
+        output = PlanTensor("output", result)
+        if in_dram(source):
+            builder.leave_out_values("nlp_concat_heads_decode: shards are read out of L1; give shards there")
+        if call.heads > source.shape[2]:
+            builder.leave_out_values(f"nlp_concat_heads_decode: the tensor has {source.shape[2]} heads and padding")
+        buffers = (shard_view("output", output, spec),)
+        return builder.run("NLPConcatHeadsDecodeDeviceOperation", op, [tensor], output, buffers, dataflow=True)
+
+    return plan_of(source, spec, write)
+
+
+def _joined(call: JoinDecodeArguments, spec: DeviceSpec) -> TensorSpec:
+    """The result; raises DeviceError where there are too few cores, and for shards that do not hold it."""
+    first, users, _, size = call.source.padded_shape
+    shards, grid = call.source.memory_config.shard_spec, spec.grid
+    if call.heads < 1:
+        raise NotSimulatedError("nlp_concat_heads_decode: ttsim does not simulate calls without heads; give 1 or more")
+    if _on_some_cores(call) and shards is not None:
+        if call.within is None:
+            raise DeviceError(f"bad optional access\n{JOIN_HINT}, and sub_core_grids where its cores are not the first")
+        cores = cores_from(shards.grid.ranges[0].start, call.heads, call.within)
+    elif call.heads > grid.cores:
+        text = f"Target number of cores {call.heads} is greater than total number of available cores {grid.cores}"
+        raise DeviceError(f"{text}\n{JOIN_HINT}")
+    else:
+        cores = first_cores(call.heads, grid.cols, grid.rows)
+    rows = max(users, MOST_USERS)
+    place = MemoryConfig(TensorMemoryLayout.WIDTH_SHARDED, BufferType.L1, ShardSpec(cores, (rows, size)))
+    return TensorSpec((first, 1, rows, call.heads * size), call.source.data_format, Layout.TILE, place)
+
+
+def _on_some_cores(call: JoinDecodeArguments) -> bool:
+    """Whether cores are chosen out of some: where shards do not begin with the first core, or those are given."""
+    shards = call.source.memory_config.shard_spec
+    if shards is None:
+        return False
+    ranges = shards.grid.ranges
+    return call.within is not None or len(ranges) > 1 or ranges[0].start != CoreCoord(0, 0)
+
+
+def _join_refusals(call: JoinDecodeArguments) -> Iterator[str]:
+    """What the device operation refuses, in its order."""
+    source, place = call.source, call.source.memory_config
+    first, users, heads, size = source.padded_shape
+    if source.data_format not in FORMATS:
+        yield "Unsupported data format"
+    if source.layout is not Layout.TILE:
+        yield f"Input tensor layout must be TILE but got Layout::{source.layout.name}"
+    if first != 1:
+        yield "seqlen=1 for decode"
+    if users > MOST_USERS:
+        yield f"currently only support less than {MOST_USERS} users"
+    if heads < call.heads:
+        yield "head_dim must be multiple of TILE_WIDTH"
+    if place.shard_spec is None:
+        yield "Input tensor must be sharded"
+        return
+    layout = place.memory_layout
+    if layout is not TensorMemoryLayout.HEIGHT_SHARDED:
+        yield f"Input tensor memory layout must be HEIGHT_SHARDED but got TensorMemoryLayout::{layout.name}"
+    high, wide = place.shard_spec.shape
+    if wide != size:
+        yield f"Shard spec shape[1] ({wide}) must match input tensor padded shape[-1] ({size})"
+    if high != heads:
+        yield f"Shard spec shape[0] ({high}) must match input tensor padded shape[-2] ({heads})"
+    if place.shard_spec.grid.num_cores() != users:
+        yield "Input core grid num_cores must be equal to num users"
+    if call.within is not None and call.within.num_cores() < call.heads:
+        yield "Subcoregrids must have at least num_heads cores"
