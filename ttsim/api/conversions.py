@@ -16,6 +16,7 @@ from device.errors import ArgumentError, ArgumentTypeError, DeviceError, NotSimu
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
 from device.numbers.formats import Array
+from device.spec.releases import release_of
 from ops.planners.shape.to_layout import plan_to_layout
 from ops.planners.to_config import plan_to_memory_config, plan_typecast, require_right_rows
 from ttsim.api.device_calls import cached_plan, carried_out, require_left_out
@@ -365,7 +366,7 @@ def to_dtype(tensor: Tensor, dtype: DataType) -> Tensor:
     Raises:
         ArgumentTypeError: An argument is of the wrong type.
         DeviceError: The tensor is on the device, where `typecast` converts, or in rows that do not fill whole tiles of
-            block floats.
+            block floats. Releases of 2025 take a tensor of the device that has the data type.
 
     Examples:
         >>> ttnn.to_dtype(ttnn.full((1, 2), 0.3, ttnn.float32), ttnn.bfloat16).to_list()
@@ -373,7 +374,10 @@ def to_dtype(tensor: Tensor, dtype: DataType) -> Tensor:
     """
     require_type("to_dtype", Tensor, tensor=tensor)
     require_type("to_dtype", DataType, dtype=dtype)
-    if tensor.device() is not None:
+    device = tensor.device()
+    if device is not None:
+        if tensor.dtype is dtype and release_of(device.spec.release).takes_typed:
+            return tensor
         raise DeviceError(
             "Expected Tensor with HostStorage, got StorageType::DEVICE\n"
             "to_dtype: the tensor is on the device; typecast changes its data type there"

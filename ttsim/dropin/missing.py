@@ -19,6 +19,9 @@ SIBLINGS: tuple[str, ...] = vars(ttsim)["_SIBLINGS"]  # packages beside ttsim
 WITH_NAMES = ("core", "experimental", "kv_cache", "transformer")  # modules of ttnn whose names are known, too
 _IMPORT_FROM = opmap["IMPORT_FROM"]
 
+# Names of releases before 0.81.1 that switch a cache of compiled kernels, of which there are none
+OF_A_COMPILER = frozenset(("device.DisablePersistentKernelCache", "device.EnablePersistentKernelCache"))
+
 
 def instead_of(module: ModuleType, name: str, asking: FrameType) -> object:
     """What stands in for a name that a module of ttsim does not have.
@@ -34,9 +37,15 @@ def instead_of(module: ModuleType, name: str, asking: FrameType) -> object:
             return function
     tail = module.__name__.rpartition(".")[2]
     dotted = f"{tail}.{name}" if tail in WITH_NAMES else name
+    if f"{tail}.{name}" in OF_A_COMPILER:
+        return _do_nothing
     if module.__name__.partition(".")[0] in ("ttsim", PACKAGE) and dotted in names_of_ttnn() and not name.isupper():
         return _refusing(dotted, _way_out(name, f"{PACKAGE}.{tail}" if tail in WITH_NAMES else PACKAGE, dir(module)))
     raise missing_name(module, name, asking)
+
+
+def _do_nothing() -> None:
+    """A switch of what ttsim does not have."""
 
 
 @cache

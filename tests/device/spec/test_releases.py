@@ -102,3 +102,13 @@ def test_one_row_of_blocks_is_split_along_it_in_2025():
         "2025-02": "MCAST_IN0",
         "2025-12": "MCAST_IN0",
     }
+
+
+def test_releases_of_2025_take_tensors_of_the_device_that_have_the_data_type():
+    with ttsim.open_device(release="2025") as device:
+        x = ttsim.ones((32, 32), layout=ttsim.TILE_LAYOUT, device=device)
+        assert ttsim.to_dtype(x, ttsim.bfloat16) is x
+        with pytest.raises(ttsim.DeviceError, match=r"^Expected Tensor with HostStorage, got StorageType::DEVICE"):
+            ttsim.to_dtype(x, ttsim.float32)
+    with ttsim.open_device() as device, pytest.raises(ttsim.DeviceError, match=r"^Expected Tensor with HostStorage"):
+        ttsim.to_dtype(ttsim.ones((32, 32), layout=ttsim.TILE_LAYOUT, device=device), ttsim.bfloat16)
