@@ -485,19 +485,16 @@ class FabricManagerMode(PlainEnum):
 
 
 def set_fabric_config(config: FabricConfig, *settings: object) -> None:
-    """Sets the links between devices; there are none, so only DISABLED can be set.
+    """Sets the links between devices, which changes nothing: there are none, and collectives are refused by name.
 
     Args:
-        config: FabricConfig.DISABLED.
-        settings: Accepted as in ttnn; there are no links.
+        config: As in ttnn, which sets any on a system of one device, too.
+        settings: Accepted as in ttnn.
 
     Raises:
         ArgumentTypeError: ``config`` is no FabricConfig.
-        ArgumentError: ``config`` asks for links.
 
     Examples:
-        >>> ttnn.set_fabric_config(ttnn.FabricConfig.DISABLED)
+        >>> ttnn.set_fabric_config(ttnn.FabricConfig.FABRIC_1D)
     """
     require_type("set_fabric_config", FabricConfig, config=config)
-    if config is not FabricConfig.DISABLED:
-        raise ArgumentError(f"set_fabric_config: ttsim simulates no links between devices; not {config}")
