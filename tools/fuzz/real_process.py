@@ -102,7 +102,7 @@ class Planner:
         return regions
 
     def bank_bytes(self, spec: Any) -> int:
-        """Bytes of a bank that a tensor like this takes."""
+        """Bytes of a bank that a tensor like this takes: 0 of an empty tensor, which has no buffer."""
         graph = self.ttnn.graph
         graph.begin_graph_capture(graph.RunMode.NO_DISPATCH)
         try:
@@ -110,7 +110,8 @@ class Planner:
         finally:
             nodes = graph.end_graph_capture()
         del tensor
-        return next(int(n["params"]["max_size_per_bank"]) for n in nodes if n["node_type"] == "buffer_allocate")
+        sizes = (int(node["params"]["max_size_per_bank"]) for node in nodes if node["node_type"] == "buffer_allocate")
+        return next(sizes, 0)
 
     def answer(self, step: Answer, *, placed: bool) -> Answer:
         """What the library answers to a call."""
