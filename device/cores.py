@@ -408,9 +408,9 @@ def _make_integers(coordinates: CoreCoord | CoreGrid) -> None:
 @lru_cache(CACHE_SIZE)
 def first_cores(count: int, grid_cols: int, grid_rows: int, row_wise: bool = True) -> CoreRangeSet:
     """The first ``count`` cores of a grid, filled row by row (or column by column): full lines, then the begun one."""
-    if not 1 <= count <= grid_cols * grid_rows:
+    if not 0 <= count <= grid_cols * grid_rows:
         raise ArgumentError(
-            f"first_cores: count must be 1 to {grid_cols * grid_rows} on a grid of {grid_cols}x{grid_rows} cores, "
+            f"first_cores: count must be 0 to {grid_cols * grid_rows} on a grid of {grid_cols}x{grid_rows} cores, "
             f"not {count}"
         )
     line_cores = grid_cols if row_wise else grid_rows

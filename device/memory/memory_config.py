@@ -163,6 +163,9 @@ class ShardSpec:
         except (TypeError, ValueError):
             rows = columns = 0
         if rows < 1 or columns < 1:
+            if all(isinstance(side, int) for side in shape) and len(shape) == 2 and min(shape) >= 0:
+                text = f"Shard shape must be greater than 0 in each sharded dim, got [{shape[0]}, {shape[1]}]"
+                raise ArgumentError(f"{text}\nShardSpec: shape must be two positive integers (rows, columns)")
             raise ArgumentError(f"ShardSpec: shape must be two positive integers (rows, columns), not {shown(shape)}")
         self._shape = (rows, columns)
 

@@ -6,6 +6,7 @@ from typing import cast
 
 import numpy as np
 
+from device.errors import NotSimulatedError, TTSimError
 from device.numbers.formats import Array
 from device.plan import Allocate, DeviceOp, Free, Operation, Plan
 from ops.op_model import OpModels, ValuesContext, op_model_of
@@ -42,12 +43,36 @@ def run_values(
                 case Free(tensor=tensor):
                     arrays.pop(tensor, None)
                 case Operation():
-                    read = [arrays.get(name) for name in step.inputs]
-                    result = op_model_of(step.op, op_models).values(step.op, read, context)
+                    result = _computed(plan, step, arrays, context, op_models)
                     written = (*[output.tensor for output in step.outputs], *step.updates) or step.inputs[-1:]
                     arrays |= zip(written, result if isinstance(result, tuple) else (result,), strict=True)
     # No operation writes a result without elements
     return {name: arrays[name] if name in arrays else _empty(plan, name) for name in plan.results.values()}
+
+
+def _computed(
+    plan: Plan, step: Operation, arrays: Mapping[str, Array], context: ValuesContext, op_models: OpModels
+) -> Array | tuple[Array, ...]:
+    """The numbers that an operation writes: none where none of its results has elements."""
+    names = [output.tensor for output in step.outputs]
+    if names and not step.updates and all(_has_none(plan, name) for name in names):
+        return tuple(_empty(plan, name) for name in names)
+    read = [
+        _empty(plan, name) if name not in arrays and _has_none(plan, name) else arrays.get(name) for name in step.inputs
+    ]
+    try:
+        return op_model_of(step.op, op_models).values(step.op, read, context)
+    except (IndexError, ValueError, ZeroDivisionError) as error:
+        if isinstance(error, TTSimError) or all(array is None or array.size for array in read):
+            raise
+        raise NotSimulatedError(
+            f"{step.name}: numbers that the kernel reads from a tensor without elements are not simulated"
+        ) from error
+
+
+def _has_none(plan: Plan, name: str) -> bool:
+    """Whether a tensor has no elements, so that nobody writes it."""
+    return name in plan.tensors and not plan.tensors[name].volume
 
 
 def _empty(plan: Plan, name: str) -> Array:

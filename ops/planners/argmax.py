@@ -36,18 +36,26 @@ class ArgMaxArguments:
     keeps: bool = False  # Reduced axes stay with length 1
     place: MemoryConfig | None = None
 
+    def axes(self, source: TensorSpec) -> tuple[int, ...]:
+        """The axes of a tensor that are searched, from the first; raises DeviceError for an axis that it lacks."""
+        rank = len(source.shape)
+        if self.dim is None:
+            return tuple(range(rank))
+        if not -rank <= self.dim < rank:
+            raise DeviceError(
+                f"argmax: Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got "
+                f"{self.dim})\ndim: give one of the tensor's axes"
+            )
+        return (self.dim % rank,)
+
 
 def plan_argmax(source: TensorSpec, call: ArgMaxArguments, spec: DeviceSpec) -> Plan:
     """Plan the places of the largest elements of the tensor "input"; raises DeviceError for a call it refuses."""
     rank = len(source.shape)
-    if call.dim is not None and not -rank <= call.dim < rank:
-        raise DeviceError(
-            f"argmax: Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {call.dim})\n"
-            "dim: give one of the tensor's axes"
-        )
-    if not rank or not source.volume:
-        raise NotSimulatedError("argmax: tensors without axes or elements are not simulated")
-    axis = None if call.dim is None else call.dim % rank
+    axes = call.axes(source)
+    if not rank:
+        raise NotSimulatedError("argmax: tensors without axes are not simulated")
+    axis = None if call.dim is None else axes[0]
     by_rows = source.layout is Layout.ROW_MAJOR and axis in (None, rank - 1)
     kept = tuple(1 if index == axis or axis is None else side for index, side in enumerate(source.shape))
     shape = kept if call.keeps else () if axis is None else kept[:axis] + kept[axis + 1 :]

@@ -23,9 +23,6 @@ def plan_clone(
 ) -> Plan:
     """Plan a copy of the tensor "input" in a memory and a format; a ``place`` of None is the tensor's own."""
     where = source.memory_config if place is None else place
-    if not source.volume:  # no operation runs
-        result = source.changed(memory_config=where, data_format=data_format)
-        return plan_of(source, spec, lambda builder, _: builder.allocate("output", result))
     return plan_of(source, spec, partial(cloned, place=where, name="output", data_format=data_format))
 
 

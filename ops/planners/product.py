@@ -33,17 +33,25 @@ class ProductArguments:
     keeps: bool = False  # Reduced axes stay with length 1
     place: MemoryConfig | None = None
 
+    def axes(self, source: TensorSpec) -> tuple[int, ...]:
+        """The reduced axes of a tensor, from the first; raises DeviceError for an axis that it lacks."""
+        rank = len(source.shape)
+        if self.dim is None:
+            return tuple(range(rank))
+        if not -rank <= self.dim < rank:
+            raise DeviceError(
+                f"Dimension for prod is out of range (expected to be in range of [{-rank}, {rank - 1}])\n"
+                f"dim: the tensor has no axis {self.dim}"
+            )
+        return (self.dim % rank,)
+
 
 def plan_product(source: TensorSpec, call: ProductArguments, spec: DeviceSpec) -> Plan:
     """Plan the product of the tensor "input" along an axis; raises DeviceError where the library refuses it."""
     rank = len(source.shape)
-    if not rank or not source.volume:
-        raise NotSimulatedError("prod: tensors without axes or elements are not simulated")
-    if call.dim is not None and not -rank <= call.dim < rank:
-        raise DeviceError(
-            f"Dimension for prod is out of range (expected to be in range of [{-rank}, {rank - 1}])\n"
-            f"dim: the tensor has no axis {call.dim}"
-        )
+    if not rank:
+        raise NotSimulatedError("prod: tensors without axes are not simulated")
+    axes = call.axes(source)
     place = source.memory_config if call.place is None else call.place
     alone = call.dim is None or rank == 1
     if not alone and source.data_format.is_block and source.data_format != BFLOAT8_B:
@@ -57,8 +65,7 @@ def plan_product(source: TensorSpec, call: ProductArguments, spec: DeviceSpec) -
             whole = fill_padding(builder, tensor, 1.0, "filled", seen=False)
         if call.dim is None or rank == 1:
             return _of_all(builder, whole, call, place)
-        axis = call.dim % rank
-        result = _of_axis(builder, whole, axis, call, place)
+        result = _of_axis(builder, whole, axes[0], call, place)
         builder.free_own(whole, keep=[result])
         return result
 

@@ -95,7 +95,7 @@ def test_containment_and_bounding_box():
     [
         (lambda: CoreRangeSet([rectangle(0, 0, 3, 3), rectangle(3, 3, 4, 4)]), ValueError, "must not overlap, but"),
         (lambda: rectangle(2, 0, 1, 0), ValueError, "end must not lie left of"),
-        (lambda: first_cores(65, 8, 8), ValueError, "count must be 1 to 64"),
+        (lambda: first_cores(65, 8, 8), ValueError, "count must be 0 to 64"),
         (lambda: CoreRangeSet().bounding_box(), ValueError, "no bounding box"),
         (lambda: CoreRangeSet([(0, 0)]), TypeError, "must be CoreRange objects, not tuple"),
         (lambda: CoreGrid(x=0, y=1), ValueError, "at least 1"),

@@ -22,6 +22,7 @@ from ttsim.api.device_calls import (
     require_left_out,
     required_device,
 )
+from ttsim.api.without_elements import is_empty, reduced
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import required_integer
 from ttsim.runtime.types.configs import WormholeComputeKernelConfig
@@ -131,8 +132,14 @@ def prod(
         >>> ttnn.prod(tensor, dim=-1).to_list()
         [24.0]
     """
-    axis = None if dim is None else required_integer("prod", "dim", dim)
-    return converted("prod", plan_product, input_tensor, ProductArguments(dim=axis, keeps=keepdim, place=memory_config))
+    call = ProductArguments(
+        dim=None if dim is None else required_integer("prod", "dim", dim), keeps=keepdim, place=memory_config
+    )
+    required_device("prod", input_tensor)
+    if is_empty(input_tensor):
+        axes = call.axes(input_tensor.spec)
+        return reduced(input_tensor, axes, memory_config, keeps=keepdim, value=1.0)
+    return converted("prod", plan_product, input_tensor, call)
 
 
 @operation_as("ttnn.experimental.")

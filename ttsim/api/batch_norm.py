@@ -1,6 +1,6 @@
 """ttnn.batch_norm."""
 
-from device.errors import DeviceError, NotSimulatedError
+from device.errors import DeviceError
 from device.memory.memory_config import MemoryConfig
 from ops.planners.normalization.batch_norm import (
     BatchNormArguments,
@@ -9,11 +9,13 @@ from ops.planners.normalization.batch_norm import (
     plan_batch_norm,
     plan_running_statistics,
 )
+from ttsim.api.copies import clone
 from ttsim.api.device_calls import cached_plan, operation
 from ttsim.api.eltwise import multiply, subtract
 from ttsim.api.normalization import device_of
 from ttsim.api.reduction import mean
 from ttsim.api.unary import square
+from ttsim.api.without_elements import is_empty
 from ttsim.runtime.execution import run
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.configs import WormholeComputeKernelConfig
@@ -76,16 +78,14 @@ def batch_norm(
                 "give both, [1, C, 1, 1] in TILE layout"
             )
         means, variances = running_mean, running_var
-    elif not input.spec.volume:
-        raise _empty()
-    else:
+    if is_empty(input):
+        return clone(input, memory_config=memory_config)
+    if training:
         means, variances = _statistics(input, memory_config, compute_kernel_config)
     phases = 4 if compute_kernel_config is None else compute_kernel_config.argument().fidelity_phases
     roles = {"input": input, "mean": means, "variance": variances, "weight": weight, "bias": bias}
     tensors = {role: tensor for role, tensor in (roles | {"target": output}).items() if tensor is not None}
     device, specs = device_of(tensors), {role: tensor.spec for role, tensor in tensors.items()}
-    if not specs["input"].volume:
-        raise _empty()
     call = BatchNormArguments(
         source=specs["input"],
         mean=specs["mean"],
@@ -105,10 +105,6 @@ def batch_norm(
         _update((means, variances), (running_mean, running_var), momentum, images, memory_config, phases)
         del roles, tensors, variances
     return result
-
-
-def _empty() -> NotSimulatedError:
-    return NotSimulatedError("batch_norm: empty tensors are not simulated; give images")
 
 
 def _statistics(

@@ -1,6 +1,7 @@
 """What functions of device tensors share: checks, standard documentation, plans, arguments that are not simulated."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from inspect import signature
 from types import MappingProxyType
 from typing import Final, ParamSpec, TypeVar
@@ -11,12 +12,9 @@ from device.numbers.formats import DataFormat
 from device.plan import Plan, ProgramKey
 from ops.builder import FreeL1
 from ops.planners.concat import plan_concat
-from ops.planners.copies import plan_clone
 from ops.planners.shape.repeat import plan_repeat, plan_repeat_interleave
-from ops.planners.shape.reshape import plan_reshape, plan_squeeze, plan_unsqueeze_to_4d
-from ops.planners.shape.slice import plan_slice
 from ops.planners.shape.to_layout import plan_to_layout
-from ops.planners.to_config import plan_tilize, plan_typecast, plan_untilize, plan_untilize_with_unpadding
+from ops.planners.to_config import plan_tilize, plan_untilize, plan_untilize_with_unpadding
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import require_allocated, run
@@ -26,15 +24,6 @@ from ttsim.runtime.types.call import OPERATIONS, checked_as
 from ttsim.runtime.types.docs import RAISES, documented
 from ttsim.runtime.types.tensors import DataType
 
-TAKE_EMPTY: Final[tuple[Callable[..., Plan], ...]] = (
-    plan_clone,
-    plan_reshape,
-    plan_slice,
-    plan_squeeze,
-    plan_to_layout,
-    plan_typecast,
-    plan_unsqueeze_to_4d,
-)
 # They choose programs and buffers by the L1 that is free below the tensors there
 FREE_L1_READERS: Final = (
     plan_concat,
@@ -105,19 +94,32 @@ def required_device(owner: str, tensor: Tensor, *, lost: str = INPUT_LOST) -> De
 def cached_plan(planner: Callable[..., Plan], device: Device, *arguments: Hashable, **options: Hashable) -> Plan:
     """The plan of a call, from the cache if an equal call came before.
 
-    ``planner`` plans by its arguments, the device's spec and its options.
+    ``planner`` plans by its arguments, the device's spec and its options. Where it divides by a side of 0, so does the
+    real library, whose process ends there: a NotSimulatedError here.
     """
     spec = device.spec
-    if planner not in TAKE_EMPTY and any(map(_is_empty, arguments)):
-        raise NotSimulatedError(
-            f"{_function_of(planner)}: ttsim does not simulate device operations on empty tensors; "
-            f"{', '.join(map(_function_of, TAKE_EMPTY))}, from_torch and to_torch take them"
-        )
     if planner in FREE_L1_READERS:
         options["free_l1"] = free_l1(device)
     numbers = [repr(value) for value in (*arguments, *options.values()) if isinstance(value, float)]  # 0.0 is not -0.0
     key = ProgramKey((planner, arguments, *options.items(), *numbers))
-    return device.plans.plan_of(key, spec, lambda: planner(*arguments, spec, **options))
+    try:
+        return device.plans.plan_of(key, spec, lambda: planner(*arguments, spec, **options))
+    except ZeroDivisionError as error:
+        if not _has_empty((arguments, *options.values())):
+            raise
+        function = planner.__name__.removeprefix("plan_")
+        raise NotSimulatedError(
+            f"{function}: a side of 0 by which the real library divides, which ends its process; give elements"
+        ) from error
+
+
+def _has_empty(value: object) -> bool:
+    """Whether a tensor without elements is among the arguments of a planner."""
+    if isinstance(value, TensorSpec):
+        return not value.volume
+    if is_dataclass(value):
+        return any(_has_empty(getattr(value, field.name)) for field in fields(value))
+    return isinstance(value, tuple) and any(map(_has_empty, value))
 
 
 def free_l1(device: Device) -> FreeL1:
@@ -126,17 +128,6 @@ def free_l1(device: Device) -> FreeL1:
     room = machine.l1_room_bytes
     before = device.spec.l1.usable_bytes if machine.allocator.lowest_l1_address is None else room
     return FreeL1(before, room if current().dispatch else None, machine.allocator.largest_l1_hole_bytes)
-
-
-def _function_of(planner: Callable[..., Plan]) -> str:
-    return planner.__name__.removeprefix("plan_")
-
-
-def _is_empty(value: object) -> bool:
-    """Whether an argument is an empty tensor, or several of which one is empty."""
-    if isinstance(value, tuple):
-        return any(map(_is_empty, value))
-    return isinstance(value, TensorSpec) and 0 in value.shape
 
 
 def converted(

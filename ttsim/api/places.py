@@ -3,11 +3,12 @@
 from device.cores import CoreRangeSet
 from device.memory.memory_config import MemoryConfig
 from ops.planners.argmax import ArgMaxArguments, plan_argmax
-from ops.planners.sort import SortArguments, has_single_elements, plan_sort
+from ops.planners.sort import SortArguments, has_order, plan_sort
 from ops.planners.topk import TopKArguments, plan_topk, require_kept_numbers
 from ttsim.api.copies import clone
 from ttsim.api.creation import zeros
 from ttsim.api.device_calls import cached_plan, converted, operation, require_left_out, required_device
+from ttsim.api.without_elements import is_empty, reduced
 from ttsim.runtime.execution import run
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import required_integer
@@ -52,6 +53,10 @@ def argmax(
     )
     axis = None if dim is None else required_integer("argmax", "dim", dim)
     call = ArgMaxArguments(dim=axis, keeps=keepdim, place=memory_config)
+    required_device("argmax", input_tensor)
+    if is_empty(input_tensor):
+        axes = call.axes(input_tensor.spec)
+        return reduced(input_tensor, axes, memory_config, keeps=keepdim, value=None, dtype=DataType.UINT32)
     return converted("argmax", plan_argmax, input_tensor, call)
 
 
@@ -142,15 +147,15 @@ def sort(
     require_left_out("sort", out=out)
     device = required_device("sort", input_tensor)
     call = SortArguments(dim=required_integer("sort", "dim", dim), descending=descending, place=memory_config)
-    if has_single_elements(input_tensor.spec, call):
-        return clone(input_tensor, memory_config=memory_config), _places_of_single_elements(input_tensor, memory_config)
+    if has_order(input_tensor.spec, call):
+        return clone(input_tensor, memory_config=memory_config), _places_in_order(input_tensor, memory_config)
     plan = cached_plan(plan_sort, device, input_tensor.spec, call)
     with device.function("ttnn.sort"):
         results = run(plan, {"input": input_tensor}, device)
     return results["values"], results["indices"]
 
 
-def _places_of_single_elements(tensor: Tensor, place: MemoryConfig | None) -> Tensor:
+def _places_in_order(tensor: Tensor, place: MemoryConfig | None) -> Tensor:
     """Zeros in the shape of a tensor, from the host."""
     wide = tensor.dtype in (DataType.FLOAT32, DataType.UINT16)
     dtype = DataType.UINT32 if wide else DataType.UINT16

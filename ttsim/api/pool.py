@@ -1,5 +1,7 @@
 """ttnn.max_pool2d, avg_pool2d and the adaptive pools."""
 
+from math import nan
+
 from device.errors import ArgumentError
 from device.memory.memory_config import Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16
@@ -18,6 +20,7 @@ from ops.programs.averages import Averaging
 from ttsim.api.conversions import to_memory_config
 from ttsim.api.device_calls import cached_plan, operation, required_device
 from ttsim.api.shape import reshape
+from ttsim.api.without_elements import is_empty, made
 from ttsim.runtime.execution import free_l1_bytes, require_allocated, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import Integer, Padding, Pair, four, two
@@ -332,6 +335,8 @@ def global_avg_pool2d(
     if not 2 <= len(shape) <= 4:
         raise ArgumentError(f"global_avg_pool2d expects rank 2, 3, or 4 input, got rank {len(shape)}")
     batch, height, width, channels = {2: (1, *shape, 1), 3: (1, *shape), 4: shape}[len(shape)]
+    if batch and is_empty(input_tensor):
+        return made(input_tensor, (batch, 1, 1, channels), memory_config, value=nan, layout=Layout.TILE)
     source = input_tensor
     if source.is_sharded():
         place = source.memory_config()

@@ -13,6 +13,7 @@ from ops.programs.reduction.reduce import Reduction
 from ttsim.api.creation import full
 from ttsim.api.device_calls import converted, required_device
 from ttsim.api.shape import reshape
+from ttsim.api.without_elements import is_empty, reduced
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import OPERATIONS, Call, function_of, incompatible, param
@@ -72,10 +73,14 @@ class Reducing(AlongAxes):
         tensor, name = self.input_tensor, self._name
         dims = dims_of(name, self.dim)
         required_device(name, tensor)
+        axes = axes_of_reduction(dims, len(tensor.shape))
+        if is_empty(tensor):
+            value = (nan if self._mean else 0.0) if self._reduction is Reduction.SUM else None
+            return reduced(tensor, axes, self.memory_config, keeps=self.keepdim, value=value, layout=self.output_layout)
         call = ReduceArguments(
             name=name,
             reduction=self._reduction,
-            axes=axes_of_reduction(dims, len(tensor.shape)),
+            axes=axes,
             keeps=self.keepdim,
             mean=self._mean,
             scalar=self.scalar,
@@ -151,6 +156,8 @@ class Deviating(AlongAxes):
             made = full(tensor.shape, nan if self.correction else 0.0, tensor.dtype, Layout.TILE, device, place)
             shape = tuple(side for axis, side in enumerate(tensor.shape) if axis not in axes)
             return made if self.keepdim else reshape(made, shape)
+        if is_empty(tensor):
+            return reduced(tensor, axes, self.memory_config, keeps=self.keepdim, value=nan)
         config = self.compute_kernel_config
         call = DeviationArguments(
             name=name,

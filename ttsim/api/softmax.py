@@ -5,6 +5,8 @@ from device.memory.memory_config import MemoryConfig
 from ops.planners.attention.softmax import SoftmaxArguments, plan_softmax, require_whole_rows
 from ops.planners.attention.softmax_buffers import SoftmaxBlocks
 from ttsim.api.device_calls import cached_plan, operation, required_device
+from ttsim.api.unary import identity
+from ttsim.api.without_elements import is_empty
 from ttsim.runtime.execution import require_allocated, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.attention import (
@@ -209,6 +211,8 @@ def computed_softmax(
         require_allocated(mask, first_line="Tensor is not allocated")
         if mask.device() is None:
             raise DeviceError("Operands to softmax need to be on device!\nmask: give it to the device with .to(device)")
+    if arguments.get("in_place") and is_empty(tensor):
+        return identity(tensor, output_tensor=tensor)
     call = SoftmaxArguments(
         source=tensor.spec,
         mask=None if mask is None else mask.spec,

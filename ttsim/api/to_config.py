@@ -1,10 +1,12 @@
 """ttnn's functions that change the layout or the memory config of a tensor."""
 
 from collections.abc import Sequence
+from math import prod
+from numbers import Real
 from typing import Annotated, Any, get_overloads, overload
 
 from device.cores import CoreCoord, CoreRangeSet
-from device.errors import ArgumentError, DeviceError
+from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
     TILE,
@@ -29,6 +31,7 @@ from ops.planners.to_config import (
 )
 from ops.programs.data_movement.conversions import keeps_padding
 from ttsim.api.device_calls import LOST, converted, format_of, integers_of, operation, require_left_out, required_device
+from ttsim.api.without_elements import is_empty, made
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.tensor_copies import stored_in
@@ -239,6 +242,9 @@ def tilize(
     require_left_out("tilize", use_low_perf=use_low_perf, sub_core_grids=sub_core_grids)
     on_one_core, data_format = not use_multicore, format_of(dtype)
     place = memory_config
+    required_device("tilize", input_tensor)
+    if is_empty(input_tensor):
+        return made(input_tensor, input_tensor.shape, place, dtype=dtype, layout=Layout.TILE)
     return converted("tilize", plan_tilize, input_tensor, place=place, on_one_core=on_one_core, data_format=data_format)
 
 
@@ -270,6 +276,11 @@ def tilize_with_val_padding(
     owner = "tilize_with_val_padding"
     require_left_out(owner, sub_core_grids=sub_core_grids)
     shape = integers_of("output_tensor_shape", output_tensor_shape)
+    required_device(owner, input_tensor)
+    if is_empty(input_tensor) and input_tensor.layout is not Layout.TILE:  # the shape becomes that of the elements
+        if not isinstance(pad_value, Real):
+            raise ArgumentTypeError(f"{owner}: pad_value must be a number, not {shown(pad_value)}")
+        return made(input_tensor, shape, memory_config, value=float(pad_value), dtype=dtype, layout=Layout.TILE)
     return _padded(owner, input_tensor, memory_config, use_multicore, padded_shape=shape, data_format=format_of(dtype))
 
 
@@ -313,6 +324,10 @@ def _padded(owner: str, tensor: Tensor, place: MemoryConfig | None, use_multicor
     required_device(owner, tensor)
     if tensor.layout is Layout.TILE:
         return tensor
+    if is_empty(tensor):
+        chosen = options.get("data_format")
+        dtype = None if chosen is None else DataType.of(chosen)
+        return made(tensor, tensor.shape, place, dtype=dtype, layout=Layout.TILE)
     return converted(owner, plan_tilize, tensor, pads=True, place=place, on_one_core=not use_multicore, **options)
 
 
@@ -347,7 +362,14 @@ def untilize(
             "shards, and the library takes the padding for rows of the result; move the tensor to interleaved "
             "memory first, or open the device with strict=False"
         )
+    if is_empty(input_tensor) and input_tensor.layout is Layout.TILE:
+        return _rows_without_elements(input_tensor, tuple(input_tensor.shape), memory_config)
     return converted("untilize", plan_untilize, input_tensor, place=memory_config, on_one_core=not use_multicore)
+
+
+def _rows_without_elements(tensor: Tensor, shape: tuple[int, ...], place: MemoryConfig | None) -> Tensor:
+    dtype = DataType.BFLOAT16 if tensor.spec.data_format.is_block else tensor.dtype
+    return made(tensor, shape, place, dtype=dtype, layout=Layout.ROW_MAJOR)
 
 
 @operation
@@ -376,6 +398,14 @@ def untilize_with_unpadding(
     owner, place, sides = "untilize_with_unpadding", memory_config, tuple(input_tensor.shape)
     require_left_out(owner, sub_core_grids=sub_core_grids)
     shape = tuple(end + 1 for end in integers_of("output_tensor_end", output_tensor_end))
+    required_device(owner, input_tensor)
+    if is_empty(input_tensor):
+        if prod(shape):
+            raise DeviceError(
+                f"{owner}: a zero-volume input requires a zero-volume output, got Shape({list(shape)})\n"
+                "output_tensor_end: keep no elements"
+            )
+        return _rows_without_elements(input_tensor, shape, memory_config)
     if len(shape) != len(sides) or any(length > side for length, side in zip(shape, sides, strict=True)):
         raise ArgumentError(f"{owner}: output_tensor_end must lie within {list(sides)}, before padding")
     planner, on_one_core = plan_untilize_with_unpadding, not use_multicore

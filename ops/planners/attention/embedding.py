@@ -13,6 +13,7 @@ from device.numbers.formats import BFLOAT16, UINT32, DataFormat, div_up, round_u
 from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.planners.shape.permute import seen
 from ops.planners.shape.to_layout import in_other_layout
 from ops.programs.attention.embedding import Embed
 from ops.programs.buffer_shapes import (
@@ -85,6 +86,7 @@ def plan_embedding(call: EmbeddingArguments, spec: DeviceSpec) -> Plan:
 def _run(builder: PlanBuilder, call: EmbeddingArguments, indices: PlanTensor, table: PlanTensor) -> PlanTensor:
     """The program that picks rows."""
     index, spec = indices.spec, builder.device_spec
+    table = seen(table, (*(1,) * (2 - len(table.spec.shape)), *table.spec.shape))
     columns = table.spec.shape[-1]
     whole = index.padded_shape[-1] % TILE == 0 and columns % TILE == 0
     fused = whole and call.out_layout is Layout.TILE

@@ -60,7 +60,8 @@ class DecodeArguments:
         """Keys of a chunk; 0 where kernels choose among those up to the sums that Dst holds."""
         if self.chunk or (self.table is not None and self.grid is not None):
             return self.chunk
-        return PAGED_CHUNK if self.table is not None else min(DEEPEST_CHUNK, (rows := self.key.shape[2]) & -rows)
+        rows = (1, 1, *self.key.shape)[-2]
+        return PAGED_CHUNK if self.table is not None else max(2, min(DEEPEST_CHUNK, rows & -rows))
 
 
 def plan_decode(call: DecodeArguments, spec: DeviceSpec) -> Plan:
@@ -156,6 +157,8 @@ def _operand_refusals(call: DecodeArguments) -> Iterator[str]:
     if Layout.ROW_MAJOR in (key.layout, value.layout):
         yield "Inputs to SDPA must be tilized except for Q"
     if query.layout is Layout.ROW_MAJOR or any(len(tensor.shape) != 4 for tensor in (query, key, value)):
+        if call.table is None and len(query.shape) == 4 and query.layout is Layout.TILE:
+            yield from _batch_refusals(call)
         raise NotSimulatedError(f"{call.owner}: ttsim simulates tensors of 4 axes in TILE layout")
 
 
@@ -207,15 +210,21 @@ def _group_refusals(call: DecodeArguments, place: MemoryConfig) -> Iterator[str]
         )
 
 
+def _batch_refusals(call: DecodeArguments) -> Iterator[str]:
+    """What is wrong with the number of users of keys and values that are not in blocks, whatever their ranks."""
+    users = call.query.padded_shape[1]
+    for name, tensor in (("K", call.key), ("V", call.value)):
+        if call.shared and tensor.padded_shape[0] != 1:
+            yield f"Share cache expects {name} to have batch size of 1, but got {tensor.padded_shape[0]}"
+        if not call.shared and tensor.padded_shape[0] != users:
+            yield f"{name} tensor batch size ({tensor.padded_shape[0]}) must equal B ({users})"
+
+
 def _cache_refusals(call: DecodeArguments) -> Iterator[str]:
     """What is wrong with keys and values that are not in blocks."""
+    yield from _batch_refusals(call)
     query, key, value, chunk = call.query.padded_shape, call.key.padded_shape, call.value.padded_shape, call.chunk_keys
     users = query[1]
-    for name, tensor in (("K", key), ("V", value)):
-        if call.shared and tensor[0] != 1:
-            yield f"Share cache expects {name} to have batch size of 1, but got {tensor[0]}"
-        if not call.shared and tensor[0] != users:
-            yield f"{name} tensor batch size ({tensor[0]}) must equal B ({users})"
     if query[0] != 1:
         yield f"Q tensor batch size must be 1 for decode mode but got {query[0]}"
     if key[2] != value[2]:

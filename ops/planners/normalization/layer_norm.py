@@ -14,6 +14,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.normalization.shards import grid_fault, program_fault
 from ops.programs.buffer_shapes import in_dram, not_in_l1, page_cores, spread_evenly
+from ops.programs.data_movement.conversions import cloned
 from ops.programs.normalization.layer_norm import Exchange, LayerNorm, RowBuffers, shard_buffers
 
 
@@ -58,6 +59,13 @@ def plan_norm(call: NormArguments, spec: DeviceSpec, *, l1_bytes: int) -> Plan:
     ``l1_bytes`` are those of a core below all its L1 buffers, the result's included.
     """
     _require_elements(call)
+    if not call.source.volume and not (call.rms and call.source.layout is Layout.ROW_MAJOR):  # copied, whatever it is
+        where = call.place or call.source.memory_config
+        return plan_of(
+            {"input": call.source, "residual": call.residual, "weight": call.weight, "bias": call.bias},
+            spec,
+            lambda builder, tensor, *_: cloned(builder, tensor, where, "output"),
+        )
     sharded = call.source.memory_config.is_sharded()
     program = call.program or _chosen(call.source)
     place = call.place or call.source.memory_config
@@ -90,8 +98,8 @@ def _require_elements(call: NormArguments) -> None:
         raise DeviceError(
             "LayerNorm operation not supported for 0D tensors. (rank=0)\ninput_tensor: reshape it to one axis or more"
         )
-    if not call.source.volume or not call.source.shape:
-        raise NotSimulatedError(f"{call.name}: tensors without rows are not simulated; give it rows and columns")
+    if not call.source.shape:
+        raise NotSimulatedError(f"{call.name}: tensors without axes are not simulated; give it rows and columns")
 
 
 def _chosen(source: TensorSpec) -> NormProgram:

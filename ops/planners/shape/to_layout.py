@@ -82,4 +82,4 @@ def _nothing_in(spec: TensorSpec, layout: Layout, place: MemoryConfig, data_form
     if layout is Layout.ROW_MAJOR:
         return rows_of(spec, spec.shape, place)
     result = TensorSpec(spec.shape, data_format or spec.data_format, layout, place)
-    return result.changed(shape=result.padded_shape)
+    return result.changed(shape=result.padded_shape[-len(spec.shape) :], padded_shape=None)

@@ -6,10 +6,12 @@ kernels: exponentials are right to the last places, also where the kernels' appr
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
 from device.cores import CoreRangeSet
+from device.errors import NotSimulatedError
 from device.host.threads import parts_of
 from device.matrix_unit.arithmetic import Arithmetic
 from device.memory.memory_config import TILE
@@ -30,6 +32,7 @@ from ops.programs.kernel_costs import (
     write_page_cycles,
 )
 
+RANK = 4  # axes of the tensors that are masked: fewer get sides of 1 in front
 SUMMED_AT_ONCE = 16  # columns that the matrix unit adds up before the sum is rounded to Dst
 UNCOMPARED = uncompared_fact("a softmax was never compared with the real kernel's")
 
@@ -86,14 +89,20 @@ class Softmax(DataMovement):
         if self.scale is not None:
             scale = quantize(np.asarray([self.scale], np.float32), BFLOAT16).astype(np.float32)
             x = stored(np.asarray(x * scale, np.float32), self.exps_format, arithmetic, wide=self.fp32_dest)
-        batch, rows, columns = x.shape[0], x.shape[-2], x.shape[-1]
+        batch, *heads, rows, columns = ((1,) * (RANK - x.ndim)) + x.shape
+        images = x.reshape(batch, prod(heads), rows, columns)
         if self.mask_in_rows:
             added = mask.reshape(mask.shape[0], 1, 1, -1)
+        elif not mask.size or (mask.shape[-1], _batch(mask)) != (columns, len(images)):
+            raise NotSimulatedError(
+                f"softmax: of a mask {list(mask.shape)} for {list(x.shape)} the kernel reads tiles as if each row had "
+                "the tensor's columns, also behind the mask; give a mask with the tensor's batch and columns"
+            )
         elif not self.causal:
-            added = mask.reshape(mask.shape[0], -1, 1, mask.shape[-1])[:, :1]
+            added = mask.reshape(_batch(mask), -1, 1, columns)[:, :1]
         else:
-            added = _row_by_row(mask, x.reshape(batch, -1, rows, columns).shape)
-        total = x.reshape(batch, -1, rows, columns) + added[..., :columns]
+            added = _row_by_row(mask, images.shape)
+        total = images + added[..., :columns]
         return stored(np.asarray(total, np.float32), self.exps_format, arithmetic, wide=self.fp32_dest).reshape(x.shape)
 
     def _inverse(self, powers: Array, compute: ComputeSpec) -> Array:
@@ -159,10 +168,15 @@ def _exponential(x: Array) -> Array:
     return np.where(np.isfinite(x), powers, np.exp(x))
 
 
+def _batch(mask: Array) -> int:
+    """Images for which there is a mask."""
+    return mask.shape[0] if mask.ndim >= RANK else 1
+
+
 def _row_by_row(mask: Array, shape: tuple[int, ...]) -> Array:
     """A mask's rows for all rows of a batch: tiles of rows come again as often as needed; padding adds zero."""
     _, heads, rows, columns = shape
-    own = mask.reshape(mask.shape[0], -1, mask.shape[-1])
+    own = mask.reshape(_batch(mask), -1, mask.shape[-1])
     whole = np.zeros((own.shape[0], round_up(own.shape[1], TILE), own.shape[2]), np.float32)
     whole[:, : own.shape[1]] = own
     places = np.arange(heads)[:, None] * round_up(rows, TILE) + np.arange(rows)

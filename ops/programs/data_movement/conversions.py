@@ -87,6 +87,8 @@ def cloned(
             raise DeviceError("Only TILE layout is supported for BFLOAT8_B dtype!\ninput_tensor: use ttnn.to_layout")
         raise DeviceError("Clone: data type conversion is only supported with tile layout\ndtype: leave it out")
     output = PlanTensor(name, source.spec.changed(memory_config=place, data_format=data_format))  # refuses unfit shards
+    if not source.spec.volume and data_format not in (None, source.spec.data_format):
+        raise DeviceError("DFB 'dst' has no producer\ndtype: leave it out, or use ttnn.to_layout")
     if current.is_sharded() is not place.is_sharded():
         refused = (
             "Clone: mixed sharded/interleaved layout not currently supported. Both input and output must have the same "

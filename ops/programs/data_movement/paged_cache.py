@@ -71,7 +71,8 @@ class PagedFillCache(DataMovement):
         source, table, cache = given(inputs[0]), given(inputs[1]), given(inputs[-1])
         users = [self.user] if self.user is not None else given(inputs[2]).reshape(-1)
         filled, block_rows = cache.copy(), cache.shape[-2]
-        source = np.pad(source, ((0, 0), (0, 0), (0, -source.shape[-2] % TILE), (0, 0)))
+        whole = [(0, -side % TILE) for side in source.shape[-2:]]
+        source = np.pad(source, ((0, 0), (0, 0), *whole))[..., : cache.shape[-1]]
         for number, user in enumerate(users):
             for first in range(0, source.shape[-2], block_rows):
                 block = int(table[user, first // block_rows])

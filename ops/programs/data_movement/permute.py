@@ -271,13 +271,17 @@ def permute_buffers(
     data_format, rank, last = source.data_format, len(axes), axes[-1]
     page, element_bytes = BUFFERING * data_format.tile_bytes, data_format.element_bytes or 1  # block floats are bytes
     alignment = page_alignment_bytes(source.memory_config, spec)
-    moved, columns, rows = source.shape[last], source.shape[-1], prod(source.shape[:-1])
-    blocks = rows // moved * div_up(moved, TILE) * div_up(columns, TILE)
+    moved, columns = source.shape[last], source.shape[-1]
+
+    def blocks() -> int:
+        """Blocks of both axes; the library divides by their sides, also by sides of 0."""
+        return source.volume // columns // moved * div_up(moved, TILE) * div_up(columns, TILE)
+
     fill = {"fill": FACE * element_bytes} if source.shape[axes[-2]] % TILE else {}
     if source.layout is Layout.ROW_MAJOR:
         stays, row = last == rank - 1, round_up(row_bytes(source, columns), alignment)
         sizes = {"rows": BUFFERING * row} if stays else dict.fromkeys(("read", "turned", "tiled"), page)
-        pages = rows if stays else blocks
+        pages = source.volume // columns if stays else blocks()
     elif keeps_tiles(axes):
         sizes, pages = {"tiles": page} if last == rank - 1 else {"tiles": page, "turned": page}, volume_tiles(target)
     elif last >= rank - 2:  # rows of tiles go elsewhere, turned or not
@@ -287,7 +291,7 @@ def permute_buffers(
     else:
         size = page + BUFFERING * max(0, alignment - FACE * element_bytes)
         sizes = {**dict.fromkeys(("read", "tiled", "turned"), size), **fill}
-        pages = max(blocks, volume_tiles(target) // (target.padded_shape[-2] // TILE))
+        pages = max(blocks(), volume_tiles(target) // (target.padded_shape[-2] // TILE))
     return sized_buffers(sizes, data_format, page_cores(pages, spec.grid))
 
 

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE
 from device.numbers.formats import Array
@@ -42,7 +44,7 @@ class Bcast(Binary):
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
         """Both combined, in the first one's shape."""
-        left, right = given(inputs[0]), given(inputs[1])
+        left, right = given(inputs[0]), np.atleast_2d(given(inputs[1]))
         rows, columns = (slice(1 if axis in self.axes else None) for axis in "HW")
         return Binary.values(self, (left, right[..., rows, columns]), context)
 

@@ -70,7 +70,7 @@ class AddImages(DataMovement):
 
 def output_tiles(padded_shape: tuple[int, ...], axis: int) -> int:
     """Tiles of the result."""
-    return prod(padded_shape) // padded_shape[axis] // TILE**2
+    return prod(padded_shape[:axis] + padded_shape[axis + 1 :]) // TILE**2
 
 
 def nc_cores(op: AddImages, spec: DeviceSpec) -> CoreRangeSet:

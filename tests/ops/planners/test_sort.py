@@ -18,7 +18,7 @@ from device.memory.memory_config import (
 from device.numbers.formats import BFLOAT16, FLOAT32, INT32, UINT16
 from device.plan import Operation
 from ops.op_models import load_spec
-from ops.planners.sort import SortArguments, has_single_elements, plan_sort
+from ops.planners.sort import SortArguments, has_order, plan_sort
 
 SPEC = load_spec("wormhole_n150")
 
@@ -116,10 +116,10 @@ def test_refusals(call, error, first):
 
 def test_single_elements_are_not_sorted():
     call = SortArguments(dim=-1)
-    assert [has_single_elements(TensorSpec(shape, INT32, Layout.TILE), call) for shape in ((), (3, 1), (1, 3))] == [
+    assert [has_order(TensorSpec(shape, INT32, Layout.TILE), call) for shape in ((), (3, 1), (1, 3))] == [
         True,
         True,
         False,
     ]
     with pytest.raises(DeviceError, match="Sort dim 2 is out of range for rank-2 tensor"):
-        has_single_elements(TensorSpec((64, 96), BFLOAT16, Layout.TILE), SortArguments(dim=2))
+        has_order(TensorSpec((64, 96), BFLOAT16, Layout.TILE), SortArguments(dim=2))

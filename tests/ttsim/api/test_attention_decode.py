@@ -154,3 +154,19 @@ def test_a_strict_device_refuses_users_without_a_result_and_keys_beside_the_cach
                 attend(query, key, key, cur_pos_tensor=whole(device, last))
         with pytest.raises(ttnn.ArgumentError, match=r"^paged_scaled_dot_product_attention_decode: user 1 .* 3"):
             paged(query, key, key, whole(device, [[0], [2]]), cur_pos_tensor=whole(device, [1, 3]))
+
+
+@pytest.mark.parametrize(
+    ("shape", "text"),
+    [
+        ((), "Chunk size must be multiple of 32, but the maximum calculated k_chunk_size is: 2"),
+        ((32,), "Chunk size must be multiple of 32, but the maximum calculated k_chunk_size is: 2"),
+        ((64, 32), r"K tensor batch size \(64\) must equal B \(5\)"),
+        ((5, 1, 48, 32), "Chunk size must be multiple of 32, but the maximum calculated k_chunk_size is: 16"),
+    ],
+)
+def test_keys_of_other_ranks_are_refused_in_the_library_s_words(device, shape, text):
+    query, value = put(device, "1x5x1x32 tile"), put(device, "5x1x64x32 tile")
+    keys = ttnn.zeros(shape, ttnn.bfloat16, ttnn.TILE_LAYOUT, device)
+    with pytest.raises(ttnn.TTSimError, match=f"^{text}"):
+        attend(query, keys, value, is_causal=False)

@@ -25,3 +25,10 @@ def test_rows_are_brought_into_tiles(device):
     result = ttnn.bcast(x, row, ttnn.BcastOpMath.SUB, ttnn.BcastOpDim.H)
     assert result.layout is ttnn.TILE_LAYOUT
     assert np.array_equal(result.to_numpy(), np.full((1, 2, 20, 64), -1.0))
+
+
+def test_a_vector_is_one_row(device):
+    x = ttnn.ones((1, 1, 32, 32), layout=ttnn.TILE_LAYOUT, device=device)
+    vector = ttnn.from_numpy(np.arange(32.0), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device)
+    row = ttnn.bcast(x, vector, ttnn.BcastOpMath.ADD, ttnn.BcastOpDim.H)
+    assert np.array_equal(row.to_numpy()[0, 0, 7], np.arange(32.0) + 1)

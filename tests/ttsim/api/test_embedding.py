@@ -78,3 +78,12 @@ def test_cores_take_rows_of_tiled_indices_in_whole_faces(device):
     _, _, nodes = captured(lambda: ttnn.embedding(indices, table), ttnn.graph.RunMode.NO_DISPATCH)
     cores = [node["params"]["core_range_set"] for node in nodes if node["node_type"] == "dataflow_buffer_allocate"]
     assert cores == ["{[0-0 - 7-6], [0-7 - 6-7]}"]
+
+
+@pytest.mark.parametrize(("shape", "layout"), [((), "ROW_MAJOR"), ((32,), "TILE"), ((7,), "ROW_MAJOR")])
+def test_a_table_of_fewer_axes_is_one_row(device, shape, layout):
+    """As the real planner takes it; its results are [2, 3, columns]."""
+    table = ttnn.from_numpy(np.full(shape, 2.0), ttnn.bfloat16, layout=getattr(ttnn, f"{layout}_LAYOUT"), device=device)
+    indices = ttnn.from_numpy(np.zeros((2, 3)), ttnn.uint32, device=device)
+    result = ttnn.embedding(indices, table).to_numpy()
+    assert np.array_equal(result, np.full((2, 3, *(shape or (1,))), 2.0))

@@ -121,3 +121,10 @@ def test_a_strict_device_refuses_rows_and_blocks_that_there_are_not_and_cores_th
         ):  # fmt: skip
             with pytest.raises(ttnn.ArgumentError, match=f"^paged_(update|fill)_cache: {text}".replace("[", r"\[")):
                 call()
+
+
+def test_rows_fill_a_cache_of_as_many_tiles(device):
+    """Of 32 columns the cache has 17; its padding takes the others."""
+    cache = ttnn.zeros((2, 1, 32, 17), ttnn.bfloat16, ttnn.TILE_LAYOUT, device)
+    fill(cache, ttnn.ones((1, 1, 32, 32), ttnn.bfloat16, ttnn.TILE_LAYOUT, device), whole(device, [[1]]))
+    assert cache.to_numpy().sum(axis=(1, 2, 3)).tolist() == [0.0, 32 * 17]

@@ -117,3 +117,19 @@ def test_a_strict_device_refuses_a_softmax_of_parts_of_rows(device):
 def test_an_error_begins_as_that_of_the_real_library(device, call, text):
     with pytest.raises(ttnn.TTSimError, match=f"^{text}"):
         call(on(device, (1, 2, 64, 64)), on(device, (1, 1, 64, 64)))
+
+
+@pytest.mark.parametrize("mask", [(1, 1, 32, 32), (1, 1, 0, 64)])
+def test_a_causal_mask_of_other_columns_has_no_known_numbers(device, mask):
+    """The real planner accepts the first; kernels read tiles as if each row of the mask had 64 columns."""
+    with pytest.raises(ttnn.NotSimulatedError, match=r"of a mask \[\d, 1, \d+, \d+\] for \[1, 2, 64, 64\]"):
+        ttnn.scale_mask_softmax_in_place(on(device, (1, 2, 64, 64)), 0.5, on(device, mask), is_causal_mask=True)
+
+
+def test_a_matrix_takes_a_causal_mask_of_four_axes(device):
+    """Row i sees the first i + 1 columns, all of which are zero."""
+    mask = np.where(np.tri(32), 0.0, -np.inf)[None, None]
+    causal = ttnn.from_numpy(mask, ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device)
+    matrix = ttnn.zeros((32, 32), ttnn.bfloat16, ttnn.TILE_LAYOUT, device)
+    result = ttnn.scale_mask_softmax_in_place(matrix, 1.0, causal, is_causal_mask=True)
+    assert result.to_numpy()[[0, 1, 3], 0].tolist() == [1.0, 0.5, 0.25]

@@ -268,12 +268,11 @@ def test_elementwise_operations_on_nothing_run_without_a_time(shape, layout):
 
 
 @pytest.mark.parametrize("layout", [ttsim.TILE_LAYOUT, ttsim.ROW_MAJOR_LAYOUT])
-def test_no_operation_slices_or_clones_nothing(layout):
+def test_no_operation_slices_nothing(layout):
     with ttsim.open_device() as device, ttsim.profile(device) as profile:
         rows = ttsim.Tensor(np.ones((4, 64), np.float32), ttsim.bfloat16, device, layout)
         nothing = ttsim.slice(ttsim.slice(rows, (0, 0), (0, 64)), (0, 0), (0, 32))
-        copied = ttsim.clone(nothing, dtype=ttsim.float32)
-    assert (nothing.shape, copied.shape, copied.dtype) == ([0, 32], [0, 32], ttsim.float32)
+    assert nothing.shape == [0, 32]
     assert not profile.runs()
 
 

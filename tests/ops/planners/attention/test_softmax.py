@@ -3,7 +3,6 @@
 import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
-from device.errors import NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
     L1_MEMORY_CONFIG,
@@ -111,6 +110,10 @@ def test_rows_are_filled_up_to_whole_blocks(fp32_dest, blocks):
     assert {wide: row(wide) for wide in blocks} == blocks
 
 
-def test_tensors_without_elements_are_refused():
-    with pytest.raises(NotSimulatedError, match="softmax: a tensor without elements"):
-        plan_softmax(SoftmaxArguments(source=tiles(1, 1, 64, 0), stable=True), SPEC)
+@pytest.mark.parametrize("fused", [False, True])
+def test_no_program_runs_on_tensors_without_elements(fused):
+    """As the real planner's: nothing is checked of the mask, and the layout stays."""
+    rows, mask = TensorSpec((1, 1, 0, 32), BFLOAT16, Layout.ROW_MAJOR), tiles(2, 1, 32, 64) if fused else None
+    plan = plan_softmax(SoftmaxArguments(source=rows, stable=True, mask=mask, fused=fused), SPEC)
+    assert [type(step).__name__ for step in plan.steps] == ["Allocate"]
+    assert plan.tensors["output"] == rows

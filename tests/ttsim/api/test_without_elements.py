@@ -1,0 +1,121 @@
+"""Calls on tensors without elements: shapes, data types, layouts and constraints are those of ttnn 0.81.1's planner."""
+
+import numpy as np
+import pytest
+
+import ttsim
+
+TILE, ROWS, L1 = ttsim.TILE_LAYOUT, ttsim.ROW_MAJOR_LAYOUT, ttsim.L1_MEMORY_CONFIG
+
+
+def nothing(device, shape, layout=TILE, dtype=ttsim.bfloat16):
+    """A tensor without elements."""
+    return ttsim.from_numpy(np.zeros(shape, np.float32), dtype, layout=layout, device=device)
+
+
+@pytest.mark.parametrize(
+    ("shape", "layout", "call", "wanted", "padded"),
+    [
+        ((1, 1, 0, 32), TILE, lambda x: ttsim.sum(x), [], [32, 32]),
+        ((1, 1, 0, 32), ROWS, lambda x: ttsim.sum(x), [], [1]),
+        ((1, 1, 0, 32), TILE, lambda x: ttsim.sum(x, dim=-1, keepdim=True), [1, 1, 0, 1], [1, 1, 0, 32]),
+        ((1, 1, 32, 0), TILE, lambda x: ttsim.mean(x, dim=-1, memory_config=L1), [1, 1, 32], [1, 32, 32]),
+        ((1, 1, 0, 32), TILE, lambda x: ttsim.max(x, dim=-1), [1, 1, 0], [1, 32, 0]),
+        ((1, 1, 32, 0), TILE, lambda x: ttsim.std(x, dim=-1), [1, 1, 32], [1, 32, 32]),
+        ((1, 1, 0, 32), ROWS, lambda x: ttsim.prod(x, dim=-1), [1, 1, 0], [1, 1, 0]),
+        ((1, 1, 0, 32), ROWS, lambda x: ttsim.topk(x, 1)[0], [1, 1, 0, 1], [1, 1, 0, 1]),
+        ((0,), ROWS, lambda x: ttsim.tilize(x), [0], [32, 0]),
+        ((5, 0), ROWS, lambda x: ttsim.tilize(x), [5, 0], [32, 0]),
+        ((5, 0), ROWS, lambda x: ttsim.to_layout(x, TILE), [32, 0], [32, 0]),
+        ((0,), ROWS, lambda x: ttsim.to_layout(x, TILE), [0], [32, 0]),
+        ((1, 1, 0, 32), TILE, lambda x: ttsim.untilize(x), [1, 1, 0, 32], [1, 1, 0, 32]),
+        ((2, 0, 0, 32), TILE, lambda x: ttsim.global_avg_pool2d(x), [2, 1, 1, 32], [2, 1, 32, 32]),
+    ],
+)
+def test_results_are_made_without_a_program(device, shape, layout, call, wanted, padded):
+    x = nothing(device, shape, layout)
+    with ttsim.profile(device) as profile:
+        result = call(x)
+    assert (result.shape, result.padded_shape) == (wanted, padded)
+    assert not profile.runs()
+
+
+@pytest.mark.parametrize(
+    ("call", "number"),
+    [
+        (lambda x: ttsim.sum(x, dim=2), 0.0),
+        (lambda x: ttsim.mean(x, dim=2), np.nan),
+        (lambda x: ttsim.var(x, dim=2), np.nan),
+        (lambda x: ttsim.prod(x, dim=2), 1.0),
+    ],
+)
+def test_reductions_of_no_elements_have_the_value_of_none(device, call, number):
+    np.testing.assert_array_equal(call(nothing(device, (1, 1, 0, 3))).to_numpy(), np.full((1, 1, 3), number))
+
+
+@pytest.mark.parametrize("call", [ttsim.max, ttsim.min, ttsim.argmax])
+def test_no_elements_have_no_extreme(device, call):
+    with pytest.raises(ttsim.DeviceError, match=r"^Expected reduction dim 2 to have non-zero size"):
+        call(nothing(device, (1, 1, 0, 32)))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: ttsim.cumsum(x, 9),  # whatever the axis
+        lambda x: ttsim.cumprod(x, 0, dtype=ttsim.float32),
+        lambda x: ttsim.layer_norm(x),
+        lambda x: ttsim.rms_norm(x),
+        lambda x: ttsim.sort(x)[0],
+        lambda x: ttsim.clone(x),
+    ],
+)
+def test_other_results_are_copies_by_no_core(device, call):
+    """A buffer of two tiles is planned for no core: it counts in all of the call's bytes, not in those of a core."""
+    query = ttsim.graph.query_op_constraints(call, device, nothing(device, (1, 1, 0, 32)))
+    assert query.error_message is None
+    assert list(query.resource_usage) == [0, 0, 4096, 0]
+    assert [(spec.shape, spec.dtype) for spec in query.output_tensor_specs] == [((1, 1, 0, 32), ttsim.bfloat16)]
+
+
+@pytest.mark.parametrize(
+    ("call", "line"),
+    [
+        (lambda x: ttsim.clone(x, dtype=ttsim.float32), "DFB 'dst' has no producer"),
+        (
+            lambda x: ttsim.untilize_with_unpadding(x, (0, 0, 0, 0)),
+            r"untilize_with_unpadding: a zero-volume input requires a zero-volume output, got Shape\(\[1, 1, 1, 1\]\)",
+        ),
+        (lambda x: ttsim.topk(x, 40), "K cannot be larger than the dimension size! K=40, dimension size=32"),
+    ],
+)
+def test_refusals_have_the_library_s_words(device, call, line):
+    with pytest.raises(ttsim.DeviceError, match=f"^{line}"):
+        call(nothing(device, (1, 1, 0, 32)))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: ttsim.permute(x, (0, 2, 1)),
+        lambda x: ttsim.permute(x, (1, 0, 2)),
+        lambda x: ttsim.repeat(x, (2, 1, 1)),
+    ],
+)
+def test_divisions_by_a_side_of_0_are_refused_by_name(device, call):
+    """The process of the real library ends there, by a floating-point exception, at permute."""
+    with pytest.raises(ttsim.NotSimulatedError, match="a side of 0 by which the real library divides"):
+        call(nothing(device, (1, 2, 0), ROWS))
+
+
+def test_numbers_that_a_kernel_reads_from_nothing_are_refused_by_name(device):
+    grid = ttsim.from_numpy(np.zeros((1, 3, 3, 2), np.float32), ttsim.float32, device=device)
+    with pytest.raises(ttsim.NotSimulatedError, match="reads from a tensor without elements"):
+        ttsim.grid_sample(nothing(device, (1, 1, 0, 32), ROWS), grid)
+
+
+def test_operations_of_nothing_write_nothing(device):
+    """Rows of nothing become tiles by no program, and what is combined from them has no elements."""
+    x = nothing(device, (1, 1, 0, 32), ROWS)
+    y = ttsim.from_numpy(np.ones((1, 1), np.float32), ttsim.bfloat16, layout=TILE, device=device)
+    assert ttsim.hypot(x, y).to_numpy().shape == (1, 1, 0, 32)
