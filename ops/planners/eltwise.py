@@ -183,13 +183,12 @@ def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor
     op, left, right, spec = call.op, read[0], read[1] if len(read) > 1 else None, builder.device_spec
     other = None if right is None else right.spec
     kind = NOT_REPEATED if other is None else repeated(left.spec.shape, other.shape)
-    require_formats(op)  # the library looks at the tensors that it brought into tiles
     activations = (*op.activations, *op.left_activations, *op.right_activations)
     if not op.left_format.is_float and any(function != RELU for function, _ in activations):
         builder.leave_out_values(
             f"{op.operation}: numbers of activations of integers but relu are not simulated; typecast the tensors"
         )
-    shape = left.spec.shape if other is None else broadcast(left.spec.shape, other.shape)
+    shape = left.spec.shape if other is None else joined(left.spec.shape, other.shape)
     if call.target is not None:
         result, ones = builder.tensor("target"), (1,) * abs(len(call.target.shape) - len(shape))
         if (*ones, *call.target.shape) != shape and call.target.shape != (*ones, *shape):
@@ -201,6 +200,9 @@ def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor
         layout = Layout.ROW_MAJOR if by_rows else Layout.TILE
         place = _place(call, left.spec, other, shape, spec, by_rows=by_rows)
         result = PlanTensor("output", TensorSpec(shape, op.data_format, layout, place))
+    require_formats(op)  # the library looks at the tensors that it brought into tiles, and at their result first
+    if other is not None:
+        broadcast(left.spec.shape, other.shape)
     tensors = [tensor for tensor in (left.spec, other, result.spec) if tensor is not None]
     on_shards = works_on_shards(left.spec, other, result.spec, spec.release)
     shards = [tensor.memory_config.shard_spec for tensor in tensors if on_shards]
@@ -226,10 +228,21 @@ def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor
     )
 
 
+def joined(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
+    """The sides of the first shape, and where they are 1 those of the second."""
+    return tuple(b if a == 1 else a for a, b in zip(*_aligned(left, right), strict=True))
+
+
+def _aligned(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Both shapes with as many axes."""
+    rank = max(len(left), len(right))
+    return (1,) * (rank - len(left)) + left, (1,) * (rank - len(right)) + right
+
+
 def broadcast(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
     """The shape of the result; raises DeviceError where two sides differ and neither is 1."""
-    rank = max(len(left), len(right))
-    first, second = ((1,) * (rank - len(shape)) + shape for shape in (left, right))
+    first, second = _aligned(left, right)
+    rank = len(first)
     for axis in range(1, rank + 1):
         a, b = first[-axis], second[-axis]
         if a != b and 1 not in (a, b):
@@ -242,7 +255,7 @@ def broadcast(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
                 f"Broadcasting rule violation for rank >= 7 at dimension index {-axis} (output rank {rank}). "
                 f"Broadcast is supported up to rank 6. dim a: {a}, dim b: {b}\nreshape the tensors to fewer axes"
             )
-    return tuple(b if a == 1 else a for a, b in zip(first, second, strict=True))
+    return joined(left, right)
 
 
 def _place(
@@ -303,7 +316,6 @@ def plan_unary(
 ) -> Plan:
     """Plan a function of the tensor "input", written into the caller's tensor "target" if given."""
     name, parameters = function
-    _require_format(source, name, target)
     stays = (source.memory_config if place is None else place).is_sharded()
     if stays and source.memory_config.is_sharded() and len(source.padded_shape) < 2:
         raise DeviceError(f"Rank must be at least 2\n{name}: reshape the vector of rows in shards to rank 2")
@@ -313,6 +325,7 @@ def plan_unary(
             f"Preallocated: Shape({list(target.shape)})\noutput_tensor: give one of the input's shape and layout"
         )
     written = PlanTensor("output", _result(source, place, spec)) if target is None else PlanTensor("target", target)
+    _require_format(source, name, target)
     format_after = written.spec.data_format
     op = Activate(
         name=name,

@@ -106,9 +106,12 @@ def validate(call: PoolArguments) -> None:
     if is_global(call):
         refusals = _volume_refusals(call)
     elif prod(call.source.shape[:-1]) == call.batch * prod(call.image):  # other channels are looked at later
-        refusals = chain(_size_refusals(call), _window_refusals(call), _tensor_refusals(call))
+        refusals = chain(_size_refusals(call), _window_refusals(call), _rank_refusals(call), _tensor_refusals(call))
     else:
-        refusals = chain(_size_refusals(call), _window_refusals(call), _volume_refusals(call), _tensor_refusals(call))
+        refusals = chain(
+            _size_refusals(call), _window_refusals(call), _rank_refusals(call), _volume_refusals(call),
+            _tensor_refusals(call),
+        )  # fmt: skip
     for text in refusals:
         raise DeviceError(text)
 
@@ -164,6 +167,27 @@ def _window_refusals(call: PoolArguments) -> Iterator[str]:
         outputs = 0
     if outputs < 1:
         yield "Pool2D: Computed output dimensions must be positive\nthe windows are larger than the padded images"
+
+
+def _rank_refusals(call: PoolArguments) -> Iterator[str]:
+    """A tensor of other than four axes that is not one image."""
+    shape, rank, (height, width) = call.source.shape, len(call.source.shape), call.image
+    advice = "input_tensor: give [1, 1, N * H * W, C]"
+    if rank not in (2, 3, 4):
+        yield f"Pool2D: Input tensor must be rank 2, 3, or 4, got rank {rank}\n{advice}"
+    if rank == 2 and (call.batch, call.channels) != (1, 1):
+        yield (
+            "Pool2D: For rank-2 input [H, W], batch_size and channels must be 1, got "
+            f"batch_size={call.batch}, channels={call.channels}\n{advice}"
+        )
+    if rank == 3 and call.batch != 1:
+        yield f"Pool2D: For rank-3 input [H, W, C], batch_size must be 1, got {call.batch}\n{advice}"
+    if rank in (2, 3) and (*shape, 1)[:3] != (height, width, call.channels):
+        axes, channels = ("[H, W]", "") if rank == 2 else ("[H, W, C]", f", channels={call.channels}")
+        yield (
+            f"Pool2D: For rank-{rank} input {axes}, dimensions must match: input_h={height}, input_w={width}{channels}"
+            f", but got shape Shape({list(shape)})\n{advice}"
+        )
 
 
 def _volume_refusals(call: PoolArguments) -> Iterator[str]:

@@ -281,6 +281,8 @@ def lerp(
         named = dict(zip(("input", "end", "weight"), tensors, strict=False))
         listed = ", ".join(f"{name}=DataType::{tensor.dtype.name}" for name, tensor in named.items())
         raise DeviceError(f"lerp does not support UINT32 inputs. Got {listed}\nlerp: typecast the tensors")
+    if end.dtype is not input.dtype:
+        raise DeviceError("Expected the same dtype as start (input), for end\nlerp: typecast the tensors")
     whole = all(tensor.spec.data_format == INT32 for tensor in tensors)
     single = ("number",) if isinstance(weight, Tensor) else ()
     if whole or (_block_floats(*tensors) and _repeats(*tensors) in (*ROW_OR_COLUMN, *single)):

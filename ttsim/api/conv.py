@@ -339,9 +339,14 @@ def _image(rows: Tensor, shape: tuple[int, int, int, int]) -> Tensor:
     """Rows of fewer than four axes as images of one row; raises DeviceError where the number of rows differs."""
     if len(rows.shape) == 4:
         return rows
-    small = rows.device() is not None and rows.spec.volume < prod(shape)
-    refused = "MeshBuffer must be large enough to hold the tensor." if small else "Invalid arguments to reshape"
-    if rows.spec.volume != shape[0] * shape[2] * shape[3]:
+    if rows.spec.volume != prod(shape):
+        refused, small = "Invalid arguments to reshape", rows.spec.volume < prod(shape)
+        if rows.device() is not None and not rows.spec.volume:
+            refused = "Tensor volume is 0, but shape's volume is not"
+        elif rows.device() is not None and (rows.layout is Layout.TILE or rows.shape[-1] != shape[-1]):
+            refused = "Attempting to reshape between two shapes with different volumes"
+        elif rows.device() is not None and small:
+            refused = "MeshBuffer must be large enough to hold the tensor."
         raise DeviceError(
             f"{refused}\nconv1d: input_tensor of the shape {list(rows.shape)} has not batch_size x "
             f"input_length x in_channels = {shape[0]} x {shape[2]} x {shape[3]} elements"

@@ -57,7 +57,7 @@ def chunk(input_tensor: Tensor, chunks: int, dim: object) -> list[Tensor]:
     index, rank = required_integer("chunk", "dim", dim), len(input_tensor.shape)
     if index >= rank:
         raise DeviceError(
-            f"Invalid dimension for chunk operation, {rank} needs to be greater than {index}\n"
+            f"... Invalid dimension for chunk operation, {rank} needs to be greater than {index}\n"
             f"dim: the tensor has {rank} axes"
         )
     axis = axis_of(index, rank, "dim")

@@ -91,10 +91,16 @@ def expand(input_tensor: Tensor, output_shape: object, *, memory_config: MemoryC
     required_device("expand", input_tensor)
     if len(wanted) < len(shape):
         raise DeviceError(
-            "Only size 1 dimensions can be expanded in the output shape\n"
+            "Output rank must be >= input rank for expand\n"
             f"output_shape: it has {len(wanted)} sides, and the tensor {len(shape)}"
         )
-    sides = (1,) * (len(wanted) - len(shape)) + shape
+    new = len(wanted) - len(shape)
+    if -1 in wanted[:new]:
+        raise DeviceError(
+            "Leading dimension must be non-negative (got -1); it has no corresponding input dimension\n"
+            "output_shape: give the sides in front of the tensor's own"
+        )
+    sides = (1,) * new + shape
     if any(side not in (1, length) and length != -1 for side, length in zip(sides, wanted, strict=True)):
         raise DeviceError(
             "Only size 1 dimensions can be expanded in the output shape\n"

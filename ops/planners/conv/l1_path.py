@@ -5,10 +5,12 @@ A call by output phases takes the same steps with weights and a program of its o
 
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
+from math import prod
 from typing import Final
 
 from device.cores import CoreCoord
-from device.errors import ArgumentError, DeviceError
+from device.errors import ArgumentError, DeviceError, NotSimulatedError
+from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, ShardOrientation
 from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
@@ -134,6 +136,16 @@ def halo_arguments(
     )
 
 
+def _require_sticks(partitioned: PartitionedConv, source: TensorSpec) -> None:
+    """Raises NotSimulatedError for shards of fewer cores than the images that the call claims would fill."""
+    claimed, shards = prod(partitioned.call.image_shape[:3]), source.memory_config.shard_spec
+    if shards is not None and source.matrix[0] < claimed and shards.shape[0] * shards.num_cores() < claimed:
+        raise NotSimulatedError(
+            f"input_tensor: its shards hold {source.matrix[0]} sticks of the {claimed} that batch_size, input_height "
+            "and input_width say it has; the real library's process ends there"
+        )
+
+
 def _halo(
     builder: PlanBuilder, partitioned: PartitionedConv, sharded: PlanTensor
 ) -> tuple[PlanTensor, halo_plan.HaloArguments | None]:
@@ -141,6 +153,7 @@ def _halo(
     name = f"{partitioned.prefix}halo"
     try:
         arguments = halo_arguments(partitioned, builder.device_spec, sharded.spec.matrix)
+        _require_sticks(partitioned, sharded.spec)
         plan = halo_plan.plan_halo(arguments, input_tensor=sharded.name, output_tensor=name)
     except DeviceError as error:  # a reshape left other shards than the partition expects
         refused = builder.run("HaloDeviceOperation", CopyTensor(Conversion.COPY), [sharded], refused=str(error))

@@ -185,7 +185,7 @@ def transposed_by(
 ) -> PlanTensor:
     """Two axes swapped, as ttnn.transpose does it."""
     source_spec, rank = source.spec, len(source.spec.shape)
-    if _in_columns(source_spec):
+    if _in_columns(source_spec) and swapped[0] != swapped[1]:
         return _gathered(builder, source, name, lambda read: transposed_by(builder, read, swapped, place, name))
     if rank > RANK:
         return permuted_by(builder, source, _order_of(swapped, rank), place, name)

@@ -22,6 +22,7 @@ from ops.programs.data_movement.reshape import RowMover, is_ragged, is_view, res
 Shape = tuple[int, ...]
 
 RANK = 4
+NOTHING = "Tensor volume is 0, but shape's volume is not"  # of a tensor that another volume is asked of
 
 
 def plan_reshape(
@@ -37,8 +38,9 @@ def plan_reshape(
     ``filler`` is the number in the padding of tiles; None if it does not matter.
     """
     if prod(shape) != source.volume:
+        first = "Attempting to reshape between two shapes with different volumes"
         raise DeviceError(
-            "Attempting to reshape between two shapes with different volumes\n"
+            f"{first if source.volume else NOTHING}\n"
             f"shape: a tensor of {source.volume} elements does not take the shape {list(shape)}"
         )
     write = partial(reshaped_by, shape=shape, place=place, filler=filler, name="output")

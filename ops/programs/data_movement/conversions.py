@@ -381,7 +381,7 @@ def typecast_by(
     whole_tiles = shards is not None and (source.layout is Layout.TILE or prod(shards.shape) % TILE**2 == 0)
     in_l1 = not in_dram(source) and not in_dram(result.spec)
     in_place = shards is not None and as_large and whole_tiles and in_l1  # whole shards are converted where they lie
-    if shards is not None and page_bytes % spec.l1.alignment_bytes:
+    if shards is not None and page_bytes % page_alignment_bytes(source.memory_config, spec):
         refused = (
             f"Typecast operation requires sharded input tensor page size ({page_bytes} bytes) to be aligned to L1 "
             f"({spec.l1.alignment_bytes} bytes)\ninput_tensor: give tiles, or wider shards"

@@ -282,6 +282,32 @@ def test_rows_must_be_as_many_as_the_arguments_say(device):
         row_call(device, row.to(device), weight)
 
 
+@pytest.mark.parametrize(
+    ("shape", "layout", "line"),
+    [
+        ((1, 10, 32), ttsim.ROW_MAJOR_LAYOUT, "MeshBuffer must be large enough to hold the tensor."),
+        ((1, 10, 32), ttsim.TILE_LAYOUT, "Attempting to reshape between two shapes with different volumes"),
+        ((1, 20, 16), ttsim.ROW_MAJOR_LAYOUT, "Attempting to reshape between two shapes with different volumes"),
+        ((1, 0, 32), ttsim.TILE_LAYOUT, "Tensor volume is 0, but shape's volume is not"),
+    ],
+)
+def test_rows_of_another_volume_are_refused_as_reshape_refuses_them(device, shape, layout, line):
+    """Rows of as many channels are seen as images without a program."""
+    with pytest.raises(ttsim.DeviceError, match=f"^{line}"):
+        row_call(device, ttsim.zeros(shape, ttsim.bfloat16, layout, device), ttsim.zeros((32, 32, 5)))
+
+
+def test_shards_must_hold_the_images_that_a_call_claims():
+    """Two shards of 32 sticks where 196 x 16 are claimed: the real library's process ends."""
+    with ttsim.open_device(strict=False) as device:
+        shards = ttsim.zeros((1, 1, 64, 64), ttsim.bfloat16, ttsim.ROW_MAJOR_LAYOUT, device, place("height/32x64/2"))
+        with pytest.raises(ttsim.NotSimulatedError, match="hold 64 sticks of the 3136 that"):
+            ttsim.conv_transpose2d(
+                input_tensor=shards, weight_tensor=ttsim.zeros((8, 16, 1, 2)), device=device, in_channels=8,
+                out_channels=16, batch_size=1, input_height=196, input_width=16, kernel_size=(1, 2), stride=(3, 2),
+                dilation=(2, 2), padding=(0, 0), output_padding=(0, 0))  # fmt: skip
+
+
 def test_a_row_that_memory_does_not_hold_is_refused_before_slices_along_the_height(device):
     weight = ttsim.Tensor(np.zeros((32, 32, 5)))
     cut = ttsim.Conv2dSliceConfig(slice_type=ttsim.Conv2dDRAMSliceHeight, num_slices=1)

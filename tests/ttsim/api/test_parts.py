@@ -74,8 +74,12 @@ def test_sides_of_1_expand(device):
     y = ttnn.expand(x, (3, -1, 4, 16), memory_config=ttnn.L1_MEMORY_CONFIG)
     assert np.array_equal(y.to_numpy(), np.broadcast_to(x.to_numpy(), (3, 2, 4, 16)))
     assert ttnn.expand(x, (1, 2, 1, 16)).buffer_address() == x.buffer_address()
-    for wanted in ((2, 16), (1, 3, 1, 16)):
-        assert refusal(lambda wanted=wanted: ttnn.expand(x, wanted)).startswith("Device: Only size 1 dimensions can be")
+    for wanted, text in (
+        ((2, 16), "Output rank must be >= input rank for expand"),
+        ((1, 3, 1, 16), "Only size 1 dimensions can be"),
+        ((-1, 1, 2, 1, 16), "Leading dimension must be non-negative (got -1); it has no corresponding input dimension"),
+    ):
+        assert refusal(lambda wanted=wanted: ttnn.expand(x, wanted)).startswith(f"Device: {text}")
 
 
 def test_nothing_is_left_of_a_tensor_that_is_repeated_no_times(device):

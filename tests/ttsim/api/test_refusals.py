@@ -316,7 +316,33 @@ REFUSED = [
     ("1x1x32x32 tile + 1x1x32x32 tile",
      lambda x, y: ttnn.experimental.nlp_create_qkv_heads(x, y, num_heads=1, num_kv_heads=40),
      "Device: 2 * num_kv_heads (40) exceeds the KV width (32)"),
+    # a result that is written is looked at before formats and sides, and a result's shards before formats
+    ("192 tile + 64x32 tile", ttnn.eq_, "Device: Shape of Output tensor Shape([192]) provided does not match the "
+     "broadcasted output shape Shape([64, 192])"),
+    ("1x32 tile + 4x2x32 tile float32", ttnn.logical_or_, "Device: Shape of Output tensor Shape([1, 32]) provided does "
+     "not match the broadcasted output shape Shape([4, 2, 32])"),
+    ("2x32 tile int32", lambda x: ttnn.celu(x, memory_config=place("height/1x8/2")),
+     "Device: Physical shard shape (1, 8) must be tile {32, 32} sized!"),
+    ("1x1x32x32 tile + 1x1x32x32 tile float32", lambda x, y: ttnn.lerp(x, y, 0.5),
+     "Device: Expected the same dtype as start (input), for end\n"),
+    ("2x3x32x64 tile", lambda x: ttnn.chunk(x, 2, 4),
+     "Device: ... Invalid dimension for chunk operation, 4 needs to be greater than 4\n"),
+    # the same axis twice is a copy
+    ("2 width/1x1/2", lambda x: ttnn.transpose(x, 0, -1, memory_config=ttnn.DRAM_MEMORY_CONFIG),
+     "Device: Clone: mixed sharded/interleaved layout not currently supported."),
+    # pages of shards are aligned in their own memory
+    ("1x1x45x24 height/45x24/1 dram", lambda x: ttnn.typecast(x, ttnn.float32),
+     "Device: Typecast operation requires sharded input tensor page size (48 bytes) to be aligned to L1 (16 bytes)"),
     # max_pool2d
+    ("32", lambda x: ttnn.max_pool2d(x, 1, 1, 1, 32, (1, 1), (1, 1), (0, 0), (1, 1)),
+     "Device: Pool2D: Input tensor must be rank 2, 3, or 4, got rank 1"),
+    ("64x32", lambda x: ttnn.max_pool2d(x, 1, 8, 8, 4, (1, 1), (1, 1), (0, 0), (1, 1)),
+     "Device: Pool2D: For rank-2 input [H, W], batch_size and channels must be 1, got batch_size=1, channels=4"),
+    ("1x32x8", lambda x: ttnn.max_pool2d(x, 2, 8, 8, 1, (1, 1), (1, 1), (0, 0), (1, 1)),
+     "Device: Pool2D: For rank-3 input [H, W, C], batch_size must be 1, got 2"),
+    ("1x32x8", lambda x: ttnn.max_pool2d(x, 1, 8, 8, 4, (1, 1), (1, 1), (0, 0), (1, 1)),
+     "Device: Pool2D: For rank-3 input [H, W, C], dimensions must match: input_h=8, input_w=8, channels=4, but got "
+     "shape Shape([1, 32, 8])"),
     ("1x1x72x16", lambda x: pool(x, (3, 3), padding=(2, 1)),
      "Device: Pool2D: Padding (2, 2, 1) should not exceed half of kernel size (3, 3)"),
     ("1x1x72x16", lambda x: pool(x, stride=(0, 1)),
