@@ -36,6 +36,10 @@ class FillPad(DataMovement):
     conversion.
     """
 
+    def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
+        """A copy of the tiles that hold padding, in place."""
+        return _filling(read, written, read.shape, spec)
+
 
 BARRIER_BYTES = 2048  # of rows that are waited for together, at least
 BARRIERS = 16  # on their way through a core, if they fit half of its L1
@@ -166,7 +170,12 @@ class FillTiles(DataMovement):
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
         """A copy of the tiles that hold padding, in place."""
-        copied, tiles = copy_movement(read, written, spec), ragged_tiles(self.shape)
-        core_tiles = div_up(tiles, copied.cores.num_cores())
-        reads, writes = (replace(side, core_pages=core_tiles, all_pages=tiles) for side in copied.sides)
-        return replace(copied, reads=reads, writes=writes, blocks=core_tiles)
+        return _filling(read, written, self.shape, spec)
+
+
+def _filling(read: TensorSpec, written: TensorSpec, shape: tuple[int, ...], spec: DeviceSpec) -> Movement:
+    """A copy of the tiles of a tensor of some logical shape that hold padding, in place."""
+    copied, tiles = copy_movement(read, written, spec), ragged_tiles(shape)
+    core_tiles = div_up(tiles, copied.cores.num_cores())
+    reads, writes = (replace(side, core_pages=core_tiles, all_pages=tiles) for side in copied.sides)
+    return replace(copied, reads=reads, writes=writes, blocks=core_tiles)

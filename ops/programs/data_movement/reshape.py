@@ -4,14 +4,14 @@ A tile holds rows of one image row only, so that an image whose width is no mult
 flattening it moves rows between tiles. Block floats are converted to bfloat16 and back around that. A sharded tensor is
 redistributed: tiles by the same program, rows and block floats by way of an interleaved tensor. The program goes
 through an output tile row by row. A piece ends where a row of a face ends, in the input or in the output; an input tile
-is fetched again whenever the piece before lay in another one. Both are counted over tiles evenly spread through the
-output, so that a large tensor takes no longer to plan than a small one. Source: tt-metal 0.81.1 (ttnn.reshape,
-data_movement/reshape_view), compared with recorded plans.
+is fetched again whenever the piece before lay in another one. Where rows change their length, both are counted over
+tiles evenly spread through the output, so that a large tensor takes no longer to plan than a small one. Source:
+tt-metal 0.81.1 (ttnn.reshape, data_movement/reshape_view), compared with recorded plans.
 """
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import ceil, lcm, prod
 from typing import NamedTuple, TypeAlias
 
@@ -77,10 +77,17 @@ class ReshapeOnDevice(Reshape):
 
 def _reshaped_tiles(sides: Sides) -> Movement:
     """For each output tile its map and its input tiles, row by row, are waited for; then it is written."""
-    segments, fetched = tile_map(sides.source.shape, sides.target.shape)
-    tiles, pages = sides.written.core_pages, 1 + fetched
-    all_pages = round(sides.written.all_pages * pages)
-    reads = replace(sides.read, access=Access.WAIT, core_pages=ceil(tiles * pages), all_pages=all_pages)
+    shapes = sides.source.shape, sides.target.shape
+    segments, fetched = tile_map(*shapes)
+    tiles, all_tiles = sides.written.core_pages, sides.written.all_pages
+    map_bytes = all_tiles * segments_per_page(*map(three_axes, shapes)) * SEGMENT_WORDS * SEGMENT_WORD_BYTES
+    reads = replace(
+        sides.read,
+        access=Access.WAIT,
+        core_pages=ceil(tiles * (1 + fetched)),
+        all_pages=round(all_tiles * (1 + fetched)),
+        uneven_bytes=round(all_tiles * fetched) * sides.read.page_bytes + map_bytes,
+    )
     writes = replace(sides.written, access=Access.WAIT)
     return Movement(cores=sides.cores, reads=reads, writes=writes, segments=round(tiles * segments))
 
@@ -104,6 +111,10 @@ def _reshaped_sticks(sides: Sides, spec: DeviceSpec) -> Movement:
 def tile_map(source: Shape, target: Shape) -> tuple[float, float]:
     """Pieces of rows of an output tile, and input tiles fetched for it, in the mean; for the logical shapes."""
     before, after = three_axes(source), three_axes(target)
+    if before[2] == after[2]:
+        begun, read = (_first_lines(axes) for axes in (after, before))
+        rows, across = after[0] * after[1], div_up(after[2], TILE)
+        return rows * div_up(after[2], FACE) / (len(begun) * across), len(np.union1d(begun, read)) / len(begun)
     tiles = np.unique(np.linspace(0, map_tiles(after) - 1, COUNTED).astype(np.int64))
     # A row of a face comes from a row of a face where rows stay as long, or are whole faces: its first element does
     whole = before[2] == after[2] or before[2] % FACE == after[2] % FACE == 0
@@ -111,6 +122,12 @@ def tile_map(source: Shape, target: Shape) -> tuple[float, float]:
     faces = elements.column // FACE, elements.in_column // FACE
     segments = _runs(elements.number, elements.row, elements.line, *faces)
     return segments / len(tiles), _runs(elements.number, elements.in_tile) / len(tiles)
+
+
+def _first_lines(shape: Axes) -> Integers:
+    """The flat rows with which rows of tiles begin."""
+    lines: Integers = np.add.outer(np.arange(shape[0]) * shape[1], np.arange(0, shape[1], TILE)).ravel()
+    return lines
 
 
 def three_axes(shape: Shape) -> Axes:
@@ -162,9 +179,11 @@ SEGMENT_WORDS = (
 )
 SEGMENT_WORD_BYTES = 4
 SEGMENT_ALIGNMENT = 16  # alignment of L1 in bytes, which the real library takes as a number of segments
+MAPS = 256  # that are kept: planning a reshape and counting its bytes ask for the same map
 COUNTED_TILES = 1 << 10  # output tiles whose elements are looked at together
 
 
+@lru_cache(MAPS)
 def segments_per_page(before: Axes, after: Axes) -> int:
     """Segments that the row map reserves for each output tile, for the shapes of both sides.
 

@@ -251,12 +251,11 @@ def slice_movement(
     rows, count = tile_rows(written.core_pages), cores.num_cores()
     across = div_up(shard_width(image.matrix[1], part), TILE)
     image_tiles, part_tiles = (div_up(tensor.matrix[1], TILE) for tensor in (image, part))
-    shared = tile_rows(round_up(prod(part.shape[:-1]), end - begin)) * div_up(part_tiles, across)
     touched = replace(
         sides.read,
         access=Access.WAIT,
         core_pages=rows * across,
-        all_pages=min(shared + count, rows * count) * across,
+        all_pages=_tiles_read(image, part, begin, end),
         in_flight=across,
     )
     if shards is None or shards.shape[1] % TILE == 0:
@@ -272,6 +271,21 @@ def slice_movement(
         untilized_rows=rows,
         width_tiles=across,
     )
+
+
+def _tiles_read(image: TensorSpec, part: TensorSpec, begin: int, end: int) -> int:
+    """Tiles that all cores read: a core each that its sticks touch, of columns ``begin`` to ``end`` of image rows."""
+    sticks, channels = prod(part.shape[:-1]), min(image.matrix[1], part.shape[-1])
+    high, wide = part.shards.shape
+    across = sum(div_up(min(start + wide, channels), TILE) - start // TILE for start in range(0, channels, wide))
+
+    def row_of_tiles(stick: int) -> int:
+        """Its number among those that the part touches."""
+        line, column = divmod(stick, end - begin)
+        return line * ((end - 1) // TILE - begin // TILE + 1) + (begin + column) // TILE
+
+    firsts = range(0, sticks, high)
+    return across * sum(row_of_tiles(min(first + high, sticks) - 1) - row_of_tiles(first) + 1 for first in firsts)
 
 
 def padded_slice_buffers(source: PlanTensor, target: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:

@@ -11,6 +11,7 @@ from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
 from ops.programs.data_movement.concat import Concatenate
 from ops.programs.data_movement.copy import Conversion, CopyTensor
+from ops.programs.data_movement.pad import FillPad
 from ops.programs.data_movement.permute import Permute
 from ops.programs.data_movement.repeat import RepeatTensor
 from ops.programs.data_movement.reshape import Reshape
@@ -57,12 +58,17 @@ UntilizeCodegen blackhole | 320x256 tile | 320x256 | 80 x 1, BATCH 1*2048/80, PI
 UntilizeCodegen blackhole | 320x250 tile | 320x250 | 10 x 1, BATCH 8*2048/80 +8, GENERATED 32*500/320, untilized 1
 PaddedSlice | 640x64 tile | 640x64 height/32x64/20 | 20 x 1, WAIT 2*2048/40 +2, INSIDE 1*4096/20, untilized 1
 PaddedSlice | 640x64 | 640x64 height/32x64/20 | 20 x 1, STICKS 32*128/640, -
-# channels that the image lacks are copied and filled stick by stick; whole tiles go in one piece for each row of tiles
-PaddedSlice | 8x64x64 tile | 512x96 block/256x48/2x2 | 4 x 8, WAIT 16*2048/64 +2, INSIDE 512*96/1024, untilized 8
+# channels that the image lacks are copied and filled stick by stick; whole tiles go in one piece for each row of tiles.
+# Two cores across read two tiles and one of 16 rows of tiles
+PaddedSlice | 8x64x64 tile | 512x96 block/256x48/2x2 | 4 x 8, WAIT 16*2048/48 +2, INSIDE 512*96/1024, untilized 8
 PaddedSlice | 8x64x64 tile | 512x64 height/128x64/4 | 4 x 4, WAIT 8*2048/32 +2, INSIDE 4*4096/16, untilized 4
-# a part of each row touches more tiles
-PaddedSlice 0-64 | 64x64x64 tile | 720x64 height/64x64/12 | 12 x 2, WAIT 4*2048/48 +2, INSIDE 2*4096/24, untilized 2
-PaddedSlice 30-66 | 64x64x64 tile | 720x64 height/64x64/12 | 12 x 6, WAIT 12*2048/144 +2, INSIDE 6*1408/72, untilized 6
+# a part of each row touches more tiles: 20 rows touch three each, and ten cores begin within a tile. A last core with
+# fewer sticks reads fewer; cores with parts of the same tiles read them all
+PaddedSlice 0-64 | 64x64x64 tile | 720x64 height/64x64/12 | 12 x 2, WAIT 4*2048/46 +2, INSIDE 2*4096/24, untilized 2
+PaddedSlice 30-66 | 64x64x64 tile | 720x64 height/64x64/12 | 12 x 6, WAIT 12*2048/140 +2, INSIDE 6*1408/72, untilized 6
+PaddedSlice | 1x64x96 tile | 64x96 block/64x8/12x1 | 12 x 2, WAIT 2*2048/24, INSIDE 64*16/768, untilized 2
+# 37x64 numbers: two tiles of four have padding
+FillPad | 37x64 tile | | 4 x 1, WAIT 1*2048/2, WAIT 1*2048/2
 SliceWrite | 640x64 tile height/32x64/20 | 640x64 tile | 20 x 1, -, WAIT 2*2048/40
 SliceWrite | 640x64 height/32x64/20 | 640x64 | 20 x 1, -, BOX 32*128/640
 Reshape | 640x64 tile | | 40 x 1, WAIT 2*2048/80, WAIT 1*2048/40
@@ -110,6 +116,8 @@ def movement_of(program, source, target):
         return slice_movement(source, target, spec, columns=columns)
     if name == "SliceWrite":
         return slice_write_movement(source, target, spec)
+    if name == "FillPad":
+        return FillPad().movement(source, target, spec)
     if name == "Reshape":
         return Reshape(()).movement(source, target, spec)
     if name in ("Repeat", "Concat"):

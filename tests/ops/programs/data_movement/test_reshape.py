@@ -10,7 +10,7 @@ from device.plan import Free
 from ops.builder import PlanBuilder
 from ops.op_models import load_spec
 from ops.programs.data_movement.placement import flattened
-from ops.programs.data_movement.reshape import map_tiles, reshaped, segments_per_page, tile_map
+from ops.programs.data_movement.reshape import Reshape, map_tiles, reshaped, segments_per_page, tile_map
 from tests.build import tensor_spec
 
 SPEC = load_spec("wormhole_n150")
@@ -71,6 +71,16 @@ def test_tiles_move_with_a_resident_map():
     assert (step.outputs[0].buffer.num_cores, step.outputs[0].buffer.size_bytes) == (22, 540672)
     (resident,) = step.resident
     assert (resident.buffer.buffer_type, resident.buffer.page_bytes) == (BufferType.DRAM, 1792)
+
+
+def test_bytes_are_those_of_tiles_that_pieces_come_from_and_of_the_map():
+    """1400 rows in images of 28, in and out of tiles of 32: rows of tiles begin 50 and 44 times, 7 times together.
+
+    Six tiles a row; each of 44 * 6 output tiles has a page of the map.
+    """
+    source, target = tensor_spec("5x10x28x192 tile"), tensor_spec("1x1x1400x192 tile")
+    reads = Reshape(target.shape).movement(source, target, SPEC).reads
+    assert reads.moved_bytes == (50 + 44 - 7) * 6 * 2048 + 44 * 6 * 1792
 
 
 def test_volumes_must_agree():
