@@ -1,8 +1,10 @@
 """Caches of plans, of their cycles, and of prepared weights."""
 
-from collections.abc import Callable, Hashable, Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
+from threading import RLock
 from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
@@ -20,13 +22,14 @@ T = TypeVar("T")
 class BoundedCache(Generic[K, V]):
     """Values by key, up to a total size; the least recently used values are dropped first.
 
-    Threads may use the cache concurrently: each lookup and each change is one step of a dict. Of two values that
-    threads put under one key, one stays.
+    Threads may use the cache concurrently. A lookup or a change takes the same time however many values there are.
     """
 
     def __init__(self, most: int, size_of: Callable[[V], int] = lambda value: 1) -> None:
         self._most, self._size_of = most, size_of
-        self._values: dict[K, tuple[int, V]] = {}  # each with its size, in the order of use
+        self._values: OrderedDict[K, tuple[int, V]] = OrderedDict()  # each with its size, in the order of use
+        self._size = 0
+        self._lock = RLock()
 
     def __contains__(self, key: K) -> bool:
         """Whether a value is cached; the lookup does not count as a use."""
@@ -35,35 +38,40 @@ class BoundedCache(Generic[K, V]):
     @property
     def size(self) -> int:
         """Total size of all values."""
-        return sum(size for size, _ in list(self._values.values()))
+        return self._size
 
-    def latest_first(self) -> Iterator[V]:
-        """All values, the most recently used first."""
-        return (value for _, value in reversed(list(self._values.values())))
+    def latest(self, condition: Callable[[V], bool]) -> V | None:
+        """The most recently used value that fulfills a condition; None if none does."""
+        with self._lock:
+            return next((value for _, value in reversed(self._values.values()) if condition(value)), None)
 
     def get(self, key: K) -> V | None:
         """The value of a key, which becomes the most recently used."""
-        found = self._values.pop(key, None)
-        if found is None:
-            return None
-        self._values[key] = found
-        return found[1]
+        with self._lock:
+            found = self._values.get(key)
+            if found is None:
+                return None
+            self._values.move_to_end(key)
+            return found[1]
 
     def put(self, key: K, value: V) -> None:
         """Caches a value, unless the value alone exceeds the total size."""
         size = self._size_of(value)
         if size > self._most:
             return
-        self._values[key] = size, value
-        excess = self.size - self._most
-        for oldest in list(self._values):
-            if excess <= 0:
-                break
-            excess -= self._values.pop(oldest, (0, None))[0]
+        with self._lock:
+            replaced, _ = self._values.pop(key, (0, None))
+            self._values[key] = size, value
+            self._size += size - replaced
+            while self._size > self._most and self._values:
+                _, (dropped, _) = self._values.popitem(last=False)
+                self._size -= dropped
 
     def clear(self) -> None:
         """Drops all values."""
-        self._values.clear()
+        with self._lock:
+            self._values.clear()
+            self._size = 0
 
 
 MOST_BYTES: Final = 256 << 20  # thirty million raw weights and the prepared weights: a U-Net
@@ -79,7 +87,7 @@ class WeightCache:
     """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
-        self._arrays = BoundedCache[Hashable, list[tuple[Array, Array]]](  # raw and prepared
+        self._arrays: BoundedCache[Hashable, list[tuple[Array, Array]]] = BoundedCache(  # raw and prepared
             most_bytes, lambda pairs: sum(array.nbytes for pair in pairs for array in pair)
         )
 
@@ -174,7 +182,7 @@ class PlanCache:
 
         The value must not refer to anything that lives on a device, and must not be changed.
         """
-        cached = next((entry for entry in self._plans.latest_first() if entry.plan is plan), None)
+        cached = self._plans.latest(lambda entry: entry.plan is plan)
         if cached is None or cached.spec is not spec:
             return make()
         result: T | None = cached.results.get(key)

@@ -14,7 +14,7 @@ from device.memory.memory_config import L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16
 from device.plan import Allocate, DeviceOp, Operation, Plan, ProgramKey, Relocate
 from device.spec.device_spec import load_spec
-from ops.passes.caches import MOST_MADE, PlanCache, WeightCache, canonical_spec
+from ops.passes.caches import MOST_MADE, BoundedCache, PlanCache, WeightCache, canonical_spec
 from ops.passes.cycles import run_cycles
 from ops.planners.shape.to_layout import plan_to_layout
 
@@ -87,6 +87,18 @@ def test_the_plan_that_was_not_used_for_longest_goes_first():
     assert kept.steps == 3
     kept.plan_of(ProgramKey((4,)), SPEC, lambda: of_length(6))  # a plan that is too long is not kept
     assert (kept.holds(ProgramKey((4,)), SPEC), kept.steps) == (False, 3)
+
+
+def test_a_value_counts_once_however_often_its_key_is_put():
+    cache = BoundedCache[str, int](10, lambda value: value)
+    for key, value in (("a", 4), ("b", 5), ("a", 2), ("a", 3), ("c", 11)):  # the last alone is too large
+        cache.put(key, value)
+    assert (cache.size, cache.get("a"), cache.get("b"), cache.get("c")) == (8, 3, 5, None)
+    assert (cache.latest(lambda value: value < 5), cache.latest(lambda value: value > 5)) == (3, None)
+    cache.put("d", 4)  # 12 in all: "a" was not used for longest
+    assert (cache.size, cache.get("a"), cache.get("d")) == (9, None, 4)
+    cache.clear()
+    assert (cache.size, cache.get("b")) == (0, None)
 
 
 def test_threads_that_plan_at_once_get_plans_of_their_calls():
