@@ -194,10 +194,12 @@ class ShardSpec:
 
     def sealed(self) -> "ShardSpec":
         """The same shards, whose attributes can not be assigned."""
-        if self.is_sealed:
-            return self
-        same = self.changed()
-        same.is_sealed = True
+        return self if self.is_sealed else self._copied(is_sealed=True)
+
+    def _copied(self, *, is_sealed: bool) -> "ShardSpec":
+        """The same shards, whose fields were checked before."""
+        same = object.__new__(ShardSpec)
+        same._grid, same._shape, same._orientation, same.is_sealed = *self.fields, is_sealed
         return same
 
     def __eq__(self, other: object) -> bool:
@@ -261,7 +263,7 @@ class MemoryConfig:
         if self.shard_spec is not None and not isinstance(self.shard_spec, ShardSpec):
             raise ArgumentTypeError(f"MemoryConfig: shard_spec must be a ShardSpec, not {shown(self.shard_spec)}")
         if self.shard_spec is not None and not self.shard_spec.is_sealed:  # a copy, as in ttnn
-            object.__setattr__(self, "shard_spec", self.shard_spec.changed())
+            object.__setattr__(self, "shard_spec", self.shard_spec._copied(is_sealed=False))
 
     def is_sharded(self) -> bool:
         """Whether pages are dealt shard by shard."""
@@ -313,7 +315,9 @@ class MemoryConfig:
     def sealed(self) -> "MemoryConfig":
         """The same config with sealed shards."""
         shards = self.shard_spec
-        return self if shards is None or shards.is_sealed else replace(self, shard_spec=shards.sealed())
+        if shards is None or shards.is_sealed:
+            return self
+        return MemoryConfig(self.memory_layout, self.buffer_type, shards.sealed(), of_tensor=self.of_tensor)
 
     def __str__(self) -> str:
         """As the real library prints it."""

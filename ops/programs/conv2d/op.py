@@ -168,7 +168,12 @@ def reuse_refusal(config: ParallelConfig, frame: PaddedInput, *, split_reader: b
 
 def placed_buffers(requests: Iterable[CircularBuffer], **tensors: str) -> tuple[CircularBuffer, ...]:
     """The circular buffers of a program on the tensors called ``output``, ``halo`` and ``reader_indices``."""
-    return tuple([request._replace(view_of=request.view_of and tensors[request.view_of]) for request in requests])
+    return tuple(
+        [
+            request if request.view_of is None else request._replace(view_of=tensors[request.view_of])
+            for request in requests
+        ]
+    )
 
 
 def local_bytes(buffers: Iterable[CircularBuffer]) -> int:

@@ -244,7 +244,8 @@ def weight_rows(layout: ConvPartition, kernel: tuple[int, int]) -> int:
 
 def sharded_memory(config: ParallelConfig, rows: int, width: int) -> MemoryConfig:
     """L1 shards of the given rows and columns on the cores of an input or an output."""
-    return MemoryConfig(config.scheme, BufferType.L1, ShardSpec(config.cores, (rows, width), config.orientation))
+    shards = ShardSpec(config.cores, (rows, width), config.orientation).sealed()  # which nobody copies
+    return MemoryConfig(config.scheme, BufferType.L1, shards)
 
 
 def sharded_input(memory: MemoryConfig) -> ParallelConfig:

@@ -505,7 +505,7 @@ class DataMovement(ModeledOp):
         composed = self.composed(ends, spec)
         if composed is None:
             movement = self.movement(ends.read, ends.written, spec)
-            return movement_cycles(replace(movement, locates=self.LOCATES), spec)
+            return movement_cycles(replace(movement, locates=True) if self.LOCATES else movement, spec)
         busy = {stage: cycles for stage, (cycles, _) in composed.stages.items()}
         read, written = composed.dram_read_bytes, composed.dram_written_bytes
         body = composed.body_cycles
