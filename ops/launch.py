@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple
 
 from device.spec.device_spec import Costs, DeviceSpec
 from device.time.stages import nanoseconds
@@ -157,31 +157,38 @@ def between_kernels_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec) -> di
     return {replay: _ends(queue, launched, spec, replay)[-1] - kernels if queue else 0.0 for replay in Replay}
 
 
-def _launched(queue: Sequence[Launch], spec: DeviceSpec) -> list[tuple[float, float, float]]:
-    """Nanoseconds in which each program is fetched, written, and run from the go signal to the end of its kernels."""
-    cycles = [(launch_cycles(launch.program, spec), launch.kernel_cycles) for launch in queue]
+class _Launched(NamedTuple):
+    """What the launch of a program takes, in nanoseconds, and its bytes in the configuration buffer of each core."""
+
+    fetch: float
+    write: float
+    run: float  # From the go signal to the end of its kernels
+    core_bytes: int
+
+
+def _launched(queue: Sequence[Launch], spec: DeviceSpec) -> list[_Launched]:
+    cycles = [(launch_cycles(launch.program, spec), launch) for launch in queue]
     return [
-        (
+        _Launched(
             nanoseconds(taken.fetch, spec.clock_hz),
             nanoseconds(taken.write, spec.clock_hz),
-            nanoseconds(taken.start + kernel, spec.clock_hz),
+            nanoseconds(taken.start + launch.kernel_cycles, spec.clock_hz),
+            launch.program.core_bytes,
         )
-        for taken, kernel in cycles
+        for taken, launch in cycles
     ]
 
 
-def _ends(
-    queue: Sequence[Launch], launched: Sequence[tuple[float, float, float]], spec: DeviceSpec, replay: Replay
-) -> list[float]:
+def _ends(queue: Sequence[Launch], launched: Sequence[_Launched], spec: DeviceSpec, replay: Replay) -> list[float]:
     room = spec.costs_of(DispatchCosts).config_buffer_bytes
     fetched = written = ended = 0.0
     kernel_ends: list[float] = []
     freed, waiting_bytes = 0, 0
     ready_nanoseconds = _ready_nanoseconds(queue, spec, replay)
-    for launch, (fetch, write, run), ready in zip(queue, launched, ready_nanoseconds, strict=True):
-        waiting_bytes += launch.program.core_bytes
+    for (fetch, write, run, core_bytes), ready in zip(launched, ready_nanoseconds, strict=True):
+        waiting_bytes += core_bytes
         while waiting_bytes > room and freed < len(kernel_ends):
-            waiting_bytes -= queue[freed].program.core_bytes
+            waiting_bytes -= launched[freed].core_bytes
             freed += 1
         has_room = kernel_ends[freed - 1] if freed else 0.0
         fetched = max(fetched, ready) + fetch
