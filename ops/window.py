@@ -318,10 +318,10 @@ def data_sticks(frame: PaddedInput, numbers: Integers) -> Integers:
     """The stick of each data number, the inverse of `data_before`, for a frame that cuts no inputs off."""
     rows, columns = frame.rows, frame.columns
     line, column = np.divmod(numbers, columns.input_length)
-    image, row = np.divmod(line, rows.input_length)
-    in_row = columns.before + column * columns.input_dilation
-    sticks: Integers = (image * rows.length + rows.before + row * rows.input_dilation) * columns.length + in_row
-    return sticks
+    image, row = np.divmod(line, rows.input_length) if frame.batch > 1 else (0, line)
+    first = rows.before * columns.length + columns.before
+    in_image: Integers = row * (rows.input_dilation * columns.length) + column * columns.input_dilation + first
+    return in_image + image * (rows.length * columns.length) if frame.batch > 1 else in_image
 
 
 def data_breaks(frame: PaddedInput) -> tuple[bool, bool, bool]:
@@ -340,8 +340,11 @@ def count_breaks(frame: PaddedInput, numbers: Integers) -> Integers:
     if not data_columns:
         return np.zeros_like(numbers)
     in_row, at_row_end, at_image_end = data_breaks(frame)
-    row, image = numbers // data_columns, numbers // (data_rows * data_columns)
-    breaks: Integers = (numbers - row) * in_row + (row - image) * at_row_end + image * at_image_end
+    breaks = numbers if in_row else np.zeros_like(numbers)
+    if at_row_end != in_row:
+        breaks = breaks + numbers // data_columns * (at_row_end - in_row)
+    if at_image_end != at_row_end:
+        breaks = breaks + numbers // (data_rows * data_columns) * (at_image_end - at_row_end)
     return breaks
 
 

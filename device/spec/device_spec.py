@@ -6,7 +6,7 @@ device stands in the same file, in tables that their models understand.
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace as dataclass_replace
 from functools import cache
 from importlib.resources import files
@@ -54,6 +54,7 @@ class Costs:
 
 
 CostsT = TypeVar("CostsT", bound=Costs)
+ValueT = TypeVar("ValueT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,15 +133,17 @@ _RELEASE_OF_NAME = re.compile(r", release=[^,]*")
 FAMILIES = ("wormhole_b0", "blackhole", "quasar")  # ttnn's architectures
 
 
-class _WithCosts:
-    """The costs that were read of a spec, a few kinds: no figure of it, so that copies and pickles are without them."""
+class _WithDerived:
+    """What was derived from a spec, a few values: no figure of it, so that copies and pickles are without them."""
 
-    __slots__ = ("_costs",)
-    _costs: dict[type[Costs], Costs]
+    __slots__ = ("_derived",)
+    _derived: dict[
+        Callable[..., object], object
+    ]  # Costs by their class, other values by the function that derives them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceSpec(_WithCosts):
+class DeviceSpec(_WithDerived):
     """One kind of device: all figures that ttsim reads.
 
     Attributes:
@@ -218,14 +221,22 @@ class DeviceSpec(_WithCosts):
         Raises:
             SpecError: The table, or a key of it, is missing, or a value is not what the costs want.
         """
+        return cast(CostsT, self.derived(_costs_reader(cast(Any, kind))))
+
+    def derived(self, derive: Callable[["DeviceSpec"], ValueT]) -> ValueT:
+        """The value that a function derives from the figures of the device, computed once.
+
+        Args:
+            derive: The function, which lives as long as the device.
+        """
         try:
-            return cast(CostsT, self._costs[kind])  # asked for dozens of times in a call
+            return cast(ValueT, self._derived[derive])  # asked for dozens of times in a call
         except AttributeError:
-            object.__setattr__(self, "_costs", {})
+            object.__setattr__(self, "_derived", {})
         except KeyError:
             pass
-        costs = self._costs[kind] = self._read_costs(kind)
-        return costs
+        value = self._derived[derive] = derive(self)
+        return value
 
     def _read_costs(self, kind: type[CostsT]) -> CostsT:
         for table in self.tables:
@@ -292,6 +303,12 @@ class DeviceSpec(_WithCosts):
         if tuple(costs) == tuple(table.kind for table in self.tables):
             return self
         return self.from_dict(self.to_dict(), costs)
+
+
+@cache
+def _costs_reader(kind: type[Costs]) -> Callable[[DeviceSpec], Costs]:
+    """The function that reads one program's constants."""
+    return lambda spec: spec._read_costs(kind)
 
 
 _MACHINE = tuple(field for field in fields(DeviceSpec) if field.name != "tables")

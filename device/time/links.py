@@ -46,16 +46,16 @@ def busiest_link_bytes(legs: Iterable[Leg], sent_bytes: Floats) -> float:
 
 def _busiest(leg: Leg, sent_bytes: Floats) -> float:
     """The bytes on the busiest link of one axis."""
-    return float(_leg_loads(leg, sent_bytes, int(leg.ring.max()) + 1).max()) if len(leg.ring) else 0.0
+    return float(np.maximum.reduce(_leg_loads(leg, sent_bytes), axis=None)) if len(leg.ring) else 0.0
 
 
-def _leg_loads(leg: Leg, sent_bytes: Floats, rings: int) -> Floats:
+def _leg_loads(leg: Leg, sent_bytes: Floats) -> Floats:
     """[rings, positions] the bytes on the links of one axis: sums along each ring, unrolled twice and folded."""
     width = 2 * leg.size + 1
     first = leg.ring * width + leg.start % leg.size
     places, changes = np.concatenate([first, first + leg.links]), np.concatenate([sent_bytes, -sent_bytes])
-    steps = np.bincount(places, weights=changes, minlength=rings * width)
-    loads = steps.reshape(rings, width).cumsum(axis=1)
+    steps = np.bincount(places, weights=changes, minlength=leg.rings * width)
+    loads = steps.reshape(leg.rings, width).cumsum(axis=1)
     folded: Floats = loads[:, : leg.size] + loads[:, leg.size : -1]
     return folded
 
@@ -78,25 +78,31 @@ def _link_shares(ways: Ways, numbers: Integers, parts: Floats) -> Floats:
     """`link_shares` of the ways of these numbers, with a part for each."""
     torus, step = ways.torus, ways.network.step
     row, column = legs(torus, ways.network, ways.sources.take(numbers), ways.destinations.take(numbers))
-    along_rows = _leg_loads(row, parts, torus.rows)[:, step * np.arange(torus.cols) % torus.cols]
-    along_columns = _leg_loads(column, parts, torus.cols)[:, step * np.arange(torus.rows) % torus.rows]
+    along_rows = _leg_loads(row, parts)[:, step * np.arange(torus.cols) % torus.cols]
+    along_columns = _leg_loads(column, parts)[:, step * np.arange(torus.rows) % torus.rows]
     return np.array([along_rows, along_columns.T])
 
 
 def bank_points(spec: DeviceSpec, network: Network) -> Points:
     """The nodes at which the banks of DRAM answer on a network; empty where the device does not state them."""
-    noc = spec.noc
-    rows = noc.dram_rows if network is FIRST else noc.dram_second_rows
-    return _bank_points(tuple(zip(noc.dram_cols, rows, strict=True)), noc.rows, spec.dram.banks)
+    return spec.derived(_first_bank_points if network is FIRST else _second_bank_points)
 
 
-@lru_cache(maxsize=KEPT)
-def _bank_points(nodes: Points, rows: int, banks: int) -> Points:
-    """The nodes of so many banks.
+def _first_bank_points(spec: DeviceSpec) -> Points:
+    return _bank_points(spec, spec.noc.dram_rows)
+
+
+def _second_bank_points(spec: DeviceSpec) -> Points:
+    return _bank_points(spec, spec.noc.dram_second_rows)
+
+
+def _bank_points(spec: DeviceSpec, known_rows: Sequence[int]) -> Points:
+    """The nodes of all banks; the known nodes lie in known rows.
 
     Banks beyond the known nodes answer at free nodes of the same columns, where the fewest banks share the row, then
     the column: so one more bank takes from the busiest link. Where no node is free, nodes are shared.
     """
+    nodes, rows, banks = tuple(zip(spec.noc.dram_cols, known_rows, strict=True)), spec.noc.rows, spec.dram.banks
     points = list(nodes[:banks])
     every = [(col, row) for col in dict.fromkeys(col for col, _ in nodes) for row in range(rows)]
     at_node, in_row, in_col = Counter(points), Counter(row for _, row in points), Counter(col for col, _ in points)

@@ -68,6 +68,10 @@ def torus_of(spec: DeviceSpec) -> Torus:
     A grid with more columns than `NocSpec.worker_cols` is no card's: its torus has as many columns besides those of
     worker cores as the card's torus, and they come first, as on the cards. The same holds for rows.
     """
+    return spec.derived(_torus)
+
+
+def _torus(spec: DeviceSpec) -> Torus:
     noc, grid = spec.noc, spec.grid
     cols, worker_cols = _axis(noc.cols, noc.worker_cols, grid.cols)
     rows, worker_rows = _axis(noc.rows, noc.worker_rows, grid.rows)
@@ -109,6 +113,7 @@ class Leg(NamedTuple):
     start: Integers  # Position on it, counted in the direction of travel
     links: Integers
     size: int  # Links of a ring
+    rings: int  # Rings of the torus along the axis
 
 
 def legs(torus: Torus, network: Network, sources: Places, destinations: Places) -> tuple[Leg, Leg]:
@@ -119,8 +124,8 @@ def legs(torus: Torus, network: Network, sources: Places, destinations: Places) 
     if not network.along_row_first:
         row_ring, col_ring = destinations.row, sources.col
     return (
-        Leg(row_ring, network.step * sources.col, right, torus.cols),
-        Leg(col_ring, network.step * sources.row, down, torus.rows),
+        Leg(row_ring, network.step * sources.col, right, torus.cols, torus.rows),
+        Leg(col_ring, network.step * sources.row, down, torus.rows, torus.cols),
     )
 
 
@@ -237,7 +242,7 @@ def passing_bytes(shared: Booleans | Floats, sent_bytes: Floats) -> Floats:
     ``shared`` is [routes, routes] of `sharing`, or the part of the second route's bytes that the first meets;
     ``sent_bytes`` is [routes, blocks of transfers]. A route without own bytes has 0.
     """
-    passing: Floats = np.where(sent_bytes > 0, shared.astype(np.float64) @ sent_bytes, 0.0)
+    passing: Floats = np.where(sent_bytes > 0, shared.astype(np.float64, copy=False) @ sent_bytes, 0.0)
     return passing
 
 

@@ -145,14 +145,17 @@ def halo_traffic(plan: HaloPlan, spec: DeviceSpec) -> HaloTraffic:
     crossing, farthest = np.zeros_like(own), np.zeros((PROCESSORS, cores), np.int64)
     busiest = np.zeros(PROCESSORS)
     for number, noc in enumerate(network.NETWORKS):
-        gone = np.flatnonzero(away & (processor == number))
+        gone = (away & (processor == number)).nonzero()[0]
         if len(gone):
-            first = changes(source[gone] * cores + destination[gone])
-            routed = _table(np.cumsum(first) - 1, block[gone], (int(first.sum()), shape[1]), sent[gone])
-            senders, receivers = source[gone][first], destination[gone][first]
+            senders, receivers = source[gone], destination[gone]
+            first = changes(senders * cores + receivers)
+            ordinal = first.cumsum()
+            routed = _table(ordinal - 1, block[gone], (int(ordinal[-1]), shape[1]), sent[gone])
+            senders, receivers = senders[first], receivers[first]
             met = network.meetings(torus, noc, places.take(senders), places.take(receivers))
-            shared = met.shared * in_the_way(senders, receivers, tiled=halo.tiled)
-            np.maximum.at(crossing[number], senders, network.passing_bytes(shared, routed))
+            shared = met.shared.astype(np.float64)
+            shared *= in_the_way(senders, receivers, tiled=halo.tiled)
+            _raise_rows(crossing[number], senders, network.passing_bytes(shared, routed))
             np.maximum.at(farthest[number], senders, met.round_links)
             busiest[number] = busiest_link_bytes(met.legs, routed.sum(axis=1))
     crossing = np.maximum(crossing - own, 0.0)  # what a core sends on its other routes is its own already
@@ -181,6 +184,12 @@ def _table(row: Integers, column: Integers, shape: tuple[int, int], weights: Int
     return table
 
 
+def _raise_rows(table: Floats, rows: Integers, values: Floats) -> None:
+    """Raises the entries of rows to values, [rows, columns], that are larger; a row may come several times."""
+    width = table.shape[1]  # numpy is quicker with one axis
+    np.maximum.at(table.reshape(-1), (rows[:, None] * width + np.arange(width)).ravel(), values.ravel())
+
+
 def _padding(plan: HaloPlan, zeros_bytes: int) -> Floats:
     """[3, processors, cores] runs of padding, sticks and copies of zeros.
 
@@ -192,20 +201,21 @@ def _padding(plan: HaloPlan, zeros_bytes: int) -> Floats:
     def amounts(sticks: Integers) -> Integers:
         """[2, ...] sticks of runs, and copies of them from a buffer of zeros."""
         if together > 1:
-            return np.array([sticks, sticks // together + sticks % together])
+            return np.array([sticks, sum(np.divmod(sticks, together))])
         return np.array([sticks, sticks * div_up(stick, zeros_bytes)])
 
     low, high = runs.within(ranges)
-    bounds = np.array([low, (low + high) // 2, high])
+    bounds, count = np.array([low, (low + high) // 2, high]), high - low
     below = runs.below(bounds, amounts)
     halves = below[:, 1:] - below[:, :-1]
     # A core's range may cut its first and its last run
     begin, end = runs.edges(np.array([low, np.maximum(high - 1, low)]))
-    inside = (np.minimum(end, ranges.stops) - np.maximum(begin, ranges.starts)) * (high > low)
-    first, last = (amounts(end - begin) - amounts(inside)).swapaxes(0, 1)
-    several = high - low > 1
+    inside = (np.minimum(end, ranges.stops) - np.maximum(begin, ranges.starts)) * (count > 0)
+    whole, kept = amounts(np.array([end - begin, inside])).swapaxes(0, 1)
+    first, last = (whole - kept).swapaxes(0, 1)
+    several = count > 1
     halves[:, 0] -= first * several
-    halves[:, 1] -= np.where(several, last, first * (high > low))
+    halves[:, 1] -= np.where(several, last, first * (count > 0))
     return np.array([bounds[1:] - bounds[:-1], *halves], np.float64)
 
 
@@ -218,7 +228,8 @@ class HaloTimes(NamedTuple):
     waiting: Floats  # What they wait for others on the same links
     free_ends: Floats  # When it would be done if they did not
     ends: Floats  # When it is done
-    block_starts: Sequence[Sequence[Floats]]  # [processors] blocks of [cores]: when it can begin each of its blocks
+    # [processors] blocks of [2, cores]: when it can begin each of its blocks, with the links to itself and as it is
+    block_starts: Sequence[Sequence[Floats]]
     block_ends: Sequence[Sequence[Floats]]  # When it has sent it
 
     @property
@@ -243,7 +254,7 @@ def halo_times(plan: HaloPlan, traffic: HaloTraffic, spec: DeviceSpec, *, filled
     local, crossing = traffic.local_bytes / link, traffic.crossing_bytes / spec.noc.flit_bytes
     meanwhile = np.array([local, np.maximum(local, crossing)])  # with the links to itself, and as it is
     transfers = np.maximum(issue.write_issue_cycles * traffic.transfers, traffic.away_bytes / link + meanwhile)
-    ends = [np.array([end, end]) for end in padded]  # of both: with the links to themselves, and as it is
+    ends = [*padded[:, None].repeat(2, axis=1)]  # of both: with the links to themselves, and as it is
     given_back: list[list[Floats]] = [[] for _ in range(PROCESSORS)]
     starts: list[list[Floats]] = [[] for _ in range(PROCESSORS)]
     at_once = release_of(spec.release).halo_by_task  # all blocks are untilized before any is sent
@@ -268,8 +279,7 @@ def halo_times(plan: HaloPlan, traffic: HaloTraffic, spec: DeviceSpec, *, filled
     free_ends, last_ends = np.array(ends).swapaxes(0, 1) + answers
     passed = begun[:, None] + (traffic.away_bytes.sum(axis=2) > 0) * traffic.busiest_bytes[:, None] / link
     last_ends = np.maximum(last_ends, passed)  # all that passes the busiest link has passed
-    block_starts, block_ends = ([[end[1] for end in each] for each in both] for both in (starts, given_back))
-    return HaloTimes(begun, padded, sending, together - sending, free_ends, last_ends, block_starts, block_ends)
+    return HaloTimes(begun, padded, sending, together - sending, free_ends, last_ends, starts, given_back)
 
 
 def _met(starts: Sequence[Floats], ends: Floats, sending: Floats) -> Floats:
@@ -335,7 +345,7 @@ def halo_cycles(plan: HaloPlan, spec: DeviceSpec, *, filled_by_stick: bool = Fal
         working=lambda: frozenset(
             stage
             for stage, cycles in zip(STAGES, _busy_cycles(halo, traffic, times, spec), strict=True)
-            if cycles.any()
+            if np.any(cycles)
         ),
         dram_read_bytes=_config_bytes(plan),
         contention_cycles=lambda: times.cycles - float(times.free_ends.max()),
@@ -355,12 +365,14 @@ def _table_of_cores(halo: HaloArguments, traffic: HaloTraffic, times: HaloTimes,
     return table.T
 
 
-def _busy_cycles(halo: HaloArguments, traffic: HaloTraffic, times: HaloTimes, spec: DeviceSpec) -> list[Floats]:
+def _busy_cycles(
+    halo: HaloArguments, traffic: HaloTraffic, times: HaloTimes, spec: DeviceSpec
+) -> tuple[float | Floats, ...]:
     """Whole cycles that each of `STAGES` works: [cores], or one number for all of them."""
-    first, second = times.padded - times.begun[:, None] + times.sending
-    untilizing = np.float64(traffic.blocks * untilize_block_cycles(halo, spec))
-    waiting = np.where(times.ends.argmax(axis=0) == 0, *times.waiting)
-    return [np.rint(cycles) for cycles in (times.begun.max(), first, second, untilizing, waiting)]
+    first, second = np.rint(times.padded - times.begun[:, None] + times.sending)
+    untilizing = round(traffic.blocks * untilize_block_cycles(halo, spec))
+    waiting = np.rint(np.where(times.ends.argmax(axis=0) == 0, *times.waiting))
+    return round(times.begun.max()), first, second, untilizing, waiting
 
 
 def _core_cycles(halo: HaloArguments, table: Floats) -> CoreCycles:
@@ -479,6 +491,6 @@ def _sent(batches: Batches, processor: int, halo: HaloArguments, times: HaloTime
                 source=(places[source].x, places[source].y),
                 destination=(places[destination].x, places[destination].y),
                 size_bytes=size,
-                start_cycle=float(times.block_starts[processor][low][source]),
-                end_cycle=float(times.block_ends[processor][high][source]),
+                start_cycle=float(times.block_starts[processor][low][1, source]),
+                end_cycle=float(times.block_ends[processor][high][1, source]),
             )

@@ -13,7 +13,7 @@ from device.spec.releases import release_of
 from device.time.stages import OperationCycles, Stage
 from ops.op_model import Description, Detail, Ends, OpModel, counted, either, values_of_first
 from ops.programs.halo.cycles import halo_cycles, halo_sent
-from ops.programs.halo.plan import HaloArguments, HaloOp
+from ops.programs.halo.plan import HaloArguments, HaloOp, HaloPlan
 from ops.window import sliding_window_text
 
 STAGES: Final = MappingProxyType(
@@ -36,14 +36,15 @@ def describe_halo(op: HaloOp, ends: Ends, spec: DeviceSpec) -> Description:
     """How a halo was planned."""
     halo = op.plan.arguments
     return Description(
-        facts=partial(_facts, halo, op.plan.ranges.max_sticks),
+        facts=partial(_facts, op.plan),
         stages=STAGES,
         measured_as=halo_class(halo, spec),
         attributes=partial(_attributes, halo),
     )
 
 
-def _facts(halo: HaloArguments, sticks: int) -> tuple[Detail, ...]:
+def _facts(plan: HaloPlan) -> tuple[Detail, ...]:
+    halo, sticks = plan.arguments, plan.ranges.max_sticks
     lists = "config tensors in DRAM", "config tensors in L1_SMALL"
     return (
         Detail("scheme", halo.scheme.name, halo.scheme.name),

@@ -197,7 +197,8 @@ def plan_halo(halo: HaloArguments, *, input_tensor: str, output_tensor: str) -> 
         bounds = dense_bounds(halo.outputs_of, output_rows=halo.output_rows, cores=halo.nhw_cores)
         ranges = ranges_between(halo.frame, *bounds)
     pairs = None if halo.tiled or halo.frame.replicate else core_pairs(halo, ranges)
-    output, counts = halo_output(halo, ranges.max_sticks), config_words(halo, ranges, pairs)
+    sticks = ranges.max_sticks
+    output, counts = halo_output(halo, sticks), config_words(halo, ranges, pairs)
     specs = {words: config_tensor_spec(halo, words) for words in set(counts)}  # both processors' are mostly equal
     names = [f"{output_tensor}.{name}" for name in CONFIG_NAMES]
     resident = tuple(zip(names, map(specs.__getitem__, counts), strict=True))
@@ -207,7 +208,7 @@ def plan_halo(halo: HaloArguments, *, input_tensor: str, output_tensor: str) -> 
         pairs=pairs,
         output=output,
         resident=resident,
-        circular_buffers=_circular_buffers(halo, ranges.max_sticks, resident, input_tensor, output_tensor),
+        circular_buffers=_circular_buffers(halo, sticks, resident, input_tensor, output_tensor),
     )
 
 
@@ -239,7 +240,7 @@ def halo_output(halo: HaloArguments, max_sticks: int) -> TensorSpec:
 
     So cores that hold no channels of the input hold none of it, but cores without rows have sticks.
     """
-    shard = ShardSpec(halo.cores, (max_sticks, halo.shard_width), halo.orientation)
+    shard = ShardSpec(halo.cores, (max_sticks, halo.shard_width), halo.orientation).sealed()
     return TensorSpec(
         (1, 1, halo.nhw_cores * max_sticks, round_up(halo.matrix[1], halo.shard_width)),
         halo_format(halo.data_format),
@@ -259,7 +260,7 @@ def config_tensor_spec(halo: HaloArguments, words: int) -> TensorSpec:
     rows = halo.nhw_cores * (1 if halo.scheme is HEIGHT else halo.channel_cores)
     against = halo.scheme is BLOCK and halo.orientation is ShardOrientation.ROW_MAJOR
     orientation = ShardOrientation.COL_MAJOR if against else ShardOrientation.ROW_MAJOR
-    config = MemoryConfig(HEIGHT, BufferType.L1_SMALL, ShardSpec(halo.cores, (1, words), orientation))
+    config = MemoryConfig(HEIGHT, BufferType.L1_SMALL, ShardSpec(halo.cores, (1, words), orientation).sealed())
     return TensorSpec((rows, words), UINT16, Layout.ROW_MAJOR, config)
 
 

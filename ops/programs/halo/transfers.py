@@ -251,16 +251,17 @@ class EvenPaddingRuns(NamedTuple):
     def edges(self, numbers: Integers) -> tuple[Integers, Integers]:
         """As `PaddingRuns.edges`."""
         frame, data = self.frame, numbers * self.span
-        begin = np.where(numbers > 0, data_sticks(frame, data - 1) + 1, 0)
-        return begin, np.where(data < frame.data, data_sticks(frame, data), frame.sticks)
+        last, first = data_sticks(frame, np.array([data - 1, data]))  # of the data before a run, and behind it
+        return np.where(numbers > 0, last + 1, 0), np.where(data < frame.data, first, frame.sticks)
 
     def below(self, numbers: Integers, amounts: Amounts) -> Integers:
         """As `PaddingRuns.below`: ahead of the data, between data of a row, behind rows, behind images, at the end."""
         rows, columns, runs = self.frame.rows, self.frame.columns, self.frame.data // self.span
-        data = np.minimum(np.maximum(numbers - 1, 0), runs - 1) * self.span
-        images = data // (columns.input_length * rows.input_length)
+        before = np.minimum(np.maximum(numbers - 1, 0), runs - 1)  # runs between data
+        data = before * self.span
+        images = data // (columns.input_length * rows.input_length) if self.frame.batch > 1 else np.zeros_like(data)
         lines = data // columns.input_length - images
-        inner = data // self.span - lines - images
+        inner = before - lines - images
         first = rows.before * columns.length + columns.before
         data_row = (columns.input_length - 1) * columns.input_dilation + 1
         row_end = rows.input_dilation * columns.length - data_row

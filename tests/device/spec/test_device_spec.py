@@ -307,3 +307,16 @@ def test_a_share_is_no_more_than_the_whole():
     assert Shares(stick_share=1.0).stick_share == 1.0
     with pytest.raises(SpecError, match=r"^shares: stick_share must be a part of 1, not 1\.5"):
         Shares(stick_share=1.5)
+
+
+def test_a_value_is_derived_once_for_each_spec():
+    derived = []
+
+    def cores(spec):
+        derived.append(spec.name)
+        return spec.grid.cores
+
+    spec = load_spec("n150").replace(name="mine")
+    small = replace(spec, grid=replace(spec.grid, rows=4))
+    assert [each.derived(cores) for each in (spec, small, spec)] == [64, 32, 64]
+    assert derived == ["mine", "mine"]
