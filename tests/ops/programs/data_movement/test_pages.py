@@ -67,6 +67,8 @@ PaddedSlice | 8x64x64 tile | 512x64 height/128x64/4 | 4 x 4, WAIT 8*2048/32 +2, 
 PaddedSlice 0-64 | 64x64x64 tile | 720x64 height/64x64/12 | 12 x 2, WAIT 4*2048/46 +2, INSIDE 2*4096/24, untilized 2
 PaddedSlice 30-66 | 64x64x64 tile | 720x64 height/64x64/12 | 12 x 6, WAIT 12*2048/140 +2, INSIDE 6*1408/72, untilized 6
 PaddedSlice | 1x64x96 tile | 64x96 block/64x8/12x1 | 12 x 2, WAIT 2*2048/24, INSIDE 64*16/768, untilized 2
+# shards are wider than the 3 channels, and no core reads for channels behind them
+PaddedSlice | 1x64x3 tile | 64x3 height/32x8/2 | 2 x 1, WAIT 1*2048/2, INSIDE 32*16/64, untilized 1
 # 37x64 numbers: two tiles of four have padding
 FillPad | 37x64 tile | | 4 x 1, WAIT 1*2048/2, WAIT 1*2048/2
 SliceWrite | 640x64 tile height/32x64/20 | 640x64 tile | 20 x 1, -, WAIT 2*2048/40

@@ -93,7 +93,14 @@ def test_every_output_tile_has_a_page_of_the_map():
     assert map_tiles((7, 7, 33)) == 14
 
 
-def test_large_tensors_are_sampled():
+def test_rows_that_stay_as_long_are_counted_whole():
+    """16 faces a row, in 795 x 8 tiles; rows of tiles begin 795 and 791 times, in every 32nd image 5 times together."""
     counted = tile_map((1, 1, 25281, 256), (1, 159, 159, 256))
-    assert 60 < counted[0] < 64
-    assert 1.9 < counted[1] < 2.0
+    assert counted == (25281 * 16 / (795 * 8), (795 + 791 - 5 * 5) / 795)
+
+
+def test_rows_that_change_their_length_are_sampled():
+    """Of 6360 tiles, all counted: 63.6 pieces a tile, each two of them from another tile than the two before."""
+    pieces, fetched = tile_map((1, 1, 25281, 256), (1, 159, 318, 128))
+    assert pieces == pytest.approx(63.6, rel=0.01)
+    assert fetched == pytest.approx(31.8, rel=0.01)
