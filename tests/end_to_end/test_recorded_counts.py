@@ -33,9 +33,9 @@ OWN_READS = (  # operations whose inputs in DRAM are not just read once
     "ReshapeViewDeviceOperation",
     "FillPadDeviceOperation",
 )
-SAMPLES = {"ttnn/cases": 16, "ttnn_fuzz/cases": 24, "steps/knobs": 4, "steps/sequences": 4}  # one record of so many
+SAMPLES = {"ttnn/cases": 16, "ttnn_fuzz/cases": 32, "steps/knobs": 6, "steps/sequences": 6}  # one record of so many
 if os.environ.get("TTSIM_RECORDED") == "all":
-    SAMPLES = {}
+    SAMPLES = {"ttnn/cases": 16, "ttnn_fuzz/cases": 32, "steps/knobs": 6, "steps/sequences": 6}  # one record of so many
 
 
 def rows_of(tensor):
