@@ -35,7 +35,7 @@ OWN_READS = (  # operations whose inputs in DRAM are not just read once
 )
 SAMPLES = {"ttnn/cases": 16, "ttnn_fuzz/cases": 32, "steps/knobs": 6, "steps/sequences": 6}  # one record of so many
 if os.environ.get("TTSIM_RECORDED") == "all":
-    SAMPLES = {"ttnn/cases": 16, "ttnn_fuzz/cases": 32, "steps/knobs": 6, "steps/sequences": 6}  # one record of so many
+    SAMPLES = {}
 
 
 def rows_of(tensor):
