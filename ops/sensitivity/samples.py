@@ -43,6 +43,7 @@ from ops.planners.attention.rotary_llama import RotaryLlamaArguments, plan_rotar
 from ops.planners.attention.rotate_half import plan_rotate_half
 from ops.planners.attention.sdpa import AttentionArguments, plan_attention
 from ops.planners.attention.sdpa_decode import DecodeArguments, plan_decode
+from ops.planners.attention.separate_heads import SeparateArguments, plan_separate_split
 from ops.planners.attention.softmax import SoftmaxArguments, plan_softmax
 from ops.planners.bcast import BcastArguments, plan_bcast
 from ops.planners.bilinear import BilinearArguments, plan_bilinear
@@ -488,7 +489,9 @@ def _transformers() -> Iterator[Sample]:
     indices, integers = replace(_tensor(ROWS, 1, 32), data_format=UINT32), replace(rows, data_format=INT32)
     places, line = replace(tiles, data_format=UINT32), _tensor(TILES, 1, 1, 1, 384)
     token, users = _tensor(TILES, 1, 1, 8, 384), _tensor(TILES, 1, 4, 16, 64, shards=(HEIGHT, (32, 64)))
-    matrix = _tensor(TILES, 1, 1, 32, 32)
+    matrix, in_rows = _tensor(TILES, 1, 1, 32, 32), MemoryConfig(HEIGHT, BufferType.L1)
+    queries, pairs = (_tensor(TILES, 2, 1, 64, wide, shards=(BLOCK, (64, wide // 2))) for wide in (64, 128))
+    separate = SeparateArguments(source=queries, other=pairs, heads=2, kv_heads=2, place=in_rows)
     chosen = Ternary(operation="where", formats=(BFLOAT16,) * 3, data_format=BFLOAT16)
     summed = ReduceArguments(name="sum", reduction=Reduction.SUM, axes=(3,))
     for name, plan, tensors in (
@@ -509,6 +512,11 @@ def _transformers() -> Iterator[Sample]:
             {"input": wide},
         ),
         ("concatenate heads", partial(plan_join, heads), {"input": heads}),
+        (
+            "split separate heads",
+            partial(plan_separate_split, separate),
+            {"input": queries, "kv": pairs},
+        ),
         (
             "split heads of a token",
             partial(plan_split_decode, SplitDecodeArguments(source=token, heads=4, kv_heads=1)),

@@ -194,6 +194,36 @@ def split_otherwise(draft: Draft) -> Step:
     return draft.gives(values, movement_error(values, dtype), text=text, dtypes=(dtype,), layout="TILE")
 
 
+@operation("experimental.create_qkv_heads_from_separate_tensors")
+def split_separately(draft: Draft) -> Step:
+    """Heads of queries, and of pairs of keys and values in another tensor, one of the three parts."""
+    batch, across, size = draft.pick((1, 2, 4)), draft.pick((1, 2, 4)), draft.pick((32, 64))
+    heads, kv_heads, dtype = (
+        across * draft.pick((1, 2)),
+        across * draft.pick((1, 2)),
+        draft.pick(("bfloat16", "bfloat8_b")),
+    )
+    rows, other_rows = (32 * draft.between(1, 4) for _ in range(2))
+    sides = (batch, 1, rows, heads * size), (batch, 1, other_rows, 2 * kv_heads * size)
+    x, other = (
+        draft.operand(
+            name,
+            side,
+            dtype,
+            where=f'shards("BLOCK", {(side[2], side[3] // across)}, (0, 0, {across - 1}, {batch - 1}))',
+        )
+        for name, side in zip("ab", sides, strict=True)
+    )
+    turned, which = draft.chance(0.5), draft.below(3)
+    draft.call(x, other).option("num_heads", heads).option("num_kv_heads", kv_heads)
+    draft.option("transpose_k_heads", turned).option("memory_config", "ttsim.L1_HEIGHT_SHARDED_MEMORY_CONFIG")
+    pairs = other.values.reshape(batch, other_rows, kv_heads, 2, size).transpose(3, 0, 2, 1, 4)
+    queries = x.values.reshape(batch, rows, heads, size).transpose(0, 2, 1, 3)
+    values = (queries, pairs[0].swapaxes(2, 3) if turned else pairs[0], pairs[1])[which]
+    text = f"ttsim.{draft.function}({', '.join(draft.arguments)})[{which}]"
+    return draft.gives(values, movement_error(values, dtype), text=text, dtypes=(dtype,), layout="TILE")
+
+
 @operation("transformer.split_query_key_value_and_split_heads", "experimental.nlp_create_qkv_heads")
 def split(draft: Draft) -> Step:
     """Heads of a projection, of which the keys are looked at."""

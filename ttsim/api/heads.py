@@ -6,6 +6,7 @@ from device.errors import ArgumentError, DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, Layout, MemoryConfig
 from ops.planners.attention.heads import SplitArguments, plan_join, plan_split
+from ops.planners.attention.separate_heads import SeparateArguments, plan_separate_split
 from ttsim.api.device_calls import cached_plan, converted, operation_as, require_left_out, required_device
 from ttsim.api.eltwise import multiply
 from ttsim.api.shape import unsqueeze_to_4D
@@ -346,6 +347,58 @@ def create_qkv_heads(
         place=memory_config,
     )
     return _split("experimental.create_qkv_heads", call, input)
+
+
+@experimental
+def create_qkv_heads_from_separate_tensors(
+    input: Tensor,
+    input_kv: Tensor,
+    *,
+    num_heads: int,
+    num_kv_heads: int | None = None,
+    transpose_k_heads: bool = True,
+    memory_config: MemoryConfig | None = None,
+    output_tensors: object = None,
+) -> Heads:
+    """Queries in BLOCK shards, and keys and values in those of another tensor, head by head.
+
+    Args:
+        input: [batch, 1, rows, columns] of queries in TILE layout, an image on each row of cores.
+        input_kv: [batch, 1, other rows, columns], on the same cores: a key and a value of each head in turn.
+        num_heads: Heads of queries.
+        num_kv_heads: Heads of keys and of values; None for as many.
+        transpose_k_heads: Keys are [batch, heads, head size, rows].
+        memory_config: HEIGHT shards, whose cores and sizes follow from ``input``.
+        output_tensors: Not simulated; None creates new tensors.
+
+    Returns:
+        Three tensors [batch, heads, rows, head size].
+
+    Examples:
+        >>> cores = ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(1, 0))])
+        >>> x, other = (ttnn.zeros((1, 1, rows, columns), layout=ttnn.TILE_LAYOUT, device=device,
+        ...     memory_config=ttnn.MemoryConfig(ttnn.TensorMemoryLayout.BLOCK_SHARDED, ttnn.BufferType.L1,
+        ...     ttnn.ShardSpec(cores, (rows, columns // 2)))) for rows, columns in ((64, 64), (32, 128)))
+        >>> place = ttnn.L1_HEIGHT_SHARDED_MEMORY_CONFIG
+        >>> heads = ttnn.experimental.create_qkv_heads_from_separate_tensors(x, other, num_heads=2, memory_config=place)
+        >>> [tensor.shape for tensor in heads]
+        [Shape([1, 2, 64, 32]), Shape([1, 2, 32, 32]), Shape([1, 2, 32, 32])]
+    """
+    owner = "create_qkv_heads_from_separate_tensors"
+    require_left_out(owner, output_tensors=output_tensors)
+    device, _ = required_device(owner, input), required_device(owner, input_kv)
+    call = SeparateArguments(
+        source=input.spec,
+        other=input_kv.spec,
+        heads=num_heads,
+        kv_heads=num_heads if num_kv_heads is None else num_kv_heads,
+        transposed=transpose_k_heads,
+        place=memory_config,
+    )
+    plan = cached_plan(plan_separate_split, device, call)
+    with device.function(f"ttnn.experimental.{owner}"):
+        results = run(plan, {"input": input, "kv": input_kv}, device)
+    return results["query"], results["key"], results["value"]
 
 
 @experimental

@@ -1,6 +1,6 @@
 """Plans that split and join heads. Rules: ttnn 0.81.1 (transformer, experimental/transformer) and recorded plans."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -135,7 +135,7 @@ def _results(call: SplitArguments, size: int, place: MemoryConfig, spec: DeviceS
         shapes[1] = (batch, kv_heads, wide, rows)
     places = [place] * 3
     if grouped:
-        places = _places_of_groups(source, shapes, place)
+        places = places_of_groups(source, shapes, place)
     elif place.is_sharded():
         if call.program == "NlpCreateHeadsSegformer":
             raise DeviceError(
@@ -157,8 +157,8 @@ def _one_head_a_core(place: MemoryConfig, heads: int, size: int, spec: DeviceSpe
     return replace(place, shard_spec=ShardSpec(cores, (TILE, size)))
 
 
-def _places_of_groups(
-    source: TensorSpec, shapes: list[tuple[int, int, int, int]], place: MemoryConfig
+def places_of_groups(
+    source: TensorSpec, shapes: Sequence[tuple[int, int, int, int]], place: MemoryConfig
 ) -> list[MemoryConfig]:
     """HEIGHT shards on the cores of BLOCK shards; raises DeviceError where they are not whole tiles."""
     shards, places = source.memory_config.shard_spec, []

@@ -59,9 +59,7 @@ class SplitHeads(DataMovement):
 
     def _packed(self, values: Array) -> Array:
         """Block floats whose columns became rows are packed again."""
-        if self.transposed and self.data_format.is_block:
-            return quantize(values, self.data_format).astype(values.dtype)
-        return values
+        return packed(values, self.data_format) if self.transposed else values
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
         """All tiles are read and written; the tensors at both ends may hold a part of them."""
@@ -69,7 +67,7 @@ class SplitHeads(DataMovement):
         copied = copy_movement(read, read.changed(memory_config=place), spec)
         tiles = read.matrix[0] * (self.heads + 2 * self.kv_heads) * self.head_size
         share = max(1.0, tiles / (read.matrix[0] * read.matrix[1]))
-        return replace(copied, reads=_more(copied.reads, share), writes=_more(copied.writes, share))
+        return replace(copied, reads=more(copied.reads, share), writes=more(copied.writes, share))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +80,12 @@ class JoinHeads(DataMovement):
         return values.transpose(0, 2, 1, 3).reshape(batch, 1, rows, heads * size)
 
 
-def _more(pages: Pages | None, share: float) -> Pages | None:
+def packed(values: Array, data_format: DataFormat) -> Array:
+    """Numbers whose columns became rows, which block floats pack again."""
+    return quantize(values, data_format).astype(values.dtype) if data_format.is_block else values
+
+
+def more(pages: Pages | None, share: float) -> Pages | None:
     """Pages of a tensor that is larger by a factor."""
     if pages is None or share <= 1:
         return pages

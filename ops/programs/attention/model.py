@@ -11,10 +11,11 @@ from ops.programs.attention.rotary_llama import RotaryLlama
 from ops.programs.attention.rotate_half import RotateHalf
 from ops.programs.attention.sdpa import ScaledDotProduct
 from ops.programs.attention.sdpa_decode import DecodeAttention
+from ops.programs.attention.separate_heads import SplitSeparateHeads
 from ops.programs.attention.softmax import Softmax
 
 MODELED_OPS: Final = (
     DecodeAttention, Embed, JoinDecodeHeads, JoinHeads, RotaryEmbedding, RotaryLlama, RotateHalf, ScaledDotProduct,
-    Softmax, SplitDecodeHeads, SplitHeads,
+    Softmax, SplitDecodeHeads, SplitHeads, SplitSeparateHeads,
 )  # fmt: skip
 OP_MODELS: Final[tuple[OpModel[Any], ...]] = tuple(map(model_of, MODELED_OPS))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
+from tests.ttsim.api.calls import buffers, numbers, put, refusal
 
 RANDOM = np.random.default_rng(7)
 
@@ -139,3 +140,38 @@ def test_the_softmax_of_attention(device):
 def test_an_error_begins_as_that_of_the_real_library(device, call, text):
     with pytest.raises(ttnn.TTSimError, match=f"^{text}"):
         call(on(device, 1, 2, 32, 96))
+
+
+def separate(device, **options):
+    """Two images of 2 heads of 32 columns on 2 x 2 cores, with other rows of keys and values."""
+    queries = put(device, "2x1x64x64 tile block/64x32/2x2")
+    pairs = put(device, "2x1x32x128 tile block/32x64/2x2", first=5)
+    place = ttnn.L1_HEIGHT_SHARDED_MEMORY_CONFIG
+    split = ttnn.experimental.create_qkv_heads_from_separate_tensors
+    return lambda: split(queries, pairs, memory_config=place, **{"num_heads": 2} | options)
+
+
+@pytest.mark.parametrize("turned", [True, False])
+def test_keys_and_values_lie_in_pairs_in_a_tensor_of_their_own(device, turned):
+    call = separate(device, transpose_k_heads=turned)
+    if turned:
+        assert buffers(call) == [*[(4096, 1)] * 3, (2048, 1), (2048, 1), (2048, 0)]
+    query, key, value = call()
+    rows, pairs = numbers(2, 1, 64, 64), numbers(2, 1, 32, 128, first=5).reshape(2, 32, 2, 2, 32)
+    keys = pairs[:, :, :, 0].transpose(0, 2, 3, 1) if turned else pairs[:, :, :, 0].transpose(0, 2, 1, 3)
+    assert (query.to_numpy() == rows.reshape(2, 64, 2, 32).transpose(0, 2, 1, 3)).all()
+    assert (key.to_numpy() == keys).all()
+    assert (value.to_numpy() == pairs[:, :, :, 1].transpose(0, 2, 1, 3)).all()
+    assert query.memory_config().shard_spec.shape == [64, 32]
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"num_heads": 3}, "Flattened Q hidden dimension 64 must be a multiple of Q heads 3"),
+        ({"num_kv_heads": 1}, "Physical shard shape (16, 32) must be tile {32, 32} sized!"),
+        ({"num_kv_heads": 4}, "Head dims must be equal in size! Q 64 num_heads 2 KV 128 num_heads 4"),
+    ],
+)
+def test_separate_heads_that_the_real_library_refuses(device, options, text):
+    assert refusal(separate(device, **options)).startswith(f"Device: {text}")

@@ -6,6 +6,7 @@ from ttsim.api.copies import typecast
 from ttsim.api.fused_heads import split_query_key_value_and_split_heads
 from ttsim.api.heads import (
     create_qkv_heads,
+    create_qkv_heads_from_separate_tensors,
     nlp_concat_heads,
     nlp_create_qkv_heads,
     nlp_create_qkv_heads_segformer,
@@ -26,6 +27,7 @@ __all__ = [
     "convert_to_chw",
     "convert_to_hwc",
     "create_qkv_heads",
+    "create_qkv_heads_from_separate_tensors",
     "fast_reduce_nc",
     "intimg",
     "nlp_concat_heads",
