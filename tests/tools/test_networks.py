@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tools.networks.__main__ import Model, kind, row
-from tools.networks.weights import draw
+from tools.networks.weights import draw, kind_of
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = """
@@ -117,3 +117,11 @@ def test_parameters_without_values_are_drawn_and_others_stay() -> None:
     draw(model)
     assert float(model[0].detach().std()) == pytest.approx(1.0, rel=0.05)
     assert bool((model[1] == 1).all())
+
+
+def test_a_name_of_a_hub_says_the_kind_of_a_model() -> None:
+    kinds = ["bert", "distilbert", "vit", "xlm-roberta"]
+    assert kind_of("distilbert-base-uncased", kinds) == "distilbert"
+    assert kind_of("someone/XLM_Roberta", kinds) == "xlm-roberta"
+    with pytest.raises(OSError, match=r"^someone/else: .*offline"):
+        kind_of("someone/else", kinds)

@@ -8,7 +8,7 @@ leaves as it was are drawn from a normal distribution of variance 1; torch marks
 nothing about the trained network. A test that loads no file means the weights of its model's constructor.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import Any, Final
@@ -52,7 +52,9 @@ def install() -> None:
     with suppress(ImportError):
         _make_by_name(import_module("timm"))
     with suppress(ImportError):
-        _make_by_default(import_module("transformers").PreTrainedModel)
+        _make_by_default(import_module("transformers"))
+    with suppress(ImportError):
+        _make_in_published_sizes(import_module("diffusers"))
     with suppress(ImportError):
         _make_by_description(import_module("ultralytics"))
     with suppress(ImportError):
@@ -90,14 +92,50 @@ def _make_by_description(ultralytics: Any) -> None:
     ultralytics.YOLO = lambda name, *args, **kwargs: kind(str(name).replace(".pt", ".yaml"), *args, **kwargs)
 
 
-def _make_by_default(model: Any) -> None:
+def _make_by_default(transformers: Any) -> None:
     """Makes transformers draw the weights of a model that is not there, in the sizes of its default configuration."""
-    read = model.from_pretrained.__func__
+    configurations, models, by_name = (
+        transformers.PretrainedConfig,
+        transformers.PreTrainedModel,
+        transformers.AutoConfig,
+    )
+    kinds = transformers.models.auto.configuration_auto.CONFIG_MAPPING
+    _instead(configurations, lambda kind, *_, **__: kind())
+    _instead(models, lambda kind, *_, config=None, **__: kind(config or kind.config_class()).eval())
+    _instead(by_name, lambda _, name, *__, **___: kinds[kind_of(name, list(kinds.keys()))]())
 
-    def from_pretrained(kind: Any, *args: Any, **kwargs: Any) -> Any:
+
+def kind_of(name: str, kinds: Sequence[str]) -> str:
+    """The kind of a model that a hub has: the longest that its name contains; raises OSError where there is none."""
+    plain = name.lower().replace("_", "-")
+    found = [kind for kind in kinds if kind.replace("_", "-") in plain]
+    if not found:
+        raise OSError(f"{name}: no file of a configuration is there, and the name says no kind of model; offline")
+    return max(found, key=len)
+
+
+def _make_in_published_sizes(diffusers: Any) -> None:
+    """Makes diffusers draw the weights of the networks of Stable Diffusion 1.4, whose configurations a hub has."""
+    blocks = 4
+    sides = {
+        "UNet2DConditionModel": {"sample_size": 64, "cross_attention_dim": 768},
+        "AutoencoderKL": {
+            "down_block_types": ["DownEncoderBlock2D"] * blocks, "up_block_types": ["UpDecoderBlock2D"] * blocks,
+            "block_out_channels": [128, 256, 512, 512], "layers_per_block": 2, "sample_size": 512,
+        },
+    }  # fmt: skip
+    for name, sizes in sides.items():
+        _instead(getattr(diffusers, name), lambda kind, *_, sizes=sizes, **__: kind(**sizes).eval())
+
+
+def _instead(kind: Any, make: Callable[..., Any]) -> None:
+    """Makes a class that reads a hub make what is not there."""
+    read = kind.from_pretrained.__func__
+
+    def from_pretrained(wanted: Any, *args: Any, **kwargs: Any) -> Any:
         try:
-            return read(kind, *args, **kwargs)
+            return read(wanted, *args, **kwargs)
         except OSError:
-            return kind(kind.config_class()).eval()
+            return make(wanted, *args, **kwargs)
 
-    model.from_pretrained = classmethod(from_pretrained)
+    kind.from_pretrained = classmethod(from_pretrained)
