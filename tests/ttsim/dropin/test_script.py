@@ -280,6 +280,7 @@ def test_names_that_ttsim_has_elsewhere_or_other_releases_have() -> None:
         assert dotted.kept is kept
         assert dot_access.make_dot_access_dict(dotted) is dotted
         assert ttnn.pad_to_tile_shape([1, 3, 49, 96]) == [1, 3, 64, 96]
+        assert ttnn.ttnn is ttnn
         ttnn.device.EnablePersistentKernelCache()
         ttnn.device.DisablePersistentKernelCache()
         importlib.import_module("ttnn.torch_tracer")
