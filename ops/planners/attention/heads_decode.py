@@ -67,6 +67,8 @@ def plan_split_decode(call: SplitDecodeArguments, spec: DeviceSpec) -> Plan:
     source = call.source
     _check_rank(source, SPLIT_HINT)
     columns, parts = source.padded_shape[3], call.heads + 2 * call.kv_heads
+    if parts < 1:
+        raise NotSimulatedError(f"{SPLIT_HINT}; ttsim does not simulate calls without heads")
     if columns % parts:
         text = f"Input shape {columns} must be divisible by num_heads + 2*num_kv_heads = {parts}"
         raise DeviceError(f"{text}\n{SPLIT_HINT}")

@@ -33,7 +33,7 @@ class RotateHalf(DataMovement):
         """The exchanged halves, in storage of the format."""
         math = TileMath.of(context, fidelity_phases=FIDELITY_PHASES, fp32_dest=False)
         first, second = np.split(given(inputs[0]), 2, axis=-1)
-        product = math.multiplied(math.read(second, self.data_format), np.full((1, 1), -1, np.float32))
+        product = math.multiplied(math.read(second, self.data_format), np.full(1, -1, np.float32))
         return np.concatenate([math.packed(product, self.data_format), first], axis=-1)
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:

@@ -118,6 +118,11 @@ def test_errors_begin_as_those_of_the_real_library(device, call, text):
     assert refusal(lambda: call(device)).startswith(f"Device: {text}")
 
 
+def test_calls_without_heads_are_refused_by_name(device):
+    text = refusal(lambda: SPLIT(put(device, "1x1x8x96 tile"), num_heads=0))
+    assert text.startswith("NotSimulated: nlp_create_qkv_heads_decode: ")
+
+
 def test_heads_are_joined_on_given_cores(device):
     x = on(device, height([32, 64], (1, 0, 4, 0)), 1, 4, 8, 64)
     joined = JOIN(x, num_heads=6, sub_core_grids=grid((0, 0, 4, 3)))

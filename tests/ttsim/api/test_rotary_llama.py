@@ -113,7 +113,9 @@ def test_numbers_that_hang_on_other_memory_are_refused(device, words, options, t
     assert refused(device, *words, **options).startswith(f"NotSimulated: rotary_embedding_llama: {text}")
 
 
-@pytest.mark.parametrize(("words", "ran"), [("1x2x40x128 tile", []), ("2x64 rows", ["TilizeWithValPadding"])])
+@pytest.mark.parametrize(
+    ("words", "ran"), [("1x2x40x128 tile", []), ("64 tile", []), ("2x64", ["TilizeWithValPadding"])]
+)
 def test_halves_are_exchanged_and_the_first_is_negative(device, words, ran):
     x = put(device, words)
     names, result, _ = captured(lambda: HALF(x))
