@@ -176,6 +176,8 @@ class FillTiles(DataMovement):
 def _filling(read: TensorSpec, written: TensorSpec, shape: tuple[int, ...], spec: DeviceSpec) -> Movement:
     """A copy of the tiles of a tensor of some logical shape that hold padding, in place."""
     copied, tiles = copy_movement(read, written, spec), ragged_tiles(shape)
+    if not tiles:
+        return replace(copied, reads=None, writes=None)
     core_tiles = div_up(tiles, copied.cores.num_cores())
     reads, writes = (replace(side, core_pages=core_tiles, all_pages=tiles) for side in copied.sides)
     return replace(copied, reads=reads, writes=writes, blocks=core_tiles)
