@@ -99,6 +99,11 @@ def _check_padded_shape(source: TensorSpec, padded: tuple[int, ...], place: Memo
     sides = (1, *shape) if rank == 1 < len(padded) else shape
     if len(padded) > len(sides) and rank not in (2, 3):
         raise NotSimulatedError(f"output_tensor_shape: {len(padded)} axes of a tensor of {rank} are not simulated")
+    if place.is_sharded() and len(padded) == rank and padded[:-2] != shape[:-2]:
+        raise DeviceError(
+            f"Tensor with shape Shape({list(shape)}) (Shape({list(padded)})) cannot be sharded because alignment will "
+            f"have rank greater than 2!\n{way_out}, and leave the other sides"
+        )
     for axis, (side, whole) in enumerate(zip(sides, padded, strict=False)):
         if side > whole:
             raise DeviceError(

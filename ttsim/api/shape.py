@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable, Sequence
 from math import prod
+from numbers import Real
 
 from device.cores import CoreRangeSet
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, NotSimulatedError, shown
@@ -31,6 +32,8 @@ from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import require_type, require_type_or_none, required_integer
 from ttsim.runtime.types.docs import described
 from ttsim.runtime.types.tensors import DataType, resolved_shape
+
+FIXED_PADDING = ({-2, -1}, {-4, -3})  # axes of tiles that programs swap without filling the padding
 
 
 @on_device
@@ -143,6 +146,12 @@ def transpose(
     first, second = (required_integer("transpose", name, axis) for name, axis in (("dim1", dim1), ("dim2", dim2)))
     required_device("transpose", input_tensor)
     axes = axis_of(first, rank, "dim1"), axis_of(second, rank, "dim2")
+    swapped = {axis - rank for axis in axes} if input_tensor.layout is Layout.TILE and rank <= 4 else set()
+    if isinstance(pad_value, Real) and pad_value and swapped in FIXED_PADDING:
+        raise DeviceError(
+            f"Non-zero padding {float(pad_value):g} is not supported for any transpose other than HC.\n"
+            "pad_value: leave it out"
+        )
     strict = require_known_numbers
     return converted("transpose", plan_transpose, input_tensor, *axes, strict=strict, place=memory_config)
 

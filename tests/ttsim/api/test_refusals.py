@@ -327,6 +327,13 @@ REFUSED = [
      "Device: Expected the same dtype as start (input), for end\n"),
     ("2x3x32x64 tile", lambda x: ttnn.chunk(x, 2, 4),
      "Device: ... Invalid dimension for chunk operation, 4 needs to be greater than 4\n"),
+    ("2x3x64x96 tile", lambda x: ttnn.transpose(x, 0, 1, pad_value=1.5),
+     "Device: Non-zero padding 1.5 is not supported for any transpose other than HC.\n"),
+    ("40x90 tile", lambda x: ttnn.transpose(x, 0, 1, pad_value=1),
+     "Device: Non-zero padding 1 is not supported for any transpose other than HC.\n"),
+    ("1x1x40x140 width/40x48/3", lambda x: ttnn.tilize_with_val_padding(x, [1, 2, 32, 160], 0.0),
+     "Device: Tensor with shape Shape([1, 1, 40, 140]) (Shape([1, 2, 32, 160])) cannot be sharded because alignment "
+     "will have rank greater than 2!"),
     # the same axis twice is a copy
     ("2 width/1x1/2", lambda x: ttnn.transpose(x, 0, -1, memory_config=ttnn.DRAM_MEMORY_CONFIG),
      "Device: Clone: mixed sharded/interleaved layout not currently supported."),
