@@ -320,8 +320,16 @@ def plan_sharded_to_interleaved(
     )
 
 
-def plan_reshard(source: TensorSpec, place: MemoryConfig, spec: DeviceSpec) -> Plan:
-    """Plan a copy of the sharded tensor "input" in other shards; raises DeviceError for what the program can not do."""
+def plan_reshard(
+    source: TensorSpec, place: MemoryConfig, spec: DeviceSpec, *, target: TensorSpec | None = None
+) -> Plan:
+    """Plan a copy of the sharded tensor "input" in other shards; raises DeviceError for what the program can not do.
+
+    The shards are those of the tensor "target" if there is one, into which the program writes, whatever ``place`` is.
+    """
+    place = place if target is None else target.memory_config
+    if target is not None and source.memory_config.is_sharded() and not place.is_sharded():
+        raise DeviceError("output must be sharded\noutput_tensor: give shards, or leave it out")
     result = source.changed(memory_config=place)
     source_shards, target_shards = source.memory_config.shard_spec, place.shard_spec
     if source_shards is None or target_shards is None:
@@ -339,7 +347,11 @@ def plan_reshard(source: TensorSpec, place: MemoryConfig, spec: DeviceSpec) -> P
                     f"aligned to {spec.l1.alignment_bytes} bytes for reshard\ngive tiles, or wider shards"
                 )
     refused = refused or _pages_refusal(source, result, spec)
-    return _plan_of_copy(Conversion.RESHARD, source, result, spec, refused)
+
+    def write(builder: PlanBuilder, tensor: PlanTensor, into: PlanTensor | None = None) -> PlanTensor:
+        return copied(builder, Conversion.RESHARD, tensor, result, "output", refused=refused, into=into)
+
+    return plan_of({"input": source, "target": target}, spec, write)
 
 
 def _pages_refusal(source: TensorSpec, result: TensorSpec, spec: DeviceSpec) -> str | None:

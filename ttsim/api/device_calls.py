@@ -85,8 +85,8 @@ def required_device(owner: str, tensor: Tensor, *, lost: str = INPUT_LOST) -> De
     device = tensor.device()
     if device is None:
         raise DeviceError(
-            f"{owner}: Operands need to be on device!\n"
-            "the tensor is on the host; give it to the device with .to(device)"
+            "Device Operations expect device tensors as inputs\n"
+            f"{owner}: the tensor is on the host; give it to the device with .to(device)"
         )
     return device
 

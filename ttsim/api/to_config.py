@@ -30,11 +30,20 @@ from ops.planners.to_config import (
     require_right_rows,
 )
 from ops.programs.data_movement.conversions import keeps_padding
-from ttsim.api.device_calls import LOST, converted, format_of, integers_of, operation, require_left_out, required_device
+from ttsim.api.device_calls import (
+    LOST,
+    cached_plan,
+    converted,
+    format_of,
+    integers_of,
+    operation,
+    require_left_out,
+    required_device,
+)
 from ttsim.api.without_elements import is_empty, made
 from ttsim.runtime.calls import on_device
+from ttsim.runtime.execution import run
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.tensor_copies import stored_in
 from ttsim.runtime.types.call import integers, signature_of
 from ttsim.runtime.types.norm_configs import GridSize
 from ttsim.runtime.types.tensors import DataType
@@ -142,8 +151,8 @@ def reshard(input_tensor: Tensor, output_memory_config: MemoryConfig, output_ten
 
     Args:
         input_tensor: A sharded tensor on the device.
-        output_memory_config: Shards of the result.
-        output_tensor: A tensor of the same shape that receives the result; None creates a new tensor.
+        output_memory_config: Shards of the result; without effect beside an ``output_tensor``.
+        output_tensor: A sharded tensor of the same shape that receives the result; None creates a new tensor.
 
     Returns:
         The tensor in its new shards, or ``output_tensor``.
@@ -161,8 +170,15 @@ def reshard(input_tensor: Tensor, output_memory_config: MemoryConfig, output_ten
         >>> ttnn.reshard(sharded, four).memory_config().shard_spec.shape
         [32, 32]
     """
-    dealt = converted("reshard", plan_reshard, input_tensor, output_memory_config, strict=require_right_rows)
-    return dealt if output_tensor is None else stored_in(output_tensor, dealt)
+    if output_tensor is None:
+        return converted("reshard", plan_reshard, input_tensor, output_memory_config, strict=require_right_rows)
+    device = required_device("reshard", input_tensor)
+    required_device("reshard", output_tensor)
+    plan = cached_plan(plan_reshard, device, input_tensor.spec, output_memory_config, target=output_tensor.spec)
+    if device.strict:
+        require_right_rows(plan)
+    with device.function("ttnn.reshard"):
+        return run(plan, {"input": input_tensor, "target": output_tensor}, device)["output"]
 
 
 @operation

@@ -54,9 +54,13 @@ def copied(
     *,
     on_one_core: bool = False,
     refused: str | None = None,
+    into: PlanTensor | None = None,
 ) -> PlanTensor:
-    """One program that copies a tensor to a new place, layout or format; `refused` is another reason to refuse it."""
-    result, spec = PlanTensor(name, target), builder.device_spec
+    """One program that copies a tensor to a new place, layout or format, or ``into`` a tensor of that spec.
+
+    ``refused`` is another reason to refuse it.
+    """
+    result, spec = into or PlanTensor(name, target), builder.device_spec
     op = _copy_op(conversion, source.spec, target, on_one_core=on_one_core)
     here = replace(op, free_l1=builder.free_l1)
     if here.cut(source.spec, target, spec) != op.cut(source.spec, target, spec):
@@ -66,7 +70,8 @@ def copied(
     buffers = () if refused else buffers_of_copy(conversion, source, result, spec, **options)
     plain = conversion is Conversion.COPY and stays(source.spec, target)
     by_dataflow = conversion is not Conversion.UNTILIZE_CODEGEN and not plain
-    return builder.run(op.name, op, [source], result, buffers, dataflow=by_dataflow, refused=refused)
+    read, written = ([source], result) if into is None else ([source, into], None)
+    return builder.run(op.name, op, read, written, buffers, dataflow=by_dataflow, refused=refused)
 
 
 def filled(builder: PlanBuilder, source: PlanTensor, target: PlanTensor) -> PlanTensor:

@@ -533,3 +533,18 @@ def test_sides_with_padding_change_nothing_of_a_reshape_of_tiles(device):
     result = ttnn.reshape(tensor, ttnn.Shape([1, 1, 8, 10]), ttnn.Shape([1, 1, 32, 32]))
     assert result.padded_shape == expected.padded_shape
     assert np.array_equal(result.to_numpy(), expected.to_numpy())
+
+
+def test_reshard_writes_into_the_shards_of_an_output(device):
+    """Whatever place it is given; the call allocates nothing, and its output has 4,096 bytes on each of two cores."""
+    numbers = np.arange(64 * 64.0).reshape(1, 1, 64, 64) % 251
+    rows = ttnn.from_numpy(numbers, ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device,
+                            memory_config=place("height/32x64/2"))  # fmt: skip
+    columns = ttnn.zeros((1, 1, 64, 64), ttnn.bfloat16, ttnn.TILE_LAYOUT, device, place("width/64x32/2"))
+    blocks = place("block/32x32/2x2")
+    query = ttnn.graph.query_op_constraints(
+        lambda x, y: ttnn.reshard(x, blocks, output_tensor=y), device, rows, columns
+    )
+    assert list(query.resource_usage) == [0, 0, 0, 4096]
+    assert ttnn.reshard(rows, blocks, output_tensor=columns) is columns
+    assert np.array_equal(columns.to_numpy(), numbers)

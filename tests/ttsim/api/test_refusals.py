@@ -334,6 +334,8 @@ REFUSED = [
     ("1x1x40x140 width/40x48/3", lambda x: ttnn.tilize_with_val_padding(x, [1, 2, 32, 160], 0.0),
      "Device: Tensor with shape Shape([1, 1, 40, 140]) (Shape([1, 2, 32, 160])) cannot be sharded because alignment "
      "will have rank greater than 2!"),
+    ("1x1x64x64 tile height/32x64/2 + 1x1x64x64 tile",
+     lambda x, y: ttnn.reshard(x, place("width/64x32/2"), output_tensor=y), "Device: output must be sharded\n"),
     # the same axis twice is a copy
     ("2 width/1x1/2", lambda x: ttnn.transpose(x, 0, -1, memory_config=ttnn.DRAM_MEMORY_CONFIG),
      "Device: Clone: mixed sharded/interleaved layout not currently supported."),
