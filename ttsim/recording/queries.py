@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import Context
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from device.errors import ArgumentTypeError, TTSimError, shown
 from device.machine import Machine
+from device.memory.layouts import BufferSpec
 from device.memory.memory_config import BufferType
 from device.plan import Event, usage_per_core
+from ops.passes.memory import run_memory
 from ttsim.recording.profiling import Profile, planned, profile, refusal_by
 from ttsim.runtime.device import Device
 from ttsim.runtime.queried import (
@@ -30,6 +32,7 @@ from ttsim.runtime.queried import (
 from ttsim.runtime.session import Capture, current, remember
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.tensor_copies import DESCRIPTIONS, tensor_like
+from ttsim.runtime.traces import RanCall
 from ttsim.runtime.types.call import require_type
 from ttsim.runtime.types.tensor_spec import TensorSpec
 
@@ -124,6 +127,53 @@ def query_op_runtime(op: Callable[..., Any], device: Device, /, *args: Any, **kw
     """
     _check("query_op_runtime", op, device)
     return _timed(lambda: planned(op, args, kwargs, device, gives_device=False), op, args, kwargs)
+
+
+def query_constraints_and_runtime(
+    op: Callable[..., Any], device: Device, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[ConstraintQueryResponse, RuntimeQueryResponse]:
+    """What `query_op_constraints` and `query_op_runtime` answer; a convolution is planned once for both."""
+    memory: list[_Observed] = []
+
+    def observed(*args: Any, **kwargs: Any) -> None:
+        arguments = tuple(
+            (tensor.buffer.number, tensor.buffer.spec) for tensor in tensors_of((*args, *kwargs.values()))
+        )
+        results = tensors_of(op(*args, **kwargs))
+        memory.append(_Observed(arguments, *_described(results)))
+
+    def run() -> Profile:
+        profiled = planned(observed, args, kwargs, device, gives_device=False)
+        memory[0] = memory[0]._replace(calls=tuple(profiled.calls))
+        return profiled
+
+    runtime = _timed(run, op, args, kwargs)
+    constraints = memory[0].constraints(device) if memory else None
+    return constraints or query_op_constraints(op, device, *args, **kwargs), runtime
+
+
+class _Observed(NamedTuple):
+    """What a call did to memory that ran on a copy of its device."""
+
+    arguments: tuple[tuple[int, BufferSpec], ...]  # Numbers and buffers of its tensors on the device
+    outputs: tuple[TensorSpec, ...]
+    output_bytes: int  # Of a core that results take which stay in L1
+    calls: tuple[RanCall, ...] = ()
+
+    def constraints(self, device: Device) -> ConstraintQueryResponse | None:
+        """The response of a query that places nothing, if it is known to plan the same; else None.
+
+        A convolution plans by its arguments and the free bytes of L1 alone.
+        """
+        placed = [buffer for _, buffer in self.arguments if buffer.buffer_type is not BufferType.DRAM]
+        if len(self.calls) != 1 or self.calls[0].asked is None or placed or device.machine.memory.live():
+            return None
+        (call,), machine, events = self.calls, _like(device).machine, list[Event]()
+        machine.recorders.append(events)
+        buffers = {number: machine.allocate(buffer, placed=False) for number, buffer in self.arguments}
+        on_device = {name: buffers[written.number] for name, written in call.inputs}
+        run_memory(call.plan, machine, on_device, dispatch=False)
+        return _accepted(events, self.outputs, self.output_bytes)
 
 
 def query_op_runtime_with_initial_state(
@@ -251,7 +301,7 @@ def _without_placing(
         results = tensors_of(op(*args, **kwargs))
     except (TTSimError, TypeError) as error:
         return _refused(refusal_by(error, op, args, kwargs))
-    return _accepted(events, results)
+    return _accepted(events, *_described(results))
 
 
 def _on_top_of(
@@ -270,7 +320,7 @@ def _on_top_of(
         return QueryOutput(response=refused, new_state=_state(trial.machine))
     buffers = [result.buffer for result in results]
     return QueryOutput(
-        response=_accepted(events, results),
+        response=_accepted(events, *_described(results)),
         new_state=_state(trial.machine),
         output_allocations=tuple(
             AllocationRecord(buffer.spec.buffer_type, buffer.address, buffer.spec.bank_bytes) for buffer in buffers
@@ -296,12 +346,16 @@ def _replacement(value: Any, *, kinds: Any, device: Device, trial: Device) -> An
     return tensor_like(value, trial) if isinstance(value, kinds) and not on_host else value
 
 
-def _accepted(events: Sequence[Event], results: Sequence[Tensor]) -> ConstraintQueryResponse:
-    usage = usage_per_core(events)
+def _described(results: Sequence[Tensor]) -> tuple[tuple[TensorSpec, ...], int]:
+    """The results' specs, and the bytes of a core that results take which stay in L1."""
+    return tuple(TensorSpec.of(result.spec) for result in results), l1_bytes_of(results)
+
+
+def _accepted(events: Sequence[Event], outputs: tuple[TensorSpec, ...], output_bytes: int) -> ConstraintQueryResponse:
     return ConstraintQueryResponse(
         status=ExecutionStatus.Success,
-        resource_usage=ResourceUsage(*usage, l1_bytes_of(results)),
-        output_tensor_specs=tuple(TensorSpec.of(result.spec) for result in results),
+        resource_usage=ResourceUsage(*usage_per_core(events), output_bytes),
+        output_tensor_specs=outputs,
     )
 
 

@@ -214,6 +214,49 @@ def test_runtime_is_that_of_a_report(device):
     assert (refused.runtime, refused.refusal) == (0, "legality")
 
 
+@pytest.mark.parametrize(
+    ("runs", "memory", "side", "options"),
+    [
+        (1, DRAM, 16, {}),
+        (1, DRAM, 256, {}),  # equal slices find their programs in the cache, where a query of memory makes each
+        (1, DRAM, 16, {"conv_config": ttsim.Conv2dConfig(config_tensors_in_dram=True)}),
+        (2, L1, 16, {}),  # a query of time places the image, which leaves less of L1 free
+        (2, DRAM, 16, {"padding": (9, 9)}),  # refused
+    ],
+)
+def test_both_answers_are_those_of_two_queries(device, runs, memory, side, options):
+    ran = []
+
+    def convolution(**arguments):
+        ran.append(arguments)
+        return ttsim.conv_transpose2d(**arguments)
+
+    arguments = {
+        "input_tensor": ttsim.TensorSpec((1, 1, side * side, 64), ttsim.bfloat16, ttsim.ROW_MAJOR_LAYOUT, memory),
+        "weight_tensor": ttsim.TensorDescription((64, 32, 2, 2)), "stride": (2, 2), "device": device,
+        **conv_sizes(side, side, 64, 32, 2, 2), **options,
+    }  # fmt: skip
+    both = queries.query_constraints_and_runtime(convolution, device, (), arguments)
+    assert len(ran) == runs
+    memory_and_time = graph.query_op_constraints, graph.query_op_runtime
+    assert both == tuple(ask(convolution, device, **arguments) for ask in memory_and_time)
+
+
+def test_a_call_of_several_operations_is_asked_for_twice(device):
+    image = ttsim.TensorSpec((1, 1, 256, 64), ttsim.bfloat16, ttsim.ROW_MAJOR_LAYOUT)
+    weights, sizes = ttsim.zeros((64, 64, 2, 2), ttsim.bfloat16), conv_sizes(16, 16, 64, 64, 2, 2)
+
+    def layer(image):
+        output = ttsim.conv_transpose2d(
+            input_tensor=image, weight_tensor=weights, device=image.device(), stride=(2, 2), **sizes
+        )
+        return ttsim.relu(output)
+
+    both = queries.query_constraints_and_runtime(layer, device, (image,), {})
+    assert both == tuple(ask(layer, device, image) for ask in (graph.query_op_constraints, graph.query_op_runtime))
+    assert both[0].resource_usage.cb_peak_size_per_core > 0
+
+
 def test_runtime_on_top_of_a_state_is_that_on_a_device_in_this_state(device):
     """A matmul between tensors in DRAM has smaller blocks where little of L1 is free."""
     first, second = (ttsim.TensorSpec(sides, ttsim.bfloat16, TILES) for sides in ((1024, 2048), (2048, 2048)))

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from device.errors import ArgumentError, TTSimError, nearest, shown
 from ttsim.recording.queries import (
+    query_constraints_and_runtime,
     query_op_constraints,
     query_op_constraints_with_initial_state,
     query_op_runtime,
@@ -109,24 +110,33 @@ def answer_of(read: Mapping[str, Any]) -> Answer:
             raise ArgumentError(f"ask must be {', '.join(ASKED)}, or several of these, not {shown(name)}{near}")
     if "choose" in read:
         return {"choice": _choice(read)}
-    subject = Subject(read)
+    subject = Subject(read, together=set(USUAL) <= set(names) and "state" not in read)
     return {name: ASKED[name](subject) for name in names}
 
 
 class Subject:
     """What a question is about."""
 
-    def __init__(self, read: Mapping[str, Any]) -> None:
+    def __init__(self, read: Mapping[str, Any], *, together: bool = False) -> None:
         self.read = read  # The fields of the question
+        self.together = together  # Whether memory and time are asked for at once, without a state
 
     @cached_property
     def call(self) -> Call:
         """The call, which all answers to the question share; raises TTSimError for a question that means none."""
         return call_of(self.read)
 
+    @cached_property
+    def responses(self) -> tuple[ConstraintQueryResponse, RuntimeQueryResponse]:
+        """Memory and time of the call."""
+        op, args, kwargs, device = self.call
+        return query_constraints_and_runtime(op, device, args, kwargs)
+
 
 def _constraints(subject: Subject) -> Answer:
     op, args, kwargs, device = subject.call
+    if subject.together:
+        return _written(subject.responses[0])
     if "state" not in subject.read:
         return _written(query_op_constraints(op, device, *args, **kwargs))
     state = state_of(subject.read["state"])
@@ -155,6 +165,8 @@ def _runtime(subject: Subject) -> Answer:
 def _response(subject: Subject) -> RuntimeQueryResponse:
     """The time of the call of a question, on top of its state if it gives one."""
     op, args, kwargs, device = subject.call
+    if subject.together:
+        return subject.responses[1]
     if "state" in subject.read:
         return query_op_runtime_with_initial_state(op, device, state_of(subject.read["state"]), *args, **kwargs)
     return query_op_runtime(op, device, *args, **kwargs)
