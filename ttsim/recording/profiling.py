@@ -436,6 +436,7 @@ def copy_of(device: Device, *, suggestions: bool = False) -> Device:
         suggestions=suggestions,
         op_models=device.op_models,
         machine=locked(device.machine, device.machine.copy),
+        of_script=False,
     )
 
 

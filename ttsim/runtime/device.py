@@ -165,6 +165,7 @@ class Device:
         suggestions: bool = True,
         op_models: OpModels = OP_MODELS,
         machine: Machine | None = None,
+        of_script: bool = True,
     ) -> None:
         if not isinstance(values, str) or values not in get_args(Values):
             known = ", ".join(get_args(Values))
@@ -181,6 +182,8 @@ class Device:
         self.strict = strict  # Whether calls that the real library accepts and gets wrong are refused
         self.suggestions = suggestions  # Whether the error of a call that does not fit says what would
         self.op_models = op_models  # The models of its operations; a table of one's own may know more
+        # Whether profiles remember the script's lines and arguments, which nobody reads of a trial
+        self.of_script = of_script
         self.profilers: list[list[RanCall]] = []  # Lists to which every call that ran is appended
         self.listeners: list[Listener] = []  # Told of calls, and of tensors that come from the host
         self.functions: list[str] = []  # Functions of the library that run, the user's call first

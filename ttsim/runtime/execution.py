@@ -225,7 +225,7 @@ def place(
     profiled = bool(device.profilers) and device.cycles and dispatch
     live = device.machine.memory.live() if profiled else ()  # as allocations, so that a profile keeps no values
     before = tuple(BufferAllocated(buffer.number, buffer.name, buffer.address, buffer.spec) for buffer in live)
-    arguments = texts(device.given) if profiled else ()  # before a tensor that it names is released
+    arguments = texts(device.given) if profiled and device.of_script else ()  # before a tensor in it is released
     events: list[Event] = []
 
     def record(
@@ -235,7 +235,8 @@ def place(
         results = _tensors(plan, buffers, dict.fromkeys(plan.results.values()))
         call = RanCall(
             function=device.running, plan=plan, ran=ran, useful_flops=useful_flops, asked=asked, given=arguments,
-            sites=call_sites(), before=before, events=tuple(events), inputs=inputs, results=results, error=error,
+            sites=call_sites() if device.of_script else (), before=before, events=tuple(events), inputs=inputs,
+            results=results, error=error,
         )  # fmt: skip
         for profiler in device.profilers:
             profiler.append(call)

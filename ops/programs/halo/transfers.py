@@ -141,14 +141,19 @@ def _cut(
     The result is, for each piece, the number of its range, the core whose shard it lies in, its first input stick and
     its last one + 1.
     """
-    block_rows = block_rows or input_rows
-    blocks, ends = div_up(input_rows, block_rows), np.array([first, stop - 1])
-    first_block, last_block = ends // input_rows * blocks + ends % input_rows // block_rows
-    counts = (last_block - first_block + 1) * (stop > first)
+    blocks, ends = div_up(input_rows, block_rows) if block_rows else 1, np.array([first, stop - 1])
+    pieces = ends // input_rows
+    if blocks > 1:
+        pieces = pieces * blocks + ends % input_rows // block_rows
+    counts = (pieces[1] - pieces[0] + 1) * (stop > first)
     number = np.arange(len(counts), dtype=np.int64).repeat(counts)
-    core, block = np.divmod(first_block[number] + ordinals(counts), blocks)
-    begin = core * input_rows + block * block_rows
-    end = np.minimum(begin + block_rows, (core + 1) * input_rows)
+    core = piece = pieces[0, number] + ordinals(counts)
+    begin = piece * input_rows
+    end = begin + input_rows
+    if blocks > 1:
+        core, block = np.divmod(piece, blocks)
+        begin = core * input_rows + block * block_rows
+        end = np.minimum(begin + block_rows, (core + 1) * input_rows)
     return number, core, np.maximum(first[number], begin), np.minimum(stop[number], end)
 
 
