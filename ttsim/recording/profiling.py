@@ -419,7 +419,8 @@ def refusal_by(error: Exception, op: Callable[..., Any], args: Sequence[Any], kw
 def uncaptured() -> Iterator[None]:
     """Hides a ``with`` block from running graph captures."""
     before = current()
-    remember(replace(before, captures=()))
+    if before.captures:
+        remember(replace(before, captures=()))
     try:
         yield
     finally:

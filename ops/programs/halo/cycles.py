@@ -345,7 +345,7 @@ def halo_cycles(plan: HaloPlan, spec: DeviceSpec, *, filled_by_stick: bool = Fal
         working=lambda: frozenset(
             stage
             for stage, cycles in zip(STAGES, _busy_cycles(halo, traffic, times, spec), strict=True)
-            if np.any(cycles)
+            if np.count_nonzero(cycles)
         ),
         dram_read_bytes=_config_bytes(plan),
         contention_cycles=lambda: times.cycles - float(times.free_ends.max()),
