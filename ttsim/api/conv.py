@@ -343,7 +343,7 @@ def _image(rows: Tensor, shape: tuple[int, int, int, int]) -> Tensor:
         refused, small = "Invalid arguments to reshape", rows.spec.volume < prod(shape)
         if rows.device() is not None and not rows.spec.volume:
             refused = "Tensor volume is 0, but shape's volume is not"
-        elif rows.device() is not None and (rows.layout is Layout.TILE or rows.shape[-1] != shape[-1]):
+        elif rows.device() is not None and (rows.layout is Layout.TILE or rows.shape[-1:] != shape[-1:]):
             refused = "Attempting to reshape between two shapes with different volumes"
         elif rows.device() is not None and small:
             refused = "MeshBuffer must be large enough to hold the tensor."

@@ -34,7 +34,7 @@ class FillCache(DataMovement):
         source, cache = _padded(given(inputs[0])), given(inputs[1])
         filled = _padded(cache)
         filled[self.user, :, self.row : self.row + source.shape[-2]] = source[0]
-        return filled[:, :, : cache.shape[-2]]
+        return filled[:, :, : cache.shape[-2], : cache.shape[-1]]
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
         """The rows of tiles that are read are written."""
@@ -58,7 +58,7 @@ class UpdateCache(DataMovement):
         at = np.arange(users * heads) * rows + self.row
         inside = at < len(flat)
         flat[at[inside]] = taken[inside].astype(flat.dtype)
-        return updated[:, :, : cache.shape[-2]]
+        return updated[:, :, : cache.shape[-2], : cache.shape[-1]]
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
         """A row of tiles of every user and head is read, changed and written."""
@@ -68,8 +68,8 @@ class UpdateCache(DataMovement):
 
 
 def _padded(values: Array) -> Array:
-    """A copy of values of whole rows of tiles, with zeros as padding."""
-    return np.pad(values, ((0, 0), (0, 0), (0, -values.shape[-2] % TILE), (0, 0)))
+    """A copy of values of whole tiles, with zeros as padding."""
+    return np.pad(values, ((0, 0), (0, 0), *((0, -side % TILE) for side in values.shape[-2:])))
 
 
 def _cores(source: TensorSpec, blocks: int, spec: DeviceSpec) -> CoreRangeSet:

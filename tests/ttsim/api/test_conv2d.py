@@ -287,6 +287,7 @@ def test_rows_must_be_as_many_as_the_arguments_say(device):
     [
         ((1, 10, 32), ttsim.ROW_MAJOR_LAYOUT, "MeshBuffer must be large enough to hold the tensor."),
         ((1, 10, 32), ttsim.TILE_LAYOUT, "Attempting to reshape between two shapes with different volumes"),
+        ((), ttsim.ROW_MAJOR_LAYOUT, "Attempting to reshape between two shapes with different volumes"),
         ((1, 20, 16), ttsim.ROW_MAJOR_LAYOUT, "Attempting to reshape between two shapes with different volumes"),
         ((1, 0, 32), ttsim.TILE_LAYOUT, "Tensor volume is 0, but shape's volume is not"),
     ],

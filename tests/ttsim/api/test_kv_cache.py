@@ -106,3 +106,15 @@ def test_users_and_rows_that_do_not_fit(device):
         (lambda: ttnn.update_cache(few, keys, -1), "ArgumentType: ttnn.update_cache(): incompatible function"),
     ):
         assert refusal(call).startswith(text)
+
+
+def test_a_cache_takes_rows_of_as_many_tiles(device):
+    """Of 32 columns the cache has 17; its padding takes the others."""
+    keys = ttnn.ones((1, 1, 32, 32), ttnn.bfloat16, ttnn.TILE_LAYOUT, device)
+    for call, rows in (
+        (lambda cache: ttnn.fill_cache(cache, keys, 1), 32),
+        (lambda c: ttnn.update_cache(c, keys, 3), 1),
+    ):
+        cache = ttnn.zeros((2, 1, 32, 17), ttnn.bfloat16, ttnn.TILE_LAYOUT, device)
+        call(cache)
+        assert cache.to_numpy()[1].sum() == 17 * rows
