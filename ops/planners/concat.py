@@ -254,15 +254,19 @@ class _Concat:
         return needed <= self.builder.free_l1.beside(result, spec)[0]
 
     def _ends_unaligned(self, inputs: Sequence[PlanTensor]) -> bool:
-        """Whether the joined rows end between the memory's aligned addresses; a block float counts as one byte."""
+        """Whether the joined rows end between the memory's aligned addresses; a block float counts as one byte.
+
+        Rows count with the padding of their shards, and vectors without it.
+        """
         spec = self.builder.device_spec
         if self.axis != len(inputs[0].spec.shape) - 1:
             return False
-        return any(
-            tensor.padded_shape[-1] * (tensor.data_format.element_bytes or 1)
-            % (spec.dram if tensor.memory_config.buffer_type is BufferType.DRAM else spec.l1).alignment_bytes
-            for tensor in (source.spec for source in inputs)
-        )  # fmt: skip
+        for tensor in (source.spec for source in inputs):
+            columns = tensor.shape[-1] if len(tensor.shape) == 1 else tensor.padded_shape[-1]
+            memory = spec.dram if tensor.memory_config.buffer_type is BufferType.DRAM else spec.l1
+            if columns * (tensor.data_format.element_bytes or 1) % memory.alignment_bytes:
+                return True
+        return False
 
     def _aligned(
         self, inputs: Sequence[PlanTensor], name: str, *, consumed: bool = False

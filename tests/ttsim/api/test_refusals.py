@@ -336,6 +336,12 @@ REFUSED = [
      "will have rank greater than 2!"),
     ("1x1x64x64 tile height/32x64/2 + 1x1x64x64 tile",
      lambda x, y: ttnn.reshard(x, place("width/64x32/2"), output_tensor=y), "Device: output must be sharded\n"),
+    # vectors are joined as rows
+    ("100 block/1x24/5x8", lambda x: ttnn.concat([x, x], -1),
+     "Device: Changing the last dimension of a sharded tensor is not supported unless the shard width matches the "
+     "input last dimension. Input shape: Shape([120]), New shape: Shape([1, 100]), Shard width: 24"),
+    ("100 block/1x128/1x1", lambda x: ttnn.concat([x, x], -1),
+     "Device: For valid non-interleaved buffers page size 200 must equal buffer size 256."),
     # the same axis twice is a copy
     ("2 width/1x1/2", lambda x: ttnn.transpose(x, 0, -1, memory_config=ttnn.DRAM_MEMORY_CONFIG),
      "Device: Clone: mixed sharded/interleaved layout not currently supported."),
