@@ -161,12 +161,14 @@ class ShardSpec:
         try:
             rows, columns = map(integer, shape)
         except (TypeError, ValueError):
-            rows = columns = 0
+            rows = columns = -1
         if rows < 1 or columns < 1:
-            if all(isinstance(side, int) for side in shape) and len(shape) == 2 and min(shape) >= 0:
-                text = f"Shard shape must be greater than 0 in each sharded dim, got [{shape[0]}, {shape[1]}]"
-                raise ArgumentError(f"{text}\nShardSpec: shape must be two positive integers (rows, columns)")
-            raise ArgumentError(f"ShardSpec: shape must be two positive integers (rows, columns), not {shown(shape)}")
+            rule = f"ShardSpec: shape must be two positive integers (rows, columns), not {shown(shape)}"
+            if rows >= 0 and columns >= 0:
+                raise ArgumentError(
+                    f"Shard shape must be greater than 0 in each sharded dim, got [{rows}, {columns}]\n{rule}"
+                )
+            raise ArgumentError(rule)
         self._shape = (rows, columns)
 
     @property

@@ -25,7 +25,7 @@ BOUND = "ArgumentType: ttnn.{0}(): incompatible function arguments.\n{0}: "
 LONG = "x" * 10_000
 COORD, TRACES = ttsim.CoreCoord, [None, 5, [5], [{}], "x", [{"node_type": "buffer_allocate", "params": {}}]]
 CORES = in_box(HEIGHT, (1, 1), 1).shard_spec.grid
-SIDES, CONV = [None, 5, "ab", (1,), (0, 1), (1.5, 2), {1: 2}], conv_sizes(4, 8, 32, 32, 1, 1)
+SIDES, CONV = [None, 5, "ab", (1,), (-1, 0), (1.5, 2), {1: 2}], conv_sizes(4, 8, 32, 32, 1, 1)
 
 
 @pytest.fixture
@@ -86,6 +86,8 @@ REFUSED = [
     *((lambda d, x, shape=shape: ttsim.ShardSpec(CORES, shape),
        "Argument: ShardSpec: shape must be two positive integers")
       for shape in SIDES),
+    (lambda d, x: ttsim.ShardSpec(CORES, (0, 1)),
+     "Argument: Shard shape must be greater than 0 in each sharded dim, got [0, 1]\nShardSpec: shape must be two"),
     (lambda d, x: ttsim.ShardSpec(5, [1, 1]), "ArgumentType: ShardSpec: grid must be a CoreRangeSet, not 5"),
     (lambda d, x: ttsim.ShardSpec(CORES, [1, 1], 5), "ArgumentType: ShardSpec: orientation must be a ShardOrient"),
     (lambda d, x: ttsim.MemoryConfig(5),
