@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
-from device.errors import TTSimError
+from device.errors import NotSimulatedError, TTSimError
 from device.matrix_unit.arithmetic import Arithmetic
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE
@@ -189,6 +189,16 @@ def given(array: Array | None) -> Array:
     if array is None:
         raise AssertionError("an operation reads a tensor that nobody has written")
     return array
+
+
+def given_elements(array: Array | None, function: str) -> Array:
+    """An input array that a kernel reads also where it has no elements; raises NotSimulatedError for such an array."""
+    values = given(array)
+    if not values.size:
+        raise NotSimulatedError(
+            f"{function}: numbers that the kernel reads from a tensor without elements are not simulated; give elements"
+        )
+    return values
 
 
 def matrix(values: Array) -> Array:

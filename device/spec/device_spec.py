@@ -137,9 +137,7 @@ class _WithDerived:
     """What was derived from a spec, a few values: no figure of it, so that copies and pickles are without them."""
 
     __slots__ = ("_derived",)
-    _derived: dict[
-        Callable[..., object], object
-    ]  # Costs by their class, other values by the function that derives them
+    _derived: dict[Callable[..., object], object]  # By the function that derives the value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from device.numbers.formats import BFLOAT16, FLOAT32, INT32, UINT16, UINT32
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.planners.one_axis import OneAxisArguments
 from ops.planners.shape.to_layout import in_other_layout
 from ops.programs.buffer_shapes import page_cores
 from ops.programs.data_movement.conversions import tilized_by
@@ -29,24 +30,15 @@ ROW_FORMATS = (BFLOAT16, FLOAT32, INT32, UINT32, UINT16)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArgMaxArguments:
+class ArgMaxArguments(OneAxisArguments):
     """A call."""
 
-    dim: int | None  # As the caller counts it; None for all elements
-    keeps: bool = False  # Reduced axes stay with length 1
-    place: MemoryConfig | None = None
-
-    def axes(self, source: TensorSpec) -> tuple[int, ...]:
-        """The axes of a tensor that are searched, from the first; raises DeviceError for an axis that it lacks."""
-        rank = len(source.shape)
-        if self.dim is None:
-            return tuple(range(rank))
-        if not -rank <= self.dim < rank:
-            raise DeviceError(
-                f"argmax: Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got "
-                f"{self.dim})\ndim: give one of the tensor's axes"
-            )
-        return (self.dim % rank,)
+    def beyond(self, rank: int) -> str:
+        """As in `OneAxisArguments`."""
+        return (
+            f"argmax: Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {self.dim})\n"
+            "dim: give one of the tensor's axes"
+        )
 
 
 def plan_argmax(source: TensorSpec, call: ArgMaxArguments, spec: DeviceSpec) -> Plan:

@@ -15,6 +15,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, round_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.planners.one_axis import OneAxisArguments
 from ops.planners.shape.pad import fill_padding
 from ops.planners.shape.permute import RANK, permuted_by, seen
 from ops.planners.shape.reshape import reshaped_by
@@ -26,24 +27,15 @@ ROOM_TILES: Final = 32  # that the program for all elements writes, its result i
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProductArguments:
+class ProductArguments(OneAxisArguments):
     """A call."""
 
-    dim: int | None  # As the caller counts it; None for all elements
-    keeps: bool = False  # Reduced axes stay with length 1
-    place: MemoryConfig | None = None
-
-    def axes(self, source: TensorSpec) -> tuple[int, ...]:
-        """The reduced axes of a tensor, from the first; raises DeviceError for an axis that it lacks."""
-        rank = len(source.shape)
-        if self.dim is None:
-            return tuple(range(rank))
-        if not -rank <= self.dim < rank:
-            raise DeviceError(
-                f"Dimension for prod is out of range (expected to be in range of [{-rank}, {rank - 1}])\n"
-                f"dim: the tensor has no axis {self.dim}"
-            )
-        return (self.dim % rank,)
+    def beyond(self, rank: int) -> str:
+        """As in `OneAxisArguments`."""
+        return (
+            f"Dimension for prod is out of range (expected to be in range of [{-rank}, {rank - 1}])\n"
+            f"dim: the tensor has no axis {self.dim}"
+        )
 
 
 def plan_product(source: TensorSpec, call: ProductArguments, spec: DeviceSpec) -> Plan:

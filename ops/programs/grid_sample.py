@@ -18,7 +18,7 @@ from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import Stage
 from ops.builder import PlanTensor
-from ops.op_model import Ends, ValuesContext, given, uncompared_fact
+from ops.op_model import Ends, ValuesContext, given, given_elements, uncompared_fact
 from ops.programs.buffer_shapes import BUFFERING, page_alignment_bytes, paged_buffer, row_bytes
 from ops.programs.data_movement.movement import Composed, DataMovement
 from ops.programs.kernel_costs import (
@@ -51,7 +51,7 @@ class GridSample(DataMovement):
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
         """The samples in storage of the images' format; pixels outside count as zeros."""
-        images, grid = given(inputs[0]).reshape(self.shape), given(inputs[1])
+        images, grid = given_elements(inputs[0], "grid_sample").reshape(self.shape), given(inputs[1])
         batch, height, width, channels = self.shape
         first, factors = self._prepared(grid) if self.prepared else self._located(grid)
         image = np.repeat(np.arange(batch), len(first) // batch)

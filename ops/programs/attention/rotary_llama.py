@@ -47,9 +47,8 @@ class RotaryLlama(DataMovement):
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
         """The rotated rows."""
-        math = TileMath.of(
-            context, fidelity_phases=self.fidelity_phases, fp32_dest=self.fp32_dest, between=BFLOAT16
-        )  # fmt: skip
+        phases, wide = self.fidelity_phases, self.fp32_dest
+        math = TileMath.of(context, fidelity_phases=phases, fp32_dest=wide, between=BFLOAT16)
         given_tensors = [given(array) for array in inputs]
         outer, rows, columns = self.shape[:-2], self.shape[-2], self.shape[-1]
         x = math.read(filled(given_tensors[0], self.shape), BFLOAT16)

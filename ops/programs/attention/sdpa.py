@@ -16,7 +16,7 @@ from device.numbers.vector_unit import rounded_to_even_bfloat16
 from device.spec.device_spec import DeviceSpec
 from device.time.network import shared_cycles
 from device.time.stages import Stage
-from ops.op_model import Ends, ValuesContext, given, uncompared_fact
+from ops.op_model import Ends, ValuesContext, given, given_elements, uncompared_fact
 from ops.programs.attention.softmax import stored
 from ops.programs.data_movement.movement import Composed, DataMovement
 from ops.programs.kernel_costs import ComputeCosts, pack_tile_cycles, read_page_cycles, unpack_tile_cycles
@@ -60,7 +60,8 @@ class ScaledDotProduct(DataMovement):
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
         """[batch, heads, rows, head size] in storage of the queries' format."""
-        query, key, value = (given(array).astype(np.float32) for array in inputs[:3])
+        operands = (given_elements(array, "scaled_dot_product_attention") for array in inputs[:3])
+        query, key, value = (array.astype(np.float32) for array in operands)
         mask = given(inputs[3]).astype(np.float32) if len(inputs) > 3 else None
         share, result = query.shape[1] // key.shape[1], np.empty_like(query)
         ahead = np.triu(np.full((self.rows, self.keys), -np.inf, np.float32), 1) if self.causal else np.float32(0)

@@ -18,7 +18,7 @@ from device.memory.memory_config import TILE, Layout
 from device.numbers.formats import BFLOAT16, Array, div_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
-from ops.op_model import ValuesContext, given
+from ops.op_model import ValuesContext, given, given_elements
 from ops.programs.buffer_shapes import in_dram, page_cores, paged_buffer, spread_evenly
 from ops.programs.data_movement.movement import Access, DataMovement, Movement, Pages
 
@@ -50,7 +50,8 @@ class Gather(DataMovement):
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
         """The elements; places beyond a row, whose elements the library does not specify, are those of its last."""
-        source, places = given(inputs[0]).reshape(self.source_shape), given(inputs[1]).reshape(self.index_shape)
+        source = given_elements(inputs[0], "gather").reshape(self.source_shape)
+        places = given(inputs[1]).reshape(self.index_shape)
         first, second, third, _ = self.index_shape
         rows = source[:first, :second, :third]
         if (missing := third - rows.shape[2]) > 0:

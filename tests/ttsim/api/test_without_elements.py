@@ -1,5 +1,7 @@
 """Calls on tensors without elements: shapes, data types, layouts and constraints are those of ttnn 0.81.1's planner."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -108,10 +110,27 @@ def test_divisions_by_a_side_of_0_are_refused_by_name(device, call):
         call(nothing(device, (1, 2, 0), ROWS))
 
 
-def test_numbers_that_a_kernel_reads_from_nothing_are_refused_by_name(device):
-    grid = ttsim.from_numpy(np.zeros((1, 3, 3, 2), np.float32), ttsim.float32, device=device)
-    with pytest.raises(ttsim.NotSimulatedError, match="reads from a tensor without elements"):
-        ttsim.grid_sample(nothing(device, (1, 1, 0, 32), ROWS), grid)
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, d: ttsim.grid_sample(x((1, 1, 0, 32), ROWS), ttsim.zeros((1, 3, 3, 2), device=d)),
+        lambda x, d: ttsim.gather(x((32, 0)), 1, ttsim.zeros((32, 32), ttsim.uint16, layout=TILE, device=d)),
+        lambda x, d: ttsim.transformer.scaled_dot_product_attention(
+            ttsim.zeros((1, 1, 32, 32), layout=TILE, device=d), *[x((1, 1, 0, 32))] * 2, is_causal=False
+        ),
+    ],
+)
+def test_numbers_that_a_kernel_reads_from_nothing_are_refused_by_name(device, call):
+    with pytest.raises(ttsim.NotSimulatedError, match="the kernel reads from a tensor without elements"):
+        call(partial(nothing, device), device)
+
+
+def test_what_is_joined_to_nothing_or_padded_has_all_its_numbers(device):
+    """A tensor without elements adds none to a concatenation; one of 0 rows, padded, is all padding."""
+    ones = ttsim.ones((1, 1, 32, 32), layout=TILE, device=device)
+    assert (ttsim.concat([nothing(device, (1, 1, 0, 32)), ones], 2).to_numpy() == 1).all()
+    padded = ttsim.pad(nothing(device, (1, 1, 0, 32), ROWS), [(0, 0), (0, 0), (0, 2), (0, 0)], 3.0)
+    np.testing.assert_array_equal(padded.to_numpy(), np.full((1, 1, 2, 32), 3.0))
 
 
 def test_operations_of_nothing_write_nothing(device):

@@ -1,0 +1,30 @@
+"""Calls that take one axis of a tensor, or all its elements. Rules: ttnn 0.81.1."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+from device.errors import DeviceError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import MemoryConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneAxisArguments:
+    """A call."""
+
+    dim: int | None  # As the caller counts it; None for all elements
+    keeps: bool = False  # Reduced axes stay with length 1
+    place: MemoryConfig | None = None
+
+    @abstractmethod
+    def beyond(self, rank: int) -> str:
+        """Why a tensor of so many axes lacks the axis."""
+
+    def axes(self, source: TensorSpec) -> tuple[int, ...]:
+        """The axes of a tensor that go away, from the first; raises DeviceError for an axis that the tensor lacks."""
+        rank = len(source.shape)
+        if self.dim is None:
+            return tuple(range(rank))
+        if not -rank <= self.dim < rank:
+            raise DeviceError(self.beyond(rank))
+        return (self.dim % rank,)
