@@ -316,9 +316,6 @@ def plan_unary(
 ) -> Plan:
     """Plan a function of the tensor "input", written into the caller's tensor "target" if given."""
     name, parameters = function
-    stays = (source.memory_config if place is None else place).is_sharded()
-    if stays and source.memory_config.is_sharded() and len(source.padded_shape) < 2:
-        raise DeviceError(f"Rank must be at least 2\n{name}: reshape the vector of rows in shards to rank 2")
     if target is not None and (target.shape, target.layout) != (source.shape, source.layout):
         raise DeviceError(
             f"Unary: Preallocated output shape must match computed shape. Computed: Shape({list(source.shape)}), "
@@ -326,6 +323,9 @@ def plan_unary(
         )
     written = PlanTensor("output", _result(source, place, spec)) if target is None else PlanTensor("target", target)
     _require_format(source, name, target)
+    stays = (source.memory_config if place is None else place).is_sharded()
+    if stays and source.memory_config.is_sharded() and len(source.padded_shape) < 2:
+        raise DeviceError(f"Rank must be at least 2\n{name}: reshape the vector of rows in shards to rank 2")
     format_after = written.spec.data_format
     op = Activate(
         name=name,

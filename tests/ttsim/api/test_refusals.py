@@ -298,6 +298,7 @@ REFUSED = [
     ("32x32 tile", lambda x: ttnn.elu(x, alpha="x"), "ArgumentType: ttnn.elu(): incompatible function arguments.\n"
      "elu: alpha must be a number, not 'x'"),
     ("64 height/1x64/2", ttnn.relu, "Device: Rank must be at least 2\n"),
+    ("64 int32 height/1x64/2", ttnn.hardswish, "Device: Unary: UnaryOpType::HARDSWISH does not support integer input"),
     # tensors of too few axes
     ("32 + 1x32", lambda x, y: ttnn.bcast(x, y, ttnn.BcastOpMath.MUL, ttnn.BcastOpDim.H),
      "Device: To be tilizable output tensor shape Shape([32]) must be divisible by tile size (32, 32)\n"),
