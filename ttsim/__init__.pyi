@@ -167,6 +167,9 @@ from ttsim.runtime.device import (
     MeshCoordinate as MeshCoordinate, MeshCoordinateRange as MeshCoordinateRange, MeshDevice as MeshDevice,
     MeshShape as MeshShape, close_device as close_device, manage_device as manage_device, open_device as open_device,
 )
+from ttsim.runtime.golden import (
+    get_golden_function as get_golden_function, pearson_correlation_coefficient as pearson_correlation_coefficient,
+)
 from ttsim.runtime.mesh import (
     ConcatMesh2dToTensor as ConcatMesh2dToTensor, ConcatMeshToTensor as ConcatMeshToTensor,
     CppMeshToTensor as CppMeshToTensor, CppTensorToMesh as CppTensorToMesh, MeshComposerConfig as MeshComposerConfig,

@@ -64,6 +64,9 @@ ELSEWHERE: Mapping[str, Callable[[], Any]] = MappingProxyType(
     {
         "dot_access.DotAccessDict": lambda: ttsim.model_preprocessing.DotDict,
         "dot_access.make_dot_access_dict": lambda: make_dot_access_dict,
+        "operations.activations.get_golden_function_for_activation": lambda: (
+            import_module("ttsim.runtime.golden").get_golden_function_for_activation
+        ),
         "pad_to_tile_shape": lambda: pad_to_tile_shape,
         "ttnn": lambda: face_of(""),  # as the package of the real library imports itself
         "types.BlackholeComputeKernelConfig": lambda: ttsim.WormholeComputeKernelConfig,

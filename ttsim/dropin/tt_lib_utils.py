@@ -5,8 +5,8 @@ from typing import Any
 
 from device.memory.memory_config import TILE
 from device.numbers.formats import div_up, round_up
-from ttsim.runtime.fallback import TorchTensor
 from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.torch_functions import TorchTensor
 
 
 def pad_activation(x: TorchTensor) -> TorchTensor:

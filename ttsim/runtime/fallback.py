@@ -1,18 +1,13 @@
 """What ttsim does not simulate, computed on the host in float32 by torch; only where TTSIM_FALLBACK=host asks for it.
 
-A function of ttnn is computed by the function of torch with the same name, unless `ADAPTERS` says otherwise. Arguments
-that only place or tune the result (memory, program and kernel configs) are left out. The result has the data type, the
-layout and, if the shape allows it, the memory of the first tensor, or those of the call's own arguments.
+`ttsim.runtime.torch_functions` has the functions of torch. The result has the data type, the layout and, if the shape
+allows it, the memory of the first tensor, or those of the call's own arguments.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from importlib.util import find_spec
-from operator import attrgetter
-from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -25,42 +20,13 @@ from ops.programs.host_fallback import NAME, HostFallback
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import locked_on, run
 from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.torch_functions import TorchFunction, TorchTensor, called, torch_function
 from ttsim.runtime.types.tensors import DataType
-
-PLACES: Final = ("nn.functional", "", "special", "Tensor")  # of torch, where functions are looked up in this order
-# Arguments of ttnn that change where or how a result is computed, not its numbers
-PLACING: Final = frozenset(
-    (
-        *(
-            "activations",
-            "compute_kernel_config",
-            "core_grid",
-            "device",
-            "dtype",
-            "fast_and_approximate_mode",
-            "layout",
-        ),
-        *("memory_config", "numeric_stable", "output_dtype", "output_layout", "output_tensor", "output_mem_config"),
-        *("program_config", "queue_id", "sub_core_grids", "use_legacy", "use_multicore"),
-    )
-)
-RENAMED: Final = MappingProxyType({"epsilon": "eps", "keepdims": "keepdim", "input_tensors": "tensors"})
-# Functions of torch that mean something else under the same name: other axes, or prepared weights
-OTHER_MEANING: Final = frozenset(
-    (
-        *("avg_pool2d", "adaptive_avg_pool2d", "adaptive_max_pool2d", "batch_norm", "conv1d", "conv2d", "conv3d"),
-        *("conv_transpose2d", "from_torch", "full", "full_like", "group_norm", "max_pool2d", "pad", "rand", "to_torch"),
-    )
-)
-HIGH_AXES: Final = (0, 3, 1, 2)  # [N, H, W, C] as [N, C, H, W]
-LOW_AXES: Final = (0, 2, 3, 1)
-TorchTensor = Any
-TorchFunction = Callable[..., Any]
 
 
 def stand_in(module: str, name: str) -> Callable[..., Any] | None:
     """A function for a name that ttsim lacks, which the host computes; None if there is no such function."""
-    found = _found(name) if name.islower() and not name.startswith("_") else None
+    found = torch_function(name) if name.islower() and not name.startswith("_") else None
     if found is None:
         return None
 
@@ -83,7 +49,7 @@ def instead(name: str, args: Sequence[Any], kwargs: Mapping[str, Any], refusal: 
 
     Raises TypeError where torch does not take the arguments, unless there is a refusal.
     """
-    found = _found(name)
+    found = torch_function(name)
     tensors: list[Tensor] = []
     _slots([list(args), dict(kwargs)], tensors)
     device = next((home for tensor in tensors if (home := tensor.device()) is not None), None)
@@ -139,7 +105,7 @@ def _on_host(
     def computed(operands: Sequence[TorchTensor]) -> list[TorchTensor]:
         positional, named = (_filled(part, operands) for part in call)
         with torch.no_grad():
-            result = function(*positional, **_torch_arguments(named))
+            result = called(function, positional, named)
         return list(result) if isinstance(result, tuple | list) else [result]
 
     shapes = computed([torch.empty(tensor.spec.shape, device="meta", dtype=_torch_type(tensor)) for tensor in tensors])
@@ -160,24 +126,6 @@ def _on_host(
     with device.function(name):
         made = run(plan, named, device)
     return tuple(made[output.name] for output in outputs)
-
-
-def _found(name: str) -> tuple[str, TorchFunction] | None:
-    """The function of torch that computes a function of ttnn, after its full name; None if there is none."""
-    if find_spec("torch") is None or name in OTHER_MEANING:
-        return None
-    return ("a formula of torch", ADAPTERS[name]) if name in ADAPTERS else function_of_torch(name)
-
-
-def function_of_torch(name: str) -> tuple[str, TorchFunction] | None:
-    """The function of torch with a name, after its full name; None if there is none."""
-    for place in PLACES:
-        path = f"{place}.{name}".lstrip(".")
-        with suppress(AttributeError):
-            function = attrgetter(path)(import_module("torch"))
-            if callable(function) and not isinstance(function, type):
-                return f"torch.{path}", function
-    return None
 
 
 def _slots(value: Any, tensors: list[Tensor]) -> Any:
@@ -202,17 +150,6 @@ def _filled(value: Any, operands: Sequence[TorchTensor]) -> Any:
     return value(operands) if callable(value) else value
 
 
-def _torch_arguments(named: Mapping[str, Any]) -> dict[str, Any]:
-    """Keyword arguments by torch's names, without those that only place the result."""
-    kept = {RENAMED.get(key, key): value for key, value in named.items() if key not in PLACING and value is not None}
-    for key in ("input_tensor", "input_tensor_a"):
-        if key in kept:
-            kept["input"] = kept.pop(key)
-    if "input_tensor_b" in kept:
-        kept["other"] = kept.pop("input_tensor_b")
-    return kept
-
-
 def _torch_type(tensor: Tensor) -> Any:
     torch = import_module("torch")
     return torch.float32 if tensor.spec.data_format.is_float else torch.int64
@@ -230,72 +167,3 @@ def _spec_of(result: TorchTensor, first: Tensor, kwargs: Mapping[str, Any]) -> T
     if memory.is_sharded() and (memory.shard_spec is None or shape != own.shape):
         memory = DRAM_MEMORY_CONFIG
     return TensorSpec(shape, dtype.format, layout, memory)
-
-
-def _high(function: str) -> TorchFunction:
-    """A function of torch, whose images are [N, C, H, W], for images [N, H, W, C]."""
-
-    def adapted(image: TorchTensor, *args: Any, **kwargs: Any) -> TorchTensor:
-        functional = import_module("torch.nn.functional")
-        result: TorchTensor = getattr(functional, function)(image.permute(HIGH_AXES), *args, **kwargs)
-        return result.permute(LOW_AXES)
-
-    return adapted
-
-
-def _layer_norm(input: TorchTensor, weight: Any = None, bias: Any = None, *, eps: float = 1e-12, **_: Any) -> Any:
-    centered = input - input.mean(-1, keepdim=True)
-    return _scaled(centered * (centered.square().mean(-1, keepdim=True) + eps).rsqrt(), weight, bias)
-
-
-def _rms_norm(input: TorchTensor, weight: Any = None, bias: Any = None, *, eps: float = 1e-12, **_: Any) -> Any:
-    return _scaled(input * (input.square().mean(-1, keepdim=True) + eps).rsqrt(), weight, bias)
-
-
-def _scaled(values: TorchTensor, weight: Any, bias: Any) -> TorchTensor:
-    values = values if weight is None else values * weight.reshape(-1)
-    return values if bias is None else values + bias.reshape(-1)
-
-
-def _linear(input: TorchTensor, other: TorchTensor, *, bias: Any = None, activation: Any = None, **turned: Any) -> Any:
-    left, right = input, other
-    left = left.mT if turned.pop("transpose_a", False) else left
-    right = right.mT if turned.pop("transpose_b", False) else right
-    product = left @ right if bias is None else left @ right + bias
-    return product if activation is None else getattr(import_module("torch.nn.functional"), str(activation))(product)
-
-
-def _same(input: TorchTensor, *_: Any, **__: Any) -> TorchTensor:
-    return input.clone()
-
-
-def _concat(tensors: Sequence[TorchTensor], dim: int = 0, **_: Any) -> TorchTensor:
-    return import_module("torch").cat(tensors, dim)
-
-
-def _concatenate_heads(input: TorchTensor, **_: Any) -> TorchTensor:
-    return input.permute(0, 2, 1, 3).flatten(2)
-
-
-def _global_pool(input: TorchTensor, **_: Any) -> TorchTensor:
-    return input.mean((1, 2), keepdim=True)
-
-
-MOVES: Final = (
-    *("clone", "copy", "interleaved_to_sharded", "move", "reallocate", "reshard", "sharded_to_interleaved", "tilize"),
-    *("to_layout", "to_memory_config", "typecast", "untilize"),
-)
-ADAPTERS: Final[Mapping[str, TorchFunction]] = MappingProxyType(
-    {
-        **dict.fromkeys(MOVES, _same),
-        "concat": _concat,
-        "concatenate_heads": _concatenate_heads,
-        "global_avg_pool2d": _global_pool,
-        "grid_sample": _high("grid_sample"),
-        "layer_norm": _layer_norm,
-        "linear": _linear,
-        "matmul": _linear,
-        "rms_norm": _rms_norm,
-        "upsample": _high("interpolate"),
-    }
-)

@@ -15,9 +15,10 @@ from device.errors import ArgumentError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout
 from ttsim.runtime.device import Device
-from ttsim.runtime.fallback import TorchFunction, TorchTensor, computed_on_host, function_of_torch
+from ttsim.runtime.fallback import computed_on_host
 from ttsim.runtime.system import GetDefaultDevice
 from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.torch_functions import TorchFunction, TorchTensor, function_of_torch
 from ttsim.runtime.types.tensors import DataType
 
 PARAMETERS: Final = MappingProxyType({"weights": "weight", "biases": "bias"})

@@ -1,0 +1,116 @@
+"""Comparisons with torch on the host: what computes an operation of ttnn there, and how far two tensors agree."""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
+from ttsim.runtime.torch_functions import TorchFunction, TorchTensor, activation_of, called, torch_function
+from ttsim.runtime.types.configs import UnaryOpType, UnaryWithParam
+
+
+def get_golden_function(operation: Callable[..., Any]) -> TorchFunction:
+    """The function of torch that computes an operation, on tensors of torch.
+
+    The function takes the operation's arguments, and ignores those that only place or tune the result; its results have
+    the data types of torch. Operations on devices and convolutions have none.
+
+    Args:
+        operation: A function of ttnn.
+
+    Returns:
+        A function of torch's tensors.
+
+    Raises:
+        DeviceError: The operation has no golden function, or torch is not installed.
+        ArgumentTypeError: What is given is no function.
+
+    Examples:
+        >>> import torch
+        >>> ttnn.get_golden_function(ttnn.squared_difference)(torch.tensor([3.0]), torch.tensor([1.0]))
+        tensor([4.])
+    """
+    name = getattr(operation, "__name__", None)
+    if not callable(operation) or not isinstance(name, str):
+        raise ArgumentTypeError(f"get_golden_function: operation must be a function of ttnn, not {shown(operation)}")
+    found = torch_function(name)
+    if found is None:
+        raise DeviceError(
+            f"{name} does not have a golden function\n"
+            "get_golden_function: compute the operation by torch itself; the function needs the package torch"
+        )
+
+    def golden(*args: Any, **kwargs: Any) -> Any:
+        return called(found[1], args, kwargs)
+
+    golden.__name__ = golden.__qualname__ = f"golden_{name}"
+    golden.__doc__ = f"What ttnn.{name} computes, on the host by {found[0]}."
+    return golden
+
+
+def get_golden_function_for_activation(
+    activation: str | UnaryOpType | UnaryWithParam | None,
+) -> TorchFunction | None:
+    """The function of torch that computes an activation; None for no activation.
+
+    Args:
+        activation: A name such as "relu", or an activation with its parameters.
+
+    Returns:
+        A function of a tensor of torch.
+
+    Raises:
+        DeviceError: torch has no such function, or is not installed.
+
+    Examples:
+        >>> import torch
+        >>> get_golden_function_for_activation("relu")(torch.tensor([-1.0, 2.0]))
+        tensor([0., 2.])
+    """
+    return None if activation is None else activation_of(activation)
+
+
+def pearson_correlation_coefficient(expected: TorchTensor, actual: TorchTensor) -> float:
+    """Pearson's correlation (PCC) of the numbers of two tensors of torch.
+
+    Equal tensors have 1.0, and a constant tensor has 0.0 with any other. NaN and infinities count as zeros, except that
+    two tensors of nothing but NaN have 1.0, and one of them with another 0.0.
+
+    Args:
+        expected: Numbers of any shape.
+        actual: As many numbers.
+
+    Returns:
+        The correlation, from -1.0 to 1.0.
+
+    Raises:
+        ArgumentTypeError: One of them is no tensor of torch.
+        ArgumentError: They have different numbers of elements.
+
+    Examples:
+        >>> import torch
+        >>> ttnn.pearson_correlation_coefficient(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([2.0, 4.0, 6.0]))
+        1.0
+    """
+    torch = import_module("torch")
+    for name, value in (("Expected", expected), ("Actual", actual)):
+        if not isinstance(value, torch.Tensor):
+            raise ArgumentTypeError(f"{name} tensor is not a torch.Tensor\n{name.lower()}: use ttnn.to_torch")
+    if expected.numel() != actual.numel():
+        raise ArgumentError(
+            "all the input array dimensions except for the concatenation axis must match exactly\n"
+            f"expected and actual have {expected.numel()} and {actual.numel()} elements"
+        )
+    pair = np.stack([tensor.detach().double().flatten().numpy() for tensor in (expected, actual)])
+    if np.array_equal(pair[0], pair[1], equal_nan=True):
+        return 1.0
+    if np.isnan(pair).all(1).any():
+        return 0.0
+    first, second = np.where(np.isfinite(pair), pair, 0)
+    if np.array_equal(first, second):
+        return 1.0
+    if first.min() == first.max() or second.min() == second.max():
+        return 0.0
+    return float(np.corrcoef(first, second)[0, 1])
