@@ -61,10 +61,17 @@ def torch_function(name: str) -> tuple[str, TorchFunction] | None:
         return None
     if name in FORMULAS:
         return "a formula of torch", FORMULAS[name]
-    found = function_of_torch(name)
-    if found is None and name.endswith("_") and not name.startswith("_"):
-        found = torch_function(name.removesuffix("_"))
-    return found
+    if name.endswith("_") and not name.startswith("_"):
+        return _in_place(torch_function(name.removesuffix("_")))
+    return function_of_torch(name)
+
+
+def _in_place(found: tuple[str, TorchFunction] | None) -> tuple[str, TorchFunction] | None:
+    """A function that gives the type of its first operand, which stays as it is: ttnn writes the tensor, torch not."""
+    if found is None:
+        return None
+    label, function = found
+    return label, lambda input, *args, **kwargs: function(input, *args, **kwargs).to(input.dtype)
 
 
 def function_of_torch(name: str) -> tuple[str, TorchFunction] | None:

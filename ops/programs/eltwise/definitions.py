@@ -21,7 +21,6 @@ SELU_SCALE: Final = 1.0506999492645264
 SELU_ALPHA: Final = 1.673259973526001
 XIELU_ALPHA: Final = 0.800000011920929
 XIELU_LEAST: Final = -1e-6  # exponents of xielu end here
-HARDMISH: Final = (2.8, 5.0)
 ROUNDINGS: Final = (lambda x: x, np.trunc, np.floor)  # of rdiv, by the number of its mode
 
 
@@ -146,9 +145,7 @@ ACTIVATIONS: Final = {
     "gelu_tanh": Function(
         "", nearest(lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))))
     ),
-    "hardmish": _of(
-        "x * (x + 2.8, clipped to 0 and 5) / 5", lambda x: x * np.clip(x + HARDMISH[0], 0, HARDMISH[1]) / HARDMISH[1]
-    ),
+    "hardmish": _of("x * (x + 2, clipped to 0 and 2) / 2", lambda x: x * np.clip(x + 2, 0, 2) / 2),
     "hardshrink": _with(
         "x, and 0 from -lambd to lambd,", lambda x, lambd=0.5: np.where(np.abs(x) > lambd, x, 0), lambd=0.5
     ),

@@ -49,7 +49,7 @@ OTHERS = {
     "fill": lambda x: x * 0 + 2,
     "rpow": lambda x: 2.0**x,
     "log_sigmoid": F.logsigmoid,
-    "hardmish": lambda x: x * F.relu(torch.clamp(x + 2.8, max=5)) / 5,
+    "hardmish": lambda x: x * torch.clamp(x + 2, 0, 2) / 2,
     "logical_not": torch.logical_not,
     "isneginf": torch.isneginf,
     "isposinf": torch.isposinf,

@@ -48,6 +48,13 @@ def test_what_places_a_result_is_ignored_and_activations_are_applied() -> None:
     assert golden(ttnn.mul, [4.0], [-1.0], input_tensor_b_activations=[ttnn.UnaryOpType.RELU]).tolist() == [0.0]
 
 
+def test_in_place_functions_leave_their_operand_alone() -> None:
+    first = torch.tensor([1.0, 2.0])
+    assert golden(ttnn.add_, first, [3.0, 4.0]).tolist() == [4.0, 6.0]
+    result = golden(ttnn.eq_, first, [1.0, 4.0])
+    assert (result.tolist(), result.dtype, first.tolist()) == ([1.0, 0.0], torch.float32, [1.0, 2.0])
+
+
 def test_reductions_over_all_axes_keep_them_if_asked() -> None:
     assert golden(ttnn.mean, [[1.0, 3.0]], keepdim=True).tolist() == [[2.0]]
     assert golden(ttnn.sum, [[1.0, 3.0]], scalar=2.0).tolist() == 8.0
