@@ -138,7 +138,7 @@ class CoreRange:
     """A rectangle of cores.
 
     Attributes:
-        start: Upper left core.
+        start: Upper left core; a pair (x, y) becomes one.
         end: Lower right core, included.
 
     Examples:
@@ -152,9 +152,13 @@ class CoreRange:
     def __post_init__(self) -> None:
         """Refuses an end before the start, and what is no core."""
         if not (isinstance(self.start, CoreCoord) and isinstance(self.end, CoreCoord)):
-            raise ArgumentTypeError(
-                f"CoreRange: start and end must be CoreCoord, not {shown(self.start)} and {shown(self.end)}"
-            )
+            corners = [_core_of(corner) for corner in (self.start, self.end)]
+            if None in corners:
+                raise ArgumentTypeError(
+                    f"CoreRange: start and end must be CoreCoord, not {shown(self.start)} and {shown(self.end)}"
+                )
+            for name, corner in zip(("start", "end"), corners, strict=True):
+                object.__setattr__(self, name, corner)
         if self.end.x < self.start.x or self.end.y < self.start.y:
             raise ArgumentError(
                 f"CoreRange: end must not lie left of or above start, not start {self.start} with end {self.end}"
@@ -309,6 +313,10 @@ class CoreRangeSet:
         """The cores of either set; `union` under ttnn's name."""
         return self.union(other)
 
+    def subtract(self, other: "CoreRangeSet") -> "CoreRangeSet":
+        """The cores that the other set does not have; `without` under ttnn's name."""
+        return self.without(other)
+
     def union(self, other: "CoreRangeSet") -> "CoreRangeSet":
         """The cores of either set, as few ranges as rows stacked on equal rows give."""
         if self.contains(other):
@@ -390,6 +398,13 @@ def _require_apart(ranges: tuple[CoreRange, ...]) -> None:
         for other in ranges[:index]:
             if core_range.overlaps(other):
                 raise ArgumentError(f"CoreRangeSet: ranges must not overlap, but {other} and {core_range} do")
+
+
+def _core_of(corner: object) -> CoreCoord | None:
+    """A core, which a pair of integers (x, y) becomes; None for anything else."""
+    if isinstance(corner, tuple | list) and len(corner) == 2 and all(type(place) is int for place in corner):
+        return CoreCoord(*corner)
+    return corner if isinstance(corner, CoreCoord) else None
 
 
 def _make_integers(coordinates: CoreCoord | CoreGrid) -> None:

@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from device.cores import CalledList, CoreCoord, CoreGrid, CoreRange, CoreRangeSet, FrozenList, first_cores
+from device.errors import ArgumentTypeError
 from device.memory.memory_config import Layout, ShardSpec
 
 
@@ -131,3 +132,17 @@ def test_ranges_are_an_attribute_and_a_method():
     assert cores.ranges() == [one] == list(cores.ranges)
     assert isinstance(cores.ranges, CalledList)
     assert ShardSpec(cores, [32, 64]).shape == [32, 64]
+
+
+def test_pairs_are_corners():
+    assert CoreRange((1, 0), [1, 6]) == CoreRange(CoreCoord(1, 0), CoreCoord(1, 6))
+    with pytest.raises(ArgumentTypeError, match=r"start and end must be CoreCoord, not \(1.0, 0\)"):
+        CoreRange((1.0, 0), (1, 6))
+
+
+def test_subtract_leaves_the_cores_of_the_first_set():
+    """A hole of 2 x 3 in a square of 4 x 4 that is open below leaves 10 cores."""
+    left = CoreRangeSet(rectangle(0, 0, 3, 3)).subtract(CoreRangeSet(rectangle(1, 1, 2, 5)))
+    assert left.num_cores() == 10
+    assert not left.contains(CoreCoord(1, 1))
+    assert left.contains(rectangle(0, 0, 3, 0))

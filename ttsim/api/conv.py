@@ -295,10 +295,7 @@ class Conv1d(OfTensors, name="conv1d"):
     def run(self) -> Results[int]:
         """Carries the call out."""
         require_allocated(self.input_tensor, self.weight_tensor, self.bias_tensor)
-        weight = fetched(self.weight_tensor)
-        if len(weight.shape) == 3 and weight.device() is None:
-            outs, ins, kernel_width = weight.shape
-            weight = weight.reshape(outs, ins, 1, kernel_width)
+        weight = of_one_row(fetched(self.weight_tensor))
         bias = None if self.bias_tensor is None else fetched(self.bias_tensor)
         image = _image(self.input_tensor, (self.batch_size, 1, self.input_length, self.in_channels))
         if self.slice_config is not None and self.slice_config.slice_type is Conv2dDRAMSliceHeight:
@@ -317,6 +314,14 @@ class Conv1d(OfTensors, name="conv1d"):
 def operand(tensor: Tensor) -> Operand:
     """A tensor as an argument of a plan."""
     return Operand(spec=tensor.spec, on_host=tensor.device() is None, created_by=tensor.created_by)
+
+
+def of_one_row(weights: Tensor) -> Tensor:
+    """Weights on the host of three axes, [O, C / groups, kernel], as those of images of one row; others as they are."""
+    if len(weights.shape) != 3 or weights.device() is not None:
+        return weights
+    outs, ins, kernel_width = weights.shape
+    return weights.reshape(outs, ins, 1, kernel_width)
 
 
 def fetched(tensor: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from device.plan import Allocate, Plan
 from ops.planners.conv.arguments import CONV2D, CONV_TRANSPOSE2D, ConvRules, Operand
 from ops.planners.conv.preparation import checked_preparation, plan_preparation, plan_rows
 from ops.programs.data_movement.placement import whole_shards
-from ttsim.api.conv import Windows2d, operand
+from ttsim.api.conv import Windows2d, of_one_row, operand
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.execution import free_l1_bytes, require_allocated, run
 from ttsim.runtime.tensor import Tensor
@@ -69,7 +69,7 @@ class OfWeights(
 ):
     """A preparation of weights."""
 
-    weight_tensor: Tensor = param("[O, C / groups, kernel height, kernel width].")
+    weight_tensor: Tensor = param("[O, C / groups, kernel height, kernel width]; or [O, C / groups, kernel] of conv1d.")
     weights_format: str = param('"OIHW".')
     has_bias: bool = param("Whether the later call has a bias.")
 
@@ -77,6 +77,7 @@ class OfWeights(
         """Prepares the weights."""
         require_allocated(self.weight_tensor)
         tensor = self.weight_tensor.cpu()
+        tensor = tensor if self._rules.transposed else of_one_row(tensor)
         bias = _placeholder((1, 1, 1, self.out_channels)) if self.has_bias else None
         return self.prepared("weight", tensor, weight=Operand(spec=tensor.spec, on_host=True), bias=bias)
 

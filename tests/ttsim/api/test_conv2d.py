@@ -383,3 +383,19 @@ def test_rows_of_block_floats_can_be_described(device: ttsim.Device) -> None:
     given = arguments(device, **rows, **sizes)
     output = ttsim.prepare_conv_transpose2d_weights(weight_tensor=raw, weights_format="IOHW", has_bias=True, **given)
     assert output.padded_shape == [1, 1, 384, 64]
+
+
+def test_weights_of_three_axes_are_prepared_as_those_of_one_row(device: ttsim.Device) -> None:
+    raw = np.arange(32 * 32 * 3, dtype=np.float32).reshape(32, 32, 3)
+    call = {
+        "weights_format": "OIHW", "has_bias": False, "device": device, "in_channels": 32, "out_channels": 32,
+        "batch_size": 1, "input_height": 1, "input_width": 16, "kernel_size": (1, 3), "stride": (1, 1),
+        "padding": (0, 0), "dilation": (1, 1), "groups": 1, "input_dtype": ttsim.bfloat16,
+        "input_layout": ttsim.ROW_MAJOR_LAYOUT, "input_memory_config": ttsim.DRAM_MEMORY_CONFIG,
+    }  # fmt: skip
+    rows, images = (
+        ttsim.prepare_conv_weights(weight_tensor=ttsim.from_numpy(weights, ttsim.bfloat16), **call)
+        for weights in (raw, raw[:, :, None])
+    )
+    assert rows.shape == [1, 1, 96, 32]
+    assert np.array_equal(rows.to_numpy(), images.to_numpy())

@@ -1,6 +1,6 @@
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -214,3 +214,14 @@ def test_what_is_no_shape(shape, text):
 
 def test_sides_of_a_shape_are_plain_integers():
     assert required_sides("given", [np.int64(2), 0]) == (2, 0)
+
+
+def test_a_sequence_of_a_kind_is_any_sequence() -> None:
+    @checked
+    def placed(sides: Sequence[int] | None = None) -> object:
+        return sides
+
+    assert placed([1, 2]) == [1, 2]
+    assert placed(sides=(1, 2)) == (1, 2)
+    with pytest.raises(ttsim.ArgumentTypeError, match="sides must be Sequence or None, not 5"):
+        placed(5)  # type: ignore[arg-type]
