@@ -81,6 +81,9 @@ _REASONS: Final = {
     ),
     "waits for an event that has passed, as wait_for_event, which is drawn": "event_synchronize",
     "needs torch, and gives the numbers of to_numpy, which every check reads": "to_torch",
+    "gives or compares numbers of torch, without a device; tests/ttsim/runtime/test_golden.py holds them": (
+        "get_golden_function pearson_correlation_coefficient"
+    ),
     "prepares weights and masks on the host; tests/ttsim/api/test_group_norm.py holds their numbers": (
         "create_group_norm_input_negative_mask create_group_norm_weight_bias_rm dram_group_norm_params_from_torch"
     ),
