@@ -157,8 +157,8 @@ def test_bars_join_a_class_with_a_typical_one():
     """Four errors of 0.1 are the only class of four, so the typical one; the catalog's larger error counts."""
     evidence = [known("a", "Unary", 0.1)] * 4 + [known("b", "Move", 0.001, catalog=-0.02)]
     found = bars(evidence)
-    assert found["Unary", "blackhole", "L1"] == (pytest.approx(0.1), pytest.approx(within([0.1] * 4, 0.1)), 4)
-    assert found["Move", "blackhole", "L1"] == (pytest.approx(0.02), pytest.approx(within([0.02], 0.1)), 1)
+    assert found["Unary", "blackhole", "L1"][:3] == (pytest.approx(0.1), pytest.approx(within([0.1] * 4, 0.1)), 4)
+    assert found["Move", "blackhole", "L1"][:3] == (pytest.approx(0.02), pytest.approx(within([0.02], 0.1)), 1)
     stored = tomllib.loads(bars_text(found))["Move"]["blackhole"]["L1"]
     assert stored == {"mean": 0.02, "within": pytest.approx(0.198, abs=0.001), "configurations": 1}
 
@@ -167,7 +167,7 @@ def test_a_program_that_changes_formats_is_no_better_known_than_the_one_that_doe
     evidence = [known("a", "Tilize", 0.3)] * 4 + [known("a", "Tilize, format changed", 0.01)] * 3
     found = bars(evidence)
     plain, changed = (found[kind, "blackhole", "L1"] for kind in ("Tilize", "Tilize, format changed"))
-    assert changed == (pytest.approx(0.01), plain[1], 3)
+    assert changed[:3] == (pytest.approx(0.01), plain[1], 3)
     assert plain[1] > within([0.01] * 3, 0.3)
 
 
@@ -178,6 +178,16 @@ def test_bars_cover_every_family_of_a_class():
     typical = (0.0001 * 60 + 0.04 * 10) / 70
     assert found["Matmul", "blackhole", "L1"][1] == pytest.approx(within([0.2] * 10, typical**0.5))
     assert found["Matmul", "blackhole", "L1"][1] > 0.2 < alone["Matmul", "blackhole", "L1"][1]
+
+
+def test_rows_of_older_kernels_make_bars_where_there_are_no_others():
+    """With today's kernels they are 40 % off; they count in no family, and not where today's kernels were measured."""
+    older = [known("a", "Halo", 0.4, older="2025-02"), known("a", "Unary", 0.4, older="2025-02")]
+    found = bars([*[known("b", "Unary", 0.1)] * 4, *older])
+    assert found["Halo", "blackhole", "L1"] == (0.4, pytest.approx(within([0.4], 0.1)), 1, "2025-02")
+    assert found["Unary", "blackhole", "L1"] == bars([known("b", "Unary", 0.1)] * 4)["Unary", "blackhole", "L1"]
+    assert tomllib.loads(bars_text(found))["Halo"]["blackhole"]["L1"]["older"] == "2025-02"
+    assert summed(older, {}) == []
 
 
 def test_families_are_summed_up_with_the_part_that_bars_cover():

@@ -44,7 +44,7 @@ def write(evidence: Sequence[Evidence]) -> None:
 
 def shares_of(evidence: Sequence[Evidence]) -> dict[tuple[str, str, str], float]:
     """The error bar of each class of programs, as `ops.passes.cycles.ExpectedError.share`."""
-    return {key: max(mean, most / 2) for key, (mean, most, _) in bars(evidence).items()}
+    return {key: max(bar.mean, bar.within / 2) for key, bar in bars(evidence).items()}
 
 
 def main() -> None:

@@ -6,14 +6,15 @@ Student's t. Its spread joins the class's own with that of a typical class of th
 `TYPICAL` configurations; so a few rows that agree, or are all alike, do not make a bar of nearly zero. A program that
 changes formats on its way moves its pages as the program that does not, and is no better known. Where
 families share a class (matmuls that the library plans: of a benchmark, of profiled networks), each that has ten
-configurations in it is covered, since a large benchmark says little of networks.
+configurations in it is covered, since a large benchmark says little of networks. A class without rows, of kernels that
+replaced others, has the errors of its predictions from rows of the older kernels, and names their release.
 """
 
 from collections import defaultdict
 from collections.abc import Sequence
 from math import ceil, fsum, sqrt
 from statistics import NormalDist, fmean, median
-from typing import Final
+from typing import Final, NamedTuple
 
 from ops.programs.data_movement.copy import FORMAT_CHANGED
 from tools.calibrate.evidence import Evidence
@@ -22,6 +23,15 @@ COVERED: Final = 0.9
 TYPICAL: Final = 4  # configurations
 MANY: Final = 10  # configurations of a family in a class that are covered by themselves
 Class = tuple[str, str, str]  # class of program, architecture, place
+
+
+class Bar(NamedTuple):
+    """What is known of a class, in parts of the measured cycles."""
+
+    mean: float  # Mean absolute error
+    within: float  # What nine of ten new errors are not to exceed
+    configurations: int
+    older: str = ""  # The release of the rows, where only older kernels were measured
 
 
 def ninth_of_ten(errors: Sequence[float]) -> float:
@@ -44,12 +54,12 @@ def within(errors: Sequence[float], typical: float) -> float:
     return max(ninth_of_ten(errors), student(COVERED, count) * spread * sqrt(1 + 1 / count))
 
 
-def bars(evidence: Sequence[Evidence]) -> dict[Class, tuple[float, float, int]]:
-    """Mean absolute error, `within` and count of every class, by name."""
+def bars(evidence: Sequence[Evidence]) -> dict[Class, Bar]:
+    """The bar of every class, by name."""
     classes: defaultdict[Class, list[float]] = defaultdict(list)
     families: defaultdict[Class, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for case in evidence:
-        if case.kind:
+        if case.kind and not case.older:
             key = case.kind, case.architecture, case.place
             classes[key].append(case.stated)
             families[key][case.family].append(case.stated)
@@ -67,17 +77,36 @@ def bars(evidence: Sequence[Evidence]) -> dict[Class, tuple[float, float, int]]:
         for key, own in classes.items()
     }
     plain = {key: (key[0].removesuffix(FORMAT_CHANGED), *key[1:]) for key in classes}
+    found = {
+        key: Bar(fmean(map(abs, own)), max(most[key], most.get(plain[key], 0.0)), len(own))
+        for key, own in classes.items()
+    }
+    return dict(sorted((found | _of_older_kernels(evidence, found, typical)).items()))
+
+
+def _of_older_kernels(
+    evidence: Sequence[Evidence], found: dict[Class, Bar], typical: dict[str, float]
+) -> dict[Class, Bar]:
+    """Bars of classes without rows, from rows of the kernels that they replaced."""
+    older: defaultdict[Class, list[Evidence]] = defaultdict(list)
+    for case in evidence:
+        key = case.kind, case.architecture, case.place
+        if case.older and key not in found:
+            older[key].append(case)
+    errors = {key: [case.stated for case in own] for key, own in older.items()}
     return {
-        key: (fmean(map(abs, own)), max(most[key], most.get(plain[key], 0.0)), len(own))
-        for key, own in sorted(classes.items())
+        key: Bar(fmean(map(abs, off)), within(off, typical.get(key[1], 0.0)), len(off), older[key][0].older)
+        for key, off in errors.items()
     }
 
 
-def bars_text(found: dict[Class, tuple[float, float, int]]) -> str:
+def bars_text(found: dict[Class, Bar]) -> str:
     """The tables of `ops/passes/expected_errors.toml`."""
     tables: dict[tuple[str, str], list[str]] = {}
-    for (kind, architecture, place), (mean, most, count) in found.items():
-        row = f'"{place}" = {{ mean = {mean:.3f}, within = {most:.3f}, configurations = {count} }}'
+    for (kind, architecture, place), bar in found.items():
+        figures = f"mean = {bar.mean:.3f}, within = {bar.within:.3f}, configurations = {bar.configurations}"
+        release = f', older = "{bar.older}"' if bar.older else ""
+        row = f'"{place}" = {{ {figures}{release} }}'
         tables.setdefault((kind, architecture), []).append(row)
     heads = ((f'["{kind}".{architecture}]', rows) for (kind, architecture), rows in tables.items())
     return "\n\n".join("\n".join([head, *rows]) for head, rows in heads)

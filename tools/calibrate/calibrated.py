@@ -9,6 +9,7 @@ from rich.table import Table
 from tools.calibrate.cases import Case, cases_in
 from tools.calibrate.evidence import Evidence, family_of
 from tools.calibrate.fit import PRIORS, Fit, changed_specs, dealt, fit_jointly, left_out_errors
+from tools.validate.prediction import LaterKernels
 from tools.validate.report import Errors, error_table, sum_up_errors, table
 
 
@@ -53,7 +54,7 @@ def evidence_of(cases: Sequence[Case], fit: Fit, priors: Mapping[str, float]) ->
     """What is known of each case of an architecture, which may have been measured on several devices."""
     left_out = partial(left_out_errors, cases, fit, priors)
     kinds = (left_out(dealt(cases, 0)), left_out(lambda case: case.source), left_out(lambda case: case.network))
-    return [
+    own_kernels = [
         Evidence(
             family=family_of(case),
             architecture=case.spec.arch,
@@ -67,6 +68,24 @@ def evidence_of(cases: Sequence[Case], fit: Fit, priors: Mapping[str, float]) ->
         )
         for case, unseen, source, network in zip(cases, *kinds, strict=True)
     ]
+    return own_kernels + [_later(case, case.prediction.later) for case in cases if case.prediction.later is not None]
+
+
+def _later(case: Case, kernels: LaterKernels) -> Evidence:
+    """How far today's kernels, to which no row was fitted, are off a row of older ones."""
+    error, (kind, place) = kernels.cycles() / case.measured - 1.0, kernels.evidence
+    return Evidence(
+        family=family_of(case),
+        architecture=case.spec.arch,
+        kind=kind,
+        place=place,
+        rows=case.rows,
+        catalog=error,
+        unseen=error,
+        without_source=error,
+        without_network=error,
+        older=case.spec.release,
+    )
 
 
 def calibrated(folder: Path, programs: Sequence[str], architecture: str) -> tuple[list[Table], list[Evidence]]:

@@ -38,6 +38,7 @@ class Evidence:
     unseen: float  # With figures that were fitted without its fold of configurations
     without_source: float  # Without its source
     without_network: float  # Without the network whose profile it is from
+    older: str = ""  # The release whose kernels were measured, where the errors are those of today's kernels
 
     @property
     def stated(self) -> float:
@@ -74,9 +75,13 @@ class FamilyErrors:
 
 
 def summed(evidence: Sequence[Evidence], shares: dict[tuple[str, str, str], float]) -> list[FamilyErrors]:
-    """Errors by family and architecture; `shares` are the bars of classes of programs, architectures and places."""
+    """Errors by family and architecture; `shares` are the bars of classes of programs, architectures and places.
+
+    Every row counts once, with the kernels that it was measured with.
+    """
     groups: dict[tuple[str, str], list[Evidence]] = {}
-    for case in sorted(evidence, key=lambda case: (case.family, case.architecture)):
+    own_kernels = [case for case in evidence if not case.older]
+    for case in sorted(own_kernels, key=lambda case: (case.family, case.architecture)):
         groups.setdefault((case.family, case.architecture), []).append(case)
     found = []
     for (family, architecture), own in groups.items():

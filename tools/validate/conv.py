@@ -32,7 +32,7 @@ from ops.programs.conv2d.partition import (
 from ops.programs.conv2d.walk import time_conv
 from ops.programs.halo.cycles import halo_times, halo_traffic
 from ops.programs.halo.model import halo_class
-from ops.programs.halo.plan import HaloArguments, plan_halo
+from ops.programs.halo.plan import HaloArguments, HaloPlan, plan_halo
 from ops.window import PaddedInput, convolution_axis
 from tools.validate.prediction import (
     EARLY_2025,
@@ -40,6 +40,7 @@ from tools.validate.prediction import (
     OF_2025,
     PHASES,
     RUN_OF_EARLY_2025,
+    LaterKernels,
     NotPredictedError,
     Prediction,
     Row,
@@ -158,9 +159,9 @@ def predict_halo(row: Row) -> Prediction:
     shards = re.search(r"out shard (\d+)x(\d+)", row["config"])
     if shards is None or not all(row[name] for name in NEEDED):
         raise NotPredictedError("the row gives no shards, so that nobody knows who sends what")
-    spec = device_spec(row)
+    today = spec = device_spec(row)
     if RUN_OF_EARLY_2025 in run_of(row):
-        spec = spec.replace(release=EARLY_2025)
+        spec = today.replace(release=EARLY_2025)
     frame, nhw_cores = _frame(row), int(row["cores_nhw"])
     whole = TILE if row["out_tiled"] == "true" else 1
     arguments = HaloArguments(
@@ -199,8 +200,19 @@ def predict_halo(row: Row) -> Prediction:
         architecture=row["arch"],
         configuration=(run_of(row), size, _kernel(row), pads, row["in_layout"], row["shard"]),
         evidence=(halo_class(arguments, spec), "shards"),
+        later=None if spec.release == today.release else _later_halo(plan, today, filled_by_stick=pool),
         remark="non-zero padding" if pool else "",
     )
+
+
+def _later_halo(plan: HaloPlan, today: DeviceSpec, *, filled_by_stick: bool) -> LaterKernels:
+    """The same halo by the kernels of today."""
+    kernels = halo_class(plan.arguments, today), "shards"
+
+    def cycles() -> float:
+        return halo_times(plan, halo_traffic(plan, today), today, filled_by_stick=filled_by_stick).cycles
+
+    return LaterKernels(evidence=kernels, cycles=cycles)
 
 
 def _frame(row: Row) -> PaddedInput:

@@ -19,6 +19,14 @@ class NotPredictedError(ValueError):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LaterKernels:
+    """What the kernels of the default release do for a row of older kernels."""
+
+    evidence: tuple[str, str]  # Class and place of their program
+    cycles: Callable[[], float]  # Its cycles on the row's device
+
+
+@dataclass(frozen=True, kw_only=True)
 class Prediction:
     """A row with its prediction, which is computed at the first access."""
 
@@ -33,6 +41,7 @@ class Prediction:
     architecture: str  # Groups of one architecture are summed up together
     configuration: tuple[str, ...]  # Equal for rows that measure the same thing; they count as one
     evidence: tuple[str, str] = ("", "")  # Its program's class and place, as error bars are sorted; empty for several
+    later: LaterKernels | None = None  # What runs instead today, where the row is of older kernels
     counted: bool = True  # False for rows that are targets, not measurements: they are printed, not summed up
     remark: str = ""  # What had to be assumed, for a reader
     fitted: bool = True  # Whether constants are fitted to it

@@ -27,7 +27,7 @@ STAGES: Final = MappingProxyType(
 
 
 def halo_class(halo: HaloArguments, spec: DeviceSpec) -> str:
-    """The class of a halo's program, as error bars are sorted: rows of older kernels say nothing of today's."""
+    """The class of a halo's program, as error bars are sorted: older kernels are a class of their own."""
     kernels = " by task" if release_of(spec.release).halo_by_task else ""
     return f"Halo of {'tiles' if halo.tiled else 'rows'}{kernels}"
 

@@ -92,6 +92,8 @@ def test_where_an_error_comes_from():
     assert (found.share, found.configurations) == (expected.share, expected.configurations)
     count = f"{expected.configurations} configurations"
     assert found.text == f"Halo of rows (shards): {count} that the fit had not seen"
+    older = error_bar(operation, "wormhole_b0").text
+    assert older.endswith(" configurations of the kernels of release 2025-02, not of today's")
     assert error_bar(operation, "my own").text == "no measurement"
     composed = Description(composed_of="other steps")
     text = error_bar(TimedOperation("SortDeviceOperation", None, description=composed, place="DRAM"), "blackhole").text
