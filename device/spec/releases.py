@@ -36,6 +36,7 @@ class Release:
     # Matmuls in DRAM whose output is one row or column of blocks of 16 x 16 tiles are split along that axis alone
     one_axis: bool
     takes_typed: bool  # to_dtype takes a tensor of the device that has the data type; otherwise none of the device
+    takes_legacy: bool  # Functions of two operands take use_legacy, which chooses between two programs
     # By family, the cores from which on they walk through the keys of causal attention in step
     causal_cores_in_step: Mapping[str, int] = field(default_factory=dict, hash=False)
     group_norm_of_rows: tuple[str, ...] = ()  # Families on which group_norm takes interleaved rows

@@ -14,7 +14,7 @@ from ops.programs.eltwise.shards import repeated
 from ops.programs.eltwise.ternary import Ternary
 from ttsim.api.conversions import typecast
 from ttsim.api.device_calls import require_left_out
-from ttsim.api.eltwise import combined, device_of, wrong
+from ttsim.api.eltwise import LEGACY, combined, device_of, wrong
 from ttsim.api.shape import slice as part_of
 from ttsim.api.unary import applied
 from ttsim.runtime.calls import on_device
@@ -26,6 +26,7 @@ from ttsim.runtime.types.tensors import DataType
 
 P = ParamSpec("P")
 TEXTS: Final[Mapping[str, str]] = {
+    "use_legacy": LEGACY,
     "memory_config": "Memory of the result; None lets the call choose.",
     "output_tensor": "A tensor of the result's shape that receives the result and is returned.",
     "sub_core_grids": "Not simulated; None for all cores.",

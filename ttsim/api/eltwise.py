@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 from device.memory.memory_config import Layout, MemoryConfig
 from device.numbers.formats import FLOAT32
+from device.spec.releases import release_of
 from ops.planners.eltwise import RANGES, BinaryArguments, plan_binary
 from ops.programs.eltwise.functions import FUNCTIONS
 from ops.programs.eltwise.op import Binary as BinaryOp
@@ -20,6 +21,10 @@ from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import OPERATIONS, Call, function_of, incompatible, param
 from ttsim.runtime.types.configs import UnaryOpType, UnaryWithParam
 from ttsim.runtime.types.tensors import DataType
+
+LEGACY: Final = (
+    "The older of two programs, in releases that take it (0.81.1 does not); planned and computed as the newer one."
+)
 
 
 class Combination(Call):
@@ -42,12 +47,17 @@ class Combination(Call):
     dtype: DataType | None = None
     memory_config: MemoryConfig | None = None
     output_tensor: Tensor | None = None
-    use_legacy: object = None
+    use_legacy: bool | None = param(LEGACY, default=None)
 
     def run(self) -> Tensor:
+        """Combines the operands, by the program that the call may choose."""
+        require_legacy(self._name, self.use_legacy, (self.input_tensor_a, self.input_tensor_b))
+        return self.carry_out()
+
+    def carry_out(self) -> Tensor:
         """Combines the operands."""
         name, left, right = self._name, self.input_tensor_a, self.input_tensor_b
-        require_left_out(name, **{key: getattr(self, key) for key in ("use_legacy", "sub_core_grids", "sub_device_id")})
+        require_left_out(name, **{key: getattr(self, key) for key in ("sub_core_grids", "sub_device_id")})
         number_first = self._operation in NUMBERS_FIRST and isinstance(left, Real) and isinstance(right, Tensor)
         if not isinstance(left, Tensor) and not number_first:
             raise wrong(name, f"input_tensor_a must be a Tensor, not {shown(left)}")
@@ -208,7 +218,6 @@ class Binary(Whole):
     fast_and_approximate_mode: bool | None = param(
         "Compute a product with the matrix unit; sums and differences have one mode only.", default=None
     )
-    use_legacy: object = param("Not simulated; None lets the library choose.", default=None)
 
 
 # ttnn's names of the operands of functions that write into the first, but for add_ and subtract_
@@ -227,15 +236,25 @@ class InPlace(Activations, Grids):
         "Compute a product with the matrix unit; sums and differences have one mode only.", default=True
     )
 
-    def run(self) -> Tensor:
+    def carry_out(self) -> Tensor:
         """Combines the operands."""
         self.output_tensor = self.input_tensor_a
-        return super().run()
+        return super().carry_out()
 
 
 def wrong(name: str, text: str) -> ArgumentTypeError:
     """The error for arguments that no form of a function takes."""
     return ArgumentTypeError(f"{incompatible(OPERATIONS + name)}\n{name}: {text}")
+
+
+def require_legacy(name: str, use_legacy: bool | None, operands: Sequence[object]) -> None:
+    """Raises ArgumentTypeError for a choice between the two programs of older releases where there is one."""
+    devices = [device for operand in operands if isinstance(operand, Tensor) and (device := operand.device())]
+    if use_legacy is None or not devices:
+        return
+    release = devices[0].spec.release
+    if not release_of(release).takes_legacy:
+        raise wrong(name, f"there is no 'use_legacy' in release {release}, which has one program; leave it out")
 
 
 def _binary(
@@ -265,7 +284,7 @@ def _binary(
         InPlace,
         name=f"{operation}_",
         parameters="input_tensor_a input_tensor_b activations input_tensor_a_activations input_tensor_b_activations "
-        "fast_and_approximate_mode sub_core_grids sub_device_id",
+        "fast_and_approximate_mode use_legacy sub_core_grids sub_device_id",
     ):
         __doc__ = f"""{sentence}, written into the first tensor; otherwise as `{operation}`.
 

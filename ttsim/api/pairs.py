@@ -43,7 +43,7 @@ class OfIntegers(Placed, Written, Activations, Grids):
 
     _others = SCALAR
 
-    def run(self) -> Tensor:
+    def carry_out(self) -> Tensor:
         """Combines the operands; an integer is a parameter of the operation."""
         left, right = self.input_tensor_a, self.input_tensor_b
         if isinstance(right, Integral) and isinstance(left, Tensor):
@@ -51,7 +51,7 @@ class OfIntegers(Placed, Written, Activations, Grids):
             return applied(self._name, (unary, (float(right),)), left, self.memory_config, self.output_tensor)
         if isinstance(right, Real):
             raise wrong(self._name, f"input_tensor_b must be a Tensor or an integer, not {right!r}")
-        return super().run()
+        return super().carry_out()
 
 
 class Extremum(Typed, Placed, Written, Activations):
@@ -59,11 +59,11 @@ class Extremum(Typed, Placed, Written, Activations):
 
     _others = SCALAR
 
-    def run(self) -> Tensor:
+    def carry_out(self) -> Tensor:
         """Combines the operands; a number is a parameter of the operation."""
         left, right = self.input_tensor_a, self.input_tensor_b
         if not isinstance(right, Real) or not isinstance(left, Tensor):
-            return super().run()
+            return super().carry_out()
         result = applied(self._name, (self._operation, (float(right),)), left, self.memory_config, self.output_tensor)
         return result if self.dtype in (None, result.dtype) else typecast(result, self.dtype)
 
@@ -71,14 +71,14 @@ class Extremum(Typed, Placed, Written, Activations):
 class Remainder(Placed, Grids):
     """What a division leaves; with a number it is a function of one tensor, but of int32 and an integer."""
 
-    def run(self) -> Tensor:
+    def carry_out(self) -> Tensor:
         """Combines the operands."""
         left, right, name = self.input_tensor_a, self.input_tensor_b, self._operation
         if not isinstance(right, Real) or not isinstance(left, Tensor) or self.dtype is not None:
-            return super().run()
+            return super().carry_out()
         data_format, whole = left.spec.data_format, isinstance(right, Integral)
         if data_format == INT32 and whole:
-            return super().run()
+            return super().carry_out()
         if data_format == INT32:
             left = typecast(left, DataType.FLOAT32)
         if data_format == UINT32 and name == "remainder" and not whole:
@@ -174,10 +174,10 @@ class ShortInPlace(Activations, Grids):
 
     _others = IN_PLACE_OPERANDS
 
-    def run(self) -> Tensor:
+    def carry_out(self) -> Tensor:
         """Combines the operands."""
         self.output_tensor = self.input_tensor_a  # type: ignore[assignment]
-        return super().run()
+        return super().carry_out()
 
 
 class FastInPlace(ShortInPlace):
@@ -185,7 +185,7 @@ class FastInPlace(ShortInPlace):
 
     fast_and_approximate_mode: bool | None = param("Compute a quotient with the matrix unit.", default=False)
 
-    def run(self) -> Tensor:
+    def carry_out(self) -> Tensor:
         """Divides; quotients of integers are floats, which the first operand does not hold."""
         left, right = self.input_tensor_a, self.input_tensor_b
         whole = right.spec.data_format == INT32 if isinstance(right, Tensor) else isinstance(right, Integral)
@@ -193,7 +193,7 @@ class FastInPlace(ShortInPlace):
             raise DeviceError(
                 f"For integer division, supported output dtype is FLOAT32\n{self._name}: call div, or typecast it"
             )
-        return super().run()
+        return super().carry_out()
 
 
 class ReversedInPlace(ShortInPlace):

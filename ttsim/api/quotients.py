@@ -13,7 +13,7 @@ from ttsim.api.conversions import typecast
 from ttsim.api.copies import assign
 from ttsim.api.creation import full_like
 from ttsim.api.device_calls import converted, require_left_out
-from ttsim.api.eltwise import combined, wrong
+from ttsim.api.eltwise import combined, require_legacy, wrong
 from ttsim.api.unary import applied
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.configs import UnaryOpType, UnaryWithParam
@@ -92,10 +92,12 @@ def div(
     activations: object = (),
     input_tensor_a_activations: object = (),
     input_tensor_b_activations: object = (),
+    use_legacy: bool | None = None,
     sub_core_grids: object = None,
     sub_device_id: object = None,
 ) -> Tensor:
     """A quotient, and a second operation if it is rounded."""
+    require_legacy("div", use_legacy, (input_tensor_a, input_tensor_b))
     require_left_out("div", sub_core_grids=sub_core_grids, sub_device_id=sub_device_id)
     operands = (input_tensor_a, input_tensor_b)
     for operand in operands:

@@ -112,3 +112,17 @@ def test_releases_of_2025_take_tensors_of_the_device_that_have_the_data_type():
             ttsim.to_dtype(x, ttsim.float32)
     with ttsim.open_device() as device, pytest.raises(ttsim.DeviceError, match=r"^Expected Tensor with HostStorage"):
         ttsim.to_dtype(ttsim.ones((32, 32), layout=ttsim.TILE_LAYOUT, device=device), ttsim.bfloat16)
+
+
+@pytest.mark.parametrize("name", ["add", "mul_", "div", "maximum", "eq_"])
+def test_releases_with_two_programs_take_a_choice_between_them(name):
+    ones = np.ones((1, 2))
+    for release, takes in (("0.81.1", False), ("2025-12", True)):
+        with ttsim.open_device(release=release) as device:
+            tensor = ttsim.Tensor(ones, ttsim.bfloat16, device, ttsim.TILE_LAYOUT)
+            function = getattr(ttsim, name)
+            if takes:
+                assert function(tensor, 1.0, use_legacy=False).shape == [1, 2]
+            else:
+                with pytest.raises(ttsim.ArgumentTypeError, match=r"there is no 'use_legacy' in release 0\.81\.1"):
+                    function(tensor, 1.0, use_legacy=True)
