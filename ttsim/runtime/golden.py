@@ -1,12 +1,12 @@
 """Comparisons with torch on the host: what computes an operation of ttnn there, and how far two tensors agree."""
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
+from ttsim.runtime.storage import is_torch
 from ttsim.runtime.torch_functions import TorchFunction, TorchTensor, activation_of, called, torch_function
 from ttsim.runtime.types.configs import UnaryOpType, UnaryWithParam
 
@@ -94,9 +94,8 @@ def pearson_correlation_coefficient(expected: TorchTensor, actual: TorchTensor) 
         >>> ttnn.pearson_correlation_coefficient(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([2.0, 4.0, 6.0]))
         1.0
     """
-    torch = import_module("torch")
     for name, value in (("Expected", expected), ("Actual", actual)):
-        if not isinstance(value, torch.Tensor):
+        if not is_torch(value):
             raise ArgumentTypeError(f"{name} tensor is not a torch.Tensor\n{name.lower()}: use ttnn.to_torch")
     if expected.numel() != actual.numel():
         raise ArgumentError(
