@@ -119,24 +119,34 @@ class Matmul(Call, name="matmul"):
             return self._finished(product, device, *added_later(arguments, device.spec, free_l1_bytes=room))
 
     def _of_vectors(self) -> Tensor:
-        """The product of a row or a column or both, without the axes that these have for it."""
+        """The product of a row or a column or both, without the axes that these have for it.
+
+        A bias of as many numbers as the product has columns is added by the matmul, any other one after the axes went.
+        """
         first, second = self.input_tensor_a, self.input_tensor_b
         bias, vectors = self.bias, (len(first.shape) == 1, len(second.shape) == 1)
-        turned, written = self.transpose_a or self.transpose_b, self.optional_output_tensor is not None
-        if turned or written or (bias is not None and (self.activation is not None or not vectors[1])):
+        columns = 1 if vectors[1] else second.shape[-2 if self.transpose_b else -1]
+        within = bias is not None and tuple(bias.shape) == (columns,)
+        turned = (vectors[0] and self.transpose_a) or (vectors[1] and self.transpose_b)
+        of_axes = bias is not None and len(bias.shape) > 1 and bias.shape[-1] == columns
+        if turned or of_axes or self.optional_output_tensor is not None:
             raise NotSimulatedError(
-                f"{self._name}: ttsim does not simulate vectors with transposed operands, an optional_output_tensor, "
-                "or a bias beside an activation or a matrix of weights; reshape them to matrices"
+                f"{self._name}: ttsim does not simulate vectors that are transposed, an optional_output_tensor, or a "
+                "bias of several axes beside them; reshape them to matrices"
             )
         if vectors[0]:
             self.input_tensor_a = reshape(first, (1, *first.shape))
         if vectors[1]:
-            self.input_tensor_b, self.bias = reshape(second, (*second.shape, 1)), None
+            self.input_tensor_b = reshape(second, (*second.shape, 1))
+        activation, self.activation = _activation(self.activation), None
+        self.bias = bias if within else None
         product = self.run()
         *most, rows, columns = product.shape
         sides = (*most, *(() if vectors[0] else (rows,)), *(() if vectors[1] else (columns,)))
-        product = reshape(product, sides)
-        return product if bias is None else add(product, bias, memory_config=product.memory_config())
+        product = reshape(product, sides or ((1,) if within else ()))
+        if bias is not None and not within:
+            product = add(product, bias, memory_config=product.memory_config())
+        return product if activation is None else _activated(product, activation, _device(product))
 
     def _finished(self, product: Tensor, device: Device, lacks_bias: bool, lacks_activation: bool) -> Tensor:
         """A product with the bias and the activation that are operations of their own."""
@@ -153,9 +163,7 @@ class Matmul(Call, name="matmul"):
             bare, product = product, add(product, self.bias, memory_config=product.memory_config())
             bare.deallocate()
         if lacks_activation and activation is not None:
-            bare, plan = product, plan_unary(product.spec, activation, device.spec)
-            product = run(plan, {"input": bare}, device)["output"]
-            bare.deallocate()
+            return _activated(product, activation, device)
         return product
 
 
@@ -288,6 +296,13 @@ def _device(first: Tensor, *others: Tensor) -> Device:
     if device is None or any(tensor.device() is None for tensor in others):
         raise DeviceError("Operand to matmul must be on device\ngive every tensor to the device with .to(device)")
     return device
+
+
+def _activated(product: Tensor, activation: tuple[str, tuple[float, ...]], device: Device) -> Tensor:
+    """A function of the elements of a product, which is released."""
+    result = run(plan_unary(product.spec, activation, device.spec), {"input": product}, device)["output"]
+    product.deallocate()
+    return result
 
 
 def _activation(activation: str | UnaryWithParam | None) -> tuple[str, tuple[float, ...]] | None:

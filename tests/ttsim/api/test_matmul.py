@@ -126,8 +126,26 @@ def test_rows_and_columns_are_vectors(device):
     assert ttsim.matmul(x, x).to_numpy().astype(int).tolist() == row @ row
     shifted = ttsim.linear(z, x, bias=tensor(np.arange(40), device))
     assert shifted.to_numpy().astype(int).tolist() == (many @ row + np.arange(40)).tolist()
-    with pytest.raises(ArgumentError, match="does not simulate vectors with transposed operands"):
-        ttsim.matmul(x, y, transpose_b=True)
+    turned = ttsim.matmul(x, tensor(columns.T, device), transpose_b=True)
+    assert turned.to_numpy().astype(int).tolist() == (row @ columns).tolist()
+    with pytest.raises(ArgumentError, match="does not simulate vectors that are transposed"):
+        ttsim.matmul(z, x, transpose_b=True)
+
+
+def test_a_matmul_adds_a_bias_of_as_many_numbers_as_it_has_columns_to_a_vector(device):
+    """An activation is an operation of its own, behind the reshape that takes a column's axis away."""
+    row, columns, offset = np.ones(64), np.arange(64 * 2).reshape(64, 2) % 5 - 2, np.array([1, 5])
+    x, y, bias, one = (tensor(values, device) for values in (row, columns, offset, np.array([3])))
+    wanted = row @ columns + offset
+    fused = lambda: ttsim.linear(x, y, bias=bias)  # noqa: E731
+    assert operations(fused) == ["Matmul"]
+    assert fused().to_numpy().astype(int).tolist() == wanted.astype(int).tolist()
+    assert operations(lambda: ttsim.linear(x, y, bias=one)) == ["Matmul", "BinaryNg"]
+    result = ttsim.linear(x, y, bias=bias, activation="relu")
+    assert result.to_numpy().astype(int).tolist() == np.maximum(wanted, 0).astype(int).tolist()
+    behind = lambda: ttsim.linear(tensor(columns.T, device), x, activation="relu")  # noqa: E731
+    assert operations(behind)[-3:] == ["Matmul", "ReshapeView", "Unary"]
+    assert ttsim.linear(x, x, bias=one).shape == [1]
 
 
 def test_output_format_and_place(device):
