@@ -6,8 +6,8 @@ Student's t. Its spread joins the class's own with that of a typical class of th
 `TYPICAL` configurations; so a few rows that agree, or are all alike, do not make a bar of nearly zero. A program that
 changes formats on its way moves its pages as the program that does not, and is no better known. Where
 families share a class (matmuls that the library plans: of a benchmark, of profiled networks), each that has ten
-configurations in it is covered, since a large benchmark says little of networks. A class without rows, of kernels that
-replaced others, has the errors of its predictions from rows of the older kernels, and names their release.
+configurations in it is covered, since a large benchmark says little of networks. Rows of kernels that were replaced
+count with what reports say of today's kernels; a class of such rows alone names their release.
 """
 
 from collections import defaultdict
@@ -58,15 +58,18 @@ def bars(evidence: Sequence[Evidence]) -> dict[Class, Bar]:
     """The bar of every class, by name."""
     classes: defaultdict[Class, list[float]] = defaultdict(list)
     families: defaultdict[Class, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    releases: defaultdict[Class, list[str]] = defaultdict(list)
     for case in evidence:
-        if case.kind and not case.older:
+        if case.kind:
             key = case.kind, case.architecture, case.place
             classes[key].append(case.stated)
             families[key][case.family].append(case.stated)
+            releases[key].append(case.older)
+    older = {key: known[0] if all(known) else "" for key, known in releases.items()}
     spreads: defaultdict[str, list[float]] = defaultdict(list)
-    for (_, architecture, _), errors in classes.items():
-        if len(errors) >= TYPICAL:
-            spreads[architecture].append(sqrt(fmean(error * error for error in errors)))
+    for key, errors in classes.items():
+        if len(errors) >= TYPICAL and not older[key]:
+            spreads[key[1]].append(sqrt(fmean(error * error for error in errors)))
     typical = {architecture: median(known) for architecture, known in spreads.items()}
     most = {
         key: max(
@@ -77,26 +80,9 @@ def bars(evidence: Sequence[Evidence]) -> dict[Class, Bar]:
         for key, own in classes.items()
     }
     plain = {key: (key[0].removesuffix(FORMAT_CHANGED), *key[1:]) for key in classes}
-    found = {
-        key: Bar(fmean(map(abs, own)), max(most[key], most.get(plain[key], 0.0)), len(own))
-        for key, own in classes.items()
-    }
-    return dict(sorted((found | _of_older_kernels(evidence, found, typical)).items()))
-
-
-def _of_older_kernels(
-    evidence: Sequence[Evidence], found: dict[Class, Bar], typical: dict[str, float]
-) -> dict[Class, Bar]:
-    """Bars of classes without rows, from rows of the kernels that they replaced."""
-    older: defaultdict[Class, list[Evidence]] = defaultdict(list)
-    for case in evidence:
-        key = case.kind, case.architecture, case.place
-        if case.older and key not in found:
-            older[key].append(case)
-    errors = {key: [case.stated for case in own] for key, own in older.items()}
     return {
-        key: Bar(fmean(map(abs, off)), within(off, typical.get(key[1], 0.0)), len(off), older[key][0].older)
-        for key, off in errors.items()
+        key: Bar(fmean(map(abs, own)), max(most[key], most.get(plain[key], 0.0)), len(own), older[key])
+        for key, own in sorted(classes.items())
     }
 
 

@@ -84,7 +84,7 @@ def _later(case: Case, kernels: LaterKernels) -> Evidence:
         unseen=error,
         without_source=error,
         without_network=error,
-        older=case.spec.release,
+        older=kernels.measured,
     )
 
 

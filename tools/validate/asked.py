@@ -17,9 +17,11 @@ from ops.passes.cycles import base_name, operations_of, run_cycles
 from tools.validate.calls import CALLS, Call, matmul_call
 from tools.validate.operands import Asked
 from tools.validate.prediction import (
+    EARLY_2025,
     OF_2025,
     OF_2025_12,
     RUN_OF_EARLY_2025,
+    LaterKernels,
     NotPredictedError,
     Prediction,
     Row,
@@ -94,6 +96,11 @@ def predict_operation(row: Row) -> Prediction:
     def cycles_on(spec: DeviceSpec) -> tuple[float]:
         return (late + min((plan.cycles_on(spec) for plan in plans), key=lambda cycles: abs(late + cycles - measured)),)
 
+    def later_cycles() -> float:
+        return cycles_on(spec)[0] - late
+
+    evidence = plans[0].evidence
+    later = LaterKernels(evidence=evidence, cycles=later_cycles, measured=EARLY_2025) if late else None
     shown = f"{row['in_shape']}->{row['out_shape']} {row['config'][:60]}"
     return Prediction(
         row=row,
@@ -104,7 +111,8 @@ def predict_operation(row: Row) -> Prediction:
         group=(name, row["in_mem"] or row["out_mem"] or "not stated"),
         architecture=row["arch"],
         configuration=(run_of(row), name, shown, *(row[column] for column in COLUMNS)),
-        evidence=plans[0].evidence,
+        evidence=("", "") if late else evidence,
+        later=later,
         fitted=name not in VALIDATED,
     )
 

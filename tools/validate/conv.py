@@ -200,7 +200,7 @@ def predict_halo(row: Row) -> Prediction:
         architecture=row["arch"],
         configuration=(run_of(row), size, _kernel(row), pads, row["in_layout"], row["shard"]),
         evidence=(halo_class(arguments, spec), "shards"),
-        later=None if spec.release == today.release else _later_halo(plan, today, filled_by_stick=pool),
+        later=_later_halo(plan, today, filled_by_stick=pool) if spec.release == EARLY_2025 else None,
         remark="non-zero padding" if pool else "",
     )
 
@@ -212,7 +212,7 @@ def _later_halo(plan: HaloPlan, today: DeviceSpec, *, filled_by_stick: bool) -> 
     def cycles() -> float:
         return halo_times(plan, halo_traffic(plan, today), today, filled_by_stick=filled_by_stick).cycles
 
-    return LaterKernels(evidence=kernels, cycles=cycles)
+    return LaterKernels(evidence=kernels, cycles=cycles, measured=EARLY_2025)
 
 
 def _frame(row: Row) -> PaddedInput:
