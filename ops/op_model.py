@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
-from device.errors import NotSimulatedError, TTSimError
+from device.errors import ArgumentError, NotSimulatedError, TTSimError
 from device.matrix_unit.arithmetic import Arithmetic
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE
@@ -184,10 +184,13 @@ def values_of_first(values: Callable[[W, Array], Array]) -> ValuesOf[W]:
     return lambda op, inputs, context: values(op, given(inputs[0]))
 
 
+UNWRITTEN: Final = "the tensor has no values: nothing was written to it; write it with copy_host_to_device_tensor"
+
+
 def given(array: Array | None) -> Array:
-    """An input array that an operation has written; raises AssertionError for None, a bug of the plan."""
+    """An input array that an operation reads; raises ArgumentError for None, a tensor that nothing was written to."""
     if array is None:
-        raise AssertionError("an operation reads a tensor that nobody has written")
+        raise ArgumentError(UNWRITTEN)
     return array
 
 

@@ -60,6 +60,7 @@ def _text(value: Any) -> str:
 
 R = TypeVar("R")
 
+TARGET = "target"  # the caller's tensor that a result is written into, by its name in plans
 PREPARED = frozenset({"weight", "bias"})  # operands that may have been prepared, by their names in plans
 ARITHMETIC: Mapping[str, Arithmetic] = MappingProxyType({"exact": EXACT, "fast": FAST})
 
@@ -147,8 +148,10 @@ def _run(
     computes = dispatch and device.values != "off"
     if computes and plan.without_values is not None:
         raise NotSimulatedError(f'{plan.without_values}, or open the device with values="off"')
-    read = tensors.items() if computes else ()
-    arrays = {name: _array(name, tensor.each()[0], _lives(tensor), input_shape) for name, tensor in read}
+    # A result may go where nothing was written; operations that write a part of it ask for the rest
+    read = [(name, tensor.each()[0]) for name, tensor in tensors.items()] if computes else []
+    read = [(name, tensor) for name, tensor in read if name != TARGET or not tensor.is_allocated() or tensor.known]
+    arrays = {name: _array(name, tensor, _lives(tensors[name]), input_shape) for name, tensor in read}
     on_device = {name: tensor.buffer for name, tensor in tensors.items() if _lives(tensor)}
     buffers = on_device | place(plan, on_device, device, useful_flops=useful_flops, asked=asked)
     results = {}

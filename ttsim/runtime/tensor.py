@@ -20,6 +20,7 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, Memory
 from device.numbers.formats import Array, quantize, round_up
 from device.plan import DeviceOp
 from ops.builder import CREATED
+from ops.op_model import UNWRITTEN
 from ops.programs.conv2d.weights import AsWanted
 from ops.programs.data_movement.reshape import memory_after
 from ttsim.runtime.device import Device, MeshShape
@@ -428,7 +429,7 @@ class Tensor(Operators):
                 "the tensor has no values: its device was opened with values='off', which plans memory and cycles "
                 "only; open it with values='fast' (--values fast, TTSIM_VALUES=fast)"
                 if self.left_out
-                else "the tensor has no values: nothing was written to it; write it with copy_host_to_device_tensor"
+                else UNWRITTEN
             )
         return self._logical(self.buffer.values if self._values is None else self._values)
 

@@ -120,3 +120,36 @@ def test_lines_of_a_script_outermost_first_without_packages():
     space = {"call_sites": call_sites}
     exec(compile("def f():\n    return call_sites()\nfound = f()", "<cell>", "exec"), space)
     assert space["found"][-2:] == (CallSite("<cell>", 3), CallSite("<cell>", 2, "f"))
+
+
+def unwritten(device: ttsim.Device, *shape: int) -> ttsim.Tensor:
+    return ttsim.allocate_tensor_on_device(shape, ttsim.bfloat16, ttsim.TILE_LAYOUT, device, ttsim.DRAM_MEMORY_CONFIG)
+
+
+WRITING = {
+    "add": lambda x, target: ttsim.add(x, x, output_tensor=target),
+    "relu": lambda x, target: ttsim.relu(x, output_tensor=target),
+    "where": lambda x, target: ttsim.where(x, x, 0.0, output_tensor=target),
+    "matmul": lambda x, target: ttsim.matmul(x, x, optional_output_tensor=target),
+    "copy": ttsim.copy,
+}
+
+
+@pytest.mark.parametrize("values", ["exact", "fast"])
+@pytest.mark.parametrize(("name", "wanted"), {"add": 2, "relu": 1, "where": 1, "matmul": 32, "copy": 1}.items())
+def test_a_result_goes_where_nothing_was_written(values: str, name: str, wanted: float) -> None:
+    with ttsim.open_device(values=values) as device:
+        ones, target = ttsim.ones((32, 32), layout=ttsim.TILE_LAYOUT, device=device), unwritten(device, 32, 32)
+        WRITING[name](ones, target)
+        assert (target.to_numpy() == wanted).all()
+
+
+def test_a_part_of_what_was_never_written_is_not_written() -> None:
+    """The rest of a cache would stay as memory was."""
+    with ttsim.open_device() as device:
+        rows, cache = (
+            ttsim.ones((1, 1, 32, 32), layout=ttsim.TILE_LAYOUT, device=device),
+            unwritten(device, 1, 1, 64, 32),
+        )
+        with pytest.raises(ttsim.ArgumentError, match="nothing was written to it"):
+            ttsim.kv_cache.fill_cache_for_user_(cache, rows, 0)
