@@ -12,8 +12,8 @@ from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.conv.arguments import ConvCall, Folding, Operand
 from ops.planners.conv.checks import FOLDING_WAY_OUT
 from ops.programs.data_movement.copy import Conversion
-from ops.programs.data_movement.fold import FoldWindows, whole_windows
-from ops.programs.data_movement.pad import PadWith, around_image
+from ops.programs.data_movement.fold import FoldWindows, fold_buffers, whole_windows
+from ops.programs.data_movement.pad import PadWith, around_image, pad_buffers
 from ops.programs.data_movement.placement import convert, converted, uploaded_image
 from ops.programs.data_movement.reshape import reshaped
 
@@ -31,7 +31,9 @@ def folded_input(builder: PlanBuilder, call: ConvCall) -> PlanTensor:
         shape = (batch, height + top + bottom, width + left + right, channels)
         padded = image.spec.changed(shape=shape, layout=Layout.ROW_MAJOR)
         op = PadWith(shape=image.spec.shape, padding=around_image(call.padding))
-        current = builder.run("PadDeviceOperation", op, [image], PlanTensor("input.padded", padded))
+        target = PlanTensor("input.padded", padded)
+        buffers = pad_buffers(image, target, 0, builder.device_spec)
+        current = builder.run("PadDeviceOperation", op, [image], target, buffers, dataflow=True)
     ready = rows = _as_rows(builder, current)
     builder.free_own(current, keep=[image, rows])
     if rows.spec.memory_config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:  # whole rows of windows on a core
@@ -92,7 +94,9 @@ def _folded(builder: PlanBuilder, call: ConvCall, image: PlanTensor) -> PlanTens
     shape = (batch, height // rows, width // columns, positions * channels)
     folded = TensorSpec(shape, _row_format(image.spec), Layout.ROW_MAJOR, place)
     fold = FoldWindows(window=call.stride, image=(batch, height, width, channels), data_format=folded.data_format)
-    return builder.run("Fold", fold, [image], PlanTensor(FOLDED, folded))
+    target = PlanTensor(FOLDED, folded)
+    buffers = fold_buffers(image, target, call.stride, builder.device_spec)
+    return builder.run("Fold", fold, [image], target, buffers, dataflow=True)
 
 
 def _row_format(spec: TensorSpec) -> DataFormat:

@@ -93,3 +93,16 @@ def test_a_mistake_of_ours_is_no_answer(monkeypatch):
     unplanned = load_spec("wormhole_n150").replace(name="one that has not planned it yet")
     with pytest.raises(ValueError, match="a mistake"):
         query_op_constraints(input_tensor=IMAGE, spec=unplanned, **CALL)
+
+
+def test_padding_before_windows_are_folded_takes_room_for_a_page_of_rows() -> None:
+    device = ttsim.open_device(spec="wormhole_n150", values="off", l1_small_size=32768)
+    weights = ttsim.Tensor(np.zeros((64, 32, 2), np.float32), ttsim.bfloat16)
+    sizes = {"in_channels": 32, "out_channels": 64, "batch_size": 1, "input_length": 256, "kernel_size": 2, "stride": 2}
+    image = ttsim.TensorSpec((1, 1, 256, 32), ttsim.bfloat16, ttsim.ROW_MAJOR_LAYOUT, ttsim.BufferType.DRAM)
+
+    def call(on: ttsim.Device, image: ttsim.Tensor) -> Any:
+        return ttsim.conv1d(input_tensor=image, weight_tensor=weights, device=on, padding=1, **sizes)
+
+    usage = ttsim.graph.query_op_constraints(call, device, device, image).resource_usage
+    assert usage.peak_memory_usage_per_core == 512 * 64 + 64  # groups of rows on their way, and a row of the number
