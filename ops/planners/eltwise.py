@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from math import prod
 
+from device.cores import CoreRangeSet
 from device.errors import DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig
@@ -19,11 +20,14 @@ from ops.programs.eltwise.refusals import OF_INTEGERS, operation_refusal
 from ops.programs.eltwise.shards import (
     NOT_REPEATED,
     Repeated,
+    lies_in_place,
     on_all_cores,
     repeated,
+    require_shards_within,
     rescaled,
     rows_on_all_cores,
     shard_view,
+    shards_outside,
     tiles_of,
     unary_buffers,
     works_on_shards,
@@ -42,6 +46,16 @@ class BinaryArguments:
     right: TensorSpec | None = None  # The second, "input_b"; None for a number
     place: MemoryConfig | None = None  # Where the result goes; None lets the call choose
     target: TensorSpec | None = None  # The caller's tensor "target" that the result is written into, if there is one
+    wanted: DataFormat | None = None  # The format that the caller asks for, which must be that of the target
+
+
+def require_wanted(target: TensorSpec | None, wanted: DataFormat | None) -> None:
+    """Raises DeviceError where the caller asks for another format than that of the caller's own tensor."""
+    if target is not None and wanted not in (None, target.data_format):
+        raise DeviceError(
+            "If both output dtype and output tensor are provided, their dtypes should match\n"
+            f"dtype: leave it out; output_tensor is {target.data_format}, not {wanted}"
+        )
 
 
 def require_formats(op: Binary) -> None:
@@ -126,7 +140,7 @@ def binary_buffers(
     def buffer_of(name: str, tensor: PlanTensor) -> CircularBuffer:
         if on_shards and tensor.spec.memory_config.is_sharded():
             return shard_view(name, tensor, spec)
-        return tiles_of(name, BUFFERING, tensor.spec.data_format, spec)
+        return tiles_of(name, BUFFERING, tensor.spec.data_format, spec, cores=op.cores)
 
     spread, before = op.left_format if kind.left else op.second_format, op.before
     on_the_way = 1
@@ -135,10 +149,10 @@ def binary_buffers(
         on_the_way = VECTOR_UNIT_TILES if op.by_vector_unit else DST_TILES // (2 if op.fp32_dest else 1)
     return (
         buffer_of("left", left),
-        *((tiles_of("left_activated", on_the_way, before[0], spec),) if before[0] else ()),
-        tiles_of("number", 1, op.scalar_format, spec) if right is None else buffer_of("right", right),
-        *((tiles_of("right_activated", on_the_way, before[1], spec),) if before[1] else ()),
-        *((tiles_of("spread", BUFFERING, spread, spec),) if kind.what else ()),
+        *((tiles_of("left_activated", on_the_way, before[0], spec, cores=op.cores),) if before[0] else ()),
+        tiles_of("number", 1, op.scalar_format, spec, cores=op.cores) if right is None else buffer_of("right", right),
+        *((tiles_of("right_activated", on_the_way, before[1], spec, cores=op.cores),) if before[1] else ()),
+        *((tiles_of("spread", BUFFERING, spread, spec, cores=op.cores),) if kind.what else ()),
         buffer_of("result", result),
     )
 
@@ -150,6 +164,9 @@ def plan_binary(call: BinaryArguments, spec: DeviceSpec) -> Plan:
     """Plan a call of the tensors "input", "input_b" and "target"; raises DeviceError for unfit shapes or places."""
     in_rows = [tensor.layout is Layout.ROW_MAJOR for tensor in (call.left, call.right) if tensor is not None]
     as_they_are = call.op.operation.startswith("where_")  # not brought into tiles
+    if call.op.scalar is not None and call.left.data_format in RANGES and call.op.operation != "pow":
+        require_integer(call.op.scalar, call.left.data_format, call.op.operation)
+    require_wanted(call.target, call.wanted)
     by_rows = all(in_rows) and (
         as_they_are
         or not any(tensor is not None and tensor.memory_config.is_sharded() for tensor in (call.left, call.right))
@@ -206,6 +223,8 @@ def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor
     tensors = [tensor for tensor in (left.spec, other, result.spec) if tensor is not None]
     on_shards = works_on_shards(left.spec, other, result.spec, spec.release)
     shards = [tensor.memory_config.shard_spec for tensor in tensors if on_shards]
+    if on_shards:
+        require_shards_within(op.cores, result.spec, op.operation)
     return builder.run(
         "BinaryNgDeviceOperation",
         op,
@@ -219,6 +238,7 @@ def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor
             op.fast,
             op.numbers,
             op.scalar_first,
+            op.cores,
             (op.left_activations, op.right_activations, op.activations),
             other is None,
             kind,
@@ -313,16 +333,14 @@ def plan_unary(
     *,
     place: MemoryConfig | None = None,
     target: TensorSpec | None = None,
+    cores: CoreRangeSet | None = None,
 ) -> Plan:
-    """Plan a function of the tensor "input", written into the caller's tensor "target" if given."""
+    """Plan a function of the tensor "input", written into the caller's tensor "target" if given, on some cores."""
     name, parameters = function
-    if target is not None and (target.shape, target.layout) != (source.shape, source.layout):
-        raise DeviceError(
-            f"Unary: Preallocated output shape must match computed shape. Computed: Shape({list(source.shape)}), "
-            f"Preallocated: Shape({list(target.shape)})\noutput_tensor: give one of the input's shape and layout"
-        )
+    _require_target_format(source, target, name)
     written = PlanTensor("output", _result(source, place, spec)) if target is None else PlanTensor("target", target)
-    _require_format(source, name, target)
+    _require_format(source, name)
+    _require_target_shape(source, target)
     stays = (source.memory_config if place is None else place).is_sharded()
     if stays and source.memory_config.is_sharded() and len(source.padded_shape) < 2:
         raise DeviceError(f"Rank must be at least 2\n{name}: reshape the vector of rows in shards to rank 2")
@@ -332,7 +350,9 @@ def plan_unary(
         parameters=parameters,
         data_format=source.data_format,
         out_format=None if format_after == source.data_format else format_after,
+        cores=cores,
     )
+    refused = shards_outside(cores, source, name) if lies_in_place(source, written.spec, spec) else None
     shape_key = None if source.layout is Layout.TILE else source.padded_shape  # tiles have one program for all shapes
 
     def write(builder: PlanBuilder, read: PlanTensor, *into: PlanTensor) -> PlanTensor:
@@ -341,16 +361,29 @@ def plan_unary(
             op,
             [read, *into],
             None if into else written,
-            unary_buffers(read, written, spec, name),
+            unary_buffers(read, written, spec, name, cores),
             dataflow=True,
+            refused=refused,
             key=("unary", op, source.layout, source.memory_config, written.spec.memory_config, shape_key),
         )
 
     return plan_of({"input": source, "target": target}, spec, write)
 
 
-def _require_format(source: TensorSpec, name: str, target: TensorSpec | None) -> None:
-    """Raises for integers that a function does not take (DeviceError), or with a result of another format."""
+def _require_target_format(source: TensorSpec, target: TensorSpec | None, name: str) -> None:
+    """Raises DeviceError for a caller's tensor of a format that such results can not have."""
+    data_format = source.data_format
+    result = data_format if target is None else target.data_format
+    if result != data_format and not {result, data_format} <= {BFLOAT16, FLOAT32, BFLOAT8_B}:
+        raise DeviceError(
+            f"Preallocated output dtype {_named(result)} is not compatible with input dtype {_named(data_format)}. "
+            "Integer and float dtypes cannot be mixed; mixed floating-point output is limited to BFLOAT16, FLOAT32, "
+            f"and BFLOAT8_B.\n{name}: give an output_tensor of {data_format}"
+        )
+
+
+def _require_format(source: TensorSpec, name: str) -> None:
+    """Raises DeviceError for a format that a function does not take."""
     data_format = source.data_format
     if not data_format.is_float and (name not in FUNCTIONS or data_format not in FUNCTIONS[name].integer_formats):
         raise DeviceError(
@@ -365,12 +398,22 @@ def _require_format(source: TensorSpec, name: str, target: TensorSpec | None) ->
             f"Unary: {name.upper()} requires BFLOAT16 or FLOAT32 input, got dtype {BLOCKS[data_format.name]}\n"
             f"{name}: typecast the tensor"
         )
-    result = data_format if target is None else target.data_format
-    if result != data_format and not {result, data_format} <= {BFLOAT16, FLOAT32, BFLOAT8_B}:
+
+
+def _require_target_shape(source: TensorSpec, target: TensorSpec | None) -> None:
+    """Raises DeviceError for a caller's tensor of another shape or layout than the input's."""
+    if target is None:
+        return
+    if target.shape != source.shape:
         raise DeviceError(
-            f"Preallocated output dtype {_named(result)} is not compatible with input dtype {_named(data_format)}. "
-            "Integer and float dtypes cannot be mixed; mixed floating-point output is limited to BFLOAT16, FLOAT32, "
-            f"and BFLOAT8_B.\n{name}: give an output_tensor of {data_format}"
+            f"Unary: Preallocated output shape must match computed shape. Computed: Shape({list(source.shape)}), "
+            f"Preallocated: Shape({list(target.shape)})\noutput_tensor: give one of the input's shape"
+        )
+    if target.layout is not source.layout:
+        raise DeviceError(
+            "Unary: Output format (tile/row-major) must match input when preallocated. Output: "
+            f"{int(target.layout is Layout.TILE)}, Input: {int(source.layout is Layout.TILE)}\n"
+            "output_tensor: give one of the input's layout"
         )
 
 

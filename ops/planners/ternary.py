@@ -11,7 +11,15 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.eltwise import broadcast, places_on_shards
 from ops.programs.buffer_shapes import BUFFERING
-from ops.programs.eltwise.shards import all_lie_alike, on_all_cores, repeated, rescaled, shard_view, tiles_of
+from ops.programs.eltwise.shards import (
+    all_lie_alike,
+    on_all_cores,
+    repeated,
+    require_shards_within,
+    rescaled,
+    shard_view,
+    tiles_of,
+)
 from ops.programs.eltwise.ternary import Ternary
 
 AT_FIRST = ("lerp", "mac")  # operations whose result lies as the first tensor does
@@ -116,10 +124,11 @@ def _buffers(
     in_place = all_lie_alike([*call.tensors, result.spec])
     ends = [*zip(ROLES, read, strict=False), ("result", result)]
     if in_place:
+        require_shards_within(call.op.cores, result.spec, call.op.operation)
         return tuple(shard_view(role, tensor, spec) for role, tensor in ends)
 
     def tiles(role: str, tensor: PlanTensor) -> CircularBuffer:
-        return tiles_of(role, BUFFERING, tensor.spec.data_format, spec)
+        return tiles_of(role, BUFFERING, tensor.spec.data_format, spec, cores=call.op.cores)
 
     spread = len(read) == len(ROLES) and repeats([tensor.shape for tensor in call.tensors]) == "row"
     *operands, last = ends

@@ -1,6 +1,6 @@
 """Plans of tilize, untilize, typecast and to_memory_config. Rules: ttnn 0.81.1, compared with recorded plans."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from math import prod
@@ -209,59 +209,121 @@ def plan_untilize_with_unpadding(
 
 
 def plan_typecast(
-    source: TensorSpec, data_format: DataFormat, spec: DeviceSpec, *, place: MemoryConfig | None = None
+    source: TensorSpec,
+    data_format: DataFormat,
+    spec: DeviceSpec,
+    *,
+    place: MemoryConfig | None = None,
+    target: TensorSpec | None = None,
 ) -> Plan:
-    """Plan the tensor "input" in another format; raises DeviceError for another sharding, or a format without rows."""
-    return plan_of(source, spec, partial(typecast_by, data_format=data_format, name="output", place=place))
+    """Plan the tensor "input" in another format, written into the caller's tensor "target" if there is one.
+
+    Raises DeviceError for another sharding, a format without rows, or a target of another format, shape or layout.
+    """
+    if target is not None and target.data_format != data_format:
+        raise DeviceError(
+            "If both output dtype and output tensor provided dtype should match\n"
+            f"output_tensor: give one of {data_format}, not of {target.data_format}"
+        )
+
+    def write(builder: PlanBuilder, read: PlanTensor, into: PlanTensor | None = None) -> PlanTensor:
+        return typecast_by(builder, read, data_format, "output", place=place, into=into)
+
+    return plan_of({"input": source, "target": target}, spec, write)
 
 
 def plan_to_memory_config(
-    source: TensorSpec, place: MemoryConfig, spec: DeviceSpec, *, data_format: DataFormat | None = None
+    source: TensorSpec,
+    place: MemoryConfig,
+    spec: DeviceSpec,
+    *,
+    data_format: DataFormat | None = None,
+    target: TensorSpec | None = None,
 ) -> Plan:
-    """Plan a copy of the tensor "input" in a place, or the tensor itself; raises DeviceError for unfit shards."""
-    return plan_of(source, spec, partial(placed, place=place, name="output", data_format=data_format))
+    """Plan a copy of the tensor "input" in a place, or the tensor itself, or the caller's tensor "target" there.
+
+    Raises DeviceError for unfit shards, or a target of another shape, layout, place or format.
+    """
+    if target is not None:
+        wanted = source.changed(memory_config=place, data_format=data_format)
+        if (refused := next(_target_refusals(source, wanted, target), None)) is not None:
+            raise DeviceError(f"{refused}\noutput_tensor: give one like the result, or leave it out")
+
+    def write(builder: PlanBuilder, read: PlanTensor, into: PlanTensor | None = None) -> PlanTensor:
+        return placed(builder, read, place, "output", data_format=data_format, into=into)
+
+    return plan_of({"input": source, "target": target}, spec, write)
+
+
+def _target_refusals(source: TensorSpec, wanted: TensorSpec, target: TensorSpec) -> Iterator[str]:
+    """What the library refuses of a tensor that is to receive the result ``wanted``, in its order."""
+    if target.shape != source.shape:
+        shapes = list(source.shape), list(target.shape)
+        yield "Input tensor shape Shape({}) does not match output tensor shape Shape({})".format(*shapes)
+    if target.layout is not source.layout:
+        before, after = source.layout.name, target.layout.name
+        yield f"Input tensor layout (Layout::{before}) must equal output tensor layout (Layout::{after})"
+    if target.memory_config != wanted.memory_config:
+        yield (
+            "Mismatched output memory config. Check to see if the preallocated output tensor has a different shard "
+            "spec than the one specified in the passed-in memory config."
+        )
+    if target.data_format != wanted.data_format:
+        yield "Mismatched output dtype"
 
 
 def placed(
-    builder: PlanBuilder, source: PlanTensor, place: MemoryConfig, name: str, *, data_format: DataFormat | None = None
+    builder: PlanBuilder,
+    source: PlanTensor,
+    place: MemoryConfig,
+    name: str,
+    *,
+    data_format: DataFormat | None = None,
+    into: PlanTensor | None = None,
 ) -> PlanTensor:
     """A copy of a tensor in a place, which stays allocated; the tensor itself if it is there, whatever the format.
+
+    The copy is ``into`` if given: a tensor of that place.
 
     Programs that distribute shards need rows that L1 aligns, and change formats of tiles only, and those that gather
     shards need them in L1; a copy program does the rest.
     """
     source_spec, spec = source.spec, builder.device_spec
-    if place == source_spec.memory_config:
+    if place == source_spec.memory_config and into is None:
         return source
     if (refused := without_spec(source_spec, place)) is not None:
         raise DeviceError(refused)
     result, current = source_spec.changed(memory_config=place, data_format=data_format), source_spec.memory_config
+
+    def copy(conversion: Conversion, read: PlanTensor) -> PlanTensor:
+        return copied(builder, conversion, read, result, name, into=into)
+
     if (refused := blocks_in_dram(current, place)) is not None:
         raise DeviceError(refused)
     if not current.is_sharded():
         deals = place.is_sharded() and _may_redistribute(source_spec, place.shard_spec, result.data_format, spec)
-        return copied(builder, Conversion.INTERLEAVED_TO_SHARDED if deals else Conversion.COPY, source, result, name)
+        return copy(Conversion.INTERLEAVED_TO_SHARDED if deals else Conversion.COPY, source)
     gathers = not in_dram(source_spec) and _may_redistribute(source_spec, current.shard_spec, result.data_format, spec)
     if not place.is_sharded():
-        return copied(builder, Conversion.SHARDED_TO_INTERLEAVED if gathers else Conversion.COPY, source, result, name)
+        return copy(Conversion.SHARDED_TO_INTERLEAVED if gathers else Conversion.COPY, source)
     ends = source_spec.memory_config.shard_spec, place.shard_spec
     widths = [0 if shards is None else shards.shape[1] for shards in ends]
     stays = widths[0] == widths[1] or current.memory_layout is place.memory_layout or None in ends
     if source_spec.layout is Layout.TILE or stays:  # rows of another width and scheme go by way of DRAM
         if data_format is not None:
-            return copied(builder, Conversion.COPY, source, result, name)
+            return copy(Conversion.COPY, source)
         if resharding(source_spec, place, spec) is Conversion.RESHARD:
-            return copied(builder, Conversion.RESHARD, source, result, name)
+            return copy(Conversion.RESHARD, source)
     if not gathers:
-        return copied(builder, Conversion.COPY, source, result, name)
+        return copy(Conversion.COPY, source)
     by_way = source_spec.changed(memory_config=DRAM_MEMORY_CONFIG, data_format=data_format)
     between = copied(builder, Conversion.SHARDED_TO_INTERLEAVED, source, by_way, f"{name}.interleaved")
     if _may_redistribute(by_way, place.shard_spec, result.data_format, spec):
-        copy = copied(builder, Conversion.INTERLEAVED_TO_SHARDED, between, result, name)
+        dealt = copy(Conversion.INTERLEAVED_TO_SHARDED, between)
         builder.free(between)
-        return copy
+        return dealt
     builder.free(between)  # of no use here
-    return copied(builder, Conversion.COPY, source, result, name)
+    return copy(Conversion.COPY, source)
 
 
 def _may_redistribute(

@@ -13,8 +13,7 @@ from ops.planners.ternary import TernaryArguments, plan_ternary, repeats
 from ops.programs.eltwise.shards import repeated
 from ops.programs.eltwise.ternary import Ternary
 from ttsim.api.conversions import typecast
-from ttsim.api.device_calls import require_left_out
-from ttsim.api.eltwise import LEGACY, combined, device_of, wrong
+from ttsim.api.eltwise import LEGACY, allowed, combined, device_of, wrong
 from ttsim.api.shape import slice as part_of
 from ttsim.api.unary import applied
 from ttsim.runtime.calls import on_device
@@ -29,7 +28,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "use_legacy": LEGACY,
     "memory_config": "Memory of the result; None lets the call choose.",
     "output_tensor": "A tensor of the result's shape that receives the result and is returned.",
-    "sub_core_grids": "Not simulated; None for all cores.",
+    "sub_core_grids": "Cores that may be used; None for all.",
     "sub_device_id": "Not simulated; None for all cores.",
     "dtype": "Data type of the result; None for that of the first tensor.",
     "activations": "Functions applied to the result.",
@@ -84,8 +83,9 @@ def _three(
     dtype: DataType | None = None,
     memory_config: MemoryConfig | None = None,
     output_tensor: Tensor | None = None,
+    cores: object = None,
 ) -> Tensor:
-    """The device operation of three operands, of which one may be a number."""
+    """The device operation of three operands, of which one may be a number, on some cores or all."""
     tensors = [operand for operand in operands if isinstance(operand, Tensor)]
     scalar = next((float(operand) for operand in operands if not isinstance(operand, Tensor)), None)
     roles = dict(zip(("input", "input_b", "input_c"), tensors, strict=False))
@@ -98,6 +98,7 @@ def _three(
         scalar=scalar,
         numbers=numbers,
         data_format=result,
+        cores=allowed(name, cores),
     )
     target = None if output_tensor is None else output_tensor.spec
     call = TernaryArguments(op=op, tensors=tuple(tensor.spec for tensor in tensors), place=memory_config, target=target)
@@ -123,14 +124,13 @@ def where(
     sub_core_grids: object = None,
 ) -> Tensor:
     """One operation, of one, two or three tensors; a predicate of integers is converted for floats."""
-    require_left_out("where", sub_core_grids=sub_core_grids)
     _require_numbers("where", true_value=true_value, false_value=false_value)
     values = [value for value in (true_value, false_value) if isinstance(value, Tensor)]
     whole, condition = not predicate.spec.data_format.is_float, predicate
     floats = all(value.spec.data_format.is_float for value in values)
     if whole and ((values and floats) or (not values and predicate.spec.data_format in (INT32, UINT32))):
         condition = typecast(predicate, values[0].dtype if values else DataType.FLOAT32)
-    placed = {"memory_config": memory_config, "output_tensor": output_tensor}
+    placed = {"memory_config": memory_config, "output_tensor": output_tensor, "cores": sub_core_grids}
     if len(values) == 2:
         pair = (true_value, false_value)
         return _three("where", (condition, *pair), dtype=values[0].dtype, **placed)  # type: ignore[arg-type]
@@ -138,7 +138,8 @@ def where(
     if values and values[0].spec.data_format in RANGES:
         require_integer(numbers[0], values[0].spec.data_format, "where", caller="ttnn.where", tensor="tensor")
     if not values:
-        return applied("where", ("where_tss", numbers), condition, memory_config, output_tensor)
+        cores = allowed("where", sub_core_grids)
+        return applied("where", ("where_tss", numbers), condition, memory_config, output_tensor, cores)
     if memory_config is None:
         repeated(condition.spec.shape, values[0].spec.shape)
         shape = broadcast(condition.spec.shape, values[0].spec.shape)
@@ -249,7 +250,6 @@ def mac(
     sub_core_grids: object = None,
 ) -> Tensor:
     """One operation of floats, a product and a sum of integers."""
-    require_left_out("mac", sub_core_grids=sub_core_grids)
     _require_numbers("mac", input_tensor_b=input_tensor_b, input_tensor_c=input_tensor_c)
     operands = (input_tensor_a, input_tensor_b, input_tensor_c)
     tensors = [operand for operand in operands if isinstance(operand, Tensor)]
@@ -257,13 +257,21 @@ def mac(
     repeated = _repeats(*tensors) in (*ROW_OR_COLUMN, *(("number",) if len(tensors) == len(operands) else ()))
     whole = any(not tensor.spec.data_format.is_float for tensor in tensors)
     if whole or (_block_floats(*tensors) and repeated):
+        if sub_core_grids is not None:
+            raise DeviceError(
+                "ttnn::mac: sub_core_grids is not supported when the operation falls back to the composite path. "
+                "Remove sub_core_grids or use shapes/dtypes that are supported by the native LLK path.\n"
+                "mac: integers are multiplied and added by two operations"
+            )
         factor = input_tensor_b if isinstance(input_tensor_b, Tensor) else numbers[0]
         product = combined("multiply", "multiply", (input_tensor_a, factor), memory_config=memory_config)
         addend = input_tensor_c if isinstance(input_tensor_c, Tensor) else numbers[-1]
         return combined("add", "add", (product, addend), memory_config=memory_config)
     if len(tensors) == 1:
-        return applied("mac", ("mac_tss", numbers), input_tensor_a, memory_config, output_tensor)
-    return _three("mac", operands, memory_config=memory_config, output_tensor=output_tensor)  # type: ignore[arg-type]
+        cores = allowed("mac", sub_core_grids)
+        return applied("mac", ("mac_tss", numbers), input_tensor_a, memory_config, output_tensor, cores)
+    placed = {"memory_config": memory_config, "output_tensor": output_tensor, "cores": sub_core_grids}
+    return _three("mac", operands, **placed)  # type: ignore[arg-type]
 
 
 @public("input + weight * (end - input).", "lerp(x, y, 0.5)", "[[1.5, 2.0]]")

@@ -436,9 +436,10 @@ def typecast(
         dtype = output_dtype
     device, changed = input_tensor.device(), input_tensor
     if device is not None:
-        plan = cached_plan(plan_typecast, device, input_tensor.spec, dtype.format, place=memory_config)
-        changed = carried_out("typecast", plan, input_tensor, device)
-    elif input_tensor.dtype is not dtype:
+        target = None if output_tensor is None else output_tensor.spec
+        plan = cached_plan(plan_typecast, device, input_tensor.spec, dtype.format, place=memory_config, target=target)
+        return carried_out("typecast", plan, input_tensor, device, target=output_tensor)
+    if input_tensor.dtype is not dtype:
         changed = input_tensor.with_dtype(dtype)
     return changed if output_tensor is None else stored_in(output_tensor, changed)
 
@@ -468,19 +469,21 @@ def to_memory_config(
         >>> ttnn.to_memory_config(tensor, ttnn.L1_MEMORY_CONFIG).memory_config().buffer_type
         BufferType.L1
     """
-    if output_tensor is not None:
-        return stored_in(output_tensor, to_memory_config(tensor, memory_config, dtype))
     require_type("to_memory_config", Tensor, tensor=tensor)
+    require_type_or_none("to_memory_config", Tensor, output_tensor=output_tensor)
     require_type("to_memory_config", MemoryConfig, memory_config=memory_config)
     require_type_or_none("to_memory_config", DataType, dtype=dtype)
     device = tensor.device()
     if device is None or tensor.keeps_padding:  # what was prepared keeps its padding
-        return tensor.with_memory_config(memory_config)
-    data_format = None if dtype is None else dtype.format
-    plan = cached_plan(plan_to_memory_config, device, tensor.spec, memory_config, data_format=data_format)
+        moved = tensor.with_memory_config(memory_config)
+        return moved if output_tensor is None else stored_in(output_tensor, moved)
+    data_format, target = None if dtype is None else dtype.format, None if output_tensor is None else output_tensor.spec
+    plan = cached_plan(
+        plan_to_memory_config, device, tensor.spec, memory_config, data_format=data_format, target=target
+    )
     if device.strict:
         require_right_rows(plan)
-    return carried_out("to_memory_config", plan, tensor, device)
+    return carried_out("to_memory_config", plan, tensor, device, target=output_tensor)
 
 
 @on_device

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from device.errors import ArgumentError, ArgumentIndexError, ArgumentTypeError, shown
+from device.errors import ArgumentError, ArgumentIndexError, ArgumentTypeError, DeviceError, shown
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.numbers.formats import Array
@@ -245,7 +245,7 @@ def arange(
     Raises:
         ArgumentTypeError: An argument is of the wrong type.
         ArgumentError: ``step`` is 0.
-        DeviceError: Block floats are asked for in ROW_MAJOR layout.
+        DeviceError: Block floats are asked for.
 
     Examples:
         >>> ttnn.arange(0, 8, 2).to_list()
@@ -257,6 +257,8 @@ def arange(
         raise ArgumentError(f"arange: start, end and step must be at most {MOST_ELEMENTS:,}")
     if not step:
         raise ArgumentError("arange: step must not be 0")
+    if isinstance(dtype, DataType) and dtype.format.is_block:
+        raise DeviceError(f"Unsupported dtype\narange: {dtype.format} holds no range; typecast one of bfloat16")
     values = np.arange(start, step=step) if end is None else np.arange(start, end, step)
     return _filled_tensor("arange", values.astype(np.float64), (dtype, layout, device, memory_config))
 
@@ -356,6 +358,11 @@ def _filled_tensor(function: str, values: Array, place: Place) -> Tensor:
     require_type_or_none(function, DataType, dtype=dtype)
     require_type_or_none("Tensor", Device, device=device)  # before the values are made
     chosen = dtype or DataType.BFLOAT16
+    if chosen.format.is_block and layout is Layout.ROW_MAJOR:
+        raise DeviceError(
+            "Only TILE layout is supported for BFLOAT8_B dtype!\n"  # said of every block float
+            f"layout: {chosen.format} has no rows; use TILE_LAYOUT, or bfloat16"
+        )
     single = values if chosen.format.is_float else values.astype(np.int64)
     stored = single.astype(np.float32) if chosen.format.is_float else single
     if values.size and not any(values.strides):

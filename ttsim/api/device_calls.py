@@ -151,11 +151,14 @@ def converted(
     return carried_out(owner, plan, tensor, device)
 
 
-def carried_out(owner: str, plan: Plan, tensor: Tensor, device: Device) -> Tensor:
-    """The result of a plan of one tensor, "input"; raises DeviceError where it was deallocated or does not fit."""
+def carried_out(owner: str, plan: Plan, tensor: Tensor, device: Device, *, target: Tensor | None = None) -> Tensor:
+    """The result of a plan of one tensor, "input", which may be written into another, "target".
+
+    Raises DeviceError where a tensor was deallocated or does not fit.
+    """
     require_allocated(tensor, first_line=INPUT_LOST)
     with device.function(f"ttnn.{owner}"):
-        return run(plan, {"input": tensor}, device)["output"]
+        return run(plan, {"input": tensor} | ({} if target is None else {"target": target}), device)["output"]
 
 
 def run_on_several(

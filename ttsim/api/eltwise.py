@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Final
 
+from device.cores import CoreRangeSet
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 from device.memory.memory_config import Layout, MemoryConfig
 from device.numbers.formats import FLOAT32
@@ -57,7 +58,7 @@ class Combination(Call):
     def carry_out(self) -> Tensor:
         """Combines the operands."""
         name, left, right = self._name, self.input_tensor_a, self.input_tensor_b
-        require_left_out(name, **{key: getattr(self, key) for key in ("sub_core_grids", "sub_device_id")})
+        require_left_out(name, sub_device_id=self.sub_device_id)
         number_first = self._operation in NUMBERS_FIRST and isinstance(left, Real) and isinstance(right, Tensor)
         if not isinstance(left, Tensor) and not number_first:
             raise wrong(name, f"input_tensor_a must be a Tensor, not {shown(left)}")
@@ -74,6 +75,7 @@ class Combination(Call):
             left_activations=self.input_tensor_a_activations,
             right_activations=self.input_tensor_b_activations,
             fast=self.fast_and_approximate_mode is True,
+            cores=self.sub_core_grids,
         )
 
 
@@ -90,6 +92,7 @@ def combined(
     right_activations: object = (),
     fast: bool = False,
     numbers: tuple[float, ...] = (),
+    cores: object = None,
 ) -> Tensor:
     """One device operation of two tensors, or of a tensor and a number, by a function of this name."""
     left, right = operands
@@ -103,6 +106,7 @@ def combined(
     settings: dict[str, Any] = {
         "memory_config": memory_config, "output_tensor": output_tensor, "activations": activations, "dtype": dtype,
         "left_activations": left_activations, "right_activations": right_activations, "fast": fast, "numbers": numbers,
+        "cores": cores,
     }  # fmt: skip
     if new := _conversions(operation, tensors, right):
         with device.function(f"ttnn.{name}"):
@@ -128,8 +132,11 @@ def combined(
         fast=fast and PAIRS[operation].fast is not None,
         numbers=numbers,
         scalar_first=scalar_first,
+        cores=allowed(name, cores),
     )
-    call = BinaryArguments(op=op, left=first, right=second, place=memory_config, target=written)
+    call = BinaryArguments(
+        op=op, left=first, right=second, place=memory_config, target=written, wanted=format_of(dtype)
+    )
     plan = plan_binary(call, device.spec)
     in_rows = output_tensor is not None and output_tensor.layout is Layout.ROW_MAJOR
     if in_rows and (device.strict or device.values != "off"):
@@ -139,6 +146,13 @@ def combined(
         )
     with device.function(f"ttnn.{name}"):
         return run(plan, tensors, device)["output"]
+
+
+def allowed(name: str, cores: object) -> CoreRangeSet | None:
+    """The cores that a call may use."""
+    if not isinstance(cores, CoreRangeSet | None):
+        raise wrong(name, f"sub_core_grids must be a CoreRangeSet, not {shown(cores)}")
+    return cores
 
 
 def _conversions(operation: str, tensors: Mapping[str, Tensor], other: object) -> dict[str, DataType]:
@@ -182,7 +196,7 @@ class Activations(Combination):
 class Grids(Combination):
     """One that could run on some cores alone."""
 
-    sub_core_grids: object = param("Not simulated; None for all cores.", default=None)
+    sub_core_grids: object = param("Cores that may be used; None for all.", default=None)
     sub_device_id: object = param("Not simulated; None for all cores.", default=None)
 
 

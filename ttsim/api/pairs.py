@@ -8,8 +8,10 @@ import numpy as np
 
 from device.errors import DeviceError
 from device.numbers.formats import BFLOAT16, INT32, UINT32, quantize
+from ops.planners.eltwise import require_wanted
 from ops.programs.eltwise.pairs import PAIRS
 from ttsim.api.conversions import typecast
+from ttsim.api.device_calls import format_of
 from ttsim.api.eltwise import (
     IN_PLACE_OPERANDS,
     ORDER,
@@ -20,6 +22,7 @@ from ttsim.api.eltwise import (
     Typed,
     Whole,
     Written,
+    allowed,
     wrong,
 )
 from ttsim.api.unary import applied
@@ -48,7 +51,8 @@ class OfIntegers(Placed, Written, Activations, Grids):
         left, right = self.input_tensor_a, self.input_tensor_b
         if isinstance(right, Integral) and isinstance(left, Tensor):
             unary = PAIRS[self._operation].op.lower()
-            return applied(self._name, (unary, (float(right),)), left, self.memory_config, self.output_tensor)
+            cores = allowed(self._name, self.sub_core_grids)
+            return applied(self._name, (unary, (float(right),)), left, self.memory_config, self.output_tensor, cores)
         if isinstance(right, Real):
             raise wrong(self._name, f"input_tensor_b must be a Tensor or an integer, not {right!r}")
         return super().carry_out()
@@ -64,6 +68,7 @@ class Extremum(Typed, Placed, Written, Activations):
         left, right = self.input_tensor_a, self.input_tensor_b
         if not isinstance(right, Real) or not isinstance(left, Tensor):
             return super().carry_out()
+        require_wanted(None if self.output_tensor is None else self.output_tensor.spec, format_of(self.dtype))
         result = applied(self._name, (self._operation, (float(right),)), left, self.memory_config, self.output_tensor)
         return result if self.dtype in (None, result.dtype) else typecast(result, self.dtype)
 
@@ -87,7 +92,8 @@ class Remainder(Placed, Grids):
             )
         if data_format == UINT32 and name == "remainder" and right <= 0:
             raise DeviceError(f"Divisor must be positive, got {right}\n{name}: uint32 has no negative divisors")
-        return applied(name, (name, (float(right),)), left, self.memory_config, self.output_tensor)
+        cores = allowed(name, self.sub_core_grids)
+        return applied(name, (name, (float(right),)), left, self.memory_config, self.output_tensor, cores)
 
 
 class ShortRemainder(Remainder):

@@ -13,7 +13,7 @@ from ttsim.api.conversions import typecast
 from ttsim.api.copies import assign
 from ttsim.api.creation import full_like
 from ttsim.api.device_calls import converted, require_left_out
-from ttsim.api.eltwise import combined, require_legacy, wrong
+from ttsim.api.eltwise import allowed, combined, require_legacy, wrong
 from ttsim.api.unary import applied
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.configs import UnaryOpType, UnaryWithParam
@@ -33,6 +33,7 @@ def _divided(
     memory_config: MemoryConfig | None,
     output_tensor: Tensor | None,
     activations: tuple[object, object, object],
+    cores: object = None,
 ) -> Tensor:
     """A quotient, and perhaps a rounding of it; integers of int32 have operations of their own."""
     whole = all(
@@ -41,7 +42,7 @@ def _divided(
     )
     after, left, right = activations
     settings = {"memory_config": memory_config, "output_tensor": output_tensor, "activations": after}
-    settings |= {"left_activations": left, "right_activations": right}
+    settings |= {"left_activations": left, "right_activations": right, "cores": cores}
     if whole:
         if fast:
             raise DeviceError(
@@ -71,7 +72,7 @@ def _divided(
     if rounding_mode is None:
         return quotient
     rounding = (str(rounding_mode), ())
-    return applied(str(rounding_mode), rounding, quotient, memory_config, output_tensor)
+    return applied(str(rounding_mode), rounding, quotient, memory_config, output_tensor, allowed(name, cores))
 
 
 @public(
@@ -98,7 +99,7 @@ def div(
 ) -> Tensor:
     """A quotient, and a second operation if it is rounded."""
     require_legacy("div", use_legacy, (input_tensor_a, input_tensor_b))
-    require_left_out("div", sub_core_grids=sub_core_grids, sub_device_id=sub_device_id)
+    require_left_out("div", sub_device_id=sub_device_id)
     operands = (input_tensor_a, input_tensor_b)
     for operand in operands:
         if not isinstance(operand, Tensor | Real):
@@ -116,6 +117,7 @@ def div(
         memory_config=memory_config,
         output_tensor=output_tensor,
         activations=(activations, input_tensor_a_activations, input_tensor_b_activations),
+        cores=sub_core_grids,
     )
 
 
@@ -133,7 +135,6 @@ def rdiv(
     sub_core_grids: object = None,
 ) -> Tensor:
     """One operation."""
-    require_left_out("rdiv", sub_core_grids=sub_core_grids)
     if not isinstance(value, Real) or not isinstance(rounding_mode, str | None):
         raise wrong("rdiv", f"value must be a number and rounding_mode a str, not {shown((value, rounding_mode))}")
     if rounding_mode not in ROUNDINGS:
@@ -142,7 +143,8 @@ def rdiv(
             f"rounding_mode: {shown(rounding_mode)} is none of these"
         )
     numbers = (float(value), float(ROUNDINGS.index(rounding_mode)))
-    return applied("rdiv", ("rdiv", numbers), input_tensor, memory_config, output_tensor)
+    cores = allowed("rdiv", sub_core_grids)
+    return applied("rdiv", ("rdiv", numbers), input_tensor, memory_config, output_tensor, cores)
 
 
 @public("x to the power of the exponent.", "pow(x, 3)", "[[1.0, 8.0]]")
@@ -295,16 +297,17 @@ def bias_gelu(
     sub_device_id: object = None,
 ) -> Tensor:
     """One operation, with a number two."""
-    require_left_out("bias_gelu", sub_core_grids=sub_core_grids, sub_device_id=sub_device_id)
+    require_left_out("bias_gelu", sub_device_id=sub_device_id)
+    cores = allowed("bias_gelu", sub_core_grids)
     placed = {"memory_config": memory_config, "output_tensor": output_tensor}
     settings = {"dtype": dtype, "activations": activations, "left_activations": input_tensor_a_activations}
-    settings |= {"right_activations": input_tensor_b_activations}
+    settings |= {"right_activations": input_tensor_b_activations, "cores": cores}
     if isinstance(input_tensor_b, Tensor):
         return combined("bias_gelu", "bias_gelu", (input_tensor_a, input_tensor_b), **placed, **settings)  # type: ignore[arg-type]
     if not isinstance(input_tensor_b, Real):
         raise wrong("bias_gelu", f"input_tensor_b must be a Tensor or a number, not {shown(input_tensor_b)}")
     total = combined("add", "add", (input_tensor_a, input_tensor_b), memory_config=memory_config, **settings)  # type: ignore[arg-type]
-    return applied("gelu", ("gelu", ()), total, memory_config, output_tensor)
+    return applied("gelu", ("gelu", ()), total, memory_config, output_tensor, cores)
 
 
 @public(

@@ -90,7 +90,7 @@ def _are_tensors(values: object) -> bool:
 
 @operation
 def permute(
-    input_tensor: Tensor, dims: object, pad_value: object = None, *, memory_config: MemoryConfig | None = None
+    input_tensor: Tensor, dims: object, pad_value: object = 0.0, *, memory_config: MemoryConfig | None = None
 ) -> Tensor:
     """A tensor with its axes in another order.
 
@@ -111,6 +111,7 @@ def permute(
     """
     if not isinstance(dims, Sequence):
         raise ArgumentTypeError(f"permute: dims must be a sequence of integers, not {shown(dims)}")
+    require_type("permute", Real, pad_value=pad_value)
     required_device("permute", input_tensor)
     order = axes_of([required_integer("permute", "dims", dim) for dim in dims], len(input_tensor.shape))
     return converted("permute", plan_permute, input_tensor, order, strict=require_known_numbers, place=memory_config)
@@ -119,7 +120,7 @@ def permute(
 @described("OutOfMemoryError", like=permute)
 @on_device
 def transpose(
-    input_tensor: Tensor, dim1: int, dim2: int, pad_value: object = None, *, memory_config: MemoryConfig | None = None
+    input_tensor: Tensor, dim1: int, dim2: int, pad_value: object = 0.0, *, memory_config: MemoryConfig | None = None
 ) -> Tensor:
     """A tensor with two axes swapped.
 
@@ -141,16 +142,16 @@ def transpose(
         Shape([1, 2, 64, 32])
     """
     require_type("transpose", Tensor, input_tensor=input_tensor)
+    require_type("transpose", Real, pad_value=pad_value)
     require_type_or_none("transpose", MemoryConfig, memory_config=memory_config)
     rank = len(input_tensor.shape)
     first, second = (required_integer("transpose", name, axis) for name, axis in (("dim1", dim1), ("dim2", dim2)))
     required_device("transpose", input_tensor)
     axes = axis_of(first, rank, "dim1"), axis_of(second, rank, "dim2")
     swapped = {axis - rank for axis in axes} if input_tensor.layout is Layout.TILE and rank <= 4 else set()
-    if isinstance(pad_value, Real) and pad_value and swapped in FIXED_PADDING:
+    if pad_value and swapped in FIXED_PADDING:
         raise DeviceError(
-            f"Non-zero padding {float(pad_value):g} is not supported for any transpose other than HC.\n"
-            "pad_value: leave it out"
+            f"Non-zero padding {pad_value:g} is not supported for any transpose other than HC.\npad_value: leave it out"
         )
     strict = require_known_numbers
     return converted("transpose", plan_transpose, input_tensor, *axes, strict=strict, place=memory_config)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from device.cores import PlainEnum
+from device.cores import CoreRangeSet, PlainEnum
 from device.errors import NotSimulatedError, shown
 from device.memory.memory_config import MemoryConfig
 from device.numbers.formats import BFLOAT16, quantize
@@ -16,7 +16,6 @@ from device.numbers.vector_unit import VectorUnitMode
 from ops.planners.eltwise import plan_unary
 from ops.programs.eltwise.definitions import DEGREES
 from ops.programs.eltwise.functions import FUNCTIONS, apply_activation, comparison
-from ttsim.api.device_calls import require_left_out
 from ttsim.api.eltwise import device_of, wrong
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.execution import run
@@ -124,10 +123,9 @@ def _unary(name: str) -> Callable[..., Tensor]:
         *,
         memory_config: MemoryConfig | None = None,
         output_tensor: Tensor | None = None,
-        sub_core_grids: object = None,
+        sub_core_grids: CoreRangeSet | None = None,
     ) -> Tensor:
-        require_left_out(name, sub_core_grids=sub_core_grids)
-        return applied(name, (activation, numbers), input_tensor, memory_config, output_tensor)
+        return applied(name, (activation, numbers), input_tensor, memory_config, output_tensor, sub_core_grids)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = _documentation(name)
@@ -140,12 +138,13 @@ def applied(
     tensor: Tensor,
     memory_config: MemoryConfig | None = None,
     output_tensor: Tensor | None = None,
+    cores: CoreRangeSet | None = None,
 ) -> Tensor:
-    """An activation of every element of a tensor, as the function of this name runs it."""
+    """An activation of every element of a tensor, as the function of this name runs it, on some cores or all."""
     tensors = {"input": tensor} | ({} if output_tensor is None else {"target": output_tensor})
     device = device_of(tensors)
     target = None if output_tensor is None else output_tensor.spec
-    plan = plan_unary(tensor.spec, function, device.spec, place=memory_config, target=target)
+    plan = plan_unary(tensor.spec, function, device.spec, place=memory_config, target=target, cores=cores)
     with device.function(f"ttnn.{name}"):
         return run(plan, tensors, device)["output"]
 
@@ -167,7 +166,7 @@ def _documentation(name: str) -> str:
         "memory_config": "Memory of the result; None for that of ``input_tensor``.",
         "output_tensor": "A tensor of the same shape that receives the result and is returned.",
         **(fast if name in WITH_FAST_MODE else {}),
-        "sub_core_grids": "Not simulated; None for all cores.",
+        "sub_core_grids": "Cores that may be used; None for all.",
     }
     head = f"{TEXTS.get(name, row.text)} of every element x.\n\n{comparison(activation)}"
     returns = "\n\nReturns:\n    A tensor of the same shape and data type, or ``output_tensor``."

@@ -368,18 +368,40 @@ def unpadding_refusal(source: TensorSpec, target: TensorSpec, place: MemoryConfi
 
 
 def typecast_by(
-    builder: PlanBuilder, read: PlanTensor, data_format: DataFormat, name: str, *, place: MemoryConfig | None = None
+    builder: PlanBuilder,
+    read: PlanTensor,
+    data_format: DataFormat,
+    name: str,
+    *,
+    place: MemoryConfig | None = None,
+    into: PlanTensor | None = None,
 ) -> PlanTensor:
-    """A tensor in another format, by default in its place; raises DeviceError if the place has another sharding."""
+    """A tensor in another format, by default in its place; raises DeviceError if the place has another sharding.
+
+    ``into`` is a tensor that receives the result, wherever that lies.
+    """
     source, spec = read.spec, builder.device_spec
     where = source.memory_config if place is None else place
-    result = PlanTensor(name, TensorSpec(source.shape, data_format, source.layout, where))
+    result = into or PlanTensor(name, TensorSpec(source.shape, data_format, source.layout, where))
+    where = result.spec.memory_config
     if source.memory_config.memory_layout is not where.memory_layout:
         before, after = source.memory_config.memory_layout.name, where.memory_layout.name
         raise DeviceError(
             "Typecast operation requires Input and Output memory layout to match. Input layout: "
             f"TensorMemoryLayout::{before}, Output layout: TensorMemoryLayout::{after}\n"
             "memory_config: leave it out, and move the result afterwards"
+        )
+    if result.spec.shape != source.shape:
+        raise DeviceError(
+            "Typecast operation requires input and preallocated output logical shapes to match. Input shape: Shape("
+            f"{list(source.shape)}), Preallocated output shape: Shape({list(result.spec.shape)})\n"
+            "output_tensor: give one of the input's shape"
+        )
+    if result.spec.layout is not source.layout:
+        before, after = source.layout.name, result.spec.layout.name
+        raise DeviceError(
+            f"Typecast operation requires input and output layouts to match. Input layout: Layout::{before}, Output "
+            f"layout: Layout::{after}\noutput_tensor: give one of the input's layout"
         )
     page_bytes, refused = source.buffer(spec).page_bytes, None
     shards, as_large = source.memory_config.shard_spec, source.data_format.tile_bytes == data_format.tile_bytes
@@ -408,4 +430,5 @@ def typecast_by(
         for name, tensor in (("argument", read), ("result", result))
     )
     op = CopyTensor(Conversion.TYPECAST, (source.data_format, data_format))
-    return builder.run("TypecastDeviceOperation", op, [read], result, buffers, dataflow=True, refused=refused)
+    ends, written = ([read], result) if into is None else ([read, into], None)
+    return builder.run("TypecastDeviceOperation", op, ends, written, buffers, dataflow=True, refused=refused)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
 
-from device.cores import CoreRangeSet, first_cores
+from device.cores import CoreRangeSet, cores_from, first_cores
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, Layout
 from device.numbers.formats import div_up
@@ -53,6 +53,7 @@ class EltwiseProgram:
     # Whether it combines operands: cores work out where their first tiles lie among axes that may be repeated, and wait
     # for every tile that they write; otherwise for the last alone
     combines: bool = True
+    allowed: CoreRangeSet | None = None  # Cores that may be used, if not all
 
     @property
     def read(self) -> tuple[TensorSpec, ...]:
@@ -114,6 +115,9 @@ def result_tiles(program: EltwiseProgram, spec: DeviceSpec) -> tuple[CoreRangeSe
         whole = prod(div_up(side, TILE) for side in shards.shape)
         share = whole if result.layout is Layout.TILE else div_up(prod(shards.shape), TILE_ELEMENTS)
         return shards.grid, share, tiles
+    if program.allowed is not None:
+        used = min(tiles, program.allowed.num_cores())
+        return cores_from(program.allowed.cores()[0], used, program.allowed), div_up(tiles, used), tiles
     used = min(tiles, spec.grid.cores)
     return first_cores(used, spec.grid.cols, spec.grid.rows), div_up(tiles, used), tiles
 

@@ -7,6 +7,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
+from device.cores import CoreRangeSet
 from device.host.threads import parts_of
 from device.matrix_unit.arithmetic import Arithmetic
 from device.matrix_unit.exact import multiplied_elements
@@ -80,6 +81,11 @@ class Eltwise(ModeledOp):
         raise NotImplementedError
 
     @property
+    def allowed_cores(self) -> CoreRangeSet | None:
+        """The cores that may be used; None for all."""
+        return None
+
+    @property
     def number_bytes(self) -> int:
         """Bytes of a tile of one number that stands for a second operand; 0 without one."""
         return 0
@@ -98,6 +104,7 @@ class Eltwise(ModeledOp):
             compute=self.tile_work(operands, result, spec),
             number_bytes=self.number_bytes,
             combines=self.combines,
+            allowed=self.allowed_cores,
         )
         return eltwise_cycles(program, spec)
 
@@ -147,6 +154,12 @@ class Activate(Eltwise):
     parameters: tuple[float, ...]
     data_format: DataFormat  # Format of the tensor, which decides how wide Dst is
     out_format: DataFormat | None = None  # Format of the result; None for that of the tensor
+    cores: CoreRangeSet | None = None  # That may be used; None for all
+
+    @property
+    def allowed_cores(self) -> CoreRangeSet | None:
+        """The cores that may be used; None for all."""
+        return self.cores
 
     combines: ClassVar[bool] = False
 
@@ -202,6 +215,12 @@ class Binary(Eltwise):
     fast: bool = False
     numbers: tuple[float, ...] = ()  # Those of the function beside its operands
     scalar_first: bool = False  # The number is the first operand, and the tensor the second
+    cores: CoreRangeSet | None = None  # That may be used; None for all
+
+    @property
+    def allowed_cores(self) -> CoreRangeSet | None:
+        """The cores that may be used; None for all."""
+        return self.cores
 
     @property
     def by_vector_unit(self) -> bool:

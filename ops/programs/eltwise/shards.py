@@ -3,7 +3,7 @@
 from math import prod
 from typing import NamedTuple
 
-from device.cores import core_rectangle, first_cores
+from device.cores import CoreRangeSet, core_rectangle, first_cores
 from device.errors import DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, ShardSpec, TensorMemoryLayout
@@ -162,21 +162,58 @@ def shard_view(name: str, tensor: PlanTensor, spec: DeviceSpec) -> CircularBuffe
 
 
 def tiles_of(
-    name: str, tiles: int, data_format: DataFormat, spec: DeviceSpec, *, view_of: str | None = None
+    name: str,
+    tiles: int,
+    data_format: DataFormat,
+    spec: DeviceSpec,
+    *,
+    view_of: str | None = None,
+    cores: CoreRangeSet | None = None,
 ) -> CircularBuffer:
-    """A number of tiles of a format on all cores of a device; a view of a tensor's shards if the tensor is named."""
+    """A number of tiles of a format on some cores; a view of a tensor's shards if the tensor is named.
+
+    Without ``cores`` they lie on all cores of the device.
+    """
     grid = spec.grid
-    return tile_buffer(name, tiles, data_format, first_cores(grid.cores, grid.cols, grid.rows), view_of)
+    return tile_buffer(name, tiles, data_format, cores or first_cores(grid.cores, grid.cols, grid.rows), view_of)
+
+
+def require_shards_within(cores: CoreRangeSet | None, tensor: TensorSpec, name: str) -> None:
+    """Raises NotSimulatedError for shards combined in place on cores that a call may not use.
+
+    The real library writes arguments of cores where the program does not run, and often crashes.
+    """
+    if cores is not None and not cores.contains(tensor.shards.grid):
+        raise NotSimulatedError(
+            f"{name}: shards on cores beside sub_core_grids are not simulated; leave sub_core_grids out"
+        )
+
+
+def shards_outside(cores: CoreRangeSet | None, tensor: TensorSpec, name: str) -> str | None:
+    """Why a function of shards in place is refused: a shard on a core that the call may not use; None for none."""
+    allowed = None if cores is None else set(cores.cores())
+    outside = [] if allowed is None else [core for core in tensor.shards.grid.cores() if core not in allowed]
+    if not outside:
+        return None
+    return (
+        f"Kernel 'reader' is setting runtime_arg_values for node {outside[0].x}-{outside[0].y}, but the kernel does "
+        f"not run on that node.\n{name}: leave sub_core_grids out"
+    )
 
 
 def unary_buffers(
-    read: PlanTensor, written: PlanTensor, spec: DeviceSpec, function: str = ""
+    read: PlanTensor, written: PlanTensor, spec: DeviceSpec, function: str = "", cores: CoreRangeSet | None = None
 ) -> tuple[CircularBuffer, ...]:
-    """Dataflow buffers of a function of every element: two tiles of argument and result, or views where they lie."""
+    """Dataflow buffers of a function of every element: two tiles of argument and result, or views where they lie.
+
+    They lie on ``cores``, or on all cores of the device.
+    """
     ends = {"argument": read, "result": written}
-    between = tiles_of("between", BUFFERING, read.spec.data_format, spec)
+    between = tiles_of("between", BUFFERING, read.spec.data_format, spec, cores=cores)
     if lies_in_place(read.spec, written.spec, spec):
         argument, result = (shard_view(name, tensor, spec) for name, tensor in ends.items())
     else:
-        argument, result = (tiles_of(name, BUFFERING, tensor.spec.data_format, spec) for name, tensor in ends.items())
+        argument, result = (
+            tiles_of(name, BUFFERING, tensor.spec.data_format, spec, cores=cores) for name, tensor in ends.items()
+        )
     return (argument, between, result) if function == "logit" else (argument, result)

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from device.cores import CoreRangeSet
 from device.matrix_unit.packer import typecast
 from device.memory.layouts import TensorSpec
 from device.numbers.formats import FLOAT32, Array, DataFormat, quantize
@@ -40,6 +41,12 @@ class Ternary(Eltwise):
     scalar: float | None = None  # The number, if there is one
     numbers: tuple[float, ...] = ()  # Those of the function beside its operands
     data_format: DataFormat  # Format of the result
+    cores: CoreRangeSet | None = None  # That may be used; None for all
+
+    @property
+    def allowed_cores(self) -> CoreRangeSet | None:
+        """The cores that may be used; None for all."""
+        return self.cores
 
     @property
     def operand_count(self) -> int:

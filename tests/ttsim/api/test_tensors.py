@@ -135,6 +135,17 @@ def test_keywords_are_those_of_the_real_library(device: ttsim.Device) -> None:
     assert output.spec == x.spec
 
 
+def test_a_result_in_a_given_tensor_takes_no_other_memory(device: ttsim.Device) -> None:
+    x = small(device)
+    out = ttsim.allocate_tensor_on_device(x.shape, ttsim.float32, TILE, device, L1)
+    ttsim.graph.begin_graph_capture()
+    ttsim.typecast(x, ttsim.float32, output_tensor=out)
+    ttsim.to_memory_config(x, L1, dtype=ttsim.float32, output_tensor=out)
+    usage = ttsim.graph.extract_resource_usage_per_core(ttsim.graph.end_graph_capture())
+    assert usage.peak_l1 == 0
+    assert (out.to_numpy() == x.to_numpy()).all()
+
+
 def test_values_are_copied_into_what_is_there(device: ttsim.Device) -> None:
     x = ttsim.allocate_tensor_on_device(small().spec, device)
     address = x.buffer_address()

@@ -1,12 +1,14 @@
 """What element-wise programs take, by hand."""
 
+from dataclasses import replace
+
 import pytest
 
-from device.cores import first_cores
+from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.time.links import spread_link_bytes
 from device.time.stages import Stage
-from ops.programs.eltwise.cycles import tile_shape, tiles_for
+from ops.programs.eltwise.cycles import Compute, EltwiseProgram, result_tiles, tile_shape, tiles_for
 from ops.programs.eltwise.op import Activate, AddRow, Binary
 from ops.programs.eltwise.ternary import Ternary
 from ops.programs.eltwise.vector_steps import vector_cycles
@@ -188,3 +190,13 @@ def test_longer_functions_take_more_instructions():
     result = op_cycles(chained, SHARDS, None, SPEC, SHARDS)
     math = 50 + 250 + 38 * 32 + 250 + 250 + UNPACK + PACK
     assert result.cycles == pytest.approx(500 + 6 * (UNPACK + math) + PACK, rel=1e-12)
+
+
+def test_a_call_keeps_to_its_cores():
+    cores = CoreRangeSet([CoreRange(CoreCoord(2, 1), CoreCoord(3, 2)), CoreRange(CoreCoord(5, 5), CoreCoord(5, 5))])
+    tiles, work = tensor_spec(TILES), Compute(unpack_cycles=0.0, math_cycles=0.0, pack_cycles=0.0)
+    program = EltwiseProgram(operands=(tiles,), result=tiles, in_place=False, compute=work, allowed=cores)
+    assert result_tiles(program, SPEC) == (cores, 39, 192)  # 192 tiles on 5 cores
+    few = replace(program, result=tensor_spec("1x1x32x96 tile"))
+    first = CoreRangeSet([CoreRange(CoreCoord(2, 1), CoreCoord(3, 1)), CoreRange(CoreCoord(2, 2), CoreCoord(2, 2))])
+    assert result_tiles(few, SPEC) == (first, 1, 3)  # a tile on each of the first three, row by row
