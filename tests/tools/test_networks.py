@@ -4,11 +4,12 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tools.networks.__main__ import Model, kind, row
-from tools.networks.weights import draw, kind_of
+from tools.networks.weights import _make_by_default, draw, kind_of
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = """
@@ -125,3 +126,33 @@ def test_a_name_of_a_hub_says_the_kind_of_a_model() -> None:
     assert kind_of("someone/XLM_Roberta", kinds) == "xlm-roberta"
     with pytest.raises(OSError, match=r"^someone/else: .*offline"):
         kind_of("someone/else", kinds)
+
+
+def test_models_that_ask_for_their_configuration_get_the_arguments_that_it_left_over_too() -> None:
+    class Reading:
+        config_class: type
+
+        def __init__(self, config: object = None) -> None:
+            self.config = config
+
+        @classmethod
+        def from_pretrained(cls, name: str, **options: object) -> object:
+            if options.pop("file", None):
+                raise AttributeError("'NoneType' object has no attribute 'endswith'")
+            raise OSError("offline")
+
+        def eval(self) -> "Reading":
+            return self
+
+    kinds = [type(name, (Reading,), {}) for name in ("PretrainedConfig", "PreTrainedModel", "AutoConfig")]
+    configuration, model, by_name = kinds
+    model.config_class = configuration
+    mapping = SimpleNamespace(CONFIG_MAPPING={"bert": configuration})
+    auto = SimpleNamespace(auto=SimpleNamespace(configuration_auto=mapping))
+    _make_by_default(SimpleNamespace(models=auto, **{kind.__name__: kind for kind in kinds}))
+    for found in (configuration.from_pretrained("x", return_unused_kwargs=True),
+                  by_name.from_pretrained("some/bert", return_unused_kwargs=True)):  # fmt: skip
+        assert isinstance(found[0], configuration)
+        assert found[1] == {}
+    assert isinstance(configuration.from_pretrained("x"), configuration)
+    assert isinstance(model.from_pretrained("x", file=1).config, configuration)

@@ -100,9 +100,21 @@ def _make_by_default(transformers: Any) -> None:
         transformers.AutoConfig,
     )
     kinds = transformers.models.auto.configuration_auto.CONFIG_MAPPING
-    _instead(configurations, lambda kind, *_, **__: kind())
-    _instead(models, lambda kind, *_, config=None, **__: kind(config or kind.config_class()).eval())
-    _instead(by_name, lambda _, name, *__, **___: kinds[kind_of(name, list(kinds.keys()))]())
+    _instead(configurations, lambda kind, *_, return_unused_kwargs=False, **__: _paired(kind(), return_unused_kwargs))
+    # transformers looks for the ending of a file's name that it did not get
+    made = lambda kind, *_, config=None, **__: kind(config or kind.config_class()).eval()  # noqa: E731
+    _instead(models, made, (OSError, AttributeError))
+    _instead(
+        by_name,
+        lambda _, name, *__, return_unused_kwargs=False, **___: _paired(
+            kinds[kind_of(name, list(kinds.keys()))](), return_unused_kwargs
+        ),
+    )
+
+
+def _paired(configuration: Any, with_rest: bool) -> Any:
+    """A configuration; with the arguments that it left over if they are asked for, as models ask: none."""
+    return (configuration, {}) if with_rest else configuration
 
 
 def kind_of(name: str, kinds: Sequence[str]) -> str:
@@ -128,14 +140,14 @@ def _make_in_published_sizes(diffusers: Any) -> None:
         _instead(getattr(diffusers, name), lambda kind, *_, sizes=sizes, **__: kind(**sizes).eval())
 
 
-def _instead(kind: Any, make: Callable[..., Any]) -> None:
-    """Makes a class that reads a hub make what is not there."""
+def _instead(kind: Any, make: Callable[..., Any], errors: tuple[type[Exception], ...] = (OSError,)) -> None:
+    """Makes a class that reads a hub make what is not there, which the class says by one of these errors."""
     read = kind.from_pretrained.__func__
 
     def from_pretrained(wanted: Any, *args: Any, **kwargs: Any) -> Any:
         try:
             return read(wanted, *args, **kwargs)
-        except OSError:
+        except errors:
             return make(wanted, *args, **kwargs)
 
     kind.from_pretrained = classmethod(from_pretrained)
