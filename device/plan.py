@@ -278,24 +278,62 @@ def usage_per_core(events: Iterable[Event]) -> UsagePerCore:
     none). A buffer that was there before the first event does not count, but is taken off when it is freed, as there.
     (The real library adds up without a sign: where that makes its sum negative, it reports numbers near 2**64.)
     """
-    cb = dataflow = l1 = peak_cb = peak_l1 = peak_total = 0
+    use = L1Use()
     for event in events:
         match event:
             case CircularBufferAllocated():
                 if not event.view and event.shown:
-                    cb += 0 if event.dataflow else event.size_bytes
-                    dataflow += event.size_bytes if event.dataflow else 0
-                    peak_cb, peak_total = max(peak_cb, cb), max(peak_total, cb + dataflow + l1)
+                    use.add_circular_buffers(event.size_bytes, dataflow=event.dataflow)
             case BufferAllocated():
-                if event.buffer.buffer_type in _L1:
-                    l1 += event.buffer.bank_bytes
-                    peak_l1, peak_total = max(peak_l1, l1), max(peak_total, cb + dataflow + l1)
+                use.add(event.buffer)
             case BufferFreed():
-                if event.buffer.buffer_type in _L1:
-                    l1 -= event.buffer.bank_bytes
+                use.remove(event.buffer)
             case CircularBuffersFreed():
-                cb = dataflow = 0
-    return UsagePerCore(peak_cb, peak_l1, peak_total)
+                use.remove_circular_buffers()
+    return use.peaks
+
+
+class L1Use:
+    """L1 of a core that is in use while a call runs, in bytes, and its peaks so far."""
+
+    __slots__ = ("_circular", "_dataflow", "_l1", "_peak_circular", "_peak_l1", "_peak_total")
+
+    def __init__(self) -> None:
+        self._circular = self._dataflow = self._l1 = 0
+        self._peak_circular = self._peak_l1 = self._peak_total = 0
+
+    @property
+    def peaks(self) -> UsagePerCore:
+        """The peaks so far."""
+        return UsagePerCore(self._peak_circular, self._peak_l1, self._peak_total)
+
+    def add(self, buffer: BufferSpec) -> None:
+        """A buffer is allocated."""
+        if buffer.buffer_type in _L1:
+            self._l1 += buffer.bank_bytes
+            self._peak_l1 = max(self._peak_l1, self._l1)
+            self._raise_total()
+
+    def remove(self, buffer: BufferSpec) -> None:
+        """A buffer is freed."""
+        if buffer.buffer_type in _L1:
+            self._l1 -= buffer.bank_bytes
+
+    def add_circular_buffers(self, size_bytes: int, *, dataflow: bool = False) -> None:
+        """Circular buffers of a program, or dataflow buffers, are allocated in L1 of their own."""
+        if dataflow:
+            self._dataflow += size_bytes
+        else:
+            self._circular += size_bytes
+            self._peak_circular = max(self._peak_circular, self._circular)
+        self._raise_total()
+
+    def remove_circular_buffers(self) -> None:
+        """Circular buffers and dataflow buffers of the last program are gone."""
+        self._circular = self._dataflow = 0
+
+    def _raise_total(self) -> None:
+        self._peak_total = max(self._peak_total, self._circular + self._dataflow + self._l1)
 
 
 class Moment(NamedTuple):

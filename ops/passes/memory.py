@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from device.errors import DeviceError
 from device.machine import Machine
 from device.memory.buffers import Buffer
-from device.memory.layouts import TensorSpec, aligned_page_bytes
+from device.memory.layouts import BufferSpec, TensorSpec, aligned_page_bytes
 from device.memory.memory_config import BufferType
 from device.numbers.formats import div_up
 from device.plan import (
     MOVE,
     Allocate,
     Free,
+    L1Use,
     Operation,
     OperationBegin,
     OperationEnd,
@@ -23,6 +24,7 @@ from device.plan import (
     Refuse,
     Relocate,
     Step,
+    UsagePerCore,
     WrittenTensor,
 )
 from device.spec.device_spec import DeviceSpec
@@ -46,6 +48,43 @@ def run_memory(
         context.undo(keep=inputs)
         raise
     return {name: context.buffers[name] for name in plan.results.values()}
+
+
+def usage_without_dispatch(plan: Plan) -> UsagePerCore:
+    """`usage_per_core` of the events of `run_memory` without dispatch, for a plan that runs on inputs in DRAM.
+
+    Every program is made, its config tensors are released at its end, and a tensor that is relocated stays at its
+    address.
+    """
+    use, held = L1Use(), dict[str, BufferSpec]()
+
+    def hold(allocation: Allocate | Relocate) -> None:
+        if allocation.buffer.size_bytes:  # no capture shows the buffer of an empty tensor
+            held[allocation.tensor] = allocation.buffer
+            use.add(allocation.buffer)
+
+    def release(tensor: str) -> None:
+        if tensor in held:
+            use.remove(held.pop(tensor))
+
+    for step in plan.steps:
+        match step:
+            case Allocate():
+                hold(step)
+            case Free(tensor=tensor):
+                release(tensor)
+            case Relocate(tensor=tensor):
+                release(tensor)
+                hold(step)
+            case Operation(outputs=outputs, resident=resident, circular_buffers=buffers):
+                for allocation in (*outputs, *resident):
+                    hold(allocation)
+                use.remove_circular_buffers()
+                own_bytes = sum([buffer.size_bytes for buffer in buffers if buffer.view_of is None])
+                use.add_circular_buffers(own_bytes, dataflow=step.dataflow)
+                for allocation in resident:
+                    release(allocation.tensor)
+    return use.peaks
 
 
 def _overlap(before: Buffer, after: Buffer, spec: DeviceSpec) -> bool:

@@ -11,10 +11,9 @@ from typing import Any, Final, NamedTuple
 
 from device.errors import ArgumentTypeError, TTSimError, shown
 from device.machine import Machine
-from device.memory.layouts import BufferSpec
 from device.memory.memory_config import BufferType
-from device.plan import Event, usage_per_core
-from ops.passes.memory import run_memory
+from device.plan import Event, UsagePerCore, usage_per_core
+from ops.passes.memory import usage_without_dispatch
 from ttsim.recording.profiling import Profile, planned, profile, refusal_by
 from ttsim.runtime.device import Device
 from ttsim.runtime.queried import (
@@ -136,11 +135,11 @@ def query_constraints_and_runtime(
     memory: list[_Observed] = []
 
     def observed(*args: Any, **kwargs: Any) -> None:
-        arguments = tuple(
-            (tensor.buffer.number, tensor.buffer.spec) for tensor in tensors_of((*args, *kwargs.values()))
+        in_dram = all(
+            tensor.buffer.spec.buffer_type is BufferType.DRAM for tensor in tensors_of((*args, *kwargs.values()))
         )
         results = tensors_of(op(*args, **kwargs))
-        memory.append(_Observed(arguments, *_described(results)))
+        memory.append(_Observed(in_dram, *_described(results)))
 
     def run() -> Profile:
         profiled = planned(observed, args, kwargs, device, gives_device=False)
@@ -155,7 +154,7 @@ def query_constraints_and_runtime(
 class _Observed(NamedTuple):
     """What a call did to memory that ran on a copy of its device."""
 
-    arguments: tuple[tuple[int, BufferSpec], ...]  # Numbers and buffers of its tensors on the device
+    in_dram: bool  # Whether all tensors that it was given on the device lay in DRAM
     outputs: tuple[TensorSpec, ...]
     output_bytes: int  # Of a core that results take which stay in L1
     calls: tuple[RanCall, ...] = ()
@@ -165,15 +164,10 @@ class _Observed(NamedTuple):
 
         A convolution plans by its arguments and the free bytes of L1 alone.
         """
-        placed = [buffer for _, buffer in self.arguments if buffer.buffer_type is not BufferType.DRAM]
-        if len(self.calls) != 1 or self.calls[0].asked is None or placed or device.machine.memory.live():
+        convolution = len(self.calls) == 1 and self.calls[0].asked is not None
+        if not (convolution and self.in_dram) or device.machine.memory.live():
             return None
-        (call,), machine, events = self.calls, _like(device).machine, list[Event]()
-        machine.recorders.append(events)
-        buffers = {number: machine.allocate(buffer, placed=False) for number, buffer in self.arguments}
-        on_device = {name: buffers[written.number] for name, written in call.inputs}
-        run_memory(call.plan, machine, on_device, dispatch=False)
-        return _accepted(events, self.outputs, self.output_bytes)
+        return _accepted(usage_without_dispatch(self.calls[0].plan), self.outputs, self.output_bytes)
 
 
 def query_op_runtime_with_initial_state(
@@ -301,7 +295,7 @@ def _without_placing(
         results = tensors_of(op(*args, **kwargs))
     except (TTSimError, TypeError) as error:
         return _refused(refusal_by(error, op, args, kwargs))
-    return _accepted(events, *_described(results))
+    return _accepted(usage_per_core(events), *_described(results))
 
 
 def _on_top_of(
@@ -320,7 +314,7 @@ def _on_top_of(
         return QueryOutput(response=refused, new_state=_state(trial.machine))
     buffers = [result.buffer for result in results]
     return QueryOutput(
-        response=_accepted(events, *_described(results)),
+        response=_accepted(usage_per_core(events), *_described(results)),
         new_state=_state(trial.machine),
         output_allocations=tuple(
             AllocationRecord(buffer.spec.buffer_type, buffer.address, buffer.spec.bank_bytes) for buffer in buffers
@@ -351,10 +345,10 @@ def _described(results: Sequence[Tensor]) -> tuple[tuple[TensorSpec, ...], int]:
     return tuple(TensorSpec.of(result.spec) for result in results), l1_bytes_of(results)
 
 
-def _accepted(events: Sequence[Event], outputs: tuple[TensorSpec, ...], output_bytes: int) -> ConstraintQueryResponse:
+def _accepted(usage: UsagePerCore, outputs: tuple[TensorSpec, ...], output_bytes: int) -> ConstraintQueryResponse:
     return ConstraintQueryResponse(
         status=ExecutionStatus.Success,
-        resource_usage=ResourceUsage(*usage_per_core(events), output_bytes),
+        resource_usage=ResourceUsage(*usage, output_bytes),
         output_tensor_specs=outputs,
     )
 

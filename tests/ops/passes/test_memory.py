@@ -29,10 +29,11 @@ from device.plan import (
     Refused,
     Relocate,
     RequiredRoom,
+    usage_per_core,
 )
 from device.spec.device_spec import load_spec
 from ops.op_model import OpModel, ValuesContext
-from ops.passes.memory import run_memory
+from ops.passes.memory import run_memory, usage_without_dispatch
 from ops.passes.values import run_values
 
 SPEC = load_spec("wormhole_n150")
@@ -153,6 +154,24 @@ def test_without_dispatch_nothing_is_placed(device):
     assert state(device) == before
     assert names(heard, BufferAllocated).count("config") == names(heard, BufferFreed).count("config") == 2
     assert names(heard, OperationBegin) == ["Op", "Op"]
+
+
+def test_the_usage_without_dispatch_is_that_of_the_events(device):
+    """Tensors and config tensors have 1 KiB on a core, circular buffers 4: both tensors, the config tensor of the
+    second program and its buffers are 7 KiB. Dataflow buffers are no circular buffers."""
+    steps = (
+        allocate("w", 8),
+        operation(),
+        Relocate("y", buffer(64)),
+        Free("w"),
+        Free("w"),
+        operation(out="z"),
+        operation(out="", dataflow=True, resident=(), circular_buffers=(circular("act", 2048),)),
+        Free("z"),
+    )
+    inputs, heard = {"x": device.allocate(buffer(64, BufferType.DRAM), "x")}, listen(device)
+    run_memory(plan(*steps), device, inputs, dispatch=False)
+    assert usage_without_dispatch(plan(*steps)) == usage_per_core(heard) == (4096, 3072, 7168)
 
 
 @pytest.mark.parametrize(("rows", "size"), [(64, 128), (128, 4096)])
