@@ -79,15 +79,15 @@ class Program(NamedTuple):
 class Machine:
     """One simulated device, of a spec, a name of the catalog, or a TOML file.
 
-    Only L1_SMALL buffers may use the ``l1_small_bytes`` at the top of L1.
+    Only L1_SMALL buffers may use the ``l1_small_bytes`` at the top of L1; an ``allocator`` brings its own.
 
     Raises:
         DeviceError: ``l1_small_bytes`` is negative or leaves no L1.
     """
 
-    def __init__(self, spec: DeviceSpec | str, *, l1_small_bytes: int = 0) -> None:
+    def __init__(self, spec: DeviceSpec | str, *, l1_small_bytes: int = 0, allocator: Allocator | None = None) -> None:
         self.spec = load_spec(spec)
-        self._allocator = Allocator(self.spec, l1_small_bytes)
+        self._allocator = allocator or Allocator(self.spec, l1_small_bytes)
         self.turn = Turn()  # taken by every thread that changes what lies on the device
         self.caller: int | None = None  # identifier of the thread whose call runs
         self._owners = Owners()
@@ -122,8 +122,7 @@ class Machine:
 
     def copy(self) -> "Machine":
         """Another device in the same state, to try things on: its buffers have no contents, and it has no recorders."""
-        other = Machine(self.spec, l1_small_bytes=self.l1_small_bytes)
-        other._allocator = self.allocator.copy()
+        other = Machine(self.spec, allocator=self.allocator.copy())
         other.closed, other.keeps_programs = self.closed, self.keeps_programs
         other._buffer_count, other._program_count = self._buffer_count, self._program_count
         twins = {}
@@ -300,8 +299,8 @@ class Machine:
 
     def close(self) -> None:
         """Free everything; closing twice is harmless."""
-        if not self.closed:
-            self.at_close = self.allocator.copy()
+        if not self.closed and self.at_close is None:
+            self.at_close, self._allocator = self.allocator, Allocator(self.spec, self.l1_small_bytes)
         self.clear_program_cache()
         self.closed = True
         for buffer in self.memory.live():

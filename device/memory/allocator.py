@@ -48,12 +48,14 @@ class FreeList:
     rounded up to ``alignment_bytes``, the smallest allocation; nothing fits in a range of 0 bytes.
     """
 
-    def __init__(self, base: int, size_bytes: int, *, alignment_bytes: int, top_down: bool) -> None:
+    def __init__(
+        self, base: int, size_bytes: int, *, alignment_bytes: int, top_down: bool, known: Blocks | None = None
+    ) -> None:
         self.base = base
         self.size_bytes = size_bytes
         self._alignment_bytes = alignment_bytes
         self._top_down = top_down
-        self.known = Blocks(
+        self.known = known or Blocks(
             free=((base, base + size_bytes),) if size_bytes else (),
             used={},
             numbers={base: 0} if size_bytes else {},
@@ -94,9 +96,9 @@ class FreeList:
 
     def copy(self) -> "FreeList":
         """Another list with the same blocks; what happens to one leaves the other as it is."""
-        other = FreeList(self.base, self.size_bytes, alignment_bytes=self._alignment_bytes, top_down=self._top_down)
-        other.known = self.known
-        return other
+        return FreeList(
+            self.base, self.size_bytes, alignment_bytes=self._alignment_bytes, top_down=self._top_down, known=self.known
+        )
 
     def free(self, address: int) -> bool:
         """Give a block back; False if none starts there."""
@@ -212,7 +214,10 @@ class Allocator:
         DeviceError: The region is negative or leaves no L1.
     """
 
-    def __init__(self, spec: DeviceSpec, l1_small_bytes: int = 0) -> None:
+    def __init__(
+        self, spec: DeviceSpec, l1_small_bytes: int = 0, *, lists: Mapping[BufferType, FreeList] | None = None
+    ) -> None:
+        """Starts with nothing in use, or with free lists of the same spec and region."""
         small = round_up(l1_small_bytes, spec.l1.allocation_alignment_bytes)
         if l1_small_bytes < 0 or small >= spec.l1.usable_bytes:
             raise DeviceError(
@@ -223,7 +228,7 @@ class Allocator:
         self.l1_small_bytes = small
         l1, dram = spec.l1, spec.dram
         unit = l1.allocation_alignment_bytes
-        self._lists = {
+        self._lists = lists or {
             BufferType.DRAM: FreeList(
                 dram.base_bytes, dram.usable_bytes, alignment_bytes=dram.alignment_bytes, top_down=False
             ),
@@ -233,9 +238,8 @@ class Allocator:
 
     def copy(self) -> "Allocator":
         """Another allocator with the same blocks in use; what happens to one leaves the other as it is."""
-        other = Allocator(self.spec, self.l1_small_bytes)
-        other._lists = {memory: blocks.copy() for memory, blocks in self._lists.items()}
-        return other
+        lists = {memory: blocks.copy() for memory, blocks in self._lists.items()}
+        return Allocator(self.spec, self.l1_small_bytes, lists=lists)
 
     def allocate(self, buffer: BufferSpec) -> int:
         """Address of a new buffer, the same in every bank.

@@ -5,6 +5,7 @@ import pytest
 from device.cores import first_cores
 from device.errors import CircularBufferError, DeviceClosedError, OutOfMemoryError
 from device.machine import Machine, Turn
+from device.memory.memory_config import BufferType
 from device.numbers.formats import BFLOAT16
 from device.plan import (
     BufferAllocated,
@@ -155,6 +156,8 @@ def test_closing_frees_everything_once_and_for_all():
     assert device.allocator.lowest_l1_address is None
     device.close()
     device.free(buffer)
+    assert device.at_close is not None
+    assert len(device.at_close.addresses(BufferType.L1)) == 2  # as before the first closing
     with pytest.raises(DeviceClosedError, match=r"device wormhole_n150 was closed; open a new one"):
         device.allocate(rows(device, 1))
 
