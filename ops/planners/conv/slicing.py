@@ -6,7 +6,6 @@ slices is given, or the smallest number whose slices all fit L1 as the real libr
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import cache
 from typing import NamedTuple
 
 from device.errors import ArgumentError, DeviceError, OutOfMemoryError
@@ -332,8 +331,14 @@ def choose_slices(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int
     """
     kinds, reason, whose = _kinds(call), "", " of a core's L1"
     limits: tuple[tuple[str, int], ...] = (("free_l1_bytes", free_l1_bytes),)
-    # Most slices are equal except for their place
-    need = cache(lambda part, several: slice_l1_bytes(call, part, device_spec, slices=1 + several))
+    known: dict[tuple[OutputSlice, bool], int] = {}
+
+    def need(part: OutputSlice, several: bool) -> int:
+        """Bytes of a slice, estimated once for all slices that are equal except for their place."""
+        if (part, several) not in known:
+            known[part, several] = slice_l1_bytes(call, part, device_spec, slices=1 + several)
+        return known[part, several]
+
     counts = ((kind, count) for kind in kinds for count in range(1, most_slices(call, kind) + 1))
     for config in (SliceConfig(slice_type=kind, num_slices=count) for kind, count in counts):
         parts = (part.at_origin for part in output_slices(call, config) if not part.is_empty)

@@ -13,7 +13,6 @@ from device.memory.memory_config import TILE, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16, FLOAT32, UINT16, DataFormat, Integers, div_up, round_up
 from device.plan import CircularBuffer, Decision, DeviceOp
 from device.spec.device_spec import DeviceSpec
-from ops.programs.buffer_shapes import buffer, tile_buffer
 from ops.programs.conv2d.partition import (
     BLOCK,
     HEIGHT,
@@ -30,6 +29,7 @@ from ops.programs.conv2d.partition import (
 from ops.programs.halo.transfers import most_sticks
 from ops.window import PaddedInput
 
+OUTPUT_BUFFER: Final = "out"  # the circular buffer that lies on the output
 L1_ARRAY_BYTES: Final = 64  # scratch for semaphores and addresses; same in every recorded run
 BYTES_PER_INDEX: Final = 2  # the estimate takes one uint16 for each output row
 SCHEME_DECISION: Final = "shard_layout"  # under this name plans say which scheme was chosen
@@ -85,8 +85,26 @@ def buffer_requests(conv: ConvBuffers) -> list[CircularBuffer]:
 
     Those that lie on a tensor's shard name it "output", "halo" or "reader_indices" (`placed_buffers`).
     """
+    cores, sizes = conv.layout.program_cores, _buffer_sizes(conv)
+    output_bytes = next(pages * page_bytes for name, pages, page_bytes, _, _ in sizes if name == OUTPUT_BUFFER)
+    requests = []
+    for name, pages, page_bytes, data_format, view_of in sizes:
+        size_bytes = pages * page_bytes
+        offset_bytes = output_bytes - size_bytes if view_of == "output" else 0  # such a view ends where the output does
+        if size_bytes:
+            requests.append(
+                CircularBuffer(name, size_bytes, page_bytes, data_format, cores, view_of, offset_bytes=offset_bytes)
+            )
+    return requests
+
+
+def _buffer_sizes(conv: ConvBuffers) -> tuple[tuple[str, int, int, DataFormat, str | None], ...]:
+    """Name, pages, bytes of a page, format and tensor of all buffers, in order; those without pages do not exist.
+
+    Estimates add sizes up many times for each program that is made.
+    """
     layout, problem, options = conv.layout, conv.layout.problem, conv.layout.options
-    scheme, blocks, shards, cores = layout.scheme, layout.blocks, layout.shards, layout.program_cores
+    scheme, blocks, shards = layout.scheme, layout.blocks, layout.shards
     act_format, out_format, weight_format = problem.act_format, problem.out_format, problem.weight_format
     act_h, act_w, out_w = blocks.act_h_tiles, blocks.act_w_tiles, shards.out_col_tiles
     weight_blocks = 2 if options.weights_double_buffer else 1
@@ -96,11 +114,8 @@ def buffer_requests(conv: ConvBuffers) -> list[CircularBuffer]:
         weight_blocks = conv.kernel[0]
 
     # Partial sums share the end of the output if they have its format.
-    output = tile_buffer("out", shards.out_row_tiles * out_w, out_format, cores, "output")
-    partials_h = shards.out_row_tiles if layout.whole_partials else act_h
-    partials = tile_buffer("partials", partials_h * out_w, conv.partials_format, cores)
-    if not options.untilize_out and conv.partials_format == out_format:
-        partials = partials._replace(view_of="output", offset_bytes=output.size_bytes - partials.size_bytes)
+    partials_h, partials_format = shards.out_row_tiles if layout.whole_partials else act_h, conv.partials_format
+    partials_view = "output" if not options.untilize_out and partials_format == out_format else None
 
     first_tiles, second_tiles = _gathered(conv)
     act_tiles, act_tiles_format, row_major_tiles = first_tiles, act_format, 0
@@ -110,26 +125,21 @@ def buffer_requests(conv: ConvBuffers) -> list[CircularBuffer]:
         if scheme is BLOCK and act_format == out_format and conv.multicast:
             row_major_tiles = second_tiles = 0  # activations that need no conversion are gathered where they are sent
 
-    requests = (
-        tile_buffer("weights", out_w * act_w * weight_blocks, weight_format, cores),
-        partials,
-        tile_buffer("act", act_tiles, act_tiles_format, cores),
-        tile_buffer("act_second_reader", second_tiles, act_format, cores),
-        tile_buffer("act_tilized", act_h * act_w, out_format, cores),
-        tile_buffer("bias", out_w if problem.bias else 0, weight_format, cores),
-        tile_buffer("act_row_major", row_major_tiles, act_format, cores),
-        output,
-        buffer(
-            "reader_indices",
-            conv.reader_indices_bytes,
-            UINT16,
-            cores,
-            None if options.config_tensors_in_dram else "reader_indices",
-        ),
-        buffer("l1_array", L1_ARRAY_BYTES, UINT16, cores),
-        buffer("act_sharded", conv.halo_bytes, act_format, cores, "halo"),
+    indices_view = None if options.config_tensors_in_dram else "reader_indices"
+    act, out, weight = act_format.tile_bytes, out_format.tile_bytes, weight_format.tile_bytes
+    return (
+        ("weights", out_w * act_w * weight_blocks, weight, weight_format, None),
+        ("partials", partials_h * out_w, partials_format.tile_bytes, partials_format, partials_view),
+        ("act", act_tiles, act_tiles_format.tile_bytes, act_tiles_format, None),
+        ("act_second_reader", second_tiles, act, act_format, None),
+        ("act_tilized", act_h * act_w, out, out_format, None),
+        ("bias", out_w if problem.bias else 0, weight, weight_format, None),
+        ("act_row_major", row_major_tiles, act, act_format, None),
+        (OUTPUT_BUFFER, shards.out_row_tiles * out_w, out, out_format, "output"),
+        ("reader_indices", 1, conv.reader_indices_bytes, UINT16, indices_view),
+        ("l1_array", 1, L1_ARRAY_BYTES, UINT16, None),
+        ("act_sharded", 1, conv.halo_bytes, act_format, "halo"),
     )
-    return [request for request in requests if request.size_bytes]
 
 
 def _gathered(conv: ConvBuffers) -> tuple[int, int]:
@@ -252,9 +262,11 @@ def estimate_layout(layout: ConvPartition, alignment: int | None, halo_bytes: in
         tap_channels=channels,
         reader_indices_bytes=shards.out_row_tiles * TILE * BYTES_PER_INDEX,
     )
-    requests = buffer_requests(conv)
-    output_bytes = next(request.size_bytes for request in requests if request.name == "out")
-    return L1Estimate(layout, halo_bytes, output_bytes, local_bytes(requests))
+    output_bytes = own_bytes = 0
+    for name, pages, page_bytes, _, view_of in _buffer_sizes(conv):
+        output_bytes += pages * page_bytes if name == OUTPUT_BUFFER else 0
+        own_bytes += pages * page_bytes if view_of is None else 0
+    return L1Estimate(layout, halo_bytes, output_bytes, own_bytes)
 
 
 CHOICES: Final = 64  # that are kept: the search for slices makes the one that the path through L1 then asks for

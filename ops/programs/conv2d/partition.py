@@ -1,6 +1,6 @@
 """How a convolution lies on a device: sizes, options, the cores that share rows and channels, shards and blocks."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from device.cores import CoreCoord, CoreRangeSet, core_rectangle, first_cores
@@ -439,19 +439,18 @@ def partition_conv(
             f"({row_tiles}) for the optimization to give boost\n"
             "conv_config.enable_activation_reuse: leave it out, or give every core more rows of the output"
         )
-    layout = ConvPartition(
+    channels = round_up(problem.in_channels, config.channel_cores * (reader_alignment or alignment))
+    reads = _ReadBlocks(problem, options, config.scheme, blocks, shards.out_col_tiles, channels)
+    return ConvPartition(
         problem=problem,
         options=options,
         config=config,
         out_config=out_config,
         shards=shards,
         blocks=blocks,
-        split_reader=False,
+        split_reader=not matmul and _splits_reader(reads, spec.reader),
         whole_partials=release_of(spec.release).whole_partials,
     )
-    channels = round_up(problem.in_channels, config.channel_cores * (reader_alignment or alignment))
-    splits = not matmul and _splits_reader(layout, spec.reader, channels)
-    return replace(layout, split_reader=True) if splits else layout
 
 
 class UnknownRatesError(DeviceError):
@@ -465,12 +464,23 @@ def transfer_rate(rate: TransferRate, transfer_bytes: int) -> float:
     return rate.floor_bytes_per_ns + slope * (size - SMALLEST_TRANSFER_BYTES)
 
 
-def _splits_reader(layout: ConvPartition, rates: ReaderRates, channels: int) -> bool:
+class _ReadBlocks(NamedTuple):
+    """What decides how many processors read activations."""
+
+    problem: ConvProblem
+    options: ConvOptions
+    scheme: TensorMemoryLayout
+    blocks: Blocks
+    out_col_tiles: int  # Width of an output shard
+    channels: int  # Padded channels of the input
+
+
+def _splits_reader(reads: _ReadBlocks, rates: ReaderRates) -> bool:
     """Whether both data movement processors read activations; a single tile row cannot be split.
 
     An UnknownRatesError says that there is no rate for the formats.
     """
-    problem, options, blocks, scheme = layout.problem, layout.options, layout.blocks, layout.scheme
+    problem, options, scheme, blocks, out_col_tiles, channels = reads
     forced = True if options.activation_reuse and options.force_split_reader is None else options.force_split_reader
     if scheme is WIDTH or blocks.act_h_tiles == 1:
         return False
@@ -486,7 +496,7 @@ def _splits_reader(layout: ConvPartition, rates: ReaderRates, channels: int) -> 
     act_bytes = stick_bytes * blocks.act_h_tiles * TILE * problem.kernel[1]
     burst_bytes = stick_bytes * (problem.kernel[1] if problem.frame.columns.dilation == 1 else 1)
     act_cycles = rates.clock_ghz * act_bytes / transfer_rate(rates.local, burst_bytes)
-    weight_bytes = layout.shards.out_col_tiles * blocks.act_w_tiles * tile_bytes
+    weight_bytes = out_col_tiles * blocks.act_w_tiles * tile_bytes
     ns_per_byte = 1 / transfer_rate(rates.dram, tile_bytes) + 1 / transfer_rate(rates.multicast, weight_bytes)
     weight_cycles = rates.clock_ghz * weight_bytes * ns_per_byte
     tilize_cycles = blocks.act_w_tiles * blocks.act_h_tiles * tile_cycles

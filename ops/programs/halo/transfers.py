@@ -6,7 +6,8 @@ cycles, and frames that replicate, need a list of them (`list_transfers`).
 """
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from functools import lru_cache
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,8 @@ from ops.window import (
     frame_sources,
     window_starts,
 )
+
+BOUNDS: Final = 16  # that are remembered: the choice of a scheme asks for those that the halo then has
 
 
 class StickRanges(NamedTuple):
@@ -43,7 +46,7 @@ def most_sticks(frame: PaddedInput, *, output_rows: int, cores: int) -> int:
     """`max_sticks` of the `stick_ranges` of these arguments."""
     if cores == 1:  # the first window begins the frame: plain integers do
         return window_starts(frame, min(output_rows, frame.outputs) - 1) + frame.reach + 1
-    starts, stops = _bounds(frame, output_rows=output_rows, cores=cores)
+    starts, stops = _bounds(frame, output_rows, cores)
     return int((stops - starts).max())
 
 
@@ -53,7 +56,7 @@ def stick_ranges(frame: PaddedInput, *, output_rows: int, cores: int) -> StickRa
     Columns outside the windows are included, which makes the range contiguous. A core behind the last output gets the
     range of the last output once more, or nothing where there is one output only, as in the real library.
     """
-    return ranges_between(frame, *_bounds(frame, output_rows=output_rows, cores=cores))
+    return ranges_between(frame, *_bounds(frame, output_rows, cores))
 
 
 def ranges_between(frame: PaddedInput, starts: Integers, stops: Integers) -> StickRanges:
@@ -70,13 +73,15 @@ def ranges_between(frame: PaddedInput, starts: Integers, stops: Integers) -> Sti
     )
 
 
-def _bounds(frame: PaddedInput, *, output_rows: int, cores: int) -> tuple[Integers, Integers]:
-    """First stick, and last stick + 1, of every core."""
+@lru_cache(BOUNDS)
+def _bounds(frame: PaddedInput, output_rows: int, cores: int) -> tuple[Integers, Integers]:
+    """First stick, and last stick + 1, of every core; not to be changed."""
     outputs = np.arange(0, cores * output_rows, output_rows) + np.array([[0], [output_rows - 1]])
     first, last = window_starts(frame, np.minimum(outputs, frame.outputs - 1))
     stops = last + (frame.reach + 1)
     if frame.outputs == 1:  # the real library tells an idle core by a window that begins at stick 0
         first[1:] = stops[1:] = frame.sticks
+    first.flags.writeable = stops.flags.writeable = False
     return first, stops
 
 
