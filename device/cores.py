@@ -7,7 +7,7 @@ from enum import Enum
 from functools import lru_cache
 from itertools import groupby, pairwise
 from operator import and_, attrgetter, index as integer, or_
-from typing import Final, TypeAlias, TypeVar, cast
+from typing import Final, TypeAlias, TypeVar
 
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 
@@ -253,9 +253,11 @@ class CoreRangeSet:
 
     def __hash__(self) -> int:
         """The hash of the ranges, cached: circular buffers by the dozen are distinguished by their cores."""
-        if self._hash is None:
-            object.__setattr__(self, "_hash", hash(self.ranges))
-        return cast(int, self._hash)
+        known = self._hash
+        if known is None:
+            known = hash(self.ranges)
+            object.__setattr__(self, "_hash", known)
+        return known
 
     def num_cores(self) -> int:
         """Cores in all ranges."""
@@ -283,11 +285,13 @@ class CoreRangeSet:
         """The smallest rectangle around all cores; raises ArgumentError for an empty set."""
         if not self.ranges:
             raise ArgumentError("CoreRangeSet: an empty set has no bounding box; check empty() first")
-        if self._box is None:
+        box = self._box
+        if box is None:
             first = CoreCoord(*(min(getattr(core_range.start, axis) for core_range in self.ranges) for axis in "xy"))
             last = CoreCoord(*(max(getattr(core_range.end, axis) for core_range in self.ranges) for axis in "xy"))
-            object.__setattr__(self, "_box", CoreRange(first, last))
-        return cast(CoreRange, self._box)
+            box = CoreRange(first, last)
+            object.__setattr__(self, "_box", box)
+        return box
 
     def size(self) -> int:
         """How many ranges."""

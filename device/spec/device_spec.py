@@ -137,7 +137,7 @@ class _WithDerived:
     """What was derived from a spec, a few values: no figure of it, so that copies and pickles are without them."""
 
     __slots__ = ("_derived",)
-    _derived: dict[Callable[..., object], object]  # By the function that derives the value
+    _derived: dict[Callable[..., Any], Any]  # By the function that derives the value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,7 +219,9 @@ class DeviceSpec(_WithDerived):
         Raises:
             SpecError: The table, or a key of it, is missing, or a value is not what the costs want.
         """
-        return cast(CostsT, self.derived(_costs_reader(cast(Any, kind))))
+        table: Any = kind  # hashable, which checkers of types do not see
+        costs: CostsT = self.derived(_costs_reader(table))
+        return costs
 
     def derived(self, derive: Callable[["DeviceSpec"], ValueT]) -> ValueT:
         """The value that a function derives from the figures of the device, computed once.
@@ -228,7 +230,8 @@ class DeviceSpec(_WithDerived):
             derive: The function, which lives as long as the device.
         """
         try:
-            return cast(ValueT, self._derived[derive])  # asked for dozens of times in a call
+            value: ValueT = self._derived[derive]  # asked for dozens of times in a call
+            return value
         except AttributeError:
             object.__setattr__(self, "_derived", {})
         except KeyError:
@@ -304,7 +307,7 @@ class DeviceSpec(_WithDerived):
 
 
 @cache
-def _costs_reader(kind: type[Costs]) -> Callable[[DeviceSpec], Costs]:
+def _costs_reader(kind: type[Costs]) -> Callable[[DeviceSpec], Any]:
     """The function that reads one program's constants."""
     return lambda spec: spec._read_costs(kind)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cached_property, partial
 from math import prod
 from typing import Any, Final, NamedTuple
 
@@ -82,20 +82,36 @@ def conv_cycles(op: Conv2dOp, spec: DeviceSpec) -> OperationCycles:
 
 def operation_cycles(op: Conv2dOp, timing: ConvTiming, **amounts: Any) -> OperationCycles:
     """The report of a walk; ``amounts`` are the bytes and products of the program."""
-    roles, stages = cache(partial(core_roles, op, timing)), cache(_stages)
-
-    def group(role: Role) -> CoreGroupCycles:
-        return _group(role, stages(role.core, role.multiplies))  # computed once for all cores alike
-
+    groups = _Groups(op, timing)
     return OperationCycles(
         cycles=timing.end.cycles,
-        groups=lambda: tuple(map(group, roles())),
-        slowest=lambda: group(max(roles(), key=lambda role: role.end)),
-        cores=lambda: sum(role.cores.num_cores() for role in roles()),
+        groups=lambda: tuple(map(groups.of, groups.roles)),
+        slowest=lambda: groups.of(max(groups.roles, key=lambda role: role.end)),
+        cores=lambda: sum(role.cores.num_cores() for role in groups.roles),
         working=partial(_working, op, timing),
         contention_cycles=lambda: critical_cycles(timing.end).get(Stage.DRAM, 0.0),
         **amounts,
     )
+
+
+class _Groups:
+    """Groups of the cores of a walk by what they do, worked out when they are asked for."""
+
+    def __init__(self, op: Conv2dOp, timing: ConvTiming) -> None:
+        self._op, self._timing = op, timing
+        self._known: dict[tuple[int, bool], tuple[StageCycles, ...]] = {}
+
+    @cached_property
+    def roles(self) -> tuple[Role, ...]:
+        """As `core_roles`."""
+        return core_roles(self._op, self._timing)
+
+    def of(self, role: Role) -> CoreGroupCycles:
+        """The cores of a role; stages are computed once for all cores that are like the same core of the walk."""
+        key = id(role.core), role.multiplies
+        if key not in self._known:
+            self._known[key] = _stages(role.core, role.multiplies)
+        return _group(role, self._known[key])
 
 
 def core_roles(op: Conv2dOp, timing: ConvTiming) -> tuple[Role, ...]:

@@ -152,12 +152,13 @@ def _height_block(op: Conv2dOp, steps: ConvSteps, cores: Sequence[Core], ending:
                 core.weights.fill(core.second.now)
         if k_block == 0:
             ending.begun(cores)
+        matmul = _matmul(op, steps, k_block)
         for core in cores:
             for _, buffer, _, tilize in core.readers(steps) if steps.reused_reads is None else ():
                 core.compute.wait(buffer.front())
                 buffer.empty(core.compute.work(tilize))
             core.compute.wait(core.weights.front())
-            core.weights.empty(core.compute.work(_matmul(op, steps, k_block)))
+            core.weights.empty(core.compute.work(matmul))
     ending.finish(cores)
 
 
@@ -190,6 +191,7 @@ def _multicast_block(op: Conv2dOp, steps: ConvSteps, cores: Sequence[Core], endi
         for core in cores:
             _gather(steps, core, layout.blocks.act_h_tiles if layout.scheme is WIDTH else 1)
         for sender in range(senders):
+            matmul = _matmul(op, steps, first_k_block + sender)
             _ship_weights(steps.weights, cores)
             if first_k_block == sender == 0:
                 ending.begun(cores)
@@ -202,7 +204,7 @@ def _multicast_block(op: Conv2dOp, steps: ConvSteps, cores: Sequence[Core], endi
                 core.act.fill(core.reader.now)
                 core.compute.wait(core.act.front())
                 core.compute.wait(core.weights.front())
-                core.act.empty(core.compute.work(_matmul(op, steps, first_k_block + sender)))
+                core.act.empty(core.compute.work(matmul))
                 core.weights.empty(core.compute.now)
         for core in cores:
             core.tilized.empty(core.reader.now)

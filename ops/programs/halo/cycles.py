@@ -19,7 +19,7 @@ In the end it waits for the answers to its last writes. Source: the structure of
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cached_property, partial
 from typing import ClassVar, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -63,6 +63,7 @@ Floats: TypeAlias = NDArray[np.float64]
 
 ELEMENT_BYTES: Final = 2  # of a stick of padding, in writes of the processor (tt-metal, halo_gather.cpp)
 STAGES: Final = (Stage.START, Stage.READER, Stage.SECOND_READER, Stage.UNTILIZE, Stage.NETWORK)
+LEAST_CYCLES: Final = 0.5  # that are not rounded to none
 STICK_PIECES: Final = 2  # in which padding that is not zero is copied (tt-metal, halo_gather.cpp)
 
 
@@ -336,43 +337,52 @@ def halo_cycles(plan: HaloPlan, spec: DeviceSpec, *, filled_by_stick: bool = Fal
     """Cycles of a halo."""
     halo, traffic = plan.arguments, halo_traffic(plan, spec)
     times = halo_times(plan, traffic, spec, filled_by_stick=filled_by_stick)
-    table = cache(partial(_table_of_cores, halo, traffic, times, spec))
+    cores = _Cores(halo, traffic, times, spec)
     return OperationCycles(
         cycles=times.cycles,
-        groups=lambda: _groups(halo, table()),
-        slowest=lambda: _slowest(halo, table()),
+        groups=lambda: _groups(halo, cores.table),
+        slowest=lambda: _slowest(halo, cores.table),
         cores=halo.cores.num_cores(),
-        working=lambda: frozenset(
-            stage
-            for stage, cycles in zip(STAGES, _busy_cycles(halo, traffic, times, spec), strict=True)
-            if np.count_nonzero(cycles)
-        ),
+        working=lambda: cores.working,
         dram_read_bytes=_config_bytes(plan),
         contention_cycles=lambda: times.cycles - float(times.free_ends.max()),
         moved=lambda: _moved(halo, traffic.away_bytes.sum(axis=(0, 2)), _config_bytes(plan)),
-        core_cycles=lambda: _core_cycles(halo, table()),
+        core_cycles=lambda: _core_cycles(halo, cores.table),
         transfers=partial(_halo_transfers, plan, spec),
         tile_work=partial(_tile_work, halo, traffic),
     )
 
 
-def _table_of_cores(halo: HaloArguments, traffic: HaloTraffic, times: HaloTimes, spec: DeviceSpec) -> Floats:
-    """[cores, 1 + stages] whole cycles: the end of each core, and what each of `STAGES` works."""
-    table = np.empty((1 + len(STAGES), halo.nhw_cores))
-    table[0] = np.rint(times.ends.max(axis=0))
-    for row, cycles in zip(table[1:], _busy_cycles(halo, traffic, times, spec), strict=True):
-        row[:] = cycles
-    return table.T
+class _Cores:
+    """What the cores of a halo do by stage, worked out when it is asked for."""
 
+    def __init__(self, halo: HaloArguments, traffic: HaloTraffic, times: HaloTimes, spec: DeviceSpec) -> None:
+        self._halo, self._traffic, self._times, self._spec = halo, traffic, times, spec
 
-def _busy_cycles(
-    halo: HaloArguments, traffic: HaloTraffic, times: HaloTimes, spec: DeviceSpec
-) -> tuple[float | Floats, ...]:
-    """Whole cycles that each of `STAGES` works: [cores], or one number for all of them."""
-    first, second = np.rint(times.padded - times.begun[:, None] + times.sending)
-    untilizing = round(traffic.blocks * untilize_block_cycles(halo, spec))
-    waiting = np.rint(np.where(times.ends.argmax(axis=0) == 0, *times.waiting))
-    return round(times.begun.max()), first, second, untilizing, waiting
+    @property
+    def _spent(self) -> tuple[float | Floats, ...]:
+        """Cycles that each of `STAGES` works: [cores], or one number for all of them."""
+        times = self._times
+        first, second = times.padded - times.begun[:, None] + times.sending
+        untilizing = self._traffic.blocks * untilize_block_cycles(self._halo, self._spec)
+        first_waits, second_waits = times.waiting
+        waiting = np.where(times.ends[0] >= times.ends[1], first_waits, second_waits)  # of the last to end
+        return float(times.begun.max()), first, second, untilizing, waiting
+
+    @property
+    def working(self) -> frozenset[Stage]:
+        """The stages that work for a cycle, rounded, on any core."""
+        return frozenset(
+            stage for stage, cycles in zip(STAGES, self._spent, strict=True) if np.max(cycles) > LEAST_CYCLES
+        )
+
+    @cached_property
+    def table(self) -> Floats:
+        """[cores, 1 + stages] whole cycles: the end of each core, and what each of `STAGES` works."""
+        table = np.empty((1 + len(STAGES), self._halo.nhw_cores))
+        for row, cycles in zip(table, (self._times.ends.max(axis=0), *self._spent), strict=True):
+            row[:] = cycles
+        return np.rint(table, out=table).T
 
 
 def _core_cycles(halo: HaloArguments, table: Floats) -> CoreCycles:
