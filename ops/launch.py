@@ -1,6 +1,6 @@
 """Launching programs: what two dispatching cores do ahead of the kernels, and how much of that is not hidden."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, Final, NamedTuple
@@ -150,11 +150,13 @@ def kernel_end_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec, replay: Re
     return _ends(queue, _launched(queue, spec), spec, replay)
 
 
-def between_kernels_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec) -> dict[Replay, float]:
-    """The time without kernels between the first command and the last kernel's end."""
+def between_kernels_nanoseconds(
+    queue: Sequence[Launch], spec: DeviceSpec, replays: Collection[Replay] = tuple(Replay)
+) -> dict[Replay, float]:
+    """The time without kernels between the first command and the last kernel's end, by the way of launching."""
     kernels = sum(nanoseconds(launch.kernel_cycles, spec.clock_hz) for launch in queue)
     launched = _launched(queue, spec)
-    return {replay: _ends(queue, launched, spec, replay)[-1] - kernels if queue else 0.0 for replay in Replay}
+    return {replay: _ends(queue, launched, spec, replay)[-1] - kernels if queue else 0.0 for replay in replays}
 
 
 class _Launched(NamedTuple):

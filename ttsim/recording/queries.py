@@ -13,8 +13,10 @@ from device.errors import ArgumentTypeError, TTSimError, shown
 from device.machine import Machine
 from device.memory.memory_config import BufferType
 from device.plan import Event, UsagePerCore, usage_per_core
+from ops.launch import Replay
 from ops.passes.memory import usage_without_dispatch
 from ttsim.recording.profiling import Profile, planned, profile, refusal_by
+from ttsim.report.cycle_report import launch_times
 from ttsim.runtime.device import Device
 from ttsim.runtime.queried import (
     AllocationRecord,
@@ -218,15 +220,17 @@ def _timed(
 ) -> RuntimeQueryResponse:
     """The times of a call that a function plans."""
     try:
-        report = run().report()
+        profiled = run()
+        report = profiled.report()
     except (TTSimError, TypeError) as caught:
         error = refusal_by(caught, op, args, kwargs)
         return RuntimeQueryResponse(status=ExecutionStatus.Error, error_message=str(error), refusal=refusal_of(error))
-    replay = report.launches.readings[0].total_nanoseconds if report.launches.readings else 0
+    queue = [launch for call in report.calls for launch in call.run.launches]
+    replays = launch_times(queue, report.nanoseconds, profiled.device.spec, [Replay.TRACE]).readings
     return RuntimeQueryResponse(
         status=ExecutionStatus.Success,
         runtime=round(report.nanoseconds),
-        trace_replay=replay,
+        trace_replay=replays[0].total_nanoseconds if replays else 0,
         error_share=report.total.error.share,
         unmeasured_share=report.total.error.unmeasured_share,
         untimed=tuple(operation.name for call in report.calls for operation in call.untimed),

@@ -1,6 +1,6 @@
 """The report on cycles, its table, and the launch overhead between operations."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -52,12 +52,17 @@ class LaunchTimes:
     assumes: tuple[str, ...] = ASSUMPTIONS  # Assumptions about programs that a plan does not state
 
 
-def launch_times(launches: Sequence[Launch], kernel_nanoseconds: float, spec: DeviceSpec) -> LaunchTimes:
-    """The launch overhead of all programs of a report in order, whose kernels take `kernel_nanoseconds`."""
-    between = between_kernels_nanoseconds(launches, spec)
+def launch_times(
+    launches: Sequence[Launch], kernel_nanoseconds: float, spec: DeviceSpec, replays: Collection[Replay] = BASES
+) -> LaunchTimes:
+    """The launch overhead of all programs of a report in order, whose kernels take `kernel_nanoseconds`.
+
+    `replays` are the ways of launching that are read.
+    """
+    between = between_kernels_nanoseconds(launches, spec, replays) if launches else {}
     readings = (
-        LaunchTime(replay.value, round(between[replay]), round(kernel_nanoseconds + between[replay]), basis)
-        for replay, basis in (BASES.items() if launches else ())
+        LaunchTime(replay.value, round(apart), round(kernel_nanoseconds + apart), BASES[replay])
+        for replay, apart in between.items()
     )
     return LaunchTimes(len(launches), tuple(readings))
 

@@ -175,10 +175,12 @@ def _cutter(call: ConvCall, slice_type: SliceType) -> Callable[[tuple[int, int]]
 
 
 def slice_call(call: ConvCall, part: OutputSlice) -> ConvCall:
-    """The call that computes one slice."""
+    """The call that computes one slice: the call itself where the slice is all of it."""
     height, width = part.down.length, part.across.length
     padding = (*part.down.padding, *part.across.padding)
     more = (part.down.output_padding, part.across.output_padding)
+    if (height, width, padding, more) == (call.input_height, call.input_width, call.padding, call.output_padding):
+        return call
     return replace(call, input_height=height, input_width=width, padding=padding, output_padding=more)
 
 

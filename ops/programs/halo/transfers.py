@@ -47,7 +47,7 @@ def most_sticks(frame: PaddedInput, *, output_rows: int, cores: int) -> int:
     if cores == 1:  # the first window begins the frame: plain integers do
         return window_starts(frame, min(output_rows, frame.outputs) - 1) + frame.reach + 1
     starts, stops = _bounds(frame, output_rows, cores)
-    return int((stops - starts).max())
+    return int(np.maximum.reduce(stops - starts))
 
 
 def stick_ranges(frame: PaddedInput, *, output_rows: int, cores: int) -> StickRanges:

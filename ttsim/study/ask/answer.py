@@ -33,6 +33,7 @@ from ttsim.study.store import model_version
 
 USUAL: Final = ("constraints", "runtime")
 FAILED: Final = "failure"  # the refusal of a question at which ttsim itself failed
+ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
 Answer = dict[str, Any]
 
 
@@ -60,7 +61,7 @@ def answer_text(text: str, seconds: float) -> str:
 
 
 def _line(answer: Answer) -> str:
-    return json.dumps(answer, separators=(",", ":"))
+    return ENCODER.encode(answer)
 
 
 def refused(message: str) -> str:
