@@ -245,9 +245,15 @@ def plan_to_memory_config(
     Raises DeviceError for unfit shards, or a target of another shape, layout, place or format.
     """
     if target is not None:
-        wanted = source.changed(memory_config=place, data_format=data_format)
+        ends = source.memory_config, place, target.memory_config
+        deals = data_format is None and all(end.is_sharded() for end in ends) and _stays_in_shards(source, place)
+        deals = deals and resharding(source, place, spec) is Conversion.RESHARD
+        there = target.memory_config if deals else place  # a program that deals shards anew looks at the target's
+        wanted = source.changed(memory_config=there, data_format=data_format)
         if (refused := next(_target_refusals(source, wanted, target), None)) is not None:
             raise DeviceError(f"{refused}\noutput_tensor: give one like the result, or leave it out")
+        if deals:
+            return plan_reshard(source, there, spec, target=target)
 
     def write(builder: PlanBuilder, read: PlanTensor, into: PlanTensor | None = None) -> PlanTensor:
         return placed(builder, read, place, "output", data_format=data_format, into=into)
@@ -306,10 +312,7 @@ def placed(
     gathers = not in_dram(source_spec) and _may_redistribute(source_spec, current.shard_spec, result.data_format, spec)
     if not place.is_sharded():
         return copy(Conversion.SHARDED_TO_INTERLEAVED if gathers else Conversion.COPY, source)
-    ends = source_spec.memory_config.shard_spec, place.shard_spec
-    widths = [0 if shards is None else shards.shape[1] for shards in ends]
-    stays = widths[0] == widths[1] or current.memory_layout is place.memory_layout or None in ends
-    if source_spec.layout is Layout.TILE or stays:  # rows of another width and scheme go by way of DRAM
+    if _stays_in_shards(source_spec, place):
         if data_format is not None:
             return copy(Conversion.COPY, source)
         if resharding(source_spec, place, spec) is Conversion.RESHARD:
@@ -324,6 +327,15 @@ def placed(
         return dealt
     builder.free(between)  # of no use here
     return copy(Conversion.COPY, source)
+
+
+def _stays_in_shards(source: TensorSpec, place: MemoryConfig) -> bool:
+    """Whether shards become other shards at once: rows of another width and scheme go by way of DRAM."""
+    current = source.memory_config
+    ends = current.shard_spec, place.shard_spec
+    widths = [0 if shards is None else shards.shape[1] for shards in ends]
+    alike = widths[0] == widths[1] or current.memory_layout is place.memory_layout or None in ends
+    return source.layout is Layout.TILE or alike
 
 
 def _may_redistribute(

@@ -6,7 +6,7 @@ from numbers import Real
 
 from device.cores import CoreRangeSet
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, NotSimulatedError, shown
-from device.memory.memory_config import Layout, MemoryConfig
+from device.memory.memory_config import TILE, Layout, MemoryConfig
 from device.plan import Plan
 from ops.planners.concat import plan_concat
 from ops.planners.shape.permute import plan_permute, plan_transpose, require_known_numbers
@@ -26,6 +26,7 @@ from ttsim.api.device_calls import (
     require_left_out,
     required_device,
 )
+from ttsim.api.pad import fill_implicit_tile_padding
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.execution import locked_on, require_allocated, run
 from ttsim.runtime.tensor import Tensor
@@ -481,7 +482,7 @@ def slice(
         slice_end: Index after the last one of each axis.
         slice_step: Distance between indices of each axis; None for 1.
         memory_config: Memory of the result; None for that of the tensor, with smaller shards.
-        pad_value: Not simulated: padding is no part of a tensor's values here.
+        pad_value: What the padding of the last tiles is filled with, where the box ends within tiles; None leaves it.
 
     Returns:
         A tensor whose sides are (end - start) / step, rounded up.
@@ -491,7 +492,11 @@ def slice(
         >>> ttnn.slice(tensor, (0, 0, 0, 0), (1, 1, 32, 64)).shape
         Shape([1, 1, 32, 64])
     """
-    require_left_out("slice", output_tensor=output_tensor, pad_value=pad_value, sub_core_grids=sub_core_grids)
+    require_left_out("slice", output_tensor=output_tensor, sub_core_grids=sub_core_grids)
     begins, behind = integers_of("slice: slice_start", slice_start), integers_of("slice: slice_end", slice_end)
     taken = None if slice_step is None else integers_of("slice: slice_step", slice_step)
-    return converted("slice", plan_slice, input_tensor, begins, behind, taken, place=memory_config)
+    box = converted("slice", plan_slice, input_tensor, begins, behind, taken, place=memory_config)
+    sides = (*zip(box.shape[::-1], box.padded_shape[::-1], input_tensor.shape[::-1], strict=False),)[:2]
+    cut = any(ours not in (padded, whole) for ours, padded, whole in sides)
+    by_tiles = not any(begin % TILE for begin in begins[-2:]) and set(taken or ()) <= {1}
+    return box if pad_value is None or not cut or not by_tiles else fill_implicit_tile_padding(box, pad_value)

@@ -145,8 +145,6 @@ REFUSED = [
     ("2x3x40x64", lambda x: x[:, :, 5:3], "Device: End 3 must be greater than or equal to start 5"),
     ("2x3x40x64", lambda x: x[:, :, ::0], "Device: Step(2) = 0 should be positive"),
     ("2x3x40x64", lambda x: ttnn.slice(x, [0] * 4, 3), "ArgumentType: slice: slice_end must be a sequence of integers"),
-    ("2x3x40x64", lambda x: ttnn.slice(x, [0] * 4, [1] * 4, pad_value=1.0),
-     "NotSimulated: slice: pad_value is not simulated"),
     ("2x3x40x64", lambda x: x.cpu()[:, :, ::2], "Device: Host tensors cannot be accessed with non-unit stride"),
     ("2x3x40x64 tile bfloat8_b", lambda x: x[..., ::2], "Device: Strided slice is not supported for BFLOAT8 tensors"),
     # Two images of seven rows in BLOCK shards: both programs refuse, and the program that makes rows comes first

@@ -146,6 +146,29 @@ def test_a_result_in_a_given_tensor_takes_no_other_memory(device: ttsim.Device) 
     assert (out.to_numpy() == x.to_numpy()).all()
 
 
+def test_shards_are_dealt_into_those_of_the_given_tensor(device: ttsim.Device) -> None:
+    by_rows = ttsim.create_sharded_memory_config((1, 1, 64, 64), ttsim.CoreGrid(x=2, y=1), ttsim.ShardStrategy.HEIGHT)
+    by_columns = ttsim.create_sharded_memory_config((1, 1, 64, 64), ttsim.CoreGrid(x=2, y=1), ttsim.ShardStrategy.WIDTH)
+    x = small().to(device, by_rows)
+    out = ttsim.zeros(x.shape, x.dtype, TILE, device, by_columns)
+    other = ttsim.create_sharded_memory_config((1, 1, 64, 64), ttsim.CoreGrid(x=1, y=2), ttsim.ShardStrategy.HEIGHT)
+    assert ttsim.to_memory_config(x, other, output_tensor=out) is out
+    assert (out.to_numpy() == x.to_numpy()).all()
+
+
+@pytest.mark.parametrize(
+    ("ends", "filled"),
+    [((1, 1, 40, 64), True), ((1, 1, 32, 64), False), ((1, 1, 64, 64), False)],  # within a tile, at tiles, at the end
+)
+def test_padding_of_a_slice_is_filled_where_it_ends_within_tiles(
+    device: ttsim.Device, ends: tuple[int, ...], filled: bool
+) -> None:
+    x = small(device)
+    names = operations(lambda: ttsim.slice(x, (0, 0, 0, 0), ends, pad_value=1.0))
+    assert ("FillPad" in names) == filled
+    assert "FillPad" not in operations(lambda: ttsim.slice(x, (0, 0, 1, 0), ends, pad_value=1.0))
+
+
 def test_values_are_copied_into_what_is_there(device: ttsim.Device) -> None:
     x = ttsim.allocate_tensor_on_device(small().spec, device)
     address = x.buffer_address()
