@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
-from ttsim.runtime.storage import is_torch
+from ttsim.runtime.storage import is_torch, numbers
 from ttsim.runtime.torch_functions import TorchFunction, TorchTensor, activation_of, called, torch_function
 from ttsim.runtime.types.configs import UnaryOpType, UnaryWithParam
 
@@ -72,21 +72,21 @@ def get_golden_function_for_activation(
     return None if activation is None else activation_of(activation)
 
 
-def pearson_correlation_coefficient(expected: TorchTensor, actual: TorchTensor) -> float:
-    """Pearson's correlation (PCC) of the numbers of two tensors of torch.
+def pearson_correlation_coefficient(expected: TorchTensor, actual: Any) -> float:
+    """Pearson's correlation (PCC) of the numbers of two tensors.
 
     Equal tensors have 1.0, and a constant tensor has 0.0 with any other. NaN and infinities count as zeros, except that
     two tensors of nothing but NaN have 1.0, and one of them with another 0.0.
 
     Args:
         expected: Numbers of any shape.
-        actual: As many numbers.
+        actual: As many numbers, of torch, numpy or ttnn.
 
     Returns:
         The correlation, from -1.0 to 1.0.
 
     Raises:
-        ArgumentTypeError: One of them is no tensor of torch.
+        ArgumentTypeError: ``expected`` is no tensor of torch, or ``actual`` has no numbers.
         ArgumentError: They have different numbers of elements.
 
     Examples:
@@ -94,15 +94,15 @@ def pearson_correlation_coefficient(expected: TorchTensor, actual: TorchTensor) 
         >>> ttnn.pearson_correlation_coefficient(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([2.0, 4.0, 6.0]))
         1.0
     """
-    for name, value in (("Expected", expected), ("Actual", actual)):
-        if not is_torch(value):
-            raise ArgumentTypeError(f"{name} tensor is not a torch.Tensor\n{name.lower()}: use ttnn.to_torch")
-    if expected.numel() != actual.numel():
+    if not is_torch(expected):
+        raise ArgumentTypeError("Expected tensor is not a torch.Tensor\nexpected: use ttnn.to_torch")
+    first, second = (numbers(value).astype(np.float64).ravel() for value in (expected, actual))
+    if first.size != second.size:
         raise ArgumentError(
             "all the input array dimensions except for the concatenation axis must match exactly\n"
-            f"expected and actual have {expected.numel()} and {actual.numel()} elements"
+            f"expected and actual have {first.size} and {second.size} elements"
         )
-    pair = np.stack([tensor.detach().double().flatten().numpy() for tensor in (expected, actual)])
+    pair = np.stack([first, second])
     if np.array_equal(pair[0], pair[1], equal_nan=True):
         return 1.0
     if np.isnan(pair).all(1).any():

@@ -109,6 +109,11 @@ def test_pearson_correlation_coefficient(expected: list[float], actual: list[flo
     assert ttnn.pearson_correlation_coefficient(torch.tensor(expected), torch.tensor(actual)) == pytest.approx(wanted)
 
 
+def test_a_tensor_of_ttnn_has_a_correlation_with_one_of_torch() -> None:
+    rising = ttnn.from_torch(torch.tensor([1.0, 2.0, 4.0]), ttnn.bfloat16)
+    assert ttnn.pearson_correlation_coefficient(torch.tensor([1.0, 2.0, 4.0]), rising) == 1.0
+
+
 def test_what_has_no_correlation() -> None:
     one = torch.ones(1)
     with pytest.raises(ttnn.ArgumentTypeError, match=r"^Expected tensor is not a torch.Tensor\n"):
