@@ -84,13 +84,20 @@ class _MovedModules:
 
     def create_module(self, spec: _ModuleSpec) -> _ModuleType:
         """The module itself, not a copy."""
-        module = _import_module(_MOVED[spec.name])
+        module = _home(_MOVED[spec.name])
         self._own_spec = module.__spec__
         return module
 
     def exec_module(self, module: _ModuleType) -> None:
         """Gives the module, whose statements have run, its own specification again."""
         module.__spec__ = self._own_spec
+
+
+def _home(path: str) -> _ModuleType:
+    """A module with public names, however it is asked for; names that it lacks are those of ``_missing_in``."""
+    module = _import_module(path)
+    vars(module).setdefault("__getattr__", _partial(_missing_in, module))
+    return module
 
 
 _sys.meta_path.append(_MovedModules)
@@ -100,9 +107,7 @@ def __getattr__(name: str) -> object:
     """Loads a public name when it is first asked for, and keeps it."""
     __tracebackhide__ = True  # pytest reads it
     if name in _MODULES:
-        module = _import_module(_MODULES[name])
-        vars(module).setdefault("__getattr__", _partial(_missing_in, module))
-        return module
+        return _home(_MODULES[name])
     if name not in _HOME_OF:
         return _missing_in(_sys.modules[__name__], name, depth=2)
     value = globals()[name] = getattr(_import_module(_HOME_OF[name]), name)
