@@ -247,6 +247,8 @@ def chain(seed: int, index: int) -> tuple[Scene, int, list[Call], list[Answer]]:
         if step is None:
             continue
         operands, text, results = call_of(step, draft)
+        if not results:  # of arguments that contradict each other: if they pass, a tensor without a name would stay
+            continue
         steps = [(line, (name,)) for name, line in operands] + [(text, results)]
         host = ""
         for line, named in steps:
