@@ -101,7 +101,8 @@ from ttsim.api.prepare import (
 from ttsim.api.places import argmax as argmax, sort as sort, topk as topk
 from ttsim.api.quotients import (
     addalpha as addalpha, bias_gelu as bias_gelu, div as div, div_no_nan as div_no_nan, divide as divide,
-    floor_div as floor_div, isclose as isclose, polyval as polyval, pow as pow, rdiv as rdiv, subalpha as subalpha,
+    floor_div as floor_div, isclose as isclose, multigammaln as multigammaln, polyval as polyval, pow as pow,
+    rdiv as rdiv, subalpha as subalpha,
 )
 from ttsim.api.reduction import max as max, mean as mean, min as min, std as std, sum as sum, var as var
 from ttsim.api.repeat import expand as expand, repeat as repeat, repeat_interleave as repeat_interleave
@@ -128,6 +129,7 @@ from ttsim.api.trace import (
     is_trace_capture_active as is_trace_capture_active, record_event as record_event, release_trace as release_trace,
     wait_for_event as wait_for_event,
 )
+from ttsim.api.triangles import tril as tril, triu as triu
 from ttsim.api.unary import (
     GeluVariant as GeluVariant, SigmoidMode as SigmoidMode, abs as abs, acos as acos, acosh as acosh, asin as asin,
     asinh as asinh, atan as atan, atanh as atanh, bitwise_not as bitwise_not, cbrt as cbrt, ceil as ceil,

@@ -3,6 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
+from math import lgamma
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -31,6 +32,10 @@ class Form(NamedTuple):
 
 def _sigmoid(x: Array) -> Array:
     return np.asarray(0.5 + 0.5 * np.tanh(x / 2))
+
+
+def _log_gammas(x: Array) -> Array:
+    return np.asarray(sum(np.vectorize(lgamma)(np.abs(x) + 3 - half / 2) for half in range(4)) + 3 * np.log(np.pi))
 
 
 def _gelu(x: Array) -> Array:
@@ -153,6 +158,9 @@ FORMS: Final[Mapping[str, Sequence[Form]]] = {
         Form("x, 0.5", lambda x: _gelu(x + 0.5), steps=2),
     ),
     "polyval": (Form("x, [1.0, -2.0, 3.0]", lambda x: x * x - 2 * x + 3, GENERAL, 4),),
+    "multigammaln": (Form("ttsim.add(ttsim.abs(x), 3.0)", _log_gammas, steps=8),),
+    "tril": (Form("x", np.tril, (*GENERAL, *WHOLE)), Form("x, diagonal=-2", lambda x: np.tril(x, -2), GENERAL)),
+    "triu": (Form("x", np.triu, (*GENERAL, *WHOLE)), Form("x, diagonal=3", lambda x: np.triu(x, 3), GENERAL)),
     "bitwise_not": (Form("x", np.bitwise_not, WHOLE),),
     **{name: _pair_forms(row.operation, row.kind) for name, row in (PAIR_FUNCTIONS | IN_PLACE).items()},
 }

@@ -382,14 +382,8 @@ def to_dtype(tensor: Tensor, dtype: DataType) -> Tensor:
             "Expected Tensor with HostStorage, got StorageType::DEVICE\n"
             "to_dtype: the tensor is on the device; typecast changes its data type there"
         )
-    rows, tiles = tensor.spec.matrix, TensorSpec(tensor.shape, dtype.format, Layout.TILE).matrix
-    if dtype.format.is_block and tensor.layout is Layout.ROW_MAJOR and rows != tiles:
-        raise DeviceError(
-            f"to_dtype: Converting layout to Layout::TILE implicitly changed physical shape from {rows} to "
-            f"{tiles} due to alignment constraints. This is currently unsupported. Please pad the tensor explicitly "
-            "before conversion.\n"
-            "tensor: give it TILE layout first"
-        )
+    if dtype.format.is_block:
+        require_whole_tiles("to_dtype", tensor)
     return tensor if tensor.dtype is dtype else tensor.with_dtype(dtype)
 
 
@@ -633,3 +627,15 @@ def _array(archive: ZipFile, name: str, path: Path) -> Array:
         )
     with archive.open(f"{name}.npy") as member:
         return np.asarray(np.lib.format.read_array(member, allow_pickle=False))
+
+
+def require_whole_tiles(function: str, tensor: Tensor) -> None:
+    """Tiles are made of rows on the host without padding them: the function of this name raises DeviceError."""
+    rows, tiles = tensor.spec.matrix, TensorSpec(tensor.shape, tensor.spec.data_format, Layout.TILE).matrix
+    if tensor.layout is Layout.ROW_MAJOR and rows != tiles:
+        raise DeviceError(
+            f"{function}: Converting layout to Layout::TILE implicitly changed physical shape from {rows} to "
+            f"{tiles} due to alignment constraints. This is currently unsupported. Please pad the tensor explicitly "
+            "before conversion.\n"
+            "tensor: give it TILE layout first"
+        )

@@ -1,6 +1,7 @@
 """ttnn's quotients, powers and other element-wise functions that choose among device operations."""
 
 from collections.abc import Sequence
+from math import log, pi
 from numbers import Integral, Real
 from typing import Any, Final
 
@@ -326,3 +327,19 @@ def polyval(input_tensor_a: Tensor, coeffs: Sequence, *, memory_config: MemoryCo
             result = combined("multiply", "multiply", (result, input_tensor_a), memory_config=memory_config)
         result = combined("add", "add", (result, number), memory_config=memory_config)
     return result
+
+
+@public(
+    "The logarithm of the multivariate gamma function of order 4, lgamma(x) + lgamma(x - 0.5) + lgamma(x - 1) + "
+    "lgamma(x - 1.5) + 3 * log(pi).",
+    "multigammaln(ttnn.add(x, 3.0))",
+    "[[7.40625, 12.0625]]",
+)
+def multigammaln(input_tensor: Tensor, *, memory_config: MemoryConfig | None = None) -> Tensor:
+    """Four logarithms, three shifts of x, and four sums."""
+    result = applied("multigammaln", ("lgamma", ()), input_tensor, memory_config)
+    for shift in (0.5, 1.0, 1.5):
+        shifted = combined("multigammaln", "subtract", (input_tensor, shift), memory_config=memory_config)
+        term = applied("multigammaln", ("lgamma", ()), shifted, memory_config)
+        result = combined("multigammaln", "add", (result, term), memory_config=memory_config)
+    return combined("multigammaln", "add", (result, 3 * log(pi)), memory_config=memory_config)

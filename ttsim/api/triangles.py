@@ -1,0 +1,81 @@
+"""ttnn's functions that keep a triangle of matrices: a product with a matrix of ones and zeros from the host."""
+
+from typing import Final
+
+import numpy as np
+
+from device.errors import DeviceError
+from device.memory.memory_config import Layout, MemoryConfig
+from ttsim.api.conversions import require_whole_tiles
+from ttsim.api.eltwise import combined, device_of
+from ttsim.runtime.calls import on_device
+from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.types.call import Integer, checked
+from ttsim.runtime.types.docs import described
+from ttsim.runtime.types.tensors import DataType
+
+WHOLE: Final = (DataType.INT32, DataType.UINT32)  # of which the matrix is, too
+
+
+@on_device
+@checked
+def tril(input_tensor: Tensor, *, diagonal: Integer = 0, memory_config: MemoryConfig | None = None) -> Tensor:
+    """The lower triangle of every matrix, with zeros above it.
+
+    A matrix of ones and zeros, of int32 and uint32 for these and else of bfloat16, is written to the device and
+    multiplied. So zeros come out of a product:
+    an infinity or NaN above the triangle gives NaN, and a negative number -0. A tensor of rank 1 is one row.
+
+    Args:
+        input_tensor: [..., rows, columns] on the device; in ROW_MAJOR layout of whole tiles.
+        diagonal: The last diagonal that is kept: 0 for the main one, more above it, negative below it.
+        memory_config: Memory of the matrix and of the result; None for that of ``input_tensor``.
+
+    Returns:
+        A tensor of the shape and data type of ``input_tensor``.
+
+    Raises:
+        ArgumentTypeError: An argument is of the wrong type.
+        DeviceError: A ROW_MAJOR tensor does not consist of whole tiles or has one axis, or the two cannot be
+            multiplied.
+        OutOfMemoryError: The matrix or the result does not fit into the free part of its memory.
+
+    Examples:
+        >>> x = ttnn.ones((2, 2), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> ttnn.tril(x).to_list()
+        [[1.0, 0.0], [1.0, 1.0]]
+    """
+    return _triangle("tril", input_tensor, diagonal, memory_config)
+
+
+@on_device
+@checked
+@described(like=tril)
+def triu(input_tensor: Tensor, *, diagonal: Integer = 0, memory_config: MemoryConfig | None = None) -> Tensor:
+    """The upper triangle of every matrix, with zeros below it.
+
+    Args:
+        diagonal: The first diagonal that is kept: 0 for the main one, more above it, negative below it.
+
+    Examples:
+        >>> x = ttnn.ones((2, 2), layout=ttnn.TILE_LAYOUT, device=device)
+        >>> ttnn.triu(x, diagonal=1).to_list()
+        [[0.0, 1.0], [0.0, 0.0]]
+    """
+    return _triangle("triu", input_tensor, diagonal, memory_config)
+
+
+def _triangle(name: str, tensor: Tensor, diagonal: Integer, memory_config: MemoryConfig | None) -> Tensor:
+    device = device_of({"input": tensor})
+    if tensor.layout is Layout.ROW_MAJOR and len(tensor.shape) < 2:
+        raise DeviceError(f"ShapeBase[] index out of range. 1 not in [-4, 1)\n{name}: a row needs TILE layout")
+    require_whole_tiles("to_layout", tensor)
+    rows, columns = (1, 1, *tensor.shape)[-2:]
+    lower = np.tri(rows, columns, diagonal if name == "tril" else diagonal - 1, np.float32)
+    kept = np.broadcast_to(lower if name == "tril" else 1 - lower, (1, 1, *tensor.shape))[0, 0]
+    place = memory_config or tensor.spec.memory_config
+    dtype = tensor.dtype if tensor.dtype in WHOLE else DataType.BFLOAT16
+    ones = Tensor(kept, dtype, device, Layout.TILE, place)
+    result = combined(name, "multiply", (tensor, ones), memory_config=place)
+    ones.deallocate()
+    return result
