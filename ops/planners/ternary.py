@@ -50,6 +50,16 @@ def repeats(shapes: list[tuple[int, ...]]) -> str:
     return "number" if kinds <= {(True, True), (False, False)} else "mixed"
 
 
+def has_kernel(shapes: list[tuple[int, ...]]) -> bool:
+    """Whether one operation serves the shapes, which need not fit: the last two axes are whole or 1 in its patterns."""
+    rows, columns = zip(*((1, 1, *shape)[-2:] for shape in shapes), strict=True)
+    most = (max(rows), max(columns))
+    if len({*columns}) == 1 or len({*rows}) == 1:
+        sides = {*rows} if len({*columns}) == 1 else {*columns}
+        return len(sides) == 1 or 1 in sides
+    return all((row, column) == most or 1 in (row, column) for row, column in zip(rows, columns, strict=True))
+
+
 def shape_of(call: TernaryArguments) -> tuple[int, ...]:
     """The shape of the result; raises DeviceError where sides differ and none is 1."""
     name, shapes = call.op.operation, [tensor.shape for tensor in call.tensors]
@@ -57,16 +67,14 @@ def shape_of(call: TernaryArguments) -> tuple[int, ...]:
         repeated(*shapes)
         return broadcast(*shapes)
     rank, sides = max(map(len, shapes)), list[int]()
-    for index in range(-rank, 0):
+    for index in range(-1, -rank - 1, -1):
         lengths = [(*(1,) * (rank - len(shape)), *shape)[index] for shape in shapes]
-        sides.append(max(lengths))
+        sides.insert(0, max(lengths))
         if {*lengths} <= {1, max(lengths)}:
             continue
-        first = "Invalid subtile broadcast type"  # of the pairs that other functions are made of
-        if index < -PAIR:
-            named = ", ".join(f"dim {letter}: {length}" for letter, length in zip("abc", lengths, strict=True))
-            first = f"Broadcasting rule violation at dimension index {index} (output rank {rank}), {named}"
-        elif name == "where":
+        named = ", ".join(f"dim {letter}: {length}" for letter, length in zip("abc", lengths, strict=True))
+        first = f"Broadcasting rule violation at dimension index {index} (output rank {rank}), {named}"
+        if not has_kernel(shapes):
             *most, last = [f"Shape({list(shape)})" for shape in shapes]
             first = (
                 f"ttnn.{name}: shapes {', '.join(most)} and {last} do not broadcast in a pattern the ternary kernel "

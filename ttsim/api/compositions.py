@@ -9,7 +9,7 @@ from device.errors import DeviceError, NotSimulatedError, shown
 from device.memory.memory_config import MemoryConfig
 from device.numbers.formats import FLOAT32, INT32, UINT32
 from ops.planners.eltwise import RANGES, broadcast, places_on_shards, require_integer
-from ops.planners.ternary import TernaryArguments, plan_ternary, repeats
+from ops.planners.ternary import TernaryArguments, has_kernel, plan_ternary, repeats
 from ops.programs.eltwise.shards import repeated
 from ops.programs.eltwise.ternary import Ternary
 from ttsim.api.conversions import typecast
@@ -156,6 +156,11 @@ def _repeats(*tensors: Tensor) -> str:
     return repeats([tensor.spec.shape for tensor in tensors])
 
 
+def _lacks_kernel(*tensors: Tensor) -> bool:
+    """Whether shapes of three tensors send the call to two-operand operations, which name the sides that differ."""
+    return not has_kernel([tensor.spec.shape for tensor in tensors])
+
+
 ADDCMUL_FORMATS: Final = ("BFLOAT16", "BFLOAT8_B", "FLOAT32", "INT32", "UINT32")
 
 
@@ -183,7 +188,8 @@ def addcmul(
         raise DeviceError(
             f"Addcmul TTT requires all input tensors to have the same dtype. Got {listed}\naddcmul: typecast tensors"
         )
-    if _block_floats(*tensors) and _repeats(*tensors) in (*ROW_OR_COLUMN, "number"):
+    composed = _block_floats(*tensors) and _repeats(*tensors) in (*ROW_OR_COLUMN, "number")
+    if composed or _lacks_kernel(*tensors):
         scaled = combined("multiply", "multiply", (input_b, value), memory_config=memory_config)
         product = combined("multiply", "multiply", (scaled, input_c), memory_config=memory_config)
         del scaled
@@ -207,12 +213,12 @@ def addcdiv(
     tensors = (input_a, input_b, input_c)
     if all(tensor.spec.data_format == INT32 for tensor in tensors):
         raise DeviceError("Addcdiv TTT does not support INT32 inputs.\naddcdiv: typecast the tensors")
-    if _block_floats(*tensors):
-        return _addcdiv_of_blocks(tensors, float(value), memory_config)
+    if _block_floats(*tensors) or _lacks_kernel(*tensors):
+        return _addcdiv_composed(tensors, float(value), memory_config)
     return _three("addcdiv", tensors, numbers=(float(value),), memory_config=memory_config, output_tensor=output_tensor)
 
 
-def _addcdiv_of_blocks(tensors: tuple[Tensor, Tensor, Tensor], value: float, place: MemoryConfig | None) -> Tensor:
+def _addcdiv_composed(tensors: tuple[Tensor, Tensor, Tensor], value: float, place: MemoryConfig | None) -> Tensor:
     """Several calls; a division by zero gives an infinity of the sign of the second tensor."""
     first, second, third = tensors
     scaled = combined("multiply", "multiply", (second, value), memory_config=place)
@@ -256,7 +262,8 @@ def mac(
     numbers = tuple(float(operand) for operand in operands if isinstance(operand, Real))
     repeated = _repeats(*tensors) in (*ROW_OR_COLUMN, *(("number",) if len(tensors) == len(operands) else ()))
     whole = any(not tensor.spec.data_format.is_float for tensor in tensors)
-    if whole or (_block_floats(*tensors) and repeated):
+    composed = _block_floats(*tensors) and repeated
+    if whole or composed or (len(tensors) == len(operands) and _lacks_kernel(*tensors)):
         if sub_core_grids is not None:
             raise DeviceError(
                 "ttnn::mac: sub_core_grids is not supported when the operation falls back to the composite path. "
@@ -294,7 +301,8 @@ def lerp(
         raise DeviceError("Expected the same dtype as start (input), for end\nlerp: typecast the tensors")
     whole = all(tensor.spec.data_format == INT32 for tensor in tensors)
     single = ("number",) if isinstance(weight, Tensor) else ()
-    if whole or (_block_floats(*tensors) and _repeats(*tensors) in (*ROW_OR_COLUMN, *single)):
+    composed = _block_floats(*tensors) and _repeats(*tensors) in (*ROW_OR_COLUMN, *single)
+    if whole or composed or (isinstance(weight, Tensor) and _lacks_kernel(*tensors)):
         if output_tensor is not None:
             raise NotSimulatedError("lerp: output_tensor of these formats is not simulated; leave it out")
         distance = combined("subtract", "subtract", (end, input), memory_config=memory_config)

@@ -135,10 +135,18 @@ def test_integers_are_divided_by_operations_of_their_own(device):
         ),
         ("gt(1.0, x)", "ttnn.gt(): incompatible function arguments."),
         (
-            "where(x, y, ttsim.zeros((3, 5), layout=ttsim.TILE_LAYOUT, device=device))",
-            "ttnn.where: shapes Shape",
+            "mac(x, y, ttsim.zeros((3, 5), layout=ttsim.TILE_LAYOUT, device=device))",
+            "Broadcasting rule violation at dimension index -1 (output rank 2), dim a: 4, dim b: 4, dim c: 5",
         ),
-        ("mac(x, y, ttsim.zeros((3, 5), layout=ttsim.TILE_LAYOUT, device=device))", "Invalid subtile broadcast type"),
+        (
+            "mac(x, ttsim.repeat(x, (2, 2)), ttsim.repeat(x, (3, 1)))",
+            "Broadcasting rule violation at dimension index -1",
+        ),
+        ("where(x, ttsim.repeat(x, (2, 2)), ttsim.repeat(x, (3, 1)))", "ttnn.where: shapes Shape"),
+        (
+            "addcmul(ttsim.repeat(x, (2, 1)), ttsim.repeat(x, (2, 1)), ttsim.repeat(x, (3, 1)))",
+            "Invalid subtile broadcast type",
+        ),
         (
             "lerp(x, ttsim.expand(x, (2, -1, -1)), ttsim.expand(x, (3, -1, -1)))",
             "Broadcasting rule violation at dimension index -3 (output rank 3), dim a: 1, dim b: 2, dim c: 3",
