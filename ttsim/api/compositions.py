@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
+from math import prod
 from numbers import Integral, Real
 from typing import Final, ParamSpec
 
@@ -14,7 +15,7 @@ from ops.programs.eltwise.shards import repeated
 from ops.programs.eltwise.ternary import Ternary
 from ttsim.api.conversions import typecast
 from ttsim.api.eltwise import LEGACY, allowed, combined, device_of, wrong
-from ttsim.api.shape import slice as part_of
+from ttsim.api.shape import reshape, slice as part_of
 from ttsim.api.unary import applied
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.execution import run
@@ -42,6 +43,7 @@ TENSOR: Final = "A tensor on the device."
 OPERAND: Final = "A tensor on the device, or a number."
 ROUNDINGS: Final = (None, "trunc", "floor")
 ROW_OR_COLUMN: Final = ("row", "column")
+MATRIX_RANK: Final = 2
 
 
 def public(
@@ -384,13 +386,28 @@ def logical_not_(input_tensor: Tensor, *, memory_config: MemoryConfig | None = N
     return applied("logical_not_", ("logical_not_unary", ()), input_tensor, memory_config, input_tensor)
 
 
+def _prelu_of_channels(tensor: Tensor, weights: Tensor, place: MemoryConfig | None) -> Tensor:
+    shape, volume = tensor.spec.shape, prod(weights.spec.shape)
+    if len(shape) == 1:
+        raise DeviceError("ShapeBase[] index out of range. 1 not in [-4, 1)\nprelu: the channels are axis 1")
+    if shape[1] != volume:
+        raise DeviceError(
+            f"Mismatch of parameter numbers and input channel size. Found parameter numbers = {volume} and channel "
+            f"size = {shape[1]}.\nprelu: give a weight for each channel, axis 1"
+        )
+    if len(shape) > MATRIX_RANK:
+        weights = reshape(weights, (1, volume, *(1,) * (len(shape) - 2)))
+    product = combined("multiply", "multiply", (tensor, weights))
+    return where(applied("ltz", ("ltz", ()), tensor, place), product, tensor)
+
+
 @public("x, and weight * x for x below 0.", "prelu(ttnn.neg(x), 0.5)", "[[-0.5, -1.0]]")
 def prelu(input_tensor_a: Tensor, weight: object, *, memory_config: MemoryConfig | None = None) -> Tensor:
-    """One operation; weights of channels are not simulated."""
+    """One operation of a number; weights of the channels, axis 1, are multiplied where the elements are below 0."""
     if isinstance(weight, Sequence) and len(weight) == 1:
         weight = weight[0]
     if isinstance(weight, Tensor):
-        raise NotSimulatedError("prelu: a tensor of weights is not simulated; give a number")
+        return _prelu_of_channels(input_tensor_a, weight, memory_config)
     if not isinstance(weight, Real):
         raise wrong("prelu", f"weight must be a Tensor or a number, not {shown(weight)}")
     return applied("prelu", ("prelu_sfpu", (float(weight),)), input_tensor_a, memory_config)

@@ -48,6 +48,8 @@ NUMBERS = {
         X != 0, np.log(np.pi**4 * 105 / 16 * 6 * 15 / 8 * 2), np.log(np.pi**4 * 2 * 3 / 8)
     ),
     "prelu(x, 0.5)": np.where(X < 0, X / 2, X),
+    "prelu(x, y)": np.where(X < 0, X * Y, X),
+    "prelu(ttsim.reshape(x, (1, 4, 1)), y)": np.where(X < 0, X * Y, X).reshape(1, 4, 1),
 }
 
 
@@ -132,6 +134,10 @@ def test_integers_are_divided_by_operations_of_their_own(device):
         (
             "logaddexp(ttsim.repeat(x, (2, 1)), ttsim.typecast(ttsim.repeat(x, (3, 1)), ttsim.float32))",
             "Invalid subtile",
+        ),
+        (
+            "prelu(x, 1.0 * x[:, :2])",
+            "Mismatch of parameter numbers and input channel size. Found parameter numbers = 2 a",
         ),
         ("gt(1.0, x)", "ttnn.gt(): incompatible function arguments."),
         (
