@@ -348,10 +348,10 @@ def _clamped_by_tensors(tensor: Tensor, least: Tensor | None, most: Tensor | Non
         name, bound = ("ge", least) if most is None else ("le", most)
         inside = combined(name, name, (tensor, bound), memory_config=place)
         return where(inside, tensor, bound, memory_config=place)
+    floor = combined("minimum", "minimum", (least, most), memory_config=place)
     below = combined("minimum", "minimum", (tensor, most), memory_config=place)
-    above = combined("maximum", "maximum", (below, least), memory_config=place)
-    result = combined("minimum", "minimum", (above, most), memory_config=place)
-    del above, below  # in the library's order
+    result = combined("maximum", "maximum", (below, floor), memory_config=place)
+    del below, floor  # in the library's order
     return result
 
 

@@ -139,6 +139,10 @@ def test_integers_are_divided_by_operations_of_their_own(device):
             "prelu(x, 1.0 * x[:, :2])",
             "Mismatch of parameter numbers and input channel size. Found parameter numbers = 2 a",
         ),
+        (
+            "clip(ttsim.typecast(x, ttsim.float32), y, ttsim.typecast(y, ttsim.float32))",
+            "Mixed dtype is not supported for binary operation BinaryOpType::MINIMUM, dtype A: DataType::BFLOAT16",
+        ),
         ("gt(1.0, x)", "ttnn.gt(): incompatible function arguments."),
         (
             "mac(x, y, ttsim.zeros((3, 5), layout=ttsim.TILE_LAYOUT, device=device))",
