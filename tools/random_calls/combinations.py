@@ -38,6 +38,10 @@ def _log_gammas(x: Array) -> Array:
     return np.asarray(sum(np.vectorize(lgamma)(np.abs(x) + 3 - half / 2) for half in range(4)) + 3 * np.log(np.pi))
 
 
+def _triangle(part: Formula, x: Array, diagonal: int) -> Array:
+    return np.asarray(part(np.atleast_2d(x), diagonal)).reshape(x.shape)  # a vector is one row
+
+
 def _gelu(x: Array) -> Array:
     return np.asarray(0.5 * x * (1 + erf(x / np.sqrt(2))))
 
@@ -159,8 +163,13 @@ FORMS: Final[Mapping[str, Sequence[Form]]] = {
     ),
     "polyval": (Form("x, [1.0, -2.0, 3.0]", lambda x: x * x - 2 * x + 3, GENERAL, 4),),
     "multigammaln": (Form("ttsim.add(ttsim.abs(x), 3.0)", _log_gammas, steps=8),),
-    "tril": (Form("x", np.tril, (*GENERAL, *WHOLE)), Form("x, diagonal=-2", lambda x: np.tril(x, -2), GENERAL)),
-    "triu": (Form("x", np.triu, (*GENERAL, *WHOLE)), Form("x, diagonal=3", lambda x: np.triu(x, 3), GENERAL)),
+    **{
+        name: (
+            Form("x", lambda x, part=part: _triangle(part, x, 0), (*GENERAL, *WHOLE)),
+            Form(f"x, diagonal={diagonal}", lambda x, part=part, k=diagonal: _triangle(part, x, k), GENERAL),
+        )
+        for name, part, diagonal in (("tril", np.tril, -2), ("triu", np.triu, 3))
+    },
     "bitwise_not": (Form("x", np.bitwise_not, WHOLE),),
     **{name: _pair_forms(row.operation, row.kind) for name, row in (PAIR_FUNCTIONS | IN_PLACE).items()},
 }
