@@ -23,8 +23,8 @@ def tril(input_tensor: Tensor, *, diagonal: Integer = 0, memory_config: MemoryCo
     """The lower triangle of every matrix, with zeros above it.
 
     A matrix of ones and zeros, of int32 and uint32 for these and else of bfloat16, is written to the device and
-    multiplied. So zeros come out of a product:
-    an infinity or NaN above the triangle gives NaN, and a negative number -0. A tensor of rank 1 is one row.
+    multiplied. So zeros come out of a product, which of an infinity or NaN need not be 0. A tensor of
+    rank 1 is one row.
 
     Args:
         input_tensor: [..., rows, columns] on the device; in ROW_MAJOR layout of whole tiles.
