@@ -23,6 +23,7 @@ from ops.programs.eltwise.shards import (
     lies_in_place,
     on_all_cores,
     repeated,
+    require_cores,
     require_shards_within,
     rescaled,
     rows_on_all_cores,
@@ -164,6 +165,7 @@ def plan_binary(call: BinaryArguments, spec: DeviceSpec) -> Plan:
     """Plan a call of the tensors "input", "input_b" and "target"; raises DeviceError for unfit shapes or places."""
     in_rows = [tensor.layout is Layout.ROW_MAJOR for tensor in (call.left, call.right) if tensor is not None]
     as_they_are = call.op.operation.startswith("where_")  # not brought into tiles
+    require_cores(call.op.cores, spec, call.op.operation)
     if call.op.scalar is not None and call.left.data_format in RANGES and call.op.operation != "pow":
         require_integer(call.op.scalar, call.left.data_format, call.op.operation)
     require_wanted(call.target, call.wanted)
@@ -338,6 +340,7 @@ def plan_unary(
     """Plan a function of the tensor "input", written into the caller's tensor "target" if given, on some cores."""
     name, parameters = function
     _require_target_format(source, target, name)
+    require_cores(cores, spec, name, unary=True)
     written = PlanTensor("output", _result(source, place, spec)) if target is None else PlanTensor("target", target)
     _require_format(source, name)
     _require_target_shape(source, target)

@@ -15,6 +15,7 @@ from ops.programs.eltwise.shards import (
     all_lie_alike,
     on_all_cores,
     repeated,
+    require_cores,
     require_shards_within,
     rescaled,
     shard_view,
@@ -86,6 +87,7 @@ def shape_of(call: TernaryArguments) -> tuple[int, ...]:
 
 def plan_ternary(call: TernaryArguments, spec: DeviceSpec) -> Plan:
     """Plan a call of the tensors "input", "input_b", "input_c" and "target"; raises DeviceError for unfit layouts."""
+    require_cores(call.op.cores, spec, call.op.operation)
     first, shape, place = call.tensors[0], shape_of(call), _place(call, spec)
     if not first.memory_config.is_sharded() and first.layout is not Layout.TILE:
         raise DeviceError(

@@ -360,6 +360,13 @@ REFUSED = [
     ("64x64 tile int32", lambda x: ttnn.mac(x, x, x, sub_core_grids=ttnn.CoreGrid(x=2, y=1).core_range_set()),
      "Device: ttnn::mac: sub_core_grids is not supported when the operation falls back to the composite path."),
     ("64x64 tile", lambda x: ttnn.add(x, x, sub_core_grids=4), "ArgumentType: ttnn.add(): incompatible"),
+    ("64x64 tile", lambda x: ttnn.relu(x, sub_core_grids=ttnn.CoreGrid(x=9, y=1).core_range_set()),
+     "Device: WorkUnitSpec 'eltwise_unary' targets node (8,0), which is out of bounds. The compute worker grid on this "
+     "device is 8x8.\n"),
+    ("64x64 tile", lambda x: ttnn.where(x, x, x, sub_core_grids=ttnn.CoreGrid(x=1, y=9).core_range_set()),
+     "NotSimulated: where: sub_core_grids has the core 0-8, and the device 8x8 cores"),
+    ("64x64 tile", lambda x: ttnn.add(x, x, sub_core_grids=ttnn.CoreRangeSet([])),
+     "Device: Core grid must contain at least one core\n"),
     # block floats
     ("32x32 tile", lambda x: ttnn.arange(4, dtype=ttnn.bfloat8_b, device=x.device()), "Device: Unsupported dtype\n"),
     ("32x32 tile", lambda x: ttnn.zeros((4, 4), ttnn.bfloat4_b, ttnn.ROW_MAJOR_LAYOUT, x.device()),
