@@ -147,19 +147,25 @@ class AddRow(Eltwise):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Activate(Eltwise):
-    """A function of every element."""
+class OnSomeCores(Eltwise):
+    """The base of those that a call may keep to some cores."""
 
-    name: str  # ttnn's name in lower case
-    parameters: tuple[float, ...]
-    data_format: DataFormat  # Format of the tensor, which decides how wide Dst is
-    out_format: DataFormat | None = None  # Format of the result; None for that of the tensor
     cores: CoreRangeSet | None = None  # That may be used; None for all
 
     @property
     def allowed_cores(self) -> CoreRangeSet | None:
         """The cores that may be used; None for all."""
         return self.cores
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activate(OnSomeCores):
+    """A function of every element."""
+
+    name: str  # ttnn's name in lower case
+    parameters: tuple[float, ...]
+    data_format: DataFormat  # Format of the tensor, which decides how wide Dst is
+    out_format: DataFormat | None = None  # Format of the result; None for that of the tensor
 
     combines: ClassVar[bool] = False
 
@@ -200,7 +206,7 @@ class Activate(Eltwise):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Binary(Eltwise):
+class Binary(OnSomeCores):
     """Two tensors, or a tensor and a number, element by element; sides of length 1 are repeated."""
 
     operation: str  # What is done: a row of `PAIRS`
@@ -215,12 +221,6 @@ class Binary(Eltwise):
     fast: bool = False
     numbers: tuple[float, ...] = ()  # Those of the function beside its operands
     scalar_first: bool = False  # The number is the first operand, and the tensor the second
-    cores: CoreRangeSet | None = None  # That may be used; None for all
-
-    @property
-    def allowed_cores(self) -> CoreRangeSet | None:
-        """The cores that may be used; None for all."""
-        return self.cores
 
     @property
     def by_vector_unit(self) -> bool:

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from device.cores import CoreRangeSet
 from device.matrix_unit.packer import typecast
 from device.memory.layouts import TensorSpec
 from device.numbers.formats import FLOAT32, Array, DataFormat, quantize
@@ -16,7 +15,7 @@ from ops.op_model import Detail, ValuesContext, given, uncompared_fact
 from ops.programs import kernel_costs
 from ops.programs.eltwise.cycles import Compute
 from ops.programs.eltwise.function import stored
-from ops.programs.eltwise.op import Eltwise, mode_of, packed
+from ops.programs.eltwise.op import OnSomeCores, mode_of, packed
 from ops.programs.eltwise.shards import all_lie_alike
 from ops.programs.eltwise.vector_steps import vector_cycles
 
@@ -33,7 +32,7 @@ TERNARY: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ternary(Eltwise):
+class Ternary(OnSomeCores):
     """Three operands, element by element; sides of length 1 are repeated."""
 
     operation: str  # A row of `TERNARY`
@@ -41,12 +40,6 @@ class Ternary(Eltwise):
     scalar: float | None = None  # The number, if there is one
     numbers: tuple[float, ...] = ()  # Those of the function beside its operands
     data_format: DataFormat  # Format of the result
-    cores: CoreRangeSet | None = None  # That may be used; None for all
-
-    @property
-    def allowed_cores(self) -> CoreRangeSet | None:
-        """The cores that may be used; None for all."""
-        return self.cores
 
     @property
     def operand_count(self) -> int:
