@@ -245,9 +245,7 @@ def plan_to_memory_config(
     Raises DeviceError for unfit shards, or a target of another shape, layout, place or format.
     """
     if target is not None:
-        ends = source.memory_config, place, target.memory_config
-        deals = data_format is None and all(end.is_sharded() for end in ends) and _stays_in_shards(source, place)
-        deals = deals and resharding(source, place, spec) is Conversion.RESHARD
+        deals = _deals_anew(source, place, spec, data_format) and target.memory_config.is_sharded()
         there = target.memory_config if deals else place  # a program that deals shards anew looks at the target's
         wanted = source.changed(memory_config=there, data_format=data_format)
         if (refused := next(_target_refusals(source, wanted, target), None)) is not None:
@@ -312,12 +310,9 @@ def placed(
     gathers = not in_dram(source_spec) and _may_redistribute(source_spec, current.shard_spec, result.data_format, spec)
     if not place.is_sharded():
         return copy(Conversion.SHARDED_TO_INTERLEAVED if gathers else Conversion.COPY, source)
-    if _stays_in_shards(source_spec, place):
-        if data_format is not None:
-            return copy(Conversion.COPY, source)
-        if resharding(source_spec, place, spec) is Conversion.RESHARD:
-            return copy(Conversion.RESHARD, source)
-    if not gathers:
+    if _deals_anew(source_spec, place, spec, data_format):
+        return copy(Conversion.RESHARD, source)
+    if not gathers or (data_format is not None and _stays_in_shards(source_spec, place)):
         return copy(Conversion.COPY, source)
     by_way = source_spec.changed(memory_config=DRAM_MEMORY_CONFIG, data_format=data_format)
     between = copied(builder, Conversion.SHARDED_TO_INTERLEAVED, source, by_way, f"{name}.interleaved")
@@ -327,6 +322,14 @@ def placed(
         return dealt
     builder.free(between)  # of no use here
     return copy(Conversion.COPY, source)
+
+
+def _deals_anew(source: TensorSpec, place: MemoryConfig, spec: DeviceSpec, data_format: DataFormat | None) -> bool:
+    """Whether one program deals the shards of a tensor into other shards, which it cannot in another format."""
+    sharded = source.memory_config.is_sharded() and place.is_sharded()
+    if not sharded or data_format is not None or not _stays_in_shards(source, place):
+        return False
+    return resharding(source, place, spec) is Conversion.RESHARD
 
 
 def _stays_in_shards(source: TensorSpec, place: MemoryConfig) -> bool:

@@ -270,7 +270,7 @@ def mac(
             raise DeviceError(
                 "ttnn::mac: sub_core_grids is not supported when the operation falls back to the composite path. "
                 "Remove sub_core_grids or use shapes/dtypes that are supported by the native LLK path.\n"
-                "mac: integers are multiplied and added by two operations"
+                "mac: two operations multiply and add these tensors on all cores; leave sub_core_grids out"
             )
         factor = input_tensor_b if isinstance(input_tensor_b, Tensor) else numbers[0]
         product = combined("multiply", "multiply", (input_tensor_a, factor), memory_config=memory_config)

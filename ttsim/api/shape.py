@@ -496,7 +496,13 @@ def slice(
     begins, behind = integers_of("slice: slice_start", slice_start), integers_of("slice: slice_end", slice_end)
     taken = None if slice_step is None else integers_of("slice: slice_step", slice_step)
     box = converted("slice", plan_slice, input_tensor, begins, behind, taken, place=memory_config)
-    sides = (*zip(box.shape[::-1], box.padded_shape[::-1], input_tensor.shape[::-1], strict=False),)[:2]
-    cut = any(ours not in (padded, whole) for ours, padded, whole in sides)
     by_tiles = not any(begin % TILE for begin in begins[-2:]) and set(taken or ()) <= {1}
-    return box if pad_value is None or not cut or not by_tiles else fill_implicit_tile_padding(box, pad_value)
+    if pad_value is None or not by_tiles or not _cuts_tiles(input_tensor, box):
+        return box
+    return fill_implicit_tile_padding(box, pad_value)
+
+
+def _cuts_tiles(tensor: Tensor, box: Tensor) -> bool:
+    """Whether a box of a tensor ends within tiles of which it leaves a part: one of its last two sides."""
+    sides = zip(box.shape[-2:], box.padded_shape[-2:], tensor.shape[-2:], strict=True)
+    return any(side not in (padded, whole) for side, padded, whole in sides)
