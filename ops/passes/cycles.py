@@ -163,7 +163,7 @@ class ExpectedError:
     mean: float  # Mean absolute error, of the measured cycles
     within: float  # Nine of ten errors are no larger; of fewer than nine configurations all of them
     configurations: int  # How many were measured
-    older: str = ""  # The release of the kernels that were measured, where today's were not
+    older_release: str = ""  # Of the kernels that were measured, where today's were not
 
     @property
     def share(self) -> float:

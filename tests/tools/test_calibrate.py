@@ -182,12 +182,12 @@ def test_bars_cover_every_family_of_a_class():
 
 def test_rows_of_older_kernels_make_bars_of_what_reports_say():
     """With today's kernels they are 40 % off, which counts in no family; a class of them alone names their release."""
-    older = [known("a", "Halo", 0.4, older="2025-02"), known("a", "Unary", 0.4, older="2025-02")]
+    older = [known("a", "Halo", 0.4, older_release="2025-02"), known("a", "Unary", 0.4, older_release="2025-02")]
     found = bars([*[known("b", "Unary", 0.1)] * 4, *older])
     typical = ((4 * 0.1**2 + 0.4**2) / 5) ** 0.5
     assert found["Halo", "blackhole", "L1"] == (0.4, pytest.approx(within([0.4], typical)), 1, "2025-02")
     assert found["Unary", "blackhole", "L1"][::3] == (pytest.approx(0.16), "")
-    assert tomllib.loads(bars_text(found))["Halo"]["blackhole"]["L1"]["older"] == "2025-02"
+    assert tomllib.loads(bars_text(found))["Halo"]["blackhole"]["L1"]["older_release"] == "2025-02"
     assert summed(older, {}) == []
 
 

@@ -31,7 +31,7 @@ class Bar(NamedTuple):
     mean: float  # Mean absolute error
     within: float  # What nine of ten new errors are not to exceed
     configurations: int
-    older: str = ""  # The release of the rows, where only older kernels were measured
+    older_release: str = ""  # Of the kernels that were measured, where today's were not
 
 
 def ninth_of_ten(errors: Sequence[float]) -> float:
@@ -64,7 +64,7 @@ def bars(evidence: Sequence[Evidence]) -> dict[Class, Bar]:
             key = case.kind, case.architecture, case.place
             classes[key].append(case.stated)
             families[key][case.family].append(case.stated)
-            releases[key].append(case.older)
+            releases[key].append(case.older_release)
     older = {key: known[0] if all(known) else "" for key, known in releases.items()}
     spreads: defaultdict[str, list[float]] = defaultdict(list)
     for key, errors in classes.items():
@@ -91,7 +91,7 @@ def bars_text(found: dict[Class, Bar]) -> str:
     tables: dict[tuple[str, str], list[str]] = {}
     for (kind, architecture, place), bar in found.items():
         figures = f"mean = {bar.mean:.3f}, within = {bar.within:.3f}, configurations = {bar.configurations}"
-        release = f', older = "{bar.older}"' if bar.older else ""
+        release = f', older_release = "{bar.older_release}"' if bar.older_release else ""
         row = f'"{place}" = {{ {figures}{release} }}'
         tables.setdefault((kind, architecture), []).append(row)
     heads = ((f'["{kind}".{architecture}]', rows) for (kind, architecture), rows in tables.items())

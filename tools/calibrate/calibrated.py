@@ -84,7 +84,7 @@ def _later(case: Case, kernels: LaterKernels) -> Evidence:
         unseen=error,
         without_source=error,
         without_network=error,
-        older=kernels.measured,
+        older_release=kernels.measured_release,
     )
 
 

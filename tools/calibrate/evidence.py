@@ -38,7 +38,7 @@ class Evidence:
     unseen: float  # With figures that were fitted without its fold of configurations
     without_source: float  # Without its source
     without_network: float  # Without the network whose profile it is from
-    older: str = ""  # The release whose kernels were measured, where the errors are those of today's kernels
+    older_release: str = ""  # The release whose kernels were measured, where the errors are those of today's kernels
 
     @property
     def stated(self) -> float:
@@ -80,7 +80,7 @@ def summed(evidence: Sequence[Evidence], shares: dict[tuple[str, str, str], floa
     Every row counts once, with the kernels that it was measured with.
     """
     groups: dict[tuple[str, str], list[Evidence]] = {}
-    own_kernels = [case for case in evidence if not case.older]
+    own_kernels = [case for case in evidence if not case.older_release]
     for case in sorted(own_kernels, key=lambda case: (case.family, case.architecture)):
         groups.setdefault((case.family, case.architecture), []).append(case)
     found = []

@@ -100,7 +100,7 @@ def predict_operation(row: Row) -> Prediction:
         return cycles_on(spec)[0] - late
 
     evidence = plans[0].evidence
-    later = LaterKernels(evidence=evidence, cycles=later_cycles, measured=EARLY_2025) if late else None
+    later = LaterKernels(evidence=evidence, cycles=later_cycles, measured_release=EARLY_2025) if late else None
     shown = f"{row['in_shape']}->{row['out_shape']} {row['config'][:60]}"
     return Prediction(
         row=row,

@@ -212,7 +212,7 @@ def _later_halo(plan: HaloPlan, today: DeviceSpec, *, filled_by_stick: bool) -> 
     def cycles() -> float:
         return halo_times(plan, halo_traffic(plan, today), today, filled_by_stick=filled_by_stick).cycles
 
-    return LaterKernels(evidence=kernels, cycles=cycles, measured=EARLY_2025)
+    return LaterKernels(evidence=kernels, cycles=cycles, measured_release=EARLY_2025)
 
 
 def _frame(row: Row) -> PaddedInput:

@@ -24,7 +24,7 @@ class LaterKernels:
 
     evidence: tuple[str, str]  # Class and place of their program
     cycles: Callable[[], float]  # Its cycles on the row's device
-    measured: str  # The release of the kernels that the row measured
+    measured_release: str  # Of the kernels that the row measured
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,10 +41,7 @@ class Prediction:
     group: tuple[str, ...]  # Where it is counted: (device, kind, ...), printed side by side
     architecture: str  # Groups of one architecture are summed up together
     configuration: tuple[str, ...]  # Equal for rows that measure the same thing; they count as one
-    evidence: tuple[str, str] = (
-        "",
-        "",
-    )  # Its program's class and place, for error bars; empty if it has none
+    evidence: tuple[str, str] = ("", "")  # Class and place of its program, for error bars; empty if it has none
     later: LaterKernels | None = None  # What runs instead today, where the row is of older kernels
     counted: bool = True  # False for rows that are targets, not measurements: they are printed, not summed up
     remark: str = ""  # What had to be assumed, for a reader

@@ -88,7 +88,8 @@ def error_bar(operation: TimedOperation, architecture: str) -> ErrorBar:
         composition = f"; composed of {composed_of}" if composed_of else ""
         return ErrorBar(share=None, configurations=0, text=f"{NO_MEASUREMENT}{composition}")
     measured = f"{error.configurations} configurations" if error.configurations > 1 else "one configuration"
-    seen = f"of the kernels of release {error.older}, not of today's" if error.older else "that the fit had not seen"
+    older = error.older_release
+    seen = f"of the kernels of release {older}, not of today's" if older else "that the fit had not seen"
     text = f"{operation.kind} ({operation.place}): {measured} {seen}"
     return ErrorBar(share=error.share, configurations=error.configurations, text=text)
 

@@ -58,7 +58,7 @@ def test_error_bars_of_a_halo_tell_which_kernels_were_measured(tiled):
         return expected_error(halo_class(arguments, spec), spec.arch, "shards")
 
     assert bar("blackhole_p150", "2025-02") is None
-    assert [bar("blackhole_p150", release).older for release in ("0.81.1", "2025")] == ["", ""]
+    assert [bar("blackhole_p150", release).older_release for release in ("0.81.1", "2025")] == ["", ""]
     releases = "0.81.1", "2025", "2025-02"
-    assert [bar("wormhole_n150", release).older for release in releases] == ["2025-02", "2025-02", ""]
+    assert [bar("wormhole_n150", release).older_release for release in releases] == ["2025-02", "2025-02", ""]
     assert bar("wormhole_n150", "0.81.1").share > 2 * bar("wormhole_n150", "2025-02").share
