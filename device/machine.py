@@ -299,7 +299,7 @@ class Machine:
 
     def close(self) -> None:
         """Free everything; closing twice is harmless."""
-        if not self.closed and self.at_close is None:
+        if not self.closed and self.at_close is None:  # an empty allocator takes its place
             self.at_close, self._allocator = self.allocator, Allocator(self.spec, self.l1_small_bytes)
         self.clear_program_cache()
         self.closed = True

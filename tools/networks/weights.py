@@ -101,9 +101,11 @@ def _make_by_default(transformers: Any) -> None:
     )
     kinds = transformers.models.auto.configuration_auto.CONFIG_MAPPING
     _instead(configurations, lambda kind, *_, return_unused_kwargs=False, **__: _paired(kind(), return_unused_kwargs))
-    # transformers looks for the ending of a file's name that it did not get
-    made = lambda kind, *_, config=None, **__: kind(config or kind.config_class()).eval()  # noqa: E731
-    _instead(models, made, (OSError, AttributeError))
+    _instead(
+        models,
+        lambda kind, *_, config=None, **__: kind(config or kind.config_class()).eval(),
+        (OSError, AttributeError),  # transformers asks None for a file's ending where there is no file
+    )
     _instead(
         by_name,
         lambda _, name, *__, return_unused_kwargs=False, **___: _paired(
