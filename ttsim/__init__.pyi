@@ -78,10 +78,10 @@ from ttsim.api.pool import (
     global_avg_pool2d as global_avg_pool2d, max_pool2d as max_pool2d,
 )
 from ttsim.api.pairs import (
-    atan2 as atan2, bitwise_and as bitwise_and, bitwise_left_shift as bitwise_left_shift, bitwise_or as bitwise_or,
-    bitwise_right_shift as bitwise_right_shift, bitwise_xor as bitwise_xor, div_ as div_, divide_ as divide_,
-    eq as eq, eq_ as eq_, fmod as fmod, gcd as gcd, ge as ge, ge_ as ge_, gt as gt, gt_ as gt_, hypot as hypot,
-    lcm as lcm, ldexp as ldexp, ldexp_ as ldexp_, le as le, le_ as le_, logaddexp as logaddexp,
+    atan2 as atan2, bias_gelu_ as bias_gelu_, bitwise_and as bitwise_and, bitwise_left_shift as bitwise_left_shift,
+    bitwise_or as bitwise_or, bitwise_right_shift as bitwise_right_shift, bitwise_xor as bitwise_xor, div_ as div_,
+    divide_ as divide_, eq as eq, eq_ as eq_, fmod as fmod, gcd as gcd, ge as ge, ge_ as ge_, gt as gt, gt_ as gt_,
+    hypot as hypot, lcm as lcm, ldexp as ldexp, ldexp_ as ldexp_, le as le, le_ as le_, logaddexp as logaddexp,
     logaddexp2 as logaddexp2, logaddexp2_ as logaddexp2_, logaddexp_ as logaddexp_, logical_and as logical_and,
     logical_and_ as logical_and_, logical_left_shift as logical_left_shift, logical_or as logical_or,
     logical_or_ as logical_or_, logical_right_shift as logical_right_shift, logical_xor as logical_xor,

@@ -16,8 +16,9 @@ from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.shape.permute import RANK, permuted_by, seen
+from ops.programs.buffer_shapes import require_among
 from ops.programs.data_movement.conversions import cloned, typecast_by
-from ops.programs.reduction.accumulate import Accumulate, accumulate_buffers
+from ops.programs.reduction.accumulate import Accumulate, accumulate_buffers, accumulating_cores
 from ops.programs.reduction.integral import (
     COLUMNS,
     ROWS,
@@ -41,6 +42,7 @@ class AccumulateArguments:
     compensates: bool = True
     data_format: DataFormat | None = None
     place: MemoryConfig | None = None
+    out_shape: tuple[int, ...] | None = None  # Of the tensor that gets the result's buffer, if there is one
 
 
 def plan_accumulation(source: TensorSpec, call: AccumulateArguments, spec: DeviceSpec) -> Plan:
@@ -52,6 +54,11 @@ def plan_accumulation(source: TensorSpec, call: AccumulateArguments, spec: Devic
         raise DeviceError(
             f"The requested accumulation axis is {call.axis}, while the input tensor has rank "
             f"{len(source.padded_shape)}.\n{call.name}: give one of its axes"
+        )
+    if call.out_shape not in (None, source.shape):
+        raise DeviceError(
+            f"Shape mismatch: input tensor shape Shape({list(source.shape)}) does not match output tensor shape "
+            f"Shape({list(call.out_shape or ())}).\nout: give a tensor of the same shape, or leave it out"
         )
 
     def write(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
@@ -99,8 +106,9 @@ def _run(
         raise DeviceError(
             f"The provided input tensor has a non-tile layout: ROW_MAJOR.\n{call.name}: bring it into TILE_LAYOUT"
         )
-    if place.is_sharded():
-        raise NotSimulatedError(f"{call.name}: a sharded memory_config is not simulated; give interleaved memory")
+    target = PlanTensor(name, spec.changed(memory_config=place, padded_shape=spec.padded_shape))
+    cores = accumulating_cores(spec, axis, builder.device_spec)
+    require_among(target.spec, cores, builder.device_spec.grid, program="Accumulation", owner=call.name)
     op = Accumulate(
         axis=axis,
         multiplies=call.multiplies,
@@ -108,7 +116,6 @@ def _run(
         compensates=spec.data_format == FLOAT32 and call.compensates and not call.multiplies,
         data_format=spec.data_format,
     )
-    target = PlanTensor(name, spec.changed(memory_config=place, padded_shape=spec.padded_shape))
     buffers = accumulate_buffers(op, spec, builder.device_spec)
     return builder.run("AccumulationDeviceOperation", op, [source], target, buffers, dataflow=True)
 

@@ -70,14 +70,12 @@ def require_formats(op: Binary) -> None:
                 f"Input tensor {operand} dtype {_named(data_format)} is not supported for binary operation {shown}\n"
                 f"{name}: typecast the tensor"
             )
-    if right is not None and right != left and not (pair.mixed and left.is_float and right.is_float):
+    if right is not None and right != left and not {left, right} <= set(pair.mixed):
         raise DeviceError(
             f"Mixed dtype is not supported for binary operation {operation}, dtype A: {_named(left)}, dtype B: "
             f"{_named(right)}\n{name}: typecast one of the tensors"
         )
-    if left.is_float:
-        return
-    if op.scalar is not None:
+    if op.scalar is not None and left in RANGES:
         require_integer(op.scalar, left, name)
 
 

@@ -19,6 +19,7 @@ from ops.planners.one_axis import OneAxisArguments
 from ops.planners.shape.pad import fill_padding
 from ops.planners.shape.permute import RANK, permuted_by, seen
 from ops.planners.shape.reshape import reshaped_by
+from ops.programs.buffer_shapes import require_among
 from ops.programs.data_movement.conversions import tilized_by, typecast_by
 from ops.programs.reduction.product import Product, product_buffers
 
@@ -158,11 +159,11 @@ def _run(builder: PlanBuilder, turned: PlanTensor, axis: int, place: MemoryConfi
             "Error - unsupported data type for prod, expected BFLOAT16, FLOAT32 or BFLOAT8_B but got "
             f"DataType::{spec.data_format.name.upper()}.\nprod: typecast the tensor"
         )
-    if place.is_sharded() or spec.memory_config.is_sharded():
-        raise NotSimulatedError("prod: shards are not simulated; use interleaved memory")
     op = Product(shape=spec.shape, axis=axis, data_format=spec.data_format)
     shape = tuple(1 if number == axis else side for number, side in enumerate(spec.shape))
     target = PlanTensor("product", TensorSpec(shape, spec.data_format, Layout.TILE, place))
+    cores = op.cores(spec, builder.device_spec)
+    require_among(target.spec, cores, builder.device_spec.grid, program="Prod_nc", owner="prod")
     buffers = product_buffers(op, spec, builder.device_spec)
     made = builder.run("ProdNcDeviceOperation", op, [read], target, buffers, dataflow=True)
     if read.name != turned.name:

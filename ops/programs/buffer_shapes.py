@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 
 from device.cores import CoreRangeSet, first_cores
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec, aligned_page_bytes
 from device.memory.memory_config import (
     TILE,
@@ -223,6 +224,19 @@ def page_cores(pages: int, grid: GridSpec, *, row_wise: bool = False) -> CoreRan
     if not pages:
         return CoreRangeSet([])
     return first_cores(min(pages, grid.cores), grid.cols, grid.rows, row_wise=row_wise).merged()
+
+
+def require_among(result: TensorSpec, cores: CoreRangeSet, grid: GridSpec, *, program: str, owner: str) -> None:
+    """Raises DeviceError for a result in shards on a core beside the `page_cores` of a program.
+
+    ``program`` is the library's name of the program, which lists the cores column by column.
+    """
+    if result.memory_config.is_sharded() and not cores.contains(result.shards.grid):
+        listed = first_cores(cores.num_cores(), grid.cols, grid.rows, row_wise=False)
+        raise DeviceError(
+            f"{program} output shard grid {result.shards.grid} must be contained in program core grid {listed}\n"
+            f"{owner}: give shards on these cores, or interleaved memory, and move the result"
+        )
 
 
 def pipelined_cycles(parts: Sequence[float], count: int) -> float:

@@ -1,7 +1,8 @@
 """ttnn's functions that sum or multiply up along an axis, and the one that adds images."""
 
 from device.cores import CoreRangeSet
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, MemoryConfig
+from device.errors import ArgumentError
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from ops.planners.accumulation import (
     AccumulateArguments,
     ImagesArguments,
@@ -36,7 +37,7 @@ def cumsum(
     *,
     dtype: DataType | None = None,
     reverse_order: bool = False,
-    out: object = None,
+    out: Tensor | None = None,
     memory_config: MemoryConfig | None = None,
     disable_compensated_sum: bool = False,
 ) -> Tensor:
@@ -58,7 +59,6 @@ def cumsum(
         >>> ttnn.cumsum(tensor, -1).to_list()
         [[1.0, 3.0, 6.0]]
     """
-    require_left_out("cumsum", out=out)
     call = AccumulateArguments(
         name="cumsum",
         axis=required_integer("cumsum", "dim", dim),
@@ -67,8 +67,9 @@ def cumsum(
         compensates=not disable_compensated_sum,
         data_format=format_of(dtype),
         place=memory_config,
+        out_shape=None if out is None else tuple(out.shape),
     )
-    return converted("cumsum", plan_accumulation, input, call)
+    return _scanned(input, call, out)
 
 
 @operation
@@ -78,7 +79,7 @@ def cumprod(
     *,
     dtype: DataType | None = None,
     reverse_order: bool = False,
-    out: object = None,
+    out: Tensor | None = None,
     memory_config: MemoryConfig | None = None,
 ) -> Tensor:
     """The product of all elements up to each one along an axis.
@@ -88,17 +89,20 @@ def cumprod(
         dim: The axis; negative numbers count from the last.
         dtype: Data type that the tensor is cast to first.
         reverse_order: Multiply up from the end of the axis.
-        out: Not simulated; None creates a new tensor.
+        out: A tensor of the same shape that gives up its buffer for that of the result; None for none.
 
     Returns:
         A tensor of the same shape.
+
+    Raises:
+        ArgumentError: On a strict device, for an ``out`` of another data type or layout than the result, which the
+            real library lets it keep.
 
     Examples:
         >>> tensor = ttnn.Tensor(np.array([[1.0, 2.0, 3.0]]), ttnn.bfloat16, device, ttnn.TILE_LAYOUT)
         >>> ttnn.cumprod(tensor, -1).to_list()
         [[1.0, 2.0, 6.0]]
     """
-    require_left_out("cumprod", out=out)
     call = AccumulateArguments(
         name="cumprod",
         axis=required_integer("cumprod", "dim", dim),
@@ -106,8 +110,23 @@ def cumprod(
         backwards=reverse_order,
         data_format=format_of(dtype),
         place=memory_config,
+        out_shape=None if out is None else tuple(out.shape),
     )
-    return converted("cumprod", plan_accumulation, input_tensor, call)
+    return _scanned(input_tensor, call, out)
+
+
+def _scanned(tensor: Tensor, call: AccumulateArguments, out: Tensor | None) -> Tensor:
+    device = tensor.device()
+    of_result = (call.data_format or tensor.spec.data_format, Layout.TILE)
+    if out is not None and device is not None and device.strict and (out.spec.data_format, out.layout) != of_result:
+        raise ArgumentError(
+            f"{call.name}: out is {out.spec.data_format} in {out.layout.name}, and the real library leaves it so while "
+            f"its buffer becomes that of {of_result[0]} in TILE; give such a tensor, or leave it out"
+        )
+    result = converted(call.name, plan_accumulation, tensor, call)
+    if out is not None and not is_empty(tensor):
+        out.take_buffer(result)
+    return result
 
 
 @operation

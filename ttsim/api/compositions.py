@@ -257,11 +257,13 @@ def mac(
     output_tensor: Tensor | None = None,
     sub_core_grids: object = None,
 ) -> Tensor:
-    """One operation of floats, a product and a sum of integers."""
+    """One operation of floats, a product and a sum of integers; with numbers into a new tensor, on all cores."""
     _require_numbers("mac", input_tensor_b=input_tensor_b, input_tensor_c=input_tensor_c)
     operands = (input_tensor_a, input_tensor_b, input_tensor_c)
     tensors = [operand for operand in operands if isinstance(operand, Tensor)]
     numbers = tuple(float(operand) for operand in operands if isinstance(operand, Real))
+    if numbers and not (output_tensor is None and sub_core_grids is None):
+        raise wrong("mac", "output_tensor and sub_core_grids need three tensors, not numbers")
     repeated = _repeats(*tensors) in (*ROW_OR_COLUMN, *(("number",) if len(tensors) == len(operands) else ()))
     whole = any(not tensor.spec.data_format.is_float for tensor in tensors)
     composed = _block_floats(*tensors) and repeated
@@ -277,8 +279,7 @@ def mac(
         addend = input_tensor_c if isinstance(input_tensor_c, Tensor) else numbers[-1]
         return combined("add", "add", (product, addend), memory_config=memory_config)
     if len(tensors) == 1:
-        cores = allowed("mac", sub_core_grids)
-        return applied("mac", ("mac_tss", numbers), input_tensor_a, memory_config, output_tensor, cores)
+        return applied("mac", ("mac_tss", numbers), input_tensor_a, memory_config)
     placed = {"memory_config": memory_config, "output_tensor": output_tensor, "cores": sub_core_grids}
     return _three("mac", operands, **placed)  # type: ignore[arg-type]
 
@@ -299,12 +300,12 @@ def lerp(
         named = dict(zip(("input", "end", "weight"), tensors, strict=False))
         listed = ", ".join(f"{name}=DataType::{tensor.dtype.name}" for name, tensor in named.items())
         raise DeviceError(f"lerp does not support UINT32 inputs. Got {listed}\nlerp: typecast the tensors")
-    if end.dtype is not input.dtype:
-        raise DeviceError("Expected the same dtype as start (input), for end\nlerp: typecast the tensors")
     whole = all(tensor.spec.data_format == INT32 for tensor in tensors)
     single = ("number",) if isinstance(weight, Tensor) else ()
     composed = _block_floats(*tensors) and _repeats(*tensors) in (*ROW_OR_COLUMN, *single)
     if whole or composed or (isinstance(weight, Tensor) and _lacks_kernel(*tensors)):
+        if end.dtype is not input.dtype:
+            raise DeviceError("Expected the same dtype as start (input), for end\nlerp: typecast the tensors")
         if output_tensor is not None:
             raise NotSimulatedError("lerp: output_tensor of these formats is not simulated; leave it out")
         distance = combined("subtract", "subtract", (end, input), memory_config=memory_config)

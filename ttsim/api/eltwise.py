@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Final
 from device.cores import CoreRangeSet
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 from device.memory.memory_config import Layout, MemoryConfig
-from device.numbers.formats import FLOAT32
+from device.numbers.formats import FLOAT32, DataFormat
 from device.spec.releases import release_of
-from ops.planners.eltwise import RANGES, BinaryArguments, plan_binary
+from ops.planners.eltwise import RANGES, BinaryArguments, plan_binary, require_integer
 from ops.programs.eltwise.functions import FUNCTIONS
 from ops.programs.eltwise.op import Binary as BinaryOp
 from ops.programs.eltwise.pairs import PAIRS
@@ -124,7 +124,7 @@ def combined(
         operation=operation,
         left_format=first.data_format,
         right_format=None if second is None else second.data_format,
-        scalar=float(right) if isinstance(right, Real) else None,
+        scalar=_scalar(right, first.data_format) if isinstance(right, Real) else None,
         data_format=written.data_format if written is not None else format_of(dtype) or own,
         activations=_activations(name, activations),
         left_activations=_activations(name, left_activations),
@@ -139,13 +139,24 @@ def combined(
     )
     plan = plan_binary(call, device.spec)
     in_rows = output_tensor is not None and output_tensor.layout is Layout.ROW_MAJOR
-    if in_rows and (device.strict or device.values != "off"):
+    planned_alone = device.values == "off" and not device.strict
+    if op.scalar is not None and not first.data_format.is_float and not planned_alone:
+        require_integer(op.scalar, first.data_format, operation)
+    if in_rows and not planned_alone:
         raise ArgumentError(
             f"{name}: the result goes into a tensor in rows, and the real library writes tiles into pages of rows, "
             f"which is planned with values off alone; use {operation} without an output, or bring it into TILE_LAYOUT"
         )
     with device.function(f"ttnn.{name}"):
         return run(plan, tensors, device)["output"]
+
+
+def _scalar(number: Real, data_format: DataFormat) -> float:
+    """A number as it is combined with a tensor; an integer of 32 bits, signed or not, has the sign of the tensor's."""
+    if data_format in RANGES and isinstance(number, Integral) and -(1 << 31) <= int(number) < 1 << 32:
+        least, most = RANGES[data_format]
+        return float((int(number) - least) % (most - least + 1) + least)
+    return float(number)
 
 
 def allowed(name: str, cores: object) -> CoreRangeSet | None:

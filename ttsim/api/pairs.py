@@ -216,6 +216,7 @@ IN_PLACE: Final = {
             "ldexp", "squared_difference",
         )
     },
+    "bias_gelu_": Row("bias_gelu", "The GELU of a + b", ShortInPlace),
     "rsub_": Row("rsub", "b - a", ReversedInPlace),
     "div_": Row("div", "a / b", FastInPlace),
     "divide_": Row("div", "a / b", FastInPlace),

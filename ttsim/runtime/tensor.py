@@ -264,6 +264,10 @@ class Tensor(Operators):
             return [Tensor.of_host(array, self.spec, created_by=self.created_by) for array in arrays]
         return [Tensor._sharing(part, self.spec, self.created_by) for part in parts_of(self._storage)]
 
+    def take_buffer(self, other: "Tensor") -> None:
+        """Gives up its buffer for that of a tensor of the same spec; tensors that shared the old one keep that."""
+        self._set(other.spec, other.created_by, storage=other._storage)
+
     def joined_by(self, others: "Sequence[Tensor]") -> "Tensor":
         """The tensor of a mesh with these parts on the devices behind the first, on the host as all of them."""
         return Tensor.of_host(

@@ -37,7 +37,7 @@ class Pair:
     values: Callable[..., Any]  # Of both operands and the operation's numbers: float64, or integers
     formats: tuple[DataFormat, ...] = FLOATS  # Formats of an operand
     _: KW_ONLY
-    mixed: bool = False  # Whether floats of two formats go together
+    mixed: tuple[DataFormat, ...] = ()  # Formats of which two different ones go together
     # Functions of the operands that have buffers of their own: left, right
     before: tuple[str, str] = ("", "")
     always_before: bool = True  # False: not if the vector unit computes the function
@@ -92,7 +92,7 @@ def _remainder(a: Array, b: Array) -> Array:
 
 def _joined(rows: Mapping[str, Callable[..., Any]]) -> dict[str, Pair]:
     """Comparisons, of operands of all formats."""
-    return {name: Pair(name.upper(), values, ALL, mixed=True, vector_unit=False) for name, values in rows.items()}
+    return {name: Pair(name.upper(), values, ALL, mixed=FLOATS, vector_unit=False) for name, values in rows.items()}
 
 
 def _logical(combined: Callable[[Array, Array], Array]) -> Callable[..., Array]:
@@ -102,14 +102,14 @@ def _logical(combined: Callable[[Array, Array], Array]) -> Callable[..., Array]:
 NOT_ZERO: Final = ("nez", "nez")
 PAIRS: Final[Mapping[str, Pair]] = MappingProxyType(
     {
-        "add": Pair("ADD", np.add, ALL, mixed=True, vector_unit=False),
-        "subtract": Pair("SUB", np.subtract, ALL, mixed=True, vector_unit=False),
-        "multiply": Pair("MUL", np.multiply, ALL, mixed=True, fast=("", "")),
-        "div": Pair("DIV", np.divide, (*FLOATS, INT32), mixed=True, fast=("", "recip")),
+        "add": Pair("ADD", np.add, ALL, mixed=FLOATS, vector_unit=False),
+        "subtract": Pair("SUB", np.subtract, ALL, mixed=FLOATS, vector_unit=False),
+        "multiply": Pair("MUL", np.multiply, ALL, mixed=FLOATS, fast=("", "")),
+        "div": Pair("DIV", np.divide, (*FLOATS, INT32), mixed=FLOATS, fast=("", "recip")),
         "rsub": Pair(
-            "RSUB", lambda a, b: b - a, ALL, mixed=True, vector_unit=False, before=("neg", ""), always_before=False
+            "RSUB", lambda a, b: b - a, ALL, mixed=FLOATS, vector_unit=False, before=("neg", ""), always_before=False
         ),
-        "squared_difference": Pair("SQUARED_DIFFERENCE", _square_of_difference, ALL, mixed=True, vector_unit=False),
+        "squared_difference": Pair("SQUARED_DIFFERENCE", _square_of_difference, ALL, mixed=FLOATS, vector_unit=False),
         **_joined(
             {
                 "eq": np.equal, "ne": np.not_equal, "gt": np.greater, "ge": np.greater_equal, "lt": np.less,
@@ -117,7 +117,7 @@ PAIRS: Final[Mapping[str, Pair]] = MappingProxyType(
             }
         ),
         **{
-            name: Pair(name.upper(), _logical(combined), ALL, mixed=True, vector_unit=False, before=NOT_ZERO)
+            name: Pair(name.upper(), _logical(combined), ALL, mixed=FLOATS, vector_unit=False, before=NOT_ZERO)
             for name, combined in {
                 "logical_and": np.logical_and, "logical_or": np.logical_or, "logical_xor": np.logical_xor,
             }.items()
@@ -144,8 +144,8 @@ PAIRS: Final[Mapping[str, Pair]] = MappingProxyType(
         "xlogy": Pair("XLOGY", _xlogy),
         "atan2": Pair("ATAN2", np.arctan2),
         "nextafter": Pair("NEXTAFTER", _next, (BFLOAT16, FLOAT32)),
-        "isclose": Pair("ISCLOSE", _close),
-        "bias_gelu": Pair("BIAS_GELU", lambda a, b: _gelu(a + b), mixed=True, vector_unit=False),
+        "isclose": Pair("ISCLOSE", _close, mixed=(BFLOAT16, FLOAT32)),
+        "bias_gelu": Pair("BIAS_GELU", lambda a, b: _gelu(a + b), vector_unit=False),
         "gcd": Pair("GCD", np.gcd, (INT32,)),
         "lcm": Pair("LCM", np.lcm, (INT32,)),
         "div_floor": Pair("DIV_FLOOR", _divided(np.floor), (INT32,)),

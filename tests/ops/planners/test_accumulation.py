@@ -17,6 +17,7 @@ from ops.planners.accumulation import (
     plan_added_images,
     plan_integral_image,
 )
+from tests.build import place
 
 SPEC = load_spec("wormhole_n150")
 
@@ -59,6 +60,11 @@ def test_scans(call, expected):
     [
         ({"axis": 4}, "The requested accumulation axis is 4, while the input tensor has rank 4."),
         ({"axis": 0, "layout": Layout.ROW_MAJOR}, "The provided input tensor has a non-tile layout: ROW_MAJOR."),
+        # 18 rows of tiles reach into the third column of cores
+        (
+            {"axis": 0, "place": place("height/96x96/4x1")},
+            "Accumulation output shard grid {[0-0 - 3-0]} must be contained in program core grid {[0-0 - 1-7], [2-0 - ",
+        ),
     ],
 )
 def test_refused_scans(call, first):

@@ -1,6 +1,7 @@
 """Device operations and buffers of prod, as ttnn 0.81.1 plans them on a device of 8x8 cores."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -66,6 +67,14 @@ def test_device_operations(call, shape, expected):
 def test_refusals(call, first):
     with pytest.raises(DeviceError, match=re.escape(first)):
         planned(*call)
+
+
+def test_shards_lie_on_cores_of_the_program():
+    call = ProductArguments(dim=0, keeps=True, place=place("height/32x64/1x2"))
+    plan = plan_product(tensor_spec("2x64x64 tile"), call, SPEC)  # four tiles of the result on the first column
+    assert plan.tensors[plan.results["output"]].memory_config == call.place
+    with pytest.raises(DeviceError, match=re.escape("Prod_nc output shard grid {[0-0 - 1-0]} must be contained in")):
+        plan_product(tensor_spec("2x64x64 tile"), replace(call, place=place("height/32x64/2x1")), SPEC)
 
 
 @pytest.mark.parametrize(

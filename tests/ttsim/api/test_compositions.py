@@ -21,6 +21,7 @@ NUMBERS = {
     "mac(x, 2.0, 3.0)": X * 2 + 3,
     "lerp(x, y, 0.25)": X + 0.25 * (Y - X),
     "lerp(x, y, x)": X + X * (Y - X),
+    "lerp(x, ttsim.typecast(y, ttsim.float32), 0.25)": X + 0.25 * (Y - X),
     "clamp(x, min=-1.0, max=2.0)": np.clip(X, -1, 2),
     "clip(x, max=2.0)": np.minimum(X, 2),
     "clamp(x, min=y)": np.maximum(X, Y),

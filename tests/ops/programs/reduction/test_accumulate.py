@@ -1,5 +1,7 @@
 """Numbers of scans and added images, by hand."""
 
+from copy import copy
+
 import numpy as np
 import pytest
 
@@ -23,6 +25,15 @@ def test_scans(name, options, result):
     with ttsim.open_device() as device:
         scanned = getattr(ttsim, name)(tensor_of([[1, 2, 4]], device), -1, **options)
         assert scanned.to_numpy().tolist() == result
+
+
+def test_a_scan_gives_its_buffer_to_a_tensor_of_the_callers():
+    with ttsim.open_device() as device:
+        tensor, out = (tensor_of([numbers], device) for numbers in ([1, 2, 4], [9, 9, 9]))
+        sharer = copy(out)
+        result = ttsim.cumsum(tensor, -1, out=out)
+        assert (out.to_list(), sharer.to_list()) == ([[1, 3, 7]], [[9, 9, 9]])
+        assert out.buffer is result.buffer
 
 
 def test_compensated_sums_keep_what_additions_of_float32_lose():
