@@ -17,6 +17,7 @@ from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import required_integer
 
 READS_OF_L1 = 2  # parts in DRAM of a tensor in L1 that are cut from the tensor; more are cut from a copy in DRAM
+PARTS_OF_A_BLOCK = 64  # of one length; more parts are cut from blocks, which are cut from the tensor
 TILES_OF_A_PART = 4  # in L1, by the real library's estimate of what parts in L1 take beside their elements
 
 
@@ -199,11 +200,26 @@ def _split(tensor: Tensor, sizes: Sequence[int], axis: int, place: MemoryConfig 
     if axis != len(spec.shape) - 1 or not equal or split_cores(spec, len(sizes), device.spec) is None:
         reads_often = len(sizes) > READS_OF_L1 and where == DRAM_MEMORY_CONFIG
         source = to_memory_config(tensor, where) if reads_often else tensor
-        return _parts("split", source, sizes, axis, where)
+        if not equal or len(sizes) <= PARTS_OF_A_BLOCK:
+            return _parts("split", source, sizes, axis, where)
+        return locked_on(device, lambda: _parts_of_blocks(source, sizes, axis, where))
     plan = cached_plan(plan_split, device, spec, len(sizes), place=where)
     with device.function("ttnn.split"):
         results = run(plan, {"input": tensor}, device)
     return [results[f"output_{number}"] for number in range(len(sizes))]
+
+
+def _parts_of_blocks(source: Tensor, sizes: Sequence[int], axis: int, place: MemoryConfig) -> list[Tensor]:
+    """Parts of one length that fill an axis, cut from blocks of it, each of which goes before the next is cut."""
+    begins, ends = [0] * len(source.shape), list(source.shape)
+    parts = list[Tensor]()
+    for first in range(0, len(sizes), PARTS_OF_A_BLOCK):
+        lengths = sizes[first : first + PARTS_OF_A_BLOCK]
+        begins[axis], ends[axis] = first * sizes[0], first * sizes[0] + sum(lengths)
+        block = slice(source, begins, ends, [1] * len(begins), memory_config=place)
+        parts += _parts("split", block, lengths, axis, place)
+        del block
+    return parts
 
 
 def _parts_place(tensor: Tensor, sizes: Sequence[int], axis: int) -> MemoryConfig:

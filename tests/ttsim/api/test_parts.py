@@ -94,6 +94,9 @@ def test_nothing_is_left_of_a_tensor_that_is_repeated_no_times(device):
         ("1x1x32x128 tile", 64, -1, "Slice Slice"),  # one row of tiles
         ("1x1x128x192 tile", [64, 128], -1, "Slice Slice"),
         ("3x7 rows", 3, -1, "Slice Slice Slice"),
+        ("2x130 rows", 2, -1, 66 * "Slice "),  # a block and its 64 parts, and a block that is the last part
+        ("2x128 rows", 2, -1, 64 * "Slice "),
+        ("2x129 rows", 2, -1, 65 * "Slice "),  # the last part is shorter
     ],
 )
 def test_a_tensor_is_split(device, words, size, axis, steps):
