@@ -6,9 +6,11 @@ from typing import ClassVar
 
 from device.errors import DeviceError, OutOfMemoryError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import BufferType, MemoryConfig
+from device.memory.memory_config import BufferType, Layout, MemoryConfig
 from ops.planners.normalization.layer_norm import NormArguments, plan_norm
 from ttsim.api.device_calls import cached_plan
+from ttsim.api.eltwise import add, multiply
+from ttsim.api.unary import rsqrt, square
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import require_allocated, run
@@ -51,6 +53,9 @@ class Norm(Call):
         roles = {"input": self.input_tensor, "residual": self.residual_input_tensor, "weight": self.weight}
         tensors = {role: tensor for role, tensor in (roles | {"bias": self.bias}).items() if tensor is not None}
         device = device_of(tensors)
+        if self._rms and not self.input_tensor.shape and self.input_tensor.layout is Layout.TILE:
+            with device.function(f"ttnn.{self._name}"):
+                return self._of_a_number()
         specs = {role: tensor.spec for role, tensor in tensors.items()}
         config = (self.compute_kernel_config or default_compute_config(wide=not self._rms)).argument()
         call = NormArguments(
@@ -71,6 +76,21 @@ class Norm(Call):
         plan = cached_plan(plan_norm, device, call, l1_bytes=room_below(device, result))
         with device.function(f"ttnn.{self._name}"):
             return run(plan, tensors, device)["output"]
+
+    def _of_a_number(self) -> Tensor:
+        """A tensor without axes, whose square is its mean, over the root: by element-wise functions, as in ttnn.
+
+        Which functions they are follows from the programs that ttnn 0.81.1 plans and from the numbers.
+        """
+        place = self.memory_config or self.input_tensor.memory_config()
+        square_ = square(self.input_tensor, memory_config=place)
+        radicand = add(square_, float(self.epsilon), memory_config=place)
+        reciprocal = rsqrt(radicand, memory_config=place)
+        result = multiply(self.input_tensor, reciprocal, memory_config=place)
+        del square_, radicand, reciprocal  # they lie there together
+        if self.weight is not None:
+            result = multiply(result, self.weight, memory_config=place)
+        return result if self.bias is None else add(result, self.bias, memory_config=place)
 
 
 def default_compute_config(*, wide: bool) -> WormholeComputeKernelConfig:

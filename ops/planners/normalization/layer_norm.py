@@ -31,6 +31,12 @@ class NormProgram:
     use_welford: bool = False
 
 
+BY_ROWS = (
+    "ttnn::rms_norm does not support ROW_MAJOR input tensors. Use TILE layout.\n"
+    "input_tensor: use to_layout(TILE_LAYOUT)"
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NormArguments:
     """A call of layer_norm or rms_norm."""
@@ -98,8 +104,8 @@ def _require_elements(call: NormArguments) -> None:
         raise DeviceError(
             "LayerNorm operation not supported for 0D tensors. (rank=0)\ninput_tensor: reshape it to one axis or more"
         )
-    if not call.source.shape:
-        raise NotSimulatedError(f"{call.name}: tensors without axes are not simulated; give it rows and columns")
+    if not call.source.shape:  # in tiles it is made of element-wise functions
+        raise DeviceError(BY_ROWS)
 
 
 def _chosen(source: TensorSpec) -> NormProgram:
@@ -253,10 +259,7 @@ def _tensor_faults(call: NormArguments) -> Iterator[str]:
     """What is wrong with the tensors, in the real library's order."""
     source, residual = call.source, call.residual
     if call.rms and source.layout is Layout.ROW_MAJOR:
-        yield (
-            "ttnn::rms_norm does not support ROW_MAJOR input tensors. Use TILE layout.\n"
-            "input_tensor: use to_layout(TILE_LAYOUT)"
-        )
+        yield BY_ROWS
     if source.layout is Layout.ROW_MAJOR and source.memory_config.is_sharded():
         yield (
             "Input tensor must have TILE layout (ROW_MAJOR is only supported for non-sharded tensors), got: "

@@ -140,3 +140,13 @@ def test_cores_that_do_not_sum_begin_behind_whole_columns_of_those_that_do(devic
         return
     with pytest.raises(ttnn.DeviceError, match=r"^Start core must be within grid size"):
         ttnn.layer_norm(x)
+
+
+def test_a_number_is_normalized_by_itself(device):
+    """3 over the root of 9 plus 7 is 0.75, times 2 plus 1; element-wise programs do so."""
+    x, weight, bias = (on_device(device, value) for value in (3.0, 2.0, 1.0))
+    assert ttnn.rms_norm(x, epsilon=7.0, weight=weight, bias=bias).to_numpy() == 2.5
+    with pytest.raises(ttnn.DeviceError, match="does not support ROW_MAJOR"):
+        ttnn.rms_norm(ttnn.to_layout(x, ttnn.ROW_MAJOR_LAYOUT))
+    with pytest.raises(ttnn.DeviceError, match="not supported for 0D tensors"):
+        ttnn.layer_norm(x)
