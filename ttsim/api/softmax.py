@@ -1,16 +1,17 @@
 """ttnn.softmax, alone or with a scale and a mask, and the same in place."""
 
 from device.errors import DeviceError
-from device.memory.memory_config import MemoryConfig
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, MemoryConfig
 from ops.planners.attention.softmax import SoftmaxArguments, plan_softmax, require_whole_rows
 from ops.planners.attention.softmax_buffers import SoftmaxBlocks
 from ttsim.api.device_calls import cached_plan, operation, required_device
-from ttsim.api.unary import identity
-from ttsim.api.without_elements import is_empty
+from ttsim.api.unary import fill
+from ttsim.api.without_elements import is_empty, made
 from ttsim.runtime.execution import require_allocated, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.attention import (
     Integer,
+    SingleFloat,
     SoftmaxDefaultProgramConfig,
     SoftmaxShardedMultiCoreProgramConfig,
 )
@@ -83,7 +84,7 @@ def softmax_in_place(
 @operation
 def scale_mask_softmax(
     input_tensor: Tensor,
-    scale: float | None = None,
+    scale: SingleFloat = None,
     mask: Tensor | None = None,
     *,
     memory_config: MemoryConfig | None = None,
@@ -95,7 +96,7 @@ def scale_mask_softmax(
 
     Args:
         input_tensor: [B, H, rows, columns] of floats on the device; rows are tilized.
-        scale: A factor; only with a mask.
+        scale: A factor that float32 holds exactly; only with a mask.
         mask: [B, 1, 1 or 32, columns], whose first row is added to every row.
         memory_config: Memory of the result; None for that of the tensor.
         is_causal_mask: All rows of the mask are added, to 32 rows after the other.
@@ -155,7 +156,7 @@ def scale_mask_softmax_in_place(
 @operation
 def scale_causal_mask_hw_dims_softmax_in_place(
     input_tensor: Tensor,
-    scale: float | None = None,
+    scale: SingleFloat = None,
     mask: Tensor | None = None,
     *,
     program_config: Config = DEFAULT,
@@ -166,7 +167,7 @@ def scale_causal_mask_hw_dims_softmax_in_place(
 
     Args:
         input_tensor: [B, H, rows, columns] of floats in HEIGHT shards, in TILE layout.
-        scale: A factor; required.
+        scale: A factor that float32 holds exactly; required.
         mask: [1, 1, rows, columns], interleaved, in TILE layout.
         program_config: Blocks of the shards; required.
         compute_kernel_config: Width of sums; None for the tensor's width.
@@ -211,14 +212,17 @@ def computed_softmax(
         require_allocated(mask, first_line="Tensor is not allocated")
         if mask.device() is None:
             raise DeviceError("Operands to softmax need to be on device!\nmask: give it to the device with .to(device)")
-    if arguments.get("in_place") and is_empty(tensor):
-        return identity(tensor, output_tensor=tensor)
     call = SoftmaxArguments(
         source=tensor.spec,
         mask=None if mask is None else mask.spec,
         fp32_dest=None if compute is None else compute.argument().fp32_dest,
         **arguments,  # type: ignore[arg-type]
     )
+    if not call.as_given and call.dim is not None and (not tensor.shape or is_empty(tensor)):
+        value = 1.0 if call.scale is None else call.scale  # as in ttnn, where a tensor without axes counts as empty
+        place = call.place or (DRAM_MEMORY_CONFIG if call.fused else None)
+        with device.function(f"ttnn.{owner}"):
+            return fill(tensor, value) if call.in_place else made(tensor, tensor.shape, place, value=value)
     plan = cached_plan(plan_softmax, device, call)
     if device.strict:
         require_whole_rows(plan)

@@ -49,8 +49,8 @@ class SoftmaxArguments:
 
     @property
     def dim(self) -> int:
-        """The axis counted from the first; raises DeviceError where there is none."""
-        rank = len(self.source.shape)
+        """The axis counted from the first; raises DeviceError where there is none. A number counts as of one axis."""
+        rank = len(self.source.shape) or 1
         axis = rank - 1 if self.axis is None else self.axis
         if not -rank <= axis < rank:
             raise DeviceError(
@@ -61,7 +61,10 @@ class SoftmaxArguments:
 
 
 def plan_softmax(call: SoftmaxArguments, spec: DeviceSpec) -> Plan:
-    """Plan the softmax of the tensor "input", which may be written over, with the tensor "mask" if there is one."""
+    """Plan the softmax of the tensor "input", which may be written over, with the tensor "mask" if there is one.
+
+    The tensor has elements, and an axis; with ``as_given`` it may lack elements.
+    """
     dim, rank = call.dim, len(call.source.shape)
     if (call.in_place or call.fused) and rank > RANK and not call.as_given:
         raise DeviceError("Tensor rank is greater than 4\ninput_tensor: reshape it to rank 4")
@@ -71,10 +74,6 @@ def plan_softmax(call: SoftmaxArguments, spec: DeviceSpec) -> Plan:
             "dim: give the last axis of a tensor of rank 4, or call ttnn.softmax"
         )
     source = call.source if call.as_given else _in_four_axes(call.source)
-    if not source.volume and not call.as_given:  # no program, and no check of the mask
-        result = call.source.changed(memory_config=call.place or call.source.memory_config)
-        tensors = {"input": call.source, "mask": call.mask}
-        return plan_of(tensors, spec, lambda builder, *_: builder.allocate("output", result))
 
     def write(builder: PlanBuilder, given: PlanTensor, mask: PlanTensor | None = None) -> PlanTensor:
         tensor, axis = PlanTensor(given.name, source), dim - rank

@@ -86,6 +86,14 @@ def test_a_strict_device_refuses_a_softmax_of_parts_of_rows(device):
         ttnn.softmax_in_place(x, program_config=blocks(1, 1))
 
 
+def test_a_scale_is_what_float32_holds(device):
+    x = on(device, (1, 1, 32, 64))
+    with pytest.raises(ttnn.ArgumentTypeError, match=r"not 0\.1; float32 holds 0\.10000000149011612"):
+        ttnn.scale_mask_softmax(x, 0.1)
+    mask = on(device, (1, 1, 1, 64))
+    assert ttnn.scale_mask_softmax(x, 0.10000000149011612, mask).shape == x.shape
+
+
 @pytest.mark.parametrize(
     ("call", "text"),
     [
@@ -94,6 +102,14 @@ def test_a_strict_device_refuses_a_softmax_of_parts_of_rows(device):
             r"Dimension out of range \(expected to be in range of \[-4, 3\], but got 4\)",
         ),
         (lambda x, m: ttnn.softmax_in_place(x, 2), "Invalid dimension: 2. Currently softmax inplace supports dim -1"),
+        (
+            lambda x, m: ttnn.scale_mask_softmax(x, 0.1, m),
+            r"ttnn.scale_mask_softmax\(\): incompatible function arguments",
+        ),
+        (
+            lambda x, m: ttnn.scale_causal_mask_hw_dims_softmax_in_place(x, 2, m),
+            r"ttnn.scale_causal_mask_hw_dims_softmax_in_place\(\): incompatible function arguments",
+        ),
         (lambda x, m: ttnn.scale_mask_softmax(x, 0.5), "Scale value must not be set when mask is not present"),
         (
             lambda x, m: ttnn.scale_mask_softmax(x, 0.5, m),
@@ -133,3 +149,21 @@ def test_a_matrix_takes_a_causal_mask_of_four_axes(device):
     matrix = ttnn.zeros((32, 32), ttnn.bfloat16, ttnn.TILE_LAYOUT, device)
     result = ttnn.scale_mask_softmax_in_place(matrix, 1.0, causal, is_causal_mask=True)
     assert result.to_numpy()[[0, 1, 3], 0].tolist() == [1.0, 0.5, 0.25]
+
+
+@pytest.mark.parametrize("shape", [(), (2, 0, 32)])
+def test_no_program_makes_the_softmax_of_a_number_or_of_no_elements(device, shape):
+    """Ones, or the scale; the result of the functions that scale lies in DRAM, and nothing is asked of a mask."""
+    x, mask = on(device, shape, memory_config=ttnn.L1_MEMORY_CONFIG), on(device, (5, 7))
+    one, scaled = ttnn.softmax(x), ttnn.scale_mask_softmax(x, 0.5, mask)
+    assert (one.memory_config(), scaled.memory_config()) == (ttnn.L1_MEMORY_CONFIG, ttnn.DRAM_MEMORY_CONFIG)
+    assert np.array_equal(numbers(one), np.ones(shape))
+    assert np.array_equal(numbers(scaled), np.full(shape, 0.5))
+    written = ttnn.scale_mask_softmax_in_place(x, 0.25, mask)
+    assert np.array_equal(numbers(written), np.full(shape, 0.25))
+    assert ttnn.softmax_in_place(x).memory_config() == ttnn.L1_MEMORY_CONFIG
+
+
+def test_a_number_has_one_axis_for_softmax(device):
+    with pytest.raises(ttnn.DeviceError, match=r"^Dimension out of range \(expected to be in range of \[-1, 0\], but"):
+        ttnn.softmax(on(device, ()), 1)

@@ -1,7 +1,11 @@
 """Configs of softmax and attention: the blocks of programs, and the plain kinds of their arguments."""
 
+from contextlib import suppress
+from math import isnan
 from operator import index
 from typing import Annotated, Any
+
+import numpy as np
 
 from device.cores import CoreCoord, CoreGrid, CoreRangeSet
 from ttsim.runtime.types.call import CheckedRecord, Kind, param
@@ -21,7 +25,22 @@ def _grid(value: Any) -> tuple[int, int]:
     return index(columns), index(rows)
 
 
+def _single(value: Any) -> float | None:
+    if value is not None and not (type(value) is float and (float(np.float32(value)) == value or isnan(value))):
+        raise TypeError("not what float32 holds")
+    number: float | None = value
+    return number
+
+
+def _rounded(value: object) -> str:
+    with suppress(TypeError, ValueError, OverflowError):
+        return f"; float32 holds {float(np.float32(value))!r}"  # type: ignore[arg-type]
+    return ""
+
+
 Integer = Annotated[int, Kind("int", _integer)]  # of any sign
+# A number that the library's bindings do not convert: Python's own float with a value of single precision
+SingleFloat = Annotated[float | None, Kind("float that float32 holds exactly, or None", _single, _rounded)]
 GridSize = Annotated[CoreCoord | tuple[int, int], Kind("CoreCoord or two integers", _grid)]  # columns, rows
 
 

@@ -108,12 +108,3 @@ def test_rows_are_filled_up_to_whole_blocks(fp32_dest, blocks):
         return programs(plan)[0][0][0] // BFLOAT16.tile_bytes
 
     assert {wide: row(wide) for wide in blocks} == blocks
-
-
-@pytest.mark.parametrize("fused", [False, True])
-def test_no_program_runs_on_tensors_without_elements(fused):
-    """As the real planner's: nothing is checked of the mask, and the layout stays."""
-    rows, mask = TensorSpec((1, 1, 0, 32), BFLOAT16, Layout.ROW_MAJOR), tiles(2, 1, 32, 64) if fused else None
-    plan = plan_softmax(SoftmaxArguments(source=rows, stable=True, mask=mask, fused=fused), SPEC)
-    assert [type(step).__name__ for step in plan.steps] == ["Allocate"]
-    assert plan.tensors["output"] == rows
