@@ -1,5 +1,6 @@
 """ttnn.matmul and ttnn.linear."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from device.cores import CoreGrid
@@ -10,11 +11,12 @@ from device.spec.parts import GridSpec
 from ops.planners.eltwise import plan_unary
 from ops.planners.matmul.arguments import MatmulArguments
 from ops.planners.matmul.plan import added_later, plan_matmul
-from ops.planners.matmul.validation import validate
+from ops.planners.matmul.validation import misplaced, shape_of_nothing, validate
 from ttsim.api.conversions import typecast
 from ttsim.api.device_calls import format_of, require_left_out
 from ttsim.api.eltwise import add, add_, multiply, multiply_
 from ttsim.api.shape import reshape
+from ttsim.api.without_elements import is_empty, made
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import require_allocated, run
@@ -86,6 +88,8 @@ class Matmul(Call, name="matmul"):
                 "ttnn.matmul: Both arguments to matmul need to be at least 1D, but got shapes "
                 f"{self.input_tensor_a.shape} and {self.input_tensor_b.shape}\nreshape numbers to matrices"
             )
+        if is_empty(self.input_tensor_a) or is_empty(self.input_tensor_b):
+            return self._of_nothing()
         if 1 in ranks:
             return self._of_vectors()
         target = self.optional_output_tensor
@@ -117,6 +121,24 @@ class Matmul(Call, name="matmul"):
         with device.function(f"ttnn.{self._name}"):
             product = run(plan, tensors, device, useful_flops=2 * arguments.multiply_adds)["output"]
             return self._finished(product, device, *added_later(arguments, device.spec, free_l1_bytes=room))
+
+    def _of_nothing(self) -> Tensor:
+        """The product of operands of which one has no elements: zeros from the host, plus a bias.
+
+        The library looks at nothing else: not at sides that differ, the activation, the program or a target.
+        """
+        first, second = self.input_tensor_a, self.input_tensor_b
+        device = _device(first, second)
+        sharded = first.memory_config().is_sharded() or second.memory_config().is_sharded()
+        activation = _activation(self.activation)
+        if sharded and activation is not None:
+            raise ArgumentError(misplaced(activation[0]))
+        sides = shape_of_nothing(
+            _turned(first.shape, turned=self.transpose_a), _turned(second.shape, turned=self.transpose_b)
+        )
+        with device.function(f"ttnn.{self._name}"):
+            product = made(first, sides, self.memory_config or DRAM_MEMORY_CONFIG, dtype=self.dtype)
+            return product if self.bias is None else add(product, self.bias, memory_config=product.memory_config())
 
     def _of_vectors(self) -> Tensor:
         """The product of a row or a column or both, without the axes that these have for it.
@@ -296,6 +318,11 @@ def _device(first: Tensor, *others: Tensor) -> Device:
     if device is None or any(tensor.device() is None for tensor in others):
         raise DeviceError("Operand to matmul must be on device\ngive every tensor to the device with .to(device)")
     return device
+
+
+def _turned(shape: Sequence[int], *, turned: bool) -> tuple[int, ...]:
+    """The sides of an operand, the last two of which change places; a vector stays."""
+    return (*shape[:-2], shape[-1], shape[-2]) if turned and len(shape) > 1 else tuple(shape)
 
 
 def _activated(product: Tensor, activation: tuple[str, tuple[float, ...]], device: Device) -> Tensor:

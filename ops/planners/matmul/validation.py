@@ -1,6 +1,6 @@
 """What no program of a matmul takes, whatever its config; first lines of ttnn 0.81.1."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -105,11 +105,7 @@ def _shapes(call: MatmulArguments) -> Iterator[str]:
             f"height={height}\ninput_tensor_b: {list(call.second.shape)} can not follow {list(call.first.shape)}"
         )
     first, second = call.first.shape, call.second.shape
-    if any(side != 1 for side in second[: max(0, len(second) - len(first))]):
-        yield (
-            "When in1 rank greater than in0 rank front dimensions need to be 1\ninput_tensor_b: its shape "
-            f"{list(second)} has more axes than {list(first)}; reshape input_tensor_a to as many"
-        )
+    yield from _front_axes(first, second)
     if call.batches[1] == 1:
         return
     if len(first) != len(second):
@@ -126,6 +122,30 @@ def _shapes(call: MatmulArguments) -> Iterator[str]:
                 f"{batches_mismatch(axis, first_batch, second_batch)}\ninput_tensor_b: {list(second)} must have the "
                 f"batches of input_tensor_a, {list(first)}, or be a single matrix; or else input_tensor_a a single one"
             )
+
+
+def _front_axes(first: Sequence[int], second: Sequence[int]) -> Iterator[str]:
+    if any(side != 1 for side in second[: max(0, len(second) - len(first))]):
+        yield (
+            "When in1 rank greater than in0 rank front dimensions need to be 1\ninput_tensor_b: its shape "
+            f"{list(second)} has more axes than {list(first)}; reshape input_tensor_a to as many"
+        )
+
+
+def shape_of_nothing(first: Sequence[int], second: Sequence[int]) -> tuple[int, ...]:
+    """The shape that the library gives the product of operands [..., M, K] or [K], and [..., K, N] or [K].
+
+    For operands of which one has no elements: sides and batches may differ. Raises ArgumentError for a second operand
+    of more axes, unless they are of length 1.
+    """
+    rows = tuple(first) if len(first) > 1 else (1, *first)
+    columns = tuple(second) if len(second) > 1 else (*second, 1)
+    for text in _front_axes(rows, columns):
+        raise ArgumentError(text)
+    batches = (*(1,) * (len(columns) - len(rows)), *rows[:-2])
+    if prod(batches) == 1 < prod(columns[:-2]) and len(rows) == len(columns):
+        batches = columns[:-2]
+    return (*batches, *rows[-2:-1] * (len(first) > 1), *columns[-1:] * (len(second) > 1))
 
 
 def _target(call: MatmulArguments) -> Iterator[str]:
@@ -170,13 +190,18 @@ def require_bias(call: MatmulArguments) -> None:
         raise NotSimulatedError(f"{told}{list(call.bias.shape)}: ttsim does not simulate other biases")
 
 
+def misplaced(activation: str) -> str:
+    """What the library says of an activation beside shards."""
+    return (
+        f"Sharded matmul run with UnaryOpType::{activation.upper()} activation: this should be placed in the program "
+        "config's fused_activation field\nactivation: give it there"
+    )
+
+
 def _choices(call: MatmulArguments) -> Iterator[str]:
     """What does not go together."""
     sharded = call.first.memory_config.is_sharded() or call.second.memory_config.is_sharded()
     if sharded and call.activation is not None:
-        yield (
-            f"Sharded matmul run with UnaryOpType::{call.activation[0].upper()} activation: this should be placed in "
-            "the program config's fused_activation field\nactivation: give it there"
-        )
+        yield misplaced(call.activation[0])
     if call.program is not None and call.core_grid is not None:
         yield "Cannot use both user core grid/coordinates and a program config\ncore_grid: leave it out"

@@ -132,6 +132,20 @@ def test_rows_and_columns_are_vectors(device):
         ttsim.matmul(z, x, transpose_b=True)
 
 
+def test_a_product_of_nothing_is_zeros_plus_a_bias(device):
+    """No matmul runs, and no activation."""
+    nothing, bias = np.zeros((3, 0)), tensor([[-1.0, 2.0]], device)
+    first, second = tensor(nothing, device), tensor(nothing[:2], device)
+
+    def call() -> Any:
+        return ttsim.linear(first, second, bias=bias, transpose_b=True, activation="relu", dtype=ttsim.float32)
+
+    assert operations(call) == ["BinaryNg"]
+    assert call().to_list() == [[-1.0, 2.0]] * 3
+    assert call().dtype is ttsim.float32
+    assert ttsim.matmul(first, tensor(np.zeros(0), device)).to_list() == [0.0, 0.0, 0.0]
+
+
 def test_a_matmul_adds_a_bias_of_as_many_numbers_as_it_has_columns_to_a_vector(device):
     """An activation is an operation of its own, behind the reshape that takes a column's axis away."""
     row, columns, offset = np.ones(64), np.arange(64 * 2).reshape(64, 2) % 5 - 2, np.array([1, 5])

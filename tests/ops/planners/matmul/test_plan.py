@@ -391,8 +391,3 @@ def test_lines_that_do_not_fit(shape, cols, rows, more, line):
     with pytest.raises(ArgumentError) as refused:
         of_line(shape, cols, rows, **more)
     assert line in str(refused.value).splitlines()[0]
-
-
-def test_tensors_without_elements_are_refused():
-    with pytest.raises(NotSimulatedError, match=r"^matmul: tensors without elements"):
-        plan(first=matrix(1, 1, 0, 64), second=matrix(1, 1, 64, 64))
