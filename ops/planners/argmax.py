@@ -1,13 +1,14 @@
 """The plan of ttnn.argmax. Rules: ttnn 0.81.1, compared with its plans."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 
-from device.errors import DeviceError, NotSimulatedError
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
 from device.numbers.formats import BFLOAT16, FLOAT32, INT32, UINT16, UINT32
-from device.plan import Plan
+from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.one_axis import OneAxisArguments
@@ -33,49 +34,76 @@ ROW_FORMATS = (BFLOAT16, FLOAT32, INT32, UINT32, UINT16)
 class ArgMaxArguments(OneAxisArguments):
     """A call."""
 
+    target: TensorSpec | None = None  # The caller's tensor "target" that the places are written into, if there is one
+
     def beyond(self, rank: int) -> str:
         """As in `OneAxisArguments`."""
+        if not rank:
+            return (
+                f"argmax: Dimension out of range for scalar tensor (expected 0 or -1, but got {self.dim})\n"
+                "dim: leave it out"
+            )
         return (
             f"argmax: Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {self.dim})\n"
             "dim: give one of the tensor's axes"
         )
 
 
+def is_of_images(source: TensorSpec, call: ArgMaxArguments) -> bool:
+    """Whether tiles are compared along a leading axis, by a program that writes into no tensor of the caller's."""
+    return call.dim is not None and call.axes(source)[0] < len(source.shape) - 2
+
+
 def plan_argmax(source: TensorSpec, call: ArgMaxArguments, spec: DeviceSpec) -> Plan:
-    """Plan the places of the largest elements of the tensor "input"; raises DeviceError for a call it refuses."""
+    """Plan the places of the largest elements of the tensor "input"; raises DeviceError for a call it refuses.
+
+    The tensor has axes. Other programs than that of images (`is_of_images`) may write into the tensor "target".
+    """
     rank = len(source.shape)
     axes = call.axes(source)
-    if not rank:
-        raise NotSimulatedError("argmax: tensors without axes are not simulated")
     axis = None if call.dim is None else axes[0]
     by_rows = source.layout is Layout.ROW_MAJOR and axis in (None, rank - 1)
     kept = tuple(1 if index == axis or axis is None else side for index, side in enumerate(source.shape))
     shape = kept if call.keeps else () if axis is None else kept[:axis] + kept[axis + 1 :]
     place = source.memory_config if call.place is None else call.place
+    if call.target is not None:
+        place = call.target.memory_config
     if not shape and place.is_sharded():
         raise DeviceError("Shard shape must be 1D for 1D tensor!\nargmax: use interleaved memory, or keepdim=True")
     rows = TensorSpec(shape, UINT32, Layout.ROW_MAJOR, place, None if shape else (1,))
-    for text in _refusals(source, call):
+    for text in (*_refusals(source, call), *_target_refusals(call.target, shape)):
         raise DeviceError(text)
 
-    def write(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
+    def write(builder: PlanBuilder, tensor: PlanTensor, *target: PlanTensor) -> PlanTensor:
         if by_rows:
             outputs = shape[-1] if shape and axis is not None else 1
             cores = sharing_cores(row_shares(source, outputs, spec))
             op = ArgMax(program=ArgMaxProgram.ROWS, axis=axis, cores=cores)
             made = PlanTensor("output", rows.changed(shape=kept) if outputs == 1 else rows)
             buffers = row_buffers(source, outputs, spec)
-            builder.run("ArgMaxDeviceOperation", op, [tensor], made, buffers, dataflow=True)
-            return PlanTensor("output", rows)
+            _search(builder, op, [tensor, *target], made, buffers)
+            return target[0] if target else PlanTensor("output", rows)
         read, along = _tiles(builder, tensor), axis or 0
         if along < rank - 2:
             result = _of_images(builder, read, along, kept, place)
         else:
-            result = _of_tiles(builder, read, along, rows)
+            result = _of_tiles(builder, read, along, rows, target)
         builder.free_own(read, keep=[result])
-        return PlanTensor(result.name, rows)
+        return target[0] if target else PlanTensor(result.name, rows)
 
-    return plan_of(source, spec, write, attempts=True)
+    return plan_of({"input": source, "target": call.target}, spec, write, attempts=True)
+
+
+def _search(
+    builder: PlanBuilder,
+    op: ArgMax,
+    reads: Sequence[PlanTensor],
+    made: PlanTensor,
+    buffers: tuple[CircularBuffer, ...],
+) -> PlanTensor:
+    """A program that makes a tensor, or that writes into the second of two."""
+    output = made if len(reads) == 1 else None
+    return builder.run("ArgMaxDeviceOperation", op, reads, output, buffers, dataflow=True)
 
 
 def _refusals(source: TensorSpec, call: ArgMaxArguments) -> Iterator[str]:
@@ -105,6 +133,28 @@ def _refusals(source: TensorSpec, call: ArgMaxArguments) -> Iterator[str]:
         )
 
 
+def _target_refusals(target: TensorSpec | None, shape: Sequence[int]) -> Iterator[str]:
+    """What is wrong with the caller's tensor for a result of a shape."""
+    if target is None:
+        return
+    way_out = "output_tensor: give an interleaved uint32 tensor of the result's shape in ROW_MAJOR layout"
+    if target.data_format != UINT32:
+        yield f"Only UINT32 is supported for outputs, got DataType::{target.data_format.name.upper()}\n{way_out}"
+    if target.memory_config.is_sharded():
+        yield (
+            "Only INTERLEAVED memory layout is supported for outputs, got TensorMemoryLayout::"
+            f"{target.memory_config.memory_layout.name}\n{way_out}"
+        )
+    if target.layout is not Layout.ROW_MAJOR:
+        yield f"Output tensor must have ROW_MAJOR layout, got Layout::{target.layout.name}\n{way_out}"
+    if target.volume != prod(shape) or (1, *target.shape)[-1] != (1, *shape)[-1]:
+        yield (
+            "Preallocated output tensor is not page-compatible with the reduction result! Got : Shape("
+            f"{list(target.shape)}), expected: Shape({list(shape)}) (or any shape with the same volume and last "
+            f"dimension)\n{way_out}"
+        )
+
+
 def _tiles(builder: PlanBuilder, source: PlanTensor) -> PlanTensor:
     spec = source.spec
     if spec.layout is Layout.TILE:
@@ -127,10 +177,12 @@ def _of_images(
     return rows
 
 
-def _of_tiles(builder: PlanBuilder, source: PlanTensor, axis: int, rows: TensorSpec) -> PlanTensor:
+def _of_tiles(
+    builder: PlanBuilder, source: PlanTensor, axis: int, rows: TensorSpec, target: Sequence[PlanTensor]
+) -> PlanTensor:
     """Places along rows or columns, found by one core."""
     cores = page_cores(1, builder.device_spec.grid)
     op = ArgMax(program=ArgMaxProgram.TILES, axis=axis, cores=cores)
     made = PlanTensor("output", rows.changed(shape=rows.shape or (1,)))
     buffers = tile_buffers(source.spec, made.spec, cores)
-    return builder.run("ArgMaxDeviceOperation", op, [source], made, buffers, dataflow=True)
+    return _search(builder, op, [source, *target], made, buffers)

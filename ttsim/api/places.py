@@ -1,14 +1,17 @@
 """ttnn's functions that find places of elements along an axis."""
 
+from dataclasses import replace
+
 from device.cores import CoreRangeSet
+from device.errors import DeviceError
 from device.memory.memory_config import MemoryConfig
-from ops.planners.argmax import ArgMaxArguments, plan_argmax
+from ops.planners.argmax import ArgMaxArguments, is_of_images, plan_argmax
 from ops.planners.sort import SortArguments, has_order, plan_sort
 from ops.planners.topk import TopKArguments, plan_topk, require_kept_numbers
-from ttsim.api.copies import clone
+from ttsim.api.copies import clone, copy
 from ttsim.api.creation import zeros
-from ttsim.api.device_calls import cached_plan, converted, operation, require_left_out, required_device
-from ttsim.api.without_elements import is_empty, reduced
+from ttsim.api.device_calls import cached_plan, carried_out, converted, operation, require_left_out, required_device
+from ttsim.api.without_elements import is_empty, made, reduced
 from ttsim.runtime.execution import run
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import required_integer
@@ -23,7 +26,7 @@ def argmax(
     *,
     sub_core_grids: CoreRangeSet | None = None,
     memory_config: MemoryConfig | None = None,
-    output_tensor: object = None,
+    output_tensor: Tensor | None = None,
     enable_secondary_dm: object = None,
 ) -> Tensor:
     """The place of the largest element along an axis, the first of equal ones.
@@ -35,6 +38,7 @@ def argmax(
         input_tensor: An interleaved tensor on the device.
         dim: The axis; negative numbers count from the last. None finds the place among all elements of rows.
         keepdim: Keep the axis, or all axes, with length 1.
+        output_tensor: A tensor that receives the places and is returned; its memory is that of the result.
         enable_secondary_dm: Not simulated; None lets the library choose.
 
     Returns:
@@ -48,16 +52,25 @@ def argmax(
     require_left_out(
         "argmax",
         sub_core_grids=sub_core_grids,
-        output_tensor=output_tensor,
         enable_secondary_dm=enable_secondary_dm,
     )
     axis = None if dim is None else required_integer("argmax", "dim", dim)
     call = ArgMaxArguments(dim=axis, keeps=keepdim, place=memory_config)
-    required_device("argmax", input_tensor)
+    device, source = required_device("argmax", input_tensor), input_tensor.spec
+    if not source.shape:
+        if axis not in (None, 0, -1):
+            raise DeviceError(call.beyond(0))
+        return made(input_tensor, (), memory_config, dtype=DataType.UINT32)
     if is_empty(input_tensor):
-        axes = call.axes(input_tensor.spec)
+        axes = call.axes(source)
         return reduced(input_tensor, axes, memory_config, keeps=keepdim, value=None, dtype=DataType.UINT32)
-    return converted("argmax", plan_argmax, input_tensor, call)
+    if output_tensor is None:
+        return converted("argmax", plan_argmax, input_tensor, call)
+    required_device("argmax", output_tensor)
+    if is_of_images(source, call):
+        return copy(converted("argmax", plan_argmax, input_tensor, call), output_tensor)
+    plan = cached_plan(plan_argmax, device, source, replace(call, target=output_tensor.spec))
+    return carried_out("argmax", plan, input_tensor, device, target=output_tensor)
 
 
 @operation

@@ -7,8 +7,8 @@ import pytest
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, INT32
-from device.plan import Operation
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, INT32, UINT32
+from device.plan import Allocate, Operation
 from ops.op_models import load_spec
 from ops.planners.argmax import ArgMaxArguments, plan_argmax
 
@@ -73,3 +73,27 @@ def test_places_that_share_a_page(device, shape, expected):
 def test_refusals(call, error, first):
     with pytest.raises(error, match=re.escape(first)):
         planned(*call)
+
+
+@pytest.mark.parametrize(
+    ("target", "first"),
+    [
+        (TensorSpec((2, 64), INT32, ROWS), "Only UINT32 is supported for outputs, got DataType::INT32"),
+        (TensorSpec((2, 64), UINT32, TILES), "Output tensor must have ROW_MAJOR layout, got Layout::TILE"),
+        (TensorSpec((1, 2, 64), UINT32, ROWS), ""),
+        (
+            TensorSpec((2, 64, 1), UINT32, ROWS),
+            "Preallocated output tensor is not page-compatible with the reduction result! Got : Shape([2, 64, 1]), "
+            "expected: Shape([2, 64]) (or any shape with the same volume and last dimension)",
+        ),
+    ],
+)
+@pytest.mark.parametrize("layout", [ROWS, TILES])
+def test_a_target_is_a_page_for_each_page_of_the_result(layout, target, first):
+    source, call = TensorSpec((2, 64, 96), BFLOAT16, layout), ArgMaxArguments(dim=-1, target=target)
+    if not first:
+        assert [step for step in plan_argmax(source, call, SPEC).steps if isinstance(step, Allocate)] == []
+        return
+    with pytest.raises(DeviceError) as refused:
+        plan_argmax(source, call, SPEC)
+    assert str(refused.value).splitlines()[0] == first
