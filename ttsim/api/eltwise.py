@@ -246,13 +246,11 @@ class Binary(Whole):
 
 
 # ttnn's names of the operands of functions that write into the first, but for add_ and subtract_
-IN_PLACE_OPERANDS: Final = {"input_a": ("input_tensor_a",), "input_b": ("input_tensor_b",)}
+IN_PLACE_OPERANDS: Final = {"input_tensor_a": "input_a", "input_tensor_b": "input_b"}
 
 
 class InPlace(Activations, Grids):
     """A function of two operands that writes into the first."""
-
-    _others = IN_PLACE_OPERANDS
 
     input_tensor_a: Tensor = param(
         "[..., rows, columns] on the device, in TILE layout and of the result's shape.", kw_only=False
@@ -316,7 +314,7 @@ def _binary(
         Its outputs were never compared with recordings of the real library.
 
         Returns:
-            ``input_tensor_a``, which holds the result.
+            The first tensor, which holds the result.
 
         Raises:
             DeviceError: The shapes cannot be broadcast, or a tensor is on the host.
@@ -329,6 +327,7 @@ def _binary(
             [[{results[0]}, {results[1]}]]
         """
         _operation = operation
+        _called = IN_PLACE_OPERANDS if operation == "multiply" else {}
 
     return on_device(function_of(Function)), on_device(function_of(FunctionInPlace))
 

@@ -178,7 +178,7 @@ FUNCTIONS: Final = {
 class ShortInPlace(Activations, Grids):
     """A function of two operands that writes into the first."""
 
-    _others = IN_PLACE_OPERANDS
+    _called = IN_PLACE_OPERANDS
 
     def carry_out(self) -> Tensor:
         """Combines the operands."""
@@ -242,7 +242,7 @@ def _example(name: str, row: Row) -> str:
 
 
 def _function(name: str, row: Row, *, in_place: bool) -> Callable[..., Tensor]:
-    returns = "``input_tensor_a``, which holds the result" if in_place else "A tensor of the broadcast shape"
+    returns = "The first tensor, which holds the result" if in_place else "A tensor of the broadcast shape"
 
     class Function(row.kind, name=name, parameters=ORDER):  # type: ignore[misc, name-defined, call-arg]
         __doc__ = f"""{row.text}, for the elements a and b of two operands; sides of length 1 are repeated.

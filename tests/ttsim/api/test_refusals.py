@@ -365,6 +365,10 @@ REFUSED = [
     ("64x64 tile + 64x64 tile float32",
      lambda x, y: ttnn.to_memory_config(x, ttnn.DRAM_MEMORY_CONFIG, output_tensor=y),
      "Device: Mismatched output dtype\n"),
+    # ttnn's own names of operands
+    ("64x64 tile", lambda x: ttnn.eq_(x, input_tensor_b=2.0), "ArgumentType: ttnn.eq_(): incompatible"),
+    ("64x64 tile", lambda x: ttnn.multiply_(x, input_tensor_b=2.0), "ArgumentType: ttnn.multiply_(): incompatible"),
+    ("64x64 tile", lambda x: ttnn.add_(x, input_b=2.0), "ArgumentType: ttnn.add_(): incompatible"),
     # cores that a call may use
     ("64x64 tile block/32x32/2x2", lambda x: ttnn.relu(x, sub_core_grids=ttnn.CoreGrid(x=2, y=1).core_range_set()),
      "Device: Kernel 'reader' is setting runtime_arg_values for node 0-1, but the kernel does not run on that node.\n"),

@@ -458,6 +458,7 @@ class Call:
     _name: ClassVar[str] = ""
     _order: ClassVar[Sequence[str]] = ()
     _others: ClassVar[Mapping[str, Sequence[str]]] = {}  # as in `Signature`
+    _called: ClassVar[Mapping[str, str]] = {}  # what callers call fields that have other names in the class
     _signature: ClassVar[Signature]
 
     def __init_subclass__(cls, *, name: str = "", parameters: str = "", prefix: str = OPERATIONS) -> None:
@@ -474,7 +475,7 @@ class Call:
             order = [key for key in cls._order or params if key in params]
             assert set(order) == set(params), set(order) ^ set(params)
             hints = get_type_hints(cls, include_extras=True)
-            arguments = {key: replace(params[key], kind=kind_of(hints[key])) for key in order}
+            arguments = {cls._called.get(key, key): replace(params[key], kind=kind_of(hints[key])) for key in order}
             cls._name, cls._signature = name, Signature(prefix + name, name, arguments, others=cls._others)
 
     @classmethod
@@ -485,6 +486,8 @@ class Call:
     def __init__(self, *args: object, **fields: object) -> None:
         """Takes the fields; raises ArgumentTypeError for a wrong, unknown, missing or doubled one."""
         vars(self).update(self._signature.bind(args, fields))
+        for field_name, name in self._called.items():
+            vars(self)[field_name] = vars(self).pop(name)
 
 
 class Runs(Protocol[R_co]):
@@ -503,6 +506,7 @@ def function_of(call: Callable[P, Runs[R]], module: str = "") -> Callable[P, R]:
         return call(*args, **kwargs).run()
 
     hints, params = get_type_hints(kind, include_extras=True), kind._signature.arguments
+    hints |= {name: hints[field_name] for field_name, name in kind._called.items()}
     function.__name__ = function.__qualname__ = kind._name
     function.__module__ = module or kind.__module__
     texts = {name: parameter.text for name, parameter in params.items()}
