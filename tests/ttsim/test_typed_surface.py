@@ -50,6 +50,9 @@ def test_help_shows_no_internals():
 def test_methods_have_short_types_as_well():
     assert str(inspect.signature(ttsim.Tensor.to)).startswith("(self, target: Device | Layout | None = None, ")
     assert "weights_dtype: DataType | None = None, " in str(inspect.signature(ttsim.Conv2dConfig))
+    parameters = ["input_tensor", "threshold", "value", "memory_config", "output_tensor", "sub_core_grids"]
+    assert list(inspect.signature(ttsim.threshold).parameters) == parameters
+    assert inspect.signature(ttsim.gelu).parameters["fast_and_approximate_mode"].default is False
     assert short_type(dict[str, list[int] | None]) == "dict[str, list[int] | None]"
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from inspect import Parameter, Signature, signature
 from numbers import Real
 from types import MappingProxyType
 from typing import Any, Final
@@ -129,7 +130,20 @@ def _unary(name: str) -> Callable[..., Tensor]:
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = _documentation(name)
+    function.__signature__ = _signature(name, signature(keywords))  # type: ignore[attr-defined]
     return function
+
+
+def _signature(name: str, keywords: Signature) -> Signature:
+    """The parameters of a function: its own numbers and keywords in place of ``numbers``."""
+    first, _, *others = keywords.parameters.values()
+    by_name, own = Parameter.KEYWORD_ONLY, _row(name)[1]
+    required = [Parameter(key, Parameter.POSITIONAL_OR_KEYWORD) for key, default in own.items() if default is None]
+    settings: dict[str, object] = {key: default for key, default in own.items() if default is not None}
+    settings |= {key: known[0] for key, known in FIXED_KEYWORDS.get(name, {}).items()}
+    settings |= {"fast_and_approximate_mode": False} if name in WITH_FAST_MODE else {}
+    optional = [Parameter(key, by_name, default=default) for key, default in settings.items()]
+    return keywords.replace(parameters=[first, *required, *optional, *others])
 
 
 def applied(
@@ -163,9 +177,9 @@ def _documentation(name: str) -> str:
             key: f"Only {' and '.join(map(str, known))} {'are' if known[1:] else 'is'} simulated."
             for key, known in FIXED_KEYWORDS.get(name, {}).items()
         },
+        **(fast if name in WITH_FAST_MODE else {}),
         "memory_config": "Memory of the result; None for that of ``input_tensor``.",
         "output_tensor": "A tensor of the same shape that receives the result and is returned.",
-        **(fast if name in WITH_FAST_MODE else {}),
         "sub_core_grids": "Cores that may be used; None for all.",
     }
     head = f"{TEXTS.get(name, row.text)} of every element x.\n\n{comparison(activation)}"
