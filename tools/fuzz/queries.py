@@ -1,13 +1,16 @@
 """Queries of memory beside the real library's own planner: single calls, and chains of calls on states of memory.
 
-Every call is one of `tools.random_calls`, of tensors up to the size of a small network's. The real library captures the
-call on a mock device: without dispatch, or on top of what the chain has placed.
+Every call is one of `tools.random_calls`, of tensors up to the size of a small network's; single calls are often in
+another form (`tools.random_calls.variations`). The real library captures the call on a mock device: without dispatch,
+or on top of what the chain has placed.
 """
 
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from math import prod
 from typing import Any, Final
 
@@ -15,6 +18,7 @@ import numpy as np
 
 import ttsim
 from device.errors import TTSimError
+from device.memory import layouts
 from device.memory.memory_config import BufferType
 from device.numbers.formats import round_up
 from tools.fuzz.finding import Finding, place_of
@@ -24,6 +28,7 @@ from tools.random_calls import device_calls
 from tools.random_calls.drafts import PRELUDE, Choices, Draft, Shadow, State, Step
 from tools.random_calls.operations import OPERATIONS, drawn_name
 from tools.random_calls.tensors import image
+from tools.random_calls.variations import varied
 from ttsim.runtime.queried import AllocationRecord, MockAllocatorState
 from ttsim.runtime.tensor_copies import tensor_like
 from ttsim.runtime.types.tensor_spec import TensorSpec
@@ -46,11 +51,15 @@ WRAPPED: Final = 1 << 60  # peaks of a call that frees what was there before wra
 
 
 class LargeDraft(Draft):
-    """The choices of a step of larger tensors."""
+    """The choices of a step of larger tensors, of integers more often."""
+
+    def data_type(self, *, rare: float = 0.1) -> str:
+        """A data type: floats, and integers."""
+        return super().data_type(rare=rare)
 
     def shape(self) -> tuple[int, ...]:
-        """A shape of one to five sides."""
-        rank = self.pick((4, 4, 4, 4, 3, 2, 2, 5, 1))
+        """A shape of one to six sides."""
+        rank = self.pick((4, 4, 4, 4, 3, 3, 2, 2, 5, 6, 1))
         sides = [self.pick((1, 1, 1, 2, 3, 4)) for _ in range(rank - 2)]
         sides += [self.pick(SIDES) for _ in range(min(rank, 2))]
         if rank == 4 and self.chance(0.35):
@@ -109,6 +118,15 @@ class Scene:
         """A tensor that takes no memory."""
         tensor: ttsim.Tensor = unplaced(lambda: tensor_like(spec, self.device))
         return tensor
+
+    def result(self, text: str, results: Sequence[str]) -> layouts.TensorSpec | None:
+        """The first result of a call; None for a refused one."""
+        names = dict(self.state.names)
+        with suppress(Exception):  # the query reports errors
+            unplaced(lambda: exec(text, names))
+            spec: layouts.TensorSpec = names[results[0]].spec
+            return spec
+        return None
 
     def used(self, text: str) -> tuple[str, ...]:
         """Names of the tensors on the device in a text."""
@@ -176,9 +194,12 @@ def question(seed: int, index: int) -> tuple[str, Scene, Call | None]:
         if step is None:
             continue
         operands, text, results = call_of(step, draft)
-        if all(scene.make(*operand) for operand in operands):
-            words = [name for name in scene.made if re.search(rf"\b{name}\b", text)]
-            return name, scene, Call(text, results, scene.used(text), "".join(scene.made[word] for word in words))
+        if not all(scene.make(*operand) for operand in operands):
+            continue
+        made = {name: line for name, line in scene.made.items() if re.search(rf"\b{name}\b", text)}
+        text, made = varied(text, made, draft, partial(scene.result, text, results))
+        if all(scene.make(*line) for line in made.items()):
+            return name, scene, Call(text, results, scene.used(text), "".join(made.values()))
     return name, scene, None
 
 

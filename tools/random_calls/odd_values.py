@@ -40,12 +40,12 @@ def spoiled(text: str, names: Mapping[str, Any], choices: Choices) -> str:
     odd_values = [odd for odd in ODD if _NAMES[odd] <= names.keys()]
     tree = ast.parse(text)
     for _ in range(choices.pick((1, 1, 1, 2, 3))):
-        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_ours(node)]
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and is_ours(node)]
         if not calls:
             return text
         call = choices.pick(calls)
         odd = ast.parse(choices.pick(odd_values), mode="eval").body
-        places = [*range(len(call.args)), *call.keywords, *_left_out(call, names)]
+        places = [*range(len(call.args)), *call.keywords, *left_out(call, names)]
         if not places:
             continue
         place = choices.pick(places)
@@ -58,13 +58,13 @@ def spoiled(text: str, names: Mapping[str, Any], choices: Choices) -> str:
     return ast.unparse(tree)
 
 
-def _is_ours(call: ast.Call) -> bool:
+def is_ours(call: ast.Call) -> bool:
     """Whether a call is one of the library's, or of a method, and says itself what it refuses."""
     name = ast.unparse(call.func)
     return "." in name and not name.startswith(("np.", "copy.")) and not name.endswith(UNCHECKED)
 
 
-def _left_out(call: ast.Call, names: Mapping[str, Any]) -> list[str]:
+def left_out(call: ast.Call, names: Mapping[str, Any]) -> list[str]:
     """The keywords that a call leaves out, which only functions and configs of the library tell."""
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     try:
