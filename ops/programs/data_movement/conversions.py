@@ -91,7 +91,9 @@ def cloned(
         if data_format is not None and data_format.is_block:
             raise DeviceError("Only TILE layout is supported for BFLOAT8_B dtype!\ninput_tensor: use ttnn.to_layout")
         raise DeviceError("Clone: data type conversion is only supported with tile layout\ndtype: leave it out")
-    output = PlanTensor(name, source.spec.changed(memory_config=place, data_format=data_format))  # refuses unfit shards
+    padded = source.spec.padded_shape  # which the copy keeps, as prepared weights have more than their tiles need
+    target = source.spec.changed(memory_config=place, data_format=data_format, padded_shape=padded)  # of fit shards
+    output = PlanTensor(name, target)
     if not source.spec.volume and data_format not in (None, source.spec.data_format):
         raise DeviceError("DFB 'dst' has no producer\ndtype: leave it out, or use ttnn.to_layout")
     if current.is_sharded() is not place.is_sharded():

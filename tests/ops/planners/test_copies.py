@@ -1,4 +1,4 @@
-"""Which copies the library refuses."""
+"""Which copies the library refuses, and what a copy keeps."""
 
 import pytest
 
@@ -17,3 +17,10 @@ from tests.build import N150, place, tensor_spec
 def test_shards_that_do_not_hold_the_clone_are_refused_first(wanted, first):
     with pytest.raises(DeviceError, match=first):
         plan_clone(tensor_spec("1x22x29x3"), N150, place=place(wanted))
+
+
+def test_a_clone_is_padded_as_its_source():
+    """As prepared weights are, which have whole tiles beyond those that their rows need."""
+    weights = tensor_spec("1x1x192x64 tile").changed(padded_shape=(1, 1, 384, 64))
+    plan = plan_clone(weights, N150, place=place("l1"))
+    assert plan.tensors[plan.results["output"]].padded_shape == (1, 1, 384, 64)
