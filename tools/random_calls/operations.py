@@ -87,6 +87,9 @@ _REASONS: Final = {
     "prepares weights and masks on the host; tests/ttsim/api/test_group_norm.py holds their numbers": (
         "create_group_norm_input_negative_mask create_group_norm_weight_bias_rm dram_group_norm_params_from_torch"
     ),
+    "makes a table on the host; tests/ttsim/api/test_normalization.py holds its numbers": (
+        "create_layer_norm_reciprocals"
+    ),
     "reckons with numbers or cores; has no tensor": (
         "corerange_to_cores create_sharded_memory_config_ num_cores_to_corerangeset_in_subcoregrids"
     ),

@@ -4,10 +4,21 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import ClassVar
 
+import numpy as np
+
+from device.cores import CoreRangeSet
 from device.errors import DeviceError, OutOfMemoryError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import BufferType, Layout, MemoryConfig
+from device.memory.memory_config import (
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardOrientation,
+    ShardSpec,
+    TensorMemoryLayout,
+)
 from ops.planners.normalization.layer_norm import NormArguments, plan_norm
+from ttsim.api.conversions import from_numpy
 from ttsim.api.device_calls import cached_plan
 from ttsim.api.eltwise import add, multiply
 from ttsim.api.unary import rsqrt, square
@@ -16,9 +27,10 @@ from ttsim.runtime.device import Device
 from ttsim.runtime.execution import require_allocated, run
 from ttsim.runtime.session import current
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.types.call import Call, function_of, param
+from ttsim.runtime.types.call import Call, Integer, checked_as, function_of, param
 from ttsim.runtime.types.configs import MathFidelity, WormholeComputeKernelConfig
 from ttsim.runtime.types.norm_configs import LayerNormDefaultProgramConfig, LayerNormShardedMultiCoreProgramConfig
+from ttsim.runtime.types.tensors import float32
 
 HOST = "Device Operations expect device tensors as inputs"
 
@@ -51,7 +63,8 @@ class Norm(Call):
     def run(self) -> Tensor:
         """Normalizes rows."""
         roles = {"input": self.input_tensor, "residual": self.residual_input_tensor, "weight": self.weight}
-        tensors = {role: tensor for role, tensor in (roles | {"bias": self.bias}).items() if tensor is not None}
+        others = {"bias": self.bias, "reciprocals": self.recip_tensor}
+        tensors = {role: tensor for role, tensor in (roles | others).items() if tensor is not None}
         device = device_of(tensors)
         if self._rms and not self.input_tensor.shape and self.input_tensor.layout is Layout.TILE:
             with device.function(f"ttnn.{self._name}"):
@@ -64,6 +77,7 @@ class Norm(Call):
             residual=specs.get("residual"),
             weight=specs.get("weight"),
             bias=specs.get("bias"),
+            reciprocals=specs.get("reciprocals"),
             epsilon=float(self.epsilon),
             place=self.memory_config,
             program=None if self.program_config is None else self.program_config.argument(),
@@ -143,7 +157,11 @@ class LayerNorm(Norm, name="layer_norm"):
     """
 
     compute_kernel_config: WormholeComputeKernelConfig | None = param("None for HiFi4 with a 32-bit Dst.", default=None)
-    recip_tensor: Tensor | None = param("Without effect: only the algorithm of Welford reads it.", default=None)
+    recip_tensor: Tensor | None = param(
+        "Table of 1 / 1, 1 / 2, ... in L1, for programs with `use_welford` that do not read rows twice: rows that do "
+        "not fit, float32 with a residual, shards of float32.",
+        default=None,
+    )
     _rms = False
 
 
@@ -163,6 +181,34 @@ class RmsNorm(Norm, name="rms_norm"):
 
     compute_kernel_config: WormholeComputeKernelConfig | None = param("None for HiFi4 with a 16-bit Dst.", default=None)
     _rms = True
+
+
+@checked_as(prefix="")
+def create_layer_norm_reciprocals(device: Device, core_range_set: CoreRangeSet, width: Integer) -> Tensor:
+    """The table of reciprocals that some programs of layer_norm with ``use_welford`` read.
+
+    Args:
+        device: The device.
+        core_range_set: Cores, each of which holds the whole table.
+        width: Reciprocals of a core: the tensor's columns, or those of its shards.
+
+    Returns:
+        A float32 tensor [cores, width] of 1 / 1, 1 / 2, ..., HEIGHT_SHARDED in L1, in ROW_MAJOR layout.
+
+    Raises:
+        ArgumentTypeError: An argument is of the wrong type.
+        DeviceError: A core is not on the device, or there is no reciprocal.
+        OutOfMemoryError: The table does not fit into the free part of L1.
+
+    Examples:
+        >>> cores = ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(1, 0))])
+        >>> ttnn.create_layer_norm_reciprocals(device, cores, 4).to_list()[1]
+        [1.0, 0.5, 0.3333333432674408, 0.25]
+    """
+    shards = ShardSpec(core_range_set, (1, width), ShardOrientation.ROW_MAJOR)
+    place = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, shards)
+    table = np.tile(np.float32(1) / np.arange(1, width + 1, dtype=np.float32), (core_range_set.num_cores(), 1))
+    return from_numpy(table, float32, layout=Layout.ROW_MAJOR, device=device, memory_config=place)
 
 
 layer_norm = on_device(function_of(LayerNorm))

@@ -16,6 +16,7 @@ from ops.planners.normalization.shards import grid_fault, program_fault
 from ops.programs.buffer_shapes import in_dram, not_in_l1, page_cores, spread_evenly
 from ops.programs.data_movement.conversions import cloned
 from ops.programs.normalization.layer_norm import Exchange, LayerNorm, RowBuffers, shard_buffers
+from ops.programs.normalization.layer_norm_welford import WelfordRows, reciprocals, welford_shard_buffers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +47,18 @@ class NormArguments:
     residual: TensorSpec | None = None
     weight: TensorSpec | None = None
     bias: TensorSpec | None = None
+    reciprocals: TensorSpec | None = None  # A table, which some programs of Welford's algorithm read
     epsilon: float = 1e-12
     place: MemoryConfig | None = None  # Of the result; None for that of the tensor
     program: NormProgram | None = None  # None lets the call choose
     fidelity_phases: int = 4
     fp32_dest: bool = True
     full_dst: bool = False  # Dst is not halved
+
+    def by_welford(self, program: "NormProgram") -> bool:
+        """Whether the vector unit takes means and variances: of shards only those of float32, with a Dst of 32 bits."""
+        sharded = self.source.memory_config.is_sharded()
+        return program.use_welford and self.fp32_dest and (not sharded or self.source.data_format == FLOAT32)
 
     @property
     def name(self) -> str:
@@ -80,11 +87,12 @@ def plan_norm(call: NormArguments, spec: DeviceSpec, *, l1_bytes: int) -> Plan:
     faults = (*_tensor_faults(call), *_shard_faults(call, place), *_config_faults(call, program, place, spec))
     if faults and program.inplace:
         raise DeviceError(faults[0])
-    if not faults and program.use_welford and (call.fp32_dest or sharded):  # otherwise it has no effect
-        raise NotSimulatedError(f"{call.name}: use_welford is not simulated; leave it out of the program config")
+    if not faults and call.by_welford(program) and spec.compute.reciprocal_table:
+        _require_known_choice(call)
     if sharded and place.shard_spec is None:
         place = replace(place, shard_spec=call.source.memory_config.shard_spec)
     inputs = {"input": call.source, "residual": call.residual, "weight": call.weight, "bias": call.bias}
+    inputs["reciprocals"] = call.reciprocals
 
     def write(builder: PlanBuilder, *tensors: PlanTensor) -> PlanTensor:
         named = {tensor.name: tensor for tensor in tensors}
@@ -94,7 +102,7 @@ def plan_norm(call: NormArguments, spec: DeviceSpec, *, l1_bytes: int) -> Plan:
             return builder.run("LayerNormDeviceOperation", op, tensors, output, refused=faults[0])
         if sharded:
             return _on_shards(builder, call, program, named, output)
-        return _on_rows(builder, call, named, output, l1_bytes)
+        return _on_rows(builder, call, program, named, output, l1_bytes)
 
     return plan_of(inputs, spec, write)
 
@@ -108,6 +116,16 @@ def _require_elements(call: NormArguments) -> None:
         raise DeviceError(BY_ROWS)
 
 
+def _require_known_choice(call: NormArguments) -> None:
+    """With a table of reciprocals the library weighs programs by costs, but for float32 and for bfloat16 alone."""
+    alone = call.source.data_format == BFLOAT16 and call.weight is None and call.bias is None
+    if call.source.data_format != FLOAT32 and not alone:
+        raise NotSimulatedError(
+            f"{call.name}: use_welford of bfloat8_b, or of bfloat16 with a weight or a bias, is not simulated on this "
+            "device; leave it out of the program config"
+        )
+
+
 def _chosen(source: TensorSpec) -> NormProgram:
     shards = source.memory_config.shard_spec
     if shards is None:
@@ -117,14 +135,22 @@ def _chosen(source: TensorSpec) -> NormProgram:
 
 
 def _on_rows(
-    builder: PlanBuilder, call: NormArguments, named: dict[str, PlanTensor], output: PlanTensor, l1_bytes: int
+    builder: PlanBuilder,
+    call: NormArguments,
+    program: NormProgram,
+    named: dict[str, PlanTensor],
+    output: PlanTensor,
+    l1_bytes: int,
 ) -> PlanTensor:
     padded = call.source.padded_shape
     images, high = prod(padded[:-2]), padded[-2] if len(padded) > 1 else 1
     tile_rows = images * div_up(high, TILE)
     cores = page_cores(tile_rows, builder.device_spec.grid, row_wise=True)
     width_tiles = div_up(padded[-1], TILE)
-    op = _op(call, cores=cores, core_tiles=(spread_evenly(tile_rows, cores.num_cores())[1], width_tiles))
+    welford = call.by_welford(program)
+    op = _op(
+        call, cores=cores, core_tiles=(spread_evenly(tile_rows, cores.num_cores())[1], width_tiles), welford=welford
+    )
     rows = RowBuffers(
         op=op,
         width_tiles=width_tiles,
@@ -133,6 +159,8 @@ def _on_rows(
             vector is not None and vector.layout is Layout.ROW_MAJOR for vector in (call.weight, call.bias)
         ),
     )
+    if welford:
+        return _by_welford(builder, call, named, output, WelfordRows(rows=rows), l1_bytes)
     buffers = rows.buffers(l1_bytes)
     refused = _narrow_rows_fault(call) or rows.shortage(buffers, l1_bytes)
     if rows.by_rows and rows.vectors_by_rows and rows.exceeds(l1_bytes):
@@ -152,21 +180,65 @@ def _on_rows(
     )
 
 
+def _by_welford(
+    builder: PlanBuilder,
+    call: NormArguments,
+    named: dict[str, PlanTensor],
+    output: PlanTensor,
+    welford: WelfordRows,
+    l1_bytes: int,
+) -> PlanTensor:
+    op, table, refused = welford.rows.op, named.get("reciprocals"), None
+    buffers = welford.in_two_passes(l1_bytes)
+    if buffers is None:
+        refused = _table_fault(table)
+        buffers = welford.by_tiles(l1_bytes)
+        if table is not None:
+            buffers = (*buffers, reciprocals(table, op, builder.device_spec))
+    return builder.run(
+        "LayerNormDeviceOperation",
+        op,
+        list(named.values()),
+        output,
+        () if refused is not None else buffers,
+        dataflow=True,
+        key=_key(call, output),
+        refused=refused,
+    )
+
+
+def _table_fault(table: PlanTensor | None) -> str | None:
+    """What the real library says of a program without its table of reciprocals, or with one in DRAM."""
+    if table is None:
+        return (
+            "Reciprocal tensor not provided for Welford layernorm\n"
+            "recip_tensor: give create_layer_norm_reciprocals(device, core_range_set, width)"
+        )
+    if in_dram(table.spec):
+        return f"{not_in_l1('reciprocals', 'recip')}\nrecip_tensor: put it into L1"
+    return None
+
+
 def _on_shards(
     builder: PlanBuilder, call: NormArguments, program: NormProgram, named: dict[str, PlanTensor], output: PlanTensor
 ) -> PlanTensor:
     shards = call.source.shards
     cores, high, wide = shards.grid.merged(), program.block_h, program.block_w
     exchange = _exchange(call.source, program, builder.device_spec)
-    op = _op(call, cores=cores, core_tiles=(high, wide), partners=exchange.partners)
+    welford = call.by_welford(program)
+    op = _op(call, cores=cores, core_tiles=(high, wide), partners=exchange.partners, welford=welford)
     tensors = list(named.values())
     if program.inplace:
         output = named["input"]
         tensors = [*tensors, output]
     views = (named["input"], named.get("residual"))
-    buffers = shard_buffers(op, views, output, exchange)
+    buffers = (welford_shard_buffers if welford else shard_buffers)(op, views, output, exchange)
     key = _key(call, output)
     refused = _program_fault(call, program, exchange)
+    if welford:
+        table = named.get("reciprocals")
+        refused = refused or _table_fault(table)
+        buffers = buffers if table is None else (*buffers, reciprocals(table, op, builder.device_spec))
     if refused is None and in_dram(call.source):
         refused = f"{not_in_l1('in0', 'input')}\ninput_tensor: move its shards to L1"
     return builder.run(
@@ -357,6 +429,11 @@ def _config_faults(call: NormArguments, program: NormProgram, place: MemoryConfi
         fault = program_fault(source, program.grid)
         if fault is not None:
             yield f"{fault}\nprogram_config: leave it out to let the call choose"
+    if program.use_welford and source.layout is Layout.ROW_MAJOR:
+        yield (
+            "LayerNorm with use_welford=True requires TILE input; the SFPU two-pass kernels do not implement ROW_MAJOR "
+            "input tilization.\ninput_tensor: use to_layout(TILE_LAYOUT)"
+        )
     if program.use_welford and call.rms:
         yield "Welford's algorithm is not supported for RMSNorm\nprogram_config: leave use_welford out"
     if program.grid is None:

@@ -36,6 +36,7 @@ class LayerNorm(Normalization):
     cores: CoreRangeSet
     core_tiles: tuple[int, int]  # Rows and columns of tiles of the busiest core
     partners: int = 1  # Cores that share a row
+    welford: bool = False  # The vector unit takes means and variances, in 32 bits
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
         """The normalized rows, of the tensor, the residual, the weight and the bias as far as there are any."""
@@ -64,6 +65,8 @@ class LayerNorm(Normalization):
     def _means(self, numbers: Array, math: TileMath) -> Array:
         """[rows, 1] means, of the sums of each core's columns."""
         columns = numbers.shape[1]
+        if self.welford:
+            return math.stored(numbers.mean(1, np.float64, keepdims=True).astype(np.float32))
         if self.partners > 1:
             part = self.core_tiles[1] * TILE
             sums = [math.row_sums(numbers[:, begin : begin + part]) for begin in range(0, columns, part)]
@@ -92,7 +95,8 @@ class LayerNorm(Normalization):
         return self.cores, self.fidelity_phases, intermediate_format(fp32_dest=self.fp32_dest)
 
 
-def _bytes(buffers: tuple[CircularBuffer, ...]) -> int:
+def total_bytes(buffers: tuple[CircularBuffer, ...]) -> int:
+    """Bytes that buffers take of a core."""
     return sum(buffer.size_bytes for buffer in buffers)
 
 
@@ -100,6 +104,8 @@ def intermediate_format(*, fp32_dest: bool) -> DataFormat:
     """The format of buffers between steps: as wide as Dst."""
     return FLOAT32 if fp32_dest else BFLOAT16
 
+
+Row = tuple[str, int, DataFormat | None]  # Name, tiles and format of a buffer; None for that of a tensor that is absent
 
 WEIGHTED_TILES = 56  # of bfloat16, in a block of a row that does not fit, with weights or of float32
 PLAIN_TILES = 112  # the same without weights
@@ -114,6 +120,7 @@ class RowBuffers:
     width_tiles: int  # Of a row
     by_rows: bool  # The tensor is in ROW_MAJOR layout
     vectors_by_rows: bool  # Weight or bias is
+    without: tuple[str, ...] = ()  # Names of buffers that the program does not have
 
     @property
     def block(self) -> int:
@@ -136,16 +143,16 @@ class RowBuffers:
             return self._of(self.whole_row, in_blocks=False)
         largest = min(self._capped(), self.whole_row)
         sizes = (self._of(tiles, in_blocks=True) for tiles in range(largest, self.block, -self.block))
-        fitting = (buffers for buffers in sizes if _bytes(buffers) < l1_bytes * L1_SHARE)
+        fitting = (buffers for buffers in sizes if total_bytes(buffers) < l1_bytes * L1_SHARE)
         return next(fitting, self._of(self.block, in_blocks=True))
 
     def exceeds(self, l1_bytes: int) -> bool:
         """Whether the buffers of whole rows leave too little of ``l1_bytes``."""
-        return _bytes(self._of(self.whole_row, in_blocks=False)) >= l1_bytes * L1_SHARE
+        return total_bytes(self._of(self.whole_row, in_blocks=False)) >= l1_bytes * L1_SHARE
 
     def shortage(self, buffers: tuple[CircularBuffer, ...], l1_bytes: int) -> str | None:
         """What the real library says where the smallest blocks of a row need more of ``l1_bytes`` than they may."""
-        needed, usable = _bytes(buffers), int(l1_bytes * L1_SHARE)
+        needed, usable = total_bytes(buffers), int(l1_bytes * L1_SHARE)
         if needed < usable or "running_sum" not in [buffer.name for buffer in buffers]:
             return None
         return (
@@ -154,13 +161,25 @@ class RowBuffers:
         )
 
     def _of(self, whole: int, *, in_blocks: bool) -> tuple[CircularBuffer, ...]:
+        return self.made(self.rows(whole, in_blocks=in_blocks))
+
+    def made(self, rows: Sequence[Row]) -> tuple[CircularBuffer, ...]:
+        """The buffers of rows that have tiles and a format."""
+        return tuple(
+            tile_buffer(name, tiles, data_format, self.op.cores)
+            for name, tiles, data_format in rows
+            if tiles and data_format is not None and name not in self.without
+        )
+
+    def rows(self, whole: int, *, in_blocks: bool) -> list[Row]:
+        """The buffers of a row of ``whole`` tiles, or of a block of a row."""
         op, block = self.op, self.block
         with_residual, vectors = op.residual_format is not None, op.weight_format or op.bias_format
         source = 2 * block if with_residual else whole
         result = whole if self.by_rows else 2 * block
         if self.by_rows and in_blocks:
             source = result = block
-        rows: list[tuple[str, int, DataFormat | None]] = [
+        return [
             ("input", source, op.data_format),
             ("output", result, op.data_format),
             ("mean", 0 if op.rms else 2, self.between),
@@ -179,11 +198,6 @@ class RowBuffers:
             ("added", whole if with_residual and not op.rms else 0, self.between),
             ("residual", 2 * block, op.residual_format),
         ]
-        return tuple(
-            tile_buffer(name, tiles, data_format, op.cores)
-            for name, tiles, data_format in rows
-            if tiles and data_format is not None
-        )
 
     def _capped(self) -> int:
         weighted = self.op.weight_format or self.op.bias_format or self.op.data_format == FLOAT32
@@ -205,15 +219,12 @@ def shard_buffers(
 ) -> tuple[CircularBuffer, ...]:
     """The buffers of the program of shards, in order; ``tensors`` are the input and the residual."""
     between, (high, wide) = intermediate_format(fp32_dest=op.fp32_dest), op.core_tiles
-    width_tiles = div_up(output.spec.matrix[1], TILE)
     summing = exchange.first_stage or exchange.partners
-    sums = div_up(width_tiles, wide)
-    if exchange.second_stage:
-        sums = exchange.first_stage + exchange.second_stage - 1
+    sums = gathered_sums(op, output, exchange)
     partial, gathered = ("partial", high), ("gathered", sums)
     ragged = output.spec.shape[-1] % TILE != 0
     means = () if op.rms else (partial, ("mean", high), gathered)
-    rows: list[tuple[str, int, DataFormat | None]] = [
+    rows: list[Row] = [
         ("scaler", 1, BFLOAT16),
         ("global_scaler", 1, BFLOAT16),
         ("epsilon", 1, between),
@@ -228,12 +239,27 @@ def shard_buffers(
         ("centered", high * wide, between),
         ("global", high, between),
     ]
+    return with_views(op, tensors, output, rows)
+
+
+def gathered_sums(op: LayerNorm, output: PlanTensor, exchange: Exchange) -> int:
+    """Sums that a core gathers from others, at once or in two stages."""
+    if exchange.second_stage:
+        return exchange.first_stage + exchange.second_stage - 1
+    return div_up(div_up(output.spec.matrix[1], TILE), op.core_tiles[1])
+
+
+def with_views(
+    op: LayerNorm, tensors: Sequence[PlanTensor | None], output: PlanTensor, rows: Sequence[Row]
+) -> tuple[CircularBuffer, ...]:
+    """The buffers of rows that have tiles and a format, between those on the shards of tensors and on the output's."""
+    tiles = op.core_tiles[0] * op.core_tiles[1]
     return (
         *(
-            tile_buffer(tensor.name, high * wide, tensor.spec.data_format, op.cores, tensor.name)
+            tile_buffer(tensor.name, tiles, tensor.spec.data_format, op.cores, tensor.name)
             for tensor in tensors
             if tensor is not None
         ),
         *(tile_buffer(name, tiles, fmt, op.cores) for name, tiles, fmt in rows if tiles and fmt is not None),
-        tile_buffer("output", high * wide, op.data_format, op.cores, output.name),
+        tile_buffer("output", tiles, op.data_format, op.cores, output.name),
     )

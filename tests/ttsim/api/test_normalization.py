@@ -72,12 +72,16 @@ HEIGHT = sharded("HEIGHT_SHARDED", (32, 128), 2, 1)
         ("layer_norm", {"residual_input_tensor": (1, 128)}, "Input and residual logical and padded shapes must match"),
         ("rms_norm", {"memory_config": HEIGHT, "place": HEIGHT}, "Height sharded inputs are not supported."),
         ("rms_norm", {"program_config": {"use_welford": True}}, "Welford's algorithm is not supported for RMSNorm"),
-        ("layer_norm", {"program_config": {"use_welford": True}}, "layer_norm: use_welford is not simulated"),
+        (
+            "layer_norm",
+            {"program_config": {"use_welford": True}, "columns": 8192},
+            "Reciprocal tensor not provided for Welford layernorm",
+        ),
     ],
 )
 def test_errors_begin_as_those_of_the_real_library(device, function, arguments, line):
     named = dict(arguments)
-    source = on_device(device, np.ones((64, 128)), memory_config=named.pop("place", None))
+    source = on_device(device, np.ones((64, named.pop("columns", 128))), memory_config=named.pop("place", None))
     for name in ("weight", "bias", "residual_input_tensor"):
         if name in named:
             named[name] = on_device(device, np.ones(named[name]))
@@ -118,6 +122,45 @@ def test_rows_of_float32_want_a_dst_of_32_bits(device):
         ttnn.layer_norm(rows, compute_kernel_config=narrow)
     for accepted in (ttnn.to_layout(rows, ttnn.TILE_LAYOUT), ttnn.zeros((1, 1, 50, 128), device=device)):
         assert ttnn.layer_norm(accepted, compute_kernel_config=narrow).shape == (1, 1, 50, 128)
+
+
+@pytest.mark.parametrize("place", [None, sharded("BLOCK_SHARDED", (32, 64), 2, 2)])
+def test_welford_takes_means_in_32_bits(device, place):
+    """Shards of float32 read reciprocals."""
+    x = np.random.default_rng(7).normal(3, 1, (1, 1, 64, 128))
+    source = on_device(device, x, ttnn.float32, memory_config=place)
+    program, named = ttnn.LayerNormDefaultProgramConfig(use_welford=True), {}
+    if place is not None:
+        program = ttnn.LayerNormShardedMultiCoreProgramConfig(
+            compute_with_storage_grid_size=(2, 2), subblock_w=1, block_h=1, block_w=2, inplace=False, use_welford=True
+        )
+        named["recip_tensor"] = ttnn.create_layer_norm_reciprocals(device, place.shard_spec.grid, 64)
+        assert named["recip_tensor"].to_numpy()[3, 3] == 0.25
+    result = ttnn.layer_norm(source, program_config=program, **named).to_numpy()
+    assert np.abs(result - normalized(x, 1, 0, rms=False)).max() < 2.0**-7  # TF32 operands
+
+
+@pytest.mark.parametrize(("memory", "refused"), [("L1", False), ("DRAM", True)])
+def test_reciprocals_are_read_in_l1(device, memory, refused):
+    """Two passes over 8,192 columns do not fit."""
+    x = ttnn.zeros((32, 8192), layout=ttnn.TILE_LAYOUT, device=device)
+    place = getattr(ttnn, f"{memory}_MEMORY_CONFIG")
+    table = ttnn.zeros((1, 8192), dtype=ttnn.float32, device=device, memory_config=place)
+    named = {"program_config": ttnn.LayerNormDefaultProgramConfig(use_welford=True), "recip_tensor": table}
+    if not refused:
+        assert ttnn.layer_norm(x, **named).shape == (32, 8192)
+        return
+    with pytest.raises(ttnn.DeviceError, match=r"^DFB 'reciprocals' borrows memory from TensorParameter 'recip'"):
+        ttnn.layer_norm(x, **named)
+
+
+def test_blackhole_chooses_by_costs_that_are_not_known():
+    program = ttnn.LayerNormDefaultProgramConfig(use_welford=True)
+    with ttnn.open_device(spec="blackhole_p150") as device:
+        x = on_device(device, np.ones((32, 64)))
+        assert ttnn.layer_norm(x, program_config=program).shape == (32, 64)
+        with pytest.raises(ttnn.NotSimulatedError, match=r"use_welford of bfloat8_b, or of bfloat16 with a weight"):
+            ttnn.layer_norm(x, program_config=program, weight=on_device(device, np.ones((1, 64))))
 
 
 def test_welford_has_no_effect_with_a_dst_of_16_bits(device):

@@ -31,7 +31,7 @@ class LayerNormDefaultProgramConfig(CheckedRecord):
 
     legacy_reduction: bool = param("Sum rows without the 32-bit mode of the reduction.", default=False)
     legacy_rsqrt: bool = param("Without effect, as in ttnn 0.81.1.", default=False)
-    use_welford: bool = param("Not simulated.", default=False)
+    use_welford: bool = param("Take means and variances by the vector unit.", default=False)
 
     def argument(self) -> NormProgram:
         """The config in the planner's own types."""
@@ -55,7 +55,9 @@ class LayerNormShardedMultiCoreProgramConfig(CheckedRecord):
     inplace: bool = param("Write the result into the input.")
     legacy_reduction: bool = param("Sum rows without the 32-bit mode of the reduction.", default=False)
     legacy_rsqrt: bool = param("Without effect, as in ttnn 0.81.1.", default=False)
-    use_welford: bool = param("Not simulated.", default=False)
+    use_welford: bool = param(
+        "Take means and variances by the vector unit; without effect unless shards are float32.", default=False
+    )
 
     def argument(self) -> NormProgram:
         """The config in the planner's own types."""
