@@ -11,7 +11,7 @@ from device.spec.parts import GridSpec
 from ops.planners.eltwise import plan_unary
 from ops.planners.matmul.arguments import MatmulArguments
 from ops.planners.matmul.plan import added_later, plan_matmul
-from ops.planners.matmul.validation import misplaced, shape_of_nothing, validate
+from ops.planners.matmul.validation import misplaced, require_float_output, shape_of_nothing, validate
 from ttsim.api.conversions import typecast
 from ttsim.api.device_calls import format_of, require_left_out
 from ttsim.api.eltwise import add, add_, multiply, multiply_
@@ -116,6 +116,8 @@ class Matmul(Call, name="matmul"):
             **chosen,
         )
         validate(arguments)
+        if device.strict:
+            require_float_output(arguments)
         room = device.machine.l1_room_bytes
         plan = plan_matmul(arguments, device.spec, free_l1_bytes=room)
         with device.function(f"ttnn.{self._name}"):
@@ -293,17 +295,20 @@ def _require_addends(added: Tensor, first: Tensor, second: Tensor, alpha: float,
     """Refuses factors, shapes and data types of `addmm`."""
     if alpha == 0:
         raise ArgumentError("alpha parameter cannot be 0\nalpha: use multiply for a product without mat1_tensor")
-    for tensor, axis in ((added, 0), (first, 0), (added, 1), (second, 1)) if beta != 0 else ():
-        rank = len(tensor.shape)
-        if axis >= rank:
+    for axis, other in ((0, first), (1, second)) if beta != 0 else ():  # the library stops at the first that differs
+        sides = []
+        for shape in (added.shape, other.shape):
+            if axis >= len(shape):
+                raise ArgumentError(
+                    f"ShapeBase[] index out of range. {axis} not in [-4, {len(shape)})\n"
+                    "addmm: give three tensors of two axes"
+                )
+            sides.append(shape[axis])
+        if sides[0] != sides[1]:
             raise ArgumentError(
-                f"ShapeBase[] index out of range. {axis} not in [-4, {rank})\naddmm: give three tensors of two axes"
+                "input_tensor must have shape matching one of result of mat1_tensor @ mat2_tensor\n"
+                f"input_tensor: its shape is {list(added.shape)}"
             )
-    if beta != 0 and tuple(added.shape[:2]) != (first.shape[0], second.shape[1]):
-        raise ArgumentError(
-            "input_tensor must have shape matching one of result of mat1_tensor @ mat2_tensor\n"
-            f"input_tensor: its shape is {list(added.shape)}"
-        )
     tensors = {"input_tensor": added} if beta != 0 else {}
     for name, tensor in (tensors | {"mat1_tensor": first, "mat2_tensor": second}).items():
         if tensor.spec.data_format not in (BFLOAT16, FLOAT32, BFLOAT8_B):

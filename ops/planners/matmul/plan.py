@@ -28,7 +28,7 @@ from ops.planners.grid_rules import matmul_rules, name_rules
 from ops.planners.matmul.arguments import MatmulArguments, with_defaults
 from ops.planners.matmul.checks import refusals, require_sides, rows_of
 from ops.planners.matmul.choice import choose_config, of_banks
-from ops.planners.matmul.validation import check_arguments, require_bias
+from ops.planners.matmul.validation import INTEGER_OUTPUT, check_arguments, require_bias
 from ops.programs.eltwise.op import activated, with_row
 from ops.programs.matmul.buffers import matmul_circular_buffers
 from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram, place_of
@@ -56,6 +56,8 @@ def plan_matmul(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_
     planned_whole = call.program is None and call.core_grid is None and not call.first.memory_config.is_sharded()
 
     def write(builder: PlanBuilder, first: PlanTensor, second: PlanTensor, *others: PlanTensor) -> PlanTensor:
+        if not output_spec.data_format.is_float:
+            builder.leave_out_values(f"matmul into {output_spec.data_format}: {INTEGER_OUTPUT}")
         if planned_whole:
             name_rules(builder, matmul_rules(op, free_l1_bytes))
         bias = others if call.target is None else others[:-1]
@@ -89,6 +91,8 @@ def added_later(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_
 
 def _lacks_nothing(call: MatmulArguments, output: TensorSpec, *, bias_later: bool) -> bool:
     """Whether the plan of a product adds its bias and its activation, also where each is an operation of its own."""
+    if not call.output_format.is_float:  # functions of integers are checked as calls of their own
+        return False
     if bias_later and call.bias is not None:
         row = call.bias.volume == (1, *call.bias.shape)[-1] == call.second_sides[1] and call.bias.layout is Layout.TILE
         if not row:

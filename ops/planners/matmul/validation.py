@@ -65,6 +65,7 @@ def batches_mismatch(axis: int, first: int, second: int) -> str:
 
 FORMATS = (BFLOAT16, FLOAT32, BFLOAT8_B, BFLOAT4_B)
 FORMAT_NAMES = ", ".join(data_format.name for data_format in FORMATS)
+INTEGER_OUTPUT = "the packer's bits of a sum are no integers; convert the output instead"
 
 
 def validate(call: MatmulArguments) -> None:
@@ -90,11 +91,12 @@ def _operands(call: MatmulArguments) -> Iterator[str]:
                 f"Unsupported data format for input {letter}: DataType::{spec.data_format.name.upper()}\n"
                 f"{name}: it must be one of {FORMAT_NAMES}"
             )
-    if call.output_format not in FORMATS:
-        yield (
-            f"matmul: dtype must be one of {FORMAT_NAMES}, not {call.output_format}: "
-            "the packer's bits of a sum are no integers; convert the output instead"
-        )
+
+
+def require_float_output(call: MatmulArguments) -> None:
+    """Refuses, for a strict device, an output whose numbers the real library gets wrong."""
+    if not call.output_format.is_float:
+        raise ArgumentError(f"matmul: dtype must be one of {FORMAT_NAMES}, not {call.output_format}: {INTEGER_OUTPUT}")
 
 
 def _shapes(call: MatmulArguments) -> Iterator[str]:

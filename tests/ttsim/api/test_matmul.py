@@ -207,6 +207,33 @@ def test_addmm_of_fewer_axes(device, sides, rank, axis):
         ttsim.addmm(*(tensor(np.ones(shape), device) for shape in sides))
 
 
+def test_addmm_compares_rows_before_it_asks_for_columns(device):
+    x = tensor(np.ones((32, 32)), device)
+    with pytest.raises(ArgumentError, match=r"^input_tensor must have shape matching one of result of"):
+        ttsim.addmm(tensor(np.ones(64), device), x, x)
+
+
+@pytest.mark.parametrize("operation_later", [{"bias": True}, {"activation": "gelu"}])
+def test_a_product_in_integers_is_planned_without_numbers(operation_later):
+    """The library plans it, and refuses a bias and most functions behind it."""
+    with ttsim.open_device(values="off", strict=False) as device:
+        x, row = (tensor(np.ones((rows, 32)), device) for rows in (32, 1))
+        assert ttsim.matmul(x, x, dtype=ttsim.int32).dtype is ttsim.int32
+        named = {"bias": row, "memory_config": ttsim.L1_MEMORY_CONFIG} if "bias" in operation_later else operation_later
+        with pytest.raises(
+            (ArgumentError, DeviceError), match=r"^(Mixed dtype is not|Unary: UnaryOpType::GELU does not)"
+        ):
+            ttsim.linear(x, x, dtype=ttsim.int32, **named)
+    for values, strict, line in (
+        ("off", True, "matmul: dtype must be one of"),
+        ("exact", False, "matmul into int32: "),
+    ):
+        with ttsim.open_device(values=values, strict=strict) as device:
+            x = tensor(np.ones((32, 32)), device)
+            with pytest.raises(ttsim.TTSimError, match=f"^{line}"):
+                ttsim.matmul(x, x, dtype=ttsim.int32)
+
+
 def test_wrong_calls_are_refused(device):
     first, second = tensor(np.ones((32, 64)), device), tensor(np.ones((64, 32)), device)
     with pytest.raises(DeviceError, match="Operand to matmul must be on device"):

@@ -154,7 +154,6 @@ def test_a_program_is_chosen_before_layouts_and_sides_are_looked_at(changes, lin
     ("changes", "text"),
     [
         ({"first": matrix(96)}, "input_tensor_a must have at least two axes"),
-        ({"out_format": INT32}, "dtype must be one of bfloat16, float32, bfloat8_b, bfloat4_b, not int32"),
     ],
 )
 def test_what_is_not_simulated(changes, text):
