@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from device.cores import CoreGrid
 from device.errors import ArgumentError, DeviceError, NotSimulatedError, shown
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, MemoryConfig
@@ -145,18 +147,19 @@ class Matmul(Call, name="matmul"):
     def _of_vectors(self) -> Tensor:
         """The product of a row or a column or both, without the axes that these have for it.
 
-        A bias of as many numbers as the product has columns is added by the matmul, any other one after the axes went.
+        A bias of one row of as many numbers as the product has columns is added by the matmul, any other one after the
+        axes went; the result has as many axes as the one that has more.
         """
         first, second = self.input_tensor_a, self.input_tensor_b
         bias, vectors = self.bias, (len(first.shape) == 1, len(second.shape) == 1)
         columns = 1 if vectors[1] else second.shape[-2 if self.transpose_b else -1]
-        within = bias is not None and tuple(bias.shape) == (columns,)
+        within = bias is not None and tuple(bias.shape)[-1:] == (columns,) and bias.spec.volume == columns
         turned = (vectors[0] and self.transpose_a) or (vectors[1] and self.transpose_b)
-        of_axes = bias is not None and len(bias.shape) > 1 and bias.shape[-1] == columns
-        if turned or of_axes or self.optional_output_tensor is not None:
+        of_rows = bias is not None and not within and bias.shape[-1] == columns
+        if turned or of_rows or self.optional_output_tensor is not None:
             raise NotSimulatedError(
                 f"{self._name}: ttsim does not simulate vectors that are transposed, an optional_output_tensor, or a "
-                "bias of several axes beside them; reshape them to matrices"
+                "bias of several rows beside them; reshape them to matrices"
             )
         if vectors[0]:
             self.input_tensor_a = reshape(first, (1, *first.shape))
@@ -167,7 +170,9 @@ class Matmul(Call, name="matmul"):
         product = self.run()
         *most, rows, columns = product.shape
         sides = (*most, *(() if vectors[0] else (rows,)), *(() if vectors[1] else (columns,)))
-        product = reshape(product, sides or ((1,) if within else ()))
+        if within and bias is not None:
+            sides = np.broadcast_shapes(sides, tuple(bias.shape))
+        product = reshape(product, sides)
         if bias is not None and not within:
             product = add(product, bias, memory_config=product.memory_config())
         return product if activation is None else _activated(product, activation, _device(product))

@@ -281,7 +281,7 @@ def run_matmul(
     """One matmul program from two operands, and a bias if given, to the tensor "output" or the caller's own one."""
     op = replace(op, second_place=place_of(inputs[1].spec))
     result = PlanTensor("output", result_spec) if target is None else target
-    buffers = matmul_circular_buffers(op, inputs[0], inputs[1], result)
+    buffers = matmul_circular_buffers(op, inputs[0], inputs[1], result, *inputs[2:])
     return builder.run(
         "MatmulDeviceOperation",
         op,

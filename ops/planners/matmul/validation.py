@@ -178,8 +178,6 @@ def require_bias(call: MatmulArguments) -> None:
         raise ArgumentError("Unsupported input layout\nbias: use to_layout(TILE_LAYOUT)")
     if call.bias.data_format not in FORMATS:
         raise ArgumentError(f"linear: bias must be one of {FORMAT_NAMES}, not {call.bias.data_format}")
-    if call.bias.memory_config.is_sharded() and call.bias.memory_config.buffer_type is not BufferType.DRAM:
-        raise NotSimulatedError("linear: a bias in shards in L1 is not simulated; put it into interleaved memory")
     held, needed = (round_up(width, TILE) for width in (wide, columns))
     if held != needed:
         raise ArgumentError(

@@ -77,9 +77,12 @@ class Buffered(NamedTuple):
 
 
 def matmul_circular_buffers(
-    op: MatmulOp, first: PlanTensor, second: PlanTensor, output: PlanTensor
+    op: MatmulOp, first: PlanTensor, second: PlanTensor, output: PlanTensor, bias: PlanTensor | None = None
 ) -> tuple[CircularBuffer, ...]:
-    """All circular buffers of one matmul program, in order of allocation."""
+    """All circular buffers of one matmul program, in order of allocation.
+
+    A bias in shards in L1 is read as it lies where blocks of the first operand are sent to all cores.
+    """
     problem, config = op.problem, op.config
     in_memory = first.spec.memory_config
     if config.program is MatmulProgram.REUSE and in_memory.shard_spec is None and _in_l1_shards(second):
@@ -95,13 +98,20 @@ def matmul_circular_buffers(
     if config.banks:
         out_sharded = False  # results are sent to their shards, which no buffer borrows
     out_tiles = config.per_core_m * config.per_core_n if out_sharded else block
+    as_it_lies = config.program is MatmulProgram.MCAST_IN0 and bias is not None and _in_l1_shards(bias)
     rows = (
         *_first_buffers(op, first, cores),
         _second_buffer(op, second),
         *_shard_views(op, first, cores),
         Buffered("out", out_tiles, problem.out_format, output.name if out_sharded else None),
         Buffered("partials", block, partials, wanted=partials != problem.out_format or block != out_tiles),
-        Buffered("bias", config.out_block_w, problem.added_format, wanted=problem.bias),
+        Buffered(
+            "bias",
+            config.out_block_w,
+            problem.added_format,
+            bias.name if as_it_lies and bias is not None else None,
+            wanted=problem.bias,
+        ),
         Buffered("in0_transposed", _own_first_tiles(op), problem.in_format, wanted=problem.transpose_first),
     )
     own = _output_cores(op, cores)

@@ -162,6 +162,14 @@ def test_a_matmul_adds_a_bias_of_as_many_numbers_as_it_has_columns_to_a_vector(d
     assert ttsim.linear(x, x, bias=one).shape == [1]
 
 
+@pytest.mark.parametrize("place", [ttsim.DRAM_MEMORY_CONFIG, ttsim.L1_MEMORY_CONFIG])
+def test_a_vector_s_product_gets_the_axes_of_its_bias(device, place):
+    x, w, bias = (tensor(np.full(shape, 0.5), device) for shape in ((64,), (64, 32), (1, 1, 32)))
+    result = ttsim.linear(x, w, bias=bias, memory_config=place)
+    assert result.shape == (1, 1, 32)
+    assert set(result.to_numpy().ravel().tolist()) == {16.5}
+
+
 def test_output_format_and_place(device):
     first, second = tensor(np.ones((32, 64)), device), tensor(np.ones((64, 32)), device, ttsim.bfloat8_b)
     config = ttsim.WormholeComputeKernelConfig(math_fidelity=ttsim.MathFidelity.HiFi4, fp32_dest_acc_en=True)

@@ -150,6 +150,14 @@ def test_a_program_is_chosen_before_layouts_and_sides_are_looked_at(changes, lin
     assert str(refused.value).splitlines()[0] == line
 
 
+@pytest.mark.parametrize(("rows", "view"), [(32, "bias"), (2048, None)])
+def test_a_bias_in_shards_in_l1_is_read_as_it_lies_where_columns_are_split(rows, view):
+    bias = matrix(1, 128, place=in_box(TensorMemoryLayout.HEIGHT_SHARDED, (32, 128), 1))
+    (step,) = plan(first=matrix(rows, 96), bias=bias).steps
+    (buffer,) = (buffer for buffer in step.circular_buffers if buffer.name == "bias")
+    assert buffer.view_of == view
+
+
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
