@@ -5,7 +5,7 @@ from dataclasses import replace
 from math import prod
 
 from device.errors import ArgumentError, NotSimulatedError
-from device.memory.memory_config import TILE, BufferType, Layout
+from device.memory.memory_config import TILE, Layout
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32, round_up
 from ops.planners.matmul.arguments import MatmulArguments
 from ops.planners.matmul.choice import require_program
