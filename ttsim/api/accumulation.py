@@ -174,7 +174,7 @@ def fast_reduce_nc(
     """The sum along axes before the last two, which stay with length 1.
 
     Args:
-        input: An interleaved tensor on the device, in TILE layout.
+        input: A tensor on the device, in TILE layout.
         dims: The axes, counted from the first.
         output: Not simulated; None creates a new tensor.
         memory_config: Memory of the result.

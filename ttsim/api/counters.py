@@ -1,7 +1,7 @@
 """ttnn's function that counts integers up, such as the positions of a decoder's users."""
 
 from device.cores import CoreRangeSet
-from ops.planners.plus_one import plan_plus_one
+from ops.planners.plus_one import counting_cores, plan_plus_one, require_counts
 from ttsim.api.device_calls import cached_plan, operation, required_device
 from ttsim.runtime.execution import run
 from ttsim.runtime.tensor import Tensor
@@ -14,12 +14,16 @@ def plus_one(
     """Counts every integer of a tensor up by one, in place.
 
     Args:
-        input_tensor: int32 or uint32 in ROW_MAJOR layout, interleaved, with up to four axes.
-        sub_core_grids: The one core that counts; None for the first.
+        input_tensor: int32 or uint32 in ROW_MAJOR layout, with up to four axes; interleaved, or in shards of one row
+            each.
+        sub_core_grids: The one core that counts, or all cores of the shards; None for the first core.
         skip_negative_entries: Leaves numbers alone that are not in 0 to 2**31 - 2.
 
     Returns:
         ``input_tensor``.
+
+    Raises:
+        ArgumentError: On a strict device, for cores that would count some numbers twice, or not at all.
 
     Examples:
         >>> positions = ttnn.from_numpy(np.array([3, -1]), ttnn.int32, device=device)
@@ -30,5 +34,7 @@ def plus_one(
     plan = cached_plan(
         plan_plus_one, device, input_tensor.spec, cores=sub_core_grids, keeps_negative=skip_negative_entries
     )
+    if device.strict:
+        require_counts(input_tensor.spec, counting_cores(sub_core_grids, device.spec))
     with device.function("ttnn.plus_one"):
         return run(plan, {"input": input_tensor}, device)["output"]

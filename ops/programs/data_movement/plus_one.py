@@ -1,4 +1,4 @@
-"""The program that counts integers up by one where they lie (tt-metal 0.81.1, experimental/plusone), on one core."""
+"""The program that counts integers up by one where they lie (tt-metal 0.81.1, experimental/plusone)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,11 +7,11 @@ import numpy as np
 
 from device.cores import CoreRangeSet
 from device.memory.layouts import TensorSpec
-from device.numbers.formats import Array
+from device.numbers.formats import Array, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.op_model import ValuesContext, given
-from ops.programs.buffer_shapes import aligned_page, paged_buffer
+from ops.programs.buffer_shapes import aligned_page, paged_buffer, row_bytes
 from ops.programs.data_movement.movement import Access, DataMovement, Movement, pages_of
 
 
@@ -19,7 +19,7 @@ from ops.programs.data_movement.movement import Access, DataMovement, Movement, 
 class PlusOne(DataMovement):
     """Every integer plus one; behind the largest of 32 bits comes the smallest."""
 
-    cores: CoreRangeSet  # One core
+    cores: CoreRangeSet  # That count
     keeps_negative: bool  # Whether numbers stay whose sign bit is set, or would be
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
@@ -38,5 +38,8 @@ class PlusOne(DataMovement):
 
 
 def plus_one_buffers(source: TensorSpec, op: PlusOne, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """One page."""
+    """One row: a page of its own, or the first of a shard."""
+    if source.memory_config.is_sharded():
+        row = round_up(row_bytes(source), spec.l1.alignment_bytes)
+        return (paged_buffer("page", 1, row, source.data_format, op.cores, "input"),)
     return (paged_buffer("page", 1, aligned_page(source, spec), source.data_format, op.cores),)

@@ -88,6 +88,9 @@ def test_images_are_added_along_the_last_axis_first():
     [
         (((2, 3, 64, 96), ()), "fast_reduce_nc dims should not be empty"),
         (((2, 3, 64, 96), (2,)), "FastReduceNC reduces only outer dims: dim must be between 0 and 1, but has 2"),
+        (((2, 64, 96), (-4,)), "FastReduceNC reduces only outer dims: dim must be between 0 and 0, but has -4"),
+        (((2, 64, 96), (3,)), "ShapeBase[] index out of range. 3 not in [-4, 3)"),
+        (((64, 96), (2,)), "ShapeBase[] index out of range. 2 not in [-4, 2)"),
         (((64, 96), (0,)), "FastReduceNC input rank must be greater than 2, but has 2"),
         (((2, 3, 64, 96), (0,), INT32), "FastReduceNC input only supports specific data types."),
     ],
